@@ -1,0 +1,1 @@
+"""The HTTP face: documented bodies in, `umg.v1` calls out."""

@@ -1,0 +1,1 @@
+"""The gateway's service: one gRPC schema in front of every provider."""

@@ -1,0 +1,328 @@
+"""A `grpc.aio` server and channel without a socket: the same stubs, servicers and interceptors, in one process.
+
+Messages pass by reference, so whoever got one does not change it. A call is driven by its consumer: `await call` runs
+the servicer's coroutine, and each step of `async for` one step of its generator, in the consumer's task. So
+back-pressure, cancellation and context variables come for nothing, and there is no queue and no task.
+"""
+
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator, Iterable, Mapping, Sequence
+from typing import Any, Never, Self, TypeAlias, TypeVar
+
+import grpc
+
+Response = TypeVar("Response")
+Pairs: TypeAlias = grpc.aio.Metadata | Sequence[tuple[str, str | bytes]]
+# The stubs of grpc type a handler's functions for the threaded server only; those of a grpc.aio server are coroutine
+# functions and asynchronous generator functions. `Any` stands for a call's messages here: nothing in this module looks
+# inside them.
+Handler: TypeAlias = grpc.RpcMethodHandler[Any, Any]
+Context: TypeAlias = grpc.aio.ServicerContext[Any, Any]
+Unary: TypeAlias = Callable[[Any, Context], Awaitable[Any]]
+Stream: TypeAlias = Callable[[Any, Context], AsyncGenerator[Any, None]]
+
+PEER = "inprocess"
+"""What `ServicerContext.peer` says in a call without a socket; no socket's peer reads like it."""
+
+
+class Interceptor(grpc.aio.ServerInterceptor):
+    """A server interceptor that wraps a method's function once, whichever server it serves. This one adds nothing."""
+
+    def __init__(self) -> None:
+        self._wrapped: dict[str, Handler] = {}
+
+    def wrap_unary(self, method: str, inner: Unary) -> Unary:
+        """The function of `/package.Service/Method`, which has one answer, with what this interceptor adds."""
+        return inner
+
+    def wrap_stream(self, method: str, inner: Stream) -> Stream:
+        """The same for one with a stream of answers."""
+        return inner
+
+    def wrap(self, method: str, handler: Handler) -> Handler:
+        """The handler with its function wrapped."""
+        behavior: Any = handler.unary_stream if handler.response_streaming else handler.unary_unary
+        make: Any = (
+            grpc.unary_stream_rpc_method_handler if handler.response_streaming else grpc.unary_unary_rpc_method_handler
+        )
+        wrapped = (
+            self.wrap_stream(method, behavior) if handler.response_streaming else self.wrap_unary(method, behavior)
+        )
+        made: Handler = make(wrapped, handler.request_deserializer, handler.response_serializer)
+        return made
+
+    async def intercept_service(
+        self,
+        continuation: Callable[[grpc.HandlerCallDetails], Awaitable[Handler | None]],
+        handler_call_details: grpc.HandlerCallDetails,
+    ) -> Handler | None:
+        """Called by a `grpc.aio` server at each call."""
+        method = handler_call_details.method
+        if method not in self._wrapped:
+            handler = await continuation(handler_call_details)
+            if (
+                handler is None
+            ):  # no such method: gRPC answers UNIMPLEMENTED; not remembered, since callers choose the names
+                return None
+            self._wrapped[method] = self.wrap(method, handler)
+        return self._wrapped[method]
+
+
+class InProcessServer(grpc.aio.Server):
+    """Where generated `add_..._to_server` functions register servicers that are called without a socket."""
+
+    def __init__(self, interceptors: Sequence[Interceptor] = ()) -> None:
+        self._interceptors = interceptors
+        self.handlers: dict[str, Handler] = {}
+
+    def add_generic_rpc_handlers(self, generic_rpc_handlers: Iterable[grpc.GenericRpcHandler]) -> None:
+        """Nothing: the same methods come by name in `add_registered_method_handlers`."""
+
+    def add_registered_method_handlers(self, service_name: str, method_handlers: Mapping[str, Handler]) -> None:
+        """Takes a service's methods, each wrapped by the interceptors, the first outermost."""
+        for name, handler in method_handlers.items():
+            method = f"/{service_name}/{name}"
+            wrapped = handler
+            for interceptor in reversed(self._interceptors):
+                wrapped = interceptor.wrap(method, wrapped)
+            self.handlers[method] = wrapped
+
+    def add_insecure_port(self, address: str) -> Never:
+        raise TypeError("this server has no socket")
+
+    def add_secure_port(self, address: str, server_credentials: grpc.ServerCredentials) -> Never:
+        raise TypeError("this server has no socket")
+
+    async def start(self) -> None:
+        """Nothing: a call runs when it is made."""
+
+    async def stop(self, grace: float | None) -> None:
+        """Nothing: the calls belong to their consumers."""
+
+    async def wait_for_termination(self, timeout: float | None = None) -> bool:
+        """At once."""
+        return False
+
+
+class InProcessContext(Context):
+    """What a servicer sees of a call without a socket."""
+
+    def __init__(self, metadata: grpc.aio.Metadata, timeout: float | None) -> None:
+        self._metadata = metadata
+        self._deadline = None if timeout is None else time.monotonic() + timeout
+        self.initial = grpc.aio.Metadata()
+        self.trailing = grpc.aio.Metadata()
+
+    def invocation_metadata(self) -> grpc.aio.Metadata:
+        return self._metadata
+
+    async def send_initial_metadata(self, initial_metadata: Pairs) -> None:
+        self.initial = _metadata(initial_metadata)
+
+    def set_trailing_metadata(self, trailing_metadata: Pairs) -> None:
+        self.trailing = _metadata(trailing_metadata)
+
+    async def abort(self, code: grpc.StatusCode, details: str = "", trailing_metadata: Pairs = ()) -> Never:
+        self.trailing = _metadata(trailing_metadata) if trailing_metadata else self.trailing
+        raise grpc.aio.AioRpcError(code, self.initial, self.trailing, details=details)
+
+    async def abort_with_status(self, status: grpc.Status) -> Never:
+        await self.abort(status.code, status.details, status.trailing_metadata or ())
+
+    def time_remaining(self) -> float:
+        """Seconds until the caller's deadline; infinite without one."""
+        return float("inf") if self._deadline is None else max(0.0, self._deadline - time.monotonic())
+
+    def peer(self) -> str:
+        return PEER
+
+    def peer_identities(self) -> Iterable[bytes] | None:
+        return None
+
+    def peer_identity_key(self) -> str | None:
+        return None
+
+    def auth_context(self) -> Mapping[str, Iterable[bytes]]:
+        return {}
+
+    def set_compression(self, compression: grpc.Compression) -> None:
+        """Nothing: there are no bytes to compress."""
+
+    def disable_next_message_compression(self) -> None:
+        """Nothing: there are no bytes to compress."""
+
+    # The older way of the API to read, write and fail, which our servicers do not use.
+    async def read(self) -> Never:
+        raise TypeError("a call without a socket takes one request")
+
+    async def write(self, message: object) -> Never:
+        raise TypeError("a servicer called without a socket yields its messages")
+
+    def set_code(self, code: grpc.StatusCode) -> Never:
+        raise TypeError("a servicer called without a socket fails by raising")
+
+    def set_details(self, details: str) -> Never:
+        raise TypeError("a servicer called without a socket fails by raising")
+
+
+class InProcessCall(grpc.aio.Call):
+    """The caller's side of a call without a socket. What it asks of the status is known when the call was consumed."""
+
+    def __init__(self, context: InProcessContext) -> None:
+        self._context = context
+
+    async def initial_metadata(self) -> grpc.aio.Metadata:
+        """The servicer's, from its first message on."""
+        return self._context.initial
+
+    async def trailing_metadata(self) -> grpc.aio.Metadata:
+        return self._context.trailing
+
+    async def code(self) -> grpc.StatusCode:
+        """OK: any other status was raised to the consumer."""
+        return grpc.StatusCode.OK
+
+    async def details(self) -> str:
+        return ""
+
+    async def wait_for_connection(self) -> None:
+        """At once."""
+
+    def time_remaining(self) -> float | None:
+        return self._context.time_remaining()
+
+    def cancel(self) -> bool:
+        """False: the call runs in its consumer's task, which is what to cancel; a stream is left by `aclose`."""
+        return False
+
+    def cancelled(self) -> bool:
+        return False
+
+    def done(self) -> bool:
+        """False: only its consumer knows."""
+        return False
+
+    def add_done_callback(self, callback: Callable[[Any], None]) -> Never:
+        raise TypeError("the end of a call without a socket is its consumer's")
+
+
+class InProcessUnaryCall(InProcessCall, grpc.aio.UnaryUnaryCall[Any, Response]):
+    """A call with one answer. It runs when it is awaited, once."""
+
+    def __init__(self, answer: Awaitable[Response], context: InProcessContext) -> None:
+        super().__init__(context)
+        self._answer = answer
+
+    def __await__(self) -> Generator[Any, None, Response]:
+        return self._answer.__await__()
+
+
+class InProcessStreamCall(InProcessCall, grpc.aio.UnaryStreamCall[Any, Response]):
+    """A call with a stream of answers. Each step runs the servicer to its next message."""
+
+    def __init__(self, messages: AsyncGenerator[Response, None], context: InProcessContext) -> None:
+        super().__init__(context)
+        self._messages = messages
+
+    def __aiter__(self) -> AsyncIterator[Response]:
+        return self._messages
+
+    async def read(self) -> Response | object:
+        """The next message, or `grpc.aio.EOF`."""
+        return await anext(self._messages, grpc.aio.EOF)
+
+    async def aclose(self) -> None:
+        """Ends the call where it stands: what the servicer holds is let go before this returns."""
+        await self._messages.aclose()
+
+
+class InProcessUnaryMethod(grpc.aio.UnaryUnaryMultiCallable[Any, Any]):
+    """One method with one answer."""
+
+    def __init__(self, behavior: Unary) -> None:
+        self._behavior = behavior
+
+    def __call__(
+        self,
+        request: object,
+        *,
+        timeout: float | None = None,
+        metadata: Pairs | None = None,
+        credentials: grpc.CallCredentials | None = None,
+        wait_for_ready: bool | None = None,
+        compression: grpc.Compression | None = None,
+    ) -> InProcessUnaryCall[Any]:
+        context = InProcessContext(_metadata(metadata), timeout)
+        return InProcessUnaryCall(self._behavior(request, context), context)
+
+
+class InProcessStreamMethod(grpc.aio.UnaryStreamMultiCallable[Any, Any]):
+    """One method with a stream of answers."""
+
+    def __init__(self, behavior: Stream) -> None:
+        self._behavior = behavior
+
+    def __call__(
+        self,
+        request: object,
+        *,
+        timeout: float | None = None,
+        metadata: Pairs | None = None,
+        credentials: grpc.CallCredentials | None = None,
+        wait_for_ready: bool | None = None,
+        compression: grpc.Compression | None = None,
+    ) -> InProcessStreamCall[Any]:
+        context = InProcessContext(_metadata(metadata), timeout)
+        return InProcessStreamCall(self._behavior(request, context), context)
+
+
+class InProcessChannel(grpc.aio.Channel):
+    """A channel to the servicers of an `InProcessServer`. Generated stubs take it as any other."""
+
+    def __init__(self, server: InProcessServer) -> None:
+        self._handlers = server.handlers
+
+    def unary_unary(self, method: str, *_: object, **__: object) -> InProcessUnaryMethod:
+        behavior: Any = self._handlers[method].unary_unary if method in self._handlers else _unknown_unary
+        return InProcessUnaryMethod(behavior)
+
+    def unary_stream(self, method: str, *_: object, **__: object) -> InProcessStreamMethod:
+        behavior: Any = self._handlers[method].unary_stream if method in self._handlers else _unknown_stream
+        return InProcessStreamMethod(behavior)
+
+    def stream_unary(self, method: str, *_: object, **__: object) -> Never:
+        raise TypeError("no operation of the gateway takes a stream")
+
+    def stream_stream(self, method: str, *_: object, **__: object) -> Never:
+        raise TypeError("no operation of the gateway takes a stream")
+
+    async def close(self, grace: float | None = None) -> None:
+        """Nothing: the calls belong to their consumers."""
+
+    def get_state(self, try_to_connect: bool = False) -> grpc.ChannelConnectivity:
+        return grpc.ChannelConnectivity.READY
+
+    async def wait_for_state_change(self, last_observed_state: grpc.ChannelConnectivity) -> None:
+        """At once: the state is always READY."""
+
+    async def channel_ready(self) -> None:
+        """At once."""
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+
+def _metadata(pairs: Pairs | None) -> grpc.aio.Metadata:
+    return pairs if isinstance(pairs, grpc.aio.Metadata) else grpc.aio.Metadata(*(pairs or ()))
+
+
+async def _unknown_unary(_: object, context: Context) -> Never:
+    await context.abort(grpc.StatusCode.UNIMPLEMENTED, "Method not found!")
+
+
+async def _unknown_stream(_: object, context: Context) -> AsyncGenerator[Any, None]:
+    await context.abort(grpc.StatusCode.UNIMPLEMENTED, "Method not found!")
+    yield  # makes this a generator

@@ -1,0 +1,95 @@
+"""Reason <-> gRPC status, and the form in which a reason crosses a socket (`google.rpc.Status` with `ErrorInfo`)."""
+
+import math
+
+import grpc
+from google.protobuf.duration_pb2 import Duration
+from google.rpc import error_details_pb2, status_pb2
+
+from umg_grpc.errors import UmgError
+from umg_grpc.v1 import pb
+
+DOMAIN = "umg"
+DETAILS_KEY = "grpc-status-details-bin"
+
+STATUS = {
+    pb.ERROR_REASON_UNSPECIFIED: grpc.StatusCode.UNKNOWN,
+    pb.ERROR_REASON_MALFORMED_BODY: grpc.StatusCode.INVALID_ARGUMENT,
+    pb.ERROR_REASON_INVALID_FIELD: grpc.StatusCode.INVALID_ARGUMENT,
+    pb.ERROR_REASON_MISSING_FIELD: grpc.StatusCode.INVALID_ARGUMENT,
+    pb.ERROR_REASON_UNSUPPORTED_FIELD: grpc.StatusCode.INVALID_ARGUMENT,
+    pb.ERROR_REASON_UNTRANSLATABLE: grpc.StatusCode.INVALID_ARGUMENT,
+    pb.ERROR_REASON_CONTEXT_TOO_LONG: grpc.StatusCode.INVALID_ARGUMENT,
+    pb.ERROR_REASON_UPSTREAM_REJECTED: grpc.StatusCode.INVALID_ARGUMENT,
+    pb.ERROR_REASON_CONTENT_BLOCKED: grpc.StatusCode.INVALID_ARGUMENT,
+    pb.ERROR_REASON_MISSING_KEY: grpc.StatusCode.UNAUTHENTICATED,
+    pb.ERROR_REASON_INVALID_KEY: grpc.StatusCode.UNAUTHENTICATED,
+    pb.ERROR_REASON_KEY_EXPIRED: grpc.StatusCode.UNAUTHENTICATED,
+    pb.ERROR_REASON_PERMISSION_DENIED: grpc.StatusCode.PERMISSION_DENIED,
+    pb.ERROR_REASON_MODEL_NOT_FOUND: grpc.StatusCode.NOT_FOUND,
+    pb.ERROR_REASON_PATH_NOT_FOUND: grpc.StatusCode.NOT_FOUND,
+    pb.ERROR_REASON_API_NOT_SERVED: grpc.StatusCode.NOT_FOUND,
+    pb.ERROR_REASON_OBJECT_NOT_FOUND: grpc.StatusCode.NOT_FOUND,
+    pb.ERROR_REASON_METHOD_NOT_ALLOWED: grpc.StatusCode.UNIMPLEMENTED,
+    pb.ERROR_REASON_UNSUPPORTED_MEDIA_TYPE: grpc.StatusCode.INVALID_ARGUMENT,
+    pb.ERROR_REASON_BODY_TOO_LARGE: grpc.StatusCode.OUT_OF_RANGE,
+    pb.ERROR_REASON_WRONG_STATE: grpc.StatusCode.FAILED_PRECONDITION,
+    pb.ERROR_REASON_RANGE_NOT_SATISFIABLE: grpc.StatusCode.OUT_OF_RANGE,
+    pb.ERROR_REASON_ALREADY_EXISTS: grpc.StatusCode.ALREADY_EXISTS,
+    pb.ERROR_REASON_RATE_LIMITED: grpc.StatusCode.RESOURCE_EXHAUSTED,
+    pb.ERROR_REASON_UPSTREAM_RATE_LIMITED: grpc.StatusCode.RESOURCE_EXHAUSTED,
+    pb.ERROR_REASON_QUOTA_EXHAUSTED: grpc.StatusCode.RESOURCE_EXHAUSTED,
+    pb.ERROR_REASON_INTERNAL: grpc.StatusCode.INTERNAL,
+    pb.ERROR_REASON_NOT_IMPLEMENTED: grpc.StatusCode.UNIMPLEMENTED,
+    pb.ERROR_REASON_UPSTREAM_FAILED: grpc.StatusCode.UNAVAILABLE,
+    pb.ERROR_REASON_UPSTREAM_UNREACHABLE: grpc.StatusCode.UNAVAILABLE,
+    pb.ERROR_REASON_UPSTREAM_CUT: grpc.StatusCode.UNAVAILABLE,
+    pb.ERROR_REASON_UNAVAILABLE: grpc.StatusCode.UNAVAILABLE,
+    pb.ERROR_REASON_UPSTREAM_TIMEOUT: grpc.StatusCode.DEADLINE_EXCEEDED,
+    pb.ERROR_REASON_CANCELLED: grpc.StatusCode.CANCELLED,
+}
+
+NAMES = frozenset(pb.ErrorReason.keys())
+
+# What a failure without our details means: gRPC itself made it (the server is away, the message is too large, ...).
+BARE_STATUS = {
+    grpc.StatusCode.UNAVAILABLE: (pb.ERROR_REASON_UNAVAILABLE, "the gateway's service cannot be reached; try again"),
+    grpc.StatusCode.DEADLINE_EXCEEDED: (pb.ERROR_REASON_UPSTREAM_TIMEOUT, "the call took longer than its deadline"),
+    grpc.StatusCode.RESOURCE_EXHAUSTED: (
+        pb.ERROR_REASON_BODY_TOO_LARGE,
+        "the message is larger than the gateway's service takes",
+    ),
+    grpc.StatusCode.CANCELLED: (pb.ERROR_REASON_CANCELLED, "the call was cancelled"),
+    grpc.StatusCode.UNIMPLEMENTED: (
+        pb.ERROR_REASON_NOT_IMPLEMENTED,
+        "the gateway's service does not have this operation",
+    ),
+}
+
+
+def to_status(error: UmgError) -> bytes:
+    """The serialised `google.rpc.Status` of the error, for the trailing metadata `grpc-status-details-bin`."""
+    status = status_pb2.Status(code=STATUS[error.reason].value[0], message=error.message)
+    status.details.add().Pack(error_details_pb2.ErrorInfo(reason=error.name, domain=DOMAIN, metadata=error.metadata))
+    if "retry_after_seconds" in error.metadata:
+        delay = Duration(seconds=math.ceil(float(error.metadata["retry_after_seconds"])))
+        status.details.add().Pack(error_details_pb2.RetryInfo(retry_delay=delay))
+    return status.SerializeToString()
+
+
+def from_rpc(error: grpc.aio.AioRpcError) -> UmgError:
+    """The `UmgError` that a failed call stands for."""
+    for key, value in error.trailing_metadata() or ():
+        if key == DETAILS_KEY and isinstance(value, bytes):
+            for detail in status_pb2.Status.FromString(value).details:
+                info = error_details_pb2.ErrorInfo()
+                if detail.Unpack(info) and info.domain == DOMAIN:
+                    return UmgError(_reason(info.reason), error.details() or "", **info.metadata)
+    reason, message = BARE_STATUS.get(error.code(), (pb.ERROR_REASON_INTERNAL, "the gateway's service failed"))
+    return UmgError(reason, message)
+
+
+def _reason(name: str) -> "pb.ErrorReason.ValueType":
+    """A reason by its bare name; INTERNAL for one that is newer than this build."""
+    known = f"ERROR_REASON_{name}"
+    return pb.ErrorReason.Value(known) if known in NAMES else pb.ERROR_REASON_INTERNAL

@@ -1,0 +1,1 @@
+"""Ways to the providers: everything here reaches models that other processes run."""

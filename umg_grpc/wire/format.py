@@ -1,0 +1,91 @@
+"""What a text format is to the rest of the gateway: one face and one upstream, as functions without I/O.
+
+A format is one module (or package) with these functions and one row in `wire.FORMATS`.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+from umg_grpc.errors import UmgError
+from umg_grpc.v1 import pb
+from umg_grpc.wire.report import Report
+
+
+class FaceRequest(NamedTuple):
+    """A caller's body, decoded."""
+
+    canonical: pb.GenerateRequest  # with its source document
+    stream: bool  # whether the body asks for a stream
+
+
+class UpstreamRequest(NamedTuple):
+    """A call to a provider, encoded."""
+
+    path: str  # below the channel's base URL, e.g. `/chat/completions`
+    body: bytes
+    headers: Mapping[str, str]  # the format's own, without credentials and content type
+    report: Report  # what the format could not say
+
+
+class StreamEncoder(Protocol):
+    """Canonical messages -> the face's bytes. One instance a stream."""
+
+    def feed(self, message: pb.StreamGenerateResponse) -> bytes:
+        """All frames of one message, for one write; b"" when it says nothing in this format."""
+        ...
+
+    def close(self) -> bytes:
+        """What ends a whole answer: open blocks ended, the end marker. b"" when it was sent already."""
+        ...
+
+    def error(self, error: UmgError) -> bytes:
+        """What ends a broken answer: the format's error event. Nothing follows it."""
+        ...
+
+
+class StreamDecoder(Protocol):
+    """A provider's bytes -> canonical messages. One instance a stream."""
+
+    def feed(self, data: bytes) -> pb.StreamGenerateResponse | None:
+        """All that one read completed, None when it completed nothing. Raises UmgError for an error event or what
+        cannot be read.
+        """
+        ...
+
+    def close(self) -> pb.StreamGenerateResponse | None:
+        """The rest, at the end of the body. Raises UmgError(UPSTREAM_CUT) when the answer was not whole."""
+        ...
+
+
+@dataclass(frozen=True)
+class TextFormat:
+    """One text format, both directions."""
+
+    name: str
+
+    # as a face
+    decode_request: Callable[[bytes, Mapping[str, str]], FaceRequest]
+    """(body, its allow-listed headers by lower-case name). Raises UmgError naming the field as the caller wrote it."""
+    encode_response: Callable[[pb.GenerateResponse, pb.GenerateRequest], bytes]
+    """(answer, what it answers). The answer's own body when it has one of this format."""
+    stream_encoder: Callable[[pb.GenerateRequest], StreamEncoder]
+    encode_error: Callable[[UmgError, int], bytes]
+    """(error, HTTP status) -> JSON body."""
+    wire_path: Callable[[str], str]
+    """Path of a canonical field (`messages[0].parts`) as this format's callers know it. For errors only."""
+    heartbeat: bytes
+    """Bytes that every client of the format skips between events."""
+
+    # as an upstream
+    encode_request: Callable[[pb.GenerateRequest, str, bool], UpstreamRequest]
+    """(request, the provider's model id, whether to stream). Starts from the source document when that is of this
+    format.
+    """
+    decode_response: Callable[[bytes, pb.GenerateRequest, bool], pb.GenerateResponse]
+    """(body, request, pass). With pass the answer keeps the body as `source`, under the caller's model id, and only
+    what the service needs is decoded. Raises UmgError(UPSTREAM_FAILED) for what cannot be read."""
+    stream_decoder: Callable[[pb.GenerateRequest, bool], StreamDecoder]
+    """(request, pass). With pass the frames are kept as they came."""
+    decode_error: Callable[[int, Mapping[str, str], bytes], UmgError]
+    """(HTTP status, headers by lower-case name, body) of a refused call."""

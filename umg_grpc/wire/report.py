@@ -1,0 +1,45 @@
+"""What a request said that the upstream's format cannot say."""
+
+from dataclasses import dataclass, field
+
+from umg_grpc.errors import UmgError
+from umg_grpc.v1 import pb
+
+MAX_HEADER_BYTES = 1024
+
+
+@dataclass
+class Report:
+    """Fields that were dropped or changed on the way to an upstream, by the names their callers used."""
+
+    dropped: dict[str, str | None] = field(
+        default_factory=dict
+    )  # name -> the value sent instead, None where nothing was
+    unknown: int = 0  # fields that no table knows, so that their names may be anything
+
+    def drop(self, name: str, instead: str | None = None) -> None:
+        """Notes a known field that is not said, or is said as `instead`."""
+        self.dropped[name] = instead
+
+    def header(self) -> str:
+        """`seed, temperature=1, +2`, at most 1 KiB: names that do not fit are counted with the unknown. "" when nothing
+        was dropped.
+        """
+        entries = [name if instead is None else f"{name}={instead}" for name, instead in self.dropped.items()]
+        unknown, shown, size = self.unknown, list[str](), 0
+        for entry in entries:
+            size += len(entry) + 2
+            if size > MAX_HEADER_BYTES - 16:
+                unknown += 1
+            else:
+                shown.append(entry)
+        return ", ".join([*shown, f"+{unknown}"] if unknown else shown)
+
+    def refuse(self) -> None:
+        """For `x-umg-strict`: raises UmgError(UNTRANSLATABLE) when anything was dropped."""
+        if self.dropped or self.unknown:
+            name = next(iter(self.dropped), "an unknown field")
+            message = (
+                f"the provider of this model cannot be told: {self.header()}; leave it out, or send no x-umg-strict"
+            )
+            raise UmgError(pb.ERROR_REASON_UNTRANSLATABLE, message, field=name)
