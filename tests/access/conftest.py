@@ -1,0 +1,39 @@
+"""A store, and a clock that only a test moves."""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import pytest
+
+from tests.databases import Database
+from umg_grpc.access.keys import Keys
+from umg_grpc.store import Store, open_store
+
+
+@dataclass
+class Clock:
+    seconds: float = 1_800_000_000.0
+
+    def __call__(self) -> float:
+        return self.seconds
+
+    def utc(self) -> datetime:
+        return datetime.fromtimestamp(self.seconds, UTC)
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+async def store(database: Database) -> AsyncIterator[Store]:
+    store = await open_store(database.url, database.data_dir)
+    yield store
+    await store.aclose()
+
+
+@pytest.fixture
+def keys(store: Store, clock: Clock) -> Keys:
+    return Keys(store, clock.utc)

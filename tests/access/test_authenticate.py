@@ -1,0 +1,245 @@
+"""Who a secret's holder is: asked at every call, answered from memory, true soon after every change."""
+
+import asyncio
+import sqlite3
+from collections.abc import AsyncIterator, Callable
+from contextlib import closing
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from secrets import token_hex
+
+import psycopg
+import pytest
+from structlog.testing import capture_logs
+
+from tests.access.conftest import Clock
+from tests.databases import Database, Postgres
+from umg_grpc.access.authenticate import MAX_REFUSED, Authenticator
+from umg_grpc.access.caller import Caller
+from umg_grpc.access.keys import Keys
+from umg_grpc.errors import UmgError
+from umg_grpc.store import open_store
+from umg_grpc.v1 import pb
+
+
+@pytest.fixture
+async def authenticator(keys: Keys, clock: Clock) -> AsyncIterator[Authenticator]:
+    authenticator = Authenticator(keys, monotonic=clock, now=clock)
+    await authenticator.start()
+    yield authenticator
+    await authenticator.aclose()
+
+
+@dataclass(frozen=True)
+class Outage:
+    """Takes the database away, and gives it back."""
+
+    begin: Callable[[], None]
+    end: Callable[[], None]
+
+
+@pytest.fixture
+def outage(database: Database, request: pytest.FixtureRequest) -> Outage:
+    if database.url != "sqlite":
+        postgres: Postgres = request.getfixturevalue("postgres")
+        return Outage(postgres.stop, postgres.start)
+
+    def rename(old: str, new: str) -> None:
+        with closing(sqlite3.connect(database.data_dir / "umg.db")) as connection:
+            connection.execute(f"ALTER TABLE {old} RENAME TO {new}")
+
+    return Outage(lambda: rename("api_keys", "away"), lambda: rename("away", "api_keys"))
+
+
+async def reason(authenticator: Authenticator, secret: str) -> "pb.ErrorReason.ValueType":
+    with pytest.raises(UmgError) as caught:
+        await authenticator.authenticate(secret)
+    assert not secret or secret not in caught.value.message
+    return caught.value.reason
+
+
+async def settled(authenticator: Authenticator) -> None:
+    """Returns when all lookups that were asked for have been made: they are made in turn."""
+    await reason(authenticator, token_hex())  # never seen, so looked up after the others
+
+
+async def test_a_good_secret_is_its_caller(authenticator: Authenticator, keys: Keys, clock: Clock) -> None:
+    expire_time = clock.utc() + timedelta(days=1)
+    key, secret = await keys.create("app", model_patterns=["m-*"], requests_per_minute=5, expire_time=expire_time)
+    assert authenticator.cached(secret) is None
+    caller = await authenticator.authenticate(secret)
+    assert caller == Caller(key.key_id, "app", ("m-*",), 5, expire_time.timestamp())
+    assert authenticator.cached(secret) is caller
+    assert await authenticator.authenticate(secret) is caller
+
+
+async def test_what_is_no_good_is_refused_by_its_reason(authenticator: Authenticator, keys: Keys, clock: Clock) -> None:
+    _, revoked = await keys.create("revoked")
+    await keys.revoke("revoked")
+    _, expired = await keys.create("expired", expire_time=clock.utc())
+    assert await reason(authenticator, "") == pb.ERROR_REASON_MISSING_KEY
+    assert await reason(authenticator, "sk-umg-wrong") == pb.ERROR_REASON_INVALID_KEY
+    assert await reason(authenticator, "\udcff") == pb.ERROR_REASON_INVALID_KEY
+    assert await reason(authenticator, revoked) == pb.ERROR_REASON_INVALID_KEY
+    assert await reason(authenticator, expired) == pb.ERROR_REASON_KEY_EXPIRED
+    assert authenticator.cached(expired) is None
+
+
+async def test_expiry_is_to_the_second_and_asks_nobody(
+    authenticator: Authenticator, keys: Keys, clock: Clock, outage: Outage
+) -> None:
+    _, secret = await keys.create("app", expire_time=clock.utc() + timedelta(seconds=0.5))
+    await authenticator.authenticate(secret)
+    outage.begin()
+    clock.seconds += 0.4
+    assert authenticator.cached(secret) is not None
+    clock.seconds += 0.1
+    assert authenticator.cached(secret) is None
+    assert await reason(authenticator, secret) == pb.ERROR_REASON_KEY_EXPIRED
+    outage.end()
+
+
+async def test_a_revoked_key_is_served_once_more_and_then_refused(
+    authenticator: Authenticator, keys: Keys, clock: Clock
+) -> None:
+    _, secret = await keys.create("app")
+    await authenticator.authenticate(secret)
+    await keys.revoke("app")
+    clock.seconds += 0.9
+    assert authenticator.cached(secret) is not None
+    await settled(authenticator)
+    assert authenticator.cached(secret) is not None  # fresh: nobody looked
+    clock.seconds += 5
+    assert authenticator.cached(secret) is not None  # stale: served, and looked up meanwhile
+    await settled(authenticator)
+    assert authenticator.cached(secret) is None
+    assert await reason(authenticator, secret) == pb.ERROR_REASON_INVALID_KEY
+
+
+async def test_a_caller_not_seen_for_long_is_looked_up_first(
+    authenticator: Authenticator, keys: Keys, clock: Clock
+) -> None:
+    _, secret = await keys.create("app")
+    caller = await authenticator.authenticate(secret)
+    clock.seconds += 11
+    assert authenticator.cached(secret) is None
+    assert await authenticator.authenticate(secret) is caller
+    assert authenticator.cached(secret) is caller
+    await keys.revoke("app")
+    clock.seconds += 11
+    assert await reason(authenticator, secret) == pb.ERROR_REASON_INVALID_KEY
+
+
+async def test_a_key_works_as_soon_as_it_is_made(authenticator: Authenticator, keys: Keys) -> None:
+    await reason(authenticator, "sk-umg-wrong")
+    _, secret = await keys.create("app")
+    assert (await authenticator.authenticate(secret)).name == "app"
+
+
+async def test_a_wrong_secret_is_not_looked_up_again_for_a_while(
+    authenticator: Authenticator, clock: Clock, outage: Outage
+) -> None:
+    await reason(authenticator, "wrong")
+    outage.begin()
+    clock.seconds += 5
+    assert await reason(authenticator, "wrong") == pb.ERROR_REASON_INVALID_KEY
+    clock.seconds += 0.1
+    assert await reason(authenticator, "wrong") == pb.ERROR_REASON_UNAVAILABLE
+    outage.end()
+
+
+async def test_a_flood_of_wrong_secrets_fills_no_memory_and_shuts_nobody_out(
+    authenticator: Authenticator, keys: Keys
+) -> None:
+    _, secret = await keys.create("app")
+    wrong = [f"wrong {number}" for number in range(MAX_REFUSED + 500)]
+    reasons = asyncio.gather(*(reason(authenticator, each) for each in wrong))
+    assert (await authenticator.authenticate(secret)).name == "app"
+    assert set(await reasons) == {pb.ERROR_REASON_INVALID_KEY}
+    assert len(authenticator._refused) == MAX_REFUSED
+
+
+async def test_callers_of_one_key_at_once_are_one_lookup(authenticator: Authenticator, keys: Keys) -> None:
+    _, secret = await keys.create("app")
+    callers = await asyncio.gather(*(authenticator.authenticate(secret) for _ in range(50)))
+    assert all(caller is callers[0] for caller in callers)
+
+
+async def test_an_outage_shuts_out_nobody_who_is_known(
+    authenticator: Authenticator, keys: Keys, clock: Clock, outage: Outage
+) -> None:
+    _, secret = await keys.create("app")
+    _, unseen = await keys.create("unseen")
+    caller = await authenticator.authenticate(secret)
+    with capture_logs() as logs:
+        outage.begin()
+        for seconds in (2, 3, 20, 3600):
+            clock.seconds += seconds
+            assert await authenticator.authenticate(secret) is caller
+            await settled(authenticator)
+        assert authenticator.cached(secret) is caller
+        assert await reason(authenticator, unseen) == pb.ERROR_REASON_UNAVAILABLE
+        assert await reason(authenticator, "sk-umg-wrong") == pb.ERROR_REASON_UNAVAILABLE
+        assert len(logs) == 1
+        outage.end()
+        clock.seconds += 2
+        assert (await authenticator.authenticate(unseen)).name == "unseen"
+    assert [entry["log_level"] for entry in logs] == ["warning", "info"]
+    assert await reason(authenticator, "sk-umg-wrong") == pb.ERROR_REASON_INVALID_KEY
+
+
+async def test_a_key_revoked_in_an_outage_is_refused_after_it(
+    authenticator: Authenticator, keys: Keys, clock: Clock, outage: Outage
+) -> None:
+    _, secret = await keys.create("app")
+    await authenticator.authenticate(secret)
+    outage.begin()
+    clock.seconds += 60
+    await authenticator.authenticate(secret)
+    outage.end()
+    await keys.revoke("app")
+    clock.seconds += 1
+    authenticator.cached(secret)
+    await settled(authenticator)
+    assert await reason(authenticator, secret) == pb.ERROR_REASON_INVALID_KEY
+
+
+async def test_a_database_that_hangs_is_waited_for_once(postgres: Postgres, clock: Clock, tmp_path: Path) -> None:
+    url = postgres.create(tmp_path.name)
+    store = await open_store(url, tmp_path)
+    keys = Keys(store, clock.utc)
+    authenticator = Authenticator(keys, monotonic=clock, now=clock)
+    await authenticator.start()
+    _, secret = await keys.create("app")
+    caller = await authenticator.authenticate(secret)
+    clock.seconds += 60
+    loop = asyncio.get_running_loop()
+    with psycopg.connect(url) as connection:
+        connection.execute("LOCK TABLE api_keys IN ACCESS EXCLUSIVE MODE")
+        began = loop.time()
+        assert await authenticator.authenticate(secret) is caller
+        assert 0.9 < loop.time() - began < 2
+        assert authenticator.cached(secret) is caller  # and from now on nobody waits
+        connection.rollback()
+    await settled(authenticator)
+    assert authenticator.cached(secret) is caller
+    await authenticator.aclose()
+    await store.aclose()
+
+
+async def test_closing_answers_whoever_waits(postgres: Postgres, tmp_path: Path) -> None:
+    url = postgres.create(tmp_path.name)
+    store = await open_store(url, tmp_path)
+    authenticator = Authenticator(Keys(store))
+    await authenticator.start()
+    async with await psycopg.AsyncConnection.connect(url) as connection:
+        await connection.execute("LOCK TABLE api_keys IN ACCESS EXCLUSIVE MODE")
+        waiting = asyncio.create_task(reason(authenticator, "sk-umg-wrong"))
+        blocked = "SELECT count(*) FROM pg_locks WHERE NOT granted"
+        while await (await connection.execute(blocked)).fetchone() == (0,):
+            pass
+        await authenticator.aclose()
+        assert await waiting == pb.ERROR_REASON_UNAVAILABLE
+    await store.aclose()
+    assert not [task for task in asyncio.all_tasks() if task.get_name() == "key lookups"]

@@ -1,0 +1,54 @@
+"""Which models a caller may use."""
+
+import time
+from dataclasses import dataclass
+
+import pytest
+
+from umg_grpc.access.caller import Caller
+from umg_grpc.errors import UmgError
+from umg_grpc.v1 import pb
+
+
+def caller(*patterns: str) -> Caller:
+    return Caller("key_1", "app", patterns, None, None)
+
+
+@dataclass(frozen=True)
+class Pattern:
+    id: str
+    patterns: tuple[str, ...]
+    allows: tuple[str, ...]
+    denies: tuple[str, ...]
+
+
+PATTERNS = [
+    Pattern("none at all", (), ("m", "", "a/b"), ()),
+    Pattern("one id", ("m",), ("m",), ("M", "m2", "am", "", "m\n")),
+    Pattern("several", ("m", "famG-*"), ("m", "famG-", "famG-2.5-pro"), ("famG", "n", "xfamG-1")),
+    Pattern("a star alone", ("*",), ("m", "", "a/b", "a\nb"), ()),
+    Pattern("a star before and after", ("*/llama-*",), ("x/llama-3", "a/b/llama-"), ("llama-3", "x/llama")),
+    Pattern(
+        "nothing else is a wildcard", ("a?[bc].d+",), ("a?[bc].d+",), ("axb.d+", "a?b.d+", "a?[bc]xd+", "a?[bc].dd")
+    ),
+    Pattern("brackets of all kinds", ("[!a]*]", "x|y"), ("[!a]]", "[!a]b]", "x|y"), ("b]", "x", "y")),
+]
+
+
+@pytest.mark.parametrize("case", PATTERNS, ids=lambda case: case.id)
+def test_a_pattern_allows_the_ids_it_matches_as_a_whole(case: Pattern) -> None:
+    who = caller(*case.patterns)
+    assert [model for model in case.allows + case.denies if who.may_use(model)] == list(case.allows)
+
+
+def test_a_denied_model_is_named() -> None:
+    caller("m-*").check_model("m-1")
+    with pytest.raises(UmgError, match="may not use the model `gpt-5`; its models are m-\\*") as caught:
+        caller("m-*").check_model("gpt-5")
+    assert (caught.value.reason, caught.value.metadata) == (pb.ERROR_REASON_PERMISSION_DENIED, {"model": "gpt-5"})
+
+
+def test_a_long_id_cannot_make_a_pattern_slow() -> None:
+    began = time.perf_counter()
+    assert not caller("a*" * 40 + "b").may_use("a" * 100_000)
+    assert time.perf_counter() - began < 1

@@ -1,0 +1,431 @@
+"""The operator's file: what it says is what is served, and what is wrong in it is named by its line."""
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+import pytest
+
+from umg_grpc.config import (
+    BearerAuth,
+    ChannelModel,
+    Config,
+    ConfigError,
+    Cors,
+    HeaderAuth,
+    Log,
+    ModelInfo,
+    NoAuth,
+    Timeout,
+    built_in,
+    parse,
+)
+
+WHOLE = """\
+public_url: https://gateway.example/
+secret: ${UMG_SECRET}
+database: postgresql://umg:${PASSWORD}@db.example/umg
+cors: {origins: [https://app.example, "*"]}
+body_limit: 8MiB
+drain: 5.5
+log: {level: debug, format: json}
+channels:
+  - name: main
+    protocols: [chat]
+    base_url: https://provider.example/v1/
+    api_key: ${PROVIDER_KEY}
+    headers: {x-team: search, x-literal: "$${NOT_A_VARIABLE}"}
+    proxy: http://user:${PASSWORD}@proxy.example:3128
+    ca_file: certificates/ca.pem
+    priority: 1
+    weight: ${WEIGHT}
+    timeout: {connect: 2, total: 90}
+    models: [model-a, {id: public-name, upstream: real/name, family: famG}]
+  - name: spare
+    protocols: [chat]
+    base_url: http://10.0.0.1:8000
+    api_key: [0123, second]
+    auth: {kind: header, header: x-api-key}
+    timeout: 7
+    models: [model-a]
+  - {name: open, protocols: [chat], base_url: "http://[::1]:8000/v1", auth: {kind: none}, models: [model-b]}
+  - {name: keyless, protocols: [chat], base_url: http://host/v1, models: [model-b]}
+  - {name: here, protocols: [local], weight: 0, models: [{id: gpt-4o, upstream: smollm2-135m-instruct}]}
+models:
+  model-a: {owned_by: lab, created: 2024-11-01, display_name: Model A, family: famQ}
+  gpt-4o: {created: 1730419200}
+  model-b:
+"""
+ENVIRONMENT = {"UMG_SECRET": "0123456789abcdef", "PASSWORD": "pass-word", "PROVIDER_KEY": "sk-1", "WEIGHT": "3"}
+
+
+@pytest.fixture
+def whole() -> Config:
+    return parse(WHOLE, "/etc/umg/umg.yaml", ENVIRONMENT)
+
+
+def test_the_whole_contract_is_read(whole: Config) -> None:
+    assert whole.public_url == "https://gateway.example"
+    assert whole.secret == "0123456789abcdef"
+    assert whole.database == "postgresql://umg:pass-word@db.example/umg"
+    assert whole.cors == Cors(origins=("https://app.example", "*"))
+    assert (whole.body_limit, whole.drain) == (8 * 1024 * 1024, 5.5)
+    assert whole.log == Log(level="debug", format="json")
+    assert [channel.name for channel in whole.channels] == ["main", "spare", "open", "keyless", "here"]
+
+
+def test_a_channel_has_all_that_was_written_of_it(whole: Config) -> None:
+    main = whole.channels[0]
+    assert main.protocols == ("chat",)
+    assert main.base_url == "https://provider.example/v1"
+    assert (main.api_keys, main.auth) == (("sk-1",), BearerAuth())
+    assert main.headers == {"x-team": "search", "x-literal": "${NOT_A_VARIABLE}"}
+    assert main.proxy == "http://user:pass-word@proxy.example:3128"
+    assert main.ca_file == "/etc/umg/certificates/ca.pem"
+    assert (main.priority, main.weight) == (1, 3)
+    assert main.timeout == Timeout(connect=2, first_byte=60, idle=60, total=90)
+    assert main.models == (
+        ChannelModel("model-a", "model-a", None),
+        ChannelModel("public-name", "real/name", "famG"),
+    )
+
+
+def test_several_keys_a_header_and_a_plain_timeout(whole: Config) -> None:
+    spare = whole.channels[1]
+    assert (spare.api_keys, spare.auth) == (("0123", "second"), HeaderAuth(header="x-api-key"))
+    assert spare.timeout == Timeout(first_byte=7)
+
+
+def test_no_key_means_no_auth(whole: Config) -> None:
+    assert [(channel.api_keys, channel.auth) for channel in whole.channels[2:4]] == [((), NoAuth())] * 2
+
+
+def test_models_are_described_by_their_public_id(whole: Config) -> None:
+    released = datetime(2024, 11, 1, tzinfo=UTC)
+    assert whole.models == {
+        "model-a": ModelInfo(owned_by="lab", display_name="Model A", create_time=released, family="famQ"),
+        "gpt-4o": ModelInfo(create_time=released),
+        "model-b": ModelInfo(),
+    }
+
+
+def test_secrets_are_not_shown(whole: Config) -> None:
+    shown = repr(whole)
+    assert not [secret for secret in ("0123456789abcdef", "pass-word", "sk-1", "second") if secret in shown]
+
+
+def test_the_defaults_are_those_of_the_contract() -> None:
+    config = parse("channels: [{name: l, protocols: [local], models: [m]}]", "f", {})
+    assert config == Config(channels=config.channels)
+    assert (config.body_limit, config.drain, config.database) == (64 * 1024 * 1024, 30, "sqlite")
+    assert config.channels[0].timeout == Timeout(connect=5, first_byte=60, idle=60, total=600)
+
+
+def test_a_key_without_a_value_is_an_absent_key() -> None:
+    config = parse("secret:\nlog: ~\nchannels: [{name: l, protocols: [local], headers: , models: [m]}]", "f", {})
+    assert config == Config(channels=config.channels)
+
+
+def test_the_built_in_config_serves_the_local_model() -> None:
+    (local,) = built_in().channels
+    assert (local.name, local.protocols) == ("local", ("local",))
+    assert local.models == (ChannelModel("smollm2-135m-instruct", "smollm2-135m-instruct", None),)
+
+
+def test_anchors_and_merges_share_what_channels_have_in_common() -> None:
+    text = """\
+channels:
+  - &first {name: a, protocols: [chat], base_url: http://a, timeout: &slow {idle: 9}, models: &models [m]}
+  - {<<: *first, name: b}
+  - {name: c, protocols: [local], timeout: {<<: *slow, total: 5}, models: *models}
+  - {name: d, protocols: [local], timeout: *slow, models: *models}
+"""
+    channels = parse(text, "f", {}).channels
+    assert [(channel.name, channel.base_url) for channel in channels] == [
+        ("a", "http://a"),
+        ("b", "http://a"),
+        ("c", ""),
+        ("d", ""),
+    ]
+    assert [channel.timeout for channel in channels[1:]] == [Timeout(idle=9), Timeout(idle=9, total=5), Timeout(idle=9)]
+
+
+@dataclass(frozen=True)
+class Mistake:
+    id: str
+    text: str
+    expected: tuple[str, ...]
+    """The lines of the error, without the file's name."""
+    environment: dict[str, str] = field(default_factory=dict)
+
+
+CHANNEL = "channels:\n- name: a\n  protocols: [chat]\n  base_url: http://a\n  models: [m]\n"
+LOCAL = "channels: [{name: a, protocols: [local], models: [m]}]\n"
+SERVED_KEYS = "expected one of name, protocols, models, base_url, api_key, auth, headers, proxy, ca_file, priority, weight, timeout"
+URL = "expected a URL, http:// or https:// with a host and without a query"
+SIZE = "expected a number of bytes or a size like 64MiB, at most 1023MiB"
+MISTAKES = [
+    Mistake("an empty file", "", ("1: expected a mapping of keys to values",)),
+    Mistake("a list", "- a", ("1: expected a mapping of keys to values",)),
+    Mistake("not YAML", "a: b\nc: [", ("2: expected YAML: expected the node content, but found '<stream end>'",)),
+    Mistake("two documents", "a: b\n---\nc: d", ("2: expected YAML: but found another document",)),
+    Mistake("a control character", "a: \x00", ("1: expected YAML: ",)),
+    Mistake("no channels", "drain: 5", ("1: expected `channels`, which is missing",)),
+    Mistake("channels that are none", "channels: []", ("1: channels: expected a list of length >= 1",)),
+    Mistake("channels of the wrong type", "drain: 5\nchannels: 5", ("2: channels: expected a list, got text",)),
+    Mistake("a channel of the wrong type", "channels:\n- a", ("2: channels[0]: expected a mapping of keys to values",)),
+    Mistake(
+        "an unknown key",
+        LOCAL + "limit: 5",
+        (
+            "2: limit: `limit` is not known here; expected one of channels, models, public_url, secret, database, cors, "
+            "body_limit, drain, log",
+        ),
+    ),
+    Mistake(
+        "a key of a later version",
+        CHANNEL + "  shared_objects: true",
+        (f"6: channels[0].shared_objects: `shared_objects` is not served by this version; {SERVED_KEYS}",),
+    ),
+    Mistake(
+        "a misspelt key in a channel",
+        CHANNEL + "  wieght: 5",
+        (f"6: channels[0].wieght: `wieght` is not known here; {SERVED_KEYS}",),
+    ),
+    Mistake(
+        "a misspelt key of a timeout",
+        CHANNEL + "  timeout:\n    idel: 5",
+        ("7: channels[0].timeout.idel: `idel` is not known here",),
+    ),
+    Mistake("a key twice", LOCAL + "drain: 5\ndrain: 6", ("3: drain: expected once, but it stands here again",)),
+    Mistake("a key that is no text", LOCAL + "? [a]\n: b", ("2: expected a key that is plain text",)),
+    Mistake(
+        "a missing key",
+        "channels:\n- name: a\n  models: [m]",
+        ("2: channels[0]: expected `protocols`, which is missing",),
+    ),
+    Mistake(
+        "a variable that is not set",
+        CHANNEL + "  api_key: ${KEY}",
+        ("6: channels[0].api_key: expected the environment variable KEY to be set",),
+    ),
+    Mistake(
+        "a variable without an end",
+        LOCAL + "secret: 0123456789abcdef${KEY",
+        ("2: secret: expected ${NAME} with the name of an environment variable; $${ stands for ${ itself",),
+    ),
+    Mistake(
+        "a variable that is no number",
+        CHANNEL + "  weight: ${KEY}",
+        ("6: channels[0].weight: expected a whole number, got text",),
+        {"KEY": "heavy"},
+    ),
+    Mistake("a fraction", CHANNEL + "  priority: 1.5", ("6: channels[0].priority: expected a whole number, got text",)),
+    Mistake("a negative weight", CHANNEL + "  weight: -1", ("6: channels[0].weight: expected a whole number >= 0",)),
+    Mistake("a negative timeout", CHANNEL + "  timeout: -1", ("6: channels[0].timeout: expected a number > 0.0",)),
+    Mistake(
+        "an endless timeout",
+        CHANNEL + "  timeout: {idle: .inf}",
+        ("6: channels[0].timeout.idle: expected a number, got text",),
+    ),
+    Mistake(
+        "a timeout in words",
+        CHANNEL + "  timeout: long",
+        ("6: channels[0].timeout: expected a number or a mapping, got text",),
+    ),
+    Mistake(
+        "a header of the wrong type",
+        CHANNEL + "  headers: {a: [b]}",
+        ("6: channels[0].headers: expected text, got a list",),
+    ),
+    Mistake(
+        "an unknown protocol",
+        CHANNEL.replace("[chat]", "[chat, chatt]"),
+        ("3: channels[0].protocols[1]: expected chat or local; `chatt` is not a protocol",),
+    ),
+    Mistake(
+        "a protocol of a later version",
+        CHANNEL.replace("[chat]", "\n  - messages"),
+        ("4: channels[0].protocols[0]: expected chat or local; `messages` is not served by this version",),
+    ),
+    Mistake(
+        "protocols that are no list",
+        CHANNEL.replace("[chat]", "chat"),
+        ("3: channels[0].protocols: expected a list, got text",),
+    ),
+    Mistake(
+        "local among others",
+        CHANNEL.replace("[chat]", "[chat, local]"),
+        (
+            "3: channels[0].protocols: expected `local` alone: it is not reached over the network",
+            "4: channels[0].base_url: expected only for an upstream on the network; a `local` channel has none",
+        ),
+    ),
+    Mistake(
+        "a channel name twice",
+        "channels:\n- {name: a, protocols: [local], models: [m]}\n- {name: a, protocols: [local], models: [m]}",
+        ("3: channels[1].name: expected a name of its own; `a` is taken",),
+    ),
+    Mistake(
+        "a channel name with a space",
+        CHANNEL.replace("name: a", "name: a b"),
+        ("2: channels[0].name: expected up to 64 letters, digits, `.`, `_` or `-`",),
+    ),
+    Mistake(
+        "a model twice in a channel",
+        CHANNEL.replace("[m]", "[m, {id: m, upstream: n}]"),
+        ("5: channels[0].models[1]: expected an id of its own in this channel; `m` is taken",),
+    ),
+    Mistake(
+        "a pattern as a model",
+        CHANNEL.replace("[m]", '["m-*"]'),
+        ("5: channels[0].models[0]: expected a model id: up to 256 characters without spaces or `*`",),
+    ),
+    Mistake("no models", CHANNEL.replace("[m]", "[]"), ("5: channels[0].models: expected a list of length >= 1",)),
+    Mistake(
+        "no base_url",
+        CHANNEL.replace("  base_url: http://a\n", ""),
+        ("2: channels[0].base_url: expected a URL, e.g. https://provider.example/v1",),
+    ),
+    *(
+        Mistake(f"the URL {url}", CHANNEL.replace("http://a", f'"{url}"'), (f"4: channels[0].base_url: {URL}",))
+        for url in (
+            "",
+            "provider.example/v1",
+            "ftp://a",
+            "http://",
+            "http://a?b=c",
+            "http://a#b",
+            "http://[",
+            "http://a:x",
+            "http://a b",
+        )
+    ),
+    Mistake(
+        "credentials in a URL",
+        CHANNEL.replace("http://a", "http://user:pass-word@a"),
+        ("4: channels[0].base_url: expected a URL without credentials; a key goes into `api_key`",),
+    ),
+    Mistake("a bad proxy", CHANNEL + "  proxy: socks5://a", (f"6: channels[0].proxy: {URL}",)),
+    Mistake(
+        "a key with a line end",
+        CHANNEL + "  api_key: ${KEY}",
+        ("6: channels[0].api_key: expected printable characters without spaces or line ends",),
+        {"KEY": "secret-value\n"},
+    ),
+    Mistake(
+        "no key among keys",
+        CHANNEL + "  api_key: []",
+        ("6: channels[0].api_key: expected a key, or a list of at least one",),
+    ),
+    Mistake(
+        "auth without a key",
+        CHANNEL + "  auth: {kind: bearer}",
+        ("2: channels[0].api_key: expected a key, or a list of at least one",),
+    ),
+    Mistake(
+        "a key that is not wanted",
+        CHANNEL + "  api_key: k\n  auth: {kind: none}",
+        ("6: channels[0].api_key: expected no key beside `auth: {kind: none}`",),
+    ),
+    Mistake(
+        "an unknown kind of auth",
+        CHANNEL + "  auth: {kind: basic}",
+        ("6: channels[0].auth.kind: expected one of bearer, header, none",),
+    ),
+    Mistake(
+        "a kind of auth of a later version",
+        CHANNEL + "  auth: {kind: service_account}",
+        ("6: channels[0].auth.kind: expected one of bearer, header, none; this one is not served by this version",),
+    ),
+    Mistake(
+        "auth without its header",
+        CHANNEL + "  auth: {kind: header}",
+        ("6: channels[0].auth: expected `header`, which is missing",),
+    ),
+    Mistake(
+        "auth by a header that is none",
+        CHANNEL + "  api_key: k\n  auth: {kind: header, header: x y}",
+        ("7: channels[0].auth.header: expected the name of a header, e.g. x-api-key",),
+    ),
+    Mistake(
+        "the key's header written twice",
+        CHANNEL + "  api_key: k\n  headers:\n    Authorization: other",
+        ("8: channels[0].headers.Authorization: expected another header: this one carries the key",),
+    ),
+    Mistake(
+        "a header of the framing",
+        CHANNEL + "  headers: {Content-Length: 5}",
+        ("6: channels[0].headers.Content-Length: expected a header that is not HTTP's own framing",),
+    ),
+    Mistake(
+        "a header on two lines",
+        CHANNEL + '  headers: {a: "b\\nc"}',
+        ("6: channels[0].headers.a: expected printable ASCII on one line",),
+    ),
+    Mistake(
+        "a short secret", LOCAL + "secret: ${KEY}", ("2: secret: expected text of length >= 16",), {"KEY": "short"}
+    ),
+    Mistake(
+        "another database",
+        LOCAL + "database: mysql://a/b",
+        ("2: database: expected `sqlite` or postgresql://USER:PASSWORD@HOST:PORT/DATABASE",),
+    ),
+    Mistake("a size in words", LOCAL + "body_limit: big", (f"2: body_limit: {SIZE}",)),
+    Mistake("no size", LOCAL + "body_limit: 0", (f"2: body_limit: {SIZE}",)),
+    Mistake("too large a size", LOCAL + "body_limit: 1GiB", (f"2: body_limit: {SIZE}",)),
+    Mistake("a long drain", LOCAL + "drain: 3601", ("2: drain: expected a number <= 3600.0",)),
+    Mistake(
+        "an unknown log level",
+        LOCAL + "log: {level: loud}",
+        ("2: log.level: expected one of debug, info, warning, error",),
+    ),
+    Mistake(
+        "an origin with a path",
+        LOCAL + "cors:\n  origins:\n  - https://a/b",
+        ("4: cors.origins[0]: expected an origin (https://app.example) or `*`",),
+    ),
+    Mistake("a bad public_url", LOCAL + "public_url: gateway", (f"2: public_url: {URL}",)),
+    Mistake(
+        "a description of a model that nobody serves",
+        LOCAL + "models:\n  x: {owned_by: lab}",
+        ("3: models.x: expected the id of a model that some channel serves",),
+    ),
+    Mistake(
+        "a price, which a later version takes",
+        LOCAL + "models:\n  m: {price: 5}",
+        (
+            "3: models.m.price: `price` is not served by this version; expected one of owned_by, display_name, created, family",
+        ),
+    ),
+    Mistake(
+        "a date that is none",
+        LOCAL + "models: {m: {created: yesterday}}",
+        ("2: models.m.created: expected a date (2024-11-01), an ISO 8601 time or Unix seconds",),
+    ),
+    Mistake(
+        "a value that contains itself",
+        "channels: &a [*a]",
+        ("1: channels[0]: expected a value that does not contain itself",),
+    ),
+    Mistake(
+        "several mistakes, each in its place",
+        "drain: soon\nchannels:\n- {name: a, protocols: [local], models: 5}\n- {name: b, protocols: [chat], models: [m]}\n",
+        (
+            "1: drain: expected a number, got text",
+            "3: channels[0].models: expected a list, got text",
+            "4: channels[1].base_url: expected a URL, e.g. https://provider.example/v1",
+        ),
+    ),
+]
+
+
+@pytest.mark.parametrize("case", MISTAKES, ids=lambda case: case.id)
+def test_a_mistake_is_named_by_file_line_path_and_expectation(case: Mistake) -> None:
+    with pytest.raises(ConfigError) as caught:
+        parse(case.text, "umg.yaml", case.environment)
+    lines = str(caught.value).split("\n")
+    assert [line[: len(expected) + 9] for line, expected in zip(lines, case.expected, strict=False)] == [
+        f"umg.yaml:{expected}" for expected in case.expected
+    ]
+    assert len(caught.value.problems) == len(case.expected)
+    assert not [value for value in case.environment.values() if value in str(caught.value)]

