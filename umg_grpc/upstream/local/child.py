@@ -14,6 +14,7 @@ from typing import Protocol, TypedDict
 from urllib.parse import urlsplit
 
 PROMPT_CACHE_MIB = 256  # states of prompts that lost their slot; llama.cpp would take 8 GiB
+BATCH_TOKENS = 64  # half a second of one core: how long a prompt keeps the other slots, and its own end, waiting
 HTTP_THREADS = 64  # one is held by each request and by each idle connection, so slots alone are too few
 ERRORS_ONLY = 1  # llama.cpp's verbosity: from 2 on it writes lines for every request
 PR_SET_PDEATHSIG = 1
@@ -56,6 +57,7 @@ def serve(settings: Settings) -> LlamaServer:
     params.n_ctx = settings["slots"] * settings["slot_context"]
     params.kv_unified = False  # a slot's context is its own: a long request cannot make a neighbour fail
     params.cont_batching = True
+    params.n_batch = params.n_ubatch = BATCH_TOKENS
     params.cache_prompt = True
     params.cache_ram_mib = PROMPT_CACHE_MIB
     params.cpuparams.n_threads = params.cpuparams_batch.n_threads = settings["threads"]

@@ -36,6 +36,13 @@ class Endpoint:
     api_key: str = field(repr=False)
     pid: int
 
+    @property
+    def headers(self) -> dict[str, str]:
+        """What every call has to send. llama.cpp says it keeps the connection of a streamed answer and closes it: the
+        next call on it would fail.
+        """
+        return {"Authorization": f"Bearer {self.api_key}", "Connection": "close"}
+
 
 class LocalModel:
     """A model in a child process that is there from `start` to `close`. It runs on the event loop that starts it."""
@@ -48,7 +55,7 @@ class LocalModel:
         self._threads = threads or spare_cores()
         self._log = logger.bind(model=model.model)
         self._endpoint: Endpoint | None = None
-        self._ready = asyncio.Event()
+        self._next = asyncio.Event()  # set, and replaced, when a child is ready
         self._owner: asyncio.Task[None] | None = None
 
     @property
@@ -56,12 +63,16 @@ class LocalModel:
         """Where the model can be called at this moment, None while there is no child that could answer."""
         return self._endpoint
 
-    async def wait_ready(self, seconds: float) -> Endpoint:
-        """Where the model can be called, as soon as it can. Raises UmgError(UNAVAILABLE) after `seconds`."""
+    async def wait_ready(self, seconds: float, *, after: object = None) -> Endpoint:
+        """Where the model can be called, as soon as it can. Raises UmgError(UNAVAILABLE) after `seconds`.
+
+        `after` is an endpoint whose connection was refused or broke off, which can be seen a moment before the end of
+        the process is: then it has to be another one.
+        """
         try:
             async with asyncio.timeout(seconds):
-                while self._endpoint is None:
-                    await self._ready.wait()
+                while self._endpoint is None or self._endpoint == after:
+                    await self._next.wait()
                 return self._endpoint
         except TimeoutError:
             message = f"{self._model.model} is being started; try again in a few seconds"
@@ -85,11 +96,11 @@ class LocalModel:
             started = time.monotonic()
             try:
                 await self._live()
-            except Exception:  # noqa: BLE001 - whatever it was, the model has to come back
+            except Exception:
                 self._log.exception("the local model could not be started")
             if time.monotonic() - started > STABLE_SECONDS:
                 delay = FIRST_DELAY_SECONDS
-            await asyncio.sleep(delay * random.uniform(0.75, 1.25))
+            await asyncio.sleep(delay * random.uniform(0.75, 1.25))  # noqa: S311 - it spreads restarts, it guards nothing
             delay = min(2 * delay, LONGEST_DELAY_SECONDS)
 
     async def _live(self) -> None:
@@ -101,7 +112,7 @@ class LocalModel:
             stderr=asyncio.subprocess.PIPE,
             start_new_session=True,  # Ctrl-C in the terminal is for the gateway, which then drains
         )
-        assert process.stdin and process.stdout and process.stderr  # pipes, each of them
+        assert process.stdin and process.stdout and process.stderr  # noqa: S101, PT018 - for the type checker
         try:
             async with asyncio.TaskGroup() as group:
                 log = group.create_task(self._relay(process.stderr))
@@ -109,7 +120,6 @@ class LocalModel:
                 tail = await log
         finally:
             self._endpoint = None
-            self._ready.clear()
             if process.returncode is None:
                 process.kill()  # at once: it has nothing to save, and must not outlive us
             async with asyncio.timeout(END_SECONDS):
@@ -136,12 +146,12 @@ class LocalModel:
         if line:
             ready: child.Ready = json.loads(line)
             self._endpoint = Endpoint(f"http://127.0.0.1:{ready['port']}/v1", api_key, process.pid)
-            self._ready.set()
+            self._next.set()
+            self._next = asyncio.Event()
             seconds = round(time.monotonic() - started, 2)
             self._log.info("the local model is ready", pid=process.pid, seconds=seconds, threads=self._threads)
-            await stdout.read()  # ends with the process, no later than its callers' connections
+            await stdout.read()  # ends when the process does
             self._endpoint = None
-            self._ready.clear()
         async with asyncio.timeout(END_SECONDS):
             await process.wait()
 
@@ -150,7 +160,7 @@ class LocalModel:
         tail = ""
         while chunk := await log.read(4096):
             text = chunk.decode(errors="replace")
-            self._log.debug("llama.cpp", text=text)
+            self._log.debug("llama.cpp", text=text.rstrip())
             tail = (tail + text)[-LOG_TAIL_CHARACTERS:]
         return tail
 
