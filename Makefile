@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 # What the installed state depends on: when one of these changes, `install` runs again.
 SOURCES := pyproject.toml hatch_build.py $(shell find proto -name '*.proto')
-CLIENT := clients/python/pyproject.toml
+CLIENT := clients/python/pyproject.toml clients/python/hatch_build.py
 serve_args ?=
 
 .DEFAULT_GOAL := help
@@ -48,14 +48,15 @@ check: $(VENV)/.installed ## style, types, import contracts, and the schema's ru
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	cd clients/python && ../../$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python scripts/lint_proto.py
 
 proto: $(VENV)/bin/python ## generate gen/ from proto/ again
-	$(BIN)/python -m pip install --quiet --no-deps -e .
+	$(BIN)/python -m pip install --quiet --no-deps -e . -e clients/python
 
 bench: $(VENV)/.installed ## measure against a bare pass-through, as a table
 	$(BIN)/python -m bench
 
 clean: ## remove what install and the tests made
-	rm -rf $(VENV) gen build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) gen clients/python/src/umg_client/v1 build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -5,6 +5,8 @@ the servicer's coroutine, and each step of `async for` one step of its generator
 back-pressure, cancellation and context variables come for nothing, and there is no queue and no task.
 """
 
+from __future__ import annotations  # grpc's classes are generic in their stubs only
+
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator, Iterable, Mapping, Sequence
 from typing import Any, Never, Self, TypeAlias, TypeVar
@@ -16,11 +18,12 @@ Pairs: TypeAlias = grpc.aio.Metadata | Sequence[tuple[str, str | bytes]]
 # The stubs of grpc type a handler's functions for the threaded server only; those of a grpc.aio server are coroutine
 # functions and asynchronous generator functions. `Any` stands for a call's messages here: nothing in this module looks
 # inside them.
-Handler: TypeAlias = grpc.RpcMethodHandler[Any, Any]
+Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
 Context: TypeAlias = grpc.aio.ServicerContext[Any, Any]
 Unary: TypeAlias = Callable[[Any, Context], Awaitable[Any]]
 Stream: TypeAlias = Callable[[Any, Context], AsyncGenerator[Any, None]]
 
+NO_MESSAGES: tuple[object, ...] = ()
 PEER = "inprocess"
 """What `ServicerContext.peer` says in a call without a socket; no socket's peer reads like it."""
 
@@ -324,5 +327,6 @@ async def _unknown_unary(_: object, context: Context) -> Never:
 
 
 async def _unknown_stream(_: object, context: Context) -> AsyncGenerator[Any, None]:
+    for message in NO_MESSAGES:  # makes this a generator
+        yield message
     await context.abort(grpc.StatusCode.UNIMPLEMENTED, "Method not found!")
-    yield  # makes this a generator

@@ -74,7 +74,8 @@ def to_status(error: UmgError) -> bytes:
     if "retry_after_seconds" in error.metadata:
         delay = Duration(seconds=math.ceil(float(error.metadata["retry_after_seconds"])))
         status.details.add().Pack(error_details_pb2.RetryInfo(retry_delay=delay))
-    return status.SerializeToString()
+    serialized: bytes = status.SerializeToString()
+    return serialized
 
 
 def from_rpc(error: grpc.aio.AioRpcError) -> UmgError:

@@ -84,7 +84,8 @@ class TextFormat:
     """
     decode_response: Callable[[bytes, pb.GenerateRequest, bool], pb.GenerateResponse]
     """(body, request, pass). With pass the answer keeps the body as `source`, under the caller's model id, and only
-    what the service needs is decoded. Raises UmgError(UPSTREAM_FAILED) for what cannot be read."""
+    what the service needs is decoded. Raises UmgError(UPSTREAM_FAILED) for what cannot be read.
+    """
     stream_decoder: Callable[[pb.GenerateRequest, bool], StreamDecoder]
     """(request, pass). With pass the frames are kept as they came."""
     decode_error: Callable[[int, Mapping[str, str], bytes], UmgError]

@@ -1,0 +1,82 @@
+"""Build hook: makes `umg_client.v1` from the gateway's `proto/` with betterproto2.
+
+It generates code for every file that a schema imports. Ours import the validation rules, which a client does not need:
+so our files are compiled to a descriptor set first, with their comments, and the import is taken out of that.
+"""
+
+import importlib.util
+import shutil
+import tempfile
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+PACKAGE = '''"""Every message, enum and stub of `umg.v1`."""
+
+from umg_client.v1.umg.v1 import *
+'''
+# What a failed call's details are made of.
+STATUS_PROTOS = ["google/rpc/status.proto", "google/rpc/error_details.proto"]
+
+
+class GenerateHook(BuildHookInterface[Any]):
+    """Runs before every sdist and wheel, editable or not."""
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        """Writes `src/umg_client/v1`. Fails the build when a .proto does not compile."""
+        repository = Path(self.root).parents[1]
+        if (repository / "proto" / "umg").is_dir():  # else this is an unpacked sdist, which has the code
+            generate(repository, Path(self.root) / "src" / "umg_client" / "v1")
+
+
+def generate(repository: Path, package: Path) -> None:
+    """Replaces the package as a whole, so that a removed message stays nowhere."""
+    made = package.with_name("v1.new")
+    shutil.rmtree(made, ignore_errors=True)
+    made.mkdir()
+    with tempfile.TemporaryDirectory() as folder:
+        schema = Path(folder) / "schema.binpb"
+        names = write_schema(repository, schema)
+        compile_schema(schema, names, made)
+    (made / "__init__.py").write_text(PACKAGE)
+    shutil.rmtree(package, ignore_errors=True)
+    made.rename(package)
+
+
+def write_schema(repository: Path, schema: Path) -> list[str]:
+    """Our files' names; their descriptors, comments included and rules not, are in `schema` then."""
+    from google.protobuf import descriptor_pb2
+
+    gateway = gateway_build(repository)
+    gateway.compile_protos(repository, ["--include_source_info", f"--descriptor_set_out={schema}"], [])
+    ours = descriptor_pb2.FileDescriptorSet.FromString(schema.read_bytes())
+    for file in ours.file:
+        if gateway.RULES_PROTO in file.dependency:
+            file.dependency.remove(gateway.RULES_PROTO)
+    schema.write_bytes(ours.SerializeToString())
+    return [file.name for file in ours.file]
+
+
+def compile_schema(schema: Path, names: list[str], made: Path) -> None:
+    """Runs betterproto2's plugin over the named files and the status protos. Raises RuntimeError when it fails."""
+    from google.rpc import status_pb2
+    from grpc_tools import protoc
+
+    # as sources and not as descriptors: the plugin insists on comments
+    imports = [Path(protoc.__file__).parent / "_proto", Path(status_pb2.__file__).parents[2]]
+    options = [f"--python_betterproto2_out={made}", "--python_betterproto2_opt=client_generation=async"]
+    command = ["protoc", f"--descriptor_set_in={schema}", *(f"-I{path}" for path in imports), *options]
+    if protoc.main([*command, *names, *STATUS_PROTOS]) != 0:
+        raise RuntimeError("protoc failed; it printed why")
+
+
+def gateway_build(repository: Path) -> ModuleType:
+    """The gateway's own build hook, which knows how our schema compiles."""
+    spec = importlib.util.spec_from_file_location("gateway_build", repository / "hatch_build.py")
+    if spec is None or spec.loader is None:
+        raise RuntimeError(f"{repository} has no hatch_build.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module

@@ -1,0 +1,97 @@
+"""A request's body, as JSON text within the limit."""
+
+import asyncio
+import zlib
+
+from aiohttp import hdrs, web
+
+from http_facade.calls import exchange
+from umg_grpc.errors import UmgError
+from umg_grpc.v1 import pb
+
+JSON = "application/json"
+
+WINDOWS = {"gzip": zlib.MAX_WBITS | 16, "x-gzip": zlib.MAX_WBITS | 16, "deflate": zlib.MAX_WBITS}
+ZLIB_MASK, ZLIB_VALUE = 0x0F, 8  # of the first byte of a zlib stream
+
+
+async def read_body(request: web.Request, limit_bytes: int, idle_seconds: float) -> bytes:
+    """The body, decompressed. Absent content type counts as JSON: plain HTTP libraries send none.
+
+    Raises UmgError: UNSUPPORTED_MEDIA_TYPE, BODY_TOO_LARGE (before anything is read where the length is told), or
+    MALFORMED_BODY for an upload that broke off, stood still for `idle_seconds`, or is not compressed as it says.
+    """
+    kind = request.headers.get(hdrs.CONTENT_TYPE)
+    if kind not in {None, JSON}:
+        _check_content_type(kind or "")
+    encoding = request.headers.get(hdrs.CONTENT_ENCODING, "").strip().lower()
+    if encoding not in {"", "identity", *WINDOWS}:
+        message = f"send the body uncompressed or with content-encoding: gzip or deflate, not {encoding}"
+        raise UmgError(pb.ERROR_REASON_UNSUPPORTED_MEDIA_TYPE, message)
+    if (request.content_length or 0) > limit_bytes:
+        exchange(request).spent = True
+        raise too_large(limit_bytes)
+    if request.content.is_eof() and request.content.exception() is None:  # small ones came with their headers
+        body = request.content.read_nowait()
+    else:
+        body = await _upload(request, limit_bytes, idle_seconds)
+    if encoding in WINDOWS:
+        # a few compressed kilobytes may be the whole limit unpacked: too long for the event loop
+        return await asyncio.to_thread(decompress, body, encoding, limit_bytes)
+    if len(body) > limit_bytes:
+        raise too_large(limit_bytes)
+    return body
+
+
+async def _upload(request: web.Request, limit_bytes: int, idle_seconds: float) -> bytes:
+    """The body as it comes, compressed or not."""
+    chunks, size = list[bytes](), 0
+    try:
+        while True:
+            async with asyncio.timeout(idle_seconds):
+                chunk = await request.content.readany()
+            if not chunk:
+                return b"".join(chunks)
+            size += len(chunk)
+            if size > limit_bytes:
+                exchange(request).spent = True
+                raise too_large(limit_bytes)
+            chunks.append(chunk)
+    except TimeoutError:
+        exchange(request).spent = True
+        message = f"the body broke off: nothing of it came for {idle_seconds:g} seconds"
+        raise UmgError(pb.ERROR_REASON_MALFORMED_BODY, message) from None
+    except web.RequestPayloadError:
+        exchange(request).spent = True
+        message = "the body's transfer encoding is broken: a chunk is not what it says"
+        raise UmgError(pb.ERROR_REASON_MALFORMED_BODY, message) from None
+
+
+def decompress(body: bytes, encoding: str, limit_bytes: int) -> bytes:
+    """The body as it was before `encoding`, made no further than the limit. Raises UmgError as `read_body`."""
+    window = WINDOWS[encoding]
+    if encoding == "deflate" and body and body[0] & ZLIB_MASK != ZLIB_VALUE:
+        window = -zlib.MAX_WBITS  # many clients send it without the wrapper that the standard asks for
+    decompressor = zlib.decompressobj(window)
+    try:
+        plain = decompressor.decompress(body, limit_bytes + 1)
+    except zlib.error:
+        raise UmgError(pb.ERROR_REASON_MALFORMED_BODY, f"the body is not compressed with {encoding}") from None
+    if len(plain) > limit_bytes:
+        raise too_large(limit_bytes)
+    if not decompressor.eof or decompressor.unused_data:
+        raise UmgError(pb.ERROR_REASON_MALFORMED_BODY, f"the body is not one whole {encoding} stream")
+    return plain
+
+
+def too_large(limit_bytes: int) -> UmgError:
+    """BODY_TOO_LARGE, with the limit in words and bytes."""
+    message = f"the body is larger than {limit_bytes} bytes ({limit_bytes / 2**20:g} MiB), the limit of this gateway"
+    return UmgError(pb.ERROR_REASON_BODY_TOO_LARGE, message, limit_bytes=str(limit_bytes))
+
+
+def _check_content_type(kind: str) -> None:
+    essence = kind.partition(";")[0].strip().lower()
+    if essence not in {"", JSON}:
+        message = f"send the body with content-type: {JSON}, not {essence}"
+        raise UmgError(pb.ERROR_REASON_UNSUPPORTED_MEDIA_TYPE, message)

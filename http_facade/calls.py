@@ -1,0 +1,100 @@
+"""What every gRPC call of the face has: its metadata, what of the answer's becomes headers, and its end."""
+
+import uuid
+from collections.abc import Iterable
+from types import TracebackType
+from typing import Generic, Protocol, TypeVar, runtime_checkable
+
+import grpc
+from aiohttp import web
+from multidict import istr
+
+from http_facade import auth
+from umg_grpc.errors import UmgError
+from umg_grpc.v1 import pb
+
+REQUEST_ID_HEADER = istr("x-request-id")
+MAX_REQUEST_ID_CHARACTERS = 128
+STRICT = istr("x-umg-strict")
+SHOWN = ("x-umg-", "x-ratelimit-", "retry-after")
+"""Initial metadata whose names begin so become response headers."""
+
+EXCHANGE: web.RequestKey["Exchange"] = web.RequestKey("exchange")
+
+Call = TypeVar("Call", bound=grpc.aio.Call)
+
+
+@runtime_checkable
+class Closable(Protocol):
+    """A call without a socket: closing it waits until what it holds upstream is let go."""
+
+    async def aclose(self) -> None:
+        """Ends the call where it stands."""
+
+
+class Exchange:
+    """What is known of one request beside what it says itself."""
+
+    __slots__ = ("failure", "request_id", "spent")
+
+    def __init__(self, request_id: str) -> None:
+        self.request_id = request_id  # in every answer, every call and the log
+        self.failure: str | None = None  # name of the reason, for the access log
+        self.spent = False  # its body was not read to its end, so its connection is not used again
+
+
+def exchange(request: web.BaseRequest) -> Exchange:
+    """The request's own, made when it is first asked for.
+
+    The id is the caller's where it is 1 to 128 visible ASCII characters, else one of ours.
+    """
+    try:
+        return request[EXCHANGE]
+    except KeyError:
+        given = request.headers.get(REQUEST_ID_HEADER)
+        known = Exchange(given if given is not None and _sane(given) else f"req_{uuid.uuid4().hex}")
+        request[EXCHANGE] = known
+        return known
+
+
+def _sane(given: str) -> bool:
+    visible = given.isascii() and given.isprintable() and " " not in given
+    return visible and 0 < len(given) <= MAX_REQUEST_ID_CHARACTERS
+
+
+class opened(Generic[Call]):  # noqa: N801  # reads as `contextlib.aclosing` does
+    """Context in which a stream is read: a caller who left must not keep the provider busy."""
+
+    def __init__(self, call: Call) -> None:
+        self._call = call
+
+    async def __aenter__(self) -> Call:
+        return self._call
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        call: object = self._call  # for the type checker, to which no call of gRPC can be closed
+        if isinstance(call, Closable):
+            await call.aclose()
+        else:
+            self._call.cancel()
+
+
+def metadata(request: web.Request, face: str) -> list[tuple[str, str]]:
+    """What goes with each call. Raises UmgError for a header that cannot be taken."""
+    pairs = [("x-request-id", exchange(request).request_id), ("x-umg-face", face)]
+    authorization = auth.credentials(request.headers)
+    if authorization is not None:
+        pairs.append(("authorization", authorization))
+    strict = request.headers.get(STRICT)
+    if strict is not None:
+        if strict not in {"true", "false"}:
+            raise UmgError(pb.ERROR_REASON_INVALID_FIELD, "x-umg-strict must be true or false", field="x-umg-strict")
+        pairs.append(("x-umg-strict", strict))
+    return pairs
+
+
+def shown(initial: Iterable[tuple[str, str | bytes]] | None) -> dict[str, str]:
+    """The response headers that the service asked for."""
+    return {key: value for key, value in initial or () if isinstance(value, str) and key.startswith(SHOWN)}

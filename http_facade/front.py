@@ -1,0 +1,72 @@
+"""What stands around every handler: the request's id, failures as answers, CORS, the access log."""
+
+import time
+from collections.abc import Mapping
+
+import grpc
+from aiohttp import hdrs, web
+from aiohttp.typedefs import Middleware
+
+from http_facade.calls import REQUEST_ID_HEADER, exchange, shown
+from http_facade.cors import Cors
+from http_facade.errors import HTTP_STATUS, error_response, explain, log
+from http_facade.handlers import Handler
+from http_facade.routes import DEFAULT_FORMAT, Route
+from umg_grpc.v1 import pb
+
+SERVER = "umg"
+GONE = HTTP_STATUS[pb.ERROR_REASON_CANCELLED]
+
+
+def front(routes: Mapping[web.AbstractRoute, Route], cors: Cors) -> Middleware:
+    """The one middleware, outermost."""
+
+    @web.middleware
+    async def answer(request: web.Request, handler: Handler) -> web.StreamResponse:
+        started, status = time.perf_counter(), GONE  # which stays when the caller's leaving cancels the handler
+        known = exchange(request)
+        route = routes.get(request.match_info.route)
+        try:
+            response = (cors.preflight(request) if cors.enabled else None) or await handler(request)
+            status = response.status
+        except Exception as failure:
+            if request.writer.output_size > 0:  # half an answer cannot be taken back: the connection ends here
+                raise
+            response = _refusal(failure, request, DEFAULT_FORMAT if route is None else route.format)
+            status = response.status
+        finally:
+            # the route and not the path, in which a caller may have put what is secret
+            write = log.info if route is None or route.needs_key else log.debug
+            write(
+                "request",
+                method=request.method,
+                route=None if route is None else route.path,
+                status=status,
+                ms=round((time.perf_counter() - started) * 1000, 1),
+                request_id=known.request_id,
+                failure=known.failure,
+            )
+        return response
+
+    return answer
+
+
+def mark(request: web.Request, response: web.StreamResponse, cors: Cors) -> None:
+    """Adds the headers that every answer has, streams and errors too."""
+    response.headers[hdrs.SERVER] = SERVER
+    response.headers[REQUEST_ID_HEADER] = exchange(request).request_id
+    cors.mark(request, response)
+
+
+def _refusal(failure: Exception, request: web.Request, face: str) -> web.Response:
+    if isinstance(failure, ConnectionError) and (request.transport is None or request.transport.is_closing()):
+        return web.Response(status=GONE)  # nobody reads it
+    error = explain(failure, request, face)
+    exchange(request).failure = error.name
+    response = error_response(error, face)
+    if isinstance(failure, grpc.aio.AioRpcError):
+        for name, value in shown(failure.initial_metadata()).items():
+            response.headers.setdefault(name, value)
+    if exchange(request).spent:
+        response.force_close()
+    return response

@@ -1,0 +1,22 @@
+"""What the HTTP face is given by who runs it."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How the face behaves."""
+
+    ready: Callable[[], Awaitable[bool] | bool]
+    """Whether calls would be served, for `/readyz`."""
+    metrics: Callable[[], tuple[bytes, str]]
+    """Body and content type of `/metrics`."""
+    body_limit_bytes: int = 64 * 2**20
+    """Largest body of a request, compressed or not."""
+    cors_origins: tuple[str, ...] = ()
+    """Origins whose pages may call; `*` is all of them."""
+    heartbeat_seconds: float = 15
+    """A stream that says nothing for so long gets a heartbeat, which keeps proxies from closing it."""
+    upload_idle_seconds: float = 60
+    """How long an upload may stand still."""

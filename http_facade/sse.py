@@ -1,0 +1,67 @@
+"""A streamed answer (server-sent events) that is under way."""
+
+import asyncio
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Self
+
+from aiohttp import HttpVersion11, hdrs, web
+
+HEADERS = {
+    hdrs.CONTENT_TYPE: "text/event-stream; charset=utf-8",
+    hdrs.CACHE_CONTROL: "no-cache",
+    "x-accel-buffering": "no",  # nginx would collect the events
+}
+
+
+class EventStream:
+    """Sends what it is given at once, and the format's heartbeat whenever nothing was sent for a while.
+
+    The heartbeat is a timer's callback and not a task, for the price of one timer a stream: it never interrupts the
+    pull on the generator behind the stream, and since it hands the transport one whole chunk it cannot come between
+    the halves of another.
+    """
+
+    def __init__(self, request: web.Request, heartbeat: bytes, seconds: float) -> None:
+        self._request = request
+        self._loop = asyncio.get_running_loop()
+        self._seconds = seconds
+        self._heartbeat = heartbeat
+        self._sent_at = 0.0
+        self._timer: asyncio.TimerHandle | None = None
+        self.response = web.StreamResponse(headers=HEADERS)
+
+    async def begin(self, headers: Mapping[str, str]) -> None:
+        """Sends the status line and the headers; from here on a failure is an event."""
+        self.response.headers.update(headers)
+        if self._request.version >= HttpVersion11:
+            self.response.enable_chunked_encoding()
+            self._heartbeat = b"%x\r\n%b\r\n" % (len(self._heartbeat), self._heartbeat)
+        await self.response.prepare(self._request)
+        self._sent_at = self._loop.time()
+        self._timer = self._loop.call_later(self._seconds, self._beat)
+
+    async def write(self, frames: bytes) -> None:
+        """Sends; returns when the client keeps up. Raises ConnectionError when it left."""
+        self._sent_at = self._loop.time()
+        await self.response.write(frames)
+
+    def _beat(self) -> None:
+        transport, idle = self._request.transport, self._loop.time() - self._sent_at
+        if transport is None or transport.is_closing():
+            return
+        if idle >= self._seconds:
+            if not self._request.protocol.writing_paused:  # else the client has enough to read
+                transport.write(self._heartbeat)
+            idle = 0.0
+            self._sent_at = self._loop.time()
+        self._timer = self._loop.call_later(self._seconds - idle, self._beat)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self._timer is not None:
+            self._timer.cancel()

@@ -1,0 +1,26 @@
+"""`umg chat` without the command line around it: the event loop, the gateway's address, then the model if one is given."""
+
+import asyncio
+import fcntl
+import os
+import sys
+import termios
+
+import grpc
+import uvloop
+
+from umg_grpc.cli.chat import chat
+
+RUN = {"asyncio": asyncio.run, "uvloop": uvloop.run}
+
+
+async def main(address: str, model: str | None) -> None:
+    async with grpc.aio.insecure_channel(address) as channel:
+        await chat(channel, "umg-test-key", model, system="Be brief.", max_tokens=9, temperature=0.0)
+
+
+if __name__ == "__main__":
+    if os.isatty(0):
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)  # so that Ctrl-C typed there is a signal here
+    loop, address, *model = sys.argv[1:]
+    RUN[loop](main(address, model[0] if model else None))

@@ -1,0 +1,255 @@
+"""`umg serve` and its siblings as processes, told what an operator tells them."""
+
+import asyncio
+import os
+import signal
+from collections.abc import AsyncGenerator
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import aiohttp
+import grpc
+import pytest
+import pytest_asyncio
+
+from tests.e2e.provider import TEXT, Provider, provider
+from tests.processes import Served, run, serve
+from umg_grpc.v1 import pb, rpc
+
+CONFIG = """
+drain: 5
+channels:
+  - name: main
+    protocols: [chat]
+    base_url: {base_url}
+    api_key: ${{PROVIDER_KEY}}
+    models: [{models}]
+"""
+ENVIRONMENT = {"UMG_API_KEY": "sk-umg-operator", "PROVIDER_KEY": "sk-provider"}
+KEY = ENVIRONMENT["UMG_API_KEY"]
+
+
+@dataclass
+class Setting:
+    provider: Provider
+    config: Path
+    data: Path
+    session: aiohttp.ClientSession
+
+    def write(self, models: str) -> None:
+        self.config.write_text(CONFIG.format(base_url=self.provider.base_url, models=models))
+
+    async def ask(self, served: Served, model: str = "plain", key: str = KEY, **fields: object) -> tuple[int, str]:
+        """Status and text of one answer."""
+        body = {"model": model, "messages": [{"role": "user", "content": "Hi"}], **fields}
+        headers = {"authorization": f"Bearer {key}"}
+        async with self.session.post(f"{served.http}/v1/chat/completions", json=body, headers=headers) as response:
+            answer = await response.json()
+        if response.status != 200:
+            return response.status, answer["error"]["message"]
+        return 200, answer["choices"][0]["message"]["content"]
+
+
+@pytest_asyncio.fixture
+async def setting(tmp_path: Path) -> AsyncGenerator[Setting, None]:
+    async with provider() as upstream, aiohttp.ClientSession() as session:
+        made = Setting(upstream, tmp_path / "config.yaml", tmp_path / "data", session)
+        made.write("plain")
+        yield made
+
+
+async def test_one_process_serves_both_faces_and_ends_with_0(setting: Setting) -> None:
+    async with serve(setting.data, "--config", str(setting.config), environment=ENVIRONMENT) as served:
+        assert await setting.ask(served) == (200, TEXT)
+        async with grpc.aio.insecure_channel(served.grpc) as channel:
+            request, metadata = pb.ListModelsRequest(), (("authorization", f"Bearer {KEY}"),)
+            models = await rpc.ModelServiceStub(channel).ListModels(request, metadata=metadata)
+            assert [model.id for model in models.models] == ["plain"]
+        for path in ("healthz", "readyz", "metrics"):
+            async with setting.session.get(f"{served.http}/{path}") as response:
+                assert response.status == 200
+        assert await served.stop() == 0
+
+
+async def test_without_a_variable_the_first_start_makes_a_key_that_later_starts_know(setting: Setting) -> None:
+    environment = {"PROVIDER_KEY": "sk-provider", "UMG_API_KEY": ""}
+    keys = []
+    for _ in range(2):
+        async with serve(setting.data, "--config", str(setting.config), environment=environment) as served:
+            keys.append(served.key)
+            assert await setting.ask(served, key=served.key) == (200, TEXT)
+            assert await served.stop(signal.SIGINT) == 0
+    assert keys[0] == keys[1]
+    assert (setting.data / "bootstrap.key").stat().st_mode & 0o777 == 0o600
+
+
+async def test_the_http_face_serves_apart_from_the_service(setting: Setting) -> None:
+    async with AsyncExitStack() as stack:
+        arguments = ("--config", str(setting.config), "--faces")
+        behind = await stack.enter_async_context(serve(setting.data, *arguments, "grpc", environment=ENVIRONMENT))
+        front = await stack.enter_async_context(
+            serve(setting.data, *arguments, "http", "--grpc", behind.grpc, environment=ENVIRONMENT)
+        )
+        assert await setting.ask(front) == (200, TEXT)
+        async with setting.session.get(f"{front.http}/readyz") as response:
+            assert response.status == 200
+        assert await behind.stop() == 0
+        status, message = await setting.ask(front)
+        assert (status, "cannot be reached" in message) == (503, True)
+        assert await front.stop() == 0
+
+
+async def test_workers_share_the_ports_and_add_up_their_figures(setting: Setting) -> None:
+    arguments = ("--config", str(setting.config), "--workers", "2")
+    async with serve(setting.data, *arguments, environment=ENVIRONMENT) as served:
+
+        async def fresh() -> tuple[int, str]:  # a connection of its own each time, so that both workers get some
+            async with aiohttp.ClientSession() as session:
+                return await Setting(setting.provider, setting.config, setting.data, session).ask(served)
+
+        answers = await asyncio.gather(*(fresh() for _ in range(20)))
+        assert set(answers) == {(200, TEXT)}
+        async with setting.session.get(f"{served.http}/metrics") as response:
+            figures = await response.text()
+        assert 'umg_calls_total{channel="main",method="Generate",model="plain",outcome="OK"} 20.0' in figures
+        async with grpc.aio.insecure_channel(served.grpc) as channel:
+            request, metadata = pb.GetModelRequest(model="plain"), (("authorization", f"Bearer {KEY}"),)
+            answer = await rpc.ModelServiceStub(channel).GetModel(request, metadata=metadata)
+            assert answer.model.id == "plain"
+        assert await served.stop() == 0
+
+
+async def test_a_worker_that_dies_is_started_again_and_none_outlives_its_parent(setting: Setting) -> None:
+    arguments = ("--config", str(setting.config), "--workers", "2")
+    async with serve(setting.data, *arguments, environment=ENVIRONMENT) as served:
+        workers = _children(served.process.pid)
+        assert len(workers) == 2
+        os.kill(workers[0], signal.SIGKILL)
+        await served.until_logged("a worker ended and is started again")
+        assert (await setting.ask(served))[0] == 200
+        watched = [os.pidfd_open(pid) for pid in _children(served.process.pid)]
+        served.process.kill()
+        for descriptor in watched:
+            await asyncio.wait_for(_readable(descriptor), 20)
+            os.close(descriptor)
+
+
+async def test_hangup_takes_a_new_config_and_keeps_the_old_one_for_a_bad_file(setting: Setting) -> None:
+    async with serve(setting.data, "--config", str(setting.config), environment=ENVIRONMENT) as served:
+        assert (await setting.ask(served, "whole"))[0] == 404
+        setting.write("plain, whole")
+        served.process.send_signal(signal.SIGHUP)
+        await served.until_logged("the config was reloaded")
+        assert await setting.ask(served, "whole") == (200, TEXT)
+        setting.config.write_text("channels: nonsense")
+        served.process.send_signal(signal.SIGHUP)
+        assert f"{setting.config}:1" in await served.until_logged("was not reloaded")
+        assert await setting.ask(served, "whole") == (200, TEXT)
+
+
+async def test_a_drain_lets_a_stream_end_and_refuses_new_connections(setting: Setting) -> None:
+    setting.write("endless")
+    async with serve(setting.data, "--config", str(setting.config), environment=ENVIRONMENT) as served:
+        body = {"model": "endless", "stream": True, "messages": [{"role": "user", "content": "Hi"}]}
+        headers = {"authorization": f"Bearer {KEY}"}
+        async with setting.session.post(f"{served.http}/v1/chat/completions", json=body, headers=headers) as response:
+            await response.content.readany()
+            served.process.send_signal(signal.SIGTERM)
+            await served.until_logged("draining")
+            assert served.process.returncode is None
+            setting.provider.resume.set()
+            rest = await response.content.read()
+            assert rest.endswith(b"data: [DONE]\n\n")
+        assert await asyncio.wait_for(served.process.wait(), 20) == 0
+
+
+async def test_keys_are_limited_as_they_were_issued(setting: Setting) -> None:
+    data = ("--data", str(setting.data), "--config", str(setting.config))
+    code, out, _ = await run("keys", "create", "narrow", "--models", "other-*", *data, environment=ENVIRONMENT)
+    assert code == 0
+    narrow = out.splitlines()[-1]
+    _, out, _ = await run("keys", "create", "slow", "--rpm", "1", *data, environment=ENVIRONMENT)
+    slow = out.splitlines()[-1]
+    _, out, _ = await run("keys", "create", "old", "--expires", "2020-01-01", *data, environment=ENVIRONMENT)
+    old = out.splitlines()[-1]
+    async with serve(setting.data, "--config", str(setting.config), environment=ENVIRONMENT) as served:
+        status, message = await setting.ask(served, key=narrow)
+        assert (status, "plain" in message) == (403, True)
+        assert await setting.ask(served, key=slow) == (200, TEXT)
+        assert (await setting.ask(served, key=slow))[0] == 429
+        status, message = await setting.ask(served, key=old)
+        assert (status, "expired" in message) == (401, True)
+        _, out, _ = await run("keys", "create", "late", *data, environment=ENVIRONMENT)
+        late = out.splitlines()[-1]
+        assert await setting.ask(served, key=late) == (200, TEXT)  # issued while the gateway runs
+        code, _, _ = await run("keys", "revoke", "late", *data, environment=ENVIRONMENT)
+        assert code == 0
+        async with asyncio.timeout(15):
+            while (await setting.ask(served, key=late))[0] != 401:  # within seconds, by the documents
+                pass
+    _, out, _ = await run("keys", "list", *data, environment=ENVIRONMENT)
+    assert all(name in out for name in ("narrow", "slow", "old", "late", "bootstrap"))
+    assert not [secret for secret in (narrow, slow, old, late, KEY) if secret in out]
+
+
+@dataclass(frozen=True)
+class Mistake:
+    id: str
+    arguments: tuple[str, ...]
+    says: str
+    code: int = 2
+
+
+MISTAKES = [
+    Mistake("a config that is not there", ("serve", "--config", "nowhere.yaml"), "nowhere.yaml: cannot be read"),
+    Mistake("an address without a port", ("serve", "--http", "localhost"), "HOST:PORT"),
+    Mistake("a face that there is not", ("serve", "--faces", "http,soap"), "http,grpc"),
+    Mistake("no workers", ("serve", "--workers", "0"), "--workers"),
+    Mistake("a time that is none", ("keys", "create", "x", "--expires", "tomorrow"), "ISO 8601"),
+    Mistake("a key that is not there", ("keys", "revoke", "nobody"), "there is no such key", 1),
+]
+
+
+@pytest.mark.parametrize("case", MISTAKES, ids=lambda case: case.id)
+async def test_a_mistake_on_the_command_line_is_told_without_a_traceback(case: Mistake, tmp_path: Path) -> None:
+    data = ("--data", str(tmp_path)) if case.arguments[0] != "check" else ()
+    code, out, err = await run(*case.arguments, *data)
+    assert code == case.code
+    assert case.says in err
+    assert "Traceback" not in out + err
+
+
+async def test_a_missing_variable_stops_the_start_with_file_and_line(setting: Setting) -> None:
+    arguments = ("serve", "--config", str(setting.config), "--data", str(setting.data))
+    environment = {name: value for name, value in os.environ.items() if name != "PROVIDER_KEY"}
+    code, _, err = await run(*arguments, environment=environment)
+    assert code == 2
+    assert f"{setting.config}:7" in err
+    assert "PROVIDER_KEY" in err
+
+
+@pytest.mark.parametrize("flag", ["--http", "--grpc"])
+async def test_a_second_gateway_on_a_port_ends_and_says_which(setting: Setting, flag: str) -> None:
+    async with serve(setting.data, "--config", str(setting.config), environment=ENVIRONMENT) as served:
+        taken = served.http.removeprefix("http://") if flag == "--http" else served.grpc
+        other = {"--http": "127.0.0.1:0", "--grpc": "127.0.0.1:0", flag: taken}
+        arguments = [part for pair in other.items() for part in pair]
+        config = ("--config", str(setting.config), "--data", str(setting.data))
+        code, _, err = await run("serve", *arguments, *config, environment=ENVIRONMENT)
+        assert code == 1
+        assert taken.rpartition(":")[2] in err
+        assert "Traceback" not in err
+
+
+def _children(pid: int) -> list[int]:
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+async def _readable(descriptor: int) -> None:
+    loop, done = asyncio.get_running_loop(), asyncio.Event()
+    loop.add_reader(descriptor, done.set)
+    try:
+        await done.wait()
+    finally:
+        loop.remove_reader(descriptor)

@@ -1,0 +1,286 @@
+"""The Python client against a real gRPC server with a scripted service."""
+
+import asyncio
+import re
+import sys
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import aclosing, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import grpc
+import pytest
+from umg_client import Client, ErrorReason, UmgError, connect, v1
+
+from umg_grpc.errors import UmgError as GatewayError
+from umg_grpc.status import DETAILS_KEY, STATUS, to_status
+from umg_grpc.v1 import pb, rpc
+
+KEY = "umg-test-key"
+README = Path(__file__).parents[3] / "clients" / "python" / "README.md"
+
+Context = grpc.aio.ServicerContext[object, object]
+
+
+class Script(rpc.GenerationServiceServicer, rpc.ModelServiceServicer):
+    """Answers the last text with its words; what it was called with, and whether the caller left, can be seen."""
+
+    def __init__(self) -> None:
+        self.metadata: dict[str, str | bytes] = {}
+        self.request = pb.GenerateRequest()
+        self.error: GatewayError | None = None
+        self.endless = False
+        self.left = asyncio.Event()
+
+    async def ListModels(self, request: pb.ListModelsRequest, context: Context) -> pb.ListModelsResponse:
+        await self._begin(context)
+        return pb.ListModelsResponse(models=[pb.Model(id="parrot")])
+
+    async def Generate(self, request: pb.GenerateRequest, context: Context) -> pb.GenerateResponse:
+        await self._begin(context)
+        self.request = request
+        message = pb.Message(role=pb.ROLE_ASSISTANT, parts=request.messages[-1].parts)
+        response = pb.GenerateResponse(
+            model=request.model,
+            candidates=[pb.Candidate(message=message, finish_reason=pb.FINISH_REASON_STOP)],
+            usage=pb.Usage(input_tokens=3, output_tokens=2**40),
+        )
+        response.create_time.FromSeconds(1_700_000_000)
+        return response
+
+    async def StreamGenerate(
+        self, request: pb.StreamGenerateRequest, context: Context
+    ) -> AsyncGenerator[pb.StreamGenerateResponse, None]:
+        self.request = request.request
+        try:
+            yield pb.StreamGenerateResponse(events=[pb.GenerateEvent(started=pb.GenerationStarted(model="parrot"))])
+            for word in request.request.messages[-1].parts[0].text.text.split(" "):
+                yield pb.StreamGenerateResponse(events=[pb.GenerateEvent(text_delta=f"{word} ")])
+            await self._begin(context)  # a failure after the first messages
+            if self.endless:
+                await asyncio.Event().wait()
+        except (asyncio.CancelledError, GeneratorExit):
+            self.left.set()
+            raise
+
+    async def _begin(self, context: Context) -> None:
+        self.metadata = dict(context.invocation_metadata() or ())
+        if self.error is not None:
+            details = ((DETAILS_KEY, to_status(self.error)),)
+            await context.abort(STATUS[self.error.reason], self.error.message, details)
+
+
+@dataclass(frozen=True)
+class Served:
+    script: Script
+    address: str
+    server: grpc.aio.Server
+
+
+@pytest.fixture
+async def served() -> AsyncIterator[Served]:
+    server, script = grpc.aio.server(), Script()
+    rpc.add_GenerationServiceServicer_to_server(script, server)
+    rpc.add_ModelServiceServicer_to_server(script, server)
+    address = f"127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"
+    await server.start()
+    yield Served(script, address, server)
+    await server.stop(None)
+
+
+@pytest.fixture
+async def client(served: Served) -> AsyncIterator[Client]:
+    async with connect(served.address, KEY) as client:
+        yield client
+
+
+def user(text: str) -> v1.Message:
+    return v1.Message(role=v1.Role.USER, parts=[v1.Part(text=v1.TextPart(text=text))])
+
+
+async def whole(stream: AsyncGenerator[str, None]) -> str:
+    return "".join([piece async for piece in stream])
+
+
+async def test_an_answer_is_a_typed_message(client: Client) -> None:
+    response = await client.generation.generate(v1.GenerateRequest(model="parrot", messages=[user("Zoë 🙂")]))
+    [candidate] = response.candidates
+    assert candidate.message is not None
+    assert candidate.message.parts == [v1.Part(text=v1.TextPart(text="Zoë 🙂"))]
+    assert candidate.finish_reason is v1.FinishReason.STOP
+    assert response.usage is not None
+    assert response.usage.output_tokens == 2**40
+    assert response.create_time is not None
+    assert response.create_time.timestamp() == 1_700_000_000
+
+
+async def test_unset_and_zero_arrive_as_two_things(served: Served, client: Client) -> None:
+    await client.generation.generate(v1.GenerateRequest(model="parrot", messages=[user("a")], temperature=0.0))
+    assert served.script.request.HasField("temperature")
+    assert not served.script.request.HasField("top_p")
+
+
+async def test_a_chat_comes_piece_by_piece(served: Served, client: Client) -> None:
+    pieces = [piece async for piece in client.chat("parrot", "one two three", instructions="Repeat.")]
+    assert pieces == ["one ", "two ", "three "]
+    assert served.script.request == pb.GenerateRequest(
+        model="parrot",
+        messages=[pb.Message(role=pb.ROLE_USER, parts=[pb.Part(text=pb.TextPart(text="one two three"))])],
+        instructions=[pb.Part(text=pb.TextPart(text="Repeat."))],
+    )
+
+
+async def test_every_call_carries_the_key_and_a_request_id_of_its_own(served: Served, client: Client) -> None:
+    await client.models.list_models(v1.ListModelsRequest())
+    first = served.script.metadata
+    await client.models.list_models(v1.ListModelsRequest())
+    second = served.script.metadata
+    assert first["authorization"] == second["authorization"] == f"Bearer {KEY}"
+    assert first["x-request-id"] != second["x-request-id"]
+
+
+async def test_metadata_of_a_call_goes_before_the_clients_own(served: Served, client: Client) -> None:
+    own = {"x-request-id": "mine", "x-umg-strict": "true"}
+    await client.models.list_models(v1.ListModelsRequest(), metadata=own)
+    sent = served.script.metadata
+    assert (sent["x-request-id"], sent["x-umg-strict"]) == ("mine", "true")
+    assert sent["authorization"] == f"Bearer {KEY}"
+
+
+@dataclass(frozen=True)
+class Failure:
+    id: str
+    error: GatewayError
+    reason: ErrorReason
+    metadata: Mapping[str, str] = field(default_factory=dict)
+
+
+FAILURES = [
+    Failure(
+        id="an unknown model",
+        error=GatewayError(pb.ERROR_REASON_MODEL_NOT_FOUND, "no model x; see ListModels", model="x"),
+        reason=ErrorReason.MODEL_NOT_FOUND,
+        metadata={"model": "x"},
+    ),
+    Failure(
+        id="a limit, which has more details than the reason",
+        error=GatewayError(pb.ERROR_REASON_RATE_LIMITED, "slow down — please", retry_after_seconds="7", limit="60"),
+        reason=ErrorReason.RATE_LIMITED,
+        metadata={"retry_after_seconds": "7", "limit": "60"},
+    ),
+]
+
+
+@pytest.mark.parametrize("case", FAILURES, ids=lambda case: case.id)
+@pytest.mark.parametrize("streamed", [False, True], ids=["at once", "after the first pieces"])
+async def test_a_failure_has_its_reason_and_what_varies(
+    served: Served, client: Client, case: Failure, streamed: bool
+) -> None:
+    served.script.error = case.error
+    call = whole(client.chat("x", "one two")) if streamed else client.models.list_models(v1.ListModelsRequest())
+    with pytest.raises(UmgError) as caught:
+        await call
+    error = caught.value
+    assert (error.reason, error.message, error.metadata) == (case.reason, case.error.message, case.metadata)
+    assert error.request_id == served.script.metadata["x-request-id"]
+    assert error.request_id in str(error)
+
+
+def test_the_catalogue_is_the_gateways_own() -> None:
+    ours = {name.removeprefix("ERROR_REASON_"): number for name, number in pb.ErrorReason.items()}
+    assert {member.name: member.value for member in ErrorReason} == ours
+
+
+async def test_an_operation_that_the_server_lacks_is_not_implemented(client: Client) -> None:
+    with pytest.raises(UmgError) as caught:
+        await client.rerank.rerank(v1.RerankRequest(model="m", query="q"))
+    assert caught.value.reason is ErrorReason.NOT_IMPLEMENTED
+
+
+async def test_a_gateway_that_is_not_there_is_unavailable(served: Served) -> None:
+    await served.server.stop(None)
+    async with connect(served.address, KEY) as client:
+        with pytest.raises(UmgError) as caught:
+            await client.models.list_models(v1.ListModelsRequest())
+    assert caught.value.reason is ErrorReason.UNAVAILABLE
+
+
+async def test_a_gateway_that_goes_away_breaks_the_stream_with_an_error(served: Served, client: Client) -> None:
+    served.script.endless = True
+    stream = client.chat("parrot", "one")
+    assert await anext(stream) == "one "
+    await served.server.stop(None)
+    with pytest.raises(UmgError) as caught:
+        await anext(stream)
+    assert caught.value.reason in {ErrorReason.UNAVAILABLE, ErrorReason.CANCELLED}
+
+
+async def test_a_call_that_outlasts_its_timeout_fails_and_stops(served: Served, client: Client) -> None:
+    served.script.endless = True
+    request = v1.StreamGenerateRequest(request=v1.GenerateRequest(model="parrot", messages=[user("one")]))
+    with pytest.raises(UmgError) as caught:
+        [message async for message in client.generation.stream_generate(request, timeout=0.2)]
+    assert caught.value.reason is ErrorReason.UPSTREAM_TIMEOUT
+    await asyncio.wait_for(served.script.left.wait(), 5)
+
+
+async def close(stream: AsyncGenerator[str, None]) -> None:
+    async with aclosing(stream):
+        await anext(stream)
+
+
+async def leave(stream: AsyncGenerator[str, None]) -> None:
+    async for _ in stream:
+        break
+
+
+async def cancel(stream: AsyncGenerator[str, None]) -> None:
+    first = asyncio.Event()
+
+    async def read() -> None:
+        async for _ in stream:
+            first.set()
+
+    task = asyncio.create_task(read())
+    await first.wait()
+    task.cancel()
+    with suppress(asyncio.CancelledError):
+        await task
+
+
+@pytest.mark.parametrize("stop", [close, leave, cancel], ids=lambda stop: stop.__name__)
+async def test_a_reader_that_stops_stops_the_generation_within_100_ms(
+    served: Served, client: Client, stop: Callable[[AsyncGenerator[str, None]], Awaitable[None]]
+) -> None:
+    served.script.endless = True
+    await stop(client.chat("parrot", "one two"))
+    await asyncio.wait_for(served.script.left.wait(), 0.1)
+
+
+async def test_an_abandoned_stream_does_not_outlive_the_connection(served: Served) -> None:
+    served.script.endless = True
+    async with connect(served.address, KEY) as client:
+        stream = client.chat("parrot", "one")
+        await anext(stream)
+    await asyncio.wait_for(served.script.left.wait(), 0.1)
+
+
+@pytest.mark.parametrize("address", ["localhost", "", ":50051", "localhost:port"])
+async def test_an_address_without_host_or_port_is_refused(address: str) -> None:
+    with pytest.raises(ValueError, match=r"HOST:PORT|Port could not"):
+        async with connect(address, KEY):
+            pass
+
+
+def test_the_schemas_comments_are_the_docstrings() -> None:
+    assert "cancelling the call" in (v1.GenerationServiceStub.stream_generate.__doc__ or "")
+
+
+async def test_the_readmes_first_example_runs(served: Served) -> None:
+    example = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)[0]
+    example = example.replace("127.0.0.1:50051", served.address)
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-W", "error", "-c", example, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
+    )
+    printed, complaints = await process.communicate()
+    assert (printed.decode(), complaints.decode()) == ("Say hello in five languages. \n", "")

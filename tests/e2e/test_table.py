@@ -1,0 +1,175 @@
+"""One table of requests, each made in all four ways: over HTTP and gRPC, with and without a socket to the service."""
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from tests.e2e.faces import KEY, NAMES, Answer, Face, face
+from tests.e2e.provider import TEXT, Provider, provider
+from umg_grpc.config import Config, parse
+
+MODELS = ["plain", "whole", "refuses", "locked", "busy", "broken", "moved", "silent"]
+MODELS += ["cut", "ends-early", "fails", "endless"]
+CONFIG = """
+drain: 0.2
+channels:
+  - name: main
+    protocols: [chat]
+    base_url: {base_url}
+    api_key: sk-provider
+    timeout: {{connect: 1, first_byte: 0.3, idle: 0.3, total: 1.5}}
+    models: [{models}, {{id: renamed, upstream: plain}}]
+  - name: dead
+    protocols: [chat]
+    base_url: http://127.0.0.1:1/v1
+    api_key: sk-provider
+    models: [dead, rescued]
+  - name: rescue
+    protocols: [chat]
+    base_url: {base_url}
+    api_key: sk-provider
+    priority: 1
+    models: [{{id: rescued, upstream: plain}}]
+"""
+
+
+def config(state: Provider) -> Config:
+    return parse(CONFIG.format(base_url=state.base_url, models=", ".join(MODELS)), "test.yaml", {})
+
+
+@pytest_asyncio.fixture
+async def upstream() -> AsyncGenerator[Provider, None]:
+    async with provider() as state:
+        yield state
+
+
+@pytest_asyncio.fixture(params=NAMES)
+async def gateway(request: pytest.FixtureRequest, upstream: Provider, tmp_path: Path) -> AsyncGenerator[Face, None]:
+    async with face(request.param, config(upstream), tmp_path) as made:
+        yield made
+
+
+def body(model: str = "plain", **fields: object) -> bytes:
+    return json.dumps({"model": model, "messages": [{"role": "user", "content": "Hi"}], **fields}).encode()
+
+
+@dataclass(frozen=True)
+class Refusal:
+    id: str
+    body: bytes
+    status: int
+    reason: str
+    says: str  # part of the message
+    hides: tuple[str, ...] = ()  # what the message must not tell
+    field: str = ""
+    key: str | None = KEY
+
+
+REFUSALS = [
+    Refusal("no key", body(), 401, "MISSING_KEY", "key", key=None),
+    Refusal("a wrong key", body(), 401, "INVALID_KEY", "key", hides=("sk-umg-wrong",), key="sk-umg-wrong"),
+    Refusal("an unknown model", body("nope"), 404, "MODEL_NOT_FOUND", "nope"),
+    Refusal("malformed JSON", b'{"model": "plain", ', 400, "MALFORMED_BODY", "JSON"),
+    Refusal("JSON that is no object", b"[1]", 400, "MALFORMED_BODY", "object"),
+    Refusal("bytes that are no UTF-8", b'{"model": "\xff"}', 400, "MALFORMED_BODY", ""),
+    Refusal("messages missing", b'{"model": "plain"}', 400, "MISSING_FIELD", "messages", field="messages"),
+    Refusal("model missing", b'{"messages": [{"role": "user", "content": "x"}]}', 400, "MISSING_FIELD", "model", field="model"),
+    Refusal("temperature 3", body(temperature=3), 400, "INVALID_FIELD", "temperature", field="temperature"),
+    Refusal("a provider's 400", body("refuses"), 400, "UPSTREAM_REJECTED", "may not say", hides=("org-abc123", "https://")),
+    Refusal("a provider's 401", body("locked"), 502, "UPSTREAM_FAILED", "", hides=("sk-provider",)),
+    Refusal("a provider's 429", body("busy"), 429, "UPSTREAM_RATE_LIMITED", ""),
+    Refusal("a provider's 500", body("broken"), 502, "UPSTREAM_FAILED", "", hides=("10.1.2.3",)),
+    Refusal("a provider's redirect", body("moved"), 502, "UPSTREAM_FAILED", ""),
+    Refusal("a dead provider", body("dead"), 502, "UPSTREAM_UNREACHABLE", "", hides=("127.0.0.1",)),
+    Refusal("a silent provider", body("silent"), 504, "UPSTREAM_TIMEOUT", "slow"),
+    Refusal("65 MiB", body(user="x" * (65 << 20)), 413, "BODY_TOO_LARGE", "67108864"),
+]  # fmt: skip
+
+
+# Our own facade, which alone calls without a socket, refuses too large a body itself.
+REFUSED = [(name, case) for name in NAMES for case in REFUSALS if (name, case.id) != ("grpc, in process", "65 MiB")]
+
+
+@pytest.mark.parametrize(
+    ("gateway", "case"), REFUSED, indirect=["gateway"], ids=[f"{name}, {case.id}" for name, case in REFUSED]
+)
+@pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
+async def test_a_refused_request_gets_its_status_and_says_why(case: Refusal, streamed: bool, gateway: Face) -> None:
+    make = gateway.stream if streamed else gateway.ask
+    answer = await make(case.body, case.key)
+    assert answer.status == case.status, answer
+    assert not answer.after_first_byte
+    assert answer.reason in {"", case.reason}
+    assert case.says in answer.message
+    assert not [secret for secret in case.hides if secret in answer.message]
+    assert answer.field == case.field
+    if not gateway.name.startswith("grpc, in process"):  # there a malformed body meets no service
+        assert answer.headers["x-request-id"]
+    assert ("retry-after" in answer.headers) == (case.status == 429)
+
+
+async def test_an_answer_comes_back_whole(gateway: Face, upstream: Provider) -> None:
+    answer = await gateway.ask(body(seed=7, x_unknown={"a": [1, 2.0]}), **{"x-request-id": "mine-1"})
+    assert (answer.status, answer.text, answer.finish, answer.model) == (200, TEXT, "stop", "plain")
+    assert answer.total_tokens == 14
+    assert answer.headers["x-request-id"] == "mine-1"
+    assert upstream.last == json.loads(body(seed=7, x_unknown={"a": [1, 2.0]}))
+    assert upstream.headers[-1]["Authorization"] == "Bearer sk-provider"
+
+
+async def test_a_stream_comes_back_piece_by_piece(gateway: Face, upstream: Provider) -> None:
+    answer = await gateway.stream(body(stream_options={"include_usage": True}))
+    assert (answer.text, answer.finish, answer.model, answer.total_tokens) == (TEXT, "stop", "plain", 14)
+    assert upstream.last["stream"] is True
+
+
+async def test_the_public_model_id_is_answered(gateway: Face, upstream: Provider) -> None:
+    assert (await gateway.ask(body("renamed"))).model == "renamed"
+    assert (await gateway.stream(body("renamed"))).model == "renamed"
+    assert [json.loads(seen)["model"] for seen in upstream.bodies] == ["plain", "plain"]
+
+
+async def test_a_stream_is_made_of_an_answer_that_came_whole(gateway: Face) -> None:
+    answer = await gateway.stream(body("whole", stream_options={"include_usage": True}))
+    assert (answer.text, answer.finish, answer.total_tokens) == (TEXT, "stop", 14)
+
+
+async def test_a_second_channel_answers_when_the_first_cannot_be_reached(gateway: Face) -> None:
+    assert (await gateway.ask(body("rescued"))).text == TEXT
+    assert (await gateway.stream(body("rescued"))).text == TEXT
+
+
+BROKEN = [("cut", "UPSTREAM_CUT"), ("ends-early", "UPSTREAM_CUT"), ("fails", "UPSTREAM_FAILED"), ("endless", "UPSTREAM_TIMEOUT")]  # fmt: skip
+
+
+@pytest.mark.parametrize(("model", "reason"), BROKEN, ids=[model for model, _ in BROKEN])
+async def test_a_stream_that_breaks_off_is_an_error_and_no_short_answer(model: str, reason: str, gateway: Face) -> None:
+    answer = await gateway.stream(body(model))
+    assert answer.after_first_byte
+    assert answer.reason in {"", reason}
+    assert answer.message
+
+
+async def test_a_caller_that_leaves_stops_the_provider_within_100_ms(gateway: Face, upstream: Provider) -> None:
+    loop = asyncio.get_running_loop()
+    async with aclosing(gateway.deltas(body("endless"))) as deltas:
+        assert await anext(deltas)
+        await asyncio.wait_for(upstream.streaming.wait(), 5)
+    left_at = loop.time()
+    await asyncio.wait_for(upstream.left.wait(), 5)
+    assert upstream.left_at - left_at < 0.1
+
+
+async def test_several_callers_are_served_at_once(gateway: Face) -> None:
+    answers: list[Answer] = await asyncio.gather(*(gateway.stream(body()) for _ in range(20)))
+    assert {answer.text for answer in answers} == {TEXT}
+
+
+async def test_the_models_are_listed(gateway: Face) -> None:
+    assert set(await gateway.models()) == {*MODELS, "renamed", "dead", "rescued"}

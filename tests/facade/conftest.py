@@ -1,0 +1,240 @@
+"""A real HTTP face over a real service that does what the model's name says, with a socket between them and without."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
+from dataclasses import dataclass, field, replace
+from typing import Never, TypeAlias
+
+import aiohttp
+import grpc
+import pytest
+import structlog
+from aiohttp import web
+
+from http_facade.app import make_app, make_runner
+from http_facade.errors import log
+from http_facade.settings import Settings
+from umg_grpc.errors import UmgError
+from umg_grpc.inprocess import InProcessChannel, InProcessServer
+from umg_grpc.status import DETAILS_KEY, STATUS, to_status
+from umg_grpc.v1 import pb, rpc
+
+Context: TypeAlias = "grpc.aio.ServicerContext[object, object]"
+
+CHAT = "/v1/chat/completions"
+KEY = {"authorization": "Bearer umg-key"}
+BODY_LIMIT = 2 * 2**20
+
+
+def body(model: str, *, stream: bool = False) -> dict[str, object]:
+    return {"model": model, "messages": [{"role": "user", "content": "hi"}], "stream": stream}
+
+
+def delta(text: str) -> pb.StreamGenerateResponse:
+    return pb.StreamGenerateResponse(events=[pb.GenerateEvent(text_delta=text)])
+
+
+def started(model: str) -> pb.StreamGenerateResponse:
+    beginning = pb.GenerationStarted(response_id="resp-1", model=model)
+    return pb.StreamGenerateResponse(
+        events=[pb.GenerateEvent(started=beginning), pb.GenerateEvent(part_started=pb.Part(text=pb.TextPart()))]
+    )
+
+
+FINISHED = pb.StreamGenerateResponse(
+    events=[
+        pb.GenerateEvent(part_ended=pb.PartEnded()),
+        pb.GenerateEvent(finished=pb.CandidateFinished(finish_reason=pb.FINISH_REASON_STOP)),
+    ]
+)
+
+
+async def fail(context: Context, error: UmgError) -> Never:
+    details = ((DETAILS_KEY, to_status(error)),)
+    await context.abort(STATUS[error.reason], error.message, trailing_metadata=details)
+
+
+@dataclass
+class Service(rpc.GenerationServiceServicer, rpc.ModelServiceServicer):
+    """Does what the model's name says, and remembers what it was asked."""
+
+    failure: UmgError | None = None  # of the models `fail` and `break`
+    initial: tuple[tuple[str, str], ...] = ()  # initial metadata of every answer
+    models: tuple[pb.Model, ...] = ()
+    metadata: list[dict[str, str]] = field(default_factory=list)
+    requests: list[pb.GenerateRequest] = field(default_factory=list)
+    asked_models: list[str] = field(default_factory=list)
+    sent: int = 0  # messages of the model `flood`
+    reached: asyncio.Event = field(default_factory=asyncio.Event)
+    go_on: asyncio.Event = field(default_factory=asyncio.Event)
+    left_at: asyncio.Future[float] | None = None
+
+    async def _begin(self, context: Context) -> None:
+        self.metadata.append({key: str(value) for key, value in context.invocation_metadata() or ()})
+        await context.send_initial_metadata(self.initial)
+
+    async def Generate(self, request: pb.GenerateRequest, context: Context) -> pb.GenerateResponse:
+        await self._begin(context)
+        self.requests.append(request)
+        match request.model:
+            case "fail":
+                await fail(context, self.failure)
+            case "crash":
+                raise ZeroDivisionError("what nobody may see")
+            case "wait":
+                await self._wait()
+        text = pb.Part(text=pb.TextPart(text="hello"))
+        message = pb.Message(role=pb.ROLE_ASSISTANT, parts=[text])
+        candidate = pb.Candidate(message=message, finish_reason=pb.FINISH_REASON_STOP)
+        return pb.GenerateResponse(response_id="resp-1", model=request.model, candidates=[candidate])
+
+    async def StreamGenerate(
+        self, message: pb.StreamGenerateRequest, context: Context
+    ) -> AsyncIterator[pb.StreamGenerateResponse]:
+        await self._begin(context)
+        request = message.request
+        self.requests.append(request)
+        if request.model == "fail":
+            await fail(context, self.failure)
+        if request.model == "wait":
+            await self._wait()
+        if request.model == "empty":
+            return
+        yield started(request.model)
+        yield delta("one ")
+        match request.model:
+            case "break":
+                await fail(context, self.failure)
+            case "crash mid":
+                raise ZeroDivisionError("what nobody may see")
+            case "wait mid":
+                await self._wait()
+            case "flood":
+                while True:
+                    self.sent += 1
+                    yield delta("x" * 65536)
+        yield delta("two")
+        yield FINISHED
+
+    async def _wait(self) -> None:
+        """Until the test lets it go on, or the caller left."""
+        self.reached.set()
+        try:
+            await self.go_on.wait()
+        except (asyncio.CancelledError, GeneratorExit):
+            if self.left_at is not None and not self.left_at.done():
+                self.left_at.set_result(asyncio.get_running_loop().time())
+            raise
+
+    async def ListModels(self, request: pb.ListModelsRequest, context: Context) -> pb.ListModelsResponse:
+        await self._begin(context)
+        if self.failure is not None:
+            await fail(context, self.failure)
+        return pb.ListModelsResponse(models=self.models)
+
+    async def GetModel(self, request: pb.GetModelRequest, context: Context) -> pb.GetModelResponse:
+        await self._begin(context)
+        self.asked_models.append(request.model)
+        for model in self.models:
+            if model.id == request.model:
+                return pb.GetModelResponse(model=model)
+        missing = UmgError(pb.ERROR_REASON_MODEL_NOT_FOUND, f"no model {request.model}", model=request.model)
+        return await fail(context, missing)
+
+
+@dataclass(frozen=True)
+class Face:
+    """A running face."""
+
+    port: int
+    client: aiohttp.ClientSession
+    service: Service
+    runner: web.AppRunner
+    stack: AsyncExitStack
+
+    def url(self, path: str) -> str:
+        return f"http://127.0.0.1:{self.port}{path}"
+
+    def chat(
+        self, model: str, *, stream: bool = False, **arguments: object
+    ) -> AbstractAsyncContextManager[aiohttp.ClientResponse]:
+        arguments.setdefault("headers", KEY)
+        return self.client.post(self.url(CHAT), json=body(model, stream=stream), **arguments)
+
+    async def raw(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """A connection without an HTTP client; closed with the face at the latest."""
+        reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
+
+        async def close() -> None:
+            writer.close()
+            with suppress(ConnectionError):
+                await writer.wait_closed()
+
+        self.stack.push_async_callback(close)
+        return reader, writer
+
+
+SETTINGS = Settings(
+    ready=lambda: True,
+    metrics=lambda: (b"umg_up 1\n", "text/plain; version=0.0.4; charset=utf-8"),
+    body_limit_bytes=BODY_LIMIT,
+)
+
+
+async def _channel(kind: str, service: Service, stack: AsyncExitStack) -> grpc.aio.Channel:
+    server = InProcessServer() if kind == "in-process" else grpc.aio.server()
+    rpc.add_GenerationServiceServicer_to_server(service, server)
+    rpc.add_ModelServiceServicer_to_server(service, server)
+    if isinstance(server, InProcessServer):
+        return InProcessChannel(server)
+    port = server.add_insecure_port("127.0.0.1:0")
+    await server.start()
+    stack.push_async_callback(server.stop, 0)
+    return await stack.enter_async_context(grpc.aio.insecure_channel(f"127.0.0.1:{port}"))
+
+
+MakeFace: TypeAlias = Callable[..., Awaitable[Face]]
+
+
+@pytest.fixture(params=["socket", "in-process"])
+async def make_face(request: pytest.FixtureRequest) -> AsyncIterator[MakeFace]:
+    """Makes faces with other settings than the usual, on either channel."""
+    async with AsyncExitStack() as stack:
+
+        async def make(**changes: object) -> Face:
+            service = Service()
+            channel = await _channel(request.param, service, stack)
+            app = make_app(channel, replace(SETTINGS, **changes))
+            runner = make_runner(app, drain_seconds=1)
+            await runner.setup()
+            stack.push_async_callback(runner.cleanup)
+            site = web.TCPSite(runner, "127.0.0.1", 0)
+            await site.start()
+            client = await stack.enter_async_context(aiohttp.ClientSession(auto_decompress=False))
+            return Face(site.port, client, service, runner, stack)
+
+        yield make
+
+
+@pytest.fixture
+async def face(make_face: MakeFace) -> Face:
+    return await make_face()
+
+
+@pytest.fixture(autouse=True)
+def plain_log() -> Iterator[None]:
+    """The log as structlog has it by default, whatever another test configured and the logger remembers."""
+    configured = structlog.get_config()
+    structlog.reset_defaults()
+    vars(log).pop("bind", None)
+    yield
+    structlog.configure(**configured)
+
+
+@pytest.fixture
+def quiet(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
+    """What aiohttp and asyncio complained of; nothing, where all is well."""
+    caplog.set_level(logging.WARNING)
+    return caplog

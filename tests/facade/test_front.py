@@ -1,0 +1,250 @@
+"""What every answer has: a request id, CORS headers where they were asked for, a line in the log and nothing secret."""
+
+import io
+import json
+from dataclasses import dataclass, field
+
+import pytest
+from structlog.testing import capture_logs
+
+from tests.facade.conftest import CHAT, KEY, Face, MakeFace, body
+
+JSON = {"content-type": "application/json"}
+PAGE = "https://page.example"
+
+
+@dataclass(frozen=True)
+class RequestId:
+    id: str
+    given: str | None
+    kept: bool
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        RequestId(id="none", given=None, kept=False),
+        RequestId(id="a sane one", given="trace:42/a", kept=True),
+        RequestId(id="one of 128 characters", given="x" * 128, kept=True),
+        RequestId(id="one of 129 characters", given="x" * 129, kept=False),
+        RequestId(id="one with a blank", given="a b", kept=False),
+        RequestId(id="an empty one", given="", kept=False),
+        RequestId(id="one beyond ASCII", given="né", kept=False),
+    ],
+    ids=lambda case: case.id,
+)
+async def test_every_answer_has_the_callers_request_id_or_a_new_one(face: Face, case: RequestId) -> None:
+    headers = KEY if case.given is None else {**KEY, "x-request-id": case.given}
+    seen = set()
+    for path, model, stream in ((CHAT, "m", False), (CHAT, "m", True), (CHAT, "crash", False), ("/none", "m", False)):
+        async with face.client.post(face.url(path), json=body(model, stream=stream), headers=headers) as answer:
+            request_id = answer.headers["x-request-id"]
+            seen.add(request_id)
+            assert (request_id == case.given) is case.kept
+            assert case.kept or request_id.startswith("req_")
+            if path == CHAT:
+                assert face.service.metadata[-1]["x-request-id"] == request_id
+    assert len(seen) == (1 if case.kept else 4)
+
+
+async def test_no_answer_tells_what_it_is_made_with(face: Face) -> None:
+    for method, path in (("GET", "/healthz"), ("GET", "/none"), ("PATCH", CHAT)):
+        async with face.client.request(method, face.url(path)) as answer:
+            assert answer.headers["server"] == "umg"
+
+
+@dataclass(frozen=True)
+class Sent:
+    id: str
+    headers: dict[str, str]
+    metadata: dict[str, str] = field(default_factory=dict)
+    absent: tuple[str, ...] = ()
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        Sent(id="a key", headers=KEY, metadata={**KEY, "x-umg-face": "chat"}, absent=("x-umg-strict",)),
+        Sent(id="no key", headers={}, absent=("authorization",)),
+        Sent(id="a key in another place", headers={"x-api-key": "k"}, absent=("authorization", "x-api-key")),
+        Sent(id="another scheme", headers={"authorization": "Basic eA=="}, metadata={"authorization": "Basic eA=="}),
+        Sent(id="a strict caller", headers={"x-umg-strict": "true"}, metadata={"x-umg-strict": "true"}),
+    ],
+    ids=lambda case: case.id,
+)
+async def test_a_call_carries_what_the_service_needs_of_the_request(face: Face, case: Sent) -> None:
+    for stream in (False, True):
+        async with face.chat("m", stream=stream, headers=case.headers) as answer:
+            assert answer.status == 200
+        metadata = face.service.metadata[-1]
+        assert metadata.items() >= case.metadata.items()
+        assert not set(case.absent) & set(metadata)
+
+
+async def test_a_key_that_no_key_can_look_like_is_401(face: Face) -> None:
+    async with face.chat("m", headers={"authorization": "Bearer né"}) as answer:
+        assert answer.status == 401
+
+
+async def test_a_strictness_that_is_neither_true_nor_false_is_refused(face: Face) -> None:
+    async with face.chat("m", headers={"x-umg-strict": "maybe"}) as answer:
+        assert answer.status == 400
+        assert "x-umg-strict must be true or false" in await answer.text()
+
+
+async def test_headers_of_the_format_go_with_the_source_document(face: Face) -> None:
+    async with face.chat("m", headers={"OpenAI-Beta": "x=v1", "cookie": "a=b"}) as answer:
+        assert answer.status == 200
+    assert face.service.requests[-1].source.format == "chat"
+    assert json.loads(face.service.requests[-1].source.body) == body("m")
+    assert "cookie" not in face.service.requests[-1].source.headers
+
+
+async def test_a_body_too_big_for_the_event_loop_is_decoded_all_the_same(face: Face) -> None:
+    data = json.dumps({**body("m"), "messages": [{"role": "user", "content": "x" * 2**20}]}).encode()
+    async with face.client.post(face.url(CHAT), data=io.BytesIO(data), headers=JSON) as answer:
+        assert answer.status == 200
+    assert len(face.service.requests[-1].source.body) > 2**20
+
+
+async def test_a_page_of_a_named_origin_may_call_and_read(make_face: MakeFace) -> None:
+    face = await make_face(cors_origins=(PAGE,))
+    asks = {
+        "origin": PAGE,
+        "access-control-request-method": "POST",
+        "access-control-request-headers": "authorization,content-type,x-stainless-os",
+    }
+    async with face.client.options(face.url(CHAT), headers=asks) as answer:
+        assert answer.status == 204
+        assert answer.headers["access-control-allow-origin"] == PAGE
+        assert "POST" in answer.headers["access-control-allow-methods"]
+        assert answer.headers["access-control-allow-headers"] == asks["access-control-request-headers"]
+        assert int(answer.headers["access-control-max-age"]) > 0
+    for model, stream, status in (("m", False, 200), ("m", True, 200), ("crash", False, 500)):
+        async with face.chat(model, stream=stream, headers={"origin": PAGE}) as answer:
+            assert answer.status == status
+            assert answer.headers["access-control-allow-origin"] == PAGE
+            assert "x-request-id" in answer.headers["access-control-expose-headers"]
+            assert "Origin" in answer.headers["vary"]
+    async with face.client.get(face.url("/v1/models"), headers={"origin": PAGE}) as answer:
+        assert answer.headers.getall("vary") == ["Authorization", "Origin"]
+
+
+async def test_a_page_of_another_origin_may_not(make_face: MakeFace) -> None:
+    face = await make_face(cors_origins=(PAGE,))
+    headers = {"origin": "https://other.example", "access-control-request-method": "POST"}
+    for method, status in (("OPTIONS", 405), ("POST", 415)):
+        async with face.client.request(method, face.url(CHAT), headers=headers) as answer:
+            assert answer.status == status
+            assert "access-control-allow-origin" not in answer.headers
+
+
+async def test_a_star_lets_every_page_call(make_face: MakeFace) -> None:
+    face = await make_face(cors_origins=("*",))
+    async with face.chat("m", headers={"origin": PAGE}) as answer:
+        assert answer.headers["access-control-allow-origin"] == "*"
+        assert "vary" not in answer.headers
+
+
+async def test_without_origins_there_is_no_word_of_cors(face: Face) -> None:
+    headers = {"origin": PAGE, "access-control-request-method": "POST"}
+    async with face.client.options(face.url(CHAT), headers=headers) as answer:
+        assert answer.status == 405
+        assert not [name for name in answer.headers if name.lower().startswith("access-control")]
+
+
+async def test_the_log_has_a_line_for_each_request_and_nothing_secret(face: Face) -> None:
+    with capture_logs() as lines:
+        async with face.client.post(face.url(f"{CHAT}?key=s3cret"), json=body("m"), headers=KEY) as answer:
+            request_id = answer.headers["x-request-id"]
+        async with face.client.get(face.url("/v1/models/nobody?key=s3cret"), headers=KEY):
+            pass
+        async with face.client.get(face.url("/s3cret?key=s3cret")):
+            pass
+        async with face.client.get(face.url("/healthz")):
+            pass
+    lines = [line for line in lines if line["event"] == "request"]
+    first, second, third, fourth = lines
+    assert first["ms"] > 0
+    assert (first["method"], first["route"], first["status"], first["request_id"]) == ("POST", CHAT, 200, request_id)
+    assert (second["route"], second["status"], second["failure"]) == ("/v1/models/{model:.+}", 404, "MODEL_NOT_FOUND")
+    assert (third["route"], third["status"], third["failure"]) == (None, 404, "PATH_NOT_FOUND")
+    assert [line["log_level"] for line in lines] == ["info", "info", "info", "debug"]
+    assert fourth["status"] == 200
+    assert "s3cret" not in str(lines)
+    assert "umg-key" not in str(lines)
+
+
+async def test_a_stream_that_broke_is_in_the_log_as_broken(face: Face) -> None:
+    with capture_logs() as lines:
+        async with face.chat("crash mid", stream=True) as answer:
+            await answer.read()
+    assert [(line["status"], line["failure"]) for line in lines if line["event"] == "request"] == [(200, "INTERNAL")]
+
+
+async def test_a_caller_who_left_is_in_the_log_as_gone(face: Face) -> None:
+    with capture_logs() as lines:
+        _, writer = await face.raw()
+        data = json.dumps(body("wait", stream=True)).encode()
+        writer.write(b"POST %b HTTP/1.1\r\nhost: x\r\ncontent-length: %d\r\n\r\n%b" % (CHAT.encode(), len(data), data))
+        await face.service.reached.wait()
+        writer.close()
+        while not lines:
+            async with face.client.get(face.url("/none")):
+                pass
+    assert 499 in {line["status"] for line in lines}
+
+
+async def test_an_unexpected_failure_is_logged_with_its_traceback_and_shown_with_its_id_alone(
+    make_face: MakeFace, quiet: pytest.LogCaptureFixture
+) -> None:
+    def explode() -> tuple[bytes, str]:
+        raise ZeroDivisionError("what nobody may see")
+
+    face = await make_face(metrics=explode)
+    with capture_logs() as lines:
+        async with face.client.get(face.url("/metrics")) as answer:
+            assert (answer.status, answer.content_type) == (500, "application/json")
+            message = (await answer.json())["error"]["message"]
+    assert answer.headers["x-request-id"] in message
+    assert "nobody" not in message
+    (line,) = [line for line in lines if line["event"] == "unexpected failure"]
+    assert line["request_id"] == answer.headers["x-request-id"]
+    assert isinstance(line["exc_info"], ZeroDivisionError)
+    assert quiet.records == []
+
+
+@dataclass(frozen=True)
+class Garbage:
+    id: str
+    data: bytes
+    status: int
+
+
+GARBAGE = [
+    Garbage(id="no HTTP", data=b"hello there\r\n\r\n", status=400),
+    Garbage(id="a method nobody knows", data=b"BREW /v1/models HTTP/1.1\r\n\r\n", status=400),
+    Garbage(id="TLS", data=b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", status=400),
+    Garbage(id="two lengths", data=b"POST / HTTP/1.1\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\n", status=400),
+    Garbage(id="a huge header", data=b"GET / HTTP/1.1\r\nx: " + b"s3cret" * 20000 + b"\r\n\r\n", status=431),
+    Garbage(id="a huge path", data=b"GET /" + b"s3cret" * 20000 + b" HTTP/1.1\r\n\r\n", status=431),
+    Garbage(id="very many headers", data=b"GET / HTTP/1.1\r\n" + b"x: y\r\n" * 500 + b"\r\n", status=400),
+]
+
+
+@pytest.mark.parametrize("case", GARBAGE, ids=lambda case: case.id)
+async def test_what_is_not_http_gets_a_json_error_and_makes_no_noise(
+    face: Face, case: Garbage, quiet: pytest.LogCaptureFixture
+) -> None:
+    with capture_logs() as lines:
+        reader, writer = await face.raw()
+        writer.write(case.data)
+        answer = await reader.read()
+        writer.close()
+    head, _, text = answer.partition(b"\r\n\r\n")
+    assert int(head.split()[1]) == case.status
+    assert json.loads(text)["error"]["message"].startswith("the request cannot be read")
+    assert b"x-request-id: req_" in head
+    assert b"aiohttp" not in head.lower()
+    assert "s3cret" not in str(lines)
+    assert quiet.records == []

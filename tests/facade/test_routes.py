@@ -1,0 +1,156 @@
+"""The table drives the router, and what is not in it is told so."""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from yarl import URL
+
+import http_facade
+from http_facade.routes import ROUTES, UNSERVED, Route, Unserved
+from tests.facade.conftest import CHAT, KEY, Face, MakeFace
+from umg_grpc.wire import FORMATS
+
+
+def concrete(path: str) -> str:
+    return re.sub(r"\{.*?\}", "some", path)
+
+
+@pytest.mark.parametrize("route", ROUTES, ids=lambda route: f"{route.method} {route.path}")
+async def test_every_row_is_served(face: Face, route: Route) -> None:
+    async with face.client.request(route.method, face.url(concrete(route.path)), headers=KEY) as answer:
+        assert "no such path" not in await answer.text()
+        assert answer.status != 405
+
+
+@pytest.mark.parametrize("route", ROUTES, ids=lambda route: f"{route.method} {route.path}")
+async def test_every_row_refuses_other_methods_and_names_its_own(face: Face, route: Route) -> None:
+    async with face.client.patch(face.url(concrete(route.path)), headers=KEY) as answer:
+        assert answer.status == 405
+        assert route.method in answer.headers["allow"].split(", ")
+        assert route.method in (await answer.json())["error"]["message"]
+
+
+@pytest.mark.parametrize("route", [route for route in ROUTES if route.method == "GET"], ids=lambda route: route.path)
+async def test_every_get_answers_head_without_a_body(face: Face, route: Route) -> None:
+    url = face.url(concrete(route.path))
+    async with face.client.get(url, headers=KEY) as got, face.client.head(url, headers=KEY) as head:
+        assert (head.status, head.content_type) == (got.status, got.content_type)
+        assert await head.read() == b""
+
+
+@pytest.mark.parametrize("row", UNSERVED, ids=lambda row: row.prefix)
+async def test_a_known_api_that_is_not_served_says_so(face: Face, row: Unserved) -> None:
+    method = "POST" if row.method == "*" else row.method
+    async with face.client.request(method, face.url(f"{row.prefix}/some/thing?key=secret"), headers=KEY) as answer:
+        message = (await answer.json())["error"]["message"]
+        assert answer.status == 404
+        assert f"the {row.api} API, which this gateway does not serve" in message
+        assert "secret" not in message
+
+
+@dataclass(frozen=True)
+class Miss:
+    id: str
+    path: str
+    method: str = "POST"
+    status: int = 404
+    says: str = "no such path"
+
+
+MISSES = [
+    Miss(id="an unknown path", path="/v1/nothing/here", says="no such path: POST /v1/nothing/here"),
+    Miss(id="the root", path="/", method="GET"),
+    Miss(id="a trailing slash", path="/v1/chat/completions/"),
+    Miss(id="a double slash", path="//v1/chat/completions"),
+    Miss(id="a double slash inside", path="/v1//chat/completions"),
+    Miss(id="an encoded slash", path="/v1/chat%2Fcompletions"),
+    Miss(id="two slashes that leave no model", path="/v1/models/", method="GET"),
+    Miss(id="a prefix that goes on", path="/v1/filesystem"),
+    Miss(id="a known API itself", path="/v1/files", method="GET", says="the files API"),
+    Miss(id="a known API with a trailing slash", path="/v1/batches/", says="the batches API"),
+    Miss(id="a native call under v1", path="/v1/models/m:generateContent", says="the native generation API"),
+    Miss(id="another method on the model list", path="/v1/models", status=405, says="takes GET, HEAD"),
+    Miss(id="a stored completion", path="/v1/chat/completions/1", method="GET", says="stored chat completions"),
+    Miss(id="OPTIONS without CORS", path="/v1/chat/completions", method="OPTIONS", status=405, says="takes POST"),
+    Miss(id="OPTIONS on an unknown path", path="/nothing", method="OPTIONS"),
+    Miss(id="a method that no path has", path="/v1/chat/completions", method="PURGE", status=405, says="PURGE"),
+]
+
+
+@pytest.mark.parametrize("case", MISSES, ids=lambda case: case.id)
+async def test_what_is_not_in_the_table_is_a_json_error_and_never_a_redirect(face: Face, case: Miss) -> None:
+    url = URL(face.url(case.path), encoded=True)
+    async with face.client.request(case.method, url, allow_redirects=False) as answer:
+        assert (answer.status, answer.content_type) == (case.status, "application/json")
+        assert case.says in (await answer.json())["error"]["message"]
+
+
+async def test_a_percent_encoded_letter_is_that_letter(face: Face) -> None:
+    url = URL(face.url("/v1/%63hat/completions"), encoded=True)
+    async with face.client.post(url, json={"model": "m", "messages": [{"role": "user", "content": "x"}]}) as answer:
+        assert answer.status == 200
+
+
+async def test_paths_without_a_key_answer_without_one(make_face: MakeFace) -> None:
+    face = await make_face()
+    for route in ROUTES:
+        if not route.needs_key:
+            async with face.client.get(face.url(route.path)) as answer:
+                assert answer.status == 200
+    assert face.service.metadata == []
+
+
+@dataclass(frozen=True)
+class Readiness:
+    id: str
+    ready: object
+    status: int
+
+
+async def later() -> bool:
+    return True
+
+
+def explode() -> bool:
+    raise ZeroDivisionError("what nobody may see")
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        Readiness(id="ready", ready=lambda: True, status=200),
+        Readiness(id="ready, said by a coroutine", ready=later, status=200),
+        Readiness(id="not ready", ready=lambda: False, status=503),
+        Readiness(id="broken", ready=explode, status=500),
+    ],
+    ids=lambda case: case.id,
+)
+async def test_readiness_is_what_the_service_says(make_face: MakeFace, case: Readiness) -> None:
+    face = await make_face(ready=case.ready)
+    async with face.client.get(face.url("/readyz")) as answer:
+        assert answer.status == case.status
+        text = await answer.text()
+        assert "nobody" not in text
+        assert ("error" in text) == (case.status != 200)
+
+
+async def test_metrics_are_passed_as_they_are_given(face: Face) -> None:
+    async with face.client.get(face.url("/metrics")) as answer:
+        assert await answer.read() == b"umg_up 1\n"
+        assert answer.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
+
+
+def test_a_path_stands_nowhere_but_in_the_table() -> None:
+    for module in Path(str(http_facade.__file__)).parent.glob("*.py"):
+        if module.name != "routes.py":
+            assert not re.search(r"""["']/(v\d|vid[A-Z]|healthz|readyz|metrics)""", module.read_text()), module.name
+
+
+def test_every_format_of_the_table_can_write_its_errors() -> None:
+    from http_facade.errors import BODIES
+
+    assert {route.format for route in ROUTES} <= set(BODIES)
+    assert set(FORMATS) <= set(BODIES)
+    assert CHAT in {route.path for route in ROUTES}

@@ -1,0 +1,117 @@
+"""The gateway as its operator runs it: `umg serve` in a process of its own."""
+
+import asyncio
+import os
+import re
+import signal
+import sys
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+START_SECONDS = 60
+UMG = (sys.executable, "-m", "umg_grpc.cli")
+
+
+@dataclass
+class Served:
+    """A gateway that printed where it serves."""
+
+    process: asyncio.subprocess.Process
+    lines: list[str] = field(default_factory=list)  # of standard output
+    log: list[str] = field(default_factory=list)  # of standard error
+    logged: asyncio.Condition = field(default_factory=asyncio.Condition)
+
+    def printed(self, pattern: str) -> str:
+        """The first group of the pattern, in what was printed."""
+        found = re.search(pattern, "\n".join(self.lines))
+        assert found is not None, self.lines
+        return found[1]
+
+    @property
+    def http(self) -> str:
+        return self.printed(r"HTTP +(http://\S+)")
+
+    @property
+    def grpc(self) -> str:
+        return self.printed(r"gRPC +(\S+)")
+
+    @property
+    def key(self) -> str:
+        return self.printed(r"key +(\S+)")
+
+    @property
+    def curl(self) -> str:
+        return self.lines[-1]
+
+    async def until_logged(self, text: str, seconds: float = 20) -> str:
+        """The first line of the log that has the text."""
+        async with self.logged, asyncio.timeout(seconds):
+            while True:
+                for line in self.log:
+                    if text in line:
+                        return line
+                await self.logged.wait()
+
+    async def stop(self, number: signal.Signals = signal.SIGTERM, seconds: float = 20) -> int:
+        """The exit code after a signal."""
+        self.process.send_signal(number)
+        return await asyncio.wait_for(self.process.wait(), seconds)
+
+
+@asynccontextmanager
+async def serve(data: Path, *arguments: str, environment: dict[str, str] | None = None) -> AsyncGenerator[Served, None]:
+    """`umg serve` on free ports, from the moment it says that it serves."""
+    ports: Sequence[str] = [
+        part for flag in ("--http", "--grpc") if flag not in arguments for part in (flag, "127.0.0.1:0")
+    ]
+    process = await asyncio.create_subprocess_exec(
+        *(*UMG, "serve", "--data", str(data), *ports, *arguments),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        env={**os.environ, **(environment or {})},
+        start_new_session=True,
+    )
+    served = Served(process)
+    reading = asyncio.create_task(_read_log(served))
+    try:
+        await asyncio.wait_for(_read_until_serving(served), START_SECONDS)
+        yield served
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        await process.wait()
+        await reading
+
+
+async def _read_until_serving(served: Served) -> None:
+    assert served.process.stdout is not None
+    while line := (await served.process.stdout.readline()).decode():
+        served.lines.append(line.rstrip("\n"))
+        if line.startswith(("curl", "umg chat", "  models  none")):
+            return
+    await served.process.wait()
+    raise AssertionError(f"it does not serve: {served.lines} {served.log}")
+
+
+async def _read_log(served: Served) -> None:
+    assert served.process.stderr is not None
+    while line := (await served.process.stderr.readline()).decode():
+        async with served.logged:
+            served.log.append(line.rstrip("\n"))
+            served.logged.notify_all()
+
+
+async def run(*arguments: str, environment: dict[str, str] | None = None) -> tuple[int, str, str]:
+    """Exit code, standard output and standard error of another `umg` command."""
+    process = await asyncio.create_subprocess_exec(
+        *UMG,
+        *arguments,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        env={**os.environ, **(environment or {})},
+    )
+    out, err = await asyncio.wait_for(process.communicate(), START_SECONDS)
+    return process.returncode or 0, out.decode(), err.decode()

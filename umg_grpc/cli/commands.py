@@ -1,0 +1,170 @@
+"""Every command with its flags."""
+
+import os
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+import uvloop
+from rich.table import Table
+
+from umg_grpc.cli.config import load
+from umg_grpc.cli.tables import print_table
+from umg_grpc.errors import UmgError
+from umg_grpc.routing import Router
+
+app = typer.Typer(
+    no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None,
+    help="One service in front of every AI model provider.",
+)  # fmt: skip
+keys = typer.Typer(no_args_is_help=True, help="Issue, list and revoke the keys with which callers authenticate.")
+app.add_typer(keys, name="keys")
+
+ConfigFlag = Annotated[Path | None, typer.Option("--config", help="YAML file; without it the built-in config.")]
+DataFlag = Annotated[Path, typer.Option("--data", help="Folder of the database and the bootstrap key.")]
+DATA = Path(".umg")
+
+
+@app.command()
+def serve(
+    *,
+    config: ConfigFlag = None,
+    http: Annotated[str, typer.Option(metavar="HOST:PORT", help="Port 0: any free one.")] = "127.0.0.1:8080",
+    grpc: Annotated[
+        str, typer.Option(metavar="HOST:PORT", help="With --faces http: the service to call.")
+    ] = "127.0.0.1:50051",
+    data: DataFlag = DATA,
+    workers: Annotated[int, typer.Option(min=1, max=256, help="Processes that share the ports.")] = 1,
+    faces: Annotated[str, typer.Option(help="`http,grpc`, or one of them.")] = "http,grpc",
+) -> None:
+    """Serve HTTP and gRPC until SIGTERM or Ctrl-C, which lets calls under way end first."""
+    # here: no other command needs the servers, and starting them is slow
+    from umg_grpc.cli.run import run
+    from umg_grpc.cli.serve import FACES, Address, Options
+
+    wanted = tuple(face for face in FACES if face in {name.strip() for name in faces.split(",")})
+    if not wanted or {name.strip() for name in faces.split(",")} - set(FACES):
+        raise typer.BadParameter("expected http,grpc or one of them", param_hint="--faces")
+    try:
+        options = Options(config, Address.parse(http), Address.parse(grpc), data, wanted, workers)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
+    raise typer.Exit(run(options, load(config)))
+
+
+@app.command()
+def check(config: Annotated[Path, typer.Argument(help="YAML file.")]) -> None:
+    """Check a config: print what is wrong, by line, or what it serves."""
+    found = load(config)
+    print(f"{config}: fine; {len(found.channels)} channels, {len(Router(found).models())} models")
+
+
+@app.command()
+def models(config: ConfigFlag = None, data: DataFlag = DATA) -> None:
+    """List the models of a config, and the channels that serve each."""
+    table = Table("model", "owned by", "family", "channels in order")
+    router = Router(load(config))
+    for model in router.models():
+        order = ", ".join(f"{target.channel.name} ({target.model})" for target in router.channels(model.id))
+        table.add_row(model.id, model.owned_by, model.family, order)
+    print_table(table)
+
+
+@keys.command("create")
+def create_key(
+    name: Annotated[str, typer.Argument(help="For people: whose key it is.")],
+    *,
+    models: Annotated[str, typer.Option(metavar="PATTERN,..", help="Models it may use; `*` stands for anything.")] = "",
+    rpm: Annotated[int | None, typer.Option(min=1, help="Most requests a minute.")] = None,
+    expires: Annotated[str | None, typer.Option(metavar="ISO", help="When it ends, e.g. 2030-01-31T12:00Z.")] = None,
+    config: ConfigFlag = None,
+    data: DataFlag = DATA,
+) -> None:
+    """Issue a key. It is shown once, as the last line."""
+    from umg_grpc.cli import keys as commands
+
+    patterns = [pattern.strip() for pattern in models.split(",") if pattern.strip()]
+    end = _moment(expires) if expires is not None else None
+    uvloop.run(commands.create(load(config), data, name, patterns, rpm, end))
+
+
+@keys.command("list")
+def list_keys(config: ConfigFlag = None, data: DataFlag = DATA) -> None:
+    """List all keys, without their secrets."""
+    from umg_grpc.cli import keys as commands
+
+    uvloop.run(commands.list_all(load(config), data))
+
+
+@keys.command("show")
+def show_key(
+    key: Annotated[str, typer.Argument(help="Id, name or prefix.")], config: ConfigFlag = None, data: DataFlag = DATA
+) -> None:
+    """Show one key, without its secret."""
+    from umg_grpc.cli import keys as commands
+
+    uvloop.run(commands.show(load(config), data, key))
+
+
+@keys.command("revoke")
+def revoke_key(
+    key: Annotated[str, typer.Argument(help="Id, name or prefix.")], config: ConfigFlag = None, data: DataFlag = DATA
+) -> None:
+    """End a key. Servers refuse it within seconds."""
+    from umg_grpc.cli import keys as commands
+
+    uvloop.run(commands.revoke(load(config), data, key))
+
+
+@app.command()
+def chat(
+    *,
+    grpc: Annotated[str, typer.Option(metavar="HOST:PORT", help="The gateway's gRPC address.")] = "127.0.0.1:50051",
+    key: Annotated[str, typer.Option(envvar="UMG_API_KEY", help="Without it the bootstrap key in --data.")] = "",
+    model: Annotated[str | None, typer.Option(help="Without it the first that the gateway lists.")] = None,
+    system: Annotated[str, typer.Option(help="System prompt.")] = "",
+    max_tokens: Annotated[int | None, typer.Option(min=1, help="Most tokens of an answer.")] = None,
+    temperature: Annotated[float | None, typer.Option(min=0, max=2)] = None,
+    config: ConfigFlag = None,
+    data: DataFlag = DATA,
+) -> None:
+    """Talk to a model in the terminal. Ctrl-C stops an answer, Ctrl-D ends."""
+    from grpc.aio import insecure_channel
+
+    from umg_grpc.access.bootstrap import FILE
+    from umg_grpc.cli import chat as talking
+
+    kept = data / FILE
+    if not key and not kept.is_file():
+        raise typer.BadParameter(f"give one, or set UMG_API_KEY; there is no {kept} either", param_hint="--key")
+    secret = key or kept.read_text().strip()
+
+    async def talk() -> None:
+        async with insecure_channel(grpc) as channel:
+            await talking.chat(channel, secret, model, system=system, max_tokens=max_tokens, temperature=temperature)
+
+    try:
+        uvloop.run(talk())
+    except UmgError as error:
+        print(f"umg: {error.message}", file=sys.stderr)
+        raise typer.Exit(1) from None
+
+
+def _moment(text: str) -> datetime:
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        message = f"{text!r} is no ISO 8601 time, such as 2030-01-31T12:00Z"
+        raise typer.BadParameter(message, param_hint="--expires") from None
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def main() -> None:
+    """Runs the command line. The process's exit code says how it went."""
+    try:
+        app()
+    except BrokenPipeError:  # `umg models | head`
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115, PTH123  so that the interpreter's own flush is quiet
+        sys.exit(141)

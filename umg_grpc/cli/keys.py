@@ -1,0 +1,76 @@
+"""`umg keys`: what the commands do, on the store of a config."""
+
+import sys
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+import typer
+from rich.table import Table
+
+from umg_grpc.access.keys import Key, Keys
+from umg_grpc.cli.tables import print_table
+from umg_grpc.config import Config
+from umg_grpc.errors import UmgError
+from umg_grpc.store import StoreError, open_store
+
+
+async def create(
+    config: Config, data: Path, name: str, patterns: Sequence[str], rpm: int | None, expires: datetime | None
+) -> None:
+    """Prints the new key's settings, then its secret alone on the last line."""
+    async with _keys(config, data) as keys:
+        key, secret = await keys.create(name, model_patterns=patterns, requests_per_minute=rpm, expire_time=expires)
+    _print([key])
+    print("the key is shown only now; keep it:")
+    print(secret)
+
+
+async def list_all(config: Config, data: Path) -> None:
+    """Prints every key, the oldest first."""
+    async with _keys(config, data) as keys:
+        _print(await keys.list())
+
+
+async def show(config: Config, data: Path, reference: str) -> None:
+    """Prints one key."""
+    async with _keys(config, data) as keys:
+        _print([await keys.get(reference)])
+
+
+async def revoke(config: Config, data: Path, reference: str) -> None:
+    """Ends one key and prints it."""
+    async with _keys(config, data) as keys:
+        _print([await keys.revoke(reference)])
+
+
+@asynccontextmanager
+async def _keys(config: Config, data: Path) -> AsyncGenerator[Keys, None]:
+    """The keys in the store. What cannot be done is said on standard error and ends the command with 1."""
+    try:
+        store = await open_store(config.database, data)
+        try:
+            yield Keys(store)
+        finally:
+            await store.aclose()
+    except (UmgError, StoreError) as error:
+        print(f"umg: {error}", file=sys.stderr)
+        raise typer.Exit(1) from None
+
+
+def _print(keys: Sequence[Key]) -> None:
+    now = datetime.now(UTC)
+    table = Table("id", "name", "key", "models", "rpm", "expires", "state")
+    for key in keys:
+        expired = key.expire_time is not None and key.expire_time <= now
+        table.add_row(
+            key.key_id,
+            key.name,
+            f"{key.prefix}…",
+            ", ".join(key.model_patterns) or "all",
+            str(key.requests_per_minute or "no limit"),
+            key.expire_time.isoformat(timespec="seconds") if key.expire_time else "never",
+            "revoked" if key.revoke_time else "expired" if expired else "live",
+        )
+    print_table(table)

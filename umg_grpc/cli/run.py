@@ -1,0 +1,148 @@
+"""Runs the gateway's processes: one, or a parent and its workers."""
+
+import asyncio
+import json
+import os
+import signal
+import sys
+from dataclasses import replace
+from importlib.metadata import version
+
+import structlog
+import uvloop
+
+from umg_grpc import logs
+from umg_grpc.access.bootstrap import VARIABLE, Bootstrap, ensure_bootstrap
+from umg_grpc.cli.config import read
+from umg_grpc.cli.serve import GRPC, Address, Options, gateway, local_model, until_told_to_stop, without_local
+from umg_grpc.cli.workers import WITH_LOCAL, WORKER, RelayedModel, Workers, follow_parent
+from umg_grpc.config import Config, ConfigError
+from umg_grpc.errors import UmgError
+from umg_grpc.server import LocalSource, Service
+from umg_grpc.store import StoreError, open_store
+from umg_grpc.upstream.local.supervisor import LocalModel
+
+logger = structlog.get_logger()
+
+FIRST_LOAD_SECONDS = 60.0
+
+
+def run(options: Options, config: Config) -> int:
+    """Serves until it is told to stop. 0 after a drain, 1 when it could not start."""
+    logs.configure(config.log.level, config.log.format)
+    alone = _serve if options.workers == 1 else _serve_workers
+    serve = _work if WORKER in os.environ else alone
+    try:
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(serve(options, config))
+    except (OSError, StoreError, UmgError) as error:
+        print(f"umg: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+async def _serve(options: Options, config: Config) -> None:
+    """The whole gateway in this process."""
+    async with local_model(config) as (served, local), gateway(options, served, os.environ, local) as state:
+        await _loaded(local)
+        if state.service is not None:
+            _reload_on_hangup(options, state.service, local)
+        _announce(state.http, state.grpc, state.bootstrap, served)
+        await until_told_to_stop()
+        logger.info("draining", seconds=served.drain)
+
+
+async def _serve_workers(options: Options, config: Config) -> None:
+    """A parent that serves nothing itself."""
+    bootstrap = None
+    if GRPC in options.faces:
+        store = await open_store(config.database, options.data)
+        try:
+            bootstrap = await ensure_bootstrap(store, options.data, os.environ.get(VARIABLE))
+        finally:
+            await store.aclose()
+    async with local_model(config) as (served, local):
+        workers = Workers(options, served, local)
+        try:
+            await workers.start()
+            await _loaded(local)
+            loop = asyncio.get_running_loop()
+            loop.add_signal_handler(signal.SIGHUP, workers.signal_all, signal.SIGHUP)
+            await workers.wait_serving()
+            _announce(workers.http, workers.grpc, bootstrap, served)
+            await until_told_to_stop()
+            logger.info("draining", seconds=served.drain)
+        finally:
+            await workers.close()
+
+
+async def _work(options: Options, config: Config) -> None:
+    """One worker, until its parent tells it to stop or is gone."""
+    model = RelayedModel() if os.environ[WORKER] == WITH_LOCAL else None
+    served = config if model else without_local(config)
+    async with gateway(replace(options, share_ports=True), served, os.environ, model) as state:
+        if state.service is not None:
+            _reload_on_hangup(options, state.service, model)
+        print("serving", flush=True)
+        parent = asyncio.create_task(follow_parent(model), name="parent")
+        told = asyncio.create_task(until_told_to_stop(), name="signals")
+        await asyncio.wait([parent, told], return_when=asyncio.FIRST_COMPLETED)
+        for task in (parent, told):
+            task.cancel()
+        await asyncio.wait([parent, told])
+
+
+async def _loaded(local: LocalModel | None) -> None:
+    """Waits until the local model can answer, so that the first call printed below does."""
+    if local is None:
+        return
+    print("loading the local model ...", flush=True)
+    try:
+        await local.wait_ready(FIRST_LOAD_SECONDS)
+    except UmgError as error:
+        logger.warning("serving while the local model still loads", reason=error.message)
+
+
+def _reload_on_hangup(options: Options, service: Service, local: LocalSource | None) -> None:
+    """At SIGHUP the channels and models of the file are taken. A bad file keeps the old ones and says so."""
+
+    def reload() -> None:
+        try:
+            config = read(options.config, os.environ)
+            service.reload(config if local else without_local(config))
+        except (ConfigError, OSError, UnicodeDecodeError) as error:
+            logger.error("the config was not reloaded; the old one stays", problem=str(error))
+        else:
+            logger.info("the config was reloaded", channels=len(config.channels))
+
+    asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, reload)
+
+
+def _announce(http: Address | None, grpc: Address, bootstrap: Bootstrap | None, config: Config) -> None:
+    """Says where it serves, with which key, and what to try."""
+    models = list(dict.fromkeys(model.id for channel in config.channels for model in channel.models))
+    print(f"Unified Model Gateway {version('unified-model-gateway')} is serving")
+    if http is not None:
+        print(f"  HTTP    http://{http}")
+    print(f"  gRPC    {grpc}{'' if bootstrap else ' (the service that this face calls)'}")
+    if bootstrap is not None:
+        kept = f"  (kept in {bootstrap.file})" if bootstrap.file else "  (from UMG_API_KEY)"
+        print(f"  key     {bootstrap.secret}{kept}")
+        if bootstrap.revoked:
+            print("          this key was revoked: set another UMG_API_KEY, or delete its file to get a new one")
+    shown = ", ".join(models[:8]) + (f" and {len(models) - 8} more" if len(models) > 8 else "")
+    print(f"  models  {shown or 'none: add a channel to the config'}")
+    if not models:
+        pass
+    elif http is None:
+        print(f"try it:\numg chat --grpc {grpc}")
+    else:
+        key = bootstrap.secret if bootstrap else "YOUR_KEY"
+        question = [{"role": "user", "content": "Say hello in one sentence."}]
+        body = json.dumps({"model": models[0], "stream": True, "messages": question})
+        print("try it:")
+        print(
+            f"curl -N http://{http}/v1/chat/completions -H 'Authorization: Bearer {key}'"
+            f" -H 'Content-Type: application/json' -d '{body}'"
+        )
+    sys.stdout.flush()

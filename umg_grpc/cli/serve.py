@@ -1,0 +1,183 @@
+"""`umg serve`: the whole gateway in one process, or one of its faces."""
+
+import asyncio
+import signal
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Self
+
+import grpc
+import structlog
+from aiohttp import web
+from prometheus_client.exposition import CONTENT_TYPE_LATEST
+
+from http_facade.app import make_app, make_runner
+from http_facade.settings import Settings
+from umg_grpc.access.bootstrap import VARIABLE, Bootstrap, ensure_bootstrap
+from umg_grpc.config import Config
+from umg_grpc.errors import UmgError
+from umg_grpc.server import GrpcFace, LocalSource, Service, open_service
+from umg_grpc.service.metrics import Metrics
+from umg_grpc.upstream.local import TEXT_MODELS
+from umg_grpc.upstream.local.supervisor import LocalModel
+from umg_grpc.v1 import pb
+
+logger = structlog.get_logger()
+
+HTTP, GRPC = "http", "grpc"
+FACES = (HTTP, GRPC)
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where to listen, or whom to call."""
+
+    host: str
+    port: int
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """From `HOST:PORT`; an IPv6 host stands in brackets. Raises ValueError."""
+        host, separator, port = text.rpartition(":")
+        if not separator or not host or not port.isascii() or not port.isdigit() or int(port) > 65535:
+            raise ValueError(f"{text!r} is no HOST:PORT, such as 127.0.0.1:8080 or [::1]:0")
+        return cls(host.removeprefix("[").removesuffix("]"), int(port))
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+@dataclass(frozen=True)
+class Options:
+    """The command line of `umg serve`."""
+
+    config: Path | None
+    http: Address
+    grpc: Address
+    data: Path
+    faces: tuple[str, ...] = FACES
+    workers: int = 1
+    share_ports: bool = False  # one of several workers
+
+
+@dataclass
+class Gateway:
+    """A gateway that listens."""
+
+    http: Address | None
+    grpc: Address
+    service: Service | None  # None for a facade apart from its service
+    bootstrap: Bootstrap | None
+    draining: bool = field(default=False)
+
+
+@asynccontextmanager
+async def gateway(
+    options: Options, config: Config, environment: Mapping[str, str], local: LocalSource | None
+) -> AsyncGenerator[Gateway, None]:
+    """The gateway, listening. At the end it accepts nothing new and gives what is under way `config.drain` seconds.
+
+    Raises OSError when an address cannot be had or a file of the config cannot be read.
+    """
+    limit = 2 * config.body_limit  # a request carries its body twice: as it came, and decoded
+    async with AsyncExitStack() as stack:
+        state = Gateway(None, options.grpc, None, None)
+        channel: grpc.aio.Channel
+        if GRPC in options.faces:
+            service = state.service = await stack.enter_async_context(open_service(config, options.data, local))
+            state.bootstrap = await ensure_bootstrap(service.store, options.data, environment.get(VARIABLE))
+            face = await GrpcFace.start(service, str(options.grpc), message_limit=limit, share_port=options.share_ports)
+            state.grpc = Address(options.grpc.host, face.port)
+            channel = service.channel()
+        else:
+            sizes = [("grpc.max_receive_message_length", limit), ("grpc.max_send_message_length", limit)]
+            channel = await stack.enter_async_context(grpc.aio.insecure_channel(str(options.grpc), options=sizes))
+            face = None
+        runner = None
+        try:
+            if HTTP in options.faces:
+                runner = make_runner(_app(state, config, channel), drain_seconds=config.drain)
+                state.http = await _listen(runner, options)
+            yield state
+        finally:
+            state.draining = True
+            await asyncio.gather(
+                *([runner.cleanup()] if runner is not None else []),
+                *([face.stop(config.drain)] if face is not None else []),
+            )
+
+
+def _app(state: Gateway, config: Config, channel: grpc.aio.Channel) -> web.Application:
+    service = state.service
+
+    async def ready() -> bool:
+        if state.draining:
+            return False
+        if service is None:
+            return channel.get_state(try_to_connect=True) is grpc.ChannelConnectivity.READY
+        return await service.ready()
+
+    metrics = service.metrics if service else Metrics()  # a facade apart has the figures of its process alone
+    settings = Settings(
+        ready=ready,
+        metrics=lambda: (metrics.exposition(), CONTENT_TYPE_LATEST),
+        body_limit_bytes=config.body_limit,
+        cors_origins=config.cors.origins,
+    )
+    return make_app(channel, settings)
+
+
+async def _listen(runner: web.AppRunner, options: Options) -> Address:
+    await runner.setup()
+    site = web.TCPSite(
+        runner, options.http.host, options.http.port, backlog=4096, reuse_port=options.share_ports or None
+    )
+    await site.start()
+    return Address(options.http.host, runner.addresses[0][1])
+
+
+def without_local(config: Config) -> Config:
+    """The config less its local channels, for a machine that cannot run their models."""
+    return replace(config, channels=tuple(channel for channel in config.channels if "local" not in channel.protocols))
+
+
+@asynccontextmanager
+async def local_model(config: Config) -> AsyncGenerator[tuple[Config, LocalModel | None], None]:
+    """The config as this machine can serve it, and its local model, which is being loaded. Raises
+    UmgError(INVALID_FIELD) for a local model that there is not.
+    """
+    channels = [channel for channel in config.channels if "local" in channel.protocols]
+    if not channels:
+        yield config, None
+        return
+    text_model = TEXT_MODELS[0]
+    for channel in channels:
+        for wanted in channel.models:
+            if wanted.upstream != text_model.model:
+                message = f"channel {channel.name}: there is no local model {wanted.upstream}, only {text_model.model}"
+                raise UmgError(pb.ERROR_REASON_INVALID_FIELD, message, field="channels")
+    weights, reason = text_model.weights(), text_model.unavailable()
+    if weights is None or reason:
+        logger.warning("serving without the local model", reason=reason)
+        yield without_local(config), None
+        return
+    model = LocalModel(text_model, weights)
+    await model.start()
+    try:
+        yield config, model
+    finally:
+        await model.close()
+
+
+async def until_told_to_stop() -> None:
+    """Returns at SIGTERM or SIGINT. A second one then ends the process at once."""
+    loop, stop = asyncio.get_running_loop(), asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    try:
+        await stop.wait()
+    finally:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.remove_signal_handler(number)

@@ -1,0 +1,190 @@
+"""`umg serve --workers N`: a parent that holds the ports and the local model, and N gateways that share them.
+
+The parent tells its workers over their standard input where the local model can be called, one line of JSON each time
+that changes; the end of that input tells a worker that the parent is gone.
+"""
+
+import asyncio
+import os
+import signal
+import socket
+import sys
+import tempfile
+from collections.abc import Mapping
+from contextlib import AsyncExitStack, suppress
+from dataclasses import dataclass
+
+import msgspec
+import structlog
+
+from umg_grpc.cli.serve import GRPC, HTTP, Address, Options
+from umg_grpc.config import Config
+from umg_grpc.errors import UmgError
+from umg_grpc.service.metrics import SHARED_FOLDER
+from umg_grpc.upstream.local.supervisor import LocalModel
+from umg_grpc.v1 import pb
+
+logger = structlog.get_logger()
+
+WORKER = "UMG_WORKER"
+"""Environment variable that makes a process a worker; its value says whether the parent runs the local model."""
+WITH_LOCAL, WITHOUT_LOCAL = "with-local-model", "without-local-model"
+
+START_SECONDS = 60.0
+RESTART_SECONDS = 1.0
+LOOK_SECONDS = 3600.0
+
+
+@dataclass(frozen=True)
+class RelayedEndpoint:
+    """Where the parent's local model can be called."""
+
+    base_url: str
+    headers: Mapping[str, str]
+
+
+class RelayedModel:
+    """The parent's local model as a worker knows it."""
+
+    def __init__(self) -> None:
+        self._endpoint: RelayedEndpoint | None = None
+        self._next = asyncio.Event()  # set, and replaced, at each line of the parent's
+
+    def learn(self, line: bytes) -> None:
+        """Takes a line of the parent's."""
+        self._endpoint = msgspec.json.decode(line, type=RelayedEndpoint)
+        self._next.set()
+        self._next = asyncio.Event()
+
+    async def wait_ready(self, seconds: float, *, after: object = None) -> RelayedEndpoint:
+        """As `LocalModel.wait_ready`."""
+        try:
+            async with asyncio.timeout(seconds):
+                while self._endpoint is None or self._endpoint == after:
+                    await self._next.wait()
+                return self._endpoint
+        except TimeoutError:
+            message = "the local model is being started; try again in a few seconds"
+            raise UmgError(pb.ERROR_REASON_UNAVAILABLE, message) from None
+
+
+async def follow_parent(model: RelayedModel | None) -> None:
+    """Reads what the parent tells, until the parent is gone."""
+    loop = asyncio.get_running_loop()
+    reader = asyncio.StreamReader()
+    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+    while line := await reader.readline():
+        if model is not None:
+            model.learn(line)
+
+
+class Workers:
+    """The worker processes. One that ends is started again; `close` lets all drain."""
+
+    def __init__(self, options: Options, config: Config, local: LocalModel | None) -> None:
+        self._options = options
+        self._drain = config.drain
+        self._local = local
+        self._stack = AsyncExitStack()
+        self._processes: dict[int, asyncio.subprocess.Process] = {}
+        self._endpoint = b""  # the line that tells where the local model is
+        self._closing = False
+        self._serving: set[int] = set()
+        self._all_serving = asyncio.Event()
+        self._tasks: list[asyncio.Task[None]] = []
+        self.http: Address | None = None
+        self.grpc = options.grpc
+
+    async def start(self) -> None:
+        """Takes the ports, which the parent holds but does not listen on, and starts the workers."""
+        options = self._options
+        if HTTP in options.faces:
+            self.http = self._hold(options.http)
+        if GRPC in options.faces:
+            self.grpc = self._hold(options.grpc)
+        figures = self._stack.enter_context(tempfile.TemporaryDirectory(prefix="umg-metrics-"))
+        for number in range(options.workers):
+            self._tasks.append(asyncio.create_task(self._keep_alive(number, figures), name=f"worker {number}"))
+        if self._local is not None:
+            self._tasks.append(asyncio.create_task(self._tell(self._local), name="local model's address"))
+
+    async def wait_serving(self) -> None:
+        """Returns when every worker listens. Raises OSError when they do not in time: their log says why."""
+        try:
+            await asyncio.wait_for(self._all_serving.wait(), START_SECONDS)
+        except TimeoutError:
+            raise OSError(f"the workers do not serve within {START_SECONDS:g} s; the log above says why") from None
+
+    def signal_all(self, number: signal.Signals) -> None:
+        """Passes a signal on."""
+        for process in self._processes.values():
+            if process.returncode is None:
+                process.send_signal(number)
+
+    async def close(self) -> None:
+        """Returns when all workers have drained and ended."""
+        self._closing = True
+        self.signal_all(signal.SIGTERM)
+        alive = [process.wait() for process in self._processes.values() if process.returncode is None]
+        if alive:
+            _, late = await asyncio.wait(map(asyncio.ensure_future, alive), timeout=self._drain + 5)
+            if late:
+                self.signal_all(signal.SIGKILL)
+        for task in self._tasks:
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+        await self._stack.aclose()
+
+    def _hold(self, address: Address) -> Address:
+        """Binds the address for sharing, so that port 0 becomes one port for all and no other program takes it."""
+        family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
+        held = self._stack.enter_context(socket.socket(family, socket.SOCK_STREAM))
+        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        try:
+            held.bind((address.host, address.port))
+        except OSError as error:
+            raise OSError(f"cannot listen on {address}: {error.strerror}") from None
+        return Address(address.host, held.getsockname()[1])
+
+    async def _keep_alive(self, number: int, figures: str) -> None:
+        options = self._options
+        arguments = [
+            *("serve", "--http", str(self.http or options.http), "--grpc", str(self.grpc)),
+            *("--data", str(options.data), "--faces", ",".join(options.faces)),
+            *(("--config", str(options.config)) if options.config else ()),
+        ]
+        local = WITH_LOCAL if self._local else WITHOUT_LOCAL
+        environment = {**os.environ, WORKER: local, SHARED_FOLDER: figures}
+        while not self._closing:
+            process = await asyncio.create_subprocess_exec(
+                *(sys.executable, "-m", "umg_grpc.cli", *arguments),
+                env=environment,
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                start_new_session=True,  # Ctrl-C is for the parent, which then ends its workers
+            )
+            self._processes[number] = process
+            self._send(process)
+            if process.stdout is not None and await process.stdout.readline():
+                self._serving.add(number)
+                if len(self._serving) == options.workers:
+                    self._all_serving.set()
+            code = await process.wait()
+            if not self._closing:
+                logger.error("a worker ended and is started again", worker=number, exit_code=code)
+                await asyncio.sleep(RESTART_SECONDS)
+
+    async def _tell(self, local: LocalModel) -> None:
+        """Keeps the workers informed of where the local model is."""
+        known = None
+        while True:
+            with suppress(UmgError):  # it is still down: wait on
+                known = await local.wait_ready(LOOK_SECONDS, after=known)
+                self._endpoint = msgspec.json.encode({"base_url": known.base_url, "headers": known.headers}) + b"\n"
+                for process in self._processes.values():
+                    self._send(process)
+
+    def _send(self, process: asyncio.subprocess.Process) -> None:
+        if self._endpoint and process.stdin is not None and process.returncode is None:
+            process.stdin.write(self._endpoint)

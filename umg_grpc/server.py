@@ -1,0 +1,214 @@
+"""Puts the service together from the config, and serves it over gRPC. Nothing else builds anything."""
+
+import ssl
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from pathlib import Path
+from typing import Protocol, Self, assert_never
+
+import grpc
+from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+from grpc_reflection.v1alpha import reflection
+
+from umg_grpc.access.authenticate import Authenticator
+from umg_grpc.access.keys import Keys
+from umg_grpc.access.limits import RequestLimits
+from umg_grpc.config import BearerAuth, Channel, Config, HeaderAuth, NoAuth
+from umg_grpc.errors import UmgError
+from umg_grpc.inprocess import InProcessChannel, InProcessServer, Interceptor
+from umg_grpc.routing import Router
+from umg_grpc.service.channels import Channels
+from umg_grpc.service.generation import GenerationServicer
+from umg_grpc.service.interceptors import Authenticating, Observing
+from umg_grpc.service.metrics import Metrics
+from umg_grpc.service.models import ModelServicer
+from umg_grpc.service.unserved import UNSERVED, add_unserved
+from umg_grpc.store import Store, open_store
+from umg_grpc.upstream.http import Endpoint, EndpointSource, HttpUpstream, in_turn
+from umg_grpc.upstream.transport import Deadlines, Transport
+from umg_grpc.v1 import rpc
+from umg_grpc.wire import FORMATS
+
+LOCAL_END_SECONDS = 0.5  # from the break of its connections to its end, in which its address still looks good
+LOCAL_START_SECONDS = 10.0  # what a call waits for the local model to come (back) up
+SERVICES = ["umg.v1.GenerationService", "umg.v1.ModelService", *UNSERVED]
+
+
+class LocalEndpoint(Protocol):
+    """One life of the local model's server."""
+
+    @property
+    def base_url(self) -> str: ...
+    @property
+    def headers(self) -> Mapping[str, str]: ...
+
+
+class LocalSource(Protocol):
+    """Where the local model can be called."""
+
+    async def wait_ready(self, seconds: float, *, after: object = None) -> LocalEndpoint:
+        """As soon as it can be, and elsewhere than `after`. Raises UmgError(UNAVAILABLE) when it is not in time."""
+        ...
+
+
+class Service:
+    """All that answers calls, whichever way they come."""
+
+    def __init__(
+        self,
+        config: Config,
+        store: Store,
+        authenticator: Authenticator,
+        transport: Transport,
+        local: LocalSource | None,
+    ) -> None:
+        self.store = store
+        self.metrics = Metrics()
+        self.interceptors: Sequence[Interceptor] = [Observing(self.metrics), Authenticating(authenticator)]
+        self._config = config
+        self._transport = transport
+        self._local = local
+        self._channels = Channels(Router(config), self._upstreams(config))
+        self._generation = GenerationServicer(self._channels, RequestLimits(), config.body_limit)
+        self._models = ModelServicer(self._channels)
+
+    def register(self, server: grpc.aio.Server) -> None:
+        """Adds every operation of the schema to a server."""
+        rpc.add_GenerationServiceServicer_to_server(self._generation, server)
+        rpc.add_ModelServiceServicer_to_server(self._models, server)
+        add_unserved(server)
+
+    def channel(self) -> InProcessChannel:
+        """A channel to this service without a socket."""
+        server = InProcessServer(self.interceptors)
+        self.register(server)
+        return InProcessChannel(server)
+
+    def reload(self, config: Config) -> None:
+        """Takes the channels and models of another config, for the calls that begin from now on. What the process was
+        started with (addresses, database, limits, log) stays. Raises OSError when a file of the config cannot be read.
+        """
+        router, upstreams = Router(config), self._upstreams(config)
+        self._config = config
+        self._channels.router, self._channels.upstreams = router, upstreams
+
+    async def ready(self) -> bool:
+        """Whether some channel could be called now: only the local model takes a while to come up."""
+        channels = self._config.channels
+        if any("local" not in channel.protocols for channel in channels) or self._local is None:
+            return bool(channels)
+        try:
+            await self._local.wait_ready(0)
+        except UmgError:
+            return False
+        return True
+
+    def _upstreams(self, config: Config) -> dict[str, HttpUpstream]:
+        return {channel.name: _upstream(channel, self._transport, self._local) for channel in config.channels}
+
+
+@asynccontextmanager
+async def open_service(config: Config, data: Path, local: LocalSource | None) -> AsyncGenerator[Service, None]:
+    """The service of a config, with its store opened and migrated. `local` is None where no local model runs.
+
+    Raises StoreError for a database that cannot be used, OSError when a file of the config cannot be read.
+    """
+    async with AsyncExitStack() as stack:
+        store = await open_store(config.database, data)
+        stack.push_async_callback(store.aclose)
+        authenticator = Authenticator(Keys(store))
+        await authenticator.start()
+        stack.push_async_callback(authenticator.aclose)
+        transport = await stack.enter_async_context(Transport.open())
+        yield Service(config, store, authenticator, transport, local)
+
+
+class GrpcFace:
+    """The service behind a socket."""
+
+    def __init__(self, server: grpc.aio.Server, health_servicer: health.aio.HealthServicer, port: int) -> None:
+        self.port = port
+        self._server = server
+        self._health = health_servicer
+
+    @classmethod
+    async def start(cls, service: Service, address: str, *, message_limit: int, share_port: bool = False) -> Self:
+        """Listens. `share_port` lets several processes listen on one port; without it the second fails instead of
+        taking half the calls. Raises OSError when the address cannot be had.
+        """
+        server = grpc.aio.server(interceptors=service.interceptors, options=_options(message_limit, share_port))
+        service.register(server)
+        health_servicer = health.aio.HealthServicer()
+        health_pb2_grpc.add_HealthServicer_to_server(health_servicer, server)
+        names = [*SERVICES, health.SERVICE_NAME]
+        reflection.enable_server_reflection([*names, reflection.SERVICE_NAME], server)
+        try:
+            port = server.add_insecure_port(address)
+        except RuntimeError as error:
+            raise OSError(f"cannot listen on {address} for gRPC: {error}") from None
+        await server.start()
+        for name in ["", *names]:
+            await health_servicer.set(name, health_pb2.HealthCheckResponse.SERVING)
+        return cls(server, health_servicer, port)
+
+    async def stop(self, drain: float) -> None:
+        """Accepts nothing new, and gives the calls under way `drain` seconds."""
+        await self._health.enter_graceful_shutdown()
+        await self._server.stop(drain)
+
+
+def _options(message_limit: int, share_port: bool) -> list[tuple[str, int]]:
+    return [
+        ("grpc.so_reuseport", int(share_port)),
+        ("grpc.max_receive_message_length", message_limit),
+        ("grpc.max_send_message_length", message_limit),
+        ("grpc.keepalive_time_ms", 60_000),
+        ("grpc.keepalive_timeout_ms", 20_000),
+        ("grpc.http2.min_recv_ping_interval_without_data_ms", 10_000),
+    ]
+
+
+def _upstream(channel: Channel, transport: Transport, local: LocalSource | None) -> HttpUpstream:
+    """One channel of the config. Raises OSError when its `ca_file` cannot be read."""
+    timeout = channel.timeout
+    deadlines = Deadlines(timeout.connect, timeout.first_byte, timeout.idle, timeout.total)
+    if "local" in channel.protocols:
+        if local is None:
+            raise ValueError(f"channel {channel.name}: no local model runs")  # the caller leaves such channels out
+        return HttpUpstream(transport, [FORMATS["chat"]], _following(local), deadlines)
+    credentials = [_credentials(channel, key) for key in channel.api_keys] or [{}]
+    return HttpUpstream(
+        transport,
+        [FORMATS[protocol] for protocol in channel.protocols],
+        in_turn(channel.base_url, [{**channel.headers, **headers} for headers in credentials]),
+        deadlines,
+        proxy=channel.proxy,
+        tls=ssl.create_default_context(cafile=channel.ca_file) if channel.ca_file else True,
+    )
+
+
+def _following(local: LocalSource) -> EndpointSource:
+    """Where the local model is at each call, once it is up again after a connection to it broke."""
+    known: LocalEndpoint | None = None
+
+    async def endpoint(*, broken: bool) -> Endpoint:
+        nonlocal known
+        if broken:
+            with suppress(UmgError):  # it may have broken off without ending
+                await local.wait_ready(LOCAL_END_SECONDS, after=known)
+        known = await local.wait_ready(LOCAL_START_SECONDS)
+        return Endpoint(known.base_url, known.headers)
+
+    return endpoint
+
+
+def _credentials(channel: Channel, key: str) -> Mapping[str, str]:
+    match channel.auth:
+        case BearerAuth():
+            return {"Authorization": f"Bearer {key}"}
+        case HeaderAuth(header=header):
+            return {header: key}
+        case NoAuth():
+            return {}
+        case unhandled:
+            assert_never(unhandled)

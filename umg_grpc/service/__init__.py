@@ -1,0 +1,1 @@
+"""Thin servicers of `umg.v1`: validate, admit, route, delegate, answer."""

@@ -1,0 +1,59 @@
+"""What the gateway knows of the call that it is serving."""
+
+import uuid
+from collections.abc import Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+
+from umg_grpc.access.caller import Caller
+from umg_grpc.errors import UmgError
+from umg_grpc.v1 import pb
+
+MAX_REQUEST_ID = 128
+
+
+@dataclass
+class Call:
+    """One call, from its first byte to its log line."""
+
+    method: str
+    metadata: Mapping[str, str]  # what came with it, by lower-case name
+    trusted: bool  # whether it came from our own facade, without a socket
+    request_id: str
+    headers: dict[str, str] = field(default_factory=dict)  # initial metadata to send
+    known_caller: Caller | None = None
+    # for the log and the metrics
+    model: str = ""
+    channel: str = ""
+    usage: pb.Usage | None = None
+
+    @property
+    def caller(self) -> Caller:
+        """Who calls. Raises UmgError(MISSING_KEY) in a call that no interceptor authenticated."""
+        if self.known_caller is None:
+            raise UmgError(pb.ERROR_REASON_MISSING_KEY, "this call has no credentials")
+        return self.known_caller
+
+    @property
+    def strict(self) -> bool:
+        """Whether the caller wants a refusal where something would be dropped. Raises UmgError(INVALID_FIELD)."""
+        said = self.metadata.get("x-umg-strict", "false")
+        if said not in {"true", "false"}:
+            message = "x-umg-strict must be true or false"
+            raise UmgError(pb.ERROR_REASON_INVALID_FIELD, message, field="x-umg-strict")
+        return said == "true"
+
+
+CURRENT: ContextVar[Call] = ContextVar("call")
+
+
+def current() -> Call:
+    """The call being served. A streaming servicer asks at its first step: later steps may run in another context."""
+    return CURRENT.get()
+
+
+def request_id_of(given: str) -> str:
+    """The caller's own request id where it is fit for headers and logs, else a new one."""
+    if given and len(given) <= MAX_REQUEST_ID and given.isascii() and given.isprintable() and " " not in given:
+        return given
+    return f"req_{uuid.uuid4().hex}"

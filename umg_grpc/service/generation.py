@@ -1,0 +1,169 @@
+"""Text generation: one request from admission to its answer."""
+
+import time
+import uuid
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import aclosing
+
+from umg_grpc.access.limits import RequestLimits
+from umg_grpc.errors import UmgError
+from umg_grpc.inprocess import Context
+from umg_grpc.service.call import Call, current
+from umg_grpc.service.channels import Channels
+from umg_grpc.service.unserved import not_served
+from umg_grpc.service.validation import check
+from umg_grpc.upstream.http import HttpUpstream, TextCall
+from umg_grpc.v1 import pb, rpc
+from umg_grpc.wire import FORMATS
+
+# Nothing was generated: another channel may be asked without making anything twice.
+SAFE_TO_MOVE_ON = frozenset(
+    {pb.ERROR_REASON_UPSTREAM_UNREACHABLE, pb.ERROR_REASON_UPSTREAM_RATE_LIMITED, pb.ERROR_REASON_UNAVAILABLE}
+)
+
+
+class GenerationServicer(rpc.GenerationServiceServicer):
+    """`umg.v1.GenerationService`."""
+
+    def __init__(self, channels: Channels, limits: RequestLimits, body_limit: int) -> None:
+        self._channels = channels
+        self._limits = limits
+        self._body_limit = body_limit  # of a source document, in bytes: the same that the HTTP face has
+
+    async def Generate(self, request: pb.GenerateRequest, context: Context) -> pb.GenerateResponse:
+        """The answer of the first channel that can give one."""
+        call = current()
+        request = await self._admit(call, request)
+        check(request)
+        failure: UmgError | None = None
+        for upstream, prepared in self._attempts(call, request, stream=False):
+            try:
+                response = await upstream.generate(prepared, _seconds_left(context))
+            except UmgError as error:
+                if error.reason not in SAFE_TO_MOVE_ON:
+                    raise
+                failure = error
+                continue
+            _complete(response, request)
+            call.usage = response.usage if response.HasField("usage") else None
+            return response
+        raise failure or _no_channel(request.model)
+
+    async def StreamGenerate(
+        self, request: pb.StreamGenerateRequest, context: Context
+    ) -> AsyncGenerator[pb.StreamGenerateResponse, None]:
+        """Moves on to the next channel only while nothing was sent: half an answer cannot be taken back."""
+        call = current()
+        canonical = await self._admit(call, request.request)
+        check(request if canonical is request.request else pb.StreamGenerateRequest(request=canonical))
+        failure: UmgError | None = None
+        for upstream, prepared in self._attempts(call, canonical, stream=True):
+            sent = False
+            try:
+                async with aclosing(upstream.stream(prepared, _seconds_left(context))) as messages:
+                    async for message in messages:
+                        for event in message.events:
+                            _note(call, event, canonical)
+                        sent = True
+                        yield message
+            except UmgError as error:
+                if sent or error.reason not in SAFE_TO_MOVE_ON:
+                    raise
+                failure = error
+                continue
+            return
+        raise failure or _no_channel(canonical.model)
+
+    async def CountTokens(self, request: pb.CountTokensRequest, context: Context) -> pb.CountTokensResponse:
+        raise not_served("token counting")
+
+    async def GetResponse(self, request: pb.GetResponseRequest, context: Context) -> pb.GetResponseResponse:
+        raise not_served("stored responses")
+
+    async def DeleteResponse(self, request: pb.DeleteResponseRequest, context: Context) -> pb.DeleteResponseResponse:
+        raise not_served("stored responses")
+
+    async def CancelResponse(self, request: pb.CancelResponseRequest, context: Context) -> pb.CancelResponseResponse:
+        raise not_served("stored responses")
+
+    async def ListInputItems(self, request: pb.ListInputItemsRequest, context: Context) -> pb.ListInputItemsResponse:
+        raise not_served("stored responses")
+
+    async def _admit(self, call: Call, request: pb.GenerateRequest) -> pb.GenerateRequest:
+        """The request to serve: what an untrusted source document says, else what the caller filled in. Raises UmgError
+        when the key may not have it now.
+        """
+        if request.HasField("source") and not call.trusted:
+            request = self._decoded(request.source)
+        if not (
+            request.messages
+            or request.instructions
+            or request.previous_response_id
+            or request.conversation_id
+            or request.HasField("prompt_template")
+        ):
+            message = "messages must not be empty; send at least one"
+            raise UmgError(pb.ERROR_REASON_MISSING_FIELD, message, field="messages")
+        if request.model:  # its absence is told by the schema's rules
+            call.caller.check_model(request.model)
+        await self._limits.admit(call.caller)
+        return request
+
+    def _decoded(self, source: pb.SourceDocument) -> pb.GenerateRequest:
+        """What the document says, in the words of its own format's errors."""
+        if len(source.body) > self._body_limit:
+            message = f"source.body is larger than {self._body_limit} bytes, the most that this gateway takes"
+            raise UmgError(pb.ERROR_REASON_BODY_TOO_LARGE, message, limit_bytes=str(self._body_limit))
+        text_format = FORMATS.get(source.format)
+        if text_format is None:
+            message = f"source.format: {source.format[:64]!r} is no text format; use one of {', '.join(FORMATS)}"
+            raise UmgError(pb.ERROR_REASON_INVALID_FIELD, message, field="source.format")
+        return text_format.decode_request(source.body, source.headers).canonical
+
+    def _attempts(
+        self, call: Call, request: pb.GenerateRequest, *, stream: bool
+    ) -> Iterator[tuple[HttpUpstream, TextCall]]:
+        """Each channel of the model in order, with the request as it goes there."""
+        router, upstreams = self._channels.router, self._channels.upstreams  # which a reload may replace meanwhile
+        for target in router.channels(request.model):
+            upstream = upstreams[target.channel.name]
+            call.model, call.channel = request.model, target.channel.name
+            prepared = upstream.prepare(request, target.model, stream=stream)
+            report = prepared.encoded.report
+            if call.strict:
+                report.refuse()
+            if dropped := report.header():
+                call.headers["x-umg-dropped"] = dropped
+            else:
+                call.headers.pop("x-umg-dropped", None)
+            yield upstream, prepared
+
+
+def _complete(response: pb.GenerateResponse, request: pb.GenerateRequest) -> None:
+    """Fills in what the provider left out and every format needs."""
+    response.model = request.model
+    response.response_id = response.response_id or f"gen-{uuid.uuid4().hex}"
+    if not response.HasField("create_time"):
+        response.create_time.FromSeconds(int(time.time()))
+
+
+def _note(call: Call, event: pb.GenerateEvent, request: pb.GenerateRequest) -> None:
+    """What the service itself needs of a stream."""
+    if event.HasField("usage"):
+        call.usage = event.usage
+    elif event.HasField("started"):
+        started = event.started
+        started.model = request.model
+        started.response_id = started.response_id or f"gen-{uuid.uuid4().hex}"
+        if not started.HasField("create_time"):
+            started.create_time.FromSeconds(int(time.time()))
+
+
+def _seconds_left(context: Context) -> float:
+    """Until the caller's deadline; infinite without one (a socket's context says None then, whatever its stubs say)."""
+    left: object = context.time_remaining()
+    return left if isinstance(left, float) else float("inf")
+
+
+def _no_channel(model: str) -> UmgError:
+    return UmgError(pb.ERROR_REASON_UNAVAILABLE, f"no channel of the model {model} can serve now; try again")

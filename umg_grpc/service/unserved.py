@@ -1,0 +1,51 @@
+"""Services that are in the schema and that this version does not have: each says so, instead of being unknown."""
+
+from collections.abc import AsyncGenerator
+from typing import Any, Never
+
+import grpc
+from google.protobuf.descriptor import MethodDescriptor
+from google.protobuf.descriptor_pool import Default
+from google.protobuf.message_factory import GetMessageClass
+
+from umg_grpc.errors import UmgError
+from umg_grpc.inprocess import NO_MESSAGES, Context, Handler
+from umg_grpc.v1 import pb
+
+UNSERVED = {
+    "umg.v1.EmbeddingService": "embeddings",
+    "umg.v1.RerankService": "reranking",
+    "umg.v1.ImageService": "images",
+    "umg.v1.VideoService": "video",
+    "umg.v1.FileService": "result files",
+    "umg.v1.AdminService": "administration over gRPC (`umg keys` does it on the command line)",
+}
+
+
+def not_served(what: str) -> UmgError:
+    """What a caller of an operation is told that this version does not have."""
+    return UmgError(pb.ERROR_REASON_NOT_IMPLEMENTED, f"this version of the gateway does not serve {what}")
+
+
+def add_unserved(server: grpc.aio.Server) -> None:
+    """Adds every method of the services above, to be answered UNIMPLEMENTED with the reason NOT_IMPLEMENTED."""
+    for name, what in UNSERVED.items():
+        service = Default().FindServiceByName(name)
+        server.add_registered_method_handlers(name, {method.name: _handler(method, what) for method in service.methods})
+
+
+def _handler(method: MethodDescriptor, what: str) -> Handler:
+    async def answer(request: object, context: Context) -> Never:
+        raise not_served(what)
+
+    async def stream(request: object, context: Context) -> AsyncGenerator[object, None]:
+        for message in NO_MESSAGES:  # makes this a generator
+            yield message
+        raise not_served(what)
+
+    # the types of grpc's stubs are those of the threaded server; see `inprocess`
+    behavior: Any = stream if method.server_streaming else answer
+    make: Any = grpc.unary_stream_rpc_method_handler if method.server_streaming else grpc.unary_unary_rpc_method_handler
+    request, response = GetMessageClass(method.input_type), GetMessageClass(method.output_type)
+    handler: Handler = make(behavior, request.FromString, response.SerializeToString)
+    return handler

@@ -1,0 +1,32 @@
+"""The rules written in the .proto files, enforced for every caller."""
+
+from google.protobuf.message import Message
+from protovalidate import Validator, Violation
+
+from umg_grpc.errors import UmgError
+from umg_grpc.v1 import pb
+
+MISSING = frozenset({"required", "string.min_len", "bytes.min_len", "repeated.min_items"})
+
+_validator = Validator()
+
+
+def check(message: Message) -> None:
+    """Raises UmgError for the first rule that the message breaks, naming the field by its canonical path."""
+    violations = _validator.collect_violations(message, fail_fast=True)
+    if violations:
+        raise _error(violations[0])
+
+
+def _error(violation: Violation) -> UmgError:
+    proto = violation.proto
+    rule_id, text = proto.rule_id, proto.message
+    path = ""
+    for element in proto.field.elements if proto.field is not None else ():
+        path += f".{element.field_name}" if path else element.field_name
+        subscript = element.subscript
+        if subscript is not None:
+            path += f"[{subscript.value}]"
+    reason = pb.ERROR_REASON_MISSING_FIELD if rule_id in MISSING else pb.ERROR_REASON_INVALID_FIELD
+    # a rule of the whole message has no path, and names its fields itself
+    return UmgError(reason, f"{path}: {text}", field=path) if path else UmgError(reason, text)

@@ -1,0 +1,414 @@
+"""What stands in a whole answer and in the chunks of a streamed one alike, both directions.
+
+The structs are what providers send, who differ: whatever is not needed may be absent or null.
+"""
+
+import base64
+
+import msgspec
+from msgspec import Raw, Struct
+
+from umg_grpc.errors import UmgError
+from umg_grpc.v1 import pb
+from umg_grpc.wire.chat import schema
+from umg_grpc.wire.chat.content import JsonObject, thought_signature
+from umg_grpc.wire.json import ABSENT, given
+from umg_grpc.wire.media import data_url, decode_base64, is_data_url, parse_data_url
+
+FINISH_REASONS = {
+    "stop": pb.FINISH_REASON_STOP,
+    "length": pb.FINISH_REASON_LENGTH,
+    "tool_calls": pb.FINISH_REASON_TOOL_CALLS,
+    "function_call": pb.FINISH_REASON_TOOL_CALLS,
+    "content_filter": pb.FINISH_REASON_CONTENT_FILTER,
+}
+# Only these five are in the vocabulary: typed clients break on any other.
+FINISH_NAMES = {
+    pb.FINISH_REASON_STOP: "stop",
+    pb.FINISH_REASON_STOP_SEQUENCE: "stop",
+    pb.FINISH_REASON_LENGTH: "length",
+    pb.FINISH_REASON_CONTEXT_FULL: "length",
+    pb.FINISH_REASON_TOOL_CALLS: "tool_calls",
+    pb.FINISH_REASON_CONTENT_FILTER: "content_filter",
+    pb.FINISH_REASON_REFUSAL: "content_filter",
+    pb.FINISH_REASON_RECITATION: "content_filter",
+}
+# What an upstream may say although it called a tool.
+OVERRIDDEN = (pb.FINISH_REASON_UNSPECIFIED, pb.FINISH_REASON_STOP, pb.FINISH_REASON_OTHER)
+
+
+THOUGHTS_BEGIN, THOUGHTS_END = (
+    "<think>",
+    "</think>",
+)  # around reasoning inside the text (not shown; what gateways write)
+BETWEEN_THOUGHTS = "\n\n"
+
+
+SPOKEN_TYPES = {
+    "wav": "audio/wav",
+    "aac": "audio/aac",
+    "mp3": "audio/mpeg",
+    "flac": "audio/flac",
+    "opus": "audio/opus",
+    "pcm16": "audio/pcm",
+}
+
+
+# --- provider's structs
+
+Count = int | float | None
+
+
+class TokenDetails(Struct):
+    """`prompt_tokens_details` and `completion_tokens_details`."""
+
+    cached_tokens: Count = None
+    cache_write_tokens: Count = None
+    audio_tokens: Count = None
+    image_tokens: Count = None
+    reasoning_tokens: Count = None
+    accepted_prediction_tokens: Count = None
+    rejected_prediction_tokens: Count = None
+
+
+class ProviderUsage(Struct):
+    """`usage`."""
+
+    prompt_tokens: Count = None
+    completion_tokens: Count = None
+    total_tokens: Count = None
+    prompt_tokens_details: TokenDetails | None = None
+    completion_tokens_details: TokenDetails | None = None
+    prompt_cache_hit_tokens: Count = None  # some providers' place for cached tokens
+
+
+class UrlCitation(Struct):
+    """`url_citation` of an annotation."""
+
+    url: str
+    title: str | None = None
+    start_index: Count = None
+    end_index: Count = None
+
+
+class Annotation(Struct):
+    """An annotation of type `url_citation`."""
+
+    url_citation: UrlCitation
+
+
+class Logprob(Struct):
+    """An entry of `logprobs.content`."""
+
+    token: str
+    logprob: float
+    bytes: list[int] | None = None
+    top_logprobs: "list[Logprob] | None" = None
+
+
+class Logprobs(Struct):
+    """`logprobs` of a choice."""
+
+    content: list[Logprob] | None = None
+
+
+class ProviderFunction(Struct):
+    """`function`: arguments as a string, or as the object itself."""
+
+    name: str | None = None
+    arguments: str | dict[str, Raw] | None = None
+
+
+class ProviderCustom(Struct):
+    """`custom`."""
+
+    name: str | None = None
+    input: str | None = None
+
+
+class ProviderCall(Struct):
+    """A tool call, whole or a piece of one."""
+
+    index: int | None = None
+    id: str | None = None
+    function: ProviderFunction | None = None
+    custom: ProviderCustom | None = None
+    extra_content: schema.ExtraContent | None = None
+
+
+class ProviderAudio(Struct):
+    """`audio`, whole or a piece of it."""
+
+    id: str | None = None
+    data: str | None = None
+    expires_at: Count = None
+    transcript: str | None = None
+
+
+class ProviderImage(Struct):
+    """An entry of the extension `images`."""
+
+    image_url: schema.ImageUrl | None = None
+
+
+class ProviderMessage(Struct):
+    """`message` of a choice, and `delta`."""
+
+    content: str | list[Raw] | None = None
+    refusal: str | None = None
+    reasoning_content: str | None = None
+    reasoning: str | dict[str, Raw] | list[Raw] | None = None  # some providers' name for it
+    annotations: list[Raw] | None = None
+    tool_calls: list[ProviderCall] | None = None
+    function_call: ProviderFunction | None = None
+    audio: ProviderAudio | None = None
+    images: list[ProviderImage] | None = None
+    extra_content: schema.ExtraContent | None = None
+
+
+class ProviderChoice(Struct):
+    """A choice of an answer."""
+
+    index: int | None = None
+    message: ProviderMessage | None = None
+    finish_reason: str | None = None
+    logprobs: Logprobs | None = None
+
+
+class Head(Struct, kw_only=True):
+    """What every body and every chunk has beside its choices."""
+
+    id: str | None = None
+    created: Count = None
+    model: str | None = None
+    service_tier: str | None = None
+    system_fingerprint: str | None = None
+    usage: ProviderUsage | None = None
+    error: Raw = ABSENT
+    citations: list[Raw] | None = None  # addresses without a place in the text
+
+
+# --- canonical -> caller
+
+
+def finish_name(reason: "pb.FinishReason.ValueType", calls: bool, refused: bool, legacy: bool) -> str:
+    """The reason in chat's vocabulary. An answer with calls ends for them, a refusal in words is a whole answer."""
+    if calls and (reason in OVERRIDDEN or reason == pb.FINISH_REASON_TOOL_CALLS):
+        return "function_call" if legacy else "tool_calls"
+    if refused and reason == pb.FINISH_REASON_REFUSAL:
+        return "stop"
+    return FINISH_NAMES.get(reason, "stop")
+
+
+def call_id(call: pb.ToolCall, response_id: str, index: int) -> str:
+    """The call's id, or one that is unique in a conversation for providers that give none."""
+    return call.call_id or f"call_{''.join(filter(str.isalnum, response_id))[-24:]}_{index}"
+
+
+def encode_audio(media: pb.MediaPart) -> JsonObject:
+    """`message.audio`."""
+    data = base64.b64encode(media.data).decode()
+    return {"id": media.media_id, "data": data, "expires_at": media.expire_seconds, "transcript": media.transcript}
+
+
+def encode_image(media: pb.MediaPart) -> JsonObject:
+    """An entry of `message.images`."""
+    url = media.uri if media.HasField("uri") else data_url(media.mime_type or "image/png", media.data)
+    return {"type": "image_url", "image_url": {"url": url}}
+
+
+def encode_citation(citation: pb.Citation, before: int, length: int) -> object:
+    """`url_citation` with its offsets in the whole content, `before` characters of which precede the part; None for
+    what chat cannot say.
+    """
+    if citation.opaque.format == "chat":
+        return Raw(citation.opaque.json.encode())
+    if not citation.HasField("web"):
+        return None
+    start = citation.start_index if citation.HasField("start_index") else 0
+    end = citation.end_index if citation.HasField("end_index") else length
+    cited = {"url": citation.web.url, "title": citation.title, "start_index": before + start, "end_index": before + end}
+    return {"type": "url_citation", "url_citation": cited}
+
+
+def encode_logprob(entry: pb.TokenLogprob, nested: bool = False) -> JsonObject:
+    """An entry of `logprobs.content`."""
+    encoded: JsonObject = {"token": entry.token, "logprob": entry.logprob}
+    encoded["bytes"] = list(entry.token_bytes) if entry.HasField("token_bytes") else None
+    if not nested:
+        encoded["top_logprobs"] = [encode_logprob(other, nested=True) for other in entry.alternatives]
+    return encoded
+
+
+def encode_usage(usage: pb.Usage) -> JsonObject:
+    """`usage`: totals are exact sums. Counts that only some providers have stand there when they are not 0."""
+    prompt: JsonObject = {"cached_tokens": usage.cache_read_tokens, "audio_tokens": usage.audio_input_tokens}
+    completion: JsonObject = {
+        "reasoning_tokens": usage.reasoning_tokens,
+        "audio_tokens": usage.audio_output_tokens,
+        "accepted_prediction_tokens": usage.accepted_prediction_tokens,
+        "rejected_prediction_tokens": usage.rejected_prediction_tokens,
+    }
+    if written := usage.cache_write_tokens + usage.cache_write_1h_tokens:
+        prompt["cache_write_tokens"] = written
+    if usage.image_input_tokens:
+        prompt["image_tokens"] = usage.image_input_tokens
+    if usage.image_output_tokens:
+        completion["image_tokens"] = usage.image_output_tokens
+    return {
+        "prompt_tokens": usage.input_tokens,
+        "completion_tokens": usage.output_tokens,
+        "total_tokens": usage.input_tokens + usage.output_tokens,
+        "prompt_tokens_details": prompt,
+        "completion_tokens_details": completion,
+    }
+
+
+# --- provider -> canonical
+
+
+def is_error(raw: Raw) -> bool:
+    """Whether a member `error` states one."""
+    return given(raw) and bytes(raw) not in (b"{}", b'""', b"false")
+
+
+def unreadable() -> UmgError:
+    """For an answer that is not what the format says."""
+    return UmgError(
+        pb.ERROR_REASON_UPSTREAM_FAILED, "the provider's answer cannot be read as a chat completion; try again"
+    )
+
+
+def decode_head(head: Head, target: pb.GenerateResponse | pb.GenerationStarted) -> None:
+    """Id, time, service tier and fingerprint."""
+    target.response_id = head.id or ""
+    if head.created:
+        target.create_time.seconds = int(head.created)
+    target.service_tier, target.system_fingerprint = head.service_tier or "", head.system_fingerprint or ""
+
+
+def decode_usage(usage: ProviderUsage, target: pb.Usage) -> None:
+    """The counts; what a provider leaves out is 0."""
+    prompt, completion = (
+        usage.prompt_tokens_details or TokenDetails(),
+        usage.completion_tokens_details or TokenDetails(),
+    )
+    target.input_tokens, target.output_tokens = int(usage.prompt_tokens or 0), int(usage.completion_tokens or 0)
+    if usage.total_tokens and usage.total_tokens > target.input_tokens + target.output_tokens:
+        target.output_tokens = (
+            int(usage.total_tokens) - target.input_tokens
+        )  # reasoning that a provider left out of its sum
+    target.cache_read_tokens = int(prompt.cached_tokens or usage.prompt_cache_hit_tokens or 0)
+    target.cache_write_tokens = int(prompt.cache_write_tokens or 0)
+    target.audio_input_tokens, target.image_input_tokens = int(prompt.audio_tokens or 0), int(prompt.image_tokens or 0)
+    target.reasoning_tokens = int(completion.reasoning_tokens or 0)
+    target.audio_output_tokens, target.image_output_tokens = (
+        int(completion.audio_tokens or 0),
+        int(completion.image_tokens or 0),
+    )
+    target.accepted_prediction_tokens = int(completion.accepted_prediction_tokens or 0)
+    target.rejected_prediction_tokens = int(completion.rejected_prediction_tokens or 0)
+
+
+def decode_finish(reason: str | None, target: pb.Candidate | pb.CandidateFinished) -> None:
+    """Fills in the reason, and the provider's own word where the format has none for it."""
+    if reason:
+        target.finish_reason = FINISH_REASONS.get(reason, pb.FINISH_REASON_OTHER)
+        if reason not in FINISH_REASONS:
+            target.provider_reason = reason
+
+
+def settle(target: pb.Candidate | pb.CandidateFinished, calls: bool, refused: bool) -> None:
+    """Corrects the reason where what was said tells better: a call, a refusal in words, an answer that ends without
+    one.
+    """
+    if calls and target.finish_reason in OVERRIDDEN:
+        target.finish_reason = pb.FINISH_REASON_TOOL_CALLS
+    elif refused and target.finish_reason == pb.FINISH_REASON_STOP:
+        target.finish_reason = pb.FINISH_REASON_REFUSAL
+    elif not target.finish_reason:
+        target.finish_reason = pb.FINISH_REASON_STOP
+
+
+class _TextPart(Struct):
+    text: str | None = None
+
+
+_TEXT_PART = msgspec.json.Decoder(_TextPart)
+
+
+def content_text(content: str | list[Raw] | None) -> str:
+    """Content as one text, also where it comes in parts."""
+    if isinstance(content, list):
+        return "".join(_TEXT_PART.decode(raw).text or "" for raw in content)
+    return content or ""
+
+
+def arguments_text(arguments: str | dict[str, Raw] | None) -> str:
+    """Arguments as the model wrote them; those of an object as JSON."""
+    return msgspec.json.encode(arguments).decode() if isinstance(arguments, dict) else arguments or ""
+
+
+def thoughts_of(message: ProviderMessage) -> str:
+    """The reasoning, under whichever name."""
+    if message.reasoning_content:
+        return message.reasoning_content
+    return message.reasoning if isinstance(message.reasoning, str) else ""
+
+
+def decode_call(call: ProviderCall, target: pb.Part) -> None:
+    """A whole call."""
+    target.tool_call.call_id = call.id or ""
+    if call.custom:
+        target.tool_call.name, target.tool_call.text = call.custom.name or "", call.custom.input or ""
+    else:
+        function = call.function or ProviderFunction()
+        target.tool_call.name, target.tool_call.arguments_json = (
+            function.name or "",
+            arguments_text(function.arguments) or "{}",
+        )
+    if signature := thought_signature(call.extra_content):
+        target.state.MergeFrom(signature)
+
+
+def decode_annotation(raw: Raw) -> pb.Citation:
+    """A citation; of another type than `url_citation`, kept as it is."""
+    if (schema_kind := msgspec.json.decode(raw, type=schema.Kind).type) != "url_citation":
+        return pb.Citation(opaque=pb.OpaquePart(format="chat", type=schema_kind or "", json=str(raw, "utf-8")))
+    cited = msgspec.json.decode(raw, type=Annotation).url_citation
+    citation = pb.Citation(title=cited.title or "", web=pb.WebSource(url=cited.url))
+    if cited.start_index is not None and cited.end_index is not None:
+        citation.start_index, citation.end_index = int(cited.start_index), int(cited.end_index)
+    return citation
+
+
+def decode_url(raw: Raw) -> pb.Citation:
+    """An entry of the extension `citations`: an address that the whole text rests on."""
+    url = msgspec.json.decode(raw)
+    return pb.Citation(web=pb.WebSource(url=url if isinstance(url, str) else ""))
+
+
+def decode_logprob(entry: Logprob) -> pb.TokenLogprob:
+    """The likelihood of one token."""
+    decoded = pb.TokenLogprob(token=entry.token, logprob=entry.logprob)
+    if entry.bytes is not None:
+        decoded.token_bytes = bytes(entry.bytes)
+    decoded.alternatives.extend(decode_logprob(other) for other in entry.top_logprobs or ())
+    return decoded
+
+
+def decode_image(url: str, media: pb.MediaPart) -> None:
+    """An image that the model made."""
+    media.kind = pb.MEDIA_KIND_IMAGE
+    if is_data_url(url):
+        media.mime_type, media.data = parse_data_url(url, "choices[0].message.images")
+    else:
+        media.uri = url
+
+
+def decode_audio(audio: ProviderAudio, media: pb.MediaPart, request: pb.GenerateRequest) -> None:
+    """Sound that the model made, in the format that the request asked for: the answer does not tell."""
+    media.mime_type = SPOKEN_TYPES.get(request.audio_output.format, "")
+    media.kind, media.media_id, media.transcript = pb.MEDIA_KIND_AUDIO, audio.id or "", audio.transcript or ""
+    media.data = decode_base64(audio.data or "", "choices[0].message.audio.data")
+    media.expire_seconds = int(audio.expires_at or 0)

@@ -1,0 +1,229 @@
+"""The streamed answer of a provider for a chat caller: whole frames as they came, looked into only where that is
+needed.
+"""
+
+from typing import NamedTuple, Self
+
+import msgspec
+from msgspec import Raw, Struct
+
+from umg_grpc.errors import UmgError
+from umg_grpc.v1 import pb
+from umg_grpc.wire import sse
+from umg_grpc.wire.chat.answer import Head, decode_finish, decode_head, decode_usage, unreadable
+from umg_grpc.wire.chat.translating import cut_off, event_error
+from umg_grpc.wire.json import ABSENT
+from umg_grpc.wire.ragged import scrubbed
+
+
+class PassedChoice(Struct):
+    """What a choice that is passed on is looked at for."""
+
+    index: int | None = None
+    finish_reason: str | None = None
+    delta: Raw = ABSENT
+
+
+class PassedChunk(Head, kw_only=True):
+    """A chunk that is passed on."""
+
+    choices: list[PassedChoice] | None = None
+    obfuscation: str | None = None
+
+
+PADDING = b',"obfuscation":"'
+
+_CHUNK = msgspec.json.Decoder(PassedChunk)
+
+
+class Template(NamedTuple):
+    """What surrounds the delta in a plain chunk, down to the byte: one that only moves the answer on (no error, usage or
+    finish). A read of nothing but such frames needs no parsing: all in it that is not a delta was seen before.
+    """
+
+    head: bytes  # of the frame, up to the delta
+    tail: bytes  # from the delta to the end of the frame, or to its padding
+    padded: bool  # whether frames end with padding of any length (`obfuscation`)
+    lines: int  # line ends of one frame
+    theirs: bytes  # the member `model` as it stands there, once in a frame
+    ours: bytes  # the same with the caller's model id
+
+    @classmethod
+    def learn(cls, raw: bytes, chunk: PassedChunk, theirs: bytes, ours: bytes) -> Self | None:
+        """The template of a plain chunk; None for any other."""
+        if chunk.usage is not None or not chunk.choices or len(chunk.choices) != 1:
+            return None
+        choice = chunk.choices[0]
+        delta = bytes(choice.delta)
+        if choice.finish_reason is not None or not delta or raw.count(delta) != 1 or not raw.startswith(b"data:"):
+            return None
+        head, _, tail = raw.partition(delta)
+        lines = raw.count(b"\n")
+        if lines == 0:
+            return None  # lines that end in CR alone
+        if chunk.obfuscation is None:
+            return cls(head, tail, padded=False, lines=lines, theirs=theirs, ours=ours)
+        place = tail.find(PADDING)
+        if place < 0 or tail[place:] != PADDING + chunk.obfuscation.encode() + b'"}\n\n':
+            return None  # padding that is not the last member, or spelled in another way
+        return cls(head, tail[:place], padded=True, lines=lines, theirs=theirs, ours=ours)
+
+    def apply(self, frames: bytes) -> bytes | None:
+        """Frames under the caller's model id; None unless all of them are plain."""
+        if not frames.startswith(self.head):
+            return None
+        if self.padded:
+            count = frames.count(b"\n\n" + self.head) + 1
+            if frames.count(self.tail + PADDING) != count:
+                return None
+        elif frames.endswith(self.tail) and len(frames) >= len(self.head) + len(self.tail):
+            count = frames.count(self.tail + self.head) + 1
+        else:
+            return None
+        if frames.count(b"\n") != count * self.lines:
+            return None
+        return self._renamed(frames, count)
+
+    def apply_one(self, frame: bytes) -> bytes | None:
+        """The same for what is known to be one frame."""
+        if not frame.startswith(self.head) or len(frame) < len(self.head) + len(self.tail):
+            return None
+        if frame.count(self.tail + PADDING) != 1 if self.padded else not frame.endswith(self.tail):
+            return None
+        return self._renamed(frame, 1)
+
+    def _renamed(self, frames: bytes, count: int) -> bytes | None:
+        if self.theirs == self.ours:
+            return frames
+        renamed = frames.replace(self.theirs, self.ours)
+        grown = len(self.ours) - len(self.theirs)
+        once = len(renamed) - len(frames) == count * grown if grown else frames.count(self.theirs) == count
+        return renamed if once else None  # a delta has that member too
+
+
+class PassingDecoder:
+    """Chunks -> the same chunks, with the events that the service needs. One instance a stream.
+
+    Changed are: the model id, if the provider's is another; the usage chunk, which goes when the caller did not ask for
+    it; events
+    without data, which break clients; the end marker, which is added when the provider leaves it out.
+    """
+
+    def __init__(self, request: pb.GenerateRequest) -> None:
+        self._request = request
+        self._splitter = sse.SseSplitter()
+        self._template: Template | None = None
+        self._started = False
+        self._done = False
+        self._finished: set[int] = set()
+        self._failure: UmgError | None = None
+
+    def feed(self, data: bytes) -> pb.StreamGenerateResponse | None:
+        """All whole frames of one read. Raises UmgError for an error event, after what came before it."""
+        if self._failure is not None:
+            raise self._failure
+        frames = self._splitter.whole(data)
+        if not frames or self._done:
+            return None
+        if self._template is not None and (plain := self._template.apply(frames)) is not None:
+            return pb.StreamGenerateResponse(source_frames=plain)
+        return self._look(frames)
+
+    def close(self) -> pb.StreamGenerateResponse | None:
+        """The rest, and the end marker. Raises UmgError(UPSTREAM_CUT) unless that or every candidate's finish reason
+        was seen.
+        """
+        message = None
+        if self._failure is None and not self._done:
+            message = self._look(self._splitter.rest())
+        if self._failure is not None:
+            raise self._failure
+        if self._done:
+            return message
+        if len(self._finished) < max(1, self._request.candidate_count):
+            raise cut_off()
+        self._done = True
+        message = message or pb.StreamGenerateResponse()
+        message.source_frames += sse.frame(sse.DONE)
+        return message
+
+    def _look(self, frames: bytes) -> pb.StreamGenerateResponse | None:
+        """Frame by frame; only those that are not plain are parsed."""
+        passed, events = list[bytes](), list[pb.GenerateEvent]()
+        try:
+            for event in sse.split(frames):
+                plain = self._template.apply_one(event.raw) if self._template is not None else None
+                kept = self._frame(event, events) if plain is None else plain
+                if kept:
+                    passed.append(kept)
+                if self._done:
+                    break
+        except UmgError as error:
+            self._failure = error
+        except (ValueError, RecursionError):
+            self._failure = unreadable()
+        if not passed and not events:
+            if self._failure is not None:
+                raise self._failure
+            return None
+        return pb.StreamGenerateResponse(source_frames=b"".join(passed), events=events)
+
+    def _frame(self, event: sse.SseEvent, events: list[pb.GenerateEvent]) -> bytes:
+        """The frame as it is passed on, b"" if it is not; what the service needs of it goes to `events`."""
+        if event.data is None:  # a comment keeps the connection alive; an event without data breaks the openai client
+            return event.raw if self._started and event.raw.startswith(b":") else b""
+        if event.data.strip() == sse.DONE:
+            if not self._started:
+                raise cut_off()
+            self._done = True
+            return event.raw
+        chunk = self._read(event.data)
+        if error := event_error(event, chunk):
+            raise error
+        if chunk.choices is None:
+            return b""  # no chunk: JS clients look for its choices
+        if not self._started and (chunk.choices or chunk.id):
+            self._started = True
+            begun = pb.GenerateEvent()
+            begun.started.model = self._request.model or chunk.model or ""
+            decode_head(chunk, begun.started)
+            events.append(begun)
+        for place, choice in enumerate(chunk.choices):
+            self._finish(place if choice.index is None else choice.index, choice.finish_reason, events)
+        if chunk.usage is not None:
+            used = pb.GenerateEvent()
+            decode_usage(chunk.usage, used.usage)
+            events.append(used)
+            if not chunk.choices and not self._request.include_usage:
+                return b""  # we asked for it, the caller did not
+        return self._renamed(event, chunk)
+
+    def _read(self, data: bytes) -> PassedChunk:
+        try:
+            return _CHUNK.decode(data)
+        except msgspec.ValidationError:
+            raise
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            return _CHUNK.decode(scrubbed(data))
+
+    def _finish(self, index: int, reason: str | None, events: list[pb.GenerateEvent]) -> None:
+        if reason and index not in self._finished:
+            self._finished.add(index)
+            event = pb.GenerateEvent(candidate_index=index)
+            decode_finish(reason, event.finished)
+            events.append(event)
+
+    def _renamed(self, event: sse.SseEvent, chunk: PassedChunk) -> bytes:
+        """The frame under the caller's model id, all else byte for byte; it is the template of those like it."""
+        theirs, ours = chunk.model, self._request.model
+        if theirs is None or theirs == ours or not ours:
+            self._template = Template.learn(event.raw, chunk, b"", b"") or self._template
+            return event.raw
+        for name in (b'"model":', b'"model": '):
+            spelled, wanted = name + msgspec.json.encode(theirs), name + msgspec.json.encode(ours)
+            if event.raw.count(b'"model"') == 1 and spelled in event.raw:
+                self._template = Template.learn(event.raw, chunk, spelled, wanted) or self._template
+                return event.raw.replace(spelled, wanted)
+        fields = msgspec.json.decode(event.data or b"{}", type=dict[str, Raw])
+        fields["model"] = Raw(msgspec.json.encode(ours))
+        return sse.frame(msgspec.json.encode(fields))

@@ -1,0 +1,323 @@
+"""The streamed answer towards a caller: canonical events -> chunks."""
+
+from collections.abc import Iterator
+from typing import assert_never
+
+import msgspec
+
+from umg_grpc.errors import UmgError
+from umg_grpc.v1 import pb
+from umg_grpc.wire import sse
+from umg_grpc.wire.chat.answer import (
+    BETWEEN_THOUGHTS,
+    THOUGHTS_BEGIN,
+    THOUGHTS_END,
+    call_id,
+    encode_audio,
+    encode_citation,
+    encode_image,
+    encode_logprob,
+    encode_usage,
+    finish_name,
+)
+from umg_grpc.wire.chat.content import JsonObject, signed
+from umg_grpc.wire.chat.errors import error_frame
+
+_encode = msgspec.json.Encoder().encode
+
+
+class _Choice:
+    """What was said of one candidate."""
+
+    def __init__(self) -> None:
+        self.begun = False  # its role was sent
+        self.finished = False
+        self.calls: dict[int, int] = {}  # part -> index among the calls, which clients count from 0
+        self.custom: set[int] = set()  # those of them whose input is free text
+        self.argued: set[int] = set()  # those of them whose input was begun
+        self.starts: dict[int, int] = {}  # text part -> where it starts in the content, in characters
+        self.lengths: dict[int, int] = {}
+        self.length = 0
+        self.citations: list[tuple[pb.Citation, int]] = []
+        self.refused = False
+        self.thinking = False  # inside the text
+        self.thought = False
+        self.piece: tuple[int, int] | None = None  # (part, text) that was thought last; summaries are texts -1, -2, ...
+        self.open_thoughts: set[int] = set()  # parts whose thoughts themselves are told
+
+
+class StreamEncoder:
+    """Canonical events -> chunks. One instance a stream.
+
+    A choice's role stands in its first chunk and nowhere else; a call's id, type and name in the call's first; all
+    annotations in one late
+    delta; usage in the last chunk, and only when it was asked for. A choice begins with its first part, so that
+    `content` can be null
+    where an answer only calls tools.
+    """
+
+    def __init__(self, request: pb.GenerateRequest) -> None:
+        self._request = request
+        self._choices: dict[int, _Choice] = {}
+        self._head, self._tail = b"", b"]}\n\n"
+        self._response_id = ""
+        self._usage: pb.Usage | None = None
+        self._passed = False  # the provider's own frames were sent: they hold all there is to say
+        self._closed = False
+        self._start(pb.GenerationStarted(model=request.model))
+
+    def feed(self, message: pb.StreamGenerateResponse) -> bytes:
+        """All frames of one upstream read, for one write."""
+        if message.source_frames:
+            self._passed = True
+            return message.source_frames
+        if self._passed or self._closed:
+            return b""
+        return b"".join(chunk for event in message.events for chunk in self._chunks(event))
+
+    def close(self) -> bytes:
+        """The end of a whole answer: what is still open, the usage, the end marker."""
+        if self._passed or self._closed:
+            return b""
+        self._closed = True
+        frames = list[bytes]()
+        for index in list(self._choices) or [0]:
+            if not self._choice(index).finished:
+                frames += self._finish(index, pb.CandidateFinished(finish_reason=pb.FINISH_REASON_STOP))
+        if self._request.include_usage and self._usage is not None:
+            usage = _encode(encode_usage(self._usage))
+            frames.append(self._head + b'],"usage":' + usage + b"}\n\n")
+        return b"".join([*frames, sse.frame(sse.DONE)])
+
+    def error(self, error: UmgError) -> bytes:
+        """The event that ends a broken answer; no end marker follows."""
+        self._closed = True
+        return error_frame(error)
+
+    def _start(self, started: pb.GenerationStarted) -> None:
+        head: JsonObject = {
+            "id": started.response_id,
+            "object": "chat.completion.chunk",
+            "created": started.create_time.seconds,
+            "model": started.model,
+            "system_fingerprint": started.system_fingerprint or None,
+        }
+        if started.service_tier:
+            head["service_tier"] = started.service_tier
+        self._response_id = started.response_id
+        self._head = b"data: " + _encode(head)[:-1] + b',"choices":['
+        self._tail = b'],"usage":null}\n\n' if self._request.include_usage else b"]}\n\n"
+
+    def _choice(self, index: int) -> _Choice:
+        if index not in self._choices:
+            self._choices[index] = _Choice()
+        return self._choices[index]
+
+    def _chunk(self, index: int, delta: object, finish: str | None = None, logprobs: object = None) -> bytes:
+        rest = b',"logprobs":%b,"finish_reason":%b}' % (_encode(logprobs), _encode(finish))
+        return b'%b{"index":%d,"delta":%b%b%b' % (self._head, index, _encode(delta), rest, self._tail)
+
+    def _chunks(self, event: pb.GenerateEvent) -> Iterator[bytes]:  # noqa: PLR0912 - one case a kind
+        index, part = event.candidate_index, event.part_index
+        match event.WhichOneof("kind"):
+            case "text_delta":
+                yield from self._text(index, part, event.text_delta)
+            case "reasoning_delta":
+                yield from self._thought(index, (part, event.text_index), event.reasoning_delta)
+            case "arguments_delta":
+                yield from self._arguments(index, part, event.arguments_delta)
+            case "started":
+                self._start(event.started)
+            case "part_started":
+                yield from self._part(index, part, event.part_started)
+            case "summary_delta":
+                if part not in self._choice(index).open_thoughts:  # better than their summary
+                    yield from self._thought(
+                        index, (part, -1 - event.summary_delta.summary_index), event.summary_delta.text
+                    )
+            case "refusal_delta":
+                yield from self._begin(index, None)
+                self._choice(index).refused = True
+                yield self._chunk(index, {"refusal": event.refusal_delta})
+            case "citation":
+                self._choice(index).citations.append((event.citation, part))
+            case "state":
+                yield from self._state(index, part, event.state)
+            case "logprobs":
+                yield from self._begin(index, "")
+                content = [encode_logprob(entry) for entry in event.logprobs.logprobs]
+                yield self._chunk(index, {}, logprobs={"content": content, "refusal": None})
+            case "part_ended":
+                yield from self._end_part(index, part)
+            case "finished":
+                yield from self._finish(index, event.finished)
+            case "usage":
+                self._usage = event.usage
+            case "media_delta":
+                yield from self._sound(index, event.media_delta)
+            case "part_updated" if event.part_updated.HasField("media"):
+                yield from self._sound_ended(index, event.part_updated.media)
+            case "part_updated" | "opaque" | None:
+                pass  # a provider's own tool, a foreign event, a kind newer than this build: chat has no words for them
+            case unhandled:
+                assert_never(unhandled)
+
+    def _begin(self, index: int, content: str | None) -> Iterator[bytes]:
+        """The chunk with the role; `content` is null where the choice does not begin with text."""
+        choice = self._choice(index)
+        if not choice.begun:
+            choice.begun = True
+            yield self._chunk(index, {"role": "assistant", "content": content, "refusal": None})
+
+    def _part(self, index: int, part: int, started: pb.Part) -> Iterator[bytes]:
+        kind, choice = started.WhichOneof("kind"), self._choice(index)
+        if kind in ("server_tool_call", "server_tool_result", "opaque", None):
+            return
+        yield from self._begin(
+            index, "" if kind == "text" or (kind == "reasoning" and self._request.thinking_to_content) else None
+        )
+        if kind != "reasoning":
+            yield from self._stop_thinking(index)
+        match kind:
+            case "text":
+                choice.starts[part] = choice.length
+                choice.lengths[part] = 0
+                if started.text.text:
+                    yield from self._text(index, part, started.text.text)
+                choice.citations += [(citation, part) for citation in started.text.citations]
+            case "reasoning":
+                for number, text in enumerate(started.reasoning.texts):
+                    yield from self._thought(index, (part, number), text)
+            case "refusal":
+                choice.refused = True
+                if started.refusal.text:
+                    yield self._chunk(index, {"refusal": started.refusal.text})
+            case "tool_call":
+                yield from self._call(index, part, started)
+            case "media":
+                yield from self._media(index, started.media)
+            case _:
+                pass  # a tool result is the caller's
+        if started.HasField("state") and kind != "tool_call":
+            yield from self._state(index, part, started.state)
+
+    def _text(self, index: int, part: int, text: str) -> Iterator[bytes]:
+        choice = self._choice(index)
+        if part not in choice.starts:  # its start was not told
+            yield from self._part(index, part, pb.Part(text=pb.TextPart()))
+        choice.length += len(text)
+        choice.lengths[part] += len(text)
+        yield self._chunk(index, {"content": text})
+
+    def _thought(self, index: int, piece: tuple[int, int], text: str) -> Iterator[bytes]:
+        choice = self._choice(index)
+        if not text:
+            return
+        between = BETWEEN_THOUGHTS if choice.thought and choice.piece != piece else ""
+        choice.piece, choice.thought = piece, True
+        if piece[1] >= 0:
+            choice.open_thoughts.add(piece[0])
+        if not self._request.thinking_to_content:
+            yield from self._begin(index, None)
+            yield self._chunk(index, {"reasoning_content": between + text})
+            return
+        yield from self._begin(index, "")
+        text = between + text if choice.thinking else THOUGHTS_BEGIN + text
+        choice.thinking = True
+        choice.length += len(text)
+        yield self._chunk(index, {"content": text})
+
+    def _stop_thinking(self, index: int) -> Iterator[bytes]:
+        choice = self._choice(index)
+        if choice.thinking:
+            choice.thinking = False
+            choice.length += len(THOUGHTS_END)
+            yield self._chunk(index, {"content": THOUGHTS_END})
+
+    def _call(self, index: int, part: int, started: pb.Part) -> Iterator[bytes]:
+        choice, call = self._choice(index), started.tool_call
+        number = choice.calls[part] = len(choice.calls)
+        if self._request.legacy_functions:
+            if number == 0:  # the older form has one call
+                yield self._chunk(index, {"function_call": {"name": call.name, "arguments": ""}})
+        else:
+            custom = call.HasField("text")
+            kind, named = (
+                ("custom", {"name": call.name, "input": ""})
+                if custom
+                else ("function", {"name": call.name, "arguments": ""})
+            )
+            first: JsonObject = {
+                "index": number,
+                "id": call_id(call, self._response_id, number),
+                "type": kind,
+                kind: named,
+            }
+            if started.state.format == "native":
+                first["extra_content"] = signed(started.state)
+            yield self._chunk(index, {"tool_calls": [first]})
+            if custom:
+                choice.custom.add(part)
+        if text := call.arguments_json or call.text:
+            yield from self._arguments(index, part, text)
+
+    def _arguments(self, index: int, part: int, text: str) -> Iterator[bytes]:
+        choice = self._choice(index)
+        number = choice.calls.get(part)
+        if number is None or not text:
+            return
+        choice.argued.add(part)
+        if not self._request.legacy_functions:
+            piece = {"custom": {"input": text}} if part in choice.custom else {"function": {"arguments": text}}
+            yield self._chunk(index, {"tool_calls": [{"index": number, **piece}]})
+        elif number == 0:
+            yield self._chunk(index, {"function_call": {"arguments": text}})
+
+    def _sound(self, index: int, heard: pb.MediaDelta) -> Iterator[bytes]:
+        piece = encode_audio(pb.MediaPart(data=heard.data, transcript=heard.transcript))
+        yield self._chunk(index, {"audio": {name: piece[name] for name in ("data", "transcript") if piece[name]}})
+
+    def _sound_ended(self, index: int, media: pb.MediaPart) -> Iterator[bytes]:
+        if media.kind == pb.MEDIA_KIND_AUDIO and media.expire_seconds:
+            yield self._chunk(index, {"audio": {"expires_at": media.expire_seconds}})
+
+    def _media(self, index: int, media: pb.MediaPart) -> Iterator[bytes]:
+        """Sound as far as it is known; an image whole."""
+        if media.kind == pb.MEDIA_KIND_AUDIO:
+            yield self._chunk(index, {"audio": {name: value for name, value in encode_audio(media).items() if value}})
+        elif media.kind == pb.MEDIA_KIND_IMAGE:
+            yield self._chunk(index, {"images": [encode_image(media)]})
+
+    def _state(self, index: int, part: int, state: pb.ReasoningState) -> Iterator[bytes]:
+        """Only vendor G's chat has a place for reasoning state."""
+        if state.format != "native":
+            return
+        number = self._choice(index).calls.get(part)
+        delta = {"extra_content": signed(state)}
+        yield self._chunk(index, delta if number is None else {"tool_calls": [{"index": number, **delta}]})
+
+    def _end_part(self, index: int, part: int) -> Iterator[bytes]:
+        """A call without arguments has the empty object: clients parse what they were sent."""
+        choice = self._choice(index)
+        if part in choice.calls and part not in choice.argued | choice.custom:
+            yield from self._arguments(index, part, "{}")
+
+    def _finish(self, index: int, finished: pb.CandidateFinished) -> Iterator[bytes]:
+        choice = self._choice(index)
+        if choice.finished:
+            return
+        choice.finished = True
+        yield from self._begin(index, "")
+        for part in choice.calls:
+            yield from self._end_part(index, part)
+        yield from self._stop_thinking(index)
+        annotations = [
+            encode_citation(citation, choice.starts.get(part, 0), choice.lengths.get(part, choice.length))
+            for citation, part in choice.citations
+        ]
+        if shown := [annotation for annotation in annotations if annotation is not None]:
+            yield self._chunk(index, {"annotations": shown})
+        reason = pb.FINISH_REASON_CONTENT_FILTER if finished.block_reason else finished.finish_reason
+        yield self._chunk(
+            index, {}, finish_name(reason, bool(choice.calls), choice.refused, self._request.legacy_functions)
+        )

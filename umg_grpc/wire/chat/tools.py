@@ -1,0 +1,229 @@
+"""Tools and the choice among them, both directions."""
+
+import msgspec
+
+from umg_grpc.v1 import pb
+from umg_grpc.wire.chat import schema
+from umg_grpc.wire.chat.content import JsonObject, foreign
+from umg_grpc.wire.json import given, invalid, missing, parse
+from umg_grpc.wire.report import Report
+
+SEARCH_TOOL = (
+    "vendorgSearch"  # a function tool of this name asks for the provider's search (text document, chat rule 5)
+)
+
+CHOICES = {"auto": pb.TOOL_CHOICE_MODE_AUTO, "none": pb.TOOL_CHOICE_MODE_NONE, "required": pb.TOOL_CHOICE_MODE_REQUIRED}
+CHOICE_NAMES = {value: name for name, value in CHOICES.items()} | {pb.TOOL_CHOICE_MODE_VALIDATED: "auto"}
+
+
+# --- caller -> canonical
+
+
+def decode_tools(body: schema.ChatRequest, request: pb.GenerateRequest) -> None:
+    """Fills `tools`, `tool_choice` and `legacy_functions`. Raises UmgError naming the field."""
+    for index, raw in enumerate(body.tools or ()):
+        _decode_tool(raw, request.tools.add(), f"tools[{index}]")
+    if body.functions:
+        if body.tools:
+            raise invalid("functions", "`tools` is given as well; move the functions there")
+        request.legacy_functions = True
+        for index, function in enumerate(body.functions):
+            _decode_function(function, request.tools.add().function, f"functions[{index}]")
+    if given(body.tool_choice):
+        _decode_choice(body.tool_choice, request.tool_choice)
+    elif isinstance(body.function_call, schema.Named):
+        request.tool_choice.mode = pb.TOOL_CHOICE_MODE_REQUIRED
+        request.tool_choice.names.append(body.function_call.name)
+    elif body.function_call:
+        request.tool_choice.mode = CHOICES[body.function_call]
+
+
+def _decode_tool(raw: msgspec.Raw, tool: pb.Tool, at: str) -> None:
+    match parse(schema.Kind, raw, at).type:
+        case "function":
+            function = parse(schema.FunctionTool, raw, at).function
+            if function.name == SEARCH_TOOL:
+                tool.web_search.declared_type = SEARCH_TOOL
+            else:
+                _decode_function(function, tool.function, f"{at}.function")
+        case "custom":
+            custom = parse(schema.CustomTool, raw, at).custom
+            tool.custom.name = custom.name
+            if custom.description is not None:
+                tool.custom.description = custom.description
+            if given(custom.format):
+                tool.custom.format_json = json_object(custom.format, f"{at}.custom.format")
+        case None:
+            raise missing(f"{at}.type")
+        case unknown:
+            tool.opaque.format, tool.opaque.type, tool.opaque.json = "chat", unknown, str(raw, "utf-8")
+
+
+def _decode_function(function: schema.FunctionDefinition, target: pb.FunctionTool, at: str) -> None:
+    target.name = function.name
+    if function.description is not None:
+        target.description = function.description
+    if given(function.parameters):
+        target.parameters_json = json_object(function.parameters, f"{at}.parameters")
+    if function.strict is not None:
+        target.strict = function.strict
+
+
+def json_object(raw: msgspec.Raw, field: str) -> str:
+    """The JSON object as it stands. Raises UmgError(INVALID_FIELD) for anything else."""
+    text = str(raw, "utf-8")
+    if text.startswith("{"):
+        return text
+    raise invalid(field, "expected an object; send a JSON object")
+
+
+def _decode_choice(raw: msgspec.Raw, choice: pb.ToolChoice) -> None:
+    text = bytes(raw)
+    if text.startswith(b'"'):
+        name = parse(str, raw, "tool_choice")
+        if name not in CHOICES:
+            raise invalid(
+                "tool_choice", "expected `none`, `auto`, `required` or an object that names a tool; send one of them"
+            )
+        choice.mode = CHOICES[name]
+        return
+    match parse(schema.Kind, raw, "tool_choice").type:
+        case "function" | "custom":
+            choice.mode = pb.TOOL_CHOICE_MODE_REQUIRED
+            choice.names.append(_chosen(parse(schema.ChosenTool, raw, "tool_choice"), "tool_choice"))
+        case "allowed_tools":
+            allowed = parse(schema.AllowedToolsChoice, raw, "tool_choice").allowed_tools
+            choice.mode, choice.allowed_tools = CHOICES[allowed.mode], True
+            at = "tool_choice.allowed_tools.tools"
+            choice.names.extend(_chosen(tool, f"{at}[{index}]") for index, tool in enumerate(allowed.tools))
+        case None:
+            raise missing("tool_choice.type")
+        case unknown:
+            choice.opaque.format, choice.opaque.type, choice.opaque.json = "chat", unknown, text.decode()
+
+
+def _chosen(tool: schema.ChosenTool, at: str) -> str:
+    named = tool.function if tool.type == "function" else tool.custom
+    if named is None:
+        raise missing(f"{at}.{tool.type}")
+    return named.name
+
+
+# --- canonical -> provider
+
+
+def encode_tools(request: pb.GenerateRequest, report: Report) -> JsonObject:
+    """`tools`, `tool_choice` and what stands for a search tool, or the older `functions` and `function_call`."""
+    fields, tools = JsonObject(), list[object]()
+    for index, tool in enumerate(request.tools):
+        if tool.HasField("cache_control"):
+            report.drop("cache_control")
+        if tool.HasField("web_search"):
+            fields["web_search_options"] = _search_options(tool.web_search, report)
+        else:
+            tools.append(_encode_tool(tool, request.legacy_functions, f"tools[{index}]"))
+    if tools:
+        fields["functions" if request.legacy_functions else "tools"] = tools
+    if request.HasField("tool_choice") and (tools or not request.tools):
+        choice = _encode_choice(request)
+        if request.legacy_functions:
+            fields["function_call"] = (
+                choice["function"] if isinstance(choice, dict) and "function" in choice else choice
+            )
+        elif choice is not None:
+            fields["tool_choice"] = choice
+    if request.tool_choice.mode == pb.TOOL_CHOICE_MODE_VALIDATED:
+        report.drop("tool_choice.mode", "auto")
+    return fields
+
+
+def _encode_tool(tool: pb.Tool, legacy: bool, at: str) -> object:
+    match tool.WhichOneof("kind"):
+        case "function":
+            function = _encode_function(tool.function)
+            return function if legacy else {"type": "function", "function": function}
+        case "custom":
+            custom: JsonObject = {"name": tool.custom.name}
+            if tool.custom.HasField("description"):
+                custom["description"] = tool.custom.description
+            if tool.custom.format_json:
+                custom["format"] = msgspec.Raw(tool.custom.format_json.encode())
+            return {"type": "custom", "custom": custom}
+        case "opaque" if tool.opaque.format == "chat":
+            return msgspec.Raw(tool.opaque.json.encode())
+        case "opaque":
+            raise foreign(tool.opaque, at)
+        case kind:
+            raise foreign(pb.OpaquePart(format="responses", type=kind or "unknown tool"), at)
+
+
+def _encode_function(function: pb.FunctionTool) -> JsonObject:
+    encoded: JsonObject = {"name": function.name}
+    if function.HasField("description"):
+        encoded["description"] = function.description
+    if function.parameters_json:
+        encoded["parameters"] = msgspec.Raw(
+            plain_schema(function.parameters_json) if function.native_schema else function.parameters_json.encode()
+        )
+    if function.HasField("strict"):
+        encoded["strict"] = function.strict
+    return encoded
+
+
+def plain_schema(schema_json: str) -> bytes:
+    """A schema of the native subset as JSON schema: type names in lower case, `nullable` as a union with null."""
+    return msgspec.json.encode(_plain(msgspec.json.decode(schema_json)))
+
+
+def _plain(value: object, names: bool = False) -> object:
+    """`names`: whether the keys are the caller's own (`properties`), which stay."""
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    plain = {key: _plain(item, names=not names and key in ("properties", "defs")) for key, item in value.items()}
+    if names:
+        return plain
+    if isinstance(kind := plain.get("type"), str):
+        plain["type"] = [kind.lower(), "null"] if plain.pop("nullable", False) is True else kind.lower()
+    return plain
+
+
+def _search_options(search: pb.WebSearchTool, report: Report) -> JsonObject:
+    for field in ("max_uses", "allowed_domains", "blocked_domains"):
+        if getattr(search, field):
+            report.drop(field)
+    location = search.user_location if search.HasField("user_location") else None
+    return encode_search_options(search.context_size, location)
+
+
+def encode_search_options(context_size: str, location: pb.UserLocation | None) -> JsonObject:
+    """`web_search_options`."""
+    options = JsonObject()
+    if context_size:
+        options["search_context_size"] = context_size
+    if location is not None:
+        place = {field.name: value for field, value in location.ListFields()}
+        options["user_location"] = {"type": "approximate", "approximate": place}
+    return options
+
+
+def _encode_choice(request: pb.GenerateRequest) -> object:
+    choice = request.tool_choice
+    if choice.HasField("opaque"):
+        if choice.opaque.format != "chat":
+            raise foreign(choice.opaque, "tool_choice")
+        return msgspec.Raw(choice.opaque.json.encode())
+    custom = {tool.custom.name for tool in request.tools if tool.HasField("custom")}
+    named: list[JsonObject] = []
+    for name in choice.names:
+        kind = "custom" if name in custom else "function"
+        named.append({"type": kind, kind: {"name": name}})
+    if not named:
+        return CHOICE_NAMES.get(choice.mode)
+    if choice.mode == pb.TOOL_CHOICE_MODE_NONE:
+        return "none"
+    if len(named) == 1 and choice.mode == pb.TOOL_CHOICE_MODE_REQUIRED and not choice.allowed_tools:
+        return named[0]
+    mode = "required" if choice.mode == pb.TOOL_CHOICE_MODE_REQUIRED else "auto"
+    return {"type": "allowed_tools", "allowed_tools": {"mode": mode, "tools": named}}

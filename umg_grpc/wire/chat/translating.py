@@ -1,0 +1,396 @@
+"""The streamed answer of a provider: chunks -> canonical events."""
+
+from collections.abc import Iterator
+
+import msgspec
+from msgspec import Struct
+
+from umg_grpc.errors import UmgError
+from umg_grpc.v1 import pb
+from umg_grpc.wire import sse
+from umg_grpc.wire.chat.answer import (
+    Head,
+    Logprobs,
+    ProviderAudio,
+    ProviderCall,
+    ProviderFunction,
+    ProviderMessage,
+    arguments_text,
+    content_text,
+    decode_annotation,
+    decode_audio,
+    decode_finish,
+    decode_head,
+    decode_image,
+    decode_logprob,
+    decode_url,
+    decode_usage,
+    is_error,
+    settle,
+    thoughts_of,
+    unreadable,
+)
+from umg_grpc.wire.chat.content import thought_signature
+from umg_grpc.wire.chat.errors import as_error, from_provider
+from umg_grpc.wire.ragged import Mender, placeheld
+
+
+class ChunkChoice(Struct):
+    """A choice of a chunk."""
+
+    index: int | None = None
+    delta: ProviderMessage | None = None
+    message: ProviderMessage | None = None  # some providers' name for a last, whole delta
+    finish_reason: str | None = None
+    logprobs: Logprobs | None = None
+
+
+class Chunk(Head, kw_only=True):
+    """One event."""
+
+    choices: list[ChunkChoice] | None = None
+
+
+_CHUNK = msgspec.json.Decoder(Chunk)
+
+
+def event_error(event: sse.SseEvent, chunk: Head) -> UmgError | None:
+    """The error that an event states, if it does."""
+    if is_error(chunk.error):
+        return from_provider(200, as_error(msgspec.json.decode(chunk.error)))
+    if event.name == b"error" and event.data is not None:
+        return from_provider(200, as_error(msgspec.json.decode(event.data)))
+    return None
+
+
+def cut_off() -> UmgError:
+    """For a stream without an end."""
+    return UmgError(
+        pb.ERROR_REASON_UPSTREAM_CUT,
+        "the provider's stream broke off before its end; the answer is not whole, try again",
+    )
+
+
+class _Call:
+    """A tool call that is being streamed."""
+
+    def __init__(self, call_id: str) -> None:
+        self.call_id = call_id
+        self.part: int | None = None  # none until its name is known
+        self.waiting = ""  # input that came before the name
+        self.mender = Mender()
+
+
+class _Candidate:
+    """One candidate: opens, fills and ends its parts."""
+
+    def __init__(self, index: int, request: pb.GenerateRequest, ragged: bool) -> None:
+        self._request = request
+        self.reason: str | None = None
+        self.ragged = ragged
+        self._index = index
+        self._parts = 0
+        self._open = ""  # kind of the part that text goes to: text, reasoning, refusal
+        self._part = 0
+        self._begins = 0  # where that part starts in the content, in characters
+        self._length = 0
+        self._texts = 0
+        self._mender = Mender()
+        self._calls: dict[int, _Call] = {}  # by the provider's index
+        self._last_call: _Call | None = None
+        self._all_calls: list[_Call] = []
+        self._audio: int | None = None  # part of the sound
+        self._refused = False
+        self._cited = False
+
+    def event(self, part: int = 0) -> pb.GenerateEvent:
+        """An event of this candidate, to be filled."""
+        return pb.GenerateEvent(candidate_index=self._index, part_index=part)
+
+    def take(self, delta: ProviderMessage, logprobs: Logprobs | None) -> Iterator[pb.GenerateEvent]:
+        """The events of one delta."""
+        if thoughts := thoughts_of(delta):
+            yield from self._more("reasoning", thoughts)
+        if content := content_text(delta.content):
+            yield from self._more("text", content)
+        if delta.refusal:
+            self._refused = True
+            yield from self._more("refusal", delta.refusal)
+        if logprobs and logprobs.content:
+            yield from self._switch("text")
+            event = self.event(self._part)
+            event.logprobs.logprobs.extend(decode_logprob(entry) for entry in logprobs.content)
+            yield event
+        for call in delta.tool_calls or ():
+            yield from self._call(call)
+        if delta.function_call:
+            yield from self._function_call(delta.function_call)
+        for raw in delta.annotations or ():
+            yield from self.cite(decode_annotation(raw))
+        for image in delta.images or ():
+            if image.image_url:
+                part = pb.Part()
+                decode_image(image.image_url.url, part.media)
+                yield from self._whole(part)
+        if delta.audio:
+            yield from self._hear(delta.audio)
+        if signature := thought_signature(delta.extra_content):
+            yield from self._switch(self._open or "text")
+            event = self.event(self._part)
+            event.state.CopyFrom(signature)
+            yield event
+
+    def cite(self, citation: pb.Citation) -> Iterator[pb.GenerateEvent]:
+        """A source of the text, whose offsets count from the start of its part."""
+        yield from self._switch("text")
+        self._cited = True
+        if citation.HasField("start_index"):
+            citation.start_index = max(0, citation.start_index - self._begins)
+            citation.end_index = max(0, citation.end_index - self._begins)
+        event = self.event(self._part)
+        event.citation.CopyFrom(citation)
+        yield event
+
+    def finish(self, citations: list[msgspec.Raw]) -> Iterator[pb.GenerateEvent]:
+        """Ends what is open, then the candidate. `citations`: the extension's addresses, unless the text has sources of
+        its own.
+        """
+        if self._texts and not self._cited:
+            for raw in citations:
+                yield from self.cite(decode_url(raw))
+        yield from self._switch("")
+        if self._audio is not None:
+            yield self._ended(self._audio)
+        for call in self._all_calls:
+            if call.part is None:
+                yield from self._name(call, "", custom=False)
+            yield from self._argue(call, call.mender.rest())
+            yield self._ended(call.part or 0)
+        event = self.event()
+        decode_finish(self.reason, event.finished)
+        settle(event.finished, bool(self._all_calls), self._refused)
+        yield event
+
+    def _start(self, part: pb.Part) -> pb.GenerateEvent:
+        event = self.event(self._parts)
+        event.part_started.CopyFrom(part)
+        self._parts += 1
+        return event
+
+    def _ended(self, part: int) -> pb.GenerateEvent:
+        event = self.event(part)
+        event.part_ended.SetInParent()
+        return event
+
+    def _whole(self, part: pb.Part) -> Iterator[pb.GenerateEvent]:
+        """A part that comes at once."""
+        started = self._start(part)
+        yield started
+        yield self._ended(started.part_index)
+
+    def _switch(self, kind: str) -> Iterator[pb.GenerateEvent]:
+        """Makes `kind` the part that text goes to; "" ends the one that is."""
+        if self._open == kind:
+            return
+        if self._open:
+            if rest := self._mender.rest():
+                yield self._delta(rest)
+            yield self._ended(self._part)
+        self._open = kind
+        if kind:
+            part = pb.Part()
+            (part.text if kind == "text" else part.reasoning if kind == "reasoning" else part.refusal).SetInParent()
+            started = self._start(part)
+            self._part, self._begins = started.part_index, self._length
+            self._texts += kind == "text"
+            yield started
+
+    def _more(self, kind: str, text: str) -> Iterator[pb.GenerateEvent]:
+        yield from self._switch(kind)
+        if self.ragged:
+            text = self._mender.mend(text)
+        if text:
+            yield self._delta(text)
+
+    def _delta(self, text: str) -> pb.GenerateEvent:
+        event = self.event(self._part)
+        if self._open == "text":
+            event.text_delta = text
+            self._length += len(text)
+        elif self._open == "reasoning":
+            event.reasoning_delta = text
+        else:
+            event.refusal_delta = text
+        return event
+
+    def _call(self, piece: ProviderCall) -> Iterator[pb.GenerateEvent]:
+        """A piece of a call: of the one with its index, unless its id says that it is another."""
+        known = self._last_call if piece.index is None else self._calls.get(piece.index)
+        if known is None or (piece.id and known.call_id and piece.id != known.call_id):
+            known = _Call(piece.id or "")
+            self._all_calls.append(known)
+        self._last_call = self._calls[len(self._all_calls) - 1 if piece.index is None else piece.index] = known
+        known.call_id = known.call_id or piece.id or ""
+        name = (piece.custom.name if piece.custom else piece.function.name if piece.function else None) or ""
+        if known.part is None and name:
+            yield from self._name(known, name, custom=piece.custom is not None)
+        text = (
+            (piece.custom.input or "")
+            if piece.custom
+            else arguments_text(piece.function.arguments)
+            if piece.function
+            else ""
+        )
+        yield from self._argue(known, known.mender.mend(text) if self.ragged else text)
+        if (signature := thought_signature(piece.extra_content)) and known.part is not None:
+            event = self.event(known.part)
+            event.state.CopyFrom(signature)
+            yield event
+
+    def _function_call(self, piece: ProviderFunction) -> Iterator[pb.GenerateEvent]:
+        """The older form: one call, without an id."""
+        yield from self._call(ProviderCall(index=0, function=piece))
+
+    def _name(self, call: _Call, name: str, custom: bool) -> Iterator[pb.GenerateEvent]:
+        """Starts the call's part, now that its name is known."""
+        yield from self._switch("")
+        part = pb.Part()
+        part.tool_call.call_id, part.tool_call.name = call.call_id, name
+        if custom:
+            part.tool_call.text = ""
+        else:
+            part.tool_call.arguments_json = ""
+        started = self._start(part)
+        call.part, waiting, call.waiting = started.part_index, call.waiting, ""
+        yield started
+        yield from self._argue(call, waiting)
+
+    def _argue(self, call: _Call, text: str) -> Iterator[pb.GenerateEvent]:
+        if call.part is None:
+            call.waiting += text
+        elif text:
+            event = self.event(call.part)
+            event.arguments_delta = text
+            yield event
+
+    def _hear(self, piece: ProviderAudio) -> Iterator[pb.GenerateEvent]:
+        """Sound in pieces, each in base64 of its own; when the provider forgets it comes last."""
+        part = pb.Part()
+        decode_audio(piece, part.media, self._request)
+        if self._audio is None:
+            part.media.ClearField("transcript")
+            heard, part.media.data = part.media.data, b""
+            started = self._start(part)
+            self._audio = started.part_index
+            yield started
+            part.media.data = heard
+        if piece.data or piece.transcript:
+            event = self.event(self._audio)
+            event.media_delta.data, event.media_delta.transcript = part.media.data, piece.transcript or ""
+            yield event
+        if piece.expires_at:
+            event = self.event(self._audio)
+            part.media.ClearField("transcript")
+            part.media.data = b""
+            event.part_updated.CopyFrom(part)
+            yield event
+
+
+class TranslatingDecoder:
+    """Chunks -> canonical events. One instance a stream.
+
+    The finish reason is kept until the end of the stream: calls, sources and the usage may come behind it.
+    """
+
+    def __init__(self, request: pb.GenerateRequest) -> None:
+        self._request = request
+        self._splitter = sse.SseSplitter()
+        self._candidates: dict[int, _Candidate] = {}
+        self._started = False
+        self._done = False
+        self._ragged = False
+        self._citations: list[msgspec.Raw] = []
+        self._failure: UmgError | None = None
+
+    def feed(self, data: bytes) -> pb.StreamGenerateResponse | None:
+        """All that one read completed. Raises UmgError for an error event, after what came before it."""
+        if self._failure is not None:
+            raise self._failure
+        return self._take(self._splitter.whole(data))
+
+    def close(self) -> pb.StreamGenerateResponse | None:
+        """The rest. Raises UmgError(UPSTREAM_CUT) unless the end marker or every candidate's finish reason was seen."""
+        message = self._take(self._splitter.rest()) or pb.StreamGenerateResponse()
+        if self._failure is not None:
+            raise self._failure
+        if not self._done:
+            if not self._candidates or not all(candidate.reason for candidate in self._candidates.values()):
+                raise cut_off()
+            message.events.extend(self._finish())
+        return message if message.events else None
+
+    def _take(self, frames: bytes) -> pb.StreamGenerateResponse | None:
+        message = pb.StreamGenerateResponse()
+        try:
+            for event in sse.split(frames) if frames and not self._done else ():
+                message.events.extend(self._events(event))
+                if self._done:
+                    break
+        except UmgError as error:
+            self._failure = error
+        except (ValueError, RecursionError):
+            self._failure = unreadable()
+        if self._failure is not None and not message.events:
+            raise self._failure
+        return message if message.events else None
+
+    def _events(self, event: sse.SseEvent) -> Iterator[pb.GenerateEvent]:
+        if event.data is None:
+            return
+        if event.data.strip() == sse.DONE:
+            if not self._started:
+                raise cut_off()
+            yield from self._finish()
+            return
+        chunk = self._read(event.data)
+        if error := event_error(event, chunk):
+            raise error
+        if not self._started and (chunk.choices or chunk.id):
+            self._started = True
+            begun = pb.GenerateEvent()
+            begun.started.model = self._request.model or chunk.model or ""
+            decode_head(chunk, begun.started)
+            yield begun
+        for place, choice in enumerate(chunk.choices or ()):
+            yield from self._choice(choice, place)
+        self._citations = chunk.citations or self._citations
+        if chunk.usage is not None:
+            used = pb.GenerateEvent()
+            decode_usage(chunk.usage, used.usage)
+            yield used
+
+    def _read(self, data: bytes) -> Chunk:
+        try:
+            return _CHUNK.decode(data)
+        except msgspec.ValidationError:
+            raise
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            chunk = _CHUNK.decode(placeheld(data))
+        self._ragged = True
+        for candidate in self._candidates.values():
+            candidate.ragged = True
+        return chunk
+
+    def _choice(self, choice: ChunkChoice, place: int) -> Iterator[pb.GenerateEvent]:
+        index = place if choice.index is None else choice.index
+        candidate = self._candidates.get(index)
+        if candidate is None:
+            candidate = self._candidates[index] = _Candidate(index, self._request, self._ragged)
+        if delta := choice.delta or choice.message:
+            yield from candidate.take(delta, choice.logprobs)
+        candidate.reason = choice.finish_reason or candidate.reason
+
+    def _finish(self) -> Iterator[pb.GenerateEvent]:
+        self._done = True
+        for _, candidate in sorted(self._candidates.items()):
+            yield from candidate.finish(self._citations)

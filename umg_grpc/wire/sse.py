@@ -1,0 +1,103 @@
+"""Server-sent events as bytes: split as they come, and written."""
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from umg_grpc.errors import UmgError
+from umg_grpc.v1 import pb
+
+MAX_EVENT_BYTES = 16 * 1024 * 1024
+DONE = b"[DONE]"
+
+_END_OF_EVENT = re.compile(rb"(?:\r\n|\r|\n)(?:\r\n|\r|\n)")
+_END_OF_LINE = re.compile(rb"\r\n|\r|\n")
+
+
+class SseEvent(NamedTuple):
+    """One event."""
+
+    name: bytes  # its `event:` field, b"" without one
+    data: bytes | None  # its `data:` lines joined by LF; None when it has none (a comment, a heartbeat)
+    raw: bytes  # as it came, with the blank line that ends it
+
+
+class SseSplitter:
+    """Bytes cut anywhere -> bytes that end where an event ends."""
+
+    def __init__(self, limit: int = MAX_EVENT_BYTES) -> None:
+        self._rest = bytearray()  # of the event that is not complete
+        self._limit = limit
+
+    def whole(self, data: bytes) -> bytes:
+        """The bytes of all events that `data` completes, b"" for none. Raises UmgError(UPSTREAM_FAILED) for an endless
+        event.
+        """
+        if not self._rest:
+            cut = _last_end(data, 0)
+            if cut == len(data):
+                return data
+            self._rest += data[cut:]
+            frames = data[:cut]
+        else:
+            seen = max(0, len(self._rest) - 3)  # an end may have been cut in two: at most CR LF CR
+            self._rest += data
+            cut = _last_end(self._rest, seen)
+            frames = bytes(self._rest[:cut])
+            del self._rest[:cut]
+        if len(self._rest) > self._limit:
+            raise UmgError(
+                pb.ERROR_REASON_UPSTREAM_FAILED, f"the provider sent an event larger than {self._limit} bytes"
+            )
+        return frames
+
+    def rest(self) -> bytes:
+        """What is left at the end of the stream, as a whole event: not every provider ends its last one. b"" for
+        nothing.
+        """
+        rest, self._rest = bytes(self._rest), bytearray()
+        return rest.rstrip(b"\r\n") + b"\n\n" if rest.strip(b"\r\n") else b""
+
+
+def split(frames: bytes) -> Iterator[SseEvent]:
+    """The events of whole frames, in order. Their `raw` joined are the frames."""
+    if b"\r" in frames:
+        start = 0
+        for end in _END_OF_EVENT.finditer(frames):
+            yield _event(frames[start : end.end()])
+            start = end.end()
+        return
+    for piece in frames.split(b"\n\n")[:-1]:
+        if piece.startswith(b"data: ") and b"\n" not in piece:
+            yield SseEvent(b"", piece[6:], piece + b"\n\n")
+        else:
+            yield _event(piece + b"\n\n")
+
+
+def frame(data: bytes) -> bytes:
+    """One event without a name. `data` is JSON, which has no line ends."""
+    return b"data: " + data + b"\n\n"
+
+
+def _last_end(buffer: bytes | bytearray, start: int) -> int:
+    """Position after the last blank line that begins at or after `start`, 0 for none. LF, CR and CRLF end lines,
+    nothing else.
+    """
+    end = buffer.rfind(b"\n\n", start) + 2
+    if buffer.find(b"\r", start) >= 0:
+        end = max(end, buffer.rfind(b"\n\r", start) + 2, buffer.rfind(b"\r\r", start) + 2)
+        if buffer[end - 1 : end + 1] == b"\r\n":
+            end += 1
+    return end if end > 1 else 0
+
+
+def _event(raw: bytes) -> SseEvent:
+    name, lines = b"", list[bytes]()
+    for line in _END_OF_LINE.split(raw):
+        field, _, value = line.partition(b":")
+        value = value.removeprefix(b" ")
+        if field == b"data":
+            lines.append(value)
+        elif field == b"event":
+            name = value
+    return SseEvent(name, b"\n".join(lines) if lines else None, raw)
