@@ -43,7 +43,9 @@ class Interceptor(grpc.aio.ServerInterceptor):
         return inner
 
     def wrap(self, method: str, handler: Handler) -> Handler:
-        """The handler with its function wrapped."""
+        """The handler with its function wrapped; one that takes a stream, which none of ours does, as it is."""
+        if handler.request_streaming:
+            return handler
         behavior: Any = handler.unary_stream if handler.response_streaming else handler.unary_unary
         make: Any = (
             grpc.unary_stream_rpc_method_handler if handler.response_streaming else grpc.unary_unary_rpc_method_handler

@@ -124,6 +124,8 @@ def _announce(http: Address | None, grpc: Address, bootstrap: Bootstrap | None, 
     print(f"Unified Model Gateway {version('unified-model-gateway')} is serving")
     if http is not None:
         print(f"  HTTP    http://{http}")
+    if config.public_url is not None:
+        print(f"  public  {config.public_url}")
     print(f"  gRPC    {grpc}{'' if bootstrap else ' (the service that this face calls)'}")
     if bootstrap is not None:
         kept = f"  (kept in {bootstrap.file})" if bootstrap.file else "  (from UMG_API_KEY)"

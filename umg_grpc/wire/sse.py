@@ -10,7 +10,7 @@ from umg_grpc.v1 import pb
 MAX_EVENT_BYTES = 16 * 1024 * 1024
 DONE = b"[DONE]"
 
-_END_OF_EVENT = re.compile(rb"(?:\r\n|\r|\n)(?:\r\n|\r|\n)")
+_END_OF_EVENT = re.compile(rb"(?:\r\n|\n|\r(?!\n))(?:\r\n|\r|\n)")  # CRLF is one end of a line, not two
 _END_OF_LINE = re.compile(rb"\r\n|\r|\n")
 
 
@@ -66,12 +66,17 @@ def split(frames: bytes) -> Iterator[SseEvent]:
         for end in _END_OF_EVENT.finditer(frames):
             yield _event(frames[start : end.end()])
             start = end.end()
+        if start < len(frames):
+            yield _event(frames[start:])  # one more blank line
         return
-    for piece in frames.split(b"\n\n")[:-1]:
+    *pieces, rest = frames.split(b"\n\n")
+    for piece in pieces:
         if piece.startswith(b"data: ") and b"\n" not in piece:
             yield SseEvent(b"", piece[6:], piece + b"\n\n")
         else:
             yield _event(piece + b"\n\n")
+    if rest:
+        yield _event(rest)  # one more blank line
 
 
 def frame(data: bytes) -> bytes:
@@ -80,12 +85,13 @@ def frame(data: bytes) -> bytes:
 
 
 def _last_end(buffer: bytes | bytearray, start: int) -> int:
-    """Position after the last blank line that begins at or after `start`, 0 for none. LF, CR and CRLF end lines,
-    nothing else.
+    """Position after the last blank line that begins at or after `start`, 0 for none. LF, CR and CRLF end lines, nothing
+    else; of a CRLF whose LF is still to come the line is not ended.
     """
     end = buffer.rfind(b"\n\n", start) + 2
     if buffer.find(b"\r", start) >= 0:
-        end = max(end, buffer.rfind(b"\n\r", start) + 2, buffer.rfind(b"\r\r", start) + 2)
+        stop = len(buffer) - buffer.endswith(b"\r\n\r")
+        end = max(end, buffer.rfind(b"\n\r", start, stop) + 2, buffer.rfind(b"\r\r", start, stop) + 2)
         if buffer[end - 1 : end + 1] == b"\r\n":
             end += 1
     return end if end > 1 else 0

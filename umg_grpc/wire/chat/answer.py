@@ -110,6 +110,7 @@ class Logprobs(Struct):
     """`logprobs` of a choice."""
 
     content: list[Logprob] | None = None
+    refusal: list[Logprob] | None = None
 
 
 class ProviderFunction(Struct):

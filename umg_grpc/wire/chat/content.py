@@ -65,7 +65,7 @@ def _decode_assistant(message: schema.ChatMessage, target: pb.Message, at: str) 
         _decode_call(raw, target, f"{at}.tool_calls[{index}]")
     if message.function_call and not message.tool_calls:
         call = target.parts.add().tool_call
-        call.name, call.arguments_json = message.function_call.name, message.function_call.arguments
+        call.name, call.arguments_json = message.function_call.name, message.function_call.arguments or ""
     if (signature := thought_signature(message.extra_content)) and target.parts:
         target.parts[max(spoken - 1, 0)].state.MergeFrom(signature)
 
@@ -83,13 +83,13 @@ def _decode_call(raw: msgspec.Raw, target: pb.Message, at: str) -> None:
         function = parse(schema.FunctionToolCall, raw, at)
         part = target.parts.add()
         part.tool_call.call_id = function.id
-        part.tool_call.name, part.tool_call.arguments_json = function.function.name, function.function.arguments
+        part.tool_call.name, part.tool_call.arguments_json = function.function.name, function.function.arguments or ""
         if signature := thought_signature(function.extra_content):
             part.state.MergeFrom(signature)
     elif kind == "custom":
         custom = parse(schema.CustomToolCall, raw, at)
         call = target.parts.add().tool_call
-        call.call_id, call.name, call.text = custom.id, custom.custom.name, custom.custom.input
+        call.call_id, call.name, call.text = custom.id, custom.custom.name, custom.custom.input or ""
     else:
         _keep(raw, kind, target)
 

@@ -25,6 +25,8 @@ def level(value: str, field: str) -> str:
 
 def thinking_configs(chat: schema.ChatRequest) -> Iterator[tuple[str, schema.ThinkingConfig]]:
     """(path, config) of every place where a thinking config may stand, the most particular last."""
+    if not (chat.extra_body or chat.generation_config or chat.vendorg or chat.google):
+        return
     places: list[tuple[str, schema.VendorG | schema.GenerationConfig | None]] = [
         ("generationConfig", chat.generation_config),
         *_vendor_places(chat),
@@ -38,7 +40,7 @@ def thinking_configs(chat: schema.ChatRequest) -> Iterator[tuple[str, schema.Thi
 
 def search_tools(chat: schema.ChatRequest) -> Iterator[str]:
     """The search tools of `extra_body.vendorg.tools`, by the keys under which they were asked for."""
-    for _, place in _vendor_places(chat):
+    for _, place in _vendor_places(chat) if chat.extra_body or chat.vendorg or chat.google else ():
         for tool in (place.tools or ()) if place else ():
             yield from (key for key in tool if key in SEARCH_KEYS)
 
@@ -58,8 +60,7 @@ def rebuild(request: pb.GenerateRequest, model: str, stream: bool, report: Repor
     dialect.
     """
     fields = parse(dict[str, Raw], request.source.body)
-    if fields.pop("vendorn_thinking_to_content", None) is not None:
-        report.drop("vendorn_thinking_to_content", "done by the gateway")
+    fields.pop("vendorn_thinking_to_content", None)  # done by us
     if "extra_body" in fields or "vendorg" in fields:
         _merge_extra_body(fields, request, report)
     if "generationConfig" in fields:
@@ -109,12 +110,13 @@ def _merge_extra_body(fields: dict[str, Raw], request: pb.GenerateRequest, repor
 
 def _replace_generation_config(fields: dict[str, Raw], request: pb.GenerateRequest, report: Report) -> None:
     """A thinking level as the effort of the same name, which vendor G's chat endpoint reads as one."""
-    del fields["generationConfig"]
+    members = _members(fields.pop("generationConfig"), "generationConfig")
+    thinks = [name for name in ("thinkingConfig", "thinking_config") if name in members]
+    report.unknown += len(members) - len(thinks)
     if request.reasoning.level and not given(fields.get("reasoning_effort", ABSENT)):
         fields["reasoning_effort"] = Raw(msgspec.json.encode(request.reasoning.level))
-        report.drop("generationConfig", f"reasoning_effort {request.reasoning.level}")
-    else:
-        report.drop("generationConfig")
+    elif thinks:
+        report.drop("generationConfig.thinkingConfig")
 
 
 def _replace_search_tools(fields: dict[str, Raw]) -> None:

@@ -37,7 +37,7 @@ _CHUNK = msgspec.json.Decoder(PassedChunk)
 
 
 class Template(NamedTuple):
-    """What surrounds the delta in a plain chunk, down to the byte: one that only moves the answer on (no error, usage or
+    """What surrounds the delta in a plain chunk, to the byte: one that only moves the answer on (no error, usage or
     finish). A read of nothing but such frames needs no parsing: all in it that is not a delta was seen before.
     """
 
@@ -114,6 +114,7 @@ class PassingDecoder:
         self._splitter = sse.SseSplitter()
         self._template: Template | None = None
         self._started = False
+        self._early = b""  # frames before the one that starts the answer
         self._done = False
         self._finished: set[int] = set()
         self._failure: UmgError | None = None
@@ -196,7 +197,11 @@ class PassingDecoder:
             events.append(used)
             if not chunk.choices and not self._request.include_usage:
                 return b""  # we asked for it, the caller did not
-        return self._renamed(event, chunk)
+        early, self._early = self._early, b""
+        if self._started:
+            return early + self._renamed(event, chunk)
+        self._early = early + self._renamed(event, chunk)
+        return b""
 
     def _read(self, data: bytes) -> PassedChunk:
         try:

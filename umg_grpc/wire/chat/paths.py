@@ -21,7 +21,7 @@ _RULES = [
     (r"^tools\[(\d+)\]\.function\.parameters_json", r"tools[\1].function.parameters"),
     (r"^tools\[(\d+)\]\.custom\.format_json", r"tools[\1].custom.format"),
     (r"^tools\[(\d+)\]\.(?:web_search|file_search|opaque)\b.*", r"tools[\1]"),
-    (r"^tool_choice\..*", "tool_choice"),
+    (r"^tool_choice\.(?:mode|names|opaque)\b.*", "tool_choice"),
     (r"^legacy_functions", "functions"),
     (r"^search\.context_size", "web_search_options.search_context_size"),
     (r"^search\.user_location", "web_search_options.user_location.approximate"),

@@ -23,6 +23,7 @@ THINKING_NAMES = {value: name for name, value in THINKING.items()}
 SAME = (
     "temperature",
     "top_p",
+    "top_k",
     "presence_penalty",
     "frequency_penalty",
     "logprobs",
@@ -48,6 +49,7 @@ _whole_numbers = attrgetter(*(name for name, _ in WHOLE_NUMBERS))
 
 WIRE_NAMES = {name: name for name in (*SAME, "seed", "top_logprobs", "prompt_cache_retention")}
 WIRE_NAMES |= {"max_output_tokens": "max_tokens", "candidate_count": "n"}
+del WIRE_NAMES["top_k"]  # the providers of the format itself refuse it
 
 # What no chat provider can be told: without the first the answer would be another.
 INDISPENSABLE = ("previous_response_id", "conversation_id", "prompt_template")
@@ -211,6 +213,9 @@ def _decode_search(chat: schema.ChatRequest, request: pb.GenerateRequest) -> Non
         request.search.mode = famx.mode or "auto"  # not shown; the provider's own default
         if famx.return_citations is not None:
             request.search.return_citations = famx.return_citations
+        for name in ("sources", "from_date", "to_date", "max_search_results"):
+            if given(getattr(famx, name)):
+                request.source.uncarried_fields.append(f"search_parameters.{name}")
     if chat.parameters:
         _decode_parameters(chat.parameters, request)
     for kind in dialect.search_tools(chat):

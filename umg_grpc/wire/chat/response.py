@@ -80,6 +80,7 @@ def _encode_choice(candidate: pb.Candidate, request: pb.GenerateRequest, respons
             ]
             logprobs += [encode_logprob(entry) for entry in part.text.logprobs]
             content += part.text.text
+    refused = [encode_logprob(entry) for part in parts for entry in part.refusal.logprobs]
     spoken = any(part.HasField("text") for part in parts)
     message: JsonObject = {"role": "assistant", "content": content, "refusal": "".join(refusals) or None}
     message["annotations"] = [annotation for annotation in annotations if annotation is not None]
@@ -96,7 +97,7 @@ def _encode_choice(candidate: pb.Candidate, request: pb.GenerateRequest, respons
     return {
         "index": candidate.index,
         "message": message,
-        "logprobs": {"content": logprobs, "refusal": None} if logprobs else None,
+        "logprobs": {"content": logprobs or None, "refusal": refused or None} if logprobs or refused else None,
         "finish_reason": finish_name(candidate.finish_reason, bool(calls), bool(refusals), request.legacy_functions),
     }
 
@@ -239,7 +240,9 @@ def _decode_message(
         text.citations.extend(decode_url(raw) for raw in citations)
         text.logprobs.extend(decode_logprob(entry) for entry in (choice.logprobs and choice.logprobs.content) or ())
     if message.refusal:
-        target.parts.add().refusal.text = message.refusal
+        refusal = target.parts.add().refusal
+        refusal.text = message.refusal
+        refusal.logprobs.extend(decode_logprob(entry) for entry in (choice.logprobs and choice.logprobs.refusal) or ())
     for image in message.images or ():
         if image.image_url:
             decode_image(image.image_url.url, target.parts.add().media)

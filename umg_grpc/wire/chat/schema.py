@@ -42,7 +42,7 @@ class FunctionCall(Struct):
     """`function` of a tool call, and the older `function_call`."""
 
     name: str
-    arguments: str = ""
+    arguments: str | None = None
 
 
 class FunctionToolCall(Struct):
@@ -57,7 +57,7 @@ class CustomCall(Struct):
     """`custom` of a tool call."""
 
     name: str
-    input: str = ""
+    input: str | None = None
 
 
 class CustomToolCall(Struct):
@@ -266,6 +266,10 @@ class SearchParameters(Struct):
 
     mode: Literal["off", "auto", "on"] | None = None
     return_citations: bool | None = None
+    sources: Raw = ABSENT  # these four are not in the document, but that family's own
+    from_date: Raw = ABSENT
+    to_date: Raw = ABSENT
+    max_search_results: Raw = ABSENT
 
 
 class SearchRange(Struct):
@@ -340,6 +344,7 @@ class ChatRequest(Struct, kw_only=True):
     max_tokens: PositiveWhole | None = None
     temperature: Annotated[float, Meta(ge=0, le=2)] | None = None
     top_p: Annotated[float, Meta(ge=0, le=1)] | None = None
+    top_k: Annotated[float, Meta(ge=0)] | None = None  # an extension that many providers read
     n: Annotated[int, Meta(ge=1, le=128)] | Annotated[float, Meta(ge=1, le=128)] | None = None
     stop: NonEmpty | Annotated[list[NonEmpty], Meta(max_length=4)] | None = None
     seed: Whole | None = None

@@ -39,7 +39,7 @@ class _Choice:
         self.lengths: dict[int, int] = {}
         self.length = 0
         self.citations: list[tuple[pb.Citation, int]] = []
-        self.refused = False
+        self.refusals: set[int] = set()  # parts
         self.thinking = False  # inside the text
         self.thought = False
         self.piece: tuple[int, int] | None = None  # (part, text) that was thought last; summaries are texts -1, -2, ...
@@ -137,7 +137,7 @@ class StreamEncoder:
                     )
             case "refusal_delta":
                 yield from self._begin(index, None)
-                self._choice(index).refused = True
+                self._choice(index).refusals.add(part)
                 yield self._chunk(index, {"refusal": event.refusal_delta})
             case "citation":
                 self._choice(index).citations.append((event.citation, part))
@@ -145,8 +145,10 @@ class StreamEncoder:
                 yield from self._state(index, part, event.state)
             case "logprobs":
                 yield from self._begin(index, "")
-                content = [encode_logprob(entry) for entry in event.logprobs.logprobs]
-                yield self._chunk(index, {}, logprobs={"content": content, "refusal": None})
+                entries = [encode_logprob(entry) for entry in event.logprobs.logprobs]
+                refused = part in self._choice(index).refusals
+                logprobs = {"content": None, "refusal": entries} if refused else {"content": entries, "refusal": None}
+                yield self._chunk(index, {}, logprobs=logprobs)
             case "part_ended":
                 yield from self._end_part(index, part)
             case "finished":
@@ -189,7 +191,7 @@ class StreamEncoder:
                 for number, text in enumerate(started.reasoning.texts):
                     yield from self._thought(index, (part, number), text)
             case "refusal":
-                choice.refused = True
+                choice.refusals.add(part)
                 if started.refusal.text:
                     yield self._chunk(index, {"refusal": started.refusal.text})
             case "tool_call":
@@ -319,5 +321,5 @@ class StreamEncoder:
             yield self._chunk(index, {"annotations": shown})
         reason = pb.FINISH_REASON_CONTENT_FILTER if finished.block_reason else finished.finish_reason
         yield self._chunk(
-            index, {}, finish_name(reason, bool(choice.calls), choice.refused, self._request.legacy_functions)
+            index, {}, finish_name(reason, bool(choice.calls), bool(choice.refusals), self._request.legacy_functions)
         )

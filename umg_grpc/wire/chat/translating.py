@@ -90,11 +90,11 @@ class _Candidate:
         self.ragged = ragged
         self._index = index
         self._parts = 0
-        self._open = ""  # kind of the part that text goes to: text, reasoning, refusal
+        self._open = ""  # kind of the part that is being written: text, reasoning, refusal
         self._part = 0
-        self._begins = 0  # where that part starts in the content, in characters
+        self._text: int | None = None  # the last text part; open until the next or the end, for its sources come late
+        self._begins = 0  # where that starts in the content, in characters
         self._length = 0
-        self._texts = 0
         self._mender = Mender()
         self._calls: dict[int, _Call] = {}  # by the provider's index
         self._last_call: _Call | None = None
@@ -116,11 +116,13 @@ class _Candidate:
         if delta.refusal:
             self._refused = True
             yield from self._more("refusal", delta.refusal)
-        if logprobs and logprobs.content:
-            yield from self._switch("text")
-            event = self.event(self._part)
-            event.logprobs.logprobs.extend(decode_logprob(entry) for entry in logprobs.content)
-            yield event
+        for kind, entries in (("text", logprobs.content), ("refusal", logprobs.refusal)) if logprobs else ():
+            if entries:
+                if kind == "refusal" or self._text is None:
+                    yield from self._switch(kind)
+                event = self.event(self._part if kind == "refusal" else self._text or 0)
+                event.logprobs.logprobs.extend(decode_logprob(entry) for entry in entries)
+                yield event
         for call in delta.tool_calls or ():
             yield from self._call(call)
         if delta.function_call:
@@ -135,19 +137,21 @@ class _Candidate:
         if delta.audio:
             yield from self._hear(delta.audio)
         if signature := thought_signature(delta.extra_content):
-            yield from self._switch(self._open or "text")
-            event = self.event(self._part)
+            if not self._open and self._text is None:
+                yield from self._switch("text")
+            event = self.event(self._part if self._open else self._text or 0)
             event.state.CopyFrom(signature)
             yield event
 
     def cite(self, citation: pb.Citation) -> Iterator[pb.GenerateEvent]:
         """A source of the text, whose offsets count from the start of its part."""
-        yield from self._switch("text")
+        if self._text is None:
+            yield from self._switch("text")
         self._cited = True
         if citation.HasField("start_index"):
             citation.start_index = max(0, citation.start_index - self._begins)
             citation.end_index = max(0, citation.end_index - self._begins)
-        event = self.event(self._part)
+        event = self.event(self._text or 0)
         event.citation.CopyFrom(citation)
         yield event
 
@@ -155,10 +159,12 @@ class _Candidate:
         """Ends what is open, then the candidate. `citations`: the extension's addresses, unless the text has sources of
         its own.
         """
-        if self._texts and not self._cited:
+        if self._text is not None and not self._cited:
             for raw in citations:
                 yield from self.cite(decode_url(raw))
         yield from self._switch("")
+        if self._text is not None:
+            yield self._ended(self._text)
         if self._audio is not None:
             yield self._ended(self._audio)
         for call in self._all_calls:
@@ -189,20 +195,24 @@ class _Candidate:
         yield self._ended(started.part_index)
 
     def _switch(self, kind: str) -> Iterator[pb.GenerateEvent]:
-        """Makes `kind` the part that text goes to; "" ends the one that is."""
+        """Makes a new part of `kind` the one that is written; "" leaves none."""
         if self._open == kind:
             return
         if self._open:
             if rest := self._mender.rest():
                 yield self._delta(rest)
-            yield self._ended(self._part)
+            if self._open != "text":
+                yield self._ended(self._part)
         self._open = kind
         if kind:
             part = pb.Part()
             (part.text if kind == "text" else part.reasoning if kind == "reasoning" else part.refusal).SetInParent()
+            if kind == "text" and self._text is not None:
+                yield self._ended(self._text)
             started = self._start(part)
-            self._part, self._begins = started.part_index, self._length
-            self._texts += kind == "text"
+            self._part = started.part_index
+            if kind == "text":
+                self._text, self._begins = self._part, self._length
             yield started
 
     def _more(self, kind: str, text: str) -> Iterator[pb.GenerateEvent]:

@@ -1,0 +1,148 @@
+"""What the benchmark asks and what it is answered: both ends of the load build and check their bytes here.
+
+The model id says how the fake upstream answers.
+"""
+
+from typing import NamedTuple, Protocol, runtime_checkable
+
+import msgspec
+
+SMALL = "bench-small"
+"""One small JSON answer."""
+BURST = "bench-burst"
+"""A stream of `CHUNKS`, written at once."""
+PACED = "bench-paced"
+"""A stream of `CHUNKS`, one every `PACE_SECONDS`."""
+HELD = "bench-held"
+"""A stream that brings a chunk now and then, and ends when the upstream is told to release it."""
+MODELS = (SMALL, BURST, PACED, HELD)
+
+CHUNKS = 100
+PACE_SECONDS = 0.005
+HELD_SECONDS = 0.5
+
+DONE = b"data: [DONE]\n\n"
+CONTENT = b'"content":" '
+"""Stands once in each chunk that carries text, and nowhere else in a stream."""
+
+_QUESTION = "Say in one sentence what a gateway in front of several model providers is good for."
+_REPLY = "It gives every application one address, one key and one format, and hides which provider answers. " * 4
+_ID = "chatcmpl-bench00000000000000000000"
+_CREATED = 1_700_000_000
+
+
+@runtime_checkable
+class Wire(Protocol):
+    """What both ends need of a connection; uvloop's transports do not derive from asyncio's."""
+
+    def write(self, data: bytes, /) -> None: ...
+    def close(self) -> None: ...
+    def abort(self) -> None: ...
+
+
+class Usage(msgspec.Struct):
+    """Tokens of a call."""
+
+    prompt_tokens: int = 31
+    completion_tokens: int = CHUNKS
+    total_tokens: int = 31 + CHUNKS
+
+
+class _Text(msgspec.Struct):
+    content: str | None = None
+
+
+class _Choice(msgspec.Struct):
+    message: _Text = msgspec.field(default_factory=_Text)
+    delta: _Text = msgspec.field(default_factory=_Text)
+    finish_reason: str | None = None
+
+
+class _Answer(msgspec.Struct):
+    model: str
+    choices: list[_Choice]
+    usage: Usage | None = None
+
+
+class Fault(NamedTuple):
+    """Why an answer is not the right one."""
+
+    what: str
+    body: bytes
+
+    def __str__(self) -> str:
+        return f"{self.what}: {self.body[:200]!r}"
+
+
+def ask(model: str) -> bytes:
+    """Body of the request that a client sends for the model."""
+    messages = [{"role": "system", "content": "You are brief."}, {"role": "user", "content": _QUESTION}]
+    body: dict[str, object] = {"model": model, "messages": messages, "temperature": 0.5, "max_tokens": 200}
+    if model != SMALL:
+        body["stream"] = True
+    return msgspec.json.encode(body)
+
+
+def answer() -> bytes:
+    """The JSON answer of `SMALL`."""
+    message = {"role": "assistant", "content": _REPLY}
+    choice = {"index": 0, "message": message, "finish_reason": "stop"}
+    head = {"id": _ID, "object": "chat.completion", "created": _CREATED, "model": SMALL}
+    return msgspec.json.encode({**head, "choices": [choice], "usage": Usage()})
+
+
+def opening(model: str) -> bytes:
+    """First event of a stream."""
+    return _event(model, {"role": "assistant", "content": ""})
+
+
+def chunk(model: str, position: int) -> bytes:
+    """The event that carries the word at this position."""
+    return _event(model, {"content": f" {position}"})
+
+
+def ending(model: str, *, usage: bool) -> list[bytes]:
+    """The last events of a stream, with the tokens if they were asked for."""
+    tokens = [_frame(model, [], Usage())] if usage else []
+    return [_event(model, {}, "stop"), *tokens, DONE]
+
+
+def fault(model: str, status: int, body: bytes) -> Fault | None:
+    """What is wrong with an answer, None if it is the right one."""
+    if status != 200:
+        return Fault(f"status {status}", body)
+    try:
+        return _stream_fault(model, body) if model != SMALL else _small_fault(body)
+    except msgspec.MsgspecError as error:
+        return Fault(str(error), body)
+
+
+def _small_fault(body: bytes) -> Fault | None:
+    read = msgspec.json.decode(body, type=_Answer)
+    if read.model != SMALL or read.usage != Usage() or [c.message.content for c in read.choices] != [_REPLY]:
+        return Fault("another answer than the upstream's", body)
+    return None
+
+
+def _stream_fault(model: str, body: bytes) -> Fault | None:
+    if not body.endswith(DONE):
+        return Fault("a stream without its end marker", body[-200:])
+    events = [frame.removeprefix(b"data: ") for frame in body.removesuffix(DONE).split(b"\n\n")[:-1]]
+    read = [msgspec.json.decode(event, type=_Answer) for event in events]
+    choices = [choice for each in read for choice in each.choices]
+    words = [choice.delta.content for choice in choices if choice.delta.content]
+    if words != [f" {i}" for i in range(len(words))] or not words or (model != HELD and len(words) != CHUNKS):
+        return Fault(f"a stream with other chunks than the upstream's ({len(words)})", body[-200:])
+    if {each.model for each in read} != {model} or [c.finish_reason for c in choices if c.finish_reason] != ["stop"]:
+        return Fault("a stream of another model, or not finished", body[-200:])
+    return None
+
+
+def _event(model: str, delta: dict[str, str], finish: str | None = None) -> bytes:
+    return _frame(model, [{"index": 0, "delta": delta, "finish_reason": finish}])
+
+
+def _frame(model: str, choices: list[dict[str, object]], usage: Usage | None = None) -> bytes:
+    head = {"id": _ID, "object": "chat.completion.chunk", "created": _CREATED, "model": model}
+    body = {**head, "choices": choices} if usage is None else {**head, "choices": choices, "usage": usage}
+    return b"data: " + msgspec.json.encode(body) + b"\n\n"

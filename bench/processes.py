@@ -1,0 +1,147 @@
+"""The processes of a run: started on their core, watched through /proc, ended as groups."""
+
+import asyncio
+import contextlib
+import os
+import re
+import signal
+import time
+from collections.abc import AsyncGenerator, Generator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+ADDRESS = re.compile(rb"http://127\.0\.0\.1:(\d+)")
+READY_SECONDS = 60.0
+ENDING_SECONDS = 5.0
+TICKS = os.sysconf("SC_CLK_TCK")
+
+
+class BenchError(Exception):
+    """Something that ends the run; the message says what."""
+
+
+class Process:
+    """A started program with all that it starts itself, in a session of its own."""
+
+    def __init__(self, name: str, process: asyncio.subprocess.Process, log: Path) -> None:
+        self.name = name
+        self.session = process.pid
+        self._process = process
+        self._log = log
+        self._draining: asyncio.Task[None] | None = None
+
+    async def line(self, seconds: float | None = None) -> bytes:
+        """The next line of its output. Raises BenchError if it ends, or takes longer."""
+        assert self._process.stdout
+        try:
+            line = await asyncio.wait_for(self._process.stdout.readline(), seconds)
+        except TimeoutError:
+            raise BenchError(f"{self.name} said nothing for {seconds:g} s{self.told()}") from None
+        if not line:
+            raise BenchError(f"{self.name} ended{self.told()}")
+        return line
+
+    async def port(self) -> int:
+        """The port of the first address that it prints: then it serves. What it prints later is read and forgotten."""
+        deadline = time.monotonic() + READY_SECONDS
+        while not (address := ADDRESS.search(await self.line(deadline - time.monotonic()))):
+            pass
+        self._draining = asyncio.create_task(self._drain())
+        return int(address[1])
+
+    def told(self) -> str:
+        """The end of what it wrote to its standard error."""
+        text = self._log.read_text(errors="replace").strip()
+        return f":\n{text[-2000:]}" if text else ""
+
+    def cpu_seconds(self) -> float:
+        """CPU time that all its processes have taken so far."""
+        return sum(int(ticks) for fields in _session(self.session) for ticks in fields[11:15]) / TICKS
+
+    def resident_bytes(self) -> int:
+        """Memory of all its processes: the sum of their resident sets."""
+        total = 0
+        for fields in _session(self.session):
+            rollup = Path(f"/proc/{fields[-1]}/smaps_rollup").read_text()
+            total += sum(int(line.split()[1]) * 1024 for line in rollup.splitlines() if line.startswith("Rss:"))
+        return total
+
+    async def end(self) -> None:
+        """Ends all of it, politely first."""
+        try:
+            _signal(self.session, signal.SIGTERM)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._process.wait(), ENDING_SECONDS)
+        finally:  # also when we are interrupted while waiting
+            _signal(self.session, signal.SIGKILL)
+        await self._process.wait()
+        if self._draining:
+            await self._draining
+
+    async def _drain(self) -> None:
+        assert self._process.stdout
+        while await self._process.stdout.read(1 << 16):
+            pass
+
+
+@asynccontextmanager
+async def started(
+    name: str, command: Sequence[str], core: int | None, logs: Path, environment: Mapping[str, str] | None = None
+) -> AsyncGenerator[Process, None]:
+    """The program, running on the core (on any if None) until the block ends."""
+    log = logs / f"{name}.log"
+    with log.open("ab") as errors, _on(core):
+        process = await asyncio.create_subprocess_exec(
+            *command,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=errors,
+            env={**os.environ, **(environment or {})},
+            start_new_session=True,
+        )
+    running = Process(name, process, log)
+    try:
+        yield running
+    finally:
+        await running.end()
+
+
+@contextlib.contextmanager
+def _on(core: int | None) -> Generator[None, None, None]:
+    """What is started meanwhile has the core from its first instruction: it inherits ours."""
+    if core is None:
+        yield
+        return
+    cores = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {core})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, cores)
+
+
+def core_seconds(core: int) -> float:
+    """Time that the core has been busy since the machine started, whoever used it."""
+    for line in Path("/proc/stat").read_text().splitlines():
+        name, *ticks = line.split()
+        if name == f"cpu{core}":
+            user, nice, system, _, _, interrupt, soft, stolen = (int(each) for each in ticks[:8])
+            return (user + nice + system + interrupt + soft + stolen) / TICKS
+    raise BenchError(f"/proc/stat does not know core {core}")
+
+
+def _signal(group: int, number: signal.Signals) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(group, number)
+
+
+def _session(session: int) -> list[list[str]]:
+    """/proc/PID/stat of every process of the session, from the state on, with its id at the end."""
+    found = []
+    for path in Path("/proc").iterdir():
+        if path.name.isdecimal():
+            with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+                fields = (path / "stat").read_text().rpartition(") ")[2].split()
+                if int(fields[3]) == session:
+                    found.append([*fields, path.name])
+    return found

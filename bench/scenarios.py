@@ -1,0 +1,85 @@
+"""THE TABLE of what is measured. A scenario puts one kind of load on a target and gives back its figures by measure."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from bench import exchange
+from bench.harness import Bench, Target
+
+MIB = 1 << 20
+KIB = 1 << 10
+
+
+@dataclass(frozen=True)
+class Measure:
+    """One line of the table."""
+
+    name: str
+    digits: int
+    more_is_better: bool = True
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """A kind of load."""
+
+    name: str
+    measures: tuple[Measure, ...]
+    """Of the figures that `run` gives, in their order."""
+    run: Callable[[Bench, Target], Awaitable[tuple[float, ...]]]
+
+
+async def small(bench: Bench, target: Target) -> tuple[float, ...]:
+    """As many calls as go through, then the time that one call alone takes more than without a target between."""
+    most = await bench.put(target, exchange.SMALL, 64)
+    direct = (await bench.put(bench.upstream, exchange.SMALL, 1)).report
+    alone = (await bench.put(target, exchange.SMALL, 1)).report
+    rate = most.report.window_answers / most.report.window_seconds
+    per_cpu = most.report.window_answers / most.cpu_seconds
+    return rate, per_cpu, alone.p50 - direct.p50, alone.p99 - direct.p99
+
+
+async def stream(bench: Bench, target: Target) -> tuple[float, ...]:
+    """Streams that the upstream sends at once: many chunks in a read."""
+    most = await bench.put(target, exchange.BURST, 32)
+    return most.report.window_chunks / most.report.window_seconds, most.report.window_chunks / most.cpu_seconds
+
+
+async def paced(bench: Bench, target: Target) -> tuple[float, ...]:
+    """Streams that come chunk by chunk, slower than the target could: what a chunk costs that comes alone."""
+    some = await bench.put(target, exchange.PACED, 32)
+    return (some.cpu_seconds / some.report.window_chunks * 1e6,)
+
+
+async def memory(bench: Bench, target: Target) -> tuple[float, ...]:
+    """The target's processes after one call, and with all streams open."""
+    resident: list[int] = []
+    idle = target.process.resident_bytes()
+    await bench.hold(target, exchange.HELD, lambda: resident.append(target.process.resident_bytes()))
+    return idle / MIB, resident[0] / MIB, (resident[0] - idle) / KIB / bench.plan.held
+
+
+SCENARIOS = (
+    # First, while the targets are new and have served one call.
+    Scenario(
+        "memory",
+        (
+            Measure("idle, MiB", 1, more_is_better=False),
+            Measure("with open streams, MiB", 1, more_is_better=False),
+            Measure("an open stream, KiB", 1, more_is_better=False),
+        ),
+        memory,
+    ),
+    Scenario(
+        "small",
+        (
+            Measure("requests/s", 0),
+            Measure("requests per CPU second", 0),
+            Measure("added latency p50, ms", 3, more_is_better=False),
+            Measure("added latency p99, ms", 3, more_is_better=False),
+        ),
+        small,
+    ),
+    Scenario("stream", (Measure("chunks/s", 0), Measure("chunks per CPU second", 0)), stream),
+    Scenario("paced", (Measure("CPU per chunk, us", 1, more_is_better=False),), paced),
+)

@@ -1,0 +1,158 @@
+"""The fake provider: answers that were rendered before the first request, from a protocol that reads only what it must.
+
+`python -m bench.upstream` prints its port. `GET /served` tells the calls answered so far by credential, `POST /release`
+ends all streams that are held.
+"""
+
+import asyncio
+import gc
+import re
+from collections import Counter
+from dataclasses import dataclass, field
+
+import msgspec
+import uvloop
+
+from bench import exchange
+
+CHAT = b"POST /v1/chat/completions "
+MODEL = re.compile(rb'"model": ?"([^"]+)"')
+CREDENTIAL = re.compile(rb"\r\nauthorization: bearer ([^\r]*)")
+LENGTH = re.compile(rb"\r\ncontent-length: (\d+)")
+JSON_HEAD = b"HTTP/1.1 %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
+STREAM_HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
+LAST_CHUNK = b"0\r\n\r\n"
+
+
+@dataclass
+class Shared:
+    """What all connections know."""
+
+    served: Counter[str] = field(default_factory=Counter)
+    held: set["Connection"] = field(default_factory=set)
+
+
+class Connection(asyncio.Protocol):
+    """A connection on which one call at a time is answered."""
+
+    transport: exchange.Wire
+
+    def __init__(self, shared: Shared) -> None:
+        self._shared = shared
+        self._received = b""
+        self._usage = False
+        self._sent = 0  # chunks of the stream under way
+        self._timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, exchange.Wire)
+        self.transport = transport
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._shared.held.discard(self)
+        if self._timer:
+            self._timer.cancel()
+
+    def data_received(self, data: bytes) -> None:
+        received = self._received + data if self._received else data
+        end = received.find(b"\r\n\r\n")
+        head = received[:end].lower()
+        length = LENGTH.search(head)
+        if end < 0 or len(received) < end + 4 + (int(length[1]) if length else 0):
+            self._received = received
+            return
+        self._received = b""
+        if received.startswith(CHAT):
+            credential = CREDENTIAL.search(head)
+            self._shared.served[credential[1].decode() if credential else ""] += 1
+            self._chat(received[end + 4 :])
+        elif received.startswith(b"GET /served "):
+            self.transport.write(_json(msgspec.json.encode(self._shared.served)))
+        elif received.startswith(b"POST /release "):
+            self.transport.write(_json(msgspec.json.encode(len(self._shared.held))))
+            for connection in tuple(self._shared.held):
+                connection.release()
+        else:
+            self.transport.write(_json(b'{"error":{"message":"no such path"}}', b"404 Not Found"))
+
+    def release(self) -> None:
+        """Ends the stream that is held here."""
+        self._shared.held.discard(self)
+        self._end(exchange.HELD)
+
+    def _chat(self, body: bytes) -> None:
+        model = MODEL.search(body)
+        self._usage = b'"include_usage"' in body
+        match model[1].decode() if model else None:
+            case exchange.SMALL:
+                self.transport.write(SMALL)
+            case exchange.BURST:
+                self.transport.write(BURST[self._usage])
+            case exchange.PACED:
+                self._begin(exchange.PACED)
+                self._pace()
+            case exchange.HELD:
+                self._begin(exchange.HELD)
+                self._shared.held.add(self)
+                self._hold()
+            case other:
+                self.transport.write(_json(b'{"error":{"message":"no such model"}}', b"404 Not Found"))
+                print(f"asked for {other}", flush=True)
+
+    def _begin(self, model: str) -> None:
+        self._sent = 0
+        self.transport.write(STREAM_HEAD + _chunked(exchange.opening(model)))
+
+    def _pace(self) -> None:
+        self.transport.write(PACED[self._sent])
+        self._sent += 1
+        if self._sent < exchange.CHUNKS:
+            self._timer = asyncio.get_running_loop().call_later(exchange.PACE_SECONDS, self._pace)
+        else:
+            self._end(exchange.PACED)
+
+    def _hold(self) -> None:
+        self.transport.write(_chunked(exchange.chunk(exchange.HELD, self._sent)))
+        self._sent += 1
+        self._timer = asyncio.get_running_loop().call_later(exchange.HELD_SECONDS, self._hold)
+
+    def _end(self, model: str) -> None:
+        if self._timer:
+            self._timer.cancel()
+            self._timer = None
+        self.transport.write(_chunked(*exchange.ending(model, usage=self._usage)) + LAST_CHUNK)
+
+
+def _json(body: bytes, status: bytes = b"200 OK") -> bytes:
+    return JSON_HEAD % (status, len(body)) + body
+
+
+def _chunked(*events: bytes) -> bytes:
+    """Each event in a chunk of its own, as providers send them."""
+    return b"".join(b"%x\r\n%s\r\n" % (len(event), event) for event in events)
+
+
+def _burst(*, usage: bool) -> bytes:
+    model = exchange.BURST
+    chunks = (exchange.chunk(model, i) for i in range(exchange.CHUNKS))
+    events = (exchange.opening(model), *chunks, *exchange.ending(model, usage=usage))
+    return STREAM_HEAD + _chunked(*events) + LAST_CHUNK
+
+
+SMALL = _json(exchange.answer())
+BURST = {usage: _burst(usage=usage) for usage in (False, True)}
+PACED = [_chunked(exchange.chunk(exchange.PACED, i)) for i in range(exchange.CHUNKS)]
+
+
+async def main() -> None:
+    """Serves until it is killed."""
+    shared = Shared()
+    server = await asyncio.get_running_loop().create_server(lambda: Connection(shared), "127.0.0.1", 0, backlog=1024)
+    gc.freeze()
+    gc.disable()  # nothing here makes cycles
+    print(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", flush=True)
+    await server.serve_forever()
+
+
+if __name__ == "__main__":
+    uvloop.run(main())

@@ -1,0 +1,155 @@
+"""The benchmark works: its load reaches the gateway, and a wrong answer does not pass for a figure. Nothing is timed."""
+
+import asyncio
+import signal
+import subprocess
+import sys
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from bench import exchange, upstream
+from bench.load import Job, Report, measure
+from bench.scenarios import SCENARIOS
+
+ROOT = Path(__file__).parents[2]
+COMMAND = [sys.executable, "-m", "bench", "--quick"]
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the benchmark reads /proc")
+
+
+class Written(msgspec.Struct):
+    """What the test reads of `--json`."""
+
+    answers: dict[str, dict[str, int]]
+    rows: list[msgspec.Raw]
+
+
+def test_every_scenario_moves_right_answers_through_the_gateway(tmp_path: Path) -> None:
+    file = tmp_path / "figures.json"
+    command = [*COMMAND, "--json", str(file)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    written = msgspec.json.decode(file.read_bytes(), type=Written)
+    # The bench counts an answer only if it was right and the upstream was called for it with the target's credential.
+    assert set(written.answers) == {scenario.name for scenario in SCENARIOS}
+    for name, answers in written.answers.items():
+        assert set(answers) == {"gateway", "pass-through"}, name
+        assert min(answers.values()) >= 20, name  # each connection has at least one
+    assert len(written.rows) == sum(len(scenario.measures) for scenario in SCENARIOS)
+    for scenario in SCENARIOS:
+        assert f"| {scenario.name} " in done.stdout
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_nothing_that_it_started_outlives_it(number: signal.Signals) -> None:
+    with subprocess.Popen(COMMAND, cwd=ROOT, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True) as bench:
+        assert bench.stderr
+        line = bench.stderr.readline()  # "round 1 ...": the targets run
+        started = _children(bench.pid)
+        bench.send_signal(number)
+        rest = bench.stderr.read()
+    assert bench.returncode == 130, line + rest
+    assert len(started) >= 3, line + rest
+    assert not [pid for pid in started if Path(f"/proc/{pid}").exists()]
+
+
+@dataclass(frozen=True)
+class Wrong:
+    """An answer that no gateway may give."""
+
+    id: str
+    model: str
+    answer: bytes
+    expected: str
+
+
+def _json(body: bytes, status: str = "200 OK") -> bytes:
+    return f"HTTP/1.1 {status}\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body
+
+
+def _stream(*events: bytes) -> bytes:
+    head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+    return head + b"".join(b"%x\r\n%s\r\n" % (len(event), event) for event in events) + b"0\r\n\r\n"
+
+
+OPENING = exchange.opening(exchange.BURST)
+CHUNKS = [exchange.chunk(exchange.BURST, i) for i in range(exchange.CHUNKS)]
+ENDING = exchange.ending(exchange.BURST, usage=False)
+
+WRONG = [
+    Wrong("an error", exchange.SMALL, _json(b"{}", "503 Service Unavailable"), "status 503"),
+    Wrong("another text", exchange.SMALL, _json(exchange.answer().replace(b"gives", b"takes")), "another answer"),
+    Wrong("another model", exchange.SMALL, _json(exchange.answer().replace(b"small", b"large")), "another answer"),
+    Wrong("no JSON", exchange.SMALL, _json(b"<html>"), "malformed"),
+    Wrong("no end marker", exchange.BURST, _stream(OPENING, *CHUNKS, *ENDING[:-1]), "without its end marker"),
+    Wrong("a missing chunk", exchange.BURST, _stream(OPENING, *CHUNKS[:-1], *ENDING), "other chunks"),
+    Wrong("chunks out of order", exchange.BURST, _stream(OPENING, *reversed(CHUNKS), *ENDING), "other chunks"),
+    Wrong("no finish", exchange.BURST, _stream(OPENING, *CHUNKS, exchange.DONE), "not finished"),
+    Wrong("a cut stream", exchange.BURST, _stream(OPENING, *CHUNKS)[:-5], "broke before its answer was whole"),
+    Wrong("no length", exchange.SMALL, b"HTTP/1.1 200 OK\r\n\r\n", "without a length"),
+    Wrong("too many bytes", exchange.SMALL, _json(exchange.answer()) + b"HTTP", "more bytes"),
+]
+
+
+@pytest.mark.parametrize("case", WRONG, ids=lambda case: case.id)
+async def test_a_wrong_answer_is_a_failure(case: Wrong) -> None:
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(case.answer)
+        writer.close()
+        await writer.wait_closed()
+
+    report = await _measured(case.model, serve)
+    assert report.answers == 0
+    assert report.failures == 1
+    assert case.expected in report.shown[0]
+
+
+@pytest.mark.parametrize("model", [exchange.SMALL, exchange.BURST, exchange.PACED])
+@pytest.mark.parametrize("size", [1, 7, 4096])
+async def test_right_answers_are_right_however_the_bytes_are_cut(model: str, size: int) -> None:
+    loop, shared = asyncio.get_running_loop(), upstream.Shared()
+    fake = await loop.create_server(lambda: upstream.Connection(shared), "127.0.0.1", 0)
+
+    async def forward(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        near, far = await asyncio.open_connection("127.0.0.1", fake.sockets[0].getsockname()[1])
+
+        async def back() -> None:
+            while data := await near.read(size):
+                writer.write(data)
+                await writer.drain()
+
+        answering = asyncio.create_task(back())
+        while data := await reader.read(size):
+            far.write(data)
+        far.close()
+        await far.wait_closed()
+        await answering
+        writer.close()
+        await writer.wait_closed()
+
+    report = await _measured(model, forward)
+    fake.close()
+    await fake.wait_closed()
+    assert (report.failures, report.shown) == (0, [])
+    assert report.answers == shared.served["key"] >= 1
+
+
+async def _measured(
+    model: str, serve: Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+) -> Report:
+    """One connection that asks one question."""
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    async with server:
+        port = server.sockets[0].getsockname()[1]
+        return await measure(Job(port, model, "key", connections=1, seconds=0.0, warmup=0.0))
+
+
+def _children(parent: int) -> list[int]:
+    """The processes that a process has started."""
+    tasks = Path(f"/proc/{parent}/task").iterdir()
+    return [int(child) for task in tasks for child in (task / "children").read_text().split()]

@@ -1,0 +1,197 @@
+"""The embedded model answers, for real, through the whole gateway: over HTTP, gRPC, an SDK, the typed client, the chat."""
+
+import asyncio
+import os
+import signal
+from collections.abc import AsyncGenerator
+from pathlib import Path
+
+import aiohttp
+import grpc
+import pytest
+import pytest_asyncio
+import umg_client
+from google.protobuf.descriptor_pb2 import FileDescriptorProto
+from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
+from openai import AsyncOpenAI
+
+from tests.processes import UMG, Served, serve
+from umg_grpc.v1 import pb, rpc
+
+MODEL = "smollm2-135m-instruct"
+QUESTION = "What is the capital of France? Answer with one word."
+TOKENS = 8
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def served(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Served, None]:
+    async with serve(tmp_path_factory.mktemp("local"), environment={"UMG_API_KEY": "sk-umg-local"}) as made:
+        yield made
+
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+def request() -> pb.GenerateRequest:
+    message = pb.Message(role=pb.ROLE_USER, parts=[pb.Part(text=pb.TextPart(text=QUESTION))])
+    return pb.GenerateRequest(model=MODEL, messages=[message], max_output_tokens=TOKENS, temperature=0)
+
+
+async def answer_over_http(served: Served) -> str:
+    messages = [{"role": "user", "content": QUESTION}]
+    body = {"model": MODEL, "messages": messages, "max_tokens": TOKENS, "temperature": 0}
+    headers = {"authorization": f"Bearer {served.key}"}
+    async with (
+        aiohttp.ClientSession() as session,
+        session.post(f"{served.http}/v1/chat/completions", json=body, headers=headers) as response,
+    ):
+        answer = await response.json()
+        assert answer["usage"]["completion_tokens"] > 0
+        text = answer["choices"][0]["message"]["content"]
+        assert isinstance(text, str)
+        return text
+
+
+async def answer_over_grpc(served: Served) -> str:
+    async with grpc.aio.insecure_channel(served.grpc) as channel:
+        stub = rpc.GenerationServiceStub(channel)
+        response = await stub.Generate(request(), metadata=(("authorization", f"Bearer {served.key}"),))
+    assert response.usage.output_tokens > 0
+    return "".join(part.text.text for part in response.candidates[0].message.parts)
+
+
+async def answer_over_sdk(served: Served) -> str:
+    async with AsyncOpenAI(base_url=f"{served.http}/v1", api_key=served.key) as client:
+        stream = await client.chat.completions.create(
+            model=MODEL,
+            messages=[{"role": "user", "content": QUESTION}],
+            max_tokens=TOKENS,
+            temperature=0,
+            stream=True,
+        )
+        return "".join([chunk.choices[0].delta.content or "" async for chunk in stream if chunk.choices])
+
+
+async def answer_over_client(served: Served) -> str:
+    async with umg_client.connect(served.grpc, served.key) as client:
+        message = umg_client.v1.Message(
+            role=umg_client.v1.Role.USER,
+            parts=[umg_client.v1.Part(text=umg_client.v1.TextPart(text=QUESTION))],
+        )
+        asked = umg_client.v1.GenerateRequest(model=MODEL, messages=[message], max_output_tokens=TOKENS, temperature=0)
+        response = await client.generation.generate(asked)
+        return "".join(part.text.text for part in response.candidates[0].message.parts if part.text)
+
+
+async def answer_in_terminal(served: Served) -> str:
+    arguments = ("chat", "--grpc", served.grpc, "--max-tokens", str(TOKENS), "--temperature", "0")
+    process = await asyncio.create_subprocess_exec(
+        *UMG,
+        *arguments,
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        env={**os.environ, "UMG_API_KEY": served.key},
+    )
+    out, _ = await asyncio.wait_for(process.communicate(f"{QUESTION}\n".encode()), 60)
+    assert process.returncode == 0
+    return out.decode().strip()
+
+
+async def test_every_way_to_the_model_gets_its_answer(served: Served) -> None:
+    ways = [answer_over_http, answer_over_grpc, answer_over_sdk, answer_over_client, answer_in_terminal]
+    answers = {way.__name__: (await way(served)).strip() for way in ways}
+    assert "Paris" in answers["answer_over_http"]
+    assert len(set(answers.values())) == 1, answers
+
+
+async def test_reflection_tells_a_stranger_how_to_call_the_model(served: Served) -> None:
+    """As grpcurl does: list the services, fetch their files, build the messages, call."""
+    from google.protobuf import descriptor_pool, json_format, message_factory
+
+    async with grpc.aio.insecure_channel(served.grpc) as channel:
+        reflection = reflection_pb2_grpc.ServerReflectionStub(channel)
+
+        async def ask(**fields: str) -> reflection_pb2.ServerReflectionResponse:
+            asked = iter([reflection_pb2.ServerReflectionRequest(**fields)])
+            return await anext(aiter(reflection.ServerReflectionInfo(asked)))
+
+        listed = await ask(list_services="")
+        names = {service.name for service in listed.list_services_response.service}
+        assert {"umg.v1.GenerationService", "umg.v1.ModelService", "grpc.health.v1.Health"} <= names
+        found = await ask(file_containing_symbol="umg.v1.GenerationService")
+        pool = descriptor_pool.DescriptorPool()
+        files = [FileDescriptorProto.FromString(raw) for raw in found.file_descriptor_response.file_descriptor_proto]
+        known: set[str] = set()
+        while files:
+            ready = [file for file in files if set(file.dependency) <= known | {""}]
+            assert ready, [file.name for file in files]
+            for file in ready:
+                pool.Add(file)
+                known.add(file.name)
+                files.remove(file)
+        method = pool.FindServiceByName("umg.v1.GenerationService").FindMethodByName("Generate")
+        asked = message_factory.GetMessageClass(method.input_type)()
+        question = {"role": "ROLE_USER", "parts": [{"text": {"text": QUESTION}}]}
+        json_format.ParseDict({"model": MODEL, "messages": [question], "maxOutputTokens": "4"}, asked)
+        call = channel.unary_unary(
+            "/umg.v1.GenerationService/Generate",
+            request_serializer=lambda message: message.SerializeToString(),
+            response_deserializer=message_factory.GetMessageClass(method.output_type).FromString,
+        )
+        response = await call(asked, metadata=(("authorization", f"Bearer {served.key}"),))
+        assert response.candidates[0].message.parts[0].text.text
+
+
+async def test_tokens_arrive_one_by_one(served: Served) -> None:
+    async with AsyncOpenAI(base_url=f"{served.http}/v1", api_key=served.key) as client:
+        stream = await client.chat.completions.create(
+            model=MODEL,
+            messages=[{"role": "user", "content": "Tell a long story about a lighthouse."}],
+            max_tokens=30,
+            stream=True,
+        )
+        pieces = [chunk.choices[0].delta.content async for chunk in stream if chunk.choices]
+    assert len([piece for piece in pieces if piece]) > 10
+
+
+async def test_several_requests_are_answered_at_once(served: Served) -> None:
+    answers = await asyncio.gather(*(answer_over_http(served) for _ in range(6)))
+    assert all("Paris" in answer for answer in answers)
+
+
+async def test_killing_the_model_in_the_middle_is_a_clean_error_and_the_next_call_works(served: Served) -> None:
+    log = await served.until_logged("the local model is ready")
+    pid = int(log.partition('"pid":')[2].partition(",")[0])
+    headers = {"authorization": f"Bearer {served.key}"}
+    messages = [{"role": "user", "content": "Tell a long story about a lighthouse."}]
+    body = {"model": MODEL, "messages": messages, "max_tokens": 2000, "stream": True}
+    async with aiohttp.ClientSession() as session:
+        async with session.post(f"{served.http}/v1/chat/completions", json=body, headers=headers) as response:
+            assert response.status == 200
+            seen = await response.content.readuntil(b"\n\n")
+            os.kill(pid, signal.SIGKILL)
+            seen += await response.content.read()
+        last = [line for line in seen.split(b"\n") if line.startswith(b"data: ")][-1]
+        assert last.startswith(b'data: {"error":')
+        assert b"[DONE]" not in seen
+        assert b"127.0.0.1" not in last
+    assert "Paris" in await answer_over_http(served)
+
+
+async def test_the_printed_curl_line_works_when_pasted(served: Served) -> None:
+    process = await asyncio.create_subprocess_shell(
+        f"{served.curl} -sS", stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
+    )
+    out, err = await asyncio.wait_for(process.communicate(), 60)
+    assert process.returncode == 0, err
+    assert out.endswith(b"data: [DONE]\n\n")
+    assert out.count(b"data: {") > 3
+
+
+async def test_workers_share_one_local_model(tmp_path: Path) -> None:
+    environment = {"UMG_API_KEY": "sk-umg-local"}
+    async with serve(tmp_path, "--workers", "2", environment=environment) as served:
+        answers = await asyncio.gather(*(answer_over_http(served) for _ in range(4)))
+        assert all("Paris" in answer for answer in answers)
+        assert len([line for line in served.log if "the local model is ready" in line]) == 1
+        assert await served.stop() == 0

@@ -1,0 +1,120 @@
+"""The official openai SDK, unmodified, against the gateway."""
+
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import openai
+import pytest
+import pytest_asyncio
+from openai import AsyncOpenAI
+
+from tests.e2e.faces import KEY, HttpFace, face
+from tests.e2e.provider import TEXT, Provider, provider
+from tests.e2e.test_table import config
+
+QUESTION = [{"role": "user", "content": "Hi"}]
+
+
+@pytest_asyncio.fixture
+async def upstream() -> AsyncGenerator[Provider, None]:
+    async with provider() as state:
+        yield state
+
+
+@pytest_asyncio.fixture(params=["http, in process", "http, apart"])
+async def client(
+    request: pytest.FixtureRequest, upstream: Provider, tmp_path: Path
+) -> AsyncGenerator[AsyncOpenAI, None]:
+    async with face(request.param, config(upstream), tmp_path) as made:
+        assert isinstance(made, HttpFace)
+        async with AsyncOpenAI(base_url=f"{made.url}/v1", api_key=KEY, max_retries=0) as sdk:
+            yield sdk
+
+
+async def test_an_answer(client: AsyncOpenAI) -> None:
+    answer = await client.chat.completions.create(model="plain", messages=QUESTION)
+    assert answer.choices[0].message.content == TEXT
+    assert answer.choices[0].finish_reason == "stop"
+    assert answer.usage is not None
+    assert answer.usage.total_tokens == 14
+
+
+async def test_a_stream_put_together_by_the_sdk(client: AsyncOpenAI) -> None:
+    async with client.chat.completions.stream(
+        model="plain", messages=QUESTION, stream_options={"include_usage": True}
+    ) as stream:
+        kinds = {event.type async for event in stream}
+        final = await stream.get_final_completion()
+    assert {"content.delta", "content.done"} <= kinds
+    assert final.choices[0].message.content == TEXT
+    assert final.usage is not None
+    assert final.usage.total_tokens == 14
+
+
+async def test_a_stream_without_usage_tells_none(client: AsyncOpenAI, upstream: Provider) -> None:
+    stream = await client.chat.completions.create(model="plain", messages=QUESTION, stream=True)
+    chunks = [chunk async for chunk in stream]
+    assert all(chunk.usage is None for chunk in chunks)
+    assert all(chunk.choices for chunk in chunks)
+    assert upstream.last["stream_options"] == {"include_usage": True}  # asked for by the gateway, to know the cost
+
+
+async def test_an_extra_body_reaches_the_provider(client: AsyncOpenAI, upstream: Provider) -> None:
+    await client.chat.completions.create(model="plain", messages=QUESTION, extra_body={"brand_new": {"deep": [1.0]}})
+    assert upstream.last["brand_new"] == {"deep": [1.0]}
+
+
+async def test_the_models(client: AsyncOpenAI) -> None:
+    assert "renamed" in [model.id async for model in client.models.list()]
+    assert (await client.models.retrieve("renamed")).id == "renamed"
+
+
+@dataclass(frozen=True)
+class Failure:
+    id: str
+    call: Callable[[AsyncOpenAI], Awaitable[object]]
+    raises: type[openai.APIStatusError]
+    says: str
+
+
+def _ask(model: str, **fields: object) -> Callable[[AsyncOpenAI], Awaitable[object]]:
+    return lambda client: client.chat.completions.create(model=model, messages=QUESTION, extra_body=fields)
+
+
+FAILURES = [
+    Failure("an unknown model", _ask("nope"), openai.NotFoundError, "nope"),
+    Failure("an unknown model's entry", lambda client: client.models.retrieve("nope"), openai.NotFoundError, "nope"),
+    Failure("temperature 3", _ask("plain", temperature=3), openai.BadRequestError, "temperature"),
+    Failure("no messages", _ask("plain", messages=[]), openai.BadRequestError, "messages"),
+    Failure("a rate limit of the provider", _ask("busy"), openai.RateLimitError, ""),
+    Failure("a broken provider", _ask("broken"), openai.InternalServerError, ""),
+    Failure(
+        "a wrong key",
+        lambda client: client.with_options(api_key="sk-umg-wrong").models.list(),
+        openai.AuthenticationError,
+        "key",
+    ),
+    Failure(
+        "an API that is not served",
+        lambda client: client.moderations.create(input="x"),
+        openai.NotFoundError,
+        "moderations",
+    ),
+]
+
+
+@pytest.mark.parametrize("case", FAILURES, ids=lambda case: case.id)
+async def test_a_failure_is_the_sdks_own_exception(case: Failure, client: AsyncOpenAI) -> None:
+    with pytest.raises(case.raises) as caught:
+        await case.call(client)
+    assert case.says in caught.value.message
+    assert caught.value.request_id
+
+
+@pytest.mark.parametrize("model", ["cut", "fails", "ends-early"])
+async def test_a_stream_that_breaks_off_raises(model: str, client: AsyncOpenAI) -> None:
+    stream = await client.chat.completions.create(model=model, messages=QUESTION, stream=True)
+    with pytest.raises(openai.APIError):
+        async for _ in stream:
+            pass

@@ -1,0 +1,78 @@
+"""Every operation of the schema is served, or says that it is not."""
+
+from collections.abc import AsyncGenerator
+from pathlib import Path
+
+import grpc
+import pytest
+import pytest_asyncio
+from google.protobuf.descriptor import MethodDescriptor
+from google.protobuf.descriptor_pool import Default
+from google.protobuf.message_factory import GetMessageClass
+
+import umg_grpc.v1.rpc  # registers the services
+from umg_grpc.cli.serve import Address, Options, gateway
+from umg_grpc.config import parse
+from umg_grpc.server import SERVICES
+from umg_grpc.status import from_rpc
+
+CONFIG = "channels: [{name: dead, protocols: [chat], base_url: 'http://127.0.0.1:1', api_key: x, models: [m]}]"
+METHODS = [method for name in SERVICES for method in Default().FindServiceByName(name).methods]
+SERVED = {
+    "umg.v1.GenerationService.Generate",
+    "umg.v1.GenerationService.StreamGenerate",
+    "umg.v1.ModelService.ListModels",
+    "umg.v1.ModelService.GetModel",
+}
+
+
+@pytest_asyncio.fixture(params=["in process", "socket"])
+async def channel(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncGenerator[grpc.aio.Channel, None]:
+    anywhere = Address("127.0.0.1", 0)
+    options = Options(None, anywhere, anywhere, tmp_path, ("grpc",))
+    config = parse(CONFIG, "test.yaml", {})
+    async with gateway(options, config, {"UMG_API_KEY": "sk-umg-operations"}, None) as state:
+        assert state.service is not None
+        if request.param == "in process":
+            yield state.service.channel()
+        else:
+            async with grpc.aio.insecure_channel(str(state.grpc)) as made:
+                yield made
+
+
+async def reason(channel: grpc.aio.Channel, method: MethodDescriptor) -> str:
+    """Why an empty request is refused; "" if it is not."""
+    assert method.containing_service is not None
+    path = f"/{method.containing_service.full_name}/{method.name}"
+    make = channel.unary_stream if method.server_streaming else channel.unary_unary
+    response = GetMessageClass(method.output_type)
+    call = make(
+        path, request_serializer=lambda message: message.SerializeToString(), response_deserializer=response.FromString
+    )
+    metadata = (("authorization", "Bearer sk-umg-operations"),)
+    try:
+        made = call(GetMessageClass(method.input_type)(), metadata=metadata)
+        if method.server_streaming:
+            async for _ in made:
+                pass
+        else:
+            await made
+    except grpc.aio.AioRpcError as error:
+        return from_rpc(error).name
+    return ""
+
+
+def test_every_service_of_the_schema_is_known() -> None:
+    package = {name for name in vars(umg_grpc.v1.rpc) if name.endswith("Servicer")}
+    assert {f"umg.v1.{name.removesuffix('Servicer')}" for name in package} == set(SERVICES)
+
+
+@pytest.mark.parametrize("method", METHODS, ids=lambda method: method.full_name)
+async def test_an_operation_is_served_or_says_that_it_is_not(
+    method: MethodDescriptor, channel: grpc.aio.Channel
+) -> None:
+    found = await reason(channel, method)
+    if method.full_name in SERVED:
+        assert found in {"", "MISSING_FIELD"}
+    else:
+        assert found == "NOT_IMPLEMENTED"

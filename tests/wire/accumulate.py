@@ -1,0 +1,80 @@
+"""What a stream of canonical events says in the end."""
+
+from collections.abc import Iterable
+
+from umg_grpc.v1 import pb
+
+
+def accumulate(messages: Iterable[pb.StreamGenerateResponse]) -> pb.GenerateResponse:
+    """The whole answer. Fails on events that break the order that `GenerateEvent` states."""
+    response = pb.GenerateResponse()
+    open_parts: set[tuple[int, int]] = set()
+    candidates: dict[int, pb.Candidate] = {}
+    started = False
+    for event in (event for message in messages for event in message.events):
+        kind = event.WhichOneof("kind")
+        assert started != (kind == "started"), "started is the first event, and only once"
+        started = True
+        if kind == "started":
+            response.response_id, response.model = event.started.response_id, event.started.model
+            response.service_tier = event.started.service_tier
+            response.system_fingerprint = event.started.system_fingerprint
+            if event.started.HasField("create_time"):
+                response.create_time.CopyFrom(event.started.create_time)
+            continue
+        if kind == "usage":
+            response.usage.CopyFrom(event.usage)
+            continue
+        candidate = candidates.setdefault(event.candidate_index, pb.Candidate(index=event.candidate_index))
+        candidate.message.role = pb.ROLE_ASSISTANT
+        parts, place = candidate.message.parts, (event.candidate_index, event.part_index)
+        if kind == "finished":
+            assert not {part for owner, part in open_parts if owner == event.candidate_index}, "parts end before it"
+            assert not candidate.finish_reason, "a candidate finishes once"
+            candidate.finish_reason = event.finished.finish_reason
+            candidate.provider_reason = event.finished.provider_reason
+        elif kind == "part_started":
+            assert event.part_index == len(parts), "parts are numbered as they start"
+            parts.append(event.part_started)
+            open_parts.add(place)
+        else:
+            assert place in open_parts, f"{kind} of a part that is not open"
+            if kind == "part_ended":
+                open_parts.remove(place)
+            else:
+                _grow(parts[event.part_index], event)
+    assert not open_parts, "every part is ended"
+    response.candidates.extend(candidate for _, candidate in sorted(candidates.items()))
+    return response
+
+
+def _grow(part: pb.Part, event: pb.GenerateEvent) -> None:
+    match event.WhichOneof("kind"):
+        case "text_delta":
+            part.text.text += event.text_delta
+        case "reasoning_delta":
+            while len(part.reasoning.texts) <= event.text_index:
+                part.reasoning.texts.append("")
+            part.reasoning.texts[event.text_index] += event.reasoning_delta
+        case "refusal_delta":
+            part.refusal.text += event.refusal_delta
+        case "arguments_delta":
+            if part.tool_call.WhichOneof("input") == "text":
+                part.tool_call.text += event.arguments_delta
+            else:
+                part.tool_call.arguments_json += event.arguments_delta
+        case "citation":
+            part.text.citations.append(event.citation)
+        case "logprobs":
+            owner = part.refusal if part.HasField("refusal") else part.text
+            owner.logprobs.extend(event.logprobs.logprobs)
+        case "state":
+            part.state.CopyFrom(event.state)
+        case "media_delta":
+            part.media.data += event.media_delta.data
+            part.media.transcript += event.media_delta.transcript
+        case "part_updated":
+            part.media.media_id = event.part_updated.media.media_id or part.media.media_id
+            part.media.expire_seconds = event.part_updated.media.expire_seconds
+        case other:
+            raise AssertionError(f"unexpected {other}")
