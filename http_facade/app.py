@@ -27,7 +27,7 @@ def make_app(channel: grpc.aio.Channel, settings: Settings) -> web.Application:
     """The application, which calls the service over `channel`. Run it with `make_runner`."""
     routes: dict[web.AbstractRoute, Route] = {}
     cors = Cors(settings.cors_origins)
-    app = web.Application(middlewares=[front(routes, cors)])
+    app = web.Application(middlewares=[front(routes, cors, calls_are_logged=settings.calls_are_logged)])
     app[SETTINGS] = settings
     for row in ROUTES:
         handle = handler(row, channel, settings)

@@ -1,6 +1,6 @@
 """What every gRPC call of the face has: its metadata, what of the answer's becomes headers, and its end."""
 
-import uuid
+import secrets
 from collections.abc import Iterable
 from types import TracebackType
 from typing import Generic, Protocol, TypeVar, runtime_checkable
@@ -35,10 +35,11 @@ class Closable(Protocol):
 class Exchange:
     """What is known of one request beside what it says itself."""
 
-    __slots__ = ("failure", "request_id", "spent")
+    __slots__ = ("called", "failure", "request_id", "spent")
 
     def __init__(self, request_id: str) -> None:
         self.request_id = request_id  # in every answer, every call and the log
+        self.called = False  # whether the service was called for it
         self.failure: str | None = None  # name of the reason, for the access log
         self.spent = False  # its body was not read to its end, so its connection is not used again
 
@@ -52,7 +53,7 @@ def exchange(request: web.BaseRequest) -> Exchange:
         return request[EXCHANGE]
     except KeyError:
         given = request.headers.get(REQUEST_ID_HEADER)
-        known = Exchange(given if given is not None and _sane(given) else f"req_{uuid.uuid4().hex}")
+        known = Exchange(given if given is not None and _sane(given) else f"req_{secrets.token_hex(16)}")
         request[EXCHANGE] = known
         return known
 
@@ -83,7 +84,9 @@ class opened(Generic[Call]):  # noqa: N801  # reads as `contextlib.aclosing` doe
 
 def metadata(request: web.Request, face: str) -> list[tuple[str, str]]:
     """What goes with each call. Raises UmgError for a header that cannot be taken."""
-    pairs = [("x-request-id", exchange(request).request_id), ("x-umg-face", face)]
+    known = exchange(request)
+    known.called = True
+    pairs = [("x-request-id", known.request_id), ("x-umg-face", face)]
     authorization = auth.credentials(request.headers)
     if authorization is not None:
         pairs.append(("authorization", authorization))

@@ -18,7 +18,7 @@ SERVER = "umg"
 GONE = HTTP_STATUS[pb.ERROR_REASON_CANCELLED]
 
 
-def front(routes: Mapping[web.AbstractRoute, Route], cors: Cors) -> Middleware:
+def front(routes: Mapping[web.AbstractRoute, Route], cors: Cors, *, calls_are_logged: bool) -> Middleware:
     """The one middleware, outermost."""
 
     @web.middleware
@@ -35,17 +35,18 @@ def front(routes: Mapping[web.AbstractRoute, Route], cors: Cors) -> Middleware:
             response = _refusal(failure, request, DEFAULT_FORMAT if route is None else route.format)
             status = response.status
         finally:
-            # the route and not the path, in which a caller may have put what is secret
-            write = log.info if route is None or route.needs_key else log.debug
-            write(
-                "request",
-                method=request.method,
-                route=None if route is None else route.path,
-                status=status,
-                ms=round((time.perf_counter() - started) * 1000, 1),
-                request_id=known.request_id,
-                failure=known.failure,
-            )
+            if not (known.called and calls_are_logged):
+                # the route and not the path, in which a caller may have put what is secret
+                write = log.info if route is None or route.needs_key else log.debug
+                write(
+                    "request",
+                    method=request.method,
+                    route=None if route is None else route.path,
+                    status=status,
+                    ms=round((time.perf_counter() - started) * 1000, 1),
+                    request_id=known.request_id,
+                    failure=known.failure,
+                )
         return response
 
     return answer

@@ -18,5 +18,7 @@ class Settings:
     """Origins whose pages may call; `*` is all of them."""
     heartbeat_seconds: float = 15
     """A stream that says nothing for so long gets a heartbeat, which keeps proxies from closing it."""
+    calls_are_logged: bool = False
+    """Whether the service writes a line for each call into the same log, so that the face needs not."""
     upload_idle_seconds: float = 60
     """How long an upload may stand still."""

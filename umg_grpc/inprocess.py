@@ -23,9 +23,8 @@ Context: TypeAlias = grpc.aio.ServicerContext[Any, Any]
 Unary: TypeAlias = Callable[[Any, Context], Awaitable[Any]]
 Stream: TypeAlias = Callable[[Any, Context], AsyncGenerator[Any, None]]
 
+NOTHING = grpc.aio.Metadata()
 NO_MESSAGES: tuple[object, ...] = ()
-PEER = "inprocess"
-"""What `ServicerContext.peer` says in a call without a socket; no socket's peer reads like it."""
 
 
 class Interceptor(grpc.aio.ServerInterceptor):
@@ -112,24 +111,24 @@ class InProcessServer(grpc.aio.Server):
 class InProcessContext(Context):
     """What a servicer sees of a call without a socket."""
 
-    def __init__(self, metadata: grpc.aio.Metadata, timeout: float | None) -> None:
-        self._metadata = metadata
+    def __init__(self, pairs: Pairs, timeout: float | None) -> None:
+        self.pairs = pairs  # what came with the call; cheaper to read than `invocation_metadata`
         self._deadline = None if timeout is None else time.monotonic() + timeout
-        self.initial = grpc.aio.Metadata()
-        self.trailing = grpc.aio.Metadata()
+        self.initial: Pairs = ()
+        self.trailing: Pairs = ()
 
     def invocation_metadata(self) -> grpc.aio.Metadata:
-        return self._metadata
+        return _metadata(self.pairs)
 
     async def send_initial_metadata(self, initial_metadata: Pairs) -> None:
-        self.initial = _metadata(initial_metadata)
+        self.initial = initial_metadata
 
     def set_trailing_metadata(self, trailing_metadata: Pairs) -> None:
-        self.trailing = _metadata(trailing_metadata)
+        self.trailing = trailing_metadata
 
     async def abort(self, code: grpc.StatusCode, details: str = "", trailing_metadata: Pairs = ()) -> Never:
-        self.trailing = _metadata(trailing_metadata) if trailing_metadata else self.trailing
-        raise grpc.aio.AioRpcError(code, self.initial, self.trailing, details=details)
+        self.trailing = trailing_metadata or self.trailing
+        raise grpc.aio.AioRpcError(code, _metadata(self.initial), _metadata(self.trailing), details=details)
 
     async def abort_with_status(self, status: grpc.Status) -> Never:
         await self.abort(status.code, status.details, status.trailing_metadata or ())
@@ -139,7 +138,7 @@ class InProcessContext(Context):
         return float("inf") if self._deadline is None else max(0.0, self._deadline - time.monotonic())
 
     def peer(self) -> str:
-        return PEER
+        return "inprocess"
 
     def peer_identities(self) -> Iterable[bytes] | None:
         return None
@@ -178,10 +177,10 @@ class InProcessCall(grpc.aio.Call):
 
     async def initial_metadata(self) -> grpc.aio.Metadata:
         """The servicer's, from its first message on."""
-        return self._context.initial
+        return _metadata(self._context.initial)
 
     async def trailing_metadata(self) -> grpc.aio.Metadata:
-        return self._context.trailing
+        return _metadata(self._context.trailing)
 
     async def code(self) -> grpc.StatusCode:
         """OK: any other status was raised to the consumer."""
@@ -257,7 +256,7 @@ class InProcessUnaryMethod(grpc.aio.UnaryUnaryMultiCallable[Any, Any]):
         wait_for_ready: bool | None = None,
         compression: grpc.Compression | None = None,
     ) -> InProcessUnaryCall[Any]:
-        context = InProcessContext(_metadata(metadata), timeout)
+        context = InProcessContext(metadata or (), timeout)
         return InProcessUnaryCall(self._behavior(request, context), context)
 
 
@@ -277,7 +276,7 @@ class InProcessStreamMethod(grpc.aio.UnaryStreamMultiCallable[Any, Any]):
         wait_for_ready: bool | None = None,
         compression: grpc.Compression | None = None,
     ) -> InProcessStreamCall[Any]:
-        context = InProcessContext(_metadata(metadata), timeout)
+        context = InProcessContext(metadata or (), timeout)
         return InProcessStreamCall(self._behavior(request, context), context)
 
 
@@ -320,8 +319,10 @@ class InProcessChannel(grpc.aio.Channel):
         await self.close()
 
 
-def _metadata(pairs: Pairs | None) -> grpc.aio.Metadata:
-    return pairs if isinstance(pairs, grpc.aio.Metadata) else grpc.aio.Metadata(*(pairs or ()))
+def _metadata(pairs: Pairs) -> grpc.aio.Metadata:
+    if not pairs:
+        return NOTHING
+    return pairs if isinstance(pairs, grpc.aio.Metadata) else grpc.aio.Metadata(*pairs)
 
 
 async def _unknown_unary(_: object, context: Context) -> Never:

@@ -2,6 +2,7 @@
 
 import logging
 import sys
+import time
 from typing import Literal
 
 import msgspec
@@ -14,37 +15,67 @@ LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNI
 def configure(level: Literal["debug", "info", "warning", "error"], form: Literal["auto", "text", "json"]) -> None:
     """Sets up the process's log; what libraries log through `logging` goes the same way from `warning` on."""
     text = form == "text" or (form == "auto" and sys.stderr.isatty())
-    shared: list[Processor] = [
-        structlog.processors.add_log_level,
-        structlog.processors.TimeStamper(fmt="iso", utc=True),
-        _without_nothing,
-    ]
-    render: list[Processor] = (
+    processors: list[Processor] = [JsonLine()]
+    if text:
         # rich's tracebacks would show local variables, and with them a caller's key
-        [structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), exception_formatter=structlog.dev.plain_traceback)]
-        if text
-        else [structlog.processors.format_exc_info, structlog.processors.JSONRenderer(serializer=_json)]
-    )
+        people = structlog.dev.ConsoleRenderer(
+            colors=sys.stderr.isatty(), exception_formatter=structlog.dev.plain_traceback
+        )
+        processors = [structlog.processors.add_log_level, Stamper(), _without_nothing, people]
     structlog.configure(
-        processors=[*shared, *render],
+        processors=processors,
         wrapper_class=structlog.make_filtering_bound_logger(LEVELS[level]),
-        logger_factory=structlog.WriteLoggerFactory(sys.stderr),
+        logger_factory=structlog.WriteLoggerFactory(sys.stderr)
+        if text
+        else structlog.BytesLoggerFactory(sys.stderr.buffer),
         cache_logger_on_first_use=True,
     )
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(
-        structlog.stdlib.ProcessorFormatter(
-            foreign_pre_chain=shared,
-            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *render],
-        )
-    )
-    logging.basicConfig(handlers=[handler], level=max(LEVELS[level], logging.WARNING), force=True)
+    logging.basicConfig(handlers=[Relay()], level=max(LEVELS[level], logging.WARNING), force=True)
+
+
+class Relay(logging.Handler):
+    """Takes what libraries log through `logging` into the same log."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        logger = structlog.get_logger()
+        write = logger.error if record.levelno >= logging.ERROR else logger.warning
+        write(record.getMessage(), logger=record.name, exc_info=record.exc_info or None)
+
+
+class Stamper:
+    """Adds the time in UTC, to the millisecond. The part down to the second is made once a second."""
+
+    def __init__(self) -> None:
+        self._second = -1
+        self._text = ""
+
+    def __call__(self, _: WrappedLogger, __: str, event: EventDict) -> EventDict:
+        event["timestamp"] = self.now()
+        return event
+
+    def now(self) -> str:
+        """E.g. `2026-01-31T12:00:00.123Z`."""
+        now = time.time()
+        second = int(now)
+        if second != self._second:
+            self._second, self._text = second, time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(second))
+        return f"{self._text}.{int((now - second) * 1000):03d}Z"
+
+
+class JsonLine:
+    """An event as one line of JSON. One step, since there is a line for every call."""
+
+    def __init__(self) -> None:
+        self._stamper = Stamper()
+
+    def __call__(self, logger: WrappedLogger, level: str, event: EventDict) -> bytes:
+        if event.get("exc_info"):
+            event = structlog.processors.format_exc_info(logger, level, event)
+        line = {"timestamp": self._stamper.now(), "level": level}
+        line.update({key: value for key, value in event.items() if value is not None})
+        return msgspec.json.encode(line, enc_hook=repr)
 
 
 def _without_nothing(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
     """The event without the fields that are None: what does not apply is not logged."""
     return {key: value for key, value in event.items() if value is not None}
-
-
-def _json(event: EventDict, **_: object) -> str:
-    return msgspec.json.encode(event, enc_hook=repr).decode()

@@ -119,7 +119,7 @@ async def open_service(config: Config, data: Path, local: LocalSource | None) ->
         authenticator = Authenticator(Keys(store))
         await authenticator.start()
         stack.push_async_callback(authenticator.aclose)
-        transport = await stack.enter_async_context(Transport.open())
+        transport = await stack.enter_async_context(Transport.opened())
         yield Service(config, store, authenticator, transport, local)
 
 

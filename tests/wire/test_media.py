@@ -28,7 +28,9 @@ def test_a_data_url_is_written_in_the_standard_alphabet() -> None:
     assert data_url("image/png", PNG) == "data:image/png;base64,iVBORw0KGgr//g=="
 
 
-@pytest.mark.parametrize("url", ["data:image/png;base64", "data:image/png;base64,@@@@", "data:image/png;base64,a", "data:x;base64,aGk=aGk="])
+@pytest.mark.parametrize(
+    "url", ["data:image/png;base64", "data:image/png;base64,@@@@", "data:image/png;base64,a", "data:x;base64,aGk=aGk="]
+)
 def test_a_broken_data_url_names_its_field(url: str) -> None:
     with pytest.raises(UmgError) as caught:
         parse_data_url(url, "messages[0].content")

@@ -59,7 +59,9 @@ def test_events_with_data_are_the_same_byte_by_byte_and_cut_in_two_anywhere(case
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.lists(st.sampled_from([b"data: a", b"event: x", b": c", b"\n", b"\r", b"\r\n", b"data"]), max_size=30), st.data())
+@given(
+    st.lists(st.sampled_from([b"data: a", b"event: x", b": c", b"\n", b"\r", b"\r\n", b"data"]), max_size=30), st.data()
+)
 def test_whole_frames_are_the_stream_to_the_byte(lines: list[bytes], data: st.DataObject) -> None:
     stream = b"".join(lines)
     cut = data.draw(st.integers(0, len(stream)))

@@ -8,10 +8,8 @@ from typing import Annotated
 
 import typer
 import uvloop
-from rich.table import Table
 
 from umg_grpc.cli.config import load
-from umg_grpc.cli.tables import print_table
 from umg_grpc.errors import UmgError
 from umg_grpc.routing import Router
 
@@ -64,6 +62,11 @@ def check(config: Annotated[Path, typer.Argument(help="YAML file.")]) -> None:
 @app.command()
 def models(config: ConfigFlag = None, data: DataFlag = DATA) -> None:
     """List the models of a config, and the channels that serve each."""
+    # here: serving needs no tables, and they take megabytes
+    from rich.table import Table
+
+    from umg_grpc.cli.tables import print_table
+
     table = Table("model", "owned by", "family", "channels in order")
     router = Router(load(config))
     for model in router.models():

@@ -1,6 +1,7 @@
 """Runs the gateway's processes: one, or a parent and its workers."""
 
 import asyncio
+import gc
 import json
 import os
 import signal
@@ -48,6 +49,7 @@ async def _serve(options: Options, config: Config) -> None:
         if state.service is not None:
             _reload_on_hangup(options, state.service, local)
         _announce(state.http, state.grpc, state.bootstrap, served)
+        collect_rarely()
         await until_told_to_stop()
         logger.info("draining", seconds=served.drain)
 
@@ -84,12 +86,24 @@ async def _work(options: Options, config: Config) -> None:
         if state.service is not None:
             _reload_on_hangup(options, state.service, model)
         print("serving", flush=True)
+        collect_rarely()
         parent = asyncio.create_task(follow_parent(model), name="parent")
         told = asyncio.create_task(until_told_to_stop(), name="signals")
         await asyncio.wait([parent, told], return_when=asyncio.FIRST_COMPLETED)
         for task in (parent, told):
             task.cancel()
         await asyncio.wait([parent, told])
+
+
+def collect_rarely() -> None:
+    """Sets the garbage collector for serving: what the start made is never looked at again, and the rest less often.
+
+    A call leaves a few cycles and hundreds of young objects; with the interpreter's own thresholds the search for the
+    former takes a tenth of the time of a call.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(10_000, 20, 100)
 
 
 async def _loaded(local: LocalModel | None) -> None:

@@ -125,6 +125,7 @@ def _app(state: Gateway, config: Config, channel: grpc.aio.Channel) -> web.Appli
         metrics=lambda: (metrics.exposition(), CONTENT_TYPE_LATEST),
         body_limit_bytes=config.body_limit,
         cors_origins=config.cors.origins,
+        calls_are_logged=service is not None,
     )
     return make_app(channel, settings)
 

@@ -1,6 +1,6 @@
 """What the gateway knows of the call that it is serving."""
 
-import uuid
+import secrets
 from collections.abc import Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -56,4 +56,4 @@ def request_id_of(given: str) -> str:
     """The caller's own request id where it is fit for headers and logs, else a new one."""
     if given and len(given) <= MAX_REQUEST_ID and given.isascii() and given.isprintable() and " " not in given:
         return given
-    return f"req_{uuid.uuid4().hex}"
+    return f"req_{secrets.token_hex(16)}"

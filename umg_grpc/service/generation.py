@@ -1,9 +1,11 @@
 """Text generation: one request from admission to its answer."""
 
+import secrets
 import time
-import uuid
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing
+
+from google.protobuf.message import Message
 
 from umg_grpc.access.limits import RequestLimits
 from umg_grpc.errors import UmgError
@@ -33,8 +35,7 @@ class GenerationServicer(rpc.GenerationServiceServicer):
     async def Generate(self, request: pb.GenerateRequest, context: Context) -> pb.GenerateResponse:
         """The answer of the first channel that can give one."""
         call = current()
-        request = await self._admit(call, request)
-        check(request)
+        request = await self._admit(call, request, request)
         failure: UmgError | None = None
         for upstream, prepared in self._attempts(call, request, stream=False):
             try:
@@ -54,8 +55,7 @@ class GenerationServicer(rpc.GenerationServiceServicer):
     ) -> AsyncGenerator[pb.StreamGenerateResponse, None]:
         """Moves on to the next channel only while nothing was sent: half an answer cannot be taken back."""
         call = current()
-        canonical = await self._admit(call, request.request)
-        check(request if canonical is request.request else pb.StreamGenerateRequest(request=canonical))
+        canonical = await self._admit(call, request, request.request)
         failure: UmgError | None = None
         for upstream, prepared in self._attempts(call, canonical, stream=True):
             sent = False
@@ -89,11 +89,17 @@ class GenerationServicer(rpc.GenerationServiceServicer):
     async def ListInputItems(self, request: pb.ListInputItemsRequest, context: Context) -> pb.ListInputItemsResponse:
         raise not_served("stored responses")
 
-    async def _admit(self, call: Call, request: pb.GenerateRequest) -> pb.GenerateRequest:
+    async def _admit(self, call: Call, message: Message, request: pb.GenerateRequest) -> pb.GenerateRequest:
         """The request to serve: what an untrusted source document says, else what the caller filled in. Raises UmgError
-        when the key may not have it now.
+        for what breaks a rule of the schema (in `message`, which holds the request), and when the key may not have it
+        now.
+
+        What a codec decoded is not held against the rules again: its own are as strict (a test holds every codec to
+        that), and a look at each part of a long conversation takes longer than all else here.
         """
-        if request.HasField("source") and not call.trusted:
+        if not request.HasField("source"):
+            check(message)
+        elif not call.trusted:
             request = self._decoded(request.source)
         if not (
             request.messages
@@ -102,10 +108,9 @@ class GenerationServicer(rpc.GenerationServiceServicer):
             or request.conversation_id
             or request.HasField("prompt_template")
         ):
-            message = "messages must not be empty; send at least one"
-            raise UmgError(pb.ERROR_REASON_MISSING_FIELD, message, field="messages")
-        if request.model:  # its absence is told by the schema's rules
-            call.caller.check_model(request.model)
+            text = "messages must not be empty; send at least one"
+            raise UmgError(pb.ERROR_REASON_MISSING_FIELD, text, field="messages")
+        call.caller.check_model(request.model)
         await self._limits.admit(call.caller)
         return request
 
@@ -142,7 +147,7 @@ class GenerationServicer(rpc.GenerationServiceServicer):
 def _complete(response: pb.GenerateResponse, request: pb.GenerateRequest) -> None:
     """Fills in what the provider left out and every format needs."""
     response.model = request.model
-    response.response_id = response.response_id or f"gen-{uuid.uuid4().hex}"
+    response.response_id = response.response_id or f"gen-{secrets.token_hex(16)}"
     if not response.HasField("create_time"):
         response.create_time.FromSeconds(int(time.time()))
 
@@ -154,7 +159,7 @@ def _note(call: Call, event: pb.GenerateEvent, request: pb.GenerateRequest) -> N
     elif event.HasField("started"):
         started = event.started
         started.model = request.model
-        started.response_id = started.response_id or f"gen-{uuid.uuid4().hex}"
+        started.response_id = started.response_id or f"gen-{secrets.token_hex(16)}"
         if not started.HasField("create_time"):
             started.create_time.FromSeconds(int(time.time()))
 

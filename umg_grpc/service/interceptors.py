@@ -8,12 +8,11 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Any, Never
 
-import grpc
 import structlog
 
 from umg_grpc.access.authenticate import Authenticator
 from umg_grpc.errors import UmgError, internal
-from umg_grpc.inprocess import PEER, Context, Interceptor, Stream, Unary
+from umg_grpc.inprocess import Context, InProcessContext, Interceptor, Pairs, Stream, Unary
 from umg_grpc.service.call import CURRENT, Call, current, request_id_of
 from umg_grpc.service.metrics import Metrics
 from umg_grpc.status import DETAILS_KEY, STATUS, to_status
@@ -87,6 +86,7 @@ class Observing(Interceptor):
         logger.info(
             "call",
             method=call.method.removeprefix(OWN),
+            face=call.metadata.get("x-umg-face"),
             request_id=call.request_id,
             outcome=outcome,
             ms=round(seconds * 1000, 1),
@@ -137,15 +137,18 @@ class Authenticating(Interceptor):
 
 
 def _open(method: str, context: Context) -> Call:
-    metadata = {key: value for key, value in context.invocation_metadata() or () if isinstance(value, str)}
-    request_id = request_id_of(metadata.get("x-request-id", ""))
-    call = Call(method, metadata, trusted=context.peer() == PEER, request_id=request_id)
+    trusted = isinstance(context, InProcessContext)
+    pairs = context.pairs if isinstance(context, InProcessContext) else context.invocation_metadata() or ()
+    metadata = {key: value for key, value in pairs if isinstance(value, str)}
+    request_id = metadata.get("x-request-id", "")
+    call = Call(method, metadata, trusted, request_id if trusted and request_id else request_id_of(request_id))
     CURRENT.set(call)
     return call
 
 
-def _headers(call: Call) -> grpc.aio.Metadata:
-    return grpc.aio.Metadata(("x-request-id", call.request_id), *call.headers.items())
+def _headers(call: Call) -> Pairs:
+    """What to tell before the answer. Our own facade chose the request id itself."""
+    return [*call.headers.items()] if call.trusted else [("x-request-id", call.request_id), *call.headers.items()]
 
 
 def _failure(error: Exception, call: Call) -> UmgError:

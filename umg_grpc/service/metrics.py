@@ -1,6 +1,7 @@
 """Figures of the service, in Prometheus' form."""
 
 import os
+from typing import NamedTuple
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, ProcessCollector, generate_latest
 from prometheus_client.multiprocess import MultiProcessCollector
@@ -10,6 +11,15 @@ from umg_grpc.service.call import Call
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600)
 SHARED_FOLDER = "PROMETHEUS_MULTIPROC_DIR"
 """Environment variable that the library reads: the folder in which several worker processes add their figures up."""
+
+
+class Row(NamedTuple):
+    """The figures of calls that are alike."""
+
+    calls: Counter
+    seconds: Histogram
+    input_tokens: Counter
+    output_tokens: Counter
 
 
 class Metrics:
@@ -25,15 +35,28 @@ class Metrics:
             "umg_call_seconds", "From request to the end of the answer.", labels, registry=registry, buckets=SECONDS
         )
         self._tokens = Counter("umg_tokens", "Tokens used.", ["channel", "model", "direction"], registry=registry)
+        self._rows = dict[tuple[str, str, str, str], Row]()  # to find one costs the library more than to count
 
     def finished(self, call: Call, outcome: str, seconds: float) -> None:
         """Counts a call. Its model is known only once it was routed."""
-        method, model = call.method.rpartition("/")[2], call.model
-        self._calls.labels(method, call.channel, model, outcome).inc()
-        self._seconds.labels(method, call.channel, model).observe(seconds)
+        key = (call.method, call.channel, call.model, outcome)
+        row = self._rows.get(key)
+        if row is None:
+            row = self._rows[key] = self._row(*key)
+        row.calls.inc()
+        row.seconds.observe(seconds)
         if call.usage is not None:
-            self._tokens.labels(call.channel, model, "input").inc(call.usage.input_tokens)
-            self._tokens.labels(call.channel, model, "output").inc(call.usage.output_tokens)
+            row.input_tokens.inc(call.usage.input_tokens)
+            row.output_tokens.inc(call.usage.output_tokens)
+
+    def _row(self, path: str, channel: str, model: str, outcome: str) -> Row:
+        method = path.rpartition("/")[2]
+        return Row(
+            self._calls.labels(method, channel, model, outcome),
+            self._seconds.labels(method, channel, model),
+            self._tokens.labels(channel, model, "input"),
+            self._tokens.labels(channel, model, "output"),
+        )
 
     def exposition(self) -> bytes:
         """The figures as text: of all workers where there are several."""

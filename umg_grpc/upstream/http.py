@@ -2,13 +2,13 @@
 
 import itertools
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing
 from dataclasses import dataclass
 from ssl import SSLContext
 from typing import Protocol
 
 from umg_grpc.errors import UmgError
-from umg_grpc.upstream.transport import Answer, Deadlines, Outgoing, Transport
+from umg_grpc.upstream.transport import Deadlines, Outgoing, Transport
 from umg_grpc.v1 import pb
 from umg_grpc.wire.format import TextFormat, UpstreamRequest
 from umg_grpc.wire.replay import replay
@@ -76,13 +76,23 @@ class HttpUpstream:
 
     async def generate(self, call: TextCall, seconds: float) -> pb.GenerateResponse:
         """The answer, within `seconds` and the channel's own deadlines."""
-        async with self._send(call, seconds, stream=False) as answer:
-            return call.format.decode_response(await answer.read(), call.request, call.passes)
+        try:
+            status, headers, body = await self._transport.fetch(await self._outgoing(call, seconds))
+        except UmgError as error:
+            self._broken = error.reason in BROKEN
+            raise
+        if status != 200:
+            raise _refusal(call.format, status, headers, body)
+        return call.format.decode_response(body, call.request, call.passes)
 
     async def stream(self, call: TextCall, seconds: float) -> AsyncGenerator[pb.StreamGenerateResponse, None]:
         """The answer as it comes, one message a read. Closing the generator closes the provider's connection."""
-        async with self._send(call, seconds, stream=True) as answer:
-            if answer.content_type == "application/json":  # an upstream that does not stream, or failed with status 200
+        answer = None
+        try:
+            answer = await self._transport.open(await self._outgoing(call, seconds))
+            if answer.status != 200:
+                raise _refusal(call.format, answer.status, answer.headers, await answer.read())
+            if answer.content_type == "application/json":  # an upstream that does not stream
                 yield replay(call.format.decode_response(await answer.read(), call.request, False))
                 return
             decoder = call.format.stream_decoder(call.request, call.passes)
@@ -92,12 +102,17 @@ class HttpUpstream:
                         yield message
             if (message := decoder.close()) is not None:
                 yield message
+        except UmgError as error:
+            self._broken = error.reason in BROKEN
+            raise
+        finally:
+            if answer is not None:
+                answer.close()
 
-    @asynccontextmanager
-    async def _send(self, call: TextCall, seconds: float, *, stream: bool) -> AsyncGenerator[Answer, None]:
+    async def _outgoing(self, call: TextCall, seconds: float) -> Outgoing:
         broken, self._broken = self._broken, False
         endpoint = await self._endpoint(broken=broken)
-        outgoing = Outgoing(
+        return Outgoing(
             url=endpoint.base_url + call.encoded.path,
             headers={"Content-Type": "application/json", **call.encoded.headers, **endpoint.headers},
             body=call.encoded.body,
@@ -105,22 +120,16 @@ class HttpUpstream:
             proxy=self._proxy,
             tls=self._tls,
         )
-        try:
-            async with self._transport.send(outgoing, stream=stream) as answer:
-                if answer.status != 200:
-                    raise await self._refusal(call.format, answer)
-                yield answer
-        except UmgError as error:
-            self._broken = error.reason in BROKEN
-            raise
 
-    @staticmethod
-    async def _refusal(text_format: TextFormat, answer: Answer) -> UmgError:
-        if 300 <= answer.status < 400:
-            message = "the provider answered with a redirect, which is not followed; its base_url may be wrong"
-            return UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, message, upstream_status=str(answer.status))
-        headers = {name.lower(): value for name, value in answer.headers.items()}
-        return text_format.decode_error(answer.status, headers, (await answer.read())[:MAX_ERROR_BYTES])
+
+def _refusal(text_format: TextFormat, status: int, headers: Mapping[str, str], body: bytes) -> UmgError:
+    """Why the provider did not answer with 200."""
+    if 300 <= status < 400:
+        message = "the provider answered with a redirect, which is not followed; its base_url may be wrong"
+        return UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, message, upstream_status=str(status))
+    return text_format.decode_error(
+        status, {name.lower(): value for name, value in headers.items()}, body[:MAX_ERROR_BYTES]
+    )
 
 
 def in_turn(base_url: str, headers: Sequence[Mapping[str, str]]) -> EndpointSource:

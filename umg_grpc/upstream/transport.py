@@ -8,13 +8,15 @@ import asyncio
 import io
 import ssl
 import time
-from collections.abc import AsyncGenerator, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Self
+from functools import lru_cache
+from typing import NamedTuple, Self
 
 import aiohttp
 import structlog
+from yarl import URL
 
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
@@ -23,7 +25,8 @@ logger = structlog.get_logger()
 
 MAX_ANSWER_BYTES = 256 << 20
 LARGE_BYTES = 1 << 20
-DEADLINES = {
+FAULTS = (aiohttp.ClientError, TimeoutError, ConnectionError)
+WAITS = {
     "connect": "a connection",
     "first_byte": "its first bytes",
     "idle": "the next part of its answer",
@@ -62,45 +65,49 @@ class Outgoing:
     tls: ssl.SSLContext | bool = True  # True: the system's authorities
 
 
+class Fetched(NamedTuple):
+    """A provider's answer, read to its end."""
+
+    status: int
+    headers: Mapping[str, str]  # looked up in any case
+    body: bytes
+
+
 class Answer:
     """A provider's answer, its body still to be read."""
 
-    def __init__(self, response: aiohttp.ClientResponse, first_byte: float, idle: float) -> None:
+    def __init__(self, response: aiohttp.ClientResponse, deadlines: Deadlines, first_byte: float) -> None:
         self.status = response.status
         self.headers: Mapping[str, str] = response.headers  # looked up in any case
         self.content_type = response.content_type
         self._response = response
-        self._first_byte = first_byte
-        self._idle = idle
+        self._deadlines = deadlines
+        self._first_byte = first_byte  # what is left of that deadline
 
     async def read(self) -> bytes:
-        """The whole body. Raises UmgError(UPSTREAM_FAILED) past 256 MiB."""
-        length = self._response.content_length
-        if length is not None and length <= MAX_ANSWER_BYTES:
-            return await self._response.read()
-        body = bytearray()
-        async for chunk in self._response.content.iter_any():
-            body += chunk
-            if len(body) > MAX_ANSWER_BYTES:
-                raise UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, "the provider's answer is larger than 256 MiB")
-        return bytes(body)
+        """The whole body. Raises as `Transport.fetch`."""
+        try:
+            return await _body(self._response)
+        except FAULTS as error:
+            raise _fault(error, self._deadlines) from None
 
     async def chunks(self) -> AsyncGenerator[bytes, None]:
-        """The body as it comes, one item a read. Raises UmgError(UPSTREAM_TIMEOUT) when a read is too late."""
-        watch = Watch(self._response, self._first_byte)
-        name, seconds = "first_byte", self._first_byte
+        """The body as it comes, one item a read. Raises as `Transport.fetch`, also when a read is too late."""
+        watch, name = Watch(self._response, self._first_byte), "first_byte"
         try:
             async for chunk in self._response.content.iter_any():
                 watch.pause()  # the consumer's time is not the provider's
                 yield chunk
-                name, seconds = "idle", self._idle
-                watch.resume(self._idle)
-        except aiohttp.ClientError:
-            if watch.expired:
-                raise _late(name, seconds) from None
-            raise
+                name = "idle"
+                watch.resume(self._deadlines.idle)
+        except FAULTS as error:
+            raise _late(name, self._deadlines) if watch.expired else _fault(error, self._deadlines) from None
         finally:
             watch.stop()
+
+    def close(self) -> None:
+        """Closes the connection, unless the body was read to its end: then it is kept for another call."""
+        self._response.close()
 
 
 class Watch:
@@ -150,7 +157,7 @@ class Transport:
 
     @classmethod
     @asynccontextmanager
-    async def open(cls) -> AsyncGenerator[Self, None]:
+    async def opened(cls) -> AsyncGenerator[Self, None]:
         """A transport whose connections are closed at the end."""
         connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=60, ttl_dns_cache=60)
         async with aiohttp.ClientSession(
@@ -162,63 +169,90 @@ class Transport:
         ) as session:
             yield cls(session)
 
-    @asynccontextmanager
-    async def send(self, call: Outgoing, *, stream: bool) -> AsyncGenerator[Answer, None]:
-        """The answer, from its headers on (of a stream: within the first-byte deadline). Its connection is closed at
-        the end unless the body was read to its end, so leaving early stops the provider.
-
-        Raises UmgError(UPSTREAM_UNREACHABLE) when nothing was sent, UPSTREAM_CUT when the connection broke, and
-        UPSTREAM_TIMEOUT with the deadline's name.
-        """
-        deadlines, response = call.deadlines, None
-        # aiohttp warns of a large body that is given as bytes
-        data = call.body if len(call.body) <= LARGE_BYTES else io.BytesIO(call.body)
-        started = time.monotonic()
+    async def fetch(self, call: Outgoing) -> Fetched:
+        """The whole answer. Raises UmgError as `_fault` says, UPSTREAM_FAILED for a body of more than 256 MiB."""
+        response = None
         try:
-            with _faults(deadlines):
-                try:
-                    async with asyncio.timeout(deadlines.first_byte if stream else None) as waiting:
-                        response = await self._session.post(
-                            call.url,
-                            data=data,
-                            headers=call.headers,
-                            proxy=call.proxy,
-                            ssl=call.tls,
-                            allow_redirects=False,
-                            timeout=aiohttp.ClientTimeout(total=deadlines.total, sock_connect=deadlines.connect),
-                        )
-                except TimeoutError:
-                    if waiting.expired():
-                        raise _late("first_byte", deadlines.first_byte) from None
-                    raise
-                first_byte = max(0.001, deadlines.first_byte - (time.monotonic() - started))
-                yield Answer(response, first_byte, deadlines.idle)
+            response = await self._send(call)
+            return Fetched(response.status, response.headers, await _body(response))
+        except FAULTS as error:
+            raise _fault(error, call.deadlines) from None
         finally:
             if response is not None:
-                response.close()
+                response.close()  # nothing is left to read, unless this call was cancelled or failed
+
+    async def open(self, call: Outgoing) -> Answer:
+        """A streamed answer, from its headers on, which come within the first-byte deadline. Raises as `fetch`.
+
+        Whoever opened it closes it: a body that was not read to its end then ends with its connection, so that leaving
+        early stops the provider.
+        """
+        started = time.monotonic()
+        try:
+            async with asyncio.timeout(call.deadlines.first_byte) as waiting:
+                response = await self._send(call)
+        except TimeoutError as error:
+            raise _late("first_byte", call.deadlines) if waiting.expired() else _fault(error, call.deadlines) from None
+        except FAULTS as error:
+            raise _fault(error, call.deadlines) from None
+        return Answer(response, call.deadlines, max(0.001, call.deadlines.first_byte - (time.monotonic() - started)))
+
+    async def _send(self, call: Outgoing) -> aiohttp.ClientResponse:
+        return await self._session.post(
+            _url(call.url),
+            # aiohttp warns of a large body that is given as bytes
+            data=call.body if len(call.body) <= LARGE_BYTES else io.BytesIO(call.body),
+            headers=call.headers,
+            proxy=call.proxy,
+            ssl=call.tls,
+            allow_redirects=False,
+            timeout=_timeout(call.deadlines.total, call.deadlines.connect),
+        )
 
 
-@contextmanager
-def _faults(deadlines: Deadlines) -> Iterator[None]:
-    """Turns what the client library raises into `UmgError`s. Whether anything was sent shows in the reason."""
-    try:
-        yield
-    except aiohttp.ConnectionTimeoutError:
-        raise _late("connect", deadlines.connect) from None
-    except TimeoutError:
-        raise _late("total", deadlines.total) from None
-    except (aiohttp.ClientConnectorError, aiohttp.ClientProxyConnectionError, aiohttp.ClientHttpProxyError) as error:
-        logger.warning("upstream unreachable", error=str(error))
-        raise UmgError(pb.ERROR_REASON_UPSTREAM_UNREACHABLE, "the provider could not be reached; try again") from None
-    except aiohttp.ServerDisconnectedError:
-        message = "the provider closed the connection before it answered; try again"
-        raise UmgError(pb.ERROR_REASON_UPSTREAM_UNREACHABLE, message) from None
-    except (aiohttp.ClientError, ConnectionError) as error:
-        logger.warning("upstream broke off", error=str(error))
-        message = "the provider's connection broke before the answer was whole; try again"
-        raise UmgError(pb.ERROR_REASON_UPSTREAM_CUT, message) from None
+async def _body(response: aiohttp.ClientResponse) -> bytes:
+    length = response.content_length
+    if length is not None and length <= MAX_ANSWER_BYTES:
+        return await response.content.read()
+    body = bytearray()
+    async for chunk in response.content.iter_any():
+        body += chunk
+        if len(body) > MAX_ANSWER_BYTES:
+            raise UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, "the provider's answer is larger than 256 MiB")
+    return bytes(body)
 
 
-def _late(deadline: str, seconds: float) -> UmgError:
-    message = f"the provider was too slow: more than {seconds:g} s for {DEADLINES[deadline]}; try again"
-    return UmgError(pb.ERROR_REASON_UPSTREAM_TIMEOUT, message, deadline=deadline)
+@lru_cache(maxsize=1024)
+def _url(url: str) -> URL:
+    return URL(url)
+
+
+@lru_cache(maxsize=1024)
+def _timeout(total: float, connect: float) -> aiohttp.ClientTimeout:
+    return aiohttp.ClientTimeout(total=total, sock_connect=connect)
+
+
+def _fault(error: Exception, deadlines: Deadlines) -> UmgError:
+    """What the client library raised, as the caller may know it: UPSTREAM_UNREACHABLE when no answer was begun,
+    UPSTREAM_CUT when the connection broke, UPSTREAM_TIMEOUT with the deadline's name.
+    """
+    match error:
+        case aiohttp.ConnectionTimeoutError():
+            return _late("connect", deadlines)
+        case TimeoutError():
+            return _late("total", deadlines)
+        case aiohttp.ClientConnectorError() | aiohttp.ClientProxyConnectionError() | aiohttp.ClientHttpProxyError():
+            logger.warning("upstream unreachable", error=str(error))
+            return UmgError(pb.ERROR_REASON_UPSTREAM_UNREACHABLE, "the provider could not be reached; try again")
+        case aiohttp.ServerDisconnectedError():
+            message = "the provider closed the connection before it answered; try again"
+            return UmgError(pb.ERROR_REASON_UPSTREAM_UNREACHABLE, message)
+    logger.warning("upstream broke off", error=str(error))
+    message = "the provider's connection broke before the answer was whole; try again"
+    return UmgError(pb.ERROR_REASON_UPSTREAM_CUT, message)
+
+
+def _late(name: str, deadlines: Deadlines) -> UmgError:
+    seconds: float = getattr(deadlines, name)
+    message = f"the provider was too slow: more than {seconds:g} s for {WAITS[name]}; try again"
+    return UmgError(pb.ERROR_REASON_UPSTREAM_TIMEOUT, message, deadline=name)

@@ -60,9 +60,9 @@ _BLANK = re.compile(r"[\s\x00-\x1f\x7f\u2028\u2029]+")
 
 
 def clean(message: str, limit: int = MAX_CHARACTERS) -> str:
-    """The message on one line, at most `limit` characters, with keys, addresses and account and request ids replaced by
-    `[key]`,
-    `[url]`, `[host]`, `[email]` and `[id]`. What is no such thing stays as the provider wrote it.
+    """The message on one line, at most `limit` characters, with keys, addresses and account and request ids replaced.
+
+    `[key]`, `[url]`, `[host]`, `[email]` and `[id]` stand for them; all else stays as the provider wrote it.
     """
     text = _BLANK.sub(" ", message[: 8 * limit]).strip()
     for pattern, replacement in _RULES:

@@ -44,7 +44,8 @@ def check_utf8(body: bytes) -> bytes:
     Raises UmgError(MALFORMED_BODY).
     """
     try:
-        str(body, "utf-8")
+        if not body.isascii():
+            str(body, "utf-8")
     except UnicodeDecodeError as error:
         message = f"the body is not UTF-8 (byte {error.start}); encode it as UTF-8"
         raise UmgError(pb.ERROR_REASON_MALFORMED_BODY, message) from None
@@ -55,8 +56,7 @@ def parse(kind: type[T], body: bytes | Raw, at: str = "") -> T:
     """The JSON as a `kind`; `at` is the path of `body` within the sender's document.
 
     Raises UmgError: MALFORMED_BODY for what is no JSON (or no object at the top), MISSING_FIELD and INVALID_FIELD with
-    the path of the
-    field in `field`.
+    the path of the field in `field`.
     """
     try:
         return msgspec.json.decode(body, type=kind)

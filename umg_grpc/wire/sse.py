@@ -85,8 +85,9 @@ def frame(data: bytes) -> bytes:
 
 
 def _last_end(buffer: bytes | bytearray, start: int) -> int:
-    """Position after the last blank line that begins at or after `start`, 0 for none. LF, CR and CRLF end lines, nothing
-    else; of a CRLF whose LF is still to come the line is not ended.
+    """Position after the last blank line that begins at or after `start`, 0 for none.
+
+    LF, CR and CRLF end lines, nothing else; a CRLF whose LF is still to come ends none.
     """
     end = buffer.rfind(b"\n\n", start) + 2
     if buffer.find(b"\r", start) >= 0:

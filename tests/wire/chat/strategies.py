@@ -1,6 +1,10 @@
 """Canonical requests and answers that chat can say without loss, and JSON that nobody knows."""
 
+from collections.abc import Sequence
+from typing import TypeVar
+
 from hypothesis import strategies as st
+from hypothesis.strategies import DrawFn, SearchStrategy
 
 from umg_grpc.v1 import pb
 
@@ -19,12 +23,15 @@ json_objects = st.dictionaries(texts, json_values, max_size=3)
 additions = st.dictionaries(names.map("x_".__add__), json_values, max_size=2)
 
 
-def optional(strategy):
+T = TypeVar("T")
+
+
+def optional(strategy: SearchStrategy[T]) -> SearchStrategy[T | None]:
     return st.none() | strategy
 
 
 @st.composite
-def set_fields(draw, **fields):
+def set_fields(draw: DrawFn, **fields: SearchStrategy[object]) -> dict[str, object]:
     """Some of the fields, each with one of its values."""
     return {name: value for name, strategy in fields.items() if (value := draw(optional(strategy))) is not None}
 
@@ -213,7 +220,7 @@ made_sounds = st.builds(
 
 
 @st.composite
-def candidates(draw, index):
+def candidates(draw: DrawFn, index: int) -> pb.Candidate:
     parts = draw(st.lists(reasoning_parts, max_size=1))
     refused = False
     match draw(st.integers(0, 3)):
@@ -252,7 +259,7 @@ usages = st.builds(
 
 
 @st.composite
-def responses(draw):
+def responses(draw: DrawFn) -> pb.GenerateResponse:
     response = pb.GenerateResponse(
         response_id=draw(names), model="m", service_tier=draw(st.sampled_from(["", "default"])),
         system_fingerprint=draw(st.just("") | names), usage=draw(usages),
@@ -266,7 +273,7 @@ ANSWERED = pb.GenerateRequest(model="m", include_usage=True, audio_output=pb.Aud
 
 
 @st.composite
-def cuts(draw, data):
+def cuts(draw: DrawFn, data: bytes) -> Sequence[bytes]:
     """The bytes in pieces."""
     places = sorted(draw(st.lists(st.integers(0, len(data)), max_size=8)))
     return [data[start:end] for start, end in zip([0, *places], [*places, len(data)], strict=True)]

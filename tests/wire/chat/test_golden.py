@@ -19,7 +19,9 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.chat import CHAT
 
 HERE = Path(__file__).parent
-CASES = sorted(path.name for path in HERE.iterdir() if (path / "stream.sse").exists() or (path / "request.json").exists())
+CASES = sorted(
+    path.name for path in HERE.iterdir() if (path / "stream.sse").exists() or (path / "request.json").exists()
+)
 
 
 def text(message: Message) -> str:
@@ -46,8 +48,6 @@ def made(case: str) -> Iterator[tuple[str, str]]:
         request.source.body = b""
         yield "request.txtpb", text(request)
         request.ClearField("source")
-        if case not in {"famq", "choices"}:
-            request.model = ""
         upstream = CHAT.encode_request(request, "theirs", stream)
         yield "upstream.json", pretty(upstream.body) + upstream.report.header() + "\n"
     if (HERE / case / "response.json").exists():
@@ -78,7 +78,9 @@ def test_a_stream_says_the_same_byte_by_byte(case: str) -> None:
     stream = (HERE / case / "stream.sse").read_bytes()
     pieces = [stream[at : at + 1] for at in range(len(stream))]
     assert accumulate(streamed(case, False, pieces)) == accumulate(streamed(case, False, [stream]))
-    whole, cut = (b"".join(message.source_frames for message in streamed(case, True, way)) for way in ([stream], pieces))
+    whole, cut = (
+        b"".join(message.source_frames for message in streamed(case, True, way)) for way in ([stream], pieces)
+    )
     assert whole == cut
 
 
@@ -92,7 +94,9 @@ def test_a_passed_stream_says_what_a_translated_one_does(case: str) -> None:
     said = [event for message in passed for event in message.events]
     translated = accumulate(streamed(case, False, [stream]))
     assert said[0].started.response_id == translated.response_id
-    assert [event.usage for event in said if event.HasField("usage")][-1:] == ([translated.usage] if translated.HasField("usage") else [])
+    assert [event.usage for event in said if event.HasField("usage")][-1:] == (
+        [translated.usage] if translated.HasField("usage") else []
+    )
 
 
 if __name__ == "__main__":

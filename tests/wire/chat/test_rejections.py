@@ -10,7 +10,11 @@ from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat import CHAT
 
-INVALID, MISSING, UNSUPPORTED = pb.ERROR_REASON_INVALID_FIELD, pb.ERROR_REASON_MISSING_FIELD, pb.ERROR_REASON_UNSUPPORTED_FIELD
+INVALID, MISSING, UNSUPPORTED = (
+    pb.ERROR_REASON_INVALID_FIELD,
+    pb.ERROR_REASON_MISSING_FIELD,
+    pb.ERROR_REASON_UNSUPPORTED_FIELD,
+)
 
 
 @dataclass(frozen=True)

@@ -295,10 +295,6 @@ def decode_usage(usage: ProviderUsage, target: pb.Usage) -> None:
         usage.completion_tokens_details or TokenDetails(),
     )
     target.input_tokens, target.output_tokens = int(usage.prompt_tokens or 0), int(usage.completion_tokens or 0)
-    if usage.total_tokens and usage.total_tokens > target.input_tokens + target.output_tokens:
-        target.output_tokens = (
-            int(usage.total_tokens) - target.input_tokens
-        )  # reasoning that a provider left out of its sum
     target.cache_read_tokens = int(prompt.cached_tokens or usage.prompt_cache_hit_tokens or 0)
     target.cache_write_tokens = int(prompt.cache_write_tokens or 0)
     target.audio_input_tokens, target.image_input_tokens = int(prompt.audio_tokens or 0), int(prompt.image_tokens or 0)
@@ -307,6 +303,10 @@ def decode_usage(usage: ProviderUsage, target: pb.Usage) -> None:
         int(completion.audio_tokens or 0),
         int(completion.image_tokens or 0),
     )
+    unsaid = int(usage.total_tokens or 0) - target.input_tokens - target.output_tokens
+    if unsaid > 0:  # some providers count the reasoning in the total alone
+        target.output_tokens += unsaid
+        target.reasoning_tokens = target.reasoning_tokens or unsaid
     target.accepted_prediction_tokens = int(completion.accepted_prediction_tokens or 0)
     target.rejected_prediction_tokens = int(completion.rejected_prediction_tokens or 0)
 

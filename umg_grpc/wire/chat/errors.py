@@ -38,6 +38,7 @@ KINDS: "dict[pb.ErrorReason.ValueType, tuple[str, str | None]]" = {
     pb.ERROR_REASON_UNSUPPORTED_MEDIA_TYPE: (REQUEST, "unsupported_media_type"),
     pb.ERROR_REASON_BODY_TOO_LARGE: (REQUEST, "request_too_large"),
     pb.ERROR_REASON_WRONG_STATE: (REQUEST, "wrong_state"),
+    pb.ERROR_REASON_RANGE_NOT_SATISFIABLE: (REQUEST, "range_not_satisfiable"),
     pb.ERROR_REASON_ALREADY_EXISTS: (REQUEST, "already_exists"),
     pb.ERROR_REASON_RATE_LIMITED: (RATE, "rate_limit_exceeded"),
     pb.ERROR_REASON_UPSTREAM_RATE_LIMITED: (RATE, "rate_limit_exceeded"),

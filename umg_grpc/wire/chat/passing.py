@@ -31,7 +31,7 @@ class PassedChunk(Head, kw_only=True):
     obfuscation: str | None = None
 
 
-PADDING = b',"obfuscation":"'
+PADDING, PADDED = b',"obfuscation":"', b'"}\n\n'
 
 _CHUNK = msgspec.json.Decoder(PassedChunk)
 
@@ -64,7 +64,7 @@ class Template(NamedTuple):
         if chunk.obfuscation is None:
             return cls(head, tail, padded=False, lines=lines, theirs=theirs, ours=ours)
         place = tail.find(PADDING)
-        if place < 0 or tail[place:] != PADDING + chunk.obfuscation.encode() + b'"}\n\n':
+        if place < 0 or tail[place:] != PADDING + chunk.obfuscation.encode() + PADDED:
             return None  # padding that is not the last member, or spelled in another way
         return cls(head, tail[:place], padded=True, lines=lines, theirs=theirs, ours=ours)
 
@@ -73,8 +73,8 @@ class Template(NamedTuple):
         if not frames.startswith(self.head):
             return None
         if self.padded:
-            count = frames.count(b"\n\n" + self.head) + 1
-            if frames.count(self.tail + PADDING) != count:
+            count = frames.count(PADDED + self.head) + 1
+            if frames.count(self.tail + PADDING) != count or not frames.endswith(PADDED):
                 return None
         elif frames.endswith(self.tail) and len(frames) >= len(self.head) + len(self.tail):
             count = frames.count(self.tail + self.head) + 1
@@ -84,11 +84,21 @@ class Template(NamedTuple):
             return None
         return self._renamed(frames, count)
 
+    def run_end(self, frames: bytes, place: int) -> int:
+        """Where the last frame ends that has this tail, if one with this head begins at `place`; else 0."""
+        if not frames.startswith(self.head, place):
+            return 0
+        if not self.padded:
+            return frames.rfind(self.tail) + len(self.tail)
+        return frames.find(b"\n\n", frames.rfind(self.tail + PADDING)) + 2
+
     def apply_one(self, frame: bytes) -> bytes | None:
         """The same for what is known to be one frame."""
         if not frame.startswith(self.head) or len(frame) < len(self.head) + len(self.tail):
             return None
-        if frame.count(self.tail + PADDING) != 1 if self.padded else not frame.endswith(self.tail):
+        if not frame.endswith(PADDED if self.padded else self.tail):
+            return None
+        if self.padded and frame.count(self.tail + PADDING) != 1:
             return None
         return self._renamed(frame, 1)
 
@@ -104,9 +114,8 @@ class Template(NamedTuple):
 class PassingDecoder:
     """Chunks -> the same chunks, with the events that the service needs. One instance a stream.
 
-    Changed are: the model id, if the provider's is another; the usage chunk, which goes when the caller did not ask for
-    it; events
-    without data, which break clients; the end marker, which is added when the provider leaves it out.
+    Changed are: the model id, if the provider's is another; the usage chunk, which goes when the caller did not ask
+    for it; events without data, which break clients; the end marker, which is added when the provider leaves it out.
     """
 
     def __init__(self, request: pb.GenerateRequest) -> None:
@@ -149,16 +158,13 @@ class PassingDecoder:
         return message
 
     def _look(self, frames: bytes) -> pb.StreamGenerateResponse | None:
-        """Frame by frame; only those that are not plain are parsed."""
+        """Frame by frame, plain ones together where they follow one another; only the others are parsed."""
         passed, events = list[bytes](), list[pb.GenerateEvent]()
         try:
-            for event in sse.split(frames):
-                plain = self._template.apply_one(event.raw) if self._template is not None else None
-                kept = self._frame(event, events) if plain is None else plain
-                if kept:
-                    passed.append(kept)
-                if self._done:
-                    break
+            place = self._run(frames, 0, passed)
+            place = self._frames(frames, place, passed, events)
+            if 0 < place < len(frames) and not self._done:  # a template was learned on the way
+                self._frames(frames, self._run(frames, place, passed), passed, events, to_the_end=True)
         except UmgError as error:
             self._failure = error
         except (ValueError, RecursionError):
@@ -168,6 +174,38 @@ class PassingDecoder:
                 raise self._failure
             return None
         return pb.StreamGenerateResponse(source_frames=b"".join(passed), events=events)
+
+    def _run(self, frames: bytes, place: int, passed: list[bytes]) -> int:
+        """Where the plain frames end that begin at `place`; they go to `passed`."""
+        end = 0 if self._template is None else self._template.run_end(frames, place)
+        if self._template is None or end <= place:
+            return place
+        plain = self._template.apply(frames[place:end])
+        if plain is None:
+            return place
+        passed.append(plain)
+        return end
+
+    def _frames(
+        self,
+        frames: bytes,
+        place: int,
+        passed: list[bytes],
+        events: list[pb.GenerateEvent],
+        *,
+        to_the_end: bool = False,
+    ) -> int:
+        """Where it stopped: behind the first frame from which a template was learned, or at the end."""
+        known = self._template
+        for event in sse.split(frames[place:]):
+            place += len(event.raw)
+            plain = self._template.apply_one(event.raw) if self._template is not None else None
+            kept = self._frame(event, events) if plain is None else plain
+            if kept:
+                passed.append(kept)
+            if self._done or (self._template is not known and not to_the_end):
+                break
+        return place
 
     def _frame(self, event: sse.SseEvent, events: list[pb.GenerateEvent]) -> bytes:
         """The frame as it is passed on, b"" if it is not; what the service needs of it goes to `events`."""

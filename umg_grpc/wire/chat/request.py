@@ -8,7 +8,7 @@ import msgspec
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat import dialect, schema
-from umg_grpc.wire.chat.content import JsonObject, MessageEncoder, decode_messages
+from umg_grpc.wire.chat.content import DETAILS, JsonObject, MessageEncoder, decode_messages
 from umg_grpc.wire.chat.tools import decode_tools, encode_search_options, encode_tools, json_object, plain_schema
 from umg_grpc.wire.format import FaceRequest, UpstreamRequest
 from umg_grpc.wire.json import check_utf8, given, invalid, missing, parse, whole
@@ -260,6 +260,8 @@ def encode_request(request: pb.GenerateRequest, model: str, stream: bool) -> Ups
         raise UmgError(pb.ERROR_REASON_UNTRANSLATABLE, message, field=field)
     for field in [*request.source.uncarried_fields, *(field for field in UNSAYABLE if field in said)]:
         report.drop(field)
+    if request.media_detail and request.media_detail not in DETAILS:
+        report.drop("media_detail")
     report.unknown += request.source.unknown_field_count
     fields: JsonObject = {"model": model, "messages": MessageEncoder(request, report).encode()}
     fields |= encode_tools(request, report)
@@ -338,9 +340,8 @@ def _encode_schema(described: pb.JsonSchemaFormat) -> JsonObject:
 def _encode_reasoning(request: pb.GenerateRequest, report: Report) -> JsonObject:
     """Effort where there is one, else what comes nearest to it.
 
-    The switches `thinking` and `enable_thinking` are our document's: only a request that was written for it (no source
-    of another format)
-    is told so; other providers refuse them.
+    The switches `thinking` and `enable_thinking` are our document's: they are sent for a request that was written for
+    it (no source of another format), since other providers refuse them.
     """
     reasoning = request.reasoning
     for field in ("summary", "display"):

@@ -1,9 +1,7 @@
-"""Body of `POST /v1/chat/completions` as typed structs (text document; what it leaves open, as current SDK types have
-it).
+"""Body of `POST /v1/chat/completions` as typed structs: the text document's fields, and those of current SDK types.
 
 Content parts, tools and tool choices stay raw: their unions grow, so each is looked up by its `type` where it is
-decoded.
-Fields without a name here travel in the source document only. `None` is absent: an explicit null says nothing.
+decoded. Fields without a name here travel in the source document only. `None` is absent: an explicit null says nothing.
 """
 
 from typing import Annotated, Literal

@@ -50,10 +50,8 @@ class StreamEncoder:
     """Canonical events -> chunks. One instance a stream.
 
     A choice's role stands in its first chunk and nowhere else; a call's id, type and name in the call's first; all
-    annotations in one late
-    delta; usage in the last chunk, and only when it was asked for. A choice begins with its first part, so that
-    `content` can be null
-    where an answer only calls tools.
+    annotations in one late delta; usage in the last chunk, and only when it was asked for. A choice begins with its
+    first part, so that `content` can be null where an answer only calls tools.
     """
 
     def __init__(self, request: pb.GenerateRequest) -> None:

@@ -124,7 +124,10 @@ def encode_tools(request: pb.GenerateRequest, report: Report) -> JsonObject:
             tools.append(_encode_tool(tool, request.legacy_functions, f"tools[{index}]"))
     if tools:
         fields["functions" if request.legacy_functions else "tools"] = tools
-    if request.HasField("tool_choice") and (tools or not request.tools):
+    if request.HasField("tool_choice") and request.tools and not tools:
+        if request.tool_choice.mode != pb.TOOL_CHOICE_MODE_AUTO:
+            report.drop("tool_choice")  # of a search alone, which has become an option
+    elif request.HasField("tool_choice"):
         choice = _encode_choice(request)
         if request.legacy_functions:
             fields["function_call"] = (

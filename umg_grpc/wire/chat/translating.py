@@ -10,6 +10,7 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire import sse
 from umg_grpc.wire.chat.answer import (
     Head,
+    Logprob,
     Logprobs,
     ProviderAudio,
     ProviderCall,
@@ -116,19 +117,24 @@ class _Candidate:
         if delta.refusal:
             self._refused = True
             yield from self._more("refusal", delta.refusal)
-        for kind, entries in (("text", logprobs.content), ("refusal", logprobs.refusal)) if logprobs else ():
-            if entries:
-                if kind == "refusal" or self._text is None:
-                    yield from self._switch(kind)
-                event = self.event(self._part if kind == "refusal" else self._text or 0)
-                event.logprobs.logprobs.extend(decode_logprob(entry) for entry in entries)
-                yield event
+        if logprobs:
+            yield from self._likelihoods("text", logprobs.content)
+            yield from self._likelihoods("refusal", logprobs.refusal)
         for call in delta.tool_calls or ():
             yield from self._call(call)
         if delta.function_call:
             yield from self._function_call(delta.function_call)
         for raw in delta.annotations or ():
             yield from self.cite(decode_annotation(raw))
+        yield from self._media(delta)
+        if signature := thought_signature(delta.extra_content):
+            if not self._open and self._text is None:
+                yield from self._switch("text")
+            event = self.event(self._part if self._open else self._text or 0)
+            event.state.CopyFrom(signature)
+            yield event
+
+    def _media(self, delta: ProviderMessage) -> Iterator[pb.GenerateEvent]:
         for image in delta.images or ():
             if image.image_url:
                 part = pb.Part()
@@ -136,12 +142,15 @@ class _Candidate:
                 yield from self._whole(part)
         if delta.audio:
             yield from self._hear(delta.audio)
-        if signature := thought_signature(delta.extra_content):
-            if not self._open and self._text is None:
-                yield from self._switch("text")
-            event = self.event(self._part if self._open else self._text or 0)
-            event.state.CopyFrom(signature)
-            yield event
+
+    def _likelihoods(self, kind: str, entries: list[Logprob] | None) -> Iterator[pb.GenerateEvent]:
+        if not entries:
+            return
+        if kind == "refusal" or self._text is None:
+            yield from self._switch(kind)
+        event = self.event(self._part if kind == "refusal" else self._text or 0)
+        event.logprobs.logprobs.extend(decode_logprob(entry) for entry in entries)
+        yield event
 
     def cite(self, citation: pb.Citation) -> Iterator[pb.GenerateEvent]:
         """A source of the text, whose offsets count from the start of its part."""

@@ -1,0 +1,105 @@
+"""Errors: ours as a chat body, a provider's as ours."""
+
+from dataclasses import dataclass, field
+
+import msgspec
+import pytest
+
+from umg_grpc.errors import UmgError
+from umg_grpc.v1 import pb
+from umg_grpc.wire.chat import CHAT
+from umg_grpc.wire.chat.errors import KINDS
+
+REJECTED, FAILED, LIMITED = (
+    pb.ERROR_REASON_UPSTREAM_REJECTED,
+    pb.ERROR_REASON_UPSTREAM_FAILED,
+    pb.ERROR_REASON_UPSTREAM_RATE_LIMITED,
+)
+
+
+def test_every_reason_has_its_type_and_code() -> None:
+    assert set(KINDS) == set(pb.ErrorReason.values())
+
+
+def test_an_error_has_message_type_param_and_code() -> None:
+    error = UmgError(pb.ERROR_REASON_INVALID_FIELD, "`temperature`: too high", field="temperature")
+    assert msgspec.json.decode(CHAT.encode_error(error, 400)) == {
+        "error": {
+            "message": "`temperature`: too high",
+            "type": "invalid_request_error",
+            "param": "temperature",
+            "code": "invalid_value",
+        }
+    }
+
+
+@pytest.mark.parametrize(
+    ("reason", "status", "kind", "code"),
+    [
+        (pb.ERROR_REASON_INVALID_KEY, 401, "invalid_request_error", "invalid_api_key"),
+        (pb.ERROR_REASON_MODEL_NOT_FOUND, 404, "invalid_request_error", "model_not_found"),
+        (pb.ERROR_REASON_RATE_LIMITED, 429, "rate_limit_error", "rate_limit_exceeded"),
+        (pb.ERROR_REASON_QUOTA_EXHAUSTED, 429, "insufficient_quota", "insufficient_quota"),
+        (pb.ERROR_REASON_CONTEXT_TOO_LONG, 400, "invalid_request_error", "context_length_exceeded"),
+        (pb.ERROR_REASON_BODY_TOO_LARGE, 413, "invalid_request_error", "request_too_large"),
+        (pb.ERROR_REASON_INTERNAL, 500, "server_error", None),
+        (pb.ERROR_REASON_UPSTREAM_FAILED, 502, "server_error", "upstream_failed"),
+    ],
+)
+def test_clients_know_the_codes(reason: "pb.ErrorReason.ValueType", status: int, kind: str, code: str | None) -> None:
+    error = msgspec.json.decode(CHAT.encode_error(UmgError(reason, "m"), status))["error"]
+    assert error == {"message": "m", "type": kind, "param": None, "code": code}
+
+
+@dataclass(frozen=True)
+class Refusal:
+    id: str
+    status: int
+    body: object
+    reason: "pb.ErrorReason.ValueType"
+    says: str
+    metadata: dict[str, str] = field(default_factory=dict)
+    headers: dict[str, str] = field(default_factory=dict)
+
+
+def error(message: str, **more: object) -> dict[str, object]:
+    return {"error": {"message": message, **more}}
+
+
+DATES = {"date": "Thu, 09 Oct 2025 08:53:20 GMT", "retry-after": "Thu, 09 Oct 2025 08:53:25 GMT"}
+REFUSALS = [
+    Refusal("a bad value", 400, error("Invalid 'temperature': 3", type="invalid_request_error", param="temperature", code="x"), REJECTED, "Invalid 'temperature': 3", {"field": "temperature", "upstream_status": "400"}),
+    Refusal("no parameter", 422, {"detail": "field required"}, REJECTED, "field required", {"upstream_status": "422"}),
+    Refusal("a parameter that is no path", 400, error("bad", param="a b\nc"), REJECTED, "bad", {"upstream_status": "400"}),
+    Refusal("a message of another type", 400, error("x") | {"error": {"message": [1]}}, REJECTED, "status 400", {"upstream_status": "400"}),
+    Refusal("only a message", 400, {"message": "no", "object": "error"}, REJECTED, "no", {"upstream_status": "400"}),
+    Refusal("an error that is text", 400, {"error": "bad model"}, REJECTED, "bad model", {"upstream_status": "400"}),
+    Refusal("a list", 400, [error("Invalid value", code=400, status="INVALID_ARGUMENT")], REJECTED, "Invalid value", {"upstream_status": "400"}),
+    Refusal("a long prompt", 400, error("This model's maximum context length is 8192 tokens.", code="context_length_exceeded", param="messages"), pb.ERROR_REASON_CONTEXT_TOO_LONG, "8192"),
+    Refusal("a long prompt at llama.cpp", 400, error("the request exceeds the available context size", code=400, type="exceed_context_size_error"), pb.ERROR_REASON_CONTEXT_TOO_LONG, "context size"),
+    Refusal("a filtered prompt", 400, error("The response was filtered", code="content_filter"), pb.ERROR_REASON_CONTENT_BLOCKED, "filtered"),
+    Refusal("a key of ours in a 400", 400, [error("API key not valid. Please pass a valid API key.", code=400)], FAILED, "operator", {"upstream_status": "400"}),
+    Refusal("our key", 401, error("Incorrect API key provided: sk-abc***xyz", code="invalid_api_key"), FAILED, "operator", {"upstream_status": "401"}),
+    Refusal("our rights", 403, error("Project proj_1 does not have access"), FAILED, "operator", {"upstream_status": "403"}),
+    Refusal("a model that it lacks", 404, error("The model `x` does not exist", code="model_not_found"), FAILED, "operator", {"upstream_status": "404"}),
+    Refusal("its failure", 500, error("The server had an error, request req_123abc456"), FAILED, "had an error, request [id]", {"upstream_status": "500"}),
+    Refusal("its failure about our account", 500, error("organization org-1 has no quota"), FAILED, "try again", {"upstream_status": "500"}),
+    Refusal("a page", 502, b"<html><h1>502 Bad Gateway</h1>nginx/1.2 upstream.internal</html>", FAILED, "the provider failed (status 502); try again", {"upstream_status": "502"}),
+    Refusal("nothing", 503, b"", FAILED, "status 503", {"upstream_status": "503"}),
+    Refusal("its limit", 429, error("Rate limit reached for org-abc"), LIMITED, "rate limit is reached; try again later"),
+    Refusal("its limit in milliseconds", 429, error("x"), LIMITED, "try again in 2 s", {"retry_after_seconds": "2"}, {"retry-after-ms": "1500", "retry-after": "9"}),
+    Refusal("its limit in seconds", 429, error("x"), LIMITED, "7 s", {"retry_after_seconds": "7"}, {"retry-after": "7"}),
+    Refusal("its limit as a date", 429, error("x"), LIMITED, "5 s", {"retry_after_seconds": "5"}, DATES),
+    Refusal("a date without the time of the answer", 429, error("x"), LIMITED, "later", {}, {"retry-after": DATES["retry-after"]}),
+    Refusal("a wait that cannot be read", 429, error("x"), LIMITED, "later", {}, {"retry-after": "soon", "date": "now"}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", REFUSALS, ids=lambda case: case.id)
+def test_a_providers_refusal_is_told_without_what_is_ours(case: Refusal) -> None:
+    body = case.body if isinstance(case.body, bytes) else msgspec.json.encode(case.body)
+    told = CHAT.decode_error(case.status, case.headers, body)
+    assert (told.name, told.metadata) == (pb.ErrorReason.Name(case.reason).removeprefix("ERROR_REASON_"), case.metadata)
+    assert case.says in told.message
+    for secret in ("sk-abc", "org-", "proj_", "req_123", "nginx", "internal", "API key"):
+        assert secret not in told.message

@@ -1,0 +1,218 @@
+"""A provider's frames for a chat caller: as they came, save what must change."""
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.wire.chat.strategies import cuts
+from umg_grpc.errors import UmgError
+from umg_grpc.v1 import pb
+from umg_grpc.wire.chat import CHAT
+from umg_grpc.wire.chat.passing import PassingDecoder
+
+HEAD = {"id": "c1", "object": "chat.completion.chunk", "created": 1, "model": "theirs"}
+DONE = b"data: [DONE]\n\n"
+
+
+def frame(delta: object, finish: str | None = None, index: int = 0, **more: object) -> bytes:
+    return (
+        b"data: "
+        + msgspec.json.encode(HEAD | {"choices": [{"index": index, "delta": delta, "finish_reason": finish}]} | more)
+        + b"\n\n"
+    )
+
+
+def usage() -> bytes:
+    return (
+        b"data: "
+        + msgspec.json.encode(HEAD | {"choices": [], "usage": {"prompt_tokens": 3, "completion_tokens": 2}})
+        + b"\n\n"
+    )
+
+
+ROLE, END = frame({"role": "assistant", "content": ""}), frame({}, "stop")
+
+
+def run(pieces: list[bytes], request: pb.GenerateRequest) -> tuple[bytes, list[pb.GenerateEvent]]:
+    decoder = CHAT.stream_decoder(request, True)
+    messages = [message for message in [*map(decoder.feed, pieces), decoder.close()] if message is not None]
+    return b"".join(message.source_frames for message in messages), [
+        event for message in messages for event in message.events
+    ]
+
+
+def kinds(events: list[pb.GenerateEvent]) -> list[str | None]:
+    return [event.WhichOneof("kind") for event in events]
+
+
+def text(*words: str, **more: object) -> list[bytes]:
+    return [frame({"content": word}, **more) for word in words]
+
+
+SAME = pb.GenerateRequest(model="theirs", include_usage=True)
+OURS = pb.GenerateRequest(model="ours, longer", include_usage=True)
+
+
+@pytest.mark.parametrize("request_", [SAME, OURS], ids=["the same model", "another model"])
+@pytest.mark.parametrize(
+    "more",
+    [{}, {"usage": None}, {"usage": None, "obfuscation": "ab"}, {"obfuscation": "ab", "x": 1}, {"timings": {"a": 1}}],
+    ids=repr,
+)
+def test_only_the_model_changes(request_: pb.GenerateRequest, more: dict[str, object]) -> None:
+    words = [
+        "a",
+        '"model":"theirs"',
+        "\n\ndata: [DONE]\n\n",
+        'finish_reason":"stop',
+        "\U0001f600\u2028",
+        '{"error":1}',
+        "{}",
+        "",
+    ]
+    stream = b"".join([ROLE, *text(*words, **more), *text(*words, **more), END, usage(), DONE])
+    expected = stream.replace(b',"model":"theirs"', b',"model":"' + request_.model.encode() + b'"')
+    for pieces in (
+        [stream],
+        [stream[:400], stream[400:900], stream[900:]],
+        [stream[at : at + 1] for at in range(len(stream))],
+    ):
+        passed, events = run(pieces, request_)
+        assert passed == expected
+        assert kinds(events) == ["started", "finished", "usage"]
+        assert events[0].started.model == request_.model
+
+
+@pytest.mark.parametrize("more", [{}, {"obfuscation": "abc"}], ids=repr)
+@pytest.mark.parametrize("model", ["theirs", "ours", "others"])
+def test_a_read_of_plain_chunks_is_passed_without_a_look(
+    more: dict[str, object], model: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    decoder = PassingDecoder(pb.GenerateRequest(model=model))
+    decoder.feed(ROLE)
+    decoder.feed(b"".join(text("learn", **more)))
+    monkeypatch.setattr(decoder, "_look", None)  # the slow way
+    plain = b"".join(text(*(f"token {n}" for n in range(300)), **more))
+    message = decoder.feed(plain)
+    assert message is not None
+    assert message.source_frames == plain.replace(b'"theirs"', b'"' + model.encode() + b'"')
+    assert not message.events
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        END, usage(), DONE, b": comment\n\n", b"event: ping\n\n", b'data: {"error":{"message":"x"}}\n\n',
+        frame({"content": "a"}, usage={"prompt_tokens": 1}), frame({"content": "a"}, index=1), frame({"content": "a"}, error={"message": "x"}),
+        frame({"content": "a"}).replace(b'"finish_reason":null', b'"finish_reason":"stop"'),
+        frame({"content": "a"}).replace(b"\n\n", b"\nevent: x\n\n"), b"data: x\n\n", b"\n\n",
+    ],
+    ids=lambda odd: repr(odd[:200]),
+)  # fmt: skip
+@pytest.mark.parametrize("more", [{}, {"obfuscation": "abc"}], ids=repr)
+@pytest.mark.parametrize("place", [0, 2, 4])
+def test_nothing_that_needs_a_look_is_taken_for_plain(odd: bytes, more: dict[str, object], place: int) -> None:
+    decoder = PassingDecoder(pb.GenerateRequest(model="ours"))
+    decoder.feed(b"".join([ROLE, *text("learn", **more)]))
+    template = decoder._template
+    assert template is not None
+    plain = text("a", "b", "c", "d", **more)
+    assert template.apply(b"".join(plain)) is not None
+    assert template.apply(b"".join([*plain[:place], odd, *plain[place:]])) is None
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.text(max_size=8), max_size=12), st.sampled_from([b"\n", b"\r\n", b"\r"]), st.data())
+def test_every_line_end_passes_as_it_came(words: list[str], end: bytes, data: st.DataObject) -> None:
+    stream = b"".join([ROLE, *text(*words), END, usage(), DONE]).replace(b"\n", end)
+    passed, events = run(data.draw(cuts(stream)), SAME)
+    assert passed == stream
+    assert kinds(events) == ["started", "finished", "usage"]
+
+
+def test_the_usage_chunk_goes_when_the_caller_did_not_ask_for_it() -> None:
+    passed, events = run([ROLE + END + usage() + DONE], pb.GenerateRequest(model="theirs"))
+    assert passed == ROLE + END + DONE
+    assert (events[-1].usage.input_tokens, events[-1].usage.output_tokens) == (3, 2)
+
+
+def test_usage_beside_the_last_words_is_passed_with_them() -> None:
+    last = frame({"content": "end"}, "stop", usage={"prompt_tokens": 3})
+    passed, events = run([ROLE + last + DONE], pb.GenerateRequest(model="theirs"))
+    assert passed == ROLE + last + DONE
+    assert kinds(events) == ["started", "finished", "usage"]
+
+
+def test_a_missing_end_marker_is_added() -> None:
+    assert run([ROLE + END], SAME)[0] == ROLE + END + DONE
+
+
+def test_the_last_event_needs_no_blank_line() -> None:
+    assert run([ROLE + END + usage() + b"data: [DONE]"], SAME)[0] == ROLE + END + usage() + DONE
+    assert run([ROLE + END[:-2]], SAME)[0] == ROLE + END + DONE
+
+
+def test_nothing_follows_the_end_marker() -> None:
+    assert run([ROLE + END + DONE + ROLE, ROLE], SAME)[0] == ROLE + END + DONE
+
+
+def test_what_breaks_clients_is_left_out_and_comments_stay() -> None:
+    stream = (
+        b": early\n\n"
+        + ROLE
+        + b": late\n\nevent: ping\n\nid: 1\n\n"
+        + b'event: ping\ndata: {"type":"ping"}\n\n'
+        + END
+        + DONE
+    )
+    assert run([stream], SAME)[0] == ROLE + b": late\n\n" + END + DONE
+
+
+@pytest.mark.parametrize("stream", [b"", ROLE, ROLE + usage(), b": x\n\n", ROLE + END[:30], DONE], ids=repr)
+def test_a_stream_that_breaks_off_is_no_short_answer(stream: bytes) -> None:
+    with pytest.raises(UmgError) as caught:
+        run([stream], SAME)
+    assert caught.value.name in {"UPSTREAM_CUT", "UPSTREAM_FAILED"}
+
+
+def test_every_choice_that_was_asked_for_has_to_finish() -> None:
+    two = pb.GenerateRequest(model="theirs", candidate_count=2)
+    with pytest.raises(UmgError):
+        run([ROLE + END], two)
+    assert run([ROLE + END + frame({}, "stop", index=1)], two)[0].endswith(DONE)
+
+
+@pytest.mark.parametrize("pass_", [True, False])
+def test_an_error_event_comes_after_what_was_said_before_it(pass_: bool) -> None:
+    error = b'data: {"error":{"message":"overloaded at https://x.test","code":502}}\n\n'
+    decoder = CHAT.stream_decoder(SAME, pass_)
+    message = decoder.feed(ROLE + frame({"content": "hi"}) + error + END)
+    assert message is not None
+    if pass_:
+        assert message.source_frames == ROLE + frame({"content": "hi"})
+    else:
+        assert message.events[-1].text_delta == "hi"
+    for ending in (lambda: decoder.feed(END), decoder.close):
+        with pytest.raises(UmgError, match=r"overloaded at \[url\]") as caught:
+            ending()
+        assert caught.value.name == "UPSTREAM_FAILED"
+
+
+@pytest.mark.parametrize("pass_", [True, False])
+@pytest.mark.parametrize(
+    ("event", "name"),
+    [
+        (b'data: {"error":{"message":"slow down","code":429}}\n\n', "UPSTREAM_RATE_LIMITED"),
+        (b'data: {"error":{"message":"x","code":"rate_limit_exceeded"}}\n\n', "UPSTREAM_RATE_LIMITED"),
+        (b'data: {"error":{"message":"bad","type":"invalid_request_error","code":400}}\n\n', "UPSTREAM_REJECTED"),
+        (b'data: {"error":"boom"}\n\n', "UPSTREAM_FAILED"),
+        (b'event: error\ndata: {"message":"boom"}\n\n', "UPSTREAM_FAILED"),
+        (b"data: <html>\n\n", "UPSTREAM_FAILED"),
+        (b'data: {"choices":3}\n\n', "UPSTREAM_FAILED"),
+    ],
+)
+def test_an_error_instead_of_an_answer_is_raised_at_once(event: bytes, name: str, pass_: bool) -> None:
+    with pytest.raises(UmgError) as caught:
+        CHAT.stream_decoder(SAME, pass_).feed(event)
+    assert caught.value.name == name

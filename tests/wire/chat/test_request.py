@@ -1,0 +1,267 @@
+"""Towards a provider: what is rewritten for one of the same format, and what is translated, refused or reported for others."""
+
+from collections.abc import Callable
+
+import msgspec
+import pytest
+
+from umg_grpc.errors import UmgError
+from umg_grpc.v1 import pb
+from umg_grpc.wire.chat import CHAT
+
+USER = [{"role": "user", "content": "hi"}]
+
+
+def rebuilt(body: dict[str, object], stream: bool = False) -> tuple[dict[str, object], str]:
+    raw = msgspec.json.encode({"model": "m", "messages": USER} | body)
+    upstream = CHAT.encode_request(CHAT.decode_request(raw, {}).canonical, "theirs", stream)
+    fields = msgspec.json.decode(upstream.body)
+    assert (fields.pop("model"), fields.pop("messages")) == ("theirs", USER)
+    return fields, upstream.report.header()
+
+
+@pytest.mark.parametrize(
+    ("body", "sent", "report"),
+    [
+        ({"vendorn_thinking_to_content": True}, {}, ""),
+        ({"extra_body": {"vendorg": {"thinking_config": {"thinking_budget": 5}}}}, {"extra_body": {"google": {"thinking_config": {"thinking_budget": 5}}}}, ""),
+        ({"vendorg": {"cached_content": "c"}}, {"extra_body": {"google": {"cached_content": "c"}}}, ""),
+        ({"google": {"thinking_config": {"include_thoughts": True}}}, {"google": {"thinking_config": {"include_thoughts": True}}}, ""),
+        ({"extra_body": {"vendorg": {"tools": [{"googleSearch": {}}]}}}, {"web_search_options": {}}, ""),
+        ({"extra_body": {"top_a": 1, "max_tokens": 9}}, {"top_a": 1}, "extra_body.max_tokens"),
+        ({"extra_body": None}, {}, ""),
+        ({"generationConfig": {"thinkingConfig": {"thinkingLevel": "LOW"}}}, {"reasoning_effort": "low"}, ""),
+        ({"generationConfig": {"thinkingConfig": {"thinkingLevel": "LOW"}, "topK": 1}, "reasoning_effort": "high"}, {"reasoning_effort": "high"}, "generationConfig.thinkingConfig, +1"),
+        ({"tools": [{"type": "function", "function": {"name": "vendorgSearch"}}], "tool_choice": "auto"}, {"web_search_options": {}}, ""),
+        ({"tools": [{"type": "function", "function": {"name": "vendorgSearch"}}, {"type": "x"}], "web_search_options": {"search_context_size": "low"}}, {"tools": [{"type": "x"}], "web_search_options": {"search_context_size": "low"}}, ""),
+        ({"stream": True, "stream_options": {"include_usage": True}}, {"stream": False}, ""),
+        ({"parameters": {"enable_search": True}, "enable_thinking": True}, {"parameters": {"enable_search": True}, "enable_thinking": True}, ""),
+    ],
+    ids=repr,
+)  # fmt: skip
+def test_spellings_of_ours_are_rewritten_for_a_provider_of_the_format(
+    body: dict[str, object], sent: dict[str, object], report: str
+) -> None:
+    assert rebuilt(body) == (sent, report)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"stream_options": None}, {"stream_options": {"include_usage": False, "x": 1}}, {"stream": False}],
+    ids=repr,
+)
+def test_a_stream_always_asks_for_usage_and_keeps_the_other_options(options: dict[str, object]) -> None:
+    fields, _ = rebuilt(options, stream=True)
+    extra = {"x": 1} if options.get("stream_options") else {}
+    assert fields == {"stream": True, "stream_options": {"include_usage": True, **extra}}
+
+
+def test_one_model_leaves_whatever_came() -> None:
+    body = b'{"model":"a","messages":[{"role":"user","content":"hi"}],"model":"b"}'
+    request = CHAT.decode_request(body, {}).canonical
+    assert request.model == "b"
+    assert (
+        CHAT.encode_request(request, "theirs", False).body
+        == b'{"model":"theirs","messages":[{"role":"user","content":"hi"}]}'
+    )
+
+
+def test_search_tools_have_one_home_however_they_are_asked_for() -> None:
+    body = {"model": "m", "messages": USER, "extra_body": {"google": {"tools": [{"googleSearch": {}}, {"vendorgSearch": {}}]}},
+            "tools": [{"type": "function", "function": {"name": "vendorgSearch"}}]}  # fmt: skip
+    tools = CHAT.decode_request(msgspec.json.encode(body), {}).canonical.tools
+    assert [tool.web_search.declared_type for tool in tools] == ["vendorgSearch", "googleSearch", "vendorgSearch"]
+
+
+def text(words: str) -> pb.Part:
+    return pb.Part(text=pb.TextPart(text=words))
+
+
+def call(call_id: str, name: str) -> pb.Part:
+    return pb.Part(tool_call=pb.ToolCall(call_id=call_id, name=name, arguments_json=""))
+
+
+def result(call_id: str, name: str, *parts: pb.Part, **more: bool) -> pb.Part:
+    return pb.Part(tool_result=pb.ToolResult(call_id=call_id, name=name, parts=parts, **more))
+
+
+def message(role: "pb.Role.ValueType", *parts: pb.Part) -> pb.Message:
+    return pb.Message(role=role, parts=parts)
+
+
+IMAGE = pb.Part(media=pb.MediaPart(kind=pb.MEDIA_KIND_IMAGE, uri="https://images.test/a.png"))
+SHOWN = {"type": "image_url", "image_url": {"url": "https://images.test/a.png"}}
+
+
+def sent(request: pb.GenerateRequest) -> tuple[dict[str, object], str]:
+    upstream = CHAT.encode_request(request, "theirs", False)
+    return msgspec.json.decode(upstream.body), upstream.report.header()
+
+
+def test_results_in_a_user_turn_come_first_and_their_images_in_a_user_message_behind() -> None:
+    request = pb.GenerateRequest(
+        messages=[
+            message(pb.ROLE_ASSISTANT, call("a", "f"), call("b", "g")),
+            message(
+                pb.ROLE_USER, text("look"), result("a", "", text("one"), IMAGE, is_error=True), result("b", "", IMAGE)
+            ),
+            message(pb.ROLE_ASSISTANT, text("ok")),
+        ]
+    )
+    fields, report = sent(request)
+    assert fields["messages"][1:] == [
+        {"role": "tool", "tool_call_id": "a", "content": "one"},
+        {"role": "tool", "tool_call_id": "b", "content": "The result is shown in the next message."},
+        {"role": "user", "content": [SHOWN, SHOWN, {"type": "text", "text": "look"}]},
+        {"role": "assistant", "content": "ok"},
+    ]
+    assert report == "is_error"
+
+
+@pytest.mark.parametrize(
+    "last",
+    [[], [message(pb.ROLE_ASSISTANT, text("ok"))], [message(pb.ROLE_SYSTEM, text("be nice"))]],
+    ids=["end", "answer", "system"],
+)
+def test_images_of_results_are_shown_before_anything_else_is_said(last: list[pb.Message]) -> None:
+    results = [
+        message(pb.ROLE_TOOL, result("a", "", text("1"), IMAGE)),
+        message(pb.ROLE_TOOL, result("b", "", text("2"))),
+    ]
+    fields, _ = sent(pb.GenerateRequest(messages=[*results, *last]))
+    assert [turn["role"] for turn in fields["messages"][:3]] == ["tool", "tool", "user"]
+    assert fields["messages"][2]["content"] == [SHOWN]
+
+
+def test_calls_without_ids_get_some_and_are_paired_by_name_and_order() -> None:
+    request = pb.GenerateRequest(
+        messages=[
+            message(pb.ROLE_ASSISTANT, call("", "f"), call("", "g"), call("", "f"), call("own", "g")),
+            message(
+                pb.ROLE_USER,
+                result("", "g", text("g1")),
+                result("", "f", text("f1")),
+                result("", "f", text("f2")),
+                result("own", "", text("g2")),
+            ),
+        ]
+    )
+    turns = sent(request)[0]["messages"]
+    ids = {f"{called['function']['name']}{at}": called["id"] for at, called in enumerate(turns[0]["tool_calls"])}
+    assert len(set(ids.values())) == 4
+    assert [(turn["tool_call_id"], turn["content"]) for turn in turns[1:]] == [
+        (ids["g1"], "g1"),
+        (ids["f0"], "f1"),
+        (ids["f2"], "f2"),
+        ("own", "g2"),
+    ]
+    assert {called["function"]["arguments"] for called in turns[0]["tool_calls"]} == {"{}"}
+    assert sent(request)[0]["messages"] == turns
+
+
+def test_what_chat_cannot_say_is_reported() -> None:
+    request = pb.GenerateRequest(
+        messages=[
+            message(pb.ROLE_USER, pb.Part(text=pb.TextPart(text="hi"), cache_control=pb.CacheControl(ttl="1h"))),
+            message(
+                pb.ROLE_ASSISTANT,
+                pb.Part(reasoning=pb.ReasoningPart(texts=["so"]), state=pb.ReasoningState(data="x", format="messages")),
+                pb.Part(server_tool_call=pb.ServerToolCall(name="web_search")),
+                pb.Part(server_tool_result=pb.ServerToolResult(name="web_search")),
+                text("ok"),
+            ),
+        ],
+        instructions=[text("one"), text("two")],
+        top_k=3,
+        cached_content="c",
+        safety_settings=[pb.SafetySetting(category="A", threshold="OFF")],
+        tools=[pb.Tool(web_search=pb.WebSearchTool(max_uses=2, allowed_domains=["a.test"], context_size="low"))],
+        tool_choice=pb.ToolChoice(mode=pb.TOOL_CHOICE_MODE_AUTO),
+        reasoning=pb.ReasoningOptions(mode=pb.REASONING_MODE_ENABLED, budget_tokens=2048, summary="auto"),
+        source=pb.SourceDocument(
+            format="messages", body=b"{}", uncarried_fields=["context_management"], unknown_field_count=2
+        ),
+    )
+    fields, report = sent(request)
+    assert fields == {
+        "model": "theirs",
+        "messages": [
+            {"role": "system", "content": "one\n\ntwo"},
+            {"role": "user", "content": "hi"},
+            {"role": "assistant", "content": "ok", "reasoning_content": "so"},
+        ],
+        "web_search_options": {"search_context_size": "low"},
+        "reasoning_effort": "low",
+    }
+    assert report == (
+        "context_management, top_k, cached_content, safety_settings, cache_control, state, server_tool_call, server_tool_result, "
+        "max_uses, allowed_domains, reasoning.summary, reasoning.budget_tokens=effort low, +2"
+    )
+
+
+@pytest.mark.parametrize(
+    ("budget", "effort"),
+    [(0, "none"), (1, "low"), (4608, "low"), (4609, "medium"), (16384, "medium"), (16385, "high"), (-1, None)],
+)
+def test_a_budget_is_said_as_the_nearest_effort(budget: int, effort: str | None) -> None:
+    request = pb.GenerateRequest(
+        messages=[message(pb.ROLE_USER, text("hi"))], reasoning=pb.ReasoningOptions(budget_tokens=budget)
+    )
+    assert sent(request)[0].get("reasoning_effort") == effort
+
+
+def test_a_schema_of_the_native_subset_becomes_json_schema() -> None:
+    native = '{"type":"OBJECT","properties":{"type":{"type":"STRING","nullable":true},"items":{"type":"ARRAY","items":{"type":"INTEGER"}}}}'
+    tool = pb.Tool(function=pb.FunctionTool(name="f", parameters_json=native, native_schema=True))
+    fields, _ = sent(pb.GenerateRequest(messages=[message(pb.ROLE_USER, text("hi"))], tools=[tool]))
+    assert fields["tools"][0]["function"]["parameters"] == {
+        "type": "object",
+        "properties": {"type": {"type": ["string", "null"]}, "items": {"type": "array", "items": {"type": "integer"}}},
+    }
+
+
+OPAQUE = pb.OpaquePart(format="messages", type="container_upload", json="{}")
+VIDEO = pb.Part(media=pb.MediaPart(kind=pb.MEDIA_KIND_VIDEO, data=b"x", mime_type="video/mp4"))
+REFUSED: dict[str, tuple[Callable[[], pb.GenerateRequest], str, str]] = {
+    "an earlier response": (lambda: pb.GenerateRequest(previous_response_id="r"), "previous_response_id", "UNTRANSLATABLE"),
+    "a conversation": (lambda: pb.GenerateRequest(conversation_id="c"), "conversation_id", "UNTRANSLATABLE"),
+    "a provider's prompt": (lambda: pb.GenerateRequest(prompt_template=pb.PromptTemplate(prompt_id="p")), "prompt_template", "UNTRANSLATABLE"),
+    "what the source cannot do without": (lambda: pb.GenerateRequest(source=pb.SourceDocument(format="messages", body=b"{}", indispensable_fields=["mcp_servers"])), "mcp_servers", "UNTRANSLATABLE"),
+    "a foreign block": (lambda: pb.GenerateRequest(messages=[message(pb.ROLE_USER, text("a"), pb.Part(opaque=OPAQUE))]), "messages[0].parts[1]", "UNSUPPORTED_FIELD"),
+    "a foreign item": (lambda: pb.GenerateRequest(messages=[pb.Message(parts=[pb.Part(opaque=OPAQUE)])]), "messages[0].parts[0]", "UNSUPPORTED_FIELD"),
+    "a foreign tool": (lambda: pb.GenerateRequest(tools=[pb.Tool(opaque=OPAQUE)]), "tools[0]", "UNSUPPORTED_FIELD"),
+    "a search in files": (lambda: pb.GenerateRequest(tools=[pb.Tool(file_search=pb.FileSearchTool())]), "tools[0]", "UNSUPPORTED_FIELD"),
+    "a foreign tool choice": (lambda: pb.GenerateRequest(tool_choice=pb.ToolChoice(opaque=OPAQUE)), "tool_choice", "UNSUPPORTED_FIELD"),
+    "a video": (lambda: pb.GenerateRequest(messages=[message(pb.ROLE_USER, VIDEO)]), "messages[0].parts[0]", "UNTRANSLATABLE"),
+    "a file's address": (lambda: pb.GenerateRequest(messages=[message(pb.ROLE_USER, pb.Part(media=pb.MediaPart(kind=pb.MEDIA_KIND_DOCUMENT, uri="https://x.test")))]), "messages[0].parts[0]", "UNTRANSLATABLE"),
+    "an image that the model made": (lambda: pb.GenerateRequest(messages=[message(pb.ROLE_ASSISTANT, IMAGE)]), "messages[0].parts[0]", "UNTRANSLATABLE"),
+    "a bare enum": (lambda: pb.GenerateRequest(response_format=pb.ResponseFormat(enum_text=pb.JsonSchemaFormat())), "response_format", "UNTRANSLATABLE"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_would_change_the_meaning_is_refused_by_its_canonical_path(name: str) -> None:
+    make, path, reason = REFUSED[name]
+    with pytest.raises(UmgError) as caught:
+        CHAT.encode_request(make(), "theirs", False)
+    assert (caught.value.name, caught.value.metadata) == (reason, {"field": path})
+
+
+def test_a_foreign_block_is_named_by_its_type() -> None:
+    with pytest.raises(UmgError, match="container_upload"):
+        CHAT.encode_request(pb.GenerateRequest(tools=[pb.Tool(opaque=OPAQUE)]), "theirs", False)
+
+
+@pytest.mark.parametrize(
+    ("media", "part"),
+    [
+        (pb.MediaPart(data=b"%PDF-1", filename="a.pdf"), {"filename": "a.pdf", "file_data": "data:application/pdf;base64,JVBERi0x"}),
+        (pb.MediaPart(data=b"a", mime_type="text/plain"), {"filename": "document.plain", "file_data": "data:text/plain;base64,YQ=="}),
+        (pb.MediaPart(file_id="file-1"), {"file_id": "file-1"}),
+    ],
+    ids=["bytes", "text", "id"],
+)  # fmt: skip
+def test_a_document_of_another_face_is_written_as_a_file(media: pb.MediaPart, part: dict[str, str]) -> None:
+    media.kind = pb.MEDIA_KIND_DOCUMENT
+    fields, _ = sent(pb.GenerateRequest(messages=[message(pb.ROLE_USER, pb.Part(media=media))]))
+    assert fields["messages"][0]["content"] == [{"type": "file", "file": part}]

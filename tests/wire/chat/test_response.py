@@ -1,0 +1,110 @@
+"""The whole answer: what callers get, and what providers may send."""
+
+import msgspec
+import pytest
+
+from umg_grpc.errors import UmgError
+from umg_grpc.v1 import pb
+from umg_grpc.wire.chat import CHAT
+
+REQUEST = pb.GenerateRequest(model="m")
+
+
+def choice(message: object, finish: object = "stop", **more: object) -> bytes:
+    return msgspec.json.encode(
+        {"id": "c", "created": 1, "model": "x", "choices": [{"index": 0, "message": message, "finish_reason": finish}]}
+        | more
+    )
+
+
+def test_an_answer_has_the_fields_that_clients_look_for() -> None:
+    response = CHAT.decode_response(
+        choice({"content": "hi"}, usage={"prompt_tokens": 9, "completion_tokens": 2}), REQUEST, False
+    )
+    assert msgspec.json.decode(CHAT.encode_response(response, REQUEST)) == {
+        "id": "c", "object": "chat.completion", "created": 1, "model": "m",
+        "choices": [{"index": 0, "message": {"role": "assistant", "content": "hi", "refusal": None, "annotations": []}, "logprobs": None, "finish_reason": "stop"}],
+        "usage": {
+            "prompt_tokens": 9, "completion_tokens": 2, "total_tokens": 11, "prompt_tokens_details": {"cached_tokens": 0, "audio_tokens": 0},
+            "completion_tokens_details": {"reasoning_tokens": 0, "audio_tokens": 0, "accepted_prediction_tokens": 0, "rejected_prediction_tokens": 0},
+        },
+        "service_tier": None, "system_fingerprint": None,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("message", "kinds"),
+    [
+        ({}, []),
+        ({"content": None}, []),
+        ({"content": ""}, []),
+        (
+            {
+                "content": "a",
+                "tool_calls": None,
+                "refusal": None,
+                "annotations": None,
+                "audio": None,
+                "function_call": None,
+                "reasoning_content": None,
+            },
+            ["text"],
+        ),
+        ({"content": "a", "tool_calls": []}, ["text"]),
+        ({"content": [{"type": "text", "text": "a"}, {"type": "other"}]}, ["text"]),
+        ({"reasoning": "b", "content": "a"}, ["reasoning", "text"]),
+        ({"reasoning": {"x": 1}, "content": "a"}, ["text"]),
+        ({"tool_calls": [{"id": "c", "function": {"name": "f", "arguments": {"a": 1}}}]}, ["tool_call"]),
+        ({"tool_calls": [{"function": {"name": "f", "arguments": None}}]}, ["tool_call"]),
+        ({"images": [{"type": "image_url", "image_url": {"url": "https://x.test"}}]}, ["media"]),
+        (None, []),
+    ],
+    ids=repr,
+)
+def test_what_providers_leave_out_is_absent(message: object, kinds: list[str]) -> None:
+    candidate = CHAT.decode_response(choice(message, None, usage=None), REQUEST, False).candidates[0]
+    assert [part.WhichOneof("kind") for part in candidate.message.parts] == kinds
+    assert candidate.finish_reason == (pb.FINISH_REASON_TOOL_CALLS if "tool_call" in kinds else pb.FINISH_REASON_STOP)
+
+
+def test_half_a_character_does_not_spoil_an_answer() -> None:
+    body = choice({"content": "CUT"}).replace(b"CUT", b"a\\ud83d")
+    assert CHAT.decode_response(body, REQUEST, False).candidates[0].message.parts[0].text.text == "a\ufffd"
+
+
+@pytest.mark.parametrize("pass_", [True, False])
+@pytest.mark.parametrize(
+    "body",
+    [b"", b"<html>", b"[]", b"{}", b'{"choices":null}', b'{"choices":"x"}', b'{"error":{"message":"boom"}}', b'{"error":"boom","choices":[]}', b"[" * 99999],
+    ids=lambda body: repr(body[:40]),
+)  # fmt: skip
+def test_what_cannot_be_read_is_the_providers_failure(body: bytes, pass_: bool) -> None:
+    with pytest.raises(UmgError) as caught:
+        CHAT.decode_response(body, REQUEST, pass_)
+    assert caught.value.name == "UPSTREAM_FAILED"
+
+
+def test_what_is_broken_inside_is_not_the_callers_fault() -> None:
+    image = {"images": [{"image_url": {"url": "data:image/png;base64,@"}}]}
+    for broken in ({"audio": {"data": "@"}}, image, {"annotations": [{"type": "url_citation"}], "content": "a"}):
+        with pytest.raises(UmgError) as caught:
+            CHAT.decode_response(choice(broken), REQUEST, False)
+        assert caught.value.name == "UPSTREAM_FAILED"
+
+
+def test_a_passed_answer_tells_the_service_what_it_needs() -> None:
+    body = choice({"content": "hi"}, "length", usage={"prompt_tokens": 5}, timings={"a": 1.0})
+    response = CHAT.decode_response(body, REQUEST, True)
+    assert (response.response_id, response.model, response.usage.input_tokens) == ("c", "m", 5)
+    assert [candidate.finish_reason for candidate in response.candidates] == [pb.FINISH_REASON_LENGTH]
+    assert response.source.body == body.replace(b'"model":"x"', b'"model":"m"')
+    assert CHAT.encode_response(response, REQUEST) == response.source.body
+    same = pb.GenerateRequest(model="x")
+    assert CHAT.decode_response(body, same, True).source.body == body
+
+
+def test_reasoning_that_only_the_total_counts_is_output() -> None:
+    usage = CHAT.decode_response(
+        choice({}, usage={"prompt_tokens": 3, "completion_tokens": 2, "total_tokens": 105}), REQUEST, False
+    ).usage
+    assert (usage.output_tokens, usage.reasoning_tokens) == (102, 100)

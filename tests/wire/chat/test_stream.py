@@ -1,0 +1,237 @@
+"""Chunks as chat's clients accept them."""
+
+import msgspec
+import pytest
+
+from umg_grpc.errors import UmgError
+from umg_grpc.v1 import pb
+from umg_grpc.wire.chat import CHAT
+from umg_grpc.wire.replay import replay
+
+Chunk = dict[str, object]
+
+
+def part(**kind: object) -> pb.Part:
+    return pb.Part(**kind)
+
+
+def text(words: str, *citations: pb.Citation) -> pb.Part:
+    return part(text=pb.TextPart(text=words, citations=citations))
+
+
+def thoughts(*words: str) -> pb.Part:
+    return part(reasoning=pb.ReasoningPart(texts=words))
+
+
+def call(call_id: str, name: str, arguments: str) -> pb.Part:
+    return part(tool_call=pb.ToolCall(call_id=call_id, name=name, arguments_json=arguments))
+
+
+def answer(*parts: pb.Part, reason: "pb.FinishReason.ValueType" = pb.FINISH_REASON_STOP) -> pb.GenerateResponse:
+    candidate = pb.Candidate(message=pb.Message(role=pb.ROLE_ASSISTANT, parts=parts), finish_reason=reason)
+    return pb.GenerateResponse(
+        response_id="chatcmpl-1", model="m", candidates=[candidate], usage=pb.Usage(input_tokens=1)
+    )
+
+
+def frames(response: pb.GenerateResponse, request: pb.GenerateRequest | None = None) -> list[bytes]:
+    encoder = CHAT.stream_encoder(request or pb.GenerateRequest())
+    stream = encoder.feed(replay(response)) + encoder.close()
+    assert encoder.close() == b"", "the end is said once"
+    events = stream.split(b"\n\n")
+    assert events.pop() == b""
+    assert all(event.startswith(b"data: ") and b"\n" not in event for event in events)
+    assert events.pop() == b"data: [DONE]"
+    return [event[6:] for event in events]
+
+
+def chunks(response: pb.GenerateResponse, request: pb.GenerateRequest | None = None) -> list[Chunk]:
+    return [msgspec.json.decode(frame) for frame in frames(response, request)]
+
+
+def deltas(response: pb.GenerateResponse, request: pb.GenerateRequest | None = None) -> list[Chunk]:
+    return [chunk["choices"][0]["delta"] for chunk in chunks(response, request)]
+
+
+def test_the_role_stands_in_the_first_chunk_and_nowhere_else() -> None:
+    told = deltas(answer(thoughts("so"), text("hi"), call("c", "f", "{}")))
+    assert [delta.get("role") for delta in told] == ["assistant", *[None] * (len(told) - 1)]
+
+
+def test_content_is_null_where_an_answer_only_calls() -> None:
+    assert deltas(answer(call("c", "f", "{}")))[0] == {"role": "assistant", "content": None, "refusal": None}
+    assert deltas(answer(text("hi")))[0] == {"role": "assistant", "content": "", "refusal": None}
+    assert deltas(answer())[0] == {"role": "assistant", "content": "", "refusal": None}
+
+
+def test_calls_are_counted_from_zero_and_their_id_type_and_name_are_told_once() -> None:
+    told = [
+        delta["tool_calls"][0]
+        for delta in deltas(answer(text("hi"), call("a", "f", '{"x":1}'), call("b", "g", "")))
+        if "tool_calls" in delta
+    ]
+    assert told == [
+        {"index": 0, "id": "a", "type": "function", "function": {"name": "f", "arguments": ""}},
+        {"index": 0, "function": {"arguments": '{"x":1}'}},
+        {"index": 1, "id": "b", "type": "function", "function": {"name": "g", "arguments": ""}},
+        {"index": 1, "function": {"arguments": "{}"}},
+    ]
+
+
+def test_calls_are_counted_in_each_choice() -> None:
+    response = answer(call("a", "f", "{}"))
+    response.candidates.add(index=1, finish_reason=pb.FINISH_REASON_STOP).message.parts.append(call("b", "f", "{}"))
+    told = chunks(response)
+    assert {
+        (chunk["choices"][0]["index"], called["index"])
+        for chunk in told
+        for called in chunk["choices"][0]["delta"].get("tool_calls", ())
+    } == {(0, 0), (1, 0)}
+    assert [chunk["choices"][0]["finish_reason"] for chunk in told if chunk["choices"][0]["finish_reason"]] == [
+        "tool_calls"
+    ] * 2
+
+
+def test_a_call_without_an_id_gets_one_that_no_other_answer_has() -> None:
+    told = deltas(answer(call("", "f", "{}"), call("", "f", "{}")))
+    assert [called["id"] for delta in told for called in delta.get("tool_calls", ()) if "id" in called] == [
+        "call_chatcmpl1_0",
+        "call_chatcmpl1_1",
+    ]
+
+
+def test_all_annotations_stand_in_one_late_delta_with_offsets_in_the_whole_content() -> None:
+    first = pb.Citation(web=pb.WebSource(url="https://a.test"), title="A", start_index=1, end_index=2)
+    whole = pb.Citation(web=pb.WebSource(url="https://b.test"))
+    foreign = pb.Citation(document=pb.DocumentSource(document_index=1))
+    told = chunks(answer(text("one"), text("two", first, whole, foreign)))
+    annotations = [
+        chunk["choices"][0]["delta"]["annotations"] for chunk in told if "annotations" in chunk["choices"][0]["delta"]
+    ]
+    assert annotations == [
+        [
+            {
+                "type": "url_citation",
+                "url_citation": {"url": "https://a.test", "title": "A", "start_index": 4, "end_index": 5},
+            },
+            {
+                "type": "url_citation",
+                "url_citation": {"url": "https://b.test", "title": "", "start_index": 3, "end_index": 6},
+            },
+        ]
+    ]
+    assert "annotations" in told[-2]["choices"][0]["delta"]
+
+
+def test_usage_is_the_last_chunk_and_only_there_when_it_was_asked_for() -> None:
+    told = chunks(answer(text("hi")), pb.GenerateRequest(include_usage=True))
+    assert [chunk["usage"] is None for chunk in told] == [*[True] * (len(told) - 1), False]
+    assert told[-1]["choices"] == []
+    assert not any("usage" in chunk for chunk in chunks(answer(text("hi"))))
+
+
+def test_every_chunk_has_the_same_head() -> None:
+    heads = {
+        (chunk["id"], chunk["object"], chunk["created"], chunk["model"])
+        for chunk in chunks(answer(text("hi")), pb.GenerateRequest(include_usage=True))
+    }
+    assert heads == {("chatcmpl-1", "chat.completion.chunk", 0, "m")}
+
+
+def test_reasoning_comes_before_the_text_and_its_pieces_are_told_apart() -> None:
+    told = deltas(answer(thoughts("a", "b"), thoughts("c"), text("hi")))
+    assert [delta["reasoning_content"] for delta in told if "reasoning_content" in delta] == ["a", "\n\nb", "\n\nc"]
+    assert [delta["content"] for delta in told if delta.get("content")] == ["hi"]
+
+
+PARTS = [thoughts("a", "b"), thoughts("c"), text("hi"), thoughts("d"), call("x", "f", "{}")]
+
+
+@pytest.mark.parametrize("inline", [False, True])
+@pytest.mark.parametrize("count", range(len(PARTS) + 1))
+def test_a_streamed_answer_says_what_the_unstreamed_one_does(inline: bool, count: int) -> None:
+    request, response = pb.GenerateRequest(thinking_to_content=inline), answer(*PARTS[:count])
+    message = msgspec.json.decode(CHAT.encode_response(response, request))["choices"][0]
+    told = chunks(response, request)
+    for name in ("content", "reasoning_content"):
+        streamed = "".join(chunk["choices"][0]["delta"].get(name) or "" for chunk in told)
+        assert streamed == (message["message"].get(name) or "")
+    assert told[-1]["choices"][0]["finish_reason"] == message["finish_reason"]
+
+
+def test_thoughts_stand_inside_the_text_when_the_caller_wants_it_so() -> None:
+    cited = pb.Citation(web=pb.WebSource(url="https://a.test"), start_index=0, end_index=2)
+    request, response = pb.GenerateRequest(thinking_to_content=True), answer(thoughts("why"), text("hi", cited))
+    message = msgspec.json.decode(CHAT.encode_response(response, request))["choices"][0]["message"]
+    assert message["content"] == "<think>why</think>hi"
+    assert "reasoning_content" not in message
+    assert message["annotations"][0]["url_citation"]["start_index"] == 18
+    assert deltas(response, request)[-2]["annotations"] == message["annotations"]
+
+
+def test_the_older_functions_are_answered_as_one_function_call() -> None:
+    request = pb.GenerateRequest(legacy_functions=True)
+    told = chunks(answer(call("", "f", '{"a":1}'), call("", "g", "{}")), request)
+    assert [
+        chunk["choices"][0]["delta"]["function_call"]
+        for chunk in told
+        if "function_call" in chunk["choices"][0]["delta"]
+    ] == [
+        {"name": "f", "arguments": ""},
+        {"arguments": '{"a":1}'},
+    ]
+    assert told[-1]["choices"][0]["finish_reason"] == "function_call"
+
+
+@pytest.mark.parametrize("reason", pb.FinishReason.values())
+def test_every_finish_reason_is_one_that_clients_know(reason: "pb.FinishReason.ValueType") -> None:
+    assert chunks(answer(text("hi"), reason=reason))[-1]["choices"][0]["finish_reason"] in {
+        "stop",
+        "length",
+        "tool_calls",
+        "content_filter",
+    }
+
+
+def test_a_blocked_prompt_is_an_empty_choice_that_was_filtered() -> None:
+    blocked = pb.GenerateResponse(response_id="r", block_reason="SAFETY")
+    whole = msgspec.json.decode(CHAT.encode_response(blocked, pb.GenerateRequest()))["choices"]
+    assert [(choice["message"]["content"], choice["finish_reason"]) for choice in whole] == [("", "content_filter")]
+    assert chunks(blocked)[-1]["choices"][0]["finish_reason"] == "content_filter"
+
+
+def test_a_failure_ends_the_stream_with_its_error_and_nothing_else() -> None:
+    encoder = CHAT.stream_encoder(pb.GenerateRequest())
+    encoder.feed(pb.StreamGenerateResponse(events=[pb.GenerateEvent(started=pb.GenerationStarted())]))
+    frame = encoder.error(UmgError(pb.ERROR_REASON_UPSTREAM_CUT, "broken\n\nhalf"))
+    assert (
+        frame
+        == b'data: {"error":{"message":"broken\\n\\nhalf","type":"server_error","param":null,"code":"upstream_cut"}}\n\n'
+    )
+    assert encoder.close() == b""
+
+
+def test_what_is_newer_than_this_build_is_skipped() -> None:
+    encoder = CHAT.stream_encoder(pb.GenerateRequest())
+    events = [
+        pb.GenerateEvent(),
+        pb.GenerateEvent(opaque=pb.OpaquePart(format="responses", json="{}")),
+        pb.GenerateEvent(part_started=pb.Part()),
+    ]
+    assert encoder.feed(pb.StreamGenerateResponse(events=events)) == b""
+
+
+def test_state_of_the_reasoning_is_told_only_where_chat_has_a_place_for_it() -> None:
+    native = part(
+        tool_call=pb.ToolCall(call_id="c", name="f", arguments_json="{}"),
+        state=pb.ReasoningState(data="s", format="native"),
+    )
+    foreign = part(reasoning=pb.ReasoningPart(texts=["a"]), state=pb.ReasoningState(data="t", format="messages"))
+    told = msgspec.json.encode(deltas(answer(foreign, native)))
+    assert b'"extra_content":{"google":{"thought_signature":"s"}}' in told
+    assert b'"t"' not in told
+
+
+def test_heartbeats_are_comments() -> None:
+    assert CHAT.heartbeat.startswith(b":")
+    assert CHAT.heartbeat.endswith(b"\n\n")
