@@ -429,3 +429,9 @@ def test_a_mistake_is_named_by_file_line_path_and_expectation(case: Mistake) -> 
     ]
     assert len(caught.value.problems) == len(case.expected)
     assert not [value for value in case.environment.values() if value in str(caught.value)]
+
+
+def test_a_later_protocol_beside_a_served_one_is_left_out_and_said() -> None:
+    config = parse(CHANNEL.replace("[chat]", "[embeddings, chat]"), "f", {})
+    assert config.channels[0].protocols == ("chat",)
+    assert config.notices == ("channel a: embeddings is not served by this version",)

@@ -56,6 +56,8 @@ def serve(
 def check(config: Annotated[Path, typer.Argument(help="YAML file.")]) -> None:
     """Check a config: print what is wrong, by line, or what it serves."""
     found = load(config)
+    for notice in found.notices:
+        print(f"{config}: {notice}")
     print(f"{config}: fine; {len(found.channels)} channels, {len(Router(found).models())} models")
 
 

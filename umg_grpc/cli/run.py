@@ -31,6 +31,8 @@ FIRST_LOAD_SECONDS = 60.0
 def run(options: Options, config: Config) -> int:
     """Serves until it is told to stop. 0 after a drain, 1 when it could not start."""
     logs.configure(config.log.level, config.log.format)
+    for notice in config.notices:
+        logger.warning("part of the config is left out", why=notice)
     alone = _serve if options.workers == 1 else _serve_workers
     serve = _work if WORKER in os.environ else alone
     try:

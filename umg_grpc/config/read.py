@@ -135,7 +135,8 @@ def _config(document: Document, directory: PurePath) -> Config | None:
     """All parts are read, whatever is wrong with one of them, so that a problem in each is found."""
     file = _entry(document, (), document.value, _File)
     values = document.value if isinstance(document.value, dict) else {}
-    channels = tuple(_channels(document, values.get("channels"), directory))
+    notices = list[str]()
+    channels = tuple(_channels(document, values.get("channels"), directory, notices))
     served = {model.id for channel in channels for model in channel.models}
     written = values.get("channels")
     complete = isinstance(written, list) and len(written) == len(channels)
@@ -157,10 +158,11 @@ def _config(document: Document, directory: PurePath) -> Config | None:
         body_limit=_size(document, ("body_limit",), file.body_limit),
         drain=file.drain,
         log=file.log,
+        notices=tuple(notices),
     )
 
 
-def _channels(document: Document, values: Value, directory: PurePath) -> Iterator[Channel]:
+def _channels(document: Document, values: Value, directory: PurePath, notices: list[str]) -> Iterator[Channel]:
     """The channels, less those that have no meaning at all for their problems."""
     names: set[str] = set()
     for position, value in enumerate(values if isinstance(values, list) else []):
@@ -173,23 +175,29 @@ def _channels(document: Document, values: Value, directory: PurePath) -> Iterato
         elif entry.name in names:
             document.problem((*path, "name"), f"expected a name of its own; `{entry.name}` is taken")
         names.add(entry.name)
-        _check_protocols(document, (*path, "protocols"), entry.protocols)
+        protocols = _protocols(document, (*path, "protocols"), entry.protocols)
+        for name in entry.protocols:
+            if protocols and name in LATER_PROTOCOLS:
+                notices.append(f"channel {entry.name}: {name} is not served by this version")
         models = tuple(_channel_models(document, (*path, "models"), entry.models))
         if "local" in entry.protocols:
             yield _local_channel(document, path, entry, models)
         else:
-            yield _http_channel(document, path, entry, models, directory)
+            yield _http_channel(document, path, entry, protocols, models, directory)
 
 
-def _check_protocols(document: Document, path: Path, protocols: list[str]) -> None:
+def _protocols(document: Document, path: Path, protocols: list[str]) -> tuple[str, ...]:
+    """Those that are served. Beside one of them a later one is no mistake: the file serves a newer version as well."""
+    served = tuple(protocol for protocol in protocols if protocol in SERVED_PROTOCOLS)
     for position, protocol in enumerate(protocols):
-        if protocol not in SERVED_PROTOCOLS:
+        if protocol not in SERVED_PROTOCOLS and not (served and protocol in LATER_PROTOCOLS):
             why = "is not served by this version" if protocol in LATER_PROTOCOLS else "is not a protocol"
             document.problem((*path, position), f"expected {_any_of(SERVED_PROTOCOLS)}; `{protocol}` {why}")
         elif protocol in protocols[:position]:
             document.problem((*path, position), f"expected `{protocol}` once")
     if "local" in protocols and len(protocols) > 1:
         document.problem(path, "expected `local` alone: it is not reached over the network")
+    return served
 
 
 def _channel_models(document: Document, path: Path, entries: list[str | _ModelEntry]) -> Iterator[ChannelModel]:
@@ -220,13 +228,18 @@ def _local_channel(document: Document, path: Path, entry: _ChannelEntry, models:
 
 
 def _http_channel(
-    document: Document, path: Path, entry: _ChannelEntry, models: tuple[ChannelModel, ...], directory: PurePath
+    document: Document,
+    path: Path,
+    entry: _ChannelEntry,
+    protocols: tuple[str, ...],
+    models: tuple[ChannelModel, ...],
+    directory: PurePath,
 ) -> Channel:
     if entry.base_url is None:
         document.problem((*path, "base_url"), "expected a URL, e.g. https://provider.example/v1")
     return Channel(
         name=entry.name,
-        protocols=tuple(entry.protocols),
+        protocols=protocols,
         models=models,
         base_url=_url(document, (*path, "base_url"), entry.base_url) if entry.base_url is not None else "",
         api_keys=_api_keys(document, path, entry),

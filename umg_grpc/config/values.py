@@ -127,3 +127,5 @@ class Config:
     drain: float = 30.0
     """Seconds that calls under way are given when the service is told to end."""
     log: Log = field(default_factory=Log)
+    notices: tuple[str, ...] = ()
+    """What the file asks for that this version leaves out, for the log."""

@@ -12,7 +12,7 @@ from umg_grpc.v1 import pb
 MAX_REQUEST_ID = 128
 
 
-@dataclass
+@dataclass(slots=True)
 class Call:
     """One call, from its first byte to its log line."""
 

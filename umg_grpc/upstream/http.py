@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from ssl import SSLContext
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from umg_grpc.errors import UmgError
 from umg_grpc.upstream.transport import Deadlines, Outgoing, Transport
@@ -24,8 +24,7 @@ class Endpoint:
     headers: Mapping[str, str]  # credentials, and what the operator adds to every request
 
 
-@dataclass(frozen=True)
-class TextCall:
+class TextCall(NamedTuple):
     """A text request as it goes to one channel."""
 
     request: pb.GenerateRequest

@@ -53,8 +53,7 @@ class Deadlines:
         )
 
 
-@dataclass(frozen=True)
-class Outgoing:
+class Outgoing(NamedTuple):
     """A request to a provider."""
 
     url: str

@@ -8,7 +8,7 @@ from umg_grpc.v1 import pb
 MAX_HEADER_BYTES = 1024
 
 
-@dataclass
+@dataclass(slots=True)
 class Report:
     """Fields that were dropped or changed on the way to an upstream, by the names their callers used."""
 
@@ -25,6 +25,8 @@ class Report:
         """`seed, temperature=1, +2`, at most 1 KiB: names that do not fit are counted with the unknown. "" when nothing
         was dropped.
         """
+        if not self.dropped and not self.unknown:
+            return ""
         entries = [name if instead is None else f"{name}={instead}" for name, instead in self.dropped.items()]
         unknown, shown, size = self.unknown, list[str](), 0
         for entry in entries:
