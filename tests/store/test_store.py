@@ -7,12 +7,15 @@ from pathlib import Path
 
 import pytest
 from alembic.autogenerate import compare_metadata
+from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, delete, func, select, text
 from sqlalchemy.exc import IntegrityError, StatementError
 
 from tests.databases import Database
 from umg_grpc.store import StoreError, open_store
+from umg_grpc.store.migrate import HEAD, VERSION_TABLE, migrate
 from umg_grpc.store.tables import ApiKey, Base
 
 NOW = datetime(2026, 5, 4, 3, 2, 1, 987654, tzinfo=UTC)
@@ -60,10 +63,26 @@ async def test_the_migrations_make_exactly_the_tables_of_the_code(database: Data
         context = MigrationContext.configure(connection, opts={"compare_type": True, "compare_server_default": True})
         return list(compare_metadata(context, Base.metadata))
 
+    def migrated_from_nothing(connection: Connection) -> None:
+        Base.metadata.drop_all(connection)
+        connection.execute(text(f"DROP TABLE {VERSION_TABLE}"))
+        connection.execute(text("CREATE TABLE stranger (id INTEGER)"))  # else it is empty, and gets its tables at once
+        migrate(connection)
+        connection.execute(text("DROP TABLE stranger"))
+
     store = await open_store(database.url, database.data_dir)
+    async with store.write() as session:
+        await (await session.connection()).run_sync(migrated_from_nothing)
     async with store.read() as session:
         assert await (await session.connection()).run_sync(differences) == []
+        assert await session.scalar(text(f"SELECT version_num FROM {VERSION_TABLE}")) == HEAD
     await store.aclose()
+
+
+def test_an_empty_database_is_given_the_newest_version() -> None:
+    config = Config()
+    config.set_main_option("script_location", "umg_grpc.store:migrations")
+    assert ScriptDirectory.from_config(config).get_heads() == [HEAD]
 
 
 async def test_many_may_open_a_new_database_at_once(database: Database) -> None:

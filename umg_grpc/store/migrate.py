@@ -1,10 +1,12 @@
 """Brings a database to this version's schema."""
 
-from alembic import command
-from alembic.config import Config
-from alembic.runtime.migration import MigrationContext
-from alembic.script import ScriptDirectory
-from sqlalchemy import Connection
+from sqlalchemy import Connection, inspect, text
+
+from umg_grpc.store.tables import Base
+
+HEAD = "0001"
+"""The newest of `migrations/versions`; a test holds it to that."""
+VERSION_TABLE = "alembic_version"
 
 
 class NewerDatabaseError(Exception):
@@ -14,8 +16,29 @@ class NewerDatabaseError(Exception):
 def migrate(connection: Connection) -> None:
     """Applies the migrations that are missing, in the caller's transaction and under the caller's lock.
 
-    Raises NewerDatabaseError.
+    A database that is empty gets the newest schema at once (a test holds that to what the migrations make), and one
+    that has it is left alone: for neither is alembic loaded, which takes megabytes. Raises NewerDatabaseError.
     """
+    tables = set(inspect(connection).get_table_names())
+    if not tables:
+        Base.metadata.create_all(connection)
+        connection.execute(text(f"CREATE TABLE {VERSION_TABLE} (version_num VARCHAR(32) NOT NULL PRIMARY KEY)"))
+        insert = text(f"INSERT INTO {VERSION_TABLE} VALUES (:head)")  # noqa: S608  a name of our own
+        connection.execute(insert, {"head": HEAD})
+    elif VERSION_TABLE not in tables or _versions(connection) != {HEAD}:
+        _upgrade(connection)
+
+
+def _versions(connection: Connection) -> set[str]:
+    return set(connection.scalars(text(f"SELECT version_num FROM {VERSION_TABLE}")))  # noqa: S608  a name of our own
+
+
+def _upgrade(connection: Connection) -> None:
+    from alembic import command
+    from alembic.config import Config
+    from alembic.runtime.migration import MigrationContext
+    from alembic.script import ScriptDirectory
+
     config = Config()
     config.set_main_option("script_location", "umg_grpc.store:migrations")
     config.attributes["connection"] = connection

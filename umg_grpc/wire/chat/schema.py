@@ -334,7 +334,7 @@ Label = Annotated[str, Meta(max_length=512)]
 class ChatRequest(Struct, kw_only=True):
     """The body."""
 
-    model: NonEmpty
+    model: Annotated[str, Meta(min_length=1, max_length=512)]
     messages: Annotated[list[ChatMessage], Meta(min_length=1)]
     stream: bool | None = None
     stream_options: StreamOptions | None = None
