@@ -48,10 +48,10 @@ THINKING = st.fixed_dictionaries(
     {"thinking_config": st.fixed_dictionaries({"thinking_budget": NUMBERS, "include_thoughts": LEAVES})}
 )
 FIELDS: dict[str, st.SearchStrategy[object]] = {
-    **{name: VALUES for name in ("temperature", "top_p", "top_k", "n", "stop", "seed", "presence_penalty", "max_tokens")},
-    **{name: VALUES for name in ("max_completion_tokens", "frequency_penalty", "logit_bias", "logprobs", "top_logprobs")},
-    **{name: VALUES for name in ("tool_choice", "response_format", "reasoning_effort", "metadata", "user", "verbosity")},
-    **{name: VALUES for name in ("modalities", "audio", "prediction", "service_tier", "prompt_cache_key", "thinking")},
+    **dict.fromkeys(("temperature", "top_p", "top_k", "n", "stop", "seed", "presence_penalty", "max_tokens"), VALUES),
+    **dict.fromkeys(("max_completion_tokens", "frequency_penalty", "logit_bias", "logprobs", "top_logprobs"), VALUES),
+    **dict.fromkeys(("tool_choice", "response_format", "reasoning_effort", "metadata", "user", "verbosity"), VALUES),
+    **dict.fromkeys(("modalities", "audio", "prediction", "service_tier", "prompt_cache_key", "thinking"), VALUES),
     "tools": st.lists(TOOL, max_size=3),
     "functions": st.lists(st.fixed_dictionaries({"name": TEXTS}), max_size=2),
     "web_search_options": MAPS,

@@ -176,9 +176,8 @@ def _channels(document: Document, values: Value, directory: PurePath, notices: l
             document.problem((*path, "name"), f"expected a name of its own; `{entry.name}` is taken")
         names.add(entry.name)
         protocols = _protocols(document, (*path, "protocols"), entry.protocols)
-        for name in entry.protocols:
-            if protocols and name in LATER_PROTOCOLS:
-                notices.append(f"channel {entry.name}: {name} is not served by this version")
+        later = [name for name in entry.protocols if protocols and name in LATER_PROTOCOLS]
+        notices.extend(f"channel {entry.name}: {name} is not served by this version" for name in later)
         models = tuple(_channel_models(document, (*path, "models"), entry.models))
         if "local" in entry.protocols:
             yield _local_channel(document, path, entry, models)
