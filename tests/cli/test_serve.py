@@ -253,3 +253,20 @@ async def _readable(descriptor: int) -> None:
         await done.wait()
     finally:
         loop.remove_reader(descriptor)
+
+
+async def test_without_the_local_model_it_serves_what_else_there_is_and_says_so(setting: Setting) -> None:
+    hidden = setting.config.parent / "hidden"
+    hidden.mkdir()
+    (hidden / "sitecustomize.py").write_text(
+        "import sys\nsys.modules['xllamacpp'] = None  # as on a platform without it\n"
+    )
+    local = "  - name: local\n    protocols: [local]\n    models: [smollm2-135m-instruct]\n"
+    setting.config.write_text(setting.config.read_text() + local)
+    environment = {**ENVIRONMENT, "PYTHONPATH": str(hidden)}
+    async with serve(setting.data, "--config", str(setting.config), environment=environment) as served:
+        said = await served.until_logged("serving without the local model")
+        assert "pip install xllamacpp" in said
+        assert await setting.ask(served) == (200, TEXT)
+        status, message = await setting.ask(served, "smollm2-135m-instruct")
+        assert (status, "smollm2-135m-instruct" in message) == (404, True)
