@@ -47,7 +47,8 @@ def make_runner(app: web.Application, *, drain_seconds: float = DRAIN_SECONDS) -
     It cancels the handler of a client that left, leaves decompression to the face (which knows the limit) and the
     access log to the middleware. `cleanup` waits `drain_seconds` for the answers under way.
     """
-    return Runner(app, shutdown_timeout=drain_seconds, access_log=None)
+    # aiohttp waits this long twice: before and after it lets go of the uploads that handlers read
+    return Runner(app, shutdown_timeout=drain_seconds / 2, access_log=None)
 
 
 class Runner(web.AppRunner):

@@ -8,6 +8,7 @@ from aiohttp import hdrs, web
 from http_facade.calls import exchange
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
+from umg_grpc.wire.json import echo
 
 JSON = "application/json"
 
@@ -26,7 +27,7 @@ async def read_body(request: web.Request, limit_bytes: int, idle_seconds: float)
         _check_content_type(kind or "")
     encoding = request.headers.get(hdrs.CONTENT_ENCODING, "").strip().lower()
     if encoding not in {"", "identity", *WINDOWS}:
-        message = f"send the body uncompressed or with content-encoding: gzip or deflate, not {encoding}"
+        message = f"send the body uncompressed or with content-encoding: gzip or deflate, not {echo(encoding)}"
         raise UmgError(pb.ERROR_REASON_UNSUPPORTED_MEDIA_TYPE, message)
     if (request.content_length or 0) > limit_bytes:
         exchange(request).spent = True
@@ -93,5 +94,5 @@ def too_large(limit_bytes: int) -> UmgError:
 def _check_content_type(kind: str) -> None:
     essence = kind.partition(";")[0].strip().lower()
     if essence not in {"", JSON}:
-        message = f"send the body with content-type: {JSON}, not {essence}"
+        message = f"send the body with content-type: {JSON}, not {echo(essence)}"
         raise UmgError(pb.ERROR_REASON_UNSUPPORTED_MEDIA_TYPE, message)

@@ -10,11 +10,9 @@ from aiohttp import web
 from multidict import istr
 
 from http_facade import auth
-from umg_grpc.errors import UmgError
-from umg_grpc.v1 import pb
+from umg_grpc.wire.headers import is_request_id, is_strict
 
 REQUEST_ID_HEADER = istr("x-request-id")
-MAX_REQUEST_ID_CHARACTERS = 128
 STRICT = istr("x-umg-strict")
 SHOWN = ("x-umg-", "x-ratelimit-", "retry-after")
 """Initial metadata whose names begin so become response headers."""
@@ -53,14 +51,9 @@ def exchange(request: web.BaseRequest) -> Exchange:
         return request[EXCHANGE]
     except KeyError:
         given = request.headers.get(REQUEST_ID_HEADER)
-        known = Exchange(given if given is not None and _sane(given) else f"req_{secrets.token_hex(16)}")
+        known = Exchange(given if given is not None and is_request_id(given) else f"req_{secrets.token_hex(16)}")
         request[EXCHANGE] = known
         return known
-
-
-def _sane(given: str) -> bool:
-    visible = given.isascii() and given.isprintable() and " " not in given
-    return visible and 0 < len(given) <= MAX_REQUEST_ID_CHARACTERS
 
 
 class opened(Generic[Call]):  # noqa: N801  # reads as `contextlib.aclosing` does
@@ -85,16 +78,13 @@ class opened(Generic[Call]):  # noqa: N801  # reads as `contextlib.aclosing` doe
 def metadata(request: web.Request, face: str) -> list[tuple[str, str]]:
     """What goes with each call. Raises UmgError for a header that cannot be taken."""
     known = exchange(request)
-    known.called = True
     pairs = [("x-request-id", known.request_id), ("x-umg-face", face)]
     authorization = auth.credentials(request.headers)
     if authorization is not None:
         pairs.append(("authorization", authorization))
-    strict = request.headers.get(STRICT)
-    if strict is not None:
-        if strict not in {"true", "false"}:
-            raise UmgError(pb.ERROR_REASON_INVALID_FIELD, "x-umg-strict must be true or false", field="x-umg-strict")
-        pairs.append(("x-umg-strict", strict))
+    if is_strict(request.headers.get(STRICT)):
+        pairs.append(("x-umg-strict", "true"))
+    known.called = True
     return pairs
 
 

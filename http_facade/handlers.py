@@ -7,7 +7,6 @@ from typing import TypeAlias
 
 import grpc
 from aiohttp import hdrs, web
-from multidict import istr
 
 from http_facade.bodies import JSON, read_body
 from http_facade.calls import exchange, metadata, opened, shown
@@ -19,11 +18,10 @@ from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb, rpc
 from umg_grpc.wire import FORMATS, models
 from umg_grpc.wire.format import FaceRequest
+from umg_grpc.wire.headers import source_headers
 
 Handler: TypeAlias = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
-SOURCE_HEADERS = (istr("anthropic-beta"), istr("anthropic-version"), istr("openai-beta"))
-"""Request headers that change what a body means, which go with it to a provider of its format."""
 BIG_BODY_BYTES = 512 * 2**10
 """From here on decoding takes milliseconds, which the event loop's other callers need not wait."""
 MODEL_LIST_HEADERS = {
@@ -57,11 +55,16 @@ class Generate:
         self._face = face
         self._codec = FORMATS[face]
         self._stub = rpc.GenerationServiceStub(channel)
+        self._models = rpc.ModelServiceStub(channel)
         self._settings = settings
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
         """Body of the format in, body or events of the format out."""
-        asked = await self._decode(request)
+        try:
+            asked = await self._decode(request)
+        except UmgError:
+            await self._check_key(request)  # whoever has none is told that first
+            raise
         if asked.stream:
             return await self._stream(request, asked.canonical)
         call = self._stub.Generate(asked.canonical, metadata=metadata(request, self._face))
@@ -69,9 +72,15 @@ class Generate:
         headers = {hdrs.CONTENT_TYPE: JSON, **shown(await call.initial_metadata())}
         return web.Response(headers=headers, body=self._codec.encode_response(answer, asked.canonical))
 
+    async def _check_key(self, request: web.Request) -> None:
+        """Raises the service's error for a key that is not good."""
+        await self._models.ListModels(pb.ListModelsRequest(page_size=1), metadata=metadata(request, self._face))
+
     async def _decode(self, request: web.Request) -> FaceRequest:
+        if (request.content_length or BIG_BODY_BYTES) >= BIG_BODY_BYTES:
+            await self._check_key(request)  # before the work that a large body makes
         body = await read_body(request, self._settings.body_limit_bytes, self._settings.upload_idle_seconds)
-        headers = {str(name): request.headers[name] for name in SOURCE_HEADERS if name in request.headers}
+        headers = source_headers(self._codec.source_headers, request.headers)
         if len(body) < BIG_BODY_BYTES:
             return self._codec.decode_request(body, headers)
         return await asyncio.to_thread(self._codec.decode_request, body, headers)
@@ -84,7 +93,7 @@ class Generate:
         )
         async with (
             opened(call),
-            EventStream(request, self._codec.heartbeat, self._settings.heartbeat_seconds) as events,
+            EventStream(request, self._codec.heartbeat, self._settings) as events,
         ):
             try:
                 async for message in call:
@@ -98,6 +107,9 @@ class Generate:
                 await events.write(encoder.close())
             except ConnectionError:  # the client's: a provider's comes as an error of the call
                 raise
+            except asyncio.CancelledError:  # by a client that left, or by a drain that is over
+                events.end_now(encoder.error(shutting_down()))
+                raise
             except Exception as failure:
                 if not events.response.prepared:
                     raise
@@ -105,6 +117,11 @@ class Generate:
                 exchange(request).failure = error.name
                 await events.write(encoder.error(error))
         return events.response
+
+
+def shutting_down() -> UmgError:
+    """What ends a stream that a drain did not wait for."""
+    return UmgError(pb.ERROR_REASON_UNAVAILABLE, "the gateway is shutting down; try again")
 
 
 class Models:

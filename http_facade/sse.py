@@ -7,6 +7,8 @@ from typing import Self
 
 from aiohttp import HttpVersion11, hdrs, web
 
+from http_facade.settings import Settings
+
 HEADERS = {
     hdrs.CONTENT_TYPE: "text/event-stream; charset=utf-8",
     hdrs.CACHE_CONTROL: "no-cache",
@@ -22,10 +24,12 @@ class EventStream:
     the halves of another.
     """
 
-    def __init__(self, request: web.Request, heartbeat: bytes, seconds: float) -> None:
+    def __init__(self, request: web.Request, heartbeat: bytes, settings: Settings) -> None:
         self._request = request
         self._loop = asyncio.get_running_loop()
-        self._seconds = seconds
+        self._seconds = settings.heartbeat_seconds
+        self._stalled_seconds = settings.stalled_seconds
+        self._moved_at = self._loop.time()  # when the client last kept up
         self._heartbeat = heartbeat
         self._sent_at = 0.0
         self._timer: asyncio.TimerHandle | None = None
@@ -36,7 +40,6 @@ class EventStream:
         self.response.headers.update(headers)
         if self._request.version >= HttpVersion11:
             self.response.enable_chunked_encoding()
-            self._heartbeat = b"%x\r\n%b\r\n" % (len(self._heartbeat), self._heartbeat)
         await self.response.prepare(self._request)
         self._sent_at = self._loop.time()
         self._timer = self._loop.call_later(self._seconds, self._beat)
@@ -46,13 +49,28 @@ class EventStream:
         self._sent_at = self._loop.time()
         await self.response.write(frames)
 
+    def end_now(self, frames: bytes) -> None:
+        """Sends the last frames from a handler that is being cancelled, if there still is a client."""
+        transport = self._request.transport
+        if self.response.prepared and transport is not None and not transport.is_closing():
+            transport.write(self._chunk(frames))
+
+    def _chunk(self, frames: bytes) -> bytes:
+        return b"%x\r\n%b\r\n" % (len(frames), frames) if self.response.chunked else frames
+
     def _beat(self) -> None:
-        transport, idle = self._request.transport, self._loop.time() - self._sent_at
+        now = self._loop.time()
+        transport, idle = self._request.transport, now - self._sent_at
         if transport is None or transport.is_closing():
+            return
+        if not self._request.protocol.writing_paused:
+            self._moved_at = now
+        elif now - self._moved_at >= self._stalled_seconds:
+            transport.abort()  # which ends the handler, and with it the provider's work
             return
         if idle >= self._seconds:
             if not self._request.protocol.writing_paused:  # else the client has enough to read
-                transport.write(self._heartbeat)
+                transport.write(self._chunk(self._heartbeat))
             idle = 0.0
             self._sent_at = self._loop.time()
         self._timer = self._loop.call_later(self._seconds - idle, self._beat)

@@ -10,8 +10,10 @@ class UmgError(Exception):
     and what varies.
 
     `metadata` has the keys that the reason's comment names, each value as text. Nothing in it or in the message may be
-    secret: both reach the caller.
+    secret: both reach the caller. `cause` is for the log alone.
     """
+
+    cause = ""
 
     def __init__(self, reason: "pb.ErrorReason.ValueType", message: str, **metadata: str) -> None:
         super().__init__(message)

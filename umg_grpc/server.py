@@ -25,6 +25,7 @@ from umg_grpc.service.models import ModelServicer
 from umg_grpc.service.unserved import UNSERVED, add_unserved
 from umg_grpc.store import Store, open_store
 from umg_grpc.upstream.http import Endpoint, EndpointSource, HttpUpstream, in_turn
+from umg_grpc.upstream.local.capability import refuse_beyond_text
 from umg_grpc.upstream.transport import Deadlines, Transport
 from umg_grpc.v1 import rpc
 from umg_grpc.wire import FORMATS
@@ -175,7 +176,7 @@ def _upstream(channel: Channel, transport: Transport, local: LocalSource | None)
     if "local" in channel.protocols:
         if local is None:
             raise ValueError(f"channel {channel.name}: no local model runs")  # the caller leaves such channels out
-        return HttpUpstream(transport, [FORMATS["chat"]], _following(local), deadlines)
+        return HttpUpstream(transport, [FORMATS["chat"]], _following(local), deadlines, check=refuse_beyond_text)
     credentials = [_credentials(channel, key) for key in channel.api_keys] or [{}]
     return HttpUpstream(
         transport,
@@ -183,20 +184,28 @@ def _upstream(channel: Channel, transport: Transport, local: LocalSource | None)
         in_turn(channel.base_url, [{**channel.headers, **headers} for headers in credentials]),
         deadlines,
         proxy=channel.proxy,
-        tls=ssl.create_default_context(cafile=channel.ca_file) if channel.ca_file else True,
+        tls=tls_context(channel),
     )
+
+
+def tls_context(channel: Channel) -> ssl.SSLContext | bool:
+    """Whom the channel trusts; True is whom the system trusts. Raises OSError when its `ca_file` cannot be used."""
+    if channel.ca_file is None:
+        return True
+    try:
+        return ssl.create_default_context(cafile=channel.ca_file)
+    except OSError as error:  # ssl.SSLError is one
+        raise OSError(f"channel {channel.name}: ca_file {channel.ca_file}: {error.strerror or error}") from None
 
 
 def _following(local: LocalSource) -> EndpointSource:
     """Where the local model is at each call, once it is up again after a connection to it broke."""
-    known: LocalEndpoint | None = None
 
-    async def endpoint(*, broken: bool) -> Endpoint:
-        nonlocal known
-        if broken:
-            with suppress(UmgError):  # it may have broken off without ending
-                await local.wait_ready(LOCAL_END_SECONDS, after=known)
+    async def endpoint(broken: Endpoint | None) -> Endpoint:
         known = await local.wait_ready(LOCAL_START_SECONDS)
+        if broken is not None and broken.base_url == known.base_url:
+            with suppress(UmgError):  # it may have broken off without ending
+                known = await local.wait_ready(LOCAL_END_SECONDS, after=known)
         return Endpoint(known.base_url, known.headers)
 
     return endpoint

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import pytest
 
+from tests.wire.timing import within
 from umg_grpc.wire.clean import clean
 
 
@@ -66,3 +67,10 @@ def test_what_helps_the_caller_stays_as_it_is(message: str) -> None:
 
 def test_a_long_message_is_cut() -> None:
     assert clean("word " * 1000, limit=20) == "word word word wo..."
+
+
+@pytest.mark.parametrize("piece", ["a-", "a.", "1.", "sk-", "a@", "eyJaaaaaaaa."])
+def test_no_message_takes_long(piece: str) -> None:
+    with within(0.2):
+        for _ in range(5):
+            clean(piece * 4000)

@@ -5,7 +5,6 @@ import enum
 import itertools
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -27,6 +26,7 @@ QUERY_SECONDS = 5.0
 BATCH = 256  # secrets looked up by one query
 MAX_KNOWN = 65_536
 MAX_REFUSED = 4096
+MAX_ASKED = 65_536
 
 logger: FilteringBoundLogger = structlog.get_logger(__name__)
 
@@ -83,8 +83,7 @@ class Authenticator:
         """Ends the lookups; whoever waits for one is told that the gateway cannot serve."""
         if self._owner is not None:
             self._owner.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._owner
+            await asyncio.wait([self._owner])
             self._owner = None
         for future in (*self._asked.values(), *self._answering.values()):
             if not future.done():
@@ -147,6 +146,8 @@ class Authenticator:
 
     async def _look_up(self, digest: str) -> _Outcome:
         known = self._known.get(digest)
+        if known is None and len(self._asked) >= MAX_ASKED:  # the database is slower than a flood of wrong keys
+            return None
         quick = known is not None or self._away_since is not None
         future = self._ask(digest)
         await asyncio.wait([future], timeout=KNOWN_WAIT_SECONDS if quick else UNKNOWN_WAIT_SECONDS)
@@ -172,11 +173,10 @@ class Authenticator:
         try:
             async with asyncio.timeout(QUERY_SECONDS):
                 keys = await self._keys.by_hash(self._answering)
+            outcomes = {digest: self._note(digest, keys.get(digest), began) for digest in self._answering}
+            self._back()
         except Exception as error:  # a driver says in many ways that its database is away
             self._away(str(error) or type(error).__name__)
-        else:
-            self._back()
-            outcomes = {digest: self._note(digest, keys.get(digest), began) for digest in self._answering}
         answered, self._answering = self._answering, {}
         for digest, future in answered.items():
             if not future.done():

@@ -83,6 +83,7 @@ async def _current(session: AsyncSession) -> ApiKey | None:
 def _kept(file: Path) -> str:
     """The secret in the file, which is made if need be. Whoever else makes it at this moment, all read the same one."""
     if not file.exists():
+        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         descriptor, temporary = tempfile.mkstemp(dir=file.parent, prefix=f".{FILE}.")  # 0600
         try:
             with os.fdopen(descriptor, "w") as stream:

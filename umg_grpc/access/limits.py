@@ -21,7 +21,7 @@ class RequestLimits:
     next one will be. A refused request does not count. Nothing runs in the background.
     """
 
-    def __init__(self, now: Callable[[], float] = time.time) -> None:
+    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self._now = now
         self._windows = _Windows(now)
         self._limiter = MovingWindowRateLimiter(self._windows)
@@ -64,7 +64,7 @@ class _Windows(MemoryStorage):
         now = self._now()
         if now >= self._tidy_at:
             self._tidy_at = now + expiry
-            self._windows = {key: times for key, times in self._windows.items() if times[-1] > now - expiry}
+            self._windows = {key: times for key, times in self._windows.items() if times and times[-1] > now - expiry}
         times = self._window(key, now - expiry)
         if len(times) + amount > limit:
             return False

@@ -55,7 +55,15 @@ def serve(
 @app.command()
 def check(config: Annotated[Path, typer.Argument(help="YAML file.")]) -> None:
     """Check a config: print what is wrong, by line, or what it serves."""
+    from umg_grpc.server import tls_context  # here: the service takes a while to load
+
     found = load(config)
+    for channel in found.channels:
+        try:
+            tls_context(channel)
+        except OSError as error:
+            print(f"{config}: {error}", file=sys.stderr)
+            raise typer.Exit(2) from None
     for notice in found.notices:
         print(f"{config}: {notice}")
     print(f"{config}: fine; {len(found.channels)} channels, {len(Router(found).models())} models")
@@ -65,23 +73,22 @@ def check(config: Annotated[Path, typer.Argument(help="YAML file.")]) -> None:
 def models(config: ConfigFlag = None, data: DataFlag = DATA) -> None:
     """List the models of a config, and the channels that serve each."""
     # here: serving needs no tables, and they take megabytes
-    from rich.table import Table
-
     from umg_grpc.cli.tables import print_table
 
-    table = Table("model", "owned by", "family", "channels in order")
-    router = Router(load(config))
+    router, rows = Router(load(config)), []
     for model in router.models():
         order = ", ".join(f"{target.channel.name} ({target.model})" for target in router.channels(model.id))
-        table.add_row(model.id, model.owned_by, model.family, order)
-    print_table(table)
+        rows.append((model.id, model.owned_by, model.family, order))
+    print_table(("model", "owned by", "family", "channels in order"), rows)
 
 
 @keys.command("create")
 def create_key(
     name: Annotated[str, typer.Argument(help="For people: whose key it is.")],
     *,
-    models: Annotated[str, typer.Option(metavar="PATTERN,..", help="Models it may use; `*` stands for anything.")] = "",
+    models: Annotated[
+        str | None, typer.Option(metavar="PATTERN,..", help="Models it may use; `*` stands for anything.")
+    ] = None,
     rpm: Annotated[int | None, typer.Option(min=1, help="Most requests a minute.")] = None,
     expires: Annotated[str | None, typer.Option(metavar="ISO", help="When it ends, e.g. 2030-01-31T12:00Z.")] = None,
     config: ConfigFlag = None,
@@ -90,7 +97,11 @@ def create_key(
     """Issue a key. It is shown once, as the last line."""
     from umg_grpc.cli import keys as commands
 
-    patterns = [pattern.strip() for pattern in models.split(",") if pattern.strip()]
+    patterns = [pattern.strip() for pattern in models.split(",") if pattern.strip()] if models is not None else []
+    if models is not None and not patterns:
+        raise typer.BadParameter(
+            "name at least one pattern; without the flag every model is allowed", param_hint="--models"
+        )
     end = _moment(expires) if expires is not None else None
     uvloop.run(commands.create(load(config), data, name, patterns, rpm, end))
 

@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import typer
-from rich.table import Table
 
 from umg_grpc.access.keys import Key, Keys
 from umg_grpc.cli.tables import print_table
@@ -61,16 +60,18 @@ async def _keys(config: Config, data: Path) -> AsyncGenerator[Keys, None]:
 
 def _print(keys: Sequence[Key]) -> None:
     now = datetime.now(UTC)
-    table = Table("id", "name", "key", "models", "rpm", "expires", "state")
+    rows = []
     for key in keys:
         expired = key.expire_time is not None and key.expire_time <= now
-        table.add_row(
-            key.key_id,
-            key.name,
-            f"{key.prefix}…",
-            ", ".join(key.model_patterns) or "all",
-            str(key.requests_per_minute or "no limit"),
-            key.expire_time.isoformat(timespec="seconds") if key.expire_time else "never",
-            "revoked" if key.revoke_time else "expired" if expired else "live",
+        rows.append(
+            (
+                key.key_id,
+                key.name,
+                f"{key.prefix}…",
+                ", ".join(key.model_patterns) or "all",
+                str(key.requests_per_minute or "no limit"),
+                key.expire_time.isoformat(timespec="seconds") if key.expire_time else "never",
+                "revoked" if key.revoke_time else "expired" if expired else "live",
+            )
         )
-    print_table(table)
+    print_table(("id", "name", "key", "models", "rpm", "expires", "state"), rows)

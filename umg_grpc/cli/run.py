@@ -4,8 +4,8 @@ import asyncio
 import gc
 import json
 import os
-import signal
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from importlib.metadata import version
 
@@ -15,7 +15,8 @@ import uvloop
 from umg_grpc import logs
 from umg_grpc.access.bootstrap import VARIABLE, Bootstrap, ensure_bootstrap
 from umg_grpc.cli.config import read
-from umg_grpc.cli.serve import GRPC, Address, Options, gateway, local_model, until_told_to_stop, without_local
+from umg_grpc.cli.serve import GRPC, Address, Options, gateway, local_model, served_part
+from umg_grpc.cli.signals import Signals
 from umg_grpc.cli.workers import WITH_LOCAL, WORKER, RelayedModel, Workers, follow_parent
 from umg_grpc.config import Config, ConfigError
 from umg_grpc.errors import UmgError
@@ -31,8 +32,6 @@ FIRST_LOAD_SECONDS = 60.0
 def run(options: Options, config: Config) -> int:
     """Serves until it is told to stop. 0 after a drain, 1 when it could not start."""
     logs.configure(config.log.level, config.log.format)
-    for notice in config.notices:
-        logger.warning("part of the config is left out", why=notice)
     alone = _serve if options.workers == 1 else _serve_workers
     serve = _work if WORKER in os.environ else alone
     try:
@@ -46,18 +45,22 @@ def run(options: Options, config: Config) -> int:
 
 async def _serve(options: Options, config: Config) -> None:
     """The whole gateway in this process."""
-    async with local_model(config) as (served, local), gateway(options, served, os.environ, local) as state:
-        await _loaded(local)
-        if state.service is not None:
-            _reload_on_hangup(options, state.service, local)
-        _announce(state.http, state.grpc, state.bootstrap, served)
-        collect_rarely()
-        await until_told_to_stop()
-        logger.info("draining", seconds=served.drain)
+    told = Signals()
+    async with local_model(config) as local:
+        served = served_part(config, local=local is not None)
+        async with gateway(options, served, os.environ, local) as state:
+            told.reload = _reloading(options, state.service, local) or told.reload
+            await _loaded(local, told.stop)
+            if not told.stop.is_set():
+                _announce(state.http, state.grpc, state.bootstrap, served)
+                collect_rarely()
+            await told.stop.wait()
+            logger.info("draining", seconds=served.drain)
 
 
 async def _serve_workers(options: Options, config: Config) -> None:
     """A parent that serves nothing itself."""
+    told = Signals()
     bootstrap = None
     if GRPC in options.faces:
         store = await open_store(config.database, options.data)
@@ -65,16 +68,17 @@ async def _serve_workers(options: Options, config: Config) -> None:
             bootstrap = await ensure_bootstrap(store, options.data, os.environ.get(VARIABLE))
         finally:
             await store.aclose()
-    async with local_model(config) as (served, local):
+    async with local_model(config) as local:
+        served = served_part(config, local=local is not None)
         workers = Workers(options, served, local)
         try:
             await workers.start()
-            await _loaded(local)
-            loop = asyncio.get_running_loop()
-            loop.add_signal_handler(signal.SIGHUP, workers.signal_all, signal.SIGHUP)
-            await workers.wait_serving()
-            _announce(workers.http, workers.grpc, bootstrap, served)
-            await until_told_to_stop()
+            told.reload = workers.reload
+            await _loaded(local, told.stop)
+            await workers.wait_serving(told.stop)
+            if not told.stop.is_set():
+                _announce(workers.http, workers.grpc, bootstrap, served)
+            await told.stop.wait()
             logger.info("draining", seconds=served.drain)
         finally:
             await workers.close()
@@ -82,19 +86,18 @@ async def _serve_workers(options: Options, config: Config) -> None:
 
 async def _work(options: Options, config: Config) -> None:
     """One worker, until its parent tells it to stop or is gone."""
+    told = Signals()
     model = RelayedModel() if os.environ[WORKER] == WITH_LOCAL else None
-    served = config if model else without_local(config)
+    served = served_part(config, local=model is not None)
     async with gateway(replace(options, share_ports=True), served, os.environ, model) as state:
-        if state.service is not None:
-            _reload_on_hangup(options, state.service, model)
+        told.reload = _reloading(options, state.service, model) or told.reload
         print("serving", flush=True)
         collect_rarely()
         parent = asyncio.create_task(follow_parent(model), name="parent")
-        told = asyncio.create_task(until_told_to_stop(), name="signals")
-        await asyncio.wait([parent, told], return_when=asyncio.FIRST_COMPLETED)
-        for task in (parent, told):
-            task.cancel()
-        await asyncio.wait([parent, told])
+        parent.add_done_callback(lambda _: told.stop.set())
+        await told.stop.wait()
+        parent.cancel()
+        await asyncio.wait([parent])
 
 
 def collect_rarely() -> None:
@@ -108,30 +111,38 @@ def collect_rarely() -> None:
     gc.set_threshold(10_000, 20, 100)
 
 
-async def _loaded(local: LocalModel | None) -> None:
+async def _loaded(local: LocalModel | None, stop: asyncio.Event) -> None:
     """Waits until the local model can answer, so that the first call printed below does."""
     if local is None:
         return
     print("loading the local model ...", flush=True)
-    try:
-        await local.wait_ready(FIRST_LOAD_SECONDS)
-    except UmgError as error:
-        logger.warning("serving while the local model still loads", reason=error.message)
+    stopped = asyncio.create_task(stop.wait())
+    ready = asyncio.create_task(local.wait_ready(FIRST_LOAD_SECONDS))
+    await asyncio.wait([stopped, ready], return_when=asyncio.FIRST_COMPLETED)
+    stopped.cancel()
+    ready.cancel()
+    for outcome in await asyncio.gather(stopped, ready, return_exceptions=True):
+        if isinstance(outcome, UmgError):
+            logger.warning("serving while the local model still loads", reason=outcome.message)
 
 
-def _reload_on_hangup(options: Options, service: Service, local: LocalSource | None) -> None:
-    """At SIGHUP the channels and models of the file are taken. A bad file keeps the old ones and says so."""
+def _reloading(options: Options, service: Service | None, local: LocalSource | None) -> Callable[[], None] | None:
+    """What takes the channels and models of the file again; None where nothing of it is served. A bad file keeps the
+    old ones and says so.
+    """
+    if service is None:
+        return None
 
     def reload() -> None:
         try:
-            config = read(options.config, os.environ)
-            service.reload(config if local else without_local(config))
-        except (ConfigError, OSError, UnicodeDecodeError) as error:
+            config = served_part(read(options.config, os.environ), local=local is not None)
+            service.reload(config)
+        except (ConfigError, OSError, UmgError, UnicodeDecodeError) as error:
             logger.error("the config was not reloaded; the old one stays", problem=str(error))
         else:
             logger.info("the config was reloaded", channels=len(config.channels))
 
-    asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, reload)
+    return reload
 
 
 def _announce(http: Address | None, grpc: Address, bootstrap: Bootstrap | None, config: Config) -> None:

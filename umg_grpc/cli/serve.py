@@ -1,10 +1,9 @@
 """`umg serve`: the whole gateway in one process, or one of its faces."""
 
 import asyncio
-import signal
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
 
@@ -70,7 +69,6 @@ class Gateway:
     grpc: Address
     service: Service | None  # None for a facade apart from its service
     bootstrap: Bootstrap | None
-    draining: bool = field(default=False)
 
 
 @asynccontextmanager
@@ -102,7 +100,6 @@ async def gateway(
                 state.http = await _listen(runner, options)
             yield state
         finally:
-            state.draining = True
             await asyncio.gather(
                 *([runner.cleanup()] if runner is not None else []),
                 *([face.stop(config.drain)] if face is not None else []),
@@ -113,8 +110,6 @@ def _app(state: Gateway, config: Config, channel: grpc.aio.Channel) -> web.Appli
     service = state.service
 
     async def ready() -> bool:
-        if state.draining:
-            return False
         if service is None:
             return channel.get_state(try_to_connect=True) is grpc.ChannelConnectivity.READY
         return await service.ready()
@@ -139,46 +134,44 @@ async def _listen(runner: web.AppRunner, options: Options) -> Address:
     return Address(options.http.host, runner.addresses[0][1])
 
 
-def without_local(config: Config) -> Config:
-    """The config less its local channels, for a machine that cannot run their models."""
-    return replace(config, channels=tuple(channel for channel in config.channels if "local" not in channel.protocols))
+def served_part(config: Config, *, local: bool) -> Config:
+    """The config less what this process cannot serve, which the log has: later protocols, and the local channels where
+    no local model runs. Raises UmgError(INVALID_FIELD) for a local model that there is not.
+    """
+    for notice in config.notices:
+        logger.warning("part of the config is left out", why=notice)
+    known = {model.model for model in TEXT_MODELS}
+    channels = []
+    for channel in config.channels:
+        if "local" not in channel.protocols:
+            channels.append(channel)
+            continue
+        for wanted in channel.models:
+            if wanted.upstream not in known:
+                message = f"channel {channel.name}: there is no local model {wanted.upstream}, only {', '.join(known)}"
+                raise UmgError(pb.ERROR_REASON_INVALID_FIELD, message, field="channels")
+        if local:
+            channels.append(channel)
+        else:
+            logger.warning("part of the config is left out", why=f"channel {channel.name}: no local model runs here")
+    return replace(config, channels=tuple(channels))
 
 
 @asynccontextmanager
-async def local_model(config: Config) -> AsyncGenerator[tuple[Config, LocalModel | None], None]:
-    """The config as this machine can serve it, and its local model, which is being loaded. Raises
-    UmgError(INVALID_FIELD) for a local model that there is not.
-    """
-    channels = [channel for channel in config.channels if "local" in channel.protocols]
-    if not channels:
-        yield config, None
-        return
+async def local_model(config: Config) -> AsyncGenerator[LocalModel | None, None]:
+    """The local model that the config asks for, being loaded; None where it asks for none or this machine cannot."""
     text_model = TEXT_MODELS[0]
-    for channel in channels:
-        for wanted in channel.models:
-            if wanted.upstream != text_model.model:
-                message = f"channel {channel.name}: there is no local model {wanted.upstream}, only {text_model.model}"
-                raise UmgError(pb.ERROR_REASON_INVALID_FIELD, message, field="channels")
+    if not any("local" in channel.protocols for channel in config.channels):
+        yield None
+        return
     weights, reason = text_model.weights(), text_model.unavailable()
     if weights is None or reason:
         logger.warning("serving without the local model", reason=reason)
-        yield without_local(config), None
+        yield None
         return
     model = LocalModel(text_model, weights)
     await model.start()
     try:
-        yield config, model
+        yield model
     finally:
         await model.close()
-
-
-async def until_told_to_stop() -> None:
-    """Returns at SIGTERM or SIGINT. A second one then ends the process at once."""
-    loop, stop = asyncio.get_running_loop(), asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
-    try:
-        await stop.wait()
-    finally:
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.remove_signal_handler(number)

@@ -10,6 +10,7 @@ import signal
 import socket
 import sys
 import tempfile
+import time
 from collections.abc import Mapping
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
@@ -21,8 +22,8 @@ from umg_grpc.cli.serve import GRPC, HTTP, Address, Options
 from umg_grpc.config import Config
 from umg_grpc.errors import UmgError
 from umg_grpc.service.metrics import SHARED_FOLDER
+from umg_grpc.upstream.local.latest import Latest
 from umg_grpc.upstream.local.supervisor import LocalModel
-from umg_grpc.v1 import pb
 
 logger = structlog.get_logger()
 
@@ -31,7 +32,10 @@ WORKER = "UMG_WORKER"
 WITH_LOCAL, WITHOUT_LOCAL = "with-local-model", "without-local-model"
 
 START_SECONDS = 60.0
-RESTART_SECONDS = 1.0
+GRACE_SECONDS = 10.0  # beyond the drain, until a worker is killed
+FIRST_DELAY_SECONDS = 0.2  # before a worker is started again; doubled each time, up to
+LONGEST_DELAY_SECONDS = 30.0
+STABLE_SECONDS = 60.0  # a worker that lived this long did not fail at its start
 LOOK_SECONDS = 3600.0
 
 
@@ -47,25 +51,15 @@ class RelayedModel:
     """The parent's local model as a worker knows it."""
 
     def __init__(self) -> None:
-        self._endpoint: RelayedEndpoint | None = None
-        self._next = asyncio.Event()  # set, and replaced, at each line of the parent's
+        self._latest = Latest[RelayedEndpoint]("the local model")
 
     def learn(self, line: bytes) -> None:
         """Takes a line of the parent's."""
-        self._endpoint = msgspec.json.decode(line, type=RelayedEndpoint)
-        self._next.set()
-        self._next = asyncio.Event()
+        self._latest.publish(msgspec.json.decode(line, type=RelayedEndpoint))
 
     async def wait_ready(self, seconds: float, *, after: object = None) -> RelayedEndpoint:
         """As `LocalModel.wait_ready`."""
-        try:
-            async with asyncio.timeout(seconds):
-                while self._endpoint is None or self._endpoint == after:
-                    await self._next.wait()
-                return self._endpoint
-        except TimeoutError:
-            message = "the local model is being started; try again in a few seconds"
-            raise UmgError(pb.ERROR_REASON_UNAVAILABLE, message) from None
+        return await self._latest.wait(seconds, after=after)
 
 
 async def follow_parent(model: RelayedModel | None) -> None:
@@ -88,10 +82,11 @@ class Workers:
         self._stack = AsyncExitStack()
         self._processes: dict[int, asyncio.subprocess.Process] = {}
         self._endpoint = b""  # the line that tells where the local model is
-        self._closing = False
         self._serving: set[int] = set()
         self._all_serving = asyncio.Event()
-        self._tasks: list[asyncio.Task[None]] = []
+        self._closed = asyncio.Event()
+        self._owners: list[asyncio.Task[None]] = []
+        self._teller: asyncio.Task[None] | None = None
         self.http: Address | None = None
         self.grpc = options.grpc
 
@@ -104,36 +99,39 @@ class Workers:
             self.grpc = self._hold(options.grpc)
         figures = self._stack.enter_context(tempfile.TemporaryDirectory(prefix="umg-metrics-"))
         for number in range(options.workers):
-            self._tasks.append(asyncio.create_task(self._keep_alive(number, figures), name=f"worker {number}"))
+            self._owners.append(asyncio.create_task(self._keep_alive(number, figures), name=f"worker {number}"))
         if self._local is not None:
-            self._tasks.append(asyncio.create_task(self._tell(self._local), name="local model's address"))
+            self._teller = asyncio.create_task(self._tell(self._local), name="local model's address")
 
-    async def wait_serving(self) -> None:
-        """Returns when every worker listens. Raises OSError when they do not in time: their log says why."""
-        try:
-            await asyncio.wait_for(self._all_serving.wait(), START_SECONDS)
-        except TimeoutError:
-            raise OSError(f"the workers do not serve within {START_SECONDS:g} s; the log above says why") from None
+    async def wait_serving(self, stop: asyncio.Event) -> None:
+        """Returns when every worker listens, or at `stop`. Raises OSError when they do not in time."""
+        waits = [asyncio.create_task(event.wait()) for event in (self._all_serving, stop)]
+        done, _ = await asyncio.wait(waits, timeout=START_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+        for wait in waits:
+            wait.cancel()
+        await asyncio.wait(waits)
+        if not done:
+            raise OSError(f"the workers do not serve within {START_SECONDS:g} s; the log above says why")
 
-    def signal_all(self, number: signal.Signals) -> None:
-        """Passes a signal on."""
-        for process in self._processes.values():
-            if process.returncode is None:
-                process.send_signal(number)
+    def reload(self) -> None:
+        """Lets the workers read the config again. One that does not serve yet reads the new file anyway."""
+        for number in self._serving:
+            self._signal(self._processes[number], signal.SIGHUP)
 
     async def close(self) -> None:
         """Returns when all workers have drained and ended."""
-        self._closing = True
-        self.signal_all(signal.SIGTERM)
-        alive = [process.wait() for process in self._processes.values() if process.returncode is None]
-        if alive:
-            _, late = await asyncio.wait(map(asyncio.ensure_future, alive), timeout=self._drain + 5)
+        self._closed.set()
+        for process in self._processes.values():
+            self._signal(process, signal.SIGTERM)
+        if self._owners:
+            _, late = await asyncio.wait(self._owners, timeout=self._drain + GRACE_SECONDS)
             if late:
-                self.signal_all(signal.SIGKILL)
-        for task in self._tasks:
-            task.cancel()
-        if self._tasks:
-            await asyncio.wait(self._tasks)
+                for process in self._processes.values():
+                    self._signal(process, signal.SIGKILL)
+                await asyncio.wait(late)
+        if self._teller is not None:
+            self._teller.cancel()
+            await asyncio.wait([self._teller])
         await self._stack.aclose()
 
     def _hold(self, address: Address) -> Address:
@@ -148,6 +146,24 @@ class Workers:
         return Address(address.host, held.getsockname()[1])
 
     async def _keep_alive(self, number: int, figures: str) -> None:
+        delay = FIRST_DELAY_SECONDS
+        while not self._closed.is_set():
+            started = time.monotonic()
+            try:
+                code = await self._live(number, figures)
+            except Exception:
+                logger.exception("a worker could not be started", worker=number)
+            else:
+                if not self._closed.is_set():
+                    logger.error("a worker ended and is started again", worker=number, exit_code=code)
+            if time.monotonic() - started > STABLE_SECONDS:
+                delay = FIRST_DELAY_SECONDS
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._closed.wait(), delay)
+            delay = min(2 * delay, LONGEST_DELAY_SECONDS)
+
+    async def _live(self, number: int, figures: str) -> int:
+        """The exit code of one life of a worker."""
         options = self._options
         arguments = [
             *("serve", "--http", str(self.http or options.http), "--grpc", str(self.grpc)),
@@ -155,25 +171,25 @@ class Workers:
             *(("--config", str(options.config)) if options.config else ()),
         ]
         local = WITH_LOCAL if self._local else WITHOUT_LOCAL
-        environment = {**os.environ, WORKER: local, SHARED_FOLDER: figures}
-        while not self._closing:
-            process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-m", "umg_grpc.cli", *arguments),
-                env=environment,
-                stdin=asyncio.subprocess.PIPE,
-                stdout=asyncio.subprocess.PIPE,
-                start_new_session=True,  # Ctrl-C is for the parent, which then ends its workers
-            )
-            self._processes[number] = process
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "umg_grpc.cli", *arguments),
+            env={**os.environ, WORKER: local, SHARED_FOLDER: figures},
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            start_new_session=True,  # Ctrl-C is for the parent, which then ends its workers
+        )
+        self._processes[number] = process
+        try:
+            if self._closed.is_set():
+                self._signal(process, signal.SIGTERM)
             self._send(process)
             if process.stdout is not None and await process.stdout.readline():
                 self._serving.add(number)
                 if len(self._serving) == options.workers:
                     self._all_serving.set()
-            code = await process.wait()
-            if not self._closing:
-                logger.error("a worker ended and is started again", worker=number, exit_code=code)
-                await asyncio.sleep(RESTART_SECONDS)
+            return await process.wait()
+        finally:
+            self._serving.discard(number)
 
     async def _tell(self, local: LocalModel) -> None:
         """Keeps the workers informed of where the local model is."""
@@ -188,3 +204,8 @@ class Workers:
     def _send(self, process: asyncio.subprocess.Process) -> None:
         if self._endpoint and process.stdin is not None and process.returncode is None:
             process.stdin.write(self._endpoint)
+
+    @staticmethod
+    def _signal(process: asyncio.subprocess.Process, number: signal.Signals) -> None:
+        with suppress(ProcessLookupError):  # it ended meanwhile
+            process.send_signal(number)

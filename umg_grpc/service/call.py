@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from umg_grpc.access.caller import Caller
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
-
-MAX_REQUEST_ID = 128
+from umg_grpc.wire.headers import is_request_id, is_strict
 
 
 @dataclass(slots=True)
@@ -37,11 +36,7 @@ class Call:
     @property
     def strict(self) -> bool:
         """Whether the caller wants a refusal where something would be dropped. Raises UmgError(INVALID_FIELD)."""
-        said = self.metadata.get("x-umg-strict", "false")
-        if said not in {"true", "false"}:
-            message = "x-umg-strict must be true or false"
-            raise UmgError(pb.ERROR_REASON_INVALID_FIELD, message, field="x-umg-strict")
-        return said == "true"
+        return is_strict(self.metadata.get("x-umg-strict"))
 
 
 CURRENT: ContextVar[Call] = ContextVar("call")
@@ -52,8 +47,6 @@ def current() -> Call:
     return CURRENT.get()
 
 
-def request_id_of(given: str) -> str:
-    """The caller's own request id where it is fit for headers and logs, else a new one."""
-    if given and len(given) <= MAX_REQUEST_ID and given.isascii() and given.isprintable() and " " not in given:
-        return given
-    return f"req_{secrets.token_hex(16)}"
+def request_id_of(given: str | None) -> str:
+    """The caller's own request id where it is one, else a new one."""
+    return given if given is not None and is_request_id(given) else f"req_{secrets.token_hex(16)}"

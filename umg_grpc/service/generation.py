@@ -1,10 +1,12 @@
 """Text generation: one request from admission to its answer."""
 
+import asyncio
 import secrets
 import time
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing
 
+import structlog
 from google.protobuf.message import Message
 
 from umg_grpc.access.limits import RequestLimits
@@ -14,9 +16,12 @@ from umg_grpc.service.call import Call, current
 from umg_grpc.service.channels import Channels
 from umg_grpc.service.unserved import not_served
 from umg_grpc.service.validation import check
-from umg_grpc.upstream.http import HttpUpstream, TextCall
+from umg_grpc.upstream.http import BIG_BYTES, HttpUpstream, TextCall
 from umg_grpc.v1 import pb, rpc
 from umg_grpc.wire import FORMATS
+from umg_grpc.wire.headers import source_headers
+
+logger = structlog.get_logger()
 
 # Nothing was generated: another channel may be asked without making anything twice.
 SAFE_TO_MOVE_ON = frozenset(
@@ -37,13 +42,14 @@ class GenerationServicer(rpc.GenerationServiceServicer):
         call = current()
         request = await self._admit(call, request, request)
         failure: UmgError | None = None
-        for upstream, prepared in self._attempts(call, request, stream=False):
+        for upstream, model in self._upstreams(call, request.model):
+            prepared = await _prepared(call, request, upstream, model, stream=False)
             try:
                 response = await upstream.generate(prepared, _seconds_left(context))
             except UmgError as error:
                 if error.reason not in SAFE_TO_MOVE_ON:
                     raise
-                failure = error
+                failure = _moving_on(call, error)
                 continue
             _complete(response, request)
             call.usage = response.usage if response.HasField("usage") else None
@@ -57,8 +63,8 @@ class GenerationServicer(rpc.GenerationServiceServicer):
         call = current()
         canonical = await self._admit(call, request, request.request)
         failure: UmgError | None = None
-        for upstream, prepared in self._attempts(call, canonical, stream=True):
-            sent = False
+        for upstream, model in self._upstreams(call, canonical.model):
+            prepared, sent = await _prepared(call, canonical, upstream, model, stream=True), False
             try:
                 async with aclosing(upstream.stream(prepared, _seconds_left(context))) as messages:
                     async for message in messages:
@@ -69,7 +75,7 @@ class GenerationServicer(rpc.GenerationServiceServicer):
             except UmgError as error:
                 if sent or error.reason not in SAFE_TO_MOVE_ON:
                     raise
-                failure = error
+                failure = _moving_on(call, error)
                 continue
             return
         raise failure or _no_channel(canonical.model)
@@ -100,7 +106,7 @@ class GenerationServicer(rpc.GenerationServiceServicer):
         if not request.HasField("source"):
             check(message)
         elif not call.trusted:
-            request = self._decoded(request.source)
+            request = await self._decoded(request.source)
         if not (
             request.messages
             or request.instructions
@@ -110,11 +116,12 @@ class GenerationServicer(rpc.GenerationServiceServicer):
         ):
             text = "messages must not be empty; send at least one"
             raise UmgError(pb.ERROR_REASON_MISSING_FIELD, text, field="messages")
+        self._channels.router.model(request.model)  # one that does not exist is 404 for every key
         call.caller.check_model(request.model)
         await self._limits.admit(call.caller)
         return request
 
-    def _decoded(self, source: pb.SourceDocument) -> pb.GenerateRequest:
+    async def _decoded(self, source: pb.SourceDocument) -> pb.GenerateRequest:
         """What the document says, in the words of its own format's errors."""
         if len(source.body) > self._body_limit:
             message = f"source.body is larger than {self._body_limit} bytes, the most that this gateway takes"
@@ -123,25 +130,49 @@ class GenerationServicer(rpc.GenerationServiceServicer):
         if text_format is None:
             message = f"source.format: {source.format[:64]!r} is no text format; use one of {', '.join(FORMATS)}"
             raise UmgError(pb.ERROR_REASON_INVALID_FIELD, message, field="source.format")
-        return text_format.decode_request(source.body, source.headers).canonical
+        headers = source_headers(text_format.source_headers, source.headers)
+        if len(source.body) < BIG_BYTES:
+            return text_format.decode_request(source.body, headers).canonical
+        return (await asyncio.to_thread(text_format.decode_request, source.body, headers)).canonical
 
-    def _attempts(
-        self, call: Call, request: pb.GenerateRequest, *, stream: bool
-    ) -> Iterator[tuple[HttpUpstream, TextCall]]:
-        """Each channel of the model in order, with the request as it goes there."""
+    def _upstreams(self, call: Call, model: str) -> Iterator[tuple[HttpUpstream, str]]:
+        """Each channel of the model in order, with the id that its provider knows the model by."""
         router, upstreams = self._channels.router, self._channels.upstreams  # which a reload may replace meanwhile
-        for target in router.channels(request.model):
-            upstream = upstreams[target.channel.name]
-            call.model, call.channel = request.model, target.channel.name
-            prepared = upstream.prepare(request, target.model, stream=stream)
-            report = prepared.encoded.report
-            if call.strict:
-                report.refuse()
-            if dropped := report.header():
-                call.headers["x-umg-dropped"] = dropped
-            else:
-                call.headers.pop("x-umg-dropped", None)
-            yield upstream, prepared
+        for target in router.channels(model):
+            call.model, call.channel = model, target.channel.name
+            yield upstreams[target.channel.name], target.model
+
+
+async def _prepared(
+    call: Call, request: pb.GenerateRequest, upstream: HttpUpstream, model: str, *, stream: bool
+) -> TextCall:
+    """The request as it goes to the channel; what that cannot say is told to the caller. Raises
+    UmgError(UNTRANSLATABLE) where that has to be refused.
+    """
+    if (len(request.source.body) or request.ByteSize()) < BIG_BYTES:
+        prepared = upstream.prepare(request, model, stream=stream)
+    else:
+        prepared = await asyncio.to_thread(upstream.prepare, request, model, stream=stream)
+    report = prepared.encoded.report
+    if call.strict:
+        report.refuse()
+    if dropped := report.header():
+        call.headers["x-umg-dropped"] = dropped
+    else:
+        call.headers.pop("x-umg-dropped", None)
+    return prepared
+
+
+def _moving_on(call: Call, error: UmgError) -> UmgError:
+    """The error, which the log has for each channel that was tried in vain."""
+    logger.warning(
+        "channel failed",
+        request_id=call.request_id,
+        channel=call.channel,
+        outcome=error.name,
+        cause=error.cause or None,
+    )
+    return error
 
 
 def _complete(response: pb.GenerateResponse, request: pb.GenerateRequest) -> None:

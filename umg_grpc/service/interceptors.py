@@ -89,6 +89,7 @@ class Observing(Interceptor):
             face=call.metadata.get("x-umg-face"),
             request_id=call.request_id,
             outcome=outcome,
+            cause=(failure.cause or None) if failure else None,
             ms=round(seconds * 1000, 1),
             key=call.known_caller.key_id if call.known_caller else None,
             model=call.model or None,

@@ -1,7 +1,9 @@
 """A channel to a provider that speaks a wire format over HTTP: codec and transport put together."""
 
+import asyncio
 import itertools
-from collections.abc import AsyncGenerator, Mapping, Sequence
+import time
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from ssl import SSLContext
@@ -13,7 +15,8 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.format import TextFormat, UpstreamRequest
 from umg_grpc.wire.replay import replay
 
-MAX_ERROR_BYTES = 64 << 10
+BIG_BYTES = 512 << 10
+"""From here on a body is decoded and encoded in a thread: the event loop has other callers."""
 
 
 @dataclass(frozen=True)
@@ -36,11 +39,12 @@ class TextCall(NamedTuple):
 class EndpointSource(Protocol):
     """Where a channel leads at this call."""
 
-    async def __call__(self, *, broken: bool) -> Endpoint:
-        """`broken`: whether the connection of an earlier call broke, or could not be made."""
+    async def __call__(self, broken: Endpoint | None) -> Endpoint:
+        """`broken` is where a connection last broke, or could not be made."""
         ...
 
 
+JSON = "application/json"
 BROKEN = frozenset({pb.ERROR_REASON_UPSTREAM_UNREACHABLE, pb.ERROR_REASON_UPSTREAM_CUT})
 
 
@@ -56,18 +60,22 @@ class HttpUpstream:
         *,
         proxy: str | None = None,
         tls: SSLContext | bool = True,
+        check: Callable[[pb.GenerateRequest], None] = lambda _: None,
     ) -> None:
+        """`check` raises UmgError for what the channel's models cannot do."""
         self._transport = transport
         self._formats = {text_format.name: text_format for text_format in formats}
         self._preferred = formats[0]
         self._endpoint = endpoint
-        self._broken = False
+        self._broken: Endpoint | None = None
         self._deadlines = deadlines
         self._proxy = proxy
         self._tls = tls
+        self._check = check
 
     def prepare(self, request: pb.GenerateRequest, model: str, *, stream: bool) -> TextCall:
         """The request in the caller's own format where the channel speaks it, else in the one that it prefers."""
+        self._check(request)
         text_format = self._formats.get(request.source.format, self._preferred)
         same = request.source.format == text_format.name
         encoded = text_format.encode_request(request, model, stream)
@@ -75,50 +83,71 @@ class HttpUpstream:
 
     async def generate(self, call: TextCall, seconds: float) -> pb.GenerateResponse:
         """The answer, within `seconds` and the channel's own deadlines."""
+        endpoint, outgoing = await self._outgoing(call, seconds)
         try:
-            status, headers, body = await self._transport.fetch(await self._outgoing(call, seconds))
+            status, headers, body = await self._transport.fetch(outgoing)
+            if status != 200:
+                raise _refusal(call.format, status, headers, body)
+            return await _decoded(call, body, passes=call.passes)
         except UmgError as error:
-            self._broken = error.reason in BROKEN
+            self._note(error, endpoint)
             raise
-        if status != 200:
-            raise _refusal(call.format, status, headers, body)
-        return call.format.decode_response(body, call.request, call.passes)
 
     async def stream(self, call: TextCall, seconds: float) -> AsyncGenerator[pb.StreamGenerateResponse, None]:
         """The answer as it comes, one message a read. Closing the generator closes the provider's connection."""
+        endpoint, outgoing = await self._outgoing(call, seconds)
         answer = None
         try:
-            answer = await self._transport.open(await self._outgoing(call, seconds))
+            answer = await self._transport.open(outgoing)
             if answer.status != 200:
                 raise _refusal(call.format, answer.status, answer.headers, await answer.read())
-            if answer.content_type == "application/json":  # an upstream that does not stream
-                yield replay(call.format.decode_response(await answer.read(), call.request, False))
-                return
-            decoder = call.format.stream_decoder(call.request, call.passes)
             async with aclosing(answer.chunks()) as chunks:
-                async for chunk in chunks:
+                first = await anext(chunks, b"")
+                if answer.content_type == JSON and first.lstrip().startswith(b"{"):  # it does not stream
+                    body = b"".join([first, *[chunk async for chunk in chunks]])
+                    yield replay(await _decoded(call, body, passes=False))
+                    return
+                decoder = call.format.stream_decoder(call.request, call.passes)
+                if (message := decoder.feed(first)) is not None:
+                    yield message
+                while not decoder.done and (chunk := await anext(chunks, None)) is not None:
                     if (message := decoder.feed(chunk)) is not None:
                         yield message
             if (message := decoder.close()) is not None:
                 yield message
+            await answer.finish()
         except UmgError as error:
-            self._broken = error.reason in BROKEN
+            self._note(error, endpoint)
             raise
         finally:
             if answer is not None:
                 answer.close()
 
-    async def _outgoing(self, call: TextCall, seconds: float) -> Outgoing:
-        broken, self._broken = self._broken, False
-        endpoint = await self._endpoint(broken=broken)
-        return Outgoing(
+    def _note(self, error: UmgError, endpoint: Endpoint) -> None:
+        if error.reason in BROKEN:
+            self._broken = endpoint
+        elif error.reason == pb.ERROR_REASON_UPSTREAM_RATE_LIMITED:  # not every provider says for how long
+            error.metadata.setdefault("retry_after_seconds", "1")
+
+    async def _outgoing(self, call: TextCall, seconds: float) -> tuple[Endpoint, Outgoing]:
+        """Where the call goes, and what is sent there. Raises UmgError(UPSTREAM_TIMEOUT) when no time is left."""
+        started = time.monotonic()
+        endpoint = await self._endpoint(self._broken)
+        outgoing = Outgoing(
             url=endpoint.base_url + call.encoded.path,
             headers={"Content-Type": "application/json", **call.encoded.headers, **endpoint.headers},
             body=call.encoded.body,
-            deadlines=self._deadlines.within(seconds),
+            deadlines=self._deadlines.within(seconds - (time.monotonic() - started)),
             proxy=self._proxy,
             tls=self._tls,
         )
+        return endpoint, outgoing
+
+
+async def _decoded(call: TextCall, body: bytes, *, passes: bool) -> pb.GenerateResponse:
+    if len(body) < BIG_BYTES:
+        return call.format.decode_response(body, call.request, passes)
+    return await asyncio.to_thread(call.format.decode_response, body, call.request, passes)
 
 
 def _refusal(text_format: TextFormat, status: int, headers: Mapping[str, str], body: bytes) -> UmgError:
@@ -126,16 +155,14 @@ def _refusal(text_format: TextFormat, status: int, headers: Mapping[str, str], b
     if 300 <= status < 400:
         message = "the provider answered with a redirect, which is not followed; its base_url may be wrong"
         return UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, message, upstream_status=str(status))
-    return text_format.decode_error(
-        status, {name.lower(): value for name, value in headers.items()}, body[:MAX_ERROR_BYTES]
-    )
+    return text_format.decode_error(status, {name.lower(): value for name, value in headers.items()}, body)
 
 
 def in_turn(base_url: str, headers: Sequence[Mapping[str, str]]) -> EndpointSource:
     """One endpoint for each set of headers (each key of a channel), in turn."""
     turn = itertools.cycle([Endpoint(base_url, each) for each in headers])
 
-    async def endpoint(*, broken: bool) -> Endpoint:  # a provider's address stays
+    async def endpoint(broken: Endpoint | None) -> Endpoint:  # a provider's address stays
         return next(turn)
 
     return endpoint

@@ -6,25 +6,25 @@ another can take its place.
 
 import asyncio
 import io
+import math
 import ssl
-import time
 from collections.abc import AsyncGenerator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple, Self
 
 import aiohttp
-import structlog
+from aiohttp import hdrs
 from yarl import URL
 
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 
-logger = structlog.get_logger()
-
 MAX_ANSWER_BYTES = 256 << 20
+MAX_REFUSAL_BYTES = 64 << 10
 LARGE_BYTES = 1 << 20
+END_SECONDS = 0.1  # from an answer's last event to the end of its body
 FAULTS = (aiohttp.ClientError, TimeoutError, ConnectionError)
 WAITS = {
     "connect": "a connection",
@@ -45,9 +45,11 @@ class Deadlines:
     total: float
 
     def within(self, seconds: float) -> Self:
-        """These, none longer than the caller waits."""
+        """These, none longer than the caller waits. Raises UmgError(UPSTREAM_TIMEOUT) when that is over."""
         if seconds >= self.total:
             return self
+        if seconds <= 0:
+            raise UmgError(pb.ERROR_REASON_UPSTREAM_TIMEOUT, "the call's own deadline is over", deadline="total")
         return type(self)(
             min(self.connect, seconds), min(self.first_byte, seconds), min(self.idle, seconds), min(self.total, seconds)
         )
@@ -75,13 +77,13 @@ class Fetched(NamedTuple):
 class Answer:
     """A provider's answer, its body still to be read."""
 
-    def __init__(self, response: aiohttp.ClientResponse, deadlines: Deadlines, first_byte: float) -> None:
+    def __init__(self, response: aiohttp.ClientResponse, deadlines: Deadlines, started: float) -> None:
         self.status = response.status
         self.headers: Mapping[str, str] = response.headers  # looked up in any case
         self.content_type = response.content_type
         self._response = response
         self._deadlines = deadlines
-        self._first_byte = first_byte  # what is left of that deadline
+        self._started = started  # the event loop's time when the request was sent
 
     async def read(self) -> bytes:
         """The whole body. Raises as `Transport.fetch`."""
@@ -92,17 +94,25 @@ class Answer:
 
     async def chunks(self) -> AsyncGenerator[bytes, None]:
         """The body as it comes, one item a read. Raises as `Transport.fetch`, also when a read is too late."""
-        watch, name = Watch(self._response, self._first_byte), "first_byte"
+        watch = Watch(self._response, self._deadlines, self._started)
         try:
             async for chunk in self._response.content.iter_any():
-                watch.pause()  # the consumer's time is not the provider's
+                watch.pause()
                 yield chunk
-                name = "idle"
-                watch.resume(self._deadlines.idle)
+                watch.resume()
         except FAULTS as error:
-            raise _late(name, self._deadlines) if watch.expired else _fault(error, self._deadlines) from None
+            raise late(watch.expired, self._deadlines) if watch.expired else _fault(error, self._deadlines) from None
         finally:
             watch.stop()
+
+    async def finish(self) -> None:
+        """Lets the body end, whose last event was read: its connection is then kept for another call. A provider that
+        does not end it at once loses the connection instead.
+        """
+        with suppress(*FAULTS):
+            async with asyncio.timeout(END_SECONDS):
+                while await self._response.content.readany():
+                    pass
 
     def close(self) -> None:
         """Closes the connection, unless the body was read to its end: then it is kept for another call."""
@@ -110,42 +120,50 @@ class Answer:
 
 
 class Watch:
-    """Closes a response that brings nothing for too long. Its one timer is moved only when it fires: a read costs
-    none.
+    """Closes a stream's response when a read is too late, or the whole is, which ends the read that waits.
+
+    Its one timer is moved only when it fires: a read costs none. While the consumer is busy no read is late, but the
+    whole may be: a caller that stopped reading does not hold the provider for ever.
     """
 
-    def __init__(self, response: aiohttp.ClientResponse, seconds: float) -> None:
-        self.expired = False
+    def __init__(self, response: aiohttp.ClientResponse, deadlines: Deadlines, started: float) -> None:
+        self.expired = ""  # the deadline that is over
         self._response = response
+        self._idle = deadlines.idle
         self._loop = asyncio.get_running_loop()
-        self._seconds = seconds
-        self._since: float | None = None
-        self._timer = self._loop.call_later(seconds, self._look)
-        self.resume(seconds)
+        self._end = started + deadlines.total
+        self._name, self._due = "first_byte", started + deadlines.first_byte
+        self._timer = self._loop.call_at(min(self._due, self._end), self._look)
 
     def pause(self) -> None:
         """Nobody waits for the provider now."""
-        self._since = None
+        self._due = math.inf
 
-    def resume(self, seconds: float) -> None:
-        """The consumer waits again, and no longer than this."""
-        self._since = self._loop.time()
-        if seconds < self._seconds:  # the timer was set for a longer wait
-            self._timer.cancel()
-            self._timer = self._loop.call_later(seconds, self._look)
-        self._seconds = seconds
+    def resume(self) -> None:
+        """The consumer waits again."""
+        now = self._loop.time()
+        due = now + self._idle
+        if self._name == "first_byte":
+            self._name = "idle"
+            if due < self._timer.when():  # it was set for a longer wait
+                self._timer.cancel()
+                self._timer = self._loop.call_at(due, self._look)
+        self._due = due
 
     def stop(self) -> None:
         """No more watching."""
         self._timer.cancel()
 
     def _look(self) -> None:
-        left = self._seconds if self._since is None else self._since + self._seconds - self._loop.time()
-        if left > 0:
-            self._timer = self._loop.call_later(left, self._look)
+        now = self._loop.time()
+        if now >= self._end:
+            self.expired = "total"
+        elif now >= self._due:
+            self.expired = self._name
         else:
-            self.expired = True
-            self._response.close()  # ends the read that waits
+            self._timer = self._loop.call_at(min(self._due, self._end, now + self._idle), self._look)
+            return
+        self._response.close()
 
 
 class Transport:
@@ -162,7 +180,10 @@ class Transport:
         async with aiohttp.ClientSession(
             connector=connector,
             cookie_jar=aiohttp.DummyCookieJar(),
-            skip_auto_headers=("User-Agent",),
+            headers={
+                hdrs.ACCEPT_ENCODING: "identity"
+            },  # to inflate what a neighbour deflated costs more than to carry it
+            skip_auto_headers=(hdrs.USER_AGENT,),
             read_bufsize=READ_BYTES,
             trust_env=False,
         ) as session:
@@ -186,15 +207,15 @@ class Transport:
         Whoever opened it closes it: a body that was not read to its end then ends with its connection, so that leaving
         early stops the provider.
         """
-        started = time.monotonic()
+        started = asyncio.get_running_loop().time()
         try:
             async with asyncio.timeout(call.deadlines.first_byte) as waiting:
                 response = await self._send(call)
         except TimeoutError as error:
-            raise _late("first_byte", call.deadlines) if waiting.expired() else _fault(error, call.deadlines) from None
+            raise late("first_byte", call.deadlines) if waiting.expired() else _fault(error, call.deadlines) from None
         except FAULTS as error:
             raise _fault(error, call.deadlines) from None
-        return Answer(response, call.deadlines, max(0.001, call.deadlines.first_byte - (time.monotonic() - started)))
+        return Answer(response, call.deadlines, started)
 
     async def _send(self, call: Outgoing) -> aiohttp.ClientResponse:
         return await self._session.post(
@@ -210,13 +231,17 @@ class Transport:
 
 
 async def _body(response: aiohttp.ClientResponse) -> bytes:
+    """The body; of one that says why a call was refused, no more than is looked at."""
+    limit = MAX_ANSWER_BYTES if response.status == 200 else MAX_REFUSAL_BYTES
     length = response.content_length
-    if length is not None and length <= MAX_ANSWER_BYTES:
+    if length is not None and length <= limit and hdrs.CONTENT_ENCODING not in response.headers:
         return await response.content.read()
     body = bytearray()
     async for chunk in response.content.iter_any():
         body += chunk
-        if len(body) > MAX_ANSWER_BYTES:
+        if len(body) > limit and response.status != 200:
+            return bytes(body[:limit])
+        if len(body) > limit:
             raise UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, "the provider's answer is larger than 256 MiB")
     return bytes(body)
 
@@ -232,26 +257,29 @@ def _timeout(total: float, connect: float) -> aiohttp.ClientTimeout:
 
 
 def _fault(error: Exception, deadlines: Deadlines) -> UmgError:
-    """What the client library raised, as the caller may know it: UPSTREAM_UNREACHABLE when no answer was begun,
+    """What the client library raised, as the caller may know it: UPSTREAM_UNREACHABLE when nothing can have been sent,
     UPSTREAM_CUT when the connection broke, UPSTREAM_TIMEOUT with the deadline's name.
     """
     match error:
         case aiohttp.ConnectionTimeoutError():
-            return _late("connect", deadlines)
+            return late("connect", deadlines)
         case TimeoutError():
-            return _late("total", deadlines)
+            return late("total", deadlines)
         case aiohttp.ClientConnectorError() | aiohttp.ClientProxyConnectionError() | aiohttp.ClientHttpProxyError():
-            logger.warning("upstream unreachable", error=str(error))
-            return UmgError(pb.ERROR_REASON_UPSTREAM_UNREACHABLE, "the provider could not be reached; try again")
+            reason, message = pb.ERROR_REASON_UPSTREAM_UNREACHABLE, "the provider could not be reached; try again"
         case aiohttp.ServerDisconnectedError():
+            reason = pb.ERROR_REASON_UPSTREAM_CUT
             message = "the provider closed the connection before it answered; try again"
-            return UmgError(pb.ERROR_REASON_UPSTREAM_UNREACHABLE, message)
-    logger.warning("upstream broke off", error=str(error))
-    message = "the provider's connection broke before the answer was whole; try again"
-    return UmgError(pb.ERROR_REASON_UPSTREAM_CUT, message)
+        case _:
+            reason = pb.ERROR_REASON_UPSTREAM_CUT
+            message = "the provider's connection broke before the answer was whole; try again"
+    fault = UmgError(reason, message)
+    fault.cause = f"{type(error).__name__}: {error}"
+    return fault
 
 
-def _late(name: str, deadlines: Deadlines) -> UmgError:
+def late(name: str, deadlines: Deadlines) -> UmgError:
+    """UPSTREAM_TIMEOUT, for the deadline of this name."""
     seconds: float = getattr(deadlines, name)
     message = f"the provider was too slow: more than {seconds:g} s for {WAITS[name]}; try again"
     return UmgError(pb.ERROR_REASON_UPSTREAM_TIMEOUT, message, deadline=name)

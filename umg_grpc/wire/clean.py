@@ -9,12 +9,13 @@ _TELLERS = "request|trace|correlation"
 _TEAMS = "org|organization|proj|project|acct|account|user|usr|team|tenant|ws|cus|sub|dep"
 _OWNERS = "account|project|organization|tenant|subscription"
 _HEX = "[0-9a-f]{1,4}"
+_LABEL = "[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"  # repetitions have bounds: a long message must not take long
 _DOMAINS = "com|net|org|io|ai|dev|cloud|app|co|cn|eu|uk|de|us|internal|local|lan|svc|cluster|corp|example|test"
 
 # In this order: what stands further up may hold what stands further down.
 _RULES: list[tuple[re.Pattern[str], str]] = [
-    (re.compile(r"\b[a-z][a-z0-9+.-]*://[^\s\"'<>`)\]}]*[^\s\"'<>`)\]}.,;:!?]", re.IGNORECASE), "[url]"),
-    (re.compile(r"\b[\w.+-]+@[\w-]+(?:\.[\w-]+)+\b"), "[email]"),
+    (re.compile(r"\b[a-z][a-z0-9+.-]{0,20}://[^\s\"'<>`)\]}]*[^\s\"'<>`)\]}.,;:!?]", re.IGNORECASE), "[url]"),
+    (re.compile(r"\b[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,9}\b"), "[email]"),
     (re.compile(r"\beyJ[\w-]{8,}(?:\.[\w-]*){1,2}"), "[key]"),
     (re.compile(r"\b(Bearer|Basic)\s+[\w.~+/*=-]{6,}", re.IGNORECASE), r"\1 [key]"),
     (re.compile(r"\b(?:sk|pk|rk|ak|xai|gsk|hf|r8|pplx|nvapi|sess|ghp|glpat)[-_][\w*.-]{4,}[\w*-]"), "[key]"),
@@ -51,10 +52,10 @@ _RULES: list[tuple[re.Pattern[str], str]] = [
     ),
     (re.compile(r"\blocalhost(?::\d+)?\b", re.IGNORECASE), "[host]"),
     (
-        re.compile(rf"\b(?:[a-z0-9](?:[a-z0-9-]*[a-z0-9])?\.)+(?:{_DOMAINS})\b(?::\d+)?(?:/[\w./%-]*)?", re.IGNORECASE),
+        re.compile(rf"\b(?:{_LABEL}\.){{1,9}}(?:{_DOMAINS})\b(?::\d+)?(?:/[\w./%-]*)?", re.IGNORECASE),
         "[host]",
     ),
-    (re.compile(r"\b[a-z][a-z0-9]*(?:[-.][a-z0-9]+)+:\d{2,5}\b", re.IGNORECASE), "[host]"),
+    (re.compile(r"\b[a-z][a-z0-9]{0,62}(?:[-.][a-z0-9]{1,63}){1,9}:\d{2,5}\b", re.IGNORECASE), "[host]"),
 ]
 _BLANK = re.compile(r"[\s\x00-\x1f\x7f\u2028\u2029]+")
 

@@ -47,6 +47,11 @@ class StreamEncoder(Protocol):
 class StreamDecoder(Protocol):
     """A provider's bytes -> canonical messages. One instance a stream."""
 
+    @property
+    def done(self) -> bool:
+        """Whether the format's end marker was seen: nothing that follows belongs to the answer."""
+        ...
+
     def feed(self, data: bytes) -> pb.StreamGenerateResponse | None:
         """All that one read completed, None when it completed nothing. Raises UmgError for an error event or what
         cannot be read.
@@ -65,6 +70,8 @@ class TextFormat:
     name: str
 
     # as a face
+    source_headers: tuple[str, ...]
+    """Request headers that change what a body means and go with it to a provider, in lower case. No others go."""
     decode_request: Callable[[bytes, Mapping[str, str]], FaceRequest]
     """(body, its allow-listed headers by lower-case name). Raises UmgError naming the field as the caller wrote it."""
     encode_response: Callable[[pb.GenerateResponse, pb.GenerateRequest], bytes]

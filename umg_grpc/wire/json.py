@@ -90,6 +90,18 @@ def whole(value: float | None, field: str) -> int | None:
     return number
 
 
+def json_text(text: str, field: str) -> Raw:
+    """The JSON of a canonical `*_json` field, for a place inside a body.
+
+    Raises UmgError(INVALID_FIELD) for anything else: gRPC callers write these fields themselves, and what is more than
+    one value would add members to the body, such as another `model`.
+    """
+    try:
+        return msgspec.json.decode(text, type=Raw)
+    except (ValueError, RecursionError):
+        raise invalid(field, "it is not one JSON value; correct it") from None
+
+
 def invalid(field: str, problem: str) -> UmgError:
     """UmgError(INVALID_FIELD) for a field by its path; `problem` says what was expected and what to do."""
     return UmgError(pb.ERROR_REASON_INVALID_FIELD, f"`{field}`: {problem}", field=field)

@@ -3,6 +3,11 @@ raw bytes so.
 """
 
 import re
+from typing import TypeVar
+
+import msgspec
+
+T = TypeVar("T")
 
 # Halves are carried through JSON decoding as private characters of the last plane: surrogates from here on, stray bytes
 # from _BYTE on.
@@ -24,9 +29,14 @@ def placeheld(document: bytes) -> bytes:
     return _ESCAPE.sub(_hold, text.encode())
 
 
-def scrubbed(document: bytes) -> bytes:
-    """The JSON with every half of a character as U+FFFD."""
-    return _ANY.sub("\ufffd", placeheld(document).decode()).encode()
+def decode(decoder: msgspec.json.Decoder[T], document: bytes) -> T:
+    """The JSON, with U+FFFD for every half of a character. Raises ValueError, RecursionError."""
+    try:
+        return decoder.decode(document)
+    except msgspec.ValidationError:
+        raise  # its types are wrong, not its characters
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return decoder.decode(_ANY.sub("\ufffd", placeheld(document).decode()).encode())
 
 
 def _hold(escape: "re.Match[bytes]") -> bytes:

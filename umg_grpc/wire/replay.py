@@ -54,12 +54,12 @@ def _part(part: pb.Part) -> Iterator[pb.GenerateEvent]:
             start.reasoning.ClearField("texts")
             start.reasoning.ClearField("summaries")
             deltas.extend(
-                pb.GenerateEvent(summary_delta=pb.SummaryDelta(summary_index=index, text=text))
-                for index, text in enumerate(part.reasoning.summaries)
-            )
-            deltas.extend(
                 pb.GenerateEvent(reasoning_delta=text, text_index=index)
                 for index, text in enumerate(part.reasoning.texts)
+            )  # before their summaries, which a format that can say one of the two then leaves out
+            deltas.extend(
+                pb.GenerateEvent(summary_delta=pb.SummaryDelta(summary_index=index, text=text))
+                for index, text in enumerate(part.reasoning.summaries)
             )
         case "tool_call":
             if part.tool_call.WhichOneof("input") == "text":

@@ -91,6 +91,7 @@ REFUSALS = [
     Refusal("its limit in seconds", 429, error("x"), LIMITED, "7 s", {"retry_after_seconds": "7"}, {"retry-after": "7"}),
     Refusal("its limit as a date", 429, error("x"), LIMITED, "5 s", {"retry_after_seconds": "5"}, DATES),
     Refusal("a date without the time of the answer", 429, error("x"), LIMITED, "later", {}, {"retry-after": DATES["retry-after"]}),
+    Refusal("a wait of ages", 429, error("x"), LIMITED, "86400 s", {"retry_after_seconds": "86400"}, {"retry-after": "9" * 30}),
     Refusal("a wait that cannot be read", 429, error("x"), LIMITED, "later", {}, {"retry-after": "soon", "date": "now"}),
 ]  # fmt: skip
 

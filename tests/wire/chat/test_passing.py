@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.wire.chat.strategies import cuts
+from tests.wire.timing import within
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat import CHAT
@@ -206,13 +207,58 @@ def test_an_error_event_comes_after_what_was_said_before_it(pass_: bool) -> None
         (b'data: {"error":{"message":"slow down","code":429}}\n\n', "UPSTREAM_RATE_LIMITED"),
         (b'data: {"error":{"message":"x","code":"rate_limit_exceeded"}}\n\n', "UPSTREAM_RATE_LIMITED"),
         (b'data: {"error":{"message":"bad","type":"invalid_request_error","code":400}}\n\n', "UPSTREAM_REJECTED"),
+        (b'data: {"error":{"message":"slow down","code":"429"}}\n\n', "UPSTREAM_RATE_LIMITED"),
         (b'data: {"error":"boom"}\n\n', "UPSTREAM_FAILED"),
         (b'event: error\ndata: {"message":"boom"}\n\n', "UPSTREAM_FAILED"),
         (b"data: <html>\n\n", "UPSTREAM_FAILED"),
         (b'data: {"choices":3}\n\n', "UPSTREAM_FAILED"),
+        (b'data: {"choices":[{"index":-1,"finish_reason":"stop"}]}\n\n', "UPSTREAM_FAILED"),
+        (b'data: {"choices":[{"index":2147483648,"finish_reason":"stop"}]}\n\n', "UPSTREAM_FAILED"),
     ],
 )
 def test_an_error_instead_of_an_answer_is_raised_at_once(event: bytes, name: str, pass_: bool) -> None:
     with pytest.raises(UmgError) as caught:
         CHAT.stream_decoder(SAME, pass_).feed(event)
     assert caught.value.name == name
+
+
+def unsaid(delta: object, finish: str | None = None) -> bytes:
+    """A chunk of a provider that says the finish reason only where there is one."""
+    choice = {"index": 0, "delta": delta} | ({"finish_reason": finish} if finish else {})
+    return b"data: " + msgspec.json.encode(HEAD | {"choices": [choice]}) + b"\n\n"
+
+
+def test_an_end_is_seen_where_only_the_last_chunk_has_a_finish_reason() -> None:
+    stream = [unsaid({"role": "assistant"}), unsaid({"content": "a"}), unsaid({"content": "b"}), unsaid({}, "stop")]
+    for pieces in (stream, [b"".join(stream)]):
+        passed, events = run(pieces, SAME)
+        assert passed == b"".join(stream) + DONE
+        assert kinds(events) == ["started", "finished"]
+
+
+def test_an_end_is_seen_where_one_chunk_holds_several_choices() -> None:
+    def both(first: str | None, second: str | None) -> bytes:
+        choices = [
+            {"index": 0, "delta": {}, "finish_reason": first},
+            {"index": 1, "delta": {}, "finish_reason": second},
+        ]
+        return b"data: " + msgspec.json.encode(HEAD | {"choices": choices}) + b"\n\n"
+
+    stream = [ROLE, frame({"content": "a"}), both("stop", None), both(None, "stop")]
+    _, events = run(stream, pb.GenerateRequest(model="theirs", candidate_count=2))
+    assert kinds(events) == ["started", "finished", "finished"]
+
+
+@pytest.mark.parametrize("pass_", [True, False])
+def test_the_start_is_told_first_even_where_the_usage_comes_first(pass_: bool) -> None:
+    early = b'data: {"choices":[],"usage":{"prompt_tokens":1}}\n\n'
+    message = CHAT.stream_decoder(SAME, pass_).feed(early + ROLE + END)
+    assert message is not None
+    assert kinds(list(message.events))[:2] == ["started", "usage"]
+
+
+def test_many_frames_before_the_first_take_no_longer_than_many_others() -> None:
+    early = b'data: {"id":"","choices":[]}\n\n'
+    with within(1):
+        passed, _ = run([early * 50_000 + ROLE + END], SAME)
+    assert passed == early * 50_000 + ROLE + END + DONE

@@ -5,6 +5,7 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
+from tests.wire.timing import within
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat import CHAT
@@ -34,6 +35,7 @@ def rebuilt(body: dict[str, object], stream: bool = False) -> tuple[dict[str, ob
         ({"generationConfig": {"thinkingConfig": {"thinkingLevel": "LOW"}, "topK": 1}, "reasoning_effort": "high"}, {"reasoning_effort": "high"}, "generationConfig.thinkingConfig, +1"),
         ({"tools": [{"type": "function", "function": {"name": "vendorgSearch"}}], "tool_choice": "auto"}, {"web_search_options": {}}, ""),
         ({"tools": [{"type": "function", "function": {"name": "vendorgSearch"}}, {"type": "x"}], "web_search_options": {"search_context_size": "low"}}, {"tools": [{"type": "x"}], "web_search_options": {"search_context_size": "low"}}, ""),
+        ({"tools": [{"type": "function", "function": {"name": "vendorgSearch"}}, {"type": "x"}], "tool_choice": {"type": "function", "function": {"name": "vendorgSearch"}}}, {"tools": [{"type": "x"}], "web_search_options": {}}, "tool_choice"),
         ({"stream": True, "stream_options": {"include_usage": True}}, {"stream": False}, ""),
         ({"parameters": {"enable_search": True}, "enable_thinking": True}, {"parameters": {"enable_search": True}, "enable_thinking": True}, ""),
     ],
@@ -211,12 +213,15 @@ def test_a_budget_is_said_as_the_nearest_effort(budget: int, effort: str | None)
 
 
 def test_a_schema_of_the_native_subset_becomes_json_schema() -> None:
-    native = '{"type":"OBJECT","properties":{"type":{"type":"STRING","nullable":true},"items":{"type":"ARRAY","items":{"type":"INTEGER"}}}}'
+    native = '{"type":"OBJECT","properties":{"type":{"type":"STRING","nullable":true,"default":{"type":"A"}},"items":{"type":"ARRAY","items":{"type":"INTEGER"}}}}'
     tool = pb.Tool(function=pb.FunctionTool(name="f", parameters_json=native, native_schema=True))
     fields, _ = sent(pb.GenerateRequest(messages=[message(pb.ROLE_USER, text("hi"))], tools=[tool]))
     assert fields["tools"][0]["function"]["parameters"] == {
         "type": "object",
-        "properties": {"type": {"type": ["string", "null"]}, "items": {"type": "array", "items": {"type": "integer"}}},
+        "properties": {
+            "type": {"type": ["string", "null"], "default": {"type": "A"}},
+            "items": {"type": "array", "items": {"type": "integer"}},
+        },
     }
 
 
@@ -265,3 +270,60 @@ def test_a_document_of_another_face_is_written_as_a_file(media: pb.MediaPart, pa
     media.kind = pb.MEDIA_KIND_DOCUMENT
     fields, _ = sent(pb.GenerateRequest(messages=[message(pb.ROLE_USER, pb.Part(media=media))]))
     assert fields["messages"][0]["content"] == [{"type": "file", "file": part}]
+
+
+SEARCH = pb.Tool(web_search=pb.WebSearchTool())
+FUNCTION = pb.Tool(function=pb.FunctionTool(name="f"))
+FORCED = pb.ToolChoice(mode=pb.TOOL_CHOICE_MODE_REQUIRED, names=["web_search"])
+IMAGE_PART = pb.MediaPart(kind=pb.MEDIA_KIND_IMAGE, uri="https://x.test", detail="ultra_high", title="t", origin="o")
+PDF = pb.MediaPart(kind=pb.MEDIA_KIND_DOCUMENT, data=b"%PDF-1", title="a.pdf")
+REPORTED: dict[str, tuple[pb.GenerateRequest, str]] = {
+    "parallel calls beside a search alone": (pb.GenerateRequest(tools=[SEARCH], parallel_tool_calls=True), ""),
+    "a forced search": (pb.GenerateRequest(tools=[SEARCH, FUNCTION], tool_choice=FORCED), "tool_choice"),
+    "a budget beside enable_thinking": (pb.GenerateRequest(reasoning=pb.ReasoningOptions(mode=pb.REASONING_MODE_ENABLED, budget_tokens=5, declared_as_enable_thinking=True)), "reasoning.budget_tokens"),
+    "a service tier of messages": (pb.GenerateRequest(service_tier="standard_only"), "service_tier"),
+    "a resolution of native": (pb.GenerateRequest(messages=[message(pb.ROLE_USER, pb.Part(media=IMAGE_PART))]), "title, origin, detail"),
+    "a title that names the file": (pb.GenerateRequest(messages=[message(pb.ROLE_USER, pb.Part(media=PDF))]), ""),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REPORTED)
+def test_what_chat_has_no_word_for_is_left_out_and_reported(name: str) -> None:
+    request, report = REPORTED[name]
+    fields, told = sent(request)
+    assert told == report
+    assert not fields.keys() & {"parallel_tool_calls", "tool_choice", "service_tier"}
+
+
+BROKEN = '{}}}],"model":"evil","tools":[{"type":"function","function":{"name":"f","parameters":{}'
+NATIVE_DEEP = '{"a":' + "[" * 2000 + "]" * 2000 + "}"
+UNREADABLE: dict[str, tuple[pb.GenerateRequest, str]] = {
+    "a schema": (pb.GenerateRequest(tools=[pb.Tool(function=pb.FunctionTool(name="f", parameters_json=BROKEN))]), "tools[0].function.parameters_json"),
+    "a native schema": (pb.GenerateRequest(tools=[pb.Tool(function=pb.FunctionTool(name="f", parameters_json=BROKEN, native_schema=True))]), "tools[0].function.parameters_json"),
+    "a native schema without an end": (pb.GenerateRequest(tools=[pb.Tool(function=pb.FunctionTool(name="f", parameters_json=NATIVE_DEEP, native_schema=True))]), "tools[0].function.parameters_json"),
+    "a grammar": (pb.GenerateRequest(tools=[pb.Tool(custom=pb.CustomTool(name="f", format_json=BROKEN))]), "tools[0].custom.format_json"),
+    "a tool": (pb.GenerateRequest(tools=[pb.Tool(opaque=pb.OpaquePart(format="chat", json=BROKEN))]), "tools[0].opaque.json"),
+    "a choice": (pb.GenerateRequest(tool_choice=pb.ToolChoice(opaque=pb.OpaquePart(format="chat", json=BROKEN))), "tool_choice.opaque.json"),
+    "a part": (pb.GenerateRequest(messages=[message(pb.ROLE_USER, pb.Part(opaque=pb.OpaquePart(format="chat", json=BROKEN)))]), "messages[0].parts[0].opaque.json"),
+    "a form of answer": (pb.GenerateRequest(response_format=pb.ResponseFormat(json_schema=pb.JsonSchemaFormat(schema_json=BROKEN))), "response_format.json_schema.schema_json"),
+    "a voice": (pb.GenerateRequest(audio_output=pb.AudioOutputOptions(format="mp3", voice_json=BROKEN)), "audio_output.voice_json"),
+    "cache options": (pb.GenerateRequest(prompt_cache_options_json=BROKEN), "prompt_cache_options_json"),
+    "moderation": (pb.GenerateRequest(moderation_json=BROKEN), "moderation_json"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", UNREADABLE)
+def test_json_of_a_grpc_caller_cannot_add_members_to_the_body(name: str) -> None:
+    request, path = UNREADABLE[name]
+    with pytest.raises(UmgError) as caught:
+        CHAT.encode_request(request, "theirs", False)
+    assert (caught.value.name, caught.value.metadata) == ("INVALID_FIELD", {"field": path})
+
+
+def test_many_calls_without_ids_are_paired_in_no_time() -> None:
+    calls = [call("", f"f{n}") for n in range(10_000)]
+    results = [message(pb.ROLE_TOOL, result("", f"f{n}")) for n in reversed(range(10_000))]
+    with within(1):
+        turns = sent(pb.GenerateRequest(messages=[message(pb.ROLE_ASSISTANT, *calls), *results]))[0]["messages"]
+    ids = {called["function"]["name"]: called["id"] for called in turns[0]["tool_calls"]}
+    assert [turn["tool_call_id"] for turn in turns[1:]] == [ids[turn["name"]] for turn in turns[1:]]

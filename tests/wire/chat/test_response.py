@@ -86,7 +86,7 @@ def test_what_cannot_be_read_is_the_providers_failure(body: bytes, pass_: bool) 
 
 def test_what_is_broken_inside_is_not_the_callers_fault() -> None:
     image = {"images": [{"image_url": {"url": "data:image/png;base64,@"}}]}
-    for broken in ({"audio": {"data": "@"}}, image, {"annotations": [{"type": "url_citation"}], "content": "a"}):
+    for broken in ({"audio": {"data": "@"}}, image, {"annotations": [3], "content": "a"}):
         with pytest.raises(UmgError) as caught:
             CHAT.decode_response(choice(broken), REQUEST, False)
         assert caught.value.name == "UPSTREAM_FAILED"
@@ -108,3 +108,45 @@ def test_reasoning_that_only_the_total_counts_is_output() -> None:
         choice({}, usage={"prompt_tokens": 3, "completion_tokens": 2, "total_tokens": 105}), REQUEST, False
     ).usage
     assert (usage.output_tokens, usage.reasoning_tokens) == (102, 100)
+
+
+def decoded(message: object, **more: object) -> pb.Message:
+    return CHAT.decode_response(choice(message, **more), REQUEST, False).candidates[0].message
+
+
+def test_a_citation_of_another_shape_is_kept_and_spoils_nothing() -> None:
+    flat = {"type": "url_citation", "url": "https://a.test"}
+    citation = decoded({"content": "a", "annotations": [flat]}).parts[0].text.citations[0]
+    assert citation.opaque == pb.OpaquePart(
+        format="chat", type="url_citation", json='{"type":"url_citation","url":"https://a.test"}'
+    )
+
+
+def test_bare_addresses_are_citations_only_where_the_text_has_none_of_its_own() -> None:
+    own = {"type": "url_citation", "url_citation": {"url": "https://a.test", "title": "A"}}
+    for annotations, titles in (([own], ["A"]), ([], [""])):
+        text = decoded({"content": "a", "annotations": annotations}, citations=["https://a.test"]).parts[0].text
+        assert [citation.title for citation in text.citations] == titles
+
+
+def test_the_state_of_an_answer_that_only_calls_stays_with_its_first_call() -> None:
+    calls = [{"id": name, "function": {"name": name, "arguments": "{}"}} for name in "ab"]
+    message = decoded({"tool_calls": calls, "extra_content": {"google": {"thought_signature": "s"}}})
+    assert [part.state.data for part in message.parts] == ["s", ""]
+
+
+def test_the_state_of_thoughts_stays_where_they_are_written_as_text() -> None:
+    state = pb.ReasoningState(data="s", format="native")
+    part = pb.Part(reasoning=pb.ReasoningPart(texts=["why"]), state=state)
+    response = pb.GenerateResponse(candidates=[pb.Candidate(message=pb.Message(parts=[part]))])
+    body = CHAT.encode_response(response, pb.GenerateRequest(thinking_to_content=True))
+    message = msgspec.json.decode(body)["choices"][0]["message"]
+    assert message["extra_content"] == {"google": {"thought_signature": "s"}}
+
+
+def test_a_count_below_zero_was_not_counted() -> None:
+    body = choice(
+        {}, usage={"prompt_tokens": -1, "completion_tokens": 2, "prompt_tokens_details": {"cached_tokens": -1}}
+    )
+    usage = CHAT.decode_response(body, REQUEST, True).usage
+    assert (usage.input_tokens, usage.output_tokens, usage.cache_read_tokens) == (0, 2, 0)

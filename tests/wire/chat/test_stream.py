@@ -235,3 +235,27 @@ def test_state_of_the_reasoning_is_told_only_where_chat_has_a_place_for_it() -> 
 def test_heartbeats_are_comments() -> None:
     assert CHAT.heartbeat.startswith(b":")
     assert CHAT.heartbeat.endswith(b"\n\n")
+
+
+def test_a_state_that_follows_its_call_comes_with_the_function_that_clients_look_for() -> None:
+    signed = part(tool_call=pb.ToolCall(call_id="c", name="f"), state=pb.ReasoningState(data="s", format="native"))
+    custom = part(
+        tool_call=pb.ToolCall(call_id="d", name="g", text="x"), state=pb.ReasoningState(data="t", format="native")
+    )
+    states = [
+        called
+        for delta in deltas(answer(signed, custom))
+        for called in delta.get("tool_calls", ())
+        if "extra_content" in called
+    ]
+    assert [(called.get("function"), called.get("custom")) for called in states] == [
+        ({"arguments": ""}, None),
+        (None, {"input": ""}),
+    ]
+    assert all("tool_calls" not in delta for delta in deltas(answer(signed), pb.GenerateRequest(legacy_functions=True)))
+
+
+def test_an_older_function_may_have_free_text() -> None:
+    request, custom = pb.GenerateRequest(legacy_functions=True), part(tool_call=pb.ToolCall(name="f", text="x"))
+    message = msgspec.json.decode(CHAT.encode_response(answer(custom), request))["choices"][0]["message"]
+    assert message["function_call"] == {"name": "f", "arguments": "x"}

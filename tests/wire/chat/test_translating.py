@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from tests.wire.accumulate import accumulate
+from tests.wire.timing import within
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat import CHAT
@@ -179,3 +180,25 @@ def test_spoken_answers_come_in_pieces_and_are_forgotten_at_a_time() -> None:
     ]
     media = answered(*(chunk({"audio": piece}) for piece in pieces), chunk({}, "stop")).message.parts[0].media
     assert (media.media_id, media.transcript, media.data, media.expire_seconds) == ("audio_1", "Hey", b"hi!", 9)
+
+
+@pytest.mark.parametrize(
+    "delta", [{"images": [{"image_url": {"url": "data:image/png;base64,@"}}]}, {"audio": {"data": "@"}}], ids=repr
+)
+def test_a_medium_that_is_broken_is_the_providers_failure(delta: object) -> None:
+    with pytest.raises(UmgError) as caught:
+        answered(chunk(delta), chunk({}, "stop"))
+    assert caught.value.name == "UPSTREAM_FAILED"
+
+
+def test_an_end_marker_without_any_choice_is_no_answer() -> None:
+    with pytest.raises(UmgError) as caught:
+        answered(b'data: {"id":"c","choices":[]}\n\n', b"data: [DONE]\n\n")
+    assert caught.value.name == "UPSTREAM_CUT"
+
+
+def test_a_long_input_without_a_name_is_kept_whole() -> None:
+    piece = chunk({"tool_calls": [call(0, "a", arguments="x" * 200)]})
+    with within(1):
+        candidate = answered(piece * 20_000, chunk({}, "stop"))
+    assert candidate.message.parts[0].tool_call.arguments_json == "x" * 4_000_000

@@ -13,9 +13,8 @@ from pathlib import Path
 import structlog
 from structlog.typing import FilteringBoundLogger
 
-from umg_grpc.errors import UmgError
 from umg_grpc.upstream.local import TextModel, child
-from umg_grpc.v1 import pb
+from umg_grpc.upstream.local.latest import Latest
 
 START_SECONDS = 60.0  # to be ready; about one second is usual, a cold disk takes longer
 END_SECONDS = 5.0  # between the end of its output and its own
@@ -54,14 +53,13 @@ class LocalModel:
         self._slots = slots
         self._threads = threads or spare_cores()
         self._log = logger.bind(model=model.model)
-        self._endpoint: Endpoint | None = None
-        self._next = asyncio.Event()  # set, and replaced, when a child is ready
+        self._latest = Latest[Endpoint](model.model)
         self._owner: asyncio.Task[None] | None = None
 
     @property
     def endpoint(self) -> Endpoint | None:
         """Where the model can be called at this moment, None while there is no child that could answer."""
-        return self._endpoint
+        return self._latest.value
 
     async def wait_ready(self, seconds: float, *, after: object = None) -> Endpoint:
         """Where the model can be called, as soon as it can. Raises UmgError(UNAVAILABLE) after `seconds`.
@@ -69,14 +67,7 @@ class LocalModel:
         `after` is an endpoint whose connection was refused or broke off, which can be seen a moment before the end of
         the process is: then it has to be another one.
         """
-        try:
-            async with asyncio.timeout(seconds):
-                while self._endpoint is None or self._endpoint == after:
-                    await self._next.wait()
-                return self._endpoint
-        except TimeoutError:
-            message = f"{self._model.model} is being started; try again in a few seconds"
-            raise UmgError(pb.ERROR_REASON_UNAVAILABLE, message) from None
+        return await self._latest.wait(seconds, after=after)
 
     async def start(self) -> None:
         """Begins to load the model, which takes about a second: `wait_ready` waits for it."""
@@ -119,11 +110,13 @@ class LocalModel:
                 await self._serve(process, process.stdin, process.stdout)
                 tail = await log
         finally:
-            self._endpoint = None
+            self._latest.publish(None)
             if process.returncode is None:
                 process.kill()  # at once: it has nothing to save, and must not outlive us
-            async with asyncio.timeout(END_SECONDS):
-                await process.wait()
+            try:
+                await asyncio.wait_for(process.wait(), END_SECONDS)
+            except TimeoutError:  # said and not raised: it would hide that this task is being cancelled
+                self._log.error("the local model's process was killed and does not end", pid=process.pid)
         self._log.error("the local model's process ended", exit_code=process.returncode, last_words=tail)
 
     async def _serve(
@@ -145,13 +138,11 @@ class LocalModel:
             line = await stdout.readline()
         if line:
             ready: child.Ready = json.loads(line)
-            self._endpoint = Endpoint(f"http://127.0.0.1:{ready['port']}/v1", api_key, process.pid)
-            self._next.set()
-            self._next = asyncio.Event()
+            self._latest.publish(Endpoint(f"http://127.0.0.1:{ready['port']}/v1", api_key, process.pid))
             seconds = round(time.monotonic() - started, 2)
             self._log.info("the local model is ready", pid=process.pid, seconds=seconds, threads=self._threads)
             await stdout.read()  # ends when the process does
-            self._endpoint = None
+            self._latest.publish(None)
         async with asyncio.timeout(END_SECONDS):
             await process.wait()
 

@@ -18,6 +18,7 @@ def stream_decoder(request: pb.GenerateRequest, pass_: bool) -> StreamDecoder:
 
 CHAT = TextFormat(
     name="chat",
+    source_headers=("openai-beta",),
     decode_request=decode_request,
     encode_response=encode_response,
     stream_encoder=StreamEncoder,

@@ -4,14 +4,16 @@ The structs are what providers send, who differ: whatever is not needed may be a
 """
 
 import base64
+from typing import Annotated
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Meta, Raw, Struct
 
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat import schema
 from umg_grpc.wire.chat.content import JsonObject, thought_signature
+from umg_grpc.wire.chat.usage import Count, ProviderUsage, decode_usage
 from umg_grpc.wire.json import ABSENT, given
 from umg_grpc.wire.media import data_url, decode_base64, is_data_url, parse_data_url
 
@@ -56,30 +58,7 @@ SPOKEN_TYPES = {
 
 # --- provider's structs
 
-Count = int | float | None
-
-
-class TokenDetails(Struct):
-    """`prompt_tokens_details` and `completion_tokens_details`."""
-
-    cached_tokens: Count = None
-    cache_write_tokens: Count = None
-    audio_tokens: Count = None
-    image_tokens: Count = None
-    reasoning_tokens: Count = None
-    accepted_prediction_tokens: Count = None
-    rejected_prediction_tokens: Count = None
-
-
-class ProviderUsage(Struct):
-    """`usage`."""
-
-    prompt_tokens: Count = None
-    completion_tokens: Count = None
-    total_tokens: Count = None
-    prompt_tokens_details: TokenDetails | None = None
-    completion_tokens_details: TokenDetails | None = None
-    prompt_cache_hit_tokens: Count = None  # some providers' place for cached tokens
+Index = Annotated[int, Meta(ge=0, le=2**31 - 1)]  # of a choice
 
 
 class UrlCitation(Struct):
@@ -170,7 +149,7 @@ class ProviderMessage(Struct):
 class ProviderChoice(Struct):
     """A choice of an answer."""
 
-    index: int | None = None
+    index: Index | None = None
     message: ProviderMessage | None = None
     finish_reason: str | None = None
     logprobs: Logprobs | None = None
@@ -223,7 +202,7 @@ def encode_citation(citation: pb.Citation, before: int, length: int) -> object:
     what chat cannot say.
     """
     if citation.opaque.format == "chat":
-        return Raw(citation.opaque.json.encode())
+        return Raw(msgspec.json.format(citation.opaque.json, indent=-1).encode())  # on one line, for an event
     if not citation.HasField("web"):
         return None
     start = citation.start_index if citation.HasField("start_index") else 0
@@ -241,31 +220,22 @@ def encode_logprob(entry: pb.TokenLogprob, nested: bool = False) -> JsonObject:
     return encoded
 
 
-def encode_usage(usage: pb.Usage) -> JsonObject:
-    """`usage`: totals are exact sums. Counts that only some providers have stand there when they are not 0."""
-    prompt: JsonObject = {"cached_tokens": usage.cache_read_tokens, "audio_tokens": usage.audio_input_tokens}
-    completion: JsonObject = {
-        "reasoning_tokens": usage.reasoning_tokens,
-        "audio_tokens": usage.audio_output_tokens,
-        "accepted_prediction_tokens": usage.accepted_prediction_tokens,
-        "rejected_prediction_tokens": usage.rejected_prediction_tokens,
-    }
-    if written := usage.cache_write_tokens + usage.cache_write_1h_tokens:
-        prompt["cache_write_tokens"] = written
-    if usage.image_input_tokens:
-        prompt["image_tokens"] = usage.image_input_tokens
-    if usage.image_output_tokens:
-        completion["image_tokens"] = usage.image_output_tokens
-    return {
-        "prompt_tokens": usage.input_tokens,
-        "completion_tokens": usage.output_tokens,
-        "total_tokens": usage.input_tokens + usage.output_tokens,
-        "prompt_tokens_details": prompt,
-        "completion_tokens_details": completion,
-    }
-
-
 # --- provider -> canonical
+
+
+def begun(head: Head, model: str) -> pb.GenerateEvent:
+    """The event with which a stream starts; `model` is the caller's name of it."""
+    event = pb.GenerateEvent()
+    event.started.model = model or head.model or ""
+    decode_head(head, event.started)
+    return event
+
+
+def used(usage: ProviderUsage) -> pb.GenerateEvent:
+    """The event that tells the usage."""
+    event = pb.GenerateEvent()
+    decode_usage(usage, event.usage)
+    return event
 
 
 def is_error(raw: Raw) -> bool:
@@ -286,29 +256,6 @@ def decode_head(head: Head, target: pb.GenerateResponse | pb.GenerationStarted) 
     if head.created:
         target.create_time.seconds = int(head.created)
     target.service_tier, target.system_fingerprint = head.service_tier or "", head.system_fingerprint or ""
-
-
-def decode_usage(usage: ProviderUsage, target: pb.Usage) -> None:
-    """The counts; what a provider leaves out is 0."""
-    prompt, completion = (
-        usage.prompt_tokens_details or TokenDetails(),
-        usage.completion_tokens_details or TokenDetails(),
-    )
-    target.input_tokens, target.output_tokens = int(usage.prompt_tokens or 0), int(usage.completion_tokens or 0)
-    target.cache_read_tokens = int(prompt.cached_tokens or usage.prompt_cache_hit_tokens or 0)
-    target.cache_write_tokens = int(prompt.cache_write_tokens or 0)
-    target.audio_input_tokens, target.image_input_tokens = int(prompt.audio_tokens or 0), int(prompt.image_tokens or 0)
-    target.reasoning_tokens = int(completion.reasoning_tokens or 0)
-    target.audio_output_tokens, target.image_output_tokens = (
-        int(completion.audio_tokens or 0),
-        int(completion.image_tokens or 0),
-    )
-    unsaid = int(usage.total_tokens or 0) - target.input_tokens - target.output_tokens
-    if unsaid > 0:  # some providers count the reasoning in the total alone
-        target.output_tokens += unsaid
-        target.reasoning_tokens = target.reasoning_tokens or unsaid
-    target.accepted_prediction_tokens = int(completion.accepted_prediction_tokens or 0)
-    target.rejected_prediction_tokens = int(completion.rejected_prediction_tokens or 0)
 
 
 def decode_finish(reason: str | None, target: pb.Candidate | pb.CandidateFinished) -> None:
@@ -373,10 +320,12 @@ def decode_call(call: ProviderCall, target: pb.Part) -> None:
 
 
 def decode_annotation(raw: Raw) -> pb.Citation:
-    """A citation; of another type than `url_citation`, kept as it is."""
-    if (schema_kind := msgspec.json.decode(raw, type=schema.Kind).type) != "url_citation":
-        return pb.Citation(opaque=pb.OpaquePart(format="chat", type=schema_kind or "", json=str(raw, "utf-8")))
-    cited = msgspec.json.decode(raw, type=Annotation).url_citation
+    """A citation; what is no `url_citation` is kept as it is."""
+    try:
+        cited = msgspec.json.decode(raw, type=Annotation).url_citation
+    except msgspec.ValidationError:
+        kind = msgspec.json.decode(raw, type=schema.Kind).type or ""
+        return pb.Citation(opaque=pb.OpaquePart(format="chat", type=kind, json=str(raw, "utf-8")))
     citation = pb.Citation(title=cited.title or "", web=pb.WebSource(url=cited.url))
     if cited.start_index is not None and cited.end_index is not None:
         citation.start_index, citation.end_index = int(cited.start_index), int(cited.end_index)
@@ -399,17 +348,26 @@ def decode_logprob(entry: Logprob) -> pb.TokenLogprob:
 
 
 def decode_image(url: str, media: pb.MediaPart) -> None:
-    """An image that the model made."""
+    """An image that the model made. Raises UmgError(UPSTREAM_FAILED) for broken base64."""
     media.kind = pb.MEDIA_KIND_IMAGE
-    if is_data_url(url):
-        media.mime_type, media.data = parse_data_url(url, "choices[0].message.images")
-    else:
+    if not is_data_url(url):
         media.uri = url
+        return
+    try:
+        media.mime_type, media.data = parse_data_url(url, "images")
+    except UmgError:
+        raise unreadable() from None  # the provider's field, not the caller's
 
 
 def decode_audio(audio: ProviderAudio, media: pb.MediaPart, request: pb.GenerateRequest) -> None:
-    """Sound that the model made, in the format that the request asked for: the answer does not tell."""
+    """Sound that the model made, in the format that the request asked for: the answer does not tell.
+
+    Raises UmgError(UPSTREAM_FAILED) for broken base64.
+    """
     media.mime_type = SPOKEN_TYPES.get(request.audio_output.format, "")
     media.kind, media.media_id, media.transcript = pb.MEDIA_KIND_AUDIO, audio.id or "", audio.transcript or ""
-    media.data = decode_base64(audio.data or "", "choices[0].message.audio.data")
     media.expire_seconds = int(audio.expires_at or 0)
+    try:
+        media.data = decode_base64(audio.data or "", "audio.data")
+    except UmgError:
+        raise unreadable() from None

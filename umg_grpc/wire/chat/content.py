@@ -1,6 +1,7 @@
 """Messages and their parts, both directions."""
 
 import base64
+from collections import deque
 from collections.abc import Iterator
 
 import msgspec
@@ -8,7 +9,7 @@ import msgspec
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat import schema
-from umg_grpc.wire.json import invalid, missing, parse
+from umg_grpc.wire.json import invalid, json_text, missing, parse
 from umg_grpc.wire.media import data_url, decode_base64, is_data_url, parse_data_url, sniff
 from umg_grpc.wire.report import Report
 
@@ -172,7 +173,7 @@ class MessageEncoder:
     def __init__(self, request: pb.GenerateRequest, report: Report) -> None:
         self._request = request
         self._report = report
-        self._unanswered: list[tuple[str, str]] = []  # (name, id) of calls whose id is ours
+        self._unanswered: dict[str, deque[str]] = {}  # name -> ids of the calls whose id is ours
         self._shown: list[object] = []  # images of tool results, which only a user message can show
 
     def encode(self) -> list[JsonObject]:
@@ -254,7 +255,7 @@ class MessageEncoder:
         call = part.tool_call
         call_id = call.call_id or own_id
         if not call.call_id:
-            self._unanswered.append((call.name, call_id))
+            self._unanswered.setdefault(call.name, deque()).append(call_id)
         return encode_call(part, call_id)
 
     def _result(self, result: pb.ToolResult, at: str) -> JsonObject:
@@ -276,9 +277,15 @@ class MessageEncoder:
         )
 
     def _own_id(self, name: str) -> str:
-        """The id that we gave to the call that this answers: the first open one of that name, else the first."""
-        place = next((place for place, (called, _) in enumerate(self._unanswered) if called == name), 0)
-        return self._unanswered.pop(place)[1] if self._unanswered else f"call_{name or 'unknown'}"
+        """The id that we gave to the call that this answers: the first open one of that name, else of any."""
+        called = name if name in self._unanswered else next(iter(self._unanswered), None)
+        if called is None:
+            return f"call_{name or 'unknown'}"
+        ids = self._unanswered[called]
+        call_id = ids.popleft()
+        if not ids:
+            del self._unanswered[called]
+        return call_id
 
     def _flush(self) -> list[JsonObject]:
         """What tool results showed, as a user message behind the last of them."""
@@ -311,17 +318,21 @@ class MessageEncoder:
             case "media":
                 return self._media(part.media, at)
             case "opaque" if part.opaque.format == "chat":
-                return msgspec.Raw(part.opaque.json.encode())
+                return json_text(part.opaque.json, f"{at}.opaque.json")
             case "opaque":
                 raise foreign(part.opaque, at)
             case _:
                 raise _untranslatable(at, "a chat turn of this role cannot hold it")
 
     def _media(self, media: pb.MediaPart, at: str) -> JsonObject:
-        for field in ("title", "context", "citable"):
+        source = media.WhichOneof("source")
+        document = media.kind == pb.MEDIA_KIND_DOCUMENT
+        titled = source == "blocks" or (document and source == "data" and not media.filename)
+        for field in ("context", "citable", "origin") if titled else ("title", "context", "citable", "origin"):
             if getattr(media, field):
                 self._report.drop(field)
-        source = media.WhichOneof("source")
+        if media.detail and media.detail not in DETAILS:
+            self._report.drop("detail")
         if media.kind == pb.MEDIA_KIND_IMAGE and source in ("data", "uri"):
             url = (
                 media.uri
@@ -329,16 +340,14 @@ class MessageEncoder:
                 else data_url(media.mime_type or sniff(media.data) or "image/png", media.data)
             )
             detail = media.detail or self._request.media_detail
-            return {
-                "type": "image_url",
-                "image_url": _without_empty({"url": url, "detail": detail if detail in DETAILS else ""}),
-            }
+            shown = _without_empty({"url": url, "detail": detail if detail in DETAILS else ""})
+            return {"type": "image_url", "image_url": shown}
         if media.kind == pb.MEDIA_KIND_AUDIO and source == "data" and media.mime_type in AUDIO_FORMATS:
             audio = {"data": base64.b64encode(media.data).decode(), "format": AUDIO_FORMATS[media.mime_type]}
             return {"type": "input_audio", "input_audio": audio}
-        if media.kind == pb.MEDIA_KIND_DOCUMENT and source == "file_id":
+        if document and source == "file_id":
             return {"type": "file", "file": {"file_id": media.file_id}}
-        if media.kind == pb.MEDIA_KIND_DOCUMENT and source == "data":
+        if document and source == "data":
             mime = media.mime_type or sniff(media.data) or "application/pdf"
             name = media.filename or media.title or f"document.{mime.rpartition('/')[2]}"
             return {"type": "file", "file": {"filename": name, "file_data": data_url(mime, media.data)}}

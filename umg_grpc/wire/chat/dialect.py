@@ -7,11 +7,12 @@ from msgspec import Raw
 
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat import schema
+from umg_grpc.wire.chat.tools import SEARCH_TOOL
 from umg_grpc.wire.json import ABSENT, echo, given, invalid, parse
 from umg_grpc.wire.report import Report
 
 LEVELS = ("minimal", "low", "medium", "high", "xhigh")
-SEARCH_KEYS = ("vendorgSearch", "googleSearch", "google_search")
+SEARCH_KEYS = (SEARCH_TOOL, "googleSearch", "google_search")
 KNOWN = frozenset(schema.ChatRequest.__struct_encode_fields__)
 
 
@@ -66,7 +67,7 @@ def rebuild(request: pb.GenerateRequest, model: str, stream: bool, report: Repor
     if "generationConfig" in fields:
         _replace_generation_config(fields, request, report)
     if any(tool.HasField("web_search") for tool in request.tools):
-        _replace_search_tools(fields)
+        _replace_search_tools(fields, request, report)
     fields["model"] = Raw(msgspec.json.encode(model))
     if stream:
         options = _members(fields.get("stream_options", ABSENT), "stream_options")
@@ -119,7 +120,7 @@ def _replace_generation_config(fields: dict[str, Raw], request: pb.GenerateReque
         report.drop("generationConfig.thinkingConfig")
 
 
-def _replace_search_tools(fields: dict[str, Raw]) -> None:
+def _replace_search_tools(fields: dict[str, Raw], request: pb.GenerateRequest, report: Report) -> None:
     """A tool named `vendorgSearch` would be called like the caller's own: the provider is asked to search by its
     option.
     """
@@ -129,6 +130,9 @@ def _replace_search_tools(fields: dict[str, Raw]) -> None:
     if len(kept) == len(tools):
         return
     fields.setdefault("web_search_options", Raw(b"{}"))
+    if SEARCH_TOOL in request.tool_choice.names:
+        fields.pop("tool_choice", None)
+        report.drop("tool_choice")
     if kept:
         fields["tools"] = Raw(msgspec.json.encode(kept))
     else:
@@ -137,7 +141,4 @@ def _replace_search_tools(fields: dict[str, Raw]) -> None:
 
 
 def _is_search(tool: Raw) -> bool:
-    return (
-        parse(schema.Kind, tool).type == "function"
-        and parse(schema.FunctionTool, tool).function.name == "vendorgSearch"
-    )
+    return parse(schema.Kind, tool).type == "function" and parse(schema.FunctionTool, tool).function.name == SEARCH_TOOL

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Struct
 
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
@@ -91,6 +91,9 @@ OURS = re.compile(
     r"api[ _-]?key|authentication|unauthori[sz]ed|billing|insufficient[ _]quota", re.IGNORECASE
 )  # our account, not the request
 ACCOUNT = re.compile(r"credential|permission|quota|account|organi[sz]ation|subscription|\btoken is", re.IGNORECASE)
+LONGEST_WAIT = 24 * 60 * 60
+HTTP_ERROR = re.compile(r"[45]\d\d", re.ASCII)
+STATED = {"rate_limit_exceeded": 429, "rate_limit_error": 429}  # code or type of an error without a status
 PATH = re.compile(r"^[\w.\[\]-]{1,200}$")
 
 
@@ -101,7 +104,7 @@ def decode_error(status: int, headers: Mapping[str, str], body: bytes) -> UmgErr
     return from_provider(status, read_error(body), headers)
 
 
-def read_error(body: bytes | Raw) -> ProviderError:
+def read_error(body: bytes) -> ProviderError:
     """The error of a body in any of the usual shapes; an empty one where it cannot be read (HTML, nothing)."""
     try:
         value = msgspec.json.decode(body)
@@ -130,12 +133,8 @@ def as_error(value: object) -> ProviderError:
 def from_provider(status: int, error: ProviderError, headers: Mapping[str, str] | None = None) -> UmgError:
     """The error under an HTTP status, its own or the one that the error itself states (status 200)."""
     if status < 400:
-        stated = error.code if isinstance(error.code, int) else 0
-        status = (
-            stated
-            if 400 <= stated <= 599
-            else {"rate_limit_exceeded": 429, "rate_limit_error": 429}.get(str(error.code or error.type), 502)
-        )
+        stated = str(error.code or error.type)
+        status = int(stated) if HTTP_ERROR.fullmatch(stated) else STATED.get(stated, 502)
     words = f"{error.code} {error.type} {error.message}"
     metadata = {"upstream_status": str(status)}
     if status == 429:
@@ -166,16 +165,17 @@ def from_provider(status: int, error: ProviderError, headers: Mapping[str, str] 
 
 
 def _retry_after(headers: Mapping[str, str]) -> int | None:
-    """Whole seconds to wait, rounded up; a date counts from the answer's own `date`."""
+    """Whole seconds to wait, rounded up, at most a day; a date counts from the answer's own `date`."""
+    wait = headers.get("retry-after", "")
     try:
         if "retry-after-ms" in headers:
-            return max(0, math.ceil(float(headers["retry-after-ms"]) / 1000))
-        wait = headers.get("retry-after", "")
-        if wait.replace(".", "", 1).isdigit():
-            return math.ceil(float(wait))
-        if wait and "date" in headers:
-            delay = parsedate_to_datetime(wait) - parsedate_to_datetime(headers["date"])
-            return max(0, math.ceil(delay.total_seconds()))
-    except (ValueError, TypeError, OverflowError):
+            seconds = float(headers["retry-after-ms"]) / 1000
+        elif wait.replace(".", "", 1).isdigit():
+            seconds = float(wait)
+        elif wait and "date" in headers:
+            seconds = (parsedate_to_datetime(wait) - parsedate_to_datetime(headers["date"])).total_seconds()
+        else:
+            return None
+        return math.ceil(min(max(0, seconds), LONGEST_WAIT))
+    except (ValueError, TypeError):
         return None
-    return None

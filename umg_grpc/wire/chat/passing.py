@@ -5,22 +5,22 @@ needed.
 from typing import NamedTuple, Self
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import UNSET, Raw, Struct, UnsetType
 
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire import sse
-from umg_grpc.wire.chat.answer import Head, decode_finish, decode_head, decode_usage, unreadable
+from umg_grpc.wire.chat.answer import Head, Index, begun, decode_finish, unreadable, used
 from umg_grpc.wire.chat.translating import cut_off, event_error
 from umg_grpc.wire.json import ABSENT
-from umg_grpc.wire.ragged import scrubbed
+from umg_grpc.wire.ragged import decode
 
 
 class PassedChoice(Struct):
     """What a choice that is passed on is looked at for."""
 
-    index: int | None = None
-    finish_reason: str | None = None
+    index: Index | None = None
+    finish_reason: str | UnsetType | None = UNSET
     delta: Raw = ABSENT
 
 
@@ -50,7 +50,9 @@ class Template(NamedTuple):
 
     @classmethod
     def learn(cls, raw: bytes, chunk: PassedChunk, theirs: bytes, ours: bytes) -> Self | None:
-        """The template of a plain chunk; None for any other."""
+        """The template of a plain chunk; None for any other. One that says nothing of its end would also fit a last
+        chunk, whose reason would be taken for a part of the delta.
+        """
         if chunk.usage is not None or not chunk.choices or len(chunk.choices) != 1:
             return None
         choice = chunk.choices[0]
@@ -123,10 +125,15 @@ class PassingDecoder:
         self._splitter = sse.SseSplitter()
         self._template: Template | None = None
         self._started = False
-        self._early = b""  # frames before the one that starts the answer
+        self._early: list[bytes] = []  # frames before the one that starts the answer
         self._done = False
         self._finished: set[int] = set()
         self._failure: UmgError | None = None
+
+    @property
+    def done(self) -> bool:
+        """Whether the end marker was seen."""
+        return self._done
 
     def feed(self, data: bytes) -> pb.StreamGenerateResponse | None:
         """All whole frames of one read. Raises UmgError for an error event, after what came before it."""
@@ -216,38 +223,25 @@ class PassingDecoder:
                 raise cut_off()
             self._done = True
             return event.raw
-        chunk = self._read(event.data)
+        chunk = decode(_CHUNK, event.data)
         if error := event_error(event, chunk):
             raise error
         if chunk.choices is None:
             return b""  # no chunk: JS clients look for its choices
-        if not self._started and (chunk.choices or chunk.id):
+        if not self._started and (chunk.choices or chunk.id or chunk.usage):
             self._started = True
-            begun = pb.GenerateEvent()
-            begun.started.model = self._request.model or chunk.model or ""
-            decode_head(chunk, begun.started)
-            events.append(begun)
+            events.append(begun(chunk, self._request.model))
         for place, choice in enumerate(chunk.choices):
-            self._finish(place if choice.index is None else choice.index, choice.finish_reason, events)
+            self._finish(place if choice.index is None else choice.index, choice.finish_reason or None, events)
         if chunk.usage is not None:
-            used = pb.GenerateEvent()
-            decode_usage(chunk.usage, used.usage)
-            events.append(used)
+            events.append(used(chunk.usage))
             if not chunk.choices and not self._request.include_usage:
                 return b""  # we asked for it, the caller did not
-        early, self._early = self._early, b""
-        if self._started:
-            return early + self._renamed(event, chunk)
-        self._early = early + self._renamed(event, chunk)
-        return b""
-
-    def _read(self, data: bytes) -> PassedChunk:
-        try:
-            return _CHUNK.decode(data)
-        except msgspec.ValidationError:
-            raise
-        except (msgspec.DecodeError, UnicodeDecodeError):
-            return _CHUNK.decode(scrubbed(data))
+        self._early.append(self._renamed(event, chunk))
+        if not self._started:
+            return b""
+        frames, self._early = b"".join(self._early), []
+        return frames
 
     def _finish(self, index: int, reason: str | None, events: list[pb.GenerateEvent]) -> None:
         if reason and index not in self._finished:
@@ -260,13 +254,18 @@ class PassingDecoder:
         """The frame under the caller's model id, all else byte for byte; it is the template of those like it."""
         theirs, ours = chunk.model, self._request.model
         if theirs is None or theirs == ours or not ours:
-            self._template = Template.learn(event.raw, chunk, b"", b"") or self._template
+            self._learn(event, chunk, b"", b"")
             return event.raw
         for name in (b'"model":', b'"model": '):
             spelled, wanted = name + msgspec.json.encode(theirs), name + msgspec.json.encode(ours)
             if event.raw.count(b'"model"') == 1 and spelled in event.raw:
-                self._template = Template.learn(event.raw, chunk, spelled, wanted) or self._template
+                self._learn(event, chunk, spelled, wanted)
                 return event.raw.replace(spelled, wanted)
         fields = msgspec.json.decode(event.data or b"{}", type=dict[str, Raw])
         fields["model"] = Raw(msgspec.json.encode(ours))
         return sse.frame(msgspec.json.encode(fields))
+
+    def _learn(self, event: sse.SseEvent, chunk: PassedChunk, theirs: bytes, ours: bytes) -> None:
+        """Where several choices were asked for, a chunk may hold several, of which a template would see one."""
+        if self._request.candidate_count <= 1:
+            self._template = Template.learn(event.raw, chunk, theirs, ours) or self._template

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from operator import attrgetter
+from typing import get_args
 
 import msgspec
 
@@ -9,9 +10,9 @@ from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat import dialect, schema
 from umg_grpc.wire.chat.content import DETAILS, JsonObject, MessageEncoder, decode_messages
-from umg_grpc.wire.chat.tools import decode_tools, encode_search_options, encode_tools, json_object, plain_schema
+from umg_grpc.wire.chat.tools import decode_tools, encode_search_options, encode_tools, json_object, json_schema
 from umg_grpc.wire.format import FaceRequest, UpstreamRequest
-from umg_grpc.wire.json import check_utf8, given, invalid, missing, parse, whole
+from umg_grpc.wire.json import check_utf8, given, invalid, json_text, missing, parse, whole
 from umg_grpc.wire.report import Report
 
 PATH = "/chat/completions"
@@ -50,6 +51,8 @@ _whole_numbers = attrgetter(*(name for name, _ in WHOLE_NUMBERS))
 WIRE_NAMES = {name: name for name in (*SAME, "seed", "top_logprobs", "prompt_cache_retention")}
 WIRE_NAMES |= {"max_output_tokens": "max_tokens", "candidate_count": "n"}
 del WIRE_NAMES["top_k"]  # the providers of the format itself refuse it
+
+SERVICE_TIERS = get_args(schema.ServiceTier)
 
 # What no chat provider can be told: without the first the answer would be another.
 INDISPENSABLE = ("previous_response_id", "conversation_id", "prompt_template")
@@ -265,10 +268,12 @@ def encode_request(request: pb.GenerateRequest, model: str, stream: bool) -> Ups
     report.unknown += request.source.unknown_field_count
     fields: JsonObject = {"model": model, "messages": MessageEncoder(request, report).encode()}
     fields |= encode_tools(request, report)
-    fields |= _encode_sampling(request)
+    fields |= _encode_sampling(request, report)
     fields |= _encode_output(request)
     fields |= _encode_reasoning(request, report)
     fields |= _encode_search(request)
+    if request.tools and "tools" not in fields:
+        fields.pop("parallel_tool_calls", None)  # refused without tools
     if stream:
         options: JsonObject = {"include_usage": True}
         if request.HasField("include_obfuscation"):
@@ -277,10 +282,13 @@ def encode_request(request: pb.GenerateRequest, model: str, stream: bool) -> Ups
     return UpstreamRequest(PATH, msgspec.json.encode(fields), {}, report)
 
 
-def _encode_sampling(request: pb.GenerateRequest) -> JsonObject:
+def _encode_sampling(request: pb.GenerateRequest, report: Report) -> JsonObject:
     fields: JsonObject = {
         WIRE_NAMES[field.name]: value for field, value in request.ListFields() if field.name in WIRE_NAMES
     }
+    if request.service_tier and request.service_tier not in SERVICE_TIERS:
+        del fields["service_tier"]  # another format's word
+        report.drop("service_tier")
     if request.stop_sequences:
         fields["stop"] = list(request.stop_sequences)
     if request.logit_bias:
@@ -288,9 +296,9 @@ def _encode_sampling(request: pb.GenerateRequest) -> JsonObject:
     if request.metadata:
         fields["metadata"] = dict(request.metadata)
     if request.prompt_cache_options_json:
-        fields["prompt_cache_options"] = msgspec.Raw(request.prompt_cache_options_json.encode())
+        fields["prompt_cache_options"] = json_text(request.prompt_cache_options_json, "prompt_cache_options_json")
     if request.moderation_json:
-        fields["moderation"] = msgspec.Raw(request.moderation_json.encode())
+        fields["moderation"] = json_text(request.moderation_json, "moderation_json")
     return fields
 
 
@@ -316,7 +324,7 @@ def _encode_output(request: pb.GenerateRequest) -> JsonObject:
         fields["modalities"] = list(request.output_modalities)
     if request.HasField("audio_output"):
         voice = request.audio_output.voice_json
-        named = msgspec.Raw(voice.encode()) if voice.startswith("{") else voice
+        named = json_text(voice, "audio_output.voice_json") if voice.startswith("{") else voice
         fields["audio"] = {"format": request.audio_output.format, "voice": named}
     if request.prediction:
         parts = [{"type": "text", "text": part.text.text} for part in request.prediction]
@@ -329,8 +337,8 @@ def _encode_schema(described: pb.JsonSchemaFormat) -> JsonObject:
     if described.description:
         fields["description"] = described.description
     if described.schema_json:
-        fields["schema"] = msgspec.Raw(
-            plain_schema(described.schema_json) if described.native_schema else described.schema_json.encode()
+        fields["schema"] = json_schema(
+            described.schema_json, described.native_schema, "response_format.json_schema.schema_json"
         )
     if described.HasField("strict"):
         fields["strict"] = described.strict
@@ -357,6 +365,8 @@ def _encode_reasoning(request: pb.GenerateRequest, report: Report) -> JsonObject
         if reasoning.HasField("budget_tokens"):
             switch["budget_tokens"] = reasoning.budget_tokens
         fields = {"enable_thinking": enabled} if reasoning.declared_as_enable_thinking else {"thinking": switch}
+        if reasoning.declared_as_enable_thinking and reasoning.HasField("budget_tokens"):
+            report.drop("reasoning.budget_tokens")
     elif reasoning.HasField("budget_tokens"):
         nearest = _effort(reasoning.budget_tokens)
         effort = effort or nearest

@@ -6,13 +6,13 @@ from itertools import groupby
 import msgspec
 from msgspec import Raw, Struct
 
-from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat.answer import (
     BETWEEN_THOUGHTS,
     THOUGHTS_BEGIN,
     THOUGHTS_END,
     Head,
+    Index,
     ProviderCall,
     ProviderChoice,
     ProviderMessage,
@@ -26,12 +26,10 @@ from umg_grpc.wire.chat.answer import (
     decode_image,
     decode_logprob,
     decode_url,
-    decode_usage,
     encode_audio,
     encode_citation,
     encode_image,
     encode_logprob,
-    encode_usage,
     finish_name,
     is_error,
     settle,
@@ -40,7 +38,8 @@ from umg_grpc.wire.chat.answer import (
 )
 from umg_grpc.wire.chat.content import JsonObject, encode_call, signed, thought_signature
 from umg_grpc.wire.chat.errors import as_error, from_provider
-from umg_grpc.wire.ragged import scrubbed
+from umg_grpc.wire.chat.usage import decode_usage, encode_usage
+from umg_grpc.wire.ragged import decode
 
 # --- canonical -> caller
 
@@ -70,6 +69,7 @@ def _encode_choice(candidate: pb.Candidate, request: pb.GenerateRequest, respons
     refusals = [part.refusal.text for part in parts if part.HasField("refusal")]
     calls = [part for part in parts if part.HasField("tool_call")]
     thoughts = joined_thoughts(part.reasoning for part in parts if part.HasField("reasoning"))
+    states = [part.state for part in parts if part.state.format == "native" and not part.HasField("tool_call")]
     content, annotations, logprobs = "", list[object](), list[JsonObject]()
     if request.thinking_to_content:
         parts, thoughts = _thoughts_as_text(parts), ""
@@ -91,7 +91,6 @@ def _encode_choice(candidate: pb.Candidate, request: pb.GenerateRequest, respons
         message |= _encode_calls(calls, request.legacy_functions, response_id)
     if not spoken and (calls or refusals or "audio" in message):
         message["content"] = None
-    states = [part.state for part in parts if part.state.format == "native" and not part.HasField("tool_call")]
     if states:
         message["extra_content"] = signed(states[-1])
     return {
@@ -115,13 +114,15 @@ def _thoughts_as_text(parts: list[pb.Part]) -> list[pb.Part]:
 
 def joined_thoughts(parts: Iterable[pb.ReasoningPart]) -> str:
     """All thoughts as one text: the thoughts themselves, or their summaries where those are all there is."""
-    return BETWEEN_THOUGHTS.join(text for part in parts for text in (part.texts or part.summaries) if text)
+    return BETWEEN_THOUGHTS.join(
+        text for part in parts for text in (part.texts if any(part.texts) else part.summaries) if text
+    )
 
 
 def _encode_calls(calls: list[pb.Part], legacy: bool, response_id: str) -> JsonObject:
     if legacy:
         call = calls[0].tool_call
-        return {"function_call": {"name": call.name, "arguments": call.arguments_json or "{}"}}
+        return {"function_call": {"name": call.name, "arguments": call.arguments_json or call.text or "{}"}}
     return {
         "tool_calls": [
             encode_call(part, call_id(part.tool_call, response_id, index)) for index, part in enumerate(calls)
@@ -156,7 +157,7 @@ class ProviderResponse(Head, kw_only=True):
 class Ending(Struct):
     """What a passed-on choice is looked at for."""
 
-    index: int | None = None
+    index: Index | None = None
     finish_reason: str | None = None
 
 
@@ -175,7 +176,7 @@ def decode_response(body: bytes, request: pb.GenerateRequest, pass_: bool) -> pb
     status.
     """
     try:
-        answer = _read(body, PASSED if pass_ else RESPONSE)
+        answer = decode(PASSED, body) if pass_ else decode(RESPONSE, body)
         if is_error(answer.error):
             raise from_provider(200, as_error(msgspec.json.decode(answer.error)))
         if answer.choices is None:
@@ -193,22 +194,7 @@ def decode_response(body: bytes, request: pb.GenerateRequest, pass_: bool) -> pb
                 _decode_message(choice, candidate, answer.citations or [], request)
     except (ValueError, RecursionError):
         raise unreadable() from None
-    except UmgError as error:
-        raise (
-            unreadable() if error.reason == pb.ERROR_REASON_INVALID_FIELD else error
-        ) from None  # the provider's field, not the caller's
     return response
-
-
-def _read(
-    body: bytes, decoder: "msgspec.json.Decoder[PassedResponse] | msgspec.json.Decoder[ProviderResponse]"
-) -> PassedResponse | ProviderResponse:
-    try:
-        return decoder.decode(body)
-    except msgspec.ValidationError:
-        raise
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return decoder.decode(scrubbed(body))
 
 
 def _decode_endings(answer: PassedResponse, response: pb.GenerateResponse) -> None:
@@ -236,8 +222,9 @@ def _decode_message(
     if content := content_text(message.content):
         text = target.parts.add().text
         text.text = content
-        text.citations.extend(decode_annotation(raw) for raw in message.annotations or ())
-        text.citations.extend(decode_url(raw) for raw in citations)
+        text.citations.extend(map(decode_annotation, message.annotations or ()))
+        if not text.citations:
+            text.citations.extend(map(decode_url, citations))
         text.logprobs.extend(decode_logprob(entry) for entry in (choice.logprobs and choice.logprobs.content) or ())
     if message.refusal:
         refusal = target.parts.add().refusal
@@ -248,12 +235,13 @@ def _decode_message(
             decode_image(image.image_url.url, target.parts.add().media)
     if message.audio:
         decode_audio(message.audio, target.parts.add().media, request)
-    if (signature := thought_signature(message.extra_content)) and target.parts:
-        target.parts[-1].state.MergeFrom(signature)
+    spoken = len(target.parts)
     for call in message.tool_calls or ():
         decode_call(call, target.parts.add())
     if message.function_call and not message.tool_calls:
         decode_call(ProviderCall(function=message.function_call), target.parts.add())
+    if (signature := thought_signature(message.extra_content)) and target.parts:
+        target.parts[max(spoken - 1, 0)].state.MergeFrom(signature)
     calls = bool(message.tool_calls or message.function_call)
     decode_finish(choice.finish_reason, candidate)
     settle(candidate, calls, bool(message.refusal))

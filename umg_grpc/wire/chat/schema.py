@@ -13,6 +13,7 @@ from umg_grpc.wire.json import ABSENT, PositiveWhole, Whole
 NonEmpty = Annotated[str, Meta(min_length=1)]
 Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
 Level = Literal["low", "medium", "high"]
+ServiceTier = Literal["auto", "default", "flex", "scale", "priority", "fast"]
 
 
 class Kind(Struct):
@@ -376,7 +377,7 @@ class ChatRequest(Struct, kw_only=True):
     metadata: Annotated[dict[Annotated[str, Meta(max_length=64)], Label], Meta(max_length=16)] | None = None
     user: str | None = None
     safety_identifier: str | None = None
-    service_tier: Literal["auto", "default", "flex", "scale", "priority", "fast"] | None = None
+    service_tier: ServiceTier | None = None
     prompt_cache_key: str | None = None
     prompt_cache_options: Raw = ABSENT
     prompt_cache_retention: Literal["in_memory", "in-memory", "24h"] | None = None

@@ -17,11 +17,11 @@ from umg_grpc.wire.chat.answer import (
     encode_citation,
     encode_image,
     encode_logprob,
-    encode_usage,
     finish_name,
 )
 from umg_grpc.wire.chat.content import JsonObject, signed
 from umg_grpc.wire.chat.errors import error_frame
+from umg_grpc.wire.chat.usage import encode_usage
 
 _encode = msgspec.json.Encoder().encode
 
@@ -39,6 +39,8 @@ class _Choice:
         self.lengths: dict[int, int] = {}
         self.length = 0
         self.citations: list[tuple[pb.Citation, int]] = []
+        self.images = 0
+        self.state: pb.ReasoningState | None = None  # of the message, for the end: clients join what comes twice
         self.refusals: set[int] = set()  # parts
         self.thinking = False  # inside the text
         self.thought = False
@@ -134,9 +136,7 @@ class StreamEncoder:
                         index, (part, -1 - event.summary_delta.summary_index), event.summary_delta.text
                     )
             case "refusal_delta":
-                yield from self._begin(index, None)
-                self._choice(index).refusals.add(part)
-                yield self._chunk(index, {"refusal": event.refusal_delta})
+                yield from self._refusal(index, part, event.refusal_delta)
             case "citation":
                 self._choice(index).citations.append((event.citation, part))
             case "state":
@@ -171,13 +171,12 @@ class StreamEncoder:
 
     def _part(self, index: int, part: int, started: pb.Part) -> Iterator[bytes]:
         kind, choice = started.WhichOneof("kind"), self._choice(index)
-        if kind in ("server_tool_call", "server_tool_result", "opaque", None):
-            return
-        yield from self._begin(
-            index, "" if kind == "text" or (kind == "reasoning" and self._request.thinking_to_content) else None
-        )
         if kind != "reasoning":
             yield from self._stop_thinking(index)
+        if kind not in ("server_tool_call", "server_tool_result", "opaque", None):
+            yield from self._begin(
+                index, "" if kind == "text" or (kind == "reasoning" and self._request.thinking_to_content) else None
+            )
         match kind:
             case "text":
                 choice.starts[part] = choice.length
@@ -189,15 +188,13 @@ class StreamEncoder:
                 for number, text in enumerate(started.reasoning.texts):
                     yield from self._thought(index, (part, number), text)
             case "refusal":
-                choice.refusals.add(part)
-                if started.refusal.text:
-                    yield self._chunk(index, {"refusal": started.refusal.text})
+                yield from self._refusal(index, part, started.refusal.text)
             case "tool_call":
                 yield from self._call(index, part, started)
             case "media":
                 yield from self._media(index, started.media)
             case _:
-                pass  # a tool result is the caller's
+                pass  # a provider's own tool; chat has no words for it
         if started.HasField("state") and kind != "tool_call":
             yield from self._state(index, part, started.state)
 
@@ -208,6 +205,12 @@ class StreamEncoder:
         choice.length += len(text)
         choice.lengths[part] += len(text)
         yield self._chunk(index, {"content": text})
+
+    def _refusal(self, index: int, part: int, text: str) -> Iterator[bytes]:
+        yield from self._begin(index, None)
+        self._choice(index).refusals.add(part)
+        if text:
+            yield self._chunk(index, {"refusal": text})
 
     def _thought(self, index: int, piece: tuple[int, int], text: str) -> Iterator[bytes]:
         choice = self._choice(index)
@@ -286,15 +289,21 @@ class StreamEncoder:
         if media.kind == pb.MEDIA_KIND_AUDIO:
             yield self._chunk(index, {"audio": {name: value for name, value in encode_audio(media).items() if value}})
         elif media.kind == pb.MEDIA_KIND_IMAGE:
-            yield self._chunk(index, {"images": [encode_image(media)]})
+            choice = self._choice(index)
+            yield self._chunk(index, {"images": [{"index": choice.images, **encode_image(media)}]})
+            choice.images += 1
 
     def _state(self, index: int, part: int, state: pb.ReasoningState) -> Iterator[bytes]:
-        """Only vendor G's chat has a place for reasoning state."""
+        """Only vendor G's chat has a place for reasoning state: on calls, and on the message."""
+        choice = self._choice(index)
         if state.format != "native":
             return
-        number = self._choice(index).calls.get(part)
-        delta = {"extra_content": signed(state)}
-        yield self._chunk(index, delta if number is None else {"tool_calls": [{"index": number, **delta}]})
+        if part not in choice.calls:
+            choice.state = state
+        elif not self._request.legacy_functions:
+            piece = {"custom": {"input": ""}} if part in choice.custom else {"function": {"arguments": ""}}
+            call = {"index": choice.calls[part], **piece, "extra_content": signed(state)}
+            yield self._chunk(index, {"tool_calls": [call]})
 
     def _end_part(self, index: int, part: int) -> Iterator[bytes]:
         """A call without arguments has the empty object: clients parse what they were sent."""
@@ -317,6 +326,8 @@ class StreamEncoder:
         ]
         if shown := [annotation for annotation in annotations if annotation is not None]:
             yield self._chunk(index, {"annotations": shown})
+        if choice.state is not None:
+            yield self._chunk(index, {"extra_content": signed(choice.state)})
         reason = pb.FINISH_REASON_CONTENT_FILTER if finished.block_reason else finished.finish_reason
         yield self._chunk(
             index, {}, finish_name(reason, bool(choice.calls), bool(choice.refusals), self._request.legacy_functions)

@@ -5,7 +5,7 @@ import msgspec
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat import schema
 from umg_grpc.wire.chat.content import JsonObject, foreign
-from umg_grpc.wire.json import given, invalid, missing, parse
+from umg_grpc.wire.json import given, invalid, json_text, missing, parse
 from umg_grpc.wire.report import Report
 
 SEARCH_TOOL = (
@@ -128,13 +128,11 @@ def encode_tools(request: pb.GenerateRequest, report: Report) -> JsonObject:
         if request.tool_choice.mode != pb.TOOL_CHOICE_MODE_AUTO:
             report.drop("tool_choice")  # of a search alone, which has become an option
     elif request.HasField("tool_choice"):
-        choice = _encode_choice(request)
-        if request.legacy_functions:
-            fields["function_call"] = (
-                choice["function"] if isinstance(choice, dict) and "function" in choice else choice
-            )
-        elif choice is not None:
-            fields["tool_choice"] = choice
+        choice = _encode_choice(request, report)
+        if request.legacy_functions and isinstance(choice, dict):
+            choice = choice.get("function", "auto")
+        if choice is not None:
+            fields["function_call" if request.legacy_functions else "tool_choice"] = choice
     if request.tool_choice.mode == pb.TOOL_CHOICE_MODE_VALIDATED:
         report.drop("tool_choice.mode", "auto")
     return fields
@@ -143,39 +141,47 @@ def encode_tools(request: pb.GenerateRequest, report: Report) -> JsonObject:
 def _encode_tool(tool: pb.Tool, legacy: bool, at: str) -> object:
     match tool.WhichOneof("kind"):
         case "function":
-            function = _encode_function(tool.function)
+            function = _encode_function(tool.function, f"{at}.function")
             return function if legacy else {"type": "function", "function": function}
         case "custom":
             custom: JsonObject = {"name": tool.custom.name}
             if tool.custom.HasField("description"):
                 custom["description"] = tool.custom.description
             if tool.custom.format_json:
-                custom["format"] = msgspec.Raw(tool.custom.format_json.encode())
+                custom["format"] = json_text(tool.custom.format_json, f"{at}.custom.format_json")
             return {"type": "custom", "custom": custom}
         case "opaque" if tool.opaque.format == "chat":
-            return msgspec.Raw(tool.opaque.json.encode())
+            return json_text(tool.opaque.json, f"{at}.opaque.json")
         case "opaque":
             raise foreign(tool.opaque, at)
         case kind:
             raise foreign(pb.OpaquePart(format="responses", type=kind or "unknown tool"), at)
 
 
-def _encode_function(function: pb.FunctionTool) -> JsonObject:
+def _encode_function(function: pb.FunctionTool, at: str) -> JsonObject:
     encoded: JsonObject = {"name": function.name}
     if function.HasField("description"):
         encoded["description"] = function.description
     if function.parameters_json:
-        encoded["parameters"] = msgspec.Raw(
-            plain_schema(function.parameters_json) if function.native_schema else function.parameters_json.encode()
-        )
+        encoded["parameters"] = json_schema(function.parameters_json, function.native_schema, f"{at}.parameters_json")
     if function.HasField("strict"):
         encoded["strict"] = function.strict
     return encoded
 
 
-def plain_schema(schema_json: str) -> bytes:
-    """A schema of the native subset as JSON schema: type names in lower case, `nullable` as a union with null."""
-    return msgspec.json.encode(_plain(msgspec.json.decode(schema_json)))
+def json_schema(schema_json: str, native: bool, field: str) -> object:
+    """The schema as JSON schema; one of the native subset with type names in lower case and `nullable` as a union with
+    null. Raises UmgError(INVALID_FIELD).
+    """
+    if not native:
+        return json_text(schema_json, field)
+    try:
+        return _plain(msgspec.json.decode(schema_json))
+    except (ValueError, RecursionError):
+        raise invalid(field, "it is not one JSON value; correct it") from None
+
+
+OWN_VALUES = ("default", "example", "enum")  # members of a schema that hold no schemas
 
 
 def _plain(value: object, names: bool = False) -> object:
@@ -184,7 +190,12 @@ def _plain(value: object, names: bool = False) -> object:
         return [_plain(item) for item in value]
     if not isinstance(value, dict):
         return value
-    plain = {key: _plain(item, names=not names and key in ("properties", "defs")) for key, item in value.items()}
+    plain = {
+        key: item
+        if key in OWN_VALUES and not names
+        else _plain(item, names=not names and key in ("properties", "defs"))
+        for key, item in value.items()
+    }
     if names:
         return plain
     if isinstance(kind := plain.get("type"), str):
@@ -211,17 +222,25 @@ def encode_search_options(context_size: str, location: pb.UserLocation | None) -
     return options
 
 
-def _encode_choice(request: pb.GenerateRequest) -> object:
+def _encode_choice(request: pb.GenerateRequest, report: Report) -> object:
+    """`tool_choice`; None where it says nothing."""
     choice = request.tool_choice
     if choice.HasField("opaque"):
         if choice.opaque.format != "chat":
             raise foreign(choice.opaque, "tool_choice")
-        return msgspec.Raw(choice.opaque.json.encode())
+        return json_text(choice.opaque.json, "tool_choice.opaque.json")
     custom = {tool.custom.name for tool in request.tools if tool.HasField("custom")}
+    searches = any(tool.HasField("web_search") for tool in request.tools)
+    callables = custom | {tool.function.name for tool in request.tools if tool.HasField("function")}
     named: list[JsonObject] = []
     for name in choice.names:
         kind = "custom" if name in custom else "function"
-        named.append({"type": kind, kind: {"name": name}})
+        if searches and name not in callables:
+            report.drop("tool_choice")  # the search, which has become an option
+        else:
+            named.append({"type": kind, kind: {"name": name}})
+    if choice.names and not named:
+        return None
     if not named:
         return CHOICE_NAMES.get(choice.mode)
     if choice.mode == pb.TOOL_CHOICE_MODE_NONE:

@@ -10,6 +10,7 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire import sse
 from umg_grpc.wire.chat.answer import (
     Head,
+    Index,
     Logprob,
     Logprobs,
     ProviderAudio,
@@ -17,19 +18,19 @@ from umg_grpc.wire.chat.answer import (
     ProviderFunction,
     ProviderMessage,
     arguments_text,
+    begun,
     content_text,
     decode_annotation,
     decode_audio,
     decode_finish,
-    decode_head,
     decode_image,
     decode_logprob,
     decode_url,
-    decode_usage,
     is_error,
     settle,
     thoughts_of,
     unreadable,
+    used,
 )
 from umg_grpc.wire.chat.content import thought_signature
 from umg_grpc.wire.chat.errors import as_error, from_provider
@@ -39,7 +40,7 @@ from umg_grpc.wire.ragged import Mender, placeheld
 class ChunkChoice(Struct):
     """A choice of a chunk."""
 
-    index: int | None = None
+    index: Index | None = None
     delta: ProviderMessage | None = None
     message: ProviderMessage | None = None  # some providers' name for a last, whole delta
     finish_reason: str | None = None
@@ -78,7 +79,7 @@ class _Call:
     def __init__(self, call_id: str) -> None:
         self.call_id = call_id
         self.part: int | None = None  # none until its name is known
-        self.waiting = ""  # input that came before the name
+        self.waiting: list[str] = []  # input that came before the name
         self.mender = Mender()
 
 
@@ -280,13 +281,13 @@ class _Candidate:
         else:
             part.tool_call.arguments_json = ""
         started = self._start(part)
-        call.part, waiting, call.waiting = started.part_index, call.waiting, ""
+        call.part = started.part_index
         yield started
-        yield from self._argue(call, waiting)
+        yield from self._argue(call, "".join(call.waiting))
 
     def _argue(self, call: _Call, text: str) -> Iterator[pb.GenerateEvent]:
         if call.part is None:
-            call.waiting += text
+            call.waiting.append(text)
         elif text:
             event = self.event(call.part)
             event.arguments_delta = text
@@ -331,6 +332,11 @@ class TranslatingDecoder:
         self._citations: list[msgspec.Raw] = []
         self._failure: UmgError | None = None
 
+    @property
+    def done(self) -> bool:
+        """Whether the end marker was seen."""
+        return self._done
+
     def feed(self, data: bytes) -> pb.StreamGenerateResponse | None:
         """All that one read completed. Raises UmgError for an error event, after what came before it."""
         if self._failure is not None:
@@ -367,26 +373,21 @@ class TranslatingDecoder:
         if event.data is None:
             return
         if event.data.strip() == sse.DONE:
-            if not self._started:
+            if not self._candidates:
                 raise cut_off()
             yield from self._finish()
             return
         chunk = self._read(event.data)
         if error := event_error(event, chunk):
             raise error
-        if not self._started and (chunk.choices or chunk.id):
+        if not self._started and (chunk.choices or chunk.id or chunk.usage):
             self._started = True
-            begun = pb.GenerateEvent()
-            begun.started.model = self._request.model or chunk.model or ""
-            decode_head(chunk, begun.started)
-            yield begun
+            yield begun(chunk, self._request.model)
         for place, choice in enumerate(chunk.choices or ()):
             yield from self._choice(choice, place)
         self._citations = chunk.citations or self._citations
         if chunk.usage is not None:
-            used = pb.GenerateEvent()
-            decode_usage(chunk.usage, used.usage)
-            yield used
+            yield used(chunk.usage)
 
     def _read(self, data: bytes) -> Chunk:
         try:

@@ -1,0 +1,86 @@
+"""What an answer cost, both directions."""
+
+from msgspec import Struct
+
+from umg_grpc.v1 import pb
+from umg_grpc.wire.chat.content import JsonObject
+
+Count = int | float | None  # `50` and `50.0`
+
+
+class TokenDetails(Struct):
+    """`prompt_tokens_details` and `completion_tokens_details`."""
+
+    cached_tokens: Count = None
+    cache_write_tokens: Count = None
+    audio_tokens: Count = None
+    image_tokens: Count = None
+    reasoning_tokens: Count = None
+    accepted_prediction_tokens: Count = None
+    rejected_prediction_tokens: Count = None
+
+
+class ProviderUsage(Struct):
+    """`usage`."""
+
+    prompt_tokens: Count = None
+    completion_tokens: Count = None
+    total_tokens: Count = None
+    prompt_tokens_details: TokenDetails | None = None
+    completion_tokens_details: TokenDetails | None = None
+    prompt_cache_hit_tokens: Count = None  # some providers' place for cached tokens
+
+
+# --- canonical -> caller
+
+
+def encode_usage(usage: pb.Usage) -> JsonObject:
+    """`usage`: totals are exact sums. Counts that only some providers have stand there when they are not 0."""
+    prompt: JsonObject = {"cached_tokens": usage.cache_read_tokens, "audio_tokens": usage.audio_input_tokens}
+    completion: JsonObject = {
+        "reasoning_tokens": usage.reasoning_tokens,
+        "audio_tokens": usage.audio_output_tokens,
+        "accepted_prediction_tokens": usage.accepted_prediction_tokens,
+        "rejected_prediction_tokens": usage.rejected_prediction_tokens,
+    }
+    if written := usage.cache_write_tokens + usage.cache_write_1h_tokens:
+        prompt["cache_write_tokens"] = written
+    if usage.image_input_tokens:
+        prompt["image_tokens"] = usage.image_input_tokens
+    if usage.image_output_tokens:
+        completion["image_tokens"] = usage.image_output_tokens
+    return {
+        "prompt_tokens": usage.input_tokens,
+        "completion_tokens": usage.output_tokens,
+        "total_tokens": usage.input_tokens + usage.output_tokens,
+        "prompt_tokens_details": prompt,
+        "completion_tokens_details": completion,
+    }
+
+
+# --- provider -> canonical
+
+
+def decode_usage(usage: ProviderUsage, target: pb.Usage) -> None:
+    """The counts; what a provider leaves out is 0."""
+    prompt, completion = (
+        usage.prompt_tokens_details or TokenDetails(),
+        usage.completion_tokens_details or TokenDetails(),
+    )
+    target.input_tokens, target.output_tokens = _count(usage.prompt_tokens), _count(usage.completion_tokens)
+    target.cache_read_tokens = _count(prompt.cached_tokens or usage.prompt_cache_hit_tokens)
+    target.cache_write_tokens = _count(prompt.cache_write_tokens)
+    target.audio_input_tokens, target.image_input_tokens = _count(prompt.audio_tokens), _count(prompt.image_tokens)
+    target.reasoning_tokens = _count(completion.reasoning_tokens)
+    target.audio_output_tokens = _count(completion.audio_tokens)
+    target.image_output_tokens = _count(completion.image_tokens)
+    unsaid = _count(usage.total_tokens) - target.input_tokens - target.output_tokens
+    if unsaid > 0:  # some providers count the reasoning in the total alone
+        target.output_tokens += unsaid
+        target.reasoning_tokens = target.reasoning_tokens or unsaid
+    target.accepted_prediction_tokens = _count(completion.accepted_prediction_tokens)
+    target.rejected_prediction_tokens = _count(completion.rejected_prediction_tokens)
+
+
+def _count(tokens: Count) -> int:
+    return max(0, int(tokens or 0))  # some providers say -1 for what they did not count
