@@ -75,6 +75,7 @@ def _grow(part: pb.Part, event: pb.GenerateEvent) -> None:
             part.media.transcript += event.media_delta.transcript
         case "part_updated":
             part.media.media_id = event.part_updated.media.media_id or part.media.media_id
-            part.media.expire_seconds = event.part_updated.media.expire_seconds
+            if event.part_updated.media.HasField("expire_time"):
+                part.media.expire_time.CopyFrom(event.part_updated.media.expire_time)
         case other:
             raise AssertionError(f"unexpected {other}")

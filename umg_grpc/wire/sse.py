@@ -9,6 +9,7 @@ from umg_grpc.v1 import pb
 
 MAX_EVENT_BYTES = 16 * 1024 * 1024
 DONE = b"[DONE]"
+BOM = b"\xef\xbb\xbf"
 
 _END_OF_EVENT = re.compile(rb"(?:\r\n|\n|\r(?!\n))(?:\r\n|\r|\n)")  # CRLF is one end of a line, not two
 _END_OF_LINE = re.compile(rb"\r\n|\r|\n")
@@ -18,7 +19,7 @@ class SseEvent(NamedTuple):
     """One event."""
 
     name: bytes  # its `event:` field, b"" without one
-    data: bytes | None  # its `data:` lines joined by LF; None when it has none (a comment, a heartbeat)
+    data: bytes | None  # its `data:` lines joined by LF; None when they say nothing (a comment, a heartbeat)
     raw: bytes  # as it came, with the blank line that ends it
 
 
@@ -28,11 +29,16 @@ class SseSplitter:
     def __init__(self, limit: int = MAX_EVENT_BYTES) -> None:
         self._rest = bytearray()  # of the event that is not complete
         self._limit = limit
+        self._began = False
 
     def whole(self, data: bytes) -> bytes:
         """The bytes of all events that `data` completes, b"" for none. Raises UmgError(UPSTREAM_FAILED) for an endless
         event.
         """
+        if not self._began:
+            data = self._begin(data)
+            if not self._began:
+                return b""
         if not self._rest:
             cut = _last_end(data, 0)
             if cut == len(data):
@@ -50,6 +56,16 @@ class SseSplitter:
                 pb.ERROR_REASON_UPSTREAM_FAILED, f"the provider sent an event larger than {self._limit} bytes"
             )
         return frames
+
+    def _begin(self, data: bytes) -> bytes:
+        """The first bytes less a byte order mark, which the standard ignores there; b"" until that is known."""
+        held = bytes(self._rest) + data
+        if len(held) < len(BOM) and BOM.startswith(held):
+            self._rest[:] = held
+            return b""
+        self._rest.clear()
+        self._began = True
+        return held.removeprefix(BOM)
 
     def rest(self) -> bytes:
         """What is left at the end of the stream, as a whole event: not every provider ends its last one. b"" for
@@ -72,7 +88,7 @@ def split(frames: bytes) -> Iterator[SseEvent]:
     *pieces, rest = frames.split(b"\n\n")
     for piece in pieces:
         if piece.startswith(b"data: ") and b"\n" not in piece:
-            yield SseEvent(b"", piece[6:], piece + b"\n\n")
+            yield SseEvent(b"", piece[6:] or None, piece + b"\n\n")
         else:
             yield _event(piece + b"\n\n")
     if rest:
@@ -107,4 +123,4 @@ def _event(raw: bytes) -> SseEvent:
             lines.append(value)
         elif field == b"event":
             name = value
-    return SseEvent(name, b"\n".join(lines) if lines else None, raw)
+    return SseEvent(name, b"\n".join(lines) if any(lines) else None, raw)

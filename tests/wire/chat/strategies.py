@@ -212,7 +212,7 @@ made_images = st.builds(
 made_sounds = st.builds(
     lambda data, media_id, transcript, expire: pb.Part(
         media=pb.MediaPart(
-            kind=pb.MEDIA_KIND_AUDIO, data=data, media_id=media_id, transcript=transcript, expire_seconds=expire, mime_type="audio/mpeg"
+            kind=pb.MEDIA_KIND_AUDIO, data=data, media_id=media_id, transcript=transcript, expire_time={"seconds": expire}, mime_type="audio/mpeg"
         )
     ),
     st.binary(min_size=1, max_size=9), names, texts, st.integers(1, 2**33),

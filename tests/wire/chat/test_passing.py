@@ -262,3 +262,21 @@ def test_many_frames_before_the_first_take_no_longer_than_many_others() -> None:
     with within(1):
         passed, _ = run([early * 50_000 + ROLE + END], SAME)
     assert passed == early * 50_000 + ROLE + END + DONE
+
+
+def test_an_id_line_which_breaks_clients_does_not_pass() -> None:
+    numbered = ROLE.replace(b"\n\n", b"\nid: 1\n\n") + b"id: 2\n" + text("a")[0] + END + DONE
+    frames, events = run([numbered], SAME)
+    assert frames == ROLE + text("a")[0] + END + DONE
+    assert kinds(events) == ["started", "finished"]
+
+
+def test_a_heartbeat_of_empty_data_is_left_out() -> None:
+    frames, _ = run([ROLE + b"data:\n\n" + b"data: \n\n" + END + DONE], SAME)
+    assert frames == ROLE + END + DONE
+
+
+def test_numbers_written_as_text_do_not_fail_an_answer() -> None:
+    odd = usage().replace(b'"prompt_tokens":3', b'"prompt_tokens":"3"').replace(b'"created":1', b'"created":"1"')
+    _, events = run([ROLE + END + odd + DONE], SAME)
+    assert [event.usage.input_tokens for event in events if event.HasField("usage")] == [3]

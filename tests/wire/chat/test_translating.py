@@ -179,7 +179,7 @@ def test_spoken_answers_come_in_pieces_and_are_forgotten_at_a_time() -> None:
         {"expires_at": 9},
     ]
     media = answered(*(chunk({"audio": piece}) for piece in pieces), chunk({}, "stop")).message.parts[0].media
-    assert (media.media_id, media.transcript, media.data, media.expire_seconds) == ("audio_1", "Hey", b"hi!", 9)
+    assert (media.media_id, media.transcript, media.data, media.expire_time.seconds) == ("audio_1", "Hey", b"hi!", 9)
 
 
 @pytest.mark.parametrize(

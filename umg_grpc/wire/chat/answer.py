@@ -13,7 +13,7 @@ from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat import schema
 from umg_grpc.wire.chat.content import JsonObject, thought_signature
-from umg_grpc.wire.chat.usage import Count, ProviderUsage, decode_usage
+from umg_grpc.wire.chat.usage import Count, ProviderUsage, count, decode_usage
 from umg_grpc.wire.json import ABSENT, given
 from umg_grpc.wire.media import data_url, decode_base64, is_data_url, parse_data_url
 
@@ -188,7 +188,7 @@ def call_id(call: pb.ToolCall, response_id: str, index: int) -> str:
 def encode_audio(media: pb.MediaPart) -> JsonObject:
     """`message.audio`."""
     data = base64.b64encode(media.data).decode()
-    return {"id": media.media_id, "data": data, "expires_at": media.expire_seconds, "transcript": media.transcript}
+    return {"id": media.media_id, "data": data, "expires_at": media.expire_time.seconds, "transcript": media.transcript}
 
 
 def encode_image(media: pb.MediaPart) -> JsonObject:
@@ -254,7 +254,7 @@ def decode_head(head: Head, target: pb.GenerateResponse | pb.GenerationStarted) 
     """Id, time, service tier and fingerprint."""
     target.response_id = head.id or ""
     if head.created:
-        target.create_time.seconds = int(head.created)
+        target.create_time.seconds = count(head.created)
     target.service_tier, target.system_fingerprint = head.service_tier or "", head.system_fingerprint or ""
 
 
@@ -366,7 +366,8 @@ def decode_audio(audio: ProviderAudio, media: pb.MediaPart, request: pb.Generate
     """
     media.mime_type = SPOKEN_TYPES.get(request.audio_output.format, "")
     media.kind, media.media_id, media.transcript = pb.MEDIA_KIND_AUDIO, audio.id or "", audio.transcript or ""
-    media.expire_seconds = int(audio.expires_at or 0)
+    if audio.expires_at:
+        media.expire_time.seconds = int(audio.expires_at)
     try:
         media.data = decode_base64(audio.data or "", "audio.data")
     except UmgError:

@@ -61,6 +61,7 @@ def encode_error(error: UmgError, http_status: int) -> bytes:
     """The body of a refused call; the status only decides for a reason that is newer than this build."""
     fallback = (SERVER if http_status >= 500 else REQUEST, None)
     kind, code = KINDS.get(error.reason, fallback)
+    code = code or error.metadata.get("upstream_code")
     param = error.metadata.get("field")
     return msgspec.json.encode({"error": {"message": error.message, "type": kind, "param": param, "code": code}})
 
@@ -94,6 +95,7 @@ ACCOUNT = re.compile(r"credential|permission|quota|account|organi[sz]ation|subsc
 LONGEST_WAIT = 24 * 60 * 60
 HTTP_ERROR = re.compile(r"[45]\d\d", re.ASCII)
 STATED = {"rate_limit_exceeded": 429, "rate_limit_error": 429}  # code or type of an error without a status
+CODE = re.compile(r"^[a-z][a-z_]{1,63}$")
 PATH = re.compile(r"^[\w.\[\]-]{1,200}$")
 
 
@@ -132,11 +134,12 @@ def as_error(value: object) -> ProviderError:
 
 def from_provider(status: int, error: ProviderError, headers: Mapping[str, str] | None = None) -> UmgError:
     """The error under an HTTP status, its own or the one that the error itself states (status 200)."""
+    answered = status
     if status < 400:
         stated = str(error.code or error.type)
         status = int(stated) if HTTP_ERROR.fullmatch(stated) else STATED.get(stated, 502)
     words = f"{error.code} {error.type} {error.message}"
-    metadata = {"upstream_status": str(status)}
+    metadata = {"upstream_status": str(answered)}
     if status == 429:
         seconds = _retry_after(headers or {})
         wait = "try again later" if seconds is None else f"try again in {seconds} s"
@@ -147,10 +150,12 @@ def from_provider(status: int, error: ProviderError, headers: Mapping[str, str] 
             metadata["field"] = error.param
         message = clean(error.message) or f"the provider refused the request (status {status})"
         if CONTEXT.search(words):
-            return UmgError(pb.ERROR_REASON_CONTEXT_TOO_LONG, message)
+            return UmgError(pb.ERROR_REASON_CONTEXT_TOO_LONG, message, field="messages")
         if BLOCKED.search(f"{error.code} {error.type}"):
             return UmgError(pb.ERROR_REASON_CONTENT_BLOCKED, message)
         if not OURS.search(words):
+            if isinstance(error.code, str) and CODE.match(error.code):
+                metadata["upstream_code"] = error.code
             return UmgError(pb.ERROR_REASON_UPSTREAM_REJECTED, message, **metadata)
         metadata.pop("field", None)
     if status in (400, 401, 402, 403, 404, 407):
@@ -158,9 +163,9 @@ def from_provider(status: int, error: ProviderError, headers: Mapping[str, str] 
             f"the provider refused the gateway's own call (status {status}); the operator has to check the channel"
         )
     elif error.message and not OURS.search(words) and not ACCOUNT.search(words):
-        message = f"the provider failed (status {status}): {clean(error.message)}"
+        message = f"the provider failed (status {answered}): {clean(error.message)}"
     else:
-        message = f"the provider failed (status {status}); try again"
+        message = f"the provider failed (status {answered}); try again"
     return UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, message, **metadata)
 
 

@@ -2,6 +2,7 @@
 needed.
 """
 
+import re
 from typing import NamedTuple, Self
 
 import msgspec
@@ -34,6 +35,7 @@ class PassedChunk(Head, kw_only=True):
 PADDING, PADDED = b',"obfuscation":"', b'"}\n\n'
 
 _CHUNK = msgspec.json.Decoder(PassedChunk)
+_NUMBERED = re.compile(rb"(?:^|[\r\n])id:")
 
 
 class Template(NamedTuple):
@@ -216,14 +218,17 @@ class PassingDecoder:
 
     def _frame(self, event: sse.SseEvent, events: list[pb.GenerateEvent]) -> bytes:
         """The frame as it is passed on, b"" if it is not; what the service needs of it goes to `events`."""
-        if event.data is None:  # a comment keeps the connection alive; an event without data breaks the openai client
+        data = event.data
+        if data is None:  # a comment keeps the connection alive; an event without data breaks the openai client
             return event.raw if self._started and event.raw.startswith(b":") else b""
-        if event.data.strip() == sse.DONE:
+        if data.strip() == sse.DONE:
             if not self._started:
                 raise cut_off()
             self._done = True
             return event.raw
-        chunk = decode(_CHUNK, event.data)
+        if _NUMBERED.search(event.raw):  # with an `id:` openai's client reads the blank line behind it as an event
+            event = event._replace(raw=sse.frame(data.replace(b"\n", b" ")))
+        chunk = decode(_CHUNK, data)
         if error := event_error(event, chunk):
             raise error
         if chunk.choices is None:

@@ -281,8 +281,8 @@ class StreamEncoder:
         yield self._chunk(index, {"audio": {name: piece[name] for name in ("data", "transcript") if piece[name]}})
 
     def _sound_ended(self, index: int, media: pb.MediaPart) -> Iterator[bytes]:
-        if media.kind == pb.MEDIA_KIND_AUDIO and media.expire_seconds:
-            yield self._chunk(index, {"audio": {"expires_at": media.expire_seconds}})
+        if media.kind == pb.MEDIA_KIND_AUDIO and media.expire_time.seconds:
+            yield self._chunk(index, {"audio": {"expires_at": media.expire_time.seconds}})
 
     def _media(self, index: int, media: pb.MediaPart) -> Iterator[bytes]:
         """Sound as far as it is known; an image whole."""

@@ -5,7 +5,7 @@ from msgspec import Struct
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat.content import JsonObject
 
-Count = int | float | None  # `50` and `50.0`
+Count = int | float | str | None  # `50`, `50.0`, and `"50"` of providers that write 64-bit numbers as text
 
 
 class TokenDetails(Struct):
@@ -67,20 +67,23 @@ def decode_usage(usage: ProviderUsage, target: pb.Usage) -> None:
         usage.prompt_tokens_details or TokenDetails(),
         usage.completion_tokens_details or TokenDetails(),
     )
-    target.input_tokens, target.output_tokens = _count(usage.prompt_tokens), _count(usage.completion_tokens)
-    target.cache_read_tokens = _count(prompt.cached_tokens or usage.prompt_cache_hit_tokens)
-    target.cache_write_tokens = _count(prompt.cache_write_tokens)
-    target.audio_input_tokens, target.image_input_tokens = _count(prompt.audio_tokens), _count(prompt.image_tokens)
-    target.reasoning_tokens = _count(completion.reasoning_tokens)
-    target.audio_output_tokens = _count(completion.audio_tokens)
-    target.image_output_tokens = _count(completion.image_tokens)
-    unsaid = _count(usage.total_tokens) - target.input_tokens - target.output_tokens
+    target.input_tokens, target.output_tokens = count(usage.prompt_tokens), count(usage.completion_tokens)
+    target.cache_read_tokens = count(prompt.cached_tokens or usage.prompt_cache_hit_tokens)
+    target.cache_write_tokens = count(prompt.cache_write_tokens)
+    target.audio_input_tokens, target.image_input_tokens = count(prompt.audio_tokens), count(prompt.image_tokens)
+    target.reasoning_tokens = count(completion.reasoning_tokens)
+    target.audio_output_tokens = count(completion.audio_tokens)
+    target.image_output_tokens = count(completion.image_tokens)
+    unsaid = count(usage.total_tokens) - target.input_tokens - target.output_tokens
     if unsaid > 0:  # some providers count the reasoning in the total alone
         target.output_tokens += unsaid
         target.reasoning_tokens = target.reasoning_tokens or unsaid
-    target.accepted_prediction_tokens = _count(completion.accepted_prediction_tokens)
-    target.rejected_prediction_tokens = _count(completion.rejected_prediction_tokens)
+    target.accepted_prediction_tokens = count(completion.accepted_prediction_tokens)
+    target.rejected_prediction_tokens = count(completion.rejected_prediction_tokens)
 
 
-def _count(tokens: Count) -> int:
-    return max(0, int(tokens or 0))  # some providers say -1 for what they did not count
+def count(tokens: Count) -> int:
+    """A whole number, at least 0: some providers say -1 for what they did not count."""
+    if isinstance(tokens, str):
+        tokens = int(tokens) if tokens.isdecimal() else 0
+    return max(0, int(tokens or 0))
