@@ -19,6 +19,8 @@ from umg_grpc.config import (
     built_in,
     parse,
 )
+from umg_grpc.config.read import LATER_PROTOCOLS, SERVED_PROTOCOLS
+from umg_grpc.wire import FORMATS
 
 WHOLE = """\
 public_url: https://gateway.example/
@@ -161,6 +163,8 @@ class Mistake:
 CHANNEL = "channels:\n- name: a\n  protocols: [chat]\n  base_url: http://a\n  models: [m]\n"
 LOCAL = "channels: [{name: a, protocols: [local], models: [m]}]\n"
 SERVED_KEYS = "expected one of name, protocols, models, base_url, api_key, auth, headers, proxy, ca_file, priority, weight, timeout"
+SERVED = " or ".join([", ".join(SERVED_PROTOCOLS[:-1]), SERVED_PROTOCOLS[-1]])
+LATER = min(LATER_PROTOCOLS)
 URL = "expected a URL, http:// or https:// with a host and without a query"
 SIZE = "expected a number of bytes or a size like 64MiB, at most 1023MiB"
 MISTAKES = [
@@ -240,12 +244,12 @@ MISTAKES = [
     Mistake(
         "an unknown protocol",
         CHANNEL.replace("[chat]", "[chat, chatt]"),
-        ("3: channels[0].protocols[1]: expected chat or local; `chatt` is not a protocol",),
+        (f"3: channels[0].protocols[1]: expected {SERVED}; `chatt` is not a protocol",),
     ),
     Mistake(
         "a protocol of a later version",
-        CHANNEL.replace("[chat]", "\n  - messages"),
-        ("4: channels[0].protocols[0]: expected chat or local; `messages` is not served by this version",),
+        CHANNEL.replace("[chat]", f"\n  - {LATER}"),
+        (f"4: channels[0].protocols[0]: expected {SERVED}; `{LATER}` is not served by this version",),
     ),
     Mistake(
         "protocols that are no list",
@@ -432,6 +436,10 @@ def test_a_mistake_is_named_by_file_line_path_and_expectation(case: Mistake) -> 
 
 
 def test_a_later_protocol_beside_a_served_one_is_left_out_and_said() -> None:
-    config = parse(CHANNEL.replace("[chat]", "[embeddings, chat]"), "f", {})
+    config = parse(CHANNEL.replace("[chat]", f"[{LATER}, chat]"), "f", {})
     assert config.channels[0].protocols == ("chat",)
-    assert config.notices == ("channel a: embeddings is not served by this version",)
+    assert config.notices == (f"channel a: {LATER} is not served by this version",)
+
+
+def test_every_format_is_a_protocol_that_is_served() -> None:
+    assert set(SERVED_PROTOCOLS) == {*FORMATS, "local"}

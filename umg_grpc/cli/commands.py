@@ -179,6 +179,9 @@ def _moment(text: str) -> datetime:
 
 def main() -> None:
     """Runs the command line. The process's exit code says how it went."""
+    # before grpc is loaded: its own lines are none of our log, and the child processes do not use what they inherit
+    os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
+    os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
     try:
         app()
     except BrokenPipeError:  # `umg models | head`

@@ -29,11 +29,12 @@ from umg_grpc.config.values import (
 
 SERVED_PROTOCOLS = ("chat", "local")
 # Parts of the contract that come with what makes them work; until then they are refused, by a message of their own.
-LATER_PROTOCOLS = frozenset({"responses", "messages", "native", "sandbox"}) | {
+PROTOCOLS = frozenset({"chat", "responses", "messages", "native", "local", "sandbox"}) | {
     *("embeddings", "native_embeddings", "rerank"),
     *("images", "ark_images", "dashscope_images", "native_images"),
     *("vidA", "vidB", "vidC", "vidD", "vidE", "vidF", "vidG"),
 }
+LATER_PROTOCOLS = PROTOCOLS.difference(SERVED_PROTOCOLS)
 LATER_KEYS = frozenset({"redis", "shared_objects", "price", "capabilities"})
 LATER_AUTH = frozenset({"access_key", "service_account"})
 

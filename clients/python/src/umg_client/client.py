@@ -63,14 +63,26 @@ class Client:
         request = v1.GenerateRequest(model=model, messages=[v1.Message(role=v1.Role.USER, parts=[_text(text)])])
         if instructions:
             request.instructions.append(_text(instructions))
-        async for message in self.generation.stream_generate(v1.StreamGenerateRequest(request=request)):
-            for event in message.events:
-                if event.text_delta:
-                    yield event.text_delta
+        stream = self.generation.stream_generate(v1.StreamGenerateRequest(request=request))
+        async with _closed(stream) as messages:
+            async for message in messages:
+                for event in message.events:
+                    if event.text_delta:
+                        yield event.text_delta
 
 
 def _text(text: str) -> v1.Part:
     return v1.Part(text=v1.TextPart(text=text))
+
+
+@asynccontextmanager
+async def _closed(stream: AsyncIterator[Answer]) -> AsyncIterator[AsyncIterator[Answer]]:
+    """The stream, whose call has ended at the end of the block. (A generator, though the stubs promise less.)"""
+    try:
+        yield stream
+    finally:
+        if isinstance(stream, AsyncGenerator):
+            await stream.aclose()
 
 
 class Calls(ServiceStub):
@@ -107,8 +119,9 @@ class Calls(ServiceStub):
             route, request, response_type, timeout=timeout, deadline=deadline, metadata=sent
         )
         with failures(request_id):
-            async for answer in answers:
-                yield answer
+            async with _closed(answers) as stream:
+                async for answer in stream:
+                    yield answer
 
     def _metadata(self, own: MetadataLike | None) -> tuple[dict[str, str | bytes], str]:
         """What to send, and the request id in it. What the caller gives goes before what we would send."""
