@@ -13,6 +13,7 @@ from http_facade.front import SERVER, front, mark
 from http_facade.handlers import handler
 from http_facade.routes import DEFAULT_FORMAT, ROUTES, Route
 from http_facade.settings import Settings
+from http_facade.sse import STREAMS
 from umg_grpc.errors import UmgError, internal
 from umg_grpc.v1 import pb
 
@@ -20,7 +21,7 @@ SETTINGS = web.AppKey("settings", Settings)
 
 KEEPALIVE_SECONDS = 620.0  # longer than a load balancer's in front of us, or it meets connections that we just closed
 LINGERING_SECONDS = 30.0  # how long a refused upload is read on, so that its sender gets to read the refusal
-DRAIN_SECONDS = 30.0
+LAST_WORDS_SECONDS = 0.1
 
 
 def make_app(channel: grpc.aio.Channel, settings: Settings) -> web.Application:
@@ -37,18 +38,29 @@ def make_app(channel: grpc.aio.Channel, settings: Settings) -> web.Application:
     async def prepare(request: web.Request, response: web.StreamResponse) -> None:
         mark(request, response, cors)
 
+    def cut_off() -> None:
+        for stream in app[STREAMS]:
+            stream.cut_off()
+
+    async def drain(_: web.Application) -> None:
+        """Streams that outlast the drain are told so just before their connections are closed."""
+        last = max(0.0, settings.drain_seconds - LAST_WORDS_SECONDS)
+        asyncio.get_running_loop().call_later(last, cut_off)
+
+    app[STREAMS] = set()
     app.on_response_prepare.append(prepare)
+    app.on_shutdown.append(drain)
     return app
 
 
-def make_runner(app: web.Application, *, drain_seconds: float = DRAIN_SECONDS) -> web.AppRunner:
+def make_runner(app: web.Application) -> web.AppRunner:
     """The runner of the application, in the product as in tests.
 
     It cancels the handler of a client that left, leaves decompression to the face (which knows the limit) and the
-    access log to the middleware. `cleanup` waits `drain_seconds` for the answers under way.
+    access log to the middleware. `cleanup` waits `Settings.drain_seconds` for the answers under way.
     """
     # aiohttp waits this long twice: before and after it lets go of the uploads that handlers read
-    return Runner(app, shutdown_timeout=drain_seconds / 2, access_log=None)
+    return Runner(app, shutdown_timeout=app[SETTINGS].drain_seconds / 2, access_log=None)
 
 
 class Runner(web.AppRunner):

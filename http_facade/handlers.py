@@ -93,7 +93,9 @@ class Generate:
         )
         async with (
             opened(call),
-            EventStream(request, self._codec.heartbeat, self._settings) as events,
+            EventStream(
+                request, self._codec.heartbeat, self._settings, lambda: encoder.error(shutting_down())
+            ) as events,
         ):
             try:
                 async for message in call:
@@ -106,9 +108,6 @@ class Generate:
                     raise UmgError(pb.ERROR_REASON_UPSTREAM_CUT, "the provider's stream ended before it began")
                 await events.write(encoder.close())
             except ConnectionError:  # the client's: a provider's comes as an error of the call
-                raise
-            except asyncio.CancelledError:  # by a client that left, or by a drain that is over
-                events.end_now(encoder.error(shutting_down()))
                 raise
             except Exception as failure:
                 if not events.response.prepared:

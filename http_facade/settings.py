@@ -18,6 +18,8 @@ class Settings:
     """Origins whose pages may call; `*` is all of them."""
     heartbeat_seconds: float = 15
     """A stream that says nothing for so long gets a heartbeat, which keeps proxies from closing it."""
+    drain_seconds: float = 30
+    """How long answers under way may take when the face is told to end."""
     stalled_seconds: float = 600
     """How long a client may leave a stream unread."""
     calls_are_logged: bool = False

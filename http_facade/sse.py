@@ -1,7 +1,7 @@
 """A streamed answer (server-sent events) that is under way."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Self
 
@@ -24,13 +24,16 @@ class EventStream:
     the halves of another.
     """
 
-    def __init__(self, request: web.Request, heartbeat: bytes, settings: Settings) -> None:
+    def __init__(self, request: web.Request, heartbeat: bytes, settings: Settings, cut: Callable[[], bytes]) -> None:
+        """`cut` makes the frames that end a broken answer, for a drain that is over."""
         self._request = request
         self._loop = asyncio.get_running_loop()
         self._seconds = settings.heartbeat_seconds
         self._stalled_seconds = settings.stalled_seconds
         self._moved_at = self._loop.time()  # when the client last kept up
         self._heartbeat = heartbeat
+        self._cut = cut
+        self._ended = False
         self._sent_at = 0.0
         self._timer: asyncio.TimerHandle | None = None
         self.response = web.StreamResponse(headers=HEADERS)
@@ -41,19 +44,22 @@ class EventStream:
         if self._request.version >= HttpVersion11:
             self.response.enable_chunked_encoding()
         await self.response.prepare(self._request)
+        self._request.app[STREAMS].add(self)
         self._sent_at = self._loop.time()
         self._timer = self._loop.call_later(self._seconds, self._beat)
 
     async def write(self, frames: bytes) -> None:
         """Sends; returns when the client keeps up. Raises ConnectionError when it left."""
         self._sent_at = self._loop.time()
-        await self.response.write(frames)
+        if not self._ended:
+            await self.response.write(frames)
 
-    def end_now(self, frames: bytes) -> None:
-        """Sends the last frames from a handler that is being cancelled, if there still is a client."""
+    def cut_off(self) -> None:
+        """Ends the answer with an error, wherever its handler is; nothing is sent after it."""
         transport = self._request.transport
-        if self.response.prepared and transport is not None and not transport.is_closing():
-            transport.write(self._chunk(frames))
+        if not self._ended and transport is not None and not transport.is_closing():
+            transport.write(self._chunk(self._cut()))
+        self._ended = True
 
     def _chunk(self, frames: bytes) -> bytes:
         return b"%x\r\n%b\r\n" % (len(frames), frames) if self.response.chunked else frames
@@ -81,5 +87,11 @@ class EventStream:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
+        self._ended = True
+        self._request.app[STREAMS].discard(self)
         if self._timer is not None:
             self._timer.cancel()
+
+
+STREAMS = web.AppKey("streams", set[EventStream])
+"""Those under way."""

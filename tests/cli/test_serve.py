@@ -1,6 +1,7 @@
 """`umg serve` and its siblings as processes, told what an operator tells them."""
 
 import asyncio
+import contextlib
 import os
 import signal
 from collections.abc import AsyncGenerator
@@ -12,6 +13,7 @@ import aiohttp
 import grpc
 import pytest
 import pytest_asyncio
+from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from tests.e2e.provider import TEXT, Provider, provider
 from tests.processes import Served, run, serve
@@ -92,6 +94,8 @@ async def test_the_http_face_serves_apart_from_the_service(setting: Setting) -> 
             serve(setting.data, *arguments, "http", "--grpc", behind.grpc, environment=ENVIRONMENT)
         )
         assert await setting.ask(front) == (200, TEXT)
+        front.process.send_signal(signal.SIGHUP)
+        await front.until_logged("nothing here to reload")
         async with setting.session.get(f"{front.http}/readyz") as response:
             assert response.status == 200
         assert await behind.stop() == 0
@@ -113,6 +117,11 @@ async def test_workers_share_the_ports_and_add_up_their_figures(setting: Setting
         async with setting.session.get(f"{served.http}/metrics") as response:
             figures = await response.text()
         assert 'umg_calls_total{channel="main",method="Generate",model="plain",outcome="OK"} 20.0' in figures
+        setting.write("plain, whole")
+        served.process.send_signal(signal.SIGHUP)
+        for _ in range(2):
+            served.log.remove(await served.until_logged("the config was reloaded"))
+        assert await setting.ask(served, "whole") == (200, TEXT)
         async with grpc.aio.insecure_channel(served.grpc) as channel:
             request, metadata = pb.GetModelRequest(model="plain"), (("authorization", f"Bearer {KEY}"),)
             answer = await rpc.ModelServiceStub(channel).GetModel(request, metadata=metadata)
@@ -206,6 +215,7 @@ MISTAKES = [
     Mistake("an address without a port", ("serve", "--http", "localhost"), "HOST:PORT"),
     Mistake("a face that there is not", ("serve", "--faces", "http,soap"), "http,grpc"),
     Mistake("no workers", ("serve", "--workers", "0"), "--workers"),
+    Mistake("no pattern at all", ("keys", "create", "x", "--models", " , "), "at least one pattern"),
     Mistake("a time that is none", ("keys", "create", "x", "--expires", "tomorrow"), "ISO 8601"),
     Mistake("a key that is not there", ("keys", "revoke", "nobody"), "there is no such key", 1),
 ]
@@ -213,8 +223,7 @@ MISTAKES = [
 
 @pytest.mark.parametrize("case", MISTAKES, ids=lambda case: case.id)
 async def test_a_mistake_on_the_command_line_is_told_without_a_traceback(case: Mistake, tmp_path: Path) -> None:
-    data = ("--data", str(tmp_path)) if case.arguments[0] != "check" else ()
-    code, out, err = await run(*case.arguments, *data)
+    code, out, err = await run(*case.arguments, "--data", str(tmp_path))
     assert code == case.code
     assert case.says in err
     assert "Traceback" not in out + err
@@ -222,8 +231,8 @@ async def test_a_mistake_on_the_command_line_is_told_without_a_traceback(case: M
 
 async def test_a_missing_variable_stops_the_start_with_file_and_line(setting: Setting) -> None:
     arguments = ("serve", "--config", str(setting.config), "--data", str(setting.data))
-    environment = {name: value for name, value in os.environ.items() if name != "PROVIDER_KEY"}
-    code, _, err = await run(*arguments, environment=environment)
+    assert "PROVIDER_KEY" not in os.environ
+    code, _, err = await run(*arguments)
     assert code == 2
     assert f"{setting.config}:7" in err
     assert "PROVIDER_KEY" in err
@@ -270,3 +279,53 @@ async def test_without_the_local_model_it_serves_what_else_there_is_and_says_so(
         assert await setting.ask(served) == (200, TEXT)
         status, message = await setting.ask(served, "smollm2-135m-instruct")
         assert (status, "smollm2-135m-instruct" in message) == (404, True)
+
+
+async def test_check_and_models_say_what_a_config_serves(setting: Setting) -> None:
+    code, out, _ = await run("check", str(setting.config), environment=ENVIRONMENT)
+    assert (code, "1 channels, 1 models" in out) == (0, True)
+    code, out, _ = await run("models", "--config", str(setting.config), environment=ENVIRONMENT)
+    assert (code, "main (plain)" in out) == (0, True)
+    setting.config.write_text(setting.config.read_text() + "    ca_file: nowhere.pem\n")
+    code, _, err = await run("check", str(setting.config), environment=ENVIRONMENT)
+    assert (code, "nowhere.pem" in err, "Traceback" in err) == (2, True, False)
+
+
+async def test_a_key_is_shown_as_it_was_issued(setting: Setting) -> None:
+    data = ("--data", str(setting.data), "--config", str(setting.config))
+    await run("keys", "create", "[red]n", "--models", "[a-z]*,b", "--rpm", "7", *data, environment=ENVIRONMENT)
+    code, out, _ = await run("keys", "show", "[red]n", *data, environment=ENVIRONMENT)
+    assert code == 0
+    assert all(part in out for part in ("[red]n", "[a-z]*, b", " 7 ", "live"))
+
+
+async def test_a_drain_that_is_over_tells_the_caller_and_lasts_no_longer(setting: Setting) -> None:
+    setting.write("endless")
+    setting.config.write_text(setting.config.read_text().replace("drain: 5", "drain: 1"))
+    loop = asyncio.get_running_loop()
+    async with serve(setting.data, "--config", str(setting.config), environment=ENVIRONMENT) as served:
+        body = {"model": "endless", "stream": True, "messages": [{"role": "user", "content": "Hi"}]}
+        headers = {"authorization": f"Bearer {KEY}"}
+        async with setting.session.post(f"{served.http}/v1/chat/completions", json=body, headers=headers) as response:
+            seen = await response.content.readany()
+            told = loop.time()
+            served.process.send_signal(signal.SIGTERM)
+            with contextlib.suppress(aiohttp.ClientPayloadError):  # the body has no end
+                while chunk := await response.content.readany():
+                    seen += chunk
+        assert b"shutting down" in seen.rpartition(b"data: ")[2]
+        assert await asyncio.wait_for(served.process.wait(), 20) == 0
+        assert 0.9 < loop.time() - told < 1.9
+
+
+async def test_health_is_told_over_grpc_and_ends_with_the_drain(setting: Setting) -> None:
+    async with serve(setting.data, "--config", str(setting.config), environment=ENVIRONMENT) as served:
+        async with grpc.aio.insecure_channel(served.grpc) as channel:
+            stub = health_pb2_grpc.HealthStub(channel)
+            service = health_pb2.HealthCheckRequest(service="umg.v1.GenerationService")
+            assert (await stub.Check(service)).status == health_pb2.HealthCheckResponse.SERVING
+            watch = stub.Watch(service)
+            assert (await watch.read()).status == health_pb2.HealthCheckResponse.SERVING
+            served.process.send_signal(signal.SIGTERM)
+            assert (await watch.read()).status == health_pb2.HealthCheckResponse.NOT_SERVING
+        assert await asyncio.wait_for(served.process.wait(), 20) == 0

@@ -12,6 +12,7 @@ WORDS = ["Hello", ", ", "wor", "ld", " \U0001f30d"]
 TEXT = "".join(WORDS)
 USAGE = {"prompt_tokens": 9, "completion_tokens": 5, "total_tokens": 14}
 KEY = "sk-provider"
+CROWD = 20
 
 
 @dataclass
@@ -23,6 +24,7 @@ class Provider:
     headers: list[dict[str, str]] = field(default_factory=list)
     streaming: asyncio.Event = field(default_factory=asyncio.Event)  # a stream sent its first chunk and waits
     resume: asyncio.Event = field(default_factory=asyncio.Event)  # lets such a stream go on to its end
+    waiting: int = 0  # streams of the model `crowded`
     left: asyncio.Event = field(default_factory=asyncio.Event)  # the caller of such a stream closed its connection
     left_at: float = 0.0  # the loop's time at that moment
 
@@ -76,16 +78,35 @@ async def complete(request: web.Request) -> web.StreamResponse:
             return error(500, "the provider fell over at 10.1.2.3")
         case "moved":
             raise web.HTTPTemporaryRedirect("http://127.0.0.1:1/elsewhere")
+        case "curt":  # a rate limit that does not say for how long
+            return web.json_response({"error": {"message": "slow down"}}, status=429)
+        case "drops":
+            assert request.transport is not None
+            request.transport.abort()
         case "silent":
             await asyncio.Event().wait()
     if not stream or model == "whole":
         return web.json_response(whole(model))
+    if model == "crowded":
+        provider.waiting += 1
+        if provider.waiting == CROWD:
+            provider.resume.set()
+        await provider.resume.wait()  # so that they are served at once, or not at all
     return await _stream(request, provider, model, bool(body.get("stream_options", {}).get("include_usage")))
 
 
 async def _stream(request: web.Request, provider: Provider, model: str, usage: bool) -> web.StreamResponse:
-    response = web.StreamResponse(headers={"content-type": "text/event-stream"})
+    kind = "application/json" if model == "mislabelled" else "text/event-stream"
+    response = web.StreamResponse(headers={"content-type": kind})
     await response.prepare(request)
+    if model == "floods":  # more than the buffers between here and a caller that does not read
+        try:
+            for _ in range(3000):
+                await response.write(chunk(model, {"content": "x" * 10_000}))
+        except (ConnectionError, asyncio.CancelledError):
+            provider.left.set()
+            raise
+        return response
     await response.write(chunk(model, {"role": "assistant", "content": ""}))
     for position, word in enumerate(WORDS):
         await response.write(chunk(model, {"content": word}))
@@ -111,6 +132,9 @@ async def _stream(request: web.Request, provider: Provider, model: str, usage: b
         body = {"id": "c-1", "object": "chat.completion.chunk", "created": 1760000000, "model": model, "choices": []}
         await response.write(b"data: " + json.dumps({**body, "usage": USAGE}).encode() + b"\n\n")
     await response.write(b"data: [DONE]\n\n")
+    if model == "lingers":
+        assert request.transport is not None
+        request.transport.abort()
     return response
 
 

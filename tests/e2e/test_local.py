@@ -143,6 +143,8 @@ async def test_reflection_tells_a_stranger_how_to_call_the_model(served: Served)
 
 
 async def test_tokens_arrive_one_by_one(served: Served) -> None:
+    loop = asyncio.get_running_loop()
+    began = loop.time()
     async with AsyncOpenAI(base_url=f"{served.http}/v1", api_key=served.key) as client:
         stream = await client.chat.completions.create(
             model=MODEL,
@@ -150,13 +152,36 @@ async def test_tokens_arrive_one_by_one(served: Served) -> None:
             max_tokens=30,
             stream=True,
         )
-        pieces = [chunk.choices[0].delta.content async for chunk in stream if chunk.choices]
-    assert len([piece for piece in pieces if piece]) > 10
+        times = [loop.time() async for chunk in stream if chunk.choices and chunk.choices[0].delta.content]
+    assert len(times) > 10
+    assert len(set(times)) > 5  # read one after another, as they were made, and not out of one buffer
+    assert times[-1] - times[0] > (times[-1] - began) / 2  # most of the wait lies between them
 
 
 async def test_several_requests_are_answered_at_once(served: Served) -> None:
     answers = await asyncio.gather(*(answer_over_http(served) for _ in range(6)))
     assert all("Paris" in answer for answer in answers)
+
+
+UNABLE = {
+    "tools": {"tools": [{"type": "function", "function": {"name": "f"}}]},
+    "an image": {
+        "messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "https://h/i.png"}}]}]
+    },
+}
+
+
+@pytest.mark.parametrize("case", UNABLE, ids=str)
+async def test_what_the_small_model_cannot_do_is_refused_and_not_ignored(case: str, served: Served) -> None:
+    body = {"model": MODEL, "messages": [{"role": "user", "content": QUESTION}], **UNABLE[case]}
+    headers = {"authorization": f"Bearer {served.key}"}
+    async with (
+        aiohttp.ClientSession() as session,
+        session.post(f"{served.http}/v1/chat/completions", json=body, headers=headers) as response,
+    ):
+        assert response.status == 400
+        error = (await response.json())["error"]
+    assert (MODEL in error["message"], bool(error["param"])) == (True, True)
 
 
 async def test_killing_the_model_in_the_middle_is_a_clean_error_and_the_next_call_works(served: Served) -> None:
@@ -175,7 +200,8 @@ async def test_killing_the_model_in_the_middle_is_a_clean_error_and_the_next_cal
         assert last.startswith(b'data: {"error":')
         assert b"[DONE]" not in seen
         assert b"127.0.0.1" not in last
-    assert "Paris" in await answer_over_http(served)
+    answers = await asyncio.gather(*(answer_over_http(served) for _ in range(4)))
+    assert all("Paris" in answer for answer in answers)
 
 
 async def test_the_printed_curl_line_works_when_pasted(served: Served) -> None:

@@ -11,11 +11,11 @@ import pytest
 import pytest_asyncio
 
 from tests.e2e.faces import KEY, NAMES, Answer, Face, face
-from tests.e2e.provider import TEXT, Provider, provider
+from tests.e2e.provider import CROWD, TEXT, Provider, provider
 from umg_grpc.config import Config, parse
 
 MODELS = ["plain", "whole", "refuses", "locked", "busy", "broken", "moved", "silent"]
-MODELS += ["cut", "ends-early", "fails", "endless"]
+MODELS += ["cut", "ends-early", "fails", "endless", "crowded", "mislabelled", "lingers", "curt", "drops", "floods"]
 CONFIG = """
 drain: 0.2
 channels:
@@ -24,7 +24,7 @@ channels:
     base_url: {base_url}
     api_key: sk-provider
     timeout: {{connect: 1, first_byte: 0.3, idle: 0.3, total: 1.5}}
-    models: [{models}, {{id: renamed, upstream: plain}}]
+    models: [{models}, {{id: renamed, upstream: plain}}, {{id: moves-on, upstream: busy}}, {{id: stays, upstream: broken}}]
   - name: dead
     protocols: [chat]
     base_url: http://127.0.0.1:1/v1
@@ -35,7 +35,7 @@ channels:
     base_url: {base_url}
     api_key: sk-provider
     priority: 1
-    models: [{{id: rescued, upstream: plain}}]
+    models: [{{id: rescued, upstream: plain}}, {{id: moves-on, upstream: plain}}, {{id: stays, upstream: plain}}]
 """
 
 
@@ -87,13 +87,18 @@ REFUSALS = [
     Refusal("a provider's 500", body("broken"), 502, "UPSTREAM_FAILED", "", hides=("10.1.2.3",)),
     Refusal("a provider's redirect", body("moved"), 502, "UPSTREAM_FAILED", ""),
     Refusal("a dead provider", body("dead"), 502, "UPSTREAM_UNREACHABLE", "", hides=("127.0.0.1",)),
+    Refusal("a provider that hangs up", body("drops"), 502, "UPSTREAM_CUT", "before it answered"),
+    Refusal("a provider's 429 without a time", body("curt"), 429, "UPSTREAM_RATE_LIMITED", ""),
+    Refusal("a failure after which no other channel is asked", body("stays"), 502, "UPSTREAM_FAILED", ""),
+    Refusal("a wrong key with a wrong body", b"{", 401, "INVALID_KEY", "key", key="sk-umg-wrong"),
     Refusal("a silent provider", body("silent"), 504, "UPSTREAM_TIMEOUT", "slow"),
     Refusal("65 MiB", body(user="x" * (65 << 20)), 413, "BODY_TOO_LARGE", "67108864"),
 ]  # fmt: skip
 
 
-# Our own facade, which alone calls without a socket, refuses too large a body itself.
-REFUSED = [(name, case) for name in NAMES for case in REFUSALS if (name, case.id) != ("grpc, in process", "65 MiB")]
+# Our own facade, which alone calls without a socket, refuses these itself.
+ITS_OWN = {"65 MiB", "a wrong key with a wrong body"}
+REFUSED = [(name, case) for name in NAMES for case in REFUSALS if name != "grpc, in process" or case.id not in ITS_OWN]
 
 
 @pytest.mark.parametrize(
@@ -142,8 +147,9 @@ async def test_a_stream_is_made_of_an_answer_that_came_whole(gateway: Face) -> N
 
 
 async def test_a_second_channel_answers_when_the_first_cannot_be_reached(gateway: Face) -> None:
-    assert (await gateway.ask(body("rescued"))).text == TEXT
-    assert (await gateway.stream(body("rescued"))).text == TEXT
+    for model in ("rescued", "moves-on"):  # a channel that cannot be reached, one that is rate limited
+        assert (await gateway.ask(body(model))).text == TEXT
+        assert (await gateway.stream(body(model))).text == TEXT
 
 
 BROKEN = [("cut", "UPSTREAM_CUT"), ("ends-early", "UPSTREAM_CUT"), ("fails", "UPSTREAM_FAILED"), ("endless", "UPSTREAM_TIMEOUT")]  # fmt: skip
@@ -168,9 +174,32 @@ async def test_a_caller_that_leaves_stops_the_provider_within_100_ms(gateway: Fa
 
 
 async def test_several_callers_are_served_at_once(gateway: Face) -> None:
-    answers: list[Answer] = await asyncio.gather(*(gateway.stream(body()) for _ in range(20)))
+    answers: list[Answer] = await asyncio.gather(*(gateway.stream(body("crowded")) for _ in range(CROWD)))
     assert {answer.text for answer in answers} == {TEXT}
 
 
 async def test_the_models_are_listed(gateway: Face) -> None:
-    assert set(await gateway.models()) == {*MODELS, "renamed", "dead", "rescued"}
+    assert set(await gateway.models()) == {*MODELS, "renamed", "dead", "rescued", "moves-on", "stays"}
+
+
+@pytest.mark.parametrize("model", ["mislabelled", "lingers"])
+async def test_a_whole_stream_is_an_answer_whatever_else_is_odd(model: str, gateway: Face) -> None:
+    """Events labelled as JSON; a connection that breaks behind the end marker."""
+    answer = await gateway.stream(body(model))
+    assert (answer.text, answer.finish, answer.message) == (TEXT, "stop", "")
+
+
+async def test_a_caller_that_stops_reading_does_not_hold_the_provider_for_ever(
+    gateway: Face, upstream: Provider
+) -> None:
+    async with aclosing(gateway.deltas(body("floods"))) as deltas:
+        assert await anext(deltas)
+        await asyncio.wait_for(upstream.left.wait(), 10)  # `total` is 1.5 s
+
+
+async def test_what_a_provider_cannot_be_told_is_named_or_refused(gateway: Face) -> None:
+    spoken = body(extra_body={"max_tokens": 5})  # limits are checked where they belong, at the top level
+    answer = await gateway.ask(spoken)
+    assert "max_tokens" in answer.headers["x-umg-dropped"]
+    refused = await gateway.ask(spoken, **{"x-umg-strict": "true"})
+    assert (refused.status, "x-umg-strict" in refused.message) == (400, True)

@@ -206,8 +206,8 @@ async def make_face(request: pytest.FixtureRequest) -> AsyncIterator[MakeFace]:
         async def make(**changes: object) -> Face:
             service = Service()
             channel = await _channel(request.param, service, stack)
-            app = make_app(channel, replace(SETTINGS, **changes))
-            runner = make_runner(app, drain_seconds=1)
+            app = make_app(channel, replace(SETTINGS, **{"drain_seconds": 1, **changes}))
+            runner = make_runner(app)
             await runner.setup()
             stack.push_async_callback(runner.cleanup)
             site = web.TCPSite(runner, "127.0.0.1", 0)

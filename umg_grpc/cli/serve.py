@@ -96,7 +96,7 @@ async def gateway(
         runner = None
         try:
             if HTTP in options.faces:
-                runner = make_runner(_app(state, config, channel), drain_seconds=config.drain)
+                runner = make_runner(_app(state, config, channel))
                 state.http = await _listen(runner, options)
             yield state
         finally:
@@ -120,6 +120,7 @@ def _app(state: Gateway, config: Config, channel: grpc.aio.Channel) -> web.Appli
         metrics=lambda: (metrics.exposition(), CONTENT_TYPE_LATEST),
         body_limit_bytes=config.body_limit,
         cors_origins=config.cors.origins,
+        drain_seconds=config.drain,
         calls_are_logged=service is not None,
     )
     return make_app(channel, settings)

@@ -1,0 +1,89 @@
+"""What a caller over a socket says beside the source document counts for nothing."""
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator
+from pathlib import Path
+
+import grpc
+import pytest
+import pytest_asyncio
+
+from tests.e2e.faces import KEY, GrpcFace, face
+from tests.e2e.provider import TEXT, Provider, provider
+from umg_grpc.config import parse
+from umg_grpc.status import from_rpc
+from umg_grpc.v1 import pb
+
+BODY = json.dumps({"model": "plain", "messages": [{"role": "user", "content": "Hi"}]}).encode()
+CONFIG = "channels: [{{name: main, protocols: [chat], base_url: '{base_url}', auth: {{kind: none}}, models: [plain]}}]"
+METADATA = (("authorization", f"Bearer {KEY}"),)
+
+
+@pytest_asyncio.fixture
+async def upstream() -> AsyncGenerator[Provider, None]:
+    async with provider() as state:
+        yield state
+
+
+@pytest_asyncio.fixture
+async def gateway(upstream: Provider, tmp_path: Path) -> AsyncGenerator[GrpcFace, None]:
+    async with face("grpc", parse(CONFIG.format(base_url=upstream.base_url), "test.yaml", {}), tmp_path) as made:
+        assert isinstance(made, GrpcFace)
+        yield made
+
+
+async def test_only_headers_of_the_format_reach_the_provider(gateway: GrpcFace, upstream: Provider) -> None:
+    headers = {"host": "evil.example", "cookie": "a=b", "authorization": "Bearer mine", "openai-beta": "x=v1"}
+    source = pb.SourceDocument(format="chat", body=BODY, headers=headers)
+    await gateway.generation.Generate(pb.GenerateRequest(source=source), metadata=METADATA)
+    sent = {name.lower(): value for name, value in upstream.headers[0].items()}
+    assert sent["openai-beta"] == "x=v1"
+    assert sent["host"].startswith("127.0.0.1")
+    assert not {"cookie", "authorization"} & set(sent)
+
+
+async def test_a_header_that_no_header_can_be_is_refused(gateway: GrpcFace) -> None:
+    source = pb.SourceDocument(format="chat", body=BODY, headers={"openai-beta": "a\r\nb: c"})
+    with pytest.raises(grpc.aio.AioRpcError) as caught:
+        await gateway.generation.Generate(pb.GenerateRequest(source=source), metadata=METADATA)
+    assert from_rpc(caught.value).metadata == {"field": "openai-beta"}
+
+
+async def test_canonical_fields_that_contradict_the_source_are_not_believed(
+    gateway: GrpcFace, upstream: Provider
+) -> None:
+    request = pb.GenerateRequest(model="other", temperature=2, source=pb.SourceDocument(format="chat", body=BODY))
+    response = await gateway.generation.Generate(request, metadata=METADATA)
+    assert (response.model, json.loads(upstream.bodies[0])) == ("plain", json.loads(BODY))
+
+
+REFUSED = {
+    "a format that there is not": (pb.SourceDocument(format="soap", body=BODY), "source.format"),
+    "no format": (pb.SourceDocument(body=BODY), "source.format"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED, ids=str)
+async def test_a_source_that_cannot_be_read_is_refused(case: str, gateway: GrpcFace) -> None:
+    source, field = REFUSED[case]
+    with pytest.raises(grpc.aio.AioRpcError) as caught:
+        await gateway.generation.Generate(pb.GenerateRequest(source=source), metadata=METADATA)
+    assert from_rpc(caught.value).metadata == {"field": field}
+
+
+async def test_a_request_of_too_many_messages_is_refused_by_its_field(gateway: GrpcFace) -> None:
+    message = pb.Message(role=pb.ROLE_USER, parts=[pb.Part(text=pb.TextPart(text="Hi"))])
+    request = pb.GenerateRequest(model="plain", messages=[message] * 20_001)
+    with pytest.raises(grpc.aio.AioRpcError) as caught:
+        await gateway.generation.Generate(request, metadata=METADATA)
+    assert from_rpc(caught.value).metadata == {"field": "messages"}
+
+
+async def test_a_large_body_does_not_keep_other_callers_waiting(gateway: GrpcFace) -> None:
+    messages = [{"role": "user", "content": "Hi"}] * 15_000
+    body = json.dumps({"model": "plain", "messages": messages, "user": "x" * (8 << 20)}).encode()
+    large = asyncio.create_task(gateway.ask(body))
+    while not large.done():
+        assert (await gateway.ask(BODY)).text == TEXT
+    assert (await large).text == TEXT
