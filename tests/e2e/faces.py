@@ -4,7 +4,7 @@ service.
 
 import dataclasses
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,12 +12,19 @@ from typing import Protocol
 
 import aiohttp
 import grpc
+from aiohttp import web
+from google.protobuf.message import Message
 
+from http_facade.app import make_app, make_runner
 from http_facade.calls import opened
 from http_facade.errors import HTTP_STATUS
+from http_facade.settings import Settings
+from umg_grpc.access.bootstrap import ensure_bootstrap
 from umg_grpc.cli.serve import Address, Gateway, Options, gateway
 from umg_grpc.config import Config
 from umg_grpc.errors import UmgError
+from umg_grpc.inprocess import InProcessChannel
+from umg_grpc.server import open_service
 from umg_grpc.status import from_rpc
 from umg_grpc.v1 import pb, rpc
 from umg_grpc.wire import FORMATS
@@ -32,6 +39,7 @@ class Answer:
 
     status: int = 200  # of HTTP; for gRPC that of its reason
     reason: str = ""  # "" where the face does not tell it
+    code: str | None = None  # of the body of an HTTP error
     message: str = ""
     text: str = ""
     finish: str = ""
@@ -233,7 +241,8 @@ def _metadata(key: str | None, headers: Mapping[str, str]) -> grpc.aio.Metadata:
 
 
 def _http_error(answer: Answer, error: dict) -> Answer:  # type: ignore[type-arg]
-    answer.message, answer.field = error["message"], error["param"] or ""
+    answer.message, answer.field, answer.code = error["message"], error["param"] or "", error["code"]
+    assert answer.code is not None or error["type"]
     return answer
 
 
@@ -253,6 +262,49 @@ def _grpc_error(error: grpc.aio.AioRpcError | UmgError, text: str = "", *, after
     )
 
 
+class CopyingChannel(InProcessChannel):
+    """The channel without a socket, save that no message that passes is the sender's own: whoever changed one after it
+    was handed over, or relied on a change, would be found out.
+    """
+
+    def __init__(self, channel: InProcessChannel) -> None:
+        self._channel = channel
+
+    def unary_unary(self, method: str, *_: object, **__: object) -> Callable[..., object]:
+        inner = self._channel.unary_unary(method)
+
+        def call(request: Message, **options: object) -> object:
+            made = inner(_copy(request), **options)
+            made._answer = _copied(made._answer)
+            return made
+
+        return call
+
+    def unary_stream(self, method: str, *_: object, **__: object) -> Callable[..., object]:
+        inner = self._channel.unary_stream(method)
+
+        def call(request: Message, **options: object) -> object:
+            made = inner(_copy(request), **options)
+            made._messages = _copies(made._messages)
+            return made
+
+        return call
+
+
+def _copy(message: Message) -> Message:
+    return type(message).FromString(message.SerializeToString())
+
+
+async def _copied(answer: Awaitable[Message]) -> Message:
+    return _copy(await answer)
+
+
+async def _copies(messages: AsyncGenerator[Message, None]) -> AsyncGenerator[Message, None]:
+    async with aclosing(messages):
+        async for message in messages:
+            yield _copy(message)
+
+
 async def _serve(stack: AsyncExitStack, config: Config, data: Path, **options: object) -> Gateway:
     made = Options(None, **{"http": ANY, "grpc": ANY, "data": data, **options})  # type: ignore[arg-type]
     return await stack.enter_async_context(gateway(made, config, {"UMG_API_KEY": KEY}, None))
@@ -268,6 +320,16 @@ async def face(name: str, config: Config, data: Path) -> AsyncGenerator[Face, No
                 assert state.http is not None
                 session = await stack.enter_async_context(aiohttp.ClientSession())
                 yield HttpFace(name, state.http, session)
+            case "http, in process, copied":
+                service = await stack.enter_async_context(open_service(config, data, None))
+                await ensure_bootstrap(service.store, data, KEY)
+                settings = Settings(ready=lambda: True, metrics=lambda: (b"", "text/plain"))
+                runner = make_runner(make_app(CopyingChannel(service.channel()), settings))
+                await runner.setup()
+                stack.push_async_callback(runner.cleanup)
+                await web.TCPSite(runner, "127.0.0.1", 0).start()
+                session = await stack.enter_async_context(aiohttp.ClientSession())
+                yield HttpFace(name, Address("127.0.0.1", runner.addresses[0][1]), session)
             case "http, apart":
                 behind = await _serve(stack, config, data, faces=("grpc",))
                 front = await _serve(stack, config, data, faces=("http",), grpc=behind.grpc)
@@ -284,5 +346,5 @@ async def face(name: str, config: Config, data: Path) -> AsyncGenerator[Face, No
                 yield GrpcFace(name, channel, decodes=False)
 
 
-NAMES = ("http, in process", "http, apart", "grpc, in process", "grpc")
+NAMES = ("http, in process", "http, in process, copied", "http, apart", "grpc, in process", "grpc")
 __all__ = ["KEY", "NAMES", "Answer", "Face", "GrpcFace", "HttpFace", "aclosing", "face"]
