@@ -12,6 +12,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, 
 from typing import Any, Never, Self, TypeAlias, TypeVar
 
 import grpc
+from google.protobuf.message import DecodeError
 
 Response = TypeVar("Response")
 Pairs: TypeAlias = grpc.aio.Metadata | Sequence[tuple[str, str | bytes]]
@@ -52,7 +53,7 @@ class Interceptor(grpc.aio.ServerInterceptor):
         wrapped = (
             self.wrap_stream(method, behavior) if handler.response_streaming else self.wrap_unary(method, behavior)
         )
-        made: Handler = make(wrapped, handler.request_deserializer, handler.response_serializer)
+        made: Handler = make(wrapped, _tolerant(handler.request_deserializer), handler.response_serializer)
         return made
 
     async def intercept_service(
@@ -70,6 +71,22 @@ class Interceptor(grpc.aio.ServerInterceptor):
                 return None
             self._wrapped[method] = self.wrap(method, handler)
         return self._wrapped[method]
+
+
+class Undecodable:
+    """A request whose bytes are no message of its kind: interceptors see it and no servicer may. (An exception in the
+    deserializer would reach the caller as it is.)
+    """
+
+
+def _tolerant(deserialize: Callable[[bytes], Any] | None) -> Callable[[bytes], Any]:
+    def decoded(data: bytes) -> Any:
+        try:
+            return data if deserialize is None else deserialize(data)
+        except DecodeError:
+            return Undecodable()
+
+    return decoded
 
 
 class InProcessServer(grpc.aio.Server):

@@ -32,6 +32,8 @@ def configure(level: Literal["debug", "info", "warning", "error"], form: Literal
         logger_factory=structlog.WriteLoggerFactory(sys.stderr) if text else Lines(sys.stderr.buffer),
         cache_logger_on_first_use=True,
     )
+    # what a servicer did not foresee is logged where it is told; gRPC adds only callers that left while it wrote
+    logging.getLogger("grpc._cython.cygrpc").setLevel(logging.CRITICAL)
     logging.basicConfig(handlers=[Relay()], level=max(LEVELS[level], logging.WARNING), force=True)
 
 

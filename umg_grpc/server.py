@@ -32,7 +32,8 @@ from umg_grpc.wire import FORMATS
 
 LOCAL_END_SECONDS = 0.5  # from the break of its connections to its end, in which its address still looks good
 LOCAL_START_SECONDS = 10.0  # what a call waits for the local model to come (back) up
-SERVICES = ["umg.v1.GenerationService", "umg.v1.ModelService", *UNSERVED]
+SERVED = ["umg.v1.GenerationService", "umg.v1.ModelService"]
+SERVICES = [*SERVED, *UNSERVED]
 
 
 class LocalEndpoint(Protocol):
@@ -141,8 +142,8 @@ class GrpcFace:
         service.register(server)
         health_servicer = health.aio.HealthServicer()
         health_pb2_grpc.add_HealthServicer_to_server(health_servicer, server)
-        names = [*SERVICES, health.SERVICE_NAME]
-        reflection.enable_server_reflection([*names, reflection.SERVICE_NAME], server)
+        names = [*SERVED, health.SERVICE_NAME]
+        reflection.enable_server_reflection([*SERVICES, health.SERVICE_NAME, reflection.SERVICE_NAME], server)
         try:
             port = server.add_insecure_port(address)
         except RuntimeError as error:
@@ -162,7 +163,7 @@ def _options(message_limit: int, share_port: bool) -> list[tuple[str, int]]:
     return [
         ("grpc.so_reuseport", int(share_port)),
         ("grpc.max_receive_message_length", message_limit),
-        ("grpc.max_send_message_length", message_limit),
+        ("grpc.max_send_message_length", -1),  # an answer may be larger than a request
         ("grpc.keepalive_time_ms", 60_000),
         ("grpc.keepalive_timeout_ms", 20_000),
         ("grpc.http2.min_recv_ping_interval_without_data_ms", 10_000),

@@ -16,7 +16,7 @@ import pytest_asyncio
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from tests.e2e.provider import TEXT, Provider, provider
-from tests.processes import Served, run, serve
+from tests.processes import UMG, Served, run, serve
 from umg_grpc.v1 import pb, rpc
 
 CONFIG = """
@@ -94,6 +94,7 @@ async def test_the_http_face_serves_apart_from_the_service(setting: Setting) -> 
             serve(setting.data, *arguments, "http", "--grpc", behind.grpc, environment=ENVIRONMENT)
         )
         assert await setting.ask(front) == (200, TEXT)
+        assert _children(front.process.pid) == []
         front.process.send_signal(signal.SIGHUP)
         await front.until_logged("nothing here to reload")
         async with setting.session.get(f"{front.http}/readyz") as response:
@@ -217,7 +218,7 @@ MISTAKES = [
     Mistake("no workers", ("serve", "--workers", "0"), "--workers"),
     Mistake("no pattern at all", ("keys", "create", "x", "--models", " , "), "at least one pattern"),
     Mistake("a time that is none", ("keys", "create", "x", "--expires", "tomorrow"), "ISO 8601"),
-    Mistake("a key that is not there", ("keys", "revoke", "nobody"), "there is no such key", 1),
+    Mistake("a host that is not there", ("serve", "--http", "nohost.invalid:0"), "nohost.invalid:0", 1),
 ]
 
 
@@ -289,11 +290,16 @@ async def test_check_and_models_say_what_a_config_serves(setting: Setting) -> No
     setting.config.write_text(setting.config.read_text() + "    ca_file: nowhere.pem\n")
     code, _, err = await run("check", str(setting.config), environment=ENVIRONMENT)
     assert (code, "nowhere.pem" in err, "Traceback" in err) == (2, True, False)
+    setting.config.write_text("channels: [{name: l, protocols: [local], models: [gpt-2]}]")
+    code, _, err = await run("check", str(setting.config))
+    assert (code, "there is no local model gpt-2" in err) == (2, True)
 
 
 async def test_a_key_is_shown_as_it_was_issued(setting: Setting) -> None:
     data = ("--data", str(setting.data), "--config", str(setting.config))
     await run("keys", "create", "[red]n", "--models", "[a-z]*,b", "--rpm", "7", *data, environment=ENVIRONMENT)
+    code, _, err = await run("keys", "revoke", "nobody", *data, environment=ENVIRONMENT)
+    assert (code, "there is no such key" in err) == (1, True)
     code, out, _ = await run("keys", "show", "[red]n", *data, environment=ENVIRONMENT)
     assert code == 0
     assert all(part in out for part in ("[red]n", "[a-z]*, b", " 7 ", "live"))
@@ -329,3 +335,22 @@ async def test_health_is_told_over_grpc_and_ends_with_the_drain(setting: Setting
             served.process.send_signal(signal.SIGTERM)
             assert (await watch.read()).status == health_pb2.HealthCheckResponse.NOT_SERVING
         assert await asyncio.wait_for(served.process.wait(), 20) == 0
+
+
+async def test_a_closed_standard_input_changes_nothing(setting: Setting) -> None:
+    line = f"exec {' '.join(UMG)} serve --config {setting.config} --data {setting.data}"
+    process = await asyncio.create_subprocess_shell(
+        f"{line} --http 127.0.0.1:0 --grpc 127.0.0.1:0 0<&-",
+        stdout=asyncio.subprocess.PIPE,
+        env={**os.environ, **ENVIRONMENT},
+    )
+    assert process.stdout is not None
+    while not (line := (await asyncio.wait_for(process.stdout.readline(), 60)).decode()).startswith("curl"):
+        assert line
+    process.terminate()
+    assert await asyncio.wait_for(process.wait(), 20) == 0
+
+
+async def test_keys_of_a_folder_without_a_database_are_none(tmp_path: Path) -> None:
+    code, _, err = await run("keys", "list", "--data", str(tmp_path / "typo"))
+    assert (code, "no database" in err, (tmp_path / "typo").exists()) == (1, True, False)

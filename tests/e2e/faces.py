@@ -136,6 +136,7 @@ class GrpcFace:
     def __init__(self, name: str, channel: grpc.aio.Channel, *, decodes: bool) -> None:
         self.name = name
         self._canonical = _decoded if decodes else _undecoded
+        self.channel = channel
         self.generation = rpc.GenerationServiceStub(channel)
         self.list = rpc.ModelServiceStub(channel)
 

@@ -87,3 +87,11 @@ async def test_a_large_body_does_not_keep_other_callers_waiting(gateway: GrpcFac
     while not large.done():
         assert (await gateway.ask(BODY)).text == TEXT
     assert (await large).text == TEXT
+
+
+@pytest.mark.parametrize("key", [KEY, "sk-umg-wrong"])
+async def test_bytes_that_are_no_message_are_refused_in_the_catalogues_words(key: str, gateway: GrpcFace) -> None:
+    call = gateway.channel.unary_unary("/umg.v1.GenerationService/Generate")
+    with pytest.raises(grpc.aio.AioRpcError) as caught:
+        await call(b"\xff\xff\xff", metadata=(("authorization", f"Bearer {key}"),))
+    assert from_rpc(caught.value).name == ("MALFORMED_BODY" if key == KEY else "INVALID_KEY")

@@ -55,15 +55,18 @@ def serve(
 @app.command()
 def check(config: Annotated[Path, typer.Argument(help="YAML file.")]) -> None:
     """Check a config: print what is wrong, by line, or what it serves."""
-    from umg_grpc.server import tls_context  # here: the service takes a while to load
+    # here: the service takes a while to load
+    from umg_grpc.cli.serve import check_local_models
+    from umg_grpc.server import tls_context
 
     found = load(config)
-    for channel in found.channels:
-        try:
+    try:
+        check_local_models(found)
+        for channel in found.channels:
             tls_context(channel)
-        except OSError as error:
-            print(f"{config}: {error}", file=sys.stderr)
-            raise typer.Exit(2) from None
+    except (OSError, UmgError) as error:
+        print(f"{config}: {error}", file=sys.stderr)
+        raise typer.Exit(2) from None
     for notice in found.notices:
         print(f"{config}: {notice}")
     print(f"{config}: fine; {len(found.channels)} channels, {len(Router(found).models())} models")
@@ -156,6 +159,8 @@ def chat(
     if not key and not kept.is_file():
         raise typer.BadParameter(f"give one, or set UMG_API_KEY; there is no {kept} either", param_hint="--key")
     secret = key or kept.read_text().strip()
+    if not (secret.isascii() and secret.isprintable()):
+        raise typer.BadParameter("a key is printable ASCII", param_hint="--key")
 
     async def talk() -> None:
         async with insecure_channel(grpc) as channel:
@@ -179,6 +184,11 @@ def _moment(text: str) -> datetime:
 
 def main() -> None:
     """Runs the command line. The process's exit code says how it went."""
+    for descriptor in range(3):  # one that was closed would be taken by a socket or a pipe
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)
     # before grpc is loaded: its own lines are none of our log, and the child processes do not use what they inherit
     os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
     os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")

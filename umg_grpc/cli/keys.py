@@ -13,13 +13,14 @@ from umg_grpc.cli.tables import print_table
 from umg_grpc.config import Config
 from umg_grpc.errors import UmgError
 from umg_grpc.store import StoreError, open_store
+from umg_grpc.store.database import SQLITE, SQLITE_FILE
 
 
 async def create(
     config: Config, data: Path, name: str, patterns: Sequence[str], rpm: int | None, expires: datetime | None
 ) -> None:
     """Prints the new key's settings, then its secret alone on the last line."""
-    async with _keys(config, data) as keys:
+    async with _keys(config, data, new=True) as keys:
         key, secret = await keys.create(name, model_patterns=patterns, requests_per_minute=rpm, expire_time=expires)
     _print([key])
     print("the key is shown only now; keep it:")
@@ -45,8 +46,13 @@ async def revoke(config: Config, data: Path, reference: str) -> None:
 
 
 @asynccontextmanager
-async def _keys(config: Config, data: Path) -> AsyncGenerator[Keys, None]:
-    """The keys in the store. What cannot be done is said on standard error and ends the command with 1."""
+async def _keys(config: Config, data: Path, *, new: bool = False) -> AsyncGenerator[Keys, None]:
+    """The keys in the store, which only a `new` key may be the first of. What cannot be done is said on standard error
+    and ends the command with 1.
+    """
+    if config.database == SQLITE and not new and not (data / SQLITE_FILE).exists():
+        print(f"umg: there is no database in {data}; say where the gateway's is with --data", file=sys.stderr)
+        raise typer.Exit(1)
     try:
         store = await open_store(config.database, data)
         try:

@@ -46,7 +46,7 @@ def run(options: Options, config: Config) -> int:
 async def _serve(options: Options, config: Config) -> None:
     """The whole gateway in this process."""
     told = Signals()
-    async with local_model(config) as local:
+    async with local_model(options, config) as local:
         served = served_part(config, local=local is not None)
         async with gateway(options, served, os.environ, local) as state:
             told.reload = _reloading(options, state.service, local) or told.reload
@@ -68,7 +68,7 @@ async def _serve_workers(options: Options, config: Config) -> None:
             bootstrap = await ensure_bootstrap(store, options.data, os.environ.get(VARIABLE))
         finally:
             await store.aclose()
-    async with local_model(config) as local:
+    async with local_model(options, config) as local:
         served = served_part(config, local=local is not None)
         workers = Workers(options, served, local)
         try:
@@ -147,31 +147,35 @@ def _reloading(options: Options, service: Service | None, local: LocalSource | N
 
 def _announce(http: Address | None, grpc: Address, bootstrap: Bootstrap | None, config: Config) -> None:
     """Says where it serves, with which key, and what to try."""
-    models = list(dict.fromkeys(model.id for channel in config.channels for model in channel.models))
     print(f"Unified Model Gateway {version('unified-model-gateway')} is serving")
     if http is not None:
         print(f"  HTTP    http://{http}")
     if config.public_url is not None:
         print(f"  public  {config.public_url}")
-    print(f"  gRPC    {grpc}{'' if bootstrap else ' (the service that this face calls)'}")
-    if bootstrap is not None:
-        kept = f"  (kept in {bootstrap.file})" if bootstrap.file else "  (from UMG_API_KEY)"
-        print(f"  key     {bootstrap.secret}{kept}")
-        if bootstrap.revoked:
-            print("          this key was revoked: set another UMG_API_KEY, or delete its file to get a new one")
+    if bootstrap is None:  # a facade apart: keys and models are the service's
+        print(f"  gRPC    {grpc} (the service that this face calls)")
+        print(f"try it:\ncurl http://{http}/v1/models -H 'Authorization: Bearer YOUR_KEY'", flush=True)
+        return
+    kept = f"  (kept in {bootstrap.file})" if bootstrap.file else "  (from UMG_API_KEY)"
+    print(f"  gRPC    {grpc}")
+    print(f"  key     {bootstrap.secret}{kept}")
+    if bootstrap.revoked:
+        print("          this key was revoked: set another UMG_API_KEY, or delete its file to get a new one")
+    models = list(dict.fromkeys(model.id for channel in config.channels for model in channel.models))
     shown = ", ".join(models[:8]) + (f" and {len(models) - 8} more" if len(models) > 8 else "")
     print(f"  models  {shown or 'none: add a channel to the config'}")
-    if not models:
-        pass
-    elif http is None:
-        print(f"try it:\numg chat --grpc {grpc}")
-    else:
-        key = bootstrap.secret if bootstrap else "YOUR_KEY"
-        question = [{"role": "user", "content": "Say hello in one sentence."}]
-        body = json.dumps({"model": models[0], "stream": True, "messages": question})
-        print("try it:")
-        print(
-            f"curl -N http://{http}/v1/chat/completions -H 'Authorization: Bearer {key}'"
-            f" -H 'Content-Type: application/json' -d '{body}'"
-        )
+    if models:
+        print(f"try it:\n{_trial(http, grpc, bootstrap.secret, models[0])}")
     sys.stdout.flush()
+
+
+def _trial(http: Address | None, grpc: Address, key: str, model: str) -> str:
+    """A line to paste into another terminal."""
+    if http is None:
+        return f"umg chat --grpc {grpc}"
+    question = [{"role": "user", "content": "Say hello in one sentence."}]
+    body = json.dumps({"model": model, "stream": True, "messages": question})
+    return (
+        f"curl -N http://{http}/v1/chat/completions -H 'Authorization: Bearer {key}'"
+        f" -H 'Content-Type: application/json' -d '{body}'"
+    )

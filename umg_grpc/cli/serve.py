@@ -90,7 +90,7 @@ async def gateway(
             state.grpc = Address(options.grpc.host, face.port)
             channel = service.channel()
         else:
-            sizes = [("grpc.max_receive_message_length", limit), ("grpc.max_send_message_length", limit)]
+            sizes = [("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", limit)]
             channel = await stack.enter_async_context(grpc.aio.insecure_channel(str(options.grpc), options=sizes))
             face = None
         runner = None
@@ -131,38 +131,45 @@ async def _listen(runner: web.AppRunner, options: Options) -> Address:
     site = web.TCPSite(
         runner, options.http.host, options.http.port, backlog=4096, reuse_port=options.share_ports or None
     )
-    await site.start()
+    try:
+        await site.start()
+    except OSError as error:
+        raise OSError(f"cannot listen on {options.http} for HTTP: {error.strerror or error}") from None
     return Address(options.http.host, runner.addresses[0][1])
+
+
+def check_local_models(config: Config) -> None:
+    """Raises UmgError(INVALID_FIELD) for a local model that there is not."""
+    known = [model.model for model in TEXT_MODELS]
+    for channel in config.channels:
+        for wanted in channel.models if "local" in channel.protocols else ():
+            if wanted.upstream not in known:
+                message = f"channel {channel.name}: there is no local model {wanted.upstream}, only {', '.join(known)}"
+                raise UmgError(pb.ERROR_REASON_INVALID_FIELD, message, field="channels")
 
 
 def served_part(config: Config, *, local: bool) -> Config:
     """The config less what this process cannot serve, which the log has: later protocols, and the local channels where
     no local model runs. Raises UmgError(INVALID_FIELD) for a local model that there is not.
     """
+    check_local_models(config)
     for notice in config.notices:
         logger.warning("part of the config is left out", why=notice)
-    known = {model.model for model in TEXT_MODELS}
-    channels = []
+    if local:
+        return config
     for channel in config.channels:
-        if "local" not in channel.protocols:
-            channels.append(channel)
-            continue
-        for wanted in channel.models:
-            if wanted.upstream not in known:
-                message = f"channel {channel.name}: there is no local model {wanted.upstream}, only {', '.join(known)}"
-                raise UmgError(pb.ERROR_REASON_INVALID_FIELD, message, field="channels")
-        if local:
-            channels.append(channel)
-        else:
+        if "local" in channel.protocols:
             logger.warning("part of the config is left out", why=f"channel {channel.name}: no local model runs here")
-    return replace(config, channels=tuple(channels))
+    return replace(config, channels=tuple(channel for channel in config.channels if "local" not in channel.protocols))
 
 
 @asynccontextmanager
-async def local_model(config: Config) -> AsyncGenerator[LocalModel | None, None]:
-    """The local model that the config asks for, being loaded; None where it asks for none or this machine cannot."""
+async def local_model(options: Options, config: Config) -> AsyncGenerator[LocalModel | None, None]:
+    """The local model that the config asks for, being loaded; None where it asks for none, this machine cannot, or only
+    the HTTP face is served here.
+    """
     text_model = TEXT_MODELS[0]
-    if not any("local" in channel.protocols for channel in config.channels):
+    if GRPC not in options.faces or not any("local" in channel.protocols for channel in config.channels):
         yield None
         return
     weights, reason = text_model.weights(), text_model.unavailable()

@@ -12,7 +12,7 @@ import structlog
 
 from umg_grpc.access.authenticate import Authenticator
 from umg_grpc.errors import UmgError, internal
-from umg_grpc.inprocess import Context, InProcessContext, Interceptor, Pairs, Stream, Unary
+from umg_grpc.inprocess import Context, InProcessContext, Interceptor, Pairs, Stream, Unary, Undecodable
 from umg_grpc.service.call import CURRENT, Call, current, request_id_of
 from umg_grpc.service.metrics import Metrics
 from umg_grpc.status import DETAILS_KEY, STATUS, to_status
@@ -112,6 +112,7 @@ class Authenticating(Interceptor):
 
         async def authenticated(request: object, context: Context) -> object:
             await self._authenticate(current())
+            _check_decoded(request)
             return await inner(request, context)
 
         return authenticated
@@ -122,6 +123,7 @@ class Authenticating(Interceptor):
 
         async def authenticated(request: object, context: Context) -> AsyncGenerator[Any, None]:
             await self._authenticate(current())
+            _check_decoded(request)
             async with aclosing(inner(request, context)) as messages:
                 async for message in messages:
                     yield message
@@ -135,6 +137,11 @@ class Authenticating(Interceptor):
             raise UmgError(pb.ERROR_REASON_INVALID_KEY, message)
         secret = secret.strip()
         call.known_caller = self._authenticator.cached(secret) or await self._authenticator.authenticate(secret)
+
+
+def _check_decoded(request: object) -> None:
+    if isinstance(request, Undecodable):
+        raise UmgError(pb.ERROR_REASON_MALFORMED_BODY, "the request is no message of the kind that this method takes")
 
 
 def _open(method: str, context: Context) -> Call:

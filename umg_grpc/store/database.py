@@ -110,6 +110,10 @@ def _sqlite_engine(data_dir: Path) -> AsyncEngine:
         data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise StoreError(f"cannot make the data dir {data_dir}: {error.strerror}") from None
+    try:
+        (data_dir / SQLITE_FILE).touch(mode=0o600)  # its neighbours, which SQLite makes, get the same mode
+    except OSError as error:
+        raise StoreError(f"cannot make the database in {data_dir}: {error.strerror}") from None
     url = URL.create("sqlite+aiosqlite", database=str(data_dir / SQLITE_FILE))
     # The driver would begin transactions by rules of its own, and none for DDL; so it begins none, and we do.
     engine = create_async_engine(url, connect_args={"isolation_level": None, "timeout": BUSY_SECONDS})

@@ -253,7 +253,8 @@ def _url(url: str) -> URL:
 
 @lru_cache(maxsize=1024)
 def _timeout(total: float, connect: float) -> aiohttp.ClientTimeout:
-    return aiohttp.ClientTimeout(total=total, sock_connect=connect)
+    # exact: aiohttp would round what is longer than 5 s up to whole seconds
+    return aiohttp.ClientTimeout(total=total, sock_connect=connect, ceil_threshold=total + 1)
 
 
 def _fault(error: Exception, deadlines: Deadlines) -> UmgError:

@@ -280,3 +280,11 @@ def test_numbers_written_as_text_do_not_fail_an_answer() -> None:
     odd = usage().replace(b'"prompt_tokens":3', b'"prompt_tokens":"3"').replace(b'"created":1', b'"created":"1"')
     _, events = run([ROLE + END + odd + DONE], SAME)
     assert [event.usage.input_tokens for event in events if event.HasField("usage")] == [3]
+
+
+def test_a_call_overrides_why_the_provider_says_it_stopped() -> None:
+    call = frame({"tool_calls": [{"index": 0, "id": "c", "function": {"name": "f", "arguments": "{}"}}]})
+    _, events = run([ROLE + call, END + DONE], SAME)
+    assert [event.finished.finish_reason for event in events if event.HasField("finished")] == [
+        pb.FINISH_REASON_TOOL_CALLS
+    ]

@@ -327,3 +327,33 @@ def test_many_calls_without_ids_are_paired_in_no_time() -> None:
         turns = sent(pb.GenerateRequest(messages=[message(pb.ROLE_ASSISTANT, *calls), *results]))[0]["messages"]
     ids = {called["function"]["name"]: called["id"] for called in turns[0]["tool_calls"]}
     assert [turn["tool_call_id"] for turn in turns[1:]] == [ids[turn["name"]] for turn in turns[1:]]
+
+
+def _turn(*parts: pb.Part, role: pb.Role.ValueType = pb.ROLE_USER) -> pb.GenerateRequest:
+    return pb.GenerateRequest(model="m", messages=[pb.Message(role=role, parts=parts)])
+
+
+PICTURE = pb.Part(media=pb.MediaPart(kind=pb.MEDIA_KIND_IMAGE, uri="http://h/i.png"))
+SAID = pb.Part(text=pb.TextPart(text="Hi"))
+UNSAYABLE = {
+    "a part of no known kind": (_turn(pb.Part()), "messages[0].parts[0]"),
+    "a turn of nobody": (_turn(SAID, role=pb.ROLE_UNSPECIFIED), "messages[0].role"),
+    "a prediction that is an image": (
+        pb.GenerateRequest(model="m", messages=_turn(SAID).messages, prediction=[PICTURE]),
+        "prediction[0]",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", UNSAYABLE, ids=str)
+def test_what_a_grpc_caller_left_open_is_refused_by_its_path(name: str) -> None:
+    request, field = UNSAYABLE[name]
+    with pytest.raises(UmgError) as caught:
+        CHAT.encode_request(request, "theirs", False)
+    assert caught.value.metadata == {"field": field}
+
+
+def test_a_result_that_has_only_its_json_is_said_as_that() -> None:
+    result = pb.Part(tool_result=pb.ToolResult(call_id="c", result_json='{"a": 1.0}'))
+    body = msgspec.json.decode(CHAT.encode_request(_turn(result, role=pb.ROLE_TOOL), "theirs", False).body)
+    assert body["messages"] == [{"role": "tool", "tool_call_id": "c", "content": '{"a": 1.0}'}]

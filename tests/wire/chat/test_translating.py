@@ -202,3 +202,17 @@ def test_a_long_input_without_a_name_is_kept_whole() -> None:
     with within(1):
         candidate = answered(piece * 20_000, chunk({}, "stop"))
     assert candidate.message.parts[0].tool_call.arguments_json == "x" * 4_000_000
+
+
+def test_what_replaces_the_start_of_a_sound_has_its_id_too() -> None:
+    decoder = CHAT.stream_decoder(REQUEST, False)
+    pieces = [{"id": "audio_1"}, {"data": "aGk="}, {"expires_at": 9}]
+    messages = [decoder.feed(chunk({"audio": piece})) for piece in pieces]
+    updated = [
+        event.part_updated.media
+        for message in messages
+        if message
+        for event in message.events
+        if event.HasField("part_updated")
+    ]
+    assert [(media.media_id, media.expire_time.seconds) for media in updated] == [("audio_1", 9)]

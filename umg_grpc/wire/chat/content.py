@@ -210,8 +210,11 @@ class MessageEncoder:
             shown, self._shown = self._shown, []
         else:
             yield from self._flush()
-        content = shown + [self._part(part, at) for part, at in rest if self._can_say(part)]
         role = ROLE_NAMES.get(message.role)
+        if role is None and not any(part.HasField("opaque") for part, _ in rest):
+            field = f"messages[{index}].role"
+            raise UmgError(pb.ERROR_REASON_MISSING_FIELD, f"{field}: say who speaks", field=field)
+        content = shown + [self._part(part, at) for part, at in rest if self._can_say(part, at)]
         if role is None or role == "tool":
             opaque = next((part.opaque for part, _ in rest if part.HasField("opaque")), None)
             raise foreign(opaque, at) if opaque else _untranslatable(at, "only a user or system turn can hold this")
@@ -234,7 +237,7 @@ class MessageEncoder:
                 encoded["audio"] = {"id": part.media.media_id}
             elif part.HasField("media"):
                 raise _untranslatable(at, "a chat assistant turn cannot hold it")
-            elif self._can_say(part):
+            elif self._can_say(part, at):
                 content.append(self._part(part, at))
             self._state(part, encoded)
         if content or not (calls or "audio" in encoded or "function_call" in encoded):
@@ -263,10 +266,13 @@ class MessageEncoder:
             self._report.drop("is_error")
         texts, shown = list[object](), len(self._shown)
         for index, part in enumerate(result.parts):
+            place = f"{at}.tool_result.parts[{index}]"
             if part.HasField("media"):
-                self._shown.append(self._part(part, f"{at}.tool_result.parts[{index}]"))
-            elif self._can_say(part):
-                texts.append(self._part(part, f"{at}.tool_result.parts[{index}]"))
+                self._shown.append(self._part(part, place))
+            elif self._can_say(part, place):
+                texts.append(self._part(part, place))
+        if not result.parts and result.result_json:
+            texts.append({"type": "text", "text": result.result_json})
         if not texts and len(self._shown) > shown:
             texts.append({"type": "text", "text": SHOWN_BELOW})  # providers refuse an empty result
         if self._request.legacy_functions and not result.call_id:
@@ -292,11 +298,14 @@ class MessageEncoder:
         shown, self._shown = self._shown, []
         return [{"role": "user", "content": shown}] if shown else []
 
-    def _can_say(self, part: pb.Part) -> bool:
-        """False for what is left out and reported."""
+    def _can_say(self, part: pb.Part, at: str) -> bool:
+        """False for what is left out and reported. Raises UmgError for a kind newer than this build."""
         kind = part.WhichOneof("kind")
-        if kind in ("server_tool_call", "server_tool_result", "reasoning", None) or part.thought:
-            self._report.drop("thought" if part.thought else kind or "part")
+        if kind is None:
+            message = f"{at}: this kind of part is not known here; leave it out"
+            raise UmgError(pb.ERROR_REASON_UNSUPPORTED_FIELD, message, field=at)
+        if kind in ("server_tool_call", "server_tool_result", "reasoning") or part.thought:
+            self._report.drop("thought" if part.thought else kind)
             return False
         return True
 

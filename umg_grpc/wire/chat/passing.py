@@ -32,6 +32,7 @@ class PassedChunk(Head, kw_only=True):
     obfuscation: str | None = None
 
 
+CALLS = (b'"tool_calls":[{', b'"tool_calls": [{')
 PADDING, PADDED = b',"obfuscation":"', b'"}\n\n'
 
 _CHUNK = msgspec.json.Decoder(PassedChunk)
@@ -130,6 +131,7 @@ class PassingDecoder:
         self._early: list[bytes] = []  # frames before the one that starts the answer
         self._done = False
         self._finished: set[int] = set()
+        self._called = False  # whether a tool was called, which overrides why the provider says it stopped
         self._failure: UmgError | None = None
 
     @property
@@ -144,6 +146,7 @@ class PassingDecoder:
         frames = self._splitter.whole(data)
         if not frames or self._done:
             return None
+        self._called = self._called or any(call in frames for call in CALLS)
         if self._template is not None and (plain := self._template.apply(frames)) is not None:
             return pb.StreamGenerateResponse(source_frames=plain)
         return self._look(frames)
@@ -253,6 +256,8 @@ class PassingDecoder:
             self._finished.add(index)
             event = pb.GenerateEvent(candidate_index=index)
             decode_finish(reason, event.finished)
+            if self._called and event.finished.finish_reason == pb.FINISH_REASON_STOP:
+                event.finished.finish_reason = pb.FINISH_REASON_TOOL_CALLS
             events.append(event)
 
     def _renamed(self, event: sse.SseEvent, chunk: PassedChunk) -> bytes:

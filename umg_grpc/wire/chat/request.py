@@ -327,6 +327,10 @@ def _encode_output(request: pb.GenerateRequest) -> JsonObject:
         named = json_text(voice, "audio_output.voice_json") if voice.startswith("{") else voice
         fields["audio"] = {"format": request.audio_output.format, "voice": named}
     if request.prediction:
+        for position, part in enumerate(request.prediction):
+            if not part.HasField("text"):
+                field = f"prediction[{position}]"
+                raise UmgError(pb.ERROR_REASON_UNTRANSLATABLE, f"{field}: a prediction is text in chat", field=field)
         parts = [{"type": "text", "text": part.text.text} for part in request.prediction]
         fields["prediction"] = {"type": "content", "content": parts if len(parts) > 1 else parts[0]["text"]}
     return fields

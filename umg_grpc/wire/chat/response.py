@@ -192,6 +192,7 @@ def decode_response(body: bytes, request: pb.GenerateRequest, pass_: bool) -> pb
             for place, choice in enumerate(answer.choices or ()):
                 candidate = response.candidates.add(index=place if choice.index is None else choice.index)
                 _decode_message(choice, candidate, answer.citations or [], request)
+            response.candidates.sort(key=lambda candidate: candidate.index)
     except (ValueError, RecursionError):
         raise unreadable() from None
     return response

@@ -102,6 +102,7 @@ class _Candidate:
         self._last_call: _Call | None = None
         self._all_calls: list[_Call] = []
         self._audio: int | None = None  # part of the sound
+        self._audio_id = ""
         self._refused = False
         self._cited = False
 
@@ -301,7 +302,7 @@ class _Candidate:
             part.media.ClearField("transcript")
             heard, part.media.data = part.media.data, b""
             started = self._start(part)
-            self._audio = started.part_index
+            self._audio, self._audio_id = started.part_index, part.media.media_id
             yield started
             part.media.data = heard
         if piece.data or piece.transcript:
@@ -311,7 +312,7 @@ class _Candidate:
         if piece.expires_at:
             event = self.event(self._audio)
             part.media.ClearField("transcript")
-            part.media.data = b""
+            part.media.data, part.media.media_id = b"", part.media.media_id or self._audio_id
             event.part_updated.CopyFrom(part)
             yield event
 
