@@ -15,7 +15,7 @@ async def main(upstream: str, credential: str) -> None:
     """Serves until it is killed."""
     headers = {hdrs.CONTENT_TYPE: "application/json", hdrs.AUTHORIZATION: f"Bearer {credential}"}
 
-    async def forward(request: web.BaseRequest) -> web.StreamResponse:
+    async def forward(request: web.Request) -> web.StreamResponse:
         body = await request.read()
         async with session.post(upstream + request.path, data=body, headers=headers) as answer:
             kind = {hdrs.CONTENT_TYPE: answer.headers[hdrs.CONTENT_TYPE]}
@@ -29,7 +29,9 @@ async def main(upstream: str, credential: str) -> None:
 
     connector = aiohttp.TCPConnector(limit=0)
     async with aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar()) as session:
-        runner = web.ServerRunner(web.Server(forward, access_log=None))
+        app = web.Application()
+        app.router.add_post("/{path:.*}", forward)
+        runner = web.AppRunner(app, access_log=None)
         await runner.setup()
         await web.TCPSite(runner, "127.0.0.1", 0, backlog=1024).start()
         host, port = runner.addresses[0][:2]

@@ -109,6 +109,8 @@ class Answer:
         """Lets the body end, whose last event was read: its connection is then kept for another call. A provider that
         does not end it at once loses the connection instead.
         """
+        if self._response.content.is_eof():
+            return
         with suppress(*FAULTS):
             async with asyncio.timeout(END_SECONDS):
                 while await self._response.content.readany():

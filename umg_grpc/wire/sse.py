@@ -85,14 +85,16 @@ def split(frames: bytes) -> Iterator[SseEvent]:
         if start < len(frames):
             yield _event(frames[start:])  # one more blank line
         return
-    *pieces, rest = frames.split(b"\n\n")
-    for piece in pieces:
-        if piece.startswith(b"data: ") and b"\n" not in piece:
-            yield SseEvent(b"", piece[6:] or None, piece + b"\n\n")
+    start = 0  # found one by one: a reader may need the first only
+    while (cut := frames.find(b"\n\n", start)) >= 0:
+        raw = frames[start : cut + 2]
+        start = cut + 2
+        if raw.startswith(b"data: ") and raw.find(b"\n", 0, -2) < 0:
+            yield SseEvent(b"", raw[6:-2] or None, raw)
         else:
-            yield _event(piece + b"\n\n")
-    if rest:
-        yield _event(rest)  # one more blank line
+            yield _event(raw)
+    if start < len(frames):
+        yield _event(frames[start:])  # one more blank line
 
 
 def frame(data: bytes) -> bytes:

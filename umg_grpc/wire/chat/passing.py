@@ -146,7 +146,7 @@ class PassingDecoder:
         frames = self._splitter.whole(data)
         if not frames or self._done:
             return None
-        self._called = self._called or any(call in frames for call in CALLS)
+        self._called = self._called or CALLS[0] in frames or CALLS[1] in frames
         if self._template is not None and (plain := self._template.apply(frames)) is not None:
             return pb.StreamGenerateResponse(source_frames=plain)
         return self._look(frames)
