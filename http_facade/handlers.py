@@ -17,13 +17,11 @@ from http_facade.sse import EventStream
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb, rpc
 from umg_grpc.wire import FORMATS, models
-from umg_grpc.wire.format import FaceRequest
+from umg_grpc.wire.format import BIG_BYTES, FaceRequest
 from umg_grpc.wire.headers import source_headers
 
 Handler: TypeAlias = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
-BIG_BODY_BYTES = 512 * 2**10
-"""From here on decoding takes milliseconds, which the event loop's other callers need not wait."""
 MODEL_LIST_HEADERS = {
     hdrs.CONTENT_TYPE: JSON,
     hdrs.CACHE_CONTROL: "private, max-age=3600",  # "about one hour" (text document, GET /v1/models)
@@ -77,11 +75,11 @@ class Generate:
         await self._models.ListModels(pb.ListModelsRequest(page_size=1), metadata=metadata(request, self._face))
 
     async def _decode(self, request: web.Request) -> FaceRequest:
-        if (request.content_length or BIG_BODY_BYTES) >= BIG_BODY_BYTES:
+        if (request.content_length or BIG_BYTES) >= BIG_BYTES:
             await self._check_key(request)  # before the work that a large body makes
         body = await read_body(request, self._settings.body_limit_bytes, self._settings.upload_idle_seconds)
         headers = source_headers(self._codec.source_headers, request.headers)
-        if len(body) < BIG_BODY_BYTES:
+        if len(body) < BIG_BYTES:
             return self._codec.decode_request(body, headers)
         return await asyncio.to_thread(self._codec.decode_request, body, headers)
 

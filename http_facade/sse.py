@@ -67,7 +67,7 @@ class EventStream:
     def _beat(self) -> None:
         now = self._loop.time()
         transport, idle = self._request.transport, now - self._sent_at
-        if transport is None or transport.is_closing():
+        if self._ended or transport is None or transport.is_closing():
             return
         if not self._request.protocol.writing_paused:
             self._moved_at = now

@@ -1,6 +1,7 @@
 """What an operator writes of a channel is what its provider meets."""
 
 import asyncio
+import contextlib
 import json
 import ssl
 from collections.abc import AsyncGenerator
@@ -15,8 +16,12 @@ from aiohttp import web
 from tests.e2e.faces import KEY, face
 from tests.e2e.provider import TEXT, provider, whole
 from umg_grpc.config import Config, parse
+from umg_grpc.errors import UmgError
 from umg_grpc.status import from_rpc
+from umg_grpc.upstream.http import Endpoint, HttpUpstream
+from umg_grpc.upstream.transport import Deadlines, Transport
 from umg_grpc.v1 import pb, rpc
+from umg_grpc.wire import FORMATS
 
 CHANNEL = "channels: [{{name: main, protocols: [chat], base_url: '{base_url}', models: [plain, silent], {more}}}]"
 BODY = json.dumps({"model": "plain", "messages": [{"role": "user", "content": "Hi"}]}).encode()
@@ -137,3 +142,21 @@ async def _proxy() -> AsyncGenerator[tuple[str, list[bytes]], None]:
     async with server:
         host, port = server.sockets[0].getsockname()[:2]
         yield f"{host}:{port}", seen
+
+
+async def test_an_endpoint_counts_as_broken_until_it_answers_again() -> None:
+    """Else each call to a local model that broke off once, and lives, would wait for its successor."""
+    told: list[Endpoint | None] = []
+    async with provider() as upstream, Transport.opened() as transport:
+        place = Endpoint(upstream.base_url, {})
+
+        async def endpoint(broken: Endpoint | None) -> Endpoint:
+            told.append(broken)
+            return place
+
+        channel = HttpUpstream(transport, [FORMATS["chat"]], endpoint, Deadlines(1, 1, 1, 1))
+        for model in ("drops", "plain", "plain"):
+            request = FORMATS["chat"].decode_request(BODY, {}).canonical
+            with contextlib.suppress(UmgError):
+                await channel.generate(channel.prepare(request, model, stream=False), 1)
+    assert told == [None, place, None]

@@ -16,9 +16,10 @@ from umg_grpc.service.call import Call, current
 from umg_grpc.service.channels import Channels
 from umg_grpc.service.unserved import not_served
 from umg_grpc.service.validation import check
-from umg_grpc.upstream.http import BIG_BYTES, HttpUpstream, TextCall
+from umg_grpc.upstream.http import HttpUpstream, TextCall
 from umg_grpc.v1 import pb, rpc
 from umg_grpc.wire import FORMATS
+from umg_grpc.wire.format import BIG_BYTES
 from umg_grpc.wire.headers import source_headers
 
 logger = structlog.get_logger()
@@ -51,7 +52,7 @@ class GenerationServicer(rpc.GenerationServiceServicer):
                     raise
                 failure = _moving_on(call, error)
                 continue
-            _complete(response, request)
+            _complete(response, request.model)
             call.usage = response.usage if response.HasField("usage") else None
             return response
         raise failure or _no_channel(request.model)
@@ -69,7 +70,7 @@ class GenerationServicer(rpc.GenerationServiceServicer):
                 async with aclosing(upstream.stream(prepared, _seconds_left(context))) as messages:
                     async for message in messages:
                         for event in message.events:
-                            _note(call, event, canonical)
+                            _note(call, event, canonical.model)
                         sent = True
                         yield message
             except UmgError as error:
@@ -175,24 +176,20 @@ def _moving_on(call: Call, error: UmgError) -> UmgError:
     return error
 
 
-def _complete(response: pb.GenerateResponse, request: pb.GenerateRequest) -> None:
-    """Fills in what the provider left out and every format needs."""
-    response.model = request.model
-    response.response_id = response.response_id or f"gen-{secrets.token_hex(16)}"
-    if not response.HasField("create_time"):
-        response.create_time.FromSeconds(int(time.time()))
+def _complete(head: pb.GenerateResponse | pb.GenerationStarted, model: str) -> None:
+    """Fills in what the provider left out and every format needs, under the id that the caller knows the model by."""
+    head.model = model
+    head.response_id = head.response_id or f"gen-{secrets.token_hex(16)}"
+    if not head.HasField("create_time"):
+        head.create_time.FromSeconds(int(time.time()))
 
 
-def _note(call: Call, event: pb.GenerateEvent, request: pb.GenerateRequest) -> None:
+def _note(call: Call, event: pb.GenerateEvent, model: str) -> None:
     """What the service itself needs of a stream."""
     if event.HasField("usage"):
         call.usage = event.usage
     elif event.HasField("started"):
-        started = event.started
-        started.model = request.model
-        started.response_id = started.response_id or f"gen-{secrets.token_hex(16)}"
-        if not started.HasField("create_time"):
-            started.create_time.FromSeconds(int(time.time()))
+        _complete(event.started, model)
 
 
 def _seconds_left(context: Context) -> float:

@@ -12,11 +12,8 @@ from typing import NamedTuple, Protocol
 from umg_grpc.errors import UmgError
 from umg_grpc.upstream.transport import Deadlines, Outgoing, Transport
 from umg_grpc.v1 import pb
-from umg_grpc.wire.format import TextFormat, UpstreamRequest
+from umg_grpc.wire.format import BIG_BYTES, TextFormat, UpstreamRequest
 from umg_grpc.wire.replay import replay
-
-BIG_BYTES = 512 << 10
-"""From here on a body is decoded and encoded in a thread: the event loop has other callers."""
 
 
 @dataclass(frozen=True)
@@ -86,6 +83,7 @@ class HttpUpstream:
         endpoint, outgoing = await self._outgoing(call, seconds)
         try:
             status, headers, body = await self._transport.fetch(outgoing)
+            self._works(endpoint)
             if status != 200:
                 raise _refusal(call.format, status, headers, body)
             return await _decoded(call, body, passes=call.passes)
@@ -99,6 +97,7 @@ class HttpUpstream:
         answer = None
         try:
             answer = await self._transport.open(outgoing)
+            self._works(endpoint)
             if answer.status != 200:
                 raise _refusal(call.format, answer.status, answer.headers, await answer.read())
             async with aclosing(answer.chunks()) as chunks:
@@ -122,6 +121,11 @@ class HttpUpstream:
         finally:
             if answer is not None:
                 answer.close()
+
+    def _works(self, endpoint: Endpoint) -> None:
+        """It broke off an answer, but it is there: the next call need not wait for another."""
+        if self._broken == endpoint:
+            self._broken = None
 
     def _note(self, error: UmgError, endpoint: Endpoint) -> None:
         if error.reason in BROKEN:

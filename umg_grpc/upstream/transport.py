@@ -182,9 +182,8 @@ class Transport:
         async with aiohttp.ClientSession(
             connector=connector,
             cookie_jar=aiohttp.DummyCookieJar(),
-            headers={
-                hdrs.ACCEPT_ENCODING: "identity"
-            },  # to inflate what a neighbour deflated costs more than to carry it
+            # to inflate what a neighbour deflated costs more than to carry it
+            headers={hdrs.ACCEPT_ENCODING: "identity"},
             skip_auto_headers=(hdrs.USER_AGENT,),
             read_bufsize=READ_BYTES,
             trust_env=False,

@@ -11,6 +11,9 @@ from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.report import Report
 
+BIG_BYTES = 512 * 2**10
+"""From here on a body takes milliseconds to decode or encode: callers do it in a thread, the event loop has others."""
+
 
 class FaceRequest(NamedTuple):
     """A caller's body, decoded."""
