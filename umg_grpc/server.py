@@ -26,6 +26,7 @@ from umg_grpc.service.unserved import UNSERVED, add_unserved
 from umg_grpc.store import Store, open_store
 from umg_grpc.upstream.http import Endpoint, EndpointSource, HttpUpstream, in_turn
 from umg_grpc.upstream.local.capability import refuse_beyond_text
+from umg_grpc.upstream.text import TextUpstream
 from umg_grpc.upstream.transport import Deadlines, Transport
 from umg_grpc.v1 import rpc
 from umg_grpc.wire import FORMATS
@@ -105,7 +106,7 @@ class Service:
             return False
         return True
 
-    def _upstreams(self, config: Config) -> dict[str, HttpUpstream]:
+    def _upstreams(self, config: Config) -> dict[str, TextUpstream]:
         return {channel.name: _upstream(channel, self._transport, self._local) for channel in config.channels}
 
 

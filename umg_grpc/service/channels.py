@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from umg_grpc.routing import Router
-from umg_grpc.upstream.http import HttpUpstream
+from umg_grpc.upstream.text import TextUpstream
 
 
 @dataclass
@@ -12,4 +12,4 @@ class Channels:
     """Which channels serve a model, and how each is called. A reload of the config replaces both."""
 
     router: Router
-    upstreams: Mapping[str, HttpUpstream]  # by the channel's name
+    upstreams: Mapping[str, TextUpstream]  # by the channel's name

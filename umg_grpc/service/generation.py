@@ -16,7 +16,7 @@ from umg_grpc.service.call import Call, current
 from umg_grpc.service.channels import Channels
 from umg_grpc.service.unserved import not_served
 from umg_grpc.service.validation import check
-from umg_grpc.upstream.http import HttpUpstream, TextCall
+from umg_grpc.upstream.text import TextCall, TextUpstream
 from umg_grpc.v1 import pb, rpc
 from umg_grpc.wire import FORMATS
 from umg_grpc.wire.format import BIG_BYTES
@@ -46,7 +46,7 @@ class GenerationServicer(rpc.GenerationServiceServicer):
         for upstream, model in self._upstreams(call, request.model):
             prepared = await _prepared(call, request, upstream, model, stream=False)
             try:
-                response = await upstream.generate(prepared, _seconds_left(context))
+                response = await prepared.generate(_seconds_left(context))
             except UmgError as error:
                 if error.reason not in SAFE_TO_MOVE_ON:
                     raise
@@ -67,7 +67,7 @@ class GenerationServicer(rpc.GenerationServiceServicer):
         for upstream, model in self._upstreams(call, canonical.model):
             prepared, sent = await _prepared(call, canonical, upstream, model, stream=True), False
             try:
-                async with aclosing(upstream.stream(prepared, _seconds_left(context))) as messages:
+                async with aclosing(prepared.stream(_seconds_left(context))) as messages:
                     async for message in messages:
                         for event in message.events:
                             _note(call, event, canonical.model)
@@ -136,7 +136,7 @@ class GenerationServicer(rpc.GenerationServiceServicer):
             return text_format.decode_request(source.body, headers).canonical
         return (await asyncio.to_thread(text_format.decode_request, source.body, headers)).canonical
 
-    def _upstreams(self, call: Call, model: str) -> Iterator[tuple[HttpUpstream, str]]:
+    def _upstreams(self, call: Call, model: str) -> Iterator[tuple[TextUpstream, str]]:
         """Each channel of the model in order, with the id that its provider knows the model by."""
         router, upstreams = self._channels.router, self._channels.upstreams  # which a reload may replace meanwhile
         for target in router.channels(model):
@@ -145,7 +145,7 @@ class GenerationServicer(rpc.GenerationServiceServicer):
 
 
 async def _prepared(
-    call: Call, request: pb.GenerateRequest, upstream: HttpUpstream, model: str, *, stream: bool
+    call: Call, request: pb.GenerateRequest, upstream: TextUpstream, model: str, *, stream: bool
 ) -> TextCall:
     """The request as it goes to the channel; what that cannot say is told to the caller. Raises
     UmgError(UNTRANSLATABLE) where that has to be refused.
@@ -154,7 +154,7 @@ async def _prepared(
         prepared = upstream.prepare(request, model, stream=stream)
     else:
         prepared = await asyncio.to_thread(upstream.prepare, request, model, stream=stream)
-    report = prepared.encoded.report
+    report = prepared.report
     if call.strict:
         report.refuse()
     if dropped := report.header():

@@ -14,6 +14,7 @@ from umg_grpc.upstream.transport import Deadlines, Outgoing, Transport
 from umg_grpc.v1 import pb
 from umg_grpc.wire.format import BIG_BYTES, TextFormat, UpstreamRequest
 from umg_grpc.wire.replay import replay
+from umg_grpc.wire.report import Report
 
 
 @dataclass(frozen=True)
@@ -24,13 +25,27 @@ class Endpoint:
     headers: Mapping[str, str]  # credentials, and what the operator adds to every request
 
 
-class TextCall(NamedTuple):
+class HttpCall(NamedTuple):
     """A text request as it goes to one channel."""
 
+    upstream: "HttpUpstream"
     request: pb.GenerateRequest
     format: TextFormat
     encoded: UpstreamRequest
     passes: bool  # whether the answer goes back as it comes
+
+    @property
+    def report(self) -> Report:
+        """What the channel cannot be told."""
+        return self.encoded.report
+
+    async def generate(self, seconds: float) -> pb.GenerateResponse:
+        """See `TextCall`."""
+        return await self.upstream.generate(self, seconds)
+
+    def stream(self, seconds: float) -> AsyncGenerator[pb.StreamGenerateResponse, None]:
+        """See `TextCall`."""
+        return self.upstream.stream(self, seconds)
 
 
 class EndpointSource(Protocol):
@@ -70,15 +85,15 @@ class HttpUpstream:
         self._tls = tls
         self._check = check
 
-    def prepare(self, request: pb.GenerateRequest, model: str, *, stream: bool) -> TextCall:
+    def prepare(self, request: pb.GenerateRequest, model: str, *, stream: bool) -> HttpCall:
         """The request in the caller's own format where the channel speaks it, else in the one that it prefers."""
         self._check(request)
         text_format = self._formats.get(request.source.format, self._preferred)
         same = request.source.format == text_format.name
         encoded = text_format.encode_request(request, model, stream)
-        return TextCall(request, text_format, encoded, passes=same and not request.thinking_to_content)
+        return HttpCall(self, request, text_format, encoded, passes=same and not request.thinking_to_content)
 
-    async def generate(self, call: TextCall, seconds: float) -> pb.GenerateResponse:
+    async def generate(self, call: HttpCall, seconds: float) -> pb.GenerateResponse:
         """The answer, within `seconds` and the channel's own deadlines."""
         endpoint, outgoing = await self._outgoing(call, seconds)
         try:
@@ -91,7 +106,7 @@ class HttpUpstream:
             self._note(error, endpoint)
             raise
 
-    async def stream(self, call: TextCall, seconds: float) -> AsyncGenerator[pb.StreamGenerateResponse, None]:
+    async def stream(self, call: HttpCall, seconds: float) -> AsyncGenerator[pb.StreamGenerateResponse, None]:
         """The answer as it comes, one message a read. Closing the generator closes the provider's connection."""
         endpoint, outgoing = await self._outgoing(call, seconds)
         answer = None
@@ -133,7 +148,7 @@ class HttpUpstream:
         elif error.reason == pb.ERROR_REASON_UPSTREAM_RATE_LIMITED:  # not every provider says for how long
             error.metadata.setdefault("retry_after_seconds", "1")
 
-    async def _outgoing(self, call: TextCall, seconds: float) -> tuple[Endpoint, Outgoing]:
+    async def _outgoing(self, call: HttpCall, seconds: float) -> tuple[Endpoint, Outgoing]:
         """Where the call goes, and what is sent there. Raises UmgError(UPSTREAM_TIMEOUT) when no time is left."""
         started = time.monotonic()
         endpoint = await self._endpoint(self._broken)
@@ -148,7 +163,7 @@ class HttpUpstream:
         return endpoint, outgoing
 
 
-async def _decoded(call: TextCall, body: bytes, *, passes: bool) -> pb.GenerateResponse:
+async def _decoded(call: HttpCall, body: bytes, *, passes: bool) -> pb.GenerateResponse:
     if len(body) < BIG_BYTES:
         return call.format.decode_response(body, call.request, passes)
     return await asyncio.to_thread(call.format.decode_response, body, call.request, passes)

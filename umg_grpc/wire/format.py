@@ -100,3 +100,15 @@ class TextFormat:
     """(request, pass). With pass the frames are kept as they came."""
     decode_error: Callable[[int, Mapping[str, str], bytes], UmgError]
     """(HTTP status, headers by lower-case name, body) of a refused call."""
+    key_header: str = "authorization"
+    """Where the format's providers take a key, unless the operator says otherwise: as a Bearer, or bare elsewhere."""
+
+    # what only some formats have
+    model_in_path: bool = False
+    """Whether a face's body has neither the model nor whether to stream: the path has both."""
+    array_encoder: Callable[[pb.GenerateRequest], StreamEncoder] | None = None
+    """A stream as one JSON array, for callers who ask for no events (native without `alt=sse`)."""
+    decode_count: Callable[[bytes, Mapping[str, str]], pb.GenerateRequest] | None = None
+    """(body of a counting call, its allow-listed headers) -> what would be generated, with its source."""
+    encode_count: Callable[[int], bytes] | None = None
+    """Tokens of the prompt -> body."""

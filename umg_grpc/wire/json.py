@@ -11,6 +11,8 @@ from umg_grpc.v1 import pb
 
 T = TypeVar("T")
 
+JsonObject = dict[str, object]
+
 # What documents call "integer" or "number" where only whole numbers make sense: `50` and `50.0` (`whole` reads it).
 Whole = int | float
 PositiveWhole = Annotated[int, Meta(ge=1)] | Annotated[float, Meta(ge=1)]
@@ -100,6 +102,14 @@ def json_text(text: str, field: str) -> Raw:
         return msgspec.json.decode(text, type=Raw)
     except (ValueError, RecursionError):
         raise invalid(field, "it is not one JSON value; correct it") from None
+
+
+def json_object(raw: msgspec.Raw, field: str) -> str:
+    """The JSON object as it stands. Raises UmgError(INVALID_FIELD) for anything else."""
+    text = str(raw, "utf-8")
+    if text.startswith("{"):
+        return text
+    raise invalid(field, "expected an object; send a JSON object")
 
 
 def invalid(field: str, problem: str) -> UmgError:

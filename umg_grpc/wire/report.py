@@ -45,3 +45,16 @@ class Report:
                 f"the provider of this model cannot be told: {self.header()}; leave it out, or send no x-umg-strict"
             )
             raise UmgError(pb.ERROR_REASON_UNTRANSLATABLE, message, field=name)
+
+
+def foreign(opaque: pb.OpaquePart, at: str) -> UmgError:
+    """For a block that only another format knows."""
+    kind = opaque.type or "of no type"
+    problem = f"`{kind}` of the {opaque.format} format cannot be said to this model's provider"
+    message = f"`{at}`: {problem}; leave it out or choose another model"
+    return UmgError(pb.ERROR_REASON_UNSUPPORTED_FIELD, message, field=at)
+
+
+def untranslatable(at: str, problem: str) -> UmgError:
+    """For what the target cannot say and the meaning would change without."""
+    return UmgError(pb.ERROR_REASON_UNTRANSLATABLE, f"`{at}`: {problem}", field=at)

@@ -1,7 +1,7 @@
 """Chat completions (`POST /v1/chat/completions`), face and upstream."""
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.chat.errors import decode_error, encode_error
+from umg_grpc.wire.chat.errors import encode_error
 from umg_grpc.wire.chat.passing import PassingDecoder
 from umg_grpc.wire.chat.paths import wire_path
 from umg_grpc.wire.chat.request import decode_request, encode_request
@@ -9,6 +9,7 @@ from umg_grpc.wire.chat.response import decode_response, encode_response
 from umg_grpc.wire.chat.stream import StreamEncoder
 from umg_grpc.wire.chat.translating import TranslatingDecoder
 from umg_grpc.wire.format import StreamDecoder, TextFormat
+from umg_grpc.wire.provider_errors import decode_error
 
 
 def stream_decoder(request: pb.GenerateRequest, pass_: bool) -> StreamDecoder:

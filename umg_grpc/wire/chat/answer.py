@@ -12,10 +12,12 @@ from msgspec import Meta, Raw, Struct
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat import schema
-from umg_grpc.wire.chat.content import JsonObject, thought_signature
-from umg_grpc.wire.chat.usage import Count, ProviderUsage, count, decode_usage
-from umg_grpc.wire.json import ABSENT, given
+from umg_grpc.wire.chat.content import thought_signature
+from umg_grpc.wire.chat.usage import ProviderUsage, decode_usage
+from umg_grpc.wire.counts import Count, count
+from umg_grpc.wire.json import ABSENT, JsonObject
 from umg_grpc.wire.media import data_url, decode_base64, is_data_url, parse_data_url
+from umg_grpc.wire.provider_errors import unreadable
 
 FINISH_REASONS = {
     "stop": pb.FINISH_REASON_STOP,
@@ -236,18 +238,6 @@ def used(usage: ProviderUsage) -> pb.GenerateEvent:
     event = pb.GenerateEvent()
     decode_usage(usage, event.usage)
     return event
-
-
-def is_error(raw: Raw) -> bool:
-    """Whether a member `error` states one."""
-    return given(raw) and bytes(raw) not in (b"{}", b'""', b"false")
-
-
-def unreadable() -> UmgError:
-    """For an answer that is not what the format says."""
-    return UmgError(
-        pb.ERROR_REASON_UPSTREAM_FAILED, "the provider's answer cannot be read as a chat completion; try again"
-    )
 
 
 def decode_head(head: Head, target: pb.GenerateResponse | pb.GenerationStarted) -> None:

@@ -9,11 +9,9 @@ import msgspec
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat import schema
-from umg_grpc.wire.json import invalid, json_text, missing, parse
+from umg_grpc.wire.json import JsonObject, invalid, json_text, missing, parse
 from umg_grpc.wire.media import data_url, decode_base64, is_data_url, parse_data_url, sniff
-from umg_grpc.wire.report import Report
-
-JsonObject = dict[str, object]
+from umg_grpc.wire.report import Report, foreign, untranslatable
 
 ROLES = {
     "system": pb.ROLE_SYSTEM,
@@ -217,7 +215,7 @@ class MessageEncoder:
         content = shown + [self._part(part, at) for part, at in rest if self._can_say(part, at)]
         if role is None or role == "tool":
             opaque = next((part.opaque for part, _ in rest if part.HasField("opaque")), None)
-            raise foreign(opaque, at) if opaque else _untranslatable(at, "only a user or system turn can hold this")
+            raise foreign(opaque, at) if opaque else untranslatable(at, "only a user or system turn can hold this")
         yield _without_empty({"role": role, "content": _compact(content), "name": message.name})
 
     def _assistant(self, message: pb.Message, rest: list[tuple[pb.Part, str]], index: int) -> JsonObject:
@@ -236,7 +234,7 @@ class MessageEncoder:
             elif part.HasField("media") and part.media.media_id:
                 encoded["audio"] = {"id": part.media.media_id}
             elif part.HasField("media"):
-                raise _untranslatable(at, "a chat assistant turn cannot hold it")
+                raise untranslatable(at, "a chat assistant turn cannot hold it")
             elif self._can_say(part, at):
                 content.append(self._part(part, at))
             self._state(part, encoded)
@@ -313,7 +311,7 @@ class MessageEncoder:
         if part.HasField("cache_control"):
             self._report.drop("cache_control")
         if not part.HasField("text"):
-            raise _untranslatable(at, "instructions are text in chat")
+            raise untranslatable(at, "instructions are text in chat")
         return part.text.text
 
     def _part(self, part: pb.Part, at: str) -> object:
@@ -331,7 +329,7 @@ class MessageEncoder:
             case "opaque":
                 raise foreign(part.opaque, at)
             case _:
-                raise _untranslatable(at, "a chat turn of this role cannot hold it")
+                raise untranslatable(at, "a chat turn of this role cannot hold it")
 
     def _media(self, media: pb.MediaPart, at: str) -> JsonObject:
         source = media.WhichOneof("source")
@@ -366,7 +364,7 @@ class MessageEncoder:
                 "text": "\n\n".join([media.title, *(part.text.text for part in media.blocks.parts)]).strip(),
             }
         kind = pb.MediaKind.Name(media.kind).removeprefix("MEDIA_KIND_").lower()
-        raise _untranslatable(
+        raise untranslatable(
             at, f"chat cannot say this {kind} ({media.mime_type or source}); send its bytes in another form"
         )
 
@@ -389,18 +387,6 @@ def encode_call(part: pb.Part, call_id: str) -> JsonObject:
 def signed(state: pb.ReasoningState) -> JsonObject:
     """`extra_content` with the reasoning state of vendor G."""
     return {"google": {"thought_signature": state.data}}
-
-
-def foreign(opaque: pb.OpaquePart, at: str) -> UmgError:
-    """For a block that only another format knows."""
-    kind = opaque.type or "of no type"
-    problem = f"`{kind}` of the {opaque.format} format cannot be said to this model's provider"
-    message = f"`{at}`: {problem}; leave it out or choose another model"
-    return UmgError(pb.ERROR_REASON_UNSUPPORTED_FIELD, message, field=at)
-
-
-def _untranslatable(at: str, problem: str) -> UmgError:
-    return UmgError(pb.ERROR_REASON_UNTRANSLATABLE, f"`{at}`: {problem}", field=at)
 
 
 def _compact(content: list[object]) -> object:

@@ -1,16 +1,9 @@
 """Errors, both directions: ours as a chat body, a provider's as ours."""
 
-import math
-import re
-from collections.abc import Mapping
-from email.utils import parsedate_to_datetime
-
 import msgspec
-from msgspec import Struct
 
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.clean import clean
 from umg_grpc.wire.sse import frame
 
 REQUEST, SERVER, RATE = "invalid_request_error", "server_error", "rate_limit_error"
@@ -69,118 +62,3 @@ def encode_error(error: UmgError, http_status: int) -> bytes:
 def error_frame(error: UmgError) -> bytes:
     """The event that ends a broken stream: no `[DONE]` follows it."""
     return frame(encode_error(error, 500))
-
-
-# --- provider -> ours
-
-
-class ProviderError(Struct):
-    """`error` of a provider's body, as far as it keeps to the format."""
-
-    message: str = ""
-    type: str = ""
-    param: str = ""
-    code: str | int | float | None = None
-
-
-CONTEXT = re.compile(
-    r"context[ _](?:length|window|size)|maximum context|too many tokens|prompt is too long|exceed_context_size",
-    re.IGNORECASE,
-)
-BLOCKED = re.compile(r"content_filter|content_policy|moderation|responsibleai|safety", re.IGNORECASE)
-OURS = re.compile(
-    r"api[ _-]?key|authentication|unauthori[sz]ed|billing|insufficient[ _]quota", re.IGNORECASE
-)  # our account, not the request
-ACCOUNT = re.compile(r"credential|permission|quota|account|organi[sz]ation|subscription|\btoken is", re.IGNORECASE)
-LONGEST_WAIT = 24 * 60 * 60
-HTTP_ERROR = re.compile(r"[45]\d\d", re.ASCII)
-STATED = {"rate_limit_exceeded": 429, "rate_limit_error": 429}  # code or type of an error without a status
-CODE = re.compile(r"^[a-z][a-z_]{1,63}$")
-PATH = re.compile(r"^[\w.\[\]-]{1,200}$")
-
-
-def decode_error(status: int, headers: Mapping[str, str], body: bytes) -> UmgError:
-    """What the caller is told of a refused call. Whatever concerns the gateway's own account with the provider is not
-    told.
-    """
-    return from_provider(status, read_error(body), headers)
-
-
-def read_error(body: bytes) -> ProviderError:
-    """The error of a body in any of the usual shapes; an empty one where it cannot be read (HTML, nothing)."""
-    try:
-        value = msgspec.json.decode(body)
-    except (ValueError, RecursionError):
-        return ProviderError()
-    if isinstance(value, list) and value:  # vendor G's chat endpoint
-        value = value[0]
-    if isinstance(value, dict) and value.get("error"):
-        value = value["error"]
-    return as_error(value)
-
-
-def as_error(value: object) -> ProviderError:
-    """The value of a member `error`: an object, or just a message."""
-    if isinstance(value, str):
-        return ProviderError(message=value)
-    if not isinstance(value, dict):
-        return ProviderError()
-    texts = {name: text for name in ("message", "type", "param") if isinstance(text := value.get(name), str)}
-    if "message" not in texts and isinstance(detail := value.get("detail"), str):
-        texts["message"] = detail
-    code = value.get("code")
-    return ProviderError(**texts, code=code if isinstance(code, str | int | float) else None)
-
-
-def from_provider(status: int, error: ProviderError, headers: Mapping[str, str] | None = None) -> UmgError:
-    """The error under an HTTP status, its own or the one that the error itself states (status 200)."""
-    answered = status
-    if status < 400:
-        stated = str(error.code or error.type)
-        status = int(stated) if HTTP_ERROR.fullmatch(stated) else STATED.get(stated, 502)
-    words = f"{error.code} {error.type} {error.message}"
-    metadata = {"upstream_status": str(answered)}
-    if status == 429:
-        seconds = _retry_after(headers or {})
-        wait = "try again later" if seconds is None else f"try again in {seconds} s"
-        retry = {} if seconds is None else {"retry_after_seconds": str(seconds)}
-        return UmgError(pb.ERROR_REASON_UPSTREAM_RATE_LIMITED, f"the provider's rate limit is reached; {wait}", **retry)
-    if status in (400, 413, 422):
-        if PATH.match(error.param):
-            metadata["field"] = error.param
-        message = clean(error.message) or f"the provider refused the request (status {status})"
-        if CONTEXT.search(words):
-            return UmgError(pb.ERROR_REASON_CONTEXT_TOO_LONG, message, field="messages")
-        if BLOCKED.search(f"{error.code} {error.type}"):
-            return UmgError(pb.ERROR_REASON_CONTENT_BLOCKED, message)
-        if not OURS.search(words):
-            if isinstance(error.code, str) and CODE.match(error.code):
-                metadata["upstream_code"] = error.code
-            return UmgError(pb.ERROR_REASON_UPSTREAM_REJECTED, message, **metadata)
-        metadata.pop("field", None)
-    if status in (400, 401, 402, 403, 404, 407):
-        message = (
-            f"the provider refused the gateway's own call (status {status}); the operator has to check the channel"
-        )
-    elif error.message and not OURS.search(words) and not ACCOUNT.search(words):
-        message = f"the provider failed (status {answered}): {clean(error.message)}"
-    else:
-        message = f"the provider failed (status {answered}); try again"
-    return UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, message, **metadata)
-
-
-def _retry_after(headers: Mapping[str, str]) -> int | None:
-    """Whole seconds to wait, rounded up, at most a day; a date counts from the answer's own `date`."""
-    wait = headers.get("retry-after", "")
-    try:
-        if "retry-after-ms" in headers:
-            seconds = float(headers["retry-after-ms"]) / 1000
-        elif wait.replace(".", "", 1).isdigit():
-            seconds = float(wait)
-        elif wait and "date" in headers:
-            seconds = (parsedate_to_datetime(wait) - parsedate_to_datetime(headers["date"])).total_seconds()
-        else:
-            return None
-        return math.ceil(min(max(0, seconds), LONGEST_WAIT))
-    except (ValueError, TypeError):
-        return None

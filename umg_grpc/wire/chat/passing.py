@@ -8,12 +8,13 @@ from typing import NamedTuple, Self
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
-from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire import sse
-from umg_grpc.wire.chat.answer import Head, Index, begun, decode_finish, unreadable, used
-from umg_grpc.wire.chat.translating import cut_off, event_error
+from umg_grpc.wire.chat.answer import Head, Index, begun, decode_finish, used
+from umg_grpc.wire.chat.translating import event_error
+from umg_grpc.wire.frames import FrameDecoder
 from umg_grpc.wire.json import ABSENT
+from umg_grpc.wire.provider_errors import cut_off
 from umg_grpc.wire.ragged import decode
 
 
@@ -116,7 +117,7 @@ class Template(NamedTuple):
         return renamed if once else None  # a delta has that member too
 
 
-class PassingDecoder:
+class PassingDecoder(FrameDecoder):
     """Chunks -> the same chunks, with the events that the service needs. One instance a stream.
 
     Changed are: the model id, if the provider's is another; the usage chunk, which goes when the caller did not ask
@@ -124,68 +125,28 @@ class PassingDecoder:
     """
 
     def __init__(self, request: pb.GenerateRequest) -> None:
-        self._request = request
-        self._splitter = sse.SseSplitter()
+        super().__init__(request)
         self._template: Template | None = None
         self._started = False
         self._early: list[bytes] = []  # frames before the one that starts the answer
-        self._done = False
         self._finished: set[int] = set()
         self._called = False  # whether a tool was called, which overrides why the provider says it stopped
-        self._failure: UmgError | None = None
 
-    @property
-    def done(self) -> bool:
-        """Whether the end marker was seen."""
-        return self._done
-
-    def feed(self, data: bytes) -> pb.StreamGenerateResponse | None:
-        """All whole frames of one read. Raises UmgError for an error event, after what came before it."""
-        if self._failure is not None:
-            raise self._failure
-        frames = self._splitter.whole(data)
-        if not frames or self._done:
-            return None
+    def _plain(self, frames: bytes) -> bytes | None:
         self._called = self._called or CALLS[0] in frames or CALLS[1] in frames
-        if self._template is not None and (plain := self._template.apply(frames)) is not None:
-            return pb.StreamGenerateResponse(source_frames=plain)
-        return self._look(frames)
+        return None if self._template is None else self._template.apply(frames)
 
-    def close(self) -> pb.StreamGenerateResponse | None:
-        """The rest, and the end marker. Raises UmgError(UPSTREAM_CUT) unless that or every candidate's finish reason
-        was seen.
-        """
-        message = None
-        if self._failure is None and not self._done:
-            message = self._look(self._splitter.rest())
-        if self._failure is not None:
-            raise self._failure
-        if self._done:
-            return message
+    def _end(self) -> bytes:
         if len(self._finished) < max(1, self._request.candidate_count):
             raise cut_off()
-        self._done = True
-        message = message or pb.StreamGenerateResponse()
-        message.source_frames += sse.frame(sse.DONE)
-        return message
+        return sse.frame(sse.DONE)
 
-    def _look(self, frames: bytes) -> pb.StreamGenerateResponse | None:
+    def _frames(self, frames: bytes, passed: list[bytes], events: list[pb.GenerateEvent]) -> None:
         """Frame by frame, plain ones together where they follow one another; only the others are parsed."""
-        passed, events = list[bytes](), list[pb.GenerateEvent]()
-        try:
-            place = self._run(frames, 0, passed)
-            place = self._frames(frames, place, passed, events)
-            if 0 < place < len(frames) and not self._done:  # a template was learned on the way
-                self._frames(frames, self._run(frames, place, passed), passed, events, to_the_end=True)
-        except UmgError as error:
-            self._failure = error
-        except (ValueError, RecursionError):
-            self._failure = unreadable()
-        if not passed and not events:
-            if self._failure is not None:
-                raise self._failure
-            return None
-        return pb.StreamGenerateResponse(source_frames=b"".join(passed), events=events)
+        place = self._run(frames, 0, passed)
+        place = self._some_frames(frames, place, passed, events)
+        if 0 < place < len(frames) and not self._done:  # a template was learned on the way
+            self._some_frames(frames, self._run(frames, place, passed), passed, events, to_the_end=True)
 
     def _run(self, frames: bytes, place: int, passed: list[bytes]) -> int:
         """Where the plain frames end that begin at `place`; they go to `passed`."""
@@ -198,7 +159,7 @@ class PassingDecoder:
         passed.append(plain)
         return end
 
-    def _frames(
+    def _some_frames(
         self,
         frames: bytes,
         place: int,

@@ -9,11 +9,12 @@ import msgspec
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat import dialect, schema
-from umg_grpc.wire.chat.content import DETAILS, JsonObject, MessageEncoder, decode_messages
-from umg_grpc.wire.chat.tools import decode_tools, encode_search_options, encode_tools, json_object, json_schema
+from umg_grpc.wire.chat.content import DETAILS, MessageEncoder, decode_messages
+from umg_grpc.wire.chat.tools import decode_tools, encode_search_options, encode_tools
 from umg_grpc.wire.format import FaceRequest, UpstreamRequest
-from umg_grpc.wire.json import check_utf8, given, invalid, json_text, missing, parse, whole
+from umg_grpc.wire.json import JsonObject, check_utf8, given, invalid, json_object, json_text, missing, parse, whole
 from umg_grpc.wire.report import Report
+from umg_grpc.wire.schemas import json_schema
 
 PATH = "/chat/completions"
 

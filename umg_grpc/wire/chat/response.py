@@ -31,14 +31,13 @@ from umg_grpc.wire.chat.answer import (
     encode_image,
     encode_logprob,
     finish_name,
-    is_error,
     settle,
     thoughts_of,
-    unreadable,
 )
-from umg_grpc.wire.chat.content import JsonObject, encode_call, signed, thought_signature
-from umg_grpc.wire.chat.errors import as_error, from_provider
+from umg_grpc.wire.chat.content import encode_call, signed, thought_signature
 from umg_grpc.wire.chat.usage import decode_usage, encode_usage
+from umg_grpc.wire.json import JsonObject
+from umg_grpc.wire.provider_errors import as_error, from_provider, is_error, unreadable
 from umg_grpc.wire.ragged import decode
 
 # --- canonical -> caller

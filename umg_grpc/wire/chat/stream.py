@@ -19,9 +19,10 @@ from umg_grpc.wire.chat.answer import (
     encode_logprob,
     finish_name,
 )
-from umg_grpc.wire.chat.content import JsonObject, signed
+from umg_grpc.wire.chat.content import signed
 from umg_grpc.wire.chat.errors import error_frame
 from umg_grpc.wire.chat.usage import encode_usage
+from umg_grpc.wire.json import JsonObject
 
 _encode = msgspec.json.Encoder().encode
 

@@ -4,9 +4,9 @@ import msgspec
 
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat import schema
-from umg_grpc.wire.chat.content import JsonObject, foreign
-from umg_grpc.wire.json import given, invalid, json_text, missing, parse
-from umg_grpc.wire.report import Report
+from umg_grpc.wire.json import JsonObject, given, invalid, json_object, json_text, missing, parse
+from umg_grpc.wire.report import Report, foreign
+from umg_grpc.wire.schemas import json_schema
 
 SEARCH_TOOL = (
     "vendorgSearch"  # a function tool of this name asks for the provider's search (text document, chat rule 5)
@@ -67,14 +67,6 @@ def _decode_function(function: schema.FunctionDefinition, target: pb.FunctionToo
         target.parameters_json = json_object(function.parameters, f"{at}.parameters")
     if function.strict is not None:
         target.strict = function.strict
-
-
-def json_object(raw: msgspec.Raw, field: str) -> str:
-    """The JSON object as it stands. Raises UmgError(INVALID_FIELD) for anything else."""
-    text = str(raw, "utf-8")
-    if text.startswith("{"):
-        return text
-    raise invalid(field, "expected an object; send a JSON object")
 
 
 def _decode_choice(raw: msgspec.Raw, choice: pb.ToolChoice) -> None:
@@ -167,40 +159,6 @@ def _encode_function(function: pb.FunctionTool, at: str) -> JsonObject:
     if function.HasField("strict"):
         encoded["strict"] = function.strict
     return encoded
-
-
-def json_schema(schema_json: str, native: bool, field: str) -> object:
-    """The schema as JSON schema; one of the native subset with type names in lower case and `nullable` as a union with
-    null. Raises UmgError(INVALID_FIELD).
-    """
-    if not native:
-        return json_text(schema_json, field)
-    try:
-        return _plain(msgspec.json.decode(schema_json))
-    except (ValueError, RecursionError):
-        raise invalid(field, "it is not one JSON value; correct it") from None
-
-
-OWN_VALUES = ("default", "example", "enum")  # members of a schema that hold no schemas
-
-
-def _plain(value: object, names: bool = False) -> object:
-    """`names`: whether the keys are the caller's own (`properties`), which stay."""
-    if isinstance(value, list):
-        return [_plain(item) for item in value]
-    if not isinstance(value, dict):
-        return value
-    plain = {
-        key: item
-        if key in OWN_VALUES and not names
-        else _plain(item, names=not names and key in ("properties", "defs"))
-        for key, item in value.items()
-    }
-    if names:
-        return plain
-    if isinstance(kind := plain.get("type"), str):
-        plain["type"] = [kind.lower(), "null"] if plain.pop("nullable", False) is True else kind.lower()
-    return plain
 
 
 def _search_options(search: pb.WebSearchTool, report: Report) -> JsonObject:

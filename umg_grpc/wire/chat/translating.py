@@ -26,14 +26,13 @@ from umg_grpc.wire.chat.answer import (
     decode_image,
     decode_logprob,
     decode_url,
-    is_error,
     settle,
     thoughts_of,
-    unreadable,
     used,
 )
 from umg_grpc.wire.chat.content import thought_signature
-from umg_grpc.wire.chat.errors import as_error, from_provider
+from umg_grpc.wire.frames import EventDecoder
+from umg_grpc.wire.provider_errors import as_error, cut_off, from_provider, is_error
 from umg_grpc.wire.ragged import Mender, placeheld
 
 
@@ -63,14 +62,6 @@ def event_error(event: sse.SseEvent, chunk: Head) -> UmgError | None:
     if event.name == b"error" and event.data is not None:
         return from_provider(200, as_error(msgspec.json.decode(event.data)))
     return None
-
-
-def cut_off() -> UmgError:
-    """For a stream without an end."""
-    return UmgError(
-        pb.ERROR_REASON_UPSTREAM_CUT,
-        "the provider's stream broke off before its end; the answer is not whole, try again",
-    )
 
 
 class _Call:
@@ -317,68 +308,27 @@ class _Candidate:
             yield event
 
 
-class TranslatingDecoder:
+class TranslatingDecoder(EventDecoder):
     """Chunks -> canonical events. One instance a stream.
 
     The finish reason is kept until the end of the stream: calls, sources and the usage may come behind it.
     """
 
     def __init__(self, request: pb.GenerateRequest) -> None:
-        self._request = request
-        self._splitter = sse.SseSplitter()
+        super().__init__(request)
         self._candidates: dict[int, _Candidate] = {}
         self._started = False
-        self._done = False
         self._ragged = False
         self._citations: list[msgspec.Raw] = []
-        self._failure: UmgError | None = None
-
-    @property
-    def done(self) -> bool:
-        """Whether the end marker was seen."""
-        return self._done
-
-    def feed(self, data: bytes) -> pb.StreamGenerateResponse | None:
-        """All that one read completed. Raises UmgError for an error event, after what came before it."""
-        if self._failure is not None:
-            raise self._failure
-        return self._take(self._splitter.whole(data))
-
-    def close(self) -> pb.StreamGenerateResponse | None:
-        """The rest. Raises UmgError(UPSTREAM_CUT) unless the end marker or every candidate's finish reason was seen."""
-        message = self._take(self._splitter.rest()) or pb.StreamGenerateResponse()
-        if self._failure is not None:
-            raise self._failure
-        if not self._done:
-            if not self._candidates or not all(candidate.reason for candidate in self._candidates.values()):
-                raise cut_off()
-            message.events.extend(self._finish())
-        return message if message.events else None
-
-    def _take(self, frames: bytes) -> pb.StreamGenerateResponse | None:
-        message = pb.StreamGenerateResponse()
-        try:
-            for event in sse.split(frames) if frames and not self._done else ():
-                message.events.extend(self._events(event))
-                if self._done:
-                    break
-        except UmgError as error:
-            self._failure = error
-        except (ValueError, RecursionError):
-            self._failure = unreadable()
-        if self._failure is not None and not message.events:
-            raise self._failure
-        return message if message.events else None
 
     def _events(self, event: sse.SseEvent) -> Iterator[pb.GenerateEvent]:
-        if event.data is None:
-            return
-        if event.data.strip() == sse.DONE:
+        data = event.data or b""
+        if data.strip() == sse.DONE:
             if not self._candidates:
                 raise cut_off()
-            yield from self._finish()
+            yield from self._finished()
             return
-        chunk = self._read(event.data)
+        chunk = self._read(data)
         if error := event_error(event, chunk):
             raise error
         if not self._started and (chunk.choices or chunk.id or chunk.usage):
@@ -412,6 +362,12 @@ class TranslatingDecoder:
         candidate.reason = choice.finish_reason or candidate.reason
 
     def _finish(self) -> Iterator[pb.GenerateEvent]:
+        """Without an end marker every candidate must have said why it stopped."""
+        if not self._candidates or not all(candidate.reason for candidate in self._candidates.values()):
+            raise cut_off()
+        yield from self._finished()
+
+    def _finished(self) -> Iterator[pb.GenerateEvent]:
         self._done = True
         for _, candidate in sorted(self._candidates.items()):
             yield from candidate.finish(self._citations)

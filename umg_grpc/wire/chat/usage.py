@@ -3,9 +3,8 @@
 from msgspec import Struct
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.chat.content import JsonObject
-
-Count = int | float | str | None  # `50`, `50.0`, and `"50"` of providers that write 64-bit numbers as text
+from umg_grpc.wire.counts import Count, count
+from umg_grpc.wire.json import JsonObject
 
 
 class TokenDetails(Struct):
@@ -80,10 +79,3 @@ def decode_usage(usage: ProviderUsage, target: pb.Usage) -> None:
         target.reasoning_tokens = target.reasoning_tokens or unsaid
     target.accepted_prediction_tokens = count(completion.accepted_prediction_tokens)
     target.rejected_prediction_tokens = count(completion.rejected_prediction_tokens)
-
-
-def count(tokens: Count) -> int:
-    """A whole number, at least 0: some providers say -1 for what they did not count."""
-    if isinstance(tokens, str):
-        tokens = int(tokens) if tokens.isdecimal() else 0
-    return max(0, int(tokens or 0))
