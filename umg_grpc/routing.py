@@ -6,6 +6,7 @@ from itertools import groupby
 
 from umg_grpc.config import Channel, Config
 from umg_grpc.errors import UmgError
+from umg_grpc.families import FamilyModel, Suffix, family_model, family_of, split_suffix
 from umg_grpc.v1 import pb
 
 
@@ -31,6 +32,20 @@ class PublicModel:
     """Empty for a model without special rules."""
     protocols: tuple[str, ...]
     """Of all its channels, without repeats."""
+    tokenizer: str | None
+    """What counts its tokens; None for that of its family."""
+
+
+@dataclass(frozen=True)
+class Resolved:
+    """What an id names, as callers write it."""
+
+    model: PublicModel
+    """The base model, which channels serve."""
+    rules: FamilyModel
+    """The model as the rules of its family see it."""
+    suffix: Suffix | None
+    """What was written behind the base model's id (famG only)."""
 
 
 class Router:
@@ -42,14 +57,31 @@ class Router:
         for channel in config.channels:
             for model in channel.models:
                 info = config.models.get(model.id)
-                family = model.family or (info.family if info else None) or ""
+                said = model.family or (info.family if info else None)
+                family = said or family_of(model.id, model.upstream)
                 targets.setdefault(model.id, []).append(Target(channel, model.upstream, family))
         self._rings = {model: _rings(of_model) for model, of_model in targets.items()}
         self._models = tuple(_public_model(config, model, of_model) for model, of_model in targets.items())
         self._by_id = {model.id: model for model in self._models}
+        self._resolved = {
+            model.id: Resolved(model, _rules(model, targets[model.id]), suffix=None) for model in self._models
+        }
+
+    def resolve(self, model: str) -> Resolved:
+        """The model of an id: one that the config names exactly so, else a famG model with a suffix behind its id.
+        Raises UmgError(MODEL_NOT_FOUND), also for a suffix that is not one of the five forms (readings, 10).
+        """
+        if (exact := self._resolved.get(model)) is not None:
+            return exact
+        if (split := split_suffix(model)) is not None:
+            base, suffix = split
+            found = self._resolved.get(base)
+            if found is not None and found.rules.family == "famG":
+                return Resolved(found.model, found.rules, suffix)
+        raise model_not_found(model)
 
     def channels(self, model: str) -> list[Target]:
-        """Where to try, best first; never empty. Raises UmgError(MODEL_NOT_FOUND)."""
+        """Where to try for a base model, best first; never empty. Raises UmgError(MODEL_NOT_FOUND)."""
         if (rings := self._rings.get(model)) is None:
             raise model_not_found(model)
         return [target for ring in rings for target in ring.turn()]
@@ -95,6 +127,10 @@ def _rings(targets: list[Target]) -> list[_Ring]:
     return [_Ring(list(group)) for _, group in groupby(by_priority, key=lambda target: target.channel.priority)]
 
 
+def _rules(model: PublicModel, targets: list[Target]) -> FamilyModel:
+    return family_model(model.family, model.id, *(target.model for target in targets))
+
+
 def _public_model(config: Config, model: str, targets: list[Target]) -> PublicModel:
     """Where the operator says nothing of the model, its first channel is its owner."""
     info = config.models.get(model)
@@ -105,6 +141,7 @@ def _public_model(config: Config, model: str, targets: list[Target]) -> PublicMo
         create_time=info.create_time if info else None,
         family=next((target.family for target in targets if target.family), ""),
         protocols=tuple(dict.fromkeys(name for target in targets for name in target.channel.protocols)),
+        tokenizer=info.tokenizer if info else None,
     )
 
 

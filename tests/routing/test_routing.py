@@ -8,7 +8,8 @@ import pytest
 
 from umg_grpc.config import Channel, ChannelModel, Config, ModelInfo
 from umg_grpc.errors import UmgError
-from umg_grpc.routing import PublicModel, Router
+from umg_grpc.families import FamilyModel, Suffix
+from umg_grpc.routing import PublicModel, Resolved, Router
 from umg_grpc.v1 import pb
 
 
@@ -78,14 +79,96 @@ def test_an_unknown_model_is_named_in_the_error() -> None:
 def test_models_are_listed_as_the_operator_describes_them() -> None:
     released = datetime(2024, 11, 1, tzinfo=UTC)
     other = Channel(name="b", protocols=("local",), models=(ChannelModel("m", "x", None), ChannelModel("n", "n", None)))
-    said = ModelInfo(owned_by="lab", display_name="M", create_time=released, family="famG")
+    said = ModelInfo(owned_by="lab", display_name="M", create_time=released, family="famG", tokenizer="o200k_base")
     router = Router(Config(channels=(channel("a"), other), models={"m": said}))
     assert router.models() == (
-        PublicModel("m", "lab", "M", released, "famG", ("chat", "local")),
-        PublicModel("n", "b", "n", None, "", ("local",)),
+        PublicModel("m", "lab", "M", released, "famG", ("chat", "local"), "o200k_base"),
+        PublicModel("n", "b", "n", None, "", ("local",), None),
     )
     assert router.model("n") == router.models()[1]
 
 
 def test_without_channels_there_are_no_models() -> None:
     assert Router(Config(channels=())).models() == ()
+
+
+def serving(*ids: tuple[str, str, str | None], models: dict[str, ModelInfo] | None = None) -> Router:
+    served = tuple(ChannelModel(model, upstream, family) for model, upstream, family in ids)
+    return Router(Config(channels=(Channel(name="a", protocols=("chat",), models=served),), models=models or {}))
+
+
+def test_an_id_that_is_configured_names_its_model() -> None:
+    router = serving(("m", "m", None))
+    assert router.resolve("m") == Resolved(router.model("m"), FamilyModel(), None)
+
+
+@pytest.mark.parametrize(
+    ("written", "suffix"),
+    [
+        ("famG-2.5-pro-thinking", Suffix("thinking")),
+        ("famG-2.5-pro-thinking-2048", Suffix("budget", 2048)),
+        ("famG-2.5-pro-nothinking", Suffix("nothinking")),
+        ("famG-2.5-pro-thinking-low", Suffix("low")),
+        ("famG-2.5-pro-thinking-high", Suffix("high")),
+    ],
+)
+def test_readings_10_a_suffix_names_the_base_model(written: str, suffix: Suffix) -> None:
+    router = serving(("famG-2.5-pro", "famG-2.5-pro", None))
+    resolved = router.resolve(written)
+    assert (resolved.model, resolved.suffix) == (router.model("famG-2.5-pro"), suffix)
+    assert resolved.rules == FamilyModel("famG", levels=False, largest_budget=32768)
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        *("famG-2.5-pro-thinking-medium", "famG-2.5-pro-thinking--1", "famG-2.5-pro-think", "famG-9-thinking"),
+        *("famO-5-thinking", "mine-nothinking", "-thinking", ""),
+    ],
+)  # fmt: skip
+def test_readings_10_what_is_no_suffix_of_a_famg_model_is_an_unknown_model(written: str) -> None:
+    router = serving(("famG-2.5-pro", "x", None), ("famO-5", "famO-5", None), ("mine", "mine", None))
+    with pytest.raises(UmgError) as caught:
+        router.resolve(written)
+    assert caught.value.reason == pb.ERROR_REASON_MODEL_NOT_FOUND
+    assert caught.value.metadata == {"model": written}
+
+
+def test_readings_10_an_id_configured_exactly_so_wins_over_its_suffix() -> None:
+    router = serving(("famG-2.5-pro", "x", None), ("famG-2.5-pro-thinking", "y", None))
+    resolved = router.resolve("famG-2.5-pro-thinking")
+    assert (resolved.model.id, resolved.suffix) == ("famG-2.5-pro-thinking", None)
+    assert router.resolve("famG-2.5-pro-thinking-low").model.id == "famG-2.5-pro"
+    assert router.resolve("famG-2.5-pro-thinking-thinking").model.id == "famG-2.5-pro-thinking"
+
+
+def test_an_operators_own_id_takes_suffixes_when_its_family_says_so() -> None:
+    router = serving(
+        ("smart", "gemini-3-pro", "famG"), ("clever", "g", None), models={"clever": ModelInfo(family="famG")}
+    )
+    assert router.resolve("smart-thinking-low").rules == FamilyModel("famG", levels=True)
+    assert router.resolve("clever-nothinking").rules == FamilyModel("famG")
+
+
+@pytest.mark.parametrize(
+    ("model", "upstream", "said", "family"),
+    [
+        ("famQ-3-max", "q", None, "famQ"),
+        ("mine", "famX-4", None, "famX"),
+        ("famQ-3-max", "famX-4", None, "famQ"),
+        ("famQ-3-max", "q", "famO", "famO"),
+        ("gpt-5", "gpt-5", None, ""),
+    ],
+)
+def test_a_model_without_a_family_has_the_one_of_its_prefix(
+    model: str, upstream: str, said: str | None, family: str
+) -> None:
+    router = serving((model, upstream, said))
+    assert [target.family for target in router.channels(model)] == [family]
+    assert router.model(model).family == router.resolve(model).rules.family == family
+
+
+def test_only_base_ids_are_listed() -> None:
+    router = serving(("famG-2.5-pro", "famG-2.5-pro", None))
+    router.resolve("famG-2.5-pro-thinking")
+    assert [model.id for model in router.models()] == ["famG-2.5-pro"]

@@ -1,83 +1,223 @@
 """What a codec lets through keeps the rules of the schema: the service does not hold it against them again."""
 
 import json
+from collections.abc import Callable, Mapping
 
-from hypothesis import given, settings
+import pytest
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec import Struct, inspect
 
 from umg_grpc.errors import UmgError
 from umg_grpc.service.validation import check
 from umg_grpc.wire import FORMATS
+from umg_grpc.wire.chat import schema as chat
+from umg_grpc.wire.messages import schema as messages
+from umg_grpc.wire.native import schema as native
+from umg_grpc.wire.responses import schema as responses
 
-NUMBERS = st.sampled_from([-3, -2.5, -2, -1, 0, 1, 2, 2.5, 3, 20, 21, 50.0, 128, 129, 100.5, 2**31, 2**63, 1e300])
+Json = st.SearchStrategy[object]
+
+NUMBERS = st.sampled_from(
+    [-3, -2.5, -2, -1, 0, 1, 2, 2.5, 3, 20, 21, 50.0, 51, 128, 129, 100.5, 1024, 1025, 2**31, 2**63, 1e300]
+)
 TEXTS = st.sampled_from(
-    ["", "a", "low", "auto", "required", "user", "5m", "x" * 600, "data:image/png;base64,aGk=", "http://h/i.png"]
+    [
+        "",
+        "a",
+        "low",
+        "auto",
+        "required",
+        "user",
+        "5m",
+        "x" * 600,
+        "data:image/png;base64,aGk=",
+        "http://h/i.png",
+        "aGk=",
+    ]
 )
 LEAVES = st.none() | st.booleans() | NUMBERS | TEXTS
 MAPS = st.dictionaries(TEXTS, LEAVES, max_size=70)
-VALUES = LEAVES | st.lists(LEAVES, max_size=6) | MAPS | st.lists(MAPS, max_size=3)
-
-TOOL = st.fixed_dictionaries(
-    {
-        "type": st.sampled_from(["function", "custom", "new"]),
-        "function": st.fixed_dictionaries({"name": TEXTS, "strict": LEAVES}),
-    }
-)
-PART = st.fixed_dictionaries(
-    {"type": st.sampled_from(["text", "image_url", "input_audio", "new"])},
-    optional={
-        "text": TEXTS,
-        "image_url": st.fixed_dictionaries({"url": TEXTS, "detail": LEAVES}),
-        "input_audio": st.fixed_dictionaries({"data": TEXTS, "format": TEXTS}),
-    },
-)
-MESSAGE = st.fixed_dictionaries(
-    {"role": st.sampled_from(["system", "developer", "user", "assistant", "tool", "function", "robot"])},
-    optional={
-        "content": LEAVES | st.lists(PART, max_size=3),
-        "name": LEAVES,
-        "tool_call_id": LEAVES,
-        "reasoning_content": LEAVES,
-        "tool_calls": st.lists(
-            st.fixed_dictionaries({"id": TEXTS, "type": st.just("function"), "function": st.fixed_dictionaries({"name": TEXTS, "arguments": TEXTS})}),
-            max_size=2,
-        ),
-    },
-)  # fmt: skip
-THINKING = st.fixed_dictionaries(
-    {"thinking_config": st.fixed_dictionaries({"thinking_budget": NUMBERS, "include_thoughts": LEAVES})}
-)
-FIELDS: dict[str, st.SearchStrategy[object]] = {
-    **dict.fromkeys(("temperature", "top_p", "top_k", "n", "stop", "seed", "presence_penalty", "max_tokens"), VALUES),
-    **dict.fromkeys(("max_completion_tokens", "frequency_penalty", "logit_bias", "logprobs", "top_logprobs"), VALUES),
-    **dict.fromkeys(("tool_choice", "response_format", "reasoning_effort", "metadata", "user", "verbosity"), VALUES),
-    **dict.fromkeys(("modalities", "audio", "prediction", "service_tier", "prompt_cache_key", "thinking"), VALUES),
-    "tools": st.lists(TOOL, max_size=3),
-    "functions": st.lists(st.fixed_dictionaries({"name": TEXTS}), max_size=2),
-    "web_search_options": MAPS,
-    "search_parameters": st.fixed_dictionaries({"mode": TEXTS}, optional={"return_citations": LEAVES}),
-    "parameters": st.fixed_dictionaries({"search_options": st.fixed_dictionaries({"recency_days": NUMBERS, "region": TEXTS})}),
-    "extra_body": st.fixed_dictionaries({"vendorg": THINKING}),
-    "vendorg": THINKING,
-}  # fmt: skip
+ANYTHING = LEAVES | st.lists(LEAVES, max_size=6) | MAPS | st.lists(MAPS, max_size=3)
 
 
-@st.composite
-def bodies(draw: st.DrawFn) -> dict[str, object]:
-    """A body that is right but for one or two fields, which are anything."""
-    body: dict[str, object] = {"model": draw(st.just("m") | TEXTS), "messages": [{"role": "user", "content": "Hi"}]}
-    if draw(st.booleans()):
-        body["messages"] = draw(st.lists(MESSAGE, max_size=3))
-    for name in draw(st.lists(st.sampled_from(sorted(FIELDS)), max_size=2)):
-        body[name] = draw(FIELDS[name])
-    return body
+class Bodies:
+    """Bodies of one format, as its structs describe them."""
+
+    def __init__(
+        self,
+        whole: type[Struct],
+        right: Mapping[str, object],
+        kinds: Mapping[str, type[Struct]] | None = None,
+        plain: tuple[type[Struct], ...] = (),
+    ) -> None:
+        """`right` is accepted. `kinds` and `plain` are what may stand where a struct keeps the JSON raw: blocks, items
+        and tools by their `type`, and what has none.
+        """
+        self.right = right
+        self._structs: dict[type[Struct], Json] = {}
+        self._fields = {each.encode_name: self._of(each.type) for each in struct_info(whole).fields}
+        blocks = [self._of(struct_info(struct)).map(typed(kind)) for kind, struct in (kinds or {}).items()]
+        self._raw = st.one_of([*blocks, *(self._of(struct_info(struct)) for struct in plain), MAPS, TEXTS])
+
+    def some(self) -> Json:
+        """A body that is right but for a few fields; those have values of their type, or anything."""
+        names = st.lists(st.sampled_from(sorted(self._fields)), max_size=3, unique=True)
+        return names.flatmap(
+            lambda chosen: st.fixed_dictionaries(
+                {name: st.one_of([self._fields[name]] * 3 + [ANYTHING]) for name in chosen}
+            ).map(lambda odd: {**self.right, **odd})
+        )
+
+    def _of(self, info: inspect.Type) -> Json:
+        """Values of a type, in its range and around it."""
+        match info:
+            case inspect.StructType():
+                if info.cls not in self._structs:
+                    self._structs[info.cls] = st.deferred(lambda: self._struct(info))
+                return self._structs[info.cls]
+            case inspect.UnionType():
+                return st.one_of([self._of(each) for each in info.types])
+            case inspect.ListType() | inspect.CollectionType():
+                return st.lists(self._of(info.item_type), max_size=2)
+            case inspect.DictType():
+                return st.dictionaries(TEXTS, self._of(info.value_type), max_size=3) | MAPS
+            case inspect.LiteralType():
+                return st.sampled_from([*info.values, *info.values, *info.values, "other"])
+            case inspect.IntType() | inspect.FloatType():
+                return NUMBERS
+            case inspect.BoolType():
+                return st.booleans()
+            case inspect.StrType():
+                return TEXTS
+            case inspect.NoneType():
+                return st.none()
+            case _:
+                return st.deferred(lambda: self._raw)
+
+    def _struct(self, info: inspect.StructType) -> Json:
+        return st.fixed_dictionaries(
+            {each.encode_name: self._of(each.type) for each in info.fields if each.required},
+            optional={each.encode_name: self._of(each.type) for each in info.fields if not each.required},
+        )
 
 
-@settings(max_examples=2000, deadline=None)
-@given(bodies())
-def test_a_chat_body_that_is_accepted_keeps_the_rules(body: dict[str, object]) -> None:
+def struct_info(struct: type[Struct]) -> inspect.StructType:
+    info = inspect.type_info(struct)
+    assert isinstance(info, inspect.StructType)
+    return info
+
+
+def typed(kind: str) -> Callable[[object], object]:
+    return lambda block: {**block, "type": kind} if isinstance(block, dict) else block
+
+
+TURN = {"role": "user", "content": "Hi"}
+BODIES = {
+    "chat": Bodies(
+        chat.ChatRequest,
+        {"model": "m", "messages": [TURN]},
+        {
+            "text": chat.TextPart,
+            "image_url": chat.ImagePart,
+            "input_audio": chat.AudioPart,
+            "refusal": chat.RefusalPart,
+            "function": chat.FunctionTool,
+            "custom": chat.CustomTool,
+            "new": chat.Kind,
+            "allowed_tools": chat.AllowedToolsChoice,
+        },
+        (chat.FunctionToolCall, chat.CustomToolCall, chat.ChosenTool),
+    ),
+    "messages": Bodies(
+        messages.MessagesRequest,
+        {"model": "m", "messages": [TURN], "max_tokens": 9},
+        {
+            "text": messages.TextBlock,
+            "image": messages.ImageBlock,
+            "document": messages.DocumentBlock,
+            "thinking": messages.ThinkingBlock,
+            "redacted_thinking": messages.RedactedThinkingBlock,
+            "tool_use": messages.ToolUseBlock,
+            "tool_result": messages.ToolResultBlock,
+            "server_tool_use": messages.ServerToolUseBlock,
+            "search_result": messages.SearchResultBlock,
+            "web_search_tool_result": messages.ServerToolResultBlock,
+            "new": messages.Kind,
+            "base64": messages.Base64Source,
+            "url": messages.UrlSource,
+            "file": messages.FileSource,
+            "content": messages.ContentSource,
+            "web_search_result": messages.WebSearchResult,
+            "custom": messages.FunctionTool,
+            "web_search_20250305": messages.WebSearchTool,
+        },
+        (messages.FunctionTool, messages.Citation),
+    ),
+    "native": Bodies(
+        native.GenerateBody,
+        {"contents": [{"role": "user", "parts": [{"text": "Hi"}]}]},
+        plain=(native.FunctionDeclaration, native.GoogleSearch, native.SpeechConfig),
+    ),
+    "responses": Bodies(
+        responses.ResponsesRequest,
+        {"model": "m", "input": [TURN]},
+        {
+            "message": responses.MessageItem,
+            "function_call": responses.FunctionCall,
+            "function_call_output": responses.CallOutput,
+            "custom_tool_call": responses.CustomCall,
+            "reasoning": responses.ReasoningItem,
+            "web_search_call": responses.ToolItem,
+            "new": responses.Kind,
+            "image_generation_call": responses.ImageItem,
+            "input_text": responses.TextPart,
+            "output_text": responses.OutputText,
+            "refusal": responses.RefusalPart,
+            "input_file": responses.FilePart,
+            "input_image": responses.ImagePart,
+            "input_audio": responses.AudioPart,
+            "function": responses.FunctionDefinition,
+            "custom": responses.CustomTool,
+            "web_search": responses.WebSearchTool,
+            "file_search": responses.FileSearchTool,
+            "allowed_tools": responses.AllowedTools,
+        },
+        (responses.NestedFunction, responses.MessageItem),
+    ),
+}
+
+
+def test_every_format_is_tried() -> None:
+    assert BODIES.keys() == FORMATS.keys()
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_the_body_that_is_right_is_accepted(name: str) -> None:
+    assert kept(name, BODIES[name].right)
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_a_body_that_is_accepted_keeps_the_rules(name: str) -> None:
+    accepted = 0
+
+    @settings(max_examples=600, deadline=None, suppress_health_check=list(HealthCheck))
+    @given(BODIES[name].some())
+    def try_one(body: object) -> None:
+        nonlocal accepted
+        accepted += kept(name, body)
+
+    try_one()
+    assert accepted > 30  # else nothing was tried
+
+
+def kept(name: str, body: object) -> bool:
+    """Whether the body is accepted; it then keeps the rules."""
     try:
-        request = FORMATS["chat"].decode_request(json.dumps(body).encode(), {}).canonical
+        request = FORMATS[name].decode_request(json.dumps(body).encode(), {}).canonical
     except UmgError:
-        return
+        return False
+    if FORMATS[name].model_in_path:
+        request.model = "m"
     check(request)
+    return True

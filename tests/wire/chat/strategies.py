@@ -88,7 +88,7 @@ system_messages = st.builds(
 assistant_messages = st.builds(
     lambda thoughts, said, called: pb.Message(role=pb.ROLE_ASSISTANT, parts=[*thoughts, *said, *called]),
     st.lists(reasoning_parts, max_size=1),
-    st.lists(spoken_parts | refusal_parts, max_size=3),
+    st.lists(spoken_parts | refusal_parts, min_size=1, max_size=3),
     calls,
 )
 tool_messages = st.builds(
@@ -99,7 +99,21 @@ tool_messages = st.builds(
     st.just("") | names,
     st.lists(spoken_parts, max_size=2),
 )
-messages = st.lists(user_messages | system_messages | assistant_messages | tool_messages, min_size=1, max_size=5)
+
+
+def _in_turn(messages: list[pb.Message]) -> list[pb.Message]:
+    """Without the second of two turns of the model's: such are written as one where they hold calls."""
+    roles = [pb.ROLE_UNSPECIFIED, *(message.role for message in messages)]
+    return [
+        message
+        for before, message in zip(roles, messages, strict=False)
+        if (before, message.role) != (pb.ROLE_ASSISTANT,) * 2
+    ]
+
+
+messages = st.lists(user_messages | system_messages | assistant_messages | tool_messages, min_size=1, max_size=5).map(
+    _in_turn
+)
 
 schemas = st.sampled_from(["", '{"type": "object", "properties": {"b": {"minimum": 1.0}, "a": {}}}', "{}"])
 tools = st.one_of(

@@ -31,11 +31,15 @@ def rebuilt(body: dict[str, object], stream: bool = False) -> tuple[dict[str, ob
         ({"extra_body": {"vendorg": {"tools": [{"googleSearch": {}}]}}}, {"web_search_options": {}}, ""),
         ({"extra_body": {"top_a": 1, "max_tokens": 9}}, {"top_a": 1}, "extra_body.max_tokens"),
         ({"extra_body": None}, {}, ""),
-        ({"generationConfig": {"thinkingConfig": {"thinkingLevel": "LOW"}}}, {"reasoning_effort": "low"}, ""),
+        ({"generationConfig": {"thinkingConfig": {"thinkingLevel": "LOW"}}}, {"extra_body": {"google": {"thinking_config": {"thinking_level": "low"}}}}, ""),
         ({"generationConfig": {"thinkingConfig": {"thinkingLevel": "LOW"}, "topK": 1}, "reasoning_effort": "high"}, {"reasoning_effort": "high"}, "generationConfig.thinkingConfig, +1"),
         ({"tools": [{"type": "function", "function": {"name": "vendorgSearch"}}], "tool_choice": "auto"}, {"web_search_options": {}}, ""),
         ({"tools": [{"type": "function", "function": {"name": "vendorgSearch"}}, {"type": "x"}], "web_search_options": {"search_context_size": "low"}}, {"tools": [{"type": "x"}], "web_search_options": {"search_context_size": "low"}}, ""),
         ({"tools": [{"type": "function", "function": {"name": "vendorgSearch"}}, {"type": "x"}], "tool_choice": {"type": "function", "function": {"name": "vendorgSearch"}}}, {"tools": [{"type": "x"}], "web_search_options": {}}, "tool_choice"),
+        ({"generationConfig": {"thinkingConfig": {"thinkingLevel": "LOW", "includeThoughts": True}}, "google": {"x": 1}}, {"extra_body": {"google": {"thinking_config": {"thinking_level": "low", "include_thoughts": True}}}, "google": {"x": 1}}, ""),
+        ({"tools": [{"type": "function", "function": {"name": "googleSearch"}}]}, {"web_search_options": {}}, ""),
+        ({"tools": [{"type": "function", "function": {"name": "googleSearch", "parameters": {}}}]}, {"tools": [{"type": "function", "function": {"name": "googleSearch", "parameters": {}}}]}, ""),
+        ({"extra_body": {"vendorg": {"tools": [{"vendorg_search": {}}], "x": 1}}}, {"web_search_options": {}, "extra_body": {"google": {"x": 1}}}, ""),
         ({"stream": True, "stream_options": {"include_usage": True}}, {"stream": False}, ""),
         ({"parameters": {"enable_search": True}, "enable_thinking": True}, {"parameters": {"enable_search": True}, "enable_thinking": True}, ""),
     ],
@@ -225,6 +229,114 @@ def test_a_schema_of_the_native_subset_becomes_json_schema() -> None:
     }
 
 
+SEARCH = pb.Tool(web_search=pb.WebSearchTool())
+FUNCTION = pb.Tool(function=pb.FunctionTool(name="f"))
+
+
+def edited(body: dict[str, object], *fields: str, **changes: object) -> dict[str, object]:
+    """What a provider of the format is told when these canonical fields were changed after decoding."""
+    raw = msgspec.json.encode({"model": "m", "messages": USER} | body)
+    request = CHAT.decode_request(raw, {}).canonical
+    for name in fields:
+        request.ClearField(name)
+    request.MergeFrom(pb.GenerateRequest(**changes))
+    request.source.edited_fields.extend(fields)
+    told = msgspec.json.decode(CHAT.encode_request(request, "theirs", False).body)
+    del told["model"]
+    if told["messages"] == USER:
+        del told["messages"]
+    return told
+
+
+EVERYWHERE = {
+    "reasoning_effort": "low", "thinking": {"type": "enabled"}, "enable_thinking": True, "generationConfig": {"thinkingConfig": {"thinkingLevel": "LOW"}},
+    "extra_body": {"vendorg": {"thinking_config": {"thinking_budget": 1}, "x": 1}}, "google": {"thinkingConfig": {"thinkingBudget": 1}}, "y": 2,
+}  # fmt: skip
+ELSEWHERE = {"extra_body": {"google": {"x": 1}}, "y": 2}
+TOOLS = [{"type": "function", "function": {"name": "f"}}]
+
+
+@pytest.mark.parametrize(
+    ("body", "fields", "changes", "told"),
+    [
+        (EVERYWHERE, ["reasoning"], {}, ELSEWHERE),
+        (EVERYWHERE, ["reasoning"], {"reasoning": pb.ReasoningOptions(effort="high")}, ELSEWHERE | {"reasoning_effort": "high"}),
+        (EVERYWHERE, ["reasoning"], {"reasoning": pb.ReasoningOptions(budget_tokens=0, level="low", include_thoughts=True)}, ELSEWHERE | {"extra_body": {"google": {"x": 1, "thinking_config": {"thinking_budget": 0, "thinking_level": "low", "include_thoughts": True}}}}),
+        (EVERYWHERE, ["reasoning"], {"reasoning": pb.ReasoningOptions(mode=pb.REASONING_MODE_ENABLED, budget_tokens=5)}, ELSEWHERE | {"thinking": {"type": "enabled", "budget_tokens": 5}}),
+        (EVERYWHERE, ["reasoning"], {"reasoning": pb.ReasoningOptions(mode=pb.REASONING_MODE_DISABLED, declared_as_enable_thinking=True)}, ELSEWHERE | {"enable_thinking": False}),
+        ({"temperature": 1, "top_p": 1}, ["temperature"], {"temperature": 0.5}, {"temperature": 0.5, "top_p": 1}),
+        ({"parameters": {"temperature": 1, "x": 1}}, ["temperature"], {"temperature": 0.5}, {"parameters": {"temperature": 0.5, "x": 1}}),
+        ({"parameters": {"top_p": 1}}, ["top_p"], {}, {}),
+        ({"max_completion_tokens": 9}, ["max_output_tokens"], {"max_output_tokens": 5}, {"max_completion_tokens": 5}),
+        ({"web_search_options": {}, "search_parameters": {"mode": "on"}, "parameters": {"enable_search": True, "search_options": {"region": "eu"}}}, ["search"], {"search": pb.SearchOptions(mode="off")}, {"search_parameters": {"mode": "off"}}),
+        ({"tools": TOOLS, "tool_choice": "required"}, ["tools", "tool_choice"], {}, {}),
+        ({"tools": [], "stop": "x"}, ["tools", "stop_sequences"], {"tools": [FUNCTION], "stop_sequences": ["y"]}, {"tools": TOOLS, "stop": ["y"]}),
+        ({}, ["messages"], {"messages": [pb.Message(role=pb.ROLE_USER, parts=[pb.Part(text=pb.TextPart(text="new"))])]}, {"messages": [{"role": "user", "content": "new"}]}),
+    ],
+    ids=repr,
+)  # fmt: skip
+def test_a_field_that_was_changed_is_written_anew_and_nowhere_else(
+    body: dict[str, object], fields: list[str], changes: dict[str, object], told: dict[str, object]
+) -> None:
+    assert edited(body, *fields, **changes) == told
+
+
+def test_what_families_judge_is_noted_by_the_paths_of_the_caller() -> None:
+    judged = CHAT.decode_request(
+        msgspec.json.encode(
+            {"model": "m", "messages": USER} | EVERYWHERE | {"top_p": 1, "search_options": 1, "enable_search": None}
+        ),
+        {},
+    ).canonical.source
+    assert list(judged.family_fields) == [
+        "top_p",
+        "thinking",
+        "enable_thinking",
+        "generationConfig.thinkingConfig",
+        "generationConfig.thinkingConfig.thinkingLevel",
+        "google.thinkingConfig",
+        "google.thinkingConfig.thinkingBudget",
+        "extra_body.vendorg.thinking_config",
+        "extra_body.vendorg.thinking_config.thinking_budget",
+        "google",
+        "extra_body.vendorg",
+        "search_options",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("body", "count"),
+    [
+        ({"x": 1, "enable_search": True}, 2),
+        ({"extra_body": {"top_a": 1, "google": {"cached_content": "c", "thinking_config": {}}}}, 2),
+        ({"vendorg": {"y": 1}, "generationConfig": {"topK": 3, "thinkingConfig": {}}}, 2),
+        ({"parameters": {"enable_search": True}, "extra_body": None}, 0),
+    ],
+)  # fmt: skip
+def test_members_that_nobody_knows_are_counted_inside_our_own_containers_too(
+    body: dict[str, object], count: int
+) -> None:
+    raw = msgspec.json.encode({"model": "m", "messages": USER} | body)
+    assert CHAT.decode_request(raw, {}).canonical.source.unknown_field_count == count
+
+
+@pytest.mark.parametrize(
+    ("body", "mode", "declared"),
+    [
+        ({"thinking": {"type": "disabled"}, "enable_thinking": True}, pb.REASONING_MODE_ENABLED, True),
+        ({"thinking": {"type": "enabled"}, "enable_thinking": False}, pb.REASONING_MODE_ENABLED, False),
+        ({"thinking": {"type": "disabled"}}, pb.REASONING_MODE_DISABLED, False),
+        ({"enable_thinking": False}, pb.REASONING_MODE_DISABLED, True),
+    ],
+)
+def test_of_two_switches_the_one_that_enables_wins(
+    body: dict[str, object], mode: "pb.ReasoningMode.ValueType", declared: bool
+) -> None:
+    raw = msgspec.json.encode({"model": "m", "messages": USER} | body)
+    reasoning = CHAT.decode_request(raw, {}).canonical.reasoning
+    assert (reasoning.mode, reasoning.declared_as_enable_thinking) == (mode, declared)
+
+
 OPAQUE = pb.OpaquePart(format="messages", type="container_upload", json="{}")
 VIDEO = pb.Part(media=pb.MediaPart(kind=pb.MEDIA_KIND_VIDEO, data=b"x", mime_type="video/mp4"))
 REFUSED: dict[str, tuple[Callable[[], pb.GenerateRequest], str, str]] = {
@@ -261,7 +373,7 @@ def test_a_foreign_block_is_named_by_its_type() -> None:
     ("media", "part"),
     [
         (pb.MediaPart(data=b"%PDF-1", filename="a.pdf"), {"filename": "a.pdf", "file_data": "data:application/pdf;base64,JVBERi0x"}),
-        (pb.MediaPart(data=b"a", mime_type="text/plain"), {"filename": "document.plain", "file_data": "data:text/plain;base64,YQ=="}),
+        (pb.MediaPart(data=b"\xff", mime_type="text/plain"), {"filename": "document.plain", "file_data": "data:text/plain;base64,/w=="}),
         (pb.MediaPart(file_id="file-1"), {"file_id": "file-1"}),
     ],
     ids=["bytes", "text", "id"],
@@ -272,8 +384,6 @@ def test_a_document_of_another_face_is_written_as_a_file(media: pb.MediaPart, pa
     assert fields["messages"][0]["content"] == [{"type": "file", "file": part}]
 
 
-SEARCH = pb.Tool(web_search=pb.WebSearchTool())
-FUNCTION = pb.Tool(function=pb.FunctionTool(name="f"))
 FORCED = pb.ToolChoice(mode=pb.TOOL_CHOICE_MODE_REQUIRED, names=["web_search"])
 IMAGE_PART = pb.MediaPart(kind=pb.MEDIA_KIND_IMAGE, uri="https://x.test", detail="ultra_high", title="t", origin="o")
 PDF = pb.MediaPart(kind=pb.MEDIA_KIND_DOCUMENT, data=b"%PDF-1", title="a.pdf")

@@ -53,6 +53,9 @@ def test_an_answer_has_the_fields_that_clients_look_for() -> None:
         ({"content": "a", "tool_calls": []}, ["text"]),
         ({"content": [{"type": "text", "text": "a"}, {"type": "other"}]}, ["text"]),
         ({"reasoning": "b", "content": "a"}, ["reasoning", "text"]),
+        ({"content": [{"type": "thinking", "thinking": [{"type": "text", "text": "b"}]}, {"type": "text", "text": "a"}]}, ["reasoning", "text"]),
+        ({"content": [{"type": "thinking", "thinking": "b"}]}, ["reasoning"]),
+        ({"content": [{"type": "text", "text": "a"}], "reasoning": "b"}, ["reasoning", "text"]),
         ({"reasoning": {"x": 1}, "content": "a"}, ["text"]),
         ({"tool_calls": [{"id": "c", "function": {"name": "f", "arguments": {"a": 1}}}]}, ["tool_call"]),
         ({"tool_calls": [{"function": {"name": "f", "arguments": None}}]}, ["tool_call"]),
@@ -60,7 +63,7 @@ def test_an_answer_has_the_fields_that_clients_look_for() -> None:
         (None, []),
     ],
     ids=repr,
-)
+)  # fmt: skip
 def test_what_providers_leave_out_is_absent(message: object, kinds: list[str]) -> None:
     candidate = CHAT.decode_response(choice(message, None, usage=None), REQUEST, False).candidates[0]
     assert [part.WhichOneof("kind") for part in candidate.message.parts] == kinds

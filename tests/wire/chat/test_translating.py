@@ -91,9 +91,11 @@ def test_thoughts_and_text_that_alternate_are_parts_of_their_own() -> None:
         {"reasoning": "b"},
         {"content": "c"},
         {"reasoning_content": "d", "content": "e"},
+        {"content": [{"type": "thinking", "thinking": [{"type": "text", "text": "f"}]}]},
+        {"content": [{"type": "text", "text": "g"}]},
     ]
     parts = answered(*(chunk(delta) for delta in deltas), chunk({}, "stop")).message.parts
-    assert [part.text.text or part.reasoning.texts[0] for part in parts] == ["ab", "c", "d", "e"]
+    assert [part.text.text or part.reasoning.texts[0] for part in parts] == ["ab", "c", "d", "e", "f", "g"]
 
 
 def test_one_text_under_two_names_is_said_once() -> None:

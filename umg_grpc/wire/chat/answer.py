@@ -268,18 +268,28 @@ def settle(target: pb.Candidate | pb.CandidateFinished, calls: bool, refused: bo
         target.finish_reason = pb.FINISH_REASON_STOP
 
 
-class _TextPart(Struct):
+class _ContentPart(Struct):
+    """A part of a content that comes in parts. `thinking`: some providers put the thoughts there, in parts again."""
+
     text: str | None = None
+    thinking: "str | list[_ContentPart] | None" = None
 
 
-_TEXT_PART = msgspec.json.Decoder(_TextPart)
+_CONTENT_PART = msgspec.json.Decoder(_ContentPart)
 
 
 def content_text(content: str | list[Raw] | None) -> str:
-    """Content as one text, also where it comes in parts."""
+    """Content as one text, also where it comes in parts; less the thoughts among these."""
     if isinstance(content, list):
-        return "".join(_TEXT_PART.decode(raw).text or "" for raw in content)
+        return "".join(_CONTENT_PART.decode(raw).text or "" for raw in content)
     return content or ""
+
+
+def _thoughts_in(content: list[Raw]) -> str:
+    thoughts = (_CONTENT_PART.decode(raw).thinking or "" for raw in content)
+    return "".join(
+        thought if isinstance(thought, str) else "".join(part.text or "" for part in thought) for thought in thoughts
+    )
 
 
 def arguments_text(arguments: str | dict[str, Raw] | None) -> str:
@@ -291,6 +301,8 @@ def thoughts_of(message: ProviderMessage) -> str:
     """The reasoning, under whichever name."""
     if message.reasoning_content:
         return message.reasoning_content
+    if isinstance(message.content, list) and (thoughts := _thoughts_in(message.content)):
+        return thoughts
     return message.reasoning if isinstance(message.reasoning, str) else ""
 
 

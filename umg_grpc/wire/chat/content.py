@@ -1,17 +1,12 @@
-"""Messages and their parts, both directions."""
-
-import base64
-from collections import deque
-from collections.abc import Iterator
+"""Messages and their parts as callers write them, and what stands in a request and an answer alike."""
 
 import msgspec
 
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat import schema
-from umg_grpc.wire.json import JsonObject, invalid, json_text, missing, parse
-from umg_grpc.wire.media import data_url, decode_base64, is_data_url, parse_data_url, sniff
-from umg_grpc.wire.report import Report, foreign, untranslatable
+from umg_grpc.wire.json import JsonObject, invalid, missing, parse
+from umg_grpc.wire.media import decode_base64, is_data_url, parse_data_url, sniff
 
 ROLES = {
     "system": pb.ROLE_SYSTEM,
@@ -22,7 +17,7 @@ ROLES = {
     "function": pb.ROLE_TOOL,
 }
 ROLE_NAMES = {value: name for name, value in ROLES.items() if name != "function"}
-SHOWN_BELOW = "The result is shown in the next message."
+MOST_PARTS = 5000  # of a message, in the schema
 DETAILS = ("auto", "low", "high", "original")
 AUDIO_TYPES = {"wav": "audio/wav", "mp3": "audio/mpeg"}
 AUDIO_FORMATS = {mime: name for name, mime in AUDIO_TYPES.items()}
@@ -62,6 +57,8 @@ def _decode_assistant(message: schema.ChatMessage, target: pb.Message, at: str) 
     spoken = len(target.parts)
     for index, raw in enumerate(message.tool_calls or ()):
         _decode_call(raw, target, f"{at}.tool_calls[{index}]")
+    if len(target.parts) > MOST_PARTS:
+        raise invalid(f"{at}.tool_calls", f"the message has more than {MOST_PARTS} parts with them; split it")
     if message.function_call and not message.tool_calls:
         call = target.parts.add().tool_call
         call.name, call.arguments_json = message.function_call.name, message.function_call.arguments or ""
@@ -162,222 +159,18 @@ def _keep(raw: msgspec.Raw, kind: str, target: pb.Message | pb.ToolResult) -> No
     opaque.format, opaque.type, opaque.json = "chat", kind, str(raw, "utf-8")
 
 
-# --- canonical -> provider
+# --- canonical -> either side
 
 
-class MessageEncoder:
-    """Canonical messages -> chat messages. One instance a request: calls and results are paired across messages."""
-
-    def __init__(self, request: pb.GenerateRequest, report: Report) -> None:
-        self._request = request
-        self._report = report
-        self._unanswered: dict[str, deque[str]] = {}  # name -> ids of the calls whose id is ours
-        self._shown: list[object] = []  # images of tool results, which only a user message can show
-
-    def encode(self) -> list[JsonObject]:
-        """All messages, the instructions first. Raises UmgError for what would change the meaning."""
-        messages = list[JsonObject]()
-        if self._request.instructions:
-            texts = [
-                self._text_of(part, f"instructions[{index}]") for index, part in enumerate(self._request.instructions)
-            ]
-            messages.append({"role": "system", "content": "\n\n".join(texts)})
-        for index, message in enumerate(self._request.messages):
-            messages += self._message(message, f"messages[{index}]", index)
-        return messages + self._flush()
-
-    def _message(self, message: pb.Message, at: str, index: int) -> Iterator[JsonObject]:
-        if message.phase:
-            self._report.drop("phase")
-        rest = list[tuple[pb.Part, str]]()
-        for position, part in enumerate(message.parts):
-            if part.HasField("cache_control"):
-                self._report.drop("cache_control")
-            if part.HasField("tool_result"):
-                yield self._result(part.tool_result, f"{at}.parts[{position}]")
-            else:
-                rest.append((part, f"{at}.parts[{position}]"))
-        if not rest and len(message.parts) > 0:
-            return  # more results may follow: the images they show come after the last of them
-        if message.role == pb.ROLE_ASSISTANT:
-            yield from self._flush()
-            yield self._assistant(message, rest, index)
-            return
-        shown: list[object] = []
-        if message.role == pb.ROLE_USER:
-            shown, self._shown = self._shown, []
-        else:
-            yield from self._flush()
-        role = ROLE_NAMES.get(message.role)
-        if role is None and not any(part.HasField("opaque") for part, _ in rest):
-            field = f"messages[{index}].role"
-            raise UmgError(pb.ERROR_REASON_MISSING_FIELD, f"{field}: say who speaks", field=field)
-        content = shown + [self._part(part, at) for part, at in rest if self._can_say(part, at)]
-        if role is None or role == "tool":
-            opaque = next((part.opaque for part, _ in rest if part.HasField("opaque")), None)
-            raise foreign(opaque, at) if opaque else untranslatable(at, "only a user or system turn can hold this")
-        yield _without_empty({"role": role, "content": _compact(content), "name": message.name})
-
-    def _assistant(self, message: pb.Message, rest: list[tuple[pb.Part, str]], index: int) -> JsonObject:
-        content, calls, thoughts = list[object](), list[JsonObject](), list[str]()
-        encoded: JsonObject = {"role": "assistant", "content": None, "name": message.name}
-        for position, (part, at) in enumerate(rest):
-            if part.HasField("reasoning"):
-                thoughts.extend(part.reasoning.texts or part.reasoning.summaries)
-            elif part.HasField("tool_call") and self._request.legacy_functions and not part.tool_call.call_id:
-                encoded["function_call"] = {
-                    "name": part.tool_call.name,
-                    "arguments": part.tool_call.arguments_json or "{}",
-                }
-            elif part.HasField("tool_call"):
-                calls.append(self._call(part, f"call_{index}_{position}"))
-            elif part.HasField("media") and part.media.media_id:
-                encoded["audio"] = {"id": part.media.media_id}
-            elif part.HasField("media"):
-                raise untranslatable(at, "a chat assistant turn cannot hold it")
-            elif self._can_say(part, at):
-                content.append(self._part(part, at))
-            self._state(part, encoded)
-        if content or not (calls or "audio" in encoded or "function_call" in encoded):
-            encoded["content"] = _compact(content)
-        encoded["reasoning_content"] = "\n\n".join(thoughts)
-        if calls:
-            encoded["tool_calls"] = calls
-        return _without_empty(encoded)
-
-    def _state(self, part: pb.Part, encoded: JsonObject) -> None:
-        """Only vendor G's chat has a place for reasoning state: on calls and on the message."""
-        if part.HasField("state") and part.state.format != "native":
-            self._report.drop("state")
-        elif part.HasField("state") and not part.HasField("tool_call"):
-            encoded["extra_content"] = signed(part.state)
-
-    def _call(self, part: pb.Part, own_id: str) -> JsonObject:
-        call = part.tool_call
-        call_id = call.call_id or own_id
-        if not call.call_id:
-            self._unanswered.setdefault(call.name, deque()).append(call_id)
-        return encode_call(part, call_id)
-
-    def _result(self, result: pb.ToolResult, at: str) -> JsonObject:
-        if result.is_error:
-            self._report.drop("is_error")
-        texts, shown = list[object](), len(self._shown)
-        for index, part in enumerate(result.parts):
-            place = f"{at}.tool_result.parts[{index}]"
-            if part.HasField("media"):
-                self._shown.append(self._part(part, place))
-            elif self._can_say(part, place):
-                texts.append(self._part(part, place))
-        if not result.parts and result.result_json:
-            texts.append({"type": "text", "text": result.result_json})
-        if not texts and len(self._shown) > shown:
-            texts.append({"type": "text", "text": SHOWN_BELOW})  # providers refuse an empty result
-        if self._request.legacy_functions and not result.call_id:
-            return {"role": "function", "name": result.name, "content": _compact(texts)}
-        call_id = result.call_id or self._own_id(result.name)
-        return _without_empty(
-            {"role": "tool", "tool_call_id": call_id, "name": result.name, "content": _compact(texts)}
-        )
-
-    def _own_id(self, name: str) -> str:
-        """The id that we gave to the call that this answers: the first open one of that name, else of any."""
-        called = name if name in self._unanswered else next(iter(self._unanswered), None)
-        if called is None:
-            return f"call_{name or 'unknown'}"
-        ids = self._unanswered[called]
-        call_id = ids.popleft()
-        if not ids:
-            del self._unanswered[called]
-        return call_id
-
-    def _flush(self) -> list[JsonObject]:
-        """What tool results showed, as a user message behind the last of them."""
-        shown, self._shown = self._shown, []
-        return [{"role": "user", "content": shown}] if shown else []
-
-    def _can_say(self, part: pb.Part, at: str) -> bool:
-        """False for what is left out and reported. Raises UmgError for a kind newer than this build."""
-        kind = part.WhichOneof("kind")
-        if kind is None:
-            message = f"{at}: this kind of part is not known here; leave it out"
-            raise UmgError(pb.ERROR_REASON_UNSUPPORTED_FIELD, message, field=at)
-        if kind in ("server_tool_call", "server_tool_result", "reasoning") or part.thought:
-            self._report.drop("thought" if part.thought else kind)
-            return False
-        return True
-
-    def _text_of(self, part: pb.Part, at: str) -> str:
-        if part.HasField("cache_control"):
-            self._report.drop("cache_control")
-        if not part.HasField("text"):
-            raise untranslatable(at, "instructions are text in chat")
-        return part.text.text
-
-    def _part(self, part: pb.Part, at: str) -> object:
-        match part.WhichOneof("kind"):
-            case "text":
-                if part.text.citations:
-                    self._report.drop("citations")
-                return {"type": "text", "text": part.text.text}
-            case "refusal":
-                return {"type": "refusal", "refusal": part.refusal.text}
-            case "media":
-                return self._media(part.media, at)
-            case "opaque" if part.opaque.format == "chat":
-                return json_text(part.opaque.json, f"{at}.opaque.json")
-            case "opaque":
-                raise foreign(part.opaque, at)
-            case _:
-                raise untranslatable(at, "a chat turn of this role cannot hold it")
-
-    def _media(self, media: pb.MediaPart, at: str) -> JsonObject:
-        source = media.WhichOneof("source")
-        document = media.kind == pb.MEDIA_KIND_DOCUMENT
-        titled = source == "blocks" or (document and source == "data" and not media.filename)
-        for field in ("context", "citable", "origin") if titled else ("title", "context", "citable", "origin"):
-            if getattr(media, field):
-                self._report.drop(field)
-        if media.detail and media.detail not in DETAILS:
-            self._report.drop("detail")
-        if media.kind == pb.MEDIA_KIND_IMAGE and source in ("data", "uri"):
-            url = (
-                media.uri
-                if source == "uri"
-                else data_url(media.mime_type or sniff(media.data) or "image/png", media.data)
-            )
-            detail = media.detail or self._request.media_detail
-            shown = _without_empty({"url": url, "detail": detail if detail in DETAILS else ""})
-            return {"type": "image_url", "image_url": shown}
-        if media.kind == pb.MEDIA_KIND_AUDIO and source == "data" and media.mime_type in AUDIO_FORMATS:
-            audio = {"data": base64.b64encode(media.data).decode(), "format": AUDIO_FORMATS[media.mime_type]}
-            return {"type": "input_audio", "input_audio": audio}
-        if document and source == "file_id":
-            return {"type": "file", "file": {"file_id": media.file_id}}
-        if document and source == "data":
-            mime = media.mime_type or sniff(media.data) or "application/pdf"
-            name = media.filename or media.title or f"document.{mime.rpartition('/')[2]}"
-            return {"type": "file", "file": {"filename": name, "file_data": data_url(mime, media.data)}}
-        if source == "blocks" and all(part.HasField("text") for part in media.blocks.parts):
-            return {
-                "type": "text",
-                "text": "\n\n".join([media.title, *(part.text.text for part in media.blocks.parts)]).strip(),
-            }
-        kind = pb.MediaKind.Name(media.kind).removeprefix("MEDIA_KIND_").lower()
-        raise untranslatable(
-            at, f"chat cannot say this {kind} ({media.mime_type or source}); send its bytes in another form"
-        )
-
-
-def encode_call(part: pb.Part, call_id: str) -> JsonObject:
-    """A tool call of a message."""
+def encode_call(part: pb.Part, call_id: str, name: str) -> JsonObject:
+    """A tool call of a message, under the id and the name that its reader knows."""
     call = part.tool_call
     if call.HasField("text"):
-        return {"id": call_id, "type": "custom", "custom": {"name": call.name, "input": call.text}}
+        return {"id": call_id, "type": "custom", "custom": {"name": name, "input": call.text}}
     encoded: JsonObject = {
         "id": call_id,
         "type": "function",
-        "function": {"name": call.name, "arguments": call.arguments_json or "{}"},
+        "function": {"name": name, "arguments": call.arguments_json or "{}"},
     }
     if part.HasField("state") and part.state.format == "native":
         encoded["extra_content"] = signed(part.state)
@@ -387,19 +180,3 @@ def encode_call(part: pb.Part, call_id: str) -> JsonObject:
 def signed(state: pb.ReasoningState) -> JsonObject:
     """`extra_content` with the reasoning state of vendor G."""
     return {"google": {"thought_signature": state.data}}
-
-
-def _compact(content: list[object]) -> object:
-    """One text as a bare string, which every provider takes."""
-    match content:
-        case []:
-            return ""
-        case [{"type": "text", "text": text}]:
-            return text
-        case _:
-            return content
-
-
-def _without_empty(fields: JsonObject) -> JsonObject:
-    """The object less its empty texts; an empty `content` stays, and so does null."""
-    return {name: value for name, value in fields.items() if value != "" or name == "content"}

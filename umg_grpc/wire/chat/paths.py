@@ -42,7 +42,6 @@ _RULES = [
     (r"^prediction\b.*", "prediction.content"),
     (r"^include_(usage|obfuscation)", r"stream_options.include_\1"),
     (r"^thinking_to_content", "vendorn_thinking_to_content"),
-    (r"^incremental_output", "parameters.incremental_output"),
     (r"^speech_language", "parameters.asr_options.language"),
 ]
 _COMPILED = [(re.compile(pattern), replacement) for pattern, replacement in _RULES]

@@ -1,6 +1,7 @@
 """The request, both directions: a caller's body -> canonical, canonical -> a provider's body."""
 
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from operator import attrgetter
 from typing import get_args
 
@@ -9,17 +10,17 @@ import msgspec
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat import dialect, schema
-from umg_grpc.wire.chat.content import DETAILS, MessageEncoder, decode_messages
-from umg_grpc.wire.chat.tools import decode_tools, encode_search_options, encode_tools
+from umg_grpc.wire.chat.content import DETAILS, decode_messages
+from umg_grpc.wire.chat.reasoning import decode_reasoning, encode_reasoning
+from umg_grpc.wire.chat.search import decode_search, encode_search
+from umg_grpc.wire.chat.tools import decode_tools, encode_tools
+from umg_grpc.wire.chat.turns import MessageEncoder
 from umg_grpc.wire.format import FaceRequest, UpstreamRequest
-from umg_grpc.wire.json import JsonObject, check_utf8, given, invalid, json_object, json_text, missing, parse, whole
+from umg_grpc.wire.json import ABSENT, JsonObject, check_utf8, given, json_object, json_text, missing, parse, whole
 from umg_grpc.wire.report import Report
 from umg_grpc.wire.schemas import json_schema
 
 PATH = "/chat/completions"
-
-THINKING = {"enabled": pb.REASONING_MODE_ENABLED, "disabled": pb.REASONING_MODE_DISABLED}
-THINKING_NAMES = {value: name for name, value in THINKING.items()}
 
 # Fields of one name and type on both sides.
 SAME = (
@@ -49,9 +50,42 @@ WHOLE_NUMBERS = (
 )
 _whole_numbers = attrgetter(*(name for name, _ in WHOLE_NUMBERS))
 
+# What hardly a body has: one look tells.
+SELDOM = (
+    "logit_bias",
+    "metadata",
+    "vendorn_thinking_to_content",
+    "prompt_cache_retention",
+    "prompt_cache_options",
+    "moderation",
+    "response_format",
+    "modalities",
+    "audio",
+    "prediction",
+    "thinking",
+    "enable_thinking",
+    "parameters",
+    "extra_body",
+    "vendorg",
+    "google",
+    "generation_config",
+    "web_search_options",
+    "search_parameters",
+)
+_seldom = attrgetter(*SELDOM)
+_NOT_SAID = _seldom(schema.ChatRequest(model="m", messages=[]))
+
+# Unknown at the top level of a body, save that family famQ has them inside `parameters` (text document, chat rule 2).
+MISPLACED = ("incremental_output", "enable_search", "search_options", "asr_options")
+
 WIRE_NAMES = {name: name for name in (*SAME, "seed", "top_logprobs", "prompt_cache_retention")}
 WIRE_NAMES |= {"max_output_tokens": "max_tokens", "candidate_count": "n"}
 del WIRE_NAMES["top_k"]  # the providers of the format itself refuse it
+
+# Models whose providers refuse `max_tokens` for its newer name; others may not know that one.
+NEWER_LIMIT = re.compile(r"(?:.*/)?(?:famO-|gpt-[5-9]|o[1-9](?:-|$))")
+MOST_STOPS = 4
+ASK_FOR_JSON = "Answer in JSON."  # providers refuse `json_object` unless a message says so
 
 SERVICE_TIERS = get_args(schema.ServiceTier)
 
@@ -67,11 +101,6 @@ UNSAYABLE = (
     "safety_settings",
     "image_output",
 )
-
-# Share of a budget -> effort, with thresholds midway between the budgets that gateways give to the efforts (1024, 8192,
-# 24576).
-EFFORT_BY_BUDGET = [(0, "none"), (4608, "low"), (16384, "medium")]
-
 
 # --- caller -> canonical
 
@@ -90,20 +119,28 @@ def decode_request(body: bytes, headers: Mapping[str, str]) -> FaceRequest:
     _decode_options(chat, request)
     source = request.source
     source.format, source.body = "chat", body
+    if chat.temperature is not None:
+        source.family_fields.append("temperature")
+    if chat.top_p is not None:
+        source.family_fields.append("top_p")
+    if _seldom(chat) != _NOT_SAID:
+        _decode_seldom(chat, request)
     if unknown:
-        source.unknown_field_count = unknown
+        source.unknown_field_count += len(unknown)
+        source.family_fields.extend(name for name in MISPLACED if given(unknown.get(name, ABSENT)))
     if headers:
         source.headers.update(headers)
     return FaceRequest(request, chat.stream is True)
 
 
-def _read(body: bytes) -> tuple[schema.ChatRequest, int]:
-    """The body, and how many fields of it nobody knows. Most bodies have none, which one pass tells."""
+def _read(body: bytes) -> tuple[schema.ChatRequest, dict[str, msgspec.Raw]]:
+    """The body, and the fields of it that nobody knows. Most bodies have none, which one pass tells."""
     try:
-        return _KNOWN.decode(check_utf8(body)), 0
+        return _KNOWN.decode(check_utf8(body)), {}
     except (ValueError, RecursionError):
         chat = parse(schema.ChatRequest, body)
-        return chat, len(parse(dict[str, msgspec.Raw], body).keys() - dialect.KNOWN)
+        fields = parse(dict[str, msgspec.Raw], body)
+        return chat, {name: raw for name, raw in fields.items() if name not in dialect.KNOWN}
 
 
 _KNOWN = msgspec.json.Decoder(schema.KnownChatRequest)
@@ -122,6 +159,11 @@ def _decode_options(chat: schema.ChatRequest, request: pb.GenerateRequest) -> No
         request.include_usage = chat.stream_options.include_usage is True
         if chat.stream_options.include_obfuscation is not None:
             request.include_obfuscation = chat.stream_options.include_obfuscation
+    if chat.reasoning_effort:
+        request.reasoning.effort = chat.reasoning_effort
+
+
+def _decode_seldom(chat: schema.ChatRequest, request: pb.GenerateRequest) -> None:
     if chat.logit_bias:
         request.logit_bias.update(chat.logit_bias)
     if chat.metadata:
@@ -130,8 +172,10 @@ def _decode_options(chat: schema.ChatRequest, request: pb.GenerateRequest) -> No
         request.thinking_to_content = True
     _decode_cache(chat, request)
     _decode_output(chat, request)
-    _decode_reasoning(chat, request)
-    _decode_search(chat, request)
+    decode_reasoning(chat, request)
+    decode_search(chat, request)
+    if chat.extra_body or chat.vendorg or chat.google or chat.generation_config:
+        request.source.unknown_field_count = dialect.unknown_inside(request.source.body)
 
 
 def _decode_cache(chat: schema.ChatRequest, request: pb.GenerateRequest) -> None:
@@ -175,77 +219,6 @@ def _decode_output(chat: schema.ChatRequest, request: pb.GenerateRequest) -> Non
             request.prediction.add().text.text = text
 
 
-def _decode_reasoning(chat: schema.ChatRequest, request: pb.GenerateRequest) -> None:
-    if chat.reasoning_effort:
-        request.reasoning.effort = chat.reasoning_effort
-    if chat.thinking:
-        request.reasoning.mode = THINKING[chat.thinking.type]
-        _set_budget(request, chat.thinking.budget_tokens, "thinking.budget_tokens")
-    elif chat.enable_thinking is not None:
-        request.reasoning.mode = pb.REASONING_MODE_ENABLED if chat.enable_thinking else pb.REASONING_MODE_DISABLED
-        request.reasoning.declared_as_enable_thinking = True
-    for at, config in dialect.thinking_configs(chat):
-        _set_budget(request, config.thinking_budget, f"{at}.thinking_budget")
-        _set_budget(request, config.camel_budget, f"{at}.thinkingBudget")
-        for thoughts in (config.include_thoughts, config.camel_thoughts):
-            if thoughts is not None:
-                request.reasoning.include_thoughts = thoughts
-        for level, name in ((config.thinking_level, "thinking_level"), (config.camel_level, "thinkingLevel")):
-            if level is not None:
-                request.reasoning.level = dialect.level(level, f"{at}.{name}")
-
-
-def _set_budget(request: pb.GenerateRequest, value: float | None, field: str) -> None:
-    budget = whole(value, field)
-    if budget is None:
-        return
-    if budget < -1:
-        raise invalid(field, "expected -1 (automatic), 0 (off) or a number of tokens; send one of them")
-    request.reasoning.budget_tokens = budget
-
-
-def _decode_search(chat: schema.ChatRequest, request: pb.GenerateRequest) -> None:
-    if (options := chat.web_search_options) is not None:
-        request.search.SetInParent()
-        request.search.context_size = options.search_context_size or ""
-        if options.user_location:
-            place, target = options.user_location.approximate, request.search.user_location
-            target.SetInParent()
-            target.country, target.region = place.country or "", place.region or ""
-            target.city, target.timezone = place.city or "", place.timezone or ""
-    if (famx := chat.search_parameters) is not None:
-        request.search.mode = famx.mode or "auto"  # not shown; the provider's own default
-        if famx.return_citations is not None:
-            request.search.return_citations = famx.return_citations
-        for name in ("sources", "from_date", "to_date", "max_search_results"):
-            if given(getattr(famx, name)):
-                request.source.uncarried_fields.append(f"search_parameters.{name}")
-    if chat.parameters:
-        _decode_parameters(chat.parameters, request)
-    for kind in dialect.search_tools(chat):
-        request.tools.add().web_search.declared_type = kind
-
-
-def _decode_parameters(parameters: schema.Parameters, request: pb.GenerateRequest) -> None:
-    """The container of family famQ."""
-    for name in ("temperature", "top_p"):
-        value = getattr(parameters, name)
-        if value is not None and not request.HasField(name):
-            setattr(request, name, value)
-    if parameters.incremental_output is not None:
-        request.incremental_output = parameters.incremental_output
-    if parameters.enable_search is not None:
-        request.search.mode = "on" if parameters.enable_search else "off"
-    if parameters.search_options:
-        request.search.region = parameters.search_options.region or ""
-        if (
-            days := whole(parameters.search_options.recency_days, "parameters.search_options.recency_days")
-        ) is not None:
-            request.search.recency_days = days
-    if parameters.asr_options:
-        request.speech_language = parameters.asr_options.language or ""
-
-
 # --- canonical -> provider
 
 
@@ -253,26 +226,28 @@ def encode_request(request: pb.GenerateRequest, model: str, stream: bool) -> Ups
     """The call of `POST /chat/completions`. Raises UmgError(UNTRANSLATABLE, UNSUPPORTED_FIELD) with the canonical path
     in `field`.
     """
-    report = Report()
-    if request.source.format == "chat":
-        return UpstreamRequest(
-            PATH, dialect.rebuild(request, model, stream, report), dict(request.source.headers), report
-        )
+    report, source = Report(), request.source
+    if source.format == "chat":
+        edits = {field: ENCODERS[field](request, report) for field in source.edited_fields}
+        body = dialect.rebuild(request, model, stream, edits, report)
+        return UpstreamRequest(PATH, body, dict(source.headers), report)
     said = {field.name for field, _ in request.ListFields()}
     for field in [*request.source.indispensable_fields, *(field for field in INDISPENSABLE if field in said)]:
         message = f"`{field}`: this model's provider cannot be told; leave it out or choose another model"
         raise UmgError(pb.ERROR_REASON_UNTRANSLATABLE, message, field=field)
     for field in [*request.source.uncarried_fields, *(field for field in UNSAYABLE if field in said)]:
-        report.drop(field)
+        if (field, getattr(request, field, None)) != ("truncation", "disabled"):  # what providers do anyway
+            report.drop(field)
     if request.media_detail and request.media_detail not in DETAILS:
         report.drop("media_detail")
     report.unknown += request.source.unknown_field_count
-    fields: JsonObject = {"model": model, "messages": MessageEncoder(request, report).encode()}
-    fields |= encode_tools(request, report)
-    fields |= _encode_sampling(request, report)
-    fields |= _encode_output(request)
-    fields |= _encode_reasoning(request, report)
-    fields |= _encode_search(request)
+    fields: JsonObject = {"model": model}
+    for encoder in (_encode_messages, encode_tools, _encode_sampling, _encode_output, encode_reasoning, encode_search):
+        fields |= encoder(request, report)
+    if NEWER_LIMIT.match(model) and "max_tokens" in fields:
+        fields["max_completion_tokens"] = fields.pop("max_tokens")
+    if request.HasField("source"):  # its format may have no such rules
+        _keep_rules(fields, report)
     if request.tools and "tools" not in fields:
         fields.pop("parallel_tool_calls", None)  # refused without tools
     if stream:
@@ -283,6 +258,24 @@ def encode_request(request: pb.GenerateRequest, model: str, stream: bool) -> Ups
     return UpstreamRequest(PATH, msgspec.json.encode(fields), {}, report)
 
 
+def _keep_rules(fields: JsonObject, report: Report) -> None:
+    """What providers of the format hold against a body, and those of others do not."""
+    if "tools" not in fields:
+        fields.pop("parallel_tool_calls", None)
+        if fields.pop("tool_choice", "auto") not in ("auto", "none"):
+            report.drop("tool_choice")
+    if "top_logprobs" in fields and not fields.setdefault("logprobs", True):
+        del fields["top_logprobs"]
+    if fields.get("response_format") == {"type": "json_object"}:
+        messages = fields["messages"]
+        if isinstance(messages, list) and b"json" not in msgspec.json.encode(messages).lower():
+            messages.insert(0, {"role": "system", "content": ASK_FOR_JSON})
+
+
+def _encode_messages(request: pb.GenerateRequest, report: Report) -> JsonObject:
+    return {"messages": MessageEncoder(request, report).encode()}
+
+
 def _encode_sampling(request: pb.GenerateRequest, report: Report) -> JsonObject:
     fields: JsonObject = {
         WIRE_NAMES[field.name]: value for field, value in request.ListFields() if field.name in WIRE_NAMES
@@ -291,7 +284,9 @@ def _encode_sampling(request: pb.GenerateRequest, report: Report) -> JsonObject:
         del fields["service_tier"]  # another format's word
         report.drop("service_tier")
     if request.stop_sequences:
-        fields["stop"] = list(request.stop_sequences)
+        fields["stop"] = list(request.stop_sequences[:MOST_STOPS])
+        if len(request.stop_sequences) > MOST_STOPS:
+            report.drop("stop_sequences", f"the first {MOST_STOPS}")
     if request.logit_bias:
         fields["logit_bias"] = dict(request.logit_bias)
     if request.metadata:
@@ -303,7 +298,7 @@ def _encode_sampling(request: pb.GenerateRequest, report: Report) -> JsonObject:
     return fields
 
 
-def _encode_output(request: pb.GenerateRequest) -> JsonObject:
+def _encode_output(request: pb.GenerateRequest, report: Report) -> JsonObject:
     fields = JsonObject()
     match request.response_format.WhichOneof("kind"):
         case "text":
@@ -350,69 +345,14 @@ def _encode_schema(described: pb.JsonSchemaFormat) -> JsonObject:
     return fields
 
 
-def _encode_reasoning(request: pb.GenerateRequest, report: Report) -> JsonObject:
-    """Effort where there is one, else what comes nearest to it.
-
-    The switches `thinking` and `enable_thinking` are our document's: they are sent for a request that was written for
-    it (no source of another format), since other providers refuse them.
-    """
-    reasoning = request.reasoning
-    for field in ("summary", "display"):
-        if getattr(reasoning, field):
-            report.drop(f"reasoning.{field}")
-    if reasoning.HasField("include_thoughts"):
-        report.drop("reasoning.include_thoughts")
-    effort = reasoning.effort or reasoning.level
-    fields = JsonObject()
-    if reasoning.mode in THINKING_NAMES and not request.HasField("source"):
-        enabled = reasoning.mode == pb.REASONING_MODE_ENABLED
-        switch: JsonObject = {"type": THINKING_NAMES[reasoning.mode]}
-        if reasoning.HasField("budget_tokens"):
-            switch["budget_tokens"] = reasoning.budget_tokens
-        fields = {"enable_thinking": enabled} if reasoning.declared_as_enable_thinking else {"thinking": switch}
-        if reasoning.declared_as_enable_thinking and reasoning.HasField("budget_tokens"):
-            report.drop("reasoning.budget_tokens")
-    elif reasoning.HasField("budget_tokens"):
-        nearest = _effort(reasoning.budget_tokens)
-        effort = effort or nearest
-        report.drop("reasoning.budget_tokens", f"effort {effort}" if effort else None)
-    elif reasoning.mode:
-        report.drop("reasoning.mode")
-    if effort:
-        fields["reasoning_effort"] = effort
-    return fields
-
-
-def _effort(budget: int) -> str:
-    """The nearest effort; "" for -1, where the model decides."""
-    if budget < 0:
-        return ""
-    return next((effort for limit, effort in EFFORT_BY_BUDGET if budget <= limit), "high")
-
-
-def _encode_search(request: pb.GenerateRequest) -> JsonObject:
-    fields, search = JsonObject(), request.search
-    parameters = JsonObject()
-    if request.HasField("incremental_output"):
-        parameters["incremental_output"] = request.incremental_output
-    if request.speech_language:
-        parameters["asr_options"] = {"language": request.speech_language}
-    area = {field.name: value for field, value in search.ListFields() if field.name in ("region", "recency_days")}
-    if area:
-        parameters["search_options"] = area
-    if search.HasField("return_citations") or (search.mode and not parameters):
-        fields["search_parameters"] = {
-            field.name: value for field, value in search.ListFields() if field.name in ("mode", "return_citations")
-        }
-    elif search.mode:
-        parameters["enable_search"] = search.mode != "off"
-    if parameters:
-        fields["parameters"] = parameters
-    if (
-        search.context_size
-        or search.HasField("user_location")
-        or (request.HasField("search") and not search.ListFields())
-    ):
-        location = search.user_location if search.HasField("user_location") else None
-        fields["web_search_options"] = encode_search_options(search.context_size, location)
-    return fields
+# What writes a canonical field anew that a family's policy changed after decoding.
+ENCODERS: dict[str, Callable[[pb.GenerateRequest, Report], JsonObject]] = {
+    **dict.fromkeys(("messages", "instructions"), _encode_messages),
+    **dict.fromkeys(("tools", "tool_choice"), encode_tools),
+    **dict.fromkeys(
+        ("temperature", "top_p", "max_output_tokens", "stop_sequences", "parallel_tool_calls"), _encode_sampling
+    ),
+    "response_format": _encode_output,
+    "reasoning": encode_reasoning,
+    "search": encode_search,
+}

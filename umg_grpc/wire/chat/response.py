@@ -35,6 +35,7 @@ from umg_grpc.wire.chat.answer import (
     thoughts_of,
 )
 from umg_grpc.wire.chat.content import encode_call, signed, thought_signature
+from umg_grpc.wire.chat.names import ToolNames
 from umg_grpc.wire.chat.usage import decode_usage, encode_usage
 from umg_grpc.wire.json import JsonObject
 from umg_grpc.wire.provider_errors import as_error, from_provider, is_error, unreadable
@@ -124,7 +125,8 @@ def _encode_calls(calls: list[pb.Part], legacy: bool, response_id: str) -> JsonO
         return {"function_call": {"name": call.name, "arguments": call.arguments_json or call.text or "{}"}}
     return {
         "tool_calls": [
-            encode_call(part, call_id(part.tool_call, response_id, index)) for index, part in enumerate(calls)
+            encode_call(part, call_id(part.tool_call, response_id, index), part.tool_call.name)
+            for index, part in enumerate(calls)
         ]
     }
 
@@ -236,12 +238,13 @@ def _decode_message(
     if message.audio:
         decode_audio(message.audio, target.parts.add().media, request)
     spoken = len(target.parts)
-    for call in message.tool_calls or ():
-        decode_call(call, target.parts.add())
-    if message.function_call and not message.tool_calls:
-        decode_call(ProviderCall(function=message.function_call), target.parts.add())
+    calls = message.tool_calls or ([ProviderCall(function=message.function_call)] if message.function_call else [])
+    names = ToolNames(request) if calls else None
+    for call in calls:
+        part = target.parts.add()
+        decode_call(call, part)
+        part.tool_call.name = names.meant(part.tool_call.name) if names else part.tool_call.name
     if (signature := thought_signature(message.extra_content)) and target.parts:
         target.parts[max(spoken - 1, 0)].state.MergeFrom(signature)
-    calls = bool(message.tool_calls or message.function_call)
     decode_finish(choice.finish_reason, candidate)
-    settle(candidate, calls, bool(message.refusal))
+    settle(candidate, bool(calls), bool(message.refusal))

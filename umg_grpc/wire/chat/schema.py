@@ -11,6 +11,7 @@ from msgspec import Meta, Raw, Struct, field
 from umg_grpc.wire.json import ABSENT, PositiveWhole, Whole
 
 NonEmpty = Annotated[str, Meta(min_length=1)]
+Many = Annotated[list[Raw], Meta(max_length=5000)]  # parts of a message, tools; the schema takes no more
 Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
 Level = Literal["low", "medium", "high"]
 ServiceTier = Literal["auto", "default", "flex", "scale", "priority", "fast"]
@@ -76,9 +77,9 @@ class ChatMessage(Struct):
     """One message; which fields a role needs is checked where it is decoded."""
 
     role: Literal["system", "developer", "user", "assistant", "tool", "function"]
-    content: str | list[Raw] | None = None
+    content: str | Many | None = None
     name: str | None = None
-    tool_calls: list[Raw] | None = None
+    tool_calls: Many | None = None
     tool_call_id: str | None = None
     function_call: FunctionCall | None = None
     refusal: str | None = None
@@ -311,7 +312,7 @@ class VendorG(Struct):
 
     thinking_config: ThinkingConfig | None = None
     camel_config: ThinkingConfig | None = field(name="thinkingConfig", default=None)
-    tools: list[dict[str, Raw]] | None = None
+    tools: Annotated[list[dict[str, Raw]], Meta(max_length=100)] | None = None
 
 
 class ExtraBody(Struct):
@@ -336,7 +337,7 @@ class ChatRequest(Struct, kw_only=True):
     """The body."""
 
     model: Annotated[str, Meta(min_length=1, max_length=512)]
-    messages: Annotated[list[ChatMessage], Meta(min_length=1)]
+    messages: Annotated[list[ChatMessage], Meta(min_length=1, max_length=20000)]
     stream: bool | None = None
     stream_options: StreamOptions | None = None
     max_completion_tokens: PositiveWhole | None = None
@@ -352,10 +353,10 @@ class ChatRequest(Struct, kw_only=True):
     logit_bias: dict[str, Annotated[float, Meta(ge=-100, le=100)]] | None = None
     logprobs: bool | None = None
     top_logprobs: Annotated[int, Meta(ge=0, le=20)] | Annotated[float, Meta(ge=0, le=20)] | None = None
-    tools: list[Raw] | None = None
+    tools: Many | None = None
     tool_choice: Raw = ABSENT
     parallel_tool_calls: bool | None = None
-    functions: list[FunctionDefinition] | None = None
+    functions: Annotated[list[FunctionDefinition], Meta(max_length=5000)] | None = None
     function_call: Literal["none", "auto"] | Named | None = None
     response_format: ResponseFormat | None = None
     modalities: list[Literal["text", "audio", "image"]] | None = None

@@ -4,13 +4,17 @@ import msgspec
 
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat import schema
+from umg_grpc.wire.chat.names import ToolNames
 from umg_grpc.wire.json import JsonObject, given, invalid, json_object, json_text, missing, parse
 from umg_grpc.wire.report import Report, foreign
 from umg_grpc.wire.schemas import json_schema
 
-SEARCH_TOOL = (
-    "vendorgSearch"  # a function tool of this name asks for the provider's search (text document, chat rule 5)
-)
+# A function tool of the first name asks for the provider's search (text document, chat rule 5). The second is how other
+# gateways call it: it is the search only where it takes no arguments, for a caller's own tool may have that name.
+SEARCH_TOOL, OTHER_SEARCH_TOOL = "vendorgSearch", "googleSearch"
+SEARCH_TOOLS = frozenset({SEARCH_TOOL, OTHER_SEARCH_TOOL})
+# The same as a member of `extra_body.vendorg.tools`.
+SEARCH_KEYS = (SEARCH_TOOL, OTHER_SEARCH_TOOL, "vendorg_search", "google_search")
 
 CHOICES = {"auto": pb.TOOL_CHOICE_MODE_AUTO, "none": pb.TOOL_CHOICE_MODE_NONE, "required": pb.TOOL_CHOICE_MODE_REQUIRED}
 CHOICE_NAMES = {value: name for name, value in CHOICES.items()} | {pb.TOOL_CHOICE_MODE_VALIDATED: "auto"}
@@ -42,8 +46,8 @@ def _decode_tool(raw: msgspec.Raw, tool: pb.Tool, at: str) -> None:
     match parse(schema.Kind, raw, at).type:
         case "function":
             function = parse(schema.FunctionTool, raw, at).function
-            if function.name == SEARCH_TOOL:
-                tool.web_search.declared_type = SEARCH_TOOL
+            if is_search(function):
+                tool.web_search.declared_type = function.name
             else:
                 _decode_function(function, tool.function, f"{at}.function")
         case "custom":
@@ -57,6 +61,11 @@ def _decode_tool(raw: msgspec.Raw, tool: pb.Tool, at: str) -> None:
             raise missing(f"{at}.type")
         case unknown:
             tool.opaque.format, tool.opaque.type, tool.opaque.json = "chat", unknown, str(raw, "utf-8")
+
+
+def is_search(function: schema.FunctionDefinition) -> bool:
+    """Whether the tool is not the caller's own but the provider's search."""
+    return function.name == SEARCH_TOOL or (function.name == OTHER_SEARCH_TOOL and not given(function.parameters))
 
 
 def _decode_function(function: schema.FunctionDefinition, target: pb.FunctionTool, at: str) -> None:
@@ -106,21 +115,21 @@ def _chosen(tool: schema.ChosenTool, at: str) -> str:
 
 def encode_tools(request: pb.GenerateRequest, report: Report) -> JsonObject:
     """`tools`, `tool_choice` and what stands for a search tool, or the older `functions` and `function_call`."""
-    fields, tools = JsonObject(), list[object]()
+    fields, tools, names = JsonObject(), list[object](), ToolNames(request)
     for index, tool in enumerate(request.tools):
         if tool.HasField("cache_control"):
             report.drop("cache_control")
         if tool.HasField("web_search"):
             fields["web_search_options"] = _search_options(tool.web_search, report)
         else:
-            tools.append(_encode_tool(tool, request.legacy_functions, f"tools[{index}]"))
+            tools.append(_encode_tool(tool, names, request.legacy_functions, f"tools[{index}]"))
     if tools:
         fields["functions" if request.legacy_functions else "tools"] = tools
     if request.HasField("tool_choice") and request.tools and not tools:
         if request.tool_choice.mode != pb.TOOL_CHOICE_MODE_AUTO:
             report.drop("tool_choice")  # of a search alone, which has become an option
     elif request.HasField("tool_choice"):
-        choice = _encode_choice(request, report)
+        choice = _encode_choice(request, names, report)
         if request.legacy_functions and isinstance(choice, dict):
             choice = choice.get("function", "auto")
         if choice is not None:
@@ -130,13 +139,13 @@ def encode_tools(request: pb.GenerateRequest, report: Report) -> JsonObject:
     return fields
 
 
-def _encode_tool(tool: pb.Tool, legacy: bool, at: str) -> object:
+def _encode_tool(tool: pb.Tool, names: ToolNames, legacy: bool, at: str) -> object:
     match tool.WhichOneof("kind"):
         case "function":
-            function = _encode_function(tool.function, f"{at}.function")
+            function = _encode_function(tool.function, names.told(tool.function.name), f"{at}.function")
             return function if legacy else {"type": "function", "function": function}
         case "custom":
-            custom: JsonObject = {"name": tool.custom.name}
+            custom: JsonObject = {"name": names.told(tool.custom.name)}
             if tool.custom.HasField("description"):
                 custom["description"] = tool.custom.description
             if tool.custom.format_json:
@@ -150,8 +159,8 @@ def _encode_tool(tool: pb.Tool, legacy: bool, at: str) -> object:
             raise foreign(pb.OpaquePart(format="responses", type=kind or "unknown tool"), at)
 
 
-def _encode_function(function: pb.FunctionTool, at: str) -> JsonObject:
-    encoded: JsonObject = {"name": function.name}
+def _encode_function(function: pb.FunctionTool, name: str, at: str) -> JsonObject:
+    encoded: JsonObject = {"name": name}
     if function.HasField("description"):
         encoded["description"] = function.description
     if function.parameters_json:
@@ -180,7 +189,7 @@ def encode_search_options(context_size: str, location: pb.UserLocation | None) -
     return options
 
 
-def _encode_choice(request: pb.GenerateRequest, report: Report) -> object:
+def _encode_choice(request: pb.GenerateRequest, names: ToolNames, report: Report) -> object:
     """`tool_choice`; None where it says nothing."""
     choice = request.tool_choice
     if choice.HasField("opaque"):
@@ -196,7 +205,7 @@ def _encode_choice(request: pb.GenerateRequest, report: Report) -> object:
         if searches and name not in callables:
             report.drop("tool_choice")  # the search, which has become an option
         else:
-            named.append({"type": kind, kind: {"name": name}})
+            named.append({"type": kind, kind: {"name": names.told(name)}})
     if choice.names and not named:
         return None
     if not named:

@@ -31,6 +31,7 @@ from umg_grpc.wire.chat.answer import (
     used,
 )
 from umg_grpc.wire.chat.content import thought_signature
+from umg_grpc.wire.chat.names import ToolNames
 from umg_grpc.wire.frames import EventDecoder
 from umg_grpc.wire.provider_errors import as_error, cut_off, from_provider, is_error
 from umg_grpc.wire.ragged import Mender, placeheld
@@ -94,6 +95,7 @@ class _Candidate:
         self._all_calls: list[_Call] = []
         self._audio: int | None = None  # part of the sound
         self._audio_id = ""
+        self._called: ToolNames | None = None  # made with the first call
         self._refused = False
         self._cited = False
 
@@ -267,7 +269,7 @@ class _Candidate:
         """Starts the call's part, now that its name is known."""
         yield from self._switch("")
         part = pb.Part()
-        part.tool_call.call_id, part.tool_call.name = call.call_id, name
+        part.tool_call.call_id, part.tool_call.name = call.call_id, self._names().meant(name)
         if custom:
             part.tool_call.text = ""
         else:
@@ -276,6 +278,11 @@ class _Candidate:
         call.part = started.part_index
         yield started
         yield from self._argue(call, "".join(call.waiting))
+
+    def _names(self) -> ToolNames:
+        if self._called is None:
+            self._called = ToolNames(self._request)
+        return self._called
 
     def _argue(self, call: _Call, text: str) -> Iterator[pb.GenerateEvent]:
         if call.part is None:

@@ -1,0 +1,169 @@
+"""How the model shall think, both directions."""
+
+from collections.abc import Iterator
+
+from umg_grpc.v1 import pb
+from umg_grpc.wire.chat import schema
+from umg_grpc.wire.json import JsonObject, echo, invalid, whole
+from umg_grpc.wire.report import Report
+
+THINKING = {"enabled": pb.REASONING_MODE_ENABLED, "disabled": pb.REASONING_MODE_DISABLED}
+THINKING_NAMES = {value: name for name, value in THINKING.items()}
+LEVELS = ("minimal", "low", "medium", "high", "xhigh")
+
+# Share of a budget -> effort, with thresholds midway between the budgets that gateways give to the efforts (1024, 8192,
+# 24576).
+EFFORT_BY_BUDGET = [(0, "none"), (4608, "low"), (16384, "medium")]
+
+
+# --- caller -> canonical
+
+
+def decode_reasoning(chat: schema.ChatRequest, request: pb.GenerateRequest) -> None:
+    """The switches and budgets; `reasoning_effort` is read where every body is. Notes what families judge.
+
+    Not shown: `thinking` beside `enable_thinking`. The one that enables wins, since `disabled` is the table's default.
+    """
+    judged = request.source.family_fields
+    enables = chat.thinking is not None and chat.thinking.type == "enabled"
+    if chat.thinking:
+        judged.append("thinking")
+        if enables or chat.enable_thinking is None:
+            request.reasoning.mode = THINKING[chat.thinking.type]
+            _set_budget(request, chat.thinking.budget_tokens, "thinking.budget_tokens")
+    if chat.enable_thinking is not None:
+        judged.append("enable_thinking")
+        if not enables:
+            request.reasoning.mode = pb.REASONING_MODE_ENABLED if chat.enable_thinking else pb.REASONING_MODE_DISABLED
+            request.reasoning.declared_as_enable_thinking = True
+    for at, config in _thinking_configs(chat):
+        judged.append(at)
+        for budget, name in ((config.thinking_budget, "thinking_budget"), (config.camel_budget, "thinkingBudget")):
+            if budget is not None:
+                _set_budget(request, budget, f"{at}.{name}")
+                judged.append(f"{at}.{name}")
+        for thoughts in (config.include_thoughts, config.camel_thoughts):
+            if thoughts is not None:
+                request.reasoning.include_thoughts = thoughts
+        for level, name in ((config.thinking_level, "thinking_level"), (config.camel_level, "thinkingLevel")):
+            if level is not None:
+                request.reasoning.level = _level(level, f"{at}.{name}")
+                judged.append(f"{at}.{name}")
+
+
+def vendor_places(chat: schema.ChatRequest) -> Iterator[tuple[str, schema.VendorG]]:
+    """(path, what stands there) of vendor G's part of a body: its spellings, the most particular last."""
+    body = chat.extra_body or schema.ExtraBody()
+    for at, place in (
+        ("google", chat.google),
+        ("vendorg", chat.vendorg),
+        ("extra_body.google", body.google),
+        ("extra_body.vendorg", body.vendorg),
+    ):
+        if place is not None:
+            yield at, place
+
+
+def _thinking_configs(chat: schema.ChatRequest) -> Iterator[tuple[str, schema.ThinkingConfig]]:
+    """(path, config) of every place where a thinking config stands, the most particular last."""
+    places: list[tuple[str, schema.VendorG | schema.GenerationConfig]] = [*vendor_places(chat)]
+    if chat.generation_config is not None:
+        places.insert(0, ("generationConfig", chat.generation_config))
+    for at, place in places:
+        if place.thinking_config:
+            yield f"{at}.thinking_config", place.thinking_config
+        if place.camel_config:
+            yield f"{at}.thinkingConfig", place.camel_config
+
+
+def _set_budget(request: pb.GenerateRequest, value: float | None, field: str) -> None:
+    budget = whole(value, field)
+    if budget is None:
+        return
+    if budget < -1:
+        raise invalid(field, "expected -1 (automatic), 0 (off) or a number of tokens; send one of them")
+    request.reasoning.budget_tokens = budget
+
+
+def _level(value: str, field: str) -> str:
+    """A thinking level in lower case. Raises UmgError(INVALID_FIELD)."""
+    if value.lower() not in LEVELS:
+        known = ", ".join(f"`{name.upper()}`" for name in LEVELS)
+        raise invalid(field, f"{echo(repr(value))} is none of its values; send one of {known}")
+    return value.lower()
+
+
+# --- canonical -> provider
+
+
+def encode_reasoning(request: pb.GenerateRequest, report: Report) -> JsonObject:
+    """All that says how to think.
+
+    The switches `thinking` and `enable_thinking` are our document's: they are sent for a request that was written for
+    it (no source of another format), since other providers refuse them. A caller of chat has said besides whether the
+    model is one of vendor G's, whose endpoint reads a thinking config. For all others a budget or a level is said as
+    the nearest effort.
+    """
+    reasoning = request.reasoning
+    if request.source.format == "chat":
+        return _encode_for_ours(reasoning)
+    for field in ("summary", "display"):
+        if getattr(reasoning, field):
+            report.drop(f"reasoning.{field}")
+    effort = reasoning.effort or reasoning.level
+    if reasoning.HasField("include_thoughts") and effort != "none":
+        report.drop("reasoning.include_thoughts")
+    fields = _encode_switch(reasoning) if not request.HasField("source") else {}
+    if fields:
+        if "thinking" not in fields and reasoning.HasField("budget_tokens"):
+            report.drop("reasoning.budget_tokens")
+    elif reasoning.HasField("budget_tokens") and not effort:
+        effort = _nearest_effort(reasoning.budget_tokens)
+        report.drop("reasoning.budget_tokens", f"effort {effort}" if effort else None)
+    elif reasoning.mode and not effort:
+        report.drop("reasoning.mode")
+    return fields | ({"reasoning_effort": effort} if effort else {})
+
+
+def _encode_for_ours(reasoning: pb.ReasoningOptions) -> JsonObject:
+    """What a caller of chat said, all of it, as it is now: once. Vendor G refuses an effort beside a budget or a level,
+    and an effort of none says what `thinking` would.
+    """
+    fields = _encode_switch(reasoning) if reasoning.effort != "none" else {}
+    config = _thinking_config(reasoning)
+    if config:
+        fields["extra_body"] = {"google": {"thinking_config": config}}
+    if reasoning.effort and config.keys().isdisjoint({"thinking_budget", "thinking_level"}):
+        fields["reasoning_effort"] = reasoning.effort
+    return fields
+
+
+def _encode_switch(reasoning: pb.ReasoningOptions) -> JsonObject:
+    """`thinking` or `enable_thinking`; nothing where neither was said."""
+    if reasoning.mode not in THINKING_NAMES:
+        return {}
+    if reasoning.declared_as_enable_thinking:
+        return {"enable_thinking": reasoning.mode == pb.REASONING_MODE_ENABLED}
+    switch: JsonObject = {"type": THINKING_NAMES[reasoning.mode]}
+    if reasoning.HasField("budget_tokens"):
+        switch["budget_tokens"] = reasoning.budget_tokens
+    return {"thinking": switch}
+
+
+def _thinking_config(reasoning: pb.ReasoningOptions) -> JsonObject:
+    """Vendor G's `thinking_config`, less what a switch says already."""
+    config = JsonObject()
+    if reasoning.HasField("budget_tokens") and reasoning.mode not in THINKING_NAMES:
+        config["thinking_budget"] = reasoning.budget_tokens
+    if reasoning.level:
+        config["thinking_level"] = reasoning.level
+    if reasoning.HasField("include_thoughts"):
+        config["include_thoughts"] = reasoning.include_thoughts
+    return config
+
+
+def _nearest_effort(budget: int) -> str:
+    """The nearest effort; "" for -1, where the model decides."""
+    if budget < 0:
+        return ""
+    return next((effort for limit, effort in EFFORT_BY_BUDGET if budget <= limit), "high")
