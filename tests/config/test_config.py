@@ -15,11 +15,15 @@ from umg_grpc.config import (
     Log,
     ModelInfo,
     NoAuth,
+    Retention,
     Timeout,
     built_in,
     parse,
 )
-from umg_grpc.config.read import LATER_PROTOCOLS, SERVED_PROTOCOLS
+from umg_grpc.config.channels import KEY_HEADERS, LATER_PROTOCOLS, OWN_PROTOCOLS, SERVED_PROTOCOLS
+from umg_grpc.routing import Router
+from umg_grpc.tokens import TOKENIZERS
+from umg_grpc.upstream.sandbox.models import TEXT_MODELS
 from umg_grpc.wire import FORMATS
 
 WHOLE = """\
@@ -30,9 +34,11 @@ cors: {origins: [https://app.example, "*"]}
 body_limit: 8MiB
 drain: 5.5
 log: {level: debug, format: json}
+responses: {ttl: 12h, max_bytes: 2GiB}
+reasoning: {enabled: false}
 channels:
   - name: main
-    protocols: [chat]
+    protocols: [responses, chat]
     base_url: https://provider.example/v1/
     api_key: ${PROVIDER_KEY}
     headers: {x-team: search, x-literal: "$${NOT_A_VARIABLE}"}
@@ -52,9 +58,10 @@ channels:
   - {name: open, protocols: [chat], base_url: "http://[::1]:8000/v1", auth: {kind: none}, models: [model-b]}
   - {name: keyless, protocols: [chat], base_url: http://host/v1, models: [model-b]}
   - {name: here, protocols: [local], weight: 0, models: [{id: gpt-4o, upstream: smollm2-135m-instruct}]}
+  - {name: simulated, protocols: [sandbox], pace: 0, models: [famC-sonnet-4-5, {id: gpt-5, upstream: famO-5}]}
 models:
   model-a: {owned_by: lab, created: 2024-11-01, display_name: Model A, family: famQ}
-  gpt-4o: {created: 1730419200}
+  gpt-4o: {created: 1730419200, tokenizer: smollm2, max_output_tokens: 4096}
   model-b:
 """
 ENVIRONMENT = {"UMG_SECRET": "0123456789abcdef", "PASSWORD": "pass-word", "PROVIDER_KEY": "sk-1", "WEIGHT": "3"}
@@ -72,14 +79,16 @@ def test_the_whole_contract_is_read(whole: Config) -> None:
     assert whole.cors == Cors(origins=("https://app.example", "*"))
     assert (whole.body_limit, whole.drain) == (8 * 1024 * 1024, 5.5)
     assert whole.log == Log(level="debug", format="json")
-    assert [channel.name for channel in whole.channels] == ["main", "spare", "open", "keyless", "here"]
+    assert whole.responses == Retention(ttl=12 * 3600, max_bytes=2 * 1024**3)
+    assert whole.reasoning == Retention(ttl=86400, max_bytes=64 * 1024**2, enabled=False)
+    assert [channel.name for channel in whole.channels] == ["main", "spare", "open", "keyless", "here", "simulated"]
 
 
 def test_a_channel_has_all_that_was_written_of_it(whole: Config) -> None:
     main = whole.channels[0]
-    assert main.protocols == ("chat",)
+    assert main.protocols == ("responses", "chat")
     assert main.base_url == "https://provider.example/v1"
-    assert (main.api_keys, main.auth) == (("sk-1",), BearerAuth())
+    assert (main.api_keys, main.auth, main.auth_written) == (("sk-1",), BearerAuth(), False)
     assert main.headers == {"x-team": "search", "x-literal": "${NOT_A_VARIABLE}"}
     assert main.proxy == "http://user:pass-word@proxy.example:3128"
     assert main.ca_file == "/etc/umg/certificates/ca.pem"
@@ -94,18 +103,34 @@ def test_a_channel_has_all_that_was_written_of_it(whole: Config) -> None:
 def test_several_keys_a_header_and_a_plain_timeout(whole: Config) -> None:
     spare = whole.channels[1]
     assert (spare.api_keys, spare.auth) == (("0123", "second"), HeaderAuth(header="x-api-key"))
+    assert spare.auth_written
     assert spare.timeout == Timeout(first_byte=7)
 
 
 def test_no_key_means_no_auth(whole: Config) -> None:
     assert [(channel.api_keys, channel.auth) for channel in whole.channels[2:4]] == [((), NoAuth())] * 2
+    assert [channel.auth_written for channel in whole.channels[2:4]] == [True, False]
+
+
+def test_a_simulated_channel_has_a_pace_and_aliases(whole: Config) -> None:
+    simulated = whole.channels[5]
+    assert (simulated.protocols, simulated.pace, simulated.base_url) == (("sandbox",), 0, "")
+    assert simulated.models == (
+        ChannelModel("famC-sonnet-4-5", "famC-sonnet-4-5", None),
+        ChannelModel("gpt-5", "famO-5", None),
+    )
+    assert Router(whole).model("gpt-5").family == "famO"
+
+
+def test_a_simulated_channel_streams_50_tokens_a_second_unless_told_otherwise() -> None:
+    assert parse("channels: [{name: s, protocols: [sandbox], models: [famO-5]}]", "f", {}).channels[0].pace == 50
 
 
 def test_models_are_described_by_their_public_id(whole: Config) -> None:
     released = datetime(2024, 11, 1, tzinfo=UTC)
     assert whole.models == {
         "model-a": ModelInfo(owned_by="lab", display_name="Model A", create_time=released, family="famQ"),
-        "gpt-4o": ModelInfo(create_time=released),
+        "gpt-4o": ModelInfo(create_time=released, tokenizer="smollm2", max_output_tokens=4096),
         "model-b": ModelInfo(),
     }
 
@@ -119,6 +144,8 @@ def test_the_defaults_are_those_of_the_contract() -> None:
     config = parse("channels: [{name: l, protocols: [local], models: [m]}]", "f", {})
     assert config == Config(channels=config.channels)
     assert (config.body_limit, config.drain, config.database) == (64 * 1024 * 1024, 30, "sqlite")
+    assert config.responses == Retention(ttl=30 * 86400, max_bytes=1024**3, enabled=True)
+    assert config.reasoning == Retention(ttl=86400, max_bytes=64 * 1024**2, enabled=True)
     assert config.channels[0].timeout == Timeout(connect=5, first_byte=60, idle=60, total=600)
 
 
@@ -127,10 +154,22 @@ def test_a_key_without_a_value_is_an_absent_key() -> None:
     assert config == Config(channels=config.channels)
 
 
-def test_the_built_in_config_serves_the_local_model() -> None:
-    (local,) = built_in().channels
+def test_the_built_in_config_serves_the_local_model_and_the_simulated_ones() -> None:
+    config = built_in()
+    local, sandbox = config.channels
     assert (local.name, local.protocols) == ("local", ("local",))
     assert local.models == (ChannelModel("smollm2-135m-instruct", "smollm2-135m-instruct", None),)
+    assert (sandbox.name, sandbox.protocols, sandbox.pace) == ("sandbox", ("sandbox",), 50)
+    assert config.models.keys() == {model.id for channel in config.channels for model in channel.models}
+
+
+def test_every_simulated_model_says_so_and_has_its_family() -> None:
+    models = Router(built_in()).models()[1:]
+    assert [(model.id, model.family, model.display_name) for model in models] == [
+        (model.id, model.family, model.display_name) for model in TEXT_MODELS
+    ]
+    assert {model.owned_by for model in models} == {"umg-sandbox (simulated)"}
+    assert all(model.create_time is not None for model in models)
 
 
 def test_anchors_and_merges_share_what_channels_have_in_common() -> None:
@@ -162,8 +201,8 @@ class Mistake:
 
 CHANNEL = "channels:\n- name: a\n  protocols: [chat]\n  base_url: http://a\n  models: [m]\n"
 LOCAL = "channels: [{name: a, protocols: [local], models: [m]}]\n"
-SERVED_KEYS = "expected one of name, protocols, models, base_url, api_key, auth, headers, proxy, ca_file, priority, weight, timeout"
-SERVED = " or ".join([", ".join(SERVED_PROTOCOLS[:-1]), SERVED_PROTOCOLS[-1]])
+SERVED_KEYS = "expected one of name, protocols, models, base_url, api_key, auth, headers, proxy, ca_file, priority, weight, timeout, pace"
+SERVED = f"one of {', '.join(SERVED_PROTOCOLS)}"
 LATER = min(LATER_PROTOCOLS)
 URL = "expected a URL, http:// or https:// with a host and without a query"
 SIZE = "expected a number of bytes or a size like 64MiB, at most 1023MiB"
@@ -182,7 +221,7 @@ MISTAKES = [
         LOCAL + "limit: 5",
         (
             "2: limit: `limit` is not known here; expected one of channels, models, public_url, secret, database, cors, "
-            "body_limit, drain, log",
+            "body_limit, drain, log, responses, reasoning",
         ),
     ),
     Mistake(
@@ -263,6 +302,69 @@ MISTAKES = [
             "3: channels[0].protocols: expected `local` alone: it is not reached over the network",
             "4: channels[0].base_url: expected only for an upstream on the network; a `local` channel has none",
         ),
+    ),
+    Mistake(
+        "sandbox among others",
+        "channels:\n- name: a\n  protocols: [sandbox, native]\n  models: [m]\n",
+        ("3: channels[0].protocols: expected `sandbox` alone: it is not reached over the network",),
+    ),
+    Mistake(
+        "a key of a simulated provider",
+        "channels:\n- name: a\n  protocols: [sandbox]\n  models: [m]\n  api_key: k",
+        ("5: channels[0].api_key: expected only for an upstream on the network; a `sandbox` channel has none",),
+    ),
+    Mistake(
+        "a pace of a real provider",
+        CHANNEL + "  pace: 50",
+        ("6: channels[0].pace: expected only of a `sandbox` channel",),
+    ),
+    Mistake(
+        "a negative pace",
+        "channels:\n- name: a\n  protocols: [sandbox]\n  models: [m]\n  pace: -1",
+        ("5: channels[0].pace: expected a number >= 0.0",),
+    ),
+    Mistake(
+        "a family in another spelling",
+        CHANNEL.replace("[m]", "\n  - {id: m, family: famo}"),
+        ("6: channels[0].models[0].family: expected `famO`, in this spelling",),
+    ),
+    Mistake(
+        "a family that is no short name",
+        LOCAL + "models: {m: {family: a b}}",
+        ("2: models.m.family: expected a family such as famG: up to 32 letters, digits, `.`, `_` or `-`",),
+    ),
+    Mistake(
+        "an unknown tokenizer",
+        LOCAL + "models: {m: {tokenizer: o200k}}",
+        (f"2: models.m.tokenizer: expected one of {', '.join(TOKENIZERS)}",),
+    ),
+    Mistake(
+        "no output at all",
+        LOCAL + "models: {m: {max_output_tokens: 0}}",
+        ("2: models.m.max_output_tokens: expected a whole number >= 1",),
+    ),
+    *(
+        Mistake(
+            f"the time {time}",
+            LOCAL + f"responses: {{ttl: {time}}}",
+            ("2: responses.ttl: expected a time like 30d, 12h, 15m or seconds, at most 3650d",),
+        )
+        for time in ("0", "forever", "1w", "3651d", "1.5h", "-1")
+    ),
+    Mistake(
+        "a store without room",
+        LOCAL + "reasoning: {max_bytes: 0}",
+        ("2: reasoning.max_bytes: expected a number of bytes or a size like 1GiB, at most 1024TiB",),
+    ),
+    Mistake(
+        "a switch that is neither on nor off",
+        LOCAL + "responses: {enabled: maybe}",
+        ("2: responses.enabled: expected true or false, got text",),
+    ),
+    Mistake(
+        "the header of the key of one of several formats",
+        CHANNEL.replace("[chat]", "[chat, messages]") + "  api_key: k\n  headers: {X-Api-Key: other}",
+        ("7: channels[0].headers.X-Api-Key: expected another header: this one carries the key",),
     ),
     Mistake(
         "a channel name twice",
@@ -398,7 +500,7 @@ MISTAKES = [
         "a price, which a later version takes",
         LOCAL + "models:\n  m: {price: 5}",
         (
-            "3: models.m.price: `price` is not served by this version; expected one of owned_by, display_name, created, family",
+            "3: models.m.price: `price` is not served by this version; expected one of owned_by, display_name, created, family, tokenizer, max_output_tokens",
         ),
     ),
     Mistake(
@@ -441,5 +543,23 @@ def test_a_later_protocol_beside_a_served_one_is_left_out_and_said() -> None:
     assert config.notices == (f"channel a: {LATER} is not served by this version",)
 
 
+@pytest.mark.parametrize(
+    ("written", "seconds"), [("30d", 30 * 86400), ("12h", 43200), ("15m", 900), ("45s", 45), ("90", 90)]
+)
+def test_a_time_is_written_with_its_unit_or_in_seconds(written: str, seconds: int) -> None:
+    assert parse(LOCAL + f"responses: {{ttl: {written}}}", "f", {}).responses.ttl == seconds
+
+
+def test_nothing_is_stored_where_the_operator_says_so() -> None:
+    config = parse(LOCAL + "responses: {enabled: false}", "f", {})
+    assert (config.responses.enabled, config.reasoning.enabled) == (False, True)
+
+
 def test_every_format_is_a_protocol_that_is_served() -> None:
-    assert set(SERVED_PROTOCOLS) == {*FORMATS, "local"}
+    assert set(SERVED_PROTOCOLS) == {*FORMATS, *OWN_PROTOCOLS}
+
+
+def test_a_key_travels_in_the_header_of_its_format() -> None:
+    assert {name: KEY_HEADERS.get(name, "authorization") for name in FORMATS} == {
+        name: format_.key_header for name, format_ in FORMATS.items()
+    }

@@ -89,7 +89,7 @@ def test_the_config_of_the_operators_page_is_taken() -> None:
     [text] = re.findall(r"```yaml\n(.*?)```", (ROOT / "docs/operating.md").read_text(), re.DOTALL)
     environment = {"UMG_SECRET": "x" * 16, "PROVIDER_KEY": "sk-provider"}
     config = parse(text, "operating.md", environment)
-    assert [channel.name for channel in config.channels] == ["main", "local"]
+    assert [channel.name for channel in config.channels] == ["main", "local", "sandbox"]
     commented = "\n".join(re.sub(r"^( +)# (\w+: )", r"\1\2", line) for line in text.splitlines())
     assert parse(commented, "operating.md", environment).channels[0].proxy
 

@@ -1,7 +1,8 @@
 """What the operator wrote: one YAML file, read strictly. Pure: `parse` is given the text and the environment."""
 
+from umg_grpc.config.built_in import BUILT_IN
 from umg_grpc.config.document import ConfigError, Problem
-from umg_grpc.config.read import BUILT_IN, built_in, parse
+from umg_grpc.config.read import built_in, parse
 from umg_grpc.config.values import (
     Auth,
     BearerAuth,
@@ -13,6 +14,7 @@ from umg_grpc.config.values import (
     Log,
     ModelInfo,
     NoAuth,
+    Retention,
     Timeout,
 )
 
@@ -30,6 +32,7 @@ __all__ = [
     "ModelInfo",
     "NoAuth",
     "Problem",
+    "Retention",
     "Timeout",
     "built_in",
     "parse",

@@ -68,22 +68,28 @@ class ChannelModel:
     upstream: str
     """The id that the upstream knows it by."""
     family: str | None
-    """The family whose rules apply, e.g. `famG`."""
+    """The family whose rules apply, e.g. `famG`; None where the operator says nothing."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Channel:
-    """A configured way to an upstream. Of a `local` channel all that has to do with the network is empty."""
+    """A configured way to an upstream.
+
+    Of a `local` or `sandbox` channel all that has to do with the network is empty.
+    """
 
     name: str
     protocols: tuple[str, ...]
-    """Wire formats that the upstream speaks, in order of preference; `local` stands alone."""
+    """Wire formats that the upstream speaks, in order of preference; `local` and `sandbox` stand alone."""
     models: tuple[ChannelModel, ...]
     base_url: str = ""
     """All that stands before a format's own path, without a slash at the end."""
     api_keys: tuple[str, ...] = field(default=(), repr=False)
     """Used in turn; none with `NoAuth`, at least one otherwise."""
     auth: Auth = field(default_factory=NoAuth)
+    """How the key travels; where `auth_written` is false and there is a key, the format's own header carries it."""
+    auth_written: bool = False
+    """Whether the operator said so, whatever the format."""
     headers: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}), repr=False)
     """Sent with every request; none of them is the one that carries the key."""
     proxy: str | None = field(default=None, repr=False)
@@ -95,6 +101,8 @@ class Channel:
     weight: int = 1
     """Share among channels of the same priority; 0 is used only after them."""
     timeout: Timeout = field(default_factory=Timeout)
+    pace: float = 50.0
+    """Of a `sandbox` channel: tokens a second of a stream; 0 is at once."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,6 +114,22 @@ class ModelInfo:
     create_time: datetime | None = None
     """When the model was released, in UTC."""
     family: str | None = None
+    tokenizer: str | None = None
+    """Vocabulary that counts its tokens, one of `umg_grpc.tokens.TOKENIZERS`; None means its family's."""
+    max_output_tokens: int | None = None
+    """Most tokens of an answer; what a format that demands a limit is given when the caller set none."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Retention:
+    """How long something of the callers' is kept, and how much of it."""
+
+    ttl: int
+    """Seconds from its last change."""
+    max_bytes: int
+    """Of all callers together; the oldest goes first."""
+    enabled: bool = True
+    """Whether anything is kept at all."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,5 +151,9 @@ class Config:
     drain: float = 30.0
     """Seconds that calls under way are given when the service is told to end."""
     log: Log = field(default_factory=Log)
+    responses: Retention = Retention(ttl=30 * 86400, max_bytes=1024**3)
+    """Stored answers with the conversations they continue."""
+    reasoning: Retention = Retention(ttl=86400, max_bytes=64 * 1024**2)
+    """Reasoning state, for callers whose client does not send it back."""
     notices: tuple[str, ...] = ()
     """What the file asks for that this version leaves out, for the log."""

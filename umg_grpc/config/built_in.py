@@ -1,0 +1,37 @@
+"""What is served without a file."""
+
+BUILT_IN = """\
+channels:
+  - name: local
+    protocols: [local]
+    models: [smollm2-135m-instruct]
+  - name: sandbox
+    protocols: [sandbox]
+    models:
+      - famG-2.5-flash
+      - famG-2.5-pro
+      - famG-3-pro
+      - famG-2.5-flash-image
+      - famG-3-pro-image-preview
+      - famO-5-mini
+      - famO-5
+      - famC-sonnet-4-5
+      - famQ-3-max
+      - famR-1
+      - famX-4
+models:
+  smollm2-135m-instruct:
+    {created: 2024-11-01, display_name: SmolLM2 135M Instruct, tokenizer: smollm2}
+  famG-2.5-flash: &simulated
+    {owned_by: umg-sandbox (simulated), created: 2026-01-01, display_name: famG 2.5 Flash (simulated), family: famG}
+  famG-2.5-pro: {<<: *simulated, display_name: famG 2.5 Pro (simulated)}
+  famG-3-pro: {<<: *simulated, display_name: famG 3 Pro (simulated)}
+  famG-2.5-flash-image: {<<: *simulated, display_name: famG 2.5 Flash Image (simulated)}
+  famG-3-pro-image-preview: {<<: *simulated, display_name: famG 3 Pro Image (simulated)}
+  famO-5-mini: {<<: *simulated, display_name: famO 5 Mini (simulated), family: famO}
+  famO-5: {<<: *simulated, display_name: famO 5 (simulated), family: famO}
+  famC-sonnet-4-5: {<<: *simulated, display_name: famC Sonnet 4.5 (simulated), family: famC}
+  famQ-3-max: {<<: *simulated, display_name: famQ 3 Max (simulated), family: famQ}
+  famR-1: {<<: *simulated, display_name: famR 1 (simulated), family: famR}
+  famX-4: {<<: *simulated, display_name: famX 4 (simulated), family: famX}
+"""

@@ -1,0 +1,206 @@
+"""The channels of the file: what each kind takes, and what must fit together."""
+
+import re
+from collections.abc import Iterator
+from pathlib import PurePath
+from types import MappingProxyType
+from typing import Annotated
+
+import msgspec
+
+from umg_grpc.config.convert import any_of, read_entry
+from umg_grpc.config.document import Document, Path, Value
+from umg_grpc.config.scalars import PRINTABLE, family, url
+from umg_grpc.config.values import (
+    Auth,
+    BearerAuth,
+    Channel,
+    ChannelModel,
+    HeaderAuth,
+    NoAuth,
+    Seconds,
+    Timeout,
+    Written,
+)
+
+OWN_PROTOCOLS = ("local", "sandbox")
+"""Upstreams inside the gateway: each stands alone, and takes nothing that has to do with the network."""
+SERVED_PROTOCOLS = ("chat", "responses", "messages", "native", *OWN_PROTOCOLS)
+# Parts of the contract that come with what makes them work; until then they are refused, by a message of their own.
+PROTOCOLS = frozenset({"chat", "responses", "messages", "native", "local", "sandbox"}) | {
+    *("embeddings", "native_embeddings", "rerank"),
+    *("images", "ark_images", "dashscope_images", "native_images"),
+    *("vidA", "vidB", "vidC", "vidD", "vidE", "vidF", "vidG"),
+}
+LATER_PROTOCOLS = PROTOCOLS.difference(SERVED_PROTOCOLS)
+
+KEY_HEADERS = {"messages": "x-api-key", "native": "x-goog-api-key"}
+"""Headers that carry the key where no `auth` is written; of other formats it is `authorization`."""
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+MODEL_ID = re.compile(r"[^\s*\x00-\x1f\x7f]{1,256}")  # no `*`: it is the wildcard of a key's model patterns
+HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+HEADER_VALUE = re.compile(r"[ -~\t]*")
+FRAMING_HEADERS = frozenset({"connection", "content-length", "transfer-encoding"})
+
+
+class _ModelEntry(Written, frozen=True):
+    id: str
+    upstream: str | None = None
+    family: str | None = None
+
+
+class _ChannelEntry(Written, frozen=True):
+    name: str
+    protocols: Annotated[list[str], msgspec.Meta(min_length=1)]
+    models: Annotated[list[str | _ModelEntry], msgspec.Meta(min_length=1)]
+    base_url: str | None = None
+    api_key: str | list[str] | None = None
+    auth: Auth | None = None
+    headers: dict[str, str] = msgspec.field(default_factory=dict)
+    proxy: str | None = None
+    ca_file: str | None = None
+    priority: Annotated[int, msgspec.Meta(ge=-1_000_000, le=1_000_000)] = 0
+    weight: Annotated[int, msgspec.Meta(ge=0, le=1_000_000)] = 1
+    timeout: Seconds | Timeout = Timeout()
+    pace: Annotated[float, msgspec.Meta(ge=0, le=1_000_000)] | None = None
+
+
+def channels(document: Document, values: Value, directory: PurePath, notices: list[str]) -> Iterator[Channel]:
+    """The channels, less those that have no meaning at all for their problems."""
+    names: set[str] = set()
+    for position, value in enumerate(values if isinstance(values, list) else []):
+        path: Path = ("channels", position)
+        entry = read_entry(document, path, value, _ChannelEntry)
+        if entry is None:
+            continue
+        if not NAME.fullmatch(entry.name):
+            document.problem((*path, "name"), "expected up to 64 letters, digits, `.`, `_` or `-`")
+        elif entry.name in names:
+            document.problem((*path, "name"), f"expected a name of its own; `{entry.name}` is taken")
+        names.add(entry.name)
+        protocols = _protocols(document, (*path, "protocols"), entry.protocols)
+        later = [name for name in entry.protocols if protocols and name in LATER_PROTOCOLS]
+        notices.extend(f"channel {entry.name}: {name} is not served by this version" for name in later)
+        own = next((name for name in OWN_PROTOCOLS if name in entry.protocols), None)
+        models = tuple(_channel_models(document, (*path, "models"), entry.models))
+        if entry.pace is not None and own != "sandbox":
+            document.problem((*path, "pace"), "expected only of a `sandbox` channel")
+        if own is not None:
+            yield _own_channel(document, path, entry, own, models)
+        else:
+            yield _http_channel(document, path, entry, protocols, models, directory)
+
+
+def _protocols(document: Document, path: Path, protocols: list[str]) -> tuple[str, ...]:
+    """Those that are served. Beside one of them a later one is no mistake: the file serves a newer version as well."""
+    served = tuple(protocol for protocol in protocols if protocol in SERVED_PROTOCOLS)
+    for position, protocol in enumerate(protocols):
+        if protocol not in SERVED_PROTOCOLS and not (served and protocol in LATER_PROTOCOLS):
+            why = "is not served by this version" if protocol in LATER_PROTOCOLS else "is not a protocol"
+            document.problem((*path, position), f"expected {any_of(SERVED_PROTOCOLS)}; `{protocol}` {why}")
+        elif protocol in protocols[:position]:
+            document.problem((*path, position), f"expected `{protocol}` once")
+    own = next((name for name in OWN_PROTOCOLS if name in protocols), None)
+    if own is not None and len(protocols) > 1:
+        document.problem(path, f"expected `{own}` alone: it is not reached over the network")
+    return served
+
+
+def _channel_models(document: Document, path: Path, entries: list[str | _ModelEntry]) -> Iterator[ChannelModel]:
+    ids: set[str] = set()
+    for position, written in enumerate(entries):
+        entry = _ModelEntry(id=written) if isinstance(written, str) else written
+        upstream = entry.id if entry.upstream is None else entry.upstream
+        of_family = family(document, (*path, position, "family"), entry.family)
+        model = ChannelModel(entry.id, upstream, of_family)
+        if not (MODEL_ID.fullmatch(model.id) and MODEL_ID.fullmatch(model.upstream)):
+            document.problem((*path, position), "expected a model id: up to 256 characters without spaces or `*`")
+        elif model.id in ids:
+            document.problem((*path, position), f"expected an id of its own in this channel; `{model.id}` is taken")
+        ids.add(model.id)
+        yield model
+
+
+def _own_channel(
+    document: Document, path: Path, entry: _ChannelEntry, own: str, models: tuple[ChannelModel, ...]
+) -> Channel:
+    for key in ("base_url", "api_key", "auth", "headers", "proxy", "ca_file"):
+        if getattr(entry, key):
+            document.problem((*path, key), f"expected only for an upstream on the network; a `{own}` channel has none")
+    return Channel(
+        name=entry.name,
+        protocols=(own,),
+        models=models,
+        priority=entry.priority,
+        weight=entry.weight,
+        timeout=_timeout(entry.timeout),
+        pace=Channel.pace if entry.pace is None else entry.pace,
+    )
+
+
+def _http_channel(
+    document: Document,
+    path: Path,
+    entry: _ChannelEntry,
+    protocols: tuple[str, ...],
+    models: tuple[ChannelModel, ...],
+    directory: PurePath,
+) -> Channel:
+    if entry.base_url is None:
+        document.problem((*path, "base_url"), "expected a URL, e.g. https://provider.example/v1")
+    return Channel(
+        name=entry.name,
+        protocols=protocols,
+        models=models,
+        base_url=url(document, (*path, "base_url"), entry.base_url) if entry.base_url is not None else "",
+        api_keys=_api_keys(document, path, entry),
+        auth=_auth(entry),
+        auth_written=entry.auth is not None,
+        headers=MappingProxyType(_headers(document, (*path, "headers"), entry, protocols)),
+        proxy=url(document, (*path, "proxy"), entry.proxy, user=True) if entry.proxy is not None else None,
+        ca_file=str(directory / entry.ca_file) if entry.ca_file else None,
+        priority=entry.priority,
+        weight=entry.weight,
+        timeout=_timeout(entry.timeout),
+    )
+
+
+def _auth(entry: _ChannelEntry) -> Auth:
+    """What was written, else a Bearer if there is a key; a format may have a header of its own for that one."""
+    return entry.auth or (NoAuth() if entry.api_key is None else BearerAuth())
+
+
+def _api_keys(document: Document, path: Path, entry: _ChannelEntry) -> tuple[str, ...]:
+    keys = (entry.api_key,) if isinstance(entry.api_key, str) else tuple(entry.api_key or ())
+    wants_key = not isinstance(_auth(entry), NoAuth)
+    if wants_key and not keys:
+        document.problem((*path, "api_key"), "expected a key, or a list of at least one")
+    elif keys and not wants_key:
+        document.problem((*path, "api_key"), "expected no key beside `auth: {kind: none}`")
+    if not all(PRINTABLE.fullmatch(key) for key in keys):
+        document.problem((*path, "api_key"), "expected printable characters without spaces or line ends")
+    return keys
+
+
+def _headers(document: Document, path: Path, entry: _ChannelEntry, protocols: tuple[str, ...]) -> dict[str, str]:
+    auth = _auth(entry)
+    taken = {"authorization"} if isinstance(auth, BearerAuth) else set()
+    if entry.auth is None and taken:
+        taken = {KEY_HEADERS.get(protocol, "authorization") for protocol in protocols}
+    if isinstance(auth, HeaderAuth):
+        taken = {auth.header.lower()}
+        if not HEADER_NAME.fullmatch(auth.header) or taken & FRAMING_HEADERS:
+            document.problem((*path[:-1], "auth", "header"), "expected the name of a header, e.g. x-api-key")
+    for name, value in entry.headers.items():
+        if not HEADER_NAME.fullmatch(name) or name.lower() in FRAMING_HEADERS:
+            document.problem((*path, name), "expected a header that is not HTTP's own framing")
+        elif name.lower() in taken:
+            document.problem((*path, name), "expected another header: this one carries the key")
+        elif not HEADER_VALUE.fullmatch(value):
+            document.problem((*path, name), "expected printable ASCII on one line")
+    return entry.headers
+
+
+def _timeout(written: float | Timeout) -> Timeout:
+    return written if isinstance(written, Timeout) else Timeout(first_byte=written)

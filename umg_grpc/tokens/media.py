@@ -1,0 +1,57 @@
+"""What media cost, by estimate: no provider publishes how it counts all of them."""
+
+import re
+import struct
+
+from umg_grpc.v1 import pb
+
+IMAGE_TOKENS = 1000  # whatever the size and the source (text document, count_tokens rules; readings, 15)
+
+PAGE_TOKENS = 1500
+PAGE_BYTES = 50_000  # of a document whose pages cannot be counted
+PAGE = re.compile(rb"/Type\s*/Page(?![a-zA-Z])")
+
+AUDIO_TOKENS_PER_SECOND = 32
+AUDIO_BYTES_PER_SECOND = 16_000  # 128 kbit/s, of compressed sound
+AUDIO_SECONDS_BY_REFERENCE = 60
+
+VIDEO_TOKENS_PER_SECOND = 300
+VIDEO_BYTES_PER_SECOND = 250_000  # 2 Mbit/s
+VIDEO_SECONDS_BY_REFERENCE = 60
+
+
+def media_tokens(media: pb.MediaPart) -> int | str:
+    """The tokens, or the text of a document that is text. What lies elsewhere is not fetched: an address and a file id
+    count as one page or one minute.
+    """
+    if media.kind == pb.MEDIA_KIND_IMAGE or media.mime_type.startswith("image/"):
+        return IMAGE_TOKENS
+    data = media.data if media.WhichOneof("source") == "data" else None
+    if media.kind == pb.MEDIA_KIND_AUDIO:
+        return _rounded_up(AUDIO_TOKENS_PER_SECOND * (AUDIO_SECONDS_BY_REFERENCE if data is None else _seconds(data)))
+    if media.kind == pb.MEDIA_KIND_VIDEO:
+        seconds = VIDEO_SECONDS_BY_REFERENCE if data is None else len(data) / VIDEO_BYTES_PER_SECOND
+        return _rounded_up(VIDEO_TOKENS_PER_SECOND * seconds)
+    return PAGE_TOKENS if data is None else _document(data)
+
+
+def _document(data: bytes) -> int | str:
+    if data.startswith(b"%PDF"):
+        pages = len(PAGE.findall(data)) or _rounded_up(len(data) / PAGE_BYTES)
+        return PAGE_TOKENS * pages
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError:
+        return PAGE_TOKENS * _rounded_up(len(data) / PAGE_BYTES)
+
+
+def _seconds(data: bytes) -> float:
+    """Length of a sound: exact for WAV, whose head has the bytes a second."""
+    bytes_per_second = AUDIO_BYTES_PER_SECOND
+    if data[:4] == b"RIFF" and data[8:16] == b"WAVEfmt " and len(data) >= 44:
+        bytes_per_second = struct.unpack_from("<I", data, 28)[0] or AUDIO_BYTES_PER_SECOND
+    return len(data) / bytes_per_second
+
+
+def _rounded_up(number: float) -> int:
+    return -int(-number // 1)
