@@ -22,7 +22,8 @@ class Endpoint:
     """Where a channel leads and what opens it."""
 
     base_url: str
-    headers: Mapping[str, str]  # credentials, and what the operator adds to every request
+    headers: Mapping[str, str]  # what goes with every request, credentials too where the operator says which header
+    key: str = ""  # the credentials where the format says it
 
 
 class HttpCall(NamedTuple):
@@ -154,7 +155,12 @@ class HttpUpstream:
         endpoint = await self._endpoint(self._broken)
         outgoing = Outgoing(
             url=endpoint.base_url + call.encoded.path,
-            headers={"Content-Type": "application/json", **call.encoded.headers, **endpoint.headers},
+            headers={
+                "Content-Type": "application/json",
+                **call.encoded.headers,
+                **endpoint.headers,
+                **_credentials(call.format, endpoint.key),
+            },
             body=call.encoded.body,
             deadlines=self._deadlines.within(seconds - (time.monotonic() - started)),
             proxy=self._proxy,
@@ -177,9 +183,16 @@ def _refusal(text_format: TextFormat, status: int, headers: Mapping[str, str], b
     return text_format.decode_error(status, {name.lower(): value for name, value in headers.items()}, body)
 
 
-def in_turn(base_url: str, headers: Sequence[Mapping[str, str]]) -> EndpointSource:
-    """One endpoint for each set of headers (each key of a channel), in turn."""
-    turn = itertools.cycle([Endpoint(base_url, each) for each in headers])
+def _credentials(text_format: TextFormat, key: str) -> dict[str, str]:
+    if not key:
+        return {}
+    bearer = text_format.key_header == "authorization"
+    return {"Authorization": f"Bearer {key}"} if bearer else {text_format.key_header: key}
+
+
+def in_turn(endpoints: Sequence[Endpoint]) -> EndpointSource:
+    """The endpoints (one for each key of a channel) in turn."""
+    turn = itertools.cycle(endpoints)
 
     async def endpoint(broken: Endpoint | None) -> Endpoint:  # a provider's address stays
         return next(turn)

@@ -1,0 +1,155 @@
+"""Requests, and what the sandbox says to them."""
+
+import asyncio
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from umg_grpc.errors import UmgError
+from umg_grpc.upstream.sandbox import SandboxText
+from umg_grpc.v1 import pb
+from umg_grpc.wire.gather import Gatherer
+
+MODEL = "famO-5"
+
+
+def count(text: str) -> int:
+    """Four characters a token."""
+    return -(-len(text) // 4)
+
+
+def sandbox(**options: float | Callable[[], float] | Callable[[], str]) -> SandboxText:
+    given: dict[str, object] = {"owner": lambda: "me", "tokens_per_second": 0, **options}
+    return SandboxText(count, **given)
+
+
+def text(words: str) -> pb.Part:
+    return pb.Part(text=pb.TextPart(text=words))
+
+
+def user(*parts: str | pb.Part) -> pb.Message:
+    return pb.Message(role=pb.ROLE_USER, parts=[text(part) if isinstance(part, str) else part for part in parts])
+
+
+def assistant(*parts: str | pb.Part) -> pb.Message:
+    return pb.Message(role=pb.ROLE_ASSISTANT, parts=[text(part) if isinstance(part, str) else part for part in parts])
+
+
+def called(name: str, call_id: str = "call_1", arguments: str = "{}") -> pb.Part:
+    return pb.Part(tool_call=pb.ToolCall(call_id=call_id, name=name, arguments_json=arguments))
+
+
+def result(words: str, call_id: str = "call_1") -> pb.Part:
+    return pb.Part(tool_result=pb.ToolResult(call_id=call_id, parts=[text(words)]))
+
+
+def function(name: str, schema: str = "", native: bool = False) -> pb.Tool:
+    return pb.Tool(function=pb.FunctionTool(name=name, parameters_json=schema, native_schema=native))
+
+
+def ask(*messages: str | pb.Message, source: str = "", **fields: object) -> pb.GenerateRequest:
+    request = pb.GenerateRequest(
+        model=MODEL, messages=[user(each) if isinstance(each, str) else each for each in messages], **fields
+    )
+    if source:
+        request.source.format = source
+    return request
+
+
+@dataclass
+class Heard:
+    """An answer, whole and streamed."""
+
+    response: pb.GenerateResponse
+    messages: list[pb.StreamGenerateResponse] = field(default_factory=list)
+    dropped: str = ""
+
+    @property
+    def parts(self) -> list[pb.Part]:
+        return list(self.response.candidates[0].message.parts)
+
+    @property
+    def text(self) -> str:
+        return "".join(part.text.text for part in self.parts)
+
+    @property
+    def calls(self) -> list[pb.ToolCall]:
+        return [part.tool_call for part in self.parts if part.HasField("tool_call")]
+
+    @property
+    def reasoning(self) -> pb.Part:
+        [part] = [part for part in self.parts if part.HasField("reasoning")]
+        return part
+
+    @property
+    def kinds(self) -> list[str | None]:
+        return [part.WhichOneof("kind") for part in self.parts]
+
+    @property
+    def finish(self) -> str:
+        return pb.FinishReason.Name(self.response.candidates[0].finish_reason).removeprefix("FINISH_REASON_")
+
+    @property
+    def usage(self) -> pb.Usage:
+        return self.response.usage
+
+
+def hear(request: pb.GenerateRequest, model: str = MODEL, upstream: SandboxText | None = None) -> Heard:
+    """The answer, which is the same however it is asked for."""
+    upstream = upstream or sandbox()
+    call = upstream.prepare(request, model, stream=False)
+    whole = asyncio.run(call.generate(10))
+    return Heard(whole, dropped=call.report.header())
+
+
+def stream(request: pb.GenerateRequest, model: str = MODEL, upstream: SandboxText | None = None) -> Heard:
+    call = (upstream or sandbox()).prepare(request, model, stream=True)
+
+    async def listen() -> list[pb.StreamGenerateResponse]:
+        return [message async for message in call.stream(10)]
+
+    return heard(asyncio.run(listen()), call.report.header())
+
+
+def heard(messages: list[pb.StreamGenerateResponse], dropped: str = "") -> Heard:
+    """What a stream says in the end. Fails where its events are not in the order that `GenerateEvent` states."""
+    check_order(messages)
+    gatherer = Gatherer()
+    for message in messages:
+        gatherer.feed(message)
+    return Heard(gatherer.response(), messages, dropped)
+
+
+def check_order(messages: list[pb.StreamGenerateResponse]) -> None:
+    events = [event for message in messages for event in message.events]
+    kinds = [event.WhichOneof("kind") for event in events]
+    assert kinds.index("started") == 0
+    assert kinds.count("started") == 1
+    parts, open_parts, finished = dict[int, int](), set[tuple[int, int]](), set[int]()
+    for event, kind in zip(events, kinds, strict=True):
+        index, place = event.candidate_index, (event.candidate_index, event.part_index)
+        if kind == "part_started":
+            assert event.part_index == parts.get(index, 0), "parts are numbered as they start"
+            parts[index] = event.part_index + 1
+            open_parts.add(place)
+        elif kind == "part_ended":
+            open_parts.remove(place)
+        elif kind == "finished":
+            assert index not in finished, "a candidate finishes once"
+            assert index not in {owner for owner, _ in open_parts}, "parts end before it"
+            finished.add(index)
+        elif kind not in ("started", "usage"):
+            assert place in open_parts, f"{kind} of a part that is not open"
+    assert not open_parts, "every part is ended"
+
+
+def refused(request: pb.GenerateRequest, model: str = MODEL) -> UmgError:
+    """The error of a request that is not even sent."""
+    try:
+        sandbox().prepare(request, model, stream=False)
+    except UmgError as error:
+        return error
+    raise AssertionError("it was accepted")
+
+
+def deltas(messages: Iterable[pb.StreamGenerateResponse], kind: str) -> list[pb.GenerateEvent]:
+    return [event for message in messages for event in message.events if event.WhichOneof("kind") == kind]

@@ -1,0 +1,154 @@
+"""Prompt caching: text document, messages rule 4 and Limits."""
+
+from dataclasses import dataclass
+
+from tests.upstream.sandbox.asking import Heard, ask, assistant, function, hear, sandbox, text, user
+from umg_grpc.upstream.sandbox import SandboxText
+from umg_grpc.v1 import pb
+
+LONG = "word " * 1000  # 1250 tokens
+LONGER = "text " * 2000  # 2500 tokens
+
+
+def marked(words: str, ttl: str = "") -> pb.Part:
+    part = text(words)
+    part.cache_control.ttl = ttl
+    part.cache_control.SetInParent()
+    return part
+
+
+@dataclass
+class Clock:
+    now: float = 0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def used(heard: Heard) -> tuple[int, int, int]:
+    """Tokens read, written for five minutes, written for an hour."""
+    usage = heard.usage
+    assert usage.input_tokens >= usage.cache_read_tokens + usage.cache_write_tokens + usage.cache_write_1h_tokens
+    return usage.cache_read_tokens, usage.cache_write_tokens, usage.cache_write_1h_tokens
+
+
+def twice(
+    request: pb.GenerateRequest, upstream: SandboxText, model: str = "famC-sonnet-4-5"
+) -> list[tuple[int, int, int]]:
+    return [used(hear(request, model, upstream)) for _ in range(2)]
+
+
+def test_a_marked_prompt_is_written_and_then_read() -> None:
+    assert twice(ask(user(marked(LONG), "Hi")), sandbox()) == [(0, 1250, 0), (1250, 0, 0)]
+
+
+def test_without_a_mark_nothing_is_kept() -> None:
+    assert twice(ask(LONG), sandbox()) == [(0, 0, 0)] * 2
+
+
+def test_a_short_prompt_is_not_kept() -> None:
+    assert twice(ask(user(marked("word" * 1023))), sandbox()) == [(0, 0, 0)] * 2
+    assert twice(ask(user(marked("word" * 1024))), sandbox()) == [(0, 1024, 0), (1024, 0, 0)]
+
+
+def test_small_models_keep_longer_prompts_only() -> None:
+    for model in ("famO-5-mini", "famG-2.5-flash"):
+        assert twice(ask(user(marked(LONG))), sandbox(), model) == [(0, 0, 0)] * 2
+        assert twice(ask(user(marked(LONGER))), sandbox(), model) == [(0, 2500, 0), (2500, 0, 0)]
+
+
+def test_a_persistent_mark_is_written_for_an_hour() -> None:
+    assert twice(ask(user(marked(LONG, "1h"))), sandbox()) == [(0, 0, 1250), (1250, 0, 0)]
+
+
+def test_each_stretch_is_written_for_the_time_of_its_own_mark() -> None:
+    request = ask(user(marked(LONG, "5m")), instructions=[marked(LONGER, "1h")])
+    assert twice(request, sandbox()) == [(0, 1250, 2500), (3750, 0, 0)]
+
+
+def test_the_mark_of_a_request_keeps_the_whole_prompt() -> None:
+    request = ask(LONG, cache_control=pb.CacheControl())
+    assert twice(request, sandbox()) == [(0, 1250, 0), (1250, 0, 0)]
+
+
+def test_tools_stand_first_in_the_prompt_and_may_be_marked() -> None:
+    tool = function("look", '{"type":"object","description":"' + LONG + '"}')
+    tool.cache_control.SetInParent()
+    upstream = sandbox()
+    read, written, _ = used(hear(ask("Hi", tools=[tool]), upstream=upstream))
+    assert (read, written > 1250) == (0, True)
+    assert used(hear(ask("Other", tools=[tool]), upstream=upstream)) == (written, 0, 0)
+
+
+def test_a_growing_conversation_reads_what_it_wrote_before() -> None:
+    upstream = sandbox()
+    first = user(marked(LONG))
+    assert used(hear(ask(first), upstream=upstream)) == (0, 1250, 0)
+    history = [user(LONG), assistant("Yes"), user(marked(LONG + "2"))]  # the mark has moved on
+    assert used(hear(ask(*history), upstream=upstream)) == (1250, 1 + 1251, 0)
+    assert used(hear(ask(*history), upstream=upstream)) == (2502, 0, 0)
+
+
+def test_another_beginning_is_another_prompt() -> None:
+    upstream = sandbox()
+    hear(ask(user(marked(LONG))), upstream=upstream)
+    request = ask(user(marked(LONG)), instructions=[text("abcd")])
+    assert used(hear(request, upstream=upstream)) == (0, 1251, 0)
+
+
+def test_a_prompt_is_kept_for_five_minutes_after_it_was_last_read() -> None:
+    clock = Clock()
+    upstream, request = sandbox(clock=clock), ask(user(marked(LONG)))
+    for now, expected in [(0, (0, 1250, 0)), (299, (1250, 0, 0)), (590, (1250, 0, 0)), (890, (0, 1250, 0))]:
+        clock.now = now
+        assert used(hear(request, upstream=upstream)) == expected
+
+
+def test_a_persistent_prompt_is_kept_for_an_hour() -> None:
+    clock = Clock()
+    upstream, request = sandbox(clock=clock), ask(user(marked(LONG, "1h")))
+    for now, expected in [(0, (0, 0, 1250)), (3599, (1250, 0, 0)), (7199, (0, 0, 1250))]:
+        clock.now = now
+        assert used(hear(request, upstream=upstream)) == expected
+
+
+def test_no_caller_reads_the_prompts_of_another() -> None:
+    callers = iter(["ann", "bob", "ann"])
+    upstream = sandbox(owner=lambda: next(callers))
+    request = ask(user(marked(LONG)))
+    uses = [used(hear(request, upstream=upstream)) for _ in range(3)]
+    assert uses == [(0, 1250, 0), (0, 1250, 0), (1250, 0, 0)]
+
+
+def test_no_model_reads_the_prompts_of_another() -> None:
+    upstream, request = sandbox(), ask(user(marked(LONG)))
+    assert [used(hear(request, model, upstream)) for model in ("famO-5", "famR-1")] == [(0, 1250, 0)] * 2
+
+
+def test_the_prompts_that_were_not_used_for_longest_go_first() -> None:
+    upstream = sandbox(cached_prompts=2)
+    first, second, third = (ask(user(marked(LONG + end))) for end in ("", "2", "3"))
+    for request in (first, second, first, third):
+        hear(request, upstream=upstream)
+    assert used(hear(first, upstream=upstream))[0] > 0
+    assert used(hear(second, upstream=upstream))[0] == 0
+
+
+def test_a_prompt_cache_key_keeps_prompts_without_marks() -> None:
+    upstream = sandbox()
+    assert used(hear(ask(LONG, prompt_cache_key="k"), upstream=upstream)) == (0, 1250, 0)
+    request = ask(LONG, assistant("Yes"), user("More"), prompt_cache_key="k")
+    assert used(hear(request, upstream=upstream)) == (1250, 2, 0)
+    assert used(hear(ask(LONG, prompt_cache_key="other"), upstream=upstream)) == (0, 1250, 0)
+
+
+def test_any_cached_content_is_accepted_and_counted() -> None:
+    usage = hear(ask("abcd", cached_content="cachedContents/x")).usage
+    assert (usage.cache_read_tokens, usage.input_tokens) == (2048, 2049)
+
+
+def test_a_failed_call_keeps_nothing() -> None:
+    upstream = sandbox()
+    call = upstream.prepare(ask(user(marked(LONG), "[[fail]]")), "famO-5", stream=False)
+    assert call.made.response.candidates
+    assert used(hear(ask(user(marked(LONG))), upstream=upstream)) == (0, 1250, 0)

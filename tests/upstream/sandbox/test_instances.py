@@ -1,0 +1,244 @@
+"""What the sandbox makes up for a JSON schema is valid for it."""
+
+import json
+import re
+from dataclasses import dataclass, field
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from hypothesis.strategies import DrawFn, SearchStrategy
+
+from tests.upstream.sandbox.validity import problems
+from umg_grpc.upstream.sandbox import patterns
+from umg_grpc.upstream.sandbox.instances import instance, json_of
+from umg_grpc.upstream.sandbox.words import Words
+
+PROMPT = (
+    'What is the weather in Paris on 2026-03-04 for 3 people? Write to ann@mail.test or see https://a.test/b "red car"'
+)
+
+
+@dataclass(frozen=True)
+class Case:
+    id: str
+    schema: object
+    prompt: str = PROMPT
+    made: object = field(default=...)  # where the very value matters
+
+
+def an_object(*required: str, **properties: object) -> dict[str, object]:
+    return {"type": "object", "properties": properties, "required": list(required)}
+
+
+TREE = {
+    "$defs": {"node": an_object("value", "children", value={"type": "integer"}, children={"type": "array", "items": {"$ref": "#/$defs/node"}})},
+    "$ref": "#/$defs/node",
+}  # fmt: skip
+LINKED = an_object("name", "next", name={"type": "string"}, next={"anyOf": [{"$ref": "#"}, {"type": "null"}]})
+EXPRESSION = {
+    "$ref": "#/$defs/expression",
+    "$defs": {
+        "expression": {"oneOf": [{"$ref": "#/$defs/sum"}, {"$ref": "#/$defs/literal"}]},
+        "sum": an_object("left", "right", left={"$ref": "#/$defs/expression"}, right={"$ref": "#/$defs/expression"}) | {"additionalProperties": False},
+        "literal": an_object("value", value={"type": "number"}) | {"additionalProperties": False},
+    },
+}  # fmt: skip
+EVENT = {
+    "oneOf": [
+        an_object("kind", "x", kind={"const": "click"}, x={"type": "integer"}),
+        an_object("kind", "key", kind={"const": "press"}, key={"type": "string"}),
+    ]
+}
+PASSWORD = r"^(?=.*[A-Z])(?=.*\d)[A-Za-z\d]{8,12}$"
+
+CASES = [
+    Case(id="anything", schema={}),
+    Case(id="true", schema=True),
+    Case(id="an object without properties", schema={"type": "object"}, made={}),
+    Case(id="words of the prompt", schema=an_object(city={"type": "string"}), prompt="weather in Paris", made={"city": "Paris"}),
+    Case(id="a number of the prompt", schema=an_object(days={"type": "integer"}), prompt="for 3 days", made={"days": 3}),
+    Case(id="an enum that the prompt names", schema={"enum": ["red", "green"]}, prompt="make it green", made="green"),
+    Case(id="an enum of mixed kinds", schema={"enum": [None, 1, "a", {"b": []}]}),
+    Case(id="a const object", schema={"const": {"a": [1, None]}}, made={"a": [1, None]}),
+    Case(id="a date of the prompt", schema={"type": "string", "format": "date"}, made="2026-03-04"),
+    Case(id="an email of the prompt", schema={"type": "string", "format": "email"}, made="ann@mail.test"),
+    Case(id="an address of the prompt", schema={"type": "string", "format": "uri"}, made="https://a.test/b"),
+    *(
+        Case(id=f"format {name}", schema={"type": "string", "format": name}, prompt="émile")
+        for name in ("date", "time", "date-time", "duration", "email", "hostname", "ipv4", "ipv6", "uri", "uuid")
+    ),
+    Case(id="nested objects", schema=an_object("a", a=an_object("b", b=an_object("c", c={"type": "boolean"})))),
+    Case(id="additional properties only", schema={"type": "object", "additionalProperties": {"type": "integer"}, "minProperties": 3}),
+    Case(id="no additional properties", schema=an_object("a", a={"type": "string"}) | {"additionalProperties": False}),
+    Case(id="required but not described", schema={"type": "object", "required": ["a", "b"]}),
+    Case(id="names by a pattern", schema={"type": "object", "patternProperties": {"^s_[a-z]{3}$": {"type": "string"}}, "additionalProperties": False, "minProperties": 2}),
+    Case(id="names by a rule", schema={"type": "object", "propertyNames": {"pattern": "^[A-Z]{2,4}$"}, "minProperties": 2}),
+    Case(id="one property requires another", schema={"type": "object", "required": ["a"], "dependentRequired": {"a": ["b"], "b": ["c"]}}),
+    Case(id="few properties", schema=an_object("c", a={}, b={}, c={}) | {"maxProperties": 2}),
+    Case(id="an array with bounds", schema={"type": "array", "items": {"type": "number"}, "minItems": 4, "maxItems": 5}),
+    Case(id="an empty array", schema={"type": "array", "maxItems": 0}, made=[]),
+    Case(id="a tuple", schema={"type": "array", "prefixItems": [{"type": "string"}, {"type": "integer"}], "items": False}),
+    Case(id="unique items", schema={"type": "array", "items": {"type": "string"}, "minItems": 6, "uniqueItems": True}),
+    Case(id="unique items of an enum", schema={"type": "array", "items": {"enum": ["a", "b", "c"]}, "minItems": 3, "uniqueItems": True}),
+    Case(id="unique numbers in a small range", schema={"type": "array", "items": {"type": "integer", "minimum": 1, "maximum": 4}, "minItems": 4, "uniqueItems": True}),
+    Case(id="an item of a kind", schema={"type": "array", "items": {"type": "integer"}, "contains": {"minimum": 500}, "minItems": 2}),
+    Case(id="a range", schema={"type": "integer", "minimum": 18, "maximum": 20}),
+    Case(id="an open range", schema={"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 0.5}),
+    Case(id="a negative range", schema={"type": "integer", "maximum": -5}),
+    Case(id="multiples", schema={"type": "integer", "multipleOf": 7, "minimum": 50}),
+    Case(id="multiples of a fraction", schema={"type": "number", "multipleOf": 0.01, "minimum": 0.005, "maximum": 0.03}),
+    Case(id="whole multiples of a fraction", schema={"type": "integer", "multipleOf": 0.4, "minimum": 1}),
+    Case(id="a long string", schema={"type": "string", "minLength": 300, "maxLength": 301}),
+    Case(id="a short string", schema={"type": "string", "maxLength": 2}),
+    Case(id="an exact string", schema={"type": "string", "minLength": 11, "maxLength": 11}),
+    Case(id="a country", schema={"type": "string", "pattern": "^[A-Z]{2}$"}),
+    Case(id="a phone number", schema={"type": "string", "pattern": r"^\+?[1-9]\d{6,14}$"}),
+    Case(id="a slug", schema={"type": "string", "pattern": "^[a-z0-9]+(?:-[a-z0-9]+)*$", "minLength": 12}),
+    Case(id="a version", schema={"type": "string", "pattern": r"^v?(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)$"}),
+    Case(id="a password", schema={"type": "string", "pattern": PASSWORD}),
+    Case(id="a pattern inside", schema={"type": "string", "pattern": "x{3}", "minLength": 5}),
+    Case(id="two patterns", schema={"allOf": [{"type": "string", "pattern": "^a"}, {"pattern": "^[ab]{4}$"}]}),
+    Case(id="a tree", schema=TREE),
+    Case(id="a linked list", schema=LINKED),
+    Case(id="an expression", schema=EXPRESSION),
+    Case(id="variants", schema=EVENT),
+    Case(id="overlapping variants", schema={"oneOf": [{"type": "integer"}, {"type": "number", "minimum": 1000}]}),
+    Case(id="any of, null first", schema={"anyOf": [{"type": "null"}, {"type": "string"}]}),
+    Case(id="all of", schema={"allOf": [an_object("a", a={"type": "integer", "minimum": 5}), an_object("b", a={"maximum": 6}, b={"type": "string"})]}),
+    Case(id="all of with variants", schema={"allOf": [EVENT, an_object("at", at={"type": "string", "format": "date"})]}),
+    Case(id="a reference with more beside it", schema={"$defs": {"n": {"type": "integer"}}, "$ref": "#/$defs/n", "minimum": 77}),
+    Case(id="a reference into properties", schema=an_object("a", "b", a={"type": "boolean"}, b={"$ref": "#/properties/a"})),
+    Case(id="not null", schema={"not": {"type": "string"}}),
+    Case(id="not the first", schema={"type": "string", "enum": ["a", "b"], "not": {"const": "a"}}),
+    Case(id="if, then", schema=an_object("a", a={"const": 1}) | {"if": {"properties": {"a": {"const": 1}}}, "then": {"required": ["b"]}}),
+    Case(id="if, else", schema=an_object("a", a={"const": 2}) | {"if": {"properties": {"a": {"const": 1}}}, "then": {"required": ["b"]}, "else": {"required": ["c"]}}),
+    Case(id="several types", schema={"type": ["null", "integer"], "minimum": 3}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
+def test_what_is_made_up_is_valid(case: Case) -> None:
+    made = instance(case.schema, Words(case.prompt))
+    assert list(problems(made, case.schema)) == [], made
+    assert json.loads(json_of(made)) == made
+    if case.made is not ...:
+        assert made == case.made
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
+def test_the_same_prompt_makes_the_same_value(case: Case) -> None:
+    assert instance(case.schema, Words(case.prompt)) == instance(case.schema, Words(case.prompt))
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"allOf": [{"$ref": "#"}, {"$ref": "#"}]},
+        an_object("a", "b", a={"$ref": "#"}, b={"$ref": "#"}),
+        {"type": "string", "pattern": "^(a+)+$", "minLength": 5000},
+        {"type": "string", "pattern": "^((a{100}){100}){100}b$"},
+        {"type": "array", "minItems": 10**9, "items": {"type": "array", "minItems": 10**9}},
+        {"type": "string", "minLength": 10**12},
+        {"$defs": {f"d{n}": {"type": "array", "minItems": 2, "items": {"$ref": f"#/$defs/d{n + 1}"}} for n in range(60)}, "$ref": "#/$defs/d0"},
+        {"$ref": "https://nowhere.test/schema"},
+        {"minimum": 3, "maximum": 1, "type": "integer"},
+        False,
+    ],
+    ids=lambda schema: json.dumps(schema)[:60],
+)  # fmt: skip
+def test_a_hostile_schema_ends(schema: object) -> None:
+    assert len(json_of(instance(schema, Words(PROMPT)))) < 3_000_000
+
+
+PATTERNS = [r"^\d{3}-\w+$", r"a|b(c|d)+", r"[^a-z]{2}", r"^\u0041[\x42-\x44]\.$", r"(?:ab){2,3}?c*", r"^\s\S$", r"\bfoo\b", r"^[\w.+-]+@\w+\.\w{2,}$", "^(?<year>[0-9]{4})$", "[]-]", "^a{,2}$", "^(?!b)[ab]x$"]  # fmt: skip
+
+
+@pytest.mark.parametrize("pattern", PATTERNS[:-3] + PATTERNS[-1:])
+def test_a_sample_of_a_pattern_matches_it(pattern: str) -> None:
+    read = patterns.parse(pattern, patterns.Budget(10**6))
+    assert read is not None
+    words = Words("x")
+    samples = [read.sample(lambda at, among, n=n: words.pick(f"{n}{at}", among), n % 3) for n in range(20)]
+    found = [sample for sample in samples if re.search(pattern.replace("?<year>", ""), sample)]
+    assert found
+    assert [sample for sample in samples if read.matches(sample)] == found
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.sampled_from(PATTERNS[:8] + PATTERNS[-1:]), st.text("abcdfo 1-.@AB", max_size=8))
+def test_a_text_matches_as_python_says(pattern: str, text: str) -> None:
+    read = patterns.parse(pattern, patterns.Budget(10**6))
+    assert read is not None
+    assert read.matches(text) == bool(re.search(pattern, text))
+
+
+names = st.text("abcdef", min_size=1, max_size=3)
+
+
+@st.composite
+def ranges(draw: DrawFn, low: str, high: str, values: SearchStrategy[int]) -> dict[str, object]:
+    bounds = sorted([draw(values), draw(values)])
+    return {name: bound for name, bound in zip((low, high), bounds, strict=True) if draw(st.booleans())}
+
+
+texts = ranges("minLength", "maxLength", st.integers(0, 30)).map(lambda said: {"type": "string"} | said)
+formats = st.sampled_from(["date", "date-time", "email", "uri", "uuid", "ipv4", "time"]).map(
+    lambda name: {"type": "string", "format": name}
+)
+patterned = st.sampled_from([r"^[A-Z]{3}\d?$", "^x", "y$", r"^\d{2,4}-[a-f]+$", "^(red|green) car$"]).map(
+    lambda pattern: {"type": "string", "pattern": pattern}
+)
+numbers = st.builds(
+    lambda kind, said: {"type": kind} | said,
+    st.sampled_from(["integer", "number"]),
+    ranges("minimum", "maximum", st.integers(-50, 50)) | st.integers(1, 9).map(lambda step: {"multipleOf": step}),
+)
+enums = st.lists(st.none() | st.booleans() | st.integers(-9, 9) | names, min_size=1, max_size=4).map(
+    lambda values: {"enum": values}
+)
+others = st.sampled_from(
+    [{"type": "boolean"}, {"type": "null"}, {}, True, {"const": "c"}, {"type": ["string", "null"]}]
+)
+references = st.sampled_from([{"$ref": "#/$defs/a"}, {"$ref": "#/$defs/b"}, {"$ref": "#"}])
+
+
+@st.composite
+def objects(draw: DrawFn, inner: SearchStrategy[object]) -> dict[str, object]:
+    properties = draw(st.dictionaries(names, inner, max_size=4))
+    required = draw(st.lists(st.sampled_from(sorted(properties)), unique=True)) if properties else []
+    said: dict[str, object] = {"type": "object", "properties": properties, "required": required}
+    if draw(st.booleans()):
+        said["additionalProperties"] = draw(st.just(False) | inner)
+    return said
+
+
+@st.composite
+def arrays(draw: DrawFn, inner: SearchStrategy[object]) -> dict[str, object]:
+    said = {"type": "array", "items": draw(inner)} | draw(ranges("minItems", "maxItems", st.integers(0, 5)))
+    if draw(st.booleans()):
+        said["prefixItems"] = draw(st.lists(inner, max_size=2))
+    return said
+
+
+plain = texts | formats | patterned | numbers | enums | others
+schemas = st.recursive(
+    plain,
+    lambda inner: (
+        objects(inner)
+        | objects(inner | references)
+        | arrays(inner)
+        | st.lists(inner, min_size=1, max_size=3).map(lambda branches: {"anyOf": branches})
+        | st.lists(objects(inner), min_size=1, max_size=2).map(lambda branches: {"allOf": [{**b, "additionalProperties": True} for b in branches[:1]]})
+    ),
+    max_leaves=8,
+)  # fmt: skip
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@given(schemas, plain, objects(plain), st.text(max_size=60))
+def test_whatever_the_schema_what_is_made_up_is_valid(schema: object, a: object, b: object, prompt: str) -> None:
+    root = {"type": "object", "properties": {"it": schema}, "$defs": {"a": a, "b": b}}
+    made = instance(root, Words(prompt))
+    assert list(problems(made, root)) == [], made
+    assert json.loads(json_of(made)) == made

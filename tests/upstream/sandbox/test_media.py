@@ -1,0 +1,191 @@
+"""What is seen of images and documents, and the images that are drawn."""
+
+import struct
+import warnings
+import zlib
+from dataclasses import dataclass
+from io import BytesIO
+
+import pytest
+from PIL import Image
+
+from tests.upstream.sandbox.asking import ask, assistant, called, count, hear, refused, stream, user
+from umg_grpc.v1 import pb
+
+PDF = (
+    b"%PDF-1.4\n1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj 2 0 obj<</Type /Pages/Kids[3 0 R 4 0 R]/Count 2>>endobj\n"
+    b"3 0 obj<</Type /Page/Parent 2 0 R>>endobj 4 0 obj<</Type/Page/Parent 2 0 R>>endobj\n%%EOF"
+)
+
+
+def picture(kind: str, size: tuple[int, int] = (64, 48)) -> bytes:
+    file = BytesIO()
+    Image.new("RGB", size, "red").save(file, kind)
+    return file.getvalue()
+
+
+def image(data: bytes, mime: str = "") -> pb.Part:
+    return pb.Part(media=pb.MediaPart(kind=pb.MEDIA_KIND_IMAGE, data=data, mime_type=mime))
+
+
+def media(kind: "pb.MediaKind.ValueType", **fields: object) -> pb.Part:
+    return pb.Part(media=pb.MediaPart(kind=kind, **fields))
+
+
+@pytest.mark.parametrize("kind", ["PNG", "JPEG", "GIF", "WEBP", "BMP", "TIFF"])
+def test_the_type_and_size_of_an_image_are_told(kind: str) -> None:
+    heard = hear(ask(user("What is it?", image(picture(kind)))))
+    assert f"Image 1: image/{kind.lower()}, 64 x 48 pixels." in heard.text
+    assert heard.usage.image_input_tokens == 1000
+    assert heard.usage.input_tokens == count("What is it?") + 1000
+
+
+def test_the_type_is_what_the_bytes_say() -> None:
+    assert "image/jpeg, 8 x 8 pixels" in hear(ask(user(image(picture("JPEG", (8, 8)), "image/png")))).text
+
+
+def test_images_are_seen_wherever_they_stand() -> None:
+    given = pb.ToolResult(call_id="call_1", parts=[image(picture("PNG", (3, 4)))])
+    history = [user(image(picture("PNG", (1, 2)))), assistant(called("look")), user(pb.Part(tool_result=given))]
+    heard = hear(ask(*history))
+    assert "Image 1: image/png, 1 x 2 pixels." in heard.text
+    assert "Image 2: image/png, 3 x 4 pixels." in heard.text
+    assert heard.usage.image_input_tokens == 2000
+
+
+def test_many_images_are_counted() -> None:
+    heard = hear(ask(user(*[image(picture("PNG"))] * 23)))
+    assert "There are 3 more files." in heard.text
+    assert heard.usage.image_input_tokens == 23_000
+
+
+def test_an_address_is_not_fetched() -> None:
+    heard = hear(ask(user(media(pb.MEDIA_KIND_IMAGE, uri="https://images.test/a.png"))))
+    assert "at https://images.test/a.png, which was not fetched" in heard.text
+    assert heard.usage.image_input_tokens == 1000
+
+
+def enormous() -> bytes:
+    """The header of a picture that would take 40 GB."""
+    header = struct.pack(">IIBBBBB", 100_000, 100_000, 8, 6, 0, 0, 0)
+    chunk = b"IHDR" + header
+    return b"\x89PNG\r\n\x1a\n" + struct.pack(">I", 13) + chunk + struct.pack(">I", zlib.crc32(chunk)) + b"\0\0\0\0IDAT"
+
+
+def test_an_enormous_image_is_measured_and_never_decoded() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert "image/png, 100000 x 100000 pixels" in hear(ask(user(image(enormous())))).text
+
+
+@pytest.mark.parametrize(
+    "data", [b"not an image", picture("PNG")[:20], b"\xff\xd8\xff", b"GIF89a", b"RIFF....WEBPVP8 "]
+)
+def test_a_broken_image_is_refused_by_its_place(data: bytes) -> None:
+    error = refused(ask("Hi", user("and", image(data))))
+    assert (error.reason, error.metadata["field"]) == (pb.ERROR_REASON_INVALID_FIELD, "messages[1].parts[1].media")
+
+
+def test_a_broken_image_inside_a_result_is_refused_by_its_place() -> None:
+    given = pb.Part(tool_result=pb.ToolResult(parts=[image(b"?")]))
+    error = refused(ask("Hi", assistant(called("look")), user(given)))
+    assert error.metadata["field"] == "messages[2].parts[0].tool_result.parts[0].media"
+
+
+DOCUMENT = pb.MEDIA_KIND_DOCUMENT
+
+
+@dataclass(frozen=True)
+class Seen:
+    id: str
+    part: pb.Part
+    words: str
+    tokens: int
+    field: str = "document_input_tokens"
+
+
+SEEN = [
+    Seen(id="text", part=media(DOCUMENT, data=b"Hello  big\nworld", mime_type="text/plain"), words="Document 1: text/plain, 16 bytes. It begins: Hello big world", tokens=0),
+    Seen(id="a PDF", part=media(DOCUMENT, data=PDF), words=f"Document 1: application/pdf, {len(PDF)} bytes, 2 pages.", tokens=2000),
+    Seen(id="a PDF without visible pages", part=media(DOCUMENT, data=b"%PDF-1.7", mime_type="application/pdf"), words="application/pdf, 8 bytes.", tokens=1000),
+    Seen(id="a sheet", part=media(DOCUMENT, data=b"PK" * 1000, mime_type="application/x-sheet"), words="application/x-sheet, 2000 bytes.", tokens=3),
+    Seen(id="an address", part=media(DOCUMENT, uri="https://a.test/b.pdf", mime_type="application/pdf"), words="Document 1: application/pdf, at https://a.test/b.pdf, which was not fetched", tokens=1000),
+    Seen(id="sound", part=media(pb.MEDIA_KIND_AUDIO, data=b"RIFF0000WAVE", mime_type="audio/wav"), words="Audio 1: audio/wav, 12 bytes.", tokens=1, field="audio_input_tokens"),
+    Seen(id="moving pictures", part=media(pb.MEDIA_KIND_VIDEO, data=b"0" * 5000, mime_type="video/mp4"), words="Video 1: video/mp4, 5000 bytes.", tokens=6, field="video_input_tokens"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", SEEN, ids=lambda case: case.id)
+def test_type_and_size_of_other_media_are_told(case: Seen) -> None:
+    heard = hear(ask(user(case.part)))
+    assert case.words in heard.text
+    assert getattr(heard.usage, case.field) == case.tokens
+
+
+def test_the_words_of_a_document_are_part_of_the_prompt() -> None:
+    part = media(DOCUMENT, data=b"12345678", mime_type="text/plain")
+    assert hear(ask(user(part, "abcd"))).usage.input_tokens == 2 + 1
+
+
+def test_a_file_of_a_provider_is_refused() -> None:
+    error = refused(ask(user(media(DOCUMENT, file_id="file-1"))))
+    assert (error.reason, error.metadata["field"]) == (pb.ERROR_REASON_UNTRANSLATABLE, "messages[0].parts[0].media")
+
+
+@dataclass(frozen=True)
+class Drawn:
+    id: str
+    options: pb.ImageOutputOptions
+    size: tuple[int, int]
+    format: str = "PNG"
+
+
+DRAWN = [
+    Drawn(id="by default", options=pb.ImageOutputOptions(), size=(1024, 1024)),
+    Drawn(id="wide", options=pb.ImageOutputOptions(aspect_ratio="16:9"), size=(1360, 765)),
+    Drawn(id="high", options=pb.ImageOutputOptions(aspect_ratio="9:16", image_size="2K"), size=(1539, 2736)),
+    Drawn(id="a ratio that is not reduced", options=pb.ImageOutputOptions(aspect_ratio="4:2"), size=(1448, 724)),
+    Drawn(id="large", options=pb.ImageOutputOptions(image_size="4K"), size=(4096, 4096)),
+    Drawn(id="JPEG", options=pb.ImageOutputOptions(mime_type="image/jpeg"), size=(1024, 1024), format="JPEG"),
+    Drawn(id="WebP", options=pb.ImageOutputOptions(mime_type="image/webp"), size=(1024, 1024), format="WEBP"),
+]
+
+
+@pytest.mark.parametrize("case", DRAWN, ids=lambda case: case.id)
+def test_an_image_has_the_asked_ratio_size_and_type(case: Drawn) -> None:
+    heard = hear(ask("A red car", output_modalities=["image"], image_output=case.options))
+    [part] = heard.parts
+    assert part.media.mime_type == f"image/{case.format.lower()}"
+    with Image.open(BytesIO(part.media.data)) as drawn:
+        drawn.load()
+        assert (drawn.size, drawn.format) == (case.size, case.format)
+        assert len(drawn.convert("RGB").getcolors(2**24) or []) > 1, "something is drawn"
+    assert heard.usage.image_output_tokens == heard.usage.output_tokens > 0
+
+
+def test_an_image_stands_behind_the_text_where_both_are_asked_for() -> None:
+    request = ask("A red car", output_modalities=["text", "image"])
+    assert hear(request).kinds == ["text", "media"]
+    assert stream(request).parts[1] == hear(request).parts[1]
+
+
+def test_the_same_words_draw_the_same_image_and_others_another() -> None:
+    red, again, blue = (
+        hear(ask(words, output_modalities=["image"])).parts[0].media.data for words in ("red", "red", "blue")
+    )
+    assert red == again != blue
+
+
+def test_an_image_that_does_not_fit_the_limit_is_not_drawn() -> None:
+    heard = hear(ask("A red car", output_modalities=["image"], max_output_tokens=100))
+    assert (heard.parts, heard.finish) == ([], "LENGTH")
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("aspect_ratio", "wide"), ("aspect_ratio", "0:1"), ("aspect_ratio", "999:1"), ("image_size", "9K"), ("image_size", "big"), ("mime_type", "image/gif")],
+)  # fmt: skip
+def test_an_image_that_cannot_be_made_is_refused(field: str, value: str) -> None:
+    request = ask("A car", output_modalities=["image"], image_output=pb.ImageOutputOptions(**{field: value}))
+    error = refused(request)
+    assert (error.reason, error.metadata["field"]) == (pb.ERROR_REASON_INVALID_FIELD, f"image_output.{field}")

@@ -1,0 +1,99 @@
+"""What the sandbox refuses, and what it reports."""
+
+from dataclasses import dataclass
+
+import pytest
+
+from tests.upstream.sandbox.asking import ask, assistant, hear, refused, text, user
+from umg_grpc.upstream.sandbox import TEXT_MODELS, TextModel
+from umg_grpc.v1 import pb
+
+OPAQUE = pb.OpaquePart(format="messages", type="container_upload", json="{}")
+STRANGE = pb.Part(opaque=OPAQUE)
+
+
+@dataclass(frozen=True)
+class Rejection:
+    id: str
+    request: pb.GenerateRequest
+    reason: "pb.ErrorReason.ValueType"
+    field: str
+
+
+UNSUPPORTED = pb.ERROR_REASON_UNSUPPORTED_FIELD
+UNTRANSLATABLE = pb.ERROR_REASON_UNTRANSLATABLE
+REJECTIONS = [
+    Rejection(id="an unknown block", request=ask(user("Hi", STRANGE)), reason=UNSUPPORTED, field="messages[0].parts[1]"),
+    Rejection(id="an unknown item", request=ask(pb.Message(parts=[STRANGE])), reason=UNSUPPORTED, field="messages[0].parts[0]"),
+    Rejection(id="an unknown instruction", request=ask("Hi", instructions=[STRANGE]), reason=UNSUPPORTED, field="instructions[0]"),
+    Rejection(id="an unknown block in a result", request=ask(user(pb.Part(tool_result=pb.ToolResult(parts=[STRANGE])))), reason=UNSUPPORTED, field="messages[0].parts[0].tool_result.parts[0]"),
+    Rejection(id="an unknown block in a document", request=ask(user(pb.Part(media=pb.MediaPart(kind=pb.MEDIA_KIND_DOCUMENT, blocks=pb.DocumentBlocks(parts=[STRANGE]))))), reason=UNSUPPORTED, field="messages[0].parts[0].media.blocks.parts[0]"),
+    Rejection(id="an unknown tool", request=ask("Hi", tools=[pb.Tool(opaque=OPAQUE)]), reason=UNSUPPORTED, field="tools[0]"),
+    Rejection(id="a part of a newer kind", request=ask(user(pb.Part())), reason=UNSUPPORTED, field="messages[0].parts[0]"),
+    Rejection(id="a tool of a newer kind", request=ask("Hi", tools=[pb.Tool()]), reason=UNSUPPORTED, field="tools[0]"),
+    Rejection(id="nobody speaks", request=ask(pb.Message(parts=[text("Hi")])), reason=pb.ERROR_REASON_MISSING_FIELD, field="messages[0].role"),
+    Rejection(id="another response", request=ask("Hi", previous_response_id="resp_1"), reason=UNTRANSLATABLE, field="previous_response_id"),
+    Rejection(id="another conversation", request=ask("Hi", conversation_id="conv_1"), reason=UNTRANSLATABLE, field="conversation_id"),
+    Rejection(id="a prompt of a provider", request=ask("Hi", prompt_template=pb.PromptTemplate(prompt_id="p")), reason=UNTRANSLATABLE, field="prompt_template"),
+    Rejection(id="what cannot be left out", request=pb.GenerateRequest(messages=[user("Hi")], source=pb.SourceDocument(indispensable_fields=["mcp_servers"])), reason=UNTRANSLATABLE, field="mcp_servers"),
+    Rejection(id="sound alone", request=ask("Hi", output_modalities=["audio"]), reason=UNTRANSLATABLE, field="output_modalities"),
+    Rejection(id="a schema that is no JSON", request=ask("Hi", response_format=pb.ResponseFormat(json_schema=pb.JsonSchemaFormat(schema_json="{"))), reason=pb.ERROR_REASON_INVALID_FIELD, field="response_format.json_schema.schema_json"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", REJECTIONS, ids=lambda case: case.id)
+def test_what_cannot_be_left_out_is_refused_by_its_place(case: Rejection) -> None:
+    error = refused(case.request)
+    assert (error.reason, error.metadata["field"]) == (case.reason, case.field)
+
+
+def test_an_unknown_block_is_named_by_its_type() -> None:
+    assert "container_upload" in refused(ask(user(STRANGE))).message
+
+
+def test_what_is_not_honoured_is_reported() -> None:
+    source = pb.SourceDocument(format="messages", uncarried_fields=["context_management"], unknown_field_count=2)
+    request = pb.GenerateRequest(
+        messages=[user("Hi")],
+        source=source,
+        output_modalities=["text", "audio"],
+        audio_output=pb.AudioOutputOptions(format="wav"),
+        moderation_json="{}",
+    )
+    assert hear(request).dropped == "output_modalities, context_management, audio_output, moderation_json, +2"
+
+
+def test_sampling_is_accepted_without_a_word() -> None:
+    request = ask(
+        "Hi", temperature=0.3, top_p=0.5, top_k=4, seed=1, presence_penalty=1, logit_bias={"1": 2}, verbosity="low",
+        metadata={"a": "b"}, user="u", store=True, service_tier="flex", safety_settings=[pb.SafetySetting(category="C")],
+    )  # fmt: skip
+    assert hear(request).dropped == ""
+
+
+def test_a_conversation_that_holds_all_that_a_provider_may_have_said_goes_on() -> None:
+    turn = assistant(
+        pb.Part(reasoning=pb.ReasoningPart(texts=["hm"], summaries=["h"])),
+        pb.Part(server_tool_call=pb.ServerToolCall(call_id="s", name="web_search", queries=["q"])),
+        pb.Part(server_tool_result=pb.ServerToolResult(call_id="s", results=[pb.SearchResult(url="https://a.test")])),
+        "Here",
+        pb.Part(refusal=pb.RefusalPart(text="no")),
+    )
+    assert "Go on" in hear(ask("Hi", turn, user("Go on"))).text
+
+
+@pytest.mark.parametrize("model", TEXT_MODELS, ids=lambda model: model.id)
+def test_a_prompt_that_is_longer_than_the_context_is_refused(model: TextModel) -> None:
+    fits, too_long = "word" * model.context_tokens, "word" * model.context_tokens + "s"
+    assert hear(ask(fits), model.id).usage.input_tokens == model.context_tokens
+    error = refused(ask(too_long), model.id)
+    assert (error.reason, error.metadata) == (pb.ERROR_REASON_CONTEXT_TOO_LONG, {"field": "messages"})
+    assert hear(ask(too_long, truncation="auto"), model.id).finish == "STOP"
+
+
+def test_every_documented_model_is_there_once() -> None:
+    ids = [model.id for model in TEXT_MODELS]
+    assert len(ids) == len(set(ids))
+    named = "famG-2.5-flash famG-2.5-pro famG-3-pro famO-5-mini famO-5 famC-sonnet-4-5 famQ-3-max famR-1 famX-4"
+    assert set(named.split()) <= set(ids)
+    assert all(model.id.startswith(model.family + "-") for model in TEXT_MODELS)

@@ -1,0 +1,189 @@
+"""Which tools the sandbox calls, and with what."""
+
+import json
+from dataclasses import dataclass, field
+
+import pytest
+
+from tests.upstream.sandbox.asking import ask, assistant, called, function, hear, refused, result, stream, user
+from umg_grpc.v1 import pb
+
+REQUIRED = pb.TOOL_CHOICE_MODE_REQUIRED
+AUTO = pb.TOOL_CHOICE_MODE_AUTO
+NONE = pb.TOOL_CHOICE_MODE_NONE
+WEATHER = '{"type":"object","properties":{"city":{"type":"string"}},"required":["city"],"additionalProperties":false}'
+TOOLS = [function("get_weather", WEATHER), function("get_time"), function("maps.find")]
+
+
+@dataclass(frozen=True)
+class Case:
+    id: str
+    text: str
+    calls: list[str]
+    choice: pb.ToolChoice | None = None
+    fields: dict[str, object] = field(default_factory=dict)
+
+
+CASES = [
+    Case(id="no tool is named", text="What is up?", calls=[]),
+    Case(id="the tool that the text names", text="Please use get_weather for Rome", calls=["get_weather"]),
+    Case(id="two named tools, in the order of the text", text="get_time, then get_weather.", calls=["get_time", "get_weather"]),
+    Case(id="a name with a dot", text="ask maps.find.", calls=["maps.find"]),
+    Case(id="a part of a word", text="forget_weather get_weathers my-get_time", calls=[]),
+    Case(id="named twice", text="get_time and get_time", calls=["get_time"]),
+    Case(id="no parallel calls", text="get_time, then get_weather", calls=["get_time"], fields={"parallel_tool_calls": False}),
+    Case(id="parallel calls", text="get_time, then get_weather", calls=["get_time", "get_weather"], fields={"parallel_tool_calls": True}),
+    Case(id="none", text="get_time", calls=[], choice=pb.ToolChoice(mode=NONE)),
+    Case(id="forced", text="Hi", calls=["get_time"], choice=pb.ToolChoice(mode=REQUIRED, names=["get_time"])),
+    Case(id="forced, while another is named", text="get_weather", calls=["get_time"], choice=pb.ToolChoice(mode=REQUIRED, names=["get_time"])),
+    Case(id="required", text="Hi", calls=["get_weather"], choice=pb.ToolChoice(mode=REQUIRED)),
+    Case(id="required, and named", text="get_time", calls=["get_time"], choice=pb.ToolChoice(mode=REQUIRED)),
+    Case(id="required among some", text="get_weather", calls=["get_time"], choice=pb.ToolChoice(mode=REQUIRED, names=["get_time", "maps.find"])),
+    Case(id="allowed among some", text="get_weather and get_time", calls=["get_time"], choice=pb.ToolChoice(mode=AUTO, names=["get_time"])),
+    Case(id="one function of the older form", text="get_time, get_weather", calls=["get_time"], fields={"legacy_functions": True}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
+def test_the_tools_that_are_meant_are_called(case: Case) -> None:
+    heard = hear(ask(case.text, tools=TOOLS, tool_choice=case.choice, **case.fields))
+    assert [call.name for call in heard.calls] == case.calls
+    assert heard.finish == ("TOOL_CALLS" if case.calls else "STOP")
+    assert ("text" in heard.kinds) != bool(case.calls)
+
+
+def test_arguments_fit_the_schema_and_take_words_of_the_prompt() -> None:
+    [call] = hear(ask("use get_weather for Paris", tools=TOOLS)).calls
+    assert json.loads(call.arguments_json) == {"city": "Paris"}
+
+
+def test_a_tool_without_parameters_is_called_with_an_empty_object() -> None:
+    [call] = hear(ask("get_time", tools=TOOLS)).calls
+    assert call.arguments_json == "{}"
+
+
+def test_parallel_calls_have_ids_of_their_own_and_a_later_turn_others() -> None:
+    first = hear(ask("get_time and get_weather", tools=TOOLS))
+    ids = [call.call_id for call in first.calls]
+    history = [user("get_time and get_weather"), assistant(*first.parts), user(*(result("x", each) for each in ids))]
+    again = hear(ask(*history, tools=TOOLS, tool_choice=pb.ToolChoice(mode=REQUIRED)))
+    ids += [call.call_id for call in again.calls]
+    assert len(set(ids)) == 4
+    assert all(each.replace("_", "").isalnum() for each in ids)
+
+
+def test_a_function_of_the_older_form_is_called_without_an_id() -> None:
+    [call] = hear(ask("get_time", tools=TOOLS, legacy_functions=True)).calls
+    assert call.call_id == ""
+
+
+@pytest.mark.parametrize("role", [pb.ROLE_USER, pb.ROLE_TOOL])
+def test_after_a_result_the_answer_is_text_whatever_was_named(role: "pb.Role.ValueType") -> None:
+    given = pb.Message(role=role, parts=[result("18 degrees")])
+    heard = hear(ask("use get_weather", assistant(called("get_weather")), given, tools=TOOLS))
+    assert (heard.calls, heard.finish) == ([], "STOP")
+    assert "The tool get_weather gave: 18 degrees" in heard.text
+
+
+def test_a_forced_tool_is_called_after_a_result_too() -> None:
+    history = [user("Hi"), assistant(called("get_time")), user(result("noon"))]
+    heard = hear(ask(*history, tools=TOOLS, tool_choice=pb.ToolChoice(mode=REQUIRED, names=["get_time"])))
+    assert [call.name for call in heard.calls] == ["get_time"]
+
+
+def test_the_next_question_after_a_result_may_name_a_tool_again() -> None:
+    history = [user("Hi"), assistant(called("get_time")), user(result("noon")), assistant("noon"), user("get_weather")]
+    assert [call.name for call in hear(ask(*history, tools=TOOLS)).calls] == ["get_weather"]
+
+
+def test_a_result_without_parts_is_told_as_its_json() -> None:
+    given = pb.Part(tool_result=pb.ToolResult(name="get_time", result_json='{"output":"noon"}'))
+    assert '{"output":"noon"}' in hear(ask("Hi", assistant(called("get_time", "")), user(given))).text
+
+
+def test_a_custom_tool_gets_text() -> None:
+    plain = pb.Tool(custom=pb.CustomTool(name="run"))
+    [call] = hear(ask('run "select all"', tools=[plain])).calls
+    assert call.WhichOneof("input") == "text"
+    assert "select all" in call.text
+
+
+def test_a_custom_tool_gets_text_of_its_grammar() -> None:
+    grammar = json.dumps({"type": "grammar", "syntax": "regex", "definition": r"^[A-Z]{3}-\d{2}$"})
+    [call] = hear(ask("run", tools=[pb.Tool(custom=pb.CustomTool(name="run", format_json=grammar))])).calls
+    assert call.text[:3].isupper()
+    assert (call.text[3], call.text[4:].isdigit(), len(call.text)) == ("-", True, 6)
+
+
+def test_arguments_fit_a_schema_of_the_native_subset() -> None:
+    schema = '{"type":"OBJECT","properties":{"type":{"type":"STRING","enum":["A","B"]},"n":{"type":"INTEGER","nullable":true}},"required":["type","n"]}'
+    [call] = hear(ask("f", tools=[function("f", schema, native=True)])).calls
+    made = json.loads(call.arguments_json)
+    assert made["type"] in ("A", "B")
+    assert made["n"] is None or isinstance(made["n"], int)
+
+
+def test_a_call_that_does_not_fit_the_limit_is_left_out() -> None:
+    heard = hear(ask("get_time and get_weather", tools=TOOLS, max_output_tokens=3))
+    assert ([call.name for call in heard.calls], heard.finish) == (["get_time"], "TOOL_CALLS")
+    heard = hear(ask("get_time", tools=TOOLS, max_output_tokens=2))
+    assert (heard.parts, heard.finish, heard.usage.output_tokens) == ([], "LENGTH", 0)
+
+
+def test_streamed_calls_are_those_of_the_whole_answer() -> None:
+    request = ask("get_time and get_weather of Paris", tools=TOOLS)
+    assert stream(request).calls == hear(request).calls
+
+
+def test_a_thousand_tools_and_a_long_prompt_are_read() -> None:
+    tools = [function(f"tool_{number}", WEATHER) for number in range(1000)]
+    heard = hear(ask("blah " * 100_000 + "tool_777", tools=tools))
+    assert [call.name for call in heard.calls] == ["tool_777"]
+
+
+@dataclass(frozen=True)
+class Rejection:
+    id: str
+    request: pb.GenerateRequest
+    reason: "pb.ErrorReason.ValueType"
+    field: str
+
+
+REJECTIONS = [
+    Rejection(
+        id="a choice of a tool that is not there",
+        request=ask("Hi", tools=TOOLS, tool_choice=pb.ToolChoice(mode=REQUIRED, names=["other"])),
+        reason=pb.ERROR_REASON_INVALID_FIELD,
+        field="tool_choice.names[0]",
+    ),
+    Rejection(
+        id="a required tool where there is none",
+        request=ask("Hi", tool_choice=pb.ToolChoice(mode=REQUIRED)),
+        reason=pb.ERROR_REASON_INVALID_FIELD,
+        field="tool_choice",
+    ),
+    Rejection(
+        id="a choice that only its format knows",
+        request=ask("Hi", tools=TOOLS, tool_choice=pb.ToolChoice(opaque=pb.OpaquePart(format="responses", type="mcp", json="{}"))),
+        reason=pb.ERROR_REASON_UNSUPPORTED_FIELD,
+        field="tool_choice",
+    ),
+    Rejection(
+        id="a schema that is no JSON",
+        request=ask("f", tools=[function("g"), function("f", "{")]),
+        reason=pb.ERROR_REASON_INVALID_FIELD,
+        field="tools[1].function.parameters_json",
+    ),
+    Rejection(
+        id="a schema that is a list",
+        request=ask("f", tools=[function("f", "[]")]),
+        reason=pb.ERROR_REASON_INVALID_FIELD,
+        field="tools[0].function.parameters_json",
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", REJECTIONS, ids=lambda case: case.id)
+def test_what_makes_no_sense_is_refused(case: Rejection) -> None:
+    error = refused(case.request)
+    assert (error.reason, error.metadata["field"]) == (case.reason, case.field)

@@ -1,0 +1,51 @@
+"""Marks in what the user says that make the simulated provider misbehave."""
+
+import re
+
+from umg_grpc.errors import UmgError
+from umg_grpc.v1 import pb
+
+FAIL = "fail"
+CUT = "fail:mid"
+BUSY = "fail:429"
+SLOW = "slow"
+REFUSE = "refuse"
+BLOCK = "block"
+REDACTED = "redacted"
+
+_MARK = re.compile(r"\[\[(fail(?::mid|:429)?|slow|refuse|block)\]\]")
+
+
+def mark(text: str) -> str:
+    """The first mark of the text, "" without one."""
+    found = _MARK.search(text)
+    return found[1] if found else ""
+
+
+def redacted(text: str) -> bool:
+    """Whether the thoughts shall be hidden."""
+    return f"[[{REDACTED}]]" in text
+
+
+def failed() -> UmgError:
+    """The provider answered with 500."""
+    message = "the provider failed (status 500): a simulated failure, as [[fail]] in the prompt asks for"
+    return UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, message, upstream_status="500")
+
+
+def busy() -> UmgError:
+    """The provider answered with 429."""
+    message = "the provider's rate limit is reached (simulated); try again in 1 s"
+    return UmgError(pb.ERROR_REASON_UPSTREAM_RATE_LIMITED, message, retry_after_seconds="1")
+
+
+def cut() -> UmgError:
+    """The provider's stream broke off."""
+    message = "the provider's stream broke off before its end (simulated); the answer is not whole, try again"
+    return UmgError(pb.ERROR_REASON_UPSTREAM_CUT, message)
+
+
+def late(deadline: str) -> UmgError:
+    """The provider took longer than `first_byte` or `total`."""
+    message = "the provider was too slow (simulated): the time for the answer is over; try again"
+    return UmgError(pb.ERROR_REASON_UPSTREAM_TIMEOUT, message, deadline=deadline)

@@ -1,0 +1,46 @@
+"""Where an answer ends: token limits and stop sequences."""
+
+import re
+from collections.abc import Iterable, Sequence
+
+from umg_grpc.upstream.sandbox.prompt import Count
+
+LONGEST_PIECE = 12
+LOOK_AHEAD = 16
+_PIECE = re.compile(rf"\s*\S{{1,{LONGEST_PIECE}}}|\s+")
+
+
+def shortened(text: str, tokens: int, count: Count) -> str:
+    """As much of the beginning of the text as the tokens hold."""
+    if tokens <= 0:
+        return ""
+    if count(text) <= tokens:
+        return text
+    low, high = 0, len(text)  # the first `low` characters fit
+    while high - low > 1:
+        middle = (low + high) // 2
+        if count(text[:middle]) <= tokens:
+            low = middle
+        else:
+            high = middle
+    # the count may fall again where characters join to one token
+    further = (end for end in range(min(len(text), low + LOOK_AHEAD), low, -1) if count(text[:end]) <= tokens)
+    return text[: next(further, low)]
+
+
+def stopped(text: str, sequences: Iterable[str]) -> tuple[str, str]:
+    """The text before the first of the sequences, and that sequence; the whole text and "" when it has none."""
+    places = [(at, sequence) for sequence in sequences if (at := text.find(sequence)) >= 0]
+    if not places:
+        return text, ""
+    at, sequence = min(places, key=lambda place: place[0])
+    return text[:at], sequence
+
+
+def pieces(text: str, ends: Sequence[int] = ()) -> list[str]:
+    """The text in small pieces, as a stream tells it; a piece ends at each of `ends`, in code points."""
+    result, begin = list[str](), 0
+    for end in sorted({*(end for end in ends if 0 < end < len(text)), len(text)}):
+        result += _PIECE.findall(text[begin:end])
+        begin = end
+    return result

@@ -1,0 +1,85 @@
+"""What made-up values are made of: the words and numbers of the prompt, and choices that follow from it alone."""
+
+import re
+from collections.abc import Iterable
+from hashlib import blake2b
+
+READ = 4000
+"""Characters at the end of a prompt that words are taken from."""
+
+_MARK = re.compile(r"\[\[[a-z0-9:]+\]\]")  # of what shall go wrong
+_QUOTED = re.compile(r"[\"“‘`]([^\"”’`\n]{2,40})[\"”’`]")
+_WORD = re.compile(r"[^\W_][\w'-]*")
+_NUMBER = re.compile(r"(?<![\w.])-?\d{1,15}(?:\.\d{1,6})?(?![\w.]*\w)")
+_COMMON_TEXT = """
+about after again also and answer any are but call can could did does for from give get has have her him his how into
+its let like make many more much need now one our out over please say see she should show some tell than that the their
+them then there these they this those use using want was were what when where which who why will with would you your
+"""
+_COMMON = frozenset(_COMMON_TEXT.split())
+
+
+def digest(*parts: str) -> bytes:
+    """16 bytes that follow from the texts and nothing else."""
+    hashed = blake2b(digest_size=16)
+    for part in parts:
+        encoded = part.encode("utf-8", "surrogatepass")
+        hashed.update(len(encoded).to_bytes(8, "big") + encoded)
+    return hashed.digest()
+
+
+class Words:
+    """Words, numbers and choices for one answer, the same for the same prompt. Asked twice it goes on to the next
+    word.
+    """
+
+    def __init__(self, text: str, salt: str = "", without: Iterable[str] = ()) -> None:
+        """`without`: words that carry no meaning here, such as names of tools."""
+        self.text = _MARK.sub(" ", text[-READ:])
+        self._seed = digest(salt, self.text).hex()
+        self._salient = _salient(self.text, frozenset(without)) or ["simulated"]
+        self._next = 0
+        numbers = [(float(found) if "." in found else int(found)) for found in _NUMBER.findall(self.text)]
+        self.numbers: list[int | float] = list(dict.fromkeys(numbers))
+
+    def topics(self, most: int) -> list[str]:
+        """The words that say what the prompt is about, the best first; at least one."""
+        return self._salient[:most]
+
+    def pick(self, place: str, among: int) -> int:
+        """A number in [0, among) that follows from the prompt and the place it is for."""
+        return int.from_bytes(digest(self._seed, place)[:8], "big") % among
+
+    def phrase(self, least: int = 0, most: int | None = None) -> str:
+        """The next word, and as many more as `least` characters take, cut to `most`."""
+        phrase = self._word()
+        while len(phrase) < least:
+            phrase += " " + self._word()
+        if most is None or len(phrase) <= most:
+            return phrase
+        cut = phrase[:most].rstrip()
+        return cut + "x" * (max(least, 0) - len(cut))
+
+    def mentioned(self, values: Iterable[str]) -> str | None:
+        """The first of the values that the prompt names as whole words, in any case."""
+        return next(
+            (value for value in values if value and re.search(rf"(?i)(?<!\w){re.escape(value)}(?!\w)", self.text)), None
+        )
+
+    def _word(self) -> str:
+        word = self._salient[self._next % len(self._salient)]
+        self._next += 1
+        return word
+
+
+def _salient(text: str, without: frozenset[str]) -> list[str]:
+    """Quoted phrases, then names (capital letters inside a sentence), then the other words that are not common."""
+    quoted = [phrase.strip() for phrase in _QUOTED.findall(text) if phrase.strip()]
+    names, others = list[str](), list[str]()
+    for found in _WORD.finditer(text):
+        word = found[0].strip("'-")
+        if len(word) < 3 or word.lower() in _COMMON or word in without or word.isdigit():
+            continue
+        before = text[: found.start()].rstrip(" \"'“‘(`")
+        (names if word[0].isupper() and before and before[-1] not in ".!?:\n" else others).append(word[:40])
+    return list(dict.fromkeys([*quoted, *names, *others]))
