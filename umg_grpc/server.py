@@ -3,6 +3,7 @@
 import ssl
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from datetime import timedelta
 from pathlib import Path
 from typing import Protocol, Self, assert_never
 
@@ -17,15 +18,23 @@ from umg_grpc.config import BearerAuth, Channel, Config, HeaderAuth, NoAuth
 from umg_grpc.errors import UmgError
 from umg_grpc.inprocess import InProcessChannel, InProcessServer, Interceptor
 from umg_grpc.routing import Router
+from umg_grpc.service.admission import Admission
+from umg_grpc.service.answers import Memory
+from umg_grpc.service.call import current
 from umg_grpc.service.channels import Channels
+from umg_grpc.service.conversations import Conversations
 from umg_grpc.service.generation import GenerationServicer
 from umg_grpc.service.interceptors import Authenticating, Observing
 from umg_grpc.service.metrics import Metrics
 from umg_grpc.service.models import ModelServicer
 from umg_grpc.service.unserved import UNSERVED, add_unserved
+from umg_grpc.service.vault import Vault
 from umg_grpc.store import Store, open_store
+from umg_grpc.store.retained import Bounds
+from umg_grpc.tokens import TokenCounter
 from umg_grpc.upstream.http import Endpoint, EndpointSource, HttpUpstream, in_turn
 from umg_grpc.upstream.local.capability import refuse_beyond_text
+from umg_grpc.upstream.sandbox import SandboxText
 from umg_grpc.upstream.text import TextUpstream
 from umg_grpc.upstream.transport import Deadlines, Transport
 from umg_grpc.v1 import rpc
@@ -64,6 +73,7 @@ class Service:
         authenticator: Authenticator,
         transport: Transport,
         local: LocalSource | None,
+        memory: Memory,
     ) -> None:
         self.store = store
         self.metrics = Metrics()
@@ -72,7 +82,8 @@ class Service:
         self._transport = transport
         self._local = local
         self._channels = Channels(Router(config), self._upstreams(config))
-        self._generation = GenerationServicer(self._channels, RequestLimits(), config.body_limit)
+        admission = Admission(self._channels, RequestLimits(), config.body_limit)
+        self._generation = GenerationServicer(self._channels, admission, memory)
         self._models = ModelServicer(self._channels)
 
     def register(self, server: grpc.aio.Server) -> None:
@@ -123,7 +134,31 @@ async def open_service(config: Config, data: Path, local: LocalSource | None) ->
         await authenticator.start()
         stack.push_async_callback(authenticator.aclose)
         transport = await stack.enter_async_context(Transport.opened())
-        yield Service(config, store, authenticator, transport, local)
+        memory = await _memory(config, store, stack)
+        yield Service(config, store, authenticator, transport, local, memory)
+
+
+async def _memory(config: Config, store: Store, stack: AsyncExitStack) -> Memory:
+    """What is kept between calls, as the config bounds it: no key takes more than half of it."""
+    kept = config.responses
+    conversations = None
+    if kept.enabled:
+        bounds = Bounds(owner_bytes=kept.max_bytes // 2, total_bytes=kept.max_bytes)
+        conversations = Conversations(store, lifetime=timedelta(seconds=kept.ttl), bounds=bounds)
+        conversations.start()
+        stack.push_async_callback(conversations.aclose)
+    thought = config.reasoning
+    if not thought.enabled:
+        return Memory(conversations)
+    reasoning = Vault(
+        store,
+        lifetime=timedelta(seconds=thought.ttl),
+        memory_bytes=thought.max_bytes,
+        bounds=Bounds(owner_bytes=thought.max_bytes // 2, total_bytes=thought.max_bytes),
+    )
+    reasoning.start()
+    stack.push_async_callback(reasoning.aclose)
+    return Memory(conversations, reasoning)
 
 
 class GrpcFace:
@@ -171,7 +206,7 @@ def _options(message_limit: int, share_port: bool) -> list[tuple[str, int]]:
     ]
 
 
-def _upstream(channel: Channel, transport: Transport, local: LocalSource | None) -> HttpUpstream:
+def _upstream(channel: Channel, transport: Transport, local: LocalSource | None) -> TextUpstream:
     """One channel of the config. Raises OSError when its `ca_file` cannot be read."""
     timeout = channel.timeout
     deadlines = Deadlines(timeout.connect, timeout.first_byte, timeout.idle, timeout.total)
@@ -179,11 +214,13 @@ def _upstream(channel: Channel, transport: Transport, local: LocalSource | None)
         if local is None:
             raise ValueError(f"channel {channel.name}: no local model runs")  # the caller leaves such channels out
         return HttpUpstream(transport, [FORMATS["chat"]], _following(local), deadlines, check=refuse_beyond_text)
-    credentials = [_credentials(channel, key) for key in channel.api_keys] or [{}]
+    if "sandbox" in channel.protocols:
+        return SandboxText(TokenCounter().count_text, lambda: current().caller.key_id, tokens_per_second=channel.pace)
+    endpoints = [_endpoint(channel, key) for key in channel.api_keys] or [Endpoint(channel.base_url, channel.headers)]
     return HttpUpstream(
         transport,
         [FORMATS[protocol] for protocol in channel.protocols],
-        in_turn(channel.base_url, [{**channel.headers, **headers} for headers in credentials]),
+        in_turn(endpoints),
         deadlines,
         proxy=channel.proxy,
         tls=tls_context(channel),
@@ -211,6 +248,13 @@ def _following(local: LocalSource) -> EndpointSource:
         return Endpoint(known.base_url, known.headers)
 
     return endpoint
+
+
+def _endpoint(channel: Channel, key: str) -> Endpoint:
+    """Where the channel leads with one of its keys, which each format sends in its own way unless the operator said."""
+    if not channel.auth_written:
+        return Endpoint(channel.base_url, channel.headers, key)
+    return Endpoint(channel.base_url, {**channel.headers, **_credentials(channel, key)})
 
 
 def _credentials(channel: Channel, key: str) -> Mapping[str, str]:

@@ -27,6 +27,11 @@ METHODS = [method for name in DECLARED for method in Default().FindServiceByName
 SERVED = {
     "umg.v1.GenerationService.Generate",
     "umg.v1.GenerationService.StreamGenerate",
+    "umg.v1.GenerationService.CountTokens",
+    "umg.v1.GenerationService.GetResponse",
+    "umg.v1.GenerationService.DeleteResponse",
+    "umg.v1.GenerationService.CancelResponse",
+    "umg.v1.GenerationService.ListInputItems",
     "umg.v1.ModelService.ListModels",
     "umg.v1.ModelService.GetModel",
 }

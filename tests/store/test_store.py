@@ -16,7 +16,7 @@ from sqlalchemy.exc import IntegrityError, StatementError
 from tests.databases import Database
 from umg_grpc.store import StoreError, open_store
 from umg_grpc.store.migrate import HEAD, VERSION_TABLE, migrate
-from umg_grpc.store.tables import ApiKey, Base
+from umg_grpc.store.tables import ApiKey, Base, KeptReasoning, KeptResponse
 
 NOW = datetime(2026, 5, 4, 3, 2, 1, 987654, tzinfo=UTC)
 
@@ -75,6 +75,27 @@ async def test_the_migrations_make_exactly_the_tables_of_the_code(database: Data
         await (await session.connection()).run_sync(migrated_from_nothing)
     async with store.read() as session:
         assert await (await session.connection()).run_sync(differences) == []
+        assert await session.scalar(text(f"SELECT version_num FROM {VERSION_TABLE}")) == HEAD
+    await store.aclose()
+
+
+async def test_a_database_of_the_first_version_is_brought_to_the_newest_with_what_is_in_it(database: Database) -> None:
+    def as_at_first(connection: Connection) -> None:
+        Base.metadata.drop_all(connection, tables=[Base.metadata.tables[name] for name in ("responses", "reasoning")])
+        connection.execute(text(f"UPDATE {VERSION_TABLE} SET version_num = '0001'"))
+
+    store = await open_store(database.url, database.data_dir)
+    async with store.write() as session:
+        session.add(api_key("k"))
+        await session.flush()
+        await (await session.connection()).run_sync(as_at_first)
+    await store.aclose()
+
+    store = await open_store(database.url, database.data_dir)
+    async with store.read() as session:
+        assert await session.scalar(select(ApiKey.key_id)) == "k"
+        assert await session.scalar(select(func.count()).select_from(KeptResponse)) == 0
+        assert await session.scalar(select(func.count()).select_from(KeptReasoning)) == 0
         assert await session.scalar(text(f"SELECT version_num FROM {VERSION_TABLE}")) == HEAD
     await store.aclose()
 

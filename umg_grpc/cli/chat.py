@@ -339,4 +339,6 @@ class Chat:
         if not models:
             message = "this key may use no model that generates text; name one with --model, or use another key"
             raise UmgError(pb.ERROR_REASON_PERMISSION_DENIED, message)
-        self._conversation.model = models[0].id
+        # a real model comes before a simulated one
+        real = (model for model in models if "simulated" not in model.owned_by)
+        self._conversation.model = next(real, models[0]).id

@@ -1,26 +1,22 @@
 """Text generation: one request from admission to its answer."""
 
 import asyncio
-import secrets
-import time
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
 import structlog
-from google.protobuf.message import Message
 
-from umg_grpc.access.limits import RequestLimits
 from umg_grpc.errors import UmgError
 from umg_grpc.inprocess import Context
+from umg_grpc.service.admission import Admission
+from umg_grpc.service.answers import Answer, Asked, Memory, StreamedAnswer
+from umg_grpc.service.attempts import Attempt, Attempts
 from umg_grpc.service.call import Call, current
 from umg_grpc.service.channels import Channels
-from umg_grpc.service.unserved import not_served
+from umg_grpc.service.conversations import Conversations
 from umg_grpc.service.validation import check
-from umg_grpc.upstream.text import TextCall, TextUpstream
+from umg_grpc.tokens import TokenCounter
 from umg_grpc.v1 import pb, rpc
-from umg_grpc.wire import FORMATS
-from umg_grpc.wire.format import BIG_BYTES
-from umg_grpc.wire.headers import source_headers
 
 logger = structlog.get_logger()
 
@@ -33,135 +29,109 @@ SAFE_TO_MOVE_ON = frozenset(
 class GenerationServicer(rpc.GenerationServiceServicer):
     """`umg.v1.GenerationService`."""
 
-    def __init__(self, channels: Channels, limits: RequestLimits, body_limit: int) -> None:
+    def __init__(self, channels: Channels, admission: Admission, memory: Memory) -> None:
         self._channels = channels
-        self._limits = limits
-        self._body_limit = body_limit  # of a source document, in bytes: the same that the HTTP face has
+        self._admission = admission
+        self._memory = memory
 
     async def Generate(self, request: pb.GenerateRequest, context: Context) -> pb.GenerateResponse:
         """The answer of the first channel that can give one."""
-        call = current()
-        request = await self._admit(call, request, request)
+        asked, attempts = await self._begin(request, request, stream=False)
         failure: UmgError | None = None
-        for upstream, model in self._upstreams(call, request.model):
-            prepared = await _prepared(call, request, upstream, model, stream=False)
+        while (attempt := await attempts.next()) is not None:
             try:
-                response = await prepared.generate(_seconds_left(context))
+                response = await attempt.call.generate(_seconds_left(context))
             except UmgError as error:
                 if error.reason not in SAFE_TO_MOVE_ON:
                     raise
-                failure = _moving_on(call, error)
+                failure = _moving_on(asked.call, error)
                 continue
-            _complete(response, request.model)
-            call.usage = response.usage if response.HasField("usage") else None
-            return response
-        raise failure or _no_channel(request.model)
+            return await Answer(asked, attempt, self._memory).whole(response)
+        raise failure or _no_channel(asked)
 
     async def StreamGenerate(
         self, request: pb.StreamGenerateRequest, context: Context
     ) -> AsyncGenerator[pb.StreamGenerateResponse, None]:
         """Moves on to the next channel only while nothing was sent: half an answer cannot be taken back."""
-        call = current()
-        canonical = await self._admit(call, request, request.request)
+        asked, attempts = await self._begin(request, request.request, stream=True)
         failure: UmgError | None = None
-        for upstream, model in self._upstreams(call, canonical.model):
-            prepared, sent = await _prepared(call, canonical, upstream, model, stream=True), False
+        while (attempt := await attempts.next()) is not None:
+            sent = False
             try:
-                async with aclosing(prepared.stream(_seconds_left(context))) as messages:
+                async with aclosing(self._messages(asked, attempt, _seconds_left(context))) as messages:
                     async for message in messages:
-                        for event in message.events:
-                            _note(call, event, canonical.model)
                         sent = True
                         yield message
             except UmgError as error:
                 if sent or error.reason not in SAFE_TO_MOVE_ON:
                     raise
-                failure = _moving_on(call, error)
+                failure = _moving_on(asked.call, error)
                 continue
             return
-        raise failure or _no_channel(canonical.model)
+        raise failure or _no_channel(asked)
 
     async def CountTokens(self, request: pb.CountTokensRequest, context: Context) -> pb.CountTokensResponse:
-        raise not_served("token counting")
+        """Counts here: no model is called, and no limit of the key is touched."""
+        call = current()
+        admitted = await self._admission.look(call, request, request.request)
+        counted, model = admitted.request, admitted.resolved.model
+        call.model = model.id
+        if counted.previous_response_id:
+            counted = (await self._conversations.continue_(call.caller.key_id, counted)).request
+        counter = TokenCounter(model.family, model.tokenizer)
+        if counter.needs_thread(counted):
+            return pb.CountTokensResponse(input_tokens=await asyncio.to_thread(counter.count_request, counted))
+        return pb.CountTokensResponse(input_tokens=counter.count_request(counted))
 
     async def GetResponse(self, request: pb.GetResponseRequest, context: Context) -> pb.GetResponseResponse:
-        raise not_served("stored responses")
+        check(request)
+        found = await self._conversations.get(current().caller.key_id, request.response_id)
+        return pb.GetResponseResponse(response=found)
 
     async def DeleteResponse(self, request: pb.DeleteResponseRequest, context: Context) -> pb.DeleteResponseResponse:
-        raise not_served("stored responses")
+        check(request)
+        await self._conversations.delete(current().caller.key_id, request.response_id)
+        return pb.DeleteResponseResponse()
 
     async def CancelResponse(self, request: pb.CancelResponseRequest, context: Context) -> pb.CancelResponseResponse:
-        raise not_served("stored responses")
+        check(request)
+        await self._conversations.cancel(current().caller.key_id, request.response_id)
 
     async def ListInputItems(self, request: pb.ListInputItemsRequest, context: Context) -> pb.ListInputItemsResponse:
-        raise not_served("stored responses")
+        check(request)
+        return await self._conversations.list_items(current().caller.key_id, request)
 
-    async def _admit(self, call: Call, message: Message, request: pb.GenerateRequest) -> pb.GenerateRequest:
-        """The request to serve: what an untrusted source document says, else what the caller filled in. Raises UmgError
-        for what breaks a rule of the schema (in `message`, which holds the request), and when the key may not have it
-        now.
+    async def _begin(
+        self, message: pb.GenerateRequest | pb.StreamGenerateRequest, request: pb.GenerateRequest, *, stream: bool
+    ) -> tuple[Asked, Attempts]:
+        """The call as it is served, and the channels to try. Raises UmgError for one that is not."""
+        call = current()
+        admitted = await self._admission.admit(call, message, request, stream=stream)
+        continued = None
+        if admitted.request.previous_response_id:
+            continued = await self._conversations.continue_(call.caller.key_id, admitted.request)
+        attempts = Attempts(call, admitted, self._channels, self._memory.reasoning, continued=continued, stream=stream)
+        return Asked(call, admitted, continued), attempts
 
-        What a codec decoded is not held against the rules again: its own are as strict (a test holds every codec to
-        that), and a look at each part of a long conversation takes longer than all else here.
-        """
-        if not request.HasField("source"):
-            check(message)
-        elif not call.trusted:
-            request = await self._decoded(request.source)
-        if not (
-            request.messages
-            or request.instructions
-            or request.previous_response_id
-            or request.conversation_id
-            or request.HasField("prompt_template")
-        ):
-            text = "messages must not be empty; send at least one"
-            raise UmgError(pb.ERROR_REASON_MISSING_FIELD, text, field="messages")
-        self._channels.router.model(request.model)  # one that does not exist is 404 for every key
-        call.caller.check_model(request.model)
-        await self._limits.admit(call.caller)
-        return request
+    async def _messages(
+        self, asked: Asked, attempt: Attempt, seconds: float
+    ) -> AsyncGenerator[pb.StreamGenerateResponse, None]:
+        """One channel's stream, with what every caller needs."""
+        answer = StreamedAnswer(asked, attempt, self._memory)
+        async with aclosing(attempt.call.stream(seconds)) as messages:
+            async for message in messages:
+                for passed in answer.feed(message):
+                    yield passed
+        for message in await answer.close():
+            yield message
 
-    async def _decoded(self, source: pb.SourceDocument) -> pb.GenerateRequest:
-        """What the document says, in the words of its own format's errors."""
-        if len(source.body) > self._body_limit:
-            message = f"source.body is larger than {self._body_limit} bytes, the most that this gateway takes"
-            raise UmgError(pb.ERROR_REASON_BODY_TOO_LARGE, message, limit_bytes=str(self._body_limit))
-        text_format = FORMATS.get(source.format)
-        if text_format is None:
-            message = f"source.format: {source.format[:64]!r} is no text format; use one of {', '.join(FORMATS)}"
-            raise UmgError(pb.ERROR_REASON_INVALID_FIELD, message, field="source.format")
-        headers = source_headers(text_format.source_headers, source.headers)
-        if len(source.body) < BIG_BYTES:
-            return text_format.decode_request(source.body, headers).canonical
-        return (await asyncio.to_thread(text_format.decode_request, source.body, headers)).canonical
-
-    def _upstreams(self, call: Call, model: str) -> Iterator[tuple[TextUpstream, str]]:
-        """Each channel of the model in order, with the id that its provider knows the model by."""
-        router, upstreams = self._channels.router, self._channels.upstreams  # which a reload may replace meanwhile
-        for target in router.channels(model):
-            call.model, call.channel = model, target.channel.name
-            yield upstreams[target.channel.name], target.model
-
-
-async def _prepared(
-    call: Call, request: pb.GenerateRequest, upstream: TextUpstream, model: str, *, stream: bool
-) -> TextCall:
-    """The request as it goes to the channel; what that cannot say is told to the caller. Raises
-    UmgError(UNTRANSLATABLE) where that has to be refused.
-    """
-    if (len(request.source.body) or request.ByteSize()) < BIG_BYTES:
-        prepared = upstream.prepare(request, model, stream=stream)
-    else:
-        prepared = await asyncio.to_thread(upstream.prepare, request, model, stream=stream)
-    report = prepared.report
-    if call.strict:
-        report.refuse()
-    if dropped := report.header():
-        call.headers["x-umg-dropped"] = dropped
-    else:
-        call.headers.pop("x-umg-dropped", None)
-    return prepared
+    @property
+    def _conversations(self) -> Conversations:
+        """Raises UmgError(NOT_IMPLEMENTED) where the operator switched their storage off."""
+        if self._memory.conversations is None:
+            message = "this gateway stores no responses; send the whole conversation"
+            raise UmgError(pb.ERROR_REASON_NOT_IMPLEMENTED, message)
+        return self._memory.conversations
 
 
 def _moving_on(call: Call, error: UmgError) -> UmgError:
@@ -176,27 +146,12 @@ def _moving_on(call: Call, error: UmgError) -> UmgError:
     return error
 
 
-def _complete(head: pb.GenerateResponse | pb.GenerationStarted, model: str) -> None:
-    """Fills in what the provider left out and every format needs, under the id that the caller knows the model by."""
-    head.model = model
-    head.response_id = head.response_id or f"gen-{secrets.token_hex(16)}"
-    if not head.HasField("create_time"):
-        head.create_time.FromSeconds(int(time.time()))
-
-
-def _note(call: Call, event: pb.GenerateEvent, model: str) -> None:
-    """What the service itself needs of a stream."""
-    if event.HasField("usage"):
-        call.usage = event.usage
-    elif event.HasField("started"):
-        _complete(event.started, model)
-
-
 def _seconds_left(context: Context) -> float:
     """Until the caller's deadline; infinite without one (a socket's context says None then, whatever its stubs say)."""
     left: object = context.time_remaining()
     return left if isinstance(left, float) else float("inf")
 
 
-def _no_channel(model: str) -> UmgError:
-    return UmgError(pb.ERROR_REASON_UNAVAILABLE, f"no channel of the model {model} can serve now; try again")
+def _no_channel(asked: Asked) -> UmgError:
+    message = f"no channel of the model {asked.request.model} can serve now; try again"
+    return UmgError(pb.ERROR_REASON_UNAVAILABLE, message)

@@ -116,7 +116,8 @@ def _sqlite_engine(data_dir: Path) -> AsyncEngine:
         raise StoreError(f"cannot make the database in {data_dir}: {error.strerror}") from None
     url = URL.create("sqlite+aiosqlite", database=str(data_dir / SQLITE_FILE))
     # The driver would begin transactions by rules of its own, and none for DDL; so it begins none, and we do.
-    engine = create_async_engine(url, connect_args={"isolation_level": None, "timeout": BUSY_SECONDS})
+    connect_args = {"isolation_level": None, "timeout": BUSY_SECONDS}
+    engine = create_async_engine(url, connect_args=connect_args, hide_parameters=True)
 
     @event.listens_for(engine.sync_engine, "connect")
     def configure(connection: DBAPIConnection, _: ConnectionPoolEntry) -> None:
@@ -153,4 +154,5 @@ def _postgresql_engine(url: URL) -> AsyncEngine:
         },
         pool_pre_ping=True,  # after an outage the pool holds connections that are dead
         pool_timeout=CONNECT_SECONDS,
+        hide_parameters=True,  # in errors, which are logged: they are what callers said
     )

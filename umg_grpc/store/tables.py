@@ -2,7 +2,19 @@
 
 from datetime import UTC, datetime
 
-from sqlalchemy import JSON, BigInteger, DateTime, Dialect, Index, MetaData, String, TypeDecorator, text
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    DateTime,
+    Dialect,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    String,
+    TypeDecorator,
+    text,
+)
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 
@@ -65,3 +77,61 @@ class ApiKey(Base):
     create_time: Mapped[datetime] = mapped_column(UtcTime)
     expire_time: Mapped[datetime | None] = mapped_column(UtcTime)
     revoke_time: Mapped[datetime | None] = mapped_column(UtcTime)
+
+
+MAX_OBJECT_ID_CHARACTERS = 512
+
+
+class RetainedRow(Base):
+    """What is kept for one caller for a while: `retained.py` writes such rows, finds them and takes them away."""
+
+    __abstract__ = True
+
+    owner: Mapped[str] = mapped_column(String(64), primary_key=True, sort_order=-1)
+    """Id of the key whose holder alone may see it."""
+    object_id: Mapped[str] = mapped_column(String(MAX_OBJECT_ID_CHARACTERS), primary_key=True, sort_order=-1)
+    expire_time: Mapped[datetime] = mapped_column(UtcTime, sort_order=-1)
+    size_bytes: Mapped[int] = mapped_column(BigInteger, sort_order=-1)
+    """About what the row takes."""
+
+
+class KeptResponse(RetainedRow):
+    """An answer, by its response id, with the conversation that it ends."""
+
+    __tablename__ = "responses"
+    __table_args__ = (
+        Index("ix_responses_expire_time", "expire_time", "size_bytes"),
+        Index("ix_responses_owner_expire_time", "owner", "expire_time", "size_bytes"),
+    )
+
+    create_time: Mapped[datetime] = mapped_column(UtcTime)
+    channel: Mapped[str] = mapped_column(String)
+    """Name of the channel that gave it."""
+    upstream_response_id: Mapped[str] = mapped_column(String)
+    """Its id at the provider, "" where the provider knows it by none."""
+    earlier_count: Mapped[int] = mapped_column(Integer)
+    """How many messages of the conversation earlier responses brought."""
+    input_count: Mapped[int] = mapped_column(Integer)
+    """How many after those its own request brought; what follows is its output."""
+    # Last, so that whoever reads the columns above need not read past them.
+    answer: Mapped[bytes] = mapped_column(LargeBinary, sort_order=1)
+    """`umg.v1.StoredResponse`, zlib."""
+    conversation: Mapped[bytes] = mapped_column(LargeBinary, sort_order=1)
+    """`umg.v1.GenerateRequest` that has all messages and nothing else, zlib."""
+
+
+class KeptReasoning(RetainedRow):
+    """What a model thought before a tool call, or whose a reasoning state is, by a digest of the call's id or of the
+    state.
+    """
+
+    __tablename__ = "reasoning"
+    __table_args__ = (
+        Index("ix_reasoning_expire_time", "expire_time", "size_bytes"),
+        Index("ix_reasoning_owner_expire_time", "owner", "expire_time", "size_bytes"),
+    )
+
+    channel: Mapped[str] = mapped_column(String)
+    """Name of the channel whose account can read it."""
+    thoughts: Mapped[bytes] = mapped_column(LargeBinary, sort_order=1)
+    """`umg.v1.Message`, b"" for a state alone; `service/vault.py` says what is in it."""

@@ -1,0 +1,417 @@
+"""Responses are found, continued, listed and forgotten by those who made them, and by nobody else."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sqlalchemy import func, select
+
+from tests.databases import Database
+from tests.store.emptied import opened_empty, shared_database
+from umg_grpc.errors import UmgError
+from umg_grpc.service.conversations import SMALL_BYTES, Continued, Conversations, Place, _items, new_response_id
+from umg_grpc.store import Store, open_store
+from umg_grpc.store.retained import Bounds
+from umg_grpc.store.tables import KeptResponse
+from umg_grpc.v1 import pb
+
+ME, YOU = "key_me", "key_you"
+CHANNEL = "main"
+
+
+@dataclass
+class Clock:
+    time: datetime = datetime(2026, 5, 4, tzinfo=UTC)
+
+    def __call__(self) -> datetime:
+        return self.time
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+def database(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Database:
+    return shared_database(request, tmp_path_factory)
+
+
+@pytest.fixture
+async def store(database: Database) -> AsyncIterator[Store]:
+    async with opened_empty(database) as store:
+        yield store
+
+
+@pytest.fixture
+async def conversations(store: Store, clock: Clock) -> AsyncIterator[Conversations]:
+    async with opened(store, clock) as conversations:
+        yield conversations
+
+
+@asynccontextmanager
+async def opened(
+    store: Store,
+    clock: Clock,
+    bounds: Bounds = Bounds(owner_bytes=0, total_bytes=0),  # noqa: B008  frozen
+) -> AsyncIterator[Conversations]:
+    conversations = Conversations(store, lifetime=timedelta(days=30), bounds=bounds, now=clock)
+    conversations.start()
+    try:
+        yield conversations
+    finally:
+        await conversations.aclose()
+
+
+def said(text: str, role: "pb.Role.ValueType" = pb.ROLE_USER) -> pb.Message:
+    return pb.Message(role=role, parts=[pb.Part(text=pb.TextPart(text=text))])
+
+
+def asked(*texts: str, previous: str = "", **fields: object) -> pb.GenerateRequest:
+    """A request of the responses format, with its body."""
+    body: dict[str, object] = {"model": "m", "input": [{"role": "user", "content": text} for text in texts]}
+    body |= {"previous_response_id": previous} if previous else {}
+    request = pb.GenerateRequest(model="m", previous_response_id=previous, messages=map(said, texts), **fields)
+    request.source.format, request.source.body = "responses", json.dumps({**body, "x_new": 1.0}).encode()
+    return request
+
+
+def answered(text: str, response_id: str = "") -> pb.GenerateResponse:
+    message = said(text, pb.ROLE_ASSISTANT)
+    return pb.GenerateResponse(
+        response_id=response_id or new_response_id(),
+        model="m",
+        candidates=[pb.Candidate(message=message, finish_reason=pb.FINISH_REASON_STOP)],
+    )
+
+
+async def keep(
+    conversations: Conversations,
+    request: pb.GenerateRequest,
+    response: pb.GenerateResponse,
+    continued: Continued | None = None,
+    *,
+    owner: str = ME,
+    upstream_response_id: str = "",
+) -> str:
+    assert await conversations.keep(
+        owner, request, response, channel=CHANNEL, streamed=True, continued=continued,
+        upstream_response_id=upstream_response_id,
+    )  # fmt: skip
+    return response.response_id
+
+
+def texts(request: pb.GenerateRequest) -> list[str]:
+    return [message.parts[0].text.text for message in request.messages]
+
+
+def listed(response_id: str, **fields: object) -> pb.ListInputItemsRequest:
+    return pb.ListInputItemsRequest(response_id=response_id, **fields)
+
+
+async def test_a_response_is_found_as_it_was_given(conversations: Conversations) -> None:
+    request = asked("Hi", instructions=[pb.Part(text=pb.TextPart(text="Be brief."))], store=True)
+    response = answered("Hello")
+    response.source.format, response.source.body = "responses", b'{"id": "x"}'
+    stored = await conversations.get(ME, await keep(conversations, request, response))
+    assert (stored.response, stored.streamed) == (response, True)
+    echoed = pb.GenerateRequest()
+    echoed.CopyFrom(stored.request)
+    assert json.loads(echoed.source.body) == {"model": "m", "x_new": 1.0}, "the body without its input"
+    assert echoed.source.body == b'{"model":"m","x_new":1.0}', "numbers stay as they were written"
+    echoed.messages.extend(request.messages)
+    echoed.source.body = request.source.body
+    assert echoed == request
+    assert stored.request.messages == []
+
+
+async def test_a_conversation_goes_on_turn_by_turn_also_when_earlier_responses_are_gone(
+    conversations: Conversations, clock: Clock
+) -> None:
+    first = await keep(conversations, asked("one"), answered("1"))
+    clock.time += timedelta(days=20)
+    request = asked("two", previous=first)
+    continued = await conversations.continue_(ME, request)
+    assert texts(continued.request) == ["one", "1", "two"]
+    second = await keep(conversations, request, answered("2"), continued)
+    await conversations.delete(ME, first)
+    clock.time += timedelta(days=20)  # the first would have expired as well
+    request = asked("three", "four", previous=second)
+    continued = await conversations.continue_(ME, request)
+    assert texts(continued.request) == ["one", "1", "two", "2", "three", "four"]
+    third = await keep(conversations, request, answered("3"), continued)
+    assert texts((await conversations.continue_(ME, asked(previous=third))).request) == [
+        *("one", "1", "two", "2", "three", "four", "3")
+    ]
+
+
+async def test_a_continued_request_says_all_itself(conversations: Conversations) -> None:
+    first = asked("one", instructions=[pb.Part(text=pb.TextPart(text="Be brief."))], temperature=1)
+    response_id = await keep(conversations, first, answered("1"), upstream_response_id="resp_theirs")
+    request = asked("two", previous=response_id, top_p=0.5)
+    body = request.source.body
+    continued = await conversations.continue_(ME, request)
+    assert continued.request.previous_response_id == ""
+    assert list(continued.request.instructions) == [], "they are not inherited"
+    assert not continued.request.HasField("temperature")
+    assert continued.request.top_p == 0.5
+    assert continued.request.source.body == body
+    assert list(continued.request.source.edited_fields) == ["messages", "previous_response_id"]
+    assert continued.place == Place(CHANNEL, "resp_theirs")
+    assert (request.previous_response_id, texts(request)) == (response_id, ["two"]), "the caller's stays as it is"
+
+    by_id = continued.by_id(request)
+    assert (by_id.previous_response_id, texts(by_id)) == ("resp_theirs", ["two"])
+    assert list(by_id.source.edited_fields) == ["previous_response_id"]
+    request.previous_response_id = "resp_theirs"
+    assert continued.by_id(request) is request
+
+
+async def test_what_only_its_maker_can_read_is_kept_with_the_name_of_its_channel(conversations: Conversations) -> None:
+    response = answered("1")
+    state = pb.ReasoningState(data="opaque", format="responses")
+    response.candidates[0].message.parts.insert(0, pb.Part(reasoning=pb.ReasoningPart(item_id="rs_1"), state=state))
+    response_id = await keep(conversations, asked("one"), response)
+    continued = await conversations.continue_(ME, asked("two", previous=response_id))
+    thought = continued.request.messages[1].parts[0]
+    assert (thought.state.data, thought.state.channel) == ("opaque", CHANNEL)
+    assert not response.candidates[0].message.parts[0].state.channel, "the caller's answer is not touched"
+
+
+async def test_an_answer_that_said_nothing_adds_no_message(conversations: Conversations) -> None:
+    for response in (answered(""), answered("")):
+        del response.candidates[0].message.parts[:]
+        response_id = await keep(conversations, asked("one"), response)
+        assert texts((await conversations.continue_(ME, asked("two", previous=response_id))).request) == ["one", "two"]
+
+
+async def test_big_conversations_are_kept_too(conversations: Conversations) -> None:
+    long = "0123456789" * (SMALL_BYTES // 5)
+    request = asked(long)
+    response_id = await keep(conversations, request, answered(long))
+    continued = await conversations.continue_(ME, asked("two", previous=response_id))
+    assert texts(continued.request) == [long, long, "two"]
+    assert (await conversations.get(ME, response_id)).response.candidates[0].message == said(long, pb.ROLE_ASSISTANT)
+    page = await conversations.list_items(ME, listed(response_id))
+    assert [item.parts[0].text.text for item in page.items] == [long]
+
+
+async def test_another_process_finds_a_response_at_once(store: Store, database: Database, clock: Clock) -> None:
+    other = await open_store(database.url, database.data_dir)
+    async with opened(store, clock) as mine, opened(other, clock) as theirs:
+        for number in range(20):
+            response_id = await keep(mine, asked(str(number)), answered("1"))
+            continued = await theirs.continue_(ME, asked("two", previous=response_id))
+            assert texts(continued.request) == [str(number), "1", "two"]
+    await other.aclose()
+
+
+async def test_responses_outlive_the_process(database: Database, clock: Clock) -> None:
+    store = await open_store(database.url, database.data_dir)
+    async with opened(store, clock) as conversations:
+        response_id = await keep(conversations, asked("one"), answered("1"))
+    await store.aclose()
+    store = await open_store(database.url, database.data_dir)
+    async with opened(store, clock) as conversations:
+        assert (await conversations.get(ME, response_id)).response.response_id == response_id
+    await store.aclose()
+
+
+@dataclass(frozen=True)
+class Unknown:
+    id: str
+    response_id: str
+    owner: str = ME
+
+
+UNKNOWN = [
+    Unknown(id="one that never was", response_id="resp_never"),
+    Unknown(id="another caller's", response_id="resp_known", owner=YOU),
+    Unknown(id="one that was deleted", response_id="resp_deleted"),
+    Unknown(id="one that has expired", response_id="resp_old"),
+    Unknown(id="none", response_id=""),
+    Unknown(id="one with a character that databases refuse", response_id="resp_\0"),
+    Unknown(id="one longer than any", response_id="resp_" + "x" * 5000),
+]
+
+
+@pytest.mark.parametrize("case", UNKNOWN, ids=lambda case: case.id)
+async def test_a_response_that_is_not_the_callers_does_not_exist(
+    conversations: Conversations, clock: Clock, case: Unknown
+) -> None:
+    await keep(conversations, asked("one"), answered("1", "resp_old"))
+    clock.time += timedelta(days=30)
+    await keep(conversations, asked("one"), answered("1", "resp_known"))
+    await keep(conversations, asked("one"), answered("1", "resp_deleted"))
+    await conversations.delete(ME, "resp_deleted")
+    request = asked("two", previous=case.response_id)
+    calls = {
+        "continue": (conversations.continue_(case.owner, request), "previous_response_id"),
+        "get": (conversations.get(case.owner, case.response_id), None),
+        "delete": (conversations.delete(case.owner, case.response_id), None),
+        "cancel": (conversations.cancel(case.owner, case.response_id), None),
+        "list": (conversations.list_items(case.owner, listed(case.response_id)), None),
+    }
+    for name, (call, field) in calls.items():
+        with pytest.raises(UmgError) as caught:
+            await call
+        assert caught.value.reason == pb.ERROR_REASON_OBJECT_NOT_FOUND, name
+        assert (caught.value.metadata.get("field"), caught.value.metadata["id"]) == (field, case.response_id[:512])
+    assert (await conversations.get(ME, "resp_known")).response.response_id == "resp_known"
+
+
+async def test_deleting_says_where_the_response_was_made(conversations: Conversations) -> None:
+    response_id = await keep(conversations, asked("one"), answered("1"), upstream_response_id="resp_theirs")
+    assert await conversations.delete(ME, response_id) == Place(CHANNEL, "resp_theirs")
+
+
+async def test_two_callers_may_have_responses_of_one_id(conversations: Conversations) -> None:
+    for owner in (ME, YOU):
+        await keep(conversations, asked(owner), answered("1", "resp_1"), owner=owner)
+    await conversations.delete(YOU, "resp_1")
+    assert texts((await conversations.continue_(ME, asked(previous="resp_1"))).request) == [ME, "1"]
+
+
+async def test_of_two_responses_of_one_id_the_later_stays(conversations: Conversations) -> None:
+    await keep(conversations, asked("one"), answered("1", "resp_1"))
+    await keep(conversations, asked("two"), answered("2", "resp_1"))
+    assert texts((await conversations.continue_(ME, asked(previous="resp_1"))).request) == ["two", "2"]
+
+
+@pytest.mark.parametrize("status", ["", "incomplete"])
+async def test_a_finished_response_cannot_be_cancelled(conversations: Conversations, status: str) -> None:
+    response = answered("1")
+    response.status = status
+    await keep(conversations, asked("one"), response)
+    with pytest.raises(UmgError) as caught:
+        await conversations.cancel(ME, response.response_id)
+    assert caught.value.reason == pb.ERROR_REASON_WRONG_STATE
+    assert caught.value.metadata == {"state": status or "completed"}
+
+
+@pytest.mark.parametrize("response_id", ["", "no\nline", "x" * 513])
+async def test_an_id_that_cannot_be_looked_up_is_not_kept(conversations: Conversations, response_id: str) -> None:
+    response = answered("1")
+    response.response_id = response_id
+    assert not await conversations.keep(ME, asked("one"), response, channel=CHANNEL, streamed=False)
+
+
+async def test_the_oldest_responses_go_when_there_are_too_many_bytes(store: Store, clock: Clock) -> None:
+    async with opened(store, clock, Bounds(owner_bytes=3000, total_bytes=0)) as conversations:
+        ids = []
+        for number in range(20):
+            clock.time += timedelta(seconds=1)
+            ids.append(await keep(conversations, asked(f"{number}"), answered("1")))
+        await keep(conversations, asked("mine"), answered("1"), owner=YOU)
+        await conversations.sweep()
+        async with store.read() as session:
+            left = list(
+                await session.scalars(
+                    select(KeptResponse.object_id).where(KeptResponse.owner == ME).order_by(KeptResponse.create_time)
+                )
+            )
+            size = await session.scalar(select(func.sum(KeptResponse.size_bytes)).where(KeptResponse.owner == ME))
+            everyone = await session.scalar(select(func.count()).select_from(KeptResponse))
+    assert 0 < len(left) < 20
+    assert left == ids[-len(left) :]
+    assert size <= 3000
+    assert everyone == len(left) + 1
+
+
+async def test_keeping_many_at_once_loses_none(conversations: Conversations) -> None:
+    ids = await asyncio.gather(*(keep(conversations, asked(str(n)), answered(str(n))) for n in range(200)))
+    for number, response_id in enumerate(ids):
+        request = (await conversations.continue_(ME, asked(previous=response_id))).request
+        assert texts(request) == [str(number)] * 2
+
+
+def test_an_id_of_ours_cannot_be_guessed() -> None:
+    ids = {new_response_id() for _ in range(1000)}
+    assert len(ids) == 1000
+    assert all(len(each) == 53 and each.startswith("resp_") and each[5:].isalnum() for each in ids)
+
+
+# --- items
+
+
+CALL = pb.Part(tool_call=pb.ToolCall(call_id="c", name="f", arguments_json="{}"))
+RESULT = pb.Part(tool_result=pb.ToolResult(call_id="c"))
+THOUGHT = pb.Part(reasoning=pb.ReasoningPart(texts=["hm"], item_id="rs_theirs"))
+IMAGE = pb.Part(media=pb.MediaPart(kind=pb.MEDIA_KIND_IMAGE, uri="https://a.test/"))
+SEARCH = pb.Part(server_tool_call=pb.ServerToolCall(call_id="ws_theirs", name="web_search"))
+NEW = pb.Part(opaque=pb.OpaquePart(format="responses", type="new", json='{"type": "new", "id": "new_theirs"}'))
+ODD = pb.Part(opaque=pb.OpaquePart(format="responses", type="odd", json='{"type": "odd", "id": 7}'))
+
+
+async def test_the_items_of_a_request_are_listed_with_ids_that_stay(conversations: Conversations) -> None:
+    first = await keep(conversations, asked("zero"), answered("0"))
+    request = asked("one", previous=first)
+    given_id = said("two")
+    given_id.message_id = "msg_theirs"
+    turn = pb.Message(role=pb.ROLE_ASSISTANT, parts=[THOUGHT, *said("three").parts, *said("four").parts, CALL, SEARCH])
+    request.messages.extend([given_id, turn, pb.Message(role=pb.ROLE_USER, parts=[RESULT, IMAGE])])
+    request.messages.extend([pb.Message(parts=[NEW]), pb.Message(parts=[ODD]), given_id])
+    response_id = await keep(conversations, request, answered("5"), await conversations.continue_(ME, request))
+
+    page = await conversations.list_items(ME, listed(response_id, ascending=True))
+    ids = [item.message_id for item in page.items]
+    assert [[part.WhichOneof("kind") for part in item.parts] for item in page.items] == [
+        *(["text"], ["text"], ["reasoning"], ["text", "text"], ["tool_call"], ["server_tool_call"]),
+        *(["tool_result"], ["media"], ["opaque"], ["opaque"], ["text"]),
+    ]
+    assert [each.split("_")[0] for each in ids] == [
+        *("msg", "msg", "rs", "msg", "fc", "ws", "fco", "msg", "new", "msg", "msg")
+    ]
+    assert [each for each in ids if each.endswith("theirs")] == ["msg_theirs", "rs_theirs", "ws_theirs", "new_theirs"]
+    assert len(set(ids)) == len(ids)
+    assert page.items[4].parts[0].tool_call.item_id == ids[4]
+    assert page.items[6].parts[0].tool_result.item_id == ids[6]
+    assert {item.role for item in page.items[2:6]} == {pb.ROLE_ASSISTANT}
+    assert not page.has_more
+    assert await conversations.list_items(ME, listed(response_id, ascending=True)) == page
+
+    newest_first = await conversations.list_items(ME, listed(response_id))
+    assert [item.message_id for item in newest_first.items] == ids[::-1]
+
+
+@pytest.mark.parametrize("ascending", [True, False])
+async def test_pages_of_items_follow_one_another(conversations: Conversations, ascending: bool) -> None:
+    words = [str(number) for number in range(45)]
+    response_id = await keep(conversations, asked(*words), answered("1"))
+    pages, after = [], ""
+    while True:
+        page = await conversations.list_items(ME, listed(response_id, page_size=20, after=after, ascending=ascending))
+        pages.append([item.parts[0].text.text for item in page.items])
+        after = page.items[-1].message_id
+        if not page.has_more:
+            break
+    assert [len(page) for page in pages] == [20, 20, 5]
+    assert [word for page in pages for word in page] == (words if ascending else words[::-1])
+    last = await conversations.list_items(ME, listed(response_id, after=after, ascending=ascending))
+    assert (list(last.items), last.has_more) == ([], False)
+    default = await conversations.list_items(ME, listed(response_id))
+    assert (len(default.items), default.has_more) == (20, True)
+
+
+async def test_a_page_after_an_item_that_is_not_there_is_refused(conversations: Conversations) -> None:
+    response_id = await keep(conversations, asked("one"), answered("1"))
+    with pytest.raises(UmgError) as caught:
+        await conversations.list_items(ME, listed(response_id, after="msg_other"))
+    assert (caught.value.reason, caught.value.metadata) == (pb.ERROR_REASON_INVALID_FIELD, {"field": "after"})
+
+
+@given(st.lists(st.sampled_from([CALL, RESULT, THOUGHT, IMAGE, SEARCH, NEW, *said("a").parts]), min_size=1, max_size=8))
+def test_items_are_the_message_in_pieces(parts: list[pb.Part]) -> None:
+    message = pb.Message(role=pb.ROLE_USER, parts=parts, name="n")
+    items = list(_items(message))
+    assert [part.WhichOneof("kind") for item in items for part in item.parts] == [
+        part.WhichOneof("kind") for part in parts
+    ]
+    assert {(item.role, item.name) for item in items} == {(pb.ROLE_USER, "n")}
+    assert all(len(item.parts) == 1 or not item.parts[0].HasField("tool_call") for item in items)

@@ -1,0 +1,467 @@
+"""What a model thought before its tool calls comes back with them, to the caller whose it is and to nobody else."""
+
+import asyncio
+import base64
+import sqlite3
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, closing
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sqlalchemy import func, select
+
+from tests.databases import Database, Postgres
+from tests.store.emptied import opened_empty, shared_database
+from tests.wire.timing import within
+from umg_grpc.service.vault import ENTRY_BYTES, FEW, Vault, needs, pinned_channel
+from umg_grpc.store import Store, open_store
+from umg_grpc.store.retained import Bounds
+from umg_grpc.store.tables import KeptReasoning
+from umg_grpc.v1 import pb
+
+ME, YOU = "key_me", "key_you"
+CHANNEL = "main"
+UNBOUNDED = Bounds(owner_bytes=0, total_bytes=0)
+MEGABYTE = 2**20
+
+
+@dataclass
+class Clock:
+    time: datetime = datetime(2026, 5, 4, tzinfo=UTC)
+
+    def __call__(self) -> datetime:
+        return self.time
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+def database(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Database:
+    return shared_database(request, tmp_path_factory)
+
+
+@pytest.fixture
+async def store(database: Database) -> AsyncIterator[Store]:
+    async with opened_empty(database) as store:
+        yield store
+
+
+@asynccontextmanager
+async def opened(
+    store: Store, clock: Clock, *, memory_bytes: int = MEGABYTE, bounds: Bounds = UNBOUNDED
+) -> AsyncIterator[Vault]:
+    vault = Vault(store, lifetime=timedelta(days=1), memory_bytes=memory_bytes, bounds=bounds, now=clock)
+    vault.start()
+    try:
+        yield vault
+    finally:
+        await vault.aclose()
+
+
+@pytest.fixture
+async def vault(store: Store, clock: Clock) -> AsyncIterator[Vault]:
+    async with opened(store, clock) as vault:
+        yield vault
+
+
+def state(data: str, channel: str = "") -> pb.ReasoningState:
+    return pb.ReasoningState(data=data, format="messages", channel=channel)
+
+
+def thought(text: str, signature: str = "", channel: str = "") -> pb.Part:
+    signed = state(signature, channel) if signature else None
+    return pb.Part(reasoning=pb.ReasoningPart(texts=[text]), state=signed)
+
+
+def call(call_id: str, signature: str = "", channel: str = "") -> pb.Part:
+    signed = state(signature, channel) if signature else None
+    return pb.Part(tool_call=pb.ToolCall(call_id=call_id, name="f", arguments_json="{}"), state=signed)
+
+
+def text(said: str) -> pb.Part:
+    return pb.Part(text=pb.TextPart(text=said))
+
+
+def result(call_id: str) -> pb.Message:
+    return pb.Message(role=pb.ROLE_TOOL, parts=[pb.Part(tool_result=pb.ToolResult(call_id=call_id))])
+
+
+def turn(*parts: pb.Part) -> pb.Message:
+    return pb.Message(role=pb.ROLE_ASSISTANT, parts=parts)
+
+
+def request(*messages: pb.Message) -> pb.GenerateRequest:
+    question = pb.Message(role=pb.ROLE_USER, parts=[text("Weather?")])
+    return pb.GenerateRequest(model="m", messages=[question, *messages])
+
+
+@dataclass(frozen=True)
+class Case:
+    id: str
+    answer: Sequence[pb.Part]
+    sent: Sequence[pb.Message]
+    restored: Sequence[pb.Message]
+    also: Sequence[Sequence[pb.Part]] = field(default=())  # further answers
+
+
+REDACTED = pb.Part(reasoning=pb.ReasoningPart(redacted=True), state=state("hidden"))
+REDACTED_BACK = pb.Part(reasoning=pb.ReasoningPart(redacted=True), state=state("hidden", CHANNEL))
+
+CASES = [
+    Case(
+        id="a thought with its signature stands before the call again",
+        answer=[thought("hm", "s"), call("a")],
+        sent=[turn(call("a")), result("a")],
+        restored=[turn(thought("hm", "s", CHANNEL), call("a")), result("a")],
+    ),
+    Case(
+        id="thoughts stand before the text that came between them and the call",
+        answer=[thought("hm", "s"), text("Let me see."), call("a")],
+        sent=[turn(text("Let me see."), call("a"))],
+        restored=[turn(thought("hm", "s", CHANNEL), text("Let me see."), call("a"))],
+    ),
+    Case(
+        id="a hidden thought comes back hidden",
+        answer=[REDACTED, thought("hm", "s"), call("a")],
+        sent=[turn(call("a"))],
+        restored=[turn(REDACTED_BACK, thought("hm", "s", CHANNEL), call("a"))],
+    ),
+    Case(
+        id="a call's own state is on it again",
+        answer=[call("a", "s"), call("b")],
+        sent=[turn(call("a"), call("b"))],
+        restored=[turn(call("a", "s", CHANNEL), call("b"))],
+    ),
+    Case(
+        id="parallel calls have their thoughts once, before the first",
+        answer=[thought("hm", "s"), call("a"), call("b")],
+        sent=[turn(call("a"), call("b"))],
+        restored=[turn(thought("hm", "s", CHANNEL), call("a"), call("b"))],
+    ),
+    Case(
+        id="also when only the second of them was sent",
+        answer=[thought("hm", "s"), call("a"), call("b")],
+        sent=[turn(call("b"))],
+        restored=[turn(thought("hm", "s", CHANNEL), call("b"))],
+    ),
+    Case(
+        id="thoughts between calls stay between them",
+        answer=[thought("1", "s1"), call("a"), thought("2", "s2"), call("b")],
+        sent=[turn(call("a"), call("b"))],
+        restored=[turn(thought("1", "s1", CHANNEL), call("a"), thought("2", "s2", CHANNEL), call("b"))],
+    ),
+    Case(
+        id="items that are messages of their own are one turn",
+        answer=[thought("hm", "s"), text("Let me see."), call("a"), call("b")],
+        sent=[turn(text("Let me see.")), turn(call("a")), turn(call("b"))],
+        restored=[turn(thought("hm", "s", CHANNEL), text("Let me see.")), turn(call("a")), turn(call("b"))],
+    ),
+    Case(
+        id="every turn has its own thoughts",
+        answer=[thought("1", "s1"), call("a")],
+        also=[[thought("2", "s2"), call("b")]],
+        sent=[turn(call("a")), result("a"), turn(call("b")), result("b")],
+        restored=[
+            *(turn(thought("1", "s1", CHANNEL), call("a")), result("a")),
+            *(turn(thought("2", "s2", CHANNEL), call("b")), result("b")),
+        ],
+    ),
+    Case(
+        id="thoughts that came back with their state stay, and their channel is known",
+        answer=[thought("hm", "s+/="), call("a", "t")],
+        sent=[turn(thought("hm", "s-_"), call("a", "t"))],
+        restored=[turn(thought("hm", "s-_", CHANNEL), call("a", "t", CHANNEL))],
+    ),
+    Case(
+        id="thoughts that came back without their state give way to those with it",
+        answer=[thought("hm", "s"), call("a")],
+        sent=[turn(pb.Part(reasoning=pb.ReasoningPart(summaries=["hm"])), text("So:"), call("a"))],
+        restored=[turn(thought("hm", "s", CHANNEL), text("So:"), call("a"))],
+    ),
+    Case(
+        id="a message that held nothing but such thoughts goes with them",
+        answer=[thought("hm", "s"), call("a")],
+        sent=[turn(thought("h")), turn(thought("m")), turn(call("a"))],
+        restored=[turn(thought("hm", "s", CHANNEL)), turn(call("a"))],
+    ),
+    Case(
+        id="thoughts without a state come back where there are none",
+        answer=[thought("hm"), call("a")],
+        sent=[turn(call("a"))],
+        restored=[turn(thought("hm"), call("a"))],
+    ),
+    Case(
+        id="and not where there are",
+        answer=[thought("hm"), call("a")],
+        sent=[turn(thought("as the caller has it"), call("a"))],
+        restored=[turn(thought("as the caller has it"), call("a"))],
+    ),
+    Case(
+        id="the state of a turn without calls has its channel again",
+        answer=[thought("hm", "s"), text("Sunny.")],
+        sent=[turn(thought("hm", "s"), text("Sunny."))],
+        restored=[turn(thought("hm", "s", CHANNEL), text("Sunny."))],
+    ),
+    Case(
+        id="an unknown call is left alone",
+        answer=[thought("hm", "s"), call("a")],
+        sent=[turn(call("z")), turn(call(""))],
+        restored=[turn(call("z")), turn(call(""))],
+    ),
+    Case(
+        id="a call without an id is not remembered",
+        answer=[thought("hm"), call("")],
+        sent=[turn(call(""))],
+        restored=[turn(call(""))],
+    ),
+]
+
+
+@pytest.mark.parametrize("elsewhere", [False, True], ids=["in this process", "in another"])
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
+async def test_what_was_thought_comes_back(store: Store, clock: Clock, case: Case, elsewhere: bool) -> None:
+    async with opened(store, clock) as vault, opened(store, clock) as other:
+        for answer in (case.answer, *case.also):
+            vault.remember(ME, CHANNEL, answer)
+        assert await vault.flushed()
+        sent = request(*case.sent)
+        before = sent.SerializeToString(deterministic=True)
+        restored = await (other if elsewhere else vault).restore(ME, sent)
+        assert list(restored.messages) == list(request(*case.restored).messages)
+        assert sent.SerializeToString(deterministic=True) == before, "the caller's request stays as it is"
+        assert (restored is sent) == (case.sent == case.restored)
+        assert await (other if elsewhere else vault).restore(YOU, sent) is sent, "another caller knows nothing"
+
+
+async def test_a_conversation_of_many_calls_gets_all_its_thoughts(vault: Vault) -> None:
+    for number in range(3 * FEW):
+        vault.remember(ME, CHANNEL, [thought(f"{number}", "s"), call(f"{number}")])
+    restored = await vault.restore(ME, request(*(turn(call(f"{number}")) for number in range(3 * FEW))))
+    assert [message.parts[0].reasoning.texts[0] for message in restored.messages[1:]] == [
+        str(number) for number in range(3 * FEW)
+    ]
+
+
+async def test_only_what_the_channel_made_is_put_back(vault: Vault) -> None:
+    vault.remember(ME, CHANNEL, [thought("hm", "s"), call("a", "t")])
+    vault.remember(ME, "other", [thought("hm", "u"), call("b")])
+    restored = await vault.restore(ME, request(turn(call("a")), result("a"), turn(call("b"))), channel="other")
+    assert list(restored.messages[1:]) == [turn(call("a")), result("a"), turn(thought("hm", "u", "other"), call("b"))]
+
+
+async def test_the_newest_state_pins_the_channel(vault: Vault) -> None:
+    vault.remember(ME, "first", [thought("hm", "s"), call("a")])
+    vault.remember(ME, "second", [thought("hm", "t"), call("b")])
+    sent = request(turn(call("a")), result("a"), turn(call("b")), result("b"))
+    assert pinned_channel(sent) == ""
+    assert pinned_channel(await vault.restore(ME, sent)) == "second"
+    assert pinned_channel(await vault.restore(ME, request(turn(thought("hm", "s"))))) == "first"
+
+
+@pytest.mark.parametrize(
+    ("sent", "needed"),
+    [
+        (request(), False),
+        (request(turn(text("Hi"))), False),
+        (request(turn(thought("hm"), text("Hi"))), False),
+        (request(turn(call(""))), False),
+        (request(result("a")), False),
+        (request(turn(thought("hm", "s", CHANNEL))), False),
+        (request(turn(thought("hm", "s"))), True),
+        (request(turn(text("Hi"), call("a")), result("a")), True),
+    ],
+)
+async def test_a_request_that_the_vault_cannot_help_says_so(
+    vault: Vault, sent: pb.GenerateRequest, needed: bool
+) -> None:
+    assert needs(sent) is needed
+    if not needed:
+        assert await vault.restore(ME, sent) is sent
+
+
+async def test_ids_and_states_of_any_length_are_remembered(vault: Vault) -> None:
+    long, odd = "x" * 100_000, "\0'\U0001f600"
+    vault.remember(ME, CHANNEL, [thought("hm", long), call(long), call(odd)])
+    assert await vault.flushed()
+    restored = await vault.restore(ME, request(turn(call(odd))))
+    assert restored.messages[1] == turn(thought("hm", long, CHANNEL), call(odd))
+
+
+async def test_what_is_used_lives_on_and_the_rest_is_forgotten(store: Store, database: Database, clock: Clock) -> None:
+    other_store = await open_store(database.url, database.data_dir)
+    async with opened(store, clock) as vault, opened(other_store, clock) as other:
+        vault.remember(ME, CHANNEL, [thought("hm"), call("used")])
+        vault.remember(ME, CHANNEL, [thought("hm"), call("unused")])
+        used, unused = request(turn(call("used"))), request(turn(call("unused")))
+        for _ in range(3):
+            clock.time += timedelta(hours=20)
+            assert await vault.restore(ME, used) is not used
+            assert await vault.flushed()
+        assert await other.restore(ME, used) is not used
+        assert await vault.restore(ME, unused) is unused
+        await vault.sweep()
+        async with store.read() as session:
+            assert await session.scalar(select(func.count()).select_from(KeptReasoning)) == 1
+        clock.time += timedelta(days=1)
+        assert await vault.restore(ME, used) is used
+        assert await other.restore(ME, used) is used
+    await other_store.aclose()
+
+
+async def test_what_another_process_used_is_not_forgotten_here(store: Store, database: Database, clock: Clock) -> None:
+    other_store = await open_store(database.url, database.data_dir)
+    async with opened(store, clock) as vault, opened(other_store, clock) as other:
+        vault.remember(ME, CHANNEL, [thought("hm"), call("a")])
+        assert await vault.flushed()
+        sent = request(turn(call("a")))
+        clock.time += timedelta(hours=20)
+        assert await other.restore(ME, sent) is not sent
+        assert await other.flushed()
+        clock.time += timedelta(hours=20)
+        assert await vault.restore(ME, sent) is not sent
+    await other_store.aclose()
+
+
+async def test_a_use_is_not_written_each_time(store: Store, database: Database, clock: Clock) -> None:
+    async with opened(store, clock) as vault:
+        vault.remember(ME, CHANNEL, [thought("hm"), call("a")])
+        assert await vault.flushed()
+        async with store.write() as session:
+            await session.execute(KeptReasoning.__table__.delete())
+        sent = request(turn(call("a")))
+        for _ in range(10):
+            clock.time += timedelta(minutes=5)
+            assert await vault.restore(ME, sent) is not sent
+        assert await vault.flushed()
+        async with store.read() as session:
+            assert await session.scalar(select(func.count()).select_from(KeptReasoning)) == 0
+
+
+async def test_what_memory_cannot_hold_is_found_in_the_store(store: Store, clock: Clock) -> None:
+    async with opened(store, clock, memory_bytes=20 * ENTRY_BYTES) as vault:
+        names = [f"call {number}" for number in range(100)]
+        for name in names:
+            vault.remember(ME, CHANNEL, [thought("hm"), call(name)])
+            assert 0 < vault.size <= 20 * ENTRY_BYTES
+        for name in names:
+            sent = request(turn(call(name)))
+            assert await vault.restore(ME, sent) is not sent, name
+            assert vault.size <= 20 * ENTRY_BYTES
+        long = "x" * 20 * ENTRY_BYTES
+        vault.remember(ME, CHANNEL, [thought(long), call("too long")])
+        sent = request(turn(call("too long")))
+        assert await vault.restore(ME, sent) is sent
+
+
+async def test_the_store_is_held_to_its_bounds(store: Store, clock: Clock) -> None:
+    bounds = Bounds(owner_bytes=5 * ENTRY_BYTES, total_bytes=8 * ENTRY_BYTES)
+    async with opened(store, clock, bounds=bounds) as vault:
+        for number in range(10):
+            for owner in (ME, YOU):
+                clock.time += timedelta(seconds=1)
+                vault.remember(owner, CHANNEL, [thought("hm"), call(f"call {number}")])
+        assert await vault.flushed()
+        await vault.sweep()
+        async with store.read() as session:
+            sizes = select(KeptReasoning.owner, func.sum(KeptReasoning.size_bytes)).group_by(KeptReasoning.owner)
+            left = {owner: int(size) for owner, size in await session.execute(sizes)}
+    assert set(left) == {ME, YOU}
+    assert max(left.values()) <= bounds.owner_bytes
+    assert 0 < sum(left.values()) <= bounds.total_bytes
+
+
+async def test_without_its_database_the_vault_goes_by_its_memory(tmp_path: Path, clock: Clock) -> None:
+    store = await open_store("sqlite", tmp_path)
+    async with opened(store, clock) as vault:
+        with closing(sqlite3.connect(tmp_path / "umg.db", isolation_level=None, check_same_thread=False)) as stranger:
+            stranger.execute("ALTER TABLE reasoning RENAME TO elsewhere")
+            vault.remember(ME, CHANNEL, [thought("hm"), call("a")])
+            sent = request(turn(call("a"), call("unknown")))
+            restored = await vault.restore(ME, sent)
+            assert restored.messages[1] == turn(thought("hm"), call("a"), call("unknown"))
+            await asyncio.to_thread(stranger.execute, "ALTER TABLE elsewhere RENAME TO reasoning")
+    async with store.read() as session:
+        assert await session.scalar(select(func.count()).select_from(KeptReasoning)) == 1, "written when it is back"
+    await store.aclose()
+
+
+async def test_a_call_that_nobody_knows_is_asked_for_once(postgres: Postgres, tmp_path: Path, clock: Clock) -> None:
+    store = await open_store(postgres.create("asked_once"), tmp_path)
+    async with opened(store, clock) as vault, opened(store, clock) as other:
+        sent = request(turn(call("a")))
+        assert await vault.restore(ME, sent) is sent
+        other.remember(ME, CHANNEL, [thought("hm"), call("a")])
+        assert await other.flushed()
+        assert await vault.restore(ME, sent) is sent, "that it is not there is remembered for a while"
+        clock.time += timedelta(minutes=1)
+        assert await vault.restore(ME, sent) is not sent
+        vault.remember(ME, CHANNEL, [thought("hm"), call("b")])
+        assert await vault.restore(ME, request(turn(call("b")))) != request(turn(call("b")))
+    await store.aclose()
+
+
+names = st.sampled_from(["a", "b", "c", "d", "e", "\0", "long" * 99])
+signatures = st.just("") | st.binary(min_size=1, max_size=6).map(lambda data: base64.b64encode(data).decode())
+owners = st.sampled_from([ME, YOU])
+answers = st.lists(
+    st.one_of(
+        st.builds(thought, st.text(max_size=5), signatures),
+        st.builds(text, st.text(max_size=5)),
+        st.builds(call, names, signatures),
+    ),
+    max_size=6,
+    unique_by=lambda part: part.tool_call.call_id if part.HasField("tool_call") else id(part),
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.tuples(owners, answers), max_size=8), st.integers(4, 40))
+def test_whatever_was_remembered_comes_back_to_its_owner_only(
+    tmp_path_factory: pytest.TempPathFactory, remembered: list[tuple[str, list[pb.Part]]], entries: int
+) -> None:
+    directory = tmp_path_factory.mktemp("vault")
+    asyncio.run(_comes_back(directory, remembered, entries * ENTRY_BYTES))
+
+
+async def _comes_back(directory: Path, remembered: list[tuple[str, list[pb.Part]]], memory_bytes: int) -> None:
+    """Whatever stays in memory of it, and also in a process that remembers nothing."""
+    store, clock = await open_store("sqlite", directory), Clock()
+    expected = dict[tuple[str, str], list[pb.Part]]()
+    async with opened(store, clock, memory_bytes=memory_bytes) as vault, opened(store, clock) as other:
+        for owner, answer in remembered:
+            calls = {part.tool_call.call_id: place for place, part in enumerate(answer) if part.HasField("tool_call")}
+            vault.remember(owner, CHANNEL, answer)
+            assert vault.size <= memory_bytes
+            for call_id, place in calls.items():
+                thoughts = [_signed(part) for part in answer[:place] if part.HasField("reasoning")]
+                if thoughts or answer[place].HasField("state"):
+                    expected[owner, call_id] = [*thoughts, _signed(answer[place])]
+        assert await vault.flushed()
+        for each in (vault, other):
+            for owner in (ME, YOU):
+                for call_id in ("a", "b", "c", "d", "e", "\0", "long" * 99):
+                    restored = await each.restore(owner, request(turn(call(call_id))))
+                    assert list(restored.messages[1].parts) == expected.get((owner, call_id), [call(call_id)])
+                assert each.size <= MEGABYTE
+    await store.aclose()
+
+
+def _signed(part: pb.Part) -> pb.Part:
+    signed = pb.Part()
+    signed.CopyFrom(part)
+    if signed.HasField("state"):
+        signed.state.channel = CHANNEL
+    return signed
+
+
+def test_a_long_conversation_is_looked_through_in_no_time() -> None:
+    long = request(*(turn(text("x" * 1000)) for _ in range(10_000)))
+    with within(0.2):
+        assert not needs(long)

@@ -1,0 +1,264 @@
+"""Rows that are kept for a while: written by whoever, found by all, taken away by time and size."""
+
+import asyncio
+import shutil
+import sqlite3
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, closing
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from sqlalchemy import func, select
+
+from tests.databases import Database, Postgres
+from tests.store.emptied import opened_empty, shared_database
+from umg_grpc.store import Store, open_store, retained
+from umg_grpc.store.retained import Bounds, Retained
+from umg_grpc.store.tables import KeptReasoning
+
+UNBOUNDED = Bounds(owner_bytes=0, total_bytes=0)
+SECONDS = 20.0
+
+
+@dataclass
+class Clock:
+    time: datetime = datetime(2026, 5, 4, tzinfo=UTC)
+
+    def __call__(self) -> datetime:
+        return self.time
+
+    def later(self, seconds: float) -> datetime:
+        return self.time + timedelta(seconds=seconds)
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+def database(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Database:
+    return shared_database(request, tmp_path_factory)
+
+
+@pytest.fixture
+async def store(database: Database) -> AsyncIterator[Store]:
+    async with opened_empty(database) as store:
+        yield store
+
+
+@pytest.fixture
+def own_postgres() -> Iterator[Postgres]:
+    """A server that a test may stop."""
+    directory = Path(tempfile.mkdtemp(prefix="umg-postgres-"))  # which the server's user may enter
+    server = Postgres(directory)
+    yield server
+    server.stop()
+    shutil.rmtree(directory)
+
+
+def row(
+    object_id: str, expire_time: datetime, *, owner: str = "me", size: int = 1, thoughts: bytes = b""
+) -> KeptReasoning:
+    return KeptReasoning(
+        owner=owner, object_id=object_id, expire_time=expire_time, size_bytes=size, channel="c", thoughts=thoughts
+    )
+
+
+@asynccontextmanager
+async def opened(store: Store, clock: Clock, bounds: Bounds = UNBOUNDED) -> AsyncIterator[Retained[KeptReasoning]]:
+    rows = Retained(store, KeptReasoning, bounds, clock)
+    rows.start()
+    try:
+        yield rows
+    finally:
+        await rows.aclose()
+
+
+async def ids(store: Store) -> list[str]:
+    async with store.read() as session:
+        return list(await session.scalars(select(KeptReasoning.object_id).order_by(KeptReasoning.object_id)))
+
+
+async def test_what_was_put_is_found_by_every_process_at_once(store: Store, database: Database, clock: Clock) -> None:
+    other = await open_store(database.url, database.data_dir)
+    async with opened(store, clock) as mine, opened(other, clock) as theirs:
+        assert await mine.put(row("a", clock.later(1), thoughts=b"\0\xff"), SECONDS)
+        found = await theirs.get("me", "a")
+        assert found is not None
+        assert (found.thoughts, found.expire_time) == (b"\0\xff", clock.later(1))
+        assert await theirs.get("another", "a") is None
+    await other.aclose()
+
+
+async def test_what_was_added_is_found_before_it_is_written(store: Store, clock: Clock) -> None:
+    rows = Retained(store, KeptReasoning, UNBOUNDED, clock)  # not started: nothing writes
+    assert rows.add(row("a", clock.later(1), thoughts=b"1"))
+    assert rows.add(row("a", clock.later(1), thoughts=b"2"))
+    assert [found.thoughts for found in await rows.find("me", ["a", "b"])] == [b"2"]
+    assert await ids(store) == []
+    assert not await rows.put(row("b", clock.later(1)), SECONDS), "nobody writes it"
+
+
+async def test_closing_writes_what_waits(store: Store, clock: Clock) -> None:
+    async with opened(store, clock) as rows:
+        for number in range(3 * retained.BATCH_ROWS):
+            rows.add(row(f"{number:04}", clock.later(1)))
+    assert len(await ids(store)) == 3 * retained.BATCH_ROWS
+
+
+async def test_the_last_row_of_an_id_stays(store: Store, clock: Clock) -> None:
+    async with opened(store, clock) as rows:
+        puts = (rows.put(row("a", clock.later(1), thoughts=bytes([number])), SECONDS) for number in range(9))
+        assert all(await asyncio.gather(*puts))
+        assert await rows.put(row("a", clock.later(2), thoughts=b"last"), SECONDS)
+        found = await rows.get("me", "a")
+        assert found is not None
+        assert found.thoughts == b"last"
+    assert await ids(store) == ["a"]
+
+
+async def test_processes_that_write_the_same_rows_do_not_stop_each_other(
+    store: Store, database: Database, clock: Clock
+) -> None:
+    stores = [await open_store(database.url, database.data_dir) for _ in range(3)]
+
+    async def write(store: Store, names: list[str]) -> None:
+        async with opened(store, clock) as rows:
+            for _ in range(5):
+                assert all(await asyncio.gather(*(rows.put(row(name, clock.later(1)), SECONDS) for name in names)))
+
+    names = [f"{number:03}" for number in range(40)]
+    await asyncio.gather(
+        write(stores[0], names), write(stores[1], names[::-1]), write(stores[2], names[20:] + names[:20])
+    )
+    assert await ids(store) == names
+    for each in stores:
+        await each.aclose()
+
+
+async def test_an_expired_row_is_not_found_and_is_swept(store: Store, clock: Clock) -> None:
+    async with opened(store, clock) as rows:
+        for name, seconds in (("a", 10), ("b", 20)):
+            assert await rows.put(row(name, clock.later(seconds)), SECONDS)
+        clock.time = clock.later(10)
+        assert [found.object_id for found in await rows.find("me", ["a", "b"])] == ["b"]
+        assert not await rows.delete("me", "a")
+        assert await rows.put(row("a", clock.time), SECONDS)
+        await rows.sweep()
+    assert await ids(store) == ["b"]
+
+
+async def test_a_deleted_row_is_gone_also_if_it_was_not_written_yet(store: Store, clock: Clock) -> None:
+    async with opened(store, clock) as rows:
+        assert await rows.put(row("a", clock.later(1)), SECONDS)
+        rows.add(row("b", clock.later(1)))
+        assert await rows.delete("me", "a")
+        assert await rows.delete("me", "b")
+        assert not await rows.delete("me", "b")
+        assert await rows.find("me", ["a", "b"]) == []
+    assert await ids(store) == []
+
+
+async def test_above_a_bound_those_go_that_would_expire_first(store: Store, clock: Clock) -> None:
+    async with opened(store, clock, Bounds(owner_bytes=30, total_bytes=50)) as rows:
+        for number, owner in enumerate(["me"] * 5 + ["you"] * 3):
+            assert await rows.put(row(str(number), clock.later(90 - number), owner=owner, size=10), SECONDS)
+        await rows.sweep()
+    # mine are held to 30 bytes (the numbers 3 and 4 go), then all to 50 (number 7 goes)
+    assert await ids(store) == ["0", "1", "2", "5", "6"]
+
+
+async def test_processes_that_sweep_together_take_away_no_more_than_one(
+    store: Store, database: Database, clock: Clock
+) -> None:
+    stores = [await open_store(database.url, database.data_dir) for _ in range(3)]
+    swept = [Retained(store, KeptReasoning, Bounds(owner_bytes=0, total_bytes=10), clock) for store in stores]
+    async with opened(stores[0], clock) as rows:
+        for number in range(15):
+            rows.add(row(f"{number:02}", clock.later(number)))
+        assert await rows.flushed(SECONDS)
+    await asyncio.gather(*(each.sweep() for each in swept))
+    assert await ids(store) == [f"{number:02}" for number in range(5, 15)]
+    for each in stores:
+        await each.aclose()
+
+
+async def test_many_rows_are_taken_away_batch_by_batch(store: Store, clock: Clock) -> None:
+    count = 2 * retained.BATCH_ROWS + 7
+    async with opened(store, clock, Bounds(owner_bytes=5, total_bytes=0)) as rows:
+        for number in range(count):
+            rows.add(row(f"old {number:04}", clock.later(1)))
+            rows.add(row(f"new {number:04}", clock.later(60 + number)))
+        assert await rows.flushed(SECONDS)
+        clock.time = clock.later(2)
+        await rows.sweep()
+    assert await ids(store) == [f"new {number:04}" for number in range(count - 5, count)]
+
+
+async def test_a_bound_is_held_to_without_being_told(store: Store, clock: Clock) -> None:
+    async with opened(store, clock, Bounds(owner_bytes=0, total_bytes=100)) as rows:
+        async with asyncio.timeout(SECONDS):
+            for number in range(1000):
+                assert await rows.put(row(f"{number:04}", clock.later(number), size=10), SECONDS)
+                if number > 100 and len(await ids(store)) <= 20:
+                    return
+    pytest.fail("nothing was swept")
+
+
+async def test_a_row_beyond_the_bound_is_not_kept_at_all(store: Store, clock: Clock) -> None:
+    async with opened(store, clock, Bounds(owner_bytes=10, total_bytes=0)) as rows:
+        assert not await rows.put(row("a", clock.later(1), size=11), SECONDS)
+        assert await rows.put(row("b", clock.later(1), size=10), SECONDS)
+    assert await ids(store) == ["b"]
+
+
+async def test_a_row_that_the_database_refuses_keeps_no_other_back(
+    postgres: Postgres, tmp_path: Path, clock: Clock
+) -> None:
+    store = await open_store(postgres.create("refusing"), tmp_path)
+    async with opened(store, clock) as rows:
+        kept = await asyncio.gather(
+            *(rows.put(row(name, clock.later(1)), SECONDS) for name in ("a", "no\0good", "b", "x" * 600, "c"))
+        )
+    assert kept == [True, False, True, False, True]
+    assert await ids(store) == ["a", "b", "c"]
+    await store.aclose()
+
+
+async def test_what_a_database_that_is_away_did_not_take_is_written_when_it_is_back(
+    own_postgres: Postgres, tmp_path: Path, clock: Clock
+) -> None:
+    store = await open_store(own_postgres.create("coming"), tmp_path)
+    async with opened(store, clock) as rows:
+        assert await rows.put(row("a", clock.later(1)), SECONDS)
+        own_postgres.stop()
+        assert not await rows.put(row("b", clock.later(1)), SECONDS)
+        began = asyncio.get_running_loop().time()
+        assert not await rows.put(row("c", clock.later(1)), SECONDS)
+        assert asyncio.get_running_loop().time() - began < 1, "nobody waits for what is known to be away"
+        assert [found.object_id for found in await rows.find("me", ["b", "c"])] == ["b", "c"]
+        own_postgres.start()
+        async with asyncio.timeout(SECONDS):
+            while not await rows.flushed(SECONDS):
+                await ids(store)
+    assert await ids(store) == ["a", "b", "c"]
+    await store.aclose()
+
+
+async def test_a_put_waits_no_longer_than_it_may(tmp_path: Path, clock: Clock) -> None:
+    store = await open_store("sqlite", tmp_path)
+    async with opened(store, clock) as rows:
+        with closing(sqlite3.connect(tmp_path / "umg.db", isolation_level=None)) as stranger:
+            stranger.execute("BEGIN IMMEDIATE")
+            began = asyncio.get_running_loop().time()
+            assert not await rows.put(row("a", clock.later(1)), 0.05)
+            assert asyncio.get_running_loop().time() - began < 5
+            stranger.execute("COMMIT")
+        assert await rows.put(row("b", clock.later(1)), SECONDS)
+    async with store.read() as session:
+        assert await session.scalar(select(func.count()).select_from(KeptReasoning)) == 2
+    await store.aclose()

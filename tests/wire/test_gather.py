@@ -1,0 +1,226 @@
+"""A stream that is put together says what the whole answer says."""
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.wire.accumulate import accumulate
+from tests.wire.chat import strategies as some
+from tests.wire.timing import within
+from umg_grpc.v1 import pb
+from umg_grpc.wire.chat import CHAT
+from umg_grpc.wire.gather import _TAKE, MAX_SKIPPED, AnswerGatherer, FrameGatherer, Gatherer, read_answer
+from umg_grpc.wire.replay import replay
+
+modest = settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+)
+
+words = some.words
+states = st.builds(pb.ReasoningState, data=words, format=st.sampled_from(["native", "messages", "responses"]))
+citations = st.builds(
+    lambda start, url: pb.Citation(start_index=start, end_index=start + 1, web=pb.WebSource(url=url)),
+    st.integers(0, 9),
+    words,
+)
+kinds: dict[str, st.SearchStrategy[object]] = {
+    "text": st.builds(
+        lambda text, cited: pb.TextPart(text=text, citations=cited), some.texts, st.lists(citations, max_size=2)
+    ),
+    "refusal": st.builds(pb.RefusalPart, text=some.texts),
+    "reasoning": st.builds(
+        lambda texts, summaries, hidden, item: pb.ReasoningPart(
+            texts=texts, summaries=summaries, redacted=hidden, item_id=item
+        ),
+        st.lists(words, max_size=3),
+        st.lists(words, max_size=3),
+        st.booleans(),
+        some.texts,
+    ),
+    "tool_call": st.builds(
+        lambda said, call_id: pb.ToolCall(call_id=call_id, name="f", **said),
+        st.builds(lambda text: {"arguments_json": text}, some.texts)
+        | st.builds(lambda text: {"text": text}, some.texts),
+        some.texts,
+    ),
+    "media": st.builds(
+        lambda data, said: pb.MediaPart(kind=pb.MEDIA_KIND_AUDIO, data=data, transcript=said, media_id="m"),
+        st.binary(min_size=1),
+        some.texts,
+    ),
+    "server_tool_call": st.builds(pb.ServerToolCall, name=words, queries=st.lists(words, max_size=2)),
+    "server_tool_result": st.builds(pb.ServerToolResult, name=words, error_code=some.texts),
+    "opaque": st.builds(pb.OpaquePart, format=words, json=words),
+}
+parts = st.one_of(
+    st.builds(
+        lambda value, kind, state, item: pb.Part(state=state, message_id=item, **{kind: value}),
+        value,
+        st.just(kind),
+        st.none() | states,
+        some.texts,
+    )
+    for kind, value in kinds.items()
+)
+finishes = some.set_fields(
+    stop_sequence=words,
+    finish_message=words,
+    grounding_json=words,
+    provider_reason=words,
+    refusal_category=words,
+    safety_ratings=st.lists(st.builds(pb.SafetyRating, category=words, blocked=st.booleans()), max_size=2),
+)
+
+
+@st.composite
+def answers(draw: st.DrawFn) -> pb.GenerateResponse:
+    response = pb.GenerateResponse(response_id=draw(words), model=draw(words), usage=pb.Usage(input_tokens=3))
+    response.create_time.seconds = draw(st.integers(1, 2**33))
+    for index in range(draw(st.integers(0, 3))):
+        message = pb.Message(role=pb.ROLE_ASSISTANT, parts=draw(st.lists(parts, max_size=5)))
+        response.candidates.add(index=index, message=message, finish_reason=draw(st.integers(0, 12)), **draw(finishes))
+    if draw(st.booleans()):
+        response.block_reason = "SAFETY"
+        response.prompt_safety_ratings.add(category="c")
+    return response
+
+
+def gathered(gatherer: AnswerGatherer, messages: list[pb.StreamGenerateResponse]) -> pb.GenerateResponse:
+    for message in messages:
+        gatherer.feed(message)
+    return gatherer.response()
+
+
+def one_by_one(message: pb.StreamGenerateResponse) -> list[pb.StreamGenerateResponse]:
+    return [pb.StreamGenerateResponse(events=[event]) for event in message.events]
+
+
+@modest
+@given(answers())
+def test_an_answer_that_is_told_as_a_stream_is_the_answer_again(response: pb.GenerateResponse) -> None:
+    assert gathered(Gatherer(), [replay(response)]) == response
+    assert gathered(Gatherer(), one_by_one(replay(response))) == response
+
+
+@modest
+@given(some.responses(), st.data())
+def test_a_provider_stream_is_gathered_as_the_law_has_it(response: pb.GenerateResponse, data: st.DataObject) -> None:
+    encoder = CHAT.stream_encoder(some.ANSWERED)
+    stream = encoder.feed(replay(response)) + encoder.close()
+    for passing in (False, True):
+        decoder = CHAT.stream_decoder(some.ANSWERED, passing)
+        messages = [decoder.feed(piece) for piece in data.draw(some.cuts(stream))] + [decoder.close()]
+        told = [message for message in messages if message is not None]
+        if passing:
+            assert gathered(FrameGatherer(CHAT, some.ANSWERED), told) == response
+        else:
+            assert gathered(Gatherer(), told) == accumulate(told) == response
+
+
+@modest
+@given(some.responses())
+def test_a_passed_answer_is_read_whole(response: pb.GenerateResponse) -> None:
+    body = CHAT.encode_response(response, some.ANSWERED)
+    passed = CHAT.decode_response(body, some.ANSWERED, True)
+    passed.response_id = "resp_ours"
+    read = read_answer(CHAT, some.ANSWERED, passed)
+    assert read.candidates == response.candidates
+    assert (read.response_id, read.source.body, read.usage) == ("resp_ours", passed.source.body, response.usage)
+    assert read_answer(CHAT, some.ANSWERED, response) is response
+
+
+def test_what_the_gateway_told_beside_the_frames_wins() -> None:
+    frames = (
+        b'data: {"id":"theirs","model":"t","choices":[{"index":0,"delta":{"content":"Hi"},"finish_reason":"stop"}]}\n\n'
+    )
+    started = pb.GenerateEvent(started=pb.GenerationStarted(response_id="ours", model="m"))
+    used = pb.GenerateEvent(usage=pb.Usage(input_tokens=9))
+    gatherer = FrameGatherer(CHAT, some.ANSWERED)
+    gatherer.feed(pb.StreamGenerateResponse(source_frames=frames, events=[started]))
+    gatherer.feed(pb.StreamGenerateResponse(source_frames=b"data: [DONE]\n\n", events=[used]))
+    response = gatherer.response()
+    assert (response.response_id, response.model, response.usage.input_tokens) == ("ours", "m", 9)
+    assert response.candidates[0].message.parts[0].text.text == "Hi"
+    assert gatherer.kept_bytes == len(frames) + len(b"data: [DONE]\n\n")
+
+
+def test_of_a_broken_stream_is_gathered_what_came() -> None:
+    frames = b'data: {"choices":[{"index":0,"delta":{"content":"Hel"}}]}\n\n'
+    events = [
+        pb.GenerateEvent(started=pb.GenerationStarted(response_id="r")),
+        pb.GenerateEvent(part_started=pb.Part(text=pb.TextPart())),
+        pb.GenerateEvent(text_delta="Hel"),
+    ]
+    for gatherer, message in (
+        (FrameGatherer(CHAT, some.ANSWERED), pb.StreamGenerateResponse(source_frames=frames)),
+        (Gatherer(), pb.StreamGenerateResponse(events=events)),
+    ):
+        gatherer.feed(message)
+        assert gatherer.response().candidates[0].message.parts[0].text.text == "Hel"
+        assert gatherer.response() == gatherer.response(), "it can be asked again, and go on"
+
+
+def test_a_provider_that_does_not_stream_is_gathered_from_the_events() -> None:
+    answer = pb.GenerateResponse(response_id="r", candidates=[pb.Candidate(message=pb.Message(role=pb.ROLE_ASSISTANT))])
+    assert gathered(FrameGatherer(CHAT, some.ANSWERED), [replay(answer)]) == answer
+
+
+def test_a_tool_of_the_providers_is_as_it_left_it() -> None:
+    started = pb.Part(server_tool_call=pb.ServerToolCall(call_id="s", name="web_search", status="in_progress"))
+    updated = pb.Part(server_tool_call=pb.ServerToolCall(call_id="s", name="web_search", queries=["q"]))
+    events = [
+        pb.GenerateEvent(part_started=started),
+        pb.GenerateEvent(state=pb.ReasoningState(data="d")),
+        pb.GenerateEvent(part_updated=updated),
+    ]
+    updated.state.data = "d"
+    response = gathered(Gatherer(), [pb.StreamGenerateResponse(events=events)])
+    assert list(response.candidates[0].message.parts) == [updated]
+
+
+def test_a_medium_keeps_its_bytes_when_more_is_known_of_it() -> None:
+    events = [
+        pb.GenerateEvent(part_started=pb.Part(media=pb.MediaPart(kind=pb.MEDIA_KIND_AUDIO, data=b""))),
+        pb.GenerateEvent(media_delta=pb.MediaDelta(data=b"a", transcript="A")),
+        pb.GenerateEvent(part_updated=pb.Part(media=pb.MediaPart(media_id="m", data=b""))),
+        pb.GenerateEvent(media_delta=pb.MediaDelta(data=b"b", transcript="B")),
+    ]
+    (part,) = gathered(Gatherer(), [pb.StreamGenerateResponse(events=events)]).candidates[0].message.parts
+    assert part.media == pb.MediaPart(kind=pb.MEDIA_KIND_AUDIO, data=b"ab", transcript="AB", media_id="m")
+
+
+def test_an_index_that_a_provider_makes_up_costs_little_memory() -> None:
+    events = [
+        pb.GenerateEvent(part_started=pb.Part(reasoning=pb.ReasoningPart())),
+        pb.GenerateEvent(reasoning_delta="a", text_index=1),
+        pb.GenerateEvent(summary_delta=pb.SummaryDelta(summary_index=2**31 - 1, text="b")),
+    ]
+    (part,) = gathered(Gatherer(), [pb.StreamGenerateResponse(events=events)]).candidates[0].message.parts
+    assert list(part.reasoning.texts) == ["", "a"]
+    assert len(part.reasoning.summaries) == MAX_SKIPPED + 1
+    assert part.reasoning.summaries[-1] == "b"
+
+
+@pytest.mark.parametrize("kind", ["text", "reasoning", "arguments"])
+def test_a_long_answer_takes_no_more_for_a_delta_than_a_short_one(kind: str) -> None:
+    start = {
+        "text": pb.Part(text=pb.TextPart()),
+        "reasoning": pb.Part(reasoning=pb.ReasoningPart()),
+        "arguments": pb.Part(tool_call=pb.ToolCall(arguments_json="")),
+    }[kind]
+    delta = pb.GenerateEvent(**{f"{kind}_delta": "x" * 100})
+    gatherer = Gatherer()
+    gatherer.feed(pb.StreamGenerateResponse(events=[pb.GenerateEvent(part_started=start)]))
+    message = pb.StreamGenerateResponse(events=[delta])
+    with within(2):
+        for _ in range(50_000):  # 5 MB, of which each delta would copy 2.5 on average
+            gatherer.feed(message)
+        part = gatherer.response().candidates[0].message.parts[0]
+    assert len(part.SerializeToString()) > 5_000_000
+
+
+def test_every_kind_of_event_is_known() -> None:
+    of_no_part = {"started", "usage", "finished", "opaque", "part_ended"}
+    assert set(_TAKE) | of_no_part == {
+        field.name for field in pb.GenerateEvent.DESCRIPTOR.oneofs_by_name["kind"].fields
+    }

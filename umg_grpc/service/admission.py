@@ -1,0 +1,87 @@
+"""From a caller's message to a request that may be served: decoded, checked, allowed, and under its family's rules."""
+
+import asyncio
+from dataclasses import dataclass
+
+from google.protobuf.message import Message
+
+from umg_grpc import families
+from umg_grpc.access.limits import RequestLimits
+from umg_grpc.errors import UmgError
+from umg_grpc.routing import Resolved
+from umg_grpc.service.call import Call
+from umg_grpc.service.channels import Channels
+from umg_grpc.service.validation import check
+from umg_grpc.v1 import pb
+from umg_grpc.wire import FORMATS
+from umg_grpc.wire.format import BIG_BYTES
+from umg_grpc.wire.headers import source_headers
+
+
+@dataclass(frozen=True)
+class Admitted:
+    """A request that may be served."""
+
+    request: pb.GenerateRequest
+    resolved: Resolved
+
+
+class Admission:
+    """Decides what is served."""
+
+    def __init__(self, channels: Channels, limits: RequestLimits, body_limit: int) -> None:
+        self._channels = channels
+        self._limits = limits
+        self._body_limit = body_limit  # of a source document, in bytes: the same that the HTTP face has
+
+    async def admit(self, call: Call, message: Message, request: pb.GenerateRequest, *, stream: bool) -> Admitted:
+        """The request to serve: what an untrusted source document says, else what the caller filled in. Raises UmgError
+        for what breaks a rule of the schema (in `message`, which holds the request) or of the model's family, and when
+        the key may not have it now.
+        """
+        admitted = await self.look(call, message, request)
+        families.apply(admitted.request, admitted.resolved.rules, admitted.resolved.suffix, stream=stream)
+        await self._limits.admit(call.caller)
+        return admitted
+
+    async def look(self, call: Call, message: Message, request: pb.GenerateRequest) -> Admitted:
+        """The same for a request that is only looked at: no family changes it, and no limit counts it.
+
+        What a codec decoded is not held against the rules again: its own are as strict (a test holds every codec to
+        that), and a look at each part of a long conversation takes longer than all else here.
+        """
+        if not request.HasField("source"):
+            check(message)
+        elif not call.trusted:
+            request = await self._decoded(request)
+        if not (
+            request.messages
+            or request.instructions
+            or request.previous_response_id
+            or request.conversation_id
+            or request.HasField("prompt_template")
+        ):
+            text = "messages must not be empty; send at least one"
+            raise UmgError(pb.ERROR_REASON_MISSING_FIELD, text, field="messages")
+        resolved = self._channels.router.resolve(request.model)  # one that does not exist is 404 for every key
+        call.caller.check_model(resolved.model.id)
+        return Admitted(request, resolved)
+
+    async def _decoded(self, given: pb.GenerateRequest) -> pb.GenerateRequest:
+        """What the source document says, in the words of its own format's errors."""
+        source = given.source
+        if len(source.body) > self._body_limit:
+            message = f"source.body is larger than {self._body_limit} bytes, the most that this gateway takes"
+            raise UmgError(pb.ERROR_REASON_BODY_TOO_LARGE, message, limit_bytes=str(self._body_limit))
+        text_format = FORMATS.get(source.format)
+        if text_format is None:
+            message = f"source.format: {source.format[:64]!r} is no text format; use one of {', '.join(FORMATS)}"
+            raise UmgError(pb.ERROR_REASON_INVALID_FIELD, message, field="source.format")
+        headers = source_headers(text_format.source_headers, source.headers)
+        if len(source.body) < BIG_BYTES:
+            request = text_format.decode_request(source.body, headers).canonical
+        else:
+            request = (await asyncio.to_thread(text_format.decode_request, source.body, headers)).canonical
+        if text_format.model_in_path:
+            request.model = given.model  # which no body of the format has
+        return request

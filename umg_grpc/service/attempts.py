@@ -1,0 +1,126 @@
+"""The channels of one call, best first, each with the request as it goes there."""
+
+import asyncio
+from collections import deque
+from typing import NamedTuple
+
+from umg_grpc.errors import UmgError
+from umg_grpc.routing import Target
+from umg_grpc.service import vault
+from umg_grpc.service.admission import Admitted
+from umg_grpc.service.call import Call
+from umg_grpc.service.channels import Channels
+from umg_grpc.service.conversations import Continued
+from umg_grpc.service.vault import Vault
+from umg_grpc.upstream.text import TextCall
+from umg_grpc.v1 import pb
+from umg_grpc.wire.format import BIG_BYTES
+
+# Why one channel cannot be told what another can.
+UNSAYABLE = frozenset({pb.ERROR_REASON_UNTRANSLATABLE, pb.ERROR_REASON_UNSUPPORTED_FIELD})
+
+
+class Attempt(NamedTuple):
+    """A channel to try."""
+
+    channel: str
+    request: pb.GenerateRequest  # as the channel is told it: with the conversation that it continues
+    call: TextCall
+
+
+class Attempts:
+    """Hands out the channels. One that can be told all of the request comes before one that cannot, whatever their
+    weights; of those that cannot, the one that is told most.
+    """
+
+    def __init__(
+        self,
+        call: Call,
+        admitted: Admitted,
+        channels: Channels,
+        reasoning: Vault | None,
+        *,
+        continued: Continued | None = None,
+        stream: bool,
+    ) -> None:
+        self._call = call
+        self._admitted = admitted
+        self._continued = continued
+        self._reasoning = reasoning
+        self._stream = stream
+        self._upstreams = channels.upstreams  # which a reload may replace meanwhile
+        self._targets = deque(channels.router.channels(admitted.resolved.model.id))
+        self._only = len(self._targets) == 1
+        self._begun = self._only
+        self._lossy: list[Attempt] = []
+        self._refusal: UmgError | None = None
+
+    async def next(self) -> Attempt | None:
+        """The next channel to try, None when all were. Raises UmgError for a request that no channel can be told."""
+        if not self._begun:
+            self._begun = True
+            await self._prefer_the_maker()
+        while self._targets:
+            target = self._targets.popleft()
+            try:
+                attempt = await self._attempt(target)
+            except UmgError as error:
+                if error.reason not in UNSAYABLE:
+                    raise
+                self._refusal = self._refusal or error
+                continue
+            if self._only or not attempt.call.report.lost:
+                return self._handed_out(attempt)
+            self._lossy.append(attempt)
+        if self._lossy:
+            best = min(self._lossy, key=lambda attempt: attempt.call.report.lost)
+            self._lossy.remove(best)
+            return self._handed_out(best)
+        if self._refusal is not None and not self._call.channel:
+            raise self._refusal
+        return None
+
+    def _handed_out(self, attempt: Attempt) -> Attempt:
+        call = self._call
+        call.model, call.channel = self._admitted.resolved.model.id, attempt.channel
+        if dropped := attempt.call.report.header():
+            call.headers["x-umg-dropped"] = dropped
+        else:
+            call.headers.pop("x-umg-dropped", None)
+        return attempt
+
+    async def _prefer_the_maker(self) -> None:
+        """Puts the channel first whose account made what the conversation goes on from: it alone can read its state."""
+        request, made = self._admitted.request, ""
+        if self._continued is not None:
+            made = self._continued.place.channel
+        elif self._reasoning is not None and vault.needs(request):
+            made = vault.pinned_channel(await self._reasoning.restore(self._call.caller.key_id, request))
+        if made:
+            self._targets = deque(sorted(self._targets, key=lambda target: target.channel.name != made))
+
+    async def _attempt(self, target: Target) -> Attempt:
+        """The request as it goes to the channel. Raises UmgError, also where the caller wants all of it said."""
+        request, upstream = await self._request(target), self._upstreams[target.channel.name]
+        if (len(request.source.body) or request.ByteSize()) < BIG_BYTES:
+            prepared = upstream.prepare(request, target.model, stream=self._stream)
+        else:
+            prepared = await asyncio.to_thread(upstream.prepare, request, target.model, stream=self._stream)
+        if self._call.strict:
+            prepared.report.refuse()
+        return Attempt(target.channel.name, request, prepared)
+
+    async def _request(self, target: Target) -> pb.GenerateRequest:
+        """What to tell a channel. One of the caller's own format gets the caller's own words; one where the continued
+        response lives, its id; any other the whole conversation, with what its models thought in it.
+        """
+        request, channel = self._admitted.request, target.channel
+        same = request.source.format in channel.protocols
+        if self._continued is not None:
+            place = self._continued.place
+            if same and place.upstream_response_id and place.channel == channel.name:
+                return self._continued.by_id(request)
+            request = self._continued.request
+        if self._reasoning is not None and not same and vault.needs(request):
+            return await self._reasoning.restore(self._call.caller.key_id, request, channel.name)
+        return request

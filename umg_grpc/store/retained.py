@@ -1,0 +1,344 @@
+"""Rows that are kept for their callers for a while: written in batches, taken away by time and size."""
+
+import asyncio
+import itertools
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Generic, NamedTuple, TypeVar
+
+import structlog
+from sqlalchemy import Select, delete, func, inspect, select, tuple_
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.exc import DataError, IntegrityError
+from sqlalchemy.ext.asyncio import AsyncSession
+from sqlalchemy.sql import Insert
+from structlog.typing import FilteringBoundLogger
+
+from umg_grpc.store.background import Background, reason_of
+from umg_grpc.store.database import SQLITE, Store
+from umg_grpc.store.tables import RetainedRow
+
+BATCH_ROWS = 200
+BATCH_BYTES = 8 * 2**20
+WAITING_BYTES = 64 * 2**20  # of rows that a database which is away makes wait; what comes after them is not kept
+CLOSE_SECONDS = 5.0
+BATCHES_AT_ONCE = 5  # that one transaction of the sweep takes away: others wait for it
+SWEEP_LOCK = 0x554D475F53574550  # of PostgreSQL's advisory locks: any number that is ours
+SWEEP_SECONDS = 60.0
+
+logger: FilteringBoundLogger = structlog.get_logger(__name__)
+
+Row = TypeVar("Row", bound=RetainedRow)
+
+_Key = tuple[str, str]
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """How many bytes are kept; 0 is without bound. Above it the rows go first that would expire first.
+
+    It is held to by the sweeps, so that between two of them a little more may be there.
+    """
+
+    owner_bytes: int
+    total_bytes: int
+
+
+@dataclass(slots=True)
+class _Waiting(Generic[Row]):
+    row: Row
+    told: list["asyncio.Future[bool]"] = field(default_factory=list)  # whether it was written
+
+    def tell(self, written: bool) -> None:
+        for future in self.told:
+            if not future.done():
+                future.set_result(written)
+        self.told.clear()
+
+
+class Retained(Generic[Row]):
+    """The rows of one table, from `start` to `aclose`.
+
+    All rows of a process are written by one task, those that wait for it in one transaction: the file of SQLite has
+    one writer at a time, and many that wait for each other are slow. What a database that is away did not take is
+    written when it is back. Raises what the store raises, where it reads.
+    """
+
+    def __init__(self, store: Store, table: type[Row], bounds: Bounds, now: Callable[[], datetime]) -> None:
+        self._store = store
+        self._table = table
+        self._bounds = bounds
+        self._now = now
+        self._columns = [attribute.key for attribute in inspect(table).column_attrs]
+        self._upserting: Insert | None = None
+        self._waiting: dict[_Key, _Waiting[Row]] = {}
+        self._writing: dict[_Key, _Waiting[Row]] = {}
+        self._waiting_bytes = 0
+        self._refused = 0  # rows, since the database went away
+        self._away = False
+        self._writer: Background | None = None
+        self._sweeper: Background | None = None
+        self._unswept_bytes = 0
+        smallest = min((bound for bound in (bounds.owner_bytes, bounds.total_bytes) if bound), default=0)
+        self._early_bytes = max(smallest // 8, 1) if smallest else 0
+
+    def start(self) -> None:
+        """From now on rows are written and swept."""
+        if self._writer is None:
+            name = self._table.__tablename__
+            self._writer = Background(f"writing {name}", self._write, at_end=True)
+            self._sweeper = Background(f"sweeping {name}", self._sweep, every=SWEEP_SECONDS)
+            if self._waiting:
+                self._writer.wake()
+
+    async def aclose(self) -> None:
+        """Writes what waits, for a bounded time, and ends the work."""
+        writer, sweeper, self._writer, self._sweeper = self._writer, self._sweeper, None, None
+        for background in (sweeper, writer):
+            if background is not None:
+                await background.aclose(CLOSE_SECONDS)
+        if lost := len(self._waiting):
+            logger.warning("rows are lost: the database did not take them", table=self._table.__tablename__, rows=lost)
+        for waiting in self._waiting.values():
+            waiting.tell(written=False)
+
+    def add(self, row: Row) -> bool:
+        """Lets the row be written soon, in place of an older one of its id. False when it is not kept: it is larger
+        than the bound, or too many wait.
+        """
+        return self._take(row) is not None
+
+    async def put(self, row: Row, seconds: float) -> bool:
+        """As `add`, and returns when the row is written. False when it is not kept, or not written in this time; a
+        database that is known to be away is not waited for.
+        """
+        waiting = self._take(row)
+        return waiting is not None and await self._told([waiting], seconds)
+
+    async def flushed(self, seconds: float) -> bool:
+        """Whether all that waits now is written in this time, as `put` waits."""
+        return await self._told([*self._writing.values(), *self._waiting.values()], seconds)
+
+    async def get(self, owner: str, object_id: str) -> Row | None:
+        """The row, if it has not expired."""
+        return next(iter(await self.find(owner, [object_id])), None)
+
+    async def find(self, owner: str, object_ids: Collection[str]) -> list[Row]:
+        """Those of the rows that are there and have not expired, in any order."""
+        now, found, rest = self._now(), list[Row](), list[str]()
+        for object_id in object_ids:
+            key = (owner, object_id)
+            if (waiting := self._waiting.get(key) or self._writing.get(key)) is not None:
+                found.append(waiting.row)
+            else:
+                rest.append(object_id)
+        for ids in _batches(rest, BATCH_ROWS):
+            table = self._table
+            query = select(table).where(table.owner == owner, table.object_id.in_(ids))
+            async with self._store.read() as session:
+                found.extend(await session.scalars(query))
+        return [row for row in found if row.expire_time > now]
+
+    async def delete(self, owner: str, object_id: str) -> bool:
+        """Whether there was such a row; now there is none."""
+        await self.flushed(CLOSE_SECONDS)  # one that is being written must not come back
+        waiting = self._waiting.pop((owner, object_id), None)
+        if waiting is not None:
+            self._waiting_bytes -= waiting.row.size_bytes
+            waiting.tell(written=False)
+        table, now = self._table, self._now()
+        statement = delete(table).where(table.owner == owner, table.object_id == object_id).returning(table.expire_time)
+        async with self._store.write() as session:
+            expire_time = await session.scalar(statement)
+        return waiting is not None or (expire_time is not None and expire_time > now)
+
+    async def sweep(self) -> None:
+        """Takes away what has expired, and what is above the bounds."""
+        table = self._table
+        expired = select(table).where(table.expire_time <= self._now())
+        while await self._remove_oldest(expired) == BATCH_ROWS:
+            pass
+        if not (self._bounds.owner_bytes or self._bounds.total_bytes):
+            return
+        sizes = select(table.owner, func.sum(table.size_bytes)).group_by(table.owner)
+        async with self._store.read() as session:
+            owners = {owner: int(size) for owner, size in await session.execute(sizes)}
+        if bound := self._bounds.owner_bytes:
+            for owner, size in owners.items():
+                if size > bound:
+                    await self._shrink(select(table).where(table.owner == owner), bound)
+        if (bound := self._bounds.total_bytes) and sum(owners.values()) > bound:
+            await self._shrink(select(table), bound)
+
+    # --- writing
+
+    def _take(self, row: Row) -> "_Waiting[Row] | None":
+        size, bound = row.size_bytes, self._bounds.owner_bytes or self._bounds.total_bytes
+        if (bound and size > bound) or self._waiting_bytes + size > WAITING_BYTES:
+            self._refused += 1
+            if self._refused == 1:
+                logger.warning("a row is not kept", table=self._table.__tablename__, bytes=size, bound=bound)
+            return None
+        key = (row.owner, row.object_id)
+        waiting = self._waiting.get(key)
+        if waiting is None:
+            waiting = self._waiting[key] = _Waiting(row)
+        else:
+            self._waiting_bytes -= waiting.row.size_bytes
+            waiting.row = row
+        self._waiting_bytes += size
+        if self._writer is not None:
+            self._writer.wake()
+        return waiting
+
+    async def _told(self, rows: Sequence["_Waiting[Row]"], seconds: float) -> bool:
+        if not rows:
+            return True
+        if self._away or self._writer is None:
+            return False
+        futures = list[asyncio.Future[bool]]()
+        for waiting in rows:
+            future = asyncio.get_running_loop().create_future()
+            waiting.told.append(future)
+            futures.append(future)
+        await asyncio.wait(futures, timeout=seconds)
+        return all(future.done() and future.result() for future in futures)
+
+    async def _write(self) -> None:
+        while self._waiting:
+            await self._write_batch(self._next_batch())
+
+    def _next_batch(self) -> Sequence["_Waiting[Row]"]:
+        size = 0
+        for key in list(itertools.islice(self._waiting, BATCH_ROWS)):
+            waiting = self._writing[key] = self._waiting.pop(key)
+            size += waiting.row.size_bytes
+            if size >= BATCH_BYTES:
+                break
+        self._waiting_bytes -= size
+        # In the order of their keys: two processes that write the same rows must not wait for each other in a ring.
+        return [self._writing[key] for key in sorted(self._writing)]
+
+    async def _write_batch(self, batch: Sequence["_Waiting[Row]"]) -> None:
+        try:
+            try:
+                await self._upsert([waiting.row for waiting in batch])
+                self._written(batch, written=True)
+            except (DataError, IntegrityError):  # one that the database will never take must not keep back the others
+                for waiting in batch:
+                    await self._write_alone(waiting)
+        except BaseException:
+            self._away = True
+            for key, waiting in self._writing.items():
+                waiting.tell(written=False)
+                if key not in self._waiting:
+                    self._waiting_bytes += waiting.row.size_bytes
+            self._waiting = self._writing | self._waiting
+            self._writing = {}
+            raise
+        if self._away or self._refused:
+            logger.info("rows are written again", table=self._table.__tablename__, refused=self._refused)
+        self._away, self._refused = False, 0
+
+    async def _write_alone(self, waiting: "_Waiting[Row]") -> None:
+        written = False
+        try:
+            await self._upsert([waiting.row])
+            written = True
+        except (DataError, IntegrityError) as error:
+            logger.error("the database refuses a row", table=self._table.__tablename__, reason=reason_of(error))
+        self._written([waiting], written=written)
+
+    def _written(self, batch: Iterable["_Waiting[Row]"], *, written: bool) -> None:
+        for waiting in batch:
+            row = waiting.row
+            del self._writing[row.owner, row.object_id]
+            self._unswept_bytes += row.size_bytes
+            waiting.tell(written)
+        if self._sweeper is not None and 0 < self._early_bytes <= self._unswept_bytes:
+            self._sweeper.wake()
+
+    async def _upsert(self, rows: Sequence[Row]) -> None:
+        values = [{name: getattr(row, name) for name in self._columns} for row in rows]
+        async with self._store.write() as session:
+            if self._upserting is None:
+                self._upserting = _upsert_into(self._table, session.get_bind().dialect.name)
+            await session.execute(self._upserting, values)
+
+    # --- sweeping
+
+    async def _sweep(self) -> None:
+        self._unswept_bytes = 0
+        await self.sweep()
+
+    async def _shrink(self, rows: Select[Row], bound: int) -> None:
+        """Takes away of these rows what is above the bound."""
+        while await self._shrink_some(rows, bound):
+            pass
+
+    async def _shrink_some(self, rows: Select[Row], bound: int) -> bool:
+        """The same as far as one transaction should go; says whether there is more. Sum and removal are in one, or two
+        processes would take away the same excess twice.
+        """
+        async with self._store.write() as session:
+            if session.get_bind().dialect.name != SQLITE:  # which has one writer anyway
+                await session.execute(select(func.pg_advisory_xact_lock(SWEEP_LOCK)))
+            size = await session.scalar(rows.with_only_columns(func.sum(self._table.size_bytes)))
+            excess = int(size or 0) - bound
+            for _ in range(BATCHES_AT_ONCE):
+                oldest = await self._oldest(session, rows) if excess > 0 else []
+                if not oldest:
+                    return False
+                sizes = itertools.accumulate((row.size_bytes for row in oldest), initial=0)
+                chosen = [row for row, before in zip(oldest, sizes, strict=False) if before < excess]
+                await self._remove(session, chosen)
+                excess -= sum(row.size_bytes for row in chosen)
+            return excess > 0
+
+    async def _remove_oldest(self, rows: Select[Row]) -> int:
+        """Takes away a batch of these rows; says how many they were."""
+        async with self._store.read() as session:
+            oldest = await self._oldest(session, rows)
+        if oldest:
+            async with self._store.write() as session:
+                await self._remove(session, oldest)
+        return len(oldest)
+
+    async def _oldest(self, session: AsyncSession, rows: Select[Row]) -> "list[_Found]":
+        """A batch of those that expire first."""
+        table = self._table
+        query = rows.with_only_columns(table.owner, table.object_id, table.expire_time, table.size_bytes)
+        found = await session.execute(query.order_by(table.expire_time).limit(BATCH_ROWS))
+        return [_Found(*columns) for columns in found]
+
+    async def _remove(self, session: AsyncSession, rows: "Collection[_Found]") -> None:
+        table = self._table
+        keys = [(row.owner, row.object_id) for row in rows]
+        seen = table.expire_time <= max(row.expire_time for row in rows)  # and not written anew since
+        await session.execute(delete(table).where(tuple_(table.owner, table.object_id).in_(keys), seen))
+
+
+class _Found(NamedTuple):
+    """What the sweep needs of a row."""
+
+    owner: str
+    object_id: str
+    expire_time: datetime
+    size_bytes: int
+
+
+def _upsert_into(row: type[RetainedRow], dialect: str) -> Insert:
+    """Writes rows in place of older ones of their keys."""
+    table = RetainedRow.metadata.tables[row.__tablename__]
+    keys = list(table.primary_key.columns)
+    changed = [column.name for column in table.columns if not column.primary_key]
+    if dialect == SQLITE:
+        lite = sqlite.insert(table)
+        return lite.on_conflict_do_update(index_elements=keys, set_={name: lite.excluded[name] for name in changed})
+    full = postgresql.insert(table)
+    return full.on_conflict_do_update(index_elements=keys, set_={name: full.excluded[name] for name in changed})
+
+
+def _batches(values: Sequence[str], size: int) -> Iterable[Sequence[str]]:
+    return (values[start : start + size] for start in range(0, len(values), size))
