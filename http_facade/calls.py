@@ -13,6 +13,7 @@ from http_facade import auth
 from umg_grpc.wire.headers import is_request_id, is_strict
 
 REQUEST_ID_HEADER = istr("x-request-id")
+MESSAGES_REQUEST_ID = istr("request-id")  # where the clients of that format look for it
 STRICT = istr("x-umg-strict")
 SHOWN = ("x-umg-", "x-ratelimit-", "retry-after")
 """Initial metadata whose names begin so become response headers."""
@@ -79,7 +80,7 @@ def metadata(request: web.Request, face: str) -> list[tuple[str, str]]:
     """What goes with each call. Raises UmgError for a header that cannot be taken."""
     known = exchange(request)
     pairs = [("x-request-id", known.request_id), ("x-umg-face", face)]
-    authorization = auth.credentials(request.headers)
+    authorization = auth.credentials(request.headers, request.query, face)
     if authorization is not None:
         pairs.append(("authorization", authorization))
     if is_strict(request.headers.get(STRICT)):

@@ -13,6 +13,7 @@ from umg_grpc.errors import UmgError, internal
 from umg_grpc.status import from_rpc
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS, models
+from umg_grpc.wire.messages.errors import encode_count_error
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger("http")
 
@@ -61,9 +62,10 @@ OF_FIELDS = frozenset({pb.ERROR_REASON_INVALID_FIELD, pb.ERROR_REASON_MISSING_FI
 
 BODIES: dict[str, Callable[[UmgError, int], bytes]] = {
     **{name: codec.encode_error for name, codec in FORMATS.items()},
+    "count_tokens": encode_count_error,
     "models": models.encode_error,
 }
-"""Writers of error bodies, by the format of a route."""
+"""Writers of error bodies, by the error format of a route."""
 
 
 def error_response(error: UmgError, face: str, status: int | None = None) -> web.Response:
@@ -98,17 +100,17 @@ def explain(failure: Exception, request: web.Request, face: str) -> UmgError:
             allow = ", ".join(sorted(failure.allowed_methods))
             message = f"{request.method} is not for {request.path}, which takes {allow}"
             refused = UmgError(pb.ERROR_REASON_METHOD_NOT_ALLOWED, message, allow=allow)
-            return _of_known_api(request) or refused
+            return _of_known_api(request, matched=True) or refused
         case web.HTTPNotFound():
             message = f"no such path: {request.method} {request.path}"
             missing = UmgError(pb.ERROR_REASON_PATH_NOT_FOUND, message, path=request.path)
-            return _of_known_api(request) or missing
+            return _of_known_api(request, matched=False) or missing
     log.error("unexpected failure", request_id=request_id, exc_info=failure)
     return internal(request_id)
 
 
-def _of_known_api(request: web.Request) -> UmgError | None:
-    row = unserved(request.method, request.path)
+def _of_known_api(request: web.Request, *, matched: bool) -> UmgError | None:
+    row = unserved(request.method, request.path, matched=matched)
     if row is None:
         return None
     message = f"{request.method} {request.path} belongs to the {row.api} API, which this gateway does not serve"

@@ -7,11 +7,11 @@ import grpc
 from aiohttp import hdrs, web
 from aiohttp.typedefs import Middleware
 
-from http_facade.calls import REQUEST_ID_HEADER, exchange, shown
+from http_facade.calls import MESSAGES_REQUEST_ID, REQUEST_ID_HEADER, exchange, shown
 from http_facade.cors import Cors
 from http_facade.errors import HTTP_STATUS, error_response, explain, log
 from http_facade.handlers import Handler
-from http_facade.routes import DEFAULT_FORMAT, Route
+from http_facade.routes import Route, error_format
 from umg_grpc.v1 import pb
 
 SERVER = "umg"
@@ -32,7 +32,7 @@ def front(routes: Mapping[web.AbstractRoute, Route], cors: Cors, *, calls_are_lo
         except Exception as failure:
             if request.writer.output_size > 0:  # half an answer cannot be taken back: the connection ends here
                 raise
-            response = _refusal(failure, request, DEFAULT_FORMAT if route is None else route.format)
+            response = _refusal(failure, request, route)
             status = response.status
         finally:
             if not (known.called and calls_are_logged):
@@ -55,16 +55,21 @@ def front(routes: Mapping[web.AbstractRoute, Route], cors: Cors, *, calls_are_lo
 def mark(request: web.Request, response: web.StreamResponse, cors: Cors) -> None:
     """Adds the headers that every answer has, streams and errors too."""
     response.headers[hdrs.SERVER] = SERVER
-    response.headers[REQUEST_ID_HEADER] = exchange(request).request_id
+    request_id = exchange(request).request_id
+    response.headers[REQUEST_ID_HEADER] = request_id
+    response.headers[MESSAGES_REQUEST_ID] = request_id
     cors.mark(request, response)
 
 
-def _refusal(failure: Exception, request: web.Request, face: str) -> web.Response:
+def _refusal(failure: Exception, request: web.Request, route: Route | None) -> web.Response:
     if isinstance(failure, ConnectionError) and (request.transport is None or request.transport.is_closing()):
         return web.Response(status=GONE)  # nobody reads it
+    face, writer = (
+        (route.format, route.error_format) if route is not None else (error_format(request.method, request.path),) * 2
+    )
     error = explain(failure, request, face)
     exchange(request).failure = error.name
-    response = error_response(error, face)
+    response = error_response(error, writer)
     if isinstance(failure, grpc.aio.AioRpcError):
         for name, value in shown(failure.initial_metadata()).items():
             response.headers.setdefault(name, value)

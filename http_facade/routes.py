@@ -11,6 +11,11 @@ class Shape(Enum):
     """What a call looks like; `handlers.py` has one handler for each."""
 
     GENERATE = auto()  # a body of a text format in, one answer or a stream out
+    COUNT_TOKENS = auto()  # the same body in, the number of its tokens out
+    GET_RESPONSE = auto()
+    DELETE_RESPONSE = auto()
+    CANCEL_RESPONSE = auto()
+    LIST_INPUT_ITEMS = auto()
     LIST_MODELS = auto()
     GET_MODEL = auto()
     ALIVE = auto()
@@ -25,8 +30,15 @@ class Route:
     method: str  # GET answers HEAD too
     path: str  # as aiohttp's router writes it; a name in braces stands for one segment, `{name:.+}` for several
     shape: Shape
-    format: str = DEFAULT_FORMAT  # wire format of the bodies, errors included
+    format: str = DEFAULT_FORMAT  # wire format of the bodies
     needs_key: bool = True
+    stream: bool | None = None  # whether the answer is a stream, where the path says so and not the body
+    errors: str = ""  # whose error bodies it has, where these are not the format's own
+
+    @property
+    def error_format(self) -> str:
+        """Whose error bodies it has."""
+        return self.errors or self.format
 
 
 @dataclass(frozen=True)
@@ -38,8 +50,28 @@ class Unserved:
     method: str = "*"  # the only one that belongs to it, where others of the same path are served
 
 
+NATIVE_ROOTS = ("/v1beta", "/v1")  # clients of either age (text document, Versioning; newer SDKs call /v1)
+
 ROUTES = (
     Route("POST", "/v1/chat/completions", Shape.GENERATE, "chat"),
+    Route("POST", "/v1/responses", Shape.GENERATE, "responses"),
+    Route("POST", "/v1/responses/input_tokens", Shape.COUNT_TOKENS, "responses"),
+    Route("GET", "/v1/responses/{response_id}", Shape.GET_RESPONSE, "responses"),
+    Route("DELETE", "/v1/responses/{response_id}", Shape.DELETE_RESPONSE, "responses"),
+    Route("POST", "/v1/responses/{response_id}/cancel", Shape.CANCEL_RESPONSE, "responses"),
+    Route("GET", "/v1/responses/{response_id}/input_items", Shape.LIST_INPUT_ITEMS, "responses"),
+    Route("POST", "/v1/messages", Shape.GENERATE, "messages"),
+    Route("POST", "/v1/messages/count_tokens", Shape.COUNT_TOKENS, "messages", errors="count_tokens"),
+    # the action follows the last colon: a model id may have colons and slashes of its own
+    *(
+        Route("POST", f"{root}/models/{{model:.+}}:{action}", shape, "native", stream=stream)
+        for root in NATIVE_ROOTS
+        for action, shape, stream in (
+            ("generateContent", Shape.GENERATE, False),
+            ("streamGenerateContent", Shape.GENERATE, True),
+            ("countTokens", Shape.COUNT_TOKENS, None),
+        )
+    ),
     Route("GET", "/v1/models", Shape.LIST_MODELS, "models"),
     Route("GET", "/v1/models/{model:.+}", Shape.GET_MODEL, "models"),
     Route("GET", "/healthz", Shape.ALIVE, needs_key=False),
@@ -61,13 +93,13 @@ UNSERVED = (
     Unserved("/v1/files", "files"),
     Unserved("/v1/fine_tuning", "fine-tuning"),
     Unserved("/v1/images", "images"),
-    Unserved("/v1/messages", "messages"),
-    Unserved("/v1/models", "native generation", method="POST"),
+    Unserved("/v1/messages", "message batches"),
+    Unserved("/v1/models", "native embeddings", method="POST"),
     Unserved("/v1/moderations", "moderations"),
     Unserved("/v1/organization", "administration"),
     Unserved("/v1/realtime", "realtime"),
     Unserved("/v1/rerank", "rerank"),
-    Unserved("/v1/responses", "responses"),
+    Unserved("/v1/responses", "further responses"),
     Unserved("/v1/skills", "skills"),
     Unserved("/v1/threads", "assistants"),
     Unserved("/v1/uploads", "uploads"),
@@ -84,11 +116,23 @@ UNSERVED = (
 )
 
 
-def unserved(method: str, path: str) -> Unserved | None:
-    """The known API that a call belongs to which matched no row of `ROUTES`; None where it belongs to none."""
+def unserved(method: str, path: str, *, matched: bool) -> Unserved | None:
+    """The known API that a call belongs to which no row of `ROUTES` takes; None where it belongs to none. `matched`:
+    whether some row has the path, with another method.
+    """
     served, path = {route.path for route in ROUTES}, path.rstrip("/")
     for row in UNSERVED:
         belongs = path.startswith(f"{row.prefix}/") or (path == row.prefix and path not in served)
-        if belongs and row.method in {"*", method}:
+        if belongs and row.method in ({method} if matched else {"*", method}):
             return row
     return None
+
+
+ERROR_FORMATS = (("/v1beta/", "native"), ("/v1/messages", "messages"), ("/v1/responses", "responses"))
+
+
+def error_format(method: str, path: str) -> str:
+    """Whose error body a path has that matched no row: that of the API it looks like."""
+    if method == "POST" and path.startswith("/v1/models/"):
+        return "native"
+    return next((name for prefix, name in ERROR_FORMATS if path.startswith(prefix)), DEFAULT_FORMAT)

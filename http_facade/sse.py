@@ -1,4 +1,4 @@
-"""A streamed answer (server-sent events) that is under way."""
+"""A streamed answer (server-sent events, or one long JSON array) that is under way."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -9,8 +9,8 @@ from aiohttp import HttpVersion11, hdrs, web
 
 from http_facade.settings import Settings
 
+EVENTS = "text/event-stream; charset=utf-8"
 HEADERS = {
-    hdrs.CONTENT_TYPE: "text/event-stream; charset=utf-8",
     hdrs.CACHE_CONTROL: "no-cache",
     "x-accel-buffering": "no",  # nginx would collect the events
 }
@@ -24,7 +24,14 @@ class EventStream:
     the halves of another.
     """
 
-    def __init__(self, request: web.Request, heartbeat: bytes, settings: Settings, cut: Callable[[], bytes]) -> None:
+    def __init__(
+        self,
+        request: web.Request,
+        content_type: str,
+        heartbeat: bytes,
+        settings: Settings,
+        cut: Callable[[], bytes],
+    ) -> None:
         """`cut` makes the frames that end a broken answer, for a drain that is over."""
         self._request = request
         self._loop = asyncio.get_running_loop()
@@ -36,7 +43,7 @@ class EventStream:
         self._ended = False
         self._sent_at = 0.0
         self._timer: asyncio.TimerHandle | None = None
-        self.response = web.StreamResponse(headers=HEADERS)
+        self.response = web.StreamResponse(headers={hdrs.CONTENT_TYPE: content_type, **HEADERS})
 
     async def begin(self, headers: Mapping[str, str]) -> None:
         """Sends the status line and the headers; from here on a failure is an event."""

@@ -70,7 +70,7 @@ MISSES = [
     Miss(id="a prefix that goes on", path="/v1/filesystem"),
     Miss(id="a known API itself", path="/v1/files", method="GET", says="the files API"),
     Miss(id="a known API with a trailing slash", path="/v1/batches/", says="the batches API"),
-    Miss(id="a native call under v1", path="/v1/models/m:generateContent", says="the native generation API"),
+    Miss(id="a native call that is not served", path="/v1/models/m:embedContent", says="the native embeddings API"),
     Miss(id="another method on the model list", path="/v1/models", status=405, says="takes GET, HEAD"),
     Miss(id="a stored completion", path="/v1/chat/completions/1", method="GET", says="stored chat completions"),
     Miss(id="OPTIONS without CORS", path="/v1/chat/completions", method="OPTIONS", status=405, says="takes POST"),

@@ -21,6 +21,11 @@ class Report:
         """Notes a known field that is not said, or is said as `instead`."""
         self.dropped[name] = instead
 
+    @property
+    def lost(self) -> int:
+        """How many fields were not said as they were written."""
+        return len(self.dropped) + self.unknown
+
     def header(self) -> str:
         """`seed, temperature=1, +2`, at most 1 KiB: names that do not fit are counted with the unknown. "" when nothing
         was dropped.

@@ -1,0 +1,55 @@
+"""Whole gateways of a config, on ports of their own, for tests that call them as callers do."""
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from umg_grpc.cli.serve import Address, Options, gateway
+from umg_grpc.config import Config, parse
+from umg_grpc.server import Service
+
+KEY = "sk-umg-end-to-end"
+ANY = Address("127.0.0.1", 0)
+
+SANDBOX = """
+channels:
+  - name: sandbox
+    protocols: [sandbox]
+    pace: 0
+    models: [famG-2.5-flash, famG-2.5-pro, famG-3-pro, famO-5-mini, famO-5, famC-sonnet-4-5, famQ-3-max, famR-1, famX-4]
+"""
+"""The simulated provider, without its pauses."""
+
+
+@dataclass(frozen=True)
+class Running:
+    """A gateway that listens."""
+
+    url: str  # of its HTTP face
+    grpc: str  # host:port
+    service: Service
+    key: str = KEY
+
+    @property
+    def headers(self) -> dict[str, str]:
+        return {"authorization": f"Bearer {self.key}"}
+
+
+@asynccontextmanager
+async def running(config: str | Config, data: Path) -> AsyncGenerator[Running, None]:
+    """The gateway of a config, until the context ends."""
+    parsed = parse(config, "test.yaml", {}) if isinstance(config, str) else config
+    async with gateway(Options(None, ANY, ANY, data), parsed, {"UMG_API_KEY": KEY}, None) as state:
+        assert state.service is not None
+        assert state.http is not None
+        yield Running(f"http://{state.http}", str(state.grpc), state.service)
+
+
+def channel(name: str, protocol: str, base_url: str, model: str, upstream: str = "", family: str = "") -> str:
+    """One channel of a config, to be joined with others below `channels:`."""
+    entry = f"{{id: {model}, upstream: {upstream or model}{f', family: {family}' if family else ''}}}"
+    return (
+        f"  - name: {name}\n    protocols: [{protocol}]\n    base_url: {base_url}\n"
+        f"    api_key: {KEY}\n    models: [{entry}]\n"
+    )

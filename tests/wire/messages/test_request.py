@@ -1,0 +1,592 @@
+"""Towards a provider of another caller's: what is translated, refused or reported."""
+
+import msgspec
+import pytest
+
+from umg_grpc.errors import UmgError
+from umg_grpc.v1 import pb
+from umg_grpc.wire.messages import MESSAGES
+
+USER, ASSISTANT, TOOL, SYSTEM = pb.ROLE_USER, pb.ROLE_ASSISTANT, pb.ROLE_TOOL, pb.ROLE_SYSTEM
+HI = pb.Message(role=USER, parts=[pb.Part(text=pb.TextPart(text="hi"))])
+Fields = dict[str, object]
+
+
+def text(words: str, **more: object) -> pb.Part:
+    return pb.Part(text=pb.TextPart(text=words), **more)
+
+
+def user(*parts: pb.Part) -> pb.Message:
+    return pb.Message(role=USER, parts=parts)
+
+
+def assistant(*parts: pb.Part) -> pb.Message:
+    return pb.Message(role=ASSISTANT, parts=parts)
+
+
+def call(call_id: str, name: str = "f", arguments: str = "{}", **more: object) -> pb.Part:
+    return pb.Part(tool_call=pb.ToolCall(call_id=call_id, name=name, arguments_json=arguments), **more)
+
+
+def result(call_id: str, *parts: pb.Part, **more: object) -> pb.Part:
+    return pb.Part(tool_result=pb.ToolResult(call_id=call_id, parts=parts, **more))
+
+
+def media(kind: "pb.MediaKind.ValueType", **more: object) -> pb.Part:
+    return pb.Part(media=pb.MediaPart(kind=kind, **more))
+
+
+def encoded(
+    request: pb.GenerateRequest, model: str = "theirs", *, stream: bool = False, source: str = "chat"
+) -> tuple[Fields, str]:
+    if source:
+        request.source.format, request.source.body = source, b"{}"
+    upstream = MESSAGES.encode_request(request, model, stream)
+    assert upstream.path == "/messages"
+    assert upstream.headers == {"anthropic-version": "2023-06-01"}
+    return msgspec.json.decode(upstream.body), upstream.report.header()
+
+
+def turns(*messages: pb.Message, **more: object) -> tuple[list[object], str]:
+    fields, report = encoded(pb.GenerateRequest(messages=messages, **more))
+    return fields["messages"], report
+
+
+def options(**more: object) -> tuple[Fields, str]:
+    fields, report = encoded(pb.GenerateRequest(messages=[HI], **more))
+    assert (fields.pop("model"), fields.pop("messages")) == ("theirs", [{"role": "user", "content": "hi"}])
+    return fields, report
+
+
+def tool_use(call_id: str, name: str = "f", **arguments: object) -> Fields:
+    return {"type": "tool_use", "id": call_id, "name": name, "input": arguments}
+
+
+def answered(call_id: str, content: object = None, **more: object) -> Fields:
+    return {"type": "tool_result", "tool_use_id": call_id} | ({} if content is None else {"content": content}) | more
+
+
+IMAGE, DOCUMENT = pb.MEDIA_KIND_IMAGE, pb.MEDIA_KIND_DOCUMENT
+PIECE = {"type": "text", "text": "a"}
+
+
+# --- turns
+
+
+def test_neighbours_of_one_role_are_one_turn() -> None:
+    said, report = turns(user(text("a")), user(text("b")), assistant(text("c")), assistant(text("d")), user(text("e")))
+    assert said == [
+        {"role": "user", "content": [PIECE, {"type": "text", "text": "b"}]},
+        {"role": "assistant", "content": [{"type": "text", "text": "c"}, {"type": "text", "text": "d"}]},
+        {"role": "user", "content": "e"},
+    ]
+    assert not report
+
+
+def test_results_stand_together_in_the_next_turn_in_the_order_of_their_calls_before_all_else() -> None:
+    said, report = turns(
+        HI, assistant(call("a"), call("b")), user(text("wait")), pb.Message(role=TOOL, parts=[result("b", text("2"))]),
+        pb.Message(role=TOOL, parts=[result("a", text("1"), is_error=True)]),
+    )  # fmt: skip
+    assert said[1:] == [
+        {"role": "assistant", "content": [tool_use("a"), tool_use("b")]},
+        {
+            "role": "user",
+            "content": [answered("a", "1", is_error=True), answered("b", "2"), {"type": "text", "text": "wait"}],
+        },
+    ]
+    assert not report
+
+
+def test_a_call_that_is_left_open_gets_a_result_that_says_so() -> None:
+    said, report = turns(HI, assistant(call("a"), call("b")), user(result("b"), text("x")))
+    stub = answered("a", "(no result)", is_error=True)
+    assert said[-1] == {"role": "user", "content": [stub, answered("b"), {"type": "text", "text": "x"}]}
+    assert report == "tool_call=no result"
+
+
+def test_a_result_of_no_call_becomes_text() -> None:
+    said, report = turns(
+        HI,
+        pb.Message(role=TOOL, parts=[result("gone", text("r"), text("s"))]),
+        pb.Message(role=TOOL, parts=[result("x")]),
+    )
+    shown = ["hi", "r", "s", "(no result)"]
+    assert said == [{"role": "user", "content": [{"type": "text", "text": words} for words in shown]}]
+    assert report == "tool_result=text"
+
+
+def test_calls_without_ids_are_paired_by_name_and_order() -> None:
+    said, _ = turns(
+        HI, assistant(call("", "f"), call("", "g"), call("", "f")),
+        user(*(pb.Part(tool_result=pb.ToolResult(name=name, parts=[text(name)])) for name in ("g", "f", "f"))),
+    )  # fmt: skip
+    assert [block["id"] for block in said[1]["content"]] == ["toolu_1_0", "toolu_1_1", "toolu_1_2"]
+    assert said[2]["content"] == [answered("toolu_1_0", "f"), answered("toolu_1_1", "g"), answered("toolu_1_2", "f")]
+
+
+def test_ids_and_names_are_made_legal_the_same_everywhere() -> None:
+    request = pb.GenerateRequest(
+        messages=[HI, assistant(call("a:1", "get.it"), call("a.1", "get_it")), user(result("a:1"), result("a.1"))],
+        tools=[pb.Tool(function=pb.FunctionTool(name=name)) for name in ("get.it", "get_it", "é" * 200)],
+        tool_choice=pb.ToolChoice(mode=pb.TOOL_CHOICE_MODE_REQUIRED, names=["get.it"]),
+    )
+    fields, _ = encoded(request)
+    assert [tool["name"] for tool in fields["tools"]] == ["get_it_2", "get_it", "_" * 128]
+    assert fields["tool_choice"] == {"type": "tool", "name": "get_it_2"}
+    assert fields["messages"][1]["content"] == [tool_use("a_1", "get_it_2"), tool_use("a_1_2", "get_it")]
+    assert fields["messages"][2]["content"] == [answered("a_1"), answered("a_1_2")]
+    body = {
+        "type": "message",
+        "content": [tool_use("t", "get_it_2"), tool_use("u", "get_it"), tool_use("v", "other")],
+        "usage": {},
+    }
+    answer = MESSAGES.decode_response(msgspec.json.encode(body), request, False)
+    assert [part.tool_call.name for part in answer.candidates[0].message.parts] == ["get.it", "get_it", "other"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sent", "report"),
+    [
+        ("", {}, ""), ('{"a": 1}', {"a": 1}, ""), (' {"a":1}\n', {"a": 1}, ""), ('{"a":', {"raw_arguments": '{"a":'}, "arguments=raw_arguments"),
+        ("[1]", {"raw_arguments": "[1]"}, "arguments=raw_arguments"), ('{"a":1}{}', {"raw_arguments": '{"a":1}{}'}, "arguments=raw_arguments"),
+    ],
+)  # fmt: skip
+def test_arguments_are_an_object_whatever_they_are(arguments: str, sent: Fields, report: str) -> None:
+    said, told = turns(HI, assistant(call("a", arguments=arguments)), user(result("a")))
+    assert said[1]["content"][0]["input"] == sent
+    assert told == report
+
+
+def test_blank_texts_and_the_turns_they_leave_empty_go() -> None:
+    said, report = turns(user(text("a"), text(" \n")), assistant(text("")), user(text("b")))
+    assert said == [{"role": "user", "content": [PIECE, {"type": "text", "text": "b"}]}]
+    assert not report
+
+
+def test_a_conversation_of_blanks_is_refused() -> None:
+    with pytest.raises(UmgError) as caught:
+        turns(user(text(" ")))
+    assert (caught.value.reason, caught.value.metadata) == (pb.ERROR_REASON_UNTRANSLATABLE, {"field": "messages"})
+
+
+def test_the_first_turn_is_a_users() -> None:
+    said, report = turns(assistant(text("a")), user(text("b")))
+    assert [turn["content"] for turn in said] == [".", "a", "b"]
+    assert report == "messages=a user's turn first"
+
+
+def test_system_messages_are_joined_to_the_system_prompt_in_order() -> None:
+    request = pb.GenerateRequest(
+        instructions=[text("a")],
+        messages=[
+            pb.Message(role=SYSTEM, parts=[text("b")]),
+            HI,
+            pb.Message(role=pb.ROLE_DEVELOPER, parts=[text("c")]),
+        ],
+    )
+    fields, report = encoded(request)
+    assert fields["system"] == [{"type": "text", "text": words} for words in "abc"]
+    assert report == "role=system prompt"
+
+
+def test_instructions_alone_are_a_users_turn() -> None:
+    fields, report = encoded(pb.GenerateRequest(messages=[pb.Message(role=SYSTEM, parts=[text("s")])]))
+    assert (fields["messages"], "system" in fields) == ([{"role": "user", "content": "s"}], False)
+    assert report == "role=user"
+
+
+PARTS = [
+    (media(IMAGE, data=b"hi", mime_type="image/webp"), {"type": "image", "source": {"type": "base64", "media_type": "image/webp", "data": "aGk="}}, ""),
+    (media(IMAGE, uri="https://i.test", detail="low"), {"type": "image", "source": {"type": "url", "url": "https://i.test"}}, "detail"),
+    (
+        media(DOCUMENT, data=b"%PDF-1", filename="a.pdf"),
+        {"type": "document", "source": {"type": "base64", "media_type": "application/pdf", "data": "JVBERi0x"}, "title": "a.pdf"}, "",
+    ),
+    (media(DOCUMENT, data=b"# a", mime_type="text/markdown"), {"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": "# a"}}, ""),
+    (media(DOCUMENT, data=b"{}", mime_type="application/json"), {"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": "{}"}}, ""),
+    (media(DOCUMENT, uri="https://d.test"), {"type": "document", "source": {"type": "url", "url": "https://d.test"}}, ""),
+    (pb.Part(reasoning=pb.ReasoningPart(texts=["t"])), None, "reasoning"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("part", "block", "report"), PARTS, ids=lambda value: repr(value)[:60])
+def test_a_part_of_a_users_turn_is_said(part: pb.Part, block: object, report: str) -> None:
+    said, told = turns(user(text("a"), part))
+    assert said == [{"role": "user", "content": [PIECE, block] if block else "a"}]
+    assert told == report
+
+
+SAID = [
+    (pb.Part(refusal=pb.RefusalPart(text="no")), {"type": "text", "text": "no"}, "refusal=text"),
+    (pb.Part(reasoning=pb.ReasoningPart(texts=["t"])), None, "reasoning"),
+    (pb.Part(reasoning=pb.ReasoningPart(texts=["t"]), state=pb.ReasoningState(format="native", data="d")), None, "state, reasoning"),
+    (
+        pb.Part(reasoning=pb.ReasoningPart(texts=["t"]), state=pb.ReasoningState(format="messages", data="d")),
+        {"type": "thinking", "thinking": "t", "signature": "d"}, "",
+    ),
+    (pb.Part(reasoning=pb.ReasoningPart(), state=pb.ReasoningState(format="messages", data="d")), {"type": "thinking", "thinking": "", "signature": "d"}, ""),
+    (text("b", state=pb.ReasoningState(format="native", data="d")), {"type": "text", "text": "b"}, "state"),
+    (pb.Part(server_tool_call=pb.ServerToolCall(name="web_search", queries=["q"])), None, "server_tool_call"),
+    (pb.Part(server_tool_result=pb.ServerToolResult(name="web_search", call_id="c")), None, "server_tool_result"),
+    (pb.Part(media=pb.MediaPart(kind=IMAGE, data=b"hi"), thought=True), None, "thought"),
+    (
+        pb.Part(text=pb.TextPart(text="b", citations=[pb.Citation(web=pb.WebSource(url="u")), pb.Citation(web=pb.WebSource(url="u", encrypted_index="e"))])),
+        {"type": "text", "text": "b", "citations": [{"type": "web_search_result_location", "url": "u", "title": None, "cited_text": "", "encrypted_index": "e"}]},
+        "citations",
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("part", "block", "report"), SAID, ids=lambda value: repr(value)[:60])
+def test_a_part_of_an_assistants_turn_is_said(part: pb.Part, block: object, report: str) -> None:
+    said, told = turns(HI, assistant(text("a"), part), HI)
+    assert said[1] == {"role": "assistant", "content": [PIECE, block] if block else "a"}
+    assert told == report
+
+
+def test_a_result_holds_what_its_tool_gave() -> None:
+    given = [
+        text("a"),
+        text(" "),
+        media(IMAGE, uri="https://i.test"),
+        media(DOCUMENT, data=b"d", mime_type="text/plain"),
+    ]
+    said, _ = turns(HI, assistant(call("a"), call("b")), user(result("a", *given), result("b", result_json='{"n":1}')))
+    shown = [
+        PIECE, {"type": "image", "source": {"type": "url", "url": "https://i.test"}},
+        {"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": "d"}},
+    ]  # fmt: skip
+    assert said[2]["content"] == [answered("a", shown), answered("b", '{"n":1}')]
+
+
+def test_calls_of_custom_tools_are_functions_with_one_text() -> None:
+    request = pb.GenerateRequest(
+        messages=[
+            HI,
+            assistant(pb.Part(tool_call=pb.ToolCall(call_id="a", name="sh.ell", text="ls"))),
+            user(result("a", text("r"), custom=True)),
+        ],
+        tools=[pb.Tool(custom=pb.CustomTool(name="sh.ell", description="d", format_json="{}"))],
+    )
+    fields, report = encoded(request)
+    free = {"type": "object", "properties": {"input": {"type": "string"}}, "required": ["input"]}
+    assert fields["tools"] == [{"name": "sh_ell", "description": "d", "input_schema": free}]
+    assert fields["messages"][1]["content"] == [tool_use("a", "sh_ell", input="ls")]
+    assert report == "tools[0].custom=a function with one text"
+    body = {"type": "message", "content": [tool_use("t", "sh_ell", input="é\n"), tool_use("u", "sh_ell", other=1)]}
+    answer = MESSAGES.decode_response(msgspec.json.encode(body), request, False)
+    said = [part.tool_call for part in answer.candidates[0].message.parts]
+    assert [(call.name, call.WhichOneof("input"), call.text) for call in said] == [
+        ("sh.ell", "text", "é\n"),
+        ("sh.ell", "text", '{"other":1}'),
+    ]
+
+
+# --- what is refused
+
+AUDIO, VIDEO = pb.MEDIA_KIND_AUDIO, pb.MEDIA_KIND_VIDEO
+FOREIGN = pb.OpaquePart(format="responses", type="item_reference", json="{}")
+REFUSED = [
+    (user(media(AUDIO, data=b"a", mime_type="audio/wav")), "messages[0].parts[0]"),
+    (user(media(VIDEO, uri="https://v.test")), "messages[0].parts[0]"),
+    (user(media(IMAGE, data=b"BM", mime_type="image/bmp")), "messages[0].parts[0]"),
+    (user(media(IMAGE, uri="gs://bucket/a")), "messages[0].parts[0]"),
+    (user(media(IMAGE, file_id="f")), "messages[0].parts[0]"),
+    (user(media(DOCUMENT, data=b"PK", mime_type="application/zip")), "messages[0].parts[0]"),
+    (user(media(DOCUMENT, data=b"\xff\xfe", mime_type="text/plain")), "messages[0].parts[0]"),
+    (user(result("a", media(AUDIO, data=b"a"))), "messages[0].parts[0].tool_result.parts[0]"),
+    (assistant(media(IMAGE, data=b"a", mime_type="image/png")), "messages[0].parts[0]"),
+    (user(call("a")), "messages[0].parts[0]"),
+    (pb.Message(role=TOOL, parts=[text("a")]), "messages[0].parts[0]"),
+    (pb.Message(role=SYSTEM, parts=[media(IMAGE, uri="https://i.test")]), "messages[0].parts[0]"),
+]
+
+
+@pytest.mark.parametrize(("message", "field"), REFUSED, ids=lambda value: repr(value)[:60])
+def test_what_would_change_the_meaning_is_refused(message: pb.Message, field: str) -> None:
+    with pytest.raises(UmgError) as caught:
+        turns(message)
+    assert (caught.value.reason, caught.value.metadata) == (pb.ERROR_REASON_UNTRANSLATABLE, {"field": field})
+
+
+@pytest.mark.parametrize(
+    ("request_", "field"),
+    [
+        (pb.GenerateRequest(messages=[pb.Message(parts=[pb.Part(opaque=FOREIGN)])]), "messages[0].parts[0]"),
+        (pb.GenerateRequest(messages=[user(result("a", pb.Part(opaque=FOREIGN)))]), "messages[0].parts[0].tool_result.parts[0]"),
+        (pb.GenerateRequest(messages=[HI], tools=[pb.Tool(opaque=FOREIGN)]), "tools[0]"),
+        (pb.GenerateRequest(messages=[HI], tools=[pb.Tool(file_search=pb.FileSearchTool())]), "tools[0]"),
+        (pb.GenerateRequest(messages=[HI], tool_choice=pb.ToolChoice(opaque=FOREIGN)), "tool_choice"),
+    ],
+    ids=lambda value: repr(value)[:60],
+)  # fmt: skip
+def test_what_only_another_format_knows_is_refused_by_its_type(request_: pb.GenerateRequest, field: str) -> None:
+    with pytest.raises(UmgError) as caught:
+        encoded(request_)
+    assert (caught.value.reason, caught.value.metadata) == (pb.ERROR_REASON_UNSUPPORTED_FIELD, {"field": field})
+    assert "responses" in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("more", "field"),
+    [
+        ({"previous_response_id": "r"}, "previous_response_id"), ({"conversation_id": "c"}, "conversation_id"),
+        ({"prompt_template": pb.PromptTemplate(prompt_id="p")}, "prompt_template"), ({"candidate_count": 2}, "candidate_count"),
+        ({"source": pb.SourceDocument(indispensable_fields=["safety"])}, "safety"),
+        ({"response_format": pb.ResponseFormat(enum_text=pb.JsonSchemaFormat(schema_json="{}"))}, "response_format"),
+    ],
+)  # fmt: skip
+def test_what_an_answer_hangs_on_is_refused(more: dict[str, object], field: str) -> None:
+    with pytest.raises(UmgError) as caught:
+        options(**more)
+    assert (caught.value.reason, caught.value.metadata) == (pb.ERROR_REASON_UNTRANSLATABLE, {"field": field})
+
+
+def test_a_message_that_says_not_who_speaks_is_refused() -> None:
+    with pytest.raises(UmgError) as caught:
+        turns(pb.Message(parts=[text("a")]))
+    assert (caught.value.reason, caught.value.metadata) == (
+        pb.ERROR_REASON_MISSING_FIELD,
+        {"field": "messages[0].role"},
+    )
+
+
+def test_a_file_of_the_formats_own_account_is_said() -> None:
+    request = pb.GenerateRequest(messages=[user(media(DOCUMENT, file_id="f"))])
+    fields, _ = encoded(request, source="")
+    assert fields["messages"][0]["content"] == [{"type": "document", "source": {"type": "file", "file_id": "f"}}]
+
+
+# --- options
+
+ENABLED, DISABLED, ADAPTIVE = pb.REASONING_MODE_ENABLED, pb.REASONING_MODE_DISABLED, pb.REASONING_MODE_ADAPTIVE
+JSON = "Answer with one JSON value and nothing else: no words around it, no code fence."
+
+
+def thinks(**more: object) -> pb.ReasoningOptions:
+    return pb.ReasoningOptions(**more)
+
+
+def budget(tokens: int) -> Fields:
+    return {"type": "enabled", "budget_tokens": tokens}
+
+
+OPTIONS = [
+    ({}, {}, ""),
+    ({"temperature": 0.5, "top_p": 0.1, "top_k": 4}, {"temperature": 0.5, "top_p": 0.1, "top_k": 4}, ""),
+    ({"temperature": 1.7}, {"temperature": 1}, "temperature=1"),
+    ({"stop_sequences": ["a"], "user": "u"}, {"stop_sequences": ["a"], "metadata": {"user_id": "u"}}, ""),
+    ({"service_tier": "auto"}, {"service_tier": "auto"}, ""),
+    ({"service_tier": "priority"}, {}, "service_tier"),
+    ({"seed": 1, "presence_penalty": 1, "metadata": {"a": "b"}, "verbosity": "low"}, {}, "seed, presence_penalty, verbosity, metadata"),
+    ({"candidate_count": 1, "store": False, "include": ["reasoning.encrypted_content"], "output_modalities": ["text"]}, {}, ""),
+    ({"store": True, "include": ["x"], "output_modalities": ["image"]}, {}, "store, include, output_modalities"),
+    ({"cache_control": pb.CacheControl(ttl="1h")}, {"cache_control": {"type": "ephemeral", "ttl": "1h"}}, ""),
+    ({"response_format": pb.ResponseFormat(text=pb.TextFormat())}, {}, ""),
+    ({"response_format": pb.ResponseFormat(json=pb.JsonFormat())}, {"system": JSON}, "response_format=a line of the system prompt"),
+    ({"response_format": pb.ResponseFormat(json_schema=pb.JsonSchemaFormat())}, {"system": JSON}, "response_format=a line of the system prompt"),
+    (
+        {"response_format": pb.ResponseFormat(json_schema=pb.JsonSchemaFormat(schema_json='{"type":"OBJECT"}', native_schema=True, name="n", strict=True))},
+        {"output_config": {"format": {"type": "json_schema", "schema": {"type": "object"}}}}, "response_format.json_schema.name",
+    ),
+    ({"reasoning": thinks(mode=DISABLED)}, {"thinking": {"type": "disabled"}}, ""),
+    ({"reasoning": thinks(effort="none")}, {"thinking": {"type": "disabled"}}, ""),
+    ({"reasoning": thinks(budget_tokens=0)}, {"thinking": {"type": "disabled"}}, ""),
+    ({"reasoning": thinks(budget_tokens=-1, include_thoughts=True)}, {"thinking": {"type": "adaptive"}}, ""),
+    ({"reasoning": thinks(mode=ADAPTIVE, display="omitted")}, {"thinking": {"type": "adaptive", "display": "omitted"}}, ""),
+    ({"reasoning": thinks(budget_tokens=2000)}, {"thinking": budget(2000)}, ""),
+    ({"reasoning": thinks(budget_tokens=10)}, {"thinking": budget(1025)}, "reasoning.budget_tokens=1025"),
+    ({"reasoning": thinks(mode=ENABLED)}, {"thinking": budget(8192), "max_tokens": 12288}, ""),
+    ({"reasoning": thinks(effort="low", summary="auto")}, {"thinking": budget(1280)}, "reasoning.summary, reasoning.effort=budget_tokens 1280"),
+    ({"reasoning": thinks(effort="high")}, {"thinking": budget(24576), "max_tokens": 28672}, "reasoning.effort=budget_tokens 24576"),
+    ({"reasoning": thinks(level="high"), "max_output_tokens": 10000}, {"thinking": budget(8000), "max_tokens": 10000}, "reasoning.level=budget_tokens 8000"),
+    ({"reasoning": thinks(effort="medium"), "max_output_tokens": 100}, {"thinking": budget(1025), "max_tokens": 1125}, "reasoning.effort=budget_tokens 1025, max_output_tokens=1125"),
+    ({"reasoning": thinks(budget_tokens=5000, effort="low"), "max_output_tokens": 5000}, {"thinking": budget(5000), "max_tokens": 10000}, "reasoning.effort, max_output_tokens=10000"),
+    ({"reasoning": thinks(include_thoughts=True)}, {}, "reasoning.include_thoughts"),
+    ({"reasoning": thinks(budget_tokens=2000, include_thoughts=False)}, {"thinking": budget(2000)}, "reasoning.include_thoughts"),
+    ({"reasoning": thinks(budget_tokens=2000), "temperature": 0.5, "top_p": 0, "top_k": 3}, {"thinking": budget(2000)}, "temperature=1, top_p, top_k"),
+    ({"reasoning": thinks(mode=ADAPTIVE), "temperature": 1, "top_p": 0.96}, {"thinking": {"type": "adaptive"}, "temperature": 1, "top_p": 0.96}, ""),
+    ({"search": pb.SearchOptions(context_size="high", region="eu")}, {"tools": [{"type": "web_search_20250305", "name": "web_search", "max_uses": 10}]}, "search.region, search_context_size=max_uses 10"),
+    ({"search": pb.SearchOptions(mode="off")}, {}, ""),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("more", "sent", "report"), OPTIONS, ids=lambda value: repr(value)[:70])
+def test_an_option_of_another_format_is_said_as_near_as_can_be(
+    more: dict[str, object], sent: Fields, report: str
+) -> None:
+    assert options(**more) == ({"max_tokens": 4096} | sent, report)
+
+
+@pytest.mark.parametrize(
+    ("model", "tokens"),
+    [("famC-1", 4096), ("claude-3-haiku-20240307", 4096), ("claude-3-5-sonnet", 8192), ("claude-opus-4-20250514", 32000), ("eu.claude-sonnet-4-5", 64000)],
+)  # fmt: skip
+def test_without_a_limit_the_models_own_is_sent(model: str, tokens: int) -> None:
+    fields, report = encoded(pb.GenerateRequest(messages=[HI]), model)
+    assert (fields["max_tokens"], report) == (tokens, "")
+
+
+def test_a_request_written_for_the_format_keeps_its_effort() -> None:
+    fields, report = encoded(pb.GenerateRequest(messages=[HI], reasoning=thinks(effort="low")), source="")
+    assert (fields["output_config"], "thinking" in fields, report) == ({"effort": "low"}, False, "")
+
+
+def test_what_the_source_alone_says_is_reported() -> None:
+    source = pb.SourceDocument(uncarried_fields=["labels"], unknown_field_count=3)
+    _, report = encoded(pb.GenerateRequest(messages=[HI], source=source), source="native")
+    assert report == "labels, +3"
+
+
+def test_a_stream_is_asked_for() -> None:
+    fields, _ = encoded(pb.GenerateRequest(messages=[HI]), stream=True)
+    assert fields["stream"] is True
+
+
+# --- tools
+
+F, G = pb.Tool(function=pb.FunctionTool(name="f")), pb.Tool(function=pb.FunctionTool(name="g"))
+EMPTY = {"type": "object", "properties": {}}
+F_TOLD, G_TOLD = {"name": "f", "input_schema": EMPTY}, {"name": "g", "input_schema": EMPTY}
+SEARCH = {"type": "web_search_20250305", "name": "web_search"}
+AUTO, NONE, REQUIRED, VALIDATED = (
+    pb.TOOL_CHOICE_MODE_AUTO, pb.TOOL_CHOICE_MODE_NONE, pb.TOOL_CHOICE_MODE_REQUIRED, pb.TOOL_CHOICE_MODE_VALIDATED,
+)  # fmt: skip
+
+
+def choice(mode: "pb.ToolChoiceMode.ValueType", *names: str, **more: bool) -> pb.ToolChoice:
+    return pb.ToolChoice(mode=mode, names=names, **more)
+
+
+CHOICES = [
+    ({}, None, [F_TOLD, G_TOLD], ""),
+    ({"tool_choice": choice(AUTO)}, {"type": "auto"}, [F_TOLD, G_TOLD], ""),
+    ({"tool_choice": choice(NONE), "parallel_tool_calls": False}, {"type": "none"}, [F_TOLD, G_TOLD], ""),
+    ({"tool_choice": choice(REQUIRED)}, {"type": "any"}, [F_TOLD, G_TOLD], ""),
+    ({"tool_choice": choice(REQUIRED, "g")}, {"type": "tool", "name": "g"}, [F_TOLD, G_TOLD], ""),
+    ({"tool_choice": choice(REQUIRED, "g", allowed_tools=True)}, {"type": "any"}, [G_TOLD], ""),
+    ({"tool_choice": choice(AUTO, "f")}, {"type": "auto"}, [F_TOLD], ""),
+    ({"tool_choice": choice(VALIDATED)}, {"type": "auto"}, [F_TOLD, G_TOLD], "tool_choice.mode=auto"),
+    ({"parallel_tool_calls": False}, {"type": "auto", "disable_parallel_tool_use": True}, [F_TOLD, G_TOLD], ""),
+    ({"tool_choice": choice(REQUIRED), "parallel_tool_calls": True}, {"type": "any", "disable_parallel_tool_use": False}, [F_TOLD, G_TOLD], ""),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("more", "sent", "tools", "report"), CHOICES, ids=lambda value: repr(value)[:60])
+def test_the_choice_among_tools_is_said(
+    more: dict[str, object], sent: object, tools: list[Fields], report: str
+) -> None:
+    fields, told = options(tools=[F, G], **more)
+    assert (fields.get("tool_choice"), fields["tools"], told) == (sent, tools, report)
+
+
+def test_a_choice_without_tools_is_left_out() -> None:
+    assert options(tool_choice=choice(AUTO), parallel_tool_calls=True) == ({"max_tokens": 4096}, "")
+    assert options(tool_choice=choice(REQUIRED)) == ({"max_tokens": 4096}, "tool_choice")
+
+
+TOOLS = [
+    (pb.Tool(function=pb.FunctionTool(name="f", parameters_json='{"b": 1.0, "type": "object"}', strict=True)), {"name": "f", "input_schema": {"b": 1.0, "type": "object"}, "strict": True}, ""),
+    (pb.Tool(function=pb.FunctionTool(name="f", parameters_json='{"properties": {}}')), {"name": "f", "input_schema": EMPTY}, ""),
+    (pb.Tool(function=pb.FunctionTool(name="f", parameters_json='{"type": "STRING"}', native_schema=True)), {"name": "f", "input_schema": {"type": "object"}}, ""),
+    (pb.Tool(web_search=pb.WebSearchTool(declared_type="googleSearch", context_size="low")), SEARCH | {"max_uses": 1}, "search_context_size=max_uses 1"),
+    (pb.Tool(web_search=pb.WebSearchTool(max_uses=3, context_size="low", allowed_domains=["a"], blocked_domains=["b"])), SEARCH | {"max_uses": 3, "allowed_domains": ["a"]}, "search_context_size, blocked_domains"),
+    (pb.Tool(web_search=pb.WebSearchTool(user_location=pb.UserLocation(city="Paris"))), SEARCH | {"user_location": {"type": "approximate", "city": "Paris"}}, ""),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("tool", "sent", "report"), TOOLS, ids=lambda value: repr(value)[:60])
+def test_a_tool_is_said(tool: pb.Tool, sent: Fields, report: str) -> None:
+    fields, told = options(tools=[tool])
+    assert (fields["tools"], told) == ([sent], report)
+
+
+@pytest.mark.parametrize("schema", ["[]", '"x"', "{", "{}{}"])
+def test_a_schema_that_is_no_object_is_refused(schema: str) -> None:
+    with pytest.raises(UmgError) as caught:
+        options(tools=[pb.Tool(function=pb.FunctionTool(name="f", parameters_json=schema))])
+    assert caught.value.metadata == {"field": "tools[0].function.parameters_json"}
+
+
+def test_a_forced_search_is_forced_by_its_name() -> None:
+    tool = pb.Tool(web_search=pb.WebSearchTool(declared_type="vendorgSearch"))
+    fields, _ = options(tools=[tool], tool_choice=choice(REQUIRED, "vendorgSearch"))
+    assert fields["tool_choice"] == {"type": "tool", "name": "web_search"}
+
+
+# --- thinking and tools
+
+
+def test_a_forced_tool_switches_thinking_off() -> None:
+    fields, report = options(
+        tools=[F], tool_choice=choice(REQUIRED), reasoning=thinks(budget_tokens=2000), temperature=0.5
+    )
+    assert (fields["thinking"], fields["tool_choice"], fields["temperature"]) == (
+        {"type": "disabled"},
+        {"type": "any"},
+        0.5,
+    )
+    assert report == "reasoning=disabled"
+
+
+THOUGHT = pb.Part(reasoning=pb.ReasoningPart(texts=["t"]), state=pb.ReasoningState(format="messages", data="s"))
+LOOPS = [
+    ("no tool", [HI, assistant(text("a")), HI], "enabled"),
+    ("a thought call", [HI, assistant(THOUGHT, call("a")), user(result("a"))], "enabled"),
+    ("a call without its thoughts", [HI, assistant(call("a")), user(result("a"))], "disabled"),
+    ("a later call of a thought turn", [HI, assistant(THOUGHT, call("a")), user(result("a")), assistant(call("b")), user(result("b"))], "enabled"),
+    ("two calls without thoughts", [HI, assistant(call("a")), user(result("a")), assistant(call("b")), user(result("b"))], "disabled"),
+    ("thoughts of an earlier question", [HI, assistant(THOUGHT, text("a")), HI, assistant(call("b")), user(result("b"))], "disabled"),
+    ("a new question behind the call", [HI, assistant(call("a")), user(result("a")), assistant(text("b")), HI], "enabled"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("messages", "thinking"), [loop[1:] for loop in LOOPS], ids=[loop[0] for loop in LOOPS])
+def test_a_tool_turn_without_its_thoughts_switches_thinking_off(messages: list[pb.Message], thinking: str) -> None:
+    fields, report = encoded(pb.GenerateRequest(messages=messages, tools=[F], reasoning=thinks(budget_tokens=2000)))
+    assert fields["thinking"]["type"] == thinking
+    assert report == ("reasoning=disabled" if thinking == "disabled" else "")
+
+
+def test_a_model_that_decides_needs_no_thoughts_of_a_tool_turn() -> None:
+    messages = [HI, assistant(call("a")), user(result("a"))]
+    fields, _ = encoded(pb.GenerateRequest(messages=messages, tools=[F], reasoning=thinks(mode=ADAPTIVE)))
+    assert fields["thinking"] == {"type": "adaptive"}
+
+
+# --- cache marks
+
+MARK = pb.CacheControl()
+MARKED = {"cache_control": {"type": "ephemeral"}}
+
+
+def test_the_last_four_cache_marks_stay() -> None:
+    request = pb.GenerateRequest(
+        instructions=[text("s", cache_control=MARK)],
+        messages=[
+            user(
+                text("a", cache_control=MARK),
+                text("b", cache_control=pb.CacheControl(ttl="1h")),
+                text("c", cache_control=MARK),
+            )
+        ],
+        tools=[pb.Tool(function=F.function, cache_control=MARK), pb.Tool(function=G.function, cache_control=MARK)],
+    )
+    fields, report = encoded(request)
+    assert fields["tools"] == [F_TOLD, G_TOLD]
+    assert fields["system"] == [{"type": "text", "text": "s"} | MARKED]
+    assert [block["cache_control"].get("ttl") for block in fields["messages"][0]["content"]] == [None, "1h", None]
+    assert report == "cache_control"
+    request.cache_control.SetInParent()
+    assert encoded(request)[0]["system"] == "s"
+
+
+def test_marks_stand_where_providers_take_them() -> None:
+    said, report = turns(
+        HI, assistant(pb.Part(reasoning=THOUGHT.reasoning, state=THOUGHT.state, cache_control=MARK), call("a", cache_control=MARK), text("", cache_control=MARK)),
+        user(result("a", text("r", cache_control=MARK))),
+    )  # fmt: skip
+    assert said[1]["content"] == [{"type": "thinking", "thinking": "t", "signature": "s"}, tool_use("a") | MARKED]
+    assert said[2]["content"] == [answered("a", "r") | MARKED]
+    assert report == "cache_control"

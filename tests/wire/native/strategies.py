@@ -1,0 +1,331 @@
+"""Canonical requests and answers that native can say without loss, and JSON that nobody knows."""
+
+import base64
+from collections.abc import Sequence
+from typing import TypeVar
+
+import msgspec
+from hypothesis import strategies as st
+from hypothesis.strategies import DrawFn, SearchStrategy
+
+from umg_grpc.v1 import pb
+
+T = TypeVar("T")
+
+words = st.text(min_size=1, max_size=20)
+texts = st.text(max_size=30)
+names = st.text("abcdefghijklmnopqrstuvwxyz", min_size=1, max_size=8)
+flags = st.booleans()
+counts = st.integers(0, 2**40)
+json_values = st.recursive(
+    st.none() | flags | st.integers(-(2**53), 2**53) | st.floats(allow_nan=False, allow_infinity=False) | texts,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
+    max_leaves=6,
+)
+json_objects = st.dictionaries(
+    texts | st.sampled_from(["user_id", "mime_type", "thinking_budget"]), json_values, max_size=3
+)
+additions = st.dictionaries(names.map("x_".__add__), json_values, max_size=2)
+json_texts = json_objects.map(lambda value: msgspec.json.encode(value).decode())
+
+
+def optional(strategy: SearchStrategy[T]) -> SearchStrategy[T | None]:
+    return st.none() | strategy
+
+
+@st.composite
+def set_fields(draw: DrawFn, **fields: SearchStrategy[object]) -> dict[str, object]:
+    """Some of the fields, each with one of its values."""
+    return {name: value for name, strategy in fields.items() if (value := draw(optional(strategy))) is not None}
+
+
+states = st.binary(min_size=1, max_size=12).map(
+    lambda data: pb.ReasoningState(data=base64.b64encode(data).decode(), format="native")
+)
+blobs = st.one_of(
+    st.builds(lambda data: pb.MediaPart(kind=pb.MEDIA_KIND_IMAGE, mime_type="image/png", data=data), st.binary(min_size=1, max_size=9)),
+    st.builds(lambda data: pb.MediaPart(kind=pb.MEDIA_KIND_AUDIO, mime_type="audio/mpeg", data=data), st.binary(min_size=1, max_size=9)),
+    st.builds(lambda data: pb.MediaPart(kind=pb.MEDIA_KIND_VIDEO, mime_type="video/mp4", data=data), st.binary(min_size=1, max_size=9)),
+    st.builds(lambda data: pb.MediaPart(kind=pb.MEDIA_KIND_DOCUMENT, mime_type="application/pdf", data=data), st.binary(min_size=1, max_size=9)),
+)  # fmt: skip
+files = st.one_of(
+    st.builds(lambda name: pb.MediaPart(kind=pb.MEDIA_KIND_DOCUMENT, mime_type="text/plain", uri=f"gs://b/{name}"), names),
+    st.builds(lambda name: pb.MediaPart(kind=pb.MEDIA_KIND_IMAGE, mime_type="image/webp", file_id=f"https://h.test/v1beta/files/{name}"), names),
+    st.builds(lambda name: pb.MediaPart(kind=pb.MEDIA_KIND_VIDEO, uri=f"https://youtu.be/{name}"), names),
+)  # fmt: skip
+
+
+@st.composite
+def shown(draw: DrawFn) -> pb.Part:
+    media = pb.MediaPart()
+    media.CopyFrom(draw(blobs | files))
+    media.detail = draw(st.sampled_from(["", "low", "medium", "high", "ultra_high"]))
+    return pb.Part(media=media)
+
+
+text_parts = st.builds(lambda text: pb.Part(text=pb.TextPart(text=text)), words)
+signed_texts = st.builds(lambda text, state: pb.Part(text=pb.TextPart(text=text), state=state), texts, states)
+reasoning_parts = st.one_of(
+    st.builds(lambda text, state: pb.Part(reasoning=pb.ReasoningPart(texts=[text]), state=state), words, optional(states)),
+    st.builds(lambda state: pb.Part(reasoning=pb.ReasoningPart(), state=state), states),
+    st.builds(lambda state: pb.Part(reasoning=pb.ReasoningPart(redacted=True), state=state), states),
+)  # fmt: skip
+calls = st.builds(
+    lambda call_id, name, arguments, state: pb.Part(
+        tool_call=pb.ToolCall(call_id=call_id, name=name, arguments_json=arguments), state=state
+    ),
+    st.just("") | names, names, json_texts, optional(states),
+)  # fmt: skip
+server_tools = st.one_of(
+    st.builds(lambda code: pb.Part(server_tool_call=pb.ServerToolCall(name="code_execution", format="native", input_json=code)), json_texts),
+    st.builds(lambda out: pb.Part(server_tool_result=pb.ServerToolResult(name="code_execution", format="native", output_json=out)), json_texts),
+    st.builds(lambda call_id, args: pb.Part(server_tool_call=pb.ServerToolCall(call_id=call_id, name="url_context", format="native", input_json=args)), names, json_texts),
+    st.builds(lambda call_id, out: pb.Part(server_tool_result=pb.ServerToolResult(call_id=call_id, name="new_tool", format="native", output_json=out)), names, json_texts),
+).filter(lambda part: '"id"' not in (part.server_tool_call.input_json + part.server_tool_result.output_json))  # fmt: skip
+opaque_parts = st.builds(
+    lambda kind: pb.Part(opaque=pb.OpaquePart(format="native", type=f"x{kind}", json=f'{{"x{kind}":{{"n":1.0}}}}')),
+    names,
+)
+
+
+@st.composite
+def results(draw: DrawFn) -> pb.Part:
+    """A result as the object that the caller wrote, with its text beside it."""
+    result = pb.ToolResult(call_id=draw(st.just("") | names), name=draw(names))
+    match draw(st.integers(0, 3)):
+        case 0:
+            text = draw(words)
+            result.result_json = msgspec.json.encode({"output": text}).decode()
+        case 1:
+            text = draw(words)
+            result.result_json, result.is_error = msgspec.json.encode({"error": text}).decode(), True
+        case 2:
+            result.result_json = text = msgspec.json.encode({"x": draw(json_values), "y": 1.0}).decode()
+        case _:
+            text, result.result_json = "[1.0]", '{"output":[1.0]}'
+    result.parts.add().text.text = text
+    result.parts.extend(pb.Part(media=media) for media in draw(st.lists(blobs, max_size=1)))
+    return pb.Part(tool_result=result)
+
+
+@st.composite
+def conversations(draw: DrawFn) -> list[pb.Message]:
+    """Turns of alternating roles, the results of each first."""
+    told = list[pb.Message]()
+    for number in range(draw(st.integers(1, 4))):
+        if number % 2:
+            parts = draw(
+                st.lists(
+                    text_parts | signed_texts | reasoning_parts | calls | server_tools | opaque_parts | shown(),
+                    min_size=1,
+                    max_size=4,
+                )
+            )
+            told.append(pb.Message(role=pb.ROLE_ASSISTANT, parts=parts))
+        else:
+            parts = draw(st.lists(results(), max_size=2)) + draw(
+                st.lists(text_parts | shown() | opaque_parts, min_size=1, max_size=3)
+            )
+            told.append(pb.Message(role=pb.ROLE_USER, parts=parts))
+    return told
+
+
+schemas = st.sampled_from(["", '{"type":"object","properties":{"user_id":{"minimum":1.0},"mime_type":{}}}', "{}"])
+functions = st.builds(
+    lambda name, schema, native, extra: pb.Tool(
+        function=pb.FunctionTool(name=name, parameters_json=schema, native_schema=native and bool(schema), **extra)
+    ),
+    names, schemas, flags, set_fields(description=texts),
+)  # fmt: skip
+searches = st.builds(
+    lambda kind: pb.Tool(web_search=pb.WebSearchTool(declared_type=kind)),
+    st.sampled_from(["googleSearch", "googleSearchRetrieval"]),
+)
+opaque_tools = st.builds(
+    lambda kind: pb.Tool(opaque=pb.OpaquePart(format="native", type=kind, json=f'{{"{kind}":{{}}}}')),
+    st.sampled_from(["codeExecution", "urlContext", "newTool"]),
+)
+
+
+@st.composite
+def tools(draw: DrawFn) -> dict[str, object]:
+    """Tools and what fits to them."""
+    declared = draw(st.lists(functions, max_size=3, unique_by=lambda tool: tool.function.name))
+    fields: dict[str, object] = {"tools": declared + draw(st.lists(searches | opaque_tools, max_size=2))}
+    if declared:
+        modes = [
+            pb.TOOL_CHOICE_MODE_AUTO,
+            pb.TOOL_CHOICE_MODE_NONE,
+            pb.TOOL_CHOICE_MODE_REQUIRED,
+            pb.TOOL_CHOICE_MODE_VALIDATED,
+        ]
+        choice = draw(optional(st.sampled_from(modes).map(lambda mode: pb.ToolChoice(mode=mode))))
+        if choice is not None and choice.mode in modes[2:] and draw(flags):
+            choice.names.append(declared[0].function.name)
+        fields["tool_choice"] = choice
+    return fields
+
+
+reasonings = st.one_of(
+    st.builds(lambda budget, extra: pb.ReasoningOptions(budget_tokens=budget, **extra), st.integers(-1, 99999), set_fields(include_thoughts=flags)),
+    st.builds(lambda level, extra: pb.ReasoningOptions(level=level, **extra), st.sampled_from(["minimal", "low", "medium", "high", "xhigh"]), set_fields(include_thoughts=flags)),
+    st.builds(pb.ReasoningOptions, include_thoughts=flags),
+)  # fmt: skip
+formats = st.one_of(
+    st.just(pb.ResponseFormat(text=pb.TextFormat())),
+    st.just(pb.ResponseFormat(json=pb.JsonFormat())),
+    st.builds(lambda native: pb.ResponseFormat(json_schema=pb.JsonSchemaFormat(schema_json='{"type":"object"}', native_schema=native)), flags),
+    st.just(pb.ResponseFormat(enum_text=pb.JsonSchemaFormat(schema_json='{"enum":["a"]}', native_schema=True))),
+)  # fmt: skip
+images = st.builds(
+    pb.ImageOutputOptions,
+    aspect_ratio=st.just("16:9"),
+    image_size=st.just("") | st.just("2K"),
+    mime_type=st.just("") | st.just("image/png"),
+)
+settings = st.builds(
+    pb.SafetySetting, category=st.just("HARM_CATEGORY_HARASSMENT"), threshold=st.sampled_from(["OFF", "BLOCK_NONE"])
+)
+penalties = st.floats(-2, 2)
+requests = st.builds(
+    lambda said, offered, extra: pb.GenerateRequest(messages=said, **offered, **extra),
+    conversations(),
+    tools(),
+    set_fields(
+        instructions=st.lists(text_parts, min_size=1, max_size=2),
+        temperature=st.floats(0, 2),
+        top_p=st.floats(0, 1),
+        top_k=st.floats(0, 1000),
+        max_output_tokens=st.integers(1, 2**40),
+        stop_sequences=st.lists(words, min_size=1, max_size=4),
+        candidate_count=st.integers(1, 128),
+        seed=st.integers(-(2**31), 2**31 - 1),
+        presence_penalty=penalties,
+        frequency_penalty=penalties,
+        logprobs=flags,
+        top_logprobs=st.integers(0, 20),
+        reasoning=reasonings,
+        response_format=formats,
+        output_modalities=st.lists(st.sampled_from(["text", "image", "audio"]), min_size=1, max_size=2),
+        media_detail=st.sampled_from(["low", "medium", "high"]),
+        image_output=images,
+        audio_output=st.builds(pb.AudioOutputOptions, voice_json=st.just("Kore")),
+        cached_content=st.just("cachedContents/1"),
+        safety_settings=st.lists(settings, min_size=1, max_size=2),
+        metadata=st.dictionaries(names, names, min_size=1, max_size=2),
+        service_tier=st.sampled_from(["standard", "flex", "priority"]),
+        store=flags,
+    ),
+)  # fmt: skip
+
+
+# --- answers
+
+
+@st.composite
+def cited_texts(draw: DrawFn) -> pb.Part:
+    """Text with sources of its spans, in order."""
+    text = draw(st.text("ab é😀\u2028", min_size=2, max_size=12))
+    part = pb.Part(text=pb.TextPart(text=text))
+    ends = sorted(draw(st.sets(st.integers(1, len(text)), max_size=3)))
+    for end in ends:
+        urls = draw(st.lists(names, min_size=1, max_size=2, unique=True))
+        part.text.citations.extend(
+            pb.Citation(
+                title=url.upper(),
+                web=pb.WebSource(url=f"https://{url}.test"),
+                start_index=draw(st.integers(0, end - 1)),
+                end_index=end,
+            )
+            for url in [urls[0]]
+        )
+    if draw(flags):
+        part.text.logprobs.extend(draw(st.lists(likelihoods, max_size=2)))
+    if draw(flags):
+        part.state.CopyFrom(draw(states))
+    return part
+
+
+plain_logprobs = st.builds(lambda token, value: pb.TokenLogprob(token=token, logprob=value), texts, st.floats(-9999, 0))
+likelihoods = st.builds(
+    lambda entry, others: pb.TokenLogprob(token=entry.token, logprob=entry.logprob, alternatives=others),
+    plain_logprobs, st.lists(plain_logprobs, max_size=2),
+)  # fmt: skip
+made_media = st.builds(lambda media: pb.Part(media=media), blobs)
+thought_images = st.builds(lambda media: pb.Part(media=media, thought=True), blobs)
+queries = st.builds(
+    lambda asked: pb.Part(server_tool_call=pb.ServerToolCall(name="web_search", queries=asked)),
+    st.lists(words, min_size=1, max_size=2),
+)
+ratings = st.builds(
+    pb.SafetyRating,
+    category=st.just("HARM_CATEGORY_HARASSMENT"),
+    probability=st.sampled_from(["LOW", "HIGH"]),
+    blocked=flags,
+)
+ENTRY = '{"searchEntryPoint":{"renderedContent":"<div>é</div>"}}'
+FINISHES = [
+    (pb.FINISH_REASON_STOP, ""),
+    (pb.FINISH_REASON_LENGTH, ""),
+    (pb.FINISH_REASON_CONTENT_FILTER, ""),
+    (pb.FINISH_REASON_CONTENT_FILTER, "SPII"),
+    (pb.FINISH_REASON_RECITATION, ""),
+    (pb.FINISH_REASON_RECITATION, "IMAGE_RECITATION"),
+    (pb.FINISH_REASON_MALFORMED_CALL, ""),
+    (pb.FINISH_REASON_MALFORMED_CALL, "UNEXPECTED_TOOL_CALL"),
+    (pb.FINISH_REASON_OTHER, ""),
+    (pb.FINISH_REASON_OTHER, "NO_IMAGE"),
+    (pb.FINISH_REASON_OTHER, "A_NEW_WORD"),
+]
+
+
+@st.composite
+def candidates(draw: DrawFn, index: int) -> pb.Candidate:
+    parts = draw(st.lists(reasoning_parts, max_size=1))
+    parts += draw(st.lists(cited_texts(), max_size=1))
+    parts += draw(st.lists(made_media | thought_images | server_tools | opaque_parts, max_size=2))
+    called = draw(st.lists(calls, max_size=2))
+    parts += called
+    parts += draw(st.lists(queries, max_size=1))
+    reason, word = (pb.FINISH_REASON_TOOL_CALLS, "") if called else draw(st.sampled_from(FINISHES))
+    return pb.Candidate(
+        index=index,
+        message=pb.Message(role=pb.ROLE_ASSISTANT, parts=parts),
+        finish_reason=reason,
+        provider_reason=word,
+        finish_message=draw(st.just("") | words),
+        safety_ratings=draw(st.lists(ratings, max_size=2)),
+    )
+
+
+@st.composite
+def usages(draw: DrawFn) -> pb.Usage:
+    details = [draw(st.integers(0, 99)) for _ in range(6)]
+    tools_, thoughts = draw(counts), draw(counts)
+    return pb.Usage(
+        input_tokens=tools_ + sum(details[:4]) + draw(counts), output_tokens=thoughts + sum(details[4:]) + draw(counts),
+        tool_input_tokens=tools_, reasoning_tokens=thoughts, cache_read_tokens=draw(counts), audio_input_tokens=details[0],
+        image_input_tokens=details[1], video_input_tokens=details[2], document_input_tokens=details[3],
+        audio_output_tokens=details[4], image_output_tokens=details[5],
+    )  # fmt: skip
+
+
+@st.composite
+def responses(draw: DrawFn) -> pb.GenerateResponse:
+    response = pb.GenerateResponse(response_id=draw(names), model="m", usage=draw(usages()))
+    response.create_time.seconds, response.create_time.nanos = (
+        draw(st.integers(1, 2**33)),
+        draw(st.sampled_from([0, 5000])),
+    )
+    response.candidates.extend(draw(candidates(index)) for index in range(draw(st.integers(1, 3))))
+    return response
+
+
+ANSWERED = pb.GenerateRequest(model="m", tools=[pb.Tool(web_search=pb.WebSearchTool())])
+
+
+@st.composite
+def cuts(draw: DrawFn, data: bytes) -> Sequence[bytes]:
+    """The bytes in pieces."""
+    places = sorted(draw(st.lists(st.integers(0, len(data)), max_size=8)))
+    return [data[start:end] for start, end in zip([0, *places], [*places, len(data)], strict=True)]

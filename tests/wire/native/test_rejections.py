@@ -1,0 +1,154 @@
+"""What is refused at the face, and by which name."""
+
+from dataclasses import dataclass, field
+
+import msgspec
+import pytest
+
+from umg_grpc.errors import UmgError
+from umg_grpc.v1 import pb
+from umg_grpc.wire.native import NATIVE
+
+INVALID, MISSING = pb.ERROR_REASON_INVALID_FIELD, pb.ERROR_REASON_MISSING_FIELD
+
+
+@dataclass(frozen=True)
+class Rejection:
+    id: str
+    field: str
+    body: dict[str, object] = field(default_factory=dict)  # beside a turn
+    reason: "pb.ErrorReason.ValueType" = INVALID
+    says: str = ""
+
+
+def part(value: object) -> dict[str, object]:
+    return {"contents": [{"parts": [{"text": "a"}]}, {"role": "user", "parts": [{"text": "a"}, value]}]}
+
+
+def config(**fields: object) -> dict[str, object]:
+    return {"generationConfig": fields}
+
+
+PART = "contents[1].parts[1]"
+CONFIG = "generationConfig"
+DECLARED = "tools[0].functionDeclarations[0]"
+REJECTIONS = [
+    Rejection("no contents", "contents", {"contents": msgspec.UNSET}, MISSING, says="`contents` is required"),
+    Rejection("null as contents", "contents", {"contents": None}, MISSING),
+    Rejection("empty contents", "contents", {"contents": []}),
+    Rejection("contents of another type", "contents", {"contents": 3}, says="expected an array"),
+    Rejection("a turn of another type", "contents[0]", {"contents": [3]}),
+    Rejection("an unknown role", "contents[0].role", {"contents": [{"role": "robot", "parts": []}]}, says="`model`"),
+    Rejection("an assistant", "contents[0].role", {"contents": [{"role": "assistant", "parts": [{"text": "a"}]}]}),
+    Rejection("a system turn", "contents[0].role", {"contents": [{"role": "system", "parts": [{"text": "a"}]}]}),
+    Rejection("parts of another type", "contents[0].parts", {"contents": [{"parts": 3}]}),
+    Rejection("a text of another type", f"{PART}.text", part({"text": 3}), says="expected a string"),
+    Rejection("an empty part", PART, part({}), says="says nothing"),
+    Rejection("a part with only a thought", PART, part({"thought": True})),
+    Rejection("a part that is two things", PART, part({"text": "a", "functionCall": {"name": "f"}}), says="text and function_call"),
+    Rejection("a blob without data", f"{PART}.inlineData.data", part({"inlineData": {"mimeType": "image/png"}}), MISSING),
+    Rejection("an empty blob", f"{PART}.inlineData.data", part({"inlineData": {"mimeType": "image/png", "data": ""}})),
+    Rejection("broken base64", f"{PART}.inlineData.data", part({"inlineData": {"mimeType": "image/png", "data": "@"}})),
+    Rejection("a blob of no type", f"{PART}.inlineData.mimeType", part({"inlineData": {"data": "aGk="}}), MISSING),
+    Rejection("broken base64 in snake_case", f"{PART}.inline_data.data", part({"inline_data": {"mime_type": "image/png", "data": "@"}})),
+    Rejection("a file without an address", f"{PART}.fileData.fileUri", part({"fileData": {"mimeType": "image/png"}}), MISSING),
+    Rejection("a call without a name", f"{PART}.functionCall.name", part({"functionCall": {"args": {}}}), MISSING),
+    Rejection("arguments that are no object", f"{PART}.functionCall.args", part({"functionCall": {"name": "f", "args": [1]}})),
+    Rejection("a result without a name", f"{PART}.functionResponse.name", part({"functionResponse": {"response": {}}}), MISSING),
+    Rejection("a result that is no object", f"{PART}.functionResponse.response", part({"functionResponse": {"name": "f", "response": "x"}})),
+    Rejection("a part of a result that is text", f"{PART}.functionResponse.parts[0]", part({"functionResponse": {"name": "f", "response": {}, "parts": [{"text": "a"}]}})),
+    Rejection("code that is no object", f"{PART}.executableCode", part({"executableCode": 3})),
+    Rejection("an unknown resolution", f"{PART}.mediaResolution.level", part({"text": "a", "mediaResolution": {"level": "SHARP"}})),
+    Rejection("temperature below", f"{CONFIG}.temperature", config(temperature=-0.1), says="at least 0"),
+    Rejection("temperature above", f"{CONFIG}.temperature", config(temperature=2.1), says="at most 2"),
+    Rejection("temperature above, as text", f"{CONFIG}.temperature", config(temperature="2.1")),
+    Rejection("temperature that is no number", f"{CONFIG}.temperature", config(temperature="warm"), says="a number"),
+    Rejection("temperature in snake_case", "generation_config.temperature", {"generation_config": {"temperature": 3}}),
+    Rejection("topP above", f"{CONFIG}.topP", config(topP=1.1)),
+    Rejection("topP in snake_case", f"{CONFIG}.top_p", config(top_p=1.1)),
+    Rejection("topK below", f"{CONFIG}.topK", config(topK=-1)),
+    Rejection("no tokens", f"{CONFIG}.maxOutputTokens", config(maxOutputTokens=0)),
+    Rejection("half a token", f"{CONFIG}.maxOutputTokens", config(maxOutputTokens=1.5), says="whole number"),
+    Rejection("an empty stop sequence", f"{CONFIG}.stopSequences[1]", config(stopSequences=["a", ""])),
+    Rejection("a stop sequence without its list", f"{CONFIG}.stopSequences", config(stopSequences="a")),
+    Rejection("no candidate", f"{CONFIG}.candidateCount", config(candidateCount=0)),
+    Rejection("a seed past 64 bits", f"{CONFIG}.seed", config(seed=2**64)),
+    Rejection("a penalty above", f"{CONFIG}.presencePenalty", config(presencePenalty=2.1)),
+    Rejection("too many alternatives", f"{CONFIG}.logprobs", config(logprobs=21)),
+    Rejection("an unknown modality", f"{CONFIG}.responseModalities[0]", config(responseModalities=["SMELL"])),
+    Rejection("a schema that is no object", f"{CONFIG}.responseSchema", config(responseSchema=[1])),
+    Rejection("a JSON schema that is no object", f"{CONFIG}.responseJsonSchema", config(responseJsonSchema="x")),
+    Rejection("a budget below -1", f"{CONFIG}.thinkingConfig.thinkingBudget", config(thinkingConfig={"thinkingBudget": -2})),
+    Rejection("half a budget", f"{CONFIG}.thinkingConfig.thinkingBudget", config(thinkingConfig={"thinkingBudget": 1.5})),
+    Rejection("an unknown level", f"{CONFIG}.thinkingConfig.thinkingLevel", config(thinkingConfig={"thinkingLevel": "DEEP"}), says="`HIGH`"),
+    Rejection("thoughts as text", f"{CONFIG}.thinkingConfig.includeThoughts", config(thinkingConfig={"includeThoughts": "yes"})),
+    Rejection("a size of another type", f"{CONFIG}.imageConfig.imageSize", config(imageConfig={"imageSize": 2})),
+    Rejection("tools of another type", "tools", {"tools": "search"}),
+    Rejection("a function without a name", f"{DECLARED}.name", {"tools": [{"functionDeclarations": [{"description": "d"}]}]}, MISSING),
+    Rejection("a function without a name in snake_case", "tools[0].function_declarations[0].name", {"tools": [{"function_declarations": [{}]}]}, MISSING),
+    Rejection("parameters that are no object", f"{DECLARED}.parameters", {"tools": [{"functionDeclarations": [{"name": "f", "parameters": 3}]}]}),
+    Rejection("an unknown mode", "toolConfig.functionCallingConfig.mode", {"toolConfig": {"functionCallingConfig": {"mode": "MUST"}}}, says="`VALIDATED`"),
+    Rejection("an unknown category", "safetySettings[0].category", {"safetySettings": [{"category": "RUDE", "threshold": "OFF"}]}),
+    Rejection("an unknown threshold", "safetySettings[0].threshold", {"safetySettings": [{"category": "HARM_CATEGORY_HARASSMENT", "threshold": "SOME"}]}),
+    Rejection("no threshold", "safetySettings[0].threshold", {"safetySettings": [{"category": "HARM_CATEGORY_HARASSMENT"}]}, MISSING),
+    Rejection("a label that is no text", "labels.a", {"labels": {"a": 3}}),
+    Rejection("a cache of another type", "cachedContent", {"cachedContent": 3}),
+    Rejection("instructions of another type", "systemInstruction", {"systemInstruction": 3}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", REJECTIONS, ids=lambda case: case.id)
+def test_a_malformed_body_is_rejected_by_the_path_of_its_field(case: Rejection) -> None:
+    body = {"contents": [{"parts": [{"text": "a"}]}]} | case.body
+    given = {name: value for name, value in body.items() if value is not msgspec.UNSET}
+    with pytest.raises(UmgError) as caught:
+        NATIVE.decode_request(msgspec.json.encode(given), {})
+    assert (caught.value.reason, caught.value.metadata) == (case.reason, {"field": case.field})
+    assert caught.value.message.startswith(f"`{case.field}`")
+    assert case.says in caught.value.message
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"", b"[]", b'"a"', b"null", b"{", b'{"contents":[' * 3000, b'{"contents":"\xff"}', b'{"contents":[{"parts":[{"text":"\xff"}]}]}', b'{"x":"\xff"}'],
+    ids=lambda body: repr(body[:40]),
+)  # fmt: skip
+def test_what_is_no_json_object_is_refused_as_a_body(body: bytes) -> None:
+    with pytest.raises(UmgError) as caught:
+        NATIVE.decode_request(body, {})
+    assert caught.value.name == "MALFORMED_BODY"
+
+
+PATHS = {
+    "request.temperature": "generationConfig.temperature",
+    "messages": "contents",
+    "messages[2].parts": "contents[2].parts",
+    "messages[2].parts[1].text.text": "contents[2].parts[1].text",
+    "messages[2].parts[1].media.source": "contents[2].parts[1].inlineData",
+    "messages[2].parts[1].media.uri": "contents[2].parts[1].fileData.fileUri",
+    "messages[2].parts[1].tool_call.arguments_json": "contents[2].parts[1].functionCall.args",
+    "messages[2].parts[1].tool_result.parts[0].text.text": "contents[2].parts[1].functionResponse",
+    "messages[2].parts[1].tool_result.result_json": "contents[2].parts[1].functionResponse.response",
+    "messages[2].parts[1].state.data": "contents[2].parts[1].thoughtSignature",
+    "messages[2].parts[1].opaque.json": "contents[2].parts[1]",
+    "instructions[1].text.text": "systemInstruction.parts[1].text",
+    "tools[3].function.parameters_json": "tools[3].functionDeclarations",
+    "tools[3].web_search.max_uses": "tools[3]",
+    "tool_choice.mode": "toolConfig.functionCallingConfig.mode",
+    "tool_choice.names": "toolConfig.functionCallingConfig.allowedFunctionNames",
+    "top_p": "generationConfig.topP",
+    "top_logprobs": "generationConfig.logprobs",
+    "logprobs": "generationConfig.responseLogprobs",
+    "max_output_tokens": "generationConfig.maxOutputTokens",
+    "reasoning.budget_tokens": "generationConfig.thinkingConfig.thinkingBudget",
+    "reasoning.level": "generationConfig.thinkingConfig.thinkingLevel",
+    "response_format.json_schema.schema_json": "generationConfig.responseSchema",
+    "image_output.mime_type": "generationConfig.imageConfig.imageOutputOptions.mimeType",
+    "cached_content": "cachedContent",
+    "contents[0].parts": "contents[0].parts",
+}
+
+
+@pytest.mark.parametrize(("canonical", "wire"), PATHS.items())
+def test_a_canonical_path_is_told_as_the_callers_know_it(canonical: str, wire: str) -> None:
+    assert NATIVE.wire_path(canonical) == wire

@@ -1,0 +1,51 @@
+"""Reasoning state on faces of other formats."""
+
+import base64
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from umg_grpc.v1 import pb
+from umg_grpc.wire.state import FORMATS, read, show
+
+ANY_TEXT = st.one_of(
+    st.text(min_size=1),
+    st.binary(min_size=1).map(lambda data: base64.b64encode(data).decode()),
+    st.text(min_size=1).map(lambda text: f"umg.native.{text}"),
+    st.text(min_size=1).map(lambda text: base64.b64encode(f"umg.chat.{text}".encode()).decode()),
+    st.sampled_from(["umg.", "umg.native.", "skip_thought_signature_validator"]),
+)
+
+
+@given(data=ANY_TEXT, maker=st.sampled_from(FORMATS), face=st.sampled_from(FORMATS))
+def test_state_comes_back_from_any_face_as_it_was_made(data: str, maker: str, face: str) -> None:
+    state = pb.ReasoningState(data=data, format=maker)
+    assert read(show(state, face), face) == state
+
+
+@pytest.mark.parametrize("face", FORMATS)
+def test_a_face_shows_the_state_of_its_own_format_as_it_is(face: str) -> None:
+    assert show(pb.ReasoningState(data="RXFR/+8=", format=face), face) == "RXFR/+8="
+
+
+@pytest.mark.parametrize("face", FORMATS)
+@pytest.mark.parametrize("maker", FORMATS)
+def test_state_of_another_format_is_marked_as_such(maker: str, face: str) -> None:
+    if maker == face:
+        return
+    marked = f"umg.{maker}.RXFR"
+    expected = base64.b64encode(marked.encode()).decode() if face == "native" else marked
+    assert show(pb.ReasoningState(data="RXFR", format=maker, channel="a"), face) == expected
+
+
+def test_a_native_client_may_send_state_back_in_the_other_alphabet_and_without_padding() -> None:
+    state = pb.ReasoningState(data="w7/Dv8O/w78+>>??", format="messages")
+    shown = show(state, "native")
+    assert any(character in shown for character in "+/=")
+    assert read(shown.translate(str.maketrans("+/", "-_")).rstrip("="), "native") == state
+
+
+def test_what_is_shown_on_native_is_always_base64() -> None:
+    shown = show(pb.ReasoningState(data="skip_thought_signature_validator!", format="native"), "native")
+    assert base64.b64decode(shown, validate=True) == b"umg.native.skip_thought_signature_validator!"

@@ -1,0 +1,38 @@
+"""Messages (`POST /v1/messages`), face and upstream."""
+
+from umg_grpc.v1 import pb
+from umg_grpc.wire.format import StreamDecoder, TextFormat
+from umg_grpc.wire.messages.errors import encode_count_error, encode_error
+from umg_grpc.wire.messages.passing import PassingDecoder
+from umg_grpc.wire.messages.paths import wire_path
+from umg_grpc.wire.messages.request import decode_count, decode_request, encode_request
+from umg_grpc.wire.messages.response import decode_response, encode_count, encode_response
+from umg_grpc.wire.messages.stream import StreamEncoder
+from umg_grpc.wire.messages.translating import TranslatingDecoder
+from umg_grpc.wire.provider_errors import decode_error
+
+__all__ = ["MESSAGES", "encode_count_error"]
+
+
+def stream_decoder(request: pb.GenerateRequest, pass_: bool) -> StreamDecoder:
+    """Frames as they came, or canonical events."""
+    return PassingDecoder(request) if pass_ else TranslatingDecoder(request)
+
+
+MESSAGES = TextFormat(
+    name="messages",
+    source_headers=("anthropic-version", "anthropic-beta"),
+    decode_request=decode_request,
+    encode_response=encode_response,
+    stream_encoder=StreamEncoder,
+    encode_error=encode_error,
+    wire_path=wire_path,
+    heartbeat=b'event: ping\ndata: {"type": "ping"}\n\n',
+    encode_request=encode_request,
+    decode_response=decode_response,
+    stream_decoder=stream_decoder,
+    decode_error=decode_error,
+    key_header="x-api-key",
+    decode_count=decode_count,
+    encode_count=encode_count,
+)

@@ -1,0 +1,134 @@
+"""Canonical parts -> content blocks, where a provider is told and a caller is shown the same."""
+
+import base64
+from collections.abc import Iterator
+
+from umg_grpc.errors import UmgError
+from umg_grpc.v1 import pb
+from umg_grpc.wire.json import JsonObject, json_text
+from umg_grpc.wire.media import sniff
+from umg_grpc.wire.messages.tools import encode_cache
+from umg_grpc.wire.report import Report, untranslatable
+
+IMAGE_TYPES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
+TEXT_TYPES = frozenset({"application/json", "application/xml", "application/yaml", "application/x-yaml"})  # and text/*
+
+RAW_ARGUMENTS = "raw_arguments"
+"""Member that holds the arguments of a call that are no JSON object: `input` has to be one."""
+
+
+def call_input(call: pb.ToolCall) -> object:
+    """`input` of a call: an object, whatever the arguments are. Those of a custom tool are its text."""
+    if call.WhichOneof("input") == "text":
+        return {"input": call.text}
+    arguments = call.arguments_json.strip()
+    if not arguments:
+        return {}
+    try:
+        if arguments.startswith("{"):
+            return json_text(arguments, "arguments_json")
+    except UmgError:
+        pass
+    return {RAW_ARGUMENTS: call.arguments_json}
+
+
+def encode_server_result(result: pb.ServerToolResult, call_id: str) -> JsonObject | None:
+    """The block of what a provider's own tool gave; None for what only another format can say."""
+    if result.output_json:
+        if result.format != "messages":
+            return None
+        content: object = json_text(result.output_json, "server_tool_result.output_json")
+        return {"type": f"{result.name}_tool_result", "tool_use_id": call_id, "content": content}
+    if result.name != "web_search":
+        return None
+    if result.error_code:
+        content = {"type": "web_search_tool_result_error", "error_code": result.error_code}
+    else:
+        content = [
+            {
+                "type": "web_search_result",
+                "url": found.url,
+                "title": found.title,
+                "encrypted_content": found.encrypted_content,
+                "page_age": found.page_age or None,
+            }
+            for found in result.results
+        ]
+    return {"type": "web_search_tool_result", "tool_use_id": call_id, "content": content}
+
+
+def encode_image(media: pb.MediaPart) -> JsonObject | None:
+    """`image`; None for a type that providers do not take."""
+    match media.WhichOneof("source"):
+        case "data":
+            mime = media.mime_type or sniff(media.data) or "image/png"
+            return {"type": "image", "source": _inline(media.data, mime)} if mime in IMAGE_TYPES else None
+        case "uri":
+            return {"type": "image", "source": {"type": "url", "url": media.uri}}
+        case "file_id":
+            return {"type": "image", "source": {"type": "file", "file_id": media.file_id}}
+        case _:
+            return None
+
+
+def _inline(data: bytes, mime: str) -> JsonObject:
+    return {"type": "base64", "media_type": mime, "data": base64.b64encode(data).decode()}
+
+
+def encode_document(media: pb.MediaPart, report: Report, at: str) -> JsonObject | None:
+    """`document` or `search_result`; None for what providers do not take."""
+    if media.kind != pb.MEDIA_KIND_DOCUMENT:
+        return None
+    if media.HasField("blocks") and media.origin:
+        block: JsonObject = {"type": "search_result", "source": media.origin, "title": media.title}
+        block["content"] = list(_pieces(media.blocks, f"{at}.blocks"))
+        if media.context:
+            report.drop("context")
+    else:
+        source = _document_source(media, at)
+        if source is None:
+            return None
+        block = {"type": "document", "source": source}
+        if title := media.title or media.filename:
+            block["title"] = title
+        if media.context:
+            block["context"] = media.context
+        if media.origin:
+            report.drop("origin")
+    if media.HasField("citable"):
+        block["citations"] = {"enabled": media.citable}
+    return block
+
+
+def _document_source(media: pb.MediaPart, at: str) -> JsonObject | None:
+    match media.WhichOneof("source"):
+        case "blocks":
+            return {"type": "content", "content": list(_pieces(media.blocks, f"{at}.blocks"))}
+        case "uri":
+            return {"type": "url", "url": media.uri}
+        case "file_id":
+            return {"type": "file", "file_id": media.file_id}
+        case _:
+            mime = media.mime_type or sniff(media.data)
+            if mime == "application/pdf":
+                return _inline(media.data, mime)
+            if mime and not mime.startswith("text/") and mime not in TEXT_TYPES:
+                return None
+            try:
+                return {"type": "text", "media_type": "text/plain", "data": media.data.decode()}
+            except UnicodeDecodeError:
+                return None
+
+
+def _pieces(blocks: pb.DocumentBlocks, at: str) -> Iterator[JsonObject]:
+    for index, part in enumerate(blocks.parts):
+        encoded: JsonObject | None = None
+        if part.HasField("text"):
+            encoded = {"type": "text", "text": part.text.text}
+        elif part.HasField("media") and part.media.kind == pb.MEDIA_KIND_IMAGE:
+            encoded = encode_image(part.media)
+        if encoded is None:
+            raise untranslatable(f"{at}.parts[{index}]", "a document in pieces holds texts and images")
+        if part.HasField("cache_control"):
+            encoded["cache_control"] = encode_cache(part.cache_control)
+        yield encoded

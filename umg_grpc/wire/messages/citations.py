@@ -1,0 +1,101 @@
+"""Citations of text blocks, both directions."""
+
+import msgspec
+from msgspec import Raw
+
+from umg_grpc.v1 import pb
+from umg_grpc.wire.json import JsonObject
+from umg_grpc.wire.messages import schema
+
+# Location in a document -> (what it counts, its first, its last position).
+LOCATIONS = {
+    "char_location": (pb.DOCUMENT_UNIT_CHARACTER, "start_char_index", "end_char_index"),
+    "page_location": (pb.DOCUMENT_UNIT_PAGE, "start_page_number", "end_page_number"),
+    "content_block_location": (pb.DOCUMENT_UNIT_BLOCK, "start_block_index", "end_block_index"),
+}
+LOCATION_NAMES = {unit: (name, start, end) for name, (unit, start, end) in LOCATIONS.items()}
+
+_CITATION = msgspec.json.Decoder(schema.Citation)
+
+
+def decode_citation(raw: Raw) -> pb.Citation:
+    """A citation, of the whole text of its block; one of an unknown type, or that lacks a position, is kept as it is.
+
+    Raises ValueError for what is no JSON object.
+    """
+    try:
+        cited = _CITATION.decode(raw)
+    except msgspec.ValidationError:
+        return _kept(raw, msgspec.json.decode(raw, type=schema.Kind).type or "")
+    citation = pb.Citation(cited_text=cited.cited_text or "", title=cited.title or cited.document_title or "")
+    if cited.type == "web_search_result_location" and cited.url is not None:
+        citation.web.url, citation.web.encrypted_index = cited.url, cited.encrypted_index or ""
+    elif cited.type == "search_result_location" and cited.search_result_index is not None:
+        place = citation.document
+        place.document_index, place.unit = cited.search_result_index, pb.DOCUMENT_UNIT_BLOCK
+        place.start, place.end = cited.start_block_index or 0, cited.end_block_index or 0
+        place.origin = cited.source or ""
+    elif cited.type in LOCATIONS and cited.document_index is not None:
+        unit, start, end = LOCATIONS[cited.type]
+        place = citation.document
+        place.document_index, place.unit, place.file_id = cited.document_index, unit, cited.file_id or ""
+        place.start, place.end = getattr(cited, start) or 0, getattr(cited, end) or 0
+    else:
+        return _kept(raw, cited.type)
+    return citation
+
+
+def _kept(raw: Raw, kind: str) -> pb.Citation:
+    return pb.Citation(opaque=pb.OpaquePart(format="messages", type=kind, json=str(raw, "utf-8")))
+
+
+def encode_citation(citation: pb.Citation) -> object:
+    """A citation of a text block; None for what this format cannot say."""
+    match citation.WhichOneof("source"):
+        case "web":
+            return {
+                "type": "web_search_result_location",
+                "url": citation.web.url,
+                "title": citation.title or None,
+                "cited_text": citation.cited_text,
+                "encrypted_index": citation.web.encrypted_index,
+            }
+        case "document":
+            return _encode_place(citation)
+        case "opaque" if citation.opaque.format == "messages":
+            return Raw(on_one_line(citation.opaque.json.encode()))
+        case _:
+            return None
+
+
+def _encode_place(citation: pb.Citation) -> JsonObject | None:
+    place = citation.document
+    if place.unit not in LOCATION_NAMES:
+        return None  # a whole file, as responses cites it
+    kind, start, end = LOCATION_NAMES[place.unit]
+    if place.origin:
+        return {
+            "type": "search_result_location",
+            "source": place.origin,
+            "title": citation.title or None,
+            "cited_text": citation.cited_text,
+            "search_result_index": place.document_index,
+            start: place.start,
+            end: place.end,
+        }
+    encoded: JsonObject = {
+        "type": kind,
+        "cited_text": citation.cited_text,
+        "document_index": place.document_index,
+        "document_title": citation.title or None,
+        start: place.start,
+        end: place.end,
+    }
+    if place.file_id:
+        encoded["file_id"] = place.file_id
+    return encoded
+
+
+def on_one_line(document: bytes) -> bytes:
+    """The JSON without line ends, which no event may have."""
+    return msgspec.json.format(document, indent=-1) if b"\n" in document or b"\r" in document else document

@@ -1,0 +1,336 @@
+"""Turns and their content blocks -> canonical: those of a caller, and the blocks of a provider's answer."""
+
+import re
+from collections.abc import Callable
+from typing import TypeAlias
+
+import msgspec
+from msgspec import Raw
+
+from umg_grpc.v1 import pb
+from umg_grpc.wire.json import given, invalid, json_object, missing, parse
+from umg_grpc.wire.media import decode_base64, is_data_url, normal_mime, parse_data_url, sniff
+from umg_grpc.wire.messages import schema
+from umg_grpc.wire.messages.citations import decode_citation
+from umg_grpc.wire.state import read
+
+ROLES = {"user": pb.ROLE_USER, "assistant": pb.ROLE_ASSISTANT}
+
+UNSIGNED = "umg.unsigned"
+"""Signature of thoughts that came without one: no provider of the format takes them back."""
+
+OUR_CALL = "srvtoolu_umg_"
+"""Begins the id of a search that a provider of another format ran: no provider of this one knows it."""
+
+RESULT_OF = re.compile(r"(?!mcp_)(\w+)_tool_result")
+
+Owner: TypeAlias = pb.Message | pb.ToolResult | pb.DocumentBlocks
+ReadState: TypeAlias = Callable[[str], pb.ReasoningState]
+
+
+def shown_state(text: str) -> pb.ReasoningState:
+    """State that a caller returns: of the format that made it."""
+    return read(text, "messages")
+
+
+def own_state(text: str) -> pb.ReasoningState:
+    """State that a provider of the format sends."""
+    return pb.ReasoningState(format="messages", data=text)
+
+
+def decode_turns(turns: list[schema.Turn], request: pb.GenerateRequest) -> None:
+    """Fills `request.messages`. Raises UmgError naming the field."""
+    for index, turn in enumerate(turns):
+        message = request.messages.add(role=ROLES[turn.role])
+        if isinstance(turn.content, str):
+            message.parts.add().text.text = turn.content
+        else:
+            decode_blocks(turn.content, message, f"messages[{index}].content", shown_state)
+
+
+def decode_system(system: str | list[Raw], request: pb.GenerateRequest) -> None:
+    """Fills `request.instructions`. Raises UmgError naming the field."""
+    if isinstance(system, str):
+        if system:
+            request.instructions.add().text.text = system
+        return
+    for index, raw in enumerate(system):
+        at = f"system[{index}]"
+        if (kind := parse(schema.Kind, raw, at).type) != "text":
+            raise missing(f"{at}.type") if kind is None else invalid(f"{at}.type", "expected `text`; send text blocks")
+        block = parse(schema.TextBlock, raw, at)
+        part = request.instructions.add()
+        part.text.text = block.text
+        _mark(part, block, at)
+
+
+def decode_blocks(blocks: list[Raw], message: pb.Message, at: str, read_state: ReadState) -> None:
+    """Fills `message.parts`. Raises UmgError naming the field.
+
+    The state of a call that another format made is shown before the call (`answer.call_state`); it is put back there.
+    """
+    held: pb.ReasoningState | None = None
+    for index, raw in enumerate(blocks):
+        place = f"{at}[{index}]"
+        kind = parse(schema.Kind, raw, place).type
+        if held is not None and kind != "tool_use":
+            _redacted(message, held)
+            held = None
+        if kind == "redacted_thinking":
+            state = read_state(parse(schema.RedactedThinkingBlock, raw, place).data)
+            if state.format == "messages":
+                _redacted(message, state)
+            else:
+                held = state
+        elif kind == "thinking":
+            _thinking(parse(schema.ThinkingBlock, raw, place), message, read_state)
+        elif kind in BLOCKS:
+            BLOCKS[kind](raw, message, place)
+            if held is not None:
+                message.parts[-1].state.CopyFrom(held)
+                held = None
+        elif kind is None:
+            raise missing(f"{place}.type")
+        elif (result := RESULT_OF.fullmatch(kind)) and _has_content(raw):
+            _server_result(raw, message, place, result[1])
+        else:
+            keep(raw, kind, message)
+    if held is not None:
+        _redacted(message, held)
+
+
+def keep(raw: Raw, kind: str, owner: Owner) -> None:
+    """A block that the canonical form has no place for."""
+    opaque = owner.parts.add().opaque
+    opaque.format, opaque.type, opaque.json = "messages", kind, str(raw, "utf-8")
+
+
+def decode_cache(mark: schema.CacheControl, target: pb.CacheControl, at: str) -> None:
+    """Raises UmgError(INVALID_FIELD) for a lifetime that contradicts the type."""
+    if mark.type == "persistent" and mark.ttl == "5m":
+        raise invalid(f"{at}.ttl", "`persistent` is kept for an hour; leave the ttl out")
+    target.ttl = "1h" if mark.type == "persistent" else mark.ttl or ""
+    target.SetInParent()
+
+
+def _mark(part: pb.Part, block: schema.Marked, at: str) -> None:
+    if block.cache_control is not None:
+        decode_cache(block.cache_control, part.cache_control, f"{at}.cache_control")
+
+
+def _has_content(raw: Raw) -> bool:
+    try:
+        return given(msgspec.json.decode(raw, type=schema.ServerToolResultBlock).content)
+    except msgspec.ValidationError:
+        return False
+
+
+# --- one function a block
+
+
+def _text(raw: Raw, owner: Owner, at: str) -> None:
+    block = parse(schema.TextBlock, raw, at)
+    part = owner.parts.add()
+    part.text.text = block.text
+    for index, citation in enumerate(block.citations or ()):
+        if not bytes(citation).startswith(b"{"):
+            raise invalid(f"{at}.citations[{index}]", "expected an object; send a citation")
+        part.text.citations.append(decode_citation(citation))
+    _mark(part, block, at)
+
+
+def _thinking(block: schema.ThinkingBlock, message: pb.Message, read_state: ReadState) -> None:
+    part = message.parts.add()
+    part.reasoning.SetInParent()
+    if block.thinking:
+        part.reasoning.texts.append(block.thinking)
+    if block.signature and block.signature != UNSIGNED:
+        part.state.CopyFrom(read_state(block.signature))
+
+
+def _redacted(message: pb.Message, state: pb.ReasoningState) -> None:
+    part = message.parts.add()
+    part.reasoning.redacted = True
+    part.state.CopyFrom(state)
+
+
+def _image(raw: Raw, owner: Owner, at: str) -> None:
+    block = parse(schema.ImageBlock, raw, at)
+    part = owner.parts.add()
+    part.media.kind = pb.MEDIA_KIND_IMAGE
+    _source(block.source, part.media, f"{at}.source")
+    _mark(part, block, at)
+
+
+def _document(raw: Raw, owner: Owner, at: str) -> None:
+    block = parse(schema.DocumentBlock, raw, at)
+    part = owner.parts.add()
+    media = part.media
+    media.kind, media.title, media.context = pb.MEDIA_KIND_DOCUMENT, block.title or "", block.context or ""
+    if block.citations is not None and block.citations.enabled is not None:
+        media.citable = block.citations.enabled
+    _source(block.source, media, f"{at}.source")
+    _mark(part, block, at)
+
+
+def _search_result(raw: Raw, owner: Owner, at: str) -> None:
+    block = parse(schema.SearchResultBlock, raw, at)
+    part = owner.parts.add()
+    media = part.media
+    media.kind, media.title, media.origin = pb.MEDIA_KIND_DOCUMENT, block.title, block.source
+    if block.citations is not None and block.citations.enabled is not None:
+        media.citable = block.citations.enabled
+    _pieces(block.content, media, f"{at}.content")
+    _mark(part, block, at)
+
+
+def _source(raw: Raw, media: pb.MediaPart, at: str) -> None:
+    """`source` of an image or a document."""
+    image = media.kind == pb.MEDIA_KIND_IMAGE
+    match parse(schema.Kind, raw, at).type:
+        case "base64":
+            _inline(parse(schema.Base64Source, raw, at), media, at)
+        case "url":
+            _address(parse(schema.UrlSource, raw, at).url, media, f"{at}.url")
+        case "file":
+            media.file_id = parse(schema.FileSource, raw, at).file_id
+        case "text" if not image:
+            text = parse(schema.TextSource, raw, at)
+            media.data, media.mime_type = text.data.encode(), normal_mime(text.media_type or "") or "text/plain"
+        case "content" if not image:
+            content = parse(schema.ContentSource, raw, at).content
+            if isinstance(content, str):
+                media.blocks.parts.add().text.text = content
+            else:
+                _pieces(content, media, f"{at}.content")
+        case None:
+            raise missing(f"{at}.type")
+        case _:
+            known = "`base64`, `url`, `file`" if image else "`base64`, `text`, `url`, `file`, `content`"
+            raise invalid(f"{at}.type", f"it is none of its values; send one of {known}")
+
+
+def _inline(source: schema.Base64Source, media: pb.MediaPart, at: str) -> None:
+    data, mime = decode_base64(source.data, f"{at}.data"), normal_mime(source.media_type or "")
+    if not data:
+        raise invalid(f"{at}.data", "it is empty; add the file, encoded as base64")
+    if media.kind == pb.MEDIA_KIND_IMAGE and not mime.startswith("image/"):
+        mime = sniff(data) or mime
+    media.data, media.mime_type = data, mime or sniff(data)
+
+
+def _address(url: str, media: pb.MediaPart, field: str) -> None:
+    if is_data_url(url):
+        media.mime_type, media.data = parse_data_url(url, field)
+    elif "://" in url:
+        media.uri = url
+    else:
+        raise invalid(field, "expected an http(s) URL; bytes go into a source of type `base64`")
+
+
+def _pieces(blocks: list[Raw], media: pb.MediaPart, at: str) -> None:
+    """The texts and images of a document in pieces."""
+    media.blocks.SetInParent()
+    for index, raw in enumerate(blocks):
+        match parse(schema.Kind, raw, f"{at}[{index}]").type:
+            case "text":
+                _text(raw, media.blocks, f"{at}[{index}]")
+            case "image":
+                _image(raw, media.blocks, f"{at}[{index}]")
+            case None:
+                raise missing(f"{at}[{index}].type")
+            case _:
+                raise invalid(f"{at}[{index}].type", "expected `text` or `image`; send one of them")
+
+
+def _tool_use(raw: Raw, owner: Owner, at: str) -> None:
+    block = parse(schema.ToolUseBlock, raw, at)
+    part = owner.parts.add()
+    part.tool_call.call_id, part.tool_call.name = block.id, block.name
+    part.tool_call.arguments_json = json_object(block.input, f"{at}.input")
+    _mark(part, block, at)
+
+
+def _tool_result(raw: Raw, owner: Owner, at: str) -> None:
+    block = parse(schema.ToolResultBlock, raw, at)
+    part = owner.parts.add()
+    result = part.tool_result
+    result.call_id = block.tool_use_id
+    if block.is_error is not None:
+        result.is_error = block.is_error
+    if isinstance(block.content, str):
+        if block.content:
+            result.parts.add().text.text = block.content
+    else:
+        for index, inner in enumerate(block.content or ()):
+            place = f"{at}.content[{index}]"
+            kind = parse(schema.Kind, inner, place).type
+            if kind is None:
+                raise missing(f"{place}.type")
+            if kind in RESULT_BLOCKS:
+                BLOCKS[kind](inner, result, place)
+            else:
+                keep(inner, kind, result)
+    _mark(part, block, at)
+
+
+def _server_tool_use(raw: Raw, owner: Owner, at: str) -> None:
+    block = parse(schema.ServerToolUseBlock, raw, at)
+    part = owner.parts.add()
+    call, text = part.server_tool_call, json_object(block.input, f"{at}.input")
+    call.call_id, call.name = block.id, block.name
+    if block.id.startswith(OUR_CALL):
+        call.call_id = block.id.removeprefix(OUR_CALL)
+    else:
+        call.input_json, call.format = text, "messages"
+    call.queries.extend(queries_of(text))
+    _mark(part, block, at)
+
+
+def queries_of(input_json: str) -> list[str]:
+    """What was searched for, of the input of a search."""
+    try:
+        query = msgspec.json.decode(input_json, type=schema.Query).query
+    except (ValueError, RecursionError):
+        return []
+    return [query] if query else []
+
+
+def _web_search_result(raw: Raw, owner: Owner, at: str) -> None:
+    block = parse(schema.ServerToolResultBlock, raw, at)
+    part = owner.parts.add()
+    result = part.server_tool_result
+    result.call_id, result.name = block.tool_use_id.removeprefix(OUR_CALL), "web_search"
+    if bytes(block.content).startswith(b"{"):
+        result.error_code = parse(schema.WebSearchError, block.content, f"{at}.content").error_code
+    else:
+        for found in parse(list[schema.WebSearchResult], block.content, f"{at}.content"):
+            result.results.add(
+                url=found.url,
+                title=found.title or "",
+                page_age=found.page_age or "",
+                encrypted_content=found.encrypted_content or "",
+            )
+    _mark(part, block, at)
+
+
+def _server_result(raw: Raw, owner: Owner, at: str, name: str) -> None:
+    block = parse(schema.ServerToolResultBlock, raw, at)
+    part = owner.parts.add()
+    result = part.server_tool_result
+    result.call_id, result.name = block.tool_use_id, name
+    result.output_json, result.format = str(block.content, "utf-8"), "messages"
+    _mark(part, block, at)
+
+
+BLOCKS: dict[str, Callable[[Raw, Owner, str], None]] = {
+    "text": _text,
+    "image": _image,
+    "document": _document,
+    "search_result": _search_result,
+    "tool_use": _tool_use,
+    "tool_result": _tool_result,
+    "server_tool_use": _server_tool_use,
+    "web_search_tool_result": _web_search_result,
+}
+RESULT_BLOCKS = frozenset({"text", "image", "document", "search_result"})

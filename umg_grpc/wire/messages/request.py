@@ -1,0 +1,184 @@
+"""The request, both directions: a caller's body -> canonical, canonical -> a provider's body."""
+
+from collections.abc import Mapping
+
+import msgspec
+from msgspec import Raw
+
+from umg_grpc.errors import UmgError
+from umg_grpc.v1 import pb
+from umg_grpc.wire.format import FaceRequest, UpstreamRequest
+from umg_grpc.wire.json import JsonObject, check_utf8, given, json_object, parse, whole
+from umg_grpc.wire.messages import dialect, schema
+from umg_grpc.wire.messages.body import encode_fields
+from umg_grpc.wire.messages.content import decode_cache, decode_system, decode_turns
+from umg_grpc.wire.messages.thinking import decode_thinking
+from umg_grpc.wire.messages.tools import decode_choice, decode_tools
+from umg_grpc.wire.report import Report
+
+PATH = "/messages"
+VERSION_HEADER, VERSION = "anthropic-version", "2023-06-01"
+
+KNOWN = frozenset(schema.MessagesRequest.__struct_encode_fields__)
+
+# What no provider of the format can be told: without these the answer would be another.
+INDISPENSABLE = ("previous_response_id", "conversation_id", "prompt_template")
+UNSAYABLE = (
+    "seed",
+    "presence_penalty",
+    "frequency_penalty",
+    "logit_bias",
+    "logprobs",
+    "top_logprobs",
+    "max_tool_calls",
+    "verbosity",
+    "image_output",
+    "audio_output",
+    "prediction",
+    "truncation",
+    "cached_content",
+    "prompt_cache_key",
+    "prompt_cache_retention",
+    "prompt_cache_options_json",
+    "safety_settings",
+    "metadata",
+    "safety_identifier",
+    "incremental_output",
+    "speech_language",
+    "media_detail",
+    "moderation_json",
+)
+STATE = "reasoning.encrypted_content"  # of `include`: this format's answers always have it
+
+
+# --- caller -> canonical
+
+
+def decode_request(body: bytes, headers: Mapping[str, str]) -> FaceRequest:
+    """The request with its source. Raises UmgError: MALFORMED_BODY, MISSING_FIELD, INVALID_FIELD.
+
+    Family rules are not applied here. Not shown: a lifetime beside `persistent`; one of 5 minutes is refused.
+    """
+    asked, unknown = _read(body)
+    request = pb.GenerateRequest(model=asked.model)
+    source = request.source
+    source.format, source.body = "messages", body
+    source.unknown_field_count = unknown
+    if headers:
+        source.headers.update(headers)
+    _decode_prompt(asked, request)
+    _decode_options(asked, request)
+    _decode_reasoning(asked, request)
+    _decode_uncarried(asked, source)
+    return FaceRequest(request, asked.stream is True)
+
+
+def decode_count(body: bytes, headers: Mapping[str, str]) -> pb.GenerateRequest:
+    """The prompt of a counting call, with its source. Raises UmgError as `decode_request`."""
+    asked = parse(schema.CountRequest, check_utf8(body))
+    request = pb.GenerateRequest(model=asked.model)
+    request.source.format, request.source.body = "messages", body
+    if headers:
+        request.source.headers.update(headers)
+    _decode_prompt(asked, request)
+    return request
+
+
+_KNOWN = msgspec.json.Decoder(schema.KnownMessagesRequest)
+
+
+def _read(body: bytes) -> tuple[schema.MessagesRequest, int]:
+    """The body, and how many fields of it nobody knows. Most bodies have none, which one pass tells."""
+    try:
+        return _KNOWN.decode(check_utf8(body)), 0
+    except (ValueError, RecursionError):
+        asked = parse(schema.MessagesRequest, body)
+        return asked, len(parse(dict[str, Raw], body).keys() - KNOWN)
+
+
+def _decode_prompt(asked: schema.CountRequest, request: pb.GenerateRequest) -> None:
+    if asked.system is not None:
+        decode_system(asked.system, request)
+    decode_turns(asked.messages, request)
+    if asked.tools:
+        decode_tools(asked.tools, request)
+
+
+def _decode_options(asked: schema.MessagesRequest, request: pb.GenerateRequest) -> None:
+    request.max_output_tokens = whole(asked.max_tokens, "max_tokens") or 0
+    for name, value in (("temperature", asked.temperature), ("top_p", asked.top_p), ("top_k", asked.top_k)):
+        if value is not None:
+            setattr(request, name, value)
+    request.stop_sequences.extend(asked.stop_sequences or ())
+    request.service_tier = asked.service_tier or ""
+    if asked.tool_choice is not None:
+        decode_choice(asked.tool_choice, request)
+    if asked.cache_control is not None:
+        decode_cache(asked.cache_control, request.cache_control, "cache_control")
+    if asked.metadata and given(user := asked.metadata.get("user_id", Raw(b"null"))):
+        request.user = parse(str, user, "metadata.user_id")
+
+
+def _decode_reasoning(asked: schema.MessagesRequest, request: pb.GenerateRequest) -> None:
+    if asked.thinking is not None:
+        decode_thinking(asked.thinking, request.reasoning)
+    config = asked.output_config or schema.OutputConfig()
+    if config.effort is not None:
+        request.reasoning.effort = config.effort
+    at, chosen = "output_config.format", config.format
+    if chosen is None:
+        at, chosen = "output_format", asked.output_format
+    if chosen is not None:
+        request.response_format.json_schema.schema_json = json_object(chosen.schema, f"{at}.schema")
+
+
+def _decode_uncarried(asked: schema.MessagesRequest, source: pb.SourceDocument) -> None:
+    """Notes what only a provider of the format can be told."""
+    if given(asked.mcp_servers) and bytes(asked.mcp_servers) != b"[]":
+        source.indispensable_fields.append("mcp_servers")
+    if given(asked.container):
+        source.indispensable_fields.append("container")
+    if given(asked.context_management):
+        source.uncarried_fields.append("context_management")
+    if asked.metadata and asked.metadata.keys() - {"user_id"}:
+        source.uncarried_fields.append("metadata")
+
+
+# --- canonical -> provider
+
+
+def encode_request(request: pb.GenerateRequest, model: str, stream: bool) -> UpstreamRequest:
+    """The call of `POST /v1/messages`. Raises UmgError(UNTRANSLATABLE, UNSUPPORTED_FIELD) with the canonical path in
+    `field`.
+    """
+    report = Report()
+    headers = {VERSION_HEADER: VERSION}
+    if request.source.format == "messages":
+        headers |= request.source.headers
+        body = dialect.rebuild(request, model, stream, headers, report)
+        return UpstreamRequest(PATH, body, headers, report)
+    _refuse(request, report)
+    fields: JsonObject = {"model": model, **encode_fields(request, model, report)}
+    if stream:
+        fields["stream"] = True
+    return UpstreamRequest(PATH, msgspec.json.encode(fields), headers, report)
+
+
+def _refuse(request: pb.GenerateRequest, report: Report) -> None:
+    """Refuses or reports what no provider of the format can be told."""
+    said = {field.name for field, _ in request.ListFields()}
+    for field in [*request.source.indispensable_fields, *(field for field in INDISPENSABLE if field in said)]:
+        message = f"`{field}`: this model's provider cannot be told; leave it out or choose another model"
+        raise UmgError(pb.ERROR_REASON_UNTRANSLATABLE, message, field=field)
+    if request.candidate_count > 1:
+        message = "`candidate_count`: this model's provider makes one answer; ask several times"
+        raise UmgError(pb.ERROR_REASON_UNTRANSLATABLE, message, field="candidate_count")
+    for field in [*request.source.uncarried_fields, *(field for field in UNSAYABLE if field in said)]:
+        report.drop(field)
+    if request.store and request.source.format != "responses":  # there the gateway keeps them
+        report.drop("store")
+    if any(name != STATE for name in request.include):
+        report.drop("include")
+    if set(request.output_modalities) - {"text"}:
+        report.drop("output_modalities")
+    report.unknown += request.source.unknown_field_count

@@ -1,0 +1,106 @@
+"""The whole answer, both directions."""
+
+import msgspec
+from msgspec import Raw
+
+from umg_grpc.errors import UmgError
+from umg_grpc.v1 import pb
+from umg_grpc.wire.json import JsonObject
+from umg_grpc.wire.messages.answer import Head, decode_finish, encode_blocks, encode_finish, rename_call, settle
+from umg_grpc.wire.messages.content import decode_blocks, own_state
+from umg_grpc.wire.messages.names import ToolNames
+from umg_grpc.wire.messages.usage import SERVICE_TIERS, decode_usage, encode_usage
+from umg_grpc.wire.provider_errors import as_error, from_provider, is_error, unreadable
+from umg_grpc.wire.ragged import decode
+
+# --- canonical -> caller
+
+
+def encode_response(response: pb.GenerateResponse, request: pb.GenerateRequest) -> bytes:
+    """The body; the provider's own where that is of this format. Of several answers the first: there is one here."""
+    if response.source.format == "messages":
+        return response.source.body
+    candidate = response.candidates[0] if response.candidates else pb.Candidate()
+    parts = candidate.message.parts
+    calls = any(part.HasField("tool_call") for part in parts)
+    body: JsonObject = {
+        "id": response.response_id,
+        "type": "message",
+        "role": "assistant",
+        "model": response.model,
+        "content": [
+            block for index, part in enumerate(parts) for block in encode_blocks(part, response.response_id, index)
+        ],
+        **encode_finish(candidate, calls, "" if response.candidates else response.block_reason or "OTHER"),
+        "usage": encode_usage(response.usage, response.service_tier),
+    }
+    return msgspec.json.encode(body)
+
+
+def encode_count(input_tokens: int) -> bytes:
+    """The body of a counted prompt."""
+    return msgspec.json.encode({"input_tokens": input_tokens})
+
+
+# --- provider -> canonical
+
+
+class ProviderMessage(Head, kw_only=True):
+    """A body, as far as it is decoded."""
+
+    content: list[Raw] | None = None
+
+
+PASSED = msgspec.json.Decoder(Head)
+MESSAGE = msgspec.json.Decoder(ProviderMessage)
+
+
+def decode_response(body: bytes, request: pb.GenerateRequest, pass_: bool) -> pb.GenerateResponse:
+    """The answer. Raises UmgError(UPSTREAM_FAILED) for a body that cannot be read or that is an error in spite of its
+    status.
+    """
+    try:
+        answer = decode(PASSED, body) if pass_ else decode(MESSAGE, body)
+        if is_error(answer.error):
+            raise from_provider(200, as_error(msgspec.json.decode(answer.error)))
+        if answer.type != "message":
+            raise unreadable()
+        response = pb.GenerateResponse(response_id=answer.id or "", model=request.model or answer.model or "")
+        if answer.usage is not None:
+            decode_usage(answer.usage, response.usage)
+            if answer.usage.service_tier in SERVICE_TIERS:
+                response.service_tier = answer.usage.service_tier
+        candidate = response.candidates.add()
+        decode_finish(answer, candidate)
+        if isinstance(answer, ProviderMessage):
+            _decode_content(answer.content, candidate, request)
+        else:
+            response.source.format = "messages"
+            response.source.body = under_name(body, answer.model, request.model)
+    except (ValueError, RecursionError):
+        raise unreadable() from None
+    return response
+
+
+def _decode_content(content: list[Raw] | None, candidate: pb.Candidate, request: pb.GenerateRequest) -> None:
+    message = candidate.message
+    message.role = pb.ROLE_ASSISTANT
+    try:
+        decode_blocks(content or [], message, "content", own_state)
+    except UmgError:
+        raise unreadable() from None  # the provider's field, not the caller's
+    calls = [part.tool_call for part in message.parts if part.HasField("tool_call")]
+    if calls:
+        names = ToolNames(request)
+        for call in calls:
+            rename_call(call, names)
+    settle(candidate, bool(calls))
+
+
+def under_name(body: bytes, theirs: str | None, ours: str) -> bytes:
+    """The body with the caller's model id, all else byte for byte."""
+    if theirs == ours or not ours:
+        return body
+    fields = msgspec.json.decode(body, type=dict[str, Raw])
+    fields["model"] = Raw(msgspec.json.encode(ours))
+    return msgspec.json.encode(fields)

@@ -1,0 +1,306 @@
+"""Body of `POST /v1/messages` as typed structs: the text document's fields, and those of current SDK types.
+
+Content blocks and tools stay raw: their unions grow, so each is looked up by its `type` where it is decoded. Fields
+without a name here travel in the source document only. `None` is absent: an explicit null says nothing.
+"""
+
+from typing import Annotated, Literal
+
+from msgspec import Meta, Raw, Struct
+
+from umg_grpc.wire.json import ABSENT, PositiveWhole, Whole
+
+NonEmpty = Annotated[str, Meta(min_length=1)]
+Position = Annotated[int, Meta(ge=0, le=2**31 - 1)]
+
+
+class Kind(Struct):
+    """Head of anything that has a type."""
+
+    type: str | None = None
+
+
+class CacheControl(Struct):
+    """`cache_control`: `persistent` is our document's word for `ephemeral` with a `ttl` of an hour."""
+
+    type: Literal["ephemeral", "persistent"]
+    ttl: Literal["5m", "1h"] | None = None
+
+
+class Marked(Struct, kw_only=True):
+    """What may end a prefix to cache."""
+
+    cache_control: CacheControl | None = None
+
+
+# --- content blocks
+
+
+class TextBlock(Marked):
+    """`text`."""
+
+    text: str
+    citations: list[Raw] | None = None
+
+
+class Base64Source(Struct):
+    """`source` of type `base64`."""
+
+    data: str
+    media_type: str | None = None
+
+
+class TextSource(Struct):
+    """`source` of type `text`."""
+
+    data: str
+    media_type: str | None = None
+
+
+class UrlSource(Struct):
+    """`source` of type `url`."""
+
+    url: NonEmpty
+
+
+class FileSource(Struct):
+    """`source` of type `file`."""
+
+    file_id: NonEmpty
+
+
+class ContentSource(Struct):
+    """`source` of type `content`."""
+
+    content: str | list[Raw]
+
+
+class ImageBlock(Marked):
+    """`image`."""
+
+    source: Raw
+
+
+class CitationsConfig(Struct):
+    """`citations` of a document."""
+
+    enabled: bool | None = None
+
+
+class DocumentBlock(Marked):
+    """`document`."""
+
+    source: Raw
+    title: str | None = None
+    context: str | None = None
+    citations: CitationsConfig | None = None
+
+
+class SearchResultBlock(Marked):
+    """`search_result`."""
+
+    source: str
+    title: str
+    content: list[Raw]
+    citations: CitationsConfig | None = None
+
+
+class ThinkingBlock(Struct):
+    """`thinking`."""
+
+    thinking: str
+    signature: str | None = None
+
+
+class RedactedThinkingBlock(Struct):
+    """`redacted_thinking`."""
+
+    data: NonEmpty
+
+
+class ToolUseBlock(Marked):
+    """`tool_use`."""
+
+    id: str
+    name: str
+    input: Raw
+
+
+class ToolResultBlock(Marked):
+    """`tool_result`."""
+
+    tool_use_id: str
+    content: str | list[Raw] | None = None
+    is_error: bool | None = None
+
+
+class ServerToolUseBlock(Marked):
+    """`server_tool_use`."""
+
+    id: str
+    name: str
+    input: Raw
+
+
+class ServerToolResultBlock(Marked):
+    """`web_search_tool_result` and the results of the provider's other tools."""
+
+    tool_use_id: str
+    content: Raw
+
+
+class WebSearchResult(Struct):
+    """An entry of a `web_search_tool_result`."""
+
+    url: str
+    title: str | None = None
+    encrypted_content: str | None = None
+    page_age: str | None = None
+
+
+class WebSearchError(Struct):
+    """`web_search_tool_result_error`."""
+
+    error_code: str
+
+
+class Query(Struct):
+    """`input` of a search."""
+
+    query: str | None = None
+
+
+class Citation(Struct):
+    """A citation of any type; which fields a type needs is checked where it is decoded."""
+
+    type: str
+    cited_text: str | None = None
+    title: str | None = None
+    document_title: str | None = None
+    url: str | None = None
+    encrypted_index: str | None = None
+    document_index: Position | None = None
+    search_result_index: Position | None = None
+    file_id: str | None = None
+    source: str | None = None
+    start_char_index: Position | None = None
+    end_char_index: Position | None = None
+    start_page_number: Position | None = None
+    end_page_number: Position | None = None
+    start_block_index: Position | None = None
+    end_block_index: Position | None = None
+
+
+class Turn(Struct):
+    """An element of `messages`. The system prompt is no turn (readings, 14)."""
+
+    role: Literal["user", "assistant"]
+    content: str | list[Raw]
+
+
+# --- tools
+
+
+class ToolHead(Struct):
+    """What tells the kinds of tool apart."""
+
+    type: str | None = None
+    name: str | None = None
+
+
+class FunctionTool(Marked):
+    """A tool that the caller runs."""
+
+    name: NonEmpty
+    input_schema: Raw
+    description: str | None = None
+    strict: bool | None = None
+    input_examples: Raw = ABSENT
+    eager_input_streaming: Raw = ABSENT
+
+
+class UserLocation(Struct):
+    """`user_location`."""
+
+    type: Literal["approximate"] | None = None
+    country: str | None = None
+    region: str | None = None
+    city: str | None = None
+    timezone: str | None = None
+
+
+class WebSearchTool(Marked):
+    """`web_search_20250305`."""
+
+    max_uses: PositiveWhole | None = None
+    user_location: UserLocation | None = None
+    allowed_domains: list[str] | None = None
+    blocked_domains: list[str] | None = None
+
+
+class ToolChoice(Struct):
+    """`tool_choice`."""
+
+    type: Literal["auto", "any", "tool", "none"]
+    name: NonEmpty | None = None
+    disable_parallel_tool_use: bool | None = None
+
+
+# --- the rest
+
+
+class Thinking(Struct):
+    """`thinking`."""
+
+    type: Literal["enabled", "disabled", "adaptive", "between_tools"]
+    budget_tokens: Whole | None = None
+    display: Literal["summarized", "omitted"] | None = None
+
+
+class OutputFormat(Struct):
+    """`output_config.format`, older `output_format`."""
+
+    type: Literal["json_schema"]
+    schema: Raw
+
+
+class OutputConfig(Struct):
+    """`output_config`."""
+
+    effort: Literal["low", "medium", "high", "xhigh", "max"] | None = None
+    format: OutputFormat | None = None
+
+
+class CountRequest(Struct, kw_only=True):
+    """Body of `POST /v1/messages/count_tokens`. Output parameters are accepted and not looked at (readings, 15)."""
+
+    model: Annotated[str, Meta(min_length=1, max_length=512)]
+    messages: Annotated[list[Turn], Meta(min_length=1)]
+    system: str | list[Raw] | None = None
+    tools: list[Raw] | None = None
+
+
+class MessagesRequest(CountRequest, kw_only=True):
+    """The body."""
+
+    max_tokens: PositiveWhole
+    stream: bool | None = None
+    temperature: Annotated[float, Meta(ge=0, le=1)] | None = None
+    top_p: Annotated[float, Meta(ge=0, le=1)] | None = None
+    top_k: Annotated[float, Meta(ge=0)] | None = None
+    stop_sequences: list[NonEmpty] | None = None
+    tool_choice: ToolChoice | None = None
+    thinking: Thinking | None = None
+    output_config: OutputConfig | None = None
+    output_format: OutputFormat | None = None
+    cache_control: CacheControl | None = None
+    metadata: dict[str, Raw] | None = None
+    service_tier: Literal["auto", "standard_only"] | None = None
+    mcp_servers: Raw = ABSENT
+    context_management: Raw = ABSENT
+    container: Raw = ABSENT
+    betas: Raw = ABSENT
+
+
+class KnownMessagesRequest(MessagesRequest, forbid_unknown_fields=True):
+    """The body when it has no field beyond those."""

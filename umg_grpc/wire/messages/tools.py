@@ -1,0 +1,261 @@
+"""Tools and the choice among them, both directions."""
+
+import msgspec
+
+from umg_grpc.v1 import pb
+from umg_grpc.wire.json import JsonObject, given, invalid, json_object, json_text, missing, parse, whole
+from umg_grpc.wire.messages import schema
+from umg_grpc.wire.messages.content import decode_cache
+from umg_grpc.wire.messages.names import ToolNames
+from umg_grpc.wire.report import Report, foreign
+from umg_grpc.wire.schemas import json_schema
+
+SEARCH_TYPE, SEARCH_NAME = "web_search_20250305", "web_search"
+
+MODES = {
+    "auto": pb.TOOL_CHOICE_MODE_AUTO,
+    "any": pb.TOOL_CHOICE_MODE_REQUIRED,
+    "tool": pb.TOOL_CHOICE_MODE_REQUIRED,
+    "none": pb.TOOL_CHOICE_MODE_NONE,
+}
+MODE_NAMES = {
+    pb.TOOL_CHOICE_MODE_UNSPECIFIED: "auto",
+    pb.TOOL_CHOICE_MODE_AUTO: "auto",
+    pb.TOOL_CHOICE_MODE_VALIDATED: "auto",
+    pb.TOOL_CHOICE_MODE_NONE: "none",
+    pb.TOOL_CHOICE_MODE_REQUIRED: "any",
+}
+MAX_USES = {"low": 1, "medium": 5, "high": 10}  # searches that gateways allow for a context size
+
+NO_ARGUMENTS: JsonObject = {"type": "object", "properties": {}}
+FREE_TEXT: JsonObject = {"type": "object", "properties": {"input": {"type": "string"}}, "required": ["input"]}
+"""Arguments of a function that stands for a custom tool."""
+
+
+# --- caller -> canonical
+
+
+def decode_tools(tools: list[msgspec.Raw], request: pb.GenerateRequest) -> None:
+    """Fills `tools`. Raises UmgError naming the field."""
+    for index, raw in enumerate(tools):
+        _decode_tool(raw, request, f"tools[{index}]")
+
+
+def _decode_tool(raw: msgspec.Raw, request: pb.GenerateRequest, at: str) -> None:
+    head, tool = parse(schema.ToolHead, raw, at), request.tools.add()
+    kind = head.type or "custom"
+    if kind.startswith("web_search_") or head.name == SEARCH_NAME:
+        if kind != SEARCH_TYPE:
+            raise invalid(f"{at}.type", f"expected `{SEARCH_TYPE}` for web search; send that")
+        if head.name != SEARCH_NAME:
+            raise missing(f"{at}.name") if head.name is None else invalid(f"{at}.name", f"expected `{SEARCH_NAME}`")
+        search = parse(schema.WebSearchTool, raw, at)
+        _decode_search(search, tool.web_search, at)
+        marked: schema.Marked = search
+    elif kind == "custom":
+        function = parse(schema.FunctionTool, raw, at)
+        _decode_function(function, tool.function, at)
+        for name in ("input_examples", "eager_input_streaming"):
+            if given(getattr(function, name)):
+                request.source.uncarried_fields.append(f"{at}.{name}")
+        marked = function
+    else:
+        tool.opaque.format, tool.opaque.type, tool.opaque.json = "messages", kind, str(raw, "utf-8")
+        marked = parse(schema.Marked, raw, at)
+    if marked.cache_control is not None:
+        decode_cache(marked.cache_control, tool.cache_control, f"{at}.cache_control")
+
+
+def _decode_function(function: schema.FunctionTool, target: pb.FunctionTool, at: str) -> None:
+    target.name = function.name
+    target.parameters_json = json_object(function.input_schema, f"{at}.input_schema")
+    if function.description is not None:
+        target.description = function.description
+    if function.strict is not None:
+        target.strict = function.strict
+
+
+def _decode_search(search: schema.WebSearchTool, target: pb.WebSearchTool, at: str) -> None:
+    target.declared_type = SEARCH_TYPE
+    if (uses := whole(search.max_uses, f"{at}.max_uses")) is not None:
+        target.max_uses = uses
+    if (place := search.user_location) is not None:
+        location = target.user_location
+        location.SetInParent()
+        location.country, location.region = place.country or "", place.region or ""
+        location.city, location.timezone = place.city or "", place.timezone or ""
+    target.allowed_domains.extend(search.allowed_domains or ())
+    target.blocked_domains.extend(search.blocked_domains or ())
+
+
+def decode_choice(choice: schema.ToolChoice, request: pb.GenerateRequest) -> None:
+    """Fills `tool_choice` and `parallel_tool_calls`. Raises UmgError(MISSING_FIELD)."""
+    request.tool_choice.mode = MODES[choice.type]
+    if choice.type == "tool":
+        if choice.name is None:
+            raise missing("tool_choice.name")
+        request.tool_choice.names.append(choice.name)
+    if choice.disable_parallel_tool_use is not None:
+        request.parallel_tool_calls = not choice.disable_parallel_tool_use
+
+
+# --- canonical -> provider
+
+
+def encode_tools(request: pb.GenerateRequest, names: ToolNames, report: Report) -> JsonObject:
+    """`tools` and `tool_choice`. Raises UmgError for a tool that only another format knows."""
+    tools = list[object]()
+    allowed = _allowed(request)
+    for index, tool in enumerate(request.tools):
+        if allowed and (tool.function.name or tool.custom.name) not in {"", *allowed}:
+            continue  # the choice is among others
+        encoded = _encode_tool(tool, names, report, f"tools[{index}]")
+        if tool.HasField("cache_control"):
+            members = (
+                encoded if isinstance(encoded, dict) else msgspec.json.decode(encoded, type=dict[str, msgspec.Raw])
+            )
+            tools.append({**members, "cache_control": encode_cache(tool.cache_control)})
+        else:
+            tools.append(encoded)
+    if search := _encode_option(request, report):
+        tools.append(search)
+    fields: JsonObject = {"tools": tools} if tools else {}
+    if request.HasField("tool_choice") or request.HasField("parallel_tool_calls"):
+        choice = _encode_choice(request, names)
+        if tools:
+            fields["tool_choice"] = choice
+        elif choice["type"] not in {"auto", "none"}:
+            report.drop("tool_choice")
+    if request.tool_choice.mode == pb.TOOL_CHOICE_MODE_VALIDATED:
+        report.drop("tool_choice.mode", "auto")
+    return fields
+
+
+def encode_cache(mark: pb.CacheControl) -> JsonObject:
+    """`cache_control`."""
+    return {"type": "ephemeral", "ttl": mark.ttl} if mark.ttl else {"type": "ephemeral"}
+
+
+def _allowed(request: pb.GenerateRequest) -> set[str]:
+    """The only tools that a provider is told of, where the choice is among some: it cannot be told which. None: all."""
+    choice = request.tool_choice
+    forced = choice.mode == pb.TOOL_CHOICE_MODE_REQUIRED and len(choice.names) == 1 and not choice.allowed_tools
+    return set() if forced or choice.mode == pb.TOOL_CHOICE_MODE_NONE else set(choice.names)
+
+
+def _encode_tool(tool: pb.Tool, names: ToolNames, report: Report, at: str) -> "JsonObject | msgspec.Raw":
+    match tool.WhichOneof("kind"):
+        case "function":
+            return _encode_function(tool.function, names, f"{at}.function")
+        case "custom":
+            report.drop(f"{at}.custom", "a function with one text")
+            encoded: JsonObject = {"name": names.said(tool.custom.name), "input_schema": FREE_TEXT}
+            if tool.custom.description:
+                encoded["description"] = tool.custom.description
+            return encoded
+        case "web_search":
+            return _encode_search(tool.web_search, report)
+        case "opaque" if tool.opaque.format == "messages":
+            return json_text(tool.opaque.json, f"{at}.opaque.json")
+        case "opaque":
+            raise foreign(tool.opaque, at)
+        case kind:
+            raise foreign(pb.OpaquePart(format="responses", type=kind or "unknown tool"), at)
+
+
+def _encode_function(function: pb.FunctionTool, names: ToolNames, at: str) -> JsonObject:
+    encoded: JsonObject = {"name": names.said(function.name)}
+    if function.HasField("description"):
+        encoded["description"] = function.description
+    encoded["input_schema"] = _encode_schema(function, f"{at}.parameters_json")
+    if function.HasField("strict"):
+        encoded["strict"] = function.strict
+    return encoded
+
+
+def _encode_schema(function: pb.FunctionTool, at: str) -> object:
+    """`input_schema`, whose `type` is always `object`."""
+    if not function.parameters_json:
+        return NO_ARGUMENTS
+    encoded = json_schema(function.parameters_json, function.native_schema, at)
+    if isinstance(encoded, msgspec.Raw):
+        if not bytes(encoded).startswith(b"{"):
+            raise invalid(at, "expected an object; send a JSON schema of an object")
+        if msgspec.json.decode(encoded, type=_Typed).type == "object":
+            return encoded
+        encoded = msgspec.json.decode(encoded, type=dict[str, msgspec.Raw])
+    if not isinstance(encoded, dict):
+        raise invalid(at, "expected an object; send a JSON schema of an object")
+    return {**encoded, "type": "object"}
+
+
+class _Typed(msgspec.Struct):
+    type: object = None
+
+
+def _encode_search(search: pb.WebSearchTool, report: Report) -> JsonObject:
+    encoded: JsonObject = {"type": SEARCH_TYPE, "name": SEARCH_NAME}
+    if search.HasField("max_uses"):
+        encoded["max_uses"] = search.max_uses
+        if search.context_size:
+            report.drop("search_context_size")
+    elif search.context_size:
+        encoded |= _uses(search.context_size, report)
+    if search.HasField("user_location"):
+        encoded["user_location"] = _place(search.user_location)
+    if search.allowed_domains:
+        encoded["allowed_domains"] = list(search.allowed_domains)
+        if search.blocked_domains:
+            report.drop("blocked_domains")  # refused beside the others
+    elif search.blocked_domains:
+        encoded["blocked_domains"] = list(search.blocked_domains)
+    return encoded
+
+
+def _uses(context_size: str, report: Report) -> JsonObject:
+    uses = MAX_USES.get(context_size)
+    report.drop("search_context_size", f"max_uses {uses}" if uses else None)
+    return {"max_uses": uses} if uses else {}
+
+
+def _place(location: pb.UserLocation) -> JsonObject:
+    return {"type": "approximate"} | {field.name: value for field, value in location.ListFields()}
+
+
+def _encode_option(request: pb.GenerateRequest, report: Report) -> JsonObject | None:
+    """The search that was asked for by an option; None where none was, or a tool asks for it too."""
+    search = request.search
+    for name in ("region", "recency_days"):
+        if getattr(search, name):
+            report.drop(f"search.{name}")
+    if search.HasField("return_citations") and not search.return_citations:
+        report.drop("search.return_citations")
+    if not _searches(request) or any(tool.HasField("web_search") for tool in request.tools):
+        return None
+    encoded: JsonObject = {"type": SEARCH_TYPE, "name": SEARCH_NAME}
+    if search.context_size:
+        encoded |= _uses(search.context_size, report)
+    if search.HasField("user_location"):
+        encoded["user_location"] = _place(search.user_location)
+    return encoded
+
+
+def _searches(request: pb.GenerateRequest) -> bool:
+    return request.HasField("search") and request.search.mode != "off"
+
+
+def _encode_choice(request: pb.GenerateRequest, names: ToolNames) -> JsonObject:
+    choice = request.tool_choice
+    if choice.HasField("opaque"):
+        raise foreign(choice.opaque, "tool_choice")
+    kind = MODE_NAMES[choice.mode]
+    if kind == "none":
+        return {"type": "none"}
+    encoded: JsonObject = {"type": kind}
+    if kind == "any" and len(choice.names) == 1 and not choice.allowed_tools:
+        searches = {tool.web_search.declared_type for tool in request.tools if tool.HasField("web_search")}
+        called = choice.names[0]
+        encoded = {"type": "tool", "name": SEARCH_NAME if called in searches else names.said(called)}
+    if request.HasField("parallel_tool_calls"):
+        encoded["disable_parallel_tool_use"] = not request.parallel_tool_calls
+    return encoded

@@ -1,0 +1,357 @@
+"""Canonical messages -> the turns of a provider's body."""
+
+import msgspec
+from msgspec import Raw
+
+from umg_grpc.errors import UmgError
+from umg_grpc.v1 import pb
+from umg_grpc.wire.json import JsonObject, json_text
+from umg_grpc.wire.messages.blocks import (
+    RAW_ARGUMENTS,
+    call_input,
+    encode_document,
+    encode_image,
+    encode_server_result,
+)
+from umg_grpc.wire.messages.citations import encode_citation
+from umg_grpc.wire.messages.names import CallIds, ToolNames
+from umg_grpc.wire.messages.tools import encode_cache
+from umg_grpc.wire.report import Report, foreign, untranslatable
+
+SYSTEM_ROLES = (pb.ROLE_SYSTEM, pb.ROLE_DEVELOPER)
+MAX_CACHE_MARKS = 4
+
+NO_RESULT = "(no result)"
+FILLER = "."  # of a user's turn that a provider wants first: blank ones are refused
+
+
+class TurnEncoder:
+    """Canonical messages -> `system` and `messages`. One instance a request: calls and results are paired across
+    messages.
+
+    Providers want users and assistants to alternate and every call to be answered in the next turn, results first:
+    neighbours of one role are merged, calls without an answer get one that says so. Blank texts are refused: they go.
+    """
+
+    def __init__(self, request: pb.GenerateRequest, names: ToolNames, report: Report) -> None:
+        self._request = request
+        self._names = names
+        self._report = report
+        self._ids = CallIds()
+        self._system: list[JsonObject] = []
+        self._turns: list[tuple[str, list[object]]] = []  # role, blocks
+        self._searches: set[str] = set()  # ids of the provider's own calls that are told
+
+    def encode(self, tools: list[object]) -> JsonObject:
+        """`system` and `messages`. Cache marks beyond the four that a provider takes go, those of `tools` first."""
+        for index, part in enumerate(self._request.instructions):
+            self._instruct(part, f"instructions[{index}]")
+        for index, message in enumerate(self._request.messages):
+            self._message(message, index)
+        self._answer_calls()
+        self._begin_with_user()
+        marked = [*tools, *self._system, *(block for _, blocks in self._turns for block in blocks)]
+        self._limit_marks([block for block in marked if isinstance(block, dict) and "cache_control" in block])
+        fields: JsonObject = {}
+        if self._system:
+            fields["system"] = _compact(list(self._system))
+        fields["messages"] = [{"role": role, "content": _compact(blocks)} for role, blocks in self._turns]
+        return fields
+
+    @property
+    def unthought(self) -> bool:
+        """Whether the assistant goes on after a tool's result, and no turn since the user's question begins with its
+        thoughts.
+        """
+        calls = False
+        for (_, asked), (role, said) in zip(self._turns[::-2], self._turns[-2::-2], strict=False):
+            if role != "assistant" or not any(_is(block, "tool_result") for block in asked):
+                break
+            if _is(said[0], "thinking") or _is(said[0], "redacted_thinking"):
+                return False
+            calls = True
+        return calls
+
+    def instruct(self, text: str) -> None:
+        """Adds a line to the system prompt."""
+        self._system.append({"type": "text", "text": text})
+
+    # --- the system prompt
+
+    def _instruct(self, part: pb.Part, at: str) -> None:
+        if not part.HasField("text"):
+            raise untranslatable(at, "a system prompt is text in this format")
+        if not part.text.text.strip():
+            return
+        block: JsonObject = {"type": "text", "text": part.text.text}
+        if part.HasField("cache_control"):
+            block["cache_control"] = encode_cache(part.cache_control)
+        self._system.append(block)
+
+    def _system_message(self, message: pb.Message, at: str) -> None:
+        if self._turns:
+            self._report.drop("role", "system prompt")  # it stands before the turns that it followed
+        for position, part in enumerate(message.parts):
+            self._instruct(part, f"{at}.parts[{position}]")
+
+    # --- turns
+
+    def _message(self, message: pb.Message, index: int) -> None:
+        at = f"messages[{index}]"
+        for name in ("name", "phase"):
+            if getattr(message, name):
+                self._report.drop(name)
+        if message.role in SYSTEM_ROLES:
+            self._system_message(message, at)
+            return
+        assistant = message.role == pb.ROLE_ASSISTANT
+        if not message.role and not any(part.HasField("opaque") for part in message.parts):
+            raise UmgError(pb.ERROR_REASON_MISSING_FIELD, f"{at}.role: say who speaks", field=f"{at}.role")
+        blocks = self._turn("assistant" if assistant else "user")
+        for position, part in enumerate(message.parts):
+            place = f"{at}.parts[{position}]"
+            encoded = (
+                self._said(part, place, f"toolu_{index}_{position}") if assistant else self._asked(part, place, message)
+            )
+            if encoded is None:
+                if part.HasField("cache_control"):
+                    self._mark_before(part, blocks)
+                continue
+            if part.HasField("cache_control"):
+                encoded = self._marked(encoded, part)
+            blocks.append(encoded)
+        if not blocks:
+            self._turns.pop()
+
+    def _turn(self, role: str) -> list[object]:
+        """The blocks of the last turn if it is of the role, else of a new one."""
+        if not self._turns or self._turns[-1][0] != role:
+            self._turns.append((role, []))
+        return self._turns[-1][1]
+
+    def _answer_calls(self) -> None:
+        """Puts the results of each turn in the order of their calls, before all else. A call that is left open gets a
+        result that says so; a result of no such call becomes text.
+        """
+        asked: list[object] = []
+        for role, blocks in self._turns:
+            calls = [block["id"] for block in asked if isinstance(block, dict) and block.get("type") == "tool_use"]
+            asked = blocks if role == "assistant" else []
+            if role == "user" and (calls or any(_is(block, "tool_result") for block in blocks)):
+                blocks[:] = self._answered(calls, blocks)
+
+    def _answered(self, calls: list[object], blocks: list[object]) -> list[object]:
+        results: dict[object, object] = dict.fromkeys(calls)
+        rest = list[object]()
+        for block in blocks:
+            if not isinstance(block, dict) or not _is(block, "tool_result"):
+                rest.append(block)
+            elif block["tool_use_id"] in results:
+                results[block["tool_use_id"]] = block
+            else:
+                self._report.drop("tool_result", "text")
+                rest += _result_blocks(block)
+        for call_id, result in results.items():
+            if result is None:
+                self._report.drop("tool_call", "no result")
+                stub = {"type": "tool_result", "tool_use_id": call_id, "content": NO_RESULT, "is_error": True}
+                results[call_id] = stub
+        return [*results.values(), *rest]
+
+    def _begin_with_user(self) -> None:
+        if not self._turns:
+            if not self._system:
+                raise untranslatable("messages", "all of them are blank; say something")
+            self._report.drop("role", "user")  # instructions alone: providers want a question
+            self._turns.append(("user", [dict(block) for block in self._system]))
+            self._system.clear()
+        elif self._turns[0][0] == "assistant":
+            self._report.drop("messages", "a user's turn first")
+            self._turns.insert(0, ("user", [{"type": "text", "text": FILLER}]))
+
+    # --- parts
+
+    def _said(self, part: pb.Part, at: str, own_id: str) -> object:
+        """A part of an assistant's turn; None for what is left out and reported."""
+        if part.HasField("state") and not (part.HasField("reasoning") and part.state.format == "messages"):
+            self._report.drop("state")
+        match part.WhichOneof("kind"):
+            case _ if part.thought:
+                self._report.drop("thought")
+                return None
+            case "reasoning":
+                return self._thoughts(part)
+            case "tool_call":
+                return self._call(part.tool_call, own_id)
+            case "refusal":
+                self._report.drop("refusal", "text")
+                return _text(part.refusal.text)
+            case "server_tool_call":
+                return self._server_call(part.server_tool_call, at)
+            case "server_tool_result":
+                return self._server_result(part.server_tool_result, at)
+            case "media":
+                raise untranslatable(at, "an assistant's turn cannot hold it in this format")
+            case _:
+                return self._plain(part, at)
+
+    def _asked(self, part: pb.Part, at: str, message: pb.Message) -> object:
+        """A part of a user's turn; None for what is left out and reported."""
+        match part.WhichOneof("kind"):
+            case "tool_result":
+                return self._result(part.tool_result, at)
+            case "media":
+                return self._media(part.media, at)
+            case "reasoning" | "server_tool_call" | "server_tool_result" as kind:
+                self._report.drop(kind)
+                return None
+            case "tool_call" | "refusal":
+                raise untranslatable(at, "only an assistant's turn can hold it")
+            case "text" if message.role == pb.ROLE_TOOL:
+                raise untranslatable(at, "only a user's turn can hold it")
+            case _:
+                return self._plain(part, at)
+
+    def _plain(self, part: pb.Part, at: str) -> object:
+        match part.WhichOneof("kind"):
+            case "text":
+                return self._cited(part.text)
+            case "opaque" if part.opaque.format == "messages":
+                return json_text(part.opaque.json, f"{at}.opaque.json")
+            case "opaque":
+                raise foreign(part.opaque, at)
+            case _:
+                message = f"{at}: this kind of part is not known here; leave it out"
+                raise UmgError(pb.ERROR_REASON_UNSUPPORTED_FIELD, message, field=at)
+
+    def _cited(self, text: pb.TextPart) -> JsonObject | None:
+        """A text with those of its sources that the provider gave itself: it refuses others."""
+        block = _text(text.text)
+        if not text.citations or block is None:
+            return block
+        kept = [
+            encoded
+            for citation in text.citations
+            if citation.web.encrypted_index or not citation.HasField("web")
+            if (encoded := encode_citation(citation)) is not None
+        ]
+        if len(kept) < len(text.citations):
+            self._report.drop("citations")
+        if kept:
+            block["citations"] = kept
+        return block
+
+    def _thoughts(self, part: pb.Part) -> JsonObject | None:
+        """Thoughts that the provider signed; it refuses others."""
+        if part.state.format != "messages":
+            self._report.drop("reasoning")
+            return None
+        if part.reasoning.redacted:
+            return {"type": "redacted_thinking", "data": part.state.data}
+        thoughts = "\n\n".join(part.reasoning.texts or part.reasoning.summaries)
+        return {"type": "thinking", "thinking": thoughts, "signature": part.state.data}
+
+    def _call(self, call: pb.ToolCall, own_id: str) -> JsonObject:
+        arguments = call_input(call)
+        if isinstance(arguments, dict) and RAW_ARGUMENTS in arguments:
+            self._report.drop("arguments", RAW_ARGUMENTS)
+        return {
+            "type": "tool_use",
+            "id": self._ids.of_call(call, own_id),
+            "name": self._names.said(call.name),
+            "input": arguments,
+        }
+
+    def _result(self, result: pb.ToolResult, at: str) -> JsonObject:
+        block: JsonObject = {"type": "tool_result", "tool_use_id": self._ids.of_result(result)}
+        content = list[object]()
+        for index, part in enumerate(result.parts):
+            place = f"{at}.tool_result.parts[{index}]"
+            encoded = self._media(part.media, place) if part.HasField("media") else self._plain(part, place)
+            if encoded is not None:
+                content.append(encoded)
+            if part.HasField("cache_control"):
+                block["cache_control"] = encode_cache(part.cache_control)  # refused inside
+        if not result.parts and result.result_json:
+            content.append({"type": "text", "text": result.result_json})
+        if content:
+            block["content"] = _compact(content)
+        if result.HasField("is_error"):
+            block["is_error"] = result.is_error
+        return block
+
+    def _server_call(self, call: pb.ServerToolCall, at: str) -> JsonObject | None:
+        if call.format != "messages" or not call.input_json:
+            self._report.drop("server_tool_call")
+            return None
+        self._searches.add(call.call_id)
+        arguments = json_text(call.input_json, f"{at}.server_tool_call.input_json")
+        return {"type": "server_tool_use", "id": call.call_id, "name": call.name, "input": arguments}
+
+    def _server_result(self, result: pb.ServerToolResult, at: str) -> JsonObject | None:
+        encoded = encode_server_result(result, result.call_id) if result.call_id in self._searches else None
+        if encoded is None:
+            self._report.drop("server_tool_result")
+        return encoded
+
+    def _media(self, media: pb.MediaPart, at: str) -> JsonObject:
+        if media.detail:
+            self._report.drop("detail")
+        if media.file_id and self._request.source.format not in {"", "messages"}:
+            raise untranslatable(at, "a file of another provider's account cannot be read; send its bytes")
+        if media.uri and not media.uri.startswith(("http://", "https://")):
+            raise untranslatable(at, "this model's provider reads http(s) addresses only; send the bytes")
+        encoded = encode_image(media) if media.kind == pb.MEDIA_KIND_IMAGE else encode_document(media, self._report, at)
+        if encoded is None:
+            kind = pb.MediaKind.Name(media.kind).removeprefix("MEDIA_KIND_").lower()
+            what = media.mime_type or media.WhichOneof("source")
+            raise untranslatable(at, f"this model's provider does not take this {kind} ({what}); send another form")
+        return encoded
+
+    # --- cache marks
+
+    def _marked(self, block: object, part: pb.Part) -> object:
+        if isinstance(block, dict) and block.get("type") in {"thinking", "redacted_thinking"}:
+            self._report.drop("cache_control")
+            return block
+        if isinstance(block, Raw):
+            block = msgspec.json.decode(block, type=dict[str, Raw])
+        return {**block, "cache_control": encode_cache(part.cache_control)} if isinstance(block, dict) else block
+
+    def _mark_before(self, part: pb.Part, blocks: list[object]) -> None:
+        """A mark on what is left out goes to the block before it."""
+        if blocks:
+            blocks[-1] = self._marked(blocks[-1], part)
+        else:
+            self._report.drop("cache_control")
+
+    def _limit_marks(self, marked: list[JsonObject]) -> None:
+        """The last four stay; a mark on the whole request is one of them."""
+        room = MAX_CACHE_MARKS - self._request.HasField("cache_control")
+        for block in marked[: max(0, len(marked) - room)]:
+            del block["cache_control"]
+            self._report.drop("cache_control")
+
+
+def _text(text: str) -> JsonObject | None:
+    """None for a blank one."""
+    return {"type": "text", "text": text} if text.strip() else None
+
+
+def _result_blocks(block: JsonObject) -> list[object]:
+    """What a result holds, as blocks of the turn."""
+    content = block.get("content", "")
+    return list(content) if isinstance(content, list) else [{"type": "text", "text": content or NO_RESULT}]
+
+
+def _is(block: object, kind: str) -> bool:
+    return isinstance(block, dict) and block.get("type") == kind
+
+
+def _compact(blocks: list[object]) -> object:
+    """One text as a bare string, which every provider takes."""
+    match blocks:
+        case [{"type": "text", "text": text, **more}] if not more:
+            return text
+        case _:
+            return blocks

@@ -1,0 +1,92 @@
+"""What an answer cost, both directions."""
+
+from msgspec import Struct
+
+from umg_grpc.v1 import pb
+from umg_grpc.wire.counts import Count, count
+from umg_grpc.wire.json import JsonObject
+
+SERVICE_TIERS = ("standard", "priority", "batch")
+
+
+class CacheCreation(Struct):
+    """`cache_creation`."""
+
+    ephemeral_5m_input_tokens: Count = None
+    ephemeral_1h_input_tokens: Count = None
+
+
+class OutputDetails(Struct):
+    """`output_tokens_details`."""
+
+    thinking_tokens: Count = None
+
+
+class ServerToolUse(Struct):
+    """`server_tool_use`."""
+
+    web_search_requests: Count = None
+
+
+class ProviderUsage(Struct):
+    """`usage`, of an answer, of `message_start` and of `message_delta`."""
+
+    input_tokens: Count = None
+    output_tokens: Count = None
+    cache_creation_input_tokens: Count = None
+    cache_read_input_tokens: Count = None
+    cache_creation: CacheCreation | None = None
+    output_tokens_details: OutputDetails | None = None
+    server_tool_use: ServerToolUse | None = None
+    service_tier: str | None = None
+
+    def updated(self, newer: "ProviderUsage") -> "ProviderUsage":
+        """The counts with those that a later event states: they are totals."""
+        stated = {name: value for name in self.__struct_fields__ if (value := getattr(newer, name)) is not None}
+        kept = {name: getattr(self, name) for name in self.__struct_fields__}
+        if "cache_creation_input_tokens" in stated and "cache_creation" not in stated:
+            kept["cache_creation"] = self.cache_creation
+        return ProviderUsage(**(kept | stated))
+
+
+# --- canonical -> caller
+
+
+def encode_usage(usage: pb.Usage, service_tier: str) -> JsonObject:
+    """`usage`: the prompt's count is without the caches (text formats, 3.3)."""
+    written = usage.cache_write_tokens + usage.cache_write_1h_tokens
+    encoded: JsonObject = {
+        "input_tokens": max(0, usage.input_tokens - usage.cache_read_tokens - written),
+        "cache_creation_input_tokens": written,
+        "cache_read_input_tokens": usage.cache_read_tokens,
+        "cache_creation": {
+            "ephemeral_5m_input_tokens": usage.cache_write_tokens,
+            "ephemeral_1h_input_tokens": usage.cache_write_1h_tokens,
+        },
+        "output_tokens": usage.output_tokens,
+    }
+    if usage.reasoning_tokens:
+        encoded["output_tokens_details"] = {"thinking_tokens": usage.reasoning_tokens}
+    if usage.web_search_requests:
+        encoded["server_tool_use"] = {"web_search_requests": usage.web_search_requests, "web_fetch_requests": 0}
+    if service_tier in SERVICE_TIERS:
+        encoded["service_tier"] = service_tier
+    return encoded
+
+
+# --- provider -> canonical
+
+
+def decode_usage(usage: ProviderUsage, target: pb.Usage) -> None:
+    """The counts; what a provider leaves out is 0."""
+    parts = usage.cache_creation or CacheCreation()
+    hour, minutes = count(parts.ephemeral_1h_input_tokens), count(parts.ephemeral_5m_input_tokens)
+    written = max(count(usage.cache_creation_input_tokens), hour + minutes)
+    target.cache_write_1h_tokens, target.cache_write_tokens = hour, written - hour
+    target.cache_read_tokens = count(usage.cache_read_input_tokens)
+    target.input_tokens = count(usage.input_tokens) + target.cache_read_tokens + written
+    target.output_tokens = count(usage.output_tokens)
+    if usage.output_tokens_details is not None:
+        target.reasoning_tokens = count(usage.output_tokens_details.thinking_tokens)
+    if usage.server_tool_use is not None:
+        target.web_search_requests = count(usage.server_tool_use.web_search_requests)

@@ -1,0 +1,87 @@
+"""The canonical request as a native body, for callers of other formats and for what a family's policy changed."""
+
+import re
+from collections.abc import Mapping
+
+from umg_grpc.errors import UmgError
+from umg_grpc.v1 import pb
+from umg_grpc.wire.json import JsonObject
+from umg_grpc.wire.native.config import encode_config
+from umg_grpc.wire.native.content import ContentEncoder
+from umg_grpc.wire.native.names import ToolNames
+from umg_grpc.wire.native.tools import encode_tools
+from umg_grpc.wire.report import Report
+
+# What a label may be: the provider refuses the whole call for another.
+LABEL_KEY, LABEL = re.compile(r"[a-z][\w-]{0,62}"), re.compile(r"[\w-]{0,63}")
+SERVICE_TIERS = ("standard", "flex", "priority")
+
+# What no native provider can be told: without the first the answer would be another.
+INDISPENSABLE = ("previous_response_id", "conversation_id", "prompt_template")
+UNSAYABLE = (
+    "logit_bias",
+    "prediction",
+    "speech_language",
+    "max_tool_calls",
+    "verbosity",
+    "include",
+    "truncation",
+    "cache_control",
+    "prompt_cache_key",
+    "prompt_cache_options_json",
+    "prompt_cache_retention",
+    "moderation_json",
+    "user",
+    "safety_identifier",
+    "incremental_output",
+)
+
+
+def encode_body(request: pb.GenerateRequest, model: str, report: Report) -> JsonObject:
+    """The members of the body. Raises UmgError(UNTRANSLATABLE, UNSUPPORTED_FIELD)."""
+    said = {field.name for field, _ in request.ListFields()}
+    for field in [*request.source.indispensable_fields, *(field for field in INDISPENSABLE if field in said)]:
+        message = f"`{field}`: this model's provider cannot be told; leave it out or choose another model"
+        raise UmgError(pb.ERROR_REASON_UNTRANSLATABLE, message, field=field)
+    for field in [*request.source.uncarried_fields, *(field for field in UNSAYABLE if field in said)]:
+        report.drop(field)
+    report.unknown += request.source.unknown_field_count
+    return encode_turns(request, model, report) | encode_options(request, model, report)
+
+
+def encode_turns(request: pb.GenerateRequest, model: str, report: Report) -> JsonObject:
+    """`contents` and `systemInstruction`."""
+    return ContentEncoder(request, model, ToolNames(request), report).encode()
+
+
+def encode_options(request: pb.GenerateRequest, model: str, report: Report) -> JsonObject:
+    """All other members of the body."""
+    fields = encode_tools(request, ToolNames(request), report)
+    if config := encode_config(request, model, report):
+        fields["generationConfig"] = config
+    if request.safety_settings:
+        fields["safetySettings"] = [
+            {"category": setting.category, "threshold": setting.threshold} for setting in request.safety_settings
+        ]
+    if request.cached_content:
+        fields["cachedContent"] = request.cached_content
+    if labels := _labels(request.metadata, report):
+        fields["labels"] = labels
+    if request.service_tier in SERVICE_TIERS:
+        fields["serviceTier"] = request.service_tier
+    elif request.service_tier:
+        report.drop("service_tier")
+    if request.HasField("store"):
+        fields["store"] = request.store
+    return fields
+
+
+def _labels(metadata: Mapping[str, str], report: Report) -> JsonObject:
+    labels: JsonObject = {
+        key: value
+        for key, value in metadata.items()
+        if LABEL_KEY.fullmatch(key) and LABEL.fullmatch(value) and (key + value).lower() == key + value
+    }
+    if len(labels) < len(metadata):
+        report.drop("metadata")
+    return labels

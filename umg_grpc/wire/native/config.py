@@ -1,0 +1,256 @@
+"""`generationConfig`, both directions."""
+
+from msgspec import Raw
+
+from umg_grpc.v1 import pb
+from umg_grpc.wire.json import JsonObject, given, json_object, json_text, whole
+from umg_grpc.wire.native import schema
+from umg_grpc.wire.native.content import generation
+from umg_grpc.wire.native.parts import RESOLUTION, resolution
+from umg_grpc.wire.native.spelling import Notes, read
+from umg_grpc.wire.report import Report
+
+AT = "generationConfig"
+
+# Canonical field -> ours, of one type on both sides.
+SAME = {
+    "temperature": "temperature",
+    "top_p": "topP",
+    "top_k": "topK",
+    "presence_penalty": "presencePenalty",
+    "frequency_penalty": "frequencyPenalty",
+    "logprobs": "responseLogprobs",
+    "max_output_tokens": "maxOutputTokens",
+    "candidate_count": "candidateCount",
+    "seed": "seed",
+    "top_logprobs": "logprobs",
+}
+NUMBERS = ("temperature", "top_p", "top_k", "presence_penalty", "frequency_penalty")
+# (field of the struct, canonical, path)
+WHOLE_NUMBERS = (
+    ("max_output_tokens", "max_output_tokens", "maxOutputTokens"),
+    ("candidate_count", "candidate_count", "candidateCount"),
+    ("seed", "seed", "seed"),
+    ("logprobs", "top_logprobs", "logprobs"),
+)
+SEEDS = range(-(2**31), 2**31)  # the provider's are 32 bits wide
+
+JSON, ENUM, TEXT = "application/json", "text/x.enum", "text/plain"
+RESOLUTIONS = ("low", "medium", "high")
+
+# What gateways give to an effort (reference, 6.4: Gemini compat endpoint), and the level of that name.
+EFFORT_BUDGETS = {
+    "none": 0,
+    "minimal": 1024,
+    "low": 1024,
+    "medium": 8192,
+    "high": 24576,
+    "xhigh": 24576,
+    "max": 24576,
+}
+LEVELS_SINCE = 3  # generation
+EFFORT_LEVELS = {"none": "MINIMAL", "xhigh": "HIGH", "max": "HIGH"}
+SHOWN = (pb.REASONING_MODE_ENABLED, pb.REASONING_MODE_ADAPTIVE)  # modes of a format that shows its thoughts
+
+
+# --- caller -> canonical
+
+
+def decode_config(config: schema.GenerationConfig, request: pb.GenerateRequest, notes: Notes) -> None:
+    """Fills in the options. Raises UmgError naming the field."""
+    for name in NUMBERS:
+        if (value := getattr(config, name)) is not None:
+            setattr(request, name, value)
+    for name, target, path in WHOLE_NUMBERS:
+        if (number := whole(getattr(config, name), f"{AT}.{path}")) is not None:
+            setattr(request, target, number)
+    if config.response_logprobs is not None:
+        request.logprobs = config.response_logprobs
+    request.stop_sequences.extend(config.stop_sequences or ())
+    request.media_detail = resolution(config.media_resolution)
+    modalities = (word.lower() for word in config.response_modalities or ())
+    request.output_modalities.extend(word for word in modalities if word != "modality_unspecified")
+    _decode_format(config, request)
+    if config.thinking_config is not None:
+        _decode_thinking(config.thinking_config, request.reasoning)
+    if config.image_config is not None:
+        _decode_images(config.image_config, request.image_output)
+    if given(config.speech_config):
+        _decode_speech(config.speech_config, request, notes)
+
+
+def _decode_format(config: schema.GenerationConfig, request: pb.GenerateRequest) -> None:
+    mime = (config.response_mime_type or "").strip().lower()
+    native = given(config.response_schema) and not given(config.response_json_schema)
+    schema_json = ""
+    for raw, name in (
+        (config.response_schema, "responseSchema"),
+        (config.response_json_schema, "responseJsonSchema"),
+    ):
+        if given(raw):
+            schema_json = json_object(raw, f"{AT}.{name}")
+    target = request.response_format
+    if mime == ENUM:
+        target.enum_text.schema_json, target.enum_text.native_schema = schema_json, native
+    elif schema_json:
+        target.json_schema.schema_json, target.json_schema.native_schema = schema_json, native
+    elif mime == JSON:
+        target.json.SetInParent()
+    elif mime == TEXT:
+        target.text.SetInParent()
+    if mime not in {"", JSON, ENUM, TEXT}:
+        request.source.uncarried_fields.append(f"{AT}.responseMimeType")
+
+
+def _decode_thinking(config: schema.ThinkingConfig, reasoning: pb.ReasoningOptions) -> None:
+    reasoning.SetInParent()
+    if (budget := whole(config.thinking_budget, f"{AT}.thinkingConfig.thinkingBudget")) is not None:
+        reasoning.budget_tokens = budget
+    if config.thinking_level and config.thinking_level != "THINKING_LEVEL_UNSPECIFIED":
+        reasoning.level = config.thinking_level.lower()
+    if config.include_thoughts is not None:
+        reasoning.include_thoughts = config.include_thoughts
+
+
+def _decode_images(config: schema.ImageConfig, target: pb.ImageOutputOptions) -> None:
+    target.SetInParent()
+    target.aspect_ratio, target.image_size = config.aspect_ratio or "", config.image_size or ""
+    options = config.image_output_options
+    target.mime_type = (options.mime_type if options else None) or config.output_mime_type or ""
+
+
+def _decode_speech(raw: Raw, request: pb.GenerateRequest, notes: Notes) -> None:
+    """The name of the voice; several speakers and languages are one provider's own."""
+    speech = read(schema.SpeechConfig, raw, notes, f"{AT}.speechConfig")
+    voice = speech.voice_config.prebuilt_voice_config if speech.voice_config else None
+    if voice and voice.voice_name:
+        request.audio_output.voice_json = voice.voice_name
+    if given(speech.language_code) or given(speech.multi_speaker_voice_config) or not (voice and voice.voice_name):
+        request.source.uncarried_fields.append(f"{AT}.speechConfig")
+
+
+# --- canonical -> provider
+
+
+def encode_config(request: pb.GenerateRequest, model: str, report: Report) -> JsonObject:
+    """`generationConfig`; {} where it says nothing. Raises UmgError for a schema that is no JSON."""
+    fields: JsonObject = {SAME[field.name]: value for field, value in request.ListFields() if field.name in SAME}
+    if request.HasField("seed") and request.seed not in SEEDS:
+        del fields["seed"]
+        report.drop("seed")
+    if request.stop_sequences:
+        fields["stopSequences"] = list(request.stop_sequences)
+    fields |= _encode_format(request.response_format, report)
+    if request.output_modalities:
+        fields["responseModalities"] = [word.upper() for word in request.output_modalities]
+    if request.media_detail in RESOLUTIONS:
+        fields["mediaResolution"] = RESOLUTION + request.media_detail.upper()
+    elif request.media_detail:
+        report.drop("media_detail")
+    if request.HasField("audio_output"):
+        fields |= _encode_speech(request.audio_output, report)
+    if request.HasField("reasoning") and (thinking := _encode_thinking(request, model, report)):
+        fields["thinkingConfig"] = thinking
+    if request.HasField("image_output"):
+        fields["imageConfig"] = _encode_images(request.image_output)
+    return fields
+
+
+def _encode_format(chosen: pb.ResponseFormat, report: Report) -> JsonObject:
+    match chosen.WhichOneof("kind"):
+        case "text":
+            return {"responseMimeType": TEXT}
+        case "json":
+            return {"responseMimeType": JSON}
+        case "json_schema":
+            return {"responseMimeType": JSON, **_encode_schema(chosen.json_schema, "json_schema", report)}
+        case "enum_text":
+            return {"responseMimeType": ENUM, **_encode_schema(chosen.enum_text, "enum_text", report)}
+    return {}
+
+
+def _encode_schema(described: pb.JsonSchemaFormat, kind: str, report: Report) -> JsonObject:
+    for name in ("name", "description", "strict"):
+        if getattr(described, name):
+            report.drop(f"response_format.{kind}.{name}")
+    if not described.schema_json:
+        return {}
+    place = "responseSchema" if described.native_schema else "responseJsonSchema"
+    return {place: json_text(described.schema_json, f"response_format.{kind}.schema_json")}
+
+
+def _encode_speech(audio: pb.AudioOutputOptions, report: Report) -> JsonObject:
+    if audio.format:
+        report.drop("audio_output.format")
+    if not audio.voice_json:
+        return {}
+    if audio.voice_json.startswith("{"):  # an object of another provider's account
+        report.drop("audio_output.voice_json")
+        return {}
+    return {"speechConfig": {"voiceConfig": {"prebuiltVoiceConfig": {"voiceName": audio.voice_json}}}}
+
+
+def _encode_images(images: pb.ImageOutputOptions) -> JsonObject:
+    fields: JsonObject = {}
+    if images.aspect_ratio:
+        fields["aspectRatio"] = images.aspect_ratio
+    if images.image_size:
+        fields["imageSize"] = images.image_size
+    if images.mime_type:
+        fields["imageOutputOptions"] = {"mimeType": images.mime_type}
+    return fields
+
+
+def _encode_thinking(request: pb.GenerateRequest, model: str, report: Report) -> JsonObject:
+    """`thinkingConfig`, with a budget or a level and never both: the provider refuses that.
+
+    Thoughts are asked for where the caller's format shows them unless told otherwise.
+    """
+    reasoning = request.reasoning
+    fields = _depth(reasoning, generation(model) or generation(request.model), model, report)
+    if reasoning.HasField("include_thoughts"):
+        fields["includeThoughts"] = reasoning.include_thoughts
+    elif fields.get("thinkingBudget") != 0 and _shows(reasoning):
+        fields["includeThoughts"] = True
+    if reasoning.summary not in ("", "auto", "none"):
+        report.drop("reasoning.summary", "auto")
+    return fields
+
+
+def _shows(reasoning: pb.ReasoningOptions) -> bool:
+    return (reasoning.mode in SHOWN and reasoning.display != "omitted") or reasoning.summary not in ("", "none")
+
+
+def _depth(reasoning: pb.ReasoningOptions, known: int, model: str, report: Report) -> JsonObject:
+    """How much to think. A level or a budget stands for the effort beside it, as the family's policy made it so; an
+    effort alone becomes what models of its generation take, a budget where that is not `known` (0): the newer ones
+    still read it.
+    """
+    if reasoning.level:
+        if reasoning.HasField("budget_tokens"):
+            report.drop("reasoning.budget_tokens", f"level {reasoning.level}")
+        return {"thinkingLevel": reasoning.level.upper()}
+    if reasoning.HasField("budget_tokens"):
+        return {"thinkingBudget": reasoning.budget_tokens}
+    if reasoning.mode == pb.REASONING_MODE_BETWEEN_TOOLS:
+        report.drop("reasoning.mode")
+    off = reasoning.mode == pb.REASONING_MODE_DISABLED
+    effort = "none" if off else reasoning.effort
+    if known >= LEVELS_SINCE:
+        if not effort:
+            return {}  # it decides by itself unless told otherwise
+        level = EFFORT_LEVELS.get(effort, effort.upper())
+        if effort == "none" and "flash" not in model:
+            level = "LOW"  # the least that larger models take
+        if level.lower() != effort:
+            report.drop("reasoning.mode" if off else "reasoning.effort", f"level {level.lower()}")
+        return {"thinkingLevel": level}
+    if off:
+        return {"thinkingBudget": 0}
+    if effort:
+        budget = EFFORT_BUDGETS.get(effort)
+        report.drop("reasoning.effort", None if budget is None else f"budget {budget}")
+        return {} if budget is None else {"thinkingBudget": budget}
+    if reasoning.mode == pb.REASONING_MODE_ENABLED:
+        report.drop("reasoning.mode", "budget -1")
+    return {"thinkingBudget": -1} if reasoning.mode in SHOWN else {}

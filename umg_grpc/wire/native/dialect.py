@@ -1,0 +1,134 @@
+"""What a provider gets of a body that a caller wrote in this format: the same bytes, save what providers refuse or a
+family's policy changed.
+"""
+
+import msgspec
+from msgspec import Raw
+
+from umg_grpc.v1 import pb
+from umg_grpc.wire.json import JsonObject, given, parse
+from umg_grpc.wire.native.canonical import encode_options, encode_turns
+from umg_grpc.wire.native.tools import SEARCH_KEYS
+from umg_grpc.wire.report import Report
+
+OUR_SEARCH = ("vendorgSearch", "vendorg_search")  # spellings that only the text document has
+CONFIG = "generationConfig"
+TURNS = {"messages", "instructions"}
+
+# Canonical field -> its members of the body, `generationConfig.` before those that stand there.
+PLACES: dict[str, tuple[str, ...]] = {
+    "messages": ("contents", "systemInstruction"),
+    "instructions": ("systemInstruction", "contents"),
+    "tools": ("tools",),
+    "search": ("tools",),
+    "tool_choice": ("toolConfig",),
+    "safety_settings": ("safetySettings",),
+    "cached_content": ("cachedContent",),
+    "metadata": ("labels",),
+    "service_tier": ("serviceTier",),
+    "store": ("store",),
+    "temperature": (f"{CONFIG}.temperature",),
+    "top_p": (f"{CONFIG}.topP",),
+    "top_k": (f"{CONFIG}.topK",),
+    "max_output_tokens": (f"{CONFIG}.maxOutputTokens",),
+    "stop_sequences": (f"{CONFIG}.stopSequences",),
+    "candidate_count": (f"{CONFIG}.candidateCount",),
+    "seed": (f"{CONFIG}.seed",),
+    "presence_penalty": (f"{CONFIG}.presencePenalty",),
+    "frequency_penalty": (f"{CONFIG}.frequencyPenalty",),
+    "logprobs": (f"{CONFIG}.responseLogprobs",),
+    "top_logprobs": (f"{CONFIG}.logprobs",),
+    "reasoning": (f"{CONFIG}.thinkingConfig",),
+    "response_format": (f"{CONFIG}.responseMimeType", f"{CONFIG}.responseSchema", f"{CONFIG}.responseJsonSchema"),
+    "output_modalities": (f"{CONFIG}.responseModalities",),
+    "media_detail": (f"{CONFIG}.mediaResolution",),
+    "image_output": (f"{CONFIG}.imageConfig",),
+    "audio_output": (f"{CONFIG}.speechConfig",),
+}
+
+
+def rebuild(request: pb.GenerateRequest, model: str, report: Report) -> bytes:
+    """The caller's body, all that need not change byte for byte. A model in it would be a second one; turns, a system
+    instruction and tools that stand without their list get it.
+    """
+    fields = parse(dict[str, Raw], request.source.body)
+    fields.pop("model", None)
+    for name in ("contents", "tools"):
+        if bytes(raw := fields.get(name, Raw())).startswith(b"{"):
+            fields[name] = Raw(b"[" + bytes(raw) + b"]")
+    for name in ("systemInstruction", "system_instruction"):
+        if name in fields:
+            fields[name] = _instruction(fields[name])
+    if any(tool.web_search.declared_type in OUR_SEARCH for tool in request.tools):
+        fields["tools"] = _with_search(fields["tools"])
+    if request.source.edited_fields:
+        _edit(fields, request, model, report)
+    return msgspec.json.encode(fields)
+
+
+def _instruction(raw: Raw) -> Raw:
+    """A system instruction as a turn: clients send its text, its parts or its one part."""
+    text = bytes(raw)
+    if text.startswith(b'"'):
+        return Raw(b'{"parts":[{"text":' + text + b"}]}")
+    if text.startswith(b"["):
+        return Raw(b'{"parts":' + text + b"}")
+    bare = text.startswith(b"{") and "text" in parse(dict[str, Raw], raw, "systemInstruction")
+    return Raw(b'{"parts":[' + text + b"]}") if bare else raw
+
+
+def _with_search(raw: Raw) -> Raw:
+    """The tools with the search under the provider's own name."""
+    elements = parse(list[Raw], raw, "tools")
+    for index, element in enumerate(elements):
+        members = parse(dict[str, Raw], element, f"tools[{index}]") if given(element) else {}
+        if not members.keys() & set(OUR_SEARCH):
+            continue
+        renamed = {SEARCH_KEYS[key] if key in OUR_SEARCH else key: value for key, value in members.items()}
+        elements[index] = Raw(msgspec.json.encode(renamed))
+    return Raw(msgspec.json.encode(elements))
+
+
+def _edit(fields: dict[str, Raw], request: pb.GenerateRequest, model: str, report: Report) -> None:
+    """Writes the fields that a policy changed anew; what nothing is said of any more goes."""
+    options = encode_options(request, model, Report())
+    turns = encode_turns(request, model, Report()) if TURNS & set(request.source.edited_fields) else {}
+    fresh = _members(turns | options)
+    config = _members(fresh.get(CONFIG, Raw(b"{}")))
+    kept = dict[str, Raw]()
+    at = next((name for name in (CONFIG, _snake(CONFIG)) if given(fields.get(name, Raw()))), CONFIG)
+    if given(fields.get(at, Raw())):
+        kept = parse(dict[str, Raw], fields[at], at)
+    for edited in request.source.edited_fields:
+        for place in PLACES.get(edited, ()):
+            name = place.removeprefix(f"{CONFIG}.")
+            if name == place:
+                _replace(fields, name, fresh)
+            else:
+                _replace(kept, name, config)
+    if kept:
+        fields[at] = Raw(msgspec.json.encode(kept))
+    else:
+        fields.pop(at, None)
+    for name in request.source.uncarried_fields:
+        if (
+            name.partition(".")[0] in ("functionDeclarations", "googleSearch")
+            and "tools" in request.source.edited_fields
+        ):
+            report.drop(name)
+
+
+def _replace(fields: dict[str, Raw], name: str, fresh: dict[str, Raw]) -> None:
+    for spelling in (name, _snake(name)):
+        fields.pop(spelling, None)
+    if name in fresh:
+        fields[name] = fresh[name]
+
+
+def _members(value: JsonObject | Raw) -> dict[str, Raw]:
+    document = value if isinstance(value, Raw) else msgspec.json.encode(value)
+    return msgspec.json.decode(document, type=dict[str, Raw])
+
+
+def _snake(name: str) -> str:
+    return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name)

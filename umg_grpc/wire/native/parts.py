@@ -1,0 +1,313 @@
+"""Single parts, both directions."""
+
+import base64
+import re
+
+import msgspec
+from msgspec import Raw
+
+from umg_grpc.errors import UmgError
+from umg_grpc.v1 import pb
+from umg_grpc.wire.json import JsonObject, given, invalid, json_object, json_text, missing, parse
+from umg_grpc.wire.media import decode_base64, normal_mime, sniff
+from umg_grpc.wire.native import schema
+from umg_grpc.wire.state import read
+
+RESOLUTION = "MEDIA_RESOLUTION_"
+OUTPUT, ERROR = "output", "error"  # keys of a result
+BETWEEN_THOUGHTS = "\n\n"
+UNREADABLE_ARGUMENTS = "unreadable_arguments"  # key of arguments that are no JSON object: native has no other form
+FREE_TEXT = "input"  # the one argument by which a tool with free text is declared
+
+CODE = "code_execution"
+# The format's words for its own tools (SDK types `ToolType`), and ours.
+TOOL_TYPES = {
+    "GOOGLE_SEARCH_WEB": "web_search",
+    "GOOGLE_SEARCH_IMAGE": "image_search",
+    "GOOGLE_MAPS": "maps",
+    "URL_CONTEXT": "url_context",
+    "FILE_SEARCH": "file_search",
+}
+TOOL_TYPE_NAMES = {ours: name for name, ours in TOOL_TYPES.items()}
+
+MEDIA_KINDS = {"image": pb.MEDIA_KIND_IMAGE, "audio": pb.MEDIA_KIND_AUDIO, "video": pb.MEDIA_KIND_VIDEO}
+# What bytes are when nobody says it and they do not tell.
+DEFAULT_TYPES = {
+    pb.MEDIA_KIND_IMAGE: "image/png",
+    pb.MEDIA_KIND_AUDIO: "audio/wav",
+    pb.MEDIA_KIND_VIDEO: "video/mp4",
+    pb.MEDIA_KIND_DOCUMENT: "application/pdf",
+}
+SUFFIXES = {
+    "png": "image/png",
+    "jpg": "image/jpeg",
+    "jpeg": "image/jpeg",
+    "webp": "image/webp",
+    "gif": "image/gif",
+    "heic": "image/heic",
+    "mp3": "audio/mpeg",
+    "wav": "audio/wav",
+    "mp4": "video/mp4",
+    "mov": "video/mov",
+    "webm": "video/webm",
+    "pdf": "application/pdf",
+    "txt": "text/plain",
+    "csv": "text/csv",
+    "html": "text/html",
+}
+
+_OWN_FILE = re.compile(r"(?:^|/v\d\w*/)files/[\w-]+$")
+_SUFFIX = re.compile(r"\.(\w+)(?:[?#].*)?$")
+_VIDEO_SITE = re.compile(r"^https?://(?:www\.|m\.)?(?:youtube\.com|youtu\.be)/")
+
+
+# --- wire -> canonical
+
+
+def decode_part(part: schema.ProviderPart, target: pb.Part, at: str) -> None:
+    """Fills in the part. Raises UmgError naming the field."""
+    if part.text is not None:
+        if part.thought:
+            target.reasoning.SetInParent()
+            if part.text:
+                target.reasoning.texts.append(part.text)
+        else:
+            target.text.text = part.text
+    elif part.function_call is not None:
+        _decode_call(part.function_call, target.tool_call, f"{at}.functionCall")
+    elif part.function_response is not None:
+        _decode_result(part.function_response, target.tool_result, f"{at}.functionResponse")
+    elif part.inline_data is not None:
+        _decode_blob(part.inline_data, target.media, f"{at}.inlineData")
+    elif part.file_data is not None:
+        _decode_file(part.file_data, target.media, f"{at}.fileData")
+    elif not _decode_server_tool(part, target, at):
+        _decode_rest(part, target, at)
+    if part.thought and target.WhichOneof("kind") != "reasoning":
+        target.thought = True
+    if part.thought_signature:
+        target.state.CopyFrom(read(part.thought_signature, "native"))
+    if part.media_resolution is not None and target.HasField("media"):
+        target.media.detail = resolution(part.media_resolution.level)
+
+
+def resolution(level: str | None) -> str:
+    """`MEDIA_RESOLUTION_HIGH` as `high`; "" for none."""
+    word = (level or "").removeprefix(RESOLUTION).lower()
+    return "" if word == "unspecified" else word
+
+
+def _decode_rest(part: schema.ProviderPart, target: pb.Part, at: str) -> None:
+    if given(part.opaque):
+        target.opaque.format, target.opaque.json = "native", str(part.opaque, "utf-8")
+        target.opaque.type = kind_of(part.opaque)
+    elif part.thought and part.thought_signature:
+        target.reasoning.redacted = True  # thoughts that are not shown: only their state travels
+    elif part.thought_signature:
+        target.text.SetInParent()
+    else:
+        raise invalid(at, "the part says nothing; send text, inlineData, fileData, functionCall or functionResponse")
+
+
+def kind_of(part: Raw) -> str:
+    """The name under which an unknown part holds what it is: its first key that is no property of all parts."""
+    keys = msgspec.json.decode(part, type=dict[str, Raw])
+    return next((key for key in keys if key not in ("thought", "thoughtSignature", "thought_signature")), "")
+
+
+def _decode_call(call: schema.ProviderCall, target: pb.ToolCall, at: str) -> None:
+    if not call.name:
+        raise missing(f"{at}.name")
+    target.name, target.call_id = call.name, call.id or ""
+    target.arguments_json = json_object(call.args, f"{at}.args") if given(call.args) else ""
+
+
+def _decode_result(result: schema.FunctionResponse, target: pb.ToolResult, at: str) -> None:
+    if not result.name:
+        raise missing(f"{at}.name")
+    target.name, target.call_id = result.name, result.id or ""
+    if given(result.response):
+        target.result_json = json_object(result.response, f"{at}.response")
+        text, failed = result_text(target.result_json)
+        if failed:
+            target.is_error = True
+        if text:
+            target.parts.add().text.text = text
+    for index, part in enumerate(result.parts or ()):
+        place = f"{at}.parts[{index}]"
+        if part.inline_data is not None:
+            _decode_blob(part.inline_data, target.parts.add().media, f"{place}.inlineData")
+        elif part.file_data is not None:
+            _decode_file(part.file_data, target.parts.add().media, f"{place}.fileData")
+        else:
+            raise invalid(place, "expected inlineData or fileData; send one of them")
+
+
+def result_text(response: str) -> tuple[str, bool]:
+    """(what a result says as text, whether it says that the tool failed).
+
+    `output` holds the result and `error` the failure; without them the object is the whole result (reference, 4.1).
+    """
+    members = msgspec.json.decode(response, type=dict[str, Raw])
+    said = {name: value for name, value in members.items() if given(value)}
+    failed = ERROR in said and OUTPUT not in said
+    if len(said) == 1 and (OUTPUT in said or failed):
+        value = next(iter(said.values()))
+        text = str(value, "utf-8")
+        return msgspec.json.decode(value, type=str) if text.startswith('"') else text, failed
+    return response, failed
+
+
+def _decode_blob(blob: schema.ProviderBlob, media: pb.MediaPart, at: str) -> None:
+    if blob.data is None:
+        raise missing(f"{at}.data")
+    media.data = decode_base64(blob.data, f"{at}.data")
+    if not media.data:
+        raise invalid(f"{at}.data", "it is empty; add the file")
+    media.mime_type = _mime(blob.mime_type or "") or sniff(media.data)
+    if not media.mime_type:
+        raise missing(f"{at}.mimeType")
+    media.kind = MEDIA_KINDS.get(media.mime_type.partition("/")[0], pb.MEDIA_KIND_DOCUMENT)
+
+
+def _mime(mime: str) -> str:
+    """The media type; that of bare samples keeps the parameters without which nobody can play them."""
+    plain = normal_mime(mime)
+    return mime.strip().lower() if plain in ("audio/pcm", "audio/l16") else plain
+
+
+def _decode_file(file: schema.ProviderFile, media: pb.MediaPart, at: str) -> None:
+    if not file.file_uri:
+        raise missing(f"{at}.fileUri")
+    if _OWN_FILE.search(file.file_uri):
+        media.file_id = file.file_uri
+    else:
+        media.uri = file.file_uri
+    media.mime_type = _mime(file.mime_type or "")
+    told = media.mime_type or ("video/*" if _VIDEO_SITE.match(file.file_uri) else _by_suffix(file.file_uri))
+    media.kind = MEDIA_KINDS.get(told.partition("/")[0], pb.MEDIA_KIND_DOCUMENT)
+
+
+def _by_suffix(address: str) -> str:
+    """The media type that the end of an address tells, "" when it does not."""
+    suffix = _SUFFIX.search(address)
+    return SUFFIXES.get(suffix[1].lower(), "") if suffix else ""
+
+
+class _Id(msgspec.Struct):
+    id: str | None = None
+
+
+def _decode_server_tool(part: schema.ProviderPart, target: pb.Part, at: str) -> bool:
+    """Whether it is one of the provider's own tools at work."""
+    if given(part.executable_code):
+        target.server_tool_call.name, target.server_tool_call.format = CODE, "native"
+        target.server_tool_call.input_json = str(part.executable_code, "utf-8")
+        target.server_tool_call.call_id = parse(_Id, part.executable_code, f"{at}.executableCode").id or ""
+    elif given(part.code_execution_result):
+        target.server_tool_result.name, target.server_tool_result.format = CODE, "native"
+        target.server_tool_result.output_json = str(part.code_execution_result, "utf-8")
+        place = f"{at}.codeExecutionResult"
+        target.server_tool_result.call_id = parse(_Id, part.code_execution_result, place).id or ""
+    elif part.tool_call is not None:
+        call, used = target.server_tool_call, part.tool_call
+        call.name, call.call_id = _tool_name(used), used.id or ""
+        call.format = "native"
+        call.input_json = str(used.args, "utf-8") if given(used.args) else "{}"
+    elif part.tool_response is not None:
+        result, used = target.server_tool_result, part.tool_response
+        result.name, result.call_id = _tool_name(used), used.id or ""
+        result.format = "native"
+        result.output_json = str(used.response, "utf-8") if given(used.response) else "{}"
+    else:
+        return False
+    return True
+
+
+def _tool_name(used: schema.ServerTool) -> str:
+    word = (used.tool_type or "").upper()
+    return TOOL_TYPES.get(word, word.lower())
+
+
+# --- canonical -> wire
+
+
+def encode_thoughts(part: pb.Part) -> JsonObject:
+    """A thought, or what stands for one that is not shown; {} where it says nothing."""
+    reasoning = part.reasoning
+    if reasoning.redacted:
+        return {"thought": True}
+    texts = reasoning.texts if any(reasoning.texts) else reasoning.summaries
+    return {"text": BETWEEN_THOUGHTS.join(text for text in texts if text), "thought": True}
+
+
+def arguments(call: pb.ToolCall) -> object:
+    """`args`: an object, whatever the model wrote. Free text is the one argument by which its tool is declared."""
+    if call.WhichOneof("input") == "text":
+        return {FREE_TEXT: call.text}
+    return arguments_object(call.arguments_json)
+
+
+def arguments_object(text: str) -> object:
+    """Arguments as JSON; those that are no object as one that holds their text (a model may write anything)."""
+    if not text.strip():
+        return {}
+    try:
+        parsed = msgspec.json.decode(text, type=Raw)
+    except (ValueError, RecursionError):
+        return {UNREADABLE_ARGUMENTS: text}
+    return parsed if bytes(parsed).startswith(b"{") else {UNREADABLE_ARGUMENTS: text}
+
+
+def encode_call(call: pb.ToolCall, name: str) -> JsonObject:
+    """`functionCall`."""
+    called: JsonObject = {"id": call.call_id} if call.call_id else {}
+    return {"functionCall": {**called, "name": name, "args": arguments(call)}}
+
+
+def encode_server_tool(part: pb.Part, at: str) -> JsonObject | None:
+    """One of the format's own tools at work; None for another format's, which native has no words for.
+
+    Raises UmgError(INVALID_FIELD) for JSON that cannot be read.
+    """
+    if part.HasField("server_tool_call"):
+        call = part.server_tool_call
+        if call.format != "native":
+            return None
+        args = json_text(call.input_json, f"{at}.server_tool_call.input_json")
+        return {"executableCode": args} if call.name == CODE else {"toolCall": _used(call, "args", args)}
+    result = part.server_tool_result
+    if result.format != "native":
+        return None
+    output = json_text(result.output_json, f"{at}.server_tool_result.output_json")
+    if result.name == CODE:
+        return {"codeExecutionResult": output}
+    return {"toolResponse": _used(result, "response", output)}
+
+
+def _used(tool: pb.ServerToolCall | pb.ServerToolResult, name: str, value: Raw) -> JsonObject:
+    used: JsonObject = {"id": tool.call_id} if tool.call_id else {}
+    return {**used, "toolType": TOOL_TYPE_NAMES.get(tool.name, tool.name.upper()), name: value}
+
+
+def encode_media(media: pb.MediaPart) -> JsonObject | None:
+    """`inlineData` or `fileData`; None for what is neither bytes nor an address that native's provider may know."""
+    match media.WhichOneof("source"):
+        case "data":
+            mime = media.mime_type or sniff(media.data) or DEFAULT_TYPES.get(media.kind, "application/octet-stream")
+            return {"inlineData": {"mimeType": mime, "data": base64.b64encode(media.data).decode()}}
+        case "uri":
+            return {"fileData": _file(media.uri, media.mime_type)}
+        case "file_id" if _OWN_FILE.search(media.file_id):
+            return {"fileData": _file(media.file_id, media.mime_type)}
+    return None
+
+
+def _file(address: str, mime: str) -> JsonObject:
+    mime = mime or _by_suffix(address)
+    return {"mimeType": mime, "fileUri": address} if mime else {"fileUri": address}
+
+
+def broken(error: UmgError) -> bool:
+    """Whether it is about a field, which in a provider's answer is the provider's fault."""
+    return error.reason in (pb.ERROR_REASON_INVALID_FIELD, pb.ERROR_REASON_MISSING_FIELD)

@@ -1,0 +1,97 @@
+"""The request, both directions: a caller's body -> canonical, canonical -> a provider's body."""
+
+from collections.abc import Mapping
+from urllib.parse import quote
+
+import msgspec
+
+from umg_grpc.errors import UmgError
+from umg_grpc.v1 import pb
+from umg_grpc.wire.format import FaceRequest, UpstreamRequest
+from umg_grpc.wire.json import JsonObject, check_utf8, given, parse
+from umg_grpc.wire.native import dialect, schema
+from umg_grpc.wire.native.canonical import encode_body
+from umg_grpc.wire.native.config import decode_config
+from umg_grpc.wire.native.content import decode_contents, decode_instructions
+from umg_grpc.wire.native.spelling import Notes, read
+from umg_grpc.wire.native.tools import decode_tools
+from umg_grpc.wire.report import Report
+
+GENERATE, STREAM = ":generateContent", ":streamGenerateContent?alt=sse"
+PREFIX = "models/"
+
+
+# --- caller -> canonical
+
+
+def decode_request(body: bytes, headers: Mapping[str, str]) -> FaceRequest:
+    """The request with its source; its model and whether it streams are in the path. Raises UmgError: MALFORMED_BODY,
+    MISSING_FIELD, INVALID_FIELD.
+    """
+    return FaceRequest(_decode(body, ""), stream=False)
+
+
+def decode_count(body: bytes, headers: Mapping[str, str]) -> pb.GenerateRequest:
+    """What `:countTokens` shall count: a request, or one inside `generateContentRequest`."""
+    counted = parse(schema.CountBody, check_utf8(body))
+    for raw, name in (
+        (counted.generate_content_request, "generateContentRequest"),
+        (counted.snake_request, "generate_content_request"),
+    ):
+        if given(raw):
+            return _decode(bytes(raw), f".{name}")
+    return _decode(body, "")
+
+
+def _decode(body: bytes, at: str) -> pb.GenerateRequest:
+    notes, request = Notes(), pb.GenerateRequest()
+    try:
+        parsed = read(schema.GenerateBody, check_utf8(body), notes, at)
+        decode_contents(parsed.contents, request)
+        _decode_options(parsed, request, notes)
+    except UmgError as error:
+        raise notes.spelled(error) from None
+    request.source.format, request.source.body = "native", body
+    request.source.unknown_field_count = notes.unknown
+    return request
+
+
+def _decode_options(body: schema.GenerateBody, request: pb.GenerateRequest, notes: Notes) -> None:
+    if body.system_instruction is not None:
+        decode_instructions(body.system_instruction, request)
+    if body.generation_config is not None:
+        decode_config(body.generation_config, request, notes)
+    decode_tools(body, request, notes)
+    for setting in body.safety_settings or ():
+        request.safety_settings.add(category=setting.category, threshold=setting.threshold)
+        if given(setting.method) and "safetySettings.method" not in request.source.uncarried_fields:
+            request.source.uncarried_fields.append("safetySettings.method")
+    request.cached_content = body.cached_content or ""
+    request.metadata.update(body.labels or {})
+    tier = (body.service_tier or "").lower()
+    request.service_tier = "" if tier == "unspecified" else tier
+    if body.store is not None:
+        request.store = body.store
+
+
+# --- canonical -> provider
+
+
+def encode_request(request: pb.GenerateRequest, model: str, stream: bool) -> UpstreamRequest:
+    """The call of `POST /models/{model}:generateContent`, or of its stream. Raises UmgError(UNTRANSLATABLE,
+    UNSUPPORTED_FIELD) with the canonical path in `field`.
+    """
+    report = Report()
+    if request.source.format == "native":
+        body = dialect.rebuild(request, model, report)
+    else:
+        fields: JsonObject = encode_body(request, model, report)
+        body = msgspec.json.encode(fields)
+    return UpstreamRequest(_path(model, stream), body, {}, report)
+
+
+def _path(model: str, stream: bool) -> str:
+    """The path; a slash in an id stays one, unless it would lead elsewhere."""
+    name = model.removeprefix(PREFIX)
+    keep = "" if {".", "..", ""} & set(name.split("/")) else "/"
+    return f"/models/{quote(name, safe=keep)}{STREAM if stream else GENERATE}"

@@ -1,0 +1,209 @@
+"""The whole answer, both directions."""
+
+from collections.abc import Iterator
+
+import msgspec
+from msgspec import Raw
+
+from umg_grpc.v1 import pb
+from umg_grpc.wire.json import JsonObject, given
+from umg_grpc.wire.native.answer import (
+    FINISH_NAMES,
+    PassedAnswer,
+    ProviderAnswer,
+    ProviderCandidate,
+    blocked_name,
+    decode_answer_part,
+    decode_finish,
+    decode_head,
+    decode_logprobs,
+    decode_ratings,
+    encode_answer_part,
+    encode_feedback,
+    encode_logprobs,
+    encode_ratings,
+    encode_sources,
+    encode_time,
+    finish_name,
+    is_known,
+    queries_of,
+    settle,
+    unknown_parts,
+)
+from umg_grpc.wire.native.grounding import SEARCH, Cited, Text, decode_grounding
+from umg_grpc.wire.native.names import ToolNames
+from umg_grpc.wire.native.schema import ProviderPart
+from umg_grpc.wire.native.usage import decode_usage, encode_usage
+from umg_grpc.wire.provider_errors import as_error, from_provider, is_error, unreadable
+from umg_grpc.wire.ragged import decode
+
+# --- canonical -> caller
+
+
+def encode_response(response: pb.GenerateResponse, request: pb.GenerateRequest) -> bytes:
+    """The body; the provider's own where that is of this format.
+
+    A blocked prompt is told as the format does, beside a candidate without parts: callers look at the first one.
+    """
+    if response.source.format == "native":
+        return response.source.body
+    body: JsonObject = {"candidates": [_encode_candidate(candidate) for candidate in response.candidates]}
+    if response.block_reason:
+        body["promptFeedback"] = encode_feedback(response.block_reason, response.prompt_safety_ratings)
+    if not response.candidates:
+        reason = blocked_name(response.block_reason) if response.block_reason else FINISH_NAMES[pb.FINISH_REASON_OTHER]
+        body["candidates"] = [_candidate([], reason, pb.Candidate())]
+    body["usageMetadata"] = encode_usage(response.usage)
+    body["modelVersion"] = response.model
+    if response.HasField("create_time"):
+        body["createTime"] = encode_time(response.create_time)
+    if response.response_id:
+        body["responseId"] = response.response_id
+    return msgspec.json.encode(body)
+
+
+def _encode_candidate(candidate: pb.Candidate) -> JsonObject:
+    parts, cited, queries = list[object](), list[Cited](), list[str]()
+    logprobs = list[pb.TokenLogprob]()
+    for part in candidate.message.parts:
+        queries.extend(queries_of(part))
+        if part.HasField("text"):
+            cited.append(Cited(part.text.text, part.text.citations, len(parts) if cited else None))
+            logprobs.extend(part.text.logprobs)
+        if (encoded := encode_answer_part(part)) is not None:
+            parts.append(encoded)
+    fields = _candidate(parts, finish_name(candidate.finish_reason, candidate.provider_reason), candidate)
+    return fields | encode_sources(cited, queries, candidate.grounding_json) | encode_logprobs(logprobs)
+
+
+def _candidate(parts: list[object], reason: str, candidate: pb.Candidate) -> JsonObject:
+    fields: JsonObject = {
+        "content": {"parts": parts, "role": "model"},
+        "finishReason": reason,
+        "index": candidate.index,
+        "safetyRatings": encode_ratings(candidate.safety_ratings),
+    }
+    if candidate.finish_message:
+        fields["finishMessage"] = candidate.finish_message
+    return fields
+
+
+# --- provider -> canonical
+
+_ANSWER = msgspec.json.Decoder(ProviderAnswer)
+_PASSED = msgspec.json.Decoder(PassedAnswer)
+
+
+def decode_response(body: bytes, request: pb.GenerateRequest, pass_: bool) -> pb.GenerateResponse:
+    """The answer. Raises UmgError(UPSTREAM_FAILED) for a body that cannot be read or that is an error in spite of its
+    status.
+    """
+    try:
+        answer = decode(_PASSED, body) if pass_ else decode(_ANSWER, body)
+        if is_error(answer.error):
+            raise from_provider(200, as_error(msgspec.json.decode(answer.error)))
+        feedback = answer.prompt_feedback
+        blocked = (feedback and feedback.block_reason) or ""
+        if answer.candidates is None and not blocked:
+            raise unreadable()
+        response = pb.GenerateResponse(model=request.model or answer.model_version or "", block_reason=blocked)
+        decode_head(answer, response)
+        if answer.usage_metadata is not None:
+            decode_usage(answer.usage_metadata, response.usage)
+        if feedback is not None and blocked:
+            response.prompt_safety_ratings.extend(decode_ratings(feedback.safety_ratings))
+        if isinstance(answer, PassedAnswer):
+            _decode_endings(answer, response)
+            response.source.format = "native"
+            response.source.body = renamed(body, answer.model_version, request.model)
+        else:
+            _decode_candidates(answer, body, request, response)
+    except (ValueError, RecursionError):
+        raise unreadable() from None
+    return response
+
+
+def renamed(body: bytes, theirs: str | None, ours: str) -> bytes:
+    """The JSON under the caller's model id, all else byte for byte where the member stands there once."""
+    if theirs is None or theirs == ours or not ours:
+        return body
+    wanted = msgspec.json.encode(ours)
+    if body.count(b'"modelVersion"') == 1:
+        key = body.index(b'"modelVersion"') + len(b'"modelVersion"')
+        value = body.find(b'"', key)
+        spelled = msgspec.json.encode(theirs)
+        if value > 0 and body.startswith(spelled, value):
+            return body[:value] + wanted + body[value + len(spelled) :]
+    fields = msgspec.json.decode(body, type=dict[str, Raw])
+    fields["modelVersion"] = Raw(wanted)
+    return msgspec.json.encode(fields)
+
+
+def _decode_endings(answer: PassedAnswer, response: pb.GenerateResponse) -> None:
+    for place, ending in enumerate(answer.candidates or ()):
+        candidate = response.candidates.add(index=place if ending.index is None else ending.index)
+        decode_finish(ending.finish_reason, candidate)
+        settle(candidate, called=ending.calls)
+
+
+def _decode_candidates(
+    answer: ProviderAnswer, body: bytes, request: pb.GenerateRequest, response: pb.GenerateResponse
+) -> None:
+    names = ToolNames(request)
+    for place, told in enumerate(answer.candidates or ()):
+        if response.block_reason and not (told.content and told.content.parts):
+            continue  # it stands for the prompt that was blocked
+        candidate = response.candidates.add(index=place if told.index is None else told.index)
+        candidate.message.role = pb.ROLE_ASSISTANT
+        texts = _decode_parts(told, body, place, names, candidate.message)
+        _decode_sources(told, texts, candidate)
+        decode_finish(told.finish_reason, candidate)
+        candidate.finish_message = told.finish_message or ""
+        candidate.safety_ratings.extend(decode_ratings(told.safety_ratings))
+        settle(candidate, called=any(part.HasField("tool_call") for part in candidate.message.parts))
+    response.candidates.sort(key=lambda candidate: candidate.index)
+
+
+def _decode_parts(
+    told: ProviderCandidate, body: bytes, place: int, names: ToolNames, message: pb.Message
+) -> list[Text]:
+    """Fills in the parts; gives the texts with where they stand."""
+    texts = list[Text]()
+    for position, (part, raw) in enumerate(_parts(told, body, place)):
+        decoded = decode_answer_part(part, raw, names)
+        if decoded.WhichOneof("kind") == "text" and not decoded.text.text:
+            if not decoded.HasField("state"):
+                continue  # it says nothing
+            if message.parts and _unsigned_text(message.parts[-1]):
+                message.parts[-1].state.CopyFrom(decoded.state)  # of the text before it
+                continue
+        if decoded.HasField("text"):
+            texts.append(Text(len(message.parts), position, decoded.text.text))
+        message.parts.append(decoded)
+    return texts
+
+
+def _unsigned_text(part: pb.Part) -> bool:
+    return part.HasField("text") and not part.HasField("state")
+
+
+def _parts(told: ProviderCandidate, body: bytes, place: int) -> Iterator[tuple[ProviderPart, Raw | None]]:
+    """The parts, those of an unknown kind as they came; without any that says nothing."""
+    parts = (told.content and told.content.parts) or []
+    for part, raw in zip(parts, unknown_parts(parts, body, place), strict=True):
+        if raw is not None or is_known(part) or part.thought_signature:
+            yield part, raw
+
+
+def _decode_sources(told: ProviderCandidate, texts: list[Text], candidate: pb.Candidate) -> None:
+    parts = candidate.message.parts
+    if texts and (logprobs := decode_logprobs(told.logprobs_result)):
+        parts[texts[0].part].text.logprobs.extend(logprobs)
+    if not given(told.grounding_metadata):
+        return
+    sources = decode_grounding(told.grounding_metadata, texts)
+    for part, citation in sources.citations:
+        parts[part].text.citations.append(citation)
+    if sources.queries:
+        parts.add().server_tool_call.MergeFrom(pb.ServerToolCall(name=SEARCH, queries=sources.queries))
+    candidate.grounding_json = sources.rest

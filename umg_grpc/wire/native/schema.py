@@ -1,0 +1,332 @@
+"""Body of `POST /v1beta/models/{model}:generateContent` as typed structs: the text document's fields, and those of
+current SDK types.
+
+What a class knows stands in one that reads past anything else, as providers' answers need; requests are read by a
+subclass that refuses what it does not know, so that `spelling.read` looks again where a caller spelled it in another
+way. Tools and all that is the caller's own JSON (arguments, results, schemas) stay raw. `None` is absent.
+"""
+
+from collections.abc import Sequence
+from typing import Annotated, Literal
+
+from msgspec import Meta, Raw, Struct, field
+
+from umg_grpc.wire.json import ABSENT, PositiveWhole, Whole
+
+NonEmpty = Annotated[str, Meta(min_length=1)]
+Name = Annotated[str, Meta(min_length=1)]
+Penalty = Annotated[float, Meta(ge=-2, le=2)]
+Budget = Annotated[int, Meta(ge=-1)] | Annotated[float, Meta(ge=-1)]  # -1: automatic
+Role = Literal["user", "model", "function", "tool"]
+Level = Literal["THINKING_LEVEL_UNSPECIFIED", "MINIMAL", "LOW", "MEDIUM", "HIGH", "XHIGH"]
+Modality = Literal["MODALITY_UNSPECIFIED", "TEXT", "IMAGE", "AUDIO", "VIDEO"]
+Resolution = Literal[
+    "MEDIA_RESOLUTION_UNSPECIFIED",
+    "MEDIA_RESOLUTION_LOW",
+    "MEDIA_RESOLUTION_MEDIUM",
+    "MEDIA_RESOLUTION_HIGH",
+    "MEDIA_RESOLUTION_ULTRA_HIGH",
+]
+Mode = Literal["MODE_UNSPECIFIED", "AUTO", "ANY", "NONE", "VALIDATED"]
+Threshold = Literal[
+    "HARM_BLOCK_THRESHOLD_UNSPECIFIED",
+    "BLOCK_LOW_AND_ABOVE",
+    "BLOCK_MEDIUM_AND_ABOVE",
+    "BLOCK_ONLY_HIGH",
+    "BLOCK_NONE",
+    "OFF",
+]
+# Categories are added by the year; `upper` makes the word readable in any case, as an enum is.
+Category = Annotated[str, Meta(pattern="^HARM_CATEGORY_[A-Z_]+$", extra={"upper": True})]
+
+
+# --- parts
+
+
+class ProviderBlob(Struct, rename="camel"):
+    """`inlineData`."""
+
+    mime_type: str | None = None
+    data: str | None = None
+
+
+class ProviderFile(Struct, rename="camel"):
+    """`fileData`."""
+
+    mime_type: str | None = None
+    file_uri: str | None = None
+
+
+class ProviderCall(Struct, rename="camel"):
+    """`functionCall`."""
+
+    name: str | None = None
+    args: Raw = ABSENT
+    id: str | None = None
+
+
+class ResultPart(Struct, rename="camel"):
+    """An element of `functionResponse.parts`."""
+
+    inline_data: ProviderBlob | None = None
+    file_data: ProviderFile | None = None
+
+
+class FunctionResponse(Struct, rename="camel"):
+    """`functionResponse`."""
+
+    name: str | None = None
+    response: Raw = ABSENT
+    id: str | None = None
+    parts: Sequence[ResultPart] | None = None
+    will_continue: Raw = ABSENT
+    scheduling: Raw = ABSENT
+
+
+class PartResolution(Struct, rename="camel"):
+    """`mediaResolution` of a part."""
+
+    level: str | None = None
+
+
+class ServerTool(Struct, rename="camel"):
+    """`toolCall` and `toolResponse`."""
+
+    id: str | None = None
+    tool_type: str | None = None
+    args: Raw = ABSENT
+    response: Raw = ABSENT
+
+
+class ProviderPart(Struct, rename="camel"):
+    """A part: one of its kinds, and what is said of it."""
+
+    text: str | None = None
+    thought: bool | None = None
+    thought_signature: str | None = None
+    function_call: ProviderCall | None = None
+    inline_data: ProviderBlob | None = None
+    file_data: ProviderFile | None = None
+    function_response: FunctionResponse | None = None
+    executable_code: Raw = ABSENT
+    code_execution_result: Raw = ABSENT
+    tool_call: ServerTool | None = None
+    tool_response: ServerTool | None = None
+    media_resolution: PartResolution | None = None
+    video_metadata: Raw = ABSENT
+    opaque: Raw = field(name="(opaque)", default=ABSENT)  # a whole part of an unknown kind, set by `spelling`
+
+
+KINDS = (
+    "text",
+    "inline_data",
+    "file_data",
+    "function_call",
+    "function_response",
+    "executable_code",
+    "code_execution_result",
+    "tool_call",
+    "tool_response",
+    "opaque",
+)
+"""What a part has one of."""
+
+
+class Blob(ProviderBlob, forbid_unknown_fields=True):
+    """`inlineData` of a request."""
+
+
+class FileData(ProviderFile, forbid_unknown_fields=True):
+    """`fileData` of a request."""
+
+
+class FunctionCall(ProviderCall, forbid_unknown_fields=True):
+    """`functionCall` of a request."""
+
+
+class FunctionResult(FunctionResponse, forbid_unknown_fields=True):
+    """`functionResponse` of a request."""
+
+    parts: "Sequence[FunctionResultPart] | None" = None
+
+
+class FunctionResultPart(ResultPart, forbid_unknown_fields=True):
+    """An element of `functionResponse.parts` of a request."""
+
+    inline_data: Blob | None = None
+    file_data: FileData | None = None
+
+
+class MediaResolution(PartResolution, forbid_unknown_fields=True):
+    """`mediaResolution` of a part of a request."""
+
+    level: Resolution | None = None
+
+
+class ToolUse(ServerTool, forbid_unknown_fields=True):
+    """`toolCall` and `toolResponse` of a request."""
+
+
+class Part(ProviderPart, forbid_unknown_fields=True):
+    """A part of a request."""
+
+    function_call: FunctionCall | None = None
+    inline_data: Blob | None = None
+    file_data: FileData | None = None
+    function_response: FunctionResult | None = None
+    tool_call: ToolUse | None = None
+    tool_response: ToolUse | None = None
+    media_resolution: MediaResolution | None = None
+
+
+class Content(Struct, forbid_unknown_fields=True, rename="camel"):
+    """A turn; without a role it is the user's."""
+
+    role: Role | None = None
+    parts: list[Part] | None = None
+
+
+# --- tools
+
+
+class FunctionDeclaration(Struct, forbid_unknown_fields=True, rename="camel"):
+    """An element of `functionDeclarations`."""
+
+    name: Name
+    description: str | None = None
+    parameters: Raw = ABSENT
+    parameters_json_schema: Raw = ABSENT
+    response: Raw = ABSENT
+    response_json_schema: Raw = ABSENT
+    behavior: Raw = ABSENT
+
+
+class GoogleSearch(Struct, forbid_unknown_fields=True, rename="camel"):
+    """`googleSearch`, under whichever name."""
+
+    exclude_domains: list[str] | None = None
+    dynamic_retrieval_config: Raw = ABSENT  # of the older `googleSearchRetrieval`
+    search_types: Raw = ABSENT
+    time_range_filter: Raw = ABSENT
+    blocking_confidence: Raw = ABSENT
+
+
+class FunctionCallingConfig(Struct, forbid_unknown_fields=True, rename="camel"):
+    """`toolConfig.functionCallingConfig`."""
+
+    mode: Mode | None = None
+    allowed_function_names: list[Name] | None = None
+
+
+class ToolConfig(Struct, forbid_unknown_fields=True, rename="camel"):
+    """`toolConfig`."""
+
+    function_calling_config: FunctionCallingConfig | None = None
+    retrieval_config: Raw = ABSENT
+    include_server_side_tool_invocations: Raw = ABSENT
+
+
+# --- options
+
+
+class ThinkingConfig(Struct, forbid_unknown_fields=True, rename="camel"):
+    """`generationConfig.thinkingConfig`."""
+
+    include_thoughts: bool | None = None
+    thinking_budget: Budget | None = None
+    thinking_level: Level | None = None
+
+
+class ImageOutputOptions(Struct, forbid_unknown_fields=True, rename="camel"):
+    """`generationConfig.imageConfig.imageOutputOptions`."""
+
+    mime_type: str | None = None
+
+
+class ImageConfig(Struct, forbid_unknown_fields=True, rename="camel"):
+    """`generationConfig.imageConfig`."""
+
+    aspect_ratio: str | None = None
+    image_size: str | None = None
+    image_output_options: ImageOutputOptions | None = None
+    output_mime_type: str | None = None  # the SDKs' other place for it
+
+
+class GenerationConfig(Struct, forbid_unknown_fields=True, rename="camel"):
+    """`generationConfig`."""
+
+    temperature: Annotated[float, Meta(ge=0, le=2)] | None = None
+    top_p: Annotated[float, Meta(ge=0, le=1)] | None = None
+    top_k: Annotated[float, Meta(ge=0)] | None = None
+    candidate_count: Annotated[int, Meta(ge=1, le=128)] | Annotated[float, Meta(ge=1, le=128)] | None = None
+    max_output_tokens: PositiveWhole | None = None
+    stop_sequences: list[NonEmpty] | None = None
+    seed: Whole | None = None
+    presence_penalty: Penalty | None = None
+    frequency_penalty: Penalty | None = None
+    response_logprobs: bool | None = None
+    logprobs: Annotated[int, Meta(ge=0, le=20)] | Annotated[float, Meta(ge=0, le=20)] | None = None
+    response_mime_type: str | None = None
+    response_schema: Raw = ABSENT
+    response_json_schema: Raw = ABSENT
+    response_modalities: list[Modality] | None = None
+    media_resolution: Resolution | None = None
+    speech_config: Raw = ABSENT
+    thinking_config: ThinkingConfig | None = None
+    image_config: ImageConfig | None = None
+
+
+class SafetySetting(Struct, forbid_unknown_fields=True, rename="camel"):
+    """An element of `safetySettings`."""
+
+    category: Category
+    threshold: Threshold
+    method: Raw = ABSENT
+
+
+class GenerateBody(Struct, forbid_unknown_fields=True, rename="camel", kw_only=True):
+    """The body. Its model is in the path; one that stands here as well says nothing."""
+
+    contents: Annotated[list[Content], Meta(min_length=1)]
+    system_instruction: Content | None = None
+    generation_config: GenerationConfig | None = None
+    tools: list[dict[str, Raw]] | None = None
+    tool_config: ToolConfig | None = None
+    safety_settings: list[SafetySetting] | None = None
+    cached_content: str | None = None
+    labels: dict[str, str] | None = None
+    service_tier: str | None = None
+    store: bool | None = None
+    model: str | None = None
+
+
+class CountBody(Struct, rename="camel"):
+    """Body of `:countTokens` where it holds the whole request."""
+
+    generate_content_request: Raw = ABSENT
+    snake_request: Raw = field(name="generate_content_request", default=ABSENT)
+
+
+class VoiceName(Struct, rename="camel"):
+    """`prebuiltVoiceConfig`."""
+
+    voice_name: str | None = None
+
+
+class VoiceConfig(Struct, rename="camel"):
+    """`voiceConfig`."""
+
+    prebuilt_voice_config: VoiceName | None = None
+
+
+class SpeechConfig(Struct, rename="camel", forbid_unknown_fields=True):
+    """`generationConfig.speechConfig`, as far as other formats have it."""
+
+    voice_config: VoiceConfig | None = None
+    language_code: Raw = ABSENT
+    multi_speaker_voice_config: Raw = ABSENT
+
+
+Declarations = list[FunctionDeclaration]
+READ = (GenerateBody, Declarations, GoogleSearch, SpeechConfig)
+"""What is read by itself, in whatever spelling."""

@@ -1,0 +1,226 @@
+"""Tools and the choice among them, both directions."""
+
+import msgspec
+from msgspec import Raw
+
+from umg_grpc.v1 import pb
+from umg_grpc.wire.json import JsonObject, given, json_object, json_text
+from umg_grpc.wire.native import schema
+from umg_grpc.wire.native.names import ToolNames
+from umg_grpc.wire.native.parts import FREE_TEXT
+from umg_grpc.wire.native.spelling import Notes, read
+from umg_grpc.wire.report import Report, foreign
+
+DECLARATIONS = ("functionDeclarations", "function_declarations")
+# Key of a search tool -> the provider's own spelling of it (text document: `vendorgSearch`).
+SEARCH_KEYS = {
+    "vendorgSearch": "googleSearch",
+    "vendorg_search": "googleSearch",
+    "googleSearch": "googleSearch",
+    "google_search": "googleSearch",
+    "googleSearchRetrieval": "googleSearchRetrieval",
+    "google_search_retrieval": "googleSearchRetrieval",
+}
+OLDER_SEARCH = "googleSearchRetrieval"
+
+MODES = {
+    "AUTO": pb.TOOL_CHOICE_MODE_AUTO,
+    "NONE": pb.TOOL_CHOICE_MODE_NONE,
+    "ANY": pb.TOOL_CHOICE_MODE_REQUIRED,
+    "VALIDATED": pb.TOOL_CHOICE_MODE_VALIDATED,
+}
+MODE_NAMES = {value: name for name, value in MODES.items()}
+
+FREE_TEXT_SCHEMA: JsonObject = {
+    "type": "object",
+    "properties": {FREE_TEXT: {"type": "string"}},
+    "required": [FREE_TEXT],
+}
+
+
+# --- caller -> canonical
+
+
+def decode_tools(body: schema.GenerateBody, request: pb.GenerateRequest, notes: Notes) -> None:
+    """Fills `tools` and `tool_choice`: each key of an element is a tool. Raises UmgError naming the field."""
+    for index, element in enumerate(body.tools or ()):
+        for key, value in element.items():
+            if not given(value):
+                continue
+            at = f"tools[{index}].{key}"
+            if key in DECLARATIONS:
+                for position, declared in enumerate(read(schema.Declarations, _listed(value), notes, at)):
+                    _decode_function(declared, request, f"{at}[{position}]")
+            elif key in SEARCH_KEYS:
+                _decode_search(key, read(schema.GoogleSearch, value, notes, at), request)
+            else:
+                opaque = request.tools.add().opaque
+                opaque.format, opaque.type = "native", key
+                opaque.json = msgspec.json.encode({key: value}).decode()
+    if body.tool_config is not None:
+        _decode_choice(body.tool_config, request)
+
+
+def _listed(value: Raw) -> Raw:
+    """A list, also of the one declaration that stands without it."""
+    return Raw(b"[" + bytes(value) + b"]") if bytes(value).startswith(b"{") else value
+
+
+def _decode_function(declared: schema.FunctionDeclaration, request: pb.GenerateRequest, at: str) -> None:
+    function = request.tools.add().function
+    function.name = declared.name
+    if declared.description is not None:
+        function.description = declared.description
+    if given(declared.parameters_json_schema):
+        function.parameters_json = json_object(declared.parameters_json_schema, f"{at}.parametersJsonSchema")
+    elif given(declared.parameters):
+        function.parameters_json = json_object(declared.parameters, f"{at}.parameters")
+        function.native_schema = True
+    uncarried = request.source.uncarried_fields
+    for name, value in (("response", declared.response), ("responseJsonSchema", declared.response_json_schema)):
+        if given(value) and f"functionDeclarations.{name}" not in uncarried:
+            uncarried.append(f"functionDeclarations.{name}")
+    if given(declared.behavior) and "functionDeclarations.behavior" not in uncarried:
+        uncarried.append("functionDeclarations.behavior")
+
+
+def _decode_search(key: str, search: schema.GoogleSearch, request: pb.GenerateRequest) -> None:
+    tool = request.tools.add().web_search
+    tool.declared_type = key if "_" not in key else SEARCH_KEYS[key] if not key.startswith("v") else "vendorgSearch"
+    tool.blocked_domains.extend(search.exclude_domains or ())
+    options = {
+        "googleSearchRetrieval.dynamicRetrievalConfig": search.dynamic_retrieval_config,
+        "googleSearch.searchTypes": search.search_types,
+        "googleSearch.timeRangeFilter": search.time_range_filter,
+        "googleSearch.blockingConfidence": search.blocking_confidence,
+    }
+    request.source.uncarried_fields.extend(name for name, value in options.items() if given(value))
+
+
+def _decode_choice(config: schema.ToolConfig, request: pb.GenerateRequest) -> None:
+    calling = config.function_calling_config
+    if calling is not None and (calling.mode in MODES or calling.allowed_function_names):
+        choice = request.tool_choice
+        choice.mode = MODES.get(calling.mode or "", pb.TOOL_CHOICE_MODE_UNSPECIFIED)
+        choice.names.extend(calling.allowed_function_names or ())
+    if given(config.retrieval_config):
+        request.source.uncarried_fields.append("toolConfig.retrievalConfig")
+    if given(config.include_server_side_tool_invocations):
+        request.source.uncarried_fields.append("toolConfig.includeServerSideToolInvocations")
+
+
+# --- canonical -> provider
+
+
+def encode_tools(request: pb.GenerateRequest, names: ToolNames, report: Report) -> JsonObject:
+    """`tools`, one kind an element, and `toolConfig`."""
+    functions, others = list[JsonObject](), list[object]()
+    left_out = _left_out(request)
+    for index, tool in enumerate(request.tools):
+        if tool.HasField("cache_control"):
+            report.drop("cache_control")
+        match tool.WhichOneof("kind"):
+            case "function" if tool.function.name not in left_out:
+                functions.append(_encode_function(tool.function, names, f"tools[{index}].function", report))
+            case "custom" if tool.custom.name not in left_out:
+                functions.append(_encode_custom(tool.custom, names, report))
+            case "function" | "custom":
+                pass  # not among those that may be called
+            case "web_search":
+                others.append(_encode_search(tool.web_search, report))
+            case "opaque" if tool.opaque.format == "native":
+                others.append(json_text(tool.opaque.json, f"tools[{index}].opaque.json"))
+            case "opaque":
+                raise foreign(tool.opaque, f"tools[{index}]")
+            case kind:
+                raise foreign(pb.OpaquePart(format="responses", type=kind or "unknown tool"), f"tools[{index}]")
+    if _asks_to_search(request, report) and not any(tool.HasField("web_search") for tool in request.tools):
+        others.append({"googleSearch": {}})
+    tools = [{"functionDeclarations": functions}, *others] if functions else others
+    fields: JsonObject = {"tools": tools} if tools else {}
+    if request.HasField("tool_choice") and (config := _encode_choice(request, names, bool(functions), report)):
+        fields["toolConfig"] = {"functionCallingConfig": config}
+    if request.HasField("parallel_tool_calls") and not request.parallel_tool_calls:
+        report.drop("parallel_tool_calls")
+    return fields
+
+
+def _left_out(request: pb.GenerateRequest) -> set[str]:
+    """The tools beyond those that it may choose from: the provider takes names only where it must call one."""
+    choice = request.tool_choice
+    if choice.mode not in (pb.TOOL_CHOICE_MODE_AUTO, pb.TOOL_CHOICE_MODE_UNSPECIFIED) or not choice.names:
+        return set()
+    return {tool.function.name or tool.custom.name for tool in request.tools} - set(choice.names)
+
+
+def _encode_function(function: pb.FunctionTool, names: ToolNames, at: str, report: Report) -> JsonObject:
+    """A declaration. A full JSON schema stands as it is under `parametersJsonSchema`: the older `parameters` takes a
+    subset, and what would have to be cut from a schema for it is lost to the model.
+    """
+    encoded: JsonObject = {"name": names.legal(function.name)}
+    if function.HasField("description"):
+        encoded["description"] = function.description
+    if function.parameters_json:
+        place = "parameters" if function.native_schema else "parametersJsonSchema"
+        encoded[place] = json_text(function.parameters_json, f"{at}.parameters_json")
+    if function.strict:
+        report.drop("strict")
+    return encoded
+
+
+def _encode_custom(custom: pb.CustomTool, names: ToolNames, report: Report) -> JsonObject:
+    """A tool with free text as one with a single argument, which the answer's calls are turned back from."""
+    if custom.format_json and custom.format_json.replace(" ", "") != '{"type":"text"}':
+        report.drop("custom.format")
+    encoded: JsonObject = {"name": names.legal(custom.name)}
+    if custom.HasField("description"):
+        encoded["description"] = custom.description
+    return {**encoded, "parametersJsonSchema": FREE_TEXT_SCHEMA}
+
+
+def _encode_search(search: pb.WebSearchTool, report: Report) -> JsonObject:
+    for name in ("context_size", "max_uses", "allowed_domains"):
+        if getattr(search, name):
+            report.drop(name)
+    if search.HasField("user_location"):
+        report.drop("user_location")
+    if search.declared_type == OLDER_SEARCH:
+        return {OLDER_SEARCH: {}}
+    blocked: JsonObject = {"excludeDomains": list(search.blocked_domains)} if search.blocked_domains else {}
+    return {"googleSearch": blocked}
+
+
+def _asks_to_search(request: pb.GenerateRequest, report: Report) -> bool:
+    """Whether an option asks for what is a tool here."""
+    search = request.search
+    if not request.HasField("search") or search.mode == "off":
+        return False
+    for name in ("context_size", "region", "recency_days"):
+        if getattr(search, name):
+            report.drop(f"search.{name}")
+    if search.HasField("user_location"):
+        report.drop("search.user_location")
+    if search.HasField("return_citations") and not search.return_citations:
+        report.drop("search.return_citations")
+    return True
+
+
+def _encode_choice(request: pb.GenerateRequest, names: ToolNames, callable_: bool, report: Report) -> JsonObject:
+    """`functionCallingConfig`; {} where it says nothing, or where there is nothing to choose from."""
+    choice = request.tool_choice
+    if choice.HasField("opaque"):
+        raise foreign(choice.opaque, "tool_choice")
+    if not callable_:
+        if choice.mode not in (pb.TOOL_CHOICE_MODE_UNSPECIFIED, pb.TOOL_CHOICE_MODE_AUTO, pb.TOOL_CHOICE_MODE_NONE):
+            report.drop("tool_choice")
+        return {}
+    declared = {tool.function.name or tool.custom.name for tool in request.tools}
+    chosen = [name for name in choice.names if name in declared]
+    if choice.names and not chosen and choice.mode == pb.TOOL_CHOICE_MODE_REQUIRED:
+        report.drop("tool_choice")  # a search, which nobody can force here
+        return {}
+    mode = MODE_NAMES.get(choice.mode)
+    config: JsonObject = {"mode": mode} if mode else {}
+    if chosen and choice.mode in (pb.TOOL_CHOICE_MODE_REQUIRED, pb.TOOL_CHOICE_MODE_VALIDATED):
+        config["allowedFunctionNames"] = [names.legal(name) for name in chosen]
+    return config

@@ -1,0 +1,96 @@
+"""What an answer cost, both directions."""
+
+from msgspec import Struct
+
+from umg_grpc.v1 import pb
+from umg_grpc.wire.counts import Count, count
+from umg_grpc.wire.json import JsonObject
+
+# Kind of token -> canonical field of it in the prompt and in the answer.
+PROMPT_KINDS = {
+    "AUDIO": "audio_input_tokens",
+    "IMAGE": "image_input_tokens",
+    "VIDEO": "video_input_tokens",
+    "DOCUMENT": "document_input_tokens",
+}
+ANSWER_KINDS = {"AUDIO": "audio_output_tokens", "IMAGE": "image_output_tokens"}
+
+
+class ModalityCount(Struct, rename="camel"):
+    """An element of `promptTokensDetails` and its like."""
+
+    modality: str | None = None
+    token_count: Count = None
+
+
+class UsageMetadata(Struct, rename="camel"):
+    """`usageMetadata`; counts of 0 are left out."""
+
+    prompt_token_count: Count = None
+    candidates_token_count: Count = None
+    thoughts_token_count: Count = None
+    cached_content_token_count: Count = None
+    tool_use_prompt_token_count: Count = None
+    total_token_count: Count = None
+    prompt_tokens_details: list[ModalityCount] | None = None
+    candidates_tokens_details: list[ModalityCount] | None = None
+
+
+# --- canonical -> caller
+
+
+def encode_usage(usage: pb.Usage) -> JsonObject:
+    """`usageMetadata` with its five counters always (readings, 7). The prompt is without what tools put in, the
+    candidates without the thoughts.
+    """
+    prompt = max(0, usage.input_tokens - usage.tool_input_tokens)
+    candidates = max(0, usage.output_tokens - usage.reasoning_tokens)
+    fields: JsonObject = {
+        "promptTokenCount": prompt,
+        "candidatesTokenCount": candidates,
+        "totalTokenCount": prompt + candidates + usage.reasoning_tokens + usage.tool_input_tokens,
+        "thoughtsTokenCount": usage.reasoning_tokens,
+        "cachedContentTokenCount": usage.cache_read_tokens,
+    }
+    if usage.tool_input_tokens:
+        fields["toolUsePromptTokenCount"] = usage.tool_input_tokens
+    if details := _details(usage, PROMPT_KINDS, prompt):
+        fields["promptTokensDetails"] = details
+    if details := _details(usage, ANSWER_KINDS, candidates):
+        fields["candidatesTokensDetails"] = details
+    return fields
+
+
+def _details(usage: pb.Usage, kinds: dict[str, str], total: int) -> list[JsonObject]:
+    """The kinds of token; none where all are text."""
+    others = {kind: tokens for kind, name in kinds.items() if (tokens := getattr(usage, name))}
+    if not others:
+        return []
+    text = max(0, total - sum(others.values()))
+    return [{"modality": kind, "tokenCount": tokens} for kind, tokens in ({"TEXT": text} | others).items() if tokens]
+
+
+# --- provider -> canonical
+
+
+def decode_usage(usage: UsageMetadata, target: pb.Usage) -> None:
+    """The counts; what a provider leaves out is 0."""
+    tools, thoughts = usage.tool_use_prompt_token_count, usage.thoughts_token_count
+    target.input_tokens, target.output_tokens = count(usage.prompt_token_count), count(usage.candidates_token_count)
+    if usage.cached_content_token_count:
+        target.cache_read_tokens = count(usage.cached_content_token_count)
+    if tools:
+        target.tool_input_tokens = count(tools)
+        target.input_tokens += target.tool_input_tokens
+    if thoughts:
+        target.reasoning_tokens = count(thoughts)
+        target.output_tokens += target.reasoning_tokens
+    for detail in usage.prompt_tokens_details or ():
+        _decode_kind(detail, PROMPT_KINDS, target)
+    for detail in usage.candidates_tokens_details or ():
+        _decode_kind(detail, ANSWER_KINDS, target)
+
+
+def _decode_kind(detail: ModalityCount, kinds: dict[str, str], target: pb.Usage) -> None:
+    if (name := kinds.get(detail.modality or "")) is not None:
+        setattr(target, name, count(detail.token_count))

@@ -1,0 +1,284 @@
+"""Content parts of messages and tool results, both directions."""
+
+import base64
+
+import msgspec
+
+from umg_grpc.errors import UmgError
+from umg_grpc.v1 import pb
+from umg_grpc.wire.json import JsonObject, invalid, json_text, missing, parse
+from umg_grpc.wire.media import data_url, decode_base64, is_data_url, parse_data_url, sniff
+from umg_grpc.wire.report import Report, foreign, untranslatable
+from umg_grpc.wire.responses import schema
+
+DETAILS = ("auto", "low", "high", "original")
+FILE_DETAILS = ("auto", "low", "high")
+AUDIO_TYPES = {"wav": "audio/wav", "mp3": "audio/mpeg"}
+AUDIO_FORMATS = {mime: name for name, mime in AUDIO_TYPES.items()}
+BETWEEN_TEXTS = "\n\n"
+
+# For a file in bare base64, whose bytes do not always tell what it is.
+TYPES_BY_ENDING = {
+    "pdf": "application/pdf",
+    "txt": "text/plain",
+    "md": "text/markdown",
+    "csv": "text/csv",
+    "html": "text/html",
+    "json": "application/json",
+}
+
+
+# --- caller -> canonical
+
+
+def decode_content(content: str | list[msgspec.Raw], target: pb.Message | pb.ToolResult, at: str) -> None:
+    """Adds the parts. Raises UmgError naming the field; `at` is the path of the content."""
+    if isinstance(content, str):
+        target.parts.add().text.text = content
+        return
+    for index, raw in enumerate(content):
+        decode_part(raw, target, f"{at}[{index}]")
+
+
+def decode_part(raw: msgspec.Raw, target: pb.Message | pb.ToolResult, at: str) -> None:
+    """Adds one part. Raises UmgError naming the field."""
+    match parse(schema.Kind, raw, at).type:
+        case "input_text":
+            target.parts.add().text.text = parse(schema.TextPart, raw, at).text
+        case "output_text":
+            said = parse(schema.OutputText, raw, at)
+            text = target.parts.add().text
+            text.text = said.text
+            text.citations.extend(map(decode_annotation, said.annotations or ()))
+        case "refusal":
+            target.parts.add().refusal.text = parse(schema.RefusalPart, raw, at).refusal
+        case "input_image":
+            _decode_image(parse(schema.ImagePart, raw, at), target.parts.add().media, at)
+        case "input_file":
+            _decode_file(parse(schema.FilePart, raw, at), target.parts.add().media, at)
+        case "input_audio":
+            audio = parse(schema.AudioPart, raw, at).input_audio
+            media, field = target.parts.add().media, f"{at}.input_audio.data"
+            media.kind, media.mime_type = pb.MEDIA_KIND_AUDIO, AUDIO_TYPES[audio.format]
+            media.data = (
+                parse_data_url(audio.data, field)[1] if is_data_url(audio.data) else decode_base64(audio.data, field)
+            )
+        case None:
+            raise missing(f"{at}.type")
+        case unknown:
+            opaque = target.parts.add().opaque
+            opaque.format, opaque.type, opaque.json = "responses", unknown, str(raw, "utf-8")
+
+
+def _decode_image(image: schema.ImagePart, media: pb.MediaPart, at: str) -> None:
+    media.kind, media.detail = pb.MEDIA_KIND_IMAGE, image.detail or ""
+    if image.image_url is None:
+        if image.file_id is None:
+            raise missing(f"{at}.image_url")
+        media.file_id = image.file_id
+        return
+    field = f"{at}.image_url"
+    if image.file_id is not None:
+        raise invalid(field, "`file_id` is given as well; send one of the two")
+    if is_data_url(image.image_url):
+        media.mime_type, media.data = parse_data_url(image.image_url, field)
+        if not media.data:
+            raise invalid(field, "the data URL is empty; add the image")
+        if not media.mime_type.startswith("image/"):
+            media.mime_type = sniff(media.data) or media.mime_type
+    elif "://" in image.image_url:
+        media.uri = image.image_url
+    else:
+        raise invalid(field, "expected an http(s) or data URL; bytes go into `data:image/png;base64,...`")
+
+
+def _decode_file(file: schema.FilePart, media: pb.MediaPart, at: str) -> None:
+    """Base64 form not shown; we take data URLs as SDKs send them, and bare base64."""
+    media.kind, media.filename, media.detail = pb.MEDIA_KIND_DOCUMENT, file.filename or "", file.detail or ""
+    sources = [name for name in ("file_data", "file_url", "file_id") if getattr(file, name) is not None]
+    if not sources:
+        raise missing(f"{at}.file_data")
+    if len(sources) > 1:
+        raise invalid(f"{at}.{sources[1]}", f"`{sources[0]}` is given as well; send one of them")
+    if file.file_data is not None:
+        field = f"{at}.file_data"
+        if is_data_url(file.file_data):
+            media.mime_type, media.data = parse_data_url(file.file_data, field)
+        else:
+            media.data = decode_base64(file.file_data, field)
+            media.mime_type = sniff(media.data)
+        if not media.data:
+            raise invalid(field, "the file is empty; add its bytes")
+        if not media.mime_type:
+            media.mime_type = TYPES_BY_ENDING.get(media.filename.lower().rpartition(".")[2], "")
+    elif file.file_url is not None:
+        if is_data_url(file.file_url):
+            media.mime_type, media.data = parse_data_url(file.file_url, f"{at}.file_url")
+        elif "://" in file.file_url:
+            media.uri = file.file_url
+        else:
+            raise invalid(f"{at}.file_url", "expected an http(s) address; bytes go into `file_data`")
+    elif file.file_id is not None:
+        media.file_id = file.file_id
+
+
+class Annotation(msgspec.Struct):
+    """An annotation of either kind that is decoded."""
+
+    type: str | None = None
+    url: str | None = None
+    title: str | None = None
+    start_index: int | float | None = None
+    end_index: int | float | None = None
+    file_id: str | None = None
+    filename: str | None = None
+    index: int | float | None = None
+
+
+_ANNOTATION = msgspec.json.Decoder(Annotation)
+LAST_INDEX = 2**31 - 1
+
+
+def decode_annotation(raw: msgspec.Raw) -> pb.Citation:
+    """A citation; what is neither a page nor a file is kept as it is."""
+    try:
+        said = _ANNOTATION.decode(raw)
+    except msgspec.ValidationError:
+        said = Annotation(type=msgspec.json.decode(raw, type=schema.Kind).type)
+    if said.type == "url_citation" and said.url is not None:
+        citation = pb.Citation(title=said.title or "", web=pb.WebSource(url=said.url))
+        if said.start_index is not None and said.end_index is not None:
+            citation.start_index, citation.end_index = _index(said.start_index), _index(said.end_index)
+        return citation
+    if said.type == "file_citation" and said.file_id is not None:
+        document = pb.DocumentSource(file_id=said.file_id, document_index=_index(said.index or 0))
+        return pb.Citation(title=said.filename or "", document=document)
+    return pb.Citation(opaque=pb.OpaquePart(format="responses", type=said.type or "", json=str(raw, "utf-8")))
+
+
+def _index(value: float) -> int:
+    return min(max(0, int(value)), LAST_INDEX)
+
+
+# --- canonical -> caller or provider
+
+
+def encode_citation(citation: pb.Citation, length: int) -> object:
+    """An annotation of a text of `length` characters; None for what this format cannot say."""
+    match citation.WhichOneof("source"):
+        case "web":
+            start = citation.start_index if citation.HasField("start_index") else 0
+            end = citation.end_index if citation.HasField("end_index") else length
+            return {
+                "type": "url_citation",
+                "url": citation.web.url,
+                "title": citation.title,
+                "start_index": start,
+                "end_index": end,
+            }
+        case "document" if citation.document.file_id:
+            document = citation.document
+            return {
+                "type": "file_citation",
+                "file_id": document.file_id,
+                "filename": citation.title,
+                "index": document.document_index,
+            }
+        case "opaque" if citation.opaque.format == "responses":
+            return msgspec.Raw(msgspec.json.format(citation.opaque.json, indent=-1).encode())  # on one line, for events
+        case _:
+            return None
+
+
+def encode_annotations(text: pb.TextPart) -> list[object]:
+    """All annotations of a text."""
+    encoded = (encode_citation(citation, len(text.text)) for citation in text.citations)
+    return [annotation for annotation in encoded if annotation is not None]
+
+
+def encode_logprob(entry: pb.TokenLogprob) -> JsonObject:
+    """An entry of `logprobs`: `bytes` are mandatory there."""
+    return {**_token(entry), "top_logprobs": [_token(other) for other in entry.alternatives]}
+
+
+def _token(entry: pb.TokenLogprob) -> JsonObject:
+    known = entry.token_bytes if entry.HasField("token_bytes") else entry.token.encode()
+    return {"token": entry.token, "bytes": list(known), "logprob": entry.logprob}
+
+
+# --- canonical -> provider
+
+
+def encode_part(part: pb.Part, at: str, report: Report, media_detail: str = "") -> object:
+    """A part of a turn that is not the model's, or of a tool result. Raises UmgError for what would change the meaning;
+    `at` is its canonical path.
+    """
+    match part.WhichOneof("kind"):
+        case "text":
+            if part.text.citations:
+                report.drop("citations")
+            return {"type": "input_text", "text": part.text.text}
+        case "refusal":
+            return {"type": "input_text", "text": part.refusal.text}
+        case "media":
+            return encode_media(part.media, at, report, media_detail)
+        case "opaque" if part.opaque.format == "responses":
+            return json_text(part.opaque.json, f"{at}.opaque.json")
+        case "opaque":
+            raise foreign(part.opaque, at)
+        case None:
+            message = f"{at}: this kind of part is not known here; leave it out"
+            raise UmgError(pb.ERROR_REASON_UNSUPPORTED_FIELD, message, field=at)
+        case _:
+            raise untranslatable(at, "a turn of this role cannot hold it")
+
+
+def encode_media(media: pb.MediaPart, at: str, report: Report, media_detail: str = "") -> JsonObject:
+    """`input_image`, `input_file` or `input_audio`. Raises UmgError(UNTRANSLATABLE) for any other medium."""
+    source, mime = media.WhichOneof("source"), media.mime_type
+    titled = source == "blocks" or (source == "data" and not media.filename)
+    for field in ("context", "citable", "origin") if titled else ("title", "context", "citable", "origin"):
+        if getattr(media, field):
+            report.drop(field)
+    detail = media.detail or media_detail
+    if media.kind == pb.MEDIA_KIND_IMAGE and source in ("data", "uri", "file_id"):
+        if detail and detail not in DETAILS:
+            report.drop("detail")
+        encoded: JsonObject = {"type": "input_image", "detail": detail if detail in DETAILS else "auto"}
+        if source == "file_id":
+            encoded["file_id"] = media.file_id
+        else:
+            bytes_of = media.data if source == "data" else b""
+            encoded["image_url"] = media.uri or data_url(mime or sniff(bytes_of) or "image/png", bytes_of)
+        return encoded
+    if media.kind == pb.MEDIA_KIND_AUDIO and source == "data" and mime in AUDIO_FORMATS:
+        audio = {"data": base64.b64encode(media.data).decode(), "format": AUDIO_FORMATS[mime]}
+        return {"type": "input_audio", "input_audio": audio}
+    if media.kind == pb.MEDIA_KIND_DOCUMENT and source == "blocks":
+        if all(part.HasField("text") for part in media.blocks.parts):
+            texts = [media.title, *(part.text.text for part in media.blocks.parts)]
+            return {"type": "input_text", "text": BETWEEN_TEXTS.join(texts).strip()}
+    elif media.kind == pb.MEDIA_KIND_DOCUMENT and source is not None:
+        return _encode_file(media, report)
+    kind = pb.MediaKind.Name(media.kind).removeprefix("MEDIA_KIND_").lower()
+    raise untranslatable(at, f"responses cannot say this {kind} ({mime or source}); send its bytes in another form")
+
+
+def _encode_file(media: pb.MediaPart, report: Report) -> JsonObject:
+    encoded: JsonObject = {"type": "input_file"}
+    match media.WhichOneof("source"):
+        case "data":
+            mime = media.mime_type or sniff(media.data) or "application/pdf"
+            encoded["filename"] = media.filename or media.title or f"document.{mime.rpartition('/')[2]}"
+            encoded["file_data"] = data_url(mime, media.data)
+        case "uri":
+            encoded["file_url"] = media.uri
+        case _:
+            encoded["file_id"] = media.file_id
+    if media.filename:
+        encoded["filename"] = media.filename
+    if media.detail in FILE_DETAILS:
+        encoded["detail"] = media.detail
+    elif media.detail:
+        report.drop("detail")
+    return encoded

@@ -1,0 +1,114 @@
+"""What a response object repeats of its request, and the fields that nobody here fills."""
+
+from typing import Literal, get_args
+
+import msgspec
+from msgspec import Raw
+
+from umg_grpc.v1 import pb
+from umg_grpc.wire.json import JsonObject, json_text, parse
+from umg_grpc.wire.responses import schema
+from umg_grpc.wire.responses.content import BETWEEN_TEXTS
+from umg_grpc.wire.responses.options import encode_prompt, encode_text
+from umg_grpc.wire.responses.tools import choice_of, repeated_tools
+
+TEMPERATURE, TOP_P = 1.0, 0.98  # text document, "POST /v1/responses": what our own providers use
+CACHE_OPTIONS: JsonObject = {"mode": "implicit", "ttl": "30m"}  # the SDK's defaults
+
+# Of current SDK types, and of no provider but one.
+NEVER: JsonObject = {
+    "access_programs": None,
+    "image": None,
+    "input_transformations": None,
+    "moderation": None,
+    "prompt_cache_diagnostics": None,
+    "tool_usage": None,
+}
+SERVICE_TIERS = get_args(schema.ServiceTier)
+OptionalNumber = Literal["max_output_tokens", "max_tool_calls"]
+
+
+def repeated(request: pb.GenerateRequest) -> bytes:
+    """The members of the object, without its braces: every field of the current SDK types, nulls included.
+
+    Options that only the provider of one format knows, and that were reported as not said, are null here.
+    """
+    return msgspec.json.encode(_members(request))[1:-1]
+
+
+def service_tier(tier: str) -> str | None:
+    """The tier, if the format has a word for it."""
+    return tier if tier in SERVICE_TIERS else None
+
+
+def _members(request: pb.GenerateRequest) -> JsonObject:
+    conversation = request.conversation_id
+    instructions = BETWEEN_TEXTS.join(part.text.text for part in request.instructions)
+    choice = choice_of(request) if request.HasField("tool_choice") else None
+    return {
+        "background": False,
+        "conversation": {"id": conversation} if conversation else None,
+        "instructions": instructions or None,
+        "max_output_tokens": _optional(request, "max_output_tokens"),
+        "max_tool_calls": _optional(request, "max_tool_calls"),
+        "metadata": dict(request.metadata),
+        "parallel_tool_calls": not request.HasField("parallel_tool_calls") or request.parallel_tool_calls,
+        "previous_response_id": request.previous_response_id or None,
+        "prompt": _prompt(request),
+        "prompt_cache_key": request.prompt_cache_key or None,
+        "prompt_cache_options": _cache_options(request),
+        "prompt_cache_retention": request.prompt_cache_retention or None,
+        "reasoning": _reasoning(request),
+        "safety_identifier": request.safety_identifier or None,
+        "store": not request.HasField("store") or request.store,
+        "temperature": request.temperature if request.HasField("temperature") else TEMPERATURE,
+        "text": _text(request),
+        "tool_choice": "auto" if choice is None else choice,
+        "tools": repeated_tools(request),
+        "top_logprobs": request.top_logprobs,
+        "top_p": request.top_p if request.HasField("top_p") else TOP_P,
+        "truncation": request.truncation or "disabled",
+        "user": request.user or None,
+        **NEVER,
+    }
+
+
+def _optional(request: pb.GenerateRequest, name: OptionalNumber) -> object:
+    return getattr(request, name) if request.HasField(name) else None
+
+
+def _prompt(request: pb.GenerateRequest) -> JsonObject | None:
+    if not request.HasField("prompt_template"):
+        return None
+    return {"version": None, "variables": None, **encode_prompt(request.prompt_template)}
+
+
+def _cache_options(request: pb.GenerateRequest) -> JsonObject | None:
+    given = request.prompt_cache_options_json
+    if not given:
+        return None
+    members = parse(dict[str, Raw], msgspec.json.encode(json_text(given, "prompt_cache_options_json")))
+    return CACHE_OPTIONS | {name: value for name, value in members.items() if name in CACHE_NAMES}
+
+
+CACHE_NAMES = (*CACHE_OPTIONS, "comparison_response_id")
+
+
+def _reasoning(request: pb.GenerateRequest) -> JsonObject:
+    """`none` is our document's word for no summary; the SDK types have null for it."""
+    said = request.reasoning
+    summary = said.summary if said.summary != "none" else ""
+    return {
+        "effort": said.effort or None,
+        "summary": summary or None,
+        "generate_summary": None,
+        "context": None,
+        "mode": None,
+    }
+
+
+def _text(request: pb.GenerateRequest) -> JsonObject:
+    said: JsonObject = {"format": {"type": "text"}, "verbosity": None}
+    if request.response_format.WhichOneof("kind") == "enum_text":
+        return said
+    return said | encode_text(request)

@@ -1,0 +1,74 @@
+"""Errors of this format: the event that ends a broken stream, and failures that a provider states inside an answer."""
+
+import msgspec
+from msgspec import Struct
+
+from umg_grpc.errors import UmgError
+from umg_grpc.v1 import pb
+from umg_grpc.wire.chat.errors import encode_error
+from umg_grpc.wire.clean import clean
+from umg_grpc.wire.provider_errors import ProviderError, from_provider
+
+BLOCKED = frozenset({"invalid_prompt", "bio_policy", "image_content_policy_violation", "misalignment_policy_violation"})
+# Codes by which a provider says that the request was at fault.
+REJECTED = frozenset(
+    {
+        "invalid_image",
+        "invalid_image_format",
+        "invalid_base64_image",
+        "invalid_image_url",
+        "image_too_large",
+        "image_too_small",
+        "image_parse_error",
+        "invalid_image_mode",
+        "image_file_too_large",
+        "unsupported_image_media_type",
+        "empty_image_file",
+        "failed_to_download_image",
+        "image_file_not_found",
+    }
+)
+
+
+class ErrorBody(Struct):
+    """`error` of a body of ours."""
+
+    message: str
+    type: str
+    param: str | None
+    code: str | None
+
+
+class Wrapped(Struct):
+    """A body of ours."""
+
+    error: ErrorBody
+
+
+_BODY = msgspec.json.Decoder(Wrapped)
+
+
+def error_event(error: UmgError, sequence: int) -> bytes:
+    """The event that ends a broken stream.
+
+    Flat, as the format says, and with the same again as `error`, at which all SDKs raise (reference, 2.6).
+    """
+    said = _BODY.decode(encode_error(error, 500)).error
+    payload = {
+        "type": "error",
+        "sequence_number": sequence,
+        "code": said.code,
+        "message": said.message,
+        "param": said.param,
+        "error": said,
+    }
+    return b"event: error\ndata: " + msgspec.json.encode(payload) + b"\n\n"
+
+
+def failure(error: ProviderError) -> UmgError:
+    """What the caller is told of a response that failed, by the code of its `error`."""
+    code = str(error.code or "")
+    if code in BLOCKED:
+        message = clean(error.message) or "the provider's safety system refused the prompt; change it"
+        return UmgError(pb.ERROR_REASON_CONTENT_BLOCKED, message)
+    return from_provider(400 if code in REJECTED else 200, error)

@@ -1,0 +1,345 @@
+"""Output items and the response object around them: canonical -> caller, for whole answers and streamed ones alike."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import msgspec
+from msgspec import Raw
+
+from umg_grpc.v1 import pb
+from umg_grpc.wire.json import JsonObject, json_text
+from umg_grpc.wire.responses.content import encode_annotations, encode_logprob
+from umg_grpc.wire.responses.echo import service_tier
+from umg_grpc.wire.responses.items import OURS, image_item, shown_state
+from umg_grpc.wire.responses.options import ENCRYPTED
+from umg_grpc.wire.responses.usage import encode_usage
+
+SOURCES = "web_search_call.action.sources"
+SERVER_ITEMS = {
+    "web_search": ("web_search_call", "ws_"),
+    "file_search": ("file_search_call", "fs_"),
+    "code_execution": ("code_interpreter_call", "ci_"),
+}
+
+INCOMPLETE_NAMES = {
+    pb.FINISH_REASON_LENGTH: "max_output_tokens",
+    pb.FINISH_REASON_CONTEXT_FULL: "max_output_tokens",
+    pb.FINISH_REASON_CONTENT_FILTER: "content_filter",
+    pb.FINISH_REASON_RECITATION: "content_filter",
+    pb.FINISH_REASON_REFUSAL: "content_filter",  # without words; one in words is a whole answer
+}
+STEERED = ("max_messages", "steered")  # a provider's own reasons, of this format
+UNREADABLE_CALL = "the model made a tool call that cannot be read; try again"
+
+_encode = msgspec.json.Encoder().encode
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What the caller asked to see."""
+
+    states: bool  # of the reasoning
+    sources: bool  # of searches
+    thoughts: bool
+
+    @classmethod
+    def of(cls, request: pb.GenerateRequest) -> "Shown":
+        """State only where it is included, as the providers of this format do."""
+        include = set(request.include)
+        return cls(ENCRYPTED in include, SOURCES in include, request.reasoning.summary != "none")
+
+
+class Ids:
+    """Ids of one response's items: the provider's, or ours, which only depend on the response's id and the place."""
+
+    def __init__(self, response_id: str) -> None:
+        self._core = "".join(filter(str.isalnum, response_id))[-32:]
+        self._taken: set[str] = set()
+
+    def item(self, prefix: str, given: str, index: int) -> str:
+        """The id of the item at `index`; unlike all others of the response."""
+        item_id = given if given and given not in self._taken else f"{prefix}{OURS}{self._core}_{index}"
+        self._taken.add(item_id)
+        return item_id
+
+    def call(self, call: pb.ToolCall, index: int) -> str:
+        """The id that pairs the call with its result."""
+        return call.call_id or f"call_{self._core}_{index}"
+
+
+# --- items
+
+
+def kind_of(part: pb.Part) -> str:
+    """Kind of the item that shows the part: message, reasoning, call, server, image, opaque; "" for none."""
+    if part.thought:
+        return ""
+    match part.WhichOneof("kind"):
+        case "text" | "refusal":
+            return "message"
+        case "reasoning":
+            return "reasoning"
+        case "tool_call":
+            return "call"
+        case "server_tool_call" if part.server_tool_call.name in SERVER_ITEMS:
+            return "server"
+        case "media" if part.media.kind == pb.MEDIA_KIND_IMAGE:
+            return "message" if part.media.HasField("uri") else "image"
+        case "opaque" if part.opaque.format == "responses":
+            return "opaque"
+        case _:
+            return ""
+
+
+def has_state(part: pb.Part, shown: Shown) -> bool:
+    """Whether the part has a state that an item of its own must show, since this format has no place for it: before a
+    call, as reasoning stands before its item, and behind all else, whose state is known only at their end.
+    """
+    return shown.states and part.HasField("state") and not part.HasField("reasoning")
+
+
+def image_text(media: pb.MediaPart) -> str:
+    """An image by its address: items hold bytes alone, so that it is written as text."""
+    return f"![image]({media.uri})"
+
+
+def text_content(text: str, annotations: list[object], logprobs: list[JsonObject]) -> JsonObject:
+    """An `output_text` part."""
+    return {"type": "output_text", "text": text, "annotations": annotations, "logprobs": logprobs}
+
+
+def refusal_content(text: str) -> JsonObject:
+    """A `refusal` part."""
+    return {"type": "refusal", "refusal": text}
+
+
+def message_item(item_id: str, status: str, phase: str, content: list[JsonObject]) -> JsonObject:
+    """An item of type `message`."""
+    item: JsonObject = {"id": item_id, "type": "message", "status": status, "role": "assistant", "content": content}
+    if phase:
+        item["phase"] = phase
+    return item
+
+
+def call_item(item_id: str, call_id: str, status: str, call: pb.ToolCall, text: str) -> JsonObject:
+    """A call; `text`: its arguments, or a custom tool's input."""
+    custom = call.HasField("text")
+    return {
+        "id": item_id,
+        "type": "custom_tool_call" if custom else "function_call",
+        "status": status,
+        "call_id": call_id,
+        "name": call.name,
+        "input" if custom else "arguments": text,
+    }
+
+
+def reasoning_item(item_id: str, thoughts: Sequence[str], state: str) -> JsonObject:
+    """Thoughts, all as summaries: they are what the clients of this format show."""
+    item: JsonObject = {
+        "id": item_id,
+        "type": "reasoning",
+        "summary": [{"type": "summary_text", "text": text} for text in thoughts],
+    }
+    if state:
+        item["encrypted_content"] = state
+    return item
+
+
+def server_item(item_id: str, call: pb.ServerToolCall, result: pb.ServerToolResult | None, shown: Shown) -> JsonObject:
+    """A tool that the provider ran."""
+    failed = result is not None and result.error_code
+    kind, _ = SERVER_ITEMS[call.name]
+    item: JsonObject = {"id": item_id, "type": kind, "status": "failed" if failed else call.status or "completed"}
+    output = result.output_json if result is not None and result.format == "responses" else ""
+    match call.name:
+        case "web_search":
+            item["action"] = action_of(call, result, shown)
+        case "file_search":
+            item["queries"] = list(call.queries)
+            item["results"] = json_text(output, "output_json") if output else None
+        case _:
+            item |= {"code": code_of(call), "container_id": "", "outputs": None}
+            if output:
+                item["outputs"] = json_text(output, "output_json")
+            elif result is not None and (logs := _text_of(result.output_json, "output", "stdout")):
+                item["outputs"] = [{"type": "logs", "logs": logs}]
+    return item
+
+
+def action_of(call: pb.ServerToolCall, result: pb.ServerToolResult | None, shown: Shown) -> object:
+    """`action` of a search: the provider's own, or one made of what was searched for."""
+    if call.format == "responses" and call.input_json:
+        return Raw(msgspec.json.format(call.input_json, indent=-1).encode())
+    queries = list(call.queries)
+    action: JsonObject = {"type": "search", "query": queries[0] if queries else "", "queries": queries}
+    if shown.sources and result is not None:
+        action["sources"] = [{"type": "url", "url": page.url} for page in result.results]
+    return action
+
+
+def code_of(call: pb.ServerToolCall) -> str:
+    """The code that was run: a text in this format, a member `code` in the others."""
+    return _text_of(call.input_json, "code")
+
+
+def _text_of(json: str, *names: str) -> str:
+    """The JSON's own text, or that of its first member of these names; "" for neither."""
+    try:
+        value: object = msgspec.json.decode(json)
+    except (ValueError, RecursionError):
+        return ""
+    if isinstance(value, dict):
+        value = next((value[name] for name in names if isinstance(value.get(name), str)), "")
+    return value if isinstance(value, str) else ""
+
+
+@dataclass(frozen=True)
+class _Open:
+    """A message that may go on."""
+
+    message_id: str
+    item: JsonObject
+    content: list[JsonObject]  # of the item
+
+
+def encode_output(
+    parts: Sequence[pb.Part], request: pb.GenerateRequest, response_id: str, incomplete: bool
+) -> list[object]:
+    """`output`. `incomplete`: whether the answer broke off, in its last item."""
+    shown, ids, items = Shown.of(request), Ids(response_id), list[object]()
+    results = {part.server_tool_result.call_id: part.server_tool_result for part in parts}
+    kinds = [kind_of(part) for part in parts]
+    last = max((place for place, kind in enumerate(kinds) if kind), default=-1)
+    message: _Open | None = None
+    for place, (part, kind) in enumerate(zip(parts, kinds, strict=True)):
+        status = "incomplete" if incomplete and place == last else "completed"
+        if kind == "message":
+            if message is None or message.message_id != part.message_id:
+                content = list[JsonObject]()
+                item_id = ids.item("msg_", part.message_id, len(items))
+                message = _Open(part.message_id, message_item(item_id, status, part.phase, content), content)
+                items.append(message.item)
+            message.content.append(_content(part))
+            message.item["status"] = status
+        elif kind:
+            message = None
+            if kind == "call" and has_state(part, shown):
+                state = shown_state(part, ahead=True)
+                items.append(reasoning_item(ids.item("rs_", "", len(items)), (), state))
+            items.append(_item(part, kind, ids, len(items), status, shown, results))
+        if kind not in ("", "call") and has_state(part, shown):
+            message = None
+            items.append(reasoning_item(ids.item("rs_", "", len(items)), (), shown_state(part)))
+    return items
+
+
+def _content(part: pb.Part) -> JsonObject:
+    if part.HasField("refusal"):
+        return refusal_content(part.refusal.text)
+    if part.HasField("media"):
+        return text_content(image_text(part.media), [], [])
+    logprobs = [encode_logprob(entry) for entry in part.text.logprobs]
+    return text_content(part.text.text, encode_annotations(part.text), logprobs)
+
+
+def _item(
+    part: pb.Part,
+    kind: str,
+    ids: Ids,
+    index: int,
+    status: str,
+    shown: Shown,
+    results: dict[str, pb.ServerToolResult],
+) -> object:
+    """An item of one part."""
+    match kind:
+        case "reasoning":
+            thoughts = [*part.reasoning.texts, *part.reasoning.summaries] if shown.thoughts else []
+            state = shown_state(part) if shown.states and part.HasField("state") else ""
+            item_id = ids.item("rs_", part.reasoning.item_id, index)
+            return reasoning_item(item_id, [text for text in thoughts if text], state)
+        case "call":
+            call = part.tool_call
+            prefix = "ctc_" if call.HasField("text") else "fc_"
+            text = call.text if call.HasField("text") else call.arguments_json or "{}"
+            return call_item(ids.item(prefix, call.item_id, index), ids.call(call, index), status, call, text)
+        case "server":
+            tool = part.server_tool_call
+            item_id = ids.item(SERVER_ITEMS[tool.name][1], tool.call_id, index)
+            return server_item(item_id, tool, results.get(tool.call_id), shown)
+        case "image":
+            return image_item(part.media, ids.item("ig_", part.media.media_id, index))
+        case _:
+            return one_line(part.opaque.json)
+
+
+def one_line(json: str) -> Raw:
+    """JSON as it stands, without line ends, for events."""
+    return Raw(msgspec.json.format(json, indent=-1).encode())
+
+
+# --- the object
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How an answer ended."""
+
+    status: str = "completed"
+    reason: str = ""  # why it is incomplete
+    code: str = ""  # why it failed
+    message: str = ""
+
+
+def ending_of(finished: pb.Candidate | pb.CandidateFinished, refused: bool) -> Ending:
+    """`refused`: whether the answer holds a refusal in words."""
+    if finished.finish_reason == pb.FINISH_REASON_MALFORMED_CALL:
+        return Ending("failed", code="server_error", message=UNREADABLE_CALL)
+    if finished.provider_reason in STEERED:
+        return Ending("incomplete", finished.provider_reason)
+    if finished.finish_reason == pb.FINISH_REASON_REFUSAL and refused:
+        return Ending()
+    if reason := INCOMPLETE_NAMES.get(finished.finish_reason):
+        return Ending("incomplete", reason)
+    return Ending()
+
+
+def ending_of_response(response: pb.GenerateResponse) -> Ending:
+    """How a whole answer ended; a stored one may say so itself."""
+    if response.HasField("failure"):
+        return Ending("failed", code=response.failure.code or "server_error", message=response.failure.message)
+    if response.status not in ("", "completed", "incomplete"):
+        return Ending(response.status, code="server_error" if response.status == "failed" else "")
+    if response.block_reason and not response.candidates:
+        return Ending("incomplete", "content_filter")
+    candidate = response.candidates[0] if response.candidates else pb.Candidate()
+    return ending_of(candidate, any(part.HasField("refusal") for part in candidate.message.parts))
+
+
+def completed_at(response: pb.GenerateResponse, ending: Ending) -> int | None:
+    """When a whole answer was complete, where that was noted."""
+    noted = response.HasField("complete_time") and ending.status == "completed"
+    return response.complete_time.seconds if noted else None
+
+
+Head = pb.GenerateResponse | pb.GenerationStarted
+
+
+def response_object(
+    head: Head, ending: Ending, output: bytes, usage: pb.Usage | None, completed_at: int | None, echo: bytes
+) -> bytes:
+    """The response object. `output`: a JSON array; `echo`: what it repeats of the request."""
+    members: JsonObject = {
+        "id": head.response_id,
+        "object": "response",
+        "created_at": head.create_time.seconds,
+        "status": ending.status,
+        "completed_at": completed_at,
+        "error": {"code": ending.code, "message": ending.message} if ending.code else None,
+        "incomplete_details": {"reason": ending.reason} if ending.reason else None,
+        "model": head.model,
+        "usage": encode_usage(usage) if usage is not None else None,
+        "service_tier": service_tier(head.service_tier),
+    }
+    return b'%b,"output":%b,%b}' % (_encode(members)[:-1], output, echo)

@@ -1,0 +1,111 @@
+"""The whole answer, both directions."""
+
+import re
+
+import msgspec
+from msgspec import Raw
+
+from umg_grpc.v1 import pb
+from umg_grpc.wire.json import JsonObject
+from umg_grpc.wire.provider_errors import unreadable
+from umg_grpc.wire.ragged import decode
+from umg_grpc.wire.responses.answer import (
+    CALLS,
+    PassedResponse,
+    ProviderResponse,
+    SeenItem,
+    check_status,
+    decode_finish,
+    decode_head,
+    decode_output_item,
+    decode_used,
+)
+from umg_grpc.wire.responses.echo import repeated
+from umg_grpc.wire.responses.output import completed_at, encode_output, ending_of_response, response_object
+from umg_grpc.wire.state import PREFIX
+
+# --- canonical -> caller
+
+
+def encode_response(response: pb.GenerateResponse, request: pb.GenerateRequest) -> bytes:
+    """The body; the provider's own where that is of this format. Of several candidates the first: there is no place for
+    others.
+    """
+    if response.source.format == "responses":
+        return response.source.body
+    ending = ending_of_response(response)
+    parts = response.candidates[0].message.parts if response.candidates else []
+    output = encode_output(parts, request, response.response_id, ending.status == "incomplete")
+    usage = response.usage if response.HasField("usage") else None
+    completed = completed_at(response, ending)
+    return response_object(response, ending, msgspec.json.encode(output), usage, completed, repeated(request))
+
+
+# --- provider -> canonical
+
+RESPONSE = msgspec.json.Decoder(ProviderResponse)
+PASSED = msgspec.json.Decoder(PassedResponse)
+
+_STATE = re.compile(rb'("encrypted_content"\s*:\s*")' + re.escape(PREFIX.encode()))
+_WRAPPED = rb"\1" + f"{PREFIX}responses.{PREFIX}".encode()
+
+
+def decode_response(body: bytes, request: pb.GenerateRequest, pass_: bool) -> pb.GenerateResponse:
+    """The answer. Raises UmgError: UPSTREAM_FAILED for a body that cannot be read; for a response that failed in spite
+    of its status, by the code of its error.
+    """
+    try:
+        answer = decode(PASSED, body) if pass_ else decode(RESPONSE, body)
+        check_status(answer)
+        if answer.output is None:
+            raise unreadable()
+        response = pb.GenerateResponse(model=request.model or answer.model or "")
+        decode_head(answer, response)
+        if answer.completed_at:
+            response.complete_time.seconds = int(answer.completed_at)
+        candidate = response.candidates.add()
+        if isinstance(answer, PassedResponse):
+            seen = answer.output or []
+            response.source.format, response.source.body = "responses", _under_name(body, answer.model, request.model)
+        else:
+            raw = answer.output or []
+            seen = [msgspec.json.decode(item, type=SeenItem) for item in raw]
+            candidate.message.role = pb.ROLE_ASSISTANT
+            for item in raw:
+                decode_output_item(item, candidate.message)
+        decode_finish(answer, _calls(seen), _refused(seen), candidate)
+        decode_used(answer, sum(item.type == "web_search_call" for item in seen), response)
+    except (ValueError, RecursionError):
+        raise unreadable() from None
+    return response
+
+
+def _calls(items: list[SeenItem]) -> bool:
+    return any(item.type in CALLS for item in items)
+
+
+def _refused(items: list[SeenItem]) -> bool:
+    return any(content.type == "refusal" for item in items for content in item.content or ())
+
+
+def wrapped(document: bytes) -> bytes:
+    """A provider's JSON with states that look like ones that we show of other formats (it is a gateway such as this)
+    marked as its own, so that they come back to it.
+    """
+    return _STATE.sub(_WRAPPED, document) if PREFIX.encode() in document else document
+
+
+def _under_name(body: bytes, theirs: str | None, ours: str) -> bytes:
+    """The body with the caller's model id, all else byte for byte."""
+    body = wrapped(body)
+    if theirs == ours or not ours:
+        return body
+    fields = msgspec.json.decode(body, type=dict[str, Raw])
+    fields["model"] = Raw(msgspec.json.encode(ours))
+    return msgspec.json.encode(fields)
+
+
+def encode_count(tokens: int) -> bytes:
+    """Body of `POST /v1/responses/input_tokens`."""
+    body: JsonObject = {"object": "response.input_tokens", "input_tokens": tokens}
+    return msgspec.json.encode(body)

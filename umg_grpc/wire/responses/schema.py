@@ -1,0 +1,370 @@
+"""Body of `POST /v1/responses` as typed structs: the text document's fields, and those of current SDK types.
+
+Items, content parts, tools and tool choices stay raw: their unions grow, so each is looked up by its `type` where it is
+decoded. Fields without a name here travel in the source document only. `None` is absent: an explicit null says nothing.
+"""
+
+from typing import Annotated, Literal
+
+from msgspec import Meta, Raw, Struct
+
+from umg_grpc.wire.json import ABSENT, PositiveWhole
+
+NonEmpty = Annotated[str, Meta(min_length=1)]
+Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
+Level = Literal["low", "medium", "high"]
+ServiceTier = Literal["auto", "default", "flex", "scale", "priority", "fast", "ultrafast"]
+Phase = Literal["commentary", "final_answer"]
+Includable = Literal[
+    "file_search_call.results",
+    "web_search_call.results",
+    "web_search_call.action.sources",
+    "message.input_image.image_url",
+    "computer_call_output.output.image_url",
+    "code_interpreter_call.outputs",
+    "reasoning.encrypted_content",
+    "message.output_text.logprobs",
+]
+
+
+class Kind(Struct):
+    """Head of anything that has a type."""
+
+    type: str | None = None
+
+
+# --- content parts
+
+
+class TextPart(Struct):
+    """`input_text` and `summary_text`."""
+
+    text: str
+
+
+class OutputText(Struct):
+    """`output_text` of an assistant's turn."""
+
+    text: str
+    annotations: list[Raw] | None = None
+
+
+class RefusalPart(Struct):
+    """`refusal`."""
+
+    refusal: str
+
+
+class ImagePart(Struct):
+    """`input_image`: an address or data URL, or the id of a file."""
+
+    image_url: NonEmpty | None = None
+    file_id: NonEmpty | None = None
+    detail: Literal["auto", "low", "high", "original"] | None = None
+
+
+class FilePart(Struct):
+    """`input_file`: a data URL (or bare base64), an address, or the id of a file."""
+
+    file_data: NonEmpty | None = None
+    file_url: NonEmpty | None = None
+    file_id: NonEmpty | None = None
+    filename: str | None = None
+    detail: Literal["auto", "low", "high"] | None = None
+
+
+class InputAudio(Struct):
+    """Sound in base64."""
+
+    data: NonEmpty
+    format: Literal["wav", "mp3"]
+
+
+class AudioPart(Struct):
+    """`input_audio`."""
+
+    input_audio: InputAudio
+
+
+# --- items
+
+
+class ItemHead(Struct):
+    """What tells an item's kind: its type, or the role of a message and the id of a reference without one."""
+
+    type: str | None = None
+    role: str | None = None
+    id: str | None = None
+
+
+Content = Annotated[list[Raw], Meta(max_length=5000)]
+
+
+class MessageItem(Struct):
+    """`message`, in the easy form too."""
+
+    role: Literal["user", "assistant", "system", "developer"]
+    content: str | Content
+    id: str | None = None
+    phase: Phase | None = None
+
+
+class FunctionCall(Struct):
+    """`function_call`."""
+
+    call_id: str
+    name: str
+    arguments: str | None = None
+    id: str | None = None
+
+
+class CustomCall(Struct):
+    """`custom_tool_call`."""
+
+    call_id: str
+    name: str
+    input: str | None = None
+    id: str | None = None
+
+
+class CallOutput(Struct):
+    """`function_call_output` and `custom_tool_call_output`."""
+
+    output: str | Content
+    call_id: str | None = None
+    name: str | None = None
+    id: str | None = None
+
+
+class Piece(Struct):
+    """An entry of a reasoning item's `summary` or `content`."""
+
+    text: str = ""
+
+
+class ReasoningItem(Struct):
+    """`reasoning`. `summary` is mandatory in the SDK types; without it nothing is summarised."""
+
+    id: str | None = None
+    summary: list[Piece] | None = None
+    content: list[Piece] | None = None
+    encrypted_content: str | None = None
+
+
+class SearchSource(Struct):
+    """An entry of `action.sources`."""
+
+    url: str | None = None
+
+
+class SearchAction(Struct):
+    """`action` of a `web_search_call`, as far as it is decoded."""
+
+    type: str | None = None
+    query: str | None = None
+    queries: list[str] | None = None
+    sources: list[SearchSource] | None = None
+
+
+class ToolItem(Struct):
+    """An item of a tool that the provider ran: `web_search_call`, `file_search_call`, `code_interpreter_call`."""
+
+    id: str | None = None
+    status: str | None = None
+    action: Raw = ABSENT
+    queries: list[str] | None = None
+    results: Raw = ABSENT
+    code: str | None = None
+    outputs: Raw = ABSENT
+
+
+class ImageItem(Struct):
+    """`image_generation_call`."""
+
+    id: str | None = None
+    result: str | None = None
+
+
+# --- tools
+
+
+class FunctionDefinition(Struct):
+    """A function tool: flat, or below `function` as the document shows it."""
+
+    name: NonEmpty
+    description: str | None = None
+    parameters: Raw = ABSENT
+    strict: bool | None = None
+
+
+class NestedFunction(Struct):
+    """A function tool, or a choice of one, in the document's form."""
+
+    function: Raw = ABSENT
+
+
+class CustomTool(Struct):
+    """`custom`."""
+
+    name: NonEmpty
+    description: str | None = None
+    format: Raw = ABSENT
+
+
+class Place(Struct):
+    """`user_location`."""
+
+    type: Literal["approximate"] | None = None
+    country: str | None = None
+    region: str | None = None
+    city: str | None = None
+    timezone: str | None = None
+
+
+class SearchFilters(Struct):
+    """`filters` of a web search."""
+
+    allowed_domains: list[str] | None = None
+
+
+class WebSearchTool(Struct):
+    """`web_search`, `web_search_preview` and their dated forms."""
+
+    type: str
+    search_context_size: Level | None = None
+    user_location: Place | None = None
+    filters: SearchFilters | None = None
+
+
+class FileSearchTool(Struct):
+    """`file_search`. The document asks for nothing beyond the type."""
+
+    vector_store_ids: list[str] | None = None
+    max_num_results: Annotated[int, Meta(ge=1, le=50)] | Annotated[float, Meta(ge=1, le=50)] | None = None
+    ranking_options: Raw = ABSENT
+    filters: Raw = ABSENT
+
+
+class Named(Struct):
+    """Something by its name."""
+
+    name: NonEmpty
+
+
+class AllowedTool(Struct):
+    """An entry of a list of allowed tools, flat or nested."""
+
+    type: str
+    name: NonEmpty | None = None
+    function: Named | None = None
+
+
+class AllowedTools(Struct):
+    """`{type: allowed_tools}`; also as chat has it, below `allowed_tools`."""
+
+    mode: Literal["auto", "required"]
+    tools: list[AllowedTool]
+
+
+class NestedAllowedTools(Struct):
+    """`{type: allowed_tools}` with the rest below a member of that name."""
+
+    allowed_tools: Raw = ABSENT
+
+
+# --- options
+
+
+class Reasoning(Struct):
+    """`reasoning`. An empty object means effort `medium` (readings, 13)."""
+
+    effort: Effort | None = None
+    summary: Literal["auto", "concise", "detailed", "none"] | None = None
+    generate_summary: Literal["auto", "concise", "detailed"] | None = None  # the older name
+    context: str | None = None
+    mode: str | None = None
+
+
+class TextFormat(Struct):
+    """`text.format`, flat."""
+
+    type: Literal["text", "json_object", "json_schema"]
+    name: NonEmpty | None = None
+    schema: Raw = ABSENT
+    description: str | None = None
+    strict: bool | None = None
+
+
+class TextOptions(Struct):
+    """`text`."""
+
+    format: TextFormat | None = None
+    verbosity: Level | None = None
+
+
+class Prompt(Struct):
+    """`prompt`."""
+
+    id: NonEmpty
+    version: str | None = None
+    variables: Raw = ABSENT
+
+
+class Conversation(Struct):
+    """`conversation` as an object."""
+
+    id: NonEmpty
+
+
+class StreamOptions(Struct):
+    """`stream_options`."""
+
+    include_obfuscation: bool | None = None
+
+
+Label = Annotated[str, Meta(max_length=512)]
+
+
+class Prompting(Struct, kw_only=True):
+    """What makes the prompt: the fields that counting takes as well."""
+
+    model: Annotated[str, Meta(min_length=1, max_length=512)]
+    input: str | Annotated[list[Raw], Meta(max_length=20000)] | None = None
+    instructions: str | None = None
+    tools: Annotated[list[Raw], Meta(max_length=5000)] | None = None
+    tool_choice: Raw = ABSENT
+    parallel_tool_calls: bool | None = None
+    reasoning: Reasoning | None = None
+    text: TextOptions | None = None
+    truncation: Literal["auto", "disabled"] | None = None
+    previous_response_id: NonEmpty | None = None
+    conversation: NonEmpty | Conversation | None = None
+
+
+class ResponsesRequest(Prompting, kw_only=True):
+    """The body."""
+
+    stream: bool | None = None
+    stream_options: StreamOptions | None = None
+    max_output_tokens: PositiveWhole | None = None
+    temperature: Annotated[float, Meta(ge=0, le=2)] | None = None
+    top_p: Annotated[float, Meta(ge=0, le=1)] | None = None
+    top_logprobs: Annotated[int, Meta(ge=0, le=20)] | Annotated[float, Meta(ge=0, le=20)] | None = None
+    max_tool_calls: PositiveWhole | None = None
+    store: bool | None = None
+    background: bool | None = None
+    include: list[Includable] | None = None
+    metadata: Annotated[dict[Annotated[str, Meta(max_length=64)], Label], Meta(max_length=16)] | None = None
+    user: str | None = None
+    safety_identifier: str | None = None
+    service_tier: ServiceTier | None = None
+    prompt: Prompt | None = None
+    prompt_cache_key: str | None = None
+    prompt_cache_options: Raw = ABSENT
+    prompt_cache_retention: Literal["in_memory", "in-memory", "24h"] | None = None
+    moderation: Raw = ABSENT
+    context_management: Raw = ABSENT
+
+
+class KnownResponsesRequest(ResponsesRequest, forbid_unknown_fields=True):
+    """The body when it has no field beyond those."""

@@ -1,0 +1,163 @@
+"""Stored responses: found again, told again, listed, deleted (reference, 2.7; not shown in the document)."""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from umg_grpc.v1 import pb
+from umg_grpc.wire.json import JsonObject, invalid
+from umg_grpc.wire.replay import replay
+from umg_grpc.wire.report import Report
+from umg_grpc.wire.responses.content import encode_part
+from umg_grpc.wire.responses.items import ROLE_NAMES
+from umg_grpc.wire.responses.output import completed_at, encode_output, ending_of_response
+from umg_grpc.wire.responses.response import encode_response
+from umg_grpc.wire.responses.stream import StreamEncoder
+from umg_grpc.wire.sse import split
+
+MOST_ITEMS = 100
+
+
+def encode_stored(stored: pb.StoredResponse) -> bytes:
+    """Body of `GET /v1/responses/{id}`."""
+    return encode_response(stored.response, stored.request)
+
+
+def encode_events(stored: pb.StoredResponse, starting_after: int = -1) -> bytes:
+    """The events of `GET /v1/responses/{id}?stream=true`, those with a number above `starting_after`."""
+    encoder = StreamEncoder(stored.request)
+    stream = encoder.feed(replay(stored.response))
+    ending = ending_of_response(stored.response)
+    encoder.end_as(ending, completed_at(stored.response, ending))
+    stream += encoder.close()
+    if starting_after < 0:
+        return stream
+    events = [event.raw for event in split(stream)]  # numbered from 0, by 1
+    return b"".join(events[starting_after + 1 :])
+
+
+def decode_starting_after(query: Mapping[str, str]) -> int:
+    """`starting_after`, -1 without. Raises UmgError(INVALID_FIELD)."""
+    given = query.get("starting_after", "-1")
+    if given != "-1" and not (given.isascii() and given.isdecimal()):
+        raise invalid("starting_after", "expected the sequence_number of an event; send a whole number")
+    return min(int(given[:18]), 2**31)
+
+
+def encode_deleted(response_id: str) -> bytes:
+    """Body of `DELETE /v1/responses/{id}`."""
+    return msgspec.json.encode({"id": response_id, "object": "response", "deleted": True})
+
+
+def decode_input_items_query(response_id: str, query: Mapping[str, str]) -> pb.ListInputItemsRequest:
+    """`limit`, `order` and `after`. Raises UmgError(INVALID_FIELD) naming the parameter."""
+    asked = pb.ListInputItemsRequest(response_id=response_id, after=query.get("after", ""))
+    if (limit := query.get("limit")) is not None:
+        if not (limit.isascii() and limit.isdecimal() and 1 <= int(limit[:9]) <= MOST_ITEMS):
+            raise invalid("limit", f"expected a whole number from 1 to {MOST_ITEMS}; correct its value")
+        asked.page_size = int(limit)
+    order = query.get("order", "desc")
+    if order not in ("asc", "desc"):
+        raise invalid("order", "expected `asc` or `desc`; send one of them")
+    asked.ascending = order == "asc"
+    return asked
+
+
+def encode_input_items(listing: pb.ListInputItemsResponse) -> bytes:
+    """Body of `GET /v1/responses/{id}/input_items`. `first_id` and `last_id` are the ids by which `after` goes on."""
+    body: JsonObject = {
+        "object": "list",
+        "data": [item for message in listing.items for item in _items(message)],
+        "first_id": listing.items[0].message_id if listing.items else None,
+        "last_id": listing.items[-1].message_id if listing.items else None,
+        "has_more": listing.has_more,
+    }
+    return msgspec.json.encode(body)
+
+
+def _items(message: pb.Message) -> list[object]:
+    """The items of a message: one, or several of an assistant's turn that came in another format."""
+    if message.role == pb.ROLE_ASSISTANT:
+        return _made(message)
+    items, content = list[object](), list[object]()
+    for part in message.parts:
+        if part.HasField("tool_result"):
+            items.append(_result(part.tool_result, message.message_id, len(items)))
+        elif part.HasField("opaque") and message.role == pb.ROLE_UNSPECIFIED:
+            items.append(_identified(part.opaque, message.message_id))
+        else:
+            content.append(_content(part))
+    if content or not items:
+        item: JsonObject = {
+            "id": message.message_id,
+            "type": "message",
+            "status": "completed",
+            "role": ROLE_NAMES.get(message.role, "user"),
+            "content": content,
+        }
+        items.append(item)
+    return items
+
+
+def _made(message: pb.Message) -> list[object]:
+    """The items of a turn of the model; the first has the message's id."""
+    parts = list[pb.Part]()
+    for index, part in enumerate(message.parts):
+        own = pb.Part()
+        own.CopyFrom(part)
+        item_id = message.message_id if index == 0 else ""
+        match own.WhichOneof("kind"):
+            case "text" | "refusal":
+                own.message_id = own.message_id or message.message_id
+                own.phase = own.phase or message.phase
+            case "reasoning":
+                own.reasoning.item_id = item_id or own.reasoning.item_id
+            case "tool_call":
+                own.tool_call.item_id = item_id or own.tool_call.item_id
+        parts.append(own)
+    return encode_output(parts, pb.GenerateRequest(), message.message_id, incomplete=False)
+
+
+def _result(result: pb.ToolResult, message_id: str, index: int) -> JsonObject:
+    given = result.item_id or message_id
+    content = [_content(part) for part in result.parts]
+    output: object = content
+    match content:
+        case []:
+            output = result.result_json
+        case [{"type": "input_text", "text": text}]:
+            output = text
+    return {
+        "id": message_id if index == 0 else f"{given}_{index}",
+        "type": "custom_tool_call_output" if result.custom else "function_call_output",
+        "status": "completed",
+        "call_id": result.call_id,
+        "output": output,
+    }
+
+
+def _identified(opaque: pb.OpaquePart, message_id: str) -> object:
+    """An item of an unknown type, which has the message's id."""
+    members = msgspec.json.decode(opaque.json, type=dict[str, msgspec.Raw])
+    return members | {"id": message_id}
+
+
+def _content(part: pb.Part) -> object:
+    """A part in list form. Kinds that only another format knows are shown as their JSON."""
+    if part.HasField("opaque"):
+        own = part.opaque.format == "responses"
+        return msgspec.Raw(part.opaque.json.encode()) if own else {"type": "input_text", "text": part.opaque.json}
+    if part.HasField("media") and not _is_known(part.media):
+        shown = part.media.uri or part.media.file_id or part.media.filename or part.media.mime_type
+        return {"type": "input_text", "text": shown}
+    if part.HasField("text") or part.HasField("refusal") or part.HasField("media"):
+        return encode_part(part, "", Report())
+    return {"type": "input_text", "text": ""}
+
+
+def _is_known(media: pb.MediaPart) -> bool:
+    if media.kind == pb.MEDIA_KIND_AUDIO:
+        return media.HasField("data") and media.mime_type in ("audio/wav", "audio/mpeg")
+    if media.HasField("blocks"):
+        return all(part.HasField("text") for part in media.blocks.parts)
+    return media.kind in (pb.MEDIA_KIND_IMAGE, pb.MEDIA_KIND_DOCUMENT)

@@ -1,0 +1,266 @@
+"""The conversation as items of an input: canonical -> a provider's `input`."""
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+
+from umg_grpc.errors import UmgError
+from umg_grpc.v1 import pb
+from umg_grpc.wire.json import JsonObject, json_text
+from umg_grpc.wire.report import Report, foreign, untranslatable
+from umg_grpc.wire.responses.content import BETWEEN_TEXTS, DETAILS, encode_annotations, encode_part
+from umg_grpc.wire.responses.items import OURS, ROLE_NAMES, image_item, reasoning_item
+
+Placed = tuple[pb.Part, str]  # a part and its canonical path
+
+
+def is_spoken(part: pb.Part) -> bool:
+    """Whether the part belongs into an item of type `message`."""
+    return part.HasField("text") or part.HasField("refusal")
+
+
+def encode_instructions(request: pb.GenerateRequest, report: Report) -> str:
+    """`instructions`: all texts, joined. Raises UmgError(UNTRANSLATABLE) for what is no text."""
+    texts = list[str]()
+    for index, part in enumerate(request.instructions):
+        if part.HasField("cache_control"):
+            report.drop("cache_control")
+        if not part.HasField("text"):
+            raise untranslatable(f"instructions[{index}]", "instructions are text in responses")
+        texts.append(part.text.text)
+    return BETWEEN_TEXTS.join(texts)
+
+
+class InputEncoder:
+    """The items of one conversation, in order."""
+
+    def __init__(self, request: pb.GenerateRequest, report: Report) -> None:
+        self._request = request
+        self._report = report
+        self._detail = request.media_detail if request.media_detail in DETAILS else ""
+        self._items: list[object] = []
+        self._made = 0  # ids that we made
+        self._thoughts: list[object] = []  # reasoning whose item is still to come: a provider refuses it alone
+        self._cut = False  # whether the turn's reasoning was left out: its items' ids would ask for it
+        self._unanswered: dict[str, deque[str]] = {}  # name -> ids that we gave to calls without
+
+    def encode(self) -> list[object]:
+        """`input`. Raises UmgError for what would change the meaning."""
+        for index, message in enumerate(self._request.messages):
+            self._message(message, f"messages[{index}]", index)
+        self._end_turn()
+        return self._items
+
+    def _message(self, message: pb.Message, at: str, index: int) -> None:
+        if message.name:
+            self._report.drop("name")
+        rest = list[Placed]()
+        for position, part in enumerate(message.parts):
+            place = f"{at}.parts[{position}]"
+            if part.HasField("cache_control"):
+                self._report.drop("cache_control")
+            if part.HasField("tool_result"):
+                self._end_turn()
+                self._items.append(self._result(part.tool_result, place))
+            else:
+                rest.append((part, place))
+        if not rest and message.parts:
+            return
+        if message.role == pb.ROLE_ASSISTANT:
+            self._assistant(message, rest, index)
+            return
+        self._end_turn()
+        if message.role == pb.ROLE_UNSPECIFIED and len(rest) == 1 and rest[0][0].HasField("opaque"):
+            part, place = rest[0]
+            self._items.append(encode_part(part, place, self._report))
+            return
+        role = ROLE_NAMES.get(message.role)
+        if role is None:
+            if message.role == pb.ROLE_TOOL:
+                raise untranslatable(at, "only a user or system turn can hold this")
+            field = f"messages[{index}].role"
+            raise UmgError(pb.ERROR_REASON_MISSING_FIELD, f"{field}: say who speaks", field=field)
+        content = [self._input(part, place) for part, place in rest if self._can_say(part)]
+        self._items.append({"type": "message", "role": role, "content": content})
+
+    def _can_say(self, part: pb.Part) -> bool:
+        """False for what is left out and reported."""
+        kind = part.WhichOneof("kind")
+        if kind in ("server_tool_call", "server_tool_result", "reasoning") or part.thought:
+            self._report.drop("thought" if part.thought else kind or "")
+            return False
+        return True
+
+    def _input(self, part: pb.Part, at: str) -> object:
+        if part.HasField("state"):
+            self._report.drop("state")
+        return encode_part(part, at, self._report, self._detail)
+
+    def _end_turn(self) -> None:
+        """What is not the model's follows: reasoning without its item is left out."""
+        if self._thoughts:
+            self._report.drop("reasoning")
+            self._thoughts = []
+        self._cut = False
+
+    def _own_id(self, prefix: str, given: str) -> str:
+        """The item's own id, where a provider may see it, else one of ours."""
+        if given.startswith(prefix) and not self._cut:
+            return given
+        self._made += 1
+        return f"{prefix}{OURS}{self._made}"
+
+    def _assistant(self, message: pb.Message, rest: Sequence[Placed], index: int) -> None:
+        spoken, spoken_id, phase = list[Placed](), "", ""
+        for position, (part, at) in enumerate(rest):
+            if is_spoken(part):
+                item_id = part.message_id or message.message_id
+                if spoken and item_id != spoken_id:
+                    self._said(spoken, spoken_id, phase)
+                    spoken = []
+                spoken.append((part, at))
+                spoken_id, phase = item_id, part.phase or message.phase
+                continue
+            if spoken:
+                self._said(spoken, spoken_id, phase)
+                spoken = []
+            if part.HasField("reasoning"):
+                self._reasoning(part)
+            else:
+                self._made_item(self._other(part, at, f"call_{index}_{position}"))
+            if part.HasField("state") and not part.HasField("reasoning"):
+                self._report.drop("state")
+        if spoken:
+            self._said(spoken, spoken_id, phase)
+
+    def _made_item(self, item: object) -> None:
+        """Adds an item that the model made, behind its reasoning."""
+        if item is not None:
+            self._items += [*self._thoughts, item]
+            self._thoughts = []
+
+    def _said(self, spoken: list[Placed], message_id: str, phase: str) -> None:
+        content = list[JsonObject]()
+        for part, _ in spoken:
+            if part.HasField("state"):
+                self._report.drop("state")
+            if part.HasField("refusal"):
+                content.append({"type": "refusal", "refusal": part.refusal.text})
+                continue
+            annotations = encode_annotations(part.text)
+            if len(annotations) < len(part.text.citations):
+                self._report.drop("citations")
+            content.append({"type": "output_text", "text": part.text.text, "annotations": annotations})
+        item: JsonObject = {
+            "type": "message",
+            "id": self._own_id("msg_", message_id),
+            "status": "completed",
+            "role": "assistant",
+            "content": content,
+        }
+        if phase:
+            item["phase"] = phase
+        self._made_item(item)
+
+    def _reasoning(self, part: pb.Part) -> None:
+        """Only with a state that such a provider can read: without, it looks for an item that it does not have."""
+        if part.state.format != "responses":
+            self._report.drop("reasoning")
+            if part.HasField("state"):
+                self._report.drop("state")
+            self._cut = True
+            return
+        item = reasoning_item(part, self._own_id("rs_", part.reasoning.item_id), shown=False)
+        self._thoughts.append(item | {"encrypted_content": part.state.data})
+
+    def _other(self, part: pb.Part, at: str, own_id: str) -> object:
+        """The item of a part that is no text; None for what is left out and reported."""
+        match part.WhichOneof("kind"):
+            case "tool_call":
+                return self._call(part.tool_call, own_id)
+            case "media" if part.media.kind == pb.MEDIA_KIND_IMAGE and part.media.media_id.startswith("ig_"):
+                return image_item(part.media, part.media.media_id)
+            case "media":
+                if part.thought:
+                    self._report.drop("thought")
+                    return None
+                raise untranslatable(at, "an assistant turn of responses cannot hold it")
+            case "server_tool_call" if part.server_tool_call.name == "web_search":
+                return self._search(part.server_tool_call)
+            case "opaque" if part.opaque.format == "responses":
+                return json_text(part.opaque.json, f"{at}.opaque.json")
+            case "opaque":
+                raise foreign(part.opaque, at)
+            case None:
+                message = f"{at}: this kind of part is not known here; leave it out"
+                raise UmgError(pb.ERROR_REASON_UNSUPPORTED_FIELD, message, field=at)
+            case "server_tool_result" if part.server_tool_result.name == "web_search":
+                return None  # its pages stand in the call, or were reported with it
+            case kind:
+                self._report.drop(kind)
+                return None
+
+    def _search(self, call: pb.ServerToolCall) -> object:
+        """A search that such a provider made; one of another's cannot be shown to it."""
+        if call.format != "responses" or not call.call_id.startswith("ws_"):
+            self._report.drop("server_tool_call")
+            return None
+        action = json_text(call.input_json, "input_json")
+        return {
+            "type": "web_search_call",
+            "id": call.call_id,
+            "status": call.status or "completed",
+            "action": action,
+        }
+
+    def _call(self, call: pb.ToolCall, own_id: str) -> JsonObject:
+        call_id = call.call_id or own_id
+        if not call.call_id:
+            self._unanswered.setdefault(call.name, deque()).append(call_id)
+        custom = call.HasField("text")
+        item: JsonObject = {
+            "type": "custom_tool_call" if custom else "function_call",
+            "call_id": call_id,
+            "name": call.name,
+        }
+        if call.item_id.startswith("ctc_" if custom else "fc_") and not self._cut:
+            item["id"] = call.item_id
+        item["input" if custom else "arguments"] = call.text if custom else call.arguments_json or "{}"
+        return item
+
+    def _result(self, result: pb.ToolResult, at: str) -> JsonObject:
+        if result.is_error:
+            self._report.drop("is_error")
+        content = list(self._result_parts(result, at))
+        output: object = content
+        match content:
+            case []:
+                output = result.result_json
+            case [{"type": "input_text", "text": text}]:
+                output = text
+        item: JsonObject = {
+            "type": "custom_tool_call_output" if result.custom else "function_call_output",
+            "call_id": result.call_id or self._answered(result.name),
+            "output": output,
+        }
+        if result.item_id.startswith(("fc_", "fco_", "ctc_", "ctco_")) and not self._cut:
+            item["id"] = result.item_id
+        return item
+
+    def _result_parts(self, result: pb.ToolResult, at: str) -> Iterator[object]:
+        for index, part in enumerate(result.parts):
+            place = f"{at}.tool_result.parts[{index}]"
+            if part.HasField("media") and part.media.kind == pb.MEDIA_KIND_AUDIO:
+                raise untranslatable(place, "a tool result of responses cannot hold sound")
+            if self._can_say(part):
+                yield self._input(part, place)
+
+    def _answered(self, name: str) -> str:
+        """The id that we gave to the call that this answers: the first open one of that name, else of any."""
+        called = name if name in self._unanswered else next(iter(self._unanswered), None)
+        if called is None:
+            return f"call_{name or 'unknown'}"
+        ids = self._unanswered[called]
+        call_id = ids.popleft()
+        if not ids:
+            del self._unanswered[called]
+        return call_id

@@ -1,0 +1,52 @@
+"""What an answer cost, both directions."""
+
+from msgspec import Struct
+
+from umg_grpc.v1 import pb
+from umg_grpc.wire.counts import Count, count
+from umg_grpc.wire.json import JsonObject
+
+
+class InputDetails(Struct):
+    """`input_tokens_details`."""
+
+    cached_tokens: Count = None
+    cache_write_tokens: Count = None
+
+
+class OutputDetails(Struct):
+    """`output_tokens_details`."""
+
+    reasoning_tokens: Count = None
+
+
+class ProviderUsage(Struct):
+    """`usage`."""
+
+    input_tokens: Count = None
+    output_tokens: Count = None
+    total_tokens: Count = None
+    input_tokens_details: InputDetails | None = None
+    output_tokens_details: OutputDetails | None = None
+
+
+def encode_usage(usage: pb.Usage) -> JsonObject:
+    """`usage`: totals are exact sums."""
+    written = usage.cache_write_tokens + usage.cache_write_1h_tokens
+    return {
+        "input_tokens": usage.input_tokens,
+        "input_tokens_details": {"cached_tokens": usage.cache_read_tokens, "cache_write_tokens": written},
+        "output_tokens": usage.output_tokens,
+        "output_tokens_details": {"reasoning_tokens": usage.reasoning_tokens},
+        "total_tokens": usage.input_tokens + usage.output_tokens,
+    }
+
+
+def decode_usage(usage: ProviderUsage, searches: int, target: pb.Usage) -> None:
+    """The counts; what a provider leaves out is 0. `searches`: its `web_search_call` items."""
+    details = usage.input_tokens_details or InputDetails()
+    target.input_tokens, target.output_tokens = count(usage.input_tokens), count(usage.output_tokens)
+    target.cache_read_tokens = count(details.cached_tokens)
+    target.cache_write_tokens = count(details.cache_write_tokens)
+    target.reasoning_tokens = count((usage.output_tokens_details or OutputDetails()).reasoning_tokens)
+    target.web_search_requests = searches
