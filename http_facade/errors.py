@@ -58,7 +58,14 @@ HTTP_STATUS = {
 FUTILE = frozenset({pb.ERROR_REASON_QUOTA_EXHAUSTED, pb.ERROR_REASON_ALREADY_EXISTS, pb.ERROR_REASON_NOT_IMPLEMENTED})
 
 # Their `field` is a canonical path when the service raised them.
-OF_FIELDS = frozenset({pb.ERROR_REASON_INVALID_FIELD, pb.ERROR_REASON_MISSING_FIELD, pb.ERROR_REASON_UNSUPPORTED_FIELD})
+OF_FIELDS = frozenset(
+    {
+        pb.ERROR_REASON_INVALID_FIELD,
+        pb.ERROR_REASON_MISSING_FIELD,
+        pb.ERROR_REASON_UNSUPPORTED_FIELD,
+        pb.ERROR_REASON_UNTRANSLATABLE,
+    }
+)
 
 BODIES: dict[str, Callable[[UmgError, int], bytes]] = {
     **{name: codec.encode_error for name, codec in FORMATS.items()},
@@ -123,5 +130,8 @@ def _as_asked(error: UmgError, face: str) -> UmgError:
     if field is None or codec is None or error.reason not in OF_FIELDS:
         return error
     written = codec.wire_path(field)
-    message = written + error.message.removeprefix(field) if error.message.startswith(field) else error.message
+    message = error.message
+    for named, renamed in ((field, written), (f"`{field}`", f"`{written}`")):
+        if message.startswith(named):
+            message = renamed + message.removeprefix(named)
     return UmgError(error.reason, message, **{**error.metadata, "field": written})

@@ -112,10 +112,14 @@ async def test_a_crash_of_the_service_shows_a_request_id_and_nothing_else(face: 
         assert "nobody" not in text
 
 
-async def test_a_field_is_named_as_the_caller_wrote_it(face: Face) -> None:
-    face.service.failure = UmgError(
-        pb.ERROR_REASON_INVALID_FIELD, "max_output_tokens must be at least 1", field="max_output_tokens"
-    )
+@pytest.mark.parametrize("quote", ["", "`"], ids=["bare", "quoted"])
+@pytest.mark.parametrize("reason", [pb.ERROR_REASON_INVALID_FIELD, pb.ERROR_REASON_UNTRANSLATABLE])
+async def test_a_field_is_named_as_the_caller_wrote_it(
+    face: Face, reason: "pb.ErrorReason.ValueType", quote: str
+) -> None:
+    message = f"{quote}max_output_tokens{quote} must be at least 1"
+    face.service.failure = UmgError(reason, message, field="max_output_tokens")
     async with face.chat("fail") as answer:
         error = (await answer.json())["error"]
-    assert error["message"] == f"{error['param']} must be at least 1"
+    assert error["param"] == "max_tokens"
+    assert error["message"] == f"{quote}max_tokens{quote} must be at least 1"

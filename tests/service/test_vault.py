@@ -174,6 +174,16 @@ CASES = [
         ],
     ),
     Case(
+        id="of a provider that uses its ids again the last turn is known",
+        answer=[thought("1", "s1"), call("call_0", "t1")],
+        also=[[thought("2", "s2"), call("call_0", "t2")]],
+        sent=[turn(call("call_0")), result("call_0"), turn(call("call_0")), result("call_0")],
+        restored=[
+            *(turn(call("call_0")), result("call_0")),
+            *(turn(thought("2", "s2", CHANNEL), call("call_0", "t2", CHANNEL)), result("call_0")),
+        ],
+    ),
+    Case(
         id="thoughts that came back with their state stay, and their channel is known",
         answer=[thought("hm", "s+/="), call("a", "t")],
         sent=[turn(thought("hm", "s-_"), call("a", "t"))],

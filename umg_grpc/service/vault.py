@@ -282,6 +282,14 @@ class _Restoration:
         self._added: dict[_Place, list[pb.Part]] = {}  # what stands before a part
         self._removed: set[_Place] = set()
         self._states: dict[_Place, pb.ReasoningState] = {}
+        # Some providers use the ids of one turn in the next again: what is known is then the last one's.
+        self._last = {
+            part.tool_call.call_id: _Place(index, position)
+            for index, message in enumerate(request.messages)
+            if message.role == pb.ROLE_ASSISTANT
+            for position, part in enumerate(message.parts)
+            if part.HasField("tool_call")
+        }
 
     def request(self) -> pb.GenerateRequest:
         """The request with all that is put back; itself when there was nothing."""
@@ -312,7 +320,10 @@ class _Restoration:
             self._states[place] = state
 
     def _call(self, place: _Place, part: pb.Part, start: _Place, present: list[_Place]) -> None:
-        entry = self._known.get(_digest("call", part.tool_call.call_id)) if part.tool_call.call_id else None
+        call_id = part.tool_call.call_id
+        if not call_id or self._last[call_id] != place:
+            return
+        entry = self._known.get(_digest("call", call_id))
         if entry is None or self._channel not in (None, entry.channel):
             return
         turn = pb.Message.FromString(entry.thoughts)
