@@ -180,6 +180,21 @@ async def test_a_response_tool_in_two_stages_with_reasoning(client: AsyncOpenAI,
     assert RESULT in second.output_text
 
 
+async def test_items_may_be_named_instead_of_sent_again(client: AsyncOpenAI) -> None:
+    """As the AI SDK does by default: what was thought goes along, though the client never saw it."""
+    options = {"tools": TOOLS, "reasoning": {"effort": "medium"}}
+    first = await client.responses.create(model=MODEL, input=user(ASK_WEATHER), **options)
+    call = first.output[-1]
+    named = [{"type": "item_reference", "id": item.id} for item in first.output]
+    result = {"type": "function_call_output", "call_id": call.call_id, "output": RESULT}
+    second = await client.responses.create(model=MODEL, input=[*user(ASK_WEATHER), *named, result], **options)
+    assert RESULT in second.output_text
+    unknown = {"type": "item_reference", "id": f"msg_umg_{'0' * 32}_0"}
+    with pytest.raises(openai.NotFoundError) as caught:
+        await client.responses.create(model=MODEL, input=[*user("Hi"), unknown])
+    assert unknown["id"] in caught.value.message or "0" * 32 in caught.value.message
+
+
 @both_ways
 async def test_parallel_response_tools(client: AsyncOpenAI, stream: bool) -> None:
     response = await respond(client, stream, input=ASK_BOTH, tools=TOOLS)

@@ -334,7 +334,7 @@ async def test_keeping_many_at_once_loses_none(conversations: Conversations) -> 
 def test_an_id_of_ours_cannot_be_guessed() -> None:
     ids = {new_response_id() for _ in range(1000)}
     assert len(ids) == 1000
-    assert all(len(each) == 53 and each.startswith("resp_") and each[5:].isalnum() for each in ids)
+    assert all(len(each) == 37 and each.startswith("resp_") and each[5:].isalnum() for each in ids)
 
 
 # --- items

@@ -64,7 +64,7 @@ class Answer:
             call.usage = await self._estimate(self._read(response))
             if not self._passed:  # else its body stays what it is
                 response.usage.CopyFrom(call.usage)
-        self._remember(response)
+        await self._remember(response)
         if self._keeps:
             await self._keep(self._read(response), streamed=False)
         return response
@@ -97,11 +97,14 @@ class Answer:
             return await asyncio.to_thread(counter.estimate_response, request, response)
         return counter.estimate_response(request, response)
 
-    def _remember(self, response: pb.GenerateResponse) -> None:
-        """What was thought before tool calls; a caller of the provider's own format was given it all."""
+    async def _remember(self, response: pb.GenerateResponse) -> None:
+        """What was thought before tool calls, where every process finds it; a caller of the provider's own format was
+        given it all.
+        """
         if self._remembers and not self._passed and self._memory.reasoning is not None:
             for candidate in response.candidates:
                 self._memory.reasoning.remember(self._owner, self._attempt.channel, candidate.message.parts)
+            await self._memory.reasoning.flushed()
 
     async def _keep(self, response: pb.GenerateResponse, *, streamed: bool) -> None:
         if self._memory.conversations is not None:
@@ -154,7 +157,7 @@ class StreamedAnswer(Answer):
                 self._tell_usage(call.usage)
         if self._has_more_to_do:
             response = self._gatherer.response()
-            self._remember(response)
+            await self._remember(response)
             if self._keeps:
                 await self._keep(response, streamed=True)
         return self._held

@@ -21,6 +21,7 @@ from umg_grpc.store.background import reason_of
 from umg_grpc.store.retained import Bounds, Retained
 from umg_grpc.store.tables import MAX_OBJECT_ID_CHARACTERS, KeptResponse
 from umg_grpc.v1 import pb
+from umg_grpc.wire.responses.references import CORE_CHARACTERS, RESPONSE_PREFIX, items_of, referenced, response_of
 
 LIFETIME = timedelta(days=30)
 BOUNDS = Bounds(owner_bytes=2**30, total_bytes=8 * 2**30)
@@ -78,7 +79,7 @@ class Continued(NamedTuple):
 
 def new_response_id() -> str:
     """An id that nobody can guess, for a response that has none of its provider's."""
-    return f"resp_{secrets.token_hex(24)}"
+    return RESPONSE_PREFIX + secrets.token_hex(CORE_CHARACTERS // 2)
 
 
 class Conversations:
@@ -163,6 +164,28 @@ class Conversations:
         if len(row.conversation) + request.ByteSize() <= SMALL_BYTES:
             return _continue(row, request)
         return await asyncio.to_thread(_continue, row, request)
+
+    async def resolve(self, owner: str, request: pb.GenerateRequest) -> pb.GenerateRequest:
+        """The request with the items that it only names by ids of ours; itself where there are none. Raises
+        UmgError(OBJECT_NOT_FOUND) for one that this caller has not, or no more.
+        """
+        named = {at: item for at, message in enumerate(request.messages) if (item := referenced(message))}
+        found = dict[str, list[pb.Message]]()
+        for response_id in {response_of(item): None for item in named.values()}:
+            if response_id:
+                found |= items_of(await self.get(owner, response_id))
+        if not found:
+            return request
+        resolved = pb.GenerateRequest()
+        resolved.CopyFrom(request)
+        resolved.ClearField("messages")
+        for at, message in enumerate(request.messages):
+            item = named.get(at, "")
+            if item and response_of(item) and item not in found:
+                raise _not_found(item, f"input[{at}].id")
+            resolved.messages.extend(found.get(item, [message]))
+        _edited(resolved, "messages")
+        return resolved
 
     async def get(self, owner: str, response_id: str) -> pb.StoredResponse:
         """Raises UmgError(OBJECT_NOT_FOUND)."""

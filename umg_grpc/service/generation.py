@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from dataclasses import replace
 
 import structlog
 
@@ -107,6 +108,9 @@ class GenerationServicer(rpc.GenerationServiceServicer):
         """The call as it is served, and the channels to try. Raises UmgError for one that is not."""
         call = current()
         admitted = await self._admission.admit(call, message, request, stream=stream)
+        if admitted.request.source.format == "responses" and self._memory.conversations is not None:
+            named = await self._memory.conversations.resolve(call.caller.key_id, admitted.request)
+            admitted = replace(admitted, request=named)
         continued = None
         if admitted.request.previous_response_id:
             continued = await self._conversations.continue_(call.caller.key_id, admitted.request)

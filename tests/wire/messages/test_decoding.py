@@ -5,6 +5,7 @@ import base64
 import msgspec
 import pytest
 
+from umg_grpc.service.validation import check
 from umg_grpc.v1 import pb
 from umg_grpc.wire.messages import MESSAGES
 
@@ -142,6 +143,7 @@ BLOCKS = [
 @pytest.mark.parametrize(("block", "part"), BLOCKS, ids=lambda value: repr(value)[:90])
 def test_a_block_has_its_canonical_part(block: dict[str, object], part: pb.Part) -> None:
     assert parts(block) == [part]
+    check(pb.Message(role=pb.ROLE_ASSISTANT, parts=[part]))  # which the service does not hold against it again
     if not block["type"].endswith("thinking"):
         mark = pb.CacheControl()
         for written, ttl in (("ephemeral", ""), ("persistent", "1h")):

@@ -81,7 +81,16 @@ def test_a_passed_stream_says_what_a_translated_one_does(case: str) -> None:
 def test_a_streamed_answer_is_the_unstreamed_one(case: str) -> None:
     streamed = whole(decoded([(HERE / case / "stream.sse").read_bytes()], PUBLIC))
     response = MESSAGES.decode_response((HERE / case / "response.json").read_bytes(), PUBLIC, False)
-    assert streamed == response
+    assert spaceless(streamed) == spaceless(response)
+
+
+def spaceless(response: pb.GenerateResponse) -> pb.GenerateResponse:
+    """The answer with the JSON of its calls on one line: a stream has it as the model wrote it."""
+    for part in response.candidates[0].message.parts:
+        for call, name in ((part.tool_call, "arguments_json"), (part.server_tool_call, "input_json")):
+            if written := getattr(call, name):
+                setattr(call, name, msgspec.json.format(written, indent=-1))
+    return response
 
 
 if __name__ == "__main__":

@@ -102,7 +102,7 @@ def test_a_request_is_one_that_the_official_client_could_send(request: pb.Genera
     for message in request.messages:
         kept = [part for part in message.parts if not _unknown(part) and part.server_tool_call.name != "code_execution"]
         del message.parts[:]
-        message.parts.extend(kept)
+        message.parts.extend(kept or [_text("a")])
     body = msgspec.json.decode(MESSAGES.encode_request(request, "m", True).body)
     for sampling in ("temperature", "top_p", "top_k"):
         body.pop(sampling, None)  # which its newest types leave out

@@ -91,7 +91,7 @@ REJECTIONS = [
     Rejection("an unknown category", "safetySettings[0].category", {"safetySettings": [{"category": "RUDE", "threshold": "OFF"}]}),
     Rejection("an unknown threshold", "safetySettings[0].threshold", {"safetySettings": [{"category": "HARM_CATEGORY_HARASSMENT", "threshold": "SOME"}]}),
     Rejection("no threshold", "safetySettings[0].threshold", {"safetySettings": [{"category": "HARM_CATEGORY_HARASSMENT"}]}, MISSING),
-    Rejection("a label that is no text", "labels.a", {"labels": {"a": 3}}),
+    Rejection("a label that is no text", "labels", {"labels": {"a": 3}}),
     Rejection("a cache of another type", "cachedContent", {"cachedContent": 3}),
     Rejection("instructions of another type", "systemInstruction", {"systemInstruction": 3}),
 ]  # fmt: skip

@@ -371,7 +371,8 @@ SAYINGS = [
                {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"},
                {"type": "message", "id": "msg_umg_2", "status": "completed", "role": "assistant", "content": [{"type": "output_text", "text": "d", "annotations": []}]},
                saying("user", "Hi")]}, "reasoning, state"),
-    Saying("reasoning without its item is left out", 'messages { role: ROLE_ASSISTANT parts { reasoning { item_id: "rs_1" } state { format: "responses" data: "S" } } }' + USER, SAID_HI, "reasoning"),
+    Saying("reasoning without its item is left out", 'messages { role: ROLE_ASSISTANT parts { reasoning { item_id: "rs_1" } state { format: "responses" data: "S" } } }' + USER,
+           SAID_HI | {"include": ["reasoning.encrypted_content"]}, "reasoning"),
     Saying("reasoning with its item, whose ids it keeps", 'messages { role: ROLE_ASSISTANT parts { reasoning { item_id: "rs_1" summaries: "s" } state { format: "responses" data: "S" } } parts { tool_call { call_id: "c" name: "f" item_id: "fc_1" arguments_json: "{}" } } }',
            {"input": [{"id": "rs_1", "type": "reasoning", "summary": [{"type": "summary_text", "text": "s"}], "encrypted_content": "S"}, {"type": "function_call", "call_id": "c", "name": "f", "id": "fc_1", "arguments": "{}"}],
             "include": ["reasoning.encrypted_content"]}),
@@ -385,7 +386,7 @@ SAYINGS = [
     Saying("what has no words here", USER + """top_k: 3 stop_sequences: "x" seed: 1 presence_penalty: 1 logit_bias { key: "1" value: 2 } candidate_count: 2 cached_content: "c" cache_control {} output_modalities: "text" output_modalities: "image"
            messages { role: ROLE_USER name: "n" parts { text { text: "Hi" } cache_control {} } }""",
            {"input": [saying("user", "Hi"), saying("user", "Hi")]},
-           "name, cache_control, top_k, stop_sequences, seed, presence_penalty, logit_bias, cached_content, candidate_count, output_modalities"),
+           "top_k, stop_sequences, seed, presence_penalty, logit_bias, cached_content, cache_control, candidate_count, output_modalities, name"),
     Saying("another format's tier", USER + 'service_tier: "standard_only"', SAID_HI, "service_tier"),
     Saying("search by an option", USER + 'search { mode: "auto" context_size: "low" return_citations: false }', SAID_HI | {"tools": [{"type": "web_search", "search_context_size": "low"}]}, "search.mode, search.return_citations"),
     Saying("no search", USER + 'search { mode: "off" }', SAID_HI),

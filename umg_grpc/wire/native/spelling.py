@@ -53,7 +53,7 @@ def read(kind: type[T], raw: bytes | Raw, notes: Notes, at: str = "") -> T:
     try:
         plain = _plain(_PLANS[kind], Raw(bytes(raw)), notes)
     except (ValueError, RecursionError):
-        plain = Raw(bytes(raw))  # `parse` says what is wrong with it
+        plain = parse(Raw, raw, at)  # says what is wrong with the JSON
     return parse(kind, plain, at)
 
 

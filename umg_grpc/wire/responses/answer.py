@@ -119,7 +119,7 @@ def decode_finish(head: Head, calls: bool, refused: bool, target: pb.Candidate |
     """Why the answer stopped. `calls`, `refused`: whether it holds calls, or a refusal in words."""
     reason = head.incomplete_details.reason if head.incomplete_details else None
     if head.status == "incomplete":
-        target.finish_reason = INCOMPLETE.get(reason or "", pb.FINISH_REASON_OTHER)
+        target.finish_reason = INCOMPLETE.get(reason or "max_output_tokens", pb.FINISH_REASON_OTHER)
         if reason and reason not in INCOMPLETE:
             target.provider_reason = reason
     elif calls:

@@ -185,7 +185,8 @@ def decode_reasoning(item: schema.ReasoningItem, part: pb.Part, *, shown: bool) 
         else:
             # what was marked when it was passed on (`response.wrapped`), and is read from the frames that were kept
             part.state.format, part.state.data = "responses", text.removeprefix(f"{state.PREFIX}responses.")
-    foreign = part.state.format not in ("", "responses") or thoughts.item_id.startswith(f"rs_{OURS}")
+    ours = thoughts.item_id.startswith(f"rs_{OURS}") and not part.HasField("state")
+    foreign = ours or part.state.format not in ("", "responses")
     summary = [piece.text for piece in item.summary or ()]
     (thoughts.texts if shown and foreign else thoughts.summaries).extend(summary)
 

@@ -5,23 +5,47 @@ from collections.abc import Iterator
 from umg_grpc.v1 import pb
 from umg_grpc.wire.ragged import Mender
 
+Key = tuple[str, int]
+"""A text of a part: its kind, and its index among those of that kind."""
+
+TEXT, REFUSAL, ARGUMENTS = ("text", 0), ("refusal", 0), ("arguments", 0)
+
 
 class Streamed:
     """A part that is being streamed."""
 
     def __init__(self, part: int) -> None:
         self.part = part
-        self.told: set[tuple[str, int]] = set()  # texts of which a delta came
+        self.told: set[Key] = set()  # texts of which a delta came
         self.cited = 0
-        self.mender = Mender()
-        self.refusal = False
         self.ended = False
+        self._menders: dict[Key, Mender] = {}
 
-    def words(self, text: str) -> pb.GenerateEvent:
-        """More of a text or a refusal."""
-        if self.refusal:
-            return pb.GenerateEvent(part_index=self.part, refusal_delta=text)
-        return pb.GenerateEvent(part_index=self.part, text_delta=text)
+    def mended(self, key: Key, text: str) -> str:
+        """What can be told now of a text whose characters may have been cut in two."""
+        return self._menders.setdefault(key, Mender()).mend(text)
+
+    def rest(self) -> Iterator[pb.GenerateEvent]:
+        """Halves that stayed ones."""
+        for key, mender in self._menders.items():
+            if rest := mender.rest():
+                yield self.delta(key, rest)
+
+    def delta(self, key: Key, text: str) -> pb.GenerateEvent:
+        """More of a text."""
+        event = pb.GenerateEvent(part_index=self.part)
+        match key:
+            case ("text", _):
+                event.text_delta = text
+            case ("refusal", _):
+                event.refusal_delta = text
+            case ("arguments", _):
+                event.arguments_delta = text
+            case ("summary", index):
+                event.summary_delta.summary_index, event.summary_delta.text = index, text
+            case (_, index):
+                event.reasoning_delta, event.text_index = text, index
+        return event
 
 
 class PartTeller:
@@ -37,13 +61,12 @@ class PartTeller:
         self.count += 1
         return event
 
-    def close(self, streamed: Streamed, *, spoken: bool = False) -> Iterator[pb.GenerateEvent]:
-        """The part is complete. `spoken`: whether it is a text or a refusal."""
+    def close(self, streamed: Streamed) -> Iterator[pb.GenerateEvent]:
+        """The part is complete."""
         if streamed.ended:
             return
         streamed.ended = True
-        if spoken and (rest := streamed.mender.rest()):
-            yield streamed.words(rest)
+        yield from streamed.rest()
         event = pb.GenerateEvent(part_index=streamed.part)
         event.part_ended.SetInParent()
         yield event
@@ -51,7 +74,6 @@ class PartTeller:
     def whole(self, part: pb.Part) -> Iterator[pb.GenerateEvent]:
         """A part that was not streamed."""
         streamed = Streamed(self.count)
-        streamed.refusal = part.HasField("refusal")
         start = pb.Part()
         start.CopyFrom(part)
         start.ClearField("state")
@@ -80,30 +102,28 @@ class PartTeller:
         match part.WhichOneof("kind"):
             case "text":
                 if not streamed.told and part.text.text:
-                    yield streamed.words(part.text.text)
+                    yield streamed.delta(TEXT, part.text.text)
                     if part.text.logprobs:
                         likely = pb.LogprobsDelta(logprobs=part.text.logprobs)
                         yield pb.GenerateEvent(part_index=place, logprobs=likely)
                 for citation in part.text.citations[streamed.cited :]:
                     yield pb.GenerateEvent(part_index=place, citation=citation)
             case "refusal" if not streamed.told and part.refusal.text:
-                yield streamed.words(part.refusal.text)
+                yield streamed.delta(REFUSAL, part.refusal.text)
             case "tool_call" if not streamed.told:
                 if text := part.tool_call.arguments_json or part.tool_call.text:
-                    yield pb.GenerateEvent(part_index=place, arguments_delta=text)
+                    yield streamed.delta(ARGUMENTS, text)
             case "reasoning":
                 yield from self._thoughts(streamed, part.reasoning)
             case "server_tool_call" if started:
                 yield pb.GenerateEvent(part_index=place, part_updated=part)
         if part.HasField("state"):
             yield pb.GenerateEvent(part_index=place, state=part.state)
-        yield from self.close(streamed, spoken=part.HasField("text") or part.HasField("refusal"))
+        yield from self.close(streamed)
 
     def _thoughts(self, streamed: Streamed, thoughts: pb.ReasoningPart) -> Iterator[pb.GenerateEvent]:
-        for index, text in enumerate(thoughts.texts):
-            if ("text", index) not in streamed.told:
-                yield pb.GenerateEvent(part_index=streamed.part, reasoning_delta=text, text_index=index)
-        for index, text in enumerate(thoughts.summaries):
-            if ("summary", index) not in streamed.told:
-                summary = pb.SummaryDelta(summary_index=index, text=text)
-                yield pb.GenerateEvent(part_index=streamed.part, summary_delta=summary)
+        keys = [
+            *((("thought", index), text) for index, text in enumerate(thoughts.texts)),
+            *((("summary", index), text) for index, text in enumerate(thoughts.summaries)),
+        ]
+        yield from (streamed.delta(key, text) for key, text in keys if key not in streamed.told)

@@ -43,7 +43,7 @@ from umg_grpc.wire.responses.events import (
     stated_error,
 )
 from umg_grpc.wire.responses.items import SERVER_TOOLS
-from umg_grpc.wire.responses.telling import PartTeller, Streamed
+from umg_grpc.wire.responses.telling import ARGUMENTS, REFUSAL, TEXT, Key, PartTeller, Streamed
 
 
 class _Item:
@@ -107,7 +107,7 @@ class TranslatingDecoder(EventDecoder):
         """
         if self._ragged or self._done or not frames.startswith((TEXT_DELTA, ARGUMENTS_DELTA)):
             return None
-        message, told = pb.StreamGenerateResponse(), list[tuple[Streamed, str]]()
+        message, told = pb.StreamGenerateResponse(), list[tuple[Streamed, Key]]()
         for frame in frames[:-2].split(b"\n\n"):
             spoken = frame.startswith(TEXT_DELTA)
             head = TEXT_DELTA if spoken else ARGUMENTS_DELTA
@@ -127,9 +127,9 @@ class TranslatingDecoder(EventDecoder):
                 message.events.add(part_index=streamed.part, text_delta=plain.delta)
             else:
                 message.events.add(part_index=streamed.part, arguments_delta=plain.delta)
-            told.append((streamed, "text" if spoken else "arguments"))
-        for streamed, kind in told:
-            streamed.told.add((kind, 0))
+            told.append((streamed, TEXT if spoken else ARGUMENTS))
+        for streamed, key in told:
+            streamed.told.add(key)
         return message
 
     def _events(self, event: sse.SseEvent) -> Iterator[pb.GenerateEvent]:
@@ -141,7 +141,9 @@ class TranslatingDecoder(EventDecoder):
             raise error
         kind = told.type or event.name.decode("utf-8", "replace")
         if (take := self._takes.get(kind)) is not None:
-            yield from take(told)
+            item = self._items.get(count(told.output_index))
+            if item is None or not item.done or told.output_index is None:
+                yield from take(told)
         elif kind in ENDS:
             yield from self._end(told)
         elif kind in BEGINNINGS:
@@ -182,8 +184,15 @@ class TranslatingDecoder(EventDecoder):
             item.parts[index] = Streamed(self._told.count)
             yield self._told.start(part)
 
-    def _mended(self, streamed: Streamed, text: str) -> str:
-        return streamed.mender.mend(text) if self._ragged else text
+    def _tell(self, streamed: Streamed, key: Key, text: str | None, whole: bool) -> Iterator[pb.GenerateEvent]:
+        """More of one of a part's texts. `whole`: it is all of the text, told only where no delta came before."""
+        if not text or streamed.ended or (whole and key in streamed.told):
+            return
+        streamed.told.add(key)
+        if self._ragged:
+            text = streamed.mended(key, text)
+        if text:
+            yield streamed.delta(key, text)
 
     def _item(self, event: Event, kind: str) -> _Item:
         """The item of an event; one whose start was left out begins with it."""
@@ -201,60 +210,41 @@ class TranslatingDecoder(EventDecoder):
             part.refusal.SetInParent()
         else:
             part.text.SetInParent()
-        index = count(event.content_index)
-        yield from self._open(item, index, part)
-        item.parts[index].refusal = refusal
+        yield from self._open(item, count(event.content_index), part)
 
     def _content_added(self, event: Event) -> Iterator[pb.GenerateEvent]:
         kind = event.part.type if event.part else None
         if kind in ("output_text", "refusal"):
             yield from self._content(self._item(event, "message"), event, kind == "refusal")
 
-    def _text_delta(self, event: Event) -> Iterator[pb.GenerateEvent]:
+    def _say(self, event: Event, text: str | None, refusal: bool, whole: bool) -> Iterator[pb.GenerateEvent]:
         item = self._item(event, "message")
-        index = count(event.content_index)
-        if index not in item.parts:
-            yield from self._content(item, event, refusal=False)
-        streamed = item.parts[index]
-        if event.delta:
-            streamed.told.add(("text", 0))
-            text = self._mended(streamed, event.delta) if self._ragged else event.delta
-            if text:
-                yield pb.GenerateEvent(part_index=streamed.part, text_delta=text)
-        if event.logprobs:
+        yield from self._content(item, event, refusal)
+        streamed = item.parts[count(event.content_index)]
+        yield from self._tell(streamed, REFUSAL if refusal else TEXT, text, whole)
+        if event.logprobs and not whole and not streamed.ended:
             likely = pb.GenerateEvent(part_index=streamed.part)
             likely.logprobs.logprobs.extend(map(decode_logprob, event.logprobs))
             yield likely
 
+    def _text_delta(self, event: Event) -> Iterator[pb.GenerateEvent]:
+        return self._say(event, event.delta, refusal=False, whole=False)
+
     def _text_done(self, event: Event) -> Iterator[pb.GenerateEvent]:
-        item = self._item(event, "message")
-        yield from self._content(item, event, refusal=False)
-        if ("text", 0) not in item.parts[count(event.content_index)].told and event.text:
-            event.delta, event.logprobs = event.text, None
-            yield from self._text_delta(event)
+        return self._say(event, event.text, refusal=False, whole=True)
 
     def _refusal_delta(self, event: Event) -> Iterator[pb.GenerateEvent]:
-        item = self._item(event, "message")
-        yield from self._content(item, event, refusal=True)
-        streamed = item.parts[count(event.content_index)]
-        if event.delta:
-            streamed.told.add(("text", 0))
-            if text := self._mended(streamed, event.delta):
-                yield pb.GenerateEvent(part_index=streamed.part, refusal_delta=text)
+        return self._say(event, event.delta, refusal=True, whole=False)
 
     def _refusal_done(self, event: Event) -> Iterator[pb.GenerateEvent]:
-        item = self._item(event, "message")
-        yield from self._content(item, event, refusal=True)
-        if ("text", 0) not in item.parts[count(event.content_index)].told:
-            event.delta = event.refusal
-            yield from self._refusal_delta(event)
+        return self._say(event, event.refusal, refusal=True, whole=True)
 
     def _annotation(self, event: Event) -> Iterator[pb.GenerateEvent]:
         item = self._item(event, "message")
         yield from self._content(item, event, refusal=False)
-        yield from self._cite(
-            item.parts[count(event.content_index)], [event.annotation] if given(event.annotation) else []
-        )
+        streamed = item.parts[count(event.content_index)]
+        if given(event.annotation) and not streamed.ended:
+            yield from self._cite(streamed, [event.annotation])
 
     def _cite(self, streamed: Streamed, annotations: list[Raw]) -> Iterator[pb.GenerateEvent]:
         for raw in annotations:
@@ -268,19 +258,17 @@ class TranslatingDecoder(EventDecoder):
         streamed = item.parts.get(count(event.content_index))
         if item.kind == "message" and streamed is not None and not streamed.ended:
             said = event.part or ContentPart()
+            yield from self._tell(streamed, TEXT, said.text, whole=True)
+            yield from self._tell(streamed, REFUSAL, said.refusal, whole=True)
             yield from self._cite(streamed, (said.annotations or [])[streamed.cited :])
-            yield from self._told.close(streamed, spoken=True)
+            yield from self._told.close(streamed)
 
     # --- calls, reasoning
 
     def _argue(self, event: Event, text: str | None, whole: bool) -> Iterator[pb.GenerateEvent]:
-        """`whole`: the text is all of it, and only told where no delta came before."""
         streamed = self._item(event, "function_call").parts.get(0)
-        if streamed is None or not text or (whole and streamed.told):
-            return
-        streamed.told.add(("arguments", 0))
-        if text := self._mended(streamed, text):
-            yield pb.GenerateEvent(part_index=streamed.part, arguments_delta=text)
+        if streamed is not None:
+            yield from self._tell(streamed, ARGUMENTS, text, whole)
 
     def _arguments_delta(self, event: Event) -> Iterator[pb.GenerateEvent]:
         return self._argue(event, event.delta, whole=False)
@@ -293,19 +281,8 @@ class TranslatingDecoder(EventDecoder):
         part = pb.Part()
         part.reasoning.item_id = item.item_id
         yield from self._open(item, 0, part)
-        streamed = item.parts[0]
         index = count(event.summary_index if kind == "summary" else event.content_index)
-        if not text or (whole and (kind, index) in streamed.told):
-            return
-        streamed.told.add((kind, index))
-        if not (text := self._mended(streamed, text)):
-            return
-        told = pb.GenerateEvent(part_index=streamed.part)
-        if kind == "summary":
-            told.summary_delta.summary_index, told.summary_delta.text = index, text
-        else:
-            told.reasoning_delta, told.text_index = text, index
-        yield told
+        yield from self._tell(item.parts[0], (kind, index), text, whole)
 
     def _summary_delta(self, event: Event) -> Iterator[pb.GenerateEvent]:
         return self._think(event, "summary", event.delta, whole=False)
@@ -314,10 +291,10 @@ class TranslatingDecoder(EventDecoder):
         return self._think(event, "summary", event.text, whole=True)
 
     def _reasoning_delta(self, event: Event) -> Iterator[pb.GenerateEvent]:
-        return self._think(event, "text", event.delta, whole=False)
+        return self._think(event, "thought", event.delta, whole=False)
 
     def _reasoning_done(self, event: Event) -> Iterator[pb.GenerateEvent]:
-        return self._think(event, "text", event.text, whole=True)
+        return self._think(event, "thought", event.text, whole=True)
 
     # --- items
 

@@ -1,0 +1,1 @@
+"""Four faces times four upstream formats, over HTTP, without any SDK."""

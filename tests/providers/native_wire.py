@@ -1,0 +1,130 @@
+"""What the fake provider of native generate sends: the forms of reference 4.2, 4.3 and 4.5."""
+
+import base64
+from collections.abc import Iterator
+
+from tests.providers.common import compact, letters, sign
+from tests.providers.scenarios import QUERY, REFUSAL, Answer, Asked, Source, Usage
+from tests.providers.server import Json
+
+FINISH = {"stop": "STOP", "stop_sequence": "STOP", "length": "MAX_TOKENS", "refusal": "SAFETY", "filter": "SAFETY"}
+STATUSES = {400: "INVALID_ARGUMENT", 401: "UNAUTHENTICATED", 403: "PERMISSION_DENIED", 404: "NOT_FOUND"}
+STATUSES |= {429: "RESOURCE_EXHAUSTED", 500: "INTERNAL", 503: "UNAVAILABLE", 504: "DEADLINE_EXCEEDED"}
+RATING = {"category": "HARM_CATEGORY_DANGEROUS_CONTENT", "probability": "HIGH", "blocked": True}
+
+
+def error(status: int, message: str) -> Json:
+    default = "UNAVAILABLE" if status >= 500 else "FAILED_PRECONDITION"
+    return {"error": {"code": status, "message": message, "status": STATUSES.get(status, default)}}
+
+
+def frame(chunk: Json) -> bytes:
+    return f"data: {compact(chunk)}\r\n\r\n".encode()
+
+
+def _head(asked: Asked) -> Json:
+    return {"modelVersion": asked.model, "responseId": "r-1", "createTime": "2026-01-01T00:00:00.000001Z"}
+
+
+def whole(asked: Asked, answer: Answer, *, shown: bool, ids: bool) -> Json:
+    head = _head(asked) | {"usageMetadata": _usage(answer.usage)}
+    if answer.finish == "blocked":
+        return {"promptFeedback": {"blockReason": "SAFETY", "safetyRatings": [RATING]}} | head
+    parts: list[Json] = [{"text": answer.thought, "thought": True}] if answer.thoughts and shown else []
+    if answer.words:
+        signed = {"thoughtSignature": _signature(asked)} if answer.signed and not answer.calls else {}
+        parts.append({"text": answer.text} | signed)
+    if answer.image:
+        parts.append({"inlineData": {"mimeType": "image/png", "data": base64.b64encode(answer.image).decode()}})
+    parts += _calls(asked, answer, ids)
+    candidate = _candidate(parts) | _finish(answer)
+    if answer.sources:
+        candidate["groundingMetadata"] = _grounding(answer)
+    return {"candidates": [candidate]} | head
+
+
+def chunks(asked: Asked, answer: Answer, *, shown: bool, ids: bool) -> Iterator[Json]:
+    """The answers of a stream, each with the counts until then."""
+    whole_usage = _usage(answer.usage)
+    early = {"promptTokenCount": answer.usage.prompt, "totalTokenCount": answer.usage.prompt}
+    if answer.finish == "blocked":
+        yield whole(asked, answer, shown=shown, ids=ids)
+        return
+
+    def chunk(parts: list[Json]) -> Json:
+        candidate = _candidate(parts) | ({"groundingMetadata": {}} if answer.sources else {})
+        return {"candidates": [candidate]} | _head(asked) | {"usageMetadata": early}
+
+    for piece in answer.thoughts if shown else ():
+        yield chunk([{"text": piece, "thought": True}])
+    for piece in answer.words:
+        yield chunk([{"text": piece}])
+    if answer.image:
+        yield chunk([{"inlineData": {"mimeType": "image/png", "data": base64.b64encode(answer.image).decode()}}])
+    if answer.calls:
+        yield chunk(_calls(asked, answer, ids))
+    signed = {"thoughtSignature": _signature(asked)} if answer.signed and not answer.calls else {}
+    parts = [] if answer.finish == "refusal" else [{"text": ""} | signed]
+    candidate = _candidate(parts) | _finish(answer)
+    if answer.sources:
+        candidate["groundingMetadata"] = _grounding(answer)
+    yield {"candidates": [candidate]} | _head(asked) | {"usageMetadata": whole_usage}
+
+
+def _candidate(parts: list[Json]) -> Json:
+    content = {"role": "model", "parts": parts} if parts else {}
+    return {"content": content, "index": 0}
+
+
+def _finish(answer: Answer) -> Json:
+    said: Json = {"finishReason": FINISH[answer.finish]}
+    if said["finishReason"] == "SAFETY":
+        said |= {"finishMessage": answer.refusal or REFUSAL, "safetyRatings": [RATING]}
+    return said
+
+
+def _signature(asked: Asked) -> str:
+    return sign(f"native {asked.turns}")
+
+
+def _calls(asked: Asked, answer: Answer, ids: bool) -> list[Json]:
+    parts: list[Json] = []
+    for place, call in enumerate(answer.calls):
+        made: Json = {"name": call.name, "args": dict(call.arguments)}
+        if ids:
+            made["id"] = f"f{place}{letters(str(asked.turns))}"
+        parts.append({"functionCall": made})
+    if answer.signed and parts:
+        parts[0]["thoughtSignature"] = _signature(asked)
+    return parts
+
+
+def _grounding(answer: Answer) -> Json:
+    return {
+        "webSearchQueries": [QUERY],
+        "searchEntryPoint": {"renderedContent": "<div>search</div>"},
+        "groundingChunks": [{"web": {"uri": source.url, "title": source.title}} for source in answer.sources],
+        "groundingSupports": [
+            {"segment": _segment(answer.text, source), "groundingChunkIndices": [place]}
+            for place, source in enumerate(answer.sources)
+        ],
+    }
+
+
+def _segment(text: str, source: Source) -> Json:
+    """The span in bytes of UTF-8; a start of 0 is left out."""
+    start, end = (len(text[:place].encode()) for place in (source.start, source.end))
+    return ({"startIndex": start} if start else {}) | {"endIndex": end, "text": text[source.start : source.end]}
+
+
+def _usage(usage: Usage) -> Json:
+    """Counts of 0 are left out."""
+    counts = {
+        "promptTokenCount": usage.prompt,
+        "cachedContentTokenCount": usage.cached,
+        "candidatesTokenCount": usage.output - usage.thoughts,
+        "thoughtsTokenCount": usage.thoughts,
+        "totalTokenCount": usage.prompt + usage.output,
+    }
+    details = [{"modality": "TEXT", "tokenCount": usage.prompt}]
+    return {name: count for name, count in counts.items() if count} | {"promptTokensDetails": details}

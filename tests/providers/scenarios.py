@@ -1,0 +1,332 @@
+"""What the fake providers answer, whatever format they speak: a scenario, named in the last user text that names one
+(`scenario: parallel`), gives the same texts, calls and counts on each.
+"""
+
+import base64
+import hashlib
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+NAMED = re.compile(r"scenario: ([a-z0-9-]+)")
+
+WORDS = ("Hello", ", wör", "ld \U0001f30d", "\u2028", "— done.")
+TEXT = "".join(WORDS)
+THOUGHTS = ("The user ", "wants \u201ctools\u201d ", "— I shall ", "look.")
+THOUGHT = "".join(THOUGHTS)
+CITED = "Zürich lies on the Limmat. \U0001f30d Its lake has 88 km². Ask a guide."
+PAGES = (
+    ("https://example.org/z%C3%BCrich", "Zürich", "Zürich lies on the Limmat."),
+    ("https://example.org/lake", "The lake", "Its lake has 88 km²."),
+)
+QUERY = "Zürich river and lake"
+STOPPED = "one two STOP three four"
+STOP = "STOP"
+SHORT = "This answer is cut in the mid"
+LIMIT = 64  # up to this many tokens the scenario `length` is cut
+REFUSAL = "I cannot help with that."
+CITY = {"city": "Zürich", "people": 443037, "rivers": ["Limmat", "Sihl"], "place": {"north": 47.37, "east": 8.54}}
+CITY_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "city": {"type": "string"},
+        "people": {"type": "integer"},
+        "rivers": {"type": "array", "items": {"type": "string"}},
+        "place": {
+            "type": "object",
+            "properties": {"north": {"type": "number"}, "east": {"type": "number"}},
+            "required": ["north", "east"],
+            "additionalProperties": False,
+        },
+    },
+    "required": ["city", "people", "rivers", "place"],
+    "additionalProperties": False,
+}
+# The tools that the scenarios call, by name: the schemas of their arguments. A call is made when it was declared.
+TOOLS: dict[str, dict[str, Any]] = {
+    "get_weather": {
+        "type": "object",
+        "properties": {"city": {"type": "string"}, "days": {"type": "integer"}, "mime_type": {"type": "string"}},
+        "required": ["city"],
+    },
+    "get_time": {"type": "object", "properties": {"zone_name": {"type": "string"}}, "required": ["zone_name"]},
+    "refresh": {"type": "object", "properties": {}},
+}
+PNG = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAIAAAACCAIAAAD91JpzAAAAFklEQVR4nGNgOMFwgouL8QQXFwMDAwAW+QKC3vYCCAAAAABJRU5ErkJggg=="
+)
+PDF = b"%PDF-1.4\n1 0 obj<</Type/Catalog>>endobj\ntrailer<</Root 1 0 R>>\n%%EOF\n"
+
+
+@dataclass(frozen=True)
+class Call:
+    """A tool that the model wants."""
+
+    name: str
+    arguments: Mapping[str, Any]
+
+    @property
+    def text(self) -> str:
+        return json.dumps(self.arguments, separators=(",", ":"), ensure_ascii=False)
+
+
+WEATHER = Call("get_weather", {"city": "Zürich", "days": 3, "mime_type": "a\u2028b"})
+TIME = Call("get_time", {"zone_name": "Europe/Zurich"})
+REFRESH = Call("refresh", {})
+
+
+@dataclass(frozen=True)
+class Source:
+    """A page that says what stands from `start` to `end` (code points) of the answer."""
+
+    url: str
+    title: str
+    start: int
+    end: int
+
+
+SOURCES = tuple(Source(url, title, CITED.index(said), CITED.index(said) + len(said)) for url, title, said in PAGES)
+
+
+@dataclass(frozen=True)
+class Usage:
+    """Tokens: `prompt` with the cached ones, `output` with those of the thoughts."""
+
+    prompt: int = 40
+    cached: int = 10
+    output: int = 12
+    thoughts: int = 0
+
+
+@dataclass(frozen=True)
+class Answer:
+    """An answer, in the pieces in which it streams."""
+
+    words: tuple[str, ...] = ()
+    thoughts: tuple[str, ...] = ()
+    signed: bool = False  # with state of the reasoning that must come back
+    calls: tuple[Call, ...] = ()
+    sources: tuple[Source, ...] = ()
+    image: bytes = b""
+    refusal: str = ""
+    finish: Literal["stop", "stop_sequence", "length", "refusal", "filter", "blocked"] = "stop"
+    usage: Usage = Usage()
+    breaks: Literal["", "error", "error-event", "cut", "ends", "waits"] = ""  # what the stream does in its middle
+
+    @property
+    def text(self) -> str:
+        return "".join(self.words)
+
+    @property
+    def thought(self) -> str:
+        return "".join(self.thoughts)
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A refusal before the first byte."""
+
+    status: int
+    message: str
+
+
+@dataclass(frozen=True)
+class Media:
+    """What arrived of an image or a document: its bytes, or its address."""
+
+    type: str = ""
+    data: bytes = b""
+    address: str = ""
+
+    @property
+    def seen(self) -> str:
+        if self.address:
+            return f"something at {self.address}"
+        return f"{self.type}, {len(self.data)} bytes, {hashlib.sha256(self.data).hexdigest()[:12]}"
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a tool gave."""
+
+    name: str
+    text: str
+    failed: bool = False
+    media: tuple[Media, ...] = ()
+
+    @property
+    def seen(self) -> str:
+        said = f"{self.name} {'failed' if self.failed else 'gave'} {self.text}"
+        return "; ".join([said, *(media.seen for media in self.media)])
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A request, as far as the scenarios look at it."""
+
+    model: str = ""
+    stream: bool = False
+    system: str = ""
+    turns: tuple[tuple[str, str], ...] = ()  # (user or assistant, text); neighbours of one role are one, by a newline
+    media: tuple[Media, ...] = ()
+    tools: Mapping[str, Any] = field(default_factory=dict)
+    choice: str = "auto"  # auto, none, required, or the name of the tool
+    results: tuple[Result, ...] = ()  # of the calls of the last turn
+    thinking: bool = False  # whether thoughts are wanted
+    thought_back: bool = False  # whether the state of the reasoning before the results came back unharmed
+    json: bool = False
+    schema: Any = None
+    stops: tuple[str, ...] = ()
+    limit: int | None = None
+    search: bool = False
+    draws: bool = False
+
+    @property
+    def scenario(self) -> str:
+        for role, text in reversed(self.turns):
+            if role == "user" and (found := NAMED.findall(text)):
+                return str(found[-1])
+        return "plain"
+
+
+def turns(said: list[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
+    """The turns with neighbours of one role joined, which some formats demand and others do not."""
+    joined: list[tuple[str, str]] = []
+    for role, text in said:
+        if joined and joined[-1][0] == role:
+            joined[-1] = (role, "\n".join(part for part in (joined[-1][1], text) if part))
+        else:
+            joined.append((role, text))
+    return tuple(joined)
+
+
+def answer_to(asked: Asked) -> Answer | Failure:
+    """What the scenario says to this request."""
+    name = asked.scenario
+    if name in ERRORS:
+        return ERRORS[name]
+    if name not in SCENARIOS:
+        return Failure(400, f"there is no scenario {name}; there are {', '.join([*SCENARIOS, *ERRORS])}")
+    return SCENARIOS[name](asked)
+
+
+def _split(text: str) -> tuple[str, ...]:
+    """In pieces of a few characters, as tokens are."""
+    return tuple(text[start : start + 7] for start in range(0, len(text), 7))
+
+
+def _said(text: str) -> Answer:
+    return Answer(_split(text))
+
+
+def _calls(asked: Asked, *calls: Call, before: str = "") -> Answer:
+    """The calls; what the tools gave, once they were run; a word on what is missing, where one was not declared."""
+    if asked.results:
+        return _said(f"The tools said: {'; '.join(result.seen for result in asked.results)}.")
+    for call in calls:
+        declared = asked.tools.get(call.name)
+        if declared is None or set(declared.get("properties") or {}) != set(TOOLS[call.name]["properties"]):
+            return _said(f"No tool {call.name} as it should be: {declared}.")
+    return Answer(_split(before), calls=calls)
+
+
+def _forced(asked: Asked) -> Answer:
+    if not asked.results and asked.choice != TIME.name:
+        return _said(f"The tool was not forced: {asked.choice}.")
+    return _calls(asked, TIME)
+
+
+def _required(asked: Asked) -> Answer:
+    if not asked.results and asked.choice != "required":
+        return _said(f"No tool was required: {asked.choice}.")
+    return _calls(asked, WEATHER)
+
+
+def _thinking(asked: Asked) -> Answer:
+    if not asked.thinking:
+        return Answer(WORDS)
+    return Answer(WORDS, THOUGHTS, signed=True, usage=Usage(output=17, thoughts=5))
+
+
+def _thinking_tools(asked: Asked) -> Answer:
+    if asked.results:
+        back = "came back" if asked.thought_back else "are lost"
+        return _said(f"The tools said: {'; '.join(result.seen for result in asked.results)}. My thoughts {back}.")
+    answer = _calls(asked, WEATHER, TIME)
+    if not asked.thinking or not answer.calls:
+        return answer
+    return Answer(answer.words, THOUGHTS, signed=True, calls=answer.calls, usage=Usage(output=17, thoughts=5))
+
+
+def _structured(asked: Asked) -> Answer:
+    """JSON; as a call where the caller forces a tool of that schema, as some SDKs do for models without a format."""
+    wanted = list(asked.tools) if asked.choice == "required" else [asked.choice]
+    for name in wanted:
+        if set(asked.tools.get(name, {}).get("properties", {})) == set(CITY_SCHEMA["properties"]):
+            return Answer(calls=(Call(name, CITY),))
+    if not asked.json:
+        return _said("No JSON was asked for.")
+    if asked.schema is not None and set(asked.schema.get("properties", {})) != set(CITY_SCHEMA["properties"]):
+        return _said(f"Not the schema: {json.dumps(asked.schema)}")
+    return _said(json.dumps(CITY, separators=(",", ":"), ensure_ascii=False))
+
+
+def _citations(asked: Asked) -> Answer:
+    return Answer(_split(CITED), sources=SOURCES if asked.search else ())
+
+
+def _stop(asked: Asked) -> Answer:
+    if STOP not in asked.stops:
+        return _said(STOPPED)
+    return Answer(_split(STOPPED[: STOPPED.index(STOP)]), finish="stop_sequence")
+
+
+def _length(asked: Asked) -> Answer:
+    if asked.limit is None or asked.limit > LIMIT:
+        return _said(f"{SHORT}dle.")
+    return Answer(_split(SHORT), finish="length")
+
+
+def _drawing(asked: Asked) -> Answer:
+    return Answer(("Here it is: ",), image=PNG) if asked.draws else _said("No image was asked for.")
+
+
+def _breaking(breaks: Literal["error", "error-event", "cut", "ends"]) -> Callable[[Asked], Answer | Failure]:
+    """A stream that fails in its middle; an answer in one piece has none and fails as a whole."""
+    return lambda asked: Answer(WORDS, breaks=breaks) if asked.stream else Failure(500, "the model fell over")
+
+
+SCENARIOS: dict[str, Callable[[Asked], Answer | Failure]] = {
+    "plain": lambda asked: Answer(WORDS),
+    "system": lambda asked: _said(f"The system said: {asked.system}"),
+    "multi-turn": lambda asked: _said(" / ".join(f"{role}: {text}" for role, text in asked.turns)),
+    "image": lambda asked: _said(f"I saw {'; '.join(media.seen for media in asked.media) or 'nothing'}."),
+    "file": lambda asked: _said(f"I read {'; '.join(media.seen for media in asked.media) or 'nothing'}."),
+    "tools": lambda asked: _calls(asked, WEATHER, before="Let me look. "),
+    "parallel": lambda asked: _calls(asked, WEATHER, TIME),
+    "no-arguments": lambda asked: _calls(asked, REFRESH),
+    "forced": _forced,
+    "required": _required,
+    "structured": _structured,
+    "thinking": _thinking,
+    "thinking-tools": _thinking_tools,
+    "citations": _citations,
+    "stop": _stop,
+    "length": _length,
+    "refusal": lambda asked: Answer(refusal=REFUSAL, finish="refusal"),
+    "filtered": lambda asked: Answer(WORDS[:2], finish="filter"),
+    "blocked": lambda asked: Answer(finish="blocked"),
+    "drawing": _drawing,
+    "heartbeat": lambda asked: Answer(WORDS),
+    "endless": lambda asked: Answer(WORDS, breaks="waits"),
+    "error-mid": _breaking("error"),
+    "error-event": _breaking("error-event"),
+    "cut": _breaking("cut"),
+    "ends-early": _breaking("ends"),
+}
+ERRORS = {
+    f"error-{status}": Failure(status, f"the provider says {status}")
+    for status in (400, 401, 403, 404, 413, 429, 500, 502, 503, 504, 529)
+}

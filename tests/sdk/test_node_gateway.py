@@ -1,0 +1,111 @@
+"""The JavaScript SDKs, unmodified, against the gateway, with strict providers of their own and of another format behind
+it.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.faces import KEY, HttpFace, face
+from tests.providers import KEY as PROVIDER_KEY
+from tests.providers import Provider, provider
+from tests.providers.cases import CASES
+from tests.providers.pairs import refused, through
+from tests.providers.scenarios import TEXT
+from tests.sdk.node_runner import Node
+from tests.sdk.node_sdks import BREAKS, FAILURES, LEAVES, SDKS, WAYS, Sdk, jobs
+from umg_grpc.config import parse
+
+CONFIG = """
+channels:
+  - {{name: main, protocols: [{format}], base_url: "{url}", api_key: {key}, models: [m, gemini-3-pro]}}
+"""
+
+
+@dataclass(frozen=True)
+class Gateway:
+    """The gateway's address and the provider behind it."""
+
+    url: str
+    upstream: Provider
+
+
+@asynccontextmanager
+async def gateway(upstream: str, data: Path) -> AsyncGenerator[Gateway, None]:
+    """One channel, to a provider of a format."""
+    async with provider(upstream) as server:
+        config = parse(CONFIG.format(format=upstream, url=server.base_url, key=PROVIDER_KEY), "test.yaml", {})
+        async with face("http, in process", config, data) as served:
+            assert isinstance(served, HttpFace)
+            yield Gateway(served.url, server)
+
+
+@dataclass(frozen=True)
+class Pair:
+    """An SDK and the format behind the gateway."""
+
+    sdk: Sdk
+    upstream: str
+
+    @property
+    def id(self) -> str:
+        return f"{self.sdk.id} to {self.upstream}"
+
+
+OTHERS = {
+    "openai chat": ("chat", "messages"),
+    "openai responses": ("responses", "native"),
+    "openai responses, kept": ("messages",),
+    "anthropic": ("messages", "responses"),
+    "google": ("native", "chat"),
+    "ai openai": ("native",),
+    "ai openai-chat": ("responses",),
+    "ai openai-compatible": ("messages",),
+    "ai anthropic": ("chat",),
+    "ai google": ("messages",),
+}
+PAIRS = [Pair(sdk, upstream) for sdk in SDKS for upstream in OTHERS[sdk.id]]
+
+
+@pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: pair.id)
+async def test_the_sdk_shows_what_the_provider_said(pair: Pair, node: Node, tmp_path: Path) -> None:
+    sdk = pair.sdk
+    cases = [case for case in CASES if case.id not in sdk.without and not refused(case, sdk.format)]
+    async with gateway(pair.upstream, tmp_path) as served:
+        found = await node.run(sdk.script, jobs(cases), root=served.url, key=KEY, model=sdk.model, **sdk.says)
+        assert served.upstream.refusals == []
+    wrong = []
+    for case in cases:
+        for way in WAYS:
+            answer = found[f"{case.id} {way}"]
+            shown = through(case, sdk.format, pair.upstream, streamed=way == "streamed")
+            wanted, second = sdk.shows(case, shown), answer.get("second", {}).get("text", "")
+            if answer.get("shown") != wanted or second != sdk.after(case):
+                wrong.append((case.id, way, answer, wanted))
+    assert wrong == []
+
+
+@pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: pair.id)
+async def test_failures_are_the_sdks_own_errors_and_leaving_stops_the_provider(
+    pair: Pair, node: Node, tmp_path: Path
+) -> None:
+    sdk = pair.sdk
+    asked = [job for case in FAILURES for job in case.jobs()]
+    async with gateway(pair.upstream, tmp_path) as served:
+        found = await node.run(
+            sdk.script, [*asked, BREAKS, LEAVES], root=served.url, key=KEY, model=sdk.model, **sdk.says
+        )
+        await asyncio.wait_for(served.upstream.left.wait(), 5)
+    for case in FAILURES:
+        for way in WAYS:
+            error = found[f"{case.id} {way}"].get("error")
+            assert error is not None, (case.id, way, found)
+            assert (error["status"], error["class"]) == (case.status, sdk.error or case.error), (case.id, way, error)
+    assert "the model fell over" in found["breaks"]["error"]["message"]
+    seen = found["leaves"]["shown"]["seen"]
+    assert seen
+    assert TEXT.startswith(seen)

@@ -1,0 +1,661 @@
+"""Requests: what callers of native may write, and what native's providers get."""
+
+import base64
+from dataclasses import dataclass
+
+import msgspec
+import pytest
+
+from tests.wire.timing import within
+from umg_grpc.errors import UmgError
+from umg_grpc.v1 import pb
+from umg_grpc.wire.native import NATIVE
+from umg_grpc.wire.state import show
+
+Json = dict[str, object]
+
+
+def decoded(**body: object) -> pb.GenerateRequest:
+    document = {"contents": [{"parts": [{"text": "hi"}]}]} | body
+    return NATIVE.decode_request(msgspec.json.encode(document), {}).canonical
+
+
+def sent(request: pb.GenerateRequest, model: str = "m") -> tuple[Json, str]:
+    upstream = NATIVE.encode_request(request, model, False)
+    return msgspec.json.decode(upstream.body), upstream.report.header()
+
+
+def turn(role: "pb.Role.ValueType", *parts: pb.Part) -> pb.Message:
+    return pb.Message(role=role, parts=parts)
+
+
+def user(*parts: pb.Part) -> pb.Message:
+    return turn(pb.ROLE_USER, *parts)
+
+
+def model(*parts: pb.Part) -> pb.Message:
+    return turn(pb.ROLE_ASSISTANT, *parts)
+
+
+def text(words: str) -> pb.Part:
+    return pb.Part(text=pb.TextPart(text=words))
+
+
+def call(call_id: str, name: str, arguments: str = "{}", state: pb.ReasoningState | None = None) -> pb.Part:
+    return pb.Part(tool_call=pb.ToolCall(call_id=call_id, name=name, arguments_json=arguments), state=state)
+
+
+def result(call_id: str, name: str, *parts: pb.Part, **more: object) -> pb.Part:
+    return pb.Part(tool_result=pb.ToolResult(call_id=call_id, name=name, parts=parts, **more))
+
+
+def media(**fields: object) -> pb.Part:
+    return pb.Part(media=pb.MediaPart(**fields))
+
+
+def contents(*messages: pb.Message, to: str = "m") -> list[Json]:
+    return sent(pb.GenerateRequest(messages=messages), to)[0]["contents"]
+
+
+def test_the_path_has_the_model_and_whether_to_stream() -> None:
+    request = pb.GenerateRequest(messages=[user(text("hi"))])
+    paths = {
+        name: NATIVE.encode_request(request, name, stream=False).path
+        for name in ("m", "models/m", "vendor/m", "a b", "llama:8b", "../x", "a//b")
+    }
+    assert paths == {
+        "m": "/models/m:generateContent",
+        "models/m": "/models/m:generateContent",
+        "vendor/m": "/models/vendor/m:generateContent",
+        "a b": "/models/a%20b:generateContent",
+        "llama:8b": "/models/llama%3A8b:generateContent",
+        "../x": "/models/..%2Fx:generateContent",
+        "a//b": "/models/a%2F%2Fb:generateContent",
+    }
+    assert NATIVE.encode_request(request, "m", stream=True).path == "/models/m:streamGenerateContent?alt=sse"
+
+
+# --- what callers may write
+
+
+def test_a_tool_with_properties_that_are_our_own_words_keeps_them() -> None:
+    parameters = {"type": "object", "properties": {"user_id": {"type": "string"}, "mime_type": {"nullable": True}}}
+    args = {"user_id": 1.0, "mime_type": None, "inline_data": {"mime_type": "x"}}
+    body = {
+        "contents": {"parts": [{"function_call": {"name": "f", "args": args}}]},
+        "tools": [{"function_declarations": [{"name": "f", "parameters_json_schema": parameters}]}],
+        "generation_config": {"response_json_schema": parameters, "response_mime_type": "application/json"},
+        "labels": {"user_id": "a"},
+    }
+    request = decoded(**body)
+    assert msgspec.json.decode(request.tools[0].function.parameters_json) == parameters
+    assert request.messages[0].parts[0].tool_call.arguments_json == msgspec.json.encode(args).decode()
+    assert msgspec.json.decode(request.response_format.json_schema.schema_json) == parameters
+    assert request.metadata == {"user_id": "a"}
+
+
+SPELLINGS = [
+    {"generationConfig": {"thinkingConfig": {"includeThoughts": True, "thinkingBudget": 5}, "topK": 40, "maxOutputTokens": 7}},
+    {"generation_config": {"thinking_config": {"include_thoughts": True, "thinking_budget": "5"}, "top_k": "40", "max_output_tokens": "7"}},
+    {"generationConfig": {"thinkingConfig": {"include_thoughts": True, "thinkingBudget": 5.0}, "top_k": 40.0, "maxOutputTokens": 7.0}},
+    {"generationConfig": {"thinkingConfig": {"include_thoughts": True, "thinkingBudget": 5, "thinkingLevel": None}, "topK": 40, "maxOutputTokens": 7, "seed": None}, "generation_config": {"topK": 1}, "tools": None, "toolConfig": None, "safetySettings": None, "labels": None},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("body", SPELLINGS, ids=range(len(SPELLINGS)))
+def test_both_spellings_numbers_as_text_and_null_say_the_same(body: Json) -> None:
+    request = decoded(**body)
+    assert request.reasoning == pb.ReasoningOptions(budget_tokens=5, include_thoughts=True)
+    assert (request.top_k, request.max_output_tokens, request.HasField("seed")) == (40, 7, False)
+    assert request.source.unknown_field_count == 0
+
+
+@pytest.mark.parametrize("level", ["low", "LOW", "Low"])
+def test_words_are_read_in_any_case(level: str) -> None:
+    settings = [{"category": "harm_category_harassment", "threshold": "off"}]
+    config = {"thinkingConfig": {"thinkingLevel": level}, "responseModalities": ["text", "IMAGE"], "mediaResolution": "media_resolution_low"}
+    calling = {"functionCallingConfig": {"mode": "any", "allowedFunctionNames": ["F"]}}
+    request = decoded(generationConfig=config, safetySettings=settings, toolConfig=calling)
+    assert (request.reasoning.level, request.output_modalities, request.media_detail) == ("low", ["text", "image"], "low")
+    assert request.safety_settings[0] == pb.SafetySetting(category="HARM_CATEGORY_HARASSMENT", threshold="OFF")
+    assert request.tool_choice == pb.ToolChoice(mode=pb.TOOL_CHOICE_MODE_REQUIRED, names=["F"])
+
+
+@pytest.mark.parametrize(
+    "instruction",
+    ["be nice", {"parts": [{"text": "be nice"}]}, {"parts": {"text": "be nice"}}, {"role": "user", "parts": [{"text": "be nice"}]}, [{"text": "be nice"}], {"text": "be nice"}, ["be nice"]],
+    ids=repr,
+)  # fmt: skip
+@pytest.mark.parametrize("name", ["systemInstruction", "system_instruction"])
+def test_a_system_instruction_is_read_in_every_form_that_clients_send(name: str, instruction: object) -> None:
+    request = decoded(**{name: instruction})
+    assert request.instructions == [text("be nice")]
+    rebuilt = sent(request)[0][name]
+    assert isinstance(rebuilt, dict)
+    assert "parts" in rebuilt
+
+
+def test_a_turn_may_stand_without_its_list_and_its_role() -> None:
+    request = decoded(contents={"parts": {"text": "a"}})
+    assert request.messages == [user(text("a"))]
+    assert sent(request)[0]["contents"] == [{"parts": {"text": "a"}}]
+
+
+def test_roles_of_tool_results_are_read_as_tools() -> None:
+    answered = {"functionResponse": {"name": "f", "response": {"output": 1}}}
+    request = decoded(contents=[{"role": role, "parts": [answered]} for role in ("user", "function", "tool", "USER")])
+    assert [message.role for message in request.messages] == [pb.ROLE_USER, pb.ROLE_TOOL, pb.ROLE_TOOL, pb.ROLE_USER]
+
+
+@dataclass(frozen=True)
+class Result:
+    response: object
+    says: str
+    failed: bool | None = None
+
+
+RESULTS = [
+    Result({"output": "a"}, "a"),
+    Result({"output": {"n": 1}}, '{"n":1}'),
+    Result({"error": "bad"}, "bad", failed=True),
+    Result({"error": {"code": 1}}, '{"code":1}', failed=True),
+    Result({"name": "f", "error": "bad"}, '{"name":"f","error":"bad"}', failed=True),
+    Result({"output": "a", "error": None}, "a"),
+    Result({"output": "a", "error": "b"}, '{"output":"a","error":"b"}'),
+    Result({"result": 5}, '{"result":5}'),
+    Result({}, "{}"),
+]
+
+
+@pytest.mark.parametrize("case", RESULTS, ids=lambda case: repr(case.response))
+def test_a_result_is_read_by_its_keys(case: Result) -> None:
+    answered = {"functionResponse": {"id": "i", "name": "f", "response": case.response}}
+    told = decoded(contents=[{"parts": [answered]}]).messages[0].parts[0].tool_result
+    assert (told.call_id, told.name, [part.text.text for part in told.parts]) == ("i", "f", [case.says])
+    assert (told.is_error if told.HasField("is_error") else None) == case.failed
+    assert msgspec.json.decode(told.result_json) == case.response
+
+
+def test_bytes_are_read_in_both_alphabets() -> None:
+    data = b"\xff\xef\xbe>"
+    for spelled in (base64.b64encode(data), base64.urlsafe_b64encode(data), base64.urlsafe_b64encode(data).rstrip(b"=")):
+        part = {"inlineData": {"mimeType": "image/jpg", "data": spelled.decode()}}
+        told = decoded(contents=[{"parts": [part]}]).messages[0].parts[0].media
+        assert (told.data, told.mime_type, told.kind) == (data, "image/jpeg", pb.MEDIA_KIND_IMAGE)
+
+
+@pytest.mark.parametrize(
+    ("file", "kind", "source"),
+    [
+        ({"fileUri": "https://h.test/v1beta/files/a-1", "mimeType": "image/png"}, pb.MEDIA_KIND_IMAGE, "file_id"),
+        ({"fileUri": "files/a-1"}, pb.MEDIA_KIND_DOCUMENT, "file_id"),
+        ({"fileUri": "https://h.test/a.png?x=1"}, pb.MEDIA_KIND_IMAGE, "uri"),
+        ({"fileUri": "https://www.youtube.com/watch?v=1"}, pb.MEDIA_KIND_VIDEO, "uri"),
+        ({"fileUri": "gs://b/a.wav"}, pb.MEDIA_KIND_AUDIO, "uri"),
+        ({"fileUri": "https://h.test/a"}, pb.MEDIA_KIND_DOCUMENT, "uri"),
+    ],
+    ids=lambda value: repr(value),
+)  # fmt: skip
+def test_a_files_kind_is_told_by_its_type_or_its_address(file: Json, kind: int, source: str) -> None:
+    told = decoded(contents=[{"parts": [{"fileData": file}]}]).messages[0].parts[0].media
+    assert (told.kind, told.WhichOneof("source")) == (kind, source)
+    assert (told.uri or told.file_id) == file["fileUri"]
+
+
+def test_reasoning_state_of_another_format_comes_back_as_what_it_was() -> None:
+    state = pb.ReasoningState(data="EqQB+/=", format="messages")
+    thought = {"text": "why", "thought": True, "thoughtSignature": show(state, "native")}
+    hidden = {"thought": True, "thoughtSignature": show(state, "native")}
+    signed = {"thoughtSignature": "AAAA"}
+    parts = decoded(contents=[{"role": "model", "parts": [thought, hidden, signed]}]).messages[0].parts
+    assert [part.state for part in parts] == [state, state, pb.ReasoningState(data="AAAA", format="native")]
+    assert [part.WhichOneof("kind") for part in parts] == ["reasoning", "reasoning", "text"]
+    assert [part.reasoning.redacted for part in parts] == [False, True, False]
+    assert parts[0].reasoning.texts == ["why"]
+
+
+def test_unknown_parts_and_tools_are_kept_as_they_stand() -> None:
+    unknown = {"newKind": {"user_id": 1.0}, "thought": True, "extra": None}
+    request = decoded(contents=[{"parts": [{"text": "a"}, unknown]}], tools=[{"newTool": {"x_y": 1}, "urlContext": {}}, {"google_search": {}}])
+    opaque = request.messages[0].parts[1].opaque
+    assert (opaque.format, opaque.type, opaque.json) == ("native", "newKind", msgspec.json.encode(unknown).decode())
+    assert request.messages[0].parts[1].thought is False
+    assert [tool.opaque.type or tool.web_search.declared_type for tool in request.tools] == ["newTool", "urlContext", "googleSearch"]
+    assert request.source.unknown_field_count == 0
+
+
+@pytest.mark.parametrize("key", ["vendorgSearch", "vendorg_search", "googleSearch", "google_search", "googleSearchRetrieval", "google_search_retrieval"])
+def test_a_search_tool_is_read_in_every_spelling_and_told_in_the_providers(key: str) -> None:
+    functions = [{"name": "f", "parameters": {"type": "object"}}]
+    request = decoded(tools=[{"functionDeclarations": functions, key: {}}])
+    assert [tool.WhichOneof("kind") for tool in request.tools] == ["function", "web_search"]
+    told = key if not key.startswith("vendorg") else "googleSearch"
+    assert sent(request)[0]["tools"] == [{"functionDeclarations": functions, told: {}}]
+    request.ClearField("source")
+    retrieval = "Retrieval" in key or "retrieval" in key
+    assert sent(request)[0]["tools"][1] == {"googleSearchRetrieval" if retrieval else "googleSearch": {}}
+
+
+def test_what_only_this_format_has_is_noted_for_others() -> None:
+    request = decoded(
+        contents=[{"parts": [{"text": "a", "videoMetadata": {"fps": 1}}, {"functionResponse": {"name": "f", "response": {}, "willContinue": True, "scheduling": "SILENT"}}, {"text": "b", "videoMetadata": {"fps": 2}}]}],
+        tools=[{"functionDeclarations": [{"name": "f", "response": {}, "responseJsonSchema": {}, "behavior": "BLOCKING"}]}, {"googleSearchRetrieval": {"dynamicRetrievalConfig": {}}}],
+        toolConfig={"retrievalConfig": {"languageCode": "de"}},
+        generationConfig={"responseMimeType": "text/x.poem", "speechConfig": {"languageCode": "de", "voiceConfig": {"prebuiltVoiceConfig": {"voiceName": "Kore"}}}},
+    )  # fmt: skip
+    assert request.source.uncarried_fields == [
+        "videoMetadata", "functionResponse.willContinue", "functionResponse.scheduling",
+        "generationConfig.responseMimeType", "generationConfig.speechConfig",
+        "functionDeclarations.response", "functionDeclarations.responseJsonSchema", "functionDeclarations.behavior",
+        "googleSearchRetrieval.dynamicRetrievalConfig", "toolConfig.retrievalConfig",
+    ]  # fmt: skip
+    assert request.audio_output.voice_json == "Kore"
+
+
+def test_unknown_fields_are_counted_at_every_depth_and_the_callers_own_are_not() -> None:
+    request = decoded(x=1, generationConfig={"y": 1, "thinkingConfig": {"z": 1}}, contents=[{"parts": [{"text": "a", "u": 1}], "v": 2}], labels={"w": "x"})
+    assert request.source.unknown_field_count == 5
+    assert request.messages[0].parts[0].text.text == "a"
+
+
+# --- what counting may be asked
+
+
+@pytest.mark.parametrize("key", ["generateContentRequest", "generate_content_request"])
+def test_what_shall_be_counted_stands_at_the_top_or_inside(key: str) -> None:
+    inner = {"model": "models/m", "contents": [{"parts": [{"text": "hi"}]}], "systemInstruction": {"parts": [{"text": "s"}]}}
+    assert NATIVE.decode_count is not None
+    for body in (inner, {key: inner}):
+        request = NATIVE.decode_count(msgspec.json.encode(body), {})
+        assert (request.messages[0], request.instructions[0]) == (user(text("hi")), text("s"))
+    with pytest.raises(UmgError) as caught:
+        NATIVE.decode_count(msgspec.json.encode({key: {"contents": [{"role": "x"}]}}), {})
+    assert caught.value.metadata == {"field": f"{key}.contents[0].role"}
+
+
+def test_a_count_is_the_total() -> None:
+    assert NATIVE.encode_count is not None
+    assert NATIVE.encode_count(7) == b'{"totalTokens":7}'
+
+
+# --- what providers get
+
+
+def test_a_body_of_this_format_goes_on_without_its_model_byte_for_byte() -> None:
+    body = b'{ "model":"models/x","contents": [ {"parts": [ {"text":"\\u00e9"} ] } ],"generation_config":{ "temperature" : 1.0 } }'
+    request = NATIVE.decode_request(body, {}).canonical
+    assert NATIVE.encode_request(request, "theirs", True).body == (
+        b'{"contents":[ {"parts": [ {"text":"\\u00e9"} ] } ],"generation_config":{ "temperature" : 1.0 }}'
+    )
+
+
+@pytest.mark.parametrize("config", ["generationConfig", "generation_config"])
+def test_what_a_policy_changed_is_written_anew_and_all_else_stays(config: str) -> None:
+    request = decoded(**{config: {"thinking_config": {"thinkingBudget": 5}, "temperature": 1.0, "x": 1}, "y": 2})
+    request.reasoning.Clear()
+    request.reasoning.level = "low"
+    request.temperature = 0.5
+    request.source.edited_fields.extend(["reasoning", "temperature"])
+    fields, _ = sent(request)
+    assert fields[config] == {"x": 1, "thinkingConfig": {"thinkingLevel": "LOW"}, "temperature": 0.5}
+    assert fields["y"] == 2
+    request.ClearField("reasoning")
+    assert sent(request)[0][config] == {"x": 1, "temperature": 0.5}
+
+
+def test_turns_and_tools_that_a_policy_changed_are_written_anew() -> None:
+    request = decoded(system_instruction="a", tools=[{"function_declarations": [{"name": "f", "response": {}}]}], toolConfig={"functionCallingConfig": {"mode": "AUTO"}})
+    request.instructions[0].text.text = "b"
+    request.messages[0].parts[0].text.text = "c"
+    request.tools.add().web_search.SetInParent()
+    request.source.edited_fields.extend(["instructions", "tools"])
+    fields, report = sent(request)
+    assert fields == {
+        "contents": [{"role": "user", "parts": [{"text": "c"}]}],
+        "systemInstruction": {"parts": [{"text": "b"}]},
+        "tools": [{"functionDeclarations": [{"name": "f"}]}, {"googleSearch": {}}],
+        "toolConfig": {"functionCallingConfig": {"mode": "AUTO"}},
+    }
+    assert report == "functionDeclarations.response"
+
+
+def test_an_edit_of_what_was_never_said_is_added() -> None:
+    request = decoded()
+    request.reasoning.budget_tokens = 0
+    request.source.edited_fields.append("reasoning")
+    assert sent(request)[0]["generationConfig"] == {"thinkingConfig": {"thinkingBudget": 0}}
+
+
+def test_neighbours_of_one_role_are_one_turn_and_results_come_first_in_the_order_of_their_calls() -> None:
+    told = contents(
+        user(text("a")), user(text("b")), model(text("c"), call("1", "f"), call("2", "g")),
+        turn(pb.ROLE_TOOL, result("2", "", text("two"))), turn(pb.ROLE_TOOL, result("1", "", text("one"))), user(text("d")),
+    )  # fmt: skip
+    assert told == [
+        {"role": "user", "parts": [{"text": "a"}, {"text": "b"}]},
+        {"role": "model", "parts": [{"text": "c"}, {"functionCall": {"id": "1", "name": "f", "args": {}}}, {"functionCall": {"id": "2", "name": "g", "args": {}}}]},
+        {"role": "user", "parts": [{"functionResponse": {"id": "1", "name": "f", "response": {"output": "one"}}}, {"functionResponse": {"id": "2", "name": "g", "response": {"output": "two"}}}, {"text": "d"}]},
+    ]  # fmt: skip
+
+
+def test_results_without_ids_find_their_names_by_order() -> None:
+    told = contents(model(call("", "f"), call("", "g")), turn(pb.ROLE_TOOL, result("", "", text("1")), result("", "g", text("2")), result("x", "", text("3"))))
+    assert [part["functionResponse"]["name"] for part in told[1]["parts"]] == ["f", "g", "unknown"]
+
+
+@pytest.mark.parametrize(
+    ("answered", "response"),
+    [
+        (result("1", "f", text('{"a": 1.0}')), {"a": 1.0}),
+        (result("1", "f", text("[1]")), {"output": "[1]"}),
+        (result("1", "f", text("{broken")), {"output": "{broken"}),
+        (result("1", "f", text("a"), text("b")), {"output": "a\nb"}),
+        (result("1", "f", text("bad"), is_error=True), {"error": "bad"}),
+        (result("1", "f"), {"output": ""}),
+        (result("1", "f", text("x"), result_json='{"y":2.0}'), {"y": 2.0}),
+    ],
+)  # fmt: skip
+def test_a_result_is_told_as_an_object(answered: pb.Part, response: Json) -> None:
+    assert contents(user(answered))[0]["parts"][0]["functionResponse"]["response"] == response
+
+
+def test_what_a_result_shows_stands_behind_it() -> None:
+    image = media(kind=pb.MEDIA_KIND_IMAGE, data=b"\x89PNG\r\n\x1a\n")
+    blob = {"inlineData": {"mimeType": "image/png", "data": "iVBORw0KGgo="}}
+    assert contents(user(result("1", "f", image), result("2", "g", text("b"))))[0]["parts"] == [
+        {"functionResponse": {"id": "1", "name": "f", "response": {"output": "The result is shown below."}}},
+        {"functionResponse": {"id": "2", "name": "g", "response": {"output": "b"}}},
+        blob,
+    ]
+    own = result("1", "f", image, result_json="{}")
+    assert contents(user(own))[0]["parts"] == [{"functionResponse": {"id": "1", "name": "f", "response": {}, "parts": [blob]}}]
+
+
+def test_system_texts_are_joined_in_order_wherever_they_stand() -> None:
+    request = pb.GenerateRequest(instructions=[text("a")], messages=[turn(pb.ROLE_SYSTEM, text("b")), user(text("hi"))])
+    assert sent(request) == (
+        {"systemInstruction": {"parts": [{"text": "a"}, {"text": "b"}]}, "contents": [{"role": "user", "parts": [{"text": "hi"}]}]},
+        "",
+    )  # fmt: skip
+    request.messages.append(turn(pb.ROLE_DEVELOPER, text("c")))
+    fields, report = sent(request)
+    assert fields["systemInstruction"] == {"parts": [{"text": "a"}, {"text": "b"}, {"text": "c"}]}
+    assert report == "messages.role=systemInstruction"
+
+
+def test_a_system_text_alone_is_the_users_turn() -> None:
+    fields, report = sent(pb.GenerateRequest(messages=[turn(pb.ROLE_SYSTEM, text("a"))]))
+    assert (fields, report) == ({"contents": [{"role": "user", "parts": [{"text": "a"}]}]}, "instructions=a user turn")
+
+
+def test_what_says_nothing_is_left_out() -> None:
+    told = contents(user(text("a")), model(text("")), user(text("b"), text("")))
+    assert told == [{"role": "user", "parts": [{"text": "a"}]}, {"role": "user", "parts": [{"text": "b"}]}]
+
+
+OWN, FOREIGN = pb.ReasoningState(data="AAAA", format="native"), pb.ReasoningState(data="x", format="messages")
+
+
+def test_state_goes_to_who_made_it_and_to_nobody_else() -> None:
+    thought = pb.Part(reasoning=pb.ReasoningPart(texts=["a", "b"]), state=OWN)
+    foreign = pb.Part(reasoning=pb.ReasoningPart(texts=["c"]), state=FOREIGN)
+    hidden = pb.Part(reasoning=pb.ReasoningPart(redacted=True), state=FOREIGN)
+    summary = pb.Part(reasoning=pb.ReasoningPart(summaries=["d"]))
+    fields, report = sent(pb.GenerateRequest(messages=[model(thought, foreign, hidden, summary, call("1", "f", state=OWN))]))
+    assert fields["contents"][0]["parts"] == [
+        {"text": "a\n\nb", "thought": True, "thoughtSignature": "AAAA"},
+        {"text": "c", "thought": True},
+        {"text": "d", "thought": True},
+        {"functionCall": {"id": "1", "name": "f", "args": {}}, "thoughtSignature": "AAAA"},
+    ]
+    assert report == "state"
+
+
+@pytest.mark.parametrize(("to", "signs"), [("gemini-3-pro", True), ("publishers/google/models/gemini-3.1-flash", True), ("famG-3-pro", True), ("gemini-2.5-pro", False), ("other", False)])
+def test_calls_of_the_running_turn_have_a_signature_where_the_model_looks_for_it(to: str, signs: bool) -> None:
+    told = contents(
+        user(text("a")), model(call("0", "f")), user(result("0", "f"), text("b")),
+        model(call("1", "f"), call("2", "f")), user(result("1", "f"), result("2", "f")),
+        model(call("3", "f", state=OWN)), user(result("3", "f")), to=to,
+    )  # fmt: skip
+    signatures = [[part.get("thoughtSignature") for part in turn_["parts"]] for turn_ in told if turn_["role"] == "model"]
+    placeholder = "skip_thought_signature_validator" if signs else None
+    assert signatures == [[None], [placeholder, None], ["AAAA"]]
+
+
+@pytest.mark.parametrize("arguments", ["", "  ", "{}"])
+def test_a_call_without_arguments_has_none(arguments: str) -> None:
+    assert contents(model(call("", "f", arguments)))[0]["parts"][0]["functionCall"]["args"] == {}
+
+
+@pytest.mark.parametrize("arguments", ['{"a":', "[1]", "text"])
+def test_arguments_that_are_no_object_do_not_fail_the_request(arguments: str) -> None:
+    called = contents(model(call("", "f", arguments)))[0]["parts"][0]["functionCall"]
+    assert called["args"] == {"unreadable_arguments": arguments}
+
+
+NAMES = ["ok", "has space", "has_space", "1st", "ümlaut", "x" * 70, "x" * 71, "_1st", "dotted.name"]
+
+
+def test_names_that_native_does_not_take_are_told_one_to_one_and_come_back() -> None:
+    request = pb.GenerateRequest(messages=[model(call("1", NAMES[1])), user(result("1", ""))], tool_choice=pb.ToolChoice(mode=pb.TOOL_CHOICE_MODE_REQUIRED, names=NAMES[3:4]))
+    request.tools.extend(pb.Tool(function=pb.FunctionTool(name=name)) for name in NAMES)
+    fields, _ = sent(request)
+    told = [declared["name"] for declared in fields["tools"][0]["functionDeclarations"]]
+    assert len(set(told)) == len(NAMES)
+    assert all(name.isascii() and len(name) <= 64 and " " not in name and not name[0].isdigit() for name in told)
+    assert {name for name in NAMES if name in told} == {"ok", "has_space", "_1st", "dotted.name"}
+    assert fields["contents"][0]["parts"][0]["functionCall"]["name"] == told[1]
+    assert fields["contents"][1]["parts"][0]["functionResponse"]["name"] == told[1]
+    assert fields["toolConfig"]["functionCallingConfig"]["allowedFunctionNames"] == [told[3]]
+    parts = [{"functionCall": {"name": name, "args": {}}} for name in told]
+    body = msgspec.json.encode({"candidates": [{"content": {"parts": parts}, "finishReason": "STOP"}]})
+    answer = NATIVE.decode_response(body, request, False).candidates[0].message
+    assert [part.tool_call.name for part in answer.parts] == NAMES
+
+
+def test_a_tool_with_free_text_is_one_with_a_single_argument() -> None:
+    request = pb.GenerateRequest(messages=[model(pb.Part(tool_call=pb.ToolCall(call_id="1", name="sql", text="select 1")))])
+    request.tools.add().custom.MergeFrom(pb.CustomTool(name="sql", description="d", format_json='{"type":"grammar"}'))
+    fields, report = sent(request)
+    schema = {"type": "object", "properties": {"input": {"type": "string"}}, "required": ["input"]}
+    assert fields["tools"] == [{"functionDeclarations": [{"name": "sql", "description": "d", "parametersJsonSchema": schema}]}]
+    assert fields["contents"][0]["parts"][0]["functionCall"]["args"] == {"input": "select 1"}
+    assert report == "custom.format"
+    for args, said in (({"input": "select 2"}, "select 2"), ({"x": 1}, '{"x":1}')):
+        part = {"functionCall": {"name": "sql", "args": args}}
+        body = msgspec.json.encode({"candidates": [{"content": {"parts": [part]}}]})
+        told = NATIVE.decode_response(body, request, False).candidates[0].message.parts[0].tool_call
+        assert (told.WhichOneof("input"), told.text) == ("text", said)
+
+
+def test_a_schema_stays_as_it_is_under_the_key_that_takes_it() -> None:
+    schema = '{"$defs":{"a":{"const":1.0}},"additionalProperties":false,"properties":{"title":{"$ref":"#/$defs/a"}}}'
+    request = pb.GenerateRequest(tools=[pb.Tool(function=pb.FunctionTool(name="f", parameters_json=schema, strict=True))])
+    request.response_format.json_schema.MergeFrom(pb.JsonSchemaFormat(name="n", schema_json=schema, strict=True))
+    body = NATIVE.encode_request(request, "m", False)
+    assert body.body.count(schema.encode()) == 2
+    fields = msgspec.json.decode(body.body)
+    assert "parametersJsonSchema" in fields["tools"][0]["functionDeclarations"][0]
+    assert fields["generationConfig"].keys() == {"responseMimeType", "responseJsonSchema"}
+    assert body.report.header() == "strict, response_format.json_schema.name, response_format.json_schema.strict"
+
+
+FUNCTION, SEARCH = pb.Tool(function=pb.FunctionTool(name="f")), pb.Tool(web_search=pb.WebSearchTool())
+OTHER = pb.Tool(function=pb.FunctionTool(name="g"))
+AUTO, NONE, REQUIRED, VALIDATED = (pb.TOOL_CHOICE_MODE_AUTO, pb.TOOL_CHOICE_MODE_NONE, pb.TOOL_CHOICE_MODE_REQUIRED, pb.TOOL_CHOICE_MODE_VALIDATED)  # fmt: skip
+CHOICES = [
+    (pb.ToolChoice(mode=AUTO), {"mode": "AUTO"}, ["f", "g"], ""),
+    (pb.ToolChoice(mode=NONE), {"mode": "NONE"}, ["f", "g"], ""),
+    (pb.ToolChoice(mode=REQUIRED), {"mode": "ANY"}, ["f", "g"], ""),
+    (pb.ToolChoice(mode=REQUIRED, names=["f"]), {"mode": "ANY", "allowedFunctionNames": ["f"]}, ["f", "g"], ""),
+    (pb.ToolChoice(mode=VALIDATED, names=["f"]), {"mode": "VALIDATED", "allowedFunctionNames": ["f"]}, ["f", "g"], ""),
+    (pb.ToolChoice(mode=AUTO, names=["f"], allowed_tools=True), {"mode": "AUTO"}, ["f"], ""),
+    (pb.ToolChoice(mode=REQUIRED, names=["web_search"]), None, ["f", "g"], "tool_choice"),
+]
+
+
+@pytest.mark.parametrize(("choice", "config", "offered", "report"), CHOICES)
+def test_a_choice_is_told_as_native_says_it(choice: pb.ToolChoice, config: Json | None, offered: list[str], report: str) -> None:
+    fields, told = sent(pb.GenerateRequest(tools=[FUNCTION, SEARCH, OTHER], tool_choice=choice))
+    assert [declared["name"] for declared in fields["tools"][0]["functionDeclarations"]] == offered
+    assert fields.get("toolConfig", {}).get("functionCallingConfig") == config
+    assert told == report
+
+
+def test_a_choice_among_no_functions_is_not_told() -> None:
+    for mode, report in ((AUTO, ""), (REQUIRED, "tool_choice")):
+        fields, told = sent(pb.GenerateRequest(tools=[SEARCH], tool_choice=pb.ToolChoice(mode=mode)))
+        assert (fields["tools"], "toolConfig" in fields, told) == ([{"googleSearch": {}}], False, report)
+
+
+def test_a_search_that_an_option_asks_for_is_a_tool() -> None:
+    asked = pb.SearchOptions(context_size="high", return_citations=False)
+    fields, report = sent(pb.GenerateRequest(search=asked))
+    assert fields["tools"] == [{"googleSearch": {}}]
+    assert report == "search.context_size, search.return_citations"
+    assert "tools" not in sent(pb.GenerateRequest(search=pb.SearchOptions(mode="off")))[0]
+
+
+ENABLED, DISABLED, ADAPTIVE, BETWEEN = (pb.REASONING_MODE_ENABLED, pb.REASONING_MODE_DISABLED, pb.REASONING_MODE_ADAPTIVE, pb.REASONING_MODE_BETWEEN_TOOLS)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Thinking:
+    said: pb.ReasoningOptions
+    told: Json | None
+    report: str = ""
+    to: str = "m"
+
+
+def reasoning(**fields: object) -> pb.ReasoningOptions:
+    return pb.ReasoningOptions(**fields)
+
+
+THINKING = [
+    Thinking(reasoning(budget_tokens=0), {"thinkingBudget": 0}),
+    Thinking(reasoning(budget_tokens=-1, include_thoughts=True), {"thinkingBudget": -1, "includeThoughts": True}),
+    Thinking(reasoning(level="low", budget_tokens=5), {"thinkingLevel": "LOW"}, "reasoning.budget_tokens=level low"),
+    Thinking(reasoning(effort="low", budget_tokens=5), {"thinkingBudget": 5}),
+    Thinking(reasoning(effort="medium", level="high"), {"thinkingLevel": "HIGH"}),
+    Thinking(reasoning(effort="medium"), {"thinkingBudget": 8192}, "reasoning.effort=budget 8192"),
+    Thinking(reasoning(effort="none"), {"thinkingBudget": 0}, "reasoning.effort=budget 0"),
+    Thinking(reasoning(effort="unheard"), None, "reasoning.effort"),
+    Thinking(reasoning(effort="medium"), {"thinkingLevel": "MEDIUM"}, to="gemini-3-flash"),
+    Thinking(reasoning(effort="max"), {"thinkingLevel": "HIGH"}, "reasoning.effort=level high", to="gemini-3-flash"),
+    Thinking(reasoning(effort="none"), {"thinkingLevel": "MINIMAL"}, "reasoning.effort=level minimal", to="gemini-3-flash"),
+    Thinking(reasoning(mode=DISABLED), {"thinkingLevel": "LOW"}, "reasoning.mode=level low", to="gemini-3-pro"),
+    Thinking(reasoning(mode=DISABLED), {"thinkingBudget": 0}),
+    Thinking(reasoning(mode=ENABLED, budget_tokens=2048), {"thinkingBudget": 2048, "includeThoughts": True}),
+    Thinking(reasoning(mode=ENABLED, budget_tokens=2048, display="omitted"), {"thinkingBudget": 2048}),
+    Thinking(reasoning(mode=ENABLED), {"thinkingBudget": -1, "includeThoughts": True}, "reasoning.mode=budget -1"),
+    Thinking(reasoning(mode=ADAPTIVE), {"thinkingBudget": -1, "includeThoughts": True}),
+    Thinking(reasoning(mode=ADAPTIVE), {"includeThoughts": True}, to="gemini-3-pro"),
+    Thinking(reasoning(mode=BETWEEN), None, "reasoning.mode"),
+    Thinking(reasoning(budget_tokens=9, summary="auto"), {"thinkingBudget": 9, "includeThoughts": True}),
+    Thinking(reasoning(budget_tokens=9, summary="concise"), {"thinkingBudget": 9, "includeThoughts": True}, "reasoning.summary=auto"),
+    Thinking(reasoning(budget_tokens=0, summary="auto"), {"thinkingBudget": 0}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", THINKING, ids=lambda case: f"{case.said} to {case.to}".replace("\n", " "))
+def test_how_to_think_is_told_by_a_budget_or_a_level_and_never_both(case: Thinking) -> None:
+    fields, report = sent(pb.GenerateRequest(reasoning=case.said), case.to)
+    assert fields.get("generationConfig", {}).get("thinkingConfig") == case.told
+    assert report == case.report
+
+
+def test_media_are_told_with_the_type_that_they_have() -> None:
+    png = media(kind=pb.MEDIA_KIND_IMAGE, data=b"\x89PNG\r\n\x1a\n", detail="low")
+    assert contents(user(png, media(kind=pb.MEDIA_KIND_IMAGE, uri="https://x.test/a.jpg")))[0]["parts"] == [
+        {"inlineData": {"mimeType": "image/png", "data": "iVBORw0KGgo="}, "mediaResolution": {"level": "MEDIA_RESOLUTION_LOW"}},
+        {"fileData": {"mimeType": "image/jpeg", "fileUri": "https://x.test/a.jpg"}},
+    ]  # fmt: skip
+    fields, report = sent(pb.GenerateRequest(messages=[user(png)]), "gemini-2.5-flash")
+    assert "mediaResolution" not in fields["contents"][0]["parts"][0]
+    assert report == "detail"
+
+
+def test_a_document_in_pieces_is_its_pieces() -> None:
+    blocks = pb.DocumentBlocks(parts=[text("one"), media(kind=pb.MEDIA_KIND_IMAGE, data=b"x", mime_type="image/png")])
+    fields, report = sent(pb.GenerateRequest(messages=[user(media(kind=pb.MEDIA_KIND_DOCUMENT, blocks=blocks, title="T", origin="o"))]))
+    assert fields["contents"][0]["parts"] == [{"text": "T"}, {"text": "one"}, {"inlineData": {"mimeType": "image/png", "data": "eA=="}}]
+    assert report == "origin"
+
+
+LABELS = [({"a": "b", "x_1": "y-2"}, {"a": "b", "x_1": "y-2"}, ""), ({"A": "b"}, None, "metadata"), ({"a": "b c", "d": "e"}, {"d": "e"}, "metadata"), ({"a": "x" * 64}, None, "metadata")]  # fmt: skip
+
+
+@pytest.mark.parametrize(("metadata", "labels", "report"), LABELS)
+def test_metadata_are_labels_where_they_can_be(metadata: dict[str, str], labels: Json | None, report: str) -> None:
+    fields, told = sent(pb.GenerateRequest(metadata=metadata))
+    assert (fields.get("labels"), told) == (labels, report)
+
+
+OPAQUE = pb.OpaquePart(format="messages", type="container_upload", json="{}")
+REFUSED: dict[str, tuple[pb.GenerateRequest, str, str]] = {
+    "an earlier response": (pb.GenerateRequest(previous_response_id="r"), "previous_response_id", "UNTRANSLATABLE"),
+    "a prompt of the provider's": (pb.GenerateRequest(prompt_template=pb.PromptTemplate(prompt_id="p")), "prompt_template", "UNTRANSLATABLE"),
+    "a field without which the answer is another": (pb.GenerateRequest(source=pb.SourceDocument(format="messages", indispensable_fields=["mcp_servers"])), "mcp_servers", "UNTRANSLATABLE"),
+    "a foreign part": (pb.GenerateRequest(messages=[user(pb.Part(opaque=OPAQUE))]), "messages[0].parts[0]", "UNSUPPORTED_FIELD"),
+    "a foreign tool": (pb.GenerateRequest(tools=[pb.Tool(opaque=OPAQUE)]), "tools[0]", "UNSUPPORTED_FIELD"),
+    "a search of files": (pb.GenerateRequest(tools=[pb.Tool(file_search=pb.FileSearchTool())]), "tools[0]", "UNSUPPORTED_FIELD"),
+    "a foreign choice": (pb.GenerateRequest(tools=[FUNCTION], tool_choice=pb.ToolChoice(opaque=OPAQUE)), "tool_choice", "UNSUPPORTED_FIELD"),
+    "a file of another provider's": (pb.GenerateRequest(messages=[user(media(kind=pb.MEDIA_KIND_DOCUMENT, file_id="file-1"))]), "messages[0].parts[0]", "UNTRANSLATABLE"),
+    "a call inside a result": (pb.GenerateRequest(messages=[user(result("1", "f", call("2", "g")))]), "messages[0].parts[0].tool_result.parts[0]", "UNTRANSLATABLE"),
+    "a foreign part inside a result": (pb.GenerateRequest(messages=[user(result("1", "f", pb.Part(opaque=OPAQUE)))]), "messages[0].parts[0].tool_result.parts[0]", "UNSUPPORTED_FIELD"),
+    "instructions that are an image": (pb.GenerateRequest(instructions=[media(kind=pb.MEDIA_KIND_IMAGE, data=b"x")]), "instructions[0]", "UNTRANSLATABLE"),
+    "a sound inside a document": (pb.GenerateRequest(messages=[user(media(kind=pb.MEDIA_KIND_DOCUMENT, blocks=pb.DocumentBlocks(parts=[pb.Part(refusal=pb.RefusalPart())])))]), "messages[0].parts[0].media.blocks.parts[0]", "UNTRANSLATABLE"),
+    "a part of no known kind": (pb.GenerateRequest(messages=[user(pb.Part())]), "messages[0].parts[0]", "UNSUPPORTED_FIELD"),
+    "a turn of nobody": (pb.GenerateRequest(messages=[pb.Message(parts=[text("a")])]), "messages[0].role", "MISSING_FIELD"),
+    "a schema that is none": (pb.GenerateRequest(tools=[pb.Tool(function=pb.FunctionTool(name="f", parameters_json='{}},"x":{'))]), "tools[0].function.parameters_json", "INVALID_FIELD"),
+    "a form that is none": (pb.GenerateRequest(response_format=pb.ResponseFormat(json_schema=pb.JsonSchemaFormat(schema_json="{"))), "response_format.json_schema.schema_json", "INVALID_FIELD"),
+    "a result that is none": (pb.GenerateRequest(messages=[user(result("1", "f", result_json="[1]"))]), "messages[0].parts[0].tool_result.result_json", "INVALID_FIELD"),
+    "an own part that is none": (pb.GenerateRequest(messages=[user(pb.Part(opaque=pb.OpaquePart(format="native", json="}")))]), "messages[0].parts[0].opaque.json", "INVALID_FIELD"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_would_change_the_meaning_is_refused_by_its_canonical_path(name: str) -> None:
+    request, path, reason = REFUSED[name]
+    with pytest.raises(UmgError) as caught:
+        NATIVE.encode_request(request, "theirs", False)
+    assert (caught.value.name, caught.value.metadata) == (reason, {"field": path})
+
+
+REPORTED: dict[str, tuple[pb.GenerateRequest, str]] = {
+    "options of other formats": (pb.GenerateRequest(logit_bias={"1": 1}, verbosity="low", user="u", truncation="auto", prompt_cache_key="k", service_tier="auto"), "logit_bias, verbosity, truncation, prompt_cache_key, user, service_tier"),
+    "one call at a time": (pb.GenerateRequest(parallel_tool_calls=False), "parallel_tool_calls"),
+    "calls at once": (pb.GenerateRequest(parallel_tool_calls=True), ""),
+    "a seed of 64 bits": (pb.GenerateRequest(seed=2**40), "seed"),
+    "a name and a phase": (pb.GenerateRequest(messages=[pb.Message(role=pb.ROLE_USER, name="n", phase="p", message_id="i", parts=[text("a")])]), "phase, name"),
+    "a refusal": (pb.GenerateRequest(messages=[model(pb.Part(refusal=pb.RefusalPart(text="no")))]), "refusal=text"),
+    "a foreign search": (pb.GenerateRequest(messages=[model(pb.Part(server_tool_call=pb.ServerToolCall(name="web_search", format="messages")), pb.Part(server_tool_result=pb.ServerToolResult(name="web_search")))]), "server_tool_call, server_tool_result"),
+    "citations and cache marks": (pb.GenerateRequest(messages=[model(pb.Part(text=pb.TextPart(text="a", citations=[pb.Citation()]), cache_control=pb.CacheControl()))]), "cache_control, citations"),
+    "search options": (pb.GenerateRequest(tools=[pb.Tool(web_search=pb.WebSearchTool(max_uses=3, allowed_domains=["a"], blocked_domains=["b"]))]), "max_uses, allowed_domains"),
+    "a sound's format": (pb.GenerateRequest(audio_output=pb.AudioOutputOptions(format="mp3", voice_json='{"id":"v"}')), "audio_output.format, audio_output.voice_json"),
+    "unknown fields": (pb.GenerateRequest(source=pb.SourceDocument(format="chat", unknown_field_count=2, uncarried_fields=["a.b"])), "a.b, +2"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REPORTED)
+def test_what_native_has_no_word_for_is_left_out_and_reported(name: str) -> None:
+    request, report = REPORTED[name]
+    assert sent(request)[1] == report
+
+
+def test_many_calls_and_results_are_paired_in_no_time() -> None:
+    calls = [call(str(n), f"f{n}") for n in range(10_000)]
+    results = [turn(pb.ROLE_TOOL, result(str(n), "")) for n in reversed(range(10_000))]
+    with within(2):
+        told = contents(model(*calls), *results)
+    assert [part["functionResponse"]["name"] for part in told[1]["parts"]] == [f"f{n}" for n in range(10_000)]
+
+
+def test_a_big_body_in_another_spelling_is_read_in_no_time() -> None:
+    turns = [{"role": "model", "parts": [{"function_call": {"name": "f", "args": {"a_b": "x" * 500}}}, {"text": "y" * 500}]} for _ in range(2_000)]
+    body = msgspec.json.encode({"contents": turns})
+    with within(2):
+        request = NATIVE.decode_request(body, {}).canonical
+    assert len(body) > 2**21
+    assert len(request.messages) == 2_000

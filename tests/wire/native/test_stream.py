@@ -1,0 +1,248 @@
+"""Lines as native's clients accept them."""
+
+import re
+
+import msgspec
+import pytest
+
+from umg_grpc.errors import UmgError
+from umg_grpc.v1 import pb
+from umg_grpc.wire.native import NATIVE
+from umg_grpc.wire.replay import replay
+from umg_grpc.wire.state import read
+
+Chunk = dict[str, object]
+LINE = re.compile(rb"data: \{[^\r\n]*\}\n\n")
+
+
+def text(words: str, *citations: pb.Citation, state: pb.ReasoningState | None = None) -> pb.Part:
+    return pb.Part(text=pb.TextPart(text=words, citations=citations), state=state)
+
+
+def thoughts(*words: str, summaries: tuple[str, ...] = (), state: pb.ReasoningState | None = None) -> pb.Part:
+    return pb.Part(reasoning=pb.ReasoningPart(texts=words, summaries=summaries), state=state)
+
+
+def call(call_id: str, name: str, arguments: str) -> pb.Part:
+    return pb.Part(tool_call=pb.ToolCall(call_id=call_id, name=name, arguments_json=arguments))
+
+
+def answer(*parts: pb.Part, reason: "pb.FinishReason.ValueType" = pb.FINISH_REASON_STOP) -> pb.GenerateResponse:
+    candidate = pb.Candidate(message=pb.Message(role=pb.ROLE_ASSISTANT, parts=parts), finish_reason=reason)
+    return pb.GenerateResponse(
+        response_id="r", model="m", candidates=[candidate], usage=pb.Usage(input_tokens=3, output_tokens=2)
+    )
+
+
+def chunks(response: pb.GenerateResponse) -> list[Chunk]:
+    encoder = NATIVE.stream_encoder(pb.GenerateRequest())
+    stream = encoder.feed(replay(response)) + encoder.close()
+    assert encoder.close() == b"", "the end is said once"
+    lines = LINE.findall(stream)
+    assert b"".join(lines) == stream, "nothing but data lines and blank ones"
+    return [msgspec.json.decode(line[6:]) for line in lines]
+
+
+def parts(response: pb.GenerateResponse) -> list[Chunk]:
+    return [chunk["candidates"][0]["content"]["parts"][0] for chunk in chunks(response)]
+
+
+SAMPLES = [
+    answer(),
+    answer(text("hi")),
+    answer(thoughts("so"), text("hi"), call("c", "f", "{}")),
+    answer(pb.Part(media=pb.MediaPart(kind=pb.MEDIA_KIND_IMAGE, data=b"x", mime_type="image/png"))),
+    answer(pb.Part(refusal=pb.RefusalPart(text="no"))),
+    pb.GenerateResponse(block_reason="SAFETY"),
+    pb.GenerateResponse(candidates=[pb.Candidate(index=1), pb.Candidate(index=0)]),
+]
+
+
+@pytest.mark.parametrize("response", SAMPLES, ids=range(len(SAMPLES)))
+def test_every_line_has_parts_counters_and_ratings_the_last_too(response: pb.GenerateResponse) -> None:
+    told = chunks(response)
+    assert told
+    for chunk in told:
+        (candidate,) = chunk["candidates"]
+        assert len(candidate["content"]["parts"]) == 1
+        assert candidate["content"]["role"] == "model"
+        assert candidate["safetyRatings"] == []
+        assert chunk["usageMetadata"].keys() == {"promptTokenCount", "candidatesTokenCount", "totalTokenCount", "thoughtsTokenCount", "cachedContentTokenCount"}
+    finished = [chunk["candidates"][0].get("finishReason") for chunk in told]
+    assert len([reason for reason in finished if reason]) == max(1, len(response.candidates))
+    assert finished[-1]
+
+
+def test_every_line_has_the_same_head_and_the_last_the_final_usage() -> None:
+    response = answer(text("a"), text("b"))
+    response.create_time.FromSeconds(1)
+    told = chunks(response)
+    assert {(chunk["modelVersion"], chunk["responseId"], chunk["createTime"]) for chunk in told} == {("m", "r", "1970-01-01T00:00:01Z")}
+    assert [chunk["usageMetadata"]["totalTokenCount"] for chunk in told] == [0, 0, 5]
+
+
+def test_calls_and_media_are_told_whole() -> None:
+    events = [
+        pb.GenerateEvent(part_index=0, part_started=pb.Part(tool_call=pb.ToolCall(call_id="a", name="f", arguments_json=""))),
+        pb.GenerateEvent(part_index=1, part_started=pb.Part(tool_call=pb.ToolCall(call_id="b", name="g", text=""))),
+        pb.GenerateEvent(part_index=0, arguments_delta='{"x":'),
+        pb.GenerateEvent(part_index=1, arguments_delta="sel"),
+        pb.GenerateEvent(part_index=2, part_started=pb.Part(media=pb.MediaPart(kind=pb.MEDIA_KIND_AUDIO, mime_type="audio/wav"))),
+        pb.GenerateEvent(part_index=2, media_delta=pb.MediaDelta(data=b"ab")),
+        pb.GenerateEvent(part_index=0, arguments_delta="1}"),
+        pb.GenerateEvent(part_index=1, arguments_delta="ect"),
+        pb.GenerateEvent(part_index=2, media_delta=pb.MediaDelta(data=b"c")),
+        pb.GenerateEvent(part_index=2, part_updated=pb.Part(media=pb.MediaPart(kind=pb.MEDIA_KIND_AUDIO, media_id="i"))),
+        pb.GenerateEvent(part_index=0, state=pb.ReasoningState(data="AAAA", format="native")),
+    ]  # fmt: skip
+    encoder = NATIVE.stream_encoder(pb.GenerateRequest())
+    assert encoder.feed(pb.StreamGenerateResponse(events=events)) == b""
+    ended = [pb.GenerateEvent(part_index=index, part_ended=pb.PartEnded()) for index in (1, 0)]
+    stream = encoder.feed(pb.StreamGenerateResponse(events=ended)) + encoder.close()
+    told = [msgspec.json.decode(line[6:])["candidates"][0]["content"]["parts"][0] for line in LINE.findall(stream)]
+    assert told == [
+        {"functionCall": {"id": "b", "name": "g", "args": {"input": "select"}}},
+        {"functionCall": {"id": "a", "name": "f", "args": {"x": 1}}, "thoughtSignature": "AAAA"},
+        {"inlineData": {"mimeType": "audio/wav", "data": "YWJj"}},
+        {"text": ""},
+    ]
+
+
+def test_a_provider_tool_is_told_as_it_ended() -> None:
+    started = pb.Part(server_tool_call=pb.ServerToolCall(name="code_execution", format="native"))
+    done = pb.Part(server_tool_call=pb.ServerToolCall(name="code_execution", format="native", input_json='{"code":"1"}'))
+    events = [pb.GenerateEvent(part_started=started), pb.GenerateEvent(part_updated=done), pb.GenerateEvent(part_ended=pb.PartEnded())]
+    encoder = NATIVE.stream_encoder(pb.GenerateRequest())
+    stream = encoder.feed(pb.StreamGenerateResponse(events=events))
+    assert b'"parts":[{"executableCode":{"code":"1"}}]' in stream
+
+
+FOREIGN = pb.ReasoningState(data="x", format="messages")
+
+
+def test_thoughts_and_their_state_stand_apart_from_the_text() -> None:
+    told = parts(answer(thoughts("a", "b", state=FOREIGN), text("hi", state=pb.ReasoningState(data="AAAA", format="native"))))
+    assert [{name: value for name, value in part.items() if name != "thoughtSignature"} for part in told] == [
+        {"thought": True, "text": "a"},
+        {"thought": True, "text": "\n\nb"},
+        {"text": "", "thought": True},
+        {"text": "hi"},
+        {"text": ""},
+        {"text": ""},
+    ]
+    assert read(told[2]["thoughtSignature"], "native") == FOREIGN
+    assert told[4]["thoughtSignature"] == "AAAA"
+
+
+def test_summaries_are_told_where_the_thoughts_are_not() -> None:
+    assert [part["text"] for part in parts(answer(thoughts(summaries=("s", "t"))))] == ["s", "\n\nt", ""]
+    assert [part["text"] for part in parts(answer(thoughts("a", summaries=("s",))))] == ["a", ""]
+
+
+def test_thoughts_that_are_not_shown_are_their_state_alone() -> None:
+    hidden = pb.Part(reasoning=pb.ReasoningPart(redacted=True), state=FOREIGN)
+    told = parts(answer(hidden))[0]
+    assert told.keys() == {"thought", "thoughtSignature"}
+
+
+def test_sources_stand_in_the_last_line_and_count_all_text() -> None:
+    first = pb.Citation(web=pb.WebSource(url="https://a.test"), title="A", start_index=1, end_index=2)
+    second = pb.Citation(web=pb.WebSource(url="https://b.test"), title="B", start_index=0, end_index=1)
+    search = pb.Part(server_tool_call=pb.ServerToolCall(name="web_search", queries=["q"]))
+    response = answer(search, text("é😀", first), call("c", "f", "{}"), text("ü", second))
+    response.candidates[0].grounding_json = '{"searchEntryPoint":{"renderedContent":"<a>"}}'
+    told = chunks(response)
+    assert [chunk["candidates"][0].get("groundingMetadata") for chunk in told[:-1]] == [None] * (len(told) - 1)
+    assert told[-1]["candidates"][0]["groundingMetadata"] == {
+        "searchEntryPoint": {"renderedContent": "<a>"},
+        "webSearchQueries": ["q"],
+        "groundingChunks": [{"web": {"uri": "https://a.test", "title": "A"}}, {"web": {"uri": "https://b.test", "title": "B"}}],
+        "groundingSupports": [
+            {"segment": {"startIndex": 2, "endIndex": 6, "text": "😀"}, "groundingChunkIndices": [0]},
+            {"segment": {"startIndex": 6, "endIndex": 8, "text": "ü"}, "groundingChunkIndices": [1]},
+        ],
+    }  # fmt: skip
+
+
+def test_a_blocked_prompt_is_told_beside_a_candidate_that_stopped_for_it() -> None:
+    blocked = pb.GenerateResponse(block_reason="BLOCKLIST", prompt_safety_ratings=[pb.SafetyRating(category="C", probability="HIGH")])
+    (told,) = chunks(blocked)
+    assert told["promptFeedback"] == {"blockReason": "BLOCKLIST", "safetyRatings": [{"category": "C", "probability": "HIGH"}]}
+    assert told["candidates"][0]["finishReason"] == "BLOCKLIST"
+
+
+@pytest.mark.parametrize("response", SAMPLES, ids=range(len(SAMPLES)))
+def test_a_streamed_answer_says_what_the_unstreamed_one_does(response: pb.GenerateResponse) -> None:
+    whole = msgspec.json.decode(NATIVE.encode_response(response, pb.GenerateRequest()))
+    told = chunks(response)
+    for candidate in whole["candidates"]:
+        mine = [chunk["candidates"][0] for chunk in told if chunk["candidates"][0]["index"] == candidate["index"]]
+        said = [part for chunk in mine for part in chunk["content"]["parts"] if part != {"text": ""}]
+        assert said == candidate["content"]["parts"]
+        assert mine[-1]["finishReason"] == candidate["finishReason"]
+    assert told[-1]["usageMetadata"] == whole["usageMetadata"]
+
+
+def test_a_failure_ends_the_stream_with_its_error_and_nothing_else() -> None:
+    encoder = NATIVE.stream_encoder(pb.GenerateRequest())
+    encoder.feed(pb.StreamGenerateResponse(events=[pb.GenerateEvent(text_delta="a")]))
+    frame = encoder.error(UmgError(pb.ERROR_REASON_UPSTREAM_RATE_LIMITED, "broken\n\nhalf"))
+    assert frame == b'data: {"error":{"code":429,"message":"broken\\n\\nhalf","status":"RESOURCE_EXHAUSTED"}}\n\n'
+    assert encoder.close() == b""
+    assert encoder.feed(pb.StreamGenerateResponse(events=[pb.GenerateEvent(text_delta="b")])) == b""
+
+
+def test_what_is_newer_than_this_build_is_skipped() -> None:
+    encoder = NATIVE.stream_encoder(pb.GenerateRequest())
+    events = [
+        pb.GenerateEvent(),
+        pb.GenerateEvent(opaque=pb.OpaquePart(format="responses", json="{}")),
+        pb.GenerateEvent(part_started=pb.Part()),
+        pb.GenerateEvent(part_index=9, arguments_delta="{}"),
+        pb.GenerateEvent(part_index=9, part_ended=pb.PartEnded()),
+    ]
+    assert encoder.feed(pb.StreamGenerateResponse(events=events)) == b""
+
+
+def test_a_percent_sign_in_an_id_is_only_that() -> None:
+    response = answer(text("100%d"))
+    response.response_id, response.model = "50%d", "m%s"
+    assert {(chunk["responseId"], chunk["modelVersion"]) for chunk in chunks(response)} == {("50%d", "m%s")}
+
+
+def test_a_heartbeat_is_a_bare_line() -> None:
+    assert NATIVE.heartbeat == b"\n"
+
+
+# --- as one array
+
+
+def array(*fed: pb.StreamGenerateResponse, error: UmgError | None = None) -> bytes:
+    assert NATIVE.array_encoder is not None
+    encoder = NATIVE.array_encoder(pb.GenerateRequest())
+    written = b"".join(map(encoder.feed, fed))
+    return written + (encoder.error(error) if error else b"") + encoder.close()
+
+
+def test_an_array_is_one_json_document_whatever_came() -> None:
+    frames = b'data: {"a":1}\r\n\r\n\r\ndata: {"b":"\\n\\n"}\r\n\r\n: comment\n\ndata: {"c":3}\n\n'
+    passed = pb.StreamGenerateResponse(source_frames=frames)
+    assert array(passed) == b'[{"a":1},\r\n{"b":"\\n\\n"},\r\n{"c":3}]'
+    told = msgspec.json.decode(array(replay(answer(text("a"), text("b")))))
+    assert [element["candidates"][0]["content"]["parts"][0]["text"] for element in told] == ["a", "b", ""]
+
+
+def test_an_array_that_breaks_off_ends_with_the_error() -> None:
+    error = UmgError(pb.ERROR_REASON_UPSTREAM_CUT, "cut")
+    told = msgspec.json.decode(array(pb.StreamGenerateResponse(events=[pb.GenerateEvent(text_delta="a")]), error=error))
+    assert told[-1] == {"error": {"code": 502, "message": "cut", "status": "UNAVAILABLE"}}
+    assert len(told) == 2
+    assert msgspec.json.decode(array(error=error)) == told[-1:]
+
+
+def test_an_array_of_nothing_is_empty() -> None:
+    assert NATIVE.array_encoder is not None
+    encoder = NATIVE.array_encoder(pb.GenerateRequest())
+    assert encoder.feed(pb.StreamGenerateResponse(source_frames=b"\n")) == b""
+    assert encoder.close() == b"[]"
+    assert encoder.close() == b""
