@@ -91,8 +91,16 @@ def error_response(error: UmgError, face: str, status: int | None = None) -> web
 
 
 def explain(failure: Exception, request: web.Request, face: str) -> UmgError:
-    """What the caller is told of any failure. One that nobody foresaw is logged here and not shown."""
+    """What the caller is told of any failure, with the request's id for formats whose errors have it. One that nobody
+    foresaw is logged here and not shown.
+    """
     request_id = exchange(request).request_id
+    error = _explained(failure, request, face, request_id)
+    error.metadata.setdefault("request_id", request_id)
+    return error
+
+
+def _explained(failure: Exception, request: web.Request, face: str, request_id: str) -> UmgError:
     match failure:
         case UmgError():
             return failure

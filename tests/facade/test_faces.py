@@ -125,4 +125,5 @@ async def test_an_error_is_in_the_body_of_its_format(face: Face, case: Refusal) 
         assert answer.headers["request-id"] == answer.headers["x-request-id"]
     assert set(case.shape) <= set(body["error"])
     assert body.get("type") == case.outer
+    assert (body.get("request_id") == answer.headers["request-id"]) == (case.outer == "error")
     assert body["error"]["message"]

@@ -124,18 +124,18 @@ REFUSALS = {400: (400, True), 401: (502, False), 403: (502, False), 404: (502, F
 }  # fmt: skip
 
 
-def members(face: str, body: bytes) -> tuple[set[str], set[str]]:
-    """The members of an error's body, and of its error."""
-    value = json.loads(body)
-    return set(value), set(value["error"])
-
-
+# (members of the body, members of its error) that every error of the format has
 SHAPES = {
     "chat": ({"error"}, {"message", "type", "param", "code"}),
     "responses": ({"error"}, {"message", "type", "param", "code"}),
     "messages": ({"type", "error", "request_id"}, {"type", "message"}),
     "native": ({"error"}, {"code", "message", "status"}),
 }
+
+
+def is_the_faces_own(face: str, body: bytes) -> bool:
+    value, (outer, inner) = json.loads(body), SHAPES[face]
+    return set(value) == outer and inner <= set(value["error"]) <= inner | {"details"}
 
 
 @streamed_or_not
@@ -148,7 +148,7 @@ async def test_a_refusal_is_told_before_the_first_byte_in_the_faces_own_body(
     got = await gate.caller.ask(face, f"via-{upstream}", Wish(f"scenario: error-{status}"), stream=stream)
     expected, in_its_words = REFUSALS[status]
     assert (got.status, got.stream) == (expected, False)
-    assert members(face, got.body) == SHAPES[face]
+    assert is_the_faces_own(face, got.body)
     message = json.loads(got.body)["error"]["message"]
     assert (f"the provider says {status}" in message) == in_its_words
     assert got.headers.get("retry-after") == ("7" if status == 429 else None)
@@ -172,4 +172,4 @@ async def test_a_stream_that_breaks_is_no_short_answer(gate: Gate, scenario: str
 @every_face
 async def test_an_answer_in_one_piece_that_fails_is_an_error(gate: Gate, face: str, upstream: str) -> None:
     got = await gate.caller.ask(face, f"via-{upstream}", Wish("scenario: error-mid"), stream=False)
-    assert (got.status, members(face, got.body)) == (502, SHAPES[face])
+    assert (got.status, is_the_faces_own(face, got.body)) == (502, True)

@@ -57,6 +57,8 @@ class Answer:
         """The answer, complete; what is to be kept of it is."""
         self._passed = response.HasField("source")
         self._complete(response)
+        if not response.HasField("complete_time"):
+            response.complete_time.FromSeconds(int(time.time()))
         call = self._asked.call
         if response.HasField("usage"):
             call.usage = response.usage
@@ -172,6 +174,8 @@ class StreamedAnswer(Answer):
             self._asked.call.usage = event.usage
         elif event.HasField("finished"):
             self._unfinished -= 1
+            if not event.finished.HasField("complete_time"):
+                event.finished.complete_time.FromSeconds(int(time.time()))
         elif event.HasField("started"):
             self._complete(event.started)
 

@@ -131,10 +131,10 @@ class GenerationServicer(rpc.GenerationServiceServicer):
 
     @property
     def _conversations(self) -> Conversations:
-        """Raises UmgError(NOT_IMPLEMENTED) where the operator switched their storage off."""
+        """Raises UmgError(OBJECT_NOT_FOUND) where the operator switched their storage off."""
         if self._memory.conversations is None:
             message = "this gateway stores no responses; send the whole conversation"
-            raise UmgError(pb.ERROR_REASON_NOT_IMPLEMENTED, message)
+            raise UmgError(pb.ERROR_REASON_OBJECT_NOT_FOUND, message)
         return self._memory.conversations
 
 

@@ -49,6 +49,11 @@ class Gatherer:
                 _begin(self._response, event.started)
             case "usage":
                 self._response.usage.CopyFrom(event.usage)
+            case "finished" if event.finished.HasField("complete_time") and not self._response.HasField(
+                "complete_time"
+            ):
+                self._response.complete_time.CopyFrom(event.finished.complete_time)
+                self._take(event)
             case "finished" if event.finished.block_reason:
                 self._response.block_reason = event.finished.block_reason
                 self._response.prompt_safety_ratings.extend(event.finished.safety_ratings)

@@ -1,6 +1,7 @@
 """JSON bodies read once into typed structs, with errors that name the field as its sender wrote it."""
 
 import re
+from collections.abc import Collection
 from typing import Annotated, TypeVar
 
 import msgspec
@@ -71,6 +72,11 @@ def parse(kind: type[T], body: bytes | Raw, at: str = "") -> T:
         if _LONE_SURROGATE.search(bytes(body)):
             why += "; it may hold half of a surrogate pair (\\ud83d without \\ude00)"
         raise UmgError(pb.ERROR_REASON_MALFORMED_BODY, f"the body is not valid JSON: {why}") from None
+
+
+def unknown_fields(body: bytes, known: Collection[str]) -> dict[str, Raw]:
+    """The fields of a body that say something and that nobody knows."""
+    return {name: raw for name, raw in parse(dict[str, Raw], body).items() if name not in known and given(raw)}
 
 
 def given(raw: Raw) -> bool:

@@ -25,7 +25,10 @@ def _events(response: pb.GenerateResponse) -> Iterator[pb.GenerateEvent]:
             for event in _part(part):
                 event.candidate_index, event.part_index = candidate.index, index
                 yield event
-        yield pb.GenerateEvent(candidate_index=candidate.index, finished=_finished(candidate))
+        finished = _finished(candidate)
+        if response.HasField("complete_time"):
+            finished.complete_time.CopyFrom(response.complete_time)
+        yield pb.GenerateEvent(candidate_index=candidate.index, finished=finished)
     if response.block_reason:
         blocked = pb.CandidateFinished(
             block_reason=response.block_reason, safety_ratings=response.prompt_safety_ratings

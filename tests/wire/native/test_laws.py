@@ -179,7 +179,7 @@ def snaked(value: object, own: bool = False) -> object:
     spelled = {}
     for name, item in value.items():
         key = "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name)
-        opaque = name.startswith("x") or name in ("newTool",)
+        opaque = name.startswith("x") or name == "newTool"
         if name in ("mode", "thinkingLevel", "mediaResolution", "threshold", "category", "level") and isinstance(
             item, str
         ):

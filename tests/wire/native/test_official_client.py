@@ -70,9 +70,7 @@ def test_every_line_of_a_stream_is_an_answer_of_the_official_client(response: pb
             said[candidate.index or 0] += "".join(
                 part.text or "" for part in candidate.content.parts if not part.thought
             )
-    assert said == [
-        "".join(part.text.text for part in candidate.message.parts) for candidate in response.candidates
-    ]
+    assert said == ["".join(part.text.text for part in candidate.message.parts) for candidate in response.candidates]
 
 
 PLACES: list[tuple[str, type[BaseModel]]] = [
@@ -102,4 +100,10 @@ def test_a_request_is_one_of_the_official_client(request: pb.GenerateRequest) ->
         if name in config:
             model.model_validate(config.pop(name))
     types.GenerationConfig.model_validate(config)
-    assert body.keys() <= {name for name, _ in PLACES} | {"generationConfig", "cachedContent", "labels", "serviceTier", "store"}
+    assert body.keys() <= {name for name, _ in PLACES} | {
+        "generationConfig",
+        "cachedContent",
+        "labels",
+        "serviceTier",
+        "store",
+    }

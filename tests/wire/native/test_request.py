@@ -113,10 +113,18 @@ def test_both_spellings_numbers_as_text_and_null_say_the_same(body: Json) -> Non
 @pytest.mark.parametrize("level", ["low", "LOW", "Low"])
 def test_words_are_read_in_any_case(level: str) -> None:
     settings = [{"category": "harm_category_harassment", "threshold": "off"}]
-    config = {"thinkingConfig": {"thinkingLevel": level}, "responseModalities": ["text", "IMAGE"], "mediaResolution": "media_resolution_low"}
+    config = {
+        "thinkingConfig": {"thinkingLevel": level},
+        "responseModalities": ["text", "IMAGE"],
+        "mediaResolution": "media_resolution_low",
+    }
     calling = {"functionCallingConfig": {"mode": "any", "allowedFunctionNames": ["F"]}}
     request = decoded(generationConfig=config, safetySettings=settings, toolConfig=calling)
-    assert (request.reasoning.level, request.output_modalities, request.media_detail) == ("low", ["text", "image"], "low")
+    assert (request.reasoning.level, request.output_modalities, request.media_detail) == (
+        "low",
+        ["text", "image"],
+        "low",
+    )
     assert request.safety_settings[0] == pb.SafetySetting(category="HARM_CATEGORY_HARASSMENT", threshold="OFF")
     assert request.tool_choice == pb.ToolChoice(mode=pb.TOOL_CHOICE_MODE_REQUIRED, names=["F"])
 
@@ -178,7 +186,11 @@ def test_a_result_is_read_by_its_keys(case: Result) -> None:
 
 def test_bytes_are_read_in_both_alphabets() -> None:
     data = b"\xff\xef\xbe>"
-    for spelled in (base64.b64encode(data), base64.urlsafe_b64encode(data), base64.urlsafe_b64encode(data).rstrip(b"=")):
+    for spelled in (
+        base64.b64encode(data),
+        base64.urlsafe_b64encode(data),
+        base64.urlsafe_b64encode(data).rstrip(b"="),
+    ):
         part = {"inlineData": {"mimeType": "image/jpg", "data": spelled.decode()}}
         told = decoded(contents=[{"parts": [part]}]).messages[0].parts[0].media
         assert (told.data, told.mime_type, told.kind) == (data, "image/jpeg", pb.MEDIA_KIND_IMAGE)
@@ -194,7 +206,7 @@ def test_bytes_are_read_in_both_alphabets() -> None:
         ({"fileUri": "gs://b/a.wav"}, pb.MEDIA_KIND_AUDIO, "uri"),
         ({"fileUri": "https://h.test/a"}, pb.MEDIA_KIND_DOCUMENT, "uri"),
     ],
-    ids=lambda value: repr(value),
+    ids=repr,
 )  # fmt: skip
 def test_a_files_kind_is_told_by_its_type_or_its_address(file: Json, kind: int, source: str) -> None:
     told = decoded(contents=[{"parts": [{"fileData": file}]}]).messages[0].parts[0].media
@@ -216,15 +228,32 @@ def test_reasoning_state_of_another_format_comes_back_as_what_it_was() -> None:
 
 def test_unknown_parts_and_tools_are_kept_as_they_stand() -> None:
     unknown = {"newKind": {"user_id": 1.0}, "thought": True, "extra": None}
-    request = decoded(contents=[{"parts": [{"text": "a"}, unknown]}], tools=[{"newTool": {"x_y": 1}, "urlContext": {}}, {"google_search": {}}])
+    request = decoded(
+        contents=[{"parts": [{"text": "a"}, unknown]}],
+        tools=[{"newTool": {"x_y": 1}, "urlContext": {}}, {"google_search": {}}],
+    )
     opaque = request.messages[0].parts[1].opaque
     assert (opaque.format, opaque.type, opaque.json) == ("native", "newKind", msgspec.json.encode(unknown).decode())
     assert request.messages[0].parts[1].thought is False
-    assert [tool.opaque.type or tool.web_search.declared_type for tool in request.tools] == ["newTool", "urlContext", "googleSearch"]
+    assert [tool.opaque.type or tool.web_search.declared_type for tool in request.tools] == [
+        "newTool",
+        "urlContext",
+        "googleSearch",
+    ]
     assert request.source.unknown_field_count == 0
 
 
-@pytest.mark.parametrize("key", ["vendorgSearch", "vendorg_search", "googleSearch", "google_search", "googleSearchRetrieval", "google_search_retrieval"])
+@pytest.mark.parametrize(
+    "key",
+    [
+        "vendorgSearch",
+        "vendorg_search",
+        "googleSearch",
+        "google_search",
+        "googleSearchRetrieval",
+        "google_search_retrieval",
+    ],
+)
 def test_a_search_tool_is_read_in_every_spelling_and_told_in_the_providers(key: str) -> None:
     functions = [{"name": "f", "parameters": {"type": "object"}}]
     request = decoded(tools=[{"functionDeclarations": functions, key: {}}])
@@ -253,7 +282,12 @@ def test_what_only_this_format_has_is_noted_for_others() -> None:
 
 
 def test_unknown_fields_are_counted_at_every_depth_and_the_callers_own_are_not() -> None:
-    request = decoded(x=1, generationConfig={"y": 1, "thinkingConfig": {"z": 1}}, contents=[{"parts": [{"text": "a", "u": 1}], "v": 2}], labels={"w": "x"})
+    request = decoded(
+        x=1,
+        generationConfig={"y": 1, "thinkingConfig": {"z": 1}},
+        contents=[{"parts": [{"text": "a", "u": 1}], "v": 2}],
+        labels={"w": "x"},
+    )
     assert request.source.unknown_field_count == 5
     assert request.messages[0].parts[0].text.text == "a"
 
@@ -263,7 +297,11 @@ def test_unknown_fields_are_counted_at_every_depth_and_the_callers_own_are_not()
 
 @pytest.mark.parametrize("key", ["generateContentRequest", "generate_content_request"])
 def test_what_shall_be_counted_stands_at_the_top_or_inside(key: str) -> None:
-    inner = {"model": "models/m", "contents": [{"parts": [{"text": "hi"}]}], "systemInstruction": {"parts": [{"text": "s"}]}}
+    inner = {
+        "model": "models/m",
+        "contents": [{"parts": [{"text": "hi"}]}],
+        "systemInstruction": {"parts": [{"text": "s"}]},
+    }
     assert NATIVE.decode_count is not None
     for body in (inner, {key: inner}):
         request = NATIVE.decode_count(msgspec.json.encode(body), {})
@@ -304,7 +342,11 @@ def test_what_a_policy_changed_is_written_anew_and_all_else_stays(config: str) -
 
 
 def test_turns_and_tools_that_a_policy_changed_are_written_anew() -> None:
-    request = decoded(system_instruction="a", tools=[{"function_declarations": [{"name": "f", "response": {}}]}], toolConfig={"functionCallingConfig": {"mode": "AUTO"}})
+    request = decoded(
+        system_instruction="a",
+        tools=[{"function_declarations": [{"name": "f", "response": {}}]}],
+        toolConfig={"functionCallingConfig": {"mode": "AUTO"}},
+    )
     request.instructions[0].text.text = "b"
     request.messages[0].parts[0].text.text = "c"
     request.tools.add().web_search.SetInParent()
@@ -339,7 +381,10 @@ def test_neighbours_of_one_role_are_one_turn_and_results_come_first_in_the_order
 
 
 def test_results_without_ids_find_their_names_by_order() -> None:
-    told = contents(model(call("", "f"), call("", "g")), turn(pb.ROLE_TOOL, result("", "", text("1")), result("", "g", text("2")), result("x", "", text("3"))))
+    told = contents(
+        model(call("", "f"), call("", "g")),
+        turn(pb.ROLE_TOOL, result("", "", text("1")), result("", "g", text("2")), result("x", "", text("3"))),
+    )
     assert [part["functionResponse"]["name"] for part in told[1]["parts"]] == ["f", "g", "unknown"]
 
 
@@ -368,7 +413,9 @@ def test_what_a_result_shows_stands_behind_it() -> None:
         blob,
     ]
     own = result("1", "f", image, result_json="{}")
-    assert contents(user(own))[0]["parts"] == [{"functionResponse": {"id": "1", "name": "f", "response": {}, "parts": [blob]}}]
+    assert contents(user(own))[0]["parts"] == [
+        {"functionResponse": {"id": "1", "name": "f", "response": {}, "parts": [blob]}}
+    ]
 
 
 def test_system_texts_are_joined_in_order_wherever_they_stand() -> None:
@@ -401,7 +448,9 @@ def test_state_goes_to_who_made_it_and_to_nobody_else() -> None:
     foreign = pb.Part(reasoning=pb.ReasoningPart(texts=["c"]), state=FOREIGN)
     hidden = pb.Part(reasoning=pb.ReasoningPart(redacted=True), state=FOREIGN)
     summary = pb.Part(reasoning=pb.ReasoningPart(summaries=["d"]))
-    fields, report = sent(pb.GenerateRequest(messages=[model(thought, foreign, hidden, summary, call("1", "f", state=OWN))]))
+    fields, report = sent(
+        pb.GenerateRequest(messages=[model(thought, foreign, hidden, summary, call("1", "f", state=OWN))])
+    )
     assert fields["contents"][0]["parts"] == [
         {"text": "a\n\nb", "thought": True, "thoughtSignature": "AAAA"},
         {"text": "c", "thought": True},
@@ -411,14 +460,25 @@ def test_state_goes_to_who_made_it_and_to_nobody_else() -> None:
     assert report == "state"
 
 
-@pytest.mark.parametrize(("to", "signs"), [("gemini-3-pro", True), ("publishers/google/models/gemini-3.1-flash", True), ("famG-3-pro", True), ("gemini-2.5-pro", False), ("other", False)])
+@pytest.mark.parametrize(
+    ("to", "signs"),
+    [
+        ("gemini-3-pro", True),
+        ("publishers/google/models/gemini-3.1-flash", True),
+        ("famG-3-pro", True),
+        ("gemini-2.5-pro", False),
+        ("other", False),
+    ],
+)
 def test_calls_of_the_running_turn_have_a_signature_where_the_model_looks_for_it(to: str, signs: bool) -> None:
     told = contents(
         user(text("a")), model(call("0", "f")), user(result("0", "f"), text("b")),
         model(call("1", "f"), call("2", "f")), user(result("1", "f"), result("2", "f")),
         model(call("3", "f", state=OWN)), user(result("3", "f")), to=to,
     )  # fmt: skip
-    signatures = [[part.get("thoughtSignature") for part in turn_["parts"]] for turn_ in told if turn_["role"] == "model"]
+    signatures = [
+        [part.get("thoughtSignature") for part in turn_["parts"]] for turn_ in told if turn_["role"] == "model"
+    ]
     placeholder = "skip_thought_signature_validator" if signs else None
     assert signatures == [[None], [placeholder, None], ["AAAA"]]
 
@@ -438,7 +498,10 @@ NAMES = ["ok", "has space", "has_space", "1st", "ümlaut", "x" * 70, "x" * 71, "
 
 
 def test_names_that_native_does_not_take_are_told_one_to_one_and_come_back() -> None:
-    request = pb.GenerateRequest(messages=[model(call("1", NAMES[1])), user(result("1", ""))], tool_choice=pb.ToolChoice(mode=pb.TOOL_CHOICE_MODE_REQUIRED, names=NAMES[3:4]))
+    request = pb.GenerateRequest(
+        messages=[model(call("1", NAMES[1])), user(result("1", ""))],
+        tool_choice=pb.ToolChoice(mode=pb.TOOL_CHOICE_MODE_REQUIRED, names=NAMES[3:4]),
+    )
     request.tools.extend(pb.Tool(function=pb.FunctionTool(name=name)) for name in NAMES)
     fields, _ = sent(request)
     told = [declared["name"] for declared in fields["tools"][0]["functionDeclarations"]]
@@ -455,11 +518,15 @@ def test_names_that_native_does_not_take_are_told_one_to_one_and_come_back() -> 
 
 
 def test_a_tool_with_free_text_is_one_with_a_single_argument() -> None:
-    request = pb.GenerateRequest(messages=[model(pb.Part(tool_call=pb.ToolCall(call_id="1", name="sql", text="select 1")))])
+    request = pb.GenerateRequest(
+        messages=[model(pb.Part(tool_call=pb.ToolCall(call_id="1", name="sql", text="select 1")))]
+    )
     request.tools.add().custom.MergeFrom(pb.CustomTool(name="sql", description="d", format_json='{"type":"grammar"}'))
     fields, report = sent(request)
     schema = {"type": "object", "properties": {"input": {"type": "string"}}, "required": ["input"]}
-    assert fields["tools"] == [{"functionDeclarations": [{"name": "sql", "description": "d", "parametersJsonSchema": schema}]}]
+    assert fields["tools"] == [
+        {"functionDeclarations": [{"name": "sql", "description": "d", "parametersJsonSchema": schema}]}
+    ]
     assert fields["contents"][0]["parts"][0]["functionCall"]["args"] == {"input": "select 1"}
     assert report == "custom.format"
     for args, said in (({"input": "select 2"}, "select 2"), ({"x": 1}, '{"x":1}')):
@@ -471,7 +538,9 @@ def test_a_tool_with_free_text_is_one_with_a_single_argument() -> None:
 
 def test_a_schema_stays_as_it_is_under_the_key_that_takes_it() -> None:
     schema = '{"$defs":{"a":{"const":1.0}},"additionalProperties":false,"properties":{"title":{"$ref":"#/$defs/a"}}}'
-    request = pb.GenerateRequest(tools=[pb.Tool(function=pb.FunctionTool(name="f", parameters_json=schema, strict=True))])
+    request = pb.GenerateRequest(
+        tools=[pb.Tool(function=pb.FunctionTool(name="f", parameters_json=schema, strict=True))]
+    )
     request.response_format.json_schema.MergeFrom(pb.JsonSchemaFormat(name="n", schema_json=schema, strict=True))
     body = NATIVE.encode_request(request, "m", False)
     assert body.body.count(schema.encode()) == 2
@@ -496,7 +565,9 @@ CHOICES = [
 
 
 @pytest.mark.parametrize(("choice", "config", "offered", "report"), CHOICES)
-def test_a_choice_is_told_as_native_says_it(choice: pb.ToolChoice, config: Json | None, offered: list[str], report: str) -> None:
+def test_a_choice_is_told_as_native_says_it(
+    choice: pb.ToolChoice, config: Json | None, offered: list[str], report: str
+) -> None:
     fields, told = sent(pb.GenerateRequest(tools=[FUNCTION, SEARCH, OTHER], tool_choice=choice))
     assert [declared["name"] for declared in fields["tools"][0]["functionDeclarations"]] == offered
     assert fields.get("toolConfig", {}).get("functionCallingConfig") == config
@@ -578,8 +649,14 @@ def test_media_are_told_with_the_type_that_they_have() -> None:
 
 def test_a_document_in_pieces_is_its_pieces() -> None:
     blocks = pb.DocumentBlocks(parts=[text("one"), media(kind=pb.MEDIA_KIND_IMAGE, data=b"x", mime_type="image/png")])
-    fields, report = sent(pb.GenerateRequest(messages=[user(media(kind=pb.MEDIA_KIND_DOCUMENT, blocks=blocks, title="T", origin="o"))]))
-    assert fields["contents"][0]["parts"] == [{"text": "T"}, {"text": "one"}, {"inlineData": {"mimeType": "image/png", "data": "eA=="}}]
+    fields, report = sent(
+        pb.GenerateRequest(messages=[user(media(kind=pb.MEDIA_KIND_DOCUMENT, blocks=blocks, title="T", origin="o"))])
+    )
+    assert fields["contents"][0]["parts"] == [
+        {"text": "T"},
+        {"text": "one"},
+        {"inlineData": {"mimeType": "image/png", "data": "eA=="}},
+    ]
     assert report == "origin"
 
 
@@ -653,7 +730,10 @@ def test_many_calls_and_results_are_paired_in_no_time() -> None:
 
 
 def test_a_big_body_in_another_spelling_is_read_in_no_time() -> None:
-    turns = [{"role": "model", "parts": [{"function_call": {"name": "f", "args": {"a_b": "x" * 500}}}, {"text": "y" * 500}]} for _ in range(2_000)]
+    turns = [
+        {"role": "model", "parts": [{"function_call": {"name": "f", "args": {"a_b": "x" * 500}}}, {"text": "y" * 500}]}
+        for _ in range(2_000)
+    ]
     body = msgspec.json.encode({"contents": turns})
     with within(2):
         request = NATIVE.decode_request(body, {}).canonical

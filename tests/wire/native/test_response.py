@@ -26,7 +26,9 @@ def face(response: pb.GenerateResponse) -> Json:
     return msgspec.json.decode(NATIVE.encode_response(response, REQUEST))
 
 
-def answer(*parts: pb.Part, reason: "pb.FinishReason.ValueType" = pb.FINISH_REASON_STOP, **more: object) -> pb.GenerateResponse:
+def answer(
+    *parts: pb.Part, reason: "pb.FinishReason.ValueType" = pb.FINISH_REASON_STOP, **more: object
+) -> pb.GenerateResponse:
     message = pb.Message(role=pb.ROLE_ASSISTANT, parts=parts)
     return pb.GenerateResponse(model="m", candidates=[pb.Candidate(message=message, finish_reason=reason, **more)])
 
@@ -48,7 +50,16 @@ def test_an_answer_has_all_counters_and_ratings_also_where_they_are_zero() -> No
 
 def test_the_counters_do_not_count_twice() -> None:
     response = answer(text("a"))
-    response.usage.MergeFrom(pb.Usage(input_tokens=100, output_tokens=50, reasoning_tokens=30, cache_read_tokens=40, tool_input_tokens=10, image_input_tokens=20))
+    response.usage.MergeFrom(
+        pb.Usage(
+            input_tokens=100,
+            output_tokens=50,
+            reasoning_tokens=30,
+            cache_read_tokens=40,
+            tool_input_tokens=10,
+            image_input_tokens=20,
+        )
+    )
     assert face(response)["usageMetadata"] == {
         "promptTokenCount": 90, "candidatesTokenCount": 20, "totalTokenCount": 150, "thoughtsTokenCount": 30, "cachedContentTokenCount": 40,
         "toolUsePromptTokenCount": 10, "promptTokensDetails": [{"modality": "TEXT", "tokenCount": 70}, {"modality": "IMAGE", "tokenCount": 20}],
@@ -58,7 +69,9 @@ def test_the_counters_do_not_count_twice() -> None:
 def test_counts_that_providers_leave_out_are_zero_and_thoughts_are_output() -> None:
     usage = {"promptTokenCount": 9, "thoughtsTokenCount": "5", "totalTokenCount": 14}
     raw = msgspec.json.encode({"candidates": [], "usageMetadata": usage})
-    assert NATIVE.decode_response(raw, REQUEST, False).usage == pb.Usage(input_tokens=9, output_tokens=5, reasoning_tokens=5)
+    assert NATIVE.decode_response(raw, REQUEST, False).usage == pb.Usage(
+        input_tokens=9, output_tokens=5, reasoning_tokens=5
+    )
 
 
 @pytest.mark.parametrize(
@@ -89,7 +102,9 @@ def test_what_providers_leave_out_is_absent(told: Json, kinds: list[str]) -> Non
 
 
 def test_a_signature_behind_a_text_is_the_texts() -> None:
-    parts = candidate({"text": "a"}, {"text": "", "thoughtSignature": "AAAA"}, {"text": "", "thoughtSignature": "BBBB"}).message.parts
+    parts = candidate(
+        {"text": "a"}, {"text": "", "thoughtSignature": "AAAA"}, {"text": "", "thoughtSignature": "BBBB"}
+    ).message.parts
     assert [(part.text.text, part.state.data) for part in parts] == [("a", "AAAA"), ("", "BBBB")]
 
 
@@ -138,7 +153,9 @@ def test_calls_override_why_the_provider_says_it_stopped() -> None:
 @pytest.mark.parametrize("pass_", [True, False])
 def test_a_blocked_prompt_is_no_failure(pass_: bool) -> None:
     rating = {"category": "HARM_CATEGORY_HARASSMENT", "probability": "HIGH", "blocked": True}
-    raw = msgspec.json.encode({"promptFeedback": {"blockReason": "PROHIBITED_CONTENT", "safetyRatings": [rating]}, "modelVersion": "m"})
+    raw = msgspec.json.encode(
+        {"promptFeedback": {"blockReason": "PROHIBITED_CONTENT", "safetyRatings": [rating]}, "modelVersion": "m"}
+    )
     response = NATIVE.decode_response(raw, REQUEST, pass_)
     assert (response.block_reason, len(response.candidates)) == ("PROHIBITED_CONTENT", 0)
     if pass_:
@@ -146,7 +163,14 @@ def test_a_blocked_prompt_is_no_failure(pass_: bool) -> None:
         return
     told = face(response)
     assert told["promptFeedback"] == {"blockReason": "PROHIBITED_CONTENT", "safetyRatings": [rating]}
-    assert told["candidates"] == [{"content": {"parts": [], "role": "model"}, "finishReason": "PROHIBITED_CONTENT", "index": 0, "safetyRatings": []}]
+    assert told["candidates"] == [
+        {
+            "content": {"parts": [], "role": "model"},
+            "finishReason": "PROHIBITED_CONTENT",
+            "index": 0,
+            "safetyRatings": [],
+        }
+    ]
     again = NATIVE.decode_response(NATIVE.encode_response(response, REQUEST), REQUEST, False)
     assert (again.block_reason, len(again.candidates)) == ("PROHIBITED_CONTENT", 0)
 
@@ -176,7 +200,10 @@ def test_a_refusal_is_said_as_text_and_what_native_has_no_words_for_is_not() -> 
 
 
 def test_arguments_are_an_object_whatever_the_model_wrote() -> None:
-    calls = [pb.Part(tool_call=pb.ToolCall(call_id=str(n), name="f", arguments_json=said)) for n, said in enumerate(["", '{"a":1.0}', '{"a":', "3"])]
+    calls = [
+        pb.Part(tool_call=pb.ToolCall(call_id=str(n), name="f", arguments_json=said))
+        for n, said in enumerate(["", '{"a":1.0}', '{"a":', "3"])
+    ]
     custom = pb.Part(tool_call=pb.ToolCall(name="g", text="x"))
     told = face(answer(*calls, custom, reason=pb.FINISH_REASON_TOOL_CALLS))["candidates"][0]
     assert [part["functionCall"]["args"] for part in told["content"]["parts"]] == [
@@ -199,24 +226,30 @@ def test_sources_count_bytes_on_the_wire_and_characters_within() -> None:
     assert grounding == {
         "groundingChunks": [{"web": {"uri": "https://a.test", "title": "A"}}, {"web": {"uri": "https://b.test", "title": "B"}}],
         "groundingSupports": [
-            {"segment": {"endIndex": 13, "text": "Grüße 😀"}, "groundingChunkIndices": [0, 1]},
-            {"segment": {"startIndex": 21, "endIndex": 25, "text": "€5"}, "groundingChunkIndices": [0]},
+            {"segment": {"endIndex": 12, "text": "Grüße 😀"}, "groundingChunkIndices": [0, 1]},
+            {"segment": {"startIndex": 20, "endIndex": 24, "text": "€5"}, "groundingChunkIndices": [0]},
         ],
     }  # fmt: skip
-    assert WORDS.encode()[21:25].decode() == "€5"
+    assert WORDS.encode()[20:24].decode() == "€5"
     again = candidate({"text": WORDS}, groundingMetadata=grounding)
     assert again.message.parts[0] == cited
     assert again.grounding_json == ""
 
 
 def test_sources_of_several_texts_say_of_which() -> None:
-    parts = [text("one", page("a", 0, 3)), pb.Part(tool_call=pb.ToolCall(name="f", arguments_json="{}")), text("zwö", page("a", 1, 3))]
+    parts = [
+        text("one", page("a", 0, 3)),
+        pb.Part(tool_call=pb.ToolCall(name="f", arguments_json="{}")),
+        text("zwö", page("a", 1, 3)),
+    ]
     grounding = face(answer(*parts))["candidates"][0]["groundingMetadata"]
     assert [support["segment"] for support in grounding["groundingSupports"]] == [
         {"endIndex": 3, "text": "one"},
         {"partIndex": 2, "startIndex": 1, "endIndex": 4, "text": "wö"},
     ]
-    again = candidate({"text": "one"}, {"functionCall": {"name": "f", "args": {}}}, {"text": "zwö"}, groundingMetadata=grounding)
+    again = candidate(
+        {"text": "one"}, {"functionCall": {"name": "f", "args": {}}}, {"text": "zwö"}, groundingMetadata=grounding
+    )
     assert [list(part.text.citations) for part in again.message.parts if part.HasField("text")] == [
         [page("a", 0, 3)], [page("a", 1, 3)],
     ]  # fmt: skip
@@ -272,7 +305,12 @@ def test_sources_in_documents_are_not_told() -> None:
 
 @pytest.mark.parametrize("rest", ["[1]", "{broken", "3"])
 def test_what_a_grpc_upstream_says_of_sources_cannot_break_an_answer(rest: str) -> None:
-    assert face(answer(text("a"), grounding_json=rest))["candidates"][0].keys() == {"content", "finishReason", "index", "safetyRatings"}
+    assert face(answer(text("a"), grounding_json=rest))["candidates"][0].keys() == {
+        "content",
+        "finishReason",
+        "index",
+        "safetyRatings",
+    }
 
 
 @pytest.mark.parametrize("pass_", [True, False])
@@ -288,7 +326,11 @@ def test_what_cannot_be_read_is_the_providers_failure(raw: bytes, pass_: bool) -
 
 
 def test_what_is_broken_inside_is_not_the_callers_fault() -> None:
-    for broken in ({"inlineData": {"mimeType": "image/png", "data": "@"}}, {"functionCall": {"args": {}}}, {"executableCode": 3}):
+    for broken in (
+        {"inlineData": {"mimeType": "image/png", "data": "@"}},
+        {"functionCall": {"args": {}}},
+        {"executableCode": 3},
+    ):
         with pytest.raises(UmgError) as caught:
             candidate(broken)
         assert caught.value.name == "UPSTREAM_FAILED"

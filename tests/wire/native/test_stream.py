@@ -67,7 +67,13 @@ def test_every_line_has_parts_counters_and_ratings_the_last_too(response: pb.Gen
         assert len(candidate["content"]["parts"]) == 1
         assert candidate["content"]["role"] == "model"
         assert candidate["safetyRatings"] == []
-        assert chunk["usageMetadata"].keys() == {"promptTokenCount", "candidatesTokenCount", "totalTokenCount", "thoughtsTokenCount", "cachedContentTokenCount"}
+        assert chunk["usageMetadata"].keys() == {
+            "promptTokenCount",
+            "candidatesTokenCount",
+            "totalTokenCount",
+            "thoughtsTokenCount",
+            "cachedContentTokenCount",
+        }
     finished = [chunk["candidates"][0].get("finishReason") for chunk in told]
     assert len([reason for reason in finished if reason]) == max(1, len(response.candidates))
     assert finished[-1]
@@ -77,7 +83,9 @@ def test_every_line_has_the_same_head_and_the_last_the_final_usage() -> None:
     response = answer(text("a"), text("b"))
     response.create_time.FromSeconds(1)
     told = chunks(response)
-    assert {(chunk["modelVersion"], chunk["responseId"], chunk["createTime"]) for chunk in told} == {("m", "r", "1970-01-01T00:00:01Z")}
+    assert {(chunk["modelVersion"], chunk["responseId"], chunk["createTime"]) for chunk in told} == {
+        ("m", "r", "1970-01-01T00:00:01Z")
+    }
     assert [chunk["usageMetadata"]["totalTokenCount"] for chunk in told] == [0, 0, 5]
 
 
@@ -110,8 +118,14 @@ def test_calls_and_media_are_told_whole() -> None:
 
 def test_a_provider_tool_is_told_as_it_ended() -> None:
     started = pb.Part(server_tool_call=pb.ServerToolCall(name="code_execution", format="native"))
-    done = pb.Part(server_tool_call=pb.ServerToolCall(name="code_execution", format="native", input_json='{"code":"1"}'))
-    events = [pb.GenerateEvent(part_started=started), pb.GenerateEvent(part_updated=done), pb.GenerateEvent(part_ended=pb.PartEnded())]
+    done = pb.Part(
+        server_tool_call=pb.ServerToolCall(name="code_execution", format="native", input_json='{"code":"1"}')
+    )
+    events = [
+        pb.GenerateEvent(part_started=started),
+        pb.GenerateEvent(part_updated=done),
+        pb.GenerateEvent(part_ended=pb.PartEnded()),
+    ]
     encoder = NATIVE.stream_encoder(pb.GenerateRequest())
     stream = encoder.feed(pb.StreamGenerateResponse(events=events))
     assert b'"parts":[{"executableCode":{"code":"1"}}]' in stream
@@ -121,7 +135,9 @@ FOREIGN = pb.ReasoningState(data="x", format="messages")
 
 
 def test_thoughts_and_their_state_stand_apart_from_the_text() -> None:
-    told = parts(answer(thoughts("a", "b", state=FOREIGN), text("hi", state=pb.ReasoningState(data="AAAA", format="native"))))
+    told = parts(
+        answer(thoughts("a", "b", state=FOREIGN), text("hi", state=pb.ReasoningState(data="AAAA", format="native")))
+    )
     assert [{name: value for name, value in part.items() if name != "thoughtSignature"} for part in told] == [
         {"thought": True, "text": "a"},
         {"thought": True, "text": "\n\nb"},
@@ -165,9 +181,14 @@ def test_sources_stand_in_the_last_line_and_count_all_text() -> None:
 
 
 def test_a_blocked_prompt_is_told_beside_a_candidate_that_stopped_for_it() -> None:
-    blocked = pb.GenerateResponse(block_reason="BLOCKLIST", prompt_safety_ratings=[pb.SafetyRating(category="C", probability="HIGH")])
+    blocked = pb.GenerateResponse(
+        block_reason="BLOCKLIST", prompt_safety_ratings=[pb.SafetyRating(category="C", probability="HIGH")]
+    )
     (told,) = chunks(blocked)
-    assert told["promptFeedback"] == {"blockReason": "BLOCKLIST", "safetyRatings": [{"category": "C", "probability": "HIGH"}]}
+    assert told["promptFeedback"] == {
+        "blockReason": "BLOCKLIST",
+        "safetyRatings": [{"category": "C", "probability": "HIGH"}],
+    }
     assert told["candidates"][0]["finishReason"] == "BLOCKLIST"
 
 

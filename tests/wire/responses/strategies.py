@@ -317,7 +317,7 @@ def items(draw: DrawFn, index: int) -> list[pb.Part]:
         case 6:
             image = pb.MediaPart(
                 kind=pb.MEDIA_KIND_IMAGE,
-                data=draw(st.binary(min_size=1, max_size=9)),
+                data=b"\x89PNG\r\n\x1a\n" + draw(st.binary(max_size=9)),
                 media_id=f"ig_{index}",
                 mime_type="image/png",
             )

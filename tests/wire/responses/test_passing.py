@@ -29,13 +29,19 @@ def passed(pieces: list[bytes], request: pb.GenerateRequest) -> tuple[bytes, lis
 
 
 @pytest.mark.parametrize("request_", [SAME, OURS], ids=["the same model", "another model"])
-@pytest.mark.parametrize("tools", [[], [{"type": "image_generation", "model": "theirs"}]], ids=["plain", "with a model in a tool"])
+@pytest.mark.parametrize(
+    "tools", [[], [{"type": "image_generation", "model": "theirs"}]], ids=["plain", "with a model in a tool"]
+)
 def test_only_the_model_of_responses_changes(request_: pb.GenerateRequest, tools: list[Told]) -> None:
     created = CREATED | {"response": CREATED["response"] | {"tools": tools}}
     last = ended(said("x"), tools=tools)
     payloads = numbered(created, item("added", MESSAGE), *text(*WORDS), *text(*WORDS), last)
     stream = frames(*payloads)
-    for pieces in ([stream], [stream[:400], stream[400:900], stream[900:]], [stream[at_ : at_ + 1] for at_ in range(len(stream))]):
+    for pieces in (
+        [stream],
+        [stream[:400], stream[400:900], stream[900:]],
+        [stream[at_ : at_ + 1] for at_ in range(len(stream))],
+    ):
         out, events = passed(pieces, request_)
         assert request_ is not SAME or out == stream
         expected = [payload | {"response": payload["response"] | {"model": request_.model}} if "response" in payload else payload for payload in payloads]  # fmt: skip
@@ -48,7 +54,9 @@ def test_reads_of_deltas_are_passed_without_a_look(monkeypatch: pytest.MonkeyPat
     decoder = PassingDecoder(OURS)
     decoder.feed(frames(CREATED))
     monkeypatch.setattr(decoder, "_look", None)  # the slow way
-    plain = frames(*text(*WORDS), at("function_call_arguments.delta", delta="{"), at("reasoning_summary_text.delta", delta="x"))
+    plain = frames(
+        *text(*WORDS), at("function_call_arguments.delta", delta="{"), at("reasoning_summary_text.delta", delta="x")
+    )
     message = decoder.feed(plain)
     assert message is not None
     assert message.source_frames == plain
@@ -115,8 +123,13 @@ def test_states_that_look_like_ours_are_marked_as_the_providers() -> None:
     """The provider is a gateway such as this: what it shows of other formats must come back to it."""
     stream = frames(CREATED, item("done", SIGNED), *text('"encrypted_content":"umg.native.X"'), ended(SIGNED))
     out, _ = passed([stream], SAME)
-    assert out == stream.replace(b'"encrypted_content":"umg.native.X"', b'"encrypted_content":"umg.responses.umg.native.X"')
+    assert out == stream.replace(
+        b'"encrypted_content":"umg.native.X"', b'"encrypted_content":"umg.responses.umg.native.X"'
+    )
     body = b'{"id":"r","status":"completed","output":[' + frames(SIGNED).split(b"data: ")[1].strip() + b"]}"
     kept = RESPONSES.decode_response(body, pb.GenerateRequest(), True).source.body
     assert kept == body.replace(b"umg.native.X", b"umg.responses.umg.native.X")
-    assert RESPONSES.decode_response(kept, pb.GenerateRequest(), False).candidates[0].message.parts[0].state.data == "umg.native.X"
+    assert (
+        RESPONSES.decode_response(kept, pb.GenerateRequest(), False).candidates[0].message.parts[0].state.data
+        == "umg.native.X"
+    )

@@ -229,7 +229,10 @@ def test_what_has_no_canonical_form_is_noted() -> None:
     body = HI | {
         "reasoning": {"effort": "low", "context": "auto", "mode": "pro"},
         "context_management": [{"type": "compaction"}],
-        "tools": [{"type": "function", "name": "f", "defer_loading": True}, {"type": "web_search", "external_web_access": False}],
+        "tools": [
+            {"type": "function", "name": "f", "defer_loading": True},
+            {"type": "web_search", "external_web_access": False},
+        ],
         "unheard_of": 1,
     }
     source = decode(body).source
@@ -245,15 +248,23 @@ def test_a_body_is_kept_with_its_headers_and_says_whether_to_stream() -> None:
     assert stream
     assert not request.include_obfuscation
     assert request.HasField("include_obfuscation")
-    assert (request.source.format, request.source.body, dict(request.source.headers)) == ("responses", body, {"openai-beta": "b"})
+    assert (request.source.format, request.source.body, dict(request.source.headers)) == (
+        "responses",
+        body,
+        {"openai-beta": "b"},
+    )
 
 
 def test_a_counting_call_takes_what_makes_the_prompt() -> None:
     assert RESPONSES.decode_count is not None
-    body = msgspec.json.encode(HI | {"instructions": "Be", "tools": [{"type": "function", "name": "f"}], "personality": "friendly"})
+    body = msgspec.json.encode(
+        HI | {"instructions": "Be", "tools": [{"type": "function", "name": "f"}], "personality": "friendly"}
+    )
     request = RESPONSES.decode_count(body, {})
     assert request.source.body == body
-    assert without_source(request) == canonical('model: "m"' + USER + 'instructions { text { text: "Be" } } tools { function { name: "f" } }')
+    assert without_source(request) == canonical(
+        'model: "m"' + USER + 'instructions { text { text: "Be" } } tools { function { name: "f" } }'
+    )
     assert RESPONSES.encode_count is not None
     assert RESPONSES.encode_count(7) == b'{"object":"response.input_tokens","input_tokens":7}'
 
@@ -280,7 +291,7 @@ EDITS = [
          {"tool_choice": {"type": "allowed_tools", "mode": "auto", "tools": [{"type": "function", "name": "f"}]}}),
     Edit("no summary", {"reasoning": {"effort": "low", "summary": "none", "context": "auto"}}, {"reasoning": {"effort": "low", "context": "auto"}}),
     Edit("reasoning of nothing", {"reasoning": {}}, {"reasoning": {"effort": "medium"}}),
-    Edit("only no summary", {"reasoning": {"summary": "none"}}, {}),
+    Edit("only no summary", {"reasoning": {"summary": "none"}}, {"reasoning": {"effort": "medium"}}),
     Edit("a stream", {"stream_options": {"include_obfuscation": False}}, {"stream_options": {"include_obfuscation": False}, "stream": True}, stream=True),
     Edit("no stream", {"stream": True, "stream_options": {"include_obfuscation": False}}, {"stream": False}),
     Edit("reasoning that we showed of another format", {"input": [{"role": "user", "content": "a"}, {"type": "reasoning", "id": "rs_umg_1", "summary": [], "encrypted_content": "umg.messages.X"}]},
@@ -341,7 +352,11 @@ def test_what_was_changed_after_decoding_is_written_anew(case: Edited) -> None:
     request = canonical('model: "m"' + case.change)
     request.source.CopyFrom(source)
     request.source.edited_fields.extend(case.fields)
-    kept = {name: value for name, value in case.body.items() if name not in ("temperature", "previous_response_id", "reasoning", "tools", "text")}
+    kept = {
+        name: value
+        for name, value in case.body.items()
+        if name not in ("temperature", "previous_response_id", "reasoning", "tools", "text")
+    }
     assert encode(request)[0] == HI | {"unknown": 1} | kept | case.expected | {"model": "theirs"}
 
 
@@ -409,6 +424,18 @@ SAYINGS = [
                {"type": "input_image", "detail": "auto", "image_url": "data:image/png;base64,iVBORw0KGgo="},
                {"type": "input_file", "filename": "T", "file_data": "data:application/pdf;base64,JVBERi0="},
                {"type": "input_text", "text": "T\n\nx"}]}]}, "context, citable"),
+    Saying("names and ids that no provider takes", 'tools { function { name: "a.b" strict: true } } tools { function { name: "a_b" strict: true } } tool_choice { mode: TOOL_CHOICE_MODE_REQUIRED names: "a.b" }'
+           f'messages {{ role: ROLE_ASSISTANT parts {{ tool_call {{ call_id: "{"x" * 65}" name: "a.b" }} }} }} messages {{ role: ROLE_TOOL parts {{ tool_result {{ call_id: "{"x" * 65}" }} }} }}',
+           {"input": [
+               {"type": "function_call", "call_id": "x" * 31 + "_9537c5fdf120482f7d58d25e9ed583f5", "name": "a_b_2", "arguments": "{}"},
+               {"type": "function_call_output", "call_id": "x" * 31 + "_9537c5fdf120482f7d58d25e9ed583f5", "output": ""}],
+            "tools": [{"type": "function", "name": name, "parameters": None, "strict": True} for name in ("a_b_2", "a_b")], "tool_choice": {"type": "function", "name": "a_b_2"}}),
+    Saying("a text file as text", 'messages { role: ROLE_USER parts { media { kind: MEDIA_KIND_DOCUMENT data: "hi" mime_type: "text/plain" filename: "a.txt" } } }', {"input": [saying("user", "a.txt\n\nhi")]}),
+    Saying("calls without results and results without calls, of other formats", 'source { format: "chat" body: "{}" } messages { role: ROLE_TOOL parts { tool_result { call_id: "b" } } } messages { role: ROLE_ASSISTANT parts { tool_call { call_id: "c" name: "f" text: "x" } } parts { tool_call { call_id: "d" name: "f" } } } messages { role: ROLE_TOOL parts { tool_result { call_id: "d" } } }' + USER + "max_output_tokens: 5",
+           {"input": [
+               {"type": "custom_tool_call", "call_id": "c", "name": "f", "input": "x"}, {"type": "function_call", "call_id": "d", "name": "f", "arguments": "{}"},
+               {"type": "function_call_output", "call_id": "d", "output": ""}, {"type": "custom_tool_call_output", "call_id": "c", "output": "No result."}, saying("user", "Hi")], "max_output_tokens": 16},
+           "tool_result, tool_call=without a result, max_output_tokens=16"),
     Saying("stored and likely, when it was asked for", USER + "store: true logprobs: true top_logprobs: 2", SAID_HI | {"store": True, "include": ["message.output_text.logprobs"], "top_logprobs": 2}),
 ]  # fmt: skip
 

@@ -152,7 +152,9 @@ def test_reasoning_after_a_text_is_an_item_of_its_own() -> None:
 def test_an_answer_that_broke_off_says_so_in_its_last_item(
     finish: str, event: str, details: object, status: str
 ) -> None:
-    payloads = told(stream(STARTED, SAY, SAY.replace("{ part_", "{ part_index: 1 part_"), f"events {{ finished {{ {finish} }} }}"))
+    payloads = told(
+        stream(STARTED, SAY, SAY.replace("{ part_", "{ part_index: 1 part_"), f"events {{ finished {{ {finish} }} }}")
+    )
     assert payloads[-1]["type"] == f"response.{event}"
     final = payloads[-1]["response"]
     assert isinstance(final, dict)
@@ -164,7 +166,11 @@ def test_a_blocked_prompt_is_an_incomplete_response_without_output() -> None:
     payloads = told(stream(STARTED, 'events { finished { block_reason: "SAFETY" } }'))
     final = payloads[-1]["response"]
     assert isinstance(final, dict)
-    assert (final["status"], final["incomplete_details"], final["output"]) == ("incomplete", {"reason": "content_filter"}, [])
+    assert (final["status"], final["incomplete_details"], final["output"]) == (
+        "incomplete",
+        {"reason": "content_filter"},
+        [],
+    )
 
 
 def test_no_summary_hides_the_thoughts() -> None:
@@ -214,4 +220,6 @@ def test_a_heartbeat_is_a_comment() -> None:
 
 
 def test_other_candidates_are_not_told() -> None:
-    assert stream(STARTED, SAY, SAY.replace("events {", "events { candidate_index: 1"), END) == stream(STARTED, SAY, END)
+    assert stream(STARTED, SAY, SAY.replace("events {", "events { candidate_index: 1"), END) == stream(
+        STARTED, SAY, END
+    )

@@ -17,7 +17,10 @@ CREATED: Told = {"type": "response.created", "response": {"id": "resp_1", "creat
 
 def ended(*output: Told, **more: object) -> Told:
     response = {"id": "resp_1", "created_at": 7, "model": "theirs", "status": "completed", "output": list(output)}
-    return {"type": "response.completed", "response": response | {"usage": {"input_tokens": 3, "output_tokens": 2}} | more}
+    return {
+        "type": "response.completed",
+        "response": response | {"usage": {"input_tokens": 3, "output_tokens": 2}} | more,
+    }
 
 
 def item(event: str, body: Told, index: int = 0) -> Told:
@@ -37,7 +40,10 @@ MESSAGE: Told = {"type": "message", "id": "msg_1", "role": "assistant", "content
 CITED: Told = {"type": "url_citation", "url": "u", "title": "t", "start_index": 0, "end_index": 1}
 FUNCTION: Told = {"type": "function_call", "id": "fc_1", "call_id": "c", "name": "f", "arguments": ""}
 SEARCH: Told = {"type": "web_search_call", "id": "ws_1", "status": "in_progress"}
-SEARCHED = SEARCH | {"status": "completed", "action": {"type": "search", "query": "q", "sources": [{"type": "url", "url": "u"}]}}
+SEARCHED = SEARCH | {
+    "status": "completed",
+    "action": {"type": "search", "query": "q", "sources": [{"type": "url", "url": "u"}]},
+}
 
 TEXT = 'parts { text { text: "Hi" } message_id: "msg_1" }'
 
@@ -117,7 +123,9 @@ def test_an_unknown_event_is_kept() -> None:
 def test_halves_of_a_character_are_put_together() -> None:
     halves = [b'"\\ud83d"', b'"\\ude00!"', b'"\\ud83d"']
     deltas = [b'event: response.output_text.delta\ndata: {"type":"response.output_text.delta","output_index":0,"content_index":0,"delta":%b}\n\n' % half for half in halves]  # fmt: skip
-    stream = frames(CREATED, item("added", MESSAGE)) + b"".join(deltas) + frames(at("output_text.done", text="x"), ended())
+    stream = (
+        frames(CREATED, item("added", MESSAGE)) + b"".join(deltas) + frames(at("output_text.done", text="x"), ended())
+    )
     assert whole(decoded([stream], REQUEST)).candidates[0].message.parts[0].text.text == "\U0001f600!\ufffd"
 
 
@@ -135,7 +143,9 @@ FAILURES = [
 
 @pytest.mark.parametrize("pass_", [False, True])
 @pytest.mark.parametrize(("event", "reason"), FAILURES, ids=lambda value: str(value)[:60])
-def test_a_failure_is_told_after_what_came_before_it(event: Told, reason: "pb.ErrorReason.ValueType", pass_: bool) -> None:
+def test_a_failure_is_told_after_what_came_before_it(
+    event: Told, reason: "pb.ErrorReason.ValueType", pass_: bool
+) -> None:
     begun = frames(CREATED, item("added", MESSAGE), at("output_text.delta", delta="Hi"))
     decoder = RESPONSES.stream_decoder(REQUEST, pass_)
     message = decoder.feed(begun + frames(event))

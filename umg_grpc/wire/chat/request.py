@@ -16,7 +16,17 @@ from umg_grpc.wire.chat.search import decode_search, encode_search
 from umg_grpc.wire.chat.tools import decode_tools, encode_tools
 from umg_grpc.wire.chat.turns import MessageEncoder
 from umg_grpc.wire.format import FaceRequest, UpstreamRequest
-from umg_grpc.wire.json import ABSENT, JsonObject, check_utf8, given, json_object, json_text, missing, parse, whole
+from umg_grpc.wire.json import (
+    JsonObject,
+    check_utf8,
+    given,
+    json_object,
+    json_text,
+    missing,
+    parse,
+    unknown_fields,
+    whole,
+)
 from umg_grpc.wire.report import Report
 from umg_grpc.wire.schemas import json_schema
 
@@ -127,7 +137,7 @@ def decode_request(body: bytes, headers: Mapping[str, str]) -> FaceRequest:
         _decode_seldom(chat, request)
     if unknown:
         source.unknown_field_count += len(unknown)
-        source.family_fields.extend(name for name in MISPLACED if given(unknown.get(name, ABSENT)))
+        source.family_fields.extend(name for name in MISPLACED if name in unknown)
     if headers:
         source.headers.update(headers)
     return FaceRequest(request, chat.stream is True)
@@ -138,9 +148,7 @@ def _read(body: bytes) -> tuple[schema.ChatRequest, dict[str, msgspec.Raw]]:
     try:
         return _KNOWN.decode(check_utf8(body)), {}
     except (ValueError, RecursionError):
-        chat = parse(schema.ChatRequest, body)
-        fields = parse(dict[str, msgspec.Raw], body)
-        return chat, {name: raw for name, raw in fields.items() if name not in dialect.KNOWN}
+        return parse(schema.ChatRequest, body), unknown_fields(body, dialect.KNOWN)
 
 
 _KNOWN = msgspec.json.Decoder(schema.KnownChatRequest)

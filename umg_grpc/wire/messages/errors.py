@@ -58,4 +58,5 @@ def _type(status: int) -> str:
 
 def _body(error: UmgError, stated: JsonObject) -> bytes:
     details = {"error_code": error.name.lower(), **error.metadata}
-    return msgspec.json.encode({"type": "error", "error": {**stated, "details": details}})
+    identified = {"request_id": details.pop("request_id")} if "request_id" in details else {}
+    return msgspec.json.encode({"type": "error", "error": {**stated, "details": details}, **identified})

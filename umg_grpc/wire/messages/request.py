@@ -8,7 +8,7 @@ from msgspec import Raw
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.format import FaceRequest, UpstreamRequest
-from umg_grpc.wire.json import JsonObject, check_utf8, given, json_object, parse, whole
+from umg_grpc.wire.json import JsonObject, check_utf8, given, json_object, parse, unknown_fields, whole
 from umg_grpc.wire.messages import dialect, schema
 from umg_grpc.wire.messages.body import encode_fields
 from umg_grpc.wire.messages.content import decode_cache, decode_system, decode_turns
@@ -93,7 +93,7 @@ def _read(body: bytes) -> tuple[schema.MessagesRequest, int]:
         return _KNOWN.decode(check_utf8(body)), 0
     except (ValueError, RecursionError):
         asked = parse(schema.MessagesRequest, body)
-        return asked, len(parse(dict[str, Raw], body).keys() - KNOWN)
+        return asked, len(unknown_fields(body, KNOWN))
 
 
 def _decode_prompt(asked: schema.CountRequest, request: pb.GenerateRequest) -> None:

@@ -1,5 +1,7 @@
 """Canonical messages -> the turns of a provider's body."""
 
+from collections.abc import Iterator
+
 import msgspec
 from msgspec import Raw
 
@@ -108,7 +110,7 @@ class TurnEncoder:
         if not message.role and not any(part.HasField("opaque") for part in message.parts):
             raise UmgError(pb.ERROR_REASON_MISSING_FIELD, f"{at}.role: say who speaks", field=f"{at}.role")
         blocks = self._turn("assistant" if assistant else "user")
-        for position, part in enumerate(message.parts):
+        for position, part in _joined(message) if assistant else enumerate(message.parts):
             place = f"{at}.parts[{position}]"
             encoded = (
                 self._said(part, place, f"toolu_{index}_{position}") if assistant else self._asked(part, place, message)
@@ -331,6 +333,28 @@ class TurnEncoder:
         for block in marked[: max(0, len(marked) - room)]:
             del block["cache_control"]
             self._report.drop("cache_control")
+
+
+def _joined(message: pb.Message) -> Iterator[tuple[int, pb.Part]]:
+    """The parts with their places. Thoughts that were told in pieces, of which the last one is signed, are one part
+    again: so callers of other formats bring back what was streamed to them, and the signature is for all of it.
+    """
+    pieces = list[tuple[int, pb.Part]]()
+    for place, part in enumerate(message.parts):
+        if part.HasField("reasoning") and not part.HasField("state") and not part.HasField("cache_control"):
+            pieces.append((place, part))
+            continue
+        if pieces and part.HasField("reasoning") and part.state.format == "messages" and not part.reasoning.redacted:
+            whole = pb.Part()
+            whole.CopyFrom(part)
+            texts = [text for _, piece in [*pieces, (place, part)] for text in piece.reasoning.texts]
+            whole.reasoning.texts[:] = ["".join(texts)]
+            yield place, whole
+        else:
+            yield from pieces
+            yield place, part
+        pieces = []
+    yield from pieces
 
 
 def _text(text: str) -> JsonObject | None:

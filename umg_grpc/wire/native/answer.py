@@ -62,11 +62,8 @@ FINISH_NAMES = {reason: word for word, reason in reversed(FINISH_REASONS.items()
     pb.FINISH_REASON_PAUSE: "STOP",
     pb.FINISH_REASON_COMPACTION: "STOP",
 }
-# Why a prompt was blocked -> why an answer that is not there stopped.
-BLOCKED = {"SAFETY": "SAFETY", "BLOCKLIST": "BLOCKLIST", "PROHIBITED_CONTENT": "PROHIBITED_CONTENT"} | {
-    "IMAGE_SAFETY": "IMAGE_SAFETY",
-    "MODEL_ARMOR": "MODEL_ARMOR",
-}
+# Why a prompt was blocked, where an answer that is not there stops for the same.
+BLOCKED = ("SAFETY", "BLOCKLIST", "PROHIBITED_CONTENT", "IMAGE_SAFETY", "MODEL_ARMOR")
 # What an upstream may say although it called a tool.
 OVERRIDDEN = (pb.FINISH_REASON_UNSPECIFIED, pb.FINISH_REASON_STOP)
 
@@ -313,7 +310,7 @@ def finish_name(reason: "pb.FinishReason.ValueType", provider_reason: str) -> st
 
 def blocked_name(block_reason: str) -> str:
     """Why a candidate that stands for a blocked prompt stopped."""
-    return BLOCKED.get(block_reason, "OTHER")
+    return block_reason if block_reason in BLOCKED else "OTHER"
 
 
 def encode_ratings(ratings: Sequence[pb.SafetyRating]) -> list[JsonObject]:

@@ -6,7 +6,6 @@ import re
 import msgspec
 from msgspec import Raw
 
-from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.json import JsonObject, given, invalid, json_object, json_text, missing, parse
 from umg_grpc.wire.media import decode_base64, normal_mime, sniff
@@ -306,8 +305,3 @@ def encode_media(media: pb.MediaPart) -> JsonObject | None:
 def _file(address: str, mime: str) -> JsonObject:
     mime = mime or _by_suffix(address)
     return {"mimeType": mime, "fileUri": address} if mime else {"fileUri": address}
-
-
-def broken(error: UmgError) -> bool:
-    """Whether it is about a field, which in a provider's answer is the provider's fault."""
-    return error.reason in (pb.ERROR_REASON_INVALID_FIELD, pb.ERROR_REASON_MISSING_FIELD)

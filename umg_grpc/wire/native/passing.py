@@ -114,7 +114,8 @@ class PassingDecoder(FrameDecoder):
             if raw.count(MODEL) == 1 and spelled in raw:
                 self._theirs, self._ours = spelled, name + msgspec.json.encode(self._request.model)
                 return raw.replace(spelled, self._ours)
-        return sse.frame(renamed(data.replace(b"\n", b" "), theirs, self._request.model))
+        end = b"\r\n\r\n" if raw.endswith(b"\r\n") else b"\n\n"
+        return b"data: " + renamed(data.replace(b"\n", b" "), theirs, self._request.model) + end
 
     def _end(self) -> bytes:
         if not self._blocked and len(self._finished) < max(1, self._request.candidate_count):
@@ -127,9 +128,9 @@ def _is_data(frames: bytes) -> bool:
     end = b"\r\n" if frames.endswith(b"\r\n") else b"\n"
     events = frames.count(end + end)
     return (
-        frames.startswith(b"data: ")
+        frames.startswith(b"data: {")
         and frames.endswith(end + end)
-        and frames.count(end + end + b"data: ") == events - 1
+        and frames.count(end + end + b"data: {") == events - 1
         and frames.count(b"\n") == 2 * events
         and frames.count(b"\r") == (2 * events if end == b"\r\n" else 0)
     )

@@ -259,9 +259,21 @@ def encode_media(media: pb.MediaPart, at: str, report: Report, media_detail: str
             texts = [media.title, *(part.text.text for part in media.blocks.parts)]
             return {"type": "input_text", "text": BETWEEN_TEXTS.join(texts).strip()}
     elif media.kind == pb.MEDIA_KIND_DOCUMENT and source is not None:
-        return _encode_file(media, report)
+        return _text_file(media) or _encode_file(media, report)
     kind = pb.MediaKind.Name(media.kind).removeprefix("MEDIA_KIND_").lower()
     raise untranslatable(at, f"responses cannot say this {kind} ({mime or source}); send its bytes in another form")
+
+
+def _text_file(media: pb.MediaPart) -> JsonObject | None:
+    """A file of text as text, which not every provider takes as a file; None for any other."""
+    if not (media.mime_type.startswith("text/") and media.HasField("data")):
+        return None
+    try:
+        text = media.data.decode()
+    except UnicodeDecodeError:
+        return None
+    named = media.title or media.filename
+    return {"type": "input_text", "text": f"{named}{BETWEEN_TEXTS}{text}" if named else text}
 
 
 def _encode_file(media: pb.MediaPart, report: Report) -> JsonObject:

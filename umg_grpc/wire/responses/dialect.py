@@ -115,15 +115,13 @@ def _reasoning(raw: Raw, report: Report) -> Raw | None:
 
 
 def _edit_reasoning(fields: dict[str, Raw]) -> None:
-    """`{}` as the effort that it means, and no summary where none is wanted."""
+    """No summary where none is wanted, and the effort that an empty object means."""
     members = parse(dict[str, Raw], fields["reasoning"], "reasoning")
-    if not members:
-        fields["reasoning"] = Raw(b'{"effort":"medium"}')
-    elif bytes(members.get("summary", ABSENT)) == b'"none"':
+    if bytes(members.get("summary", ABSENT)) == b'"none"':
         del members["summary"]
         fields["reasoning"] = Raw(msgspec.json.encode(members))
-        if not members:
-            del fields["reasoning"]
+    if not members:
+        fields["reasoning"] = Raw(b'{"effort":"medium"}')
 
 
 def _flatten_tools(fields: dict[str, Raw]) -> None:

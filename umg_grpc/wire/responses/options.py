@@ -65,6 +65,8 @@ WIRE_NAMES = {
     "moderation_json": ("moderation",),
 }
 
+FEWEST_TOKENS = 16  # of an answer: providers refuse less
+
 # Share of a budget -> effort, by the thresholds of the chat format.
 EFFORT_BY_BUDGET = [(0, "none"), (4608, "low"), (16384, "medium")]
 
@@ -89,6 +91,9 @@ def encode_options(request: pb.GenerateRequest, report: Report) -> JsonObject:
     if request.service_tier and request.service_tier not in SERVICE_TIERS:
         del fields["service_tier"]  # another format's word
         report.drop("service_tier")
+    if request.HasField("max_output_tokens") and request.max_output_tokens < FEWEST_TOKENS and _is_foreign(request):
+        fields["max_output_tokens"] = FEWEST_TOKENS
+        report.drop("max_output_tokens", str(FEWEST_TOKENS))
     if instructions := encode_instructions(request, report):
         fields["instructions"] = instructions
     if request.conversation_id:
@@ -110,6 +115,10 @@ def encode_options(request: pb.GenerateRequest, report: Report) -> JsonObject:
     if request.HasField("include_obfuscation"):
         fields["stream_options"] = {"include_obfuscation": request.include_obfuscation}
     return fields
+
+
+def _is_foreign(request: pb.GenerateRequest) -> bool:
+    return request.source.format not in ("", "responses")
 
 
 def encode_prompt(prompt: pb.PromptTemplate) -> JsonObject:

@@ -9,7 +9,17 @@ from msgspec import Raw
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.format import FaceRequest, UpstreamRequest
-from umg_grpc.wire.json import JsonObject, check_utf8, given, invalid, json_object, missing, parse, whole
+from umg_grpc.wire.json import (
+    JsonObject,
+    check_utf8,
+    given,
+    invalid,
+    json_object,
+    missing,
+    parse,
+    unknown_fields,
+    whole,
+)
 from umg_grpc.wire.report import Report
 from umg_grpc.wire.responses import dialect, schema
 from umg_grpc.wire.responses.items import InputDecoder
@@ -65,7 +75,7 @@ def decode_count(body: bytes, headers: Mapping[str, str]) -> pb.GenerateRequest:
     request = pb.GenerateRequest()
     _decode_prompting(asked, request)
     _require_input(asked.input, request)
-    _note_source(request, body, headers, len(parse(dict[str, Raw], body).keys() - dialect.KNOWN))
+    _note_source(request, body, headers, len(unknown_fields(body, dialect.KNOWN)))
     return request
 
 
@@ -75,7 +85,7 @@ def _read(body: bytes) -> tuple[schema.ResponsesRequest, int]:
         return _KNOWN.decode(check_utf8(body)), 0
     except (ValueError, RecursionError):
         asked = parse(schema.ResponsesRequest, body)
-        return asked, len(parse(dict[str, Raw], body).keys() - dialect.KNOWN)
+        return asked, len(unknown_fields(body, dialect.KNOWN))
 
 
 _KNOWN = msgspec.json.Decoder(schema.KnownResponsesRequest)

@@ -6,6 +6,7 @@ import msgspec
 from msgspec import Raw
 
 from umg_grpc.v1 import pb
+from umg_grpc.wire.chat.names import ToolNames
 from umg_grpc.wire.json import JsonObject
 from umg_grpc.wire.provider_errors import unreadable
 from umg_grpc.wire.ragged import decode
@@ -73,11 +74,20 @@ def decode_response(body: bytes, request: pb.GenerateRequest, pass_: bool) -> pb
             candidate.message.role = pb.ROLE_ASSISTANT
             for item in raw:
                 decode_output_item(item, candidate.message)
+            rename(candidate.message, request)
         decode_finish(answer, _calls(seen), _refused(seen), candidate)
         decode_used(answer, sum(item.type == "web_search_call" for item in seen), response)
     except (ValueError, RecursionError):
         raise unreadable() from None
     return response
+
+
+def rename(message: pb.Message, request: pb.GenerateRequest) -> None:
+    """Gives the calls the names by which the caller knows the tools."""
+    calls = [part.tool_call for part in message.parts if part.HasField("tool_call")]
+    names = ToolNames(request) if calls else None
+    for call in calls:
+        call.name = names.meant(call.name) if names else call.name
 
 
 def _calls(items: list[SeenItem]) -> bool:

@@ -178,6 +178,8 @@ class StreamEncoder:
         self._writer.raw(f"response.{name}".encode(), b',"response":' + response + b"}")
 
     def _finished(self, finished: pb.CandidateFinished) -> None:
+        if finished.HasField("complete_time"):
+            self._completed_at = finished.complete_time.seconds
         if finished.block_reason:
             self._ending = self._ending or Ending("incomplete", "content_filter")
         else:

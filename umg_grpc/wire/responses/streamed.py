@@ -109,6 +109,7 @@ class _Content:
         self.texts: list[str] = []
         self.length = 0
         self.annotations: list[object] = []
+        self.sources: list[pb.Citation] = []  # of all of it
         self.logprobs: list[JsonObject] = []
         self.place = item.place | {"content_index": index}
         if refusal:
@@ -147,8 +148,14 @@ class Message(Item):
         content.delta.write(self.writer, text)
 
     def cite(self, part: int, citation: pb.Citation) -> None:
-        """A source of its text."""
+        """A source of its text. A page for the whole part waits for its end, where it is known how long that is."""
         content = self._contents[part]
+        if citation.HasField("end_index") or not citation.HasField("web"):
+            self._annotate(content, citation)
+        else:
+            content.sources.append(citation)
+
+    def _annotate(self, content: "_Content", citation: pb.Citation) -> None:
         annotation = encode_citation(citation, content.length)
         if annotation is not None:
             place = {"annotation_index": len(content.annotations), "annotation": annotation}
@@ -166,6 +173,8 @@ class Message(Item):
     def end(self, part: int) -> None:
         super().end(part)
         content = self._contents[part]
+        for citation in content.sources:
+            self._annotate(content, citation)
         text = "".join(content.texts)
         if content.refusal:
             self.writer.event("response.refusal.done", content.place | {"refusal": text})

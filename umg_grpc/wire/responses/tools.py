@@ -4,6 +4,7 @@ import msgspec
 from msgspec import Raw
 
 from umg_grpc.v1 import pb
+from umg_grpc.wire.chat.names import ToolNames
 from umg_grpc.wire.json import JsonObject, given, invalid, json_object, json_text, missing, parse, whole
 from umg_grpc.wire.report import Report, foreign
 from umg_grpc.wire.responses import schema
@@ -155,8 +156,8 @@ def encode_tools(request: pb.GenerateRequest, report: Report) -> JsonObject:
     """`tools`, with a search that was asked for by an option. Raises UmgError for a tool that only another format
     knows.
     """
-    own = request.source.format == "responses"
-    tools = [_encode_tool(tool, own, f"tools[{index}]", report) for index, tool in enumerate(request.tools)]
+    own, names = request.source.format == "responses", ToolNames(request)
+    tools = [_encode_tool(tool, own, names, f"tools[{index}]", report) for index, tool in enumerate(request.tools)]
     search = request.search
     if request.HasField("search"):
         if search.mode != "off" and not any(tool.HasField("web_search") for tool in request.tools):
@@ -176,7 +177,7 @@ def _option_as_tool(search: pb.SearchOptions) -> pb.WebSearchTool:
     return tool
 
 
-def _encode_tool(tool: pb.Tool, own: bool, at: str, report: Report) -> object:
+def _encode_tool(tool: pb.Tool, own: bool, names: ToolNames, at: str, report: Report) -> object:
     """`own`: whether the caller's format is this one, where `strict` has another default than elsewhere."""
     if tool.HasField("cache_control"):
         report.drop("cache_control")
@@ -185,9 +186,10 @@ def _encode_tool(tool: pb.Tool, own: bool, at: str, report: Report) -> object:
             strict = tool.function.strict if own and tool.function.HasField("strict") else None
             if not own:
                 strict = tool.function.strict  # unset is false in all other formats, and true here
-            return function_tool(tool.function, strict, f"{at}.function")
+            told = function_tool(tool.function, strict, f"{at}.function")
+            return told | {"name": names.told(tool.function.name)}
         case "custom":
-            return _custom_tool(tool.custom, f"{at}.custom")
+            return _custom_tool(tool.custom, f"{at}.custom") | {"name": names.told(tool.custom.name)}
         case "web_search":
             return _encode_search(tool.web_search, report)
         case "file_search":
@@ -272,11 +274,11 @@ def encode_choice(request: pb.GenerateRequest, report: Report) -> JsonObject:
         report.drop("tool_choice.mode", "auto")
     if len(_chosen(request)) < len(choice.names):
         report.drop("tool_choice")  # of the provider's own search, which cannot be chosen by a name
-    said = choice_of(request)
+    said = choice_of(request, ToolNames(request))
     return {} if said is None else {"tool_choice": said}
 
 
-def _chosen(request: pb.GenerateRequest) -> list[JsonObject]:
+def _chosen(request: pb.GenerateRequest) -> list[dict[str, str]]:
     """The tools that the choice names, save the provider's own search."""
     custom = {tool.custom.name for tool in request.tools if tool.HasField("custom")}
     functions = {tool.function.name for tool in request.tools if tool.HasField("function")}
@@ -288,12 +290,14 @@ def _chosen(request: pb.GenerateRequest) -> list[JsonObject]:
     ]
 
 
-def choice_of(request: pb.GenerateRequest) -> object:
-    """The choice in this format's words; None where it says nothing."""
+def choice_of(request: pb.GenerateRequest, names: ToolNames | None = None) -> object:
+    """The choice in this format's words; None where it says nothing. `names`: those that a provider is told."""
     choice = request.tool_choice
     if choice.HasField("opaque"):
         return json_text(choice.opaque.json, "tool_choice.opaque.json")
     named = _chosen(request)
+    if names is not None:
+        named = [tool | {"name": names.told(tool["name"])} for tool in named]
     if not named:
         return None if choice.names else CHOICE_NAMES.get(choice.mode)
     if choice.mode == pb.TOOL_CHOICE_MODE_NONE:

@@ -8,6 +8,7 @@ from msgspec import Raw
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire import sse
+from umg_grpc.wire.chat.names import ToolNames
 from umg_grpc.wire.counts import count
 from umg_grpc.wire.frames import EventDecoder
 from umg_grpc.wire.json import given
@@ -43,6 +44,7 @@ from umg_grpc.wire.responses.events import (
     stated_error,
 )
 from umg_grpc.wire.responses.items import SERVER_TOOLS
+from umg_grpc.wire.responses.response import rename
 from umg_grpc.wire.responses.telling import ARGUMENTS, REFUSAL, TEXT, Key, PartTeller, Streamed
 
 
@@ -73,6 +75,7 @@ class TranslatingDecoder(EventDecoder):
         self._refused = False
         self._searches = 0
         self._sound: int | None = None
+        self._names: ToolNames | None = None  # made with the first call
         self._takes: dict[str, Callable[[Event], Iterator[pb.GenerateEvent]]] = {
             "response.output_text.delta": self._text_delta,
             "response.output_text.done": self._text_done,
@@ -306,7 +309,8 @@ class TranslatingDecoder(EventDecoder):
             case "function_call" | "custom_tool_call" as kind:
                 self._calls = True
                 call = part.tool_call
-                call.call_id, call.name, call.item_id = told.call_id or "", told.name or "", item.item_id
+                name = self._tool_names().meant(told.name or "")
+                call.call_id, call.name, call.item_id = told.call_id or "", name, item.item_id
                 if kind == "function_call":
                     call.arguments_json = ""
                 else:
@@ -319,6 +323,11 @@ class TranslatingDecoder(EventDecoder):
             case _:
                 return  # its parts are told one by one, or the item whole when it is done
         yield from self._open(item, 0, part)
+
+    def _tool_names(self) -> ToolNames:
+        if self._names is None:
+            self._names = ToolNames(self._request)
+        return self._names
 
     def _searching(self, event: Event) -> Iterator[pb.GenerateEvent]:
         item = self._item(event, "")
@@ -340,6 +349,7 @@ class TranslatingDecoder(EventDecoder):
         item.done = True
         whole = pb.Message()
         decode_output_item(event.item, whole)
+        rename(whole, self._request)
         for place, part in enumerate(whole.parts):
             if place not in item.parts:
                 self._refused = self._refused or part.HasField("refusal")

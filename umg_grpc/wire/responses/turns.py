@@ -5,11 +5,13 @@ from collections.abc import Iterator, Sequence
 
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
+from umg_grpc.wire.chat.names import ToolNames, told_id
 from umg_grpc.wire.json import JsonObject, json_text
 from umg_grpc.wire.report import Report, foreign, untranslatable
 from umg_grpc.wire.responses.content import BETWEEN_TEXTS, DETAILS, encode_annotations, encode_part
 from umg_grpc.wire.responses.items import OURS, ROLE_NAMES, image_item, reasoning_item
 
+NO_RESULT = "No result."
 Placed = tuple[pb.Part, str]  # a part and its canonical path
 
 
@@ -42,6 +44,18 @@ class InputEncoder:
         self._thoughts: list[object] = []  # reasoning whose item is still to come: a provider refuses it alone
         self._cut = False  # whether the turn's reasoning was left out: its items' ids would ask for it
         self._unanswered: dict[str, deque[str]] = {}  # name -> ids that we gave to calls without
+        self._names = ToolNames(request)
+        self._called: dict[str, bool] = {}  # ids of calls -> whether they are to custom tools
+        self._stubs: list[JsonObject] = []  # results for calls that have none
+        # A provider that has the turns before tells its callers itself what they left open, as it tells gRPC's.
+        continued = request.previous_response_id or request.conversation_id or request.HasField("prompt_template")
+        self._pairs = request.HasField("source") and not continued
+        self._results = {
+            part.tool_result.call_id
+            for message in request.messages
+            for part in message.parts
+            if part.HasField("tool_result")
+        }
 
     def encode(self) -> list[object]:
         """`input`. Raises UmgError for what would change the meaning."""
@@ -59,8 +73,8 @@ class InputEncoder:
             if part.HasField("cache_control"):
                 self._report.drop("cache_control")
             if part.HasField("tool_result"):
-                self._end_turn()
-                self._items.append(self._result(part.tool_result, place))
+                self._end_turn(results=True)
+                self._result(part.tool_result, place)
             else:
                 rest.append((part, place))
         if not rest and message.parts:
@@ -95,8 +109,14 @@ class InputEncoder:
             self._report.drop("state")
         return encode_part(part, at, self._report, self._detail)
 
-    def _end_turn(self) -> None:
-        """What is not the model's follows: reasoning without its item is left out."""
+    def _end_turn(self, *, results: bool = False) -> None:
+        """What is not the model's follows: reasoning without its item is left out, and calls without a result get one,
+        which providers ask for.
+        """
+        if self._stubs and not results:
+            self._report.drop("tool_call", "without a result")
+            self._items += self._stubs
+            self._stubs = []
         if self._thoughts:
             self._report.drop("reasoning")
             self._thoughts = []
@@ -213,21 +233,29 @@ class InputEncoder:
         }
 
     def _call(self, call: pb.ToolCall, own_id: str) -> JsonObject:
-        call_id = call.call_id or own_id
+        call_id = told_id(call.call_id) or own_id
         if not call.call_id:
             self._unanswered.setdefault(call.name, deque()).append(call_id)
-        custom = call.HasField("text")
+        custom = self._called[call_id] = call.HasField("text")
         item: JsonObject = {
             "type": "custom_tool_call" if custom else "function_call",
             "call_id": call_id,
-            "name": call.name,
+            "name": self._names.told(call.name),
         }
         if call.item_id.startswith("ctc_" if custom else "fc_") and not self._cut:
             item["id"] = call.item_id
         item["input" if custom else "arguments"] = call.text if custom else call.arguments_json or "{}"
+        if self._pairs and call.call_id and call.call_id not in self._results:
+            kind = "custom_tool_call_output" if custom else "function_call_output"
+            self._stubs.append({"type": kind, "call_id": call_id, "output": NO_RESULT})
         return item
 
-    def _result(self, result: pb.ToolResult, at: str) -> JsonObject:
+    def _result(self, result: pb.ToolResult, at: str) -> None:
+        """Adds a result; none without its call, which providers refuse (clients cut off old turns)."""
+        call_id = told_id(result.call_id) or self._answered(result.name)
+        if self._pairs and call_id not in self._called:
+            self._report.drop("tool_result")
+            return
         if result.is_error:
             self._report.drop("is_error")
         content = list(self._result_parts(result, at))
@@ -237,14 +265,15 @@ class InputEncoder:
                 output = result.result_json
             case [{"type": "input_text", "text": text}]:
                 output = text
+        custom = self._called.get(call_id, result.custom)
         item: JsonObject = {
-            "type": "custom_tool_call_output" if result.custom else "function_call_output",
-            "call_id": result.call_id or self._answered(result.name),
+            "type": "custom_tool_call_output" if custom else "function_call_output",
+            "call_id": call_id,
             "output": output,
         }
         if result.item_id.startswith(("fc_", "fco_", "ctc_", "ctco_")) and not self._cut:
             item["id"] = result.item_id
-        return item
+        self._items.append(item)
 
     def _result_parts(self, result: pb.ToolResult, at: str) -> Iterator[object]:
         for index, part in enumerate(result.parts):

@@ -1,0 +1,165 @@
+"""Text document, "POST /v1/messages/count_tokens"; readings, 15; and native `:countTokens`."""
+
+from typing import Any
+
+import pytest
+
+from tests.e2e.gateways import KEY
+from tests.spec.callers import NO_STRINGS, PNG, WEATHER, Gateway, Messages, Native, Reply, Responses
+from umg_grpc.access.keys import Keys
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+PATH = "/v1/messages/count_tokens"
+MODEL = "famC-sonnet-4-5"
+TOOLS = [{"name": "get_weather", "description": "Weather", "input_schema": WEATHER}]
+
+
+def asked(**fields: Any) -> dict[str, Any]:
+    return {"model": MODEL, "messages": [{"role": "user", "content": "Tell me of Paris"}], **fields}
+
+
+def blocks(*content: Any) -> dict[str, Any]:
+    return asked(messages=[{"role": "user", "content": list(content)}])
+
+
+async def count(gateway: Gateway, body: Any) -> int:
+    reply = await gateway.post(PATH, body)
+    assert reply.status == 200, reply.text
+    assert reply.body.keys() == {"input_tokens"}
+    counted = reply.body["input_tokens"]
+    assert type(counted) is int
+    return counted
+
+
+def error(reply: Reply, status: int) -> Any:
+    """`{error: {message, type, code}}`, the body of this operation."""
+    assert reply.status == status, reply.text
+    told = reply.body["error"]
+    assert {"message", "type", "code"} <= told.keys()
+    return told
+
+
+async def test_count_field_model(gateway: Gateway) -> None:
+    for body in ({key: value for key, value in asked().items() if key != "model"}, asked(model=None), asked(model=5)):
+        assert "model" in error(await gateway.post(PATH, body), 400)["message"]
+    for model in ("famO-5", "famG-2.5-pro", "famX-4"):
+        assert await count(gateway, asked(model=model)) > 0
+
+
+async def test_count_field_messages(gateway: Gateway) -> None:
+    for body in ({"model": MODEL}, asked(messages=None), asked(messages="x"), asked(messages=[]), asked(messages=[5])):
+        assert "messages" in error(await gateway.post(PATH, body), 400)["message"]
+    more = [*asked()["messages"], {"role": "assistant", "content": "Gladly"}, *asked()["messages"]]
+    assert await count(gateway, asked(messages=more)) > await count(gateway, asked())
+
+
+async def test_count_field_messages_has_the_shape_of_messages(gateway: Gateway, messages: Messages) -> None:
+    use = {"type": "tool_use", "id": "toolu_1", "name": "get_weather", "input": {"city": "Rome"}}
+    result = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "17 degrees"}
+    spoken = [
+        *asked()["messages"],
+        {"role": "assistant", "content": [use]},
+        {"role": "user", "content": [result]},
+    ]
+    assert await count(gateway, asked(messages=spoken)) > await count(gateway, asked())
+    for role in ("system", "robot"):
+        reply = await gateway.post(PATH, asked(messages=[{"role": role, "content": "x"}]))
+        assert "messages[0].role" in error(reply, 400)["message"]
+
+
+async def test_count_field_system(gateway: Gateway) -> None:
+    plain = await count(gateway, asked())
+    by_string = await count(gateway, asked(system="Speak like a sailor"))
+    assert by_string > plain
+    assert await count(gateway, asked(system=[{"type": "text", "text": "Speak like a sailor"}])) == by_string
+    assert await count(gateway, asked(system=None)) == plain
+    for wrong in (5, True, {"text": "x"}):
+        assert "system" in error(await gateway.post(PATH, asked(system=wrong)), 400)["message"]
+
+
+async def test_count_field_tools(gateway: Gateway) -> None:
+    plain = await count(gateway, asked())
+    assert await count(gateway, asked(tools=TOOLS)) > plain
+    assert await count(gateway, asked(tools=None)) == plain
+    for wrong in ("x", 5, {"name": "x"}):
+        assert "tools" in error(await gateway.post(PATH, asked(tools=wrong)), 400)["message"]
+
+
+async def test_count_rule_no_model_is_called(gateway: Gateway) -> None:
+    """The simulated provider would fail; and it is not even asked, as its log of usage shows."""
+    failing = asked(messages=[{"role": "user", "content": "[[fail]]"}])
+    assert await count(gateway, failing) > 0
+    assert (await gateway.post("/v1/messages", {**failing, "max_tokens": 5})).status == 502
+
+
+async def test_count_rule_no_quota_is_consumed(gateway: Gateway) -> None:
+    _, secret = await Keys(gateway.running.service.store).create("two a minute", requests_per_minute=2)
+    key = {"authorization": f"Bearer {secret}"}
+    for _ in range(5):
+        assert (await gateway.post(PATH, asked(), key)).status == 200
+    body = asked(max_tokens=5)
+    assert [(await gateway.post("/v1/messages", body, key)).status for _ in range(3)] == [200, 200, 429]
+    assert (await gateway.post(PATH, asked(), key)).status == 200
+
+
+async def test_count_rule_output_parameters_are_not_counted(gateway: Gateway) -> None:
+    plain = await count(gateway, asked())
+    more = {"max_tokens": 5000, "temperature": 0.5, "top_p": 0.5, "top_k": 5, "stop_sequences": ["x"], "stream": True}
+    assert await count(gateway, asked(**more, metadata={"user_id": "u"}, thinking={"type": "disabled"})) == plain
+
+
+async def test_count_rule_each_image_is_about_1000(gateway: Gateway) -> None:
+    text = {"type": "text", "text": "Tell me of Paris"}
+    inline = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PNG}}
+    linked = {"type": "image", "source": {"type": "url", "url": "https://pictures.example/a.png"}}
+    plain = await count(gateway, blocks(text))
+    for images in ([inline], [linked], [inline, linked], [inline] * 3):
+        assert await count(gateway, blocks(text, *images)) == plain + 1000 * len(images)
+
+
+async def test_count_errors_have_the_body_of_this_operation(gateway: Gateway) -> None:
+    assert MODEL not in (unknown := error(await gateway.post(PATH, asked(model="famC-9")), 404)["message"])
+    assert "famC-9" in unknown
+    for headers in ({}, {"authorization": "Bearer sk-nobody"}, {"x-api-key": "sk-nobody"}):
+        assert error(await gateway.post(PATH, asked(), headers), 401)["code"] == "invalid_api_key"
+    malformed = await gateway.send("POST", PATH, data=b"{")
+    assert error(malformed, 400)
+
+
+async def test_count_takes_the_sdks_query_and_key(gateway: Gateway) -> None:
+    reply = await gateway.post(f"{PATH}?beta=true", asked(), {"x-api-key": KEY})
+    assert reply.body == {"input_tokens": await count(gateway, asked())}
+
+
+async def test_count_native_count_tokens(gateway: Gateway, native: Native) -> None:
+    async def total(body: Any) -> int:
+        reply = await gateway.post(native.of("famG-2.5-pro", "countTokens"), body)
+        assert reply.status == 200, reply.text
+        return int(reply.body["totalTokens"])
+
+    plain = await total(native.body())
+    larger = native.body({"systemInstruction": {"parts": [{"text": "Speak like a sailor"}]}})
+    assert await total(larger) > plain
+    for name in ("generateContentRequest", "generate_content_request"):
+        assert await total({name: {"model": "models/famG-2.5-pro", **larger}}) == await total(larger)
+    image = {"inlineData": {"mimeType": "image/png", "data": PNG}}
+    with_image = [{"role": "user", "parts": [{"text": "Tell me of Paris"}, image]}]
+    assert await total({"contents": with_image}) == plain + 1000
+    assert await total(native.body(text="[[fail]]")) > 0
+    for body in ({}, {"contents": 5}):
+        reply = await gateway.post(native.of("famG-2.5-pro", "countTokens"), body)
+        assert "contents" in native.error(reply, 400)["message"]
+    unknown = await gateway.post(native.of("famG-9", "countTokens"), native.body())
+    assert native.error(unknown, 404)["status"] == "NOT_FOUND"
+
+
+async def test_count_responses_input_tokens(gateway: Gateway, responses: Responses) -> None:
+    path = "/v1/responses/input_tokens"
+    plain = (await gateway.post(path, responses.body())).body["input_tokens"]
+    parts = [{"type": "input_text", "text": "Tell me of Paris"}, {"type": "input_image", "image_url": f"data:image/png;base64,{PNG}"}]
+    with_image = responses.body({"input": [{"role": "user", "content": parts}]})
+    assert (await gateway.post(path, with_image)).body["input_tokens"] == plain + 1000
+    for wrong in NO_STRINGS:
+        reply = await gateway.post(path, responses.body({"instructions": wrong}))
+        assert responses.error(reply, 400)["param"] == "instructions"
