@@ -5,13 +5,13 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import AsyncGenerator
 from pathlib import Path
 
 import pytest
-import pytest_asyncio
 
-from tests.processes import Served, run, serve
+from http_facade.routes import ROUTES, UNSERVED
+from tests.processes import Served, run
+from tests.sdk.node_runner import NODE, installed
 from umg_grpc.config import parse
 
 ROOT = Path(__file__).parents[2]
@@ -24,35 +24,79 @@ def blocks(language: str) -> list[str]:
 
 
 EXAMPLES = [("bash", block) for block in blocks("bash") if "curl" in block] + [
-    ("python", block) for block in blocks("python")
+    (language, block) for language in ("python", "js") for block in blocks(language)
 ]
+KINDS = {
+    "v1/chat/completions \\": "curl, chat",
+    ":streamGenerateContent": "curl, native",
+    "from openai import": "openai",
+    "from anthropic import": "anthropic",
+    "from google import": "google-genai",
+    'from "@anthropic-ai/sdk"': "JavaScript",
+    "import umg_client": "gRPC",
+}
+ADDRESSES = ("http://127.0.0.1:8080", "127.0.0.1:50051")
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def served(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Served, None]:
-    async with serve(tmp_path_factory.mktemp("readme"), environment={"UMG_API_KEY": "sk-umg-readme"}) as made:
-        yield made
+def kind(example: tuple[str, str]) -> str:
+    return next((name for word, name in KINDS.items() if word in example[1]), "of no kind")
 
 
-def test_there_are_examples_of_each_kind() -> None:
-    text = "".join(block for _, block in EXAMPLES)
-    assert all(word in text for word in ("curl", "from openai import", "import umg_client"))
+def test_there_is_an_example_of_each_kind() -> None:
+    assert [kind(example) for example in EXAMPLES] == list(KINDS.values())[:5] + ["gRPC", "JavaScript"]
+
+
+def node_packages() -> Path:
+    """Where the JavaScript SDKs are. Where they cannot be installed CI fails; elsewhere (no network) it is skipped."""
+    try:
+        return installed().root
+    except RuntimeError as error:
+        if "CI" in os.environ:
+            raise
+        pytest.skip(str(error))
 
 
 @pytest.mark.asyncio(loop_scope="module")
-@pytest.mark.parametrize(("language", "block"), EXAMPLES, ids=[block.split("\n", 1)[0] for _, block in EXAMPLES])
-async def test_an_example_runs_as_it_stands(language: str, block: str, served: Served) -> None:
-    here = block.replace("http://127.0.0.1:8080", served.http).replace("127.0.0.1:50051", served.grpc)
-    command = ["bash", "-euc", here] if language == "bash" else [sys.executable, "-W", "error", "-c", here]
+@pytest.mark.parametrize("example", EXAMPLES, ids=kind)
+async def test_an_example_runs_as_it_stands(example: tuple[str, str], served: Served) -> None:
+    language, block = example
+    assert any(address in block for address in ADDRESSES)
+    here = block.replace(ADDRESSES[0], served.http).replace(ADDRESSES[1], served.grpc)
+    command, folder = {
+        "bash": lambda: (["bash", "-euc", here], None),
+        "python": lambda: ([sys.executable, "-W", "error", "-c", here], None),
+        "js": lambda: ([str(NODE), "--input-type=module", "--eval", here], node_packages()),
+    }[language]()
     process = await asyncio.create_subprocess_exec(
         *command,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
         env={**os.environ, "UMG_API_KEY": served.key},
+        cwd=folder,
     )
     out, err = await asyncio.wait_for(process.communicate(), 60)
     assert process.returncode == 0, err.decode()
     assert len(out.strip()) > 3
+    assert b'"error"' not in out
+    if "smollm2" not in block:
+        assert b"imulated" in out
+
+
+def test_every_path_of_the_gateway_is_on_the_page_and_every_one_on_the_page_is_served() -> None:
+    def plain(path: str) -> str:
+        return re.sub(r"\{.*?\}", "{}", path)
+
+    served = {
+        (route.method, plain(route.path)) for route in ROUTES if not route.path.startswith("/v1/models/{model:.+}:")
+    }
+    pairs = re.findall(r"`((?:GET|POST|DELETE)(?:` and `(?:GET|POST|DELETE))*) (/\S+)`", README)
+    named = {(method, plain(path)) for methods, path in pairs for method in re.findall("[A-Z]+", methods)}
+    assert named == served
+
+
+def test_what_the_page_says_comes_later_is_not_served_yet() -> None:
+    apis = {row.api for row in UNSERVED}
+    assert {"embeddings", "rerank", "native", "images", "video"} <= apis
 
 
 async def test_the_key_command_of_the_table_works(tmp_path: Path) -> None:
@@ -72,7 +116,9 @@ def test_the_files_that_a_document_links_to_exist(document: Path) -> None:
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_the_modules_that_a_document_names_exist(document: Path) -> None:
-    named = re.findall(r"`((?:umg_grpc|http_facade|proto|tests|clients)/[\w/.-]+)`", document.read_text())
+    named = re.findall(
+        r"(?<![\w/(.])((?:umg_grpc|http_facade|proto|tests|clients)/[\w/.-]*\w)(?![\w/<])", document.read_text()
+    )
     assert [path for path in named if not (ROOT / path).exists()] == []
 
 

@@ -40,6 +40,8 @@ class SseSplitter:
             if not self._began:
                 return b""
         if not self._rest:
+            if data.endswith((b"\n\n", b"\r\n\r\n")):  # as nearly every read does
+                return data
             cut = _last_end(data, 0)
             if cut == len(data):
                 return data
@@ -77,22 +79,38 @@ class SseSplitter:
 
 def split(frames: bytes) -> Iterator[SseEvent]:
     """The events of whole frames, in order. Their `raw` joined are the frames."""
+    end = b"\n\n"
     if b"\r" in frames:
-        start = 0
-        for end in _END_OF_EVENT.finditer(frames):
-            yield _event(frames[start : end.end()])
-            start = end.end()
-        if start < len(frames):
-            yield _event(frames[start:])  # one more blank line
-        return
-    start = 0  # found one by one: a reader may need the first only
-    while (cut := frames.find(b"\n\n", start)) >= 0:
-        raw = frames[start : cut + 2]
-        start = cut + 2
-        if raw.startswith(b"data: ") and raw.find(b"\n", 0, -2) < 0:
-            yield SseEvent(b"", raw[6:-2] or None, raw)
-        else:
-            yield _event(raw)
+        lines = frames.count(b"\r\n")
+        if frames.count(b"\r") != lines or frames.count(b"\n") != lines:
+            yield from _split_mixed(frames)
+            return
+        end = b"\r\n\r\n"
+    start, size = 0, len(end)  # found one by one: a reader may need the first only
+    while (cut := frames.find(end, start)) >= 0:
+        raw = frames[start : cut + size]
+        start = cut + size
+        # Nearly all are one of these: a line of data, or a name before it.
+        if raw.startswith(b"data: "):
+            if raw.find(b"\n", 0, -size) < 0:
+                yield SseEvent(b"", raw[6:-size] or None, raw)
+                continue
+        elif raw.startswith(b"event: "):
+            second = raw.find(b"\n") + 1
+            if raw.startswith(b"data: ", second) and raw.find(b"\n", second, -size) < 0:
+                yield SseEvent(raw[7 : second - size // 2], raw[second + 6 : -size] or None, raw)
+                continue
+        yield _event(raw)
+    if start < len(frames):
+        yield _event(frames[start:])  # one more blank line
+
+
+def _split_mixed(frames: bytes) -> Iterator[SseEvent]:
+    """The same where lines end in one way and another."""
+    start = 0
+    for end in _END_OF_EVENT.finditer(frames):
+        yield _event(frames[start : end.end()])
+        start = end.end()
     if start < len(frames):
         yield _event(frames[start:])  # one more blank line
 

@@ -131,7 +131,7 @@ def test_words_are_read_in_any_case(level: str) -> None:
 
 @pytest.mark.parametrize(
     "instruction",
-    ["be nice", {"parts": [{"text": "be nice"}]}, {"parts": {"text": "be nice"}}, {"role": "user", "parts": [{"text": "be nice"}]}, [{"text": "be nice"}], {"text": "be nice"}, ["be nice"]],
+    [{"parts": [{"text": "be nice"}]}, {"parts": {"text": "be nice"}}, {"role": "user", "parts": [{"text": "be nice"}]}, [{"text": "be nice"}], {"text": "be nice"}],
     ids=repr,
 )  # fmt: skip
 @pytest.mark.parametrize("name", ["systemInstruction", "system_instruction"])
@@ -343,7 +343,7 @@ def test_what_a_policy_changed_is_written_anew_and_all_else_stays(config: str) -
 
 def test_turns_and_tools_that_a_policy_changed_are_written_anew() -> None:
     request = decoded(
-        system_instruction="a",
+        system_instruction={"text": "a"},
         tools=[{"function_declarations": [{"name": "f", "response": {}}]}],
         toolConfig={"functionCallingConfig": {"mode": "AUTO"}},
     )

@@ -15,9 +15,9 @@ from umg_grpc.wire.replay import replay
 from umg_grpc.wire.responses import RESPONSES
 
 modest = settings(
-    max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+    max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
 )
-few = settings(modest, max_examples=25)
+few = settings(modest, max_examples=200)
 
 
 @modest

@@ -10,7 +10,7 @@ from msgspec import Raw
 
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.json import JsonObject, invalid, json_text
+from umg_grpc.wire.json import JsonObject, invalid, json_text, missing
 from umg_grpc.wire.native import schema
 from umg_grpc.wire.native.names import ToolNames
 from umg_grpc.wire.native.parts import (
@@ -55,8 +55,13 @@ def generation(model: str) -> int:
 
 
 def decode_contents(contents: list[schema.Content], request: pb.GenerateRequest) -> None:
-    """Fills `request.messages`: one message a turn. Raises UmgError naming the field."""
+    """Fills `request.messages`: one message a turn. Raises UmgError naming the field.
+
+    Only the model may have said nothing: its answers may lack parts, and clients send them back.
+    """
     for index, content in enumerate(contents):
+        if not content.parts and ROLES[content.role] != pb.ROLE_ASSISTANT:
+            raise missing(f"contents[{index}].parts")
         message = request.messages.add(role=ROLES[content.role])
         for position, part in enumerate(content.parts or ()):
             _decode(part, message.parts.add(), f"contents[{index}].parts[{position}]", request)

@@ -162,7 +162,9 @@ def _decode_message(item: ProviderMessage, message: pb.Message) -> None:
 
 def decode_logprob(entry: Logprob) -> pb.TokenLogprob:
     """The likelihood of one token."""
-    decoded = pb.TokenLogprob(token=entry.token or "", logprob=entry.logprob or 0)
+    decoded = pb.TokenLogprob(token=entry.token or "")
+    if entry.logprob is not None:
+        decoded.logprob = entry.logprob
     if entry.bytes is not None:
         decoded.token_bytes = bytes(entry.bytes)
     decoded.alternatives.extend(decode_logprob(other) for other in entry.top_logprobs or ())

@@ -15,6 +15,9 @@ from umg_grpc.wire.responses.options import WIRE_NAMES
 
 KNOWN = frozenset(schema.ResponsesRequest.__struct_encode_fields__)
 
+# What stands in a body with reasoning that we showed of other formats.
+MARK_OF_ID, MARK_OF_STATE = f'"rs_{OURS}'.encode(), f'"{state.PREFIX}'.encode()
+
 # Members of objects that a canonical field says; the others stay when it is written anew.
 MEMBERS = {"reasoning": ("effort", "summary", "generate_summary"), "text": ("format", "verbosity")}
 
@@ -71,13 +74,14 @@ def _edit_input(fields: dict[str, Raw], report: Report) -> None:
     its ids and cannot read its state.
     """
     raw = bytes(fields["input"])
-    bare = any(f'"{part}"'.encode() in raw for part in BARE_PARTS)
-    shown = b'"rs_' + OURS.encode() in raw or b'"' + state.PREFIX.encode() in raw
-    if not raw.startswith(b"[") or not (bare or shown):
+    if not raw.startswith(b"["):
+        return
+    kinds = [item.type for item in parse(list[schema.Kind], raw, "input")]
+    shown = "reasoning" in kinds and (MARK_OF_ID in raw or MARK_OF_STATE in raw)
+    if not shown and not any(kind in BARE_PARTS for kind in kinds):
         return
     items, edited, turn = list[object](), False, list[Raw]()
-    for index, item in enumerate(parse(list[Raw], fields["input"], "input")):
-        kind = parse(schema.Kind, item, f"input[{index}]").type
+    for kind, item in zip(kinds, parse(list[Raw], raw, "input"), strict=True):
         if kind in BARE_PARTS:
             if not turn:
                 items.append({"role": "user", "content": turn})
@@ -125,7 +129,7 @@ def _edit_reasoning(fields: dict[str, Raw]) -> None:
 
 
 def _flatten_tools(fields: dict[str, Raw]) -> None:
-    if b'"function"' not in bytes(fields["tools"]):
+    if not any(given(tool.function) for tool in parse(list[schema.NestedFunction], fields["tools"], "tools")):
         return
     tools = parse(list[Raw], fields["tools"], "tools")
     flat = [_flat(tool) for tool in tools]

@@ -56,17 +56,19 @@ class StreamedItem(Struct):
 
 
 class PlainDelta(Struct):
-    """A delta of a text or of arguments, of which most events are."""
+    """A delta of a text, of arguments or of a summary, of which most events are."""
 
     delta: str
     output_index: int
     content_index: int = 0
+    summary_index: int = 0
     logprobs: list[Logprob] | None = None
 
 
-TEXT_DELTA, ARGUMENTS_DELTA = (
+TEXT_DELTA, ARGUMENTS_DELTA, SUMMARY_DELTA = PLAIN_HEADS = (
     b"event: response.output_text.delta\ndata: ",
     b"event: response.function_call_arguments.delta\ndata: ",
+    b"event: response.reasoning_summary_text.delta\ndata: ",
 )
 PLAIN = msgspec.json.Decoder(PlainDelta)
 EVENT = msgspec.json.Decoder(Event)

@@ -37,7 +37,9 @@ from umg_grpc.wire.responses.events import (
     HEAD,
     ITEM,
     PLAIN,
+    PLAIN_HEADS,
     RESPONSE,
+    SUMMARY_DELTA,
     TEXT_DELTA,
     Event,
     StreamedItem,
@@ -105,16 +107,15 @@ class TranslatingDecoder(EventDecoder):
         return self._plain(frames) or super()._take(frames)
 
     def _plain(self, frames: bytes) -> pb.StreamGenerateResponse | None:
-        """What a read says that holds deltas of texts and arguments alone, of parts that have begun; None for any
-        other. For speed only.
+        """What a read says that holds the most usual deltas alone, of parts that have begun; None for any other. For
+        speed only.
         """
-        if self._ragged or self._done or not frames.startswith((TEXT_DELTA, ARGUMENTS_DELTA)):
+        if self._ragged or self._done or not frames.startswith(PLAIN_HEADS):
             return None
         message, told = pb.StreamGenerateResponse(), list[tuple[Streamed, Key]]()
         for frame in frames[:-2].split(b"\n\n"):
-            spoken = frame.startswith(TEXT_DELTA)
-            head = TEXT_DELTA if spoken else ARGUMENTS_DELTA
-            if frame.count(b"\n") != 1 or not frame.startswith(head):
+            head = next(filter(frame.startswith, PLAIN_HEADS), None)
+            if head is None or frame.count(b"\n") != 1:
                 return None
             try:
                 plain = PLAIN.decode(frame[len(head) :])
@@ -124,13 +125,17 @@ class TranslatingDecoder(EventDecoder):
             streamed = item.parts.get(plain.content_index) if item is not None else None
             if item is None or streamed is None or streamed.ended or not plain.delta or plain.logprobs:
                 return None
-            if item.kind != ("message" if spoken else "function_call"):
-                return None
-            if spoken:
+            if head is TEXT_DELTA and item.kind == "message":
                 message.events.add(part_index=streamed.part, text_delta=plain.delta)
-            else:
+                told.append((streamed, TEXT))
+            elif head is ARGUMENTS_DELTA and item.kind == "function_call":
                 message.events.add(part_index=streamed.part, arguments_delta=plain.delta)
-            told.append((streamed, TEXT if spoken else ARGUMENTS))
+                told.append((streamed, ARGUMENTS))
+            elif head is SUMMARY_DELTA and item.kind == "reasoning":
+                told.append((streamed, ("summary", plain.summary_index)))
+                message.events.append(streamed.delta(told[-1][1], plain.delta))
+            else:
+                return None
         for streamed, key in told:
             streamed.told.add(key)
         return message
