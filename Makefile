@@ -8,7 +8,7 @@ CLIENT := clients/python/pyproject.toml clients/python/hatch_build.py
 serve_args ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help install serve test check proto bench clean
+.PHONY: help install serve test check proto bench fidelity clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -57,6 +57,9 @@ proto: $(VENV)/bin/python ## generate gen/ from proto/ again
 
 bench: $(VENV)/.installed ## measure against a bare pass-through, as a table
 	$(BIN)/python -m bench
+
+fidelity: $(VENV)/.installed ## measure what each format can be told, and write docs/fidelity.md
+	$(BIN)/python -m tests.fidelity
 
 clean: ## remove what install and the tests made
 	rm -rf $(VENV) gen clients/python/src/umg_client/v1 build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

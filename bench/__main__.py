@@ -11,6 +11,8 @@ from bench.processes import BenchError
 from bench.report import as_json, as_table, document
 from bench.run import cores, run
 from bench.scenarios import SCENARIOS
+from bench.translate import FULL, NAME, Cost, rounds
+from bench.translate import QUICK as LITTLE
 
 QUICK = Plan(rounds=1, seconds=0.3, warmup=0.1, held=20)
 """Shows that everything works; its figures say nothing."""
@@ -23,6 +25,7 @@ def main() -> int:
         return _failed("the benchmark pins cores and reads /proc, so it runs on Linux only")
     plan = QUICK if arguments.quick else Plan(arguments.rounds, arguments.seconds, warmup=0.5, held=500)
     scenarios = [each for each in SCENARIOS if not arguments.scenarios or each.name in arguments.scenarios]
+    translating = not arguments.scenarios or NAME in arguments.scenarios
     where = cores()
 
     async def all_of_it() -> int:
@@ -30,8 +33,13 @@ def main() -> int:
         for number in (signal.SIGINT, signal.SIGTERM):  # whoever ends the benchmark ends what it has started
             if task:
                 asyncio.get_running_loop().add_signal_handler(number, task.cancel)
-        results = await run(plan, scenarios, where, lambda line: print(line, file=sys.stderr, flush=True))
-        made = document(plan, where, results)
+        results = await run(plan, scenarios, where, _tell) if scenarios else []
+        costs = list[Cost]()
+        if translating:
+            for some in rounds(plan.rounds, LITTLE if arguments.quick else FULL, _tell):
+                costs += some
+                await asyncio.sleep(0)  # whoever wants it ended is heard here
+        made = document(plan, where, results, costs)
         print(as_table(made))
         if arguments.json:
             arguments.json.write_bytes(as_json(made))
@@ -45,6 +53,10 @@ def main() -> int:
         return 130
 
 
+def _tell(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
 def _failed(message: str) -> int:
     print(f"bench: {message}", file=sys.stderr)
     return 1
@@ -52,7 +64,7 @@ def _failed(message: str) -> int:
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description="The gateway beside a bare pass-through.")
-    names = [scenario.name for scenario in SCENARIOS]
+    names = [*(scenario.name for scenario in SCENARIOS), NAME]
     parser.add_argument("scenarios", nargs="*", metavar="SCENARIO", help=f"of {', '.join(names)}; default: all")
     parser.add_argument("--rounds", type=_count, default=5, help="how often everything is measured (default 5)")
     parser.add_argument("--seconds", type=_seconds, default=3.0, help="length of one measurement (default 3)")

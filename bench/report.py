@@ -12,8 +12,17 @@ import msgspec
 from bench.harness import Cores, Plan
 from bench.run import GATEWAY, PASS_THROUGH, TARGETS, Result
 from bench.scenarios import Measure, Scenario
+from bench.translate import AGENT, ANSWER, EVENT, PAIRS, REQUEST, WORKS, Cost
 
 HEADINGS = ("scenario", "measure", "pass-through", "gateway", "ratio", "spread")
+PAIR_HEADINGS = ("face", "upstream", *(f"{work}, us" for work in WORKS), "over the cheapest")
+FORMAT_HEADINGS = (
+    "format, us",
+    *(f"{work} read" for work in (REQUEST, AGENT)),
+    *(f"{work} written" for work in (ANSWER, EVENT)),
+    *(f"{work} written" for work in (REQUEST, AGENT)),
+    *(f"{work} read" for work in (ANSWER, EVENT)),
+)
 
 
 @dataclass(frozen=True)
@@ -32,6 +41,21 @@ class Row:
 
 
 @dataclass(frozen=True)
+class Translation:
+    """One work of one pair: medians over the rounds, in microseconds for each."""
+
+    face: str
+    upstream: str
+    work: str
+    decode: float
+    encode: float
+    both: float
+    over_the_cheapest: float | None
+    """Of those between two formats; None for a pair that passes on."""
+    rounds: list[float]
+
+
+@dataclass(frozen=True)
 class Document:
     """What `--json` writes."""
 
@@ -41,9 +65,10 @@ class Document:
     answers: dict[str, dict[str, int]]
     """Right answers by scenario and target, all rounds together."""
     notes: list[str]
+    translations: list[Translation]
 
 
-def document(plan: Plan, where: Cores, results: Sequence[Result]) -> Document:
+def document(plan: Plan, where: Cores, results: Sequence[Result], costs: Sequence[Cost]) -> Document:
     """The results, put together."""
     scenarios = list(dict.fromkeys(result.scenario for result in results))
     return Document(
@@ -52,6 +77,7 @@ def document(plan: Plan, where: Cores, results: Sequence[Result]) -> Document:
         rows=[row for scenario in scenarios for row in _rows(scenario, results)],
         answers={scenario.name: _answers(scenario, results) for scenario in scenarios},
         notes=list(_notes(where, results)),
+        translations=_translations(costs),
     )
 
 
@@ -61,16 +87,18 @@ def as_json(made: Document) -> bytes:
 
 
 def as_table(made: Document) -> str:
-    """Markdown, with its columns aligned."""
-    rows = [HEADINGS, *(_cells(row) for row in made.rows)]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(HEADINGS))]
-    lines = [_line(row, widths) for row in rows]
-    rule = "|" + "|".join("-" * (width + 1) + (":" if column > 1 else "-") for column, width in enumerate(widths)) + "|"
+    """Markdown, with its columns aligned: the scenarios, then the translation, whichever were measured."""
     setting = ", ".join(made.setting.values())
     about = f"{setting}. Rounds: {made.plan.rounds}, each measurement {made.plan.seconds:g} s; the figures are medians."
-    count = " ".join(f"{name} {sum(each.values()):,}" for name, each in made.answers.items())
-    right = f"All answers were right ({count})."
-    return "\n".join([about, "", lines[0], rule, *lines[1:], "", right, *(f"Note: {note}" for note in made.notes)])
+    parts = [about]
+    if made.rows:
+        count = " ".join(f"{name} {sum(each.values()):,}" for name, each in made.answers.items())
+        right = f"All answers were right ({count})."
+        parts.append(_table(HEADINGS, [_cells(row) for row in made.rows], left=2))
+        parts.append("\n".join([right, *(f"Note: {note}" for note in made.notes)]))
+    if made.translations:
+        parts += _translation_tables(made.translations)
+    return "\n\n".join(parts)
 
 
 def _rows(scenario: Scenario, results: Sequence[Result]) -> Iterator[Row]:
@@ -96,6 +124,60 @@ def _answers(scenario: Scenario, results: Sequence[Result]) -> dict[str, int]:
     return {
         target: sum(r.answers for r in results if r.scenario is scenario and r.target == target) for target in TARGETS
     }
+
+
+def _translations(costs: Sequence[Cost]) -> list[Translation]:
+    """In the order of the pairs; of each, all works."""
+    by_place: dict[tuple[str, str, str], list[Cost]] = {}
+    for cost in costs:
+        by_place.setdefault((cost.face, cost.upstream, cost.work), []).append(cost)
+    sums = {place: [cost.decode + cost.encode for cost in found] for place, found in by_place.items()}
+    both = {place: statistics.median(each) for place, each in sums.items()}
+    cheapest = {work: min(both[f, u, w] for f, u, w in both if f != u and w == work) for work in WORKS if both}
+    return [
+        Translation(
+            face=face,
+            upstream=upstream,
+            work=work,
+            decode=statistics.median(cost.decode for cost in found),
+            encode=statistics.median(cost.encode for cost in found),
+            both=both[face, upstream, work],
+            over_the_cheapest=None if face == upstream else both[face, upstream, work] / cheapest[work],
+            rounds=sums[face, upstream, work],
+        )
+        for (face, upstream, work), found in by_place.items()
+    ]
+
+
+def _translation_tables(made: Sequence[Translation]) -> list[str]:
+    """By pair; what that comes to for the events of a stream; by format."""
+    known = {(each.face, each.upstream, each.work): each for each in made}
+    events = [each for each in made if each.work == EVENT and each.over_the_cheapest is not None]
+    most, least = max(events, key=lambda each: each.both), min(events, key=lambda each: each.both)
+    said = (
+        f"A stream's event between two formats: {least.both:.1f} us ({least.face} <- {least.upstream}) to "
+        f"{most.both:.1f} us ({most.face} <- {most.upstream}), {most.both / least.both:.1f} times that."
+    )
+    pairs = list[tuple[str, ...]]()
+    for face, upstream in PAIRS:
+        over = known[face, upstream, EVENT].over_the_cheapest
+        figures = [f"{known[face, upstream, work].both:,.1f}" for work in WORKS]
+        pairs.append((face, upstream, *figures, "-" if over is None else f"{over:.2f}"))
+    formats = list[tuple[str, ...]]()
+    for name in dict(PAIRS):
+        faces = [each for each in made if each.face == name != each.upstream]
+        upstreams = [each for each in made if each.upstream == name != each.face]
+        figures = [_median(each.decode for each in faces if each.work == work) for work in (REQUEST, AGENT)]
+        figures += [_median(each.encode for each in faces if each.work == work) for work in (ANSWER, EVENT)]
+        figures += [_median(each.encode for each in upstreams if each.work == work) for work in (REQUEST, AGENT)]
+        figures += [_median(each.decode for each in upstreams if each.work == work) for work in (ANSWER, EVENT)]
+        formats.append((name, *figures))
+    about = "The same by format, first as a face, then as an upstream; medians over the other three:"
+    return [_table(PAIR_HEADINGS, pairs, left=2), said, about, _table(FORMAT_HEADINGS, formats, left=1)]
+
+
+def _median(figures: Iterator[float]) -> str:
+    return f"{statistics.median(figures):,.1f}"
 
 
 def _notes(where: Cores, results: Sequence[Result]) -> Iterator[str]:
@@ -139,9 +221,17 @@ def _cells(row: Row) -> tuple[str, ...]:
     )
 
 
-def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
+def _table(headings: Sequence[str], rows: Sequence[Sequence[str]], left: int) -> str:
+    """The first `left` columns are words, the others figures."""
+    widths = [max(len(row[column]) for row in [headings, *rows]) for column in range(len(headings))]
+    rule = "|".join("-" * (width + 1) + (":" if column >= left else "-") for column, width in enumerate(widths))
+    lines = [_line(row, widths, left) for row in rows]
+    return "\n".join([_line(headings, widths, left), f"|{rule}|", *lines])
+
+
+def _line(cells: Sequence[str], widths: Sequence[int], left: int) -> str:
     padded = [
-        cell.rjust(width) if column > 1 else cell.ljust(width)
+        cell.rjust(width) if column >= left else cell.ljust(width)
         for column, (cell, width) in enumerate(zip(cells, widths, strict=True))
     ]
     return f"| {' | '.join(padded)} |"

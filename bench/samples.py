@@ -17,7 +17,7 @@ ID = "0123456789abcdef0123456789abcdef"
 CREATED = 1_700_000_000
 
 TOOLS, TURNS = 100, 60
-RULES = 'Work on the repository "gateway" step by step.\n\t- Read a file before you edit it: naïve edits break it.\n' * 240
+RULES = 'Work on the repository "gateway" step by step.\n\t- Read a file before an edit: naïve edits break it.\n' * 240
 DESCRIPTION = (
     "Runs one command of the repository and gives back what it printed.\n\nUsage:\n"
     '- `path` is absolute, e.g. "/work/main/src/app.py"; relative ones are refused.\n'
@@ -81,7 +81,8 @@ class _Turn:
 
 def _turns() -> Iterator[_Turn]:
     for position in range(TURNS):
-        arguments: Json = {"path": f"/work/main/src/part{position}.py", "lines": [1, 400], "edit": {"text": RULES[:400]}}
+        edit: Json = {"text": RULES[:400]}
+        arguments: Json = {"path": f"/work/main/src/part{position}.py", "lines": [1, 400], "edit": edit}
         yield _Turn(f"Now part {position}.", f"call_{position:024}", f"tool_{position % TOOLS}", arguments, SHOWN)
 
 
@@ -157,7 +158,7 @@ def _chat_agent() -> bytes:
 
 
 def _chat_answer() -> bytes:
-    message = {"role": "assistant", "content": REPLY, "refusal": None, "annotations": []}
+    message: Json = {"role": "assistant", "content": REPLY, "refusal": None, "annotations": []}
     choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": "stop"}
     head = {"id": f"chatcmpl-{ID}", "object": "chat.completion", "created": CREATED, "model": THEIRS}
     tail = {"usage": _CHAT_USAGE, "service_tier": "default", "system_fingerprint": "fp_0123456789"}
@@ -227,8 +228,8 @@ def _messages_answer() -> bytes:
 
 
 def _messages_stream(count: int) -> Stream:
-    head = {"id": f"msg_{ID}", "type": "message", "role": "assistant", "model": THEIRS, "content": []}
-    message = {**head, "stop_reason": None, "stop_sequence": None, "usage": _MESSAGES_USAGE}
+    head: Json = {"id": f"msg_{ID}", "type": "message", "role": "assistant", "model": THEIRS, "content": []}
+    message: Json = {**head, "stop_reason": None, "stop_sequence": None, "usage": _MESSAGES_USAGE}
 
     def delta(word: str) -> Json:
         return {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": word}}

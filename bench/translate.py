@@ -1,6 +1,6 @@
 """What the codecs themselves cost, in this process and on one core: each face with each upstream format.
 
-A figure is the time of this thread on the processor, so other programs disturb it little.
+A figure is the time of this thread on the processor, so that other programs disturb it little.
 """
 
 import time
@@ -14,12 +14,14 @@ from bench.processes import BenchError
 from bench.samples import DONE, OURS, QUESTION, REPLY, THEIRS, Samples, samples, words
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS
-from umg_grpc.wire.format import FaceRequest
 
-SMALL, AGENT, ANSWER, EVENT = "request", "agent's request", "answer", "stream event"
-WORKS = (SMALL, AGENT, ANSWER, EVENT)
+NAME = "translate"
+"""What it is called beside the scenarios."""
+REQUEST, AGENT, ANSWER, EVENT = "request", "agent's request", "answer", "stream event"
+WORKS = (REQUEST, AGENT, ANSWER, EVENT)
+PAIRS = tuple((face, upstream) for face in FORMATS for upstream in FORMATS)
 BATCH = 16
-"""So many are decoded, then encoded, between two looks at the clock; in the cache both are near, as in a server."""
+"""So many are decoded, then encoded, between two looks at the clock."""
 
 T = TypeVar("T")
 
@@ -39,7 +41,7 @@ QUICK = Amount(requests=2, agents=1, answers=2, events=20)
 
 
 class Cost(NamedTuple):
-    """One work of one pair in one round, in microseconds a piece."""
+    """One work of one pair in one round, in microseconds for each."""
 
     face: str
     upstream: str
@@ -49,82 +51,37 @@ class Cost(NamedTuple):
 
 
 @dataclass(frozen=True)
-class _Work(Generic[T]):
-    """Something that comes in at one end of the pair and goes out at the other."""
+class Work(Generic[T]):
+    """What comes in at one end of a pair and goes out at the other."""
 
     name: str
     given: Sequence[bytes]
     decode: Callable[[bytes], T]
     encode: Callable[[T], bytes]
-    batch: int
-    shown: Sequence[str]
-    """What stands in each output, as JSON writes it."""
+    told: Sequence[str]
+    """What each output has to say."""
+    batch: int = BATCH
 
 
-def pairs() -> list[tuple[str, str]]:
-    """Every face with every upstream format."""
-    return [(face, upstream) for face in FORMATS for upstream in FORMATS]
+def rounds(count: int, amount: Amount, tell: Callable[[str], None]) -> Iterator[list[Cost]]:
+    """The costs of all pairs, pair by pair and round by round, so that a drift falls on all.
 
-
-def translate(face: str, upstream: str, amount: Amount) -> list[Cost]:
-    """One round of a pair. Raises BenchError if something came out that says something else."""
+    Raises BenchError if something came out that says something else.
+    """
     known = samples()
-    return [
-        _cost(face, upstream, _request(face, upstream, SMALL, [known[face].small] * amount.requests)),
-        _cost(face, upstream, _request(face, upstream, AGENT, [known[face].agent] * amount.agents)),
-        _cost(face, upstream, _answer(face, upstream, known, amount.answers)),
-        _cost(face, upstream, _stream(face, upstream, known, amount.events)),
-    ]
+    for number in range(1, count + 1):
+        tell(f"round {number} of {count}: {NAME}")
+        for face, upstream in PAIRS:
+            yield [
+                measured(face, upstream, _request(face, upstream, REQUEST, [known[face].small] * amount.requests)),
+                measured(face, upstream, _request(face, upstream, AGENT, [known[face].agent] * amount.agents)),
+                measured(face, upstream, _answer(face, upstream, known, amount.answers)),
+                measured(face, upstream, _stream(face, upstream, known, amount.events)),
+            ]
 
 
-def _canonical(face: str, body: bytes) -> pb.GenerateRequest:
-    read: FaceRequest = FORMATS[face].decode_request(body, {})
-    if FORMATS[face].model_in_path:
-        read.canonical.model = OURS
-    return read.canonical
-
-
-def _request(face: str, upstream: str, name: str, bodies: list[bytes]) -> _Work[pb.GenerateRequest]:
-    encode = FORMATS[upstream].encode_request
-    return _Work(
-        name,
-        bodies,
-        lambda body: _canonical(face, body),
-        lambda request: encode(request, THEIRS, False).body,
-        batch=1 if name == AGENT else BATCH,
-        shown=[QUESTION if name == SMALL else DONE] * len(bodies),
-    )
-
-
-def _answer(face: str, upstream: str, known: dict[str, Samples], count: int) -> _Work[pb.GenerateResponse]:
-    request, passes = _canonical(face, known[face].small), face == upstream
-    decode, encode = FORMATS[upstream].decode_response, FORMATS[face].encode_response
-    return _Work(
-        ANSWER,
-        [known[upstream].answer] * count,
-        lambda body: decode(body, request, passes),
-        lambda response: encode(response, request),
-        batch=BATCH,
-        shown=[REPLY] * count,
-    )
-
-
-def _stream(
-    face: str, upstream: str, known: dict[str, Samples], count: int
-) -> _Work[pb.StreamGenerateResponse | None]:
-    """Its deltas, each in a read of its own, in the middle of a stream."""
-    request, stream = _canonical(face, known[face].small), known[upstream].stream(count)
-    decoder, encoder = FORMATS[upstream].stream_decoder(request, face == upstream), FORMATS[face].stream_encoder(request)
-
-    def encode(message: pb.StreamGenerateResponse | None) -> bytes:
-        return b"" if message is None else encoder.feed(message)
-
-    # What begins an answer, and a part of it, is not what a delta costs.
-    encode(decoder.feed(stream.opening + stream.deltas[0]))
-    return _Work(EVENT, stream.deltas[1:], decoder.feed, encode, batch=BATCH, shown=words(count)[1:])
-
-
-def _cost(face: str, upstream: str, work: _Work[T]) -> Cost:
+def measured(face: str, upstream: str, work: Work[T]) -> Cost:
+    """What the work costs. Raises BenchError if an output does not say what it has to."""
     decode, encode, clock = work.decode, work.encode, time.thread_time_ns
     decoding = encoding = 0
     made = list[bytes]()
@@ -135,15 +92,53 @@ def _cost(face: str, upstream: str, work: _Work[T]) -> Cost:
         between = clock()
         made += [encode(each) for each in decoded]
         decoding, encoding = decoding + between - begun, encoding + clock() - between
-    for shown, each in zip(work.shown, made, strict=True):
-        if msgspec.json.encode(shown)[1:-1] not in each:
-            raise BenchError(f"{face} <- {upstream}, {work.name}: {shown!r} is not in {each[:500]!r}")
+    for told, each in zip(work.told, made, strict=True):
+        if msgspec.json.encode(told)[1:-1] not in each:
+            raise BenchError(f"{face} <- {upstream}, {work.name}: {told!r} is not in {each[:500]!r}")
     return Cost(face, upstream, work.name, decoding / len(made) / 1000, encoding / len(made) / 1000)
 
 
-def rounds(count: int, amount: Amount, tell: Callable[[str], None]) -> Iterator[list[Cost]]:
-    """The costs of all pairs, pair by pair and round by round, so that a drift falls on all. Raises BenchError."""
-    for number in range(1, count + 1):
-        tell(f"round {number} of {count}: translate")
-        for face, upstream in pairs():
-            yield translate(face, upstream, amount)
+def canonical(face: str, body: bytes) -> pb.GenerateRequest:
+    """A caller's body, decoded."""
+    request = FORMATS[face].decode_request(body, {}).canonical
+    if FORMATS[face].model_in_path:
+        request.model = OURS
+    return request
+
+
+def _request(face: str, upstream: str, name: str, bodies: list[bytes]) -> Work[pb.GenerateRequest]:
+    encode = FORMATS[upstream].encode_request
+    return Work(
+        name,
+        bodies,
+        lambda body: canonical(face, body),
+        lambda request: encode(request, THEIRS, False).body,
+        told=[DONE if name == AGENT else QUESTION] * len(bodies),
+        batch=1 if name == AGENT else BATCH,
+    )
+
+
+def _answer(face: str, upstream: str, known: dict[str, Samples], count: int) -> Work[pb.GenerateResponse]:
+    request = canonical(face, known[face].small)
+    decode, encode = FORMATS[upstream].decode_response, FORMATS[face].encode_response
+    return Work(
+        ANSWER,
+        [known[upstream].answer] * count,
+        lambda body: decode(body, request, face == upstream),
+        lambda response: encode(response, request),
+        told=[REPLY] * count,
+    )
+
+
+def _stream(face: str, upstream: str, known: dict[str, Samples], count: int) -> Work[pb.StreamGenerateResponse | None]:
+    """Deltas in the middle of a stream, each in a read of its own."""
+    request, stream = canonical(face, known[face].small), known[upstream].stream(count + 1)
+    decoder = FORMATS[upstream].stream_decoder(request, face == upstream)
+    encoder = FORMATS[face].stream_encoder(request)
+
+    def encode(message: pb.StreamGenerateResponse | None) -> bytes:
+        return b"" if message is None else encoder.feed(message)
+
+    # What begins an answer, and its text, is not what a delta costs.
+    encode(decoder.feed(stream.opening + stream.deltas[0]))
+    return Work(EVENT, stream.deltas[1:], decoder.feed, encode, told=words(count + 1)[1:])

@@ -128,7 +128,12 @@ def unserved(method: str, path: str, *, matched: bool) -> Unserved | None:
     return None
 
 
-ERROR_FORMATS = (("/v1beta/", "native"), ("/v1/messages", "messages"), ("/v1/responses", "responses"))
+ERROR_FORMATS = (
+    ("/v1beta/", "native"),
+    ("/v1/messages/count_tokens", "count_tokens"),
+    ("/v1/messages", "messages"),
+    ("/v1/responses", "responses"),
+)
 
 
 def error_format(method: str, path: str) -> str:

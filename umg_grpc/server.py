@@ -34,7 +34,6 @@ from umg_grpc.store.retained import Bounds
 from umg_grpc.tokens import TokenCounter
 from umg_grpc.upstream.http import Endpoint, EndpointSource, HttpUpstream, in_turn
 from umg_grpc.upstream.local.capability import refuse_beyond_text
-from umg_grpc.upstream.sandbox import SandboxText
 from umg_grpc.upstream.text import TextUpstream
 from umg_grpc.upstream.transport import Deadlines, Transport
 from umg_grpc.v1 import rpc
@@ -215,6 +214,8 @@ def _upstream(channel: Channel, transport: Transport, local: LocalSource | None)
             raise ValueError(f"channel {channel.name}: no local model runs")  # the caller leaves such channels out
         return HttpUpstream(transport, [FORMATS["chat"]], _following(local), deadlines, check=refuse_beyond_text)
     if "sandbox" in channel.protocols:
+        from umg_grpc.upstream.sandbox import SandboxText  # here: it and what it draws with take 5 MB
+
         return SandboxText(TokenCounter().count_text, lambda: current().caller.key_id, tokens_per_second=channel.pace)
     endpoints = [_endpoint(channel, key) for key in channel.api_keys] or [Endpoint(channel.base_url, channel.headers)]
     return HttpUpstream(

@@ -61,7 +61,7 @@ channels:
   - {name: simulated, protocols: [sandbox], pace: 0, models: [famC-sonnet-4-5, {id: gpt-5, upstream: famO-5}]}
 models:
   model-a: {owned_by: lab, created: 2024-11-01, display_name: Model A, family: famQ}
-  gpt-4o: {created: 1730419200, tokenizer: smollm2, max_output_tokens: 4096}
+  gpt-4o: {created: 1730419200, tokenizer: smollm2}
   model-b:
 """
 ENVIRONMENT = {"UMG_SECRET": "0123456789abcdef", "PASSWORD": "pass-word", "PROVIDER_KEY": "sk-1", "WEIGHT": "3"}
@@ -130,7 +130,7 @@ def test_models_are_described_by_their_public_id(whole: Config) -> None:
     released = datetime(2024, 11, 1, tzinfo=UTC)
     assert whole.models == {
         "model-a": ModelInfo(owned_by="lab", display_name="Model A", create_time=released, family="famQ"),
-        "gpt-4o": ModelInfo(create_time=released, tokenizer="smollm2", max_output_tokens=4096),
+        "gpt-4o": ModelInfo(create_time=released, tokenizer="smollm2"),
         "model-b": ModelInfo(),
     }
 
@@ -338,11 +338,6 @@ MISTAKES = [
         LOCAL + "models: {m: {tokenizer: o200k}}",
         (f"2: models.m.tokenizer: expected one of {', '.join(TOKENIZERS)}",),
     ),
-    Mistake(
-        "no output at all",
-        LOCAL + "models: {m: {max_output_tokens: 0}}",
-        ("2: models.m.max_output_tokens: expected a whole number >= 1",),
-    ),
     *(
         Mistake(
             f"the time {time}",
@@ -500,7 +495,7 @@ MISTAKES = [
         "a price, which a later version takes",
         LOCAL + "models:\n  m: {price: 5}",
         (
-            "3: models.m.price: `price` is not served by this version; expected one of owned_by, display_name, created, family, tokenizer, max_output_tokens",
+            "3: models.m.price: `price` is not served by this version; expected one of owned_by, display_name, created, family, tokenizer",
         ),
     ),
     Mistake(

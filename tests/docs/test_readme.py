@@ -8,8 +8,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from aiohttp import ClientSession
 
-from http_facade.routes import ROUTES, UNSERVED
+from http_facade.routes import ROUTES
 from tests.processes import Served, run
 from tests.sdk.node_runner import NODE, installed
 from umg_grpc.config import parse
@@ -32,8 +33,8 @@ KINDS = {
     "from openai import": "openai",
     "from anthropic import": "anthropic",
     "from google import": "google-genai",
-    'from "@anthropic-ai/sdk"': "JavaScript",
     "import umg_client": "gRPC",
+    'from "@anthropic-ai/sdk"': "JavaScript",
 }
 ADDRESSES = ("http://127.0.0.1:8080", "127.0.0.1:50051")
 
@@ -43,7 +44,7 @@ def kind(example: tuple[str, str]) -> str:
 
 
 def test_there_is_an_example_of_each_kind() -> None:
-    assert [kind(example) for example in EXAMPLES] == list(KINDS.values())[:5] + ["gRPC", "JavaScript"]
+    assert [kind(example) for example in EXAMPLES] == list(KINDS.values())
 
 
 def node_packages() -> Path:
@@ -94,9 +95,24 @@ def test_every_path_of_the_gateway_is_on_the_page_and_every_one_on_the_page_is_s
     assert named == served
 
 
-def test_what_the_page_says_comes_later_is_not_served_yet() -> None:
-    apis = {row.api for row in UNSERVED}
-    assert {"embeddings", "rerank", "native", "images", "video"} <= apis
+LATER = {
+    "Embeddings": "POST /v1/embeddings",
+    "reranking": "POST /v1/rerank",
+    "the model list of the native format": "GET /v1beta/models",
+    "images by paths of their own": "POST /v1/images/generations",
+    "video": "POST /v1/videos",
+}
+
+
+@pytest.mark.asyncio(loop_scope="module")
+@pytest.mark.parametrize("what", LATER)
+async def test_what_comes_later_says_that_it_is_not_served(what: str, served: Served) -> None:
+    [sentence] = re.findall(r"\n(Embeddings, .*? come later)", README, re.DOTALL)
+    assert what in " ".join(sentence.split())
+    method, path = LATER[what].split()
+    async with ClientSession() as session, session.request(method, served.http + path) as answer:
+        assert answer.status == 404
+        assert "does not serve" in (await answer.json())["error"]["message"]
 
 
 async def test_the_key_command_of_the_table_works(tmp_path: Path) -> None:

@@ -380,3 +380,18 @@ def asked_for_a_stream(face: Face, body: Json) -> Json:
             return body | {"stream": True, "stream_options": {"include_usage": True}}
         case _:
             return body | {"stream": True}
+
+
+# (members of the body, members of its error) that every error of the format has
+SHAPES = {
+    "chat": ({"error"}, {"message", "type", "param", "code"}),
+    "responses": ({"error"}, {"message", "type", "param", "code"}),
+    "messages": ({"type", "error", "request_id"}, {"type", "message"}),
+    "native": ({"error"}, {"code", "message", "status"}),
+}
+
+
+def is_the_faces_own(face: str, body: bytes) -> bool:
+    """Whether an error is written as the format has it."""
+    value, (outer, inner) = json.loads(body), SHAPES[face]
+    return set(value) == outer and inner <= set(value["error"]) <= inner | {"details"}

@@ -135,13 +135,23 @@ class Face:
         return made
 
     async def post(
-        self, fields: Mapping[str, object] | None = None, *, text: str = QUESTION, model: str = "", key: str | None = None
+        self,
+        fields: Mapping[str, object] | None = None,
+        *,
+        text: str = QUESTION,
+        model: str = "",
+        key: str | None = None,
     ) -> Reply:
         headers = None if key is None else {"authorization": f"Bearer {key}"}
         return await self.gateway.post(self.path, self.body(fields, text=text, model=model), headers)
 
     async def answer(
-        self, fields: Mapping[str, object] | None = None, *, text: str = QUESTION, model: str = "", key: str | None = None
+        self,
+        fields: Mapping[str, object] | None = None,
+        *,
+        text: str = QUESTION,
+        model: str = "",
+        key: str | None = None,
     ) -> Any:
         """The body of an answer, which must come."""
         reply = await self.post(fields, text=text, model=model, key=key)
@@ -149,7 +159,12 @@ class Face:
         return reply.body
 
     async def stream(
-        self, fields: Mapping[str, object] | None = None, *, text: str = QUESTION, model: str = "", key: str | None = None
+        self,
+        fields: Mapping[str, object] | None = None,
+        *,
+        text: str = QUESTION,
+        model: str = "",
+        key: str | None = None,
     ) -> list[Frame]:
         """The events of a streamed answer, which must come."""
         return frames_of(await self.post({**(fields or {}), "stream": True}, text=text, model=model, key=key))
@@ -299,13 +314,23 @@ class Native(Face):
         return f"{self.root}/models/{model}:{action}"
 
     async def post(
-        self, fields: Mapping[str, object] | None = None, *, text: str = QUESTION, model: str = "", key: str | None = None
+        self,
+        fields: Mapping[str, object] | None = None,
+        *,
+        text: str = QUESTION,
+        model: str = "",
+        key: str | None = None,
     ) -> Reply:
         headers = None if key is None else {"authorization": f"Bearer {key}"}
         return await self.gateway.post(self.of(model or self.model), self.body(fields, text=text), headers)
 
     async def stream(
-        self, fields: Mapping[str, object] | None = None, *, text: str = QUESTION, model: str = "", key: str | None = None
+        self,
+        fields: Mapping[str, object] | None = None,
+        *,
+        text: str = QUESTION,
+        model: str = "",
+        key: str | None = None,
     ) -> list[Frame]:
         headers = None if key is None else {"authorization": f"Bearer {key}"}
         path = self.of(model or self.model, "streamGenerateContent") + "?alt=sse"

@@ -352,7 +352,10 @@ async def test_chat_message_role(chat: Chat) -> None:
 
 
 async def test_chat_message_content(chat: Chat) -> None:
-    parts = [{"type": "text", "text": "Look at"}, {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PNG}"}}]
+    parts = [
+        {"type": "text", "text": "Look at"},
+        {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PNG}"}},
+    ]
     said = chat.text(await chat.answer({"messages": [{"role": "user", "content": parts}]}))
     assert "Look at" in said
     assert "image/png, 1 x 1 pixels" in said
@@ -360,7 +363,9 @@ async def test_chat_message_content(chat: Chat) -> None:
         await chat.refuses("messages", [{"role": "user", "content": content}], named="messages[0].content")
     for role in ("user", "system"):
         await chat.refuses("messages", [{"role": role}], named="messages[0].content")
-    await chat.refuses("messages", [{"role": "user", "content": [{"type": "text"}]}], named="messages[0].content[0].text")
+    await chat.refuses(
+        "messages", [{"role": "user", "content": [{"type": "text"}]}], named="messages[0].content[0].text"
+    )
     reply = await chat.post({"messages": [{"role": "user", "content": [{"type": "smell", "smell": "x"}]}]})
     assert "smell" in chat.error(reply, 400)["message"]
 
@@ -441,5 +446,9 @@ async def test_chat_response_stream_deltas(chat: Chat) -> None:
     message = message_of(await chat.answer({"thinking": {"type": "enabled"}}, model="famR-1"))
     assert chat.told(frames) == message["content"]
     assert chat.reasoning_told(frames) == message["reasoning_content"]
-    order = [bool(delta.get("content")) for delta in chat.deltas(frames) if delta.get("content") or "reasoning_content" in delta]
+    order = [
+        bool(delta.get("content"))
+        for delta in chat.deltas(frames)
+        if delta.get("content") or "reasoning_content" in delta
+    ]
     assert order == sorted(order)  # reasoning comes first

@@ -6,7 +6,15 @@ from typing import Any
 import pytest
 
 from tests.spec.callers import PDF, Chat, Frame, lasting
-from tests.spec.test_chat import ASK_TOOL, TOOLS, addresses, message_of, reasoning_tokens, reasoning_tokens_told, searched
+from tests.spec.test_chat import (
+    ASK_TOOL,
+    TOOLS,
+    addresses,
+    message_of,
+    reasoning_tokens,
+    reasoning_tokens_told,
+    searched,
+)
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -136,7 +144,12 @@ async def test_chat_rule_5_suffix_thinking_low_and_high(chat: Chat) -> None:
 
 
 async def test_chat_rule_5_any_other_suffix_is_an_unknown_model(chat: Chat) -> None:
-    for model in ("famG-2.5-pro-thinking-medium", "famG-2.5-pro-thinking--1", "famO-5-thinking", "famQ-3-max-nothinking"):
+    for model in (
+        "famG-2.5-pro-thinking-medium",
+        "famG-2.5-pro-thinking--1",
+        "famO-5-thinking",
+        "famQ-3-max-nothinking",
+    ):
         assert model in chat.error(await chat.post(model=model), 404)["message"]
 
 
@@ -155,7 +168,13 @@ async def test_chat_rule_5_thinking_budget_special_values(chat: Chat) -> None:
 
 
 async def test_chat_rule_5_reasoning_effort_needs_the_suffix(chat: Chat) -> None:
-    for model in ("famG-2.5-pro", "famG-3-pro", "famG-2.5-pro-thinking-64", "famG-3-pro-thinking-low", "famG-2.5-pro-nothinking"):
+    for model in (
+        "famG-2.5-pro",
+        "famG-3-pro",
+        "famG-2.5-pro-thinking-64",
+        "famG-3-pro-thinking-low",
+        "famG-2.5-pro-nothinking",
+    ):
         plain = await chat.answer(model=model)
         for effort in ("low", "high"):
             assert lasting(await chat.answer({"reasoning_effort": effort}, model=model)) == lasting(plain), model
@@ -163,7 +182,9 @@ async def test_chat_rule_5_reasoning_effort_needs_the_suffix(chat: Chat) -> None
 
 async def test_chat_rule_5_reasoning_effort_works_with_the_suffix(chat: Chat) -> None:
     for model in ("famG-2.5-pro-thinking", "famG-3-pro-thinking"):
-        low, high = [reasoning_tokens(await chat.answer({"reasoning_effort": effort}, model=model)) for effort in ("low", "high")]
+        low, high = [
+            reasoning_tokens(await chat.answer({"reasoning_effort": effort}, model=model)) for effort in ("low", "high")
+        ]
         assert 0 < low < high
 
 

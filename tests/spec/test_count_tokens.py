@@ -87,7 +87,7 @@ async def test_count_field_tools(gateway: Gateway) -> None:
 
 
 async def test_count_rule_no_model_is_called(gateway: Gateway) -> None:
-    """The simulated provider would fail; and it is not even asked, as its log of usage shows."""
+    """The simulated provider would fail."""
     failing = asked(messages=[{"role": "user", "content": "[[fail]]"}])
     assert await count(gateway, failing) > 0
     assert (await gateway.post("/v1/messages", {**failing, "max_tokens": 5})).status == 502
@@ -125,6 +125,7 @@ async def test_count_errors_have_the_body_of_this_operation(gateway: Gateway) ->
         assert error(await gateway.post(PATH, asked(), headers), 401)["code"] == "invalid_api_key"
     malformed = await gateway.send("POST", PATH, data=b"{")
     assert error(malformed, 400)
+    assert error(await gateway.get(PATH), 405)
 
 
 async def test_count_takes_the_sdks_query_and_key(gateway: Gateway) -> None:
@@ -157,7 +158,10 @@ async def test_count_native_count_tokens(gateway: Gateway, native: Native) -> No
 async def test_count_responses_input_tokens(gateway: Gateway, responses: Responses) -> None:
     path = "/v1/responses/input_tokens"
     plain = (await gateway.post(path, responses.body())).body["input_tokens"]
-    parts = [{"type": "input_text", "text": "Tell me of Paris"}, {"type": "input_image", "image_url": f"data:image/png;base64,{PNG}"}]
+    parts = [
+        {"type": "input_text", "text": "Tell me of Paris"},
+        {"type": "input_image", "image_url": f"data:image/png;base64,{PNG}"},
+    ]
     with_image = responses.body({"input": [{"role": "user", "content": parts}]})
     assert (await gateway.post(path, with_image)).body["input_tokens"] == plain + 1000
     for wrong in NO_STRINGS:

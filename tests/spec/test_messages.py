@@ -212,7 +212,9 @@ async def test_messages_field_tool_choice(messages: Messages) -> None:
         body = await messages.answer({"tools": tools, "tool_choice": choice}, text=text)
         assert calls(messages, body) == names, choice
     await messages.refuses("tool_choice", *NO_OBJECTS, fields={"tools": tools})
-    await messages.refuses("tool_choice", {}, {"type": "sometimes"}, {"type": 5}, named="tool_choice.type", fields={"tools": tools})
+    await messages.refuses(
+        "tool_choice", {}, {"type": "sometimes"}, {"type": 5}, named="tool_choice.type", fields={"tools": tools}
+    )
     await messages.refuses("tool_choice", {"type": "tool"}, named="tool_choice.name", fields={"tools": tools})
     await messages.ignores_null("tool_choice", fields={"tools": tools})
 
@@ -220,7 +222,11 @@ async def test_messages_field_tool_choice(messages: Messages) -> None:
 async def test_messages_field_tool_choice_disable_parallel_tool_use(messages: Messages) -> None:
     tools = [*TOOLS, {"name": "get_time", "input_schema": {"type": "object", "properties": {}}}]
     text = "Ask get_weather and get_time"
-    for disabled, names in ((False, ["get_weather", "get_time"]), (True, ["get_weather"]), (None, ["get_weather", "get_time"])):
+    for disabled, names in (
+        (False, ["get_weather", "get_time"]),
+        (True, ["get_weather"]),
+        (None, ["get_weather", "get_time"]),
+    ):
         choice = {"type": "auto", "disable_parallel_tool_use": disabled}
         assert calls(messages, await messages.answer({"tools": tools, "tool_choice": choice}, text=text)) == names
     asked = {"tools": tools, "tool_choice.type": "auto"}
@@ -297,7 +303,12 @@ async def test_messages_rule_1_extended_thinking_as_recommended(messages: Messag
 
 async def test_messages_rule_2_tool_use_is_two_stage(messages: Messages) -> None:
     asked = messages.asked(ASK_TOOL)
-    for model, thinking in (("famC-sonnet-4-5", None), ("famC-sonnet-4-5", THINK), ("famO-5", None), ("famG-2.5-pro", None)):
+    for model, thinking in (
+        ("famC-sonnet-4-5", None),
+        ("famC-sonnet-4-5", THINK),
+        ("famO-5", None),
+        ("famG-2.5-pro", None),
+    ):
         fields = {"tools": TOOLS, "thinking": thinking}
         first = await messages.answer({**fields, "messages": asked}, model=model)
         assert first["stop_reason"] == "tool_use"
@@ -307,7 +318,9 @@ async def test_messages_rule_2_tool_use_is_two_stage(messages: Messages) -> None
         second = await messages.answer({**fields, "messages": history}, model=model)
         assert "17 degrees" in messages.text(second)
         assert second["stop_reason"] == "end_turn"
-        assert messages.told(await messages.stream({**fields, "messages": history}, model=model)) == messages.text(second)
+        assert messages.told(await messages.stream({**fields, "messages": history}, model=model)) == messages.text(
+            second
+        )
 
 
 async def test_messages_rule_3_web_search_is_exactly_the_documented_pair(messages: Messages) -> None:

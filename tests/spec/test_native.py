@@ -312,7 +312,15 @@ async def test_suffix_thinking_low_and_high_set_the_level(native: Native) -> Non
 
 
 async def test_suffix_that_is_none_of_the_five_makes_an_unknown_model(native: Native) -> None:
-    for suffix in ("-thinking-medium", "-thinking--1", "-thinking-1.5", "-nothinking-1", "-thinking-", "-low", "-Thinking"):
+    for suffix in (
+        "-thinking-medium",
+        "-thinking--1",
+        "-thinking-1.5",
+        "-nothinking-1",
+        "-thinking-",
+        "-low",
+        "-Thinking",
+    ):
         model = f"famG-2.5-pro{suffix}"
         assert model in native.error(await native.post(model=model), 404)["message"]
 
@@ -341,7 +349,11 @@ async def test_generate_rule_1_a_function_response_follows_a_function_call(nativ
 
 
 async def test_generate_rule_2_search_and_functions_stand_together(native: Native) -> None:
-    for tools in ([*DECLARED, {"vendorgSearch": {}}], [{"vendorgSearch": {}}, *DECLARED], [{**DECLARED[0], "vendorgSearch": {}}]):
+    for tools in (
+        [*DECLARED, {"vendorgSearch": {}}],
+        [{"vendorgSearch": {}}, *DECLARED],
+        [{**DECLARED[0], "vendorgSearch": {}}],
+    ):
         assert searched(await native.answer({"tools": tools}))
         body = await native.answer({"tools": tools}, text="Ask get_weather of Rome")
         assert [part["functionCall"]["name"] for part in native.parts(body)] == ["get_weather"]
@@ -357,7 +369,9 @@ async def test_generate_rule_3_image_output_is_inline_data(native: Native) -> No
     only_text = await native.answer({"generationConfig.responseModalities": ["TEXT"]})
     assert not any("inlineData" in part for part in native.parts(only_text))
     frames = await native.stream({"generationConfig.responseModalities": ["TEXT", "IMAGE"]})
-    assert [part for frame in frames for part in native.parts(frame.data) if "inlineData" in part] == native.parts(body)[1:]
+    assert [part for frame in frames for part in native.parts(frame.data) if "inlineData" in part] == native.parts(
+        body
+    )[1:]
 
 
 async def test_stream_generate_takes_the_same_body_and_answers_with_events(native: Native) -> None:
@@ -409,7 +423,9 @@ async def test_stream_generate_tells_thoughts_before_the_answer(native: Native) 
 
 
 async def test_native_content_role(native: Native) -> None:
-    spoken = [{"role": role, "parts": [{"text": text}]} for role, text in (("user", "Hi"), ("model", "Yes?"), ("user", "Go"))]
+    spoken = [
+        {"role": role, "parts": [{"text": text}]} for role, text in (("user", "Hi"), ("model", "Yes?"), ("user", "Go"))
+    ]
     assert "turn 2" in native.text(await native.answer({"contents": spoken}))
     await native.takes("contents", [{"parts": [{"text": "Hi"}]}])
     for role in ("robot", "assistant", 5):
@@ -426,7 +442,9 @@ async def test_native_part_text(native: Native) -> None:
     spoken = [{"role": "user", "parts": [{"text": "One of "}, {"text": "Porto"}]}]
     assert "Porto" in native.text(await native.answer({"contents": spoken}))
     for text in NO_STRINGS:
-        await native.refuses("contents", [{"role": "user", "parts": [{"text": text}]}], named="contents[0].parts[0].text")
+        await native.refuses(
+            "contents", [{"role": "user", "parts": [{"text": text}]}], named="contents[0].parts[0].text"
+        )
 
 
 async def test_native_part_inline_data(native: Native) -> None:
@@ -437,7 +455,11 @@ async def test_native_part_inline_data(native: Native) -> None:
         spoken = [{"role": "user", "parts": [{"text": "Look"}, part]}]
         assert "image/png, 1 x 1 pixels" in native.text(await native.answer({"contents": spoken}))
     at = "contents[0].parts[0].inlineData"
-    for inline, named in (({"mimeType": "image/png", "data": "!"}, f"{at}.data"), ({"mimeType": "image/png"}, at), ("x", at)):
+    for inline, named in (
+        ({"mimeType": "image/png", "data": "!"}, f"{at}.data"),
+        ({"mimeType": "image/png"}, at),
+        ("x", at),
+    ):
         await native.refuses("contents", [{"role": "user", "parts": [{"inlineData": inline}]}], named=named)
 
 
@@ -458,7 +480,9 @@ async def test_native_part_function_call_and_response(native: Native) -> None:
         ({"functionCall": {"args": {}}}, "functionCall"),
         ({"functionCall": {"name": "f", "args": "x"}}, "functionCall.args"),
     ):
-        await native.refuses("contents", [*native.asked("Hi"), {"role": "model", "parts": [part]}, *native.asked("Hi")], named=named)
+        await native.refuses(
+            "contents", [*native.asked("Hi"), {"role": "model", "parts": [part]}, *native.asked("Hi")], named=named
+        )
     for part, named in (
         ({"functionResponse": {"response": {}}}, "functionResponse"),
         ({"functionResponse": {"name": "f", "response": "x"}}, "functionResponse.response"),
@@ -476,7 +500,13 @@ async def test_native_response_candidates(native: Native) -> None:
 async def test_native_response_usage_metadata(native: Native) -> None:
     for fields in ({}, {THOUGHTS: True}, {"cachedContent": "cachedContents/a"}):
         usage = (await native.answer(fields))["usageMetadata"]
-        names = ("promptTokenCount", "candidatesTokenCount", "totalTokenCount", "thoughtsTokenCount", "cachedContentTokenCount")
+        names = (
+            "promptTokenCount",
+            "candidatesTokenCount",
+            "totalTokenCount",
+            "thoughtsTokenCount",
+            "cachedContentTokenCount",
+        )
         assert all(type(usage[name]) is int for name in names)
         spent = usage["promptTokenCount"] + usage["candidatesTokenCount"]
         assert usage["totalTokenCount"] == spent + usage["thoughtsTokenCount"]

@@ -34,7 +34,9 @@ def reasoning_tokens(body: Any) -> int:
 
 def searched(responses: Responses, body: Any) -> bool:
     """Whether there are sources, each with an http address."""
-    notes = [note for item in responses.items(body, "message") for part in item["content"] for note in part["annotations"]]
+    notes = [
+        note for item in responses.items(body, "message") for part in item["content"] for note in part["annotations"]
+    ]
     assert all(note["url"].startswith("http") for note in notes)
     return bool(notes)
 
@@ -205,7 +207,9 @@ async def test_responses_field_tools_search_context_size_defaults_to_medium(resp
 async def test_responses_field_tools_file_search(responses: Responses) -> None:
     body = await responses.answer({"tools": [{"type": "file_search"}]})
     assert body["tools"][0]["type"] == "file_search"
-    await responses.refuses("tools", [{"type": "file_search", "vector_store_ids": "x"}], named="tools[0].vector_store_ids")
+    await responses.refuses(
+        "tools", [{"type": "file_search", "vector_store_ids": "x"}], named="tools[0].vector_store_ids"
+    )
 
 
 @pytest.mark.parametrize("tools", [NESTED, FLAT], ids=["nested as documented", "flat as SDKs send"])
@@ -221,7 +225,9 @@ async def test_responses_field_tools_of_wrong_types(responses: Responses) -> Non
     await responses.refuses("tools", ["x"], named="tools[0]")
     await responses.refuses("tools", [{"type": "function"}], named="tools[0].name")
     await responses.refuses("tools", [{"type": "function", "function": {}}], named="tools[0].function.name")
-    await responses.refuses("tools", [{"type": "function", "name": "f", "parameters": "x"}], named="tools[0].parameters")
+    await responses.refuses(
+        "tools", [{"type": "function", "name": "f", "parameters": "x"}], named="tools[0].parameters"
+    )
     reply = await responses.post({"tools": [{"type": "crystal_ball"}]})
     assert "crystal_ball" in responses.error(reply, 400)["message"]
     await responses.ignores_null("tools")
@@ -326,7 +332,11 @@ async def test_responses_rule_2_web_search_and_reasoning_work_for_a_capable_fami
 
 
 async def test_responses_rule_3_the_done_event_has_the_full_text(responses: Responses) -> None:
-    for options in ({}, {"stream_options": {"include_obfuscation": True}}, {"stream_options": {"include_obfuscation": False}}):
+    for options in (
+        {},
+        {"stream_options": {"include_obfuscation": True}},
+        {"stream_options": {"include_obfuscation": False}},
+    ):
         frames = await responses.stream(options)
         (done,) = [frame.data for frame in frames if frame.event == "response.output_text.done"]
         assert done["text"] == responses.told(frames) == responses.text(await responses.answer())

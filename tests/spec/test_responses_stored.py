@@ -24,7 +24,10 @@ async def other_key(gateway: Gateway) -> AsyncGenerator[str, None]:
 
 
 async def test_stored_get_returns_the_response(responses: Responses, gateway: Gateway) -> None:
-    for fields in ({}, {"instructions": "Be brief", "temperature": 0.5, "metadata": {"a": "b"}, "tools": [{"type": "file_search"}]}):
+    for fields in (
+        {},
+        {"instructions": "Be brief", "temperature": 0.5, "metadata": {"a": "b"}, "tools": [{"type": "file_search"}]},
+    ):
         made = await responses.answer(fields)
         found = await gateway.get(f"/v1/responses/{made['id']}")
         assert found.status == 200
@@ -64,7 +67,11 @@ async def test_stored_delete(responses: Responses, gateway: Gateway) -> None:
     path = f"/v1/responses/{made['id']}"
     deleted = await gateway.send("DELETE", path)
     assert (deleted.status, deleted.body) == (200, {"id": made["id"], "object": "response", "deleted": True})
-    for reply in (await gateway.get(path), await gateway.send("DELETE", path), await gateway.get(f"{path}/input_items")):
+    for reply in (
+        await gateway.get(path),
+        await gateway.send("DELETE", path),
+        await gateway.get(f"{path}/input_items"),
+    ):
         assert made["id"] in responses.error(reply, 404)["message"]
     assert responses.error(await responses.post({"previous_response_id": made["id"]}), 404)
 

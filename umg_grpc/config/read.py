@@ -26,7 +26,6 @@ class _InfoEntry(Written, frozen=True):
     created: str | None = None
     family: str | None = None
     tokenizer: str | None = None
-    max_output_tokens: Annotated[int, msgspec.Meta(ge=1, le=10_000_000)] | None = None
 
 
 class _RetentionEntry(Written, frozen=True):
@@ -116,7 +115,6 @@ def _models(document: Document, values: Value, served: set[str] | None) -> Itera
                     create_time=time(document, (*path, "created"), entry.created),
                     family=family(document, (*path, "family"), entry.family),
                     tokenizer=_tokenizer(document, (*path, "tokenizer"), entry.tokenizer),
-                    max_output_tokens=entry.max_output_tokens,
                 ),
             )
 

@@ -116,8 +116,6 @@ class ModelInfo:
     family: str | None = None
     tokenizer: str | None = None
     """Vocabulary that counts its tokens, one of `umg_grpc.tokens.TOKENIZERS`; None means its family's."""
-    max_output_tokens: int | None = None
-    """Most tokens of an answer; what a format that demands a limit is given when the caller set none."""
 
 
 @dataclass(frozen=True, kw_only=True)

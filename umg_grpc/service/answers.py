@@ -3,7 +3,6 @@
 import asyncio
 import secrets
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from umg_grpc.service.admission import Admitted
@@ -134,8 +133,8 @@ class StreamedAnswer(Answer):
         self._unfinished = max(1, asked.request.candidate_count)
         self._held: list[pb.StreamGenerateResponse] = []
 
-    def feed(self, message: pb.StreamGenerateResponse) -> Iterator[pb.StreamGenerateResponse]:
-        """What goes on now."""
+    def feed(self, message: pb.StreamGenerateResponse) -> bool:
+        """Whether the message, completed, goes on now; else it is held back."""
         if self._gatherer is None:
             self._passed = bool(message.source_frames)
             request = self._attempt.request
@@ -145,8 +144,8 @@ class StreamedAnswer(Answer):
         self._gatherer.feed(message)
         if self._held or (self._unfinished <= 0 and self._has_more_to_do):
             self._held.append(message)
-        else:
-            yield message
+            return False
+        return True
 
     async def close(self) -> list[pb.StreamGenerateResponse]:
         """What was held back, complete; to be called when the stream is over and whole."""

@@ -20,12 +20,21 @@ from umg_grpc.wire.format import BIG_BYTES
 UNSAYABLE = frozenset({pb.ERROR_REASON_UNTRANSLATABLE, pb.ERROR_REASON_UNSUPPORTED_FIELD})
 
 
+# What providers say of an id that they no longer know.
+FORGOTTEN = frozenset({"previous_response_not_found"})
+
+
 class Attempt(NamedTuple):
     """A channel to try."""
 
-    channel: str
+    target: Target
     request: pb.GenerateRequest  # as the channel is told it: with the conversation that it continues
     call: TextCall
+
+    @property
+    def channel(self) -> str:
+        """Its name."""
+        return self.target.channel.name
 
 
 class Attempts:
@@ -53,6 +62,7 @@ class Attempts:
         self._only = len(self._targets) == 1
         self._begun = self._only
         self._lossy: list[Attempt] = []
+        self._forgotten = False  # whether the provider of the continued response no longer knows it
         self._refusal: UmgError | None = None
 
     async def next(self) -> Attempt | None:
@@ -79,6 +89,18 @@ class Attempts:
         if self._refusal is not None and not self._call.channel:
             raise self._refusal
         return None
+
+    def again(self, attempt: Attempt, error: UmgError) -> bool:
+        """Whether `next` will try the attempt's channel once more, since all that failed was that its provider has
+        forgotten the response that is continued: it is then told the whole conversation.
+        """
+        if not attempt.request.previous_response_id or self._continued is None:
+            return False
+        if error.metadata.get("upstream_status") != "404" and error.metadata.get("upstream_code") not in FORGOTTEN:
+            return False
+        self._forgotten = True
+        self._targets.appendleft(attempt.target)
+        return True
 
     def _handed_out(self, attempt: Attempt) -> Attempt:
         call = self._call
@@ -108,7 +130,7 @@ class Attempts:
             prepared = await asyncio.to_thread(upstream.prepare, request, target.model, stream=self._stream)
         if self._call.strict:
             prepared.report.refuse()
-        return Attempt(target.channel.name, request, prepared)
+        return Attempt(target, request, prepared)
 
     async def _request(self, target: Target) -> pb.GenerateRequest:
         """What to tell a channel. One of the caller's own format gets the caller's own words; one where the continued
@@ -118,7 +140,8 @@ class Attempts:
         same = request.source.format in channel.protocols
         if self._continued is not None:
             place = self._continued.place
-            if same and place.upstream_response_id and place.channel == channel.name:
+            known = place.upstream_response_id and not self._forgotten
+            if same and known and place.channel == channel.name:
                 return self._continued.by_id(request)
             request = self._continued.request
         if self._reasoning is not None and not same and vault.needs(request):

@@ -11,7 +11,7 @@ from umg_grpc.errors import UmgError
 from umg_grpc.inprocess import Context
 from umg_grpc.service.admission import Admission
 from umg_grpc.service.answers import Answer, Asked, Memory, StreamedAnswer
-from umg_grpc.service.attempts import Attempt, Attempts
+from umg_grpc.service.attempts import Attempts
 from umg_grpc.service.call import Call, current
 from umg_grpc.service.channels import Channels
 from umg_grpc.service.conversations import Conversations
@@ -43,7 +43,7 @@ class GenerationServicer(rpc.GenerationServiceServicer):
             try:
                 response = await attempt.call.generate(_seconds_left(context))
             except UmgError as error:
-                if error.reason not in SAFE_TO_MOVE_ON:
+                if error.reason not in SAFE_TO_MOVE_ON and not attempts.again(attempt, error):
                     raise
                 failure = _moving_on(asked.call, error)
                 continue
@@ -58,13 +58,18 @@ class GenerationServicer(rpc.GenerationServiceServicer):
         failure: UmgError | None = None
         while (attempt := await attempts.next()) is not None:
             sent = False
+            answer = StreamedAnswer(asked, attempt, self._memory)
             try:
-                async with aclosing(self._messages(asked, attempt, _seconds_left(context))) as messages:
+                async with aclosing(attempt.call.stream(_seconds_left(context))) as messages:
                     async for message in messages:
-                        sent = True
-                        yield message
+                        if answer.feed(message):
+                            sent = True
+                            yield message
+                for message in await answer.close():
+                    sent = True
+                    yield message
             except UmgError as error:
-                if sent or error.reason not in SAFE_TO_MOVE_ON:
+                if sent or (error.reason not in SAFE_TO_MOVE_ON and not attempts.again(attempt, error)):
                     raise
                 failure = _moving_on(asked.call, error)
                 continue
@@ -116,18 +121,6 @@ class GenerationServicer(rpc.GenerationServiceServicer):
             continued = await self._conversations.continue_(call.caller.key_id, admitted.request)
         attempts = Attempts(call, admitted, self._channels, self._memory.reasoning, continued=continued, stream=stream)
         return Asked(call, admitted, continued), attempts
-
-    async def _messages(
-        self, asked: Asked, attempt: Attempt, seconds: float
-    ) -> AsyncGenerator[pb.StreamGenerateResponse, None]:
-        """One channel's stream, with what every caller needs."""
-        answer = StreamedAnswer(asked, attempt, self._memory)
-        async with aclosing(attempt.call.stream(seconds)) as messages:
-            async for message in messages:
-                for passed in answer.feed(message):
-                    yield passed
-        for message in await answer.close():
-            yield message
 
     @property
     def _conversations(self) -> Conversations:

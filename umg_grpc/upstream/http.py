@@ -90,9 +90,8 @@ class HttpUpstream:
         """The request in the caller's own format where the channel speaks it, else in the one that it prefers."""
         self._check(request)
         text_format = self._formats.get(request.source.format, self._preferred)
-        same = request.source.format == text_format.name
         encoded = text_format.encode_request(request, model, stream)
-        return HttpCall(self, request, text_format, encoded, passes=same and not request.thinking_to_content)
+        return HttpCall(self, request, text_format, encoded, passes=_passes(request, text_format))
 
     async def generate(self, call: HttpCall, seconds: float) -> pb.GenerateResponse:
         """The answer, within `seconds` and the channel's own deadlines."""
@@ -167,6 +166,15 @@ class HttpUpstream:
             tls=self._tls,
         )
         return endpoint, outgoing
+
+
+def _passes(request: pb.GenerateRequest, text_format: TextFormat) -> bool:
+    """Whether the provider's answer is the caller's, word for word: not where it has to be written in another way, or
+    would have to name a response that its provider was not told of.
+    """
+    if request.source.format != text_format.name or request.thinking_to_content:
+        return False
+    return "previous_response_id" not in request.source.edited_fields or bool(request.previous_response_id)
 
 
 async def _decoded(call: HttpCall, body: bytes, *, passes: bool) -> pb.GenerateResponse:

@@ -4,7 +4,7 @@
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
@@ -62,7 +62,7 @@ class EventDecoder(ABC):
         return message if message.events else None
 
     @abstractmethod
-    def _events(self, event: sse.SseEvent) -> Iterator[pb.GenerateEvent]:
+    def _events(self, event: sse.SseEvent) -> Iterable[pb.GenerateEvent]:
         """What one event says; its data is not None. Sets `_done` where it is the last of the answer."""
 
     @abstractmethod

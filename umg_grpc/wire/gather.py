@@ -73,7 +73,7 @@ class FrameGatherer:
         self._format = text_format
         self._request = request
         self._frames: list[bytes] = []
-        self._told = Gatherer()  # what the events say: all, where the provider did not stream; else the head and usage
+        self._events: list[bytes] = []  # all, where the provider did not stream; else the head and usage
 
     @property
     def kept_bytes(self) -> int:
@@ -84,11 +84,13 @@ class FrameGatherer:
         """See `AnswerGatherer`."""
         if message.source_frames:
             self._frames.append(message.source_frames)
-        self._told.feed(message)
+        self._events.extend(event.SerializeToString() for event in message.events)
 
     def response(self) -> pb.GenerateResponse:
         """See `AnswerGatherer`. Of frames that cannot be read, what stands before them."""
-        told = self._told.response()
+        beside = Gatherer()
+        beside.feed(pb.StreamGenerateResponse(events=map(pb.GenerateEvent.FromString, self._events)))
+        told = beside.response()
         if not self._frames:
             return told
         gatherer = Gatherer()

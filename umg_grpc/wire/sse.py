@@ -79,6 +79,16 @@ class SseSplitter:
 
 def split(frames: bytes) -> Iterator[SseEvent]:
     """The events of whole frames, in order. Their `raw` joined are the frames."""
+    if frames.startswith(b"data: "):  # most reads are one event, of one line
+        line, size = frames.find(b"\n"), len(frames)
+        if line == size - 2 and frames.endswith(b"\n") and frames.find(b"\r") < 0:
+            return iter((SseEvent(b"", frames[6:line] or None, frames),))
+        if line == size - 3 and frames.endswith(b"\r\n\r\n") and frames.find(b"\r") == size - 4:
+            return iter((SseEvent(b"", frames[6:-4] or None, frames),))
+    return _split(frames)
+
+
+def _split(frames: bytes) -> Iterator[SseEvent]:
     end = b"\n\n"
     if b"\r" in frames:
         lines = frames.count(b"\r\n")

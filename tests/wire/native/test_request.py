@@ -528,7 +528,7 @@ def test_a_tool_with_free_text_is_one_with_a_single_argument() -> None:
         {"functionDeclarations": [{"name": "sql", "description": "d", "parametersJsonSchema": schema}]}
     ]
     assert fields["contents"][0]["parts"][0]["functionCall"]["args"] == {"input": "select 1"}
-    assert report == "custom.format"
+    assert report == "custom=a function with one text, custom.format"
     for args, said in (({"input": "select 2"}, "select 2"), ({"x": 1}, '{"x":1}')):
         part = {"functionCall": {"name": "sql", "args": args}}
         body = msgspec.json.encode({"candidates": [{"content": {"parts": [part]}}]})

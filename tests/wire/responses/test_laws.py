@@ -15,9 +15,10 @@ from umg_grpc.wire.replay import replay
 from umg_grpc.wire.responses import RESPONSES
 
 modest = settings(
-    max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+    max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
 )
-few = settings(modest, max_examples=200)
+
+few = settings(modest, max_examples=25)
 
 
 @modest
@@ -105,7 +106,9 @@ def test_what_nobody_knows_reaches_a_provider_of_the_same_format(
     assert list(members(upstream.body)) == list(members(body))
     assert upstream.headers == {"openai-beta": "x"}
     assert not upstream.report.header()
-    assert canonical.source.unknown_field_count == sum(name.startswith("x_") for name in fields | members(body))
+    assert canonical.source.unknown_field_count == sum(
+        name.startswith("x_") for name, value in (fields | members(body)).items() if value not in (None, b"null")
+    )
 
 
 @few

@@ -33,7 +33,7 @@ class PassedChunk(Head, kw_only=True):
     obfuscation: str | None = None
 
 
-CALLS = (b'"tool_calls":[{', b'"tool_calls": [{')
+CALLED, CALLS = b'"tool_calls"', (b'"tool_calls":[{', b'"tool_calls": [{')
 PADDING, PADDED = b',"obfuscation":"', b'"}\n\n'
 
 _CHUNK = msgspec.json.Decoder(PassedChunk)
@@ -133,7 +133,8 @@ class PassingDecoder(FrameDecoder):
         self._called = False  # whether a tool was called, which overrides why the provider says it stopped
 
     def _plain(self, frames: bytes) -> bytes | None:
-        self._called = self._called or CALLS[0] in frames or CALLS[1] in frames
+        if not self._called and CALLED in frames:
+            self._called = CALLS[0] in frames or CALLS[1] in frames
         return None if self._template is None else self._template.apply(frames)
 
     def _end(self) -> bytes:
@@ -190,7 +191,8 @@ class PassingDecoder(FrameDecoder):
                 raise cut_off()
             self._done = True
             return event.raw
-        if _NUMBERED.search(event.raw):  # with an `id:` openai's client reads the blank line behind it as an event
+        # With an `id:` openai's client reads the blank line behind it as an event.
+        if b"id:" in event.raw and _NUMBERED.search(event.raw):
             event = event._replace(raw=sse.frame(data.replace(b"\n", b" ")))
         chunk = decode(_CHUNK, data)
         if error := event_error(event, chunk):

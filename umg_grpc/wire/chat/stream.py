@@ -74,7 +74,13 @@ class StreamEncoder:
             return message.source_frames
         if self._passed or self._closed:
             return b""
-        return b"".join(chunk for event in message.events for chunk in self._chunks(event))
+        frames = list[bytes]()
+        for event in message.events:
+            if event.HasField("text_delta") and (chunk := self._more_text(event)):  # by far the most
+                frames.append(chunk)
+            else:
+                frames += self._chunks(event)
+        return b"".join(frames)
 
     def close(self) -> bytes:
         """The end of a whole answer: what is still open, the usage, the end marker."""
@@ -117,6 +123,21 @@ class StreamEncoder:
     def _chunk(self, index: int, delta: object, finish: str | None = None, logprobs: object = None) -> bytes:
         rest = b',"logprobs":%b,"finish_reason":%b}' % (_encode(logprobs), _encode(finish))
         return b'%b{"index":%d,"delta":%b%b%b' % (self._head, index, _encode(delta), rest, self._tail)
+
+    def _more_text(self, event: pb.GenerateEvent) -> bytes:
+        """The chunk that goes on with a text, joined by hand; b"" where its start was not told."""
+        index, part, text = event.candidate_index, event.part_index, event.text_delta
+        choice = self._choices.get(index)
+        if choice is None or part not in choice.starts:
+            return b""
+        choice.length += len(text)
+        choice.lengths[part] += len(text)
+        return b'%b{"index":%d,"delta":{"content":%b},"logprobs":null,"finish_reason":null}%b' % (
+            self._head,
+            index,
+            _encode(text),
+            self._tail,
+        )
 
     def _chunks(self, event: pb.GenerateEvent) -> Iterator[bytes]:  # noqa: PLR0912 - one case a kind
         index, part = event.candidate_index, event.part_index

@@ -1,6 +1,6 @@
 """The streamed answer of a provider: chunks -> canonical events."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import msgspec
 from msgspec import Struct
@@ -102,6 +102,22 @@ class _Candidate:
     def event(self, part: int = 0) -> pb.GenerateEvent:
         """An event of this candidate, to be filled."""
         return pb.GenerateEvent(candidate_index=self._index, part_index=part)
+
+    def more(self, choice: ChunkChoice) -> pb.GenerateEvent | None:
+        """The event of a delta that only goes on with the text or the thoughts that are open, as most do; None for any
+        other.
+        """
+        delta = choice.delta
+        if delta is None or choice.finish_reason or choice.logprobs is not None or self.ragged:
+            return None
+        if delta.refusal or delta.tool_calls or delta.function_call or delta.annotations or delta.extra_content:
+            return None
+        if delta.images or delta.audio or delta.reasoning:
+            return None
+        content, thoughts = delta.content, delta.reasoning_content
+        if self._open == "text" and content and isinstance(content, str) and not thoughts:
+            return self._delta(content)
+        return self._delta(thoughts) if self._open == "reasoning" and thoughts and not content else None
 
     def take(self, delta: ProviderMessage, logprobs: Logprobs | None) -> Iterator[pb.GenerateEvent]:
         """The events of one delta."""
@@ -227,15 +243,12 @@ class _Candidate:
             yield self._delta(text)
 
     def _delta(self, text: str) -> pb.GenerateEvent:
-        event = self.event(self._part)
         if self._open == "text":
-            event.text_delta = text
             self._length += len(text)
-        elif self._open == "reasoning":
-            event.reasoning_delta = text
-        else:
-            event.refusal_delta = text
-        return event
+            return pb.GenerateEvent(candidate_index=self._index, part_index=self._part, text_delta=text)
+        if self._open == "reasoning":
+            return pb.GenerateEvent(candidate_index=self._index, part_index=self._part, reasoning_delta=text)
+        return pb.GenerateEvent(candidate_index=self._index, part_index=self._part, refusal_delta=text)
 
     def _call(self, piece: ProviderCall) -> Iterator[pb.GenerateEvent]:
         """A piece of a call: of the one with its index, unless its id says that it is another."""
@@ -328,16 +341,28 @@ class TranslatingDecoder(EventDecoder):
         self._ragged = False
         self._citations: list[msgspec.Raw] = []
 
-    def _events(self, event: sse.SseEvent) -> Iterator[pb.GenerateEvent]:
+    def _events(self, event: sse.SseEvent) -> Iterable[pb.GenerateEvent]:
         data = event.data or b""
         if data.strip() == sse.DONE:
             if not self._candidates:
                 raise cut_off()
-            yield from self._finished()
-            return
+            return self._finished()
         chunk = self._read(data)
         if error := event_error(event, chunk):
             raise error
+        if (more := self._more(chunk)) is not None:
+            return (more,)
+        return self._chunk(chunk)
+
+    def _more(self, chunk: Chunk) -> pb.GenerateEvent | None:
+        """The event of a chunk that only goes on with one candidate, as most do; None for any other."""
+        choices = chunk.choices
+        if not choices or len(choices) != 1 or chunk.usage is not None or chunk.citations:
+            return None
+        candidate = self._candidates.get(choices[0].index or 0)
+        return candidate.more(choices[0]) if candidate is not None else None
+
+    def _chunk(self, chunk: Chunk) -> Iterator[pb.GenerateEvent]:
         if not self._started and (chunk.choices or chunk.id or chunk.usage):
             self._started = True
             yield begun(chunk, self._request.model)

@@ -62,20 +62,20 @@ def encode_usage(usage: pb.Usage) -> JsonObject:
 
 def decode_usage(usage: ProviderUsage, target: pb.Usage) -> None:
     """The counts; what a provider leaves out is 0."""
-    prompt, completion = (
-        usage.prompt_tokens_details or TokenDetails(),
-        usage.completion_tokens_details or TokenDetails(),
-    )
-    target.input_tokens, target.output_tokens = count(usage.prompt_tokens), count(usage.completion_tokens)
-    target.cache_read_tokens = count(prompt.cached_tokens or usage.prompt_cache_hit_tokens)
-    target.cache_write_tokens = count(prompt.cache_write_tokens)
-    target.audio_input_tokens, target.image_input_tokens = count(prompt.audio_tokens), count(prompt.image_tokens)
-    target.reasoning_tokens = count(completion.reasoning_tokens)
-    target.audio_output_tokens = count(completion.audio_tokens)
-    target.image_output_tokens = count(completion.image_tokens)
-    unsaid = count(usage.total_tokens) - target.input_tokens - target.output_tokens
-    if unsaid > 0:  # some providers count the reasoning in the total alone
-        target.output_tokens += unsaid
-        target.reasoning_tokens = target.reasoning_tokens or unsaid
-    target.accepted_prediction_tokens = count(completion.accepted_prediction_tokens)
-    target.rejected_prediction_tokens = count(completion.rejected_prediction_tokens)
+    asked, said, total = count(usage.prompt_tokens), count(usage.completion_tokens), count(usage.total_tokens)
+    unsaid = max(0, total - asked - said)  # some providers count the reasoning in the total alone
+    target.input_tokens, target.output_tokens = asked, said + unsaid
+    prompt, completion = usage.prompt_tokens_details, usage.completion_tokens_details
+    if cached := (prompt is not None and prompt.cached_tokens) or usage.prompt_cache_hit_tokens:
+        target.cache_read_tokens = count(cached)
+    if prompt is not None:
+        target.cache_write_tokens = count(prompt.cache_write_tokens)
+        target.audio_input_tokens, target.image_input_tokens = count(prompt.audio_tokens), count(prompt.image_tokens)
+    if completion is not None:
+        target.reasoning_tokens = count(completion.reasoning_tokens)
+        target.audio_output_tokens = count(completion.audio_tokens)
+        target.image_output_tokens = count(completion.image_tokens)
+        target.accepted_prediction_tokens = count(completion.accepted_prediction_tokens)
+        target.rejected_prediction_tokens = count(completion.rejected_prediction_tokens)
+    if unsaid and not target.reasoning_tokens:
+        target.reasoning_tokens = unsaid

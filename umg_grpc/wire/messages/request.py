@@ -139,6 +139,7 @@ def _decode_uncarried(asked: schema.MessagesRequest, source: pb.SourceDocument) 
     if given(asked.container):
         source.indispensable_fields.append("container")
     if given(asked.context_management):
+        json_object(asked.context_management, "context_management")
         source.uncarried_fields.append("context_management")
     if asked.metadata and asked.metadata.keys() - {"user_id"}:
         source.uncarried_fields.append("metadata")

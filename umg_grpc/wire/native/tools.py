@@ -170,6 +170,7 @@ def _encode_function(function: pb.FunctionTool, names: ToolNames, at: str, repor
 
 def _encode_custom(custom: pb.CustomTool, names: ToolNames, report: Report) -> JsonObject:
     """A tool with free text as one with a single argument, which the answer's calls are turned back from."""
+    report.drop("custom", "a function with one text")
     if custom.format_json and custom.format_json.replace(" ", "") != '{"type":"text"}':
         report.drop("custom.format")
     encoded: JsonObject = {"name": names.legal(custom.name)}

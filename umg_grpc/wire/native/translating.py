@@ -1,6 +1,6 @@
 """The streamed answer of a provider: chunks -> canonical events."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
@@ -258,23 +258,37 @@ class TranslatingDecoder(EventDecoder):
         self._feedback: PromptFeedback | None = None
 
     def _take(self, frames: bytes) -> pb.StreamGenerateResponse | None:
-        """The events of whole frames, with the usage that the last of them tells. Providers end their lines in CRLF,
-        which is found faster as LF.
-        """
-        message = super()._take(frames.replace(b"\r\n", b"\n"))
+        """The events of whole frames, with the usage that the last of them tells."""
+        message = super()._take(frames)
         if self._usage is None or self._usage == self._told:
             return message
         self._told, message = self._usage, message or pb.StreamGenerateResponse()
-        message.events.append(used(self._usage))
+        decode_usage(self._usage, message.events.add().usage)
         return message
 
-    def _events(self, event: sse.SseEvent) -> Iterator[pb.GenerateEvent]:
+    def _events(self, event: sse.SseEvent) -> Iterable[pb.GenerateEvent]:
         data = event.data or b""
         if data.startswith(b"[") and data.strip() == sse.DONE:  # of a gateway that writes another format's marker
-            return
+            return ()
         chunk, data = self._read(data)
         if error := chunk_error(chunk):
             raise error
+        if (more := self._more(chunk)) is not None:
+            return (more,)
+        return self._chunk(chunk, data)
+
+    def _more(self, chunk: ProviderAnswer) -> pb.GenerateEvent | None:
+        """The event of a chunk that only goes on with one candidate, as most do; None for any other."""
+        candidates = chunk.candidates
+        if not candidates or len(candidates) != 1 or chunk.prompt_feedback is not None:
+            return None
+        candidate = self._candidates.get(candidates[0].index or 0)
+        more = candidate.more(candidates[0]) if candidate is not None else None
+        if more is not None:
+            self._usage = chunk.usage_metadata or self._usage
+        return more
+
+    def _chunk(self, chunk: ProviderAnswer, data: bytes) -> Iterator[pb.GenerateEvent]:
         if not self._started and (chunk.candidates or chunk.response_id or chunk.usage_metadata):
             self._started = True
             yield begun(chunk, self._request.model)

@@ -85,7 +85,8 @@ class PassingDecoder(FrameDecoder):
             return event.raw if self._started and event.raw.startswith(b":") else b""
         if data.strip() == sse.DONE:
             return b""
-        if _NUMBERED.search(event.raw):  # with an `id:` openai's client reads the blank line behind it as an event
+        # With an `id:` openai's client reads the blank line behind it as an event.
+        if b"id:" in event.raw and _NUMBERED.search(event.raw):
             event = event._replace(raw=_frame(event.name, data.replace(b"\n", b" ")))
         told = decode(_EVENT, data)
         failed = Event(type=told.type, error=told.error, code=told.code, message=told.message, param=told.param)

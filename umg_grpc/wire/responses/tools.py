@@ -311,6 +311,9 @@ def choice_of(request: pb.GenerateRequest, names: ToolNames | None = None) -> ob
 # --- canonical -> caller
 
 
+CONTEXT_SIZE = "medium"  # what the document gives to a search that says nothing
+
+
 def repeated_tools(request: pb.GenerateRequest) -> list[object]:
     """`tools` of an answer: function tools flat; what another format's request had beside is left out."""
     tools = list[object]()
@@ -323,7 +326,9 @@ def repeated_tools(request: pb.GenerateRequest) -> list[object]:
             case "custom":
                 tools.append(_custom_tool(tool.custom, at))
             case "web_search":
-                tools.append(search_tool(tool.web_search))
+                search = search_tool(tool.web_search)
+                search.setdefault("search_context_size", CONTEXT_SIZE)
+                tools.append(search)
             case "file_search":
                 tools.append(_file_search_tool(tool.file_search, at))
             case "opaque" if tool.opaque.format == "responses":

@@ -1,0 +1,154 @@
+"""docs/fidelity.md is what the codecs do; nothing is lost without a word; and callers are told by the gateway itself."""
+
+import json
+from collections.abc import AsyncGenerator
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from typing import Any
+
+import aiohttp
+import pytest
+import pytest_asyncio
+from aiohttp import web
+
+from tests.e2e.gateways import channel, running
+from tests.fidelity.alone import UNMEASURED
+from tests.fidelity.measure import Cell, Row, decoded, everything
+from tests.fidelity.page import PAGE, render
+from tests.fidelity.sample import FORMATS, LEAST, Sample
+from tests.matrix.calling import Caller
+from tests.matrix.faces import is_the_faces_own
+from tests.schema.test_fields import HOMES, VALUES, names
+from umg_grpc.v1 import pb
+from umg_grpc.wire import FORMATS as CODECS
+
+TABLES = everything()
+ROWS = [row for rows in TABLES.values() for row in rows]
+CELLS = [(row, face, target, cell) for row in ROWS for (face, target), cell in row.cells.items()]
+
+
+def name(value: object) -> str:
+    return value.sample.row if isinstance(value, Row) else value if isinstance(value, str) else ""
+
+
+def test_the_page_is_what_is_measured() -> None:
+    assert PAGE.read_text(encoding="utf-8") == render(), "run `make fidelity` and look at the difference"
+
+
+@pytest.mark.parametrize(
+    ("row", "face", "target", "cell"),
+    CELLS,
+    ids=[f"{row.sample.row}, {face} -> {target}" for row, face, target, _ in CELLS],
+)
+def test_nothing_is_lost_without_a_word(row: Row, face: str, target: str, cell: Cell) -> None:
+    assert cell.kind != "silent", cell.note
+    if face == target:
+        assert cell.kind == "exact" or row.sample.ignored
+
+
+def test_every_field_of_a_request_is_measured() -> None:
+    covered = {home for row in ROWS if isinstance(row.sample, Sample) for home in row.sample.covers} | set(UNMEASURED)
+    homes = {home for row in HOMES if row.section in ("Request", "Conversation") for home in names(row.cells[0])}
+    values = {value for row in VALUES if row.section in ("Request", "Conversation") for value in names(row.cells[0])}
+    assert sorted((homes | values) - covered) == []
+
+
+def test_no_home_is_excused_that_is_measured() -> None:
+    covered = {home for row in ROWS if isinstance(row.sample, Sample) for home in row.sample.covers}
+    assert sorted(covered & set(UNMEASURED)) == []
+
+
+# --- through the gateway
+
+
+@dataclass
+class Captured:
+    """Whoever calls a channel, and what came out behind it."""
+
+    caller: Caller
+    bodies: list[Any] = field(default_factory=list)
+
+
+ANSWERS = {
+    name: CODECS[name].encode_response(
+        pb.GenerateResponse(
+            response_id="r",
+            model="m",
+            candidates=[
+                pb.Candidate(
+                    message=pb.Message(role=pb.ROLE_ASSISTANT, parts=[pb.Part(text=pb.TextPart(text="x"))]),
+                    finish_reason=pb.FINISH_REASON_STOP,
+                )
+            ],
+            usage=pb.Usage(input_tokens=1, output_tokens=1),
+        ),
+        pb.GenerateRequest(model="m"),
+    )
+    for name in FORMATS
+}
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def captured(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Captured, None]:
+    """A gateway with a channel of each format to a provider that keeps what it is told."""
+    bodies: list[Any] = []
+
+    async def keep(request: web.Request) -> web.Response:
+        bodies.append(json.loads(await request.read()))
+        return web.Response(body=ANSWERS[request.path.split("/")[1]], content_type="application/json")
+
+    async with AsyncExitStack() as stack:
+        app = web.Application()
+        app.router.add_post("/{path:.*}", keep)
+        runner = web.AppRunner(app)
+        await runner.setup()
+        stack.push_async_callback(runner.cleanup)
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        root = f"http://127.0.0.1:{runner.addresses[0][1]}"
+        config = "channels:\n" + "".join(channel(each, each, f"{root}/{each}", f"to-{each}", "m") for each in FORMATS)
+        gateway = await stack.enter_async_context(running(config, tmp_path_factory.mktemp("fidelity")))
+        session = await stack.enter_async_context(aiohttp.ClientSession())
+        yield Captured(Caller(session, gateway.url, gateway.key), bodies)
+
+
+WHOLE = [
+    (row, face, target, cell)
+    for row, face, target, cell in CELLS
+    if isinstance(row.sample, Sample) and not row.sample.bodies[face].get("stream") and face != target
+]
+TOLD = pytest.mark.parametrize(
+    ("row", "face", "target", "cell"),
+    WHOLE,
+    ids=[f"{row.sample.row}, {face} -> {target}" for row, face, target, _ in WHOLE],
+)
+
+
+@pytest.mark.asyncio(loop_scope="module")
+@TOLD
+async def test_a_caller_is_told_what_the_provider_is_not(
+    captured: Captured, row: Row, face: str, target: str, cell: Cell
+) -> None:
+    assert isinstance(row.sample, Sample)
+    body = LEAST[face] | row.sample.bodies[face]
+    model = {} if face == "native" else {"model": f"to-{target}"}
+    captured.bodies.clear()
+    got = await captured.caller.send(face, f"to-{target}", json.dumps(body | model).encode())
+    strict = await captured.caller.send(
+        face, f"to-{target}", json.dumps(body | model).encode(), **{"x-umg-strict": "true"}
+    )
+    if cell.kind == "refused":
+        assert (got.status, strict.status, captured.bodies) == (400, 400, [])
+        return
+    report = CODECS[target].encode_request(decoded(face, row.sample.bodies[face]), "m", False).report
+    assert (got.status, got.headers.get("x-umg-dropped", "")) == (200, report.header())
+    assert captured.bodies[0] == told(face, target, row.sample)
+    assert strict.status == (400 if report.lost else 200)
+    if report.lost:
+        assert len(captured.bodies) == 1
+        assert is_the_faces_own(face, strict.body)
+        assert next(iter(report.dropped), "") in strict.error.message
+
+
+def told(face: str, target: str, sample: Sample) -> Any:
+    """What a provider is told, with no gateway around the codecs."""
+    return json.loads(CODECS[target].encode_request(decoded(face, sample.bodies[face]), "m", False).body)

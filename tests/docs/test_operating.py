@@ -1,0 +1,170 @@
+"""What the operators' page says of providers, families and the sandbox is what the gateway does."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import ClientSession
+
+from http_facade.auth import KEY_HEADERS, KEY_PARAMETERS
+from http_facade.errors import HTTP_STATUS
+from tests.processes import Served
+from umg_grpc.config import built_in
+from umg_grpc.families import FAMILIES, OWNERS, TAKE_THINKING, split_suffix
+from umg_grpc.upstream.sandbox import faults
+from umg_grpc.v1 import pb
+from umg_grpc.wire import FORMATS
+
+PAGE = (Path(__file__).parents[2] / "docs" / "operating.md").read_text(encoding="utf-8")
+STREAMED = {"native": "/models/{id}:streamGenerateContent?alt=sse"}  # elsewhere the path is the same
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+def section(title: str) -> str:
+    [found] = re.findall(rf"\n## {re.escape(title)}\n(.*?)(?=\n## |\Z)", PAGE, re.DOTALL)
+    return str(found)
+
+
+def rows(title: str) -> list[list[str]]:
+    """The cells of the section's table rows."""
+    lines = [line for line in section(title).splitlines() if line.startswith("| `")]
+    return [[cell.strip() for cell in re.split(r"(?<!\\)\|", line.strip("|"))] for line in lines]
+
+
+def quoted(text: str) -> list[str]:
+    return re.findall(r"`([^`]+)`", text)
+
+
+MARKS = {quoted(cells[0])[0]: int(cells[2]) for cells in rows("The simulated provider")}
+
+
+async def post(served: Served, path: str, body: dict[str, Any], **headers: str) -> tuple[int, dict[str, str], str]:
+    """Status, headers and body of an answer."""
+    credentials = {"Authorization": f"Bearer {served.key}"}
+    async with (
+        ClientSession() as session,
+        session.post(served.http + path, json=body, headers=credentials | headers) as answer,
+    ):
+        return answer.status, {key.lower(): value for key, value in answer.headers.items()}, await answer.text()
+
+
+def chat(model: str, text: str = "Hi", **more: Any) -> dict[str, Any]:
+    return {"model": model, "messages": [{"role": "user", "content": text}], **more}
+
+
+async def test_the_table_of_protocols_has_the_paths_and_key_headers_of_the_formats() -> None:
+    said = {quoted(cells[0])[0]: cells[1:] for cells in rows("Configuration")}
+    asked = pb.GenerateRequest(
+        model="m", messages=[pb.Message(role=pb.ROLE_USER, parts=[pb.Part(text={"text": "Hi"})])]
+    )
+    assert said.keys() == FORMATS.keys()
+    for name, codec in FORMATS.items():
+        paths = [
+            codec.encode_request(asked, "{id}", stream).path.replace("%7B", "{").replace("%7D", "}")
+            for stream in (False, True)
+        ]
+        assert quoted(said[name][0]) == list(dict.fromkeys(paths)), name
+        bearer = ": Bearer" if codec.key_header == "authorization" else ""
+        assert quoted(said[name][1]) == [codec.key_header + bearer], name
+
+
+async def test_every_place_of_a_callers_key_is_named() -> None:
+    places = {header for headers in KEY_HEADERS.values() for header in headers}
+    places |= {f"?{name}=" for name in KEY_PARAMETERS.values()} | {"Authorization: Bearer KEY"}
+    assert places - set(quoted(section("Keys"))) == set()
+
+
+async def test_the_families_own_the_fields_of_the_table() -> None:
+    said = {quoted(cells[0])[0]: set(quoted(cells[1])) for cells in rows("Families")}
+    owned: dict[str, set[str]] = {family: {"thinking"} if family in TAKE_THINKING else set() for family in FAMILIES}
+    for field, family in OWNERS.items():
+        if f"extra_body.{field}" not in OWNERS:  # else it is the same, merged into the body
+            owned[family].add(field)
+    assert said == owned
+
+
+@pytest.mark.parametrize("field", [cell for cells in rows("Families") for cell in quoted(cells[1]) if "." not in cell])
+async def test_a_field_of_one_family_is_refused_by_models_of_another(field: str, served: Served) -> None:
+    values = {
+        "generationConfig": {"thinkingConfig": {"thinkingBudget": 100}},
+        "thinking": {"type": "enabled"},
+        "enable_thinking": True,
+        "parameters": {},
+        "search_parameters": {},
+    }
+    status, _, body = await post(served, "/v1/chat/completions", chat("famO-5", **{field: values[field]}))
+    assert status == 400
+    assert json.loads(body)["error"]["param"].startswith(field)
+
+
+async def test_the_suffixes_are_those_that_are_known(served: Served) -> None:
+    said = [word for word in quoted(section("Families")) if word.startswith("-")]
+    assert len({split[1].form for word in said if (split := split_suffix(f"famG-2.5-flash{word}"))}) == 5
+    for word in said:
+        levels = "-thinking-1024" not in word
+        for model, status in (("famG-2.5-flash", 200), ("famG-3-pro", 200 if levels else 400), ("famO-5", 404)):
+            assert (await post(served, "/v1/chat/completions", chat(model + word)))[0] == status, model + word
+
+
+@pytest.mark.parametrize("mark", [mark for mark in MARKS if mark != "[[slow]]"])  # that one takes a minute
+async def test_a_mark_of_the_sandbox_has_the_status_of_the_table(mark: str, served: Served) -> None:
+    status, headers, _ = await post(served, "/v1/chat/completions", chat("famO-5", f"Hi {mark}"))
+    assert (status, headers.get("retry-after")) == (MARKS[mark], "1" if mark == "[[fail:429]]" else None)
+
+
+async def test_the_table_of_marks_is_whole() -> None:
+    known = [faults.FAIL, faults.CUT, faults.BUSY, faults.SLOW, faults.REFUSE, faults.BLOCK, faults.REDACTED]
+    assert list(MARKS) == [f"[[{name}]]" for name in known]
+    assert MARKS["[[slow]]"] == HTTP_STATUS[faults.late("total").reason]
+
+
+async def test_the_page_names_the_simulated_models_of_the_built_in_config() -> None:
+    [sandbox] = [channel for channel in built_in().channels if "sandbox" in channel.protocols]
+    [listed] = re.findall(r"built-in config serves (.*?)\.\s+A channel", section("The simulated provider"), re.DOTALL)
+    assert re.split(r",\s+|\s+and\s+", listed) == [model.id for model in sandbox.models]
+
+
+async def test_what_a_provider_cannot_be_told_is_in_the_header_and_refused_where_strict(served: Served) -> None:
+    body = chat("smollm2-135m-instruct", max_tokens=5, top_k=3, new_field=1, other_field=2)
+    status, headers, _ = await post(served, "/v1/messages", body)
+    assert (status, headers["x-umg-dropped"]) == (200, "top_k, +2")
+    assert "`top_k, reasoning.effort=budget_tokens 24576, +2`" in section("What a provider cannot be told")
+    assert (await post(served, "/v1/messages", body, **{"x-umg-strict": "true"}))[0] == 400
+
+
+async def test_a_response_is_stored_unless_the_call_says_otherwise(served: Served) -> None:
+    for path, body, found in (
+        ("/v1/responses", {"model": "famO-5", "input": "Hi"}, 200),
+        ("/v1/responses", {"model": "famO-5", "input": "Hi", "store": False}, 404),
+        ("/v1/chat/completions", chat("famO-5"), 404),
+        ("/v1/chat/completions", chat("famO-5", store=True), 200),
+    ):
+        made = json.loads((await post(served, path, body))[2])
+        async with ClientSession(headers={"Authorization": f"Bearer {served.key}"}) as session:
+            answer = await session.get(f"{served.http}/v1/responses/{made['id']}")
+        assert answer.status == found, body
+    assert (await post(served, "/v1/responses", {"model": "famO-5", "input": "Hi", "background": True}))[0] == 400
+
+
+async def test_the_figures_and_the_fields_of_the_log_are_there(served: Served) -> None:
+    await post(served, "/v1/chat/completions", chat("famX-4"))
+    line = json.loads(await served.until_logged('"model":"famX-4"'))
+    assert line.keys() >= {
+        "method",
+        "face",
+        "model",
+        "channel",
+        "key",
+        "outcome",
+        "ms",
+        "input_tokens",
+        "output_tokens",
+    }
+    async with ClientSession() as session:
+        figures = await (await session.get(f"{served.http}/metrics")).text()
+    names = re.findall(r"`(umg_\w+)`", PAGE)
+    assert len(names) == 3
+    assert [name for name in names if name not in figures] == []

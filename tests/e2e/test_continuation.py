@@ -1,0 +1,119 @@
+"""Responses are continued wherever they were made: by the provider's id where it lives, else from what is stored here."""
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import openai
+import pytest
+import pytest_asyncio
+from openai import AsyncOpenAI
+from openai.types.responses import Response
+
+from tests.e2e.gateways import SANDBOX, Running, channel, running
+
+MODEL = "famO-5"
+FORMATS = ("responses", "chat", "messages", "native")
+TOOL = {"type": "function", "name": "get_weather", "parameters": {"type": "object", "properties": {}}}
+RESULT = "18 degrees and a light breeze"
+both_ways = pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+
+
+@dataclass(frozen=True)
+class Chain:
+    """A gateway whose provider is another one."""
+
+    outer: AsyncOpenAI
+    inner: AsyncOpenAI
+
+
+def client(gateway: Running) -> AsyncOpenAI:
+    return AsyncOpenAI(base_url=f"{gateway.url}/v1", api_key=gateway.key, max_retries=0)
+
+
+@asynccontextmanager
+async def outer_gateway(inner: Running, data: Path) -> AsyncGenerator[Running, None]:
+    config = "channels:\n" + "".join(
+        channel(name, name, f"{inner.url}/v1", f"via-{name}", MODEL, "famO") for name in FORMATS
+    )
+    async with running(config, data) as outer:
+        yield outer
+
+
+@pytest_asyncio.fixture
+async def chain(tmp_path: Path) -> AsyncGenerator[Chain, None]:
+    async with (
+        running(SANDBOX, tmp_path / "inner") as inner,
+        outer_gateway(inner, tmp_path / "outer") as outer,
+        client(outer) as near,
+        client(inner) as far,
+    ):
+        yield Chain(near, far)
+
+
+async def call(sdk: AsyncOpenAI, model: str, stream: bool = False, **fields: object) -> Response:
+    asked = {"model": model, "input": "Call get_weather.", "tools": [TOOL], **fields}
+    if not stream:
+        return await sdk.responses.create(**asked)
+    async with sdk.responses.stream(**asked) as events:
+        return await events.get_final_response()
+
+
+def result_of(response: Response) -> list[dict[str, object]]:
+    (made,) = [item for item in response.output if item.type == "function_call"]
+    return [{"type": "function_call_output", "call_id": made.call_id, "output": RESULT}]
+
+
+@both_ways
+@pytest.mark.parametrize("after", FORMATS)
+@pytest.mark.parametrize("before", FORMATS)
+async def test_a_response_is_continued_on_any_channel(chain: Chain, before: str, after: str, stream: bool) -> None:
+    first = await call(chain.outer, f"via-{before}", stream, reasoning={"effort": "low"})
+    second = await call(
+        chain.outer, f"via-{after}", stream, input=result_of(first), previous_response_id=first.id, tools=[TOOL]
+    )
+    assert RESULT in second.output_text
+    assert second.previous_response_id == first.id
+
+
+@both_ways
+async def test_a_response_that_its_provider_has_forgotten_is_continued_from_here(chain: Chain, stream: bool) -> None:
+    first = await call(chain.outer, "via-responses", stream)
+    await chain.inner.responses.delete(first.id)
+    second = await call(chain.outer, "via-responses", stream, input=result_of(first), previous_response_id=first.id)
+    assert RESULT in second.output_text
+    third = await call(chain.outer, "via-responses", stream, input="And now?", previous_response_id=second.id)
+    assert third.output_text
+
+
+async def test_a_chain_of_responses_outlives_the_deletion_of_its_beginning(chain: Chain) -> None:
+    first = await call(chain.outer, "via-chat")
+    second = await call(chain.outer, "via-chat", input=result_of(first), previous_response_id=first.id)
+    await chain.outer.responses.delete(first.id)
+    with pytest.raises(openai.NotFoundError):
+        await call(chain.outer, "via-chat", previous_response_id=first.id)
+    assert (await call(chain.outer, "via-chat", input="And now?", previous_response_id=second.id)).output_text
+
+
+async def test_a_passed_response_is_found_as_its_provider_wrote_it(chain: Chain) -> None:
+    made = await call(chain.outer, "via-responses", metadata={"trip": "7"})
+    found = await chain.outer.responses.retrieve(made.id)
+    assert found.model_dump() == made.model_dump()
+
+
+@both_ways
+async def test_a_restart_forgets_nothing(tmp_path: Path, stream: bool) -> None:
+    async with running(SANDBOX, tmp_path / "inner") as inner:
+        async with outer_gateway(inner, tmp_path / "outer") as outer, client(outer) as sdk:
+            first = await call(sdk, "via-messages", stream, reasoning={"effort": "low"})
+        async with outer_gateway(inner, tmp_path / "outer") as outer, client(outer) as sdk:
+            second = await call(
+                sdk,
+                "via-messages",
+                stream,
+                input=result_of(first),
+                previous_response_id=first.id,
+                reasoning={"effort": "low"},
+            )
+            assert RESULT in second.output_text

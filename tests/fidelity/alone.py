@@ -1,0 +1,81 @@
+"""Fields without a canonical home, and homes without a field."""
+
+from tests.fidelity.conversation import (
+    ASK,
+    ASK_NATIVE,
+    CALL_ITEM,
+    CALL_PART,
+    RESULT_ITEM,
+    TOOL_RESULT,
+    TOOL_USE,
+    answered,
+    chat,
+    items,
+    parts,
+)
+from tests.fidelity.options import PROPERTIES, SUBSET
+from tests.fidelity.sample import PNG, Alone, config
+
+# fmt: off
+
+# Canonical homes that no body says, so that there is nothing to measure.
+UNMEASURED = {
+    "Part.text.logprobs": "likelihoods of an earlier answer, which no provider reads",
+    "GenerateRequest.previous_response_id": "the gateway continues the conversation itself, and sends all of it",
+    "GenerateRequest.model": "the operator says what it is called upstream; its suffix is the family's to read",
+    "GenerateRequest.messages": "all that follows",
+    "GenerateRequest.source": "the body itself",
+    "GenerationService.Generate": "whether to stream",
+    "GenerationService.StreamGenerate": "whether to stream",
+    "StreamGenerateRequest.request": "whether to stream",
+    "SourceDocument.format": "the body itself",
+    "SourceDocument.body": "the body itself",
+    "SourceDocument.headers": "go with the body to its own format alone",
+    "SourceDocument.uncarried_fields": "noted when decoding",
+    "SourceDocument.indispensable_fields": "noted when decoding",
+    "SourceDocument.unknown_field_count": "noted when decoding",
+    "SourceDocument.family_fields": "noted when decoding",
+    "SourceDocument.edited_fields": "set by the gateway",
+    "ReasoningState.format": "follows from the face",
+    "ReasoningState.channel": "set by the gateway",
+    "ServerToolCall.format": "follows from the face",
+    "ServerToolResult.format": "follows from the face",
+}
+
+NOISE = "changes no answer"
+ALONE = (
+    Alone("chat", "`prompt_cache_breakpoint`", chat({"type": "text", "text": "x", "prompt_cache_breakpoint": {"type": "ephemeral"}}), NOISE),
+    Alone("chat", "`search_parameters.sources`", {"search_parameters": {"mode": "on", "sources": [{"type": "web"}]}}),
+    Alone("chat", "`search_parameters.from_date`", {"search_parameters": {"mode": "on", "from_date": "2026-01-01"}}),
+    Alone("chat", "`search_parameters.to_date`", {"search_parameters": {"mode": "on", "to_date": "2026-01-01"}}),
+    Alone("chat", "`search_parameters.max_search_results`", {"search_parameters": {"mode": "on", "max_search_results": 3}}),
+    Alone("chat", "a field that nobody knows", {"x_new": 1}),
+    Alone("responses", "`background`: false", {"background": False}, NOISE),
+    Alone("responses", "`reasoning.context`", {"reasoning": {"effort": "high", "context": "auto"}}),
+    Alone("responses", "`reasoning.mode`", {"reasoning": {"effort": "high", "mode": "auto"}}),
+    Alone("responses", "`context_management`", {"context_management": [{"type": "compaction"}]}),
+    Alone("responses", "`status` of an item", items({**CALL_ITEM, "status": "completed"}, {**RESULT_ITEM, "status": "completed"}), NOISE),
+    Alone("responses", "`tools[].defer_loading`", {"tools": [{"type": "function", "name": "f", "parameters": PROPERTIES, "defer_loading": True}]}),
+    Alone("responses", "`tools[].output_schema`", {"tools": [{"type": "function", "name": "f", "parameters": PROPERTIES, "output_schema": PROPERTIES}]}),
+    Alone("responses", "`tools[].allowed_callers`", {"tools": [{"type": "function", "name": "f", "parameters": PROPERTIES, "allowed_callers": ["direct"]}]}),
+    Alone("responses", "`web_search.external_web_access`", {"tools": [{"type": "web_search", "external_web_access": False}]}),
+    Alone("responses", "a field that nobody knows", {"x_new": 1}),
+    Alone("messages", "`mcp_servers`", {"mcp_servers": [{"type": "url", "url": "https://a.example", "name": "a"}]}),
+    Alone("messages", "`container`", {"container": "container_1"}),
+    Alone("messages", "`context_management`", {"context_management": {"edits": []}}),
+    Alone("messages", "other keys of `metadata`", {"metadata": {"x": "y"}}),
+    Alone("messages", "`betas`", {"betas": ["b"]}, NOISE),
+    Alone("messages", "`tools[].input_examples`", {"tools": [{"name": "f", "input_schema": PROPERTIES, "input_examples": [{"city": "Uri"}]}]}),
+    Alone("messages", "`tools[].eager_input_streaming`", {"tools": [{"name": "f", "input_schema": PROPERTIES, "eager_input_streaming": True}]}),
+    Alone("messages", "`tool_use.caller`", answered(TOOL_RESULT)["messages"] | {"messages": [ASK, {"role": "assistant", "content": [{**TOOL_USE, "caller": {"type": "direct"}}]}, {"role": "user", "content": [TOOL_RESULT]}]}, NOISE),
+    Alone("messages", "a field that nobody knows", {"x_new": 1}),
+    Alone("native", "`systemInstruction.role`", {"systemInstruction": {"role": "user", "parts": [{"text": "x"}]}}, NOISE),
+    Alone("native", "`functionDeclarations[].response`", {"tools": [{"functionDeclarations": [{"name": "f", "parametersJsonSchema": PROPERTIES, "response": SUBSET}]}]}),
+    Alone("native", "`functionDeclarations[].responseJsonSchema`", {"tools": [{"functionDeclarations": [{"name": "f", "parametersJsonSchema": PROPERTIES, "responseJsonSchema": PROPERTIES}]}]}),
+    Alone("native", "`googleSearchRetrieval.dynamicRetrievalConfig`", {"tools": [{"googleSearchRetrieval": {"dynamicRetrievalConfig": {"mode": "MODE_DYNAMIC", "dynamicThreshold": 0.5}}}]}),
+    Alone("native", "`speechConfig` save the voice's name", config(speechConfig={"languageCode": "de-DE"})),
+    Alone("native", "any other `responseMimeType`", config(responseMimeType="application/yaml")),
+    Alone("native", "`videoMetadata`", parts({"inlineData": {"mimeType": "image/png", "data": PNG}, "videoMetadata": {"fps": 1}})),
+    Alone("native", "`functionResponse.willContinue`", {"contents": [ASK_NATIVE, {"role": "model", "parts": [CALL_PART]}, {"role": "user", "parts": [{"functionResponse": {"id": "call_1", "name": "f", "response": {"output": "sunny"}, "willContinue": False}}]}]}),
+    Alone("native", "`functionResponse.scheduling`", {"contents": [ASK_NATIVE, {"role": "model", "parts": [CALL_PART]}, {"role": "user", "parts": [{"functionResponse": {"id": "call_1", "name": "f", "response": {"output": "sunny"}, "scheduling": "SILENT"}}]}]}),
+)

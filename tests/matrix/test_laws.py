@@ -1,0 +1,201 @@
+"""From any format to any other: what docs/fidelity.md calls exact is kept, answers say the same, and streams do however
+they are cut.
+"""
+
+import json
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.fidelity.measure import at, everything, same, understood
+from tests.fidelity.sample import FORMATS as NAMES
+from tests.fidelity.sample import Sample
+from tests.matrix.calling import decoded
+from tests.wire.chat import strategies as chat
+from tests.wire.messages import strategies as messages
+from tests.wire.native import strategies as native
+from tests.wire.responses import strategies as responses
+from umg_grpc.errors import UmgError
+from umg_grpc.v1 import pb
+from umg_grpc.wire import FORMATS
+from umg_grpc.wire.gather import Gatherer
+from umg_grpc.wire.replay import replay
+
+SOME: dict[str, Any] = {"chat": chat, "responses": responses, "messages": messages, "native": native}
+UNSAYABLE = (pb.ERROR_REASON_UNTRANSLATABLE, pb.ERROR_REASON_UNSUPPORTED_FIELD)
+PAIRS = [(one, other) for one in NAMES for other in NAMES]
+pairs = pytest.mark.parametrize(("one", "other"), PAIRS, ids=[f"{one}-{other}" for one, other in PAIRS])
+modest = settings(
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+)
+
+
+def always_exact() -> dict[tuple[str, str], set[str]]:
+    """The fields beside the conversation that a pair says exactly, whatever their value."""
+    kinds = defaultdict(set)
+    for rows in everything().values():
+        for row in rows:
+            if isinstance(row.sample, Sample) and row.sample.path.isidentifier():
+                for pair, cell in row.cells.items():
+                    kinds[pair, row.sample.path].add(cell.kind)
+    exact = defaultdict(set)
+    for (pair, path), found in kinds.items():
+        if found == {"exact"}:
+            exact[pair].add(path)
+    return exact
+
+
+EXACT = always_exact()
+
+
+def hop(request: pb.GenerateRequest, face: str) -> tuple[pb.GenerateRequest, set[str]]:
+    """What a provider of a format is told, and what it is not. Raises UmgError for what it cannot be told."""
+    upstream = FORMATS[face].encode_request(request, "m", False)
+    told = understood(face, upstream.body)
+    told.model = "m"
+    return told, set(upstream.report.dropped)
+
+
+def spoken(request: pb.GenerateRequest, role: int) -> list[str]:
+    """What a role said, in order, less what says nothing."""
+    return [
+        part.text.text
+        for message in request.messages
+        if message.role == role
+        for part in message.parts
+        if part.text.text.strip()
+    ]
+
+
+def calls(request: pb.GenerateRequest) -> list[tuple[str, Any]]:
+    """The calls to functions whose arguments are JSON objects."""
+    found = []
+    for message in request.messages:
+        for part in message.parts:
+            if part.tool_call.HasField("arguments_json"):
+                try:
+                    arguments = json.loads(part.tool_call.arguments_json or "{}")
+                except ValueError:
+                    continue
+                if isinstance(arguments, dict):
+                    found.append((part.tool_call.name, arguments))
+    return found
+
+
+def stands_in_order(pieces: Iterable[str], text: str) -> bool:
+    place = 0
+    for piece in pieces:
+        place = text.find(piece, place)
+        if place < 0:
+            return False
+        place += len(piece)
+    return True
+
+
+@pairs
+@modest
+@given(data=st.data())
+def test_a_request_keeps_what_the_table_calls_exact(one: str, other: str, data: st.DataObject) -> None:
+    request = data.draw(SOME[one].requests)
+    request.ClearField("source")
+    try:
+        first, _ = hop(request, one)
+        first.ClearField("source")
+        second, dropped = hop(first, other)
+    except UmgError as error:
+        assert error.reason in UNSAYABLE, error
+        return
+    for path in EXACT[one, other]:
+        assert same(at(first, path), at(second, path)), path
+    for role in (pb.ROLE_USER, pb.ROLE_ASSISTANT):
+        assert stands_in_order(spoken(first, role), "\0".join(spoken(second, role)))
+    assert calls(first) == calls(second)
+    del dropped
+
+
+# --- answers
+
+
+def gist(answer: pb.GenerateResponse) -> tuple[Any, ...]:
+    """What every format can say of an answer: its text, calls, end and total cost."""
+    candidate = answer.candidates[0]
+    parts = candidate.message.parts
+    called = [part.tool_call for part in parts if part.HasField("tool_call")]
+    return (
+        "".join(part.text.text + part.refusal.text for part in parts),
+        [(call.name, arguments(call)) for call in called],
+        END.get(candidate.finish_reason, "stop"),
+        (answer.usage.input_tokens, answer.usage.output_tokens),
+    )
+
+
+def arguments(call: pb.ToolCall) -> Any:
+    if call.HasField("text"):
+        return {"input": call.text}
+    try:
+        return json.loads(call.arguments_json or "{}")
+    except ValueError:
+        return call.arguments_json
+
+
+END = {
+    pb.FINISH_REASON_LENGTH: "length",
+    pb.FINISH_REASON_CONTEXT_FULL: "length",
+    pb.FINISH_REASON_TOOL_CALLS: "calls",
+    pb.FINISH_REASON_CONTENT_FILTER: "filter",
+    pb.FINISH_REASON_REFUSAL: "filter",
+    pb.FINISH_REASON_RECITATION: "filter",
+}
+ASKED = pb.GenerateRequest(model="m", include_usage=True)
+
+
+def read_whole(answer: pb.GenerateResponse, face: str) -> pb.GenerateResponse:
+    """The answer as a client of the format understands it."""
+    return FORMATS[face].decode_response(FORMATS[face].encode_response(answer, ASKED), ASKED, False)
+
+
+def read_streamed(answer: pb.GenerateResponse, face: str) -> pb.GenerateResponse:
+    encoder = FORMATS[face].stream_encoder(ASKED)
+    return gathered(decoded(face, [encoder.feed(replay(answer)) + encoder.close()], ASKED))
+
+
+def gathered(told: Iterable[pb.StreamGenerateResponse]) -> pb.GenerateResponse:
+    gatherer = Gatherer()
+    for message in told:
+        gatherer.feed(message)
+    return gatherer.response()
+
+
+@pytest.mark.parametrize("read", [read_whole, read_streamed], ids=["whole", "streamed"])
+@pairs
+@modest
+@given(data=st.data())
+def test_an_answer_says_the_same_in_every_format(
+    one: str, other: str, read: Callable[[pb.GenerateResponse, str], pb.GenerateResponse], data: st.DataObject
+) -> None:
+    answer = read(data.draw(SOME[one].responses()), one)
+    if answer.candidates:
+        assert gist(read(answer, other)) == gist(answer)
+
+
+@pairs
+@modest
+@given(data=st.data())
+def test_a_stream_says_the_same_however_it_is_cut(one: str, other: str, data: st.DataObject) -> None:
+    encoder = FORMATS[one].stream_encoder(ASKED)
+    stream = encoder.feed(replay(data.draw(SOME[one].responses()))) + encoder.close()
+    whole, pieces = decoded(one, [stream], ASKED), decoded(one, data.draw(chat.cuts(stream)), ASKED)
+    assert [event for message in pieces for event in message.events] == [
+        event for message in whole for event in message.events
+    ]
+    assert shown(pieces, other) == shown(whole, other)
+
+
+def shown(told: list[pb.StreamGenerateResponse], face: str) -> bytes:
+    """The face's bytes."""
+    encoder = FORMATS[face].stream_encoder(ASKED)
+    return b"".join([*(encoder.feed(message) for message in told), encoder.close()])

@@ -1,0 +1,165 @@
+"""Text document, "Authentication"; readings, 2."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from tests.e2e.gateways import KEY
+from tests.spec.callers import Gateway, Reply, frames_of
+from umg_grpc.access.keys import Keys
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+SAID = [{"role": "user", "content": "Hi"}]
+CONTENTS = {"contents": [{"parts": [{"text": "Hi"}]}]}
+
+
+@dataclass(frozen=True)
+class Operation:
+    """An operation, and a body that it takes."""
+
+    id: str
+    path: str
+    body: Any
+    method: str = "POST"
+    own_headers: tuple[str, ...] = ()  # that hold a key beside `authorization`
+    query: bool = False  # whether `?key=` does
+
+    async def call(self, gateway: Gateway, headers: dict[str, str], query: str = "") -> Reply:
+        joint = "&" if "?" in self.path else "?"
+        path = f"{self.path}{joint}{query}" if query else self.path
+        return await gateway.send(self.method, path, self.body, headers=headers)
+
+
+NATIVE = ("x-vendorg-api-key", "x-goog-api-key")
+OPERATIONS = [
+    Operation("chat", "/v1/chat/completions", {"model": "famO-5", "messages": SAID}),
+    Operation("responses", "/v1/responses", {"model": "famO-5", "input": SAID}),
+    Operation("input_tokens", "/v1/responses/input_tokens", {"model": "famO-5", "input": SAID}),
+    Operation(
+        "messages",
+        "/v1/messages",
+        {"model": "famC-sonnet-4-5", "messages": SAID, "max_tokens": 50},
+        own_headers=("x-api-key",),
+    ),
+    Operation(
+        "count_tokens",
+        "/v1/messages/count_tokens",
+        {"model": "famC-sonnet-4-5", "messages": SAID},
+        own_headers=("x-api-key",),
+    ),
+    *(
+        Operation(f"native {action}", f"/v1beta/models/famG-2.5-pro:{action}", CONTENTS, own_headers=NATIVE, query=True)
+        for action in ("generateContent", "streamGenerateContent?alt=sse", "countTokens")
+    ),
+    Operation("native under /v1", "/v1/models/famG-2.5-pro:generateContent", CONTENTS, own_headers=NATIVE, query=True),
+]
+STORED = [
+    Operation("get", "/v1/responses/resp_x", None, "GET"),
+    Operation("delete", "/v1/responses/resp_x", None, "DELETE"),
+    Operation("cancel", "/v1/responses/resp_x/cancel", {}),
+    Operation("input_items", "/v1/responses/resp_x/input_items", None, "GET"),
+]
+ALL = [*OPERATIONS, *STORED]
+HEADERS = ("x-vendorg-api-key", "x-goog-api-key", "x-api-key")
+
+every = pytest.mark.parametrize("operation", ALL, ids=lambda operation: operation.id)
+generating = pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.id)
+
+
+def refused(operation: Operation, reply: Reply) -> None:
+    """401, in the body of the operation's format."""
+    assert reply.status == 401, reply.text
+    error = reply.body["error"]
+    assert error["message"]
+    if "models/" in operation.path:
+        assert (error["code"], error["status"]) == (401, "UNAUTHENTICATED")
+    elif operation.id == "messages":
+        assert (reply.body["type"], error["type"]) == ("error", "authentication_error")
+    else:
+        assert error["code"] == "invalid_api_key"
+
+
+@every
+async def test_authentication_1_every_operation_requires_credentials(gateway: Gateway, operation: Operation) -> None:
+    refused(operation, await operation.call(gateway, {}))
+
+
+@generating
+async def test_authentication_2_bearer_is_the_primary_method(gateway: Gateway, operation: Operation) -> None:
+    reply = await operation.call(gateway, {"authorization": f"Bearer {KEY}"})
+    assert reply.status == 200
+    assert (await operation.call(gateway, {"authorization": f"bearer {KEY}"})).status == 200
+
+
+@generating
+async def test_authentication_3_a_key_header_counts_on_its_own_paths_only(
+    gateway: Gateway, operation: Operation
+) -> None:
+    for name in HEADERS:
+        reply = await operation.call(gateway, {name: KEY})
+        if name in operation.own_headers:
+            assert reply.status == 200, name
+        else:
+            refused(operation, reply)
+
+
+@generating
+async def test_authentication_3_a_key_in_the_query_counts_on_native_paths_only(
+    gateway: Gateway, operation: Operation
+) -> None:
+    reply = await operation.call(gateway, {}, f"key={KEY}")
+    if operation.query:
+        assert reply.status == 200
+    else:
+        refused(operation, reply)
+
+
+@every
+async def test_authentication_4_a_wrong_key_is_401(gateway: Gateway, operation: Operation) -> None:
+    for headers in (
+        {"authorization": "Bearer sk-nobody"},
+        {"authorization": f"Basic {KEY}"},
+        {"authorization": "Bearer "},
+        {"authorization": KEY},
+        *({name: "sk-nobody"} for name in operation.own_headers),
+    ):
+        refused(operation, await operation.call(gateway, headers))
+    if operation.query:
+        refused(operation, await operation.call(gateway, {}, "key=sk-nobody"))
+
+
+@generating
+async def test_authentication_4_a_wrong_key_comes_before_a_wrong_body(gateway: Gateway, operation: Operation) -> None:
+    reply = await gateway.send(
+        operation.method, operation.path, data=b"{", headers={"authorization": "Bearer sk-nobody"}
+    )
+    refused(operation, reply)
+
+
+@every
+async def test_authentication_5_expired_and_revoked_keys_are_401(gateway: Gateway, operation: Operation) -> None:
+    keys = Keys(gateway.running.service.store)
+    past = datetime.now(UTC) - timedelta(seconds=1)
+    _, expired = await keys.create(f"expired {operation.id}", expire_time=past)
+    key, revoked = await keys.create(f"revoked {operation.id}")
+    await keys.revoke(key.key_id)
+    for secret in (expired, revoked):
+        refused(operation, await operation.call(gateway, {"authorization": f"Bearer {secret}"}))
+
+
+@generating
+async def test_authentication_5_a_keys_scope_is_its_models(gateway: Gateway, operation: Operation) -> None:
+    keys = Keys(gateway.running.service.store)
+    _, scoped = await keys.create(f"scoped {operation.id}", model_patterns=["famX-*"])
+    reply = await operation.call(gateway, {"authorization": f"Bearer {scoped}"})
+    assert reply.status in {403, 404}
+    assert reply.body["error"]["message"]
+
+
+async def test_authentication_3_the_key_in_the_query_goes_with_others(gateway: Gateway) -> None:
+    path = "/v1beta/models/famG-2.5-pro:streamGenerateContent"
+    for query in (f"alt=sse&key={KEY}", f"key={KEY}&alt=sse&prettyPrint=false"):
+        assert frames_of(await gateway.post(f"{path}?{query}", CONTENTS, {}))

@@ -1,0 +1,140 @@
+"""Text document: "What the service does", "Versioning" and "Limits"."""
+
+import pytest
+
+from tests.spec.callers import PNG, Chat, Gateway, Messages, Native, Responses, frames_of, lasting
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+async def test_overview_one_json_body_or_a_stream(
+    chat: Chat, responses: Responses, messages: Messages, native: Native, gateway: Gateway
+) -> None:
+    for face in (chat, responses, messages, native):
+        reply = await face.post()
+        assert reply.status == 200
+        assert reply.headers["content-type"].startswith("application/json")
+        assert face.text(reply.body)
+        assert face.told(await face.stream()) == face.text(reply.body)
+
+
+async def test_overview_native_streams_by_its_path_not_by_its_body(native: Native) -> None:
+    assert native.text(await native.answer({"stream": True}))
+
+
+async def test_overview_bodies_are_json(chat: Chat, gateway: Gateway) -> None:
+    body = chat.body()
+    for content_type in ("application/json", "application/json; charset=utf-8"):
+        headers = {**gateway.running.headers, "content-type": content_type}
+        assert (await gateway.send("POST", chat.path, body, headers=headers)).status == 200
+    headers = {**gateway.running.headers, "content-type": "text/plain"}
+    reply = await gateway.send("POST", chat.path, body, headers=headers)
+    assert "application/json" in chat.error(reply, 415)["message"]
+
+
+async def test_overview_the_caller_picks_the_model_by_id_and_the_format_by_path(gateway: Gateway) -> None:
+    said = [{"role": "user", "content": "Hi"}]
+    body = {"model": "famR-1", "messages": said, "input": said, "max_tokens": 100}
+    chat, responses, messages = [
+        (await gateway.post(path, body)).body for path in ("/v1/chat/completions", "/v1/responses", "/v1/messages")
+    ]
+    assert (chat["object"], responses["object"], messages["type"]) == ("chat.completion", "response", "message")
+    assert {chat["model"], responses["model"], messages["model"]} == {"famR-1"}
+
+
+async def test_versioning_other_operations_live_under_v1_only(gateway: Gateway, chat: Chat) -> None:
+    for path in (
+        "/v1beta/chat/completions",
+        "/v1beta/responses",
+        "/v1beta/messages",
+        "/v2/messages",
+        "/chat/completions",
+    ):
+        assert (await gateway.post(path, chat.body())).status == 404
+
+
+async def test_versioning_responses_accepts_a_dated_api_version(gateway: Gateway, responses: Responses) -> None:
+    usual = lasting(await responses.answer())
+    reply = await gateway.post("/v1/responses?api-version=2025-04-01-preview", responses.body())
+    assert lasting(reply.body) == usual
+    streamed = await gateway.post("/v1/responses?api-version=2025-03-01", responses.body({"stream": True}))
+    assert responses.told(frames_of(streamed)) == responses.text(reply.body)
+
+
+async def test_versioning_model_versions_are_in_the_id(native: Native) -> None:
+    versions = ("famG-2.5-flash", "famG-2.5-pro", "famG-3-pro")
+    assert [(await native.answer(model=model))["modelVersion"] for model in versions] == list(versions)
+
+
+async def test_versioning_unknown_query_parameters_are_ignored(
+    gateway: Gateway, chat: Chat, responses: Responses, messages: Messages, native: Native
+) -> None:
+    for face in (chat, responses, messages, native):
+        usual = lasting(await face.answer())
+        for query in ("beta=true", "x=1&x=2&stream=true", "alt=media"):
+            reply = await gateway.post(f"{face.path}?{query}", face.body())
+            assert reply.status == 200
+            assert lasting(reply.body) == usual
+
+
+async def test_limits_temperature(chat: Chat, responses: Responses, messages: Messages, native: Native) -> None:
+    for face, field, most in (
+        (native, "generationConfig.temperature", 2),
+        (chat, "temperature", 2),
+        (responses, "temperature", 2),
+        (messages, "temperature", 1),
+    ):
+        await face.takes(field, 0, most)
+        await face.refuses(field, -0.001, most + 0.001)
+    assert (await responses.answer())["temperature"] == 1.0
+
+
+async def test_limits_top_p(chat: Chat, responses: Responses, messages: Messages, native: Native) -> None:
+    for face, field in ((native, "generationConfig.topP"), (chat, "top_p"), (responses, "top_p"), (messages, "top_p")):
+        await face.takes(field, 0, 1)
+        await face.refuses(field, -0.001, 1.001)
+    assert (await responses.answer())["top_p"] == 0.98
+
+
+async def test_limits_messages_max_tokens(messages: Messages) -> None:
+    await messages.refuses("max_tokens", 0, -1, None)
+    await messages.takes("max_tokens", 1)
+
+
+async def test_limits_messages_thinking_budget(messages: Messages) -> None:
+    field, asked = "thinking.budget_tokens", {"thinking.type": "enabled"}
+    await messages.refuses(field, 1024, 1, fields=asked)
+    await messages.takes(field, 1025, fields=asked)
+
+
+async def test_limits_prompt_cache_minimum_sizes(messages: Messages) -> None:
+    """Just below and above, measured in the tokens that the answer itself counts."""
+    for model, least in (("famC-sonnet-4-5", 1024), ("famG-2.5-flash", 2048), ("famO-5-mini", 2048)):
+        for size, cached in ((least - 40, 0), (least + 40, least)):
+            system = [{"type": "text", "text": "word " * size, "cache_control": {"type": "ephemeral"}}]
+            usage = (await messages.answer({"system": system}, model=model))["usage"]
+            assert usage["cache_creation_input_tokens"] >= cached
+            assert bool(usage["cache_creation_input_tokens"]) is bool(cached), (model, size)
+
+
+async def test_limits_prompt_cache_lifetimes(messages: Messages) -> None:
+    """As the answer counts them; that they end in time is tested with a clock, in tests/upstream/sandbox."""
+    for control, bucket in (("ephemeral", "ephemeral_5m_input_tokens"), ("persistent", "ephemeral_1h_input_tokens")):
+        fields = {"system": f"{control} " + "word " * 1100, "cache_control": {"type": control}}
+        usage = (await messages.answer(fields))["usage"]
+        assert usage["cache_creation"][bucket] == usage["cache_creation_input_tokens"] > 1024
+
+
+async def test_limits_web_search_max_uses(messages: Messages) -> None:
+    for uses in (None, 1, 2, 10, 100):
+        await messages.takes("tools", [{"type": "web_search_20250305", "name": "web_search", "max_uses": uses}])
+
+
+async def test_limits_image_token_estimate(gateway: Gateway, messages: Messages) -> None:
+    image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PNG}}
+
+    async def count(*blocks: object) -> int:
+        spoken = {"messages": [{"role": "user", "content": [{"type": "text", "text": "Hi"}, *blocks]}]}
+        return int((await gateway.post("/v1/messages/count_tokens", messages.body(spoken))).body["input_tokens"])
+
+    assert await count(image, image) - await count() == 2000
