@@ -63,7 +63,9 @@ def _failed(message: str) -> int:
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m bench", description="The gateway beside a bare pass-through.")
+    parser = argparse.ArgumentParser(
+        prog="python -m bench", description="The gateway beside a bare pass-through, and its codecs alone."
+    )
     names = [*(scenario.name for scenario in SCENARIOS), NAME]
     parser.add_argument("scenarios", nargs="*", metavar="SCENARIO", help=f"of {', '.join(names)}; default: all")
     parser.add_argument("--rounds", type=_count, default=5, help="how often everything is measured (default 5)")

@@ -89,8 +89,8 @@ def as_json(made: Document) -> bytes:
 def as_table(made: Document) -> str:
     """Markdown, with its columns aligned: the scenarios, then the translation, whichever were measured."""
     setting = ", ".join(made.setting.values())
-    about = f"{setting}. Rounds: {made.plan.rounds}, each measurement {made.plan.seconds:g} s; the figures are medians."
-    parts = [about]
+    length = f", each measurement {made.plan.seconds:g} s" if made.rows else ""
+    parts = [f"{setting}. Rounds: {made.plan.rounds}{length}; the figures are medians."]
     if made.rows:
         count = " ".join(f"{name} {sum(each.values()):,}" for name, each in made.answers.items())
         right = f"All answers were right ({count})."

@@ -60,6 +60,10 @@ class Router:
                 said = model.family or (info.family if info else None)
                 family = said or family_of(model.id, model.upstream)
                 targets.setdefault(model.id, []).append(Target(channel, model.upstream, family))
+        self._shared = {
+            model: {name for target in of_model if target.channel.shared_objects for name in target.channel.protocols}
+            for model, of_model in targets.items()
+        }
         self._rings = {model: _rings(of_model) for model, of_model in targets.items()}
         self._models = tuple(_public_model(config, model, of_model) for model, of_model in targets.items())
         self._by_id = {model.id: model for model in self._models}
@@ -85,6 +89,10 @@ class Router:
         if (rings := self._rings.get(model)) is None:
             raise model_not_found(model)
         return [target for ring in rings for target in ring.turn()]
+
+    def shares(self, model: str, protocol: str) -> bool:
+        """Whether callers may name what they like in the account of a channel that speaks the protocol."""
+        return protocol in self._shared.get(model, ())
 
     def models(self) -> tuple[PublicModel, ...]:
         """Every model, in the order in which the config names them first."""

@@ -216,7 +216,13 @@ def _upstream(channel: Channel, transport: Transport, local: LocalSource | None)
     if "sandbox" in channel.protocols:
         from umg_grpc.upstream.sandbox import SandboxText  # here: it and what it draws with take 5 MB
 
-        return SandboxText(TokenCounter().count_text, lambda: current().caller.key_id, tokens_per_second=channel.pace)
+        return SandboxText(
+            TokenCounter().count_text,
+            lambda: current().caller.key_id,
+            tokens_per_second=channel.pace,
+            first_byte_seconds=timeout.first_byte,
+            total_seconds=timeout.total,
+        )
     endpoints = [_endpoint(channel, key) for key in channel.api_keys] or [Endpoint(channel.base_url, channel.headers)]
     return HttpUpstream(
         transport,

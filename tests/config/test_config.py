@@ -54,6 +54,7 @@ channels:
     api_key: [0123, second]
     auth: {kind: header, header: x-api-key}
     timeout: 7
+    shared_objects: true
     models: [model-a]
   - {name: open, protocols: [chat], base_url: "http://[::1]:8000/v1", auth: {kind: none}, models: [model-b]}
   - {name: keyless, protocols: [chat], base_url: http://host/v1, models: [model-b]}
@@ -105,6 +106,11 @@ def test_several_keys_a_header_and_a_plain_timeout(whole: Config) -> None:
     assert (spare.api_keys, spare.auth) == (("0123", "second"), HeaderAuth(header="x-api-key"))
     assert spare.auth_written
     assert spare.timeout == Timeout(first_byte=7)
+
+
+def test_only_who_has_an_account_keeps_its_objects_to_itself(whole: Config) -> None:
+    shared = {channel.name for channel in whole.channels if channel.shared_objects}
+    assert shared == {"spare", "here", "simulated"}
 
 
 def test_no_key_means_no_auth(whole: Config) -> None:
@@ -201,7 +207,7 @@ class Mistake:
 
 CHANNEL = "channels:\n- name: a\n  protocols: [chat]\n  base_url: http://a\n  models: [m]\n"
 LOCAL = "channels: [{name: a, protocols: [local], models: [m]}]\n"
-SERVED_KEYS = "expected one of name, protocols, models, base_url, api_key, auth, headers, proxy, ca_file, priority, weight, timeout, pace"
+SERVED_KEYS = "expected one of name, protocols, models, base_url, api_key, auth, headers, proxy, ca_file, priority, weight, timeout, shared_objects, pace"
 SERVED = f"one of {', '.join(SERVED_PROTOCOLS)}"
 LATER = min(LATER_PROTOCOLS)
 URL = "expected a URL, http:// or https:// with a host and without a query"
@@ -226,8 +232,8 @@ MISTAKES = [
     ),
     Mistake(
         "a key of a later version",
-        CHANNEL + "  shared_objects: true",
-        (f"6: channels[0].shared_objects: `shared_objects` is not served by this version; {SERVED_KEYS}",),
+        CHANNEL + "  price: 5",
+        (f"6: channels[0].price: `price` is not served by this version; {SERVED_KEYS}",),
     ),
     Mistake(
         "a misspelt key in a channel",

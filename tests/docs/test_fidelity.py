@@ -105,7 +105,8 @@ async def captured(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[C
         stack.push_async_callback(runner.cleanup)
         await web.TCPSite(runner, "127.0.0.1", 0).start()
         root = f"http://127.0.0.1:{runner.addresses[0][1]}"
-        config = "channels:\n" + "".join(channel(each, each, f"{root}/{each}", f"to-{each}", "m") for each in FORMATS)
+        channels = [channel(each, each, f"{root}/{each}", f"to-{each}", "m") for each in FORMATS]
+        config = "channels:\n" + "".join(f"{each}    shared_objects: true\n" for each in channels)
         gateway = await stack.enter_async_context(running(config, tmp_path_factory.mktemp("fidelity")))
         session = await stack.enter_async_context(aiohttp.ClientSession())
         yield Captured(Caller(session, gateway.url, gateway.key), bodies)
@@ -140,6 +141,7 @@ async def test_a_caller_is_told_what_the_provider_is_not(
         assert (got.status, strict.status, captured.bodies) == (400, 400, [])
         return
     report = CODECS[target].encode_request(decoded(face, row.sample.bodies[face]), "m", False).report
+    report.rename(CODECS[face].wire_path)
     assert (got.status, got.headers.get("x-umg-dropped", "")) == (200, report.header())
     assert captured.bodies[0] == told(face, target, row.sample)
     assert strict.status == (400 if report.lost else 200)

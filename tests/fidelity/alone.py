@@ -34,6 +34,7 @@ UNMEASURED = {
     "SourceDocument.uncarried_fields": "noted when decoding",
     "SourceDocument.indispensable_fields": "noted when decoding",
     "SourceDocument.unknown_field_count": "noted when decoding",
+    "SourceDocument.opaque_paths": "noted when decoding",
     "SourceDocument.family_fields": "noted when decoding",
     "SourceDocument.edited_fields": "set by the gateway",
     "ReasoningState.format": "follows from the face",

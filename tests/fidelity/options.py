@@ -22,6 +22,7 @@ SAMPLING = (
     sample("`frequency_penalty`", "frequency_penalty", chat={"frequency_penalty": 0.5}, native=config(frequencyPenalty=0.5)),
     sample("`logit_bias`", "logit_bias", chat={"logit_bias": {"50256": -100}}),
     sample("`logprobs`", "logprobs", chat={"logprobs": True}, responses={"include": ["message.output_text.logprobs"]}, native=config(responseLogprobs=True)),
+    sample("`logprobs`: false", "logprobs", chat={"logprobs": False}, native=config(responseLogprobs=False), ignored="what is not asked for does not come"),
     sample("`top_logprobs`", "top_logprobs", chat={"logprobs": True, "top_logprobs": 3}, responses={"include": ["message.output_text.logprobs"], "top_logprobs": 3}, native=config(responseLogprobs=True, logprobs=3)),
 )
 
@@ -253,7 +254,7 @@ AROUND = (
     sample("`conversation_id`", "conversation_id", responses={"conversation": "conv_1"}),
     sample("`store`: true", "store", chat={"store": True}, responses={"store": True}, native={"store": True}, ignored="the gateway keeps what a responses caller stores"),
     sample("`store`: false", "store", chat={"store": False}, responses={"store": False}, native={"store": False}, ignored="nothing is stored there"),
-    sample("`include`: reasoning.encrypted_content", "include", responses={"include": ["reasoning.encrypted_content"]}, ignored="the state always comes"),
+    sample("`include`: reasoning.encrypted_content", "include", responses={"include": ["reasoning.encrypted_content"]}, ignored="what state there is always comes"),
     sample("`include`: any other", "include", responses={"include": ["file_search_call.results"]}),
     sample("`truncation`: auto", "truncation", responses={"truncation": "auto"}),
     sample("`truncation`: disabled", "truncation", responses={"truncation": "disabled"}, ignored="what every other format does"),

@@ -1,5 +1,6 @@
 """A caller without an SDK, and what it hears: an answer in the canonical form, whatever the face."""
 
+import io
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -81,8 +82,9 @@ class Caller:
         speaks = FACES[face]
         data = body if isinstance(body, bytes) else json.dumps(body, ensure_ascii=False).encode()
         sent = {"content-type": "application/json", **speaks.credentials(self.key), **headers}
-        pieces = aiohttp.BytesPayload(data)
-        async with self.session.post(self.url + speaks.path(model, stream), data=pieces, headers=sent) as response:
+        async with self.session.post(
+            self.url + speaks.path(model, stream), data=io.BytesIO(data), headers=sent
+        ) as response:
             streamed = response.content_type == "text/event-stream"
             got = {name.lower(): value for name, value in response.headers.items()}
             return Got(face, response.status, got, await response.read(), streamed)

@@ -193,8 +193,6 @@ class Face:
 
     async def misses(self, field: str) -> None:
         """The field is required, and null is as if it were not there."""
-        for body in (self.body(), self.body()):
-            body.pop(field)
         for body in ({name: value for name, value in self.body().items() if name != field}, self.body({field: None})):
             reply = await self.gateway.post(self.path, body)
             assert reply.status == 400, reply.text

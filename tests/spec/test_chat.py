@@ -248,7 +248,11 @@ async def test_chat_field_extra_body_tools_pass_a_search_tool_through(chat: Chat
 async def test_chat_field_extra_body_is_an_object(chat: Chat) -> None:
     await chat.refuses("extra_body", *NO_OBJECTS, model="famG-2.5-pro")
     await chat.refuses("extra_body.vendorg", *NO_OBJECTS, model="famG-2.5-pro")
-    await chat.refuses("extra_body.vendorg.tools", *NO_ARRAYS, model="famG-2.5-pro")
+    tools = "extra_body.vendorg.tools"
+    await chat.refuses(tools, *NO_ARRAYS, model="famG-2.5-pro")
+    await chat.refuses(tools, ["x"], named=f"{tools}[0]", model="famG-2.5-pro")
+    for wrong in NO_OBJECTS:
+        await chat.refuses(tools, [{"vendorgSearch": wrong}], named=f"{tools}[0].vendorgSearch", model="famG-2.5-pro")
     await chat.ignores_null("extra_body", "extra_body.vendorg", model="famG-2.5-pro")
 
 
@@ -387,7 +391,8 @@ async def test_chat_message_tool_calls(chat: Chat) -> None:
     without = [{name: value for name, value in call.items() if name != "id"}]
     await chat.refuses("messages", history(without), named=f"{at}[0].id")
     reply = await chat.post({"messages": history([{"id": "call_1", "type": "spell", "spell": {}}])})
-    assert "spell" in chat.error(reply, 400)["message"]
+    assert "spell" in (error := chat.error(reply, 400))["message"]
+    assert error["param"] == f"{at}[0]"
 
 
 async def test_chat_message_tool_call_id(chat: Chat) -> None:

@@ -4,11 +4,13 @@ import asyncio
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from random import Random
 
 import aiohttp
 import pytest
 
 from tests.e2e.gateways import SANDBOX, running
+from tests.spec.bodies import BODIES, changed
 from tests.spec.callers import Chat, Face, Gateway, Messages, Native, Reply, Responses
 from umg_grpc.access.keys import Keys
 
@@ -132,6 +134,19 @@ async def test_errors_of_a_malformed_body(face: Face, gateway: Gateway) -> None:
     for data in (b"{", b"", b"[]", b'"x"', b"\xff{}", b'{"model": "famO-5",}', b"[" * 100_000):
         reply = await gateway.send("POST", face.path, data=data)
         assert judge(face, reply, 400)
+
+
+@every_face
+async def test_errors_no_change_of_a_good_body_is_a_server_error(face: Face) -> None:
+    body = BODIES[face.name]
+    assert (await face.post(body)).status == 200
+    random = Random(face.name)
+    for _ in range(300):
+        fields = changed(body, random)
+        reply = await ask(face, random.random() < 0.3, fields)
+        assert reply.status in {200, 400, 404}, fields
+        if reply.status != 200:
+            assert judge(face, reply, reply.status)
 
 
 @every_face

@@ -61,7 +61,7 @@ async def test_generate_field_system_instruction(native: Native) -> None:
     assert "Speak like a sailor" in native.text(said)
     said = await native.answer({"system_instruction": {"role": "user", "parts": [{"text": "Speak like a sailor"}]}})
     assert "Speak like a sailor" in native.text(said)
-    await native.refuses("systemInstruction", 5, True, "Speak", {"parts": "Speak"}, {"parts": [{"text": 5}]})
+    await native.refuses("systemInstruction", 5, True, [], "Speak", {"parts": "Speak"}, {"parts": [{"text": 5}]})
     await native.ignores_null("systemInstruction")
 
 

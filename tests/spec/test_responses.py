@@ -105,8 +105,26 @@ async def test_responses_field_input_parts_of_wrong_types(responses: Responses) 
 
 
 async def test_responses_field_input_items_of_unknown_types_are_refused_by_name(responses: Responses) -> None:
-    for items in ([{"type": "smell_call", "id": "x"}], [{"role": "user", "content": [{"type": "input_smell"}]}]):
-        assert "smell" in responses.error(await responses.post({"input": items}), 400)["message"]
+    text = {"type": "input_text", "text": "Hi"}
+    unknown = {"role": "user", "content": [text, {"type": "input_smell"}]}
+    for items, named in (
+        ([{"type": "smell_call", "id": "x"}], "input[0]"),
+        ([*responses.asked("Hi"), {"type": "smell_call"}], "input[1]"),
+        ([text, text, {"type": "smell_call"}], "input[2]"),
+        ([unknown], "input[0].content[1]"),
+        ([text, text, unknown], "input[2].content[1]"),
+    ):
+        error = responses.error(await responses.post({"input": items}), 400)
+        assert "smell" in error["message"]
+        assert error["param"] == named
+
+
+async def test_responses_field_input_annotations_of_wrong_types(responses: Responses) -> None:
+    for annotation in ("x", 5, None, [], {"type": 5}):
+        part = {"type": "output_text", "text": "a", "annotations": [annotation]}
+        spoken = [{"role": "assistant", "content": [part]}, *responses.asked("Hi")]
+        place = "input[0].content[0].annotations[0]"
+        await responses.refuses("input", spoken, named=f"{place}.type" if isinstance(annotation, dict) else place)
 
 
 async def test_responses_field_instructions(responses: Responses) -> None:

@@ -1,6 +1,6 @@
 """What a stream of canonical events says in the end."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, MutableSequence
 
 from umg_grpc.v1 import pb
 
@@ -10,6 +10,7 @@ def accumulate(messages: Iterable[pb.StreamGenerateResponse]) -> pb.GenerateResp
     response = pb.GenerateResponse()
     open_parts: set[tuple[int, int]] = set()
     candidates: dict[int, pb.Candidate] = {}
+    finished: set[int] = set()
     started = False
     for event in (event for message in messages for event in message.events):
         kind = event.WhichOneof("kind")
@@ -25,15 +26,24 @@ def accumulate(messages: Iterable[pb.StreamGenerateResponse]) -> pb.GenerateResp
         if kind == "usage":
             response.usage.CopyFrom(event.usage)
             continue
+        if kind == "opaque":
+            continue  # nothing that an answer holds
+        if event.finished.block_reason:
+            response.block_reason = event.finished.block_reason
+            response.prompt_safety_ratings.extend(event.finished.safety_ratings)
+            continue
         candidate = candidates.setdefault(event.candidate_index, pb.Candidate(index=event.candidate_index))
         candidate.message.role = pb.ROLE_ASSISTANT
         parts, place = candidate.message.parts, (event.candidate_index, event.part_index)
         if kind == "finished":
             assert not {part for owner, part in open_parts if owner == event.candidate_index}, "parts end before it"
-            assert not candidate.finish_reason, "a candidate finishes once"
-            candidate.finish_reason = event.finished.finish_reason
-            candidate.provider_reason = event.finished.provider_reason
+            assert event.candidate_index not in finished, "a candidate finishes once"
+            finished.add(event.candidate_index)
+            _finish(candidate, event.finished)
+            if event.finished.HasField("complete_time"):
+                response.complete_time.CopyFrom(event.finished.complete_time)
         elif kind == "part_started":
+            assert event.candidate_index not in finished, "nothing follows the finish"
             assert event.part_index == len(parts), "parts are numbered as they start"
             parts.append(event.part_started)
             open_parts.add(place)
@@ -48,14 +58,24 @@ def accumulate(messages: Iterable[pb.StreamGenerateResponse]) -> pb.GenerateResp
     return response
 
 
+def _finish(candidate: pb.Candidate, finished: pb.CandidateFinished) -> None:
+    candidate.finish_reason = finished.finish_reason
+    candidate.stop_sequence = finished.stop_sequence
+    candidate.finish_message = finished.finish_message
+    candidate.safety_ratings.extend(finished.safety_ratings)
+    candidate.grounding_json = finished.grounding_json
+    candidate.provider_reason = finished.provider_reason
+    candidate.refusal_category = finished.refusal_category
+
+
 def _grow(part: pb.Part, event: pb.GenerateEvent) -> None:
     match event.WhichOneof("kind"):
         case "text_delta":
             part.text.text += event.text_delta
         case "reasoning_delta":
-            while len(part.reasoning.texts) <= event.text_index:
-                part.reasoning.texts.append("")
-            part.reasoning.texts[event.text_index] += event.reasoning_delta
+            _extend(part.reasoning.texts, event.text_index, event.reasoning_delta)
+        case "summary_delta":
+            _extend(part.reasoning.summaries, event.summary_delta.summary_index, event.summary_delta.text)
         case "refusal_delta":
             part.refusal.text += event.refusal_delta
         case "arguments_delta":
@@ -73,9 +93,20 @@ def _grow(part: pb.Part, event: pb.GenerateEvent) -> None:
         case "media_delta":
             part.media.data += event.media_delta.data
             part.media.transcript += event.media_delta.transcript
+        case "part_updated" if event.part_updated.HasField("media"):
+            told = part.media.data
+            part.MergeFrom(event.part_updated)
+            if told:
+                part.media.data = told  # deltas told it; an update has it empty
         case "part_updated":
-            part.media.media_id = event.part_updated.media.media_id or part.media.media_id
-            if event.part_updated.media.HasField("expire_time"):
-                part.media.expire_time.CopyFrom(event.part_updated.media.expire_time)
+            state = part.state if part.HasField("state") else None
+            part.CopyFrom(pb.Part(state=state))
+            part.MergeFrom(event.part_updated)
         case other:
             raise AssertionError(f"unexpected {other}")
+
+
+def _extend(texts: MutableSequence[str], place: int, delta: str) -> None:
+    while len(texts) <= place:
+        texts.append("")
+    texts[place] += delta

@@ -63,6 +63,7 @@ class _ChannelEntry(Written, frozen=True):
     priority: Annotated[int, msgspec.Meta(ge=-1_000_000, le=1_000_000)] = 0
     weight: Annotated[int, msgspec.Meta(ge=0, le=1_000_000)] = 1
     timeout: Seconds | Timeout = Timeout()
+    shared_objects: bool = False
     pace: Annotated[float, msgspec.Meta(ge=0, le=1_000_000)] | None = None
 
 
@@ -125,7 +126,7 @@ def _channel_models(document: Document, path: Path, entries: list[str | _ModelEn
 def _own_channel(
     document: Document, path: Path, entry: _ChannelEntry, own: str, models: tuple[ChannelModel, ...]
 ) -> Channel:
-    for key in ("base_url", "api_key", "auth", "headers", "proxy", "ca_file"):
+    for key in ("base_url", "api_key", "auth", "headers", "proxy", "ca_file", "shared_objects"):
         if getattr(entry, key):
             document.problem((*path, key), f"expected only for an upstream on the network; a `{own}` channel has none")
     return Channel(
@@ -135,6 +136,7 @@ def _own_channel(
         priority=entry.priority,
         weight=entry.weight,
         timeout=_timeout(entry.timeout),
+        shared_objects=True,
         pace=Channel.pace if entry.pace is None else entry.pace,
     )
 
@@ -163,6 +165,7 @@ def _http_channel(
         priority=entry.priority,
         weight=entry.weight,
         timeout=_timeout(entry.timeout),
+        shared_objects=entry.shared_objects,
     )
 
 

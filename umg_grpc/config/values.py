@@ -101,6 +101,10 @@ class Channel:
     weight: int = 1
     """Share among channels of the same priority; 0 is used only after them."""
     timeout: Timeout = field(default_factory=Timeout)
+    shared_objects: bool = False
+    """Whether callers may name what they like of the upstream's account by its id (files, conversations, caches); of
+    `local` and `sandbox` channels, which have no account, it is true.
+    """
     pace: float = 50.0
     """Of a `sandbox` channel: tokens a second of a stream; 0 is at once."""
 

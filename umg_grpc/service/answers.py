@@ -5,6 +5,10 @@ import secrets
 import time
 from dataclasses import dataclass
 
+import structlog
+from structlog.typing import FilteringBoundLogger
+
+from umg_grpc.errors import UmgError
 from umg_grpc.service.admission import Admitted
 from umg_grpc.service.attempts import Attempt
 from umg_grpc.service.call import Call
@@ -13,7 +17,12 @@ from umg_grpc.service.vault import Vault
 from umg_grpc.tokens import TokenCounter
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS
+from umg_grpc.wire.format import BIG_BYTES
 from umg_grpc.wire.gather import AnswerGatherer, FrameGatherer, Gatherer, read_answer
+
+MANY_BYTES = 32 * 2**10  # of frames to read or of an answer to count: a millisecond or so; more is done in a thread
+
+logger: FilteringBoundLogger = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True)
@@ -38,6 +47,10 @@ class Memory:
     reasoning: Vault | None = None
 
 
+# Where chat says what was thought: an extension, which clients drop and some providers of the format want back.
+CHAT_THOUGHTS = b'"reasoning_content"'
+
+
 class Answer:
     """The answer of one channel."""
 
@@ -51,6 +64,20 @@ class Answer:
         store = request.store if request.HasField("store") else request.source.format == "responses"
         self._keeps = memory.conversations is not None and store
         self._remembers = memory.reasoning is not None and bool(request.tools)
+        self._may_be_stripped = False  # whether the provider's own words have thoughts that clients do not bring back
+        # What a caller of the provider's own format names later: items that the provider keeps, sound that it made, and
+        # states, whose maker matters where there are several.
+        names = not attempt.alone or "audio" in request.output_modalities
+        self._owns = memory.reasoning is not None and (names or (self._keeps and request.source.format == "responses"))
+
+    @property
+    def _is_to_be_remembered(self) -> bool:
+        return self._remembers and (not self._passed or self._may_be_stripped)
+
+    def _look_for_thoughts(self, words: bytes) -> None:
+        """In what is passed on."""
+        if self._remembers and self._asked.request.source.format == "chat" and CHAT_THOUGHTS in words:
+            self._may_be_stripped = True
 
     async def whole(self, response: pb.GenerateResponse) -> pb.GenerateResponse:
         """The answer, complete; what is to be kept of it is."""
@@ -58,23 +85,32 @@ class Answer:
         self._complete(response)
         if not response.HasField("complete_time"):
             response.complete_time.FromSeconds(int(time.time()))
+        if self._passed:
+            self._look_for_thoughts(response.source.body)
         call = self._asked.call
         if response.HasField("usage"):
             call.usage = response.usage
-        else:
-            call.usage = await self._estimate(self._read(response))
-            if not self._passed:  # else its body stays what it is
-                response.usage.CopyFrom(call.usage)
-        await self._remember(response)
-        if self._keeps:
-            await self._keep(self._read(response), streamed=False)
+        if call.usage is None or self._retains:
+            read = await self._read(response)
+            if call.usage is None:
+                call.usage = await self._estimate(read)
+                if not self._passed:  # else its body stays what it is
+                    response.usage.CopyFrom(call.usage)
+            await self._retain(read, streamed=False)
         return response
 
-    def _read(self, response: pb.GenerateResponse) -> pb.GenerateResponse:
-        """With its candidates, also where it is passed on."""
-        return (
-            read_answer(FORMATS[response.source.format], self._attempt.request, response) if self._passed else response
-        )
+    async def _read(self, response: pb.GenerateResponse) -> pb.GenerateResponse:
+        """With its candidates, also where it is passed on; without where nobody but the caller can read it."""
+        if not self._passed:
+            return response
+        text_format, request = FORMATS[response.source.format], self._attempt.request
+        try:
+            if len(response.source.body) < BIG_BYTES:
+                return read_answer(text_format, request, response)
+            return await asyncio.to_thread(read_answer, text_format, request, response)
+        except UmgError as error:
+            logger.warning("an answer that is passed on cannot be read", channel=self._attempt.channel, why=str(error))
+            return response
 
     def _complete(self, head: pb.GenerateResponse | pb.GenerationStarted) -> None:
         """Fills in what the provider left out and every format needs, under the id that the caller knows the model by.
@@ -94,15 +130,27 @@ class Answer:
         """What it cost, counted here: its provider did not say."""
         model, request = self._asked.admitted.resolved.model, self._attempt.request
         counter = TokenCounter(model.family, model.tokenizer)
-        if counter.needs_thread(request):
+        if counter.needs_thread(request) or response.ByteSize() > MANY_BYTES:
             return await asyncio.to_thread(counter.estimate_response, request, response)
         return counter.estimate_response(request, response)
 
+    @property
+    def _retains(self) -> bool:
+        return self._keeps or self._is_to_be_remembered or (self._passed and self._owns)
+
+    async def _retain(self, response: pb.GenerateResponse, *, streamed: bool) -> None:
+        """Keeps what is to be kept of the answer, which has its candidates."""
+        if self._passed and self._owns and self._memory.reasoning is not None:
+            for candidate in response.candidates:
+                self._memory.reasoning.own(self._owner, self._attempt.channel, candidate.message.parts)
+        if self._is_to_be_remembered:
+            await self._remember(response)
+        if self._keeps:
+            await self._keep(response, streamed=streamed)
+
     async def _remember(self, response: pb.GenerateResponse) -> None:
-        """What was thought before tool calls, where every process finds it; a caller of the provider's own format was
-        given it all.
-        """
-        if self._remembers and not self._passed and self._memory.reasoning is not None:
+        """What was thought before tool calls, where every process finds it."""
+        if self._memory.reasoning is not None:
             for candidate in response.candidates:
                 self._memory.reasoning.remember(self._owner, self._attempt.channel, candidate.message.parts)
             await self._memory.reasoning.flushed()
@@ -139,10 +187,13 @@ class StreamedAnswer(Answer):
             self._passed = bool(message.source_frames)
             request = self._attempt.request
             self._gatherer = FrameGatherer(FORMATS[request.source.format], request) if self._passed else Gatherer()
-        for event in message.events:
-            self._note(event)
+        if message.events:  # a loop over none costs twice as much
+            for event in message.events:
+                self._note(event)
         self._gatherer.feed(message)
-        if self._held or (self._unfinished <= 0 and self._has_more_to_do):
+        if self._passed and not self._may_be_stripped:
+            self._look_for_thoughts(message.source_frames)
+        if self._held or (self._unfinished <= 0 and self._waits):
             self._held.append(message)
             return False
         return True
@@ -152,20 +203,34 @@ class StreamedAnswer(Answer):
         call = self._asked.call
         if self._gatherer is None:
             return []
-        if call.usage is None:
-            call.usage = await self._estimate(self._gatherer.response())
-            if self._held and not self._passed:
-                self._tell_usage(call.usage)
-        if self._has_more_to_do:
-            response = self._gatherer.response()
-            await self._remember(response)
-            if self._keeps:
-                await self._keep(response, streamed=True)
+        if call.usage is None or self._retains:
+            response = await _gathered(self._gatherer)
+            if call.usage is None:
+                call.usage = await self._estimate(response)
+                if self._held and not self._passed:
+                    self._tell_usage(call.usage)
+            await self._retain(response, streamed=True)
         return self._held
 
+    async def break_off(self) -> None:
+        """Settles what was generated until now; to be called when the stream ends in the middle, whoever ended it. What
+        a provider says of the usage before its end is what it began with.
+        """
+        call = self._asked.call
+        if self._gatherer is None or (call.usage is not None and self._unfinished <= 0):
+            return
+        usage = await self._estimate(await _gathered(self._gatherer))
+        if (told := call.usage) is not None:
+            output = max(told.output_tokens, usage.output_tokens)
+            reasoning = max(told.reasoning_tokens, usage.reasoning_tokens)
+            usage.CopyFrom(told)
+            usage.MergeFrom(pb.Usage(output_tokens=output, reasoning_tokens=reasoning, estimated=True))
+        call.usage = usage
+
     @property
-    def _has_more_to_do(self) -> bool:
-        return self._keeps or (not self._passed and (self._remembers or self._asked.call.usage is None))
+    def _waits(self) -> bool:
+        """Whether the end of the answer does, for what the next call may need."""
+        return self._keeps or self._is_to_be_remembered or (not self._passed and self._asked.call.usage is None)
 
     def _note(self, event: pb.GenerateEvent) -> None:
         """What the service itself needs of a stream."""
@@ -185,3 +250,9 @@ class StreamedAnswer(Answer):
         place = next((at for at, event in enumerate(events) if event.HasField("finished")), len(events))
         first = pb.StreamGenerateResponse(events=[*events[:place], pb.GenerateEvent(usage=usage), *events[place:]])
         self._held[0] = first
+
+
+async def _gathered(gatherer: AnswerGatherer) -> pb.GenerateResponse:
+    if isinstance(gatherer, FrameGatherer) and gatherer.kept_bytes > MANY_BYTES:
+        return await asyncio.to_thread(gatherer.response)
+    return gatherer.response()

@@ -2,11 +2,14 @@
 
 import asyncio
 from collections import deque
+from collections.abc import Mapping
 from typing import NamedTuple
 
+from umg_grpc.config import Channel
 from umg_grpc.errors import UmgError
 from umg_grpc.routing import Target
 from umg_grpc.service import vault
+from umg_grpc.service.accounts import account_objects, refuse_unknown
 from umg_grpc.service.admission import Admitted
 from umg_grpc.service.call import Call
 from umg_grpc.service.channels import Channels
@@ -14,11 +17,13 @@ from umg_grpc.service.conversations import Continued
 from umg_grpc.service.vault import Vault
 from umg_grpc.upstream.text import TextCall
 from umg_grpc.v1 import pb
+from umg_grpc.wire import FORMATS
 from umg_grpc.wire.format import BIG_BYTES
 
 # Why one channel cannot be told what another can.
-UNSAYABLE = frozenset({pb.ERROR_REASON_UNTRANSLATABLE, pb.ERROR_REASON_UNSUPPORTED_FIELD})
-
+UNSAYABLE = frozenset(
+    {pb.ERROR_REASON_UNTRANSLATABLE, pb.ERROR_REASON_UNSUPPORTED_FIELD, pb.ERROR_REASON_OBJECT_NOT_FOUND}
+)
 
 # What providers say of an id that they no longer know.
 FORGOTTEN = frozenset({"previous_response_not_found"})
@@ -30,6 +35,7 @@ class Attempt(NamedTuple):
     target: Target
     request: pb.GenerateRequest  # as the channel is told it: with the conversation that it continues
     call: TextCall
+    alone: bool  # whether no other channel serves the model
 
     @property
     def channel(self) -> str:
@@ -64,6 +70,7 @@ class Attempts:
         self._lossy: list[Attempt] = []
         self._forgotten = False  # whether the provider of the continued response no longer knows it
         self._refusal: UmgError | None = None
+        self._makers: Mapping[str, str] = {}  # of the reasoning states that the caller sent, the channels
 
     async def next(self) -> Attempt | None:
         """The next channel to try, None when all were. Raises UmgError for a request that no channel can be told."""
@@ -117,20 +124,52 @@ class Attempts:
         if self._continued is not None:
             made = self._continued.place.channel
         elif self._reasoning is not None and vault.needs(request):
-            made = vault.pinned_channel(await self._reasoning.restore(self._call.caller.key_id, request))
+            known = await self._reasoning.restore(self._call.caller.key_id, request)
+            self._makers, made = vault.makers(known), vault.pinned_channel(known)
         if made:
             self._targets = deque(sorted(self._targets, key=lambda target: target.channel.name != made))
 
     async def _attempt(self, target: Target) -> Attempt:
         """The request as it goes to the channel. Raises UmgError, also where the caller wants all of it said."""
-        request, upstream = await self._request(target), self._upstreams[target.channel.name]
+        request = await self._request(target)
+        try:
+            return await self._prepared(request, target)
+        except UmgError as error:
+            place = error.metadata.get("field", "")
+            if (written := self._admitted.request.source.opaque_paths.get(place)) is None:
+                raise
+            message = error.message.replace(place, written)
+            raise UmgError(error.reason, message, **{**error.metadata, "field": written}) from None
+
+    async def _prepared(self, request: pb.GenerateRequest, target: Target) -> Attempt:
+        upstream, given = self._upstreams[target.channel.name], request
+        request = vault.without_states_of_others(given, target.channel.name, self._makers)
         if (len(request.source.body) or request.ByteSize()) < BIG_BYTES:
             prepared = upstream.prepare(request, target.model, stream=self._stream)
         else:
             prepared = await asyncio.to_thread(upstream.prepare, request, target.model, stream=self._stream)
+        if not target.channel.shared_objects:
+            await self._check_objects(target.channel, request, prepared)
+        if request is not given:
+            prepared.report.drop("state")
+        if prepared.report.dropped and request.source.format:
+            prepared.report.rename(FORMATS[request.source.format].wire_path)
         if self._call.strict:
             prepared.report.refuse()
-        return Attempt(target, request, prepared)
+        return Attempt(target, request, prepared, self._only)
+
+    async def _check_objects(self, channel: Channel, request: pb.GenerateRequest, prepared: TextCall) -> None:
+        """Raises UmgError(OBJECT_NOT_FOUND) for what another caller may keep in the channel's account. What the channel
+        is not told is nobody's secret, and the response that is continued is this caller's.
+        """
+        told = [named for named in account_objects(request) if named.field not in prepared.report.dropped]
+        if self._continued is not None:
+            told = [named for named in told if named.field != "previous_response_id"]
+        if told:
+            made = dict[str, str]()
+            if self._reasoning is not None:
+                made = await self._reasoning.channels_of(self._call.caller.key_id, [named.id for named in told])
+            refuse_unknown(told, made, channel.name)
 
     async def _request(self, target: Target) -> pb.GenerateRequest:
         """What to tell a channel. One of the caller's own format gets the caller's own words; one where the continued
@@ -144,6 +183,9 @@ class Attempts:
             if same and known and place.channel == channel.name:
                 return self._continued.by_id(request)
             request = self._continued.request
-        if self._reasoning is not None and not same and vault.needs(request):
-            return await self._reasoning.restore(self._call.caller.key_id, request, channel.name)
-        return request
+        if self._reasoning is None or not (vault.may_be_stripped(request) if same else vault.needs(request)):
+            return request
+        restored = await self._reasoning.restore(self._call.caller.key_id, request, channel.name)
+        if same and restored is not request:
+            restored.source.edited_fields.append(vault.THOUGHTS)
+        return restored

@@ -9,12 +9,12 @@ import structlog
 
 from umg_grpc.errors import UmgError
 from umg_grpc.inprocess import Context
-from umg_grpc.service.admission import Admission
+from umg_grpc.service.admission import Admission, Admitted
 from umg_grpc.service.answers import Answer, Asked, Memory, StreamedAnswer
 from umg_grpc.service.attempts import Attempts
 from umg_grpc.service.call import Call, current
 from umg_grpc.service.channels import Channels
-from umg_grpc.service.conversations import Conversations
+from umg_grpc.service.conversations import Continued, Conversations
 from umg_grpc.service.validation import check
 from umg_grpc.tokens import TokenCounter
 from umg_grpc.v1 import pb, rpc
@@ -25,6 +25,9 @@ logger = structlog.get_logger()
 SAFE_TO_MOVE_ON = frozenset(
     {pb.ERROR_REASON_UPSTREAM_UNREACHABLE, pb.ERROR_REASON_UPSTREAM_RATE_LIMITED, pb.ERROR_REASON_UNAVAILABLE}
 )
+
+RESPONSES = "responses"
+"""The format whose providers keep what they answer."""
 
 
 class GenerationServicer(rpc.GenerationServiceServicer):
@@ -70,9 +73,13 @@ class GenerationServicer(rpc.GenerationServiceServicer):
                     yield message
             except UmgError as error:
                 if sent or (error.reason not in SAFE_TO_MOVE_ON and not attempts.again(attempt, error)):
+                    await answer.break_off()
                     raise
                 failure = _moving_on(asked.call, error)
                 continue
+            except (asyncio.CancelledError, GeneratorExit):
+                await answer.break_off()
+                raise
             return
         raise failure or _no_channel(asked)
 
@@ -113,14 +120,22 @@ class GenerationServicer(rpc.GenerationServiceServicer):
         """The call as it is served, and the channels to try. Raises UmgError for one that is not."""
         call = current()
         admitted = await self._admission.admit(call, message, request, stream=stream)
-        if admitted.request.source.format == "responses" and self._memory.conversations is not None:
+        if admitted.request.source.format == RESPONSES and self._memory.conversations is not None:
             named = await self._memory.conversations.resolve(call.caller.key_id, admitted.request)
             admitted = replace(admitted, request=named)
-        continued = None
-        if admitted.request.previous_response_id:
-            continued = await self._conversations.continue_(call.caller.key_id, admitted.request)
+        continued = await self._continued(call, admitted) if admitted.request.previous_response_id else None
         attempts = Attempts(call, admitted, self._channels, self._memory.reasoning, continued=continued, stream=stream)
         return Asked(call, admitted, continued), attempts
+
+    async def _continued(self, call: Call, admitted: Admitted) -> Continued | None:
+        """None for a response that only a provider may know, whose account the operator opened to all callers."""
+        try:
+            return await self._conversations.continue_(call.caller.key_id, admitted.request)
+        except UmgError as error:
+            shared = self._channels.router.shares(admitted.resolved.model.id, RESPONSES)
+            if error.reason == pb.ERROR_REASON_OBJECT_NOT_FOUND and shared:
+                return None
+            raise
 
     @property
     def _conversations(self) -> Conversations:

@@ -96,6 +96,7 @@ class Observing(Interceptor):
             channel=call.channel or None,
             input_tokens=usage.input_tokens if usage else None,
             output_tokens=usage.output_tokens if usage else None,
+            estimated=True if usage and usage.estimated else None,
         )
 
 

@@ -8,7 +8,7 @@ account made it, since a caller sends it back without saying so.
 import asyncio
 import hashlib
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import NamedTuple
@@ -36,6 +36,9 @@ ENTRY_BYTES = 512  # of memory that an entry takes beside its thoughts
 RENEWALS = 24  # in a lifetime, at most: an entry that is used lives on, without a write at each use
 
 STANDARD_ALPHABET = str.maketrans("-_", "+/")
+
+THOUGHTS = "messages.parts.reasoning"
+"""What restoring changed, for an upstream that starts from the caller's body."""
 
 logger: FilteringBoundLogger = structlog.get_logger(__name__)
 
@@ -69,6 +72,13 @@ def needs(request: pb.GenerateRequest) -> bool:
     return False
 
 
+def may_be_stripped(request: pb.GenerateRequest) -> bool:
+    """Whether thoughts may be missing although the upstream is of the caller's format: chat has no place for them that
+    clients know, and only a model that was asked to think is likely to want them back.
+    """
+    return request.source.format == "chat" and request.HasField("reasoning") and needs(request)
+
+
 def pinned_channel(request: pb.GenerateRequest) -> str:
     """The channel that made the newest reasoning state of the conversation; "" when none is known."""
     for message in reversed(request.messages):
@@ -76,6 +86,39 @@ def pinned_channel(request: pb.GenerateRequest) -> str:
             if part.HasField("state") and part.state.channel:
                 return part.state.channel
     return ""
+
+
+def makers(request: pb.GenerateRequest) -> dict[str, str]:
+    """The channels that made the reasoning states of the conversation, by their data, where they are known."""
+    return {
+        part.state.data: part.state.channel
+        for message in request.messages
+        if message.role == pb.ROLE_ASSISTANT
+        for part in message.parts
+        if part.HasField("state") and part.state.channel
+    }
+
+
+def without_states_of_others(request: pb.GenerateRequest, channel: str, known: Mapping[str, str]) -> pb.GenerateRequest:
+    """The request without the states that another channel made, since no other account can read them; itself where
+    there are none. `known` are makers of states whose request does not say them.
+    """
+    strange = [
+        (index, position)
+        for index, message in enumerate(request.messages)
+        if message.role == pb.ROLE_ASSISTANT
+        for position, part in enumerate(message.parts)
+        if part.HasField("state") and (part.state.channel or known.get(part.state.data, channel)) != channel
+    ]
+    if not strange:
+        return request
+    less = pb.GenerateRequest()
+    less.CopyFrom(request)
+    for index, position in strange:
+        less.messages[index].parts[position].ClearField("state")
+    if less.HasField("source") and "messages" not in less.source.edited_fields:
+        less.source.edited_fields.append("messages")
+    return less
 
 
 class Vault:
@@ -156,6 +199,24 @@ class Vault:
             return request
         restoration = _Restoration(request, known, channel)
         return restoration.request() if len(known) <= FEW else await asyncio.to_thread(restoration.request)
+
+    def own(self, owner: str, channel: str, parts: Iterable[pb.Part]) -> None:
+        """Remembers of an answer that its caller was given in the provider's own words whose the states in it are, and
+        what else the provider keeps of it: the caller will name both without saying whose they are.
+        """
+        for part in parts:
+            if part.HasField("state"):
+                self._remember(owner, _digest("state", part.state.data), channel, b"")
+            for object_id in _object_ids(part):
+                self._remember(owner, _digest("object", object_id), channel, b"")
+
+    async def channels_of(self, owner: str, object_ids: Iterable[str]) -> dict[str, str]:
+        """The channels whose accounts keep these objects, by their ids: of those that the owner was told of. Fails as
+        little as `restore`.
+        """
+        digests = {object_id: _digest("object", object_id) for object_id in object_ids}
+        known = await self._known(owner, set(digests.values()))
+        return {object_id: known[digest].channel for object_id, digest in digests.items() if digest in known}
 
     # --- memory
 
@@ -244,6 +305,17 @@ def _digest(kind: str, text: str) -> str:
     if kind == "state":
         text = text.translate(STANDARD_ALPHABET).rstrip("=")
     return hashlib.blake2b(f"{kind}\0{text}".encode(), digest_size=16).hexdigest()
+
+
+def _object_ids(part: pb.Part) -> Iterator[str]:
+    """Ids of all that a provider may keep of a part of its answer."""
+    yield from {
+        part.message_id,
+        part.reasoning.item_id,
+        part.tool_call.item_id,
+        part.server_tool_call.call_id,
+        part.media.media_id,
+    } - {""}
 
 
 def _digests(request: pb.GenerateRequest) -> Iterator[str]:

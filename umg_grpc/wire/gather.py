@@ -84,7 +84,8 @@ class FrameGatherer:
         """See `AnswerGatherer`."""
         if message.source_frames:
             self._frames.append(message.source_frames)
-        self._events.extend(event.SerializeToString() for event in message.events)
+        if message.events:  # few have any: frames say all
+            self._events.extend(event.SerializeToString() for event in message.events)
 
     def response(self) -> pb.GenerateResponse:
         """See `AnswerGatherer`. Of frames that cannot be read, what stands before them."""

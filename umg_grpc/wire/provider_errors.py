@@ -46,7 +46,8 @@ class ProviderError(Struct):
 
 
 CONTEXT = re.compile(
-    r"context[ _](?:length|window|size)|maximum context|too many tokens|prompt is too long|exceed_context_size",
+    r"(?<![\w.])context[ _](?:length|window|size)|maximum context|too many tokens|prompt is too long"
+    r"|exceed_context_size",  # and no field that is called so (`search_context_size`)
     re.IGNORECASE,
 )
 BLOCKED = re.compile(r"content_filter|content_policy|moderation|responsibleai|safety", re.IGNORECASE)

@@ -1,5 +1,6 @@
 """What a request said that the upstream's format cannot say."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from umg_grpc.errors import UmgError
@@ -25,6 +26,10 @@ class Report:
     def lost(self) -> int:
         """How many fields were not said as they were written."""
         return len(self.dropped) + self.unknown
+
+    def rename(self, name_of: Callable[[str], str]) -> None:
+        """Puts the names into the words of the caller's format."""
+        self.dropped = {name_of(name): instead for name, instead in self.dropped.items()}
 
     def header(self) -> str:
         """`seed, temperature=1, +2`, at most 1 KiB: names that do not fit are counted with the unknown. "" when nothing

@@ -96,7 +96,7 @@ def test_a_listener_who_leaves_ends_the_stream() -> None:
 
 def test_a_cancelled_listener_is_not_kept_waiting() -> None:
     async def cancelled() -> float:
-        call = sandbox(stall_seconds=60).prepare(ask("[[slow]]"), "famO-5", stream=True)
+        call = sandbox().prepare(ask("[[slow]]"), "famO-5", stream=True)
         waiting = asyncio.ensure_future(anext(call.stream(math.inf)))
         await asyncio.sleep(1)
         waiting.cancel()
@@ -146,6 +146,23 @@ def test_a_stall_lasts_until_the_deadline_and_not_for_ever(seconds: float, deadl
     told = listen(ask("[[slow]]"), sandbox(), seconds)
     assert told.error is not None
     assert (told.error.metadata["deadline"], told.ended) == (deadline, ended)
+
+
+@pytest.mark.parametrize(
+    ("timeout", "deadline", "ended"),
+    [({"first_byte_seconds": 2}, "first_byte", 2), ({"first_byte_seconds": 9, "total_seconds": 3}, "total", 3)],
+)
+def test_a_stall_ends_at_the_deadlines_of_the_channel(timeout: dict[str, float], deadline: str, ended: float) -> None:
+    upstream = sandbox(**timeout)
+    told, whole = listen(ask("[[slow]]"), upstream), failure(ask("[[slow]]"), upstream=upstream)
+    assert told.error is not None
+    assert (told.error.metadata["deadline"], whole.metadata["deadline"], told.ended) == (deadline, deadline, ended)
+
+
+def test_a_stream_is_no_longer_than_the_channel_may_take() -> None:
+    told = listen(ask("Hi"), sandbox(tokens_per_second=10, total_seconds=1.5))
+    assert told.error is not None
+    assert (told.error.metadata, told.ended) == ({"deadline": "total"}, pytest.approx(1.5))
 
 
 @pytest.mark.parametrize("pace", [0, 50])

@@ -381,7 +381,7 @@ OPTIONS = [
     ({"service_tier": "priority"}, {}, "service_tier"),
     ({"seed": 1, "presence_penalty": 1, "metadata": {"a": "b"}, "verbosity": "low"}, {}, "seed, presence_penalty, verbosity, metadata"),
     ({"candidate_count": 1, "store": False, "include": ["reasoning.encrypted_content"], "output_modalities": ["text"]}, {}, ""),
-    ({"store": True, "include": ["x"], "output_modalities": ["image"]}, {}, "store, include, output_modalities"),
+    ({"store": True, "include": ["x"], "output_modalities": ["image"]}, {}, "include, store, output_modalities"),
     ({"cache_control": pb.CacheControl(ttl="1h")}, {"cache_control": {"type": "ephemeral", "ttl": "1h"}}, ""),
     ({"response_format": pb.ResponseFormat(text=pb.TextFormat())}, {}, ""),
     ({"response_format": pb.ResponseFormat(json=pb.JsonFormat())}, {"system": JSON}, "response_format=a line of the system prompt"),

@@ -3,7 +3,9 @@
 import msgspec
 import pytest
 
-from tests.wire.messages.streams import ANSWERED, decoded, events_of, kinds, whole
+from tests.wire.accumulate import accumulate
+from tests.wire.messages.streams import ANSWERED, decoded
+from tests.wire.streams import events_of, kinds
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.messages import MESSAGES
@@ -45,7 +47,7 @@ def argued(text: str) -> Fields:
 
 
 def parts(*frames: bytes, request: pb.GenerateRequest = ANSWERED) -> list[pb.Part]:
-    return list(whole(decoded([start() + b"".join(frames) + end()], request)).candidates[0].message.parts)
+    return list(accumulate(decoded([start() + b"".join(frames) + end()], request)).candidates[0].message.parts)
 
 
 def call(arguments: str, **more: object) -> pb.Part:
@@ -94,9 +96,9 @@ def test_a_block_has_its_part(frames: bytes, part: pb.Part) -> None:
 @pytest.mark.parametrize(("frames", "part"), [case[1:] for case in BLOCKS], ids=[case[0] for case in BLOCKS])
 def test_a_block_has_its_part_byte_by_byte(frames: bytes, part: pb.Part) -> None:
     stream = start() + frames + end()
-    assert list(whole(decoded([stream[at : at + 1] for at in range(len(stream))])).candidates[0].message.parts) == [
-        part
-    ]
+    assert list(
+        accumulate(decoded([stream[at : at + 1] for at in range(len(stream))])).candidates[0].message.parts
+    ) == [part]
 
 
 def test_blocks_that_interleave_keep_apart() -> None:
@@ -113,7 +115,7 @@ def test_blocks_that_interleave_keep_apart() -> None:
 
 
 def test_the_counts_are_totals_of_which_the_last_ones_count() -> None:
-    response = whole(decoded([start() + end(input_tokens=6)]))
+    response = accumulate(decoded([start() + end(input_tokens=6)]))
     assert response.usage == pb.Usage(input_tokens=9, cache_read_tokens=3, output_tokens=7)
     assert (response.response_id, response.model, response.service_tier) == ("r", "m", "standard")
     assert kinds(decoded([start() + end()])) == ["started", "usage", "usage", "finished"]
@@ -127,7 +129,7 @@ def test_the_counts_are_totals_of_which_the_last_ones_count() -> None:
     ],
 )  # fmt: skip
 def test_a_reason_to_stop_is_told(reason: str, told: "pb.FinishReason.ValueType") -> None:
-    [candidate] = whole(decoded([start() + end(reason)])).candidates
+    [candidate] = accumulate(decoded([start() + end(reason)])).candidates
     assert (candidate.finish_reason, candidate.provider_reason) == (told, "tired" if reason == "tired" else "")
 
 
@@ -161,7 +163,7 @@ ODDITIES = [
 
 @pytest.mark.parametrize("stream", [case[1] for case in ODDITIES], ids=[case[0] for case in ODDITIES])
 def test_what_providers_also_send_is_read(stream: bytes) -> None:
-    response = whole(decoded([stream]))
+    response = accumulate(decoded([stream]))
     [candidate] = response.candidates
     assert [part.text.text for part in candidate.message.parts] == ["a"]
     assert (response.response_id, candidate.finish_reason) == ("r", pb.FINISH_REASON_STOP)

@@ -131,7 +131,7 @@ def test_words_are_read_in_any_case(level: str) -> None:
 
 @pytest.mark.parametrize(
     "instruction",
-    [{"parts": [{"text": "be nice"}]}, {"parts": {"text": "be nice"}}, {"role": "user", "parts": [{"text": "be nice"}]}, [{"text": "be nice"}], {"text": "be nice"}],
+    [{"parts": [{"text": "be nice"}]}, {"parts": {"text": "be nice"}}, {"role": "user", "parts": [{"text": "be nice"}]}, {"text": "be nice"}],
     ids=repr,
 )  # fmt: skip
 @pytest.mark.parametrize("name", ["systemInstruction", "system_instruction"])

@@ -6,7 +6,8 @@ import msgspec
 import pytest
 from google.protobuf import text_format
 
-from tests.wire.responses.streams import Told, decoded, frames, whole
+from tests.wire.accumulate import accumulate
+from tests.wire.responses.streams import Told, decoded, frames
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.responses import RESPONSES
@@ -103,7 +104,7 @@ STREAMS = [
 @pytest.mark.parametrize("step", [1, 10**6])
 def test_a_stream_says(case: Stream, step: int) -> None:
     stream = frames(CREATED, *case.events)
-    response = whole(decoded([stream[place : place + step] for place in range(0, len(stream), step)], REQUEST))
+    response = accumulate(decoded([stream[place : place + step] for place in range(0, len(stream), step)], REQUEST))
     expected = text_format.Parse(
         f"""response_id: "resp_1" model: "m" create_time {{ seconds: 7 }} usage {{ input_tokens: 3 output_tokens: 2 }}
         candidates {{ finish_reason: FINISH_REASON_{case.reason} message {{ role: ROLE_ASSISTANT {case.parts} }} }}""",
@@ -126,7 +127,7 @@ def test_halves_of_a_character_are_put_together() -> None:
     stream = (
         frames(CREATED, item("added", MESSAGE)) + b"".join(deltas) + frames(at("output_text.done", text="x"), ended())
     )
-    assert whole(decoded([stream], REQUEST)).candidates[0].message.parts[0].text.text == "\U0001f600!\ufffd"
+    assert accumulate(decoded([stream], REQUEST)).candidates[0].message.parts[0].text.text == "\U0001f600!\ufffd"
 
 
 FAILURES = [

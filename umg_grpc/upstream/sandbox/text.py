@@ -29,18 +29,21 @@ class SandboxText:
         owner: Callable[[], str],
         *,
         tokens_per_second: float = 50,
-        stall_seconds: float = 60,
+        first_byte_seconds: float = 60,
+        total_seconds: float = 600,
         clock: Callable[[], float] = time.monotonic,
         cached_prompts: int = 10_000,
     ) -> None:
         """`count`: tokens of a text; called from several threads. `owner`: whose call this is, for the prompt cache.
-        `tokens_per_second`: of streams; 0 is at once. `stall_seconds`: how long `[[slow]]` says nothing. `clock`: for
-        the prompt cache, in seconds. `cached_prompts`: prefixes that it keeps.
+        `tokens_per_second`: of streams; 0 is at once. `first_byte_seconds`, `total_seconds`: the channel's deadlines,
+        the first of which `[[slow]]` runs into. `clock`: for the prompt cache, in seconds. `cached_prompts`: prefixes
+        that it keeps.
         """
         self.count = count
         self.owner = owner
         self.tokens_per_second = tokens_per_second
-        self.stall_seconds = stall_seconds
+        self.first_byte_seconds = first_byte_seconds
+        self.total_seconds = total_seconds
         self.cache = PromptCache(clock, cached_prompts)
 
     def prepare(self, request: pb.GenerateRequest, model: str, *, stream: bool) -> "SandboxCall":
@@ -78,7 +81,7 @@ class SandboxCall:
     async def stream(self, seconds: float) -> AsyncGenerator[pb.StreamGenerateResponse, None]:
         """See `TextCall`. One message for each piece, or, told at once, for some of them."""
         pace, loop = self.upstream.tokens_per_second, asyncio.get_running_loop()
-        deadline = loop.time() + seconds
+        deadline = loop.time() + min(seconds, self.upstream.total_seconds)
         mark = await self._begin(seconds)
         steps = list(tell(await self._finished(), self.upstream.count))
         if mark == faults.CUT:
@@ -107,9 +110,9 @@ class SandboxCall:
         if mark == faults.BUSY:
             raise faults.busy()
         if mark == faults.SLOW:
-            stalled = min(max(seconds, 0), self.upstream.stall_seconds)
-            await asyncio.sleep(stalled)
-            raise faults.late("total" if stalled == seconds else "first_byte")
+            whole, first = min(max(seconds, 0), self.upstream.total_seconds), self.upstream.first_byte_seconds
+            await asyncio.sleep(min(whole, first))
+            raise faults.late("total" if whole <= first else "first_byte")
         return mark
 
     async def _finished(self) -> pb.GenerateResponse:

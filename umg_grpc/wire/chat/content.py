@@ -31,7 +31,7 @@ def decode_messages(messages: list[schema.ChatMessage], request: pb.GenerateRequ
     for index, message in enumerate(messages):
         target = request.messages.add(role=ROLES[message.role])
         if message.role == "assistant":
-            _decode_assistant(message, target, f"messages[{index}]")
+            _decode_assistant(message, target, f"messages[{index}]", request.source)
         elif message.role in ("tool", "function"):
             _decode_result(message, target, f"messages[{index}]")
         else:
@@ -42,7 +42,7 @@ def decode_messages(messages: list[schema.ChatMessage], request: pb.GenerateRequ
                 target.name = message.name
 
 
-def _decode_assistant(message: schema.ChatMessage, target: pb.Message, at: str) -> None:
+def _decode_assistant(message: schema.ChatMessage, target: pb.Message, at: str, source: pb.SourceDocument) -> None:
     if message.name is not None:
         target.name = message.name
     if message.reasoning_content:
@@ -56,7 +56,10 @@ def _decode_assistant(message: schema.ChatMessage, target: pb.Message, at: str) 
         media.kind, media.file_id, media.media_id = pb.MEDIA_KIND_AUDIO, message.audio.id, message.audio.id
     spoken = len(target.parts)
     for index, raw in enumerate(message.tool_calls or ()):
-        _decode_call(raw, target, f"{at}.tool_calls[{index}]")
+        place = f"{at}.tool_calls[{index}]"
+        _decode_call(raw, target, place)
+        if target.parts[-1].HasField("opaque"):
+            source.opaque_paths[f"{at}.parts[{len(target.parts) - 1}]"] = place
     if len(target.parts) > MOST_PARTS:
         raise invalid(f"{at}.tool_calls", f"the message has more than {MOST_PARTS} parts with them; split it")
     if message.function_call and not message.tool_calls:

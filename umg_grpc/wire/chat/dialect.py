@@ -47,6 +47,7 @@ PLACES: dict[str, tuple[Path, ...]] = {
     "response_format": (("response_format",),),
     "messages": (("messages",),),
     "instructions": (("messages",),),
+    "messages.parts.reasoning": (("messages",),),
 }
 
 

@@ -6,6 +6,7 @@ from operator import attrgetter
 from typing import get_args
 
 import msgspec
+from msgspec import Raw
 
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
@@ -17,6 +18,7 @@ from umg_grpc.wire.chat.tools import decode_tools, encode_tools
 from umg_grpc.wire.chat.turns import MessageEncoder
 from umg_grpc.wire.format import FaceRequest, UpstreamRequest
 from umg_grpc.wire.json import (
+    ABSENT,
     JsonObject,
     check_utf8,
     given,
@@ -29,6 +31,7 @@ from umg_grpc.wire.json import (
 )
 from umg_grpc.wire.report import Report
 from umg_grpc.wire.schemas import json_schema
+from umg_grpc.wire.unsaid import note_unsaid
 
 PATH = "/chat/completions"
 
@@ -96,6 +99,8 @@ del WIRE_NAMES["top_k"]  # the providers of the format itself refuse it
 NEWER_LIMIT = re.compile(r"(?:.*/)?(?:famO-|gpt-[5-9]|o[1-9](?:-|$))")
 MOST_STOPS = 4
 ASK_FOR_JSON = "Answer in JSON."  # providers refuse `json_object` unless a message says so
+
+SPOKEN_FORMAT = "wav"  # of sound, where nobody said
 
 SERVICE_TIERS = get_args(schema.ServiceTier)
 
@@ -239,16 +244,9 @@ def encode_request(request: pb.GenerateRequest, model: str, stream: bool) -> Ups
         edits = {field: ENCODERS[field](request, report) for field in source.edited_fields}
         body = dialect.rebuild(request, model, stream, edits, report)
         return UpstreamRequest(PATH, body, dict(source.headers), report)
-    said = {field.name for field, _ in request.ListFields()}
-    for field in [*request.source.indispensable_fields, *(field for field in INDISPENSABLE if field in said)]:
-        message = f"`{field}`: this model's provider cannot be told; leave it out or choose another model"
-        raise UmgError(pb.ERROR_REASON_UNTRANSLATABLE, message, field=field)
-    for field in [*request.source.uncarried_fields, *(field for field in UNSAYABLE if field in said)]:
-        if (field, getattr(request, field, None)) != ("truncation", "disabled"):  # what providers do anyway
-            report.drop(field)
+    note_unsaid(request, report, indispensable=INDISPENSABLE, unsayable=UNSAYABLE)
     if request.media_detail and request.media_detail not in DETAILS:
         report.drop("media_detail")
-    report.unknown += request.source.unknown_field_count
     fields: JsonObject = {"model": model}
     for encoder in (_encode_messages, encode_tools, _encode_sampling, _encode_output, encode_reasoning, encode_search):
         fields |= encoder(request, report)
@@ -329,7 +327,9 @@ def _encode_output(request: pb.GenerateRequest, report: Report) -> JsonObject:
     if request.HasField("audio_output"):
         voice = request.audio_output.voice_json
         named = json_text(voice, "audio_output.voice_json") if voice.startswith("{") else voice
-        fields["audio"] = {"format": request.audio_output.format, "voice": named}
+        if not request.audio_output.format:  # required here
+            report.drop("audio_output.format", SPOKEN_FORMAT)
+        fields["audio"] = {"format": request.audio_output.format or SPOKEN_FORMAT, "voice": named}
     if request.prediction:
         for position, part in enumerate(request.prediction):
             if not part.HasField("text"):
@@ -353,6 +353,26 @@ def _encode_schema(described: pb.JsonSchemaFormat) -> JsonObject:
     return fields
 
 
+def _encode_thoughts(request: pb.GenerateRequest, report: Report) -> JsonObject:
+    """The caller's own messages, with what its client left out of them: `reasoning_content` beside tool calls."""
+    messages = parse(_Messages, request.source.body).messages
+    for index, message in enumerate(request.messages[: len(messages)]):
+        thoughts = [text for part in message.parts for text in part.reasoning.texts or part.reasoning.summaries]
+        if thoughts and not given(message_of(messages[index]).get("reasoning_content", ABSENT)):
+            said = message_of(messages[index]) | {"reasoning_content": Raw(msgspec.json.encode("".join(thoughts)))}
+            messages[index] = Raw(msgspec.json.encode(said))
+    return {"messages": messages}
+
+
+class _Messages(msgspec.Struct):
+    messages: list[Raw]
+
+
+def message_of(raw: Raw) -> dict[str, Raw]:
+    """A message's members."""
+    return parse(dict[str, Raw], raw)
+
+
 # What writes a canonical field anew that a family's policy changed after decoding.
 ENCODERS: dict[str, Callable[[pb.GenerateRequest, Report], JsonObject]] = {
     **dict.fromkeys(("messages", "instructions"), _encode_messages),
@@ -361,6 +381,7 @@ ENCODERS: dict[str, Callable[[pb.GenerateRequest, Report], JsonObject]] = {
         ("temperature", "top_p", "max_output_tokens", "stop_sequences", "parallel_tool_calls"), _encode_sampling
     ),
     "response_format": _encode_output,
+    "messages.parts.reasoning": _encode_thoughts,
     "reasoning": encode_reasoning,
     "search": encode_search,
 }

@@ -6,7 +6,7 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.chat import schema
 from umg_grpc.wire.chat.reasoning import vendor_places
 from umg_grpc.wire.chat.tools import SEARCH_KEYS, encode_search_options
-from umg_grpc.wire.json import JsonObject, given, whole
+from umg_grpc.wire.json import JsonObject, given, json_object, whole
 from umg_grpc.wire.report import Report
 
 # --- caller -> canonical
@@ -40,14 +40,19 @@ def decode_search(chat: schema.ChatRequest, request: pb.GenerateRequest) -> None
     for at, place_of_vendor in vendor_places(chat):
         if at not in judged:
             judged.append(at)
-        for kind in _search_tools(place_of_vendor):
+        for kind in _search_tools(place_of_vendor, at):
             request.tools.add().web_search.declared_type = kind
 
 
-def _search_tools(place: schema.VendorG) -> Iterator[str]:
-    """The search tools of `extra_body.vendorg.tools`, by the keys under which they were asked for."""
-    for tool in place.tools or ():
-        yield from (key for key in tool if key in SEARCH_KEYS)
+def _search_tools(place: schema.VendorG, at: str) -> Iterator[str]:
+    """The search tools of `extra_body.vendorg.tools`, by the keys under which they were asked for. Raises
+    UmgError(INVALID_FIELD).
+    """
+    for index, tool in enumerate(place.tools or ()):
+        for key, options in tool.items():
+            if key in SEARCH_KEYS and given(options):
+                json_object(options, f"{at}.tools[{index}].{key}")
+                yield key
 
 
 def _decode_parameters(parameters: schema.Parameters, request: pb.GenerateRequest) -> None:

@@ -5,7 +5,6 @@ from collections.abc import Mapping
 import msgspec
 from msgspec import Raw
 
-from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.format import FaceRequest, UpstreamRequest
 from umg_grpc.wire.json import JsonObject, check_utf8, given, json_object, parse, unknown_fields, whole
@@ -15,6 +14,7 @@ from umg_grpc.wire.messages.content import decode_cache, decode_system, decode_t
 from umg_grpc.wire.messages.thinking import decode_thinking
 from umg_grpc.wire.messages.tools import decode_choice, decode_tools
 from umg_grpc.wire.report import Report
+from umg_grpc.wire.unsaid import note_unsaid, refuse_several_answers
 
 PATH = "/messages"
 VERSION_HEADER, VERSION = "anthropic-version", "2023-06-01"
@@ -35,6 +35,7 @@ UNSAYABLE = (
     "image_output",
     "audio_output",
     "prediction",
+    "include",
     "truncation",
     "cached_content",
     "prompt_cache_key",
@@ -48,7 +49,6 @@ UNSAYABLE = (
     "media_detail",
     "moderation_json",
 )
-STATE = "reasoning.encrypted_content"  # of `include`: this format's answers always have it
 
 
 # --- caller -> canonical
@@ -167,19 +167,9 @@ def encode_request(request: pb.GenerateRequest, model: str, stream: bool) -> Ups
 
 def _refuse(request: pb.GenerateRequest, report: Report) -> None:
     """Refuses or reports what no provider of the format can be told."""
-    said = {field.name for field, _ in request.ListFields()}
-    for field in [*request.source.indispensable_fields, *(field for field in INDISPENSABLE if field in said)]:
-        message = f"`{field}`: this model's provider cannot be told; leave it out or choose another model"
-        raise UmgError(pb.ERROR_REASON_UNTRANSLATABLE, message, field=field)
-    if request.candidate_count > 1:
-        message = "`candidate_count`: this model's provider makes one answer; ask several times"
-        raise UmgError(pb.ERROR_REASON_UNTRANSLATABLE, message, field="candidate_count")
-    for field in [*request.source.uncarried_fields, *(field for field in UNSAYABLE if field in said)]:
-        report.drop(field)
+    note_unsaid(request, report, indispensable=INDISPENSABLE, unsayable=UNSAYABLE)
+    refuse_several_answers(request)
     if request.store and request.source.format != "responses":  # there the gateway keeps them
         report.drop("store")
-    if any(name != STATE for name in request.include):
-        report.drop("include")
     if set(request.output_modalities) - {"text"}:
         report.drop("output_modalities")
-    report.unknown += request.source.unknown_field_count

@@ -297,7 +297,7 @@ class TurnEncoder:
         return encoded
 
     def _media(self, media: pb.MediaPart, at: str) -> JsonObject:
-        if media.detail:
+        if media.detail not in ("", "auto"):
             self._report.drop("detail")
         if media.file_id and self._request.source.format not in {"", "messages"}:
             raise untranslatable(at, "a file of another provider's account cannot be read; send its bytes")

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Mapping
 
-from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.json import JsonObject
 from umg_grpc.wire.native.config import encode_config
@@ -11,6 +10,7 @@ from umg_grpc.wire.native.content import ContentEncoder
 from umg_grpc.wire.native.names import ToolNames
 from umg_grpc.wire.native.tools import encode_tools
 from umg_grpc.wire.report import Report
+from umg_grpc.wire.unsaid import note_unsaid
 
 # What a label may be: the provider refuses the whole call for another.
 LABEL_KEY, LABEL = re.compile(r"[a-z][\w-]{0,62}"), re.compile(r"[\w-]{0,63}")
@@ -39,13 +39,7 @@ UNSAYABLE = (
 
 def encode_body(request: pb.GenerateRequest, model: str, report: Report) -> JsonObject:
     """The members of the body. Raises UmgError(UNTRANSLATABLE, UNSUPPORTED_FIELD)."""
-    said = {field.name for field, _ in request.ListFields()}
-    for field in [*request.source.indispensable_fields, *(field for field in INDISPENSABLE if field in said)]:
-        message = f"`{field}`: this model's provider cannot be told; leave it out or choose another model"
-        raise UmgError(pb.ERROR_REASON_UNTRANSLATABLE, message, field=field)
-    for field in [*request.source.uncarried_fields, *(field for field in UNSAYABLE if field in said)]:
-        report.drop(field)
-    report.unknown += request.source.unknown_field_count
+    note_unsaid(request, report, indispensable=INDISPENSABLE, unsayable=UNSAYABLE)
     return encode_turns(request, model, report) | encode_options(request, model, report)
 
 

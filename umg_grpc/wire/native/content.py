@@ -287,9 +287,11 @@ class ContentEncoder:
         encoded = encode_media(media)
         if encoded is None:
             raise untranslatable(at, "the file lives at another provider; send its bytes or its address")
-        if media.detail and (media.detail not in DETAILS or 0 < self._generation < 3):  # older models refuse it
+        if media.detail in ("", "auto"):
+            pass
+        elif media.detail not in DETAILS or 0 < self._generation < 3:  # older models refuse it
             self._report.drop("detail")
-        elif media.detail:
+        else:
             encoded["mediaResolution"] = {"level": RESOLUTION + media.detail.upper()}
         yield encoded
 

@@ -163,13 +163,13 @@ def _members(plan: _Struct, raw: Raw, notes: Notes) -> Raw:
 
 
 def _whole(kind: type, raw: Raw) -> Raw:
-    """A turn that is only its parts or its one part, as clients send system instructions."""
+    """A turn that is only its one part, as clients send system instructions."""
     if kind is not schema.Content:
         return raw
     text = bytes(raw)
     if text.startswith(b"{") and _is_part(raw):
         return Raw(b'{"parts":[' + text + b"]}")
-    return Raw(b'{"parts":' + text + b"}") if text.startswith(b"[") else raw
+    return raw
 
 
 def _is_part(raw: Raw) -> bool:

@@ -38,13 +38,33 @@ class _Text:
         self.citations: list[pb.Citation] = []
 
 
+class _Held:
+    """A part that is told when it is whole. Its pieces are joined then: a long one is not copied at each of them."""
+
+    def __init__(self, started: pb.Part) -> None:
+        self.part = pb.Part()
+        self.part.CopyFrom(started)
+        self.inputs: list[str] = []
+        self.data: list[bytes] = []
+
+    def whole(self) -> pb.Part:
+        """The part with its pieces."""
+        if self.inputs and self.part.tool_call.WhichOneof("input") == "text":
+            self.part.tool_call.text += "".join(self.inputs)
+        elif self.inputs:
+            self.part.tool_call.arguments_json += "".join(self.inputs)
+        if self.data:
+            self.part.media.data += b"".join(self.data)
+        return self.part
+
+
 class _Candidate:
     """What was said of one candidate."""
 
     def __init__(self) -> None:
         self.texts: dict[int, _Text] = {}  # by part
         self.thoughts: dict[int, tuple[int, bool]] = {}  # part -> (the piece that was told last, whether a summary is)
-        self.held: dict[int, pb.Part] = {}  # parts that are told when they are whole
+        self.held: dict[int, _Held] = {}
         self.queries: list[str] = []
         self.size = 0  # bytes of all text
         self.finished: pb.CandidateFinished | None = None
@@ -130,7 +150,7 @@ class StreamEncoder:
                 yield self._line(index, NOTHING, encode_logprobs(event.logprobs.logprobs))
             case "media_delta":
                 if (held := self._candidate(index).held.get(part)) is not None:
-                    held.media.data += event.media_delta.data
+                    held.data.append(event.media_delta.data)
             case "part_updated":
                 self._update(index, part, event.part_updated)
             case "part_ended":
@@ -174,8 +194,7 @@ class StreamEncoder:
             case None:
                 return  # a kind newer than this build
             case _:
-                candidate.held[part] = pb.Part()
-                candidate.held[part].CopyFrom(started)
+                candidate.held[part] = _Held(started)
                 return
         if started.HasField("state"):
             yield from self._state(index, part, started.state)
@@ -202,19 +221,14 @@ class StreamEncoder:
         yield b'data: {"candidates":[{"content":{"parts":[{"thought":true,"text":' + _encode(text) + self._tail % index
 
     def _argue(self, index: int, part: int, text: str) -> None:
-        held = self._candidate(index).held.get(part)
-        if held is None:
-            return
-        if held.tool_call.WhichOneof("input") == "text":
-            held.tool_call.text += text
-        else:
-            held.tool_call.arguments_json += text
+        if (held := self._candidate(index).held.get(part)) is not None:
+            held.inputs.append(text)
 
     def _state(self, index: int, part: int, state: pb.ReasoningState) -> Iterator[bytes]:
         """On the part that is held, else on an empty piece of the part that it belongs to."""
         candidate = self._candidate(index)
         if part in candidate.held:
-            candidate.held[part].state.CopyFrom(state)
+            candidate.held[part].part.state.CopyFrom(state)
             return
         signed: JsonObject = {"text": "", "thoughtSignature": show(state, "native")}
         if part not in candidate.texts:
@@ -223,17 +237,18 @@ class StreamEncoder:
 
     def _update(self, index: int, part: int, updated: pb.Part) -> None:
         """What the provider's own tool has left; of sound that was told in pieces it says nothing of the sound."""
-        held = self._candidate(index).held.get(part)
-        if held is not None and not updated.HasField("media"):
-            held.CopyFrom(updated)
+        held = self._candidate(index).held
+        if part in held and not updated.HasField("media"):
+            held[part] = _Held(updated)
 
     def _release(self, index: int, part: int) -> Iterator[bytes]:
         candidate = self._candidate(index)
         held = candidate.held.pop(part, None)
         if held is None:
             return
-        candidate.queries.extend(queries_of(held))
-        if (encoded := encode_answer_part(held)) is not None:
+        whole = held.whole()
+        candidate.queries.extend(queries_of(whole))
+        if (encoded := encode_answer_part(whole)) is not None:
             yield self._line(index, encoded)
 
     def _line(self, index: int, part: object, more: JsonObject | None = None) -> bytes:

@@ -49,7 +49,9 @@ def decode_part(raw: msgspec.Raw, target: pb.Message | pb.ToolResult, at: str) -
             said = parse(schema.OutputText, raw, at)
             text = target.parts.add().text
             text.text = said.text
-            text.citations.extend(map(decode_annotation, said.annotations or ()))
+            for index, annotation in enumerate(said.annotations or ()):
+                parse(schema.Kind, annotation, f"{at}.annotations[{index}]")
+                text.citations.append(decode_annotation(annotation))
         case "refusal":
             target.parts.add().refusal.text = parse(schema.RefusalPart, raw, at).refusal
         case "input_image":
@@ -144,7 +146,7 @@ def decode_annotation(raw: msgspec.Raw) -> pb.Citation:
     try:
         said = _ANNOTATION.decode(raw)
     except msgspec.ValidationError:
-        said = Annotation(type=msgspec.json.decode(raw, type=schema.Kind).type)
+        said = Annotation(type=_kind(raw))
     if said.type == "url_citation" and said.url is not None:
         citation = pb.Citation(title=said.title or "", web=pb.WebSource(url=said.url))
         if said.start_index is not None and said.end_index is not None:
@@ -154,6 +156,13 @@ def decode_annotation(raw: msgspec.Raw) -> pb.Citation:
         document = pb.DocumentSource(file_id=said.file_id, document_index=_index(said.index or 0))
         return pb.Citation(title=said.filename or "", document=document)
     return pb.Citation(opaque=pb.OpaquePart(format="responses", type=said.type or "", json=str(raw, "utf-8")))
+
+
+def _kind(raw: msgspec.Raw) -> str | None:
+    try:
+        return msgspec.json.decode(raw, type=schema.Kind).type
+    except msgspec.ValidationError:
+        return None
 
 
 def _index(value: float) -> int:

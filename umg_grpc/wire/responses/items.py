@@ -47,6 +47,7 @@ class InputDecoder:
 
     def __init__(self, request: pb.GenerateRequest) -> None:
         self._messages = request.messages
+        self._paths = request.source.opaque_paths
         self._turn: pb.Message | None = None  # of the bare parts just before
         self._made: pb.Part | None = None  # last part that the model made, just before
         self._ahead: pb.Part | None = None  # whose state is that of the next item
@@ -83,6 +84,8 @@ class InputDecoder:
                 message = pb.Message(role=pb.ROLE_ASSISTANT)
                 decode_item(raw, kind or "item_reference", message, at)
                 self._add(message)
+                if message.parts[0].HasField("opaque"):
+                    self._paths[f"messages[{len(self._messages) - 1}].parts[0]"] = at
 
     def _take_ahead(self, part: pb.Part | None) -> None:
         """Gives the state that waits for the next item to its part; to None where that is not the model's."""
@@ -108,6 +111,9 @@ class InputDecoder:
         message = self._messages.add(role=ROLES[item.role])
         message.message_id, message.phase = item.id or "", item.phase or ""
         decode_content(item.content, message, at)
+        for position, part in enumerate(message.parts):
+            if part.HasField("opaque"):
+                self._paths[f"messages[{len(self._messages) - 1}].parts[{position}]"] = f"{at}[{position}]"
         self._made = message.parts[-1] if item.role == "assistant" and message.parts else None
 
     def _result(self, item: schema.CallOutput, at: str, *, custom: bool) -> None:

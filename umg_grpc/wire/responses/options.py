@@ -10,6 +10,7 @@ from umg_grpc.wire.responses.content import DETAILS
 from umg_grpc.wire.responses.tools import encode_choice, encode_tools
 from umg_grpc.wire.responses.turns import encode_instructions
 from umg_grpc.wire.schemas import json_schema
+from umg_grpc.wire.unsaid import note_unsaid, refuse_several_answers
 
 LOGPROBS, ENCRYPTED = "message.output_text.logprobs", "reasoning.encrypted_content"
 SERVICE_TIERS = get_args(schema.ServiceTier)
@@ -73,16 +74,12 @@ EFFORT_BY_BUDGET = [(0, "none"), (4608, "low"), (16384, "medium")]
 
 def report_unsayable(request: pb.GenerateRequest, report: Report) -> None:
     """Notes what this format has no words for, and what only the source document holds."""
-    said = {field.name for field, _ in request.ListFields()}
-    for field in [*request.source.uncarried_fields, *(field for field in UNSAYABLE if field in said)]:
-        report.drop(field)
-    if request.candidate_count > 1:
-        report.drop("candidate_count")
+    note_unsaid(request, report, indispensable=(), unsayable=UNSAYABLE)
+    refuse_several_answers(request)
     if any(kind != "text" for kind in request.output_modalities):
         report.drop("output_modalities")
     if request.media_detail and request.media_detail not in DETAILS:
         report.drop("media_detail")
-    report.unknown += request.source.unknown_field_count
 
 
 def encode_options(request: pb.GenerateRequest, report: Report) -> JsonObject:

@@ -206,9 +206,6 @@ def encode_request(request: pb.GenerateRequest, model: str, stream: bool) -> Ups
         anew = _edited(request, report) if request.source.edited_fields else {}
         body = dialect.rebuild(request, model, stream, anew, report)
         return UpstreamRequest(PATH, body, dict(request.source.headers), report)
-    for field in request.source.indispensable_fields:
-        message = f"`{field}`: this model's provider cannot be told; leave it out or choose another model"
-        raise UmgError(pb.ERROR_REASON_UNTRANSLATABLE, message, field=field)
     report_unsayable(request, report)
     fields: JsonObject = {"model": model, "input": InputEncoder(request, report).encode()}
     fields |= encode_options(request, report)

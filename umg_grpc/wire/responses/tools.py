@@ -162,8 +162,6 @@ def encode_tools(request: pb.GenerateRequest, report: Report) -> JsonObject:
     if request.HasField("search"):
         if search.mode != "off" and not any(tool.HasField("web_search") for tool in request.tools):
             tools.append(_encode_search(_option_as_tool(search), report))
-        if search.mode == "auto":
-            report.drop("search.mode")
         for field, _ in search.ListFields():
             if field.name in ("return_citations", "region", "recency_days"):
                 report.drop(f"search.{field.name}")

@@ -1,0 +1,125 @@
+"""What was generated is settled, whoever ends the answer."""
+
+import asyncio
+import re
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import grpc
+import pytest
+from aiohttp import web
+
+from tests.e2e.gateways import KEY, Running, channel, running
+from umg_grpc.errors import UmgError
+from umg_grpc.status import from_rpc
+from umg_grpc.v1 import pb, rpc
+from umg_grpc.wire import FORMATS
+
+WORDS = "one two three four five six seven eight nine ten "
+METADATA = (("authorization", f"Bearer {KEY}"),)
+TOKENS = re.compile(r'umg_tokens_total\{channel="(\w+)",direction="(\w+)",model="[^"]*"\} ([0-9.]+)')
+
+
+def settled(gateway: Running) -> dict[str, float]:
+    """Tokens by their direction, of all calls until now."""
+    found = TOKENS.findall(gateway.service.metrics.exposition().decode())
+    return {direction: float(count) for _, direction, count in found}
+
+
+def asked(model: str, text: str, source: str = "") -> pb.StreamGenerateRequest:
+    request = pb.GenerateRequest(
+        model=model, messages=[pb.Message(role=pb.ROLE_USER, parts=[pb.Part(text=pb.TextPart(text=text))])]
+    )
+    if source:
+        encoded = FORMATS[source].encode_request(request, model, True)
+        request = FORMATS[source].decode_request(encoded.body, {}).canonical
+        request.model = model
+    return pb.StreamGenerateRequest(request=request)
+
+
+async def hear(gateway: Running, request: pb.StreamGenerateRequest, messages: int | None = None) -> UmgError | None:
+    """Listens to so many messages and leaves, or to the end; says what broke the answer."""
+    call = rpc.GenerationServiceStub(gateway.service.channel()).StreamGenerate(request, metadata=METADATA)
+    heard = 0
+    try:
+        async for _ in call:
+            heard += 1
+            if heard == messages:
+                break
+    except grpc.aio.AioRpcError as error:
+        return from_rpc(error)
+    finally:
+        await call.aclose()
+    return None
+
+
+SANDBOX = "channels: [{name: sandbox, protocols: [sandbox], pace: 500, models: [famO-5]}]"
+
+
+async def test_a_caller_who_leaves_in_the_middle_pays_for_what_it_was_told(tmp_path: Path) -> None:
+    async with running(SANDBOX, tmp_path) as gateway:
+        assert await hear(gateway, asked("famO-5", WORDS), messages=4) is None
+        part = settled(gateway)
+        assert await hear(gateway, asked("famO-5", WORDS)) is None
+        whole = settled(gateway)
+    assert part["input"] > 10
+    assert 0 < part["output"] < (whole["output"] - part["output"]) / 2
+
+
+async def test_an_answer_that_breaks_off_is_paid_for_as_far_as_it_went(tmp_path: Path) -> None:
+    async with running(SANDBOX, tmp_path) as gateway:
+        error = await hear(gateway, asked("famO-5", WORDS + "[[fail:mid]]"))
+        assert error is not None
+        assert error.reason == pb.ERROR_REASON_UPSTREAM_CUT
+        assert settled(gateway)["output"] > 0
+
+
+async def test_an_answer_that_never_began_costs_nothing(tmp_path: Path) -> None:
+    async with running(SANDBOX, tmp_path) as gateway:
+        assert await hear(gateway, asked("famO-5", "[[fail]]")) is not None
+        assert not any(settled(gateway).values())
+
+
+@asynccontextmanager
+async def stalling(name: str) -> AsyncGenerator[str, None]:
+    """A provider that says ten words, and of its usage no more than it knows then; its base URL."""
+    events = [
+        pb.GenerateEvent(started=pb.GenerationStarted(response_id="r", model="m")),
+        pb.GenerateEvent(usage=pb.Usage(input_tokens=7, output_tokens=1)),
+        pb.GenerateEvent(part_started=pb.Part(text=pb.TextPart())),
+        pb.GenerateEvent(text_delta=WORDS),
+    ]
+
+    async def serve(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"content-type": "text/event-stream"})
+        await response.prepare(request)
+        encoder = FORMATS[name].stream_encoder(pb.GenerateRequest(model="m"))
+        await response.write(encoder.feed(pb.StreamGenerateResponse(events=events)))
+        await asyncio.Event().wait()
+        return response
+
+    app = web.Application()
+    app.router.add_post("/{path:.*}", serve)
+    runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=0)
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        yield f"http://127.0.0.1:{runner.addresses[0][1]}"
+    finally:
+        await runner.cleanup()
+
+
+@pytest.mark.parametrize("source", ["same", "other"])
+@pytest.mark.parametrize("name", FORMATS)
+async def test_what_a_provider_says_of_the_usage_before_its_end_is_not_all(
+    name: str, source: str, tmp_path: Path
+) -> None:
+    async with (
+        stalling(name) as url,
+        running("channels:\n" + channel("main", name, url, "m"), tmp_path) as gateway,
+    ):
+        assert await hear(gateway, asked("m", "Hi", name if source == "same" else ""), messages=1) is None
+        used = settled(gateway)
+    assert used["output"] == pytest.approx(10, abs=2)
+    assert used["input"] > 0

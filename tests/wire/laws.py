@@ -1,0 +1,36 @@
+"""What the laws of every format are tried with."""
+
+from collections.abc import Sequence
+
+import msgspec
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.strategies import DrawFn
+
+from tests.wire.chat.strategies import additions
+
+modest = settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+)
+few = settings(modest, max_examples=30)
+
+
+@st.composite
+def cuts(draw: DrawFn, data: bytes) -> Sequence[bytes]:
+    """The bytes in pieces."""
+    places = sorted(draw(st.lists(st.integers(0, len(data)), max_size=8)))
+    return [data[start:end] for start, end in zip([0, *places], [*places, len(data)], strict=True)]
+
+
+def sprinkled(value: object, data: st.DataObject) -> object:
+    """The document with fields that nobody knows, at every level."""
+    if isinstance(value, list):
+        return [sprinkled(item, data) for item in value]
+    if isinstance(value, dict):
+        return {name: sprinkled(item, data) for name, item in value.items()} | data.draw(additions)
+    return value
+
+
+def members(document: bytes) -> dict[str, bytes]:
+    """The fields of an object, to the byte."""
+    return {name: bytes(raw) for name, raw in msgspec.json.decode(document, type=dict[str, msgspec.Raw]).items()}

@@ -1,0 +1,35 @@
+"""Streams through any codec."""
+
+from collections.abc import Iterable
+
+from umg_grpc.v1 import pb
+from umg_grpc.wire.format import TextFormat
+
+
+def decoded(
+    codec: TextFormat, frames: Iterable[bytes], request: pb.GenerateRequest, *, pass_: bool = False
+) -> list[pb.StreamGenerateResponse]:
+    """What a provider's stream says, whole; cut as the frames are."""
+    decoder = codec.stream_decoder(request, pass_)
+    messages = [message for data in frames if (message := decoder.feed(data)) is not None]
+    last = decoder.close()
+    return [*messages, last] if last is not None else messages
+
+
+def encoded(codec: TextFormat, messages: Iterable[pb.StreamGenerateResponse], request: pb.GenerateRequest) -> bytes:
+    """What a caller reads, whole."""
+    encoder = codec.stream_encoder(request)
+    return b"".join([*map(encoder.feed, messages), encoder.close()])
+
+
+def frames_of(messages: Iterable[pb.StreamGenerateResponse]) -> bytes:
+    """What a passed stream is."""
+    return b"".join(message.source_frames for message in messages)
+
+
+def events_of(messages: Iterable[pb.StreamGenerateResponse]) -> list[pb.GenerateEvent]:
+    return [event for message in messages for event in message.events]
+
+
+def kinds(messages: Iterable[pb.StreamGenerateResponse]) -> list[str | None]:
+    return [event.WhichOneof("kind") for event in events_of(messages)]
