@@ -10,14 +10,16 @@ from http_facade.calls import REQUEST_ID_HEADER, exchange
 from http_facade.cors import Cors
 from http_facade.errors import error_response, log
 from http_facade.front import SERVER, front, mark
-from http_facade.handlers import handler
-from http_facade.routes import DEFAULT_FORMAT, ROUTES, Route
+from http_facade.handlers import handler, shutting_down
+from http_facade.routes import DEFAULT_FORMAT, ROUTES, Route, error_format
 from http_facade.settings import Settings
 from http_facade.sse import STREAMS
 from umg_grpc.errors import UmgError, internal
 from umg_grpc.v1 import pb
 
 SETTINGS = web.AppKey("settings", Settings)
+SERVERS = web.AppKey("servers", list[web.Server])
+"""The one that runs the application, once it does."""
 
 KEEPALIVE_SECONDS = 620.0  # longer than a load balancer's in front of us, or it meets connections that we just closed
 LINGERING_SECONDS = 30.0  # how long a refused upload is read on, so that its sender gets to read the refusal
@@ -41,13 +43,17 @@ def make_app(channel: grpc.aio.Channel, settings: Settings) -> web.Application:
     def cut_off() -> None:
         for stream in app[STREAMS]:
             stream.cut_off()
+        for connection in app[SERVERS][0].connections if app[SERVERS] else ():
+            if isinstance(connection, Connection):
+                connection.refuse_unanswered()
 
     async def drain(_: web.Application) -> None:
-        """Streams that outlast the drain are told so just before their connections are closed."""
+        """Calls that outlast the drain are told so just before their connections are closed."""
         last = max(0.0, settings.drain_seconds - LAST_WORDS_SECONDS)
         asyncio.get_running_loop().call_later(last, cut_off)
 
     app[STREAMS] = set()
+    app[SERVERS] = []
     app.on_response_prepare.append(prepare)
     app.on_shutdown.append(drain)
     return app
@@ -68,7 +74,7 @@ class Runner(web.AppRunner):
 
     async def _make_server(self) -> web.Server:
         made = await super()._make_server()
-        return Server(
+        server = Server(
             made.request_handler,
             request_factory=made.request_factory,
             handler_cancellation=True,
@@ -78,6 +84,8 @@ class Runner(web.AppRunner):
             lingering_time=LINGERING_SECONDS,
             auto_decompress=False,
         )
+        self.app[SERVERS].append(server)
+        return server
 
 
 class Server(web.Server):
@@ -91,6 +99,24 @@ class Connection(web.RequestHandler):
     """A client's connection."""
 
     __slots__ = ()
+
+    def refuse_unanswered(self) -> None:
+        """Answers, whatever its handler does, a call of which nothing was said yet; nothing is sent after it."""
+        request, transport = self._current_request, self.transport
+        if request is None or transport is None or transport.is_closing() or request.writer.output_size > 0:
+            return
+        refusal = error_response(shutting_down(), error_format(request.method, request.path))
+        body = refusal.body if isinstance(refusal.body, bytes) else b""
+        head = [
+            f"HTTP/1.1 {refusal.status} Service Unavailable",
+            f"content-type: {refusal.content_type}",
+            f"content-length: {len(body)}",
+            f"{REQUEST_ID_HEADER}: {exchange(request).request_id}",
+            "retry-after: 1",
+            "connection: close",
+        ]
+        transport.write("\r\n".join([*head, "", ""]).encode() + body)
+        transport.close()
 
     def handle_error(
         self,

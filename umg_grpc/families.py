@@ -100,11 +100,44 @@ INSIDE_PARAMETERS = frozenset(
     {"incremental_output", "enable_search", "search_options", "asr_options", "temperature", "top_p"}
 )
 
-# The chat object `thinking` belongs to famR (chat rule 4; readings, 8), but the document names no family at the field.
-# famC takes it too: it is that vendor's own object, and callers of other gateways send it to its models in this format.
-# The others have a switch of their own, so that `enabled` would be taken and ignored: they refuse it. `disabled` is the
-# table's default and says nothing to them.
-TAKE_THINKING = frozenset({"famR", "famC"})
+
+# --- what a provider of chat is told of a request that was not written for it
+
+
+@dataclass(frozen=True)
+class ChatWords:
+    """Which of chat's words for one thing a body for a model has, where it is not the caller's own body."""
+
+    thinking: Literal["thinking", "enable_thinking", "reasoning_effort", ""] = "reasoning_effort"
+    """What says whether to think; "" for either switch, as the caller named it."""
+    parameters: frozenset[str] = frozenset()
+    """What stands in `parameters`, by the names there. What else it could hold is not said."""
+    search_parameters: bool = False
+    """Whether `search_parameters` says whether to search."""
+    searches_alone: bool = True
+    """Whether `web_search_options` is taken without a tool of the caller's beside it."""
+
+
+# The object `thinking` belongs to famR (chat rule 4; readings, 8), but the document names no family at the field. famC
+# takes it too: it is that vendor's own object, and callers of other gateways send it to its models in this format.
+CHAT_WORDS = {
+    "famG": ChatWords(),
+    "famO": ChatWords(),
+    "famC": ChatWords(thinking="thinking", searches_alone=False),  # chat rule 6
+    "famQ": ChatWords(thinking="enable_thinking", parameters=INSIDE_PARAMETERS),  # chat rules 2 and 3
+    "famR": ChatWords(thinking="thinking"),  # chat rule 4
+    "famX": ChatWords(search_parameters=True),
+}
+# Of a model without a family: all words, as it was said; sampling where the format itself has it.
+ANY_WORDS = ChatWords(thinking="", parameters=INSIDE_PARAMETERS - {"temperature", "top_p"}, search_parameters=True)
+
+
+def chat_words(model: str) -> ChatWords:
+    """The words of the family that a provider's model id shows."""
+    return CHAT_WORDS.get(family_of(model), ANY_WORDS)
+
+
+# --- what they make of a request
 
 
 def apply(request: pb.GenerateRequest, model: FamilyModel, suffix: Suffix | None, *, stream: bool) -> None:
@@ -141,7 +174,10 @@ def _heads(path: str) -> Iterator[str]:
 
 
 def _refuse_thinking(request: pb.GenerateRequest, model: FamilyModel) -> None:
-    """See `TAKE_THINKING`. What `disabled` left in the canonical form goes."""
+    """For the families without the object `thinking`: they have a switch of their own, so that `enabled` would be taken
+    and ignored, and is refused. `disabled` is the table's default and says nothing to them: what it left in the
+    canonical form goes.
+    """
     reasoning = request.reasoning
     if "thinking" not in request.source.family_fields or reasoning.declared_as_enable_thinking:
         return

@@ -126,6 +126,11 @@ REFUSED = [
     Refused("a pattern with a space", lambda keys: keys.create("a", model_patterns=["m, n"]), "model_patterns"),
     Refused("too many patterns", lambda keys: keys.create("a", model_patterns=1001 * ["m"]), "model_patterns"),
     Refused("no requests", lambda keys: keys.create("a", requests_per_minute=0), "requests_per_minute"),
+    Refused(
+        "a time that is over",
+        lambda keys: keys.create("a", expire_time=datetime(2020, 1, 1, tzinfo=UTC)),
+        "expire_time",
+    ),
     Refused("a time without a zone", lambda keys: keys.create("a", expire_time=datetime(2030, 1, 1)), "expire_time"),
 ]
 

@@ -17,6 +17,9 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from tests.e2e.provider import TEXT, Provider, provider
 from tests.processes import UMG, Served, run, serve
+from umg_grpc.cli.serve import Address, Options
+from umg_grpc.cli.workers import Workers
+from umg_grpc.config import built_in
 from umg_grpc.v1 import pb, rpc
 
 CONFIG = """
@@ -103,6 +106,26 @@ async def test_the_http_face_serves_apart_from_the_service(setting: Setting) -> 
         status, message = await setting.ask(front)
         assert (status, "cannot be reached" in message) == (503, True)
         assert await front.stop() == 0
+
+
+async def test_workers_take_a_port_whose_last_connections_linger() -> None:
+    """As after a restart, when the last process closed its callers' connections."""
+    held = asyncio.Event()
+
+    async def close_first(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.close()
+        held.set()
+
+    server = await asyncio.start_server(close_first, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    await held.wait()
+    assert await reader.read() == b""
+    writer.close()
+    server.close()
+    workers = Workers(Options(None, Address("127.0.0.1", port), Address("127.0.0.1", 0), Path()), built_in(), None)
+    assert workers._hold(Address("127.0.0.1", port)).port == port
+    await workers._stack.aclose()
 
 
 async def test_workers_share_the_ports_and_add_up_their_figures(setting: Setting) -> None:

@@ -1,5 +1,6 @@
 """What every answer has: a request id, CORS headers where they were asked for, a line in the log and nothing secret."""
 
+import asyncio
 import io
 import json
 from dataclasses import dataclass, field
@@ -248,3 +249,16 @@ async def test_what_is_not_http_gets_a_json_error_and_makes_no_noise(
     assert b"aiohttp" not in head.lower()
     assert "s3cret" not in str(lines)
     assert quiet.records == []
+
+
+@pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/messages"])
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+async def test_a_call_that_outlasts_the_drain_unanswered_is_told_so(face: Face, path: str, stream: bool) -> None:
+    asked = {**body("wait", stream=stream), "max_tokens": 9}
+    call = asyncio.ensure_future(face.client.post(face.url(path), json=asked, headers=KEY))
+    await face.service.reached.wait()
+    await face.runner.cleanup()
+    async with await call as answer:
+        assert answer.status == 503
+        assert answer.headers["retry-after"] == "1"
+        assert "shutting down" in (await answer.json())["error"]["message"]

@@ -15,7 +15,8 @@ from sqlalchemy import func, select
 from tests.databases import Database
 from tests.store.emptied import opened_empty, shared_database
 from umg_grpc.errors import UmgError
-from umg_grpc.service.conversations import SMALL_BYTES, Continued, Conversations, Place, _items, new_response_id
+from umg_grpc.service.conversations import MOST_NAMED, SMALL_BYTES, Continued, Conversations, Place, new_response_id
+from umg_grpc.service.input_items import items_of
 from umg_grpc.store import Store, open_store
 from umg_grpc.store.retained import Bounds
 from umg_grpc.store.tables import KeptResponse
@@ -409,9 +410,32 @@ async def test_a_page_after_an_item_that_is_not_there_is_refused(conversations: 
 @given(st.lists(st.sampled_from([CALL, RESULT, THOUGHT, IMAGE, SEARCH, NEW, *said("a").parts]), min_size=1, max_size=8))
 def test_items_are_the_message_in_pieces(parts: list[pb.Part]) -> None:
     message = pb.Message(role=pb.ROLE_USER, parts=parts, name="n")
-    items = list(_items(message))
+    items = list(items_of(message))
     assert [part.WhichOneof("kind") for item in items for part in item.parts] == [
         part.WhichOneof("kind") for part in parts
     ]
     assert {(item.role, item.name) for item in items} == {(pb.ROLE_USER, "n")}
     assert all(len(item.parts) == 1 or not item.parts[0].HasField("tool_call") for item in items)
+
+
+async def test_items_of_too_many_responses_are_refused_before_any_is_read(conversations: Conversations) -> None:
+    named = [
+        pb.Message(
+            parts=[
+                pb.Part(
+                    opaque=pb.OpaquePart(
+                        format="responses",
+                        type="item_reference",
+                        json=json.dumps({"type": "item_reference", "id": f"msg_umg_{number:032x}_0"}),
+                    )
+                )
+            ]
+        )
+        for number in range(MOST_NAMED + 1)
+    ]
+    with pytest.raises(UmgError) as caught:
+        await conversations.resolve(ME, pb.GenerateRequest(model="m", messages=named))
+    assert (caught.value.reason, caught.value.metadata["field"]) == (pb.ERROR_REASON_INVALID_FIELD, "input")
+    with pytest.raises(UmgError) as caught:
+        await conversations.resolve(ME, pb.GenerateRequest(model="m", messages=named[1:]))
+    assert caught.value.reason == pb.ERROR_REASON_OBJECT_NOT_FOUND

@@ -123,3 +123,32 @@ async def test_what_a_provider_says_of_the_usage_before_its_end_is_not_all(
         used = settled(gateway)
     assert used["output"] == pytest.approx(10, abs=2)
     assert used["input"] > 0
+
+
+@asynccontextmanager
+async def answering(body: bytes) -> AsyncGenerator[str, None]:
+    """A provider that always says the same."""
+
+    async def serve(_: web.Request) -> web.Response:
+        return web.Response(body=body, content_type="application/json")
+
+    app = web.Application()
+    app.router.add_post("/{path:.*}", serve)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        yield f"http://127.0.0.1:{runner.addresses[0][1]}"
+    finally:
+        await runner.cleanup()
+
+
+async def test_an_answer_that_only_its_caller_can_read_arrives_all_the_same(tmp_path: Path) -> None:
+    body = b'{"id":"resp_1","object":"response","created_at":1,"model":"m","status":"completed","output":[{"type":"reasoning","summary":7}]}'
+    async with (
+        answering(body) as url,
+        running("channels:\n" + channel("main", "responses", url, "m"), tmp_path) as gateway,
+    ):
+        stub = rpc.GenerationServiceStub(gateway.service.channel())
+        told = await stub.Generate(asked("m", "Hi", "responses").request, metadata=METADATA)
+    assert told.source.body == body

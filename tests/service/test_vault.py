@@ -17,7 +17,9 @@ from sqlalchemy import func, select
 from tests.databases import Database, Postgres
 from tests.store.emptied import opened_empty, shared_database
 from tests.wire.timing import within
-from umg_grpc.service.vault import ENTRY_BYTES, FEW, Vault, needs, pinned_channel
+from umg_grpc.service.restoring import ENTRY_BYTES
+from umg_grpc.service.states import needs, pinned_channel
+from umg_grpc.service.vault import FEW, Vault
 from umg_grpc.store import Store, open_store
 from umg_grpc.store.retained import Bounds
 from umg_grpc.store.tables import KeptReasoning

@@ -200,6 +200,7 @@ async def test_stored_nothing_where_the_operator_keeps_nothing(tmp_path: Path) -
         gateway = Gateway(forgetful, session)
         responses = Responses(gateway)
         made = await responses.answer()
+        assert made["store"] is False
         assert responses.error(await gateway.get(f"/v1/responses/{made['id']}"), 404)
         assert responses.error(await responses.post({"previous_response_id": made["id"]}), 404)
 

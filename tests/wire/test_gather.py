@@ -1,20 +1,18 @@
 """A stream that is put together says what the whole answer says."""
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.wire.accumulate import accumulate
 from tests.wire.chat import strategies as some
+from tests.wire.laws import cuts, modest
+from tests.wire.streams import decoded
 from tests.wire.timing import within
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat import CHAT
 from umg_grpc.wire.gather import _TAKE, MAX_SKIPPED, AnswerGatherer, FrameGatherer, Gatherer, read_answer
 from umg_grpc.wire.replay import replay
-
-modest = settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
-)
 
 words = some.words
 states = st.builds(pb.ReasoningState, data=words, format=st.sampled_from(["native", "messages", "responses"]))
@@ -108,9 +106,7 @@ def test_a_provider_stream_is_gathered_as_the_law_has_it(response: pb.GenerateRe
     encoder = CHAT.stream_encoder(some.ANSWERED)
     stream = encoder.feed(replay(response)) + encoder.close()
     for passing in (False, True):
-        decoder = CHAT.stream_decoder(some.ANSWERED, passing)
-        messages = [decoder.feed(piece) for piece in data.draw(some.cuts(stream))] + [decoder.close()]
-        told = [message for message in messages if message is not None]
+        told = decoded(CHAT, data.draw(cuts(stream)), some.ANSWERED, pass_=passing)
         if passing:
             assert gathered(FrameGatherer(CHAT, some.ANSWERED), told) == response
         else:

@@ -83,6 +83,8 @@ class Keys:
         Raises UmgError: INVALID_FIELD, ALREADY_EXISTS if a key that is not revoked has the name.
         """
         _check(name, model_patterns, requests_per_minute, expire_time)
+        if expire_time is not None and expire_time < self._now():
+            raise _invalid("expire_time", "the time of expiry is over; give a later one")
         secret = new_secret()
         row = new_row(secret, name, self._now())
         row.model_patterns = list(model_patterns)

@@ -139,6 +139,7 @@ class Workers:
         family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
         held = self._stack.enter_context(socket.socket(family, socket.SOCK_STREAM))
         held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # connections of the last process may linger
         try:
             held.bind((address.host, address.port))
         except OSError as error:

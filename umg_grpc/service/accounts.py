@@ -4,7 +4,7 @@ All callers of a channel share its account, so that an id which one of them gues
 keeps there.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -38,7 +38,19 @@ def account_objects(request: pb.GenerateRequest) -> list[AccountObject]:
     """All that the request names, in no order. What the model itself said, in blocks that only its format knows, counts
     as nothing: it gives no access.
     """
-    named = [AccountObject(field, name) for field, name in _options(request) if name]
+    named = [
+        AccountObject(field, name)
+        for field, name in (
+            ("previous_response_id", request.previous_response_id),
+            ("conversation_id", request.conversation_id),
+            ("cached_content", request.cached_content),
+        )
+        if name
+    ]
+    if request.HasField("prompt_template") and (name := request.prompt_template.prompt_id):
+        named.append(AccountObject("prompt_template.prompt_id", name))
+    if "container" in request.source.indispensable_fields:
+        named += (AccountObject("container", name) for name in _container(request.source.body))
     for index, tool in enumerate(request.tools):
         kind = tool.WhichOneof("kind")
         if kind == "file_search":
@@ -47,10 +59,12 @@ def account_objects(request: pb.GenerateRequest) -> list[AccountObject]:
         elif kind == "opaque":
             named += (AccountObject(f"tools[{index}]", name) for name in _in_json(tool.opaque.json, TOOL_FIELDS))
     for index, part in enumerate(request.instructions):
+        if part.HasField("text"):
+            continue  # as nearly all are; this is done for every call
         named += (AccountObject(f"instructions[{index}]{at}", name) for at, name in _in_part(part, pb.ROLE_SYSTEM))
     for index, message in enumerate(request.messages):
         for position, part in enumerate(message.parts):
-            if part.WhichOneof("kind") in HOLDING:
+            if not part.HasField("text") and part.WhichOneof("kind") in HOLDING:
                 at = f"messages[{index}].parts[{position}]"
                 named += (AccountObject(at + inner, name) for inner, name in _in_part(part, message.role))
     return named
@@ -60,7 +74,7 @@ HOLDING = frozenset({"media", "tool_result", "opaque"})
 """Kinds of parts that may name an object."""
 
 
-def refuse_unknown(objects: list[AccountObject], made: Mapping[str, str], channel: str) -> None:
+def refuse_unknown(objects: Sequence[AccountObject], made: Mapping[str, str], channel: str) -> None:
     """Raises UmgError(OBJECT_NOT_FOUND) unless the channel made all of the objects for this caller; `made` has the
     channels of those that some channel did.
     """
@@ -72,16 +86,6 @@ def refuse_unknown(objects: list[AccountObject], made: Mapping[str, str], channe
                 "be named only where the operator says `shared_objects: true` of the channel"
             )
             raise UmgError(pb.ERROR_REASON_OBJECT_NOT_FOUND, message, id=shown, field=field)
-
-
-def _options(request: pb.GenerateRequest) -> Iterator[tuple[str, str]]:
-    yield "previous_response_id", request.previous_response_id
-    yield "conversation_id", request.conversation_id
-    yield "cached_content", request.cached_content
-    if request.HasField("prompt_template"):
-        yield "prompt_template.prompt_id", request.prompt_template.prompt_id
-    if "container" in request.source.indispensable_fields:
-        yield from (("container", name) for name in _container(request.source.body))
 
 
 def _in_part(part: pb.Part, role: "pb.Role.ValueType") -> Iterator[tuple[str, str]]:
@@ -96,6 +100,8 @@ def _in_part(part: pb.Part, role: "pb.Role.ValueType") -> Iterator[tuple[str, st
                 yield from ((f".media.blocks.parts[{index}]{at}", name) for at, name in _in_part(piece, role))
         case "tool_result":
             for index, piece in enumerate(part.tool_result.parts):
+                if piece.HasField("text"):
+                    continue
                 yield from ((f".tool_result.parts[{index}]{at}", name) for at, name in _in_part(piece, role))
         case "opaque" if role != pb.ROLE_ASSISTANT:
             fields = BLOCK_FIELDS | {"id"} if part.opaque.type in NAMED_ITEMS else BLOCK_FIELDS

@@ -51,7 +51,7 @@ class Admission:
         that), and a look at each part of a long conversation takes longer than all else here.
         """
         if not request.HasField("source"):
-            check(message)
+            check(message if message is request or not request.ListFields() else request)
         elif not call.trusted:
             request = await self._decoded(request)
         if not (

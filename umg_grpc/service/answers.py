@@ -12,6 +12,7 @@ from umg_grpc.errors import UmgError
 from umg_grpc.service.admission import Admitted
 from umg_grpc.service.attempts import Attempt
 from umg_grpc.service.call import Call
+from umg_grpc.service.call_ids import CallIds
 from umg_grpc.service.conversations import Continued, Conversations, new_response_id
 from umg_grpc.service.vault import Vault
 from umg_grpc.tokens import TokenCounter
@@ -87,6 +88,11 @@ class Answer:
             response.complete_time.FromSeconds(int(time.time()))
         if self._passed:
             self._look_for_thoughts(response.source.body)
+        elif not self._asked.request.legacy_functions:  # whose calls have none
+            for candidate in response.candidates:
+                ids = CallIds()
+                for part in candidate.message.parts:
+                    ids.complete(part)
         call = self._asked.call
         if response.HasField("usage"):
             call.usage = response.usage
@@ -179,6 +185,7 @@ class StreamedAnswer(Answer):
         super().__init__(asked, attempt, memory)
         self._gatherer: AnswerGatherer | None = None
         self._unfinished = max(1, asked.request.candidate_count)
+        self._call_ids: dict[int, CallIds] = {}  # by candidate
         self._held: list[pb.StreamGenerateResponse] = []
 
     def feed(self, message: pb.StreamGenerateResponse) -> bool:
@@ -242,6 +249,8 @@ class StreamedAnswer(Answer):
                 event.finished.complete_time.FromSeconds(int(time.time()))
         elif event.HasField("started"):
             self._complete(event.started)
+        elif event.HasField("part_started") and not self._asked.request.legacy_functions:
+            self._call_ids.setdefault(event.candidate_index, CallIds()).complete(event.part_started)
 
     def _tell_usage(self, usage: pb.Usage) -> None:
         """Before the end of the answer, as providers tell it."""

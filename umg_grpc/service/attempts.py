@@ -2,14 +2,13 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from umg_grpc.config import Channel
 from umg_grpc.errors import UmgError
 from umg_grpc.routing import Target
-from umg_grpc.service import vault
-from umg_grpc.service.accounts import account_objects, refuse_unknown
+from umg_grpc.service import states
+from umg_grpc.service.accounts import AccountObject, account_objects, refuse_unknown
 from umg_grpc.service.admission import Admitted
 from umg_grpc.service.call import Call
 from umg_grpc.service.channels import Channels
@@ -18,7 +17,6 @@ from umg_grpc.service.vault import Vault
 from umg_grpc.upstream.text import TextCall
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS
-from umg_grpc.wire.format import BIG_BYTES
 
 # Why one channel cannot be told what another can.
 UNSAYABLE = frozenset(
@@ -123,9 +121,9 @@ class Attempts:
         request, made = self._admitted.request, ""
         if self._continued is not None:
             made = self._continued.place.channel
-        elif self._reasoning is not None and vault.needs(request):
+        elif self._reasoning is not None and states.needs(request):
             known = await self._reasoning.restore(self._call.caller.key_id, request)
-            self._makers, made = vault.makers(known), vault.pinned_channel(known)
+            self._makers, made = states.makers(known), states.pinned_channel(known)
         if made:
             self._targets = deque(sorted(self._targets, key=lambda target: target.channel.name != made))
 
@@ -142,34 +140,38 @@ class Attempts:
             raise UmgError(error.reason, message, **{**error.metadata, "field": written}) from None
 
     async def _prepared(self, request: pb.GenerateRequest, target: Target) -> Attempt:
-        upstream, given = self._upstreams[target.channel.name], request
-        request = vault.without_states_of_others(given, target.channel.name, self._makers)
-        if (len(request.source.body) or request.ByteSize()) < BIG_BYTES:
-            prepared = upstream.prepare(request, target.model, stream=self._stream)
+        size = len(request.source.body) or request.ByteSize()
+        if size < self._upstreams[target.channel.name].slow_bytes:
+            attempt, objects = self._prepare(request, target)
         else:
-            prepared = await asyncio.to_thread(upstream.prepare, request, target.model, stream=self._stream)
-        if not target.channel.shared_objects:
-            await self._check_objects(target.channel, request, prepared)
-        if request is not given:
-            prepared.report.drop("state")
-        if prepared.report.dropped and request.source.format:
-            prepared.report.rename(FORMATS[request.source.format].wire_path)
-        if self._call.strict:
-            prepared.report.refuse()
-        return Attempt(target, request, prepared, self._only)
-
-    async def _check_objects(self, channel: Channel, request: pb.GenerateRequest, prepared: TextCall) -> None:
-        """Raises UmgError(OBJECT_NOT_FOUND) for what another caller may keep in the channel's account. What the channel
-        is not told is nobody's secret, and the response that is continued is this caller's.
-        """
-        told = [named for named in account_objects(request) if named.field not in prepared.report.dropped]
-        if self._continued is not None:
-            told = [named for named in told if named.field != "previous_response_id"]
-        if told:
+            attempt, objects = await asyncio.to_thread(self._prepare, request, target)
+        if objects:
             made = dict[str, str]()
             if self._reasoning is not None:
-                made = await self._reasoning.channels_of(self._call.caller.key_id, [named.id for named in told])
-            refuse_unknown(told, made, channel.name)
+                made = await self._reasoning.channels_of(self._call.caller.key_id, [named.id for named in objects])
+            refuse_unknown(objects, made, attempt.channel)
+        report = attempt.call.report
+        if report.dropped and request.source.format:
+            report.rename(FORMATS[request.source.format].wire_path)
+        if self._call.strict:
+            report.refuse()
+        return attempt
+
+    def _prepare(self, given: pb.GenerateRequest, target: Target) -> tuple[Attempt, Sequence[AccountObject]]:
+        """The attempt, and what it names of the channel's account that another caller may keep there. What the channel
+        is not told is nobody's secret, and the response that is continued is this caller's.
+        """
+        channel = target.channel
+        request = states.without_states_of_others(given, channel.name, self._makers)
+        call = self._upstreams[channel.name].prepare(request, target.model, stream=self._stream)
+        if request is not given:
+            call.report.drop("state")
+        attempt = Attempt(target, request, call, self._only)
+        if channel.shared_objects:
+            return attempt, ()
+        known = {"previous_response_id"} if self._continued is not None else set[str]()
+        known.update(call.report.dropped)
+        return attempt, [named for named in account_objects(request) if named.field not in known]
 
     async def _request(self, target: Target) -> pb.GenerateRequest:
         """What to tell a channel. One of the caller's own format gets the caller's own words; one where the continued
@@ -183,9 +185,9 @@ class Attempts:
             if same and known and place.channel == channel.name:
                 return self._continued.by_id(request)
             request = self._continued.request
-        if self._reasoning is None or not (vault.may_be_stripped(request) if same else vault.needs(request)):
+        if self._reasoning is None or not (states.may_be_stripped(request) if same else states.needs(request)):
             return request
         restored = await self._reasoning.restore(self._call.caller.key_id, request, channel.name)
         if same and restored is not request:
-            restored.source.edited_fields.append(vault.THOUGHTS)
+            restored.source.edited_fields.append(states.THOUGHTS)
         return restored

@@ -1,11 +1,10 @@
 """Responses that callers can look up and continue, on every upstream: each with the whole conversation that it ends."""
 
 import asyncio
-import hashlib
 import secrets
 import zlib
-from collections.abc import AsyncGenerator, Callable, Iterator
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
 from typing import NamedTuple, NoReturn
 
@@ -16,6 +15,7 @@ from structlog.typing import FilteringBoundLogger
 
 from umg_grpc.access.keys import utc_now
 from umg_grpc.errors import UmgError
+from umg_grpc.service.input_items import page
 from umg_grpc.store import Store
 from umg_grpc.store.background import reason_of
 from umg_grpc.store.retained import Bounds, Retained
@@ -27,21 +27,12 @@ LIFETIME = timedelta(days=30)
 BOUNDS = Bounds(owner_bytes=2**30, total_bytes=8 * 2**30)
 KEEP_SECONDS = 2.0  # that an answer waits for the database, which should take a millisecond
 READ_SECONDS = 5.0
-SMALL_BYTES = 64 * 2**10  # what is packed or unpacked in a millisecond; more is done in a thread
-PAGE_SIZE = 20
+SMALL_BYTES = 64 * 2**10  # what is packed in a millisecond; more is done in a thread
+PACKED_BYTES = 8 * 2**10  # the same of what is unpacked, which may be many times as large
+MOST_NAMED = 500  # responses whose items a request names; each is read
 
 # Field of each format's body that holds the conversation.
 CONVERSATION_FIELDS = {"responses": "input", "chat": "messages", "messages": "messages", "native": "contents"}
-
-# Beginnings of the ids of items, as the responses format has them.
-PREFIXES = {
-    "tool_call": "fc",
-    "tool_result": "fco",
-    "reasoning": "rs",
-    "server_tool_call": "ws",
-    "server_tool_result": "ws",
-}
-MESSAGE_PREFIX = "msg"
 
 logger: FilteringBoundLogger = structlog.get_logger(__name__)
 
@@ -161,7 +152,7 @@ class Conversations:
         its own alone. Raises UmgError(OBJECT_NOT_FOUND).
         """
         row = await self._row(owner, request.previous_response_id, "previous_response_id")
-        if len(row.conversation) + request.ByteSize() <= SMALL_BYTES:
+        if len(row.conversation) <= PACKED_BYTES and request.ByteSize() <= SMALL_BYTES:
             return _continue(row, request)
         return await asyncio.to_thread(_continue, row, request)
 
@@ -171,9 +162,14 @@ class Conversations:
         """
         named = {at: item for at, message in enumerate(request.messages) if (item := referenced(message))}
         found = dict[str, list[pb.Message]]()
-        for response_id in {response_of(item): None for item in named.values()}:
-            if response_id:
-                found |= items_of(await self.get(owner, response_id))
+        responses = dict.fromkeys(response_id for item in named.values() if (response_id := response_of(item)))
+        if len(responses) > MOST_NAMED:
+            text = f"input: it names items of more than {MOST_NAMED} responses; send the items themselves"
+            raise UmgError(pb.ERROR_REASON_INVALID_FIELD, text, field="input")
+        for response_id in responses:
+            row = await self._row(owner, response_id)
+            small = len(row.answer) <= PACKED_BYTES
+            found |= _output(row) if small else await asyncio.to_thread(_output, row)
         if not found:
             return request
         resolved = pb.GenerateRequest()
@@ -190,7 +186,7 @@ class Conversations:
     async def get(self, owner: str, response_id: str) -> pb.StoredResponse:
         """Raises UmgError(OBJECT_NOT_FOUND)."""
         row = await self._row(owner, response_id)
-        if len(row.answer) <= SMALL_BYTES:
+        if len(row.answer) <= PACKED_BYTES:
             return _answer(row)
         return await asyncio.to_thread(_answer, row)
 
@@ -215,7 +211,7 @@ class Conversations:
         id that stays. Raises UmgError: OBJECT_NOT_FOUND, INVALID_FIELD for an `after` that is no item of it.
         """
         row = await self._row(owner, request.response_id)
-        if len(row.conversation) <= SMALL_BYTES:
+        if len(row.conversation) <= PACKED_BYTES:
             return _page(row, request)
         return await asyncio.to_thread(_page, row, request)
 
@@ -274,6 +270,15 @@ def _answer(row: KeptResponse) -> pb.StoredResponse:
     return pb.StoredResponse.FromString(zlib.decompress(row.answer))
 
 
+def _output(row: KeptResponse) -> dict[str, list[pb.Message]]:
+    return items_of(_answer(row))
+
+
+def _page(row: KeptResponse, request: pb.ListInputItemsRequest) -> pb.ListInputItemsResponse:
+    own = _messages(row).messages[row.earlier_count : row.earlier_count + row.input_count]
+    return page(own, f"{row.owner}\0{row.object_id}", request)
+
+
 def _continue(row: KeptResponse, request: pb.GenerateRequest) -> Continued:
     earlier = zlib.decompress(row.conversation)
     expanded = pb.GenerateRequest.FromString(earlier)
@@ -288,99 +293,6 @@ def _edited(request: pb.GenerateRequest, *fields: str) -> None:
     """Notes what the source document does not say, for an upstream that starts from it."""
     if request.HasField("source"):
         request.source.edited_fields.extend(field for field in fields if field not in request.source.edited_fields)
-
-
-# --- items
-
-
-def _page(row: KeptResponse, request: pb.ListInputItemsRequest) -> pb.ListInputItemsResponse:
-    own = _messages(row).messages[row.earlier_count : row.earlier_count + row.input_count]
-    items = [item for message in own for item in _items(message)]
-    ids = dict[str, int]()
-    for position, item in enumerate(items):
-        if not item.message_id or item.message_id in ids:
-            digest = hashlib.sha256(f"{row.owner}\0{row.object_id}\0{position}".encode()).hexdigest()[:48]
-            _set_id(item, f"{_prefix(item)}_{digest}")
-        ids[item.message_id] = position
-    place = len(items) if not request.ascending else -1
-    if request.after:
-        if request.after not in ids:
-            message = f"after: there is no item {request.after[:MAX_OBJECT_ID_CHARACTERS]!r} in this response's input"
-            raise UmgError(pb.ERROR_REASON_INVALID_FIELD, message, field="after")
-        place = ids[request.after]
-    following = items[place + 1 :] if request.ascending else items[:place][::-1]
-    size = request.page_size if request.HasField("page_size") else PAGE_SIZE
-    return pb.ListInputItemsResponse(items=following[:size], has_more=len(following) > size)
-
-
-def _items(message: pb.Message) -> Iterator[pb.Message]:
-    """The message as items: a call, a result and a thought are one each; texts and media that stand together are one.
-
-    Formats whose turns hold all of these in one message are listed like those whose items do not.
-    """
-    if len(message.parts) <= 1:
-        yield _item(message, list(message.parts), message.message_id)
-        return
-    run = list[pb.Part]()
-    for part in message.parts:
-        alone = part.WhichOneof("kind") in PREFIXES
-        if run and (alone or part.message_id != run[0].message_id):
-            yield _item(message, run, run[0].message_id or message.message_id)
-            run = []
-        if alone:
-            yield _item(message, [part], "")
-        else:
-            run.append(part)
-    if run:
-        yield _item(message, run, run[0].message_id or message.message_id)
-
-
-def _item(message: pb.Message, parts: list[pb.Part], item_id: str) -> pb.Message:
-    """These parts of the message as an item under the id that its caller gave it, "" for none."""
-    item = pb.Message(role=message.role, name=message.name, phase=message.phase, parts=parts)
-    part = parts[0] if parts else pb.Part()
-    match part.WhichOneof("kind"):
-        case "tool_call":
-            item_id = part.tool_call.item_id or item_id
-        case "tool_result":
-            item_id = part.tool_result.item_id or item_id
-        case "reasoning":
-            item_id = part.reasoning.item_id or item_id
-        case "server_tool_call":
-            item_id = part.server_tool_call.call_id or item_id
-        case "opaque":
-            with suppress(ValueError, RecursionError):
-                item_id = item_id or msgspec.json.decode(part.opaque.json, type=_Identified).id
-        case _:
-            pass
-    _set_id(item, item_id)
-    return item
-
-
-class _Identified(msgspec.Struct):
-    """An item that only its own format knows."""
-
-    id: str = ""
-
-
-def _set_id(item: pb.Message, item_id: str) -> None:
-    """Gives the item its id in each place where a face looks for it."""
-    item.message_id = item_id
-    part = item.parts[0] if item.parts else pb.Part()
-    match part.WhichOneof("kind"):
-        case "tool_call":
-            part.tool_call.item_id = item_id
-        case "tool_result":
-            part.tool_result.item_id = item_id
-        case "reasoning":
-            part.reasoning.item_id = item_id
-        case _:
-            pass
-
-
-def _prefix(item: pb.Message) -> str:
-    kind = item.parts[0].WhichOneof("kind") if item.parts else None
-    return PREFIXES.get(kind or "", MESSAGE_PREFIX)
 
 
 # --- failures

@@ -123,6 +123,8 @@ class GenerationServicer(rpc.GenerationServiceServicer):
         if admitted.request.source.format == RESPONSES and self._memory.conversations is not None:
             named = await self._memory.conversations.resolve(call.caller.key_id, admitted.request)
             admitted = replace(admitted, request=named)
+        elif self._memory.conversations is None:
+            _leave_unstored(admitted.request)
         continued = await self._continued(call, admitted) if admitted.request.previous_response_id else None
         attempts = Attempts(call, admitted, self._channels, self._memory.reasoning, continued=continued, stream=stream)
         return Asked(call, admitted, continued), attempts
@@ -144,6 +146,14 @@ class GenerationServicer(rpc.GenerationServiceServicer):
             message = "this gateway stores no responses; send the whole conversation"
             raise UmgError(pb.ERROR_REASON_OBJECT_NOT_FOUND, message)
         return self._memory.conversations
+
+
+def _leave_unstored(request: pb.GenerateRequest) -> None:
+    """Where the operator keeps nothing, no answer says that it is kept; who asked for it is told."""
+    if request.store:
+        request.source.uncarried_fields.append("store")
+    if request.store or request.source.format == "responses":
+        request.store = False
 
 
 def _moving_on(call: Call, error: UmgError) -> UmgError:

@@ -121,8 +121,8 @@ class KeptResponse(RetainedRow):
 
 
 class KeptReasoning(RetainedRow):
-    """What a model thought before a tool call, or whose a reasoning state is, by a digest of the call's id or of the
-    state.
+    """What a model thought before a tool call, or whose a reasoning state or an object of a provider's account is, by a
+    digest of its id or of the state.
     """
 
     __tablename__ = "reasoning"
@@ -134,4 +134,4 @@ class KeptReasoning(RetainedRow):
     channel: Mapped[str] = mapped_column(String)
     """Name of the channel whose account can read it."""
     thoughts: Mapped[bytes] = mapped_column(LargeBinary, sort_order=1)
-    """`umg.v1.Message`, b"" for a state alone; `service/vault.py` says what is in it."""
+    """`umg.v1.Message`, b"" for a channel alone; `service/restoring.py` says what is in it."""

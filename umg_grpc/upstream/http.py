@@ -76,6 +76,7 @@ class HttpUpstream:
         check: Callable[[pb.GenerateRequest], None] = lambda _: None,
     ) -> None:
         """`check` raises UmgError for what the channel's models cannot do."""
+        self.slow_bytes = BIG_BYTES
         self._transport = transport
         self._formats = {text_format.name: text_format for text_format in formats}
         self._preferred = formats[0]

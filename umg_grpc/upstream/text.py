@@ -27,6 +27,11 @@ class TextCall(Protocol):
 class TextUpstream(Protocol):
     """A channel."""
 
+    @property
+    def slow_bytes(self) -> int:
+        """Size of a request from which on `prepare` takes milliseconds: it is then left to a thread."""
+        ...
+
     def prepare(self, request: pb.GenerateRequest, model: str, *, stream: bool) -> TextCall:
         """The request for the provider's `model`. Raises UmgError for what it would be wrong to leave out."""
         ...

@@ -96,8 +96,10 @@ class TextFormat:
     """(body, request, pass). With pass the answer keeps the body as `source`, under the caller's model id, and only
     what the service needs is decoded. Raises UmgError(UPSTREAM_FAILED) for what cannot be read.
     """
-    stream_decoder: Callable[[pb.GenerateRequest, bool], StreamDecoder]
-    """(request, pass). With pass the frames are kept as they came."""
+    translating_decoder: Callable[[pb.GenerateRequest], StreamDecoder]
+    """Of a stream for callers of another format: all as events."""
+    passing_decoder: Callable[[pb.GenerateRequest], StreamDecoder]
+    """Of a stream for callers of this format: frames as they came, and what the service needs to know as events."""
     decode_error: Callable[[int, Mapping[str, str], bytes], UmgError]
     """(HTTP status, headers by lower-case name, body) of a refused call."""
     key_header: str = "authorization"
@@ -112,3 +114,7 @@ class TextFormat:
     """(body of a counting call, its allow-listed headers) -> what would be generated, with its source."""
     encode_count: Callable[[int], bytes] | None = None
     """Tokens of the prompt -> body."""
+
+    def stream_decoder(self, request: pb.GenerateRequest, pass_: bool) -> StreamDecoder:
+        """Of the answer to the request, which is passed on as it comes or is translated."""
+        return self.passing_decoder(request) if pass_ else self.translating_decoder(request)

@@ -12,8 +12,8 @@ from umg_grpc.wire import sse
 from umg_grpc.wire.provider_errors import unreadable
 
 
-class EventDecoder(ABC):
-    """A provider's events -> canonical events. One instance a stream."""
+class _Decoder:
+    """What both hold. A failure is kept where something came before it, and raised by the next call."""
 
     def __init__(self, request: pb.GenerateRequest) -> None:
         self._request = request
@@ -25,6 +25,10 @@ class EventDecoder(ABC):
     def done(self) -> bool:
         """Whether the end of the answer was seen."""
         return self._done
+
+
+class EventDecoder(_Decoder, ABC):
+    """A provider's events -> canonical events. One instance a stream."""
 
     def feed(self, data: bytes) -> pb.StreamGenerateResponse | None:
         """All that one read completed. Raises UmgError for an error event, after what came before it."""
@@ -70,19 +74,8 @@ class EventDecoder(ABC):
         """What ends an answer whose stream ended without an end marker. Raises `cut_off()` when it was not whole."""
 
 
-class FrameDecoder(ABC):
+class FrameDecoder(_Decoder, ABC):
     """A provider's frames -> the same frames, beside them the events that the service needs. One instance a stream."""
-
-    def __init__(self, request: pb.GenerateRequest) -> None:
-        self._request = request
-        self._splitter = sse.SseSplitter()
-        self._failure: UmgError | None = None
-        self._done = False
-
-    @property
-    def done(self) -> bool:
-        """Whether the end of the answer was seen."""
-        return self._done
 
     def feed(self, data: bytes) -> pb.StreamGenerateResponse | None:
         """All whole frames of one read. Raises UmgError for an error event, after what came before it."""

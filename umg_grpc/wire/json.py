@@ -118,6 +118,18 @@ def json_object(raw: msgspec.Raw, field: str) -> str:
     raise invalid(field, "expected an object; send a JSON object")
 
 
+def under_model(body: bytes, theirs: str | None, ours: str, member: str = "model") -> bytes:
+    """A provider's answer with the caller's model id, all else byte for byte; as it is for a caller who named none.
+
+    Raises ValueError or RecursionError for what is no JSON object.
+    """
+    if theirs == ours or not ours:
+        return body
+    fields = msgspec.json.decode(body, type=dict[str, Raw])
+    fields[member] = Raw(msgspec.json.encode(ours))
+    return msgspec.json.encode(fields)
+
+
 def invalid(field: str, problem: str) -> UmgError:
     """UmgError(INVALID_FIELD) for a field by its path; `problem` says what was expected and what to do."""
     return UmgError(pb.ERROR_REASON_INVALID_FIELD, f"`{field}`: {problem}", field=field)

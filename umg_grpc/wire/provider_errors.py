@@ -23,9 +23,12 @@ def is_error(raw: Raw) -> bool:
     return given(raw) and bytes(raw) not in (b"{}", b'""', b"false")
 
 
-def unreadable() -> UmgError:
+NO_ANSWER = ": it holds no answer"
+
+
+def unreadable(why: str = "") -> UmgError:
     """For an answer that is not what the format says."""
-    return UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, "the provider's answer cannot be read; try again")
+    return UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, f"the provider's answer cannot be read{why}; try again")
 
 
 def cut_off() -> UmgError:
@@ -121,14 +124,15 @@ def from_provider(status: int, error: ProviderError, headers: Mapping[str, str] 
                 metadata["upstream_code"] = error.code
             return UmgError(pb.ERROR_REASON_UPSTREAM_REJECTED, message, **metadata)
         metadata.pop("field", None)
+    told = f" (status {answered})" if answered >= 400 else ""  # an error inside a good answer says nothing by it
     if status in (400, 401, 402, 403, 404, 407):
         message = (
             f"the provider refused the gateway's own call (status {status}); the operator has to check the channel"
         )
     elif error.message and not OURS.search(words) and not ACCOUNT.search(words):
-        message = f"the provider failed (status {answered}): {clean(error.message)}"
+        message = f"the provider failed{told}: {clean(error.message)}"
     else:
-        message = f"the provider failed (status {answered}); try again"
+        message = f"the provider failed{told}; try again"
     return UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, message, **metadata)
 
 

@@ -68,3 +68,14 @@ def foreign(opaque: pb.OpaquePart, at: str) -> UmgError:
 def untranslatable(at: str, problem: str) -> UmgError:
     """For what the target cannot say and the meaning would change without."""
     return UmgError(pb.ERROR_REASON_UNTRANSLATABLE, f"`{at}`: {problem}", field=at)
+
+
+def unknown_part(at: str) -> UmgError:
+    """For a kind of part that is newer than this build."""
+    message = f"{at}: this kind of part is not known here; leave it out"
+    return UmgError(pb.ERROR_REASON_UNSUPPORTED_FIELD, message, field=at)
+
+
+def no_role(at: str) -> UmgError:
+    """For a message that does not say whose it is."""
+    return UmgError(pb.ERROR_REASON_MISSING_FIELD, f"{at}.role: say who speaks", field=f"{at}.role")

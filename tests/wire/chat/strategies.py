@@ -1,6 +1,5 @@
 """Canonical requests and answers that chat can say without loss, and JSON that nobody knows."""
 
-from collections.abc import Sequence
 from typing import TypeVar
 
 from hypothesis import strategies as st
@@ -284,10 +283,3 @@ def responses(draw: DrawFn) -> pb.GenerateResponse:
 
 
 ANSWERED = pb.GenerateRequest(model="m", include_usage=True, audio_output=pb.AudioOutputOptions(format="mp3"))
-
-
-@st.composite
-def cuts(draw: DrawFn, data: bytes) -> Sequence[bytes]:
-    """The bytes in pieces."""
-    places = sorted(draw(st.lists(st.integers(0, len(data)), max_size=8)))
-    return [data[start:end] for start, end in zip([0, *places], [*places, len(data)], strict=True)]

@@ -78,6 +78,23 @@ def test_a_turn_that_says_nothing_is_left_out() -> None:
     assert report == "reasoning"
 
 
+def test_a_medium_that_was_only_thought_of_is_left_out() -> None:
+    """Native clients return the sketches among the thoughts of an image model."""
+    sketch = pb.Part(
+        media=pb.MediaPart(kind=pb.MEDIA_KIND_IMAGE, data=b"x", mime_type="image/png"),
+        thought=True,
+        state=pb.ReasoningState(format="native", data="s"),
+    )
+    turns = [
+        message(pb.ROLE_USER, text("hi")),
+        message(pb.ROLE_ASSISTANT, sketch, text("done")),
+        message(pb.ROLE_ASSISTANT, sketch),
+    ]
+    body, report = foreign("native", messages=turns)
+    assert body["messages"] == [*USER, {"role": "assistant", "content": "done"}]
+    assert report == "thought"
+
+
 LONG_ID = "x" * 65
 DOTTED = pb.Tool(function=pb.FunctionTool(name="files.read"))
 

@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from tests.wire.accumulate import accumulate
+from tests.wire.streams import decoded
 from tests.wire.timing import within
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
@@ -32,9 +33,7 @@ def call(
 
 
 def answered(*frames: bytes) -> pb.Candidate:
-    decoder = CHAT.stream_decoder(REQUEST, False)
-    messages = [message for message in [*map(decoder.feed, frames), decoder.close()] if message is not None]
-    return accumulate(messages).candidates[0]
+    return accumulate(decoded(CHAT, frames, REQUEST)).candidates[0]
 
 
 @dataclass(frozen=True)

@@ -4,10 +4,10 @@ import msgspec
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
 
-from tests.wire.chat.strategies import additions, counts, cuts, flags, images, json_objects, names, optional, set_fields
+from tests.wire.chat.strategies import counts, flags, images, json_objects, names, optional, set_fields
 from umg_grpc.v1 import pb
 
-__all__ = ["cuts", "requests", "responses", "sprinkled"]
+__all__ = ["requests", "responses"]
 
 words = st.text(min_size=1, max_size=20).filter(str.strip)  # blank texts are refused by providers
 texts = st.text(max_size=30)
@@ -268,12 +268,3 @@ def responses(draw: DrawFn) -> pb.GenerateResponse:
     return pb.GenerateResponse(
         response_id=draw(names), model="m", candidates=[candidate], usage=usage, service_tier=draw(st.sampled_from(["", "standard", "priority"]))
     )  # fmt: skip
-
-
-def sprinkled(value: object, data: st.DataObject) -> object:
-    """The document with fields that nobody knows, at every level."""
-    if isinstance(value, list):
-        return [sprinkled(item, data) for item in value]
-    if isinstance(value, dict):
-        return {name: sprinkled(item, data) for name, item in value.items()} | data.draw(additions)
-    return value

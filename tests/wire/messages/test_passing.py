@@ -4,8 +4,8 @@ import msgspec
 import pytest
 
 from tests.wire.messages.streams import decoded
-from tests.wire.streams import events_of, kinds
 from tests.wire.messages.test_translating import argued, block, end, frame, said, start
+from tests.wire.streams import events_of, kinds
 from tests.wire.timing import within
 from umg_grpc.v1 import pb
 from umg_grpc.wire.messages import MESSAGES

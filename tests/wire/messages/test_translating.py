@@ -155,7 +155,7 @@ ODDITIES = [
     ("no stop of the block", start() + block(0, "text", said("a"), text="")[: -len(frame("content_block_stop", index=0))] + end()),
     ("no end marker", (start() + block(0, "text", said("a"), text="") + end())[: -len(frame("message_stop"))]),
     ("no blank line at the end", (start() + block(0, "text", said("a"), text="") + end())[:-2]),
-    ("a delta of no block", start() + frame("content_block_delta", index=9, delta=said("x")) + block(0, "text", said("a"), text="") + end()),
+    ("a delta of no block that says nothing", start() + frame("content_block_delta", index=9, delta=said("")) + block(0, "text", said("a"), text="") + end()),
     ("a second start", start() + start(id="other") + block(0, "text", said("a"), text="") + end()),
     ("no usage", start(usage=None) + block(0, "text", said("a"), text="") + frame("message_delta", delta={"stop_reason": "end_turn"}) + frame("message_stop")),
 ]  # fmt: skip
@@ -201,6 +201,9 @@ ERRORS = [
     ("an error without a name", b'data: {"type":"error","error":{"type":"api_error","message":"x"}}\n\n', pb.ERROR_REASON_UPSTREAM_FAILED),
     ("an error of another shape", b'event: error\ndata: {"message":"x"}\n\n', pb.ERROR_REASON_UPSTREAM_FAILED),
     ("no JSON", b"event: content_block_delta\ndata: x\n\n", pb.ERROR_REASON_UPSTREAM_FAILED),
+    ("a text of no block", frame("content_block_delta", index=9, delta=said("x")), pb.ERROR_REASON_UPSTREAM_FAILED),
+    ("thoughts of no block", frame("content_block_delta", index=9, delta={"type": "thinking_delta", "thinking": "x"}), pb.ERROR_REASON_UPSTREAM_FAILED),
+    ("an input of no block", frame("content_block_delta", index=9, delta={"type": "input_json_delta", "partial_json": "{"}), pb.ERROR_REASON_UPSTREAM_FAILED),
     ("a block that cannot be read", frame("content_block_start", index=0, content_block={"type": "tool_use"}), pb.ERROR_REASON_UPSTREAM_FAILED),
 ]  # fmt: skip
 
@@ -240,6 +243,23 @@ def test_a_stream_that_ends_early_is_no_answer(stream: bytes, pass_: bool) -> No
     with pytest.raises(UmgError) as caught:
         decoder.close()
     assert caught.value.reason == pb.ERROR_REASON_UPSTREAM_CUT
+
+
+@pytest.mark.parametrize("pass_", [False, True])
+@pytest.mark.parametrize("ahead", [b"", frame("ping"), b": x\n\n"], ids=["nothing", "a ping", "a comment"])
+@pytest.mark.parametrize(
+    "first",
+    [block(0, "text", said("a"), text=""), frame("content_block_delta", index=0, delta=said("a")), end(), frame("message_stop")],
+    ids=["a block", "a delta", "the reason to stop", "the end marker"],
+)  # fmt: skip
+def test_a_stream_that_does_not_begin_with_its_start_cannot_be_read(first: bytes, ahead: bytes, pass_: bool) -> None:
+    decoder = MESSAGES.stream_decoder(ANSWERED, pass_)
+    with pytest.raises(UmgError) as caught:
+        decoder.feed(ahead + first + end())
+    assert (caught.value.name, caught.value.message) == (
+        "UPSTREAM_FAILED",
+        "the provider's answer cannot be read; try again",
+    )
 
 
 def test_done_is_told_with_the_end_marker() -> None:

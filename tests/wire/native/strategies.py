@@ -1,43 +1,19 @@
 """Canonical requests and answers that native can say without loss, and JSON that nobody knows."""
 
 import base64
-from collections.abc import Sequence
-from typing import TypeVar
 
 import msgspec
 from hypothesis import strategies as st
-from hypothesis.strategies import DrawFn, SearchStrategy
+from hypothesis.strategies import DrawFn
 
+from tests.wire.chat.strategies import counts, flags, json_values, optional, set_fields, texts, words
 from umg_grpc.v1 import pb
 
-T = TypeVar("T")
-
-words = st.text(min_size=1, max_size=20)
-texts = st.text(max_size=30)
 names = st.text("abcdefghijklmnopqrstuvwxyz", min_size=1, max_size=8)
-flags = st.booleans()
-counts = st.integers(0, 2**40)
-json_values = st.recursive(
-    st.none() | flags | st.integers(-(2**53), 2**53) | st.floats(allow_nan=False, allow_infinity=False) | texts,
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
-    max_leaves=6,
-)
 json_objects = st.dictionaries(
     texts | st.sampled_from(["user_id", "mime_type", "thinking_budget"]), json_values, max_size=3
 )
-additions = st.dictionaries(names.map("x_".__add__), json_values, max_size=2)
 json_texts = json_objects.map(lambda value: msgspec.json.encode(value).decode())
-
-
-def optional(strategy: SearchStrategy[T]) -> SearchStrategy[T | None]:
-    return st.none() | strategy
-
-
-@st.composite
-def set_fields(draw: DrawFn, **fields: SearchStrategy[object]) -> dict[str, object]:
-    """Some of the fields, each with one of its values."""
-    return {name: value for name, strategy in fields.items() if (value := draw(optional(strategy))) is not None}
-
 
 states = st.binary(min_size=1, max_size=12).map(
     lambda data: pb.ReasoningState(data=base64.b64encode(data).decode(), format="native")
@@ -322,10 +298,3 @@ def responses(draw: DrawFn) -> pb.GenerateResponse:
 
 
 ANSWERED = pb.GenerateRequest(model="m", tools=[pb.Tool(web_search=pb.WebSearchTool())])
-
-
-@st.composite
-def cuts(draw: DrawFn, data: bytes) -> Sequence[bytes]:
-    """The bytes in pieces."""
-    places = sorted(draw(st.lists(st.integers(0, len(data)), max_size=8)))
-    return [data[start:end] for start, end in zip([0, *places], [*places, len(data)], strict=True)]

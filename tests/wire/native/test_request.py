@@ -20,8 +20,17 @@ def decoded(**body: object) -> pb.GenerateRequest:
     return NATIVE.decode_request(msgspec.json.encode(document), {}).canonical
 
 
+def asking(request: pb.GenerateRequest) -> pb.GenerateRequest:
+    """The request; with a question where it has none, without which nothing is sent."""
+    if request.messages or request.instructions:
+        return request
+    asked = pb.GenerateRequest(messages=[user(text("hi"))])
+    asked.MergeFrom(request)
+    return asked
+
+
 def sent(request: pb.GenerateRequest, model: str = "m") -> tuple[Json, str]:
-    upstream = NATIVE.encode_request(request, model, False)
+    upstream = NATIVE.encode_request(asking(request), model, False)
     return msgspec.json.decode(upstream.body), upstream.report.header()
 
 
@@ -383,9 +392,91 @@ def test_neighbours_of_one_role_are_one_turn_and_results_come_first_in_the_order
 def test_results_without_ids_find_their_names_by_order() -> None:
     told = contents(
         model(call("", "f"), call("", "g")),
-        turn(pb.ROLE_TOOL, result("", "", text("1")), result("", "g", text("2")), result("x", "", text("3"))),
+        turn(pb.ROLE_TOOL, result("", "", text("1")), result("", "g", text("2"))),
     )
-    assert [part["functionResponse"]["name"] for part in told[1]["parts"]] == ["f", "g", "unknown"]
+    assert [part["functionResponse"]["name"] for part in told[1]["parts"]] == ["f", "g"]
+
+
+def test_a_result_without_an_id_answers_a_call_that_has_one() -> None:
+    told = contents(
+        model(call("1", "f"), call("2", "g"), call("3", "g")),
+        turn(pb.ROLE_TOOL, result("", "g", text("b")), result("3", "g", text("c")), result("", "f", text("a"))),
+    )
+    answered = [part["functionResponse"] for part in told[1]["parts"]]
+    assert [(given["id"], given["response"]["output"]) for given in answered] == [("1", "a"), ("2", "b"), ("3", "c")]
+
+
+IMAGE = pb.MediaPart(kind=pb.MEDIA_KIND_IMAGE, data=b"\x89PNG\r\n\x1a\n")
+SHOWN = {"inlineData": {"mimeType": "image/png", "data": "iVBORw0KGgo="}}
+
+
+@pytest.mark.parametrize(
+    ("orphan", "told"),
+    [
+        (result("x", "f", text("two")), [{"text": "two"}]),
+        (result("x", "f", result_json='{"a":1}'), [{"text": '{"a":1}'}]),
+        (result("x", "f"), [{"text": "(no result)"}]),
+        (result("x", "f", pb.Part(media=IMAGE)), [SHOWN]),
+        (result("x", "f", pb.Part(media=IMAGE), result_json='{"a":1}'), [{"text": '{"a":1}'}, SHOWN]),
+    ],
+)  # fmt: skip
+def test_a_result_of_no_call_is_text_in_its_place(orphan: pb.Part, told: list[Json]) -> None:
+    request = pb.GenerateRequest(messages=[user(text("one")), turn(pb.ROLE_TOOL, orphan), user(text("three"))])
+    fields, report = sent(request)
+    assert fields["contents"] == [{"role": "user", "parts": [{"text": "one"}, *told, {"text": "three"}]}]
+    assert report == "tool_result=text"
+
+
+def test_a_second_result_of_a_call_and_one_of_an_earlier_turn_are_text() -> None:
+    fields, report = sent(
+        pb.GenerateRequest(
+            messages=[
+                model(call("1", "f")), turn(pb.ROLE_TOOL, result("1", "", text("a")), result("1", "", text("b"))),
+                model(text("and")), turn(pb.ROLE_TOOL, result("1", "", text("c"))),
+            ]
+        )
+    )  # fmt: skip
+    assert fields["contents"][1]["parts"] == [
+        {"functionResponse": {"id": "1", "name": "f", "response": {"output": "a"}}},
+        {"text": "b"},
+    ]
+    assert fields["contents"][3]["parts"] == [{"text": "c"}]
+    assert report == "tool_result=text"
+
+
+def test_a_call_without_a_result_gets_one_that_says_so() -> None:
+    fields, report = sent(
+        pb.GenerateRequest(
+            messages=[
+                model(call("1", "f"), call("2", "g"), call("", "h")),
+                turn(pb.ROLE_TOOL, result("2", "", text("b"))),
+                user(text("go on")),
+            ]
+        )
+    )
+    assert fields["contents"][1]["parts"] == [
+        {"functionResponse": {"id": "1", "name": "f", "response": {"error": "(no result)"}}},
+        {"functionResponse": {"id": "2", "name": "g", "response": {"output": "b"}}},
+        {"functionResponse": {"name": "h", "response": {"error": "(no result)"}}},
+        {"text": "go on"},
+    ]
+    assert report == "tool_call=no result"
+
+
+@pytest.mark.parametrize(
+    "messages",
+    [
+        [user(text(""))],
+        [user(text("")), model(text("")), user()],
+        [model(pb.Part(reasoning=pb.ReasoningPart()))],
+        [user(media(kind=pb.MEDIA_KIND_DOCUMENT, blocks=pb.DocumentBlocks()))],
+    ],
+)
+def test_turns_that_say_nothing_are_refused(messages: list[pb.Message]) -> None:
+    with pytest.raises(UmgError) as caught:
+        NATIVE.encode_request(pb.GenerateRequest(messages=messages), "m", False)
+    assert (caught.value.name, caught.value.metadata) == ("UNTRANSLATABLE", {"field": "messages"})
+    assert caught.value.message == "`messages`: all of them are blank; say something"
 
 
 @pytest.mark.parametrize(
@@ -401,20 +492,20 @@ def test_results_without_ids_find_their_names_by_order() -> None:
     ],
 )  # fmt: skip
 def test_a_result_is_told_as_an_object(answered: pb.Part, response: Json) -> None:
-    assert contents(user(answered))[0]["parts"][0]["functionResponse"]["response"] == response
+    told = contents(model(call("1", "f")), user(answered))
+    assert told[1]["parts"][0]["functionResponse"]["response"] == response
 
 
 def test_what_a_result_shows_stands_behind_it() -> None:
-    image = media(kind=pb.MEDIA_KIND_IMAGE, data=b"\x89PNG\r\n\x1a\n")
-    blob = {"inlineData": {"mimeType": "image/png", "data": "iVBORw0KGgo="}}
-    assert contents(user(result("1", "f", image), result("2", "g", text("b"))))[0]["parts"] == [
+    image, called = pb.Part(media=IMAGE), model(call("1", "f"), call("2", "g"))
+    assert contents(called, user(result("1", "f", image), result("2", "g", text("b"))))[1]["parts"] == [
         {"functionResponse": {"id": "1", "name": "f", "response": {"output": "The result is shown below."}}},
         {"functionResponse": {"id": "2", "name": "g", "response": {"output": "b"}}},
-        blob,
+        SHOWN,
     ]
     own = result("1", "f", image, result_json="{}")
-    assert contents(user(own))[0]["parts"] == [
-        {"functionResponse": {"id": "1", "name": "f", "response": {}, "parts": [blob]}}
+    assert contents(model(call("1", "f")), user(own))[1]["parts"] == [
+        {"functionResponse": {"id": "1", "name": "f", "response": {}, "parts": [SHOWN]}}
     ]
 
 
@@ -437,7 +528,7 @@ def test_a_system_text_alone_is_the_users_turn() -> None:
 
 def test_what_says_nothing_is_left_out() -> None:
     told = contents(user(text("a")), model(text("")), user(text("b"), text("")))
-    assert told == [{"role": "user", "parts": [{"text": "a"}]}, {"role": "user", "parts": [{"text": "b"}]}]
+    assert told == [{"role": "user", "parts": [{"text": "a"}, {"text": "b"}]}]
 
 
 OWN, FOREIGN = pb.ReasoningState(data="AAAA", format="native"), pb.ReasoningState(data="x", format="messages")
@@ -491,7 +582,7 @@ def test_a_call_without_arguments_has_none(arguments: str) -> None:
 @pytest.mark.parametrize("arguments", ['{"a":', "[1]", "text"])
 def test_arguments_that_are_no_object_do_not_fail_the_request(arguments: str) -> None:
     called = contents(model(call("", "f", arguments)))[0]["parts"][0]["functionCall"]
-    assert called["args"] == {"unreadable_arguments": arguments}
+    assert called["args"] == {"raw_arguments": arguments}
 
 
 NAMES = ["ok", "has space", "has_space", "1st", "ümlaut", "x" * 70, "x" * 71, "_1st", "dotted.name"]
@@ -542,7 +633,7 @@ def test_a_schema_stays_as_it_is_under_the_key_that_takes_it() -> None:
         tools=[pb.Tool(function=pb.FunctionTool(name="f", parameters_json=schema, strict=True))]
     )
     request.response_format.json_schema.MergeFrom(pb.JsonSchemaFormat(name="n", schema_json=schema, strict=True))
-    body = NATIVE.encode_request(request, "m", False)
+    body = NATIVE.encode_request(asking(request), "m", False)
     assert body.body.count(schema.encode()) == 2
     fields = msgspec.json.decode(body.body)
     assert "parametersJsonSchema" in fields["tools"][0]["functionDeclarations"][0]
@@ -696,7 +787,7 @@ REFUSED: dict[str, tuple[pb.GenerateRequest, str, str]] = {
 def test_what_would_change_the_meaning_is_refused_by_its_canonical_path(name: str) -> None:
     request, path, reason = REFUSED[name]
     with pytest.raises(UmgError) as caught:
-        NATIVE.encode_request(request, "theirs", False)
+        NATIVE.encode_request(asking(request), "theirs", False)
     assert (caught.value.name, caught.value.metadata) == (reason, {"field": path})
 
 
@@ -707,7 +798,7 @@ REPORTED: dict[str, tuple[pb.GenerateRequest, str]] = {
     "a seed of 64 bits": (pb.GenerateRequest(seed=2**40), "seed"),
     "a name and a phase": (pb.GenerateRequest(messages=[pb.Message(role=pb.ROLE_USER, name="n", phase="p", message_id="i", parts=[text("a")])]), "phase, name"),
     "a refusal": (pb.GenerateRequest(messages=[model(pb.Part(refusal=pb.RefusalPart(text="no")))]), "refusal=text"),
-    "a foreign search": (pb.GenerateRequest(messages=[model(pb.Part(server_tool_call=pb.ServerToolCall(name="web_search", format="messages")), pb.Part(server_tool_result=pb.ServerToolResult(name="web_search")))]), "server_tool_call, server_tool_result"),
+    "a foreign search": (pb.GenerateRequest(messages=[model(text("a"), pb.Part(server_tool_call=pb.ServerToolCall(name="web_search", format="messages")), pb.Part(server_tool_result=pb.ServerToolResult(name="web_search")))]), "server_tool_call, server_tool_result"),
     "citations and cache marks": (pb.GenerateRequest(messages=[model(pb.Part(text=pb.TextPart(text="a", citations=[pb.Citation()]), cache_control=pb.CacheControl()))]), "cache_control, citations"),
     "search options": (pb.GenerateRequest(tools=[pb.Tool(web_search=pb.WebSearchTool(max_uses=3, allowed_domains=["a"], blocked_domains=["b"]))]), "max_uses, allowed_domains"),
     "a sound's format": (pb.GenerateRequest(audio_output=pb.AudioOutputOptions(format="mp3", voice_json='{"id":"v"}')), "audio_output.format, audio_output.voice_json"),

@@ -207,7 +207,7 @@ def test_arguments_are_an_object_whatever_the_model_wrote() -> None:
     custom = pb.Part(tool_call=pb.ToolCall(name="g", text="x"))
     told = face(answer(*calls, custom, reason=pb.FINISH_REASON_TOOL_CALLS))["candidates"][0]
     assert [part["functionCall"]["args"] for part in told["content"]["parts"]] == [
-        {}, {"a": 1.0}, {"unreadable_arguments": '{"a":'}, {"unreadable_arguments": "3"}, {"input": "x"},
+        {}, {"a": 1.0}, {"raw_arguments": '{"a":'}, {"raw_arguments": "3"}, {"input": "x"},
     ]  # fmt: skip
     assert [part["functionCall"].get("id") for part in told["content"]["parts"]] == ["0", "1", "2", "3", None]
     assert told["finishReason"] == "STOP"

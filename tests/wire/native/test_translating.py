@@ -4,6 +4,7 @@ import msgspec
 import pytest
 
 from tests.wire.accumulate import accumulate
+from tests.wire.streams import kinds
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.native import NATIVE
@@ -23,10 +24,6 @@ def events(*frames: bytes, request: pb.GenerateRequest = REQUEST) -> list[pb.Str
     messages = [message for message in (*map(decoder.feed, frames), decoder.close()) if message is not None]
     assert decoder.done
     return messages
-
-
-def kinds(messages: list[pb.StreamGenerateResponse]) -> list[str | None]:
-    return [event.WhichOneof("kind") for message in messages for event in message.events]
 
 
 def said(*frames: bytes, request: pb.GenerateRequest = REQUEST) -> pb.Candidate:

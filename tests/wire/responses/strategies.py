@@ -4,9 +4,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
 from tests.wire.chat.strategies import (
-    additions,
     counts,
-    cuts,
     flags,
     logprobs,
     names,
@@ -21,7 +19,7 @@ from umg_grpc.wire.responses.options import ENCRYPTED, LOGPROBS
 from umg_grpc.wire.responses.output import SOURCES
 from umg_grpc.wire.responses.tools import SEARCH_TYPES
 
-__all__ = ["ANSWERED", "additions", "cuts", "requests", "responses"]
+__all__ = ["ANSWERED", "requests", "responses"]
 
 Parts = SearchStrategy[pb.Part]
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.wire.chat.strategies import cuts
+from tests.wire.laws import cuts
 from tests.wire.responses.streams import Told, decoded, frames, told
 from tests.wire.responses.test_translating import CREATED, FUNCTION, MESSAGE, at, ended, item, said
 from umg_grpc.v1 import pb

@@ -16,6 +16,8 @@ from umg_grpc.upstream.sandbox.thoughts import check_states
 from umg_grpc.v1 import pb
 from umg_grpc.wire.report import Report
 
+COUNTED_BYTES = 16 * 2**10
+"""Of a request whose tokens are counted in a millisecond or so."""
 MOST_EVENTS = 16
 """Of one message of a stream that is told at once."""
 
@@ -39,6 +41,7 @@ class SandboxText:
         the first of which `[[slow]]` runs into. `clock`: for the prompt cache, in seconds. `cached_prompts`: prefixes
         that it keeps.
         """
+        self.slow_bytes = 0  # the first count reads a vocabulary
         self.count = count
         self.owner = owner
         self.tokens_per_second = tokens_per_second
@@ -57,7 +60,9 @@ class SandboxText:
         prompt = read_prompt(request, self.count, report)
         check_states(request, report)
         _check_length(request, model, prompt)
-        return SandboxCall(self, request, model, prompt, make(request, model, prompt, self.count), report)
+        made = make(request, model, prompt, self.count)
+        self.slow_bytes = COUNTED_BYTES
+        return SandboxCall(self, request, model, prompt, made, report)
 
 
 @dataclass(frozen=True)

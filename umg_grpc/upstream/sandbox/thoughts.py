@@ -41,8 +41,8 @@ class Thinking:
 def thinking(request: pb.GenerateRequest, prompt: Prompt) -> Thinking | None:
     """How to think, None for not at all: the sandbox thinks only where something in `reasoning` asks for it.
 
-    Not shown: what an absent `include_thoughts` means. Native shows thoughts only when it is true (reference, 6.4), the
-    other formats whenever there are some. Responses shows summaries, and those only when they are asked for.
+    Not shown: what an absent `include_thoughts` means. Native, and chat in native's words, show thoughts only when it is
+    true (reference, 6.4; readings, 10), the other formats whenever there are some. Responses shows summaries, and those only when they are asked for.
     """
     asked = request.reasoning
     if not _wanted(asked, bool(prompt.results)):
@@ -51,8 +51,9 @@ def thinking(request: pb.GenerateRequest, prompt: Prompt) -> Thinking | None:
     budget = asked.budget_tokens if asked.budget_tokens > 0 else None
     if budget is not None and not asked.effort:
         sentences = SENTENCES["high"] if budget >= LARGE_BUDGET else SENTENCES["medium"]
-    source = request.source.format
-    shown = asked.include_thoughts if asked.HasField("include_thoughts") else source != "native"
+    source, fields = request.source.format, request.source.family_fields
+    native = source == "native" or any("thinking_config" in path or "thinkingConfig" in path for path in fields)
+    shown = asked.include_thoughts if asked.HasField("include_thoughts") else not native
     summaries = {"auto": 1, "concise": 1, "detailed": 2}.get(asked.summary, 0)
     texts = source != "responses" and asked.display != "omitted"
     return Thinking(sentences, budget, shown, texts, summaries)
@@ -112,8 +113,9 @@ def signed(text: str, source_format: str) -> pb.ReasoningState:
 
 
 def check_states(request: pb.GenerateRequest, report: Report) -> None:
-    """Raises UmgError(INVALID_FIELD) for a state that the sandbox never made, for one whose thoughts were changed, and,
-    as messages has it, for a tool turn that lost its thinking block. A state of an unknown format is left out.
+    """Raises UmgError(INVALID_FIELD) for a state that the sandbox never made and for one whose thoughts were changed. A
+    state of an unknown format is left out. A tool turn without its thinking block is taken, which real providers of the
+    messages format refuse: towards them the codec makes such a conversation legal, and the sandbox has none.
     """
     for index, message in enumerate(request.messages):
         for position, part in enumerate(message.parts):
@@ -126,28 +128,6 @@ def check_states(request: pb.GenerateRequest, report: Report) -> None:
                 raise invalid(field, "the model never made this reasoning state; return it unchanged, or leave it out")
             elif part.state.format == "messages" and (text := "".join(part.reasoning.texts)) and seed != digest(text):
                 raise invalid(field, "the thoughts are not those that were signed; return them unchanged")
-    if request.source.format == "messages" and request.reasoning.mode == pb.REASONING_MODE_ENABLED:
-        _check_tool_turn(request)
-
-
-def _check_tool_turn(request: pb.GenerateRequest) -> None:
-    """With thinking on, the turn that called the tools must begin with what was thought."""
-    if not request.messages or not any(part.HasField("tool_result") for part in request.messages[-1].parts):
-        return
-    spoken = [index for index, message in enumerate(request.messages) if message.role == pb.ROLE_ASSISTANT]
-    if not spoken:
-        return
-    turn = request.messages[spoken[-1]]
-    if not any(part.HasField("tool_call") for part in turn.parts):
-        return
-    first = turn.parts[0]
-    field = f"messages[{spoken[-1]}].parts[0]"
-    if not first.HasField("reasoning"):
-        kind = "tool_use" if first.HasField("tool_call") else first.WhichOneof("kind")
-        problem = f"expected `thinking` or `redacted_thinking`, but found `{kind}`; with thinking enabled the turn "
-        raise invalid(field, problem + "that called tools must begin with its thinking block")
-    if not first.HasField("state"):
-        raise invalid(field, "the thinking block has lost its signature; return it unchanged")
 
 
 def _seal(seed: bytes) -> bytes:

@@ -26,19 +26,29 @@ FINISH_REASONS = {
     "function_call": pb.FINISH_REASON_TOOL_CALLS,
     "content_filter": pb.FINISH_REASON_CONTENT_FILTER,
 }
+# What some providers say instead (seen at servers of open models, and at gateways that mix formats).
+OTHER_WORDS = {
+    "eos": pb.FINISH_REASON_STOP,
+    "eos_token": pb.FINISH_REASON_STOP,
+    "end_turn": pb.FINISH_REASON_STOP,
+    "stop_sequence": pb.FINISH_REASON_STOP,
+    "max_tokens": pb.FINISH_REASON_LENGTH,
+    "model_length": pb.FINISH_REASON_LENGTH,
+}
 # Only these five are in the vocabulary: typed clients break on any other.
 FINISH_NAMES = {
     pb.FINISH_REASON_STOP: "stop",
     pb.FINISH_REASON_STOP_SEQUENCE: "stop",
     pb.FINISH_REASON_LENGTH: "length",
     pb.FINISH_REASON_CONTEXT_FULL: "length",
+    pb.FINISH_REASON_OTHER: "length",  # a reason without a word here: the answer may not look whole
     pb.FINISH_REASON_TOOL_CALLS: "tool_calls",
     pb.FINISH_REASON_CONTENT_FILTER: "content_filter",
     pb.FINISH_REASON_REFUSAL: "content_filter",
     pb.FINISH_REASON_RECITATION: "content_filter",
 }
 # What an upstream may say although it called a tool.
-OVERRIDDEN = (pb.FINISH_REASON_UNSPECIFIED, pb.FINISH_REASON_STOP, pb.FINISH_REASON_OTHER)
+OVERRIDDEN = (pb.FINISH_REASON_UNSPECIFIED, pb.FINISH_REASON_STOP)
 
 
 THOUGHTS_BEGIN, THOUGHTS_END = (
@@ -251,7 +261,7 @@ def decode_head(head: Head, target: pb.GenerateResponse | pb.GenerationStarted) 
 def decode_finish(reason: str | None, target: pb.Candidate | pb.CandidateFinished) -> None:
     """Fills in the reason, and the provider's own word where the format has none for it."""
     if reason:
-        target.finish_reason = FINISH_REASONS.get(reason, pb.FINISH_REASON_OTHER)
+        target.finish_reason = FINISH_REASONS.get(reason) or OTHER_WORDS.get(reason, pb.FINISH_REASON_OTHER)
         if reason not in FINISH_REASONS:
             target.provider_reason = reason
 
@@ -260,7 +270,7 @@ def settle(target: pb.Candidate | pb.CandidateFinished, calls: bool, refused: bo
     """Corrects the reason where what was said tells better: a call, a refusal in words, an answer that ends without
     one.
     """
-    if calls and target.finish_reason in OVERRIDDEN:
+    if calls and target.finish_reason in (*OVERRIDDEN, pb.FINISH_REASON_OTHER):
         target.finish_reason = pb.FINISH_REASON_TOOL_CALLS
     elif refused and target.finish_reason == pb.FINISH_REASON_STOP:
         target.finish_reason = pb.FINISH_REASON_REFUSAL

@@ -205,7 +205,8 @@ class PassingDecoder(FrameDecoder):
         for place, choice in enumerate(chunk.choices):
             self._finish(place if choice.index is None else choice.index, choice.finish_reason or None, events)
         if chunk.usage is not None:
-            events.append(used(chunk.usage))
+            if chunk.usage.is_whole:
+                events.append(used(chunk.usage))
             if not chunk.choices and not self._request.include_usage:
                 return b""  # we asked for it, the caller did not
         self._early.append(self._renamed(event, chunk))

@@ -2,18 +2,16 @@
 
 from collections.abc import Iterator
 
+from umg_grpc.families import ChatWords
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat import schema
+from umg_grpc.wire.efforts import nearest_effort
 from umg_grpc.wire.json import JsonObject, echo, invalid, whole
 from umg_grpc.wire.report import Report
 
 THINKING = {"enabled": pb.REASONING_MODE_ENABLED, "disabled": pb.REASONING_MODE_DISABLED}
 THINKING_NAMES = {value: name for name, value in THINKING.items()}
 LEVELS = ("minimal", "low", "medium", "high", "xhigh")
-
-# Share of a budget -> effort, with thresholds midway between the budgets that gateways give to the efforts (1024, 8192,
-# 24576).
-EFFORT_BY_BUDGET = [(0, "none"), (4608, "low"), (16384, "medium")]
 
 
 # --- caller -> canonical
@@ -96,40 +94,94 @@ def _level(value: str, field: str) -> str:
 # --- canonical -> provider
 
 
-def encode_reasoning(request: pb.GenerateRequest, report: Report) -> JsonObject:
-    """All that says how to think.
+def encode_reasoning(request: pb.GenerateRequest, words: ChatWords, stream: bool, report: Report) -> JsonObject:
+    """How to think, for a provider of a request that came in another format or in none.
 
-    The switches `thinking` and `enable_thinking` are our document's: they are sent for a request that was written for
-    it (no source of another format), since other providers refuse them. A caller of chat has said besides whether the
-    model is one of vendor G's, whose endpoint reads a thinking config. For all others a budget or a level is said as
-    the nearest effort.
+    Beside a switch an effort stays what it was. What the family has no switch for is said as the nearest effort, unless
+    there is one.
     """
     reasoning = request.reasoning
-    if request.source.format == "chat":
-        return _encode_for_ours(reasoning)
     for field in ("summary", "display"):
         if getattr(reasoning, field):
             report.drop(f"reasoning.{field}")
     effort = reasoning.effort or reasoning.level
-    if reasoning.HasField("include_thoughts") and effort != "none":
+    switch = {} if effort == "none" else _switch(request, words, stream, report)
+    if reasoning.HasField("include_thoughts") and effort != "none" and not (switch and reasoning.include_thoughts):
         report.drop("reasoning.include_thoughts")
-    fields = _encode_switch(reasoning) if not request.HasField("source") else {}
-    if fields:
-        if "thinking" not in fields and reasoning.HasField("budget_tokens"):
-            report.drop("reasoning.budget_tokens")
-    elif reasoning.HasField("budget_tokens") and not effort:
-        effort = _nearest_effort(reasoning.budget_tokens)
+    if not (switch or effort):
+        effort = _nearest_effort(reasoning, words, report)
+    return switch | ({"reasoning_effort": effort} if effort else {})
+
+
+def _switch(request: pb.GenerateRequest, words: ChatWords, stream: bool, report: Report) -> JsonObject:
+    """`thinking` or `enable_thinking`; nothing where neither says anything to the model."""
+    reasoning = request.reasoning
+    match words.thinking:
+        case "thinking":
+            return _thinking(reasoning, report)
+        case "enable_thinking":
+            return _enable_thinking(reasoning, stream, report)
+        case "" if not request.HasField("source"):  # callers of other formats know of neither, nor may their provider
+            switch = own_switch(reasoning)
+            if "enable_thinking" in switch and reasoning.HasField("budget_tokens"):
+                report.drop("reasoning.budget_tokens")
+            return switch
+        case _:
+            return {}
+
+
+def _thinking(reasoning: pb.ReasoningOptions, report: Report) -> JsonObject:
+    """`thinking`. Not shown: a word for thinking as much as the model likes; enabled without a budget comes nearest."""
+    if _off(reasoning):
+        return {"thinking": {"type": "disabled"}}
+    if not (reasoning.mode or reasoning.HasField("budget_tokens")):
+        return {}
+    if reasoning.mode and reasoning.mode not in THINKING_NAMES:
+        report.drop("reasoning.mode", "enabled")
+    budget: JsonObject = {"budget_tokens": reasoning.budget_tokens} if reasoning.budget_tokens > 0 else {}
+    return {"thinking": {"type": "enabled", **budget}}
+
+
+def _enable_thinking(reasoning: pb.ReasoningOptions, stream: bool, report: Report) -> JsonObject:
+    """`enable_thinking`, which needs a stream (text document, chat rule 3): without one the model does not think."""
+    if not (reasoning.mode or reasoning.HasField("budget_tokens")):
+        return {}
+    if _off(reasoning):
+        return {"enable_thinking": False}
+    if reasoning.budget_tokens > 0:
+        report.drop("reasoning.budget_tokens")
+    if not stream:
+        report.drop("reasoning.mode", "disabled")
+    return {"enable_thinking": stream}
+
+
+def _off(reasoning: pb.ReasoningOptions) -> bool:
+    none = reasoning.HasField("budget_tokens") and reasoning.budget_tokens == 0
+    return none or reasoning.mode == pb.REASONING_MODE_DISABLED
+
+
+def _nearest_effort(reasoning: pb.ReasoningOptions, words: ChatWords, report: Report) -> str:
+    """The effort that is nearest to a budget or a mode, with a report of the change; "" for none."""
+    if reasoning.HasField("budget_tokens") and not (reasoning.mode and reasoning.budget_tokens < 0):
+        effort = nearest_effort(reasoning.budget_tokens)
         report.drop("reasoning.budget_tokens", f"effort {effort}" if effort else None)
-    elif reasoning.mode and not effort:
-        report.drop("reasoning.mode")
-    return fields | ({"reasoning_effort": effort} if effort else {})
+        return effort
+    if not reasoning.mode:
+        return ""
+    effort = EFFORT_BY_MODE.get(reasoning.mode, "") if words.thinking else ""
+    report.drop("reasoning.mode", f"effort {effort}" if effort else None)
+    return effort
 
 
-def _encode_for_ours(reasoning: pb.ReasoningOptions) -> JsonObject:
+EFFORT_BY_MODE = {pb.REASONING_MODE_ENABLED: "medium", pb.REASONING_MODE_DISABLED: "none"}
+
+
+def encode_own_reasoning(request: pb.GenerateRequest) -> JsonObject:
     """What a caller of chat said, all of it, as it is now: once. Vendor G refuses an effort beside a budget or a level,
     and an effort of none says what `thinking` would.
     """
-    fields = _encode_switch(reasoning) if reasoning.effort != "none" else {}
+    reasoning = request.reasoning
+    fields = own_switch(reasoning) if reasoning.effort != "none" else {}
     config = _thinking_config(reasoning)
     if config:
         fields["extra_body"] = {"google": {"thinking_config": config}}
@@ -138,8 +190,8 @@ def _encode_for_ours(reasoning: pb.ReasoningOptions) -> JsonObject:
     return fields
 
 
-def _encode_switch(reasoning: pb.ReasoningOptions) -> JsonObject:
-    """`thinking` or `enable_thinking`; nothing where neither was said."""
+def own_switch(reasoning: pb.ReasoningOptions) -> JsonObject:
+    """The switch that was named, `thinking` or `enable_thinking`; nothing where neither was."""
     if reasoning.mode not in THINKING_NAMES:
         return {}
     if reasoning.declared_as_enable_thinking:
@@ -160,10 +212,3 @@ def _thinking_config(reasoning: pb.ReasoningOptions) -> JsonObject:
     if reasoning.HasField("include_thoughts"):
         config["include_thoughts"] = reasoning.include_thoughts
     return config
-
-
-def _nearest_effort(budget: int) -> str:
-    """The nearest effort; "" for -1, where the model decides."""
-    if budget < 0:
-        return ""
-    return next((effort for limit, effort in EFFORT_BY_BUDGET if budget <= limit), "high")

@@ -9,10 +9,11 @@ import msgspec
 from msgspec import Raw
 
 from umg_grpc.errors import UmgError
+from umg_grpc.families import ANY_WORDS, chat_words
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat import dialect, schema
 from umg_grpc.wire.chat.content import DETAILS, decode_messages
-from umg_grpc.wire.chat.reasoning import decode_reasoning, encode_reasoning
+from umg_grpc.wire.chat.reasoning import decode_reasoning, encode_own_reasoning, encode_reasoning
 from umg_grpc.wire.chat.search import decode_search, encode_search
 from umg_grpc.wire.chat.tools import decode_tools, encode_tools
 from umg_grpc.wire.chat.turns import MessageEncoder
@@ -105,13 +106,12 @@ SPOKEN_FORMAT = "wav"  # of sound, where nobody said
 SERVICE_TIERS = get_args(schema.ServiceTier)
 
 # What no chat provider can be told: without the first the answer would be another.
-INDISPENSABLE = ("previous_response_id", "conversation_id", "prompt_template")
+INDISPENSABLE = ("previous_response_id", "conversation_id", "prompt_template", "cached_content")
 UNSAYABLE = (
     "top_k",
     "max_tool_calls",
     "include",
     "truncation",
-    "cached_content",
     "cache_control",
     "safety_settings",
     "image_output",
@@ -247,9 +247,16 @@ def encode_request(request: pb.GenerateRequest, model: str, stream: bool) -> Ups
     note_unsaid(request, report, indispensable=INDISPENSABLE, unsayable=UNSAYABLE)
     if request.media_detail and request.media_detail not in DETAILS:
         report.drop("media_detail")
+    words = chat_words(model)
     fields: JsonObject = {"model": model}
-    for encoder in (_encode_messages, encode_tools, _encode_sampling, _encode_output, encode_reasoning, encode_search):
+    for encoder in (_encode_messages, encode_tools, _encode_sampling, _encode_output):
         fields |= encoder(request, report)
+    for name in words.parameters:
+        fields.pop(name, None)
+    fields |= encode_reasoning(request, words, stream, report) | encode_search(request, words, report)
+    alone = fields.keys().isdisjoint({"tools", "functions"})
+    if alone and not words.searches_alone and fields.pop("web_search_options", None) is not None:
+        report.drop("web_search")
     if NEWER_LIMIT.match(model) and "max_tokens" in fields:
         fields["max_completion_tokens"] = fields.pop("max_tokens")
     if request.HasField("source"):  # its format may have no such rules
@@ -382,6 +389,6 @@ ENCODERS: dict[str, Callable[[pb.GenerateRequest, Report], JsonObject]] = {
     ),
     "response_format": _encode_output,
     "messages.parts.reasoning": _encode_thoughts,
-    "reasoning": encode_reasoning,
-    "search": encode_search,
+    "reasoning": lambda request, _: encode_own_reasoning(request),
+    "search": lambda request, report: encode_search(request, ANY_WORDS, report),
 }

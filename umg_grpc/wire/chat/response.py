@@ -7,6 +7,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from umg_grpc.v1 import pb
+from umg_grpc.wire.arguments import free_text
 from umg_grpc.wire.chat.answer import (
     BETWEEN_THOUGHTS,
     THOUGHTS_BEGIN,
@@ -35,10 +36,10 @@ from umg_grpc.wire.chat.answer import (
     thoughts_of,
 )
 from umg_grpc.wire.chat.content import encode_call, signed, thought_signature
-from umg_grpc.wire.chat.names import ToolNames
+from umg_grpc.wire.chat.names import tool_names
 from umg_grpc.wire.chat.usage import decode_usage, encode_usage
-from umg_grpc.wire.json import JsonObject
-from umg_grpc.wire.provider_errors import as_error, from_provider, is_error, unreadable
+from umg_grpc.wire.json import JsonObject, under_model
+from umg_grpc.wire.provider_errors import NO_ANSWER, as_error, from_provider, is_error, unreadable
 from umg_grpc.wire.ragged import decode
 
 # --- canonical -> caller
@@ -180,15 +181,15 @@ def decode_response(body: bytes, request: pb.GenerateRequest, pass_: bool) -> pb
         answer = decode(PASSED, body) if pass_ else decode(RESPONSE, body)
         if is_error(answer.error):
             raise from_provider(200, as_error(msgspec.json.decode(answer.error)))
-        if answer.choices is None:
-            raise unreadable()
+        if not answer.choices:
+            raise unreadable(NO_ANSWER)
         response = pb.GenerateResponse(model=request.model or answer.model or "")
         decode_head(answer, response)
-        if answer.usage is not None:
+        if answer.usage is not None and answer.usage.is_whole:
             decode_usage(answer.usage, response.usage)
         if isinstance(answer, PassedResponse):
             _decode_endings(answer, response)
-            response.source.format, response.source.body = "chat", _under_name(body, answer.model, request.model)
+            response.source.format, response.source.body = "chat", under_model(body, answer.model, request.model)
         else:
             for place, choice in enumerate(answer.choices or ()):
                 candidate = response.candidates.add(index=place if choice.index is None else choice.index)
@@ -203,15 +204,6 @@ def _decode_endings(answer: PassedResponse, response: pb.GenerateResponse) -> No
     for place, ending in enumerate(answer.choices or ()):
         candidate = response.candidates.add(index=place if ending.index is None else ending.index)
         decode_finish(ending.finish_reason, candidate)
-
-
-def _under_name(body: bytes, theirs: str | None, ours: str) -> bytes:
-    """The body with the caller's model id, all else byte for byte."""
-    if theirs == ours or not ours:
-        return body
-    fields = msgspec.json.decode(body, type=dict[str, Raw])
-    fields["model"] = Raw(msgspec.json.encode(ours))
-    return msgspec.json.encode(fields)
 
 
 def _decode_message(
@@ -239,11 +231,14 @@ def _decode_message(
         decode_audio(message.audio, target.parts.add().media, request)
     spoken = len(target.parts)
     calls = message.tool_calls or ([ProviderCall(function=message.function_call)] if message.function_call else [])
-    names = ToolNames(request) if calls else None
-    for call in calls:
-        part = target.parts.add()
-        decode_call(call, part)
-        part.tool_call.name = names.meant(part.tool_call.name) if names else part.tool_call.name
+    if calls:
+        names = tool_names(request)
+        for call in calls:
+            part = target.parts.add()
+            decode_call(call, part)
+            part.tool_call.name = names.meant(part.tool_call.name)
+            if request.legacy_functions and part.tool_call.name in names.custom:  # told as a function with one text
+                part.tool_call.text = free_text(part.tool_call.arguments_json)
     if (signature := thought_signature(message.extra_content)) and target.parts:
         target.parts[max(spoken - 1, 0)].state.MergeFrom(signature)
     decode_finish(choice.finish_reason, candidate)

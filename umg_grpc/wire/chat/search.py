@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from umg_grpc.families import ChatWords
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat import schema
 from umg_grpc.wire.chat.reasoning import vendor_places
@@ -77,30 +78,47 @@ def _decode_parameters(parameters: schema.Parameters, request: pb.GenerateReques
 # --- canonical -> provider
 
 
-def encode_search(request: pb.GenerateRequest, report: Report) -> JsonObject:
-    """The options and famQ's container, less its sampling, which stands at the top level."""
-    fields, search = JsonObject(), request.search
-    parameters = JsonObject()
-    if request.HasField("incremental_output"):
-        parameters["incremental_output"] = request.incremental_output
-    if request.speech_language:
-        parameters["asr_options"] = {"language": request.speech_language}
-    area = {field.name: value for field, value in search.ListFields() if field.name in ("region", "recency_days")}
-    if area:
-        parameters["search_options"] = area
-    if search.HasField("return_citations") or (search.mode and not parameters):
+def encode_search(request: pb.GenerateRequest, words: ChatWords, report: Report) -> JsonObject:
+    """Whether to search, and `parameters`, in the words of the model's family: what it has none for is reported."""
+    search, parameters = request.search, _encode_parameters(request, words, report)
+    fields = JsonObject()
+    contained = "enable_search" in words.parameters and (bool(parameters) or not words.search_parameters)
+    if words.search_parameters and (search.HasField("return_citations") or (search.mode and not contained)):
         fields["search_parameters"] = {
             field.name: value for field, value in search.ListFields() if field.name in ("mode", "return_citations")
         }
-    elif search.mode:
+    elif contained and (search.mode or (request.HasField("search") and not words.search_parameters)):
         parameters["enable_search"] = search.mode != "off"
+    if search.HasField("return_citations") and not (search.return_citations or words.search_parameters):
+        report.drop("search.return_citations")
     if parameters:
         fields["parameters"] = parameters
-    if (
-        search.context_size
-        or search.HasField("user_location")
-        or (request.HasField("search") and not search.ListFields())
-    ):
+    placed = bool(search.context_size) or search.HasField("user_location")
+    elsewhere = "search_parameters" in fields or not parameters.keys().isdisjoint({"enable_search", "search_options"})
+    asked = request.HasField("search") and not elsewhere
+    if search.mode != "off" and (placed or asked):  # off is what saying nothing means
         location = search.user_location if search.HasField("user_location") else None
         fields["web_search_options"] = encode_search_options(search.context_size, location)
     return fields
+
+
+def _encode_parameters(request: pb.GenerateRequest, words: ChatWords, report: Report) -> JsonObject:
+    """What stands in `parameters`, less the wish to search itself."""
+    said: list[tuple[str, object, list[str]]] = [  # (name there, value, what is lost where it is not said there)
+        (name, getattr(request, name), []) for name in ("temperature", "top_p") if request.HasField(name)
+    ]
+    if request.HasField("incremental_output"):
+        said.append(("incremental_output", request.incremental_output, ["incremental_output"]))
+    if request.speech_language:
+        said.append(("asr_options", {"language": request.speech_language}, ["speech_language"]))
+    fields = request.search.ListFields()
+    if area := {field.name: value for field, value in fields if field.name in ("region", "recency_days")}:
+        said.append(("search_options", area, [f"search.{name}" for name in area]))
+    parameters = JsonObject()
+    for name, value, lost in said:
+        if name in words.parameters:
+            parameters[name] = value
+        else:
+            for field in lost:
+                report.drop(field)
+    return parameters

@@ -3,9 +3,11 @@
 import msgspec
 
 from umg_grpc.v1 import pb
+from umg_grpc.wire.arguments import FREE_TEXT
 from umg_grpc.wire.chat import schema
-from umg_grpc.wire.chat.names import ToolNames
+from umg_grpc.wire.chat.names import tool_names
 from umg_grpc.wire.json import JsonObject, given, invalid, json_object, json_text, missing, parse
+from umg_grpc.wire.names import ToolNames
 from umg_grpc.wire.report import Report, foreign
 from umg_grpc.wire.schemas import json_schema
 
@@ -115,14 +117,14 @@ def _chosen(tool: schema.ChosenTool, at: str) -> str:
 
 def encode_tools(request: pb.GenerateRequest, report: Report) -> JsonObject:
     """`tools`, `tool_choice` and what stands for a search tool, or the older `functions` and `function_call`."""
-    fields, tools, names = JsonObject(), list[object](), ToolNames(request)
+    fields, tools, names = JsonObject(), list[object](), tool_names(request)
     for index, tool in enumerate(request.tools):
         if tool.HasField("cache_control"):
             report.drop("cache_control")
         if tool.HasField("web_search"):
             fields["web_search_options"] = _search_options(tool.web_search, report)
         else:
-            tools.append(_encode_tool(tool, names, request.legacy_functions, f"tools[{index}]"))
+            tools.append(_encode_tool(tool, names, request.legacy_functions, f"tools[{index}]", report))
     if tools:
         fields["functions" if request.legacy_functions else "tools"] = tools
     if request.HasField("tool_choice") and request.tools and not tools:
@@ -139,15 +141,18 @@ def encode_tools(request: pb.GenerateRequest, report: Report) -> JsonObject:
     return fields
 
 
-def _encode_tool(tool: pb.Tool, names: ToolNames, legacy: bool, at: str) -> object:
+def _encode_tool(tool: pb.Tool, names: ToolNames, legacy: bool, at: str, report: Report) -> object:
     match tool.WhichOneof("kind"):
         case "function":
             function = _encode_function(tool.function, names.told(tool.function.name), f"{at}.function")
             return function if legacy else {"type": "function", "function": function}
+        case "custom" if legacy:  # beside which there is no other kind
+            report.drop("custom", "a function with one text")
+            if tool.custom.format_json:
+                report.drop("custom.format")
+            return _described(tool.custom, names.told(tool.custom.name)) | {"parameters": FREE_TEXT}
         case "custom":
-            custom: JsonObject = {"name": names.told(tool.custom.name)}
-            if tool.custom.HasField("description"):
-                custom["description"] = tool.custom.description
+            custom = _described(tool.custom, names.told(tool.custom.name))
             if tool.custom.format_json:
                 custom["format"] = json_text(tool.custom.format_json, f"{at}.custom.format_json")
             return {"type": "custom", "custom": custom}
@@ -159,10 +164,15 @@ def _encode_tool(tool: pb.Tool, names: ToolNames, legacy: bool, at: str) -> obje
             raise foreign(pb.OpaquePart(format="responses", type=kind or "unknown tool"), at)
 
 
+def _described(tool: pb.FunctionTool | pb.CustomTool, name: str) -> JsonObject:
+    described: JsonObject = {"name": name}
+    if tool.HasField("description"):
+        described["description"] = tool.description
+    return described
+
+
 def _encode_function(function: pb.FunctionTool, name: str, at: str) -> JsonObject:
-    encoded: JsonObject = {"name": name}
-    if function.HasField("description"):
-        encoded["description"] = function.description
+    encoded = _described(function, name)
     if function.parameters_json:
         encoded["parameters"] = json_schema(function.parameters_json, function.native_schema, f"{at}.parameters_json")
     if function.HasField("strict"):
@@ -201,7 +211,7 @@ def _encode_choice(request: pb.GenerateRequest, names: ToolNames, report: Report
     callables = custom | {tool.function.name for tool in request.tools if tool.HasField("function")}
     named: list[JsonObject] = []
     for name in choice.names:
-        kind = "custom" if name in custom else "function"
+        kind = "custom" if name in custom and not request.legacy_functions else "function"
         if searches and name not in callables:
             report.drop("tool_choice")  # the search, which has become an option
         else:

@@ -8,6 +8,7 @@ from msgspec import Struct
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire import sse
+from umg_grpc.wire.arguments import free_text
 from umg_grpc.wire.chat.answer import (
     Head,
     Index,
@@ -31,8 +32,9 @@ from umg_grpc.wire.chat.answer import (
     used,
 )
 from umg_grpc.wire.chat.content import thought_signature
-from umg_grpc.wire.chat.names import ToolNames
+from umg_grpc.wire.chat.names import tool_names
 from umg_grpc.wire.frames import EventDecoder
+from umg_grpc.wire.names import ToolNames
 from umg_grpc.wire.provider_errors import as_error, cut_off, from_provider, is_error
 from umg_grpc.wire.ragged import Mender, placeheld
 
@@ -71,7 +73,8 @@ class _Call:
     def __init__(self, call_id: str) -> None:
         self.call_id = call_id
         self.part: int | None = None  # none until its name is known
-        self.waiting: list[str] = []  # input that came before the name
+        self.waiting: list[str] = []  # input that came before the name, or that is told when it is whole
+        self.wrapped = False  # whether it is of a function that stands for a custom tool
         self.mender = Mender()
 
 
@@ -191,6 +194,9 @@ class _Candidate:
             if call.part is None:
                 yield from self._name(call, "", custom=False)
             yield from self._argue(call, call.mender.rest())
+            if call.wrapped:
+                call.wrapped = False
+                yield from self._argue(call, free_text("".join(call.waiting)))
             yield self._ended(call.part or 0)
         event = self.event()
         decode_finish(self.reason, event.finished)
@@ -283,22 +289,24 @@ class _Candidate:
         yield from self._switch("")
         part = pb.Part()
         part.tool_call.call_id, part.tool_call.name = call.call_id, self._names().meant(name)
-        if custom:
+        call.wrapped = self._request.legacy_functions and part.tool_call.name in self._names().custom
+        if custom or call.wrapped:
             part.tool_call.text = ""
         else:
             part.tool_call.arguments_json = ""
         started = self._start(part)
         call.part = started.part_index
         yield started
-        yield from self._argue(call, "".join(call.waiting))
+        if not call.wrapped:
+            yield from self._argue(call, "".join(call.waiting))
 
     def _names(self) -> ToolNames:
         if self._called is None:
-            self._called = ToolNames(self._request)
+            self._called = tool_names(self._request)
         return self._called
 
     def _argue(self, call: _Call, text: str) -> Iterator[pb.GenerateEvent]:
-        if call.part is None:
+        if call.part is None or call.wrapped:
             call.waiting.append(text)
         elif text:
             event = self.event(call.part)
@@ -369,7 +377,7 @@ class TranslatingDecoder(EventDecoder):
         for place, choice in enumerate(chunk.choices or ()):
             yield from self._choice(choice, place)
         self._citations = chunk.citations or self._citations
-        if chunk.usage is not None:
+        if chunk.usage is not None and chunk.usage.is_whole:
             yield used(chunk.usage)
 
     def _read(self, data: bytes) -> Chunk:

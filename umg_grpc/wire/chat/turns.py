@@ -1,16 +1,17 @@
 """The conversation as messages of a body: canonical -> provider."""
 
 import base64
-from collections import deque
 from typing import NamedTuple
 
-from umg_grpc.errors import UmgError
+import msgspec
+
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat.content import AUDIO_FORMATS, DETAILS, ROLE_NAMES, encode_call, signed
-from umg_grpc.wire.chat.names import ToolNames, told_id
+from umg_grpc.wire.chat.names import told_id, tool_names
 from umg_grpc.wire.json import JsonObject, json_text
 from umg_grpc.wire.media import data_url, sniff
-from umg_grpc.wire.report import Report, foreign, untranslatable
+from umg_grpc.wire.names import OpenCalls
+from umg_grpc.wire.report import Report, foreign, no_role, unknown_part, untranslatable
 
 SHOWN_BELOW = "The result is shown in the next message."
 NO_RESULT = "No result."
@@ -30,8 +31,8 @@ class MessageEncoder:
     def __init__(self, request: pb.GenerateRequest, report: Report) -> None:
         self._request = request
         self._report = report
-        self._names = ToolNames(request)
-        self._unanswered: dict[str, deque[str]] = {}  # name -> ids of the calls whose id is ours
+        self._names = tool_names(request)
+        self._unanswered = OpenCalls()
         self._shown: list[object] = []  # images of tool results, which only a user message can show
         self._pairs = request.HasField("source")  # gRPC callers are told by the provider what they left open
         self._open: dict[str, None] = {}  # ids of the calls that wait for a result
@@ -67,6 +68,8 @@ class MessageEncoder:
                 self._report.drop("cache_control")
             if part.HasField("tool_result"):
                 results += self._result(part.tool_result, f"{at}.parts[{position}]")
+            elif part.HasField("media") and part.thought:
+                self._report.drop("thought")
             else:
                 turn.parts.append((part, f"{at}.parts[{position}]"))
         return turn, results
@@ -80,8 +83,7 @@ class MessageEncoder:
             before += self._end_results()
         role = ROLE_NAMES.get(turn.message.role)
         if role is None and not any(part.HasField("opaque") for part, _ in turn.parts):
-            field = f"{at}.role"
-            raise UmgError(pb.ERROR_REASON_MISSING_FIELD, f"{field}: say who speaks", field=field)
+            raise no_role(at)
         content = shown + [self._part(part, at) for part, at in turn.parts if self._can_say(part, at)]
         if role is None or role == "tool":
             opaque = next((part.opaque for part, _ in turn.parts if part.HasField("opaque")), None)
@@ -110,9 +112,7 @@ class MessageEncoder:
                 if part.HasField("reasoning"):
                     thoughts.extend(part.reasoning.texts or part.reasoning.summaries)
                 elif part.HasField("tool_call") and self._request.legacy_functions and not part.tool_call.call_id:
-                    called = part.tool_call
-                    arguments = called.arguments_json or "{}"
-                    encoded["function_call"] = {"name": self._names.told(called.name), "arguments": arguments}
+                    encoded["function_call"] = self._function_call(part.tool_call)
                 elif part.HasField("tool_call"):
                     calls.append(self._call(part, f"call_{turn.place}_{position}"))
                 elif part.HasField("media") and part.media.media_id:
@@ -140,10 +140,17 @@ class MessageEncoder:
         elif part.HasField("state") and not part.HasField("tool_call"):
             encoded["extra_content"] = signed(part.state)
 
+    def _function_call(self, call: pb.ToolCall) -> JsonObject:
+        """The older form of a call, which has no free text."""
+        arguments = call.arguments_json or "{}"
+        if call.HasField("text"):
+            arguments = msgspec.json.encode({"input": call.text}).decode()
+        return {"name": self._names.told(call.name), "arguments": arguments}
+
     def _call(self, part: pb.Part, own_id: str) -> JsonObject:
         call = part.tool_call
         if not call.call_id:
-            self._unanswered.setdefault(call.name, deque()).append(own_id)
+            self._unanswered.add(call.name, own_id)
         call_id = told_id(call.call_id) or own_id
         self._open[call_id] = None
         return encode_call(part, call_id, self._names.told(call.name))
@@ -151,7 +158,7 @@ class MessageEncoder:
     def _result(self, result: pb.ToolResult, at: str) -> list[JsonObject]:
         """A message; none for a result without its call, which providers refuse (clients cut off old turns)."""
         legacy = self._request.legacy_functions and not result.call_id
-        call_id = "" if legacy else told_id(result.call_id) or self._own_id(result.name)
+        call_id = "" if legacy else told_id(result.call_id) or self._answered(result.name)
         if self._pairs and not legacy and call_id not in self._open:
             self._report.drop("tool_result")
             return []
@@ -177,16 +184,9 @@ class MessageEncoder:
             del told["name"]  # only our document has one here
         return [_without_empty(told)]
 
-    def _own_id(self, name: str) -> str:
-        """The id that we gave to the call that this answers: the first open one of that name, else of any."""
-        called = name if name in self._unanswered else next(iter(self._unanswered), None)
-        if called is None:
-            return f"call_{name or 'unknown'}"
-        ids = self._unanswered[called]
-        call_id = ids.popleft()
-        if not ids:
-            del self._unanswered[called]
-        return call_id
+    def _answered(self, name: str) -> str:
+        """The id of the call that a result without one answers; of none where its call was cut off."""
+        return self._unanswered.answered(name) or f"call_{name or 'unknown'}"
 
     def _end_results(self) -> list[JsonObject]:
         """What stands behind the last result of a turn: what they showed, as a user message."""
@@ -206,8 +206,7 @@ class MessageEncoder:
         """False for what is left out and reported. Raises UmgError for a kind newer than this build."""
         kind = part.WhichOneof("kind")
         if kind is None:
-            message = f"{at}: this kind of part is not known here; leave it out"
-            raise UmgError(pb.ERROR_REASON_UNSUPPORTED_FIELD, message, field=at)
+            raise unknown_part(at)
         if kind in ("server_tool_call", "server_tool_result", "reasoning") or part.thought:
             self._report.drop("thought" if part.thought else kind)
             return False

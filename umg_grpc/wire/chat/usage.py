@@ -29,6 +29,11 @@ class ProviderUsage(Struct):
     completion_tokens_details: TokenDetails | None = None
     prompt_cache_hit_tokens: Count = None  # some providers' place for cached tokens
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether it tells both totals; one that does not is as none, and what was used is counted here."""
+        return self.prompt_tokens is not None and self.completion_tokens is not None
+
 
 # --- canonical -> caller
 
@@ -61,7 +66,7 @@ def encode_usage(usage: pb.Usage) -> JsonObject:
 
 
 def decode_usage(usage: ProviderUsage, target: pb.Usage) -> None:
-    """The counts; what a provider leaves out is 0."""
+    """The counts of a whole usage; of its details, what a provider leaves out is 0."""
     asked, said, total = count(usage.prompt_tokens), count(usage.completion_tokens), count(usage.total_tokens)
     unsaid = max(0, total - asked - said)  # some providers count the reasoning in the total alone
     target.input_tokens, target.output_tokens = asked, said + unsaid

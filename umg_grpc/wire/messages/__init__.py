@@ -1,7 +1,6 @@
 """Messages (`POST /v1/messages`), face and upstream."""
 
-from umg_grpc.v1 import pb
-from umg_grpc.wire.format import StreamDecoder, TextFormat
+from umg_grpc.wire.format import TextFormat
 from umg_grpc.wire.messages.errors import encode_count_error, encode_error
 from umg_grpc.wire.messages.passing import PassingDecoder
 from umg_grpc.wire.messages.paths import wire_path
@@ -12,11 +11,6 @@ from umg_grpc.wire.messages.translating import TranslatingDecoder
 from umg_grpc.wire.provider_errors import decode_error
 
 __all__ = ["MESSAGES", "encode_count_error"]
-
-
-def stream_decoder(request: pb.GenerateRequest, pass_: bool) -> StreamDecoder:
-    """Frames as they came, or canonical events."""
-    return PassingDecoder(request) if pass_ else TranslatingDecoder(request)
 
 
 MESSAGES = TextFormat(
@@ -30,7 +24,8 @@ MESSAGES = TextFormat(
     heartbeat=b'event: ping\ndata: {"type": "ping"}\n\n',
     encode_request=encode_request,
     decode_response=decode_response,
-    stream_decoder=stream_decoder,
+    translating_decoder=TranslatingDecoder,
+    passing_decoder=PassingDecoder,
     decode_error=decode_error,
     key_header="x-api-key",
     decode_count=decode_count,

@@ -2,16 +2,16 @@
 
 from collections.abc import Iterator
 
-import msgspec
 from msgspec import Raw, Struct
 
 from umg_grpc.v1 import pb
+from umg_grpc.wire.arguments import call_arguments, free_text
 from umg_grpc.wire.json import ABSENT, JsonObject, json_text
-from umg_grpc.wire.messages.blocks import call_input, encode_server_result
+from umg_grpc.wire.messages.blocks import encode_server_result
 from umg_grpc.wire.messages.citations import encode_citation
 from umg_grpc.wire.messages.content import OUR_CALL, UNSIGNED, queries_of
-from umg_grpc.wire.messages.names import ToolNames
 from umg_grpc.wire.messages.usage import ProviderUsage
+from umg_grpc.wire.names import ToolNames
 from umg_grpc.wire.state import show
 
 FINISH_REASONS = {
@@ -27,9 +27,10 @@ FINISH_REASONS = {
 FINISH_NAMES = {value: name for name, value in FINISH_REASONS.items()} | {
     pb.FINISH_REASON_CONTENT_FILTER: "refusal",
     pb.FINISH_REASON_RECITATION: "refusal",
+    pb.FINISH_REASON_OTHER: "max_tokens",  # a reason without a word here: the answer may not look whole
 }  # any other ends the turn
 # What an upstream may say although it called a tool.
-OVERRIDDEN = (pb.FINISH_REASON_UNSPECIFIED, pb.FINISH_REASON_STOP, pb.FINISH_REASON_OTHER)
+OVERRIDDEN = (pb.FINISH_REASON_UNSPECIFIED, pb.FINISH_REASON_STOP)
 
 BETWEEN_THOUGHTS = "\n\n"
 SEARCH_ERRORS = frozenset(
@@ -130,7 +131,7 @@ def encode_blocks(part: pb.Part, response_id: str, index: int) -> Iterator[objec
             if (state := call_state(part.state)) is not None:
                 yield state
             named = {"id": call_id(part.tool_call, response_id, index), "name": part.tool_call.name}
-            yield {"type": "tool_use", **named, "input": call_input(part.tool_call)}
+            yield {"type": "tool_use", **named, "input": call_arguments(part.tool_call)}
         case "server_tool_call":
             if (call := encode_server_call(part.server_tool_call, response_id)) is not None:
                 yield call | {"input": server_input(part.server_tool_call)}
@@ -229,32 +230,18 @@ def decode_finish(ending: Ending, target: pb.Candidate | pb.CandidateFinished) -
 
 def settle(target: pb.Candidate | pb.CandidateFinished, calls: bool) -> None:
     """Corrects the reason where what was said tells better: a call, an answer that ends without one."""
-    if calls and target.finish_reason in OVERRIDDEN:
+    if calls and target.finish_reason in (*OVERRIDDEN, pb.FINISH_REASON_OTHER):
         target.finish_reason = pb.FINISH_REASON_TOOL_CALLS
     elif not target.finish_reason:
         target.finish_reason = pb.FINISH_REASON_STOP
 
 
-class FreeText(Struct):
-    """`input` of a function that stands for a custom tool."""
-
-    input: str
-
-
 def rename_call(call: pb.ToolCall, names: ToolNames) -> None:
     """A call by the caller's name of its tool; that of a custom tool with its text."""
-    custom = call.name in names.custom
     call.name = names.meant(call.name)
+    custom = call.name in names.custom
     if custom:
         call.text = free_text(call.arguments_json)
-
-
-def free_text(arguments: str) -> str:
-    """The text of a call of a custom tool; what does not fit is given as it is."""
-    try:
-        return msgspec.json.decode(arguments, type=FreeText).input
-    except (ValueError, RecursionError):
-        return arguments
 
 
 def update_search(call: pb.ServerToolCall, arguments: str) -> None:

@@ -3,7 +3,6 @@
 import base64
 from collections.abc import Iterator
 
-from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.json import JsonObject, json_text
 from umg_grpc.wire.media import sniff
@@ -12,24 +11,6 @@ from umg_grpc.wire.report import Report, untranslatable
 
 IMAGE_TYPES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
 TEXT_TYPES = frozenset({"application/json", "application/xml", "application/yaml", "application/x-yaml"})  # and text/*
-
-RAW_ARGUMENTS = "raw_arguments"
-"""Member that holds the arguments of a call that are no JSON object: `input` has to be one."""
-
-
-def call_input(call: pb.ToolCall) -> object:
-    """`input` of a call: an object, whatever the arguments are. Those of a custom tool are its text."""
-    if call.WhichOneof("input") == "text":
-        return {"input": call.text}
-    arguments = call.arguments_json.strip()
-    if not arguments:
-        return {}
-    try:
-        if arguments.startswith("{"):
-            return json_text(arguments, "arguments_json")
-    except UmgError:
-        pass
-    return {RAW_ARGUMENTS: call.arguments_json}
 
 
 def encode_server_result(result: pb.ServerToolResult, call_id: str) -> JsonObject | None:

@@ -2,7 +2,7 @@
 
 from umg_grpc.v1 import pb
 from umg_grpc.wire.json import JsonObject
-from umg_grpc.wire.messages.names import ToolNames
+from umg_grpc.wire.messages.names import tool_names
 from umg_grpc.wire.messages.thinking import LEAST_TOP_P, Plan, allowed, plan
 from umg_grpc.wire.messages.tools import encode_cache, encode_tools
 from umg_grpc.wire.messages.turns import TurnEncoder
@@ -29,7 +29,7 @@ ANY_JSON = "Answer with one JSON value and nothing else: no words around it, no 
 
 def encode_fields(request: pb.GenerateRequest, model: str, report: Report) -> JsonObject:
     """All fields save `model` and `stream`. Raises UmgError(UNTRANSLATABLE, UNSUPPORTED_FIELD)."""
-    names = ToolNames(request)
+    names = tool_names(request)
     tools = encode_tools(request, names, report)
     turns = TurnEncoder(request, names, report)
     output = _encode_format(request, turns, report)

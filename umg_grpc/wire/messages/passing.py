@@ -11,13 +11,15 @@ from umg_grpc.wire.frames import FrameDecoder
 from umg_grpc.wire.messages.answer import Ending, Head, decode_finish
 from umg_grpc.wire.messages.translating import Event, begun, event_error, only_deltas, used
 from umg_grpc.wire.messages.usage import ProviderUsage
-from umg_grpc.wire.provider_errors import cut_off
+from umg_grpc.wire.provider_errors import cut_off, unreadable
 from umg_grpc.wire.ragged import decode
 
 STOP = b'event: message_stop\ndata: {"type":"message_stop"}\n\n'
 
 _EVENT = msgspec.json.Decoder(Event)
 
+# What may not come before the answer was started.
+LATER = frozenset({"content_block_start", "content_block_delta", "content_block_stop", "message_delta", "message_stop"})
 # Nothing in these concerns the service.
 UNREAD = frozenset({b"content_block_delta", b"content_block_start", b"content_block_stop", b"ping"})
 
@@ -56,13 +58,15 @@ class PassingDecoder(FrameDecoder):
         said = decode(_EVENT, data)
         if error := event_error(said, event.name, data):
             raise error
+        if not self._started and said.type in LATER:
+            raise unreadable()
         kept = event.raw if event.name else _named(said.type, data)
         match said.type:
             case "message_start":
                 kept = self._start(said.message or Head(), event, kept, events)
             case "message_delta":
                 self._note(said, events)
-            case "message_stop" if self._started:
+            case "message_stop":
                 self._done = True
         if not self._started:
             self._early.append(kept)
@@ -76,7 +80,7 @@ class PassingDecoder(FrameDecoder):
             events.append(begun(message, self._request.model))
             if message.usage is not None:
                 self._usage = message.usage
-                events.append(used(message.usage))
+                self._tell(events)
         theirs, ours = message.model, self._request.model
         if theirs is None or theirs == ours or not ours:
             return kept
@@ -100,6 +104,10 @@ class PassingDecoder(FrameDecoder):
             events.append(finished)
         if said.usage is not None:
             self._usage = self._usage.updated(said.usage)
+            self._tell(events)
+
+    def _tell(self, events: list[pb.GenerateEvent]) -> None:
+        if self._usage.is_whole:
             events.append(used(self._usage))
 
 

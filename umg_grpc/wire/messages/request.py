@@ -22,7 +22,7 @@ VERSION_HEADER, VERSION = "anthropic-version", "2023-06-01"
 KNOWN = frozenset(schema.MessagesRequest.__struct_encode_fields__)
 
 # What no provider of the format can be told: without these the answer would be another.
-INDISPENSABLE = ("previous_response_id", "conversation_id", "prompt_template")
+INDISPENSABLE = ("previous_response_id", "conversation_id", "prompt_template", "cached_content")
 UNSAYABLE = (
     "seed",
     "presence_penalty",
@@ -37,7 +37,6 @@ UNSAYABLE = (
     "prediction",
     "include",
     "truncation",
-    "cached_content",
     "prompt_cache_key",
     "prompt_cache_retention",
     "prompt_cache_options_json",

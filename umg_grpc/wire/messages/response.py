@@ -5,10 +5,10 @@ from msgspec import Raw
 
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.json import JsonObject
+from umg_grpc.wire.json import JsonObject, under_model
 from umg_grpc.wire.messages.answer import Head, decode_finish, encode_blocks, encode_finish, rename_call, settle
 from umg_grpc.wire.messages.content import decode_blocks, own_state
-from umg_grpc.wire.messages.names import ToolNames
+from umg_grpc.wire.messages.names import tool_names
 from umg_grpc.wire.messages.usage import SERVICE_TIERS, decode_usage, encode_usage
 from umg_grpc.wire.provider_errors import as_error, from_provider, is_error, unreadable
 from umg_grpc.wire.ragged import decode
@@ -67,7 +67,8 @@ def decode_response(body: bytes, request: pb.GenerateRequest, pass_: bool) -> pb
             raise unreadable()
         response = pb.GenerateResponse(response_id=answer.id or "", model=request.model or answer.model or "")
         if answer.usage is not None:
-            decode_usage(answer.usage, response.usage)
+            if answer.usage.is_whole:
+                decode_usage(answer.usage, response.usage)
             if answer.usage.service_tier in SERVICE_TIERS:
                 response.service_tier = answer.usage.service_tier
         candidate = response.candidates.add()
@@ -76,7 +77,7 @@ def decode_response(body: bytes, request: pb.GenerateRequest, pass_: bool) -> pb
             _decode_content(answer.content, candidate, request)
         else:
             response.source.format = "messages"
-            response.source.body = under_name(body, answer.model, request.model)
+            response.source.body = under_model(body, answer.model, request.model)
     except (ValueError, RecursionError):
         raise unreadable() from None
     return response
@@ -91,16 +92,7 @@ def _decode_content(content: list[Raw] | None, candidate: pb.Candidate, request:
         raise unreadable() from None  # the provider's field, not the caller's
     calls = [part.tool_call for part in message.parts if part.HasField("tool_call")]
     if calls:
-        names = ToolNames(request)
+        names = tool_names(request)
         for call in calls:
             rename_call(call, names)
     settle(candidate, bool(calls))
-
-
-def under_name(body: bytes, theirs: str | None, ours: str) -> bytes:
-    """The body with the caller's model id, all else byte for byte."""
-    if theirs == ours or not ours:
-        return body
-    fields = msgspec.json.decode(body, type=dict[str, Raw])
-    fields["model"] = Raw(msgspec.json.encode(ours))
-    return msgspec.json.encode(fields)

@@ -3,10 +3,11 @@
 import msgspec
 
 from umg_grpc.v1 import pb
+from umg_grpc.wire.arguments import FREE_TEXT
 from umg_grpc.wire.json import JsonObject, given, invalid, json_object, json_text, missing, parse, whole
 from umg_grpc.wire.messages import schema
 from umg_grpc.wire.messages.content import decode_cache
-from umg_grpc.wire.messages.names import ToolNames
+from umg_grpc.wire.names import ToolNames
 from umg_grpc.wire.report import Report, foreign
 from umg_grpc.wire.schemas import json_schema
 
@@ -28,8 +29,6 @@ MODE_NAMES = {
 MAX_USES = {"low": 1, "medium": 5, "high": 10}  # searches that gateways allow for a context size
 
 NO_ARGUMENTS: JsonObject = {"type": "object", "properties": {}}
-FREE_TEXT: JsonObject = {"type": "object", "properties": {"input": {"type": "string"}}, "required": ["input"]}
-"""Arguments of a function that stands for a custom tool."""
 
 
 # --- caller -> canonical
@@ -149,7 +148,7 @@ def _encode_tool(tool: pb.Tool, names: ToolNames, report: Report, at: str) -> "J
             return _encode_function(tool.function, names, f"{at}.function")
         case "custom":
             report.drop(f"{at}.custom", "a function with one text")
-            encoded: JsonObject = {"name": names.said(tool.custom.name), "input_schema": FREE_TEXT}
+            encoded: JsonObject = {"name": names.told(tool.custom.name), "input_schema": FREE_TEXT}
             if tool.custom.description:
                 encoded["description"] = tool.custom.description
             return encoded
@@ -164,7 +163,7 @@ def _encode_tool(tool: pb.Tool, names: ToolNames, report: Report, at: str) -> "J
 
 
 def _encode_function(function: pb.FunctionTool, names: ToolNames, at: str) -> JsonObject:
-    encoded: JsonObject = {"name": names.said(function.name)}
+    encoded: JsonObject = {"name": names.told(function.name)}
     if function.HasField("description"):
         encoded["description"] = function.description
     encoded["input_schema"] = _encode_schema(function, f"{at}.parameters_json")
@@ -255,7 +254,7 @@ def _encode_choice(request: pb.GenerateRequest, names: ToolNames) -> JsonObject:
     if kind == "any" and len(choice.names) == 1 and not choice.allowed_tools:
         searches = {tool.web_search.declared_type for tool in request.tools if tool.HasField("web_search")}
         called = choice.names[0]
-        encoded = {"type": "tool", "name": SEARCH_NAME if called in searches else names.said(called)}
+        encoded = {"type": "tool", "name": SEARCH_NAME if called in searches else names.told(called)}
     if request.HasField("parallel_tool_calls"):
         encoded["disable_parallel_tool_use"] = not request.parallel_tool_calls
     return encoded

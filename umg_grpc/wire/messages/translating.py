@@ -8,13 +8,15 @@ from msgspec import Raw, Struct
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire import sse
+from umg_grpc.wire.arguments import free_text
 from umg_grpc.wire.frames import EventDecoder
 from umg_grpc.wire.json import ABSENT
-from umg_grpc.wire.messages.answer import Ending, Head, decode_finish, free_text, settle, update_search
+from umg_grpc.wire.messages.answer import Ending, Head, decode_finish, settle, update_search
 from umg_grpc.wire.messages.citations import decode_citation
 from umg_grpc.wire.messages.content import decode_blocks, own_state
-from umg_grpc.wire.messages.names import ToolNames
+from umg_grpc.wire.messages.names import tool_names
 from umg_grpc.wire.messages.usage import SERVICE_TIERS, ProviderUsage, decode_usage
+from umg_grpc.wire.names import ToolNames
 from umg_grpc.wire.provider_errors import as_error, cut_off, from_provider, is_error, unreadable
 from umg_grpc.wire.ragged import Mender, placeheld
 
@@ -171,10 +173,12 @@ class TranslatingDecoder(EventDecoder):
             case "message_start":
                 yield from self._message_started(said)
             case "message_delta":
+                if not self._started:
+                    raise unreadable()
                 self._ending = said.delta or self._ending
                 if said.usage is not None:
                     self._usage = self._usage.updated(said.usage)
-                    yield used(self._usage)
+                    yield from self._told_usage()
             case "message_stop":
                 yield from self._finished()
             case "ping":
@@ -201,7 +205,11 @@ class TranslatingDecoder(EventDecoder):
         yield begun(message, self._request.model)
         if message.usage is not None:
             self._usage = message.usage
-            yield used(message.usage)
+            yield from self._told_usage()
+
+    def _told_usage(self) -> Iterator[pb.GenerateEvent]:
+        if self._usage.is_whole:
+            yield used(self._usage)
 
     def _block_started(self, said: Event) -> Iterator[pb.GenerateEvent]:
         if not self._started:
@@ -230,10 +238,10 @@ class TranslatingDecoder(EventDecoder):
     def _call_started(self, block: _Block, part: pb.Part) -> None:
         self._called = True
         if self._names is None:
-            self._names = ToolNames(self._request)
+            self._names = tool_names(self._request)
         call = part.tool_call
-        block.input, block.custom = call.arguments_json, call.name in self._names.custom
         call.name = self._names.meant(call.name)
+        block.input, block.custom = call.arguments_json, call.name in self._names.custom
         if block.custom:
             call.text = ""
         else:
@@ -241,7 +249,11 @@ class TranslatingDecoder(EventDecoder):
 
     def _delta(self, said: Event, data: bytes) -> Iterator[pb.GenerateEvent]:
         block, delta = self._blocks.get(-1 if said.index is None else said.index), said.delta
-        if block is None or delta is None:
+        if delta is None:
+            return
+        if block is None:
+            if delta.text or delta.thinking or delta.partial_json:
+                raise unreadable()  # of a block that was never started: silence would lose what it says
             return
         if (text := delta.text or delta.thinking or delta.partial_json) is not None:
             yield from self._more(block, text)
@@ -295,7 +307,7 @@ class TranslatingDecoder(EventDecoder):
 
     def _finished(self) -> Iterator[pb.GenerateEvent]:
         if not self._started:
-            raise cut_off()
+            raise unreadable()
         self._done = True
         for block in self._blocks.values():
             yield from self._block_ended(block)

@@ -5,20 +5,19 @@ from collections.abc import Iterator
 import msgspec
 from msgspec import Raw
 
-from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
+from umg_grpc.wire.arguments import RAW_ARGUMENTS, call_arguments
 from umg_grpc.wire.json import JsonObject, json_text
 from umg_grpc.wire.messages.blocks import (
-    RAW_ARGUMENTS,
-    call_input,
     encode_document,
     encode_image,
     encode_server_result,
 )
 from umg_grpc.wire.messages.citations import encode_citation
-from umg_grpc.wire.messages.names import CallIds, ToolNames
+from umg_grpc.wire.messages.names import CallIds
 from umg_grpc.wire.messages.tools import encode_cache
-from umg_grpc.wire.report import Report, foreign, untranslatable
+from umg_grpc.wire.names import ToolNames
+from umg_grpc.wire.report import Report, foreign, no_role, unknown_part, untranslatable
 
 SYSTEM_ROLES = (pb.ROLE_SYSTEM, pb.ROLE_DEVELOPER)
 MAX_CACHE_MARKS = 4
@@ -108,7 +107,7 @@ class TurnEncoder:
             return
         assistant = message.role == pb.ROLE_ASSISTANT
         if not message.role and not any(part.HasField("opaque") for part in message.parts):
-            raise UmgError(pb.ERROR_REASON_MISSING_FIELD, f"{at}.role: say who speaks", field=f"{at}.role")
+            raise no_role(at)
         blocks = self._turn("assistant" if assistant else "user")
         for position, part in _joined(message) if assistant else enumerate(message.parts):
             place = f"{at}.parts[{position}]"
@@ -223,8 +222,7 @@ class TurnEncoder:
             case "opaque":
                 raise foreign(part.opaque, at)
             case _:
-                message = f"{at}: this kind of part is not known here; leave it out"
-                raise UmgError(pb.ERROR_REASON_UNSUPPORTED_FIELD, message, field=at)
+                raise unknown_part(at)
 
     def _cited(self, text: pb.TextPart) -> JsonObject | None:
         """A text with those of its sources that the provider gave itself: it refuses others."""
@@ -254,13 +252,13 @@ class TurnEncoder:
         return {"type": "thinking", "thinking": thoughts, "signature": part.state.data}
 
     def _call(self, call: pb.ToolCall, own_id: str) -> JsonObject:
-        arguments = call_input(call)
+        arguments = call_arguments(call)
         if isinstance(arguments, dict) and RAW_ARGUMENTS in arguments:
             self._report.drop("arguments", RAW_ARGUMENTS)
         return {
             "type": "tool_use",
             "id": self._ids.of_call(call, own_id),
-            "name": self._names.said(call.name),
+            "name": self._names.told(call.name),
             "input": arguments,
         }
 

@@ -40,6 +40,11 @@ class ProviderUsage(Struct):
     server_tool_use: ServerToolUse | None = None
     service_tier: str | None = None
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether it tells both totals; one that does not is as none, and what was used is counted here."""
+        return self.input_tokens is not None and self.output_tokens is not None
+
     def updated(self, newer: "ProviderUsage") -> "ProviderUsage":
         """The counts with those that a later event states: they are totals."""
         stated = {name: value for name in self.__struct_fields__ if (value := getattr(newer, name)) is not None}
@@ -78,7 +83,7 @@ def encode_usage(usage: pb.Usage, service_tier: str) -> JsonObject:
 
 
 def decode_usage(usage: ProviderUsage, target: pb.Usage) -> None:
-    """The counts; what a provider leaves out is 0."""
+    """The counts of a whole usage; of its details, what a provider leaves out is 0."""
     parts = usage.cache_creation or CacheCreation()
     hour, minutes = count(parts.ephemeral_1h_input_tokens), count(parts.ephemeral_5m_input_tokens)
     written = max(count(usage.cache_creation_input_tokens), hour + minutes)

@@ -2,8 +2,7 @@
 
 import msgspec
 
-from umg_grpc.v1 import pb
-from umg_grpc.wire.format import StreamDecoder, TextFormat
+from umg_grpc.wire.format import TextFormat
 from umg_grpc.wire.native.errors import decode_error, encode_error
 from umg_grpc.wire.native.passing import PassingDecoder
 from umg_grpc.wire.native.paths import wire_path
@@ -11,11 +10,6 @@ from umg_grpc.wire.native.request import decode_count, decode_request, encode_re
 from umg_grpc.wire.native.response import decode_response, encode_response
 from umg_grpc.wire.native.stream import ArrayEncoder, StreamEncoder
 from umg_grpc.wire.native.translating import TranslatingDecoder
-
-
-def stream_decoder(request: pb.GenerateRequest, pass_: bool) -> StreamDecoder:
-    """Frames as they came, or canonical events."""
-    return PassingDecoder(request) if pass_ else TranslatingDecoder(request)
 
 
 def encode_count(tokens: int) -> bytes:
@@ -34,7 +28,8 @@ NATIVE = TextFormat(
     heartbeat=b"\n",  # a comment breaks the official client
     encode_request=encode_request,
     decode_response=decode_response,
-    stream_decoder=stream_decoder,
+    translating_decoder=TranslatingDecoder,
+    passing_decoder=PassingDecoder,
     decode_error=decode_error,
     key_header="x-goog-api-key",
     model_in_path=True,

@@ -12,10 +12,11 @@ from msgspec import Meta, Raw, Struct
 
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
+from umg_grpc.wire.arguments import free_text
 from umg_grpc.wire.json import ABSENT, JsonObject, given
+from umg_grpc.wire.names import ToolNames
 from umg_grpc.wire.native import schema
 from umg_grpc.wire.native.grounding import SEARCH, Cited, encode_grounding
-from umg_grpc.wire.native.names import ToolNames
 from umg_grpc.wire.native.parts import (
     decode_part,
     encode_call,
@@ -233,9 +234,9 @@ def decode_answer_part(part: schema.ProviderPart, raw: Raw | None, names: ToolNa
         raise unreadable() from None  # the provider's field, not the caller's
     if target.HasField("tool_call"):
         call = target.tool_call
-        call.name = names.original(call.name)
+        call.name = names.meant(call.name)
         if call.name in names.custom:
-            call.text = _free_text(call.arguments_json)
+            call.text = free_text(call.arguments_json)
         elif not call.arguments_json:
             call.arguments_json = "{}"
     return target
@@ -263,18 +264,6 @@ def unknown_parts(parts: Sequence[schema.ProviderPart], body: bytes, place: int)
     content = candidates[place].content
     raws = (content and content.parts) or []
     return [raw if not is_known(part) and kind_of(raw) else None for part, raw in zip(parts, raws, strict=True)]
-
-
-class _FreeText(Struct):
-    input: str
-
-
-def _free_text(arguments: str) -> str:
-    """What a tool with free text is called with: its one argument, or all that the model wrote instead."""
-    try:
-        return msgspec.json.decode(arguments, type=_FreeText).input
-    except (ValueError, RecursionError):
-        return arguments
 
 
 def decode_logprobs(result: LogprobsResult | None) -> list[pb.TokenLogprob]:

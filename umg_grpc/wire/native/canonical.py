@@ -7,7 +7,7 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.json import JsonObject
 from umg_grpc.wire.native.config import encode_config
 from umg_grpc.wire.native.content import ContentEncoder
-from umg_grpc.wire.native.names import ToolNames
+from umg_grpc.wire.native.names import tool_names
 from umg_grpc.wire.native.tools import encode_tools
 from umg_grpc.wire.report import Report
 from umg_grpc.wire.unsaid import note_unsaid
@@ -45,12 +45,12 @@ def encode_body(request: pb.GenerateRequest, model: str, report: Report) -> Json
 
 def encode_turns(request: pb.GenerateRequest, model: str, report: Report) -> JsonObject:
     """`contents` and `systemInstruction`."""
-    return ContentEncoder(request, model, ToolNames(request), report).encode()
+    return ContentEncoder(request, model, tool_names(request), report).encode()
 
 
 def encode_options(request: pb.GenerateRequest, model: str, report: Report) -> JsonObject:
     """All other members of the body."""
-    fields = encode_tools(request, ToolNames(request), report)
+    fields = encode_tools(request, tool_names(request), report)
     if config := encode_config(request, model, report):
         fields["generationConfig"] = config
     if request.safety_settings:

@@ -1,18 +1,16 @@
 """Turns, both directions."""
 
 import re
-from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import msgspec
 from msgspec import Raw
 
-from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.json import JsonObject, invalid, json_text, missing
+from umg_grpc.wire.names import OpenCalls, ToolNames
 from umg_grpc.wire.native import schema
-from umg_grpc.wire.native.names import ToolNames
 from umg_grpc.wire.native.parts import (
     ERROR,
     OUTPUT,
@@ -23,7 +21,7 @@ from umg_grpc.wire.native.parts import (
     encode_server_tool,
     encode_thoughts,
 )
-from umg_grpc.wire.report import Report, foreign, untranslatable
+from umg_grpc.wire.report import Report, foreign, no_role, unknown_part, untranslatable
 
 ROLES = {
     None: pb.ROLE_USER,
@@ -36,7 +34,7 @@ USER, MODEL = "user", "model"
 SYSTEM_ROLES = (pb.ROLE_SYSTEM, pb.ROLE_DEVELOPER)
 DETAILS = ("low", "medium", "high", "ultra_high")
 SHOWN_BELOW = "The result is shown below."
-UNKNOWN_TOOL = "unknown"  # name of a result that answers no call of the conversation
+NO_RESULT = "(no result)"
 
 # A call of the running turn without its signature is a 400 from the third generation on; this stands for one that
 # another vendor's model never had (reference, 6.4). It is base64 as it stands.
@@ -99,18 +97,30 @@ def _uncarried(name: str, request: pb.GenerateRequest) -> None:
 
 
 @dataclass(slots=True)
+class _Result:
+    """A tool's result in its place among the parts, until it is known which call it answers."""
+
+    call_id: str
+    name: str
+    fields: JsonObject  # `functionResponse` less id and name
+    said: list[object]  # what it says where it answers none
+
+
+@dataclass(slots=True)
 class _Turn:
     role: str
-    results: list[tuple[str, JsonObject]] = field(default_factory=list)  # (call id, part)
     parts: list[object] = field(default_factory=list)
+    calls: list[pb.ToolCall] = field(default_factory=list)
+    results: list[JsonObject] = field(default_factory=list)  # which stand before the parts
     signed: bool = True  # whether its first call has a signature
 
 
 class ContentEncoder:
     """Canonical messages -> turns. One instance a request: results are paired with calls across messages.
 
-    Neighbours of one role become one turn, the results of one turn its first parts in the order of their calls: the
-    provider counts them.
+    Neighbours of one role become one turn, the results of one turn its first parts in the order of the calls of the
+    turn before: the provider counts them. A call without a result gets one that says so; a result of no such call
+    becomes text in its place.
     """
 
     def __init__(self, request: pb.GenerateRequest, model: str, names: ToolNames, report: Report) -> None:
@@ -118,8 +128,6 @@ class ContentEncoder:
         self._generation = generation(model) or generation(request.model)
         self._names = names
         self._report = report
-        self._called: dict[str, tuple[int, str]] = {}  # call id -> (place among all calls, name)
-        self._unanswered: deque[str] = deque()  # names of the calls without an id
         self._turns: list[_Turn] = []
 
     def encode(self) -> JsonObject:
@@ -134,15 +142,16 @@ class ContentEncoder:
                 system.extend(self._system(message, f"messages[{index}]"))
             else:
                 self._message(message, f"messages[{index}]")
+        self._answer_calls()
         if self._generation >= 3:
             self._sign()
-        contents = [
-            {"role": turn.role, "parts": [*self._in_order(turn.results), *turn.parts]}
-            for turn in self._turns
-            if turn.results or turn.parts
+        contents: list[JsonObject] = [
+            {"role": turn.role, "parts": [*turn.results, *turn.parts]} for turn in self._turns
         ]
-        if not contents and system:  # refused without a turn
-            self._report.drop("instructions", "a user turn")
+        if not contents:
+            if not system:
+                raise untranslatable("messages", "all of them are blank; say something")
+            self._report.drop("instructions", "a user turn")  # refused without one
             return {"contents": [{"role": USER, "parts": system}]}
         return {"systemInstruction": {"parts": system}, "contents": contents} if system else {"contents": contents}
 
@@ -166,7 +175,7 @@ class ContentEncoder:
         if message.name:
             self._report.drop("name")
         if message.role == pb.ROLE_UNSPECIFIED and not any(part.HasField("opaque") for part in message.parts):
-            raise UmgError(pb.ERROR_REASON_MISSING_FIELD, f"{at}.role: say who speaks", field=f"{at}.role")
+            raise no_role(at)
         role = MODEL if message.role == pb.ROLE_ASSISTANT else USER
         if not self._turns or self._turns[-1].role != role:
             self._turns.append(_Turn(role))
@@ -174,9 +183,11 @@ class ContentEncoder:
         for position, part in enumerate(message.parts):
             place = f"{at}.parts[{position}]"
             if part.HasField("tool_result"):
-                turn.results.append((part.tool_result.call_id, self._result(part.tool_result, place, turn)))
+                turn.parts += self._result(part.tool_result, place)
             else:
                 self._part(part, place, turn)
+        if not turn.parts:
+            self._turns.pop()
 
     def _part(self, part: pb.Part, at: str, turn: _Turn) -> None:
         if part.HasField("cache_control"):
@@ -193,8 +204,10 @@ class ContentEncoder:
         last = said[-1]
         if marks and isinstance(last, dict):
             said[-1] = {**last, **marks}
-        if part.HasField("tool_call") and not any(_is_call(other) for other in turn.parts):
-            turn.signed = bool(state)
+        if part.HasField("tool_call"):
+            if not turn.calls:
+                turn.signed = bool(state)
+            turn.calls.append(part.tool_call)
         turn.parts += said
 
     def _said(self, part: pb.Part, at: str, *, signed: bool) -> Iterator[object]:  # noqa: PLR0912 - one case a kind
@@ -209,7 +222,7 @@ class ContentEncoder:
                 if thought.get("text") or signed:
                     yield thought
             case "tool_call":
-                yield self._call(part.tool_call)
+                yield encode_call(part.tool_call, self._names.told(part.tool_call.name))
             case "media":
                 yield from self._media(part.media, at)
             case "refusal":
@@ -225,19 +238,11 @@ class ContentEncoder:
             case "opaque":
                 raise foreign(part.opaque, at)
             case _:
-                message = f"{at}: this kind of part is not known here; leave it out"
-                raise UmgError(pb.ERROR_REASON_UNSUPPORTED_FIELD, message, field=at)
+                raise unknown_part(at)
 
-    def _call(self, call: pb.ToolCall) -> JsonObject:
-        if call.call_id:
-            self._called[call.call_id] = (len(self._called), call.name)
-        else:
-            self._unanswered.append(call.name)
-        return encode_call(call, self._names.legal(call.name))
-
-    def _result(self, result: pb.ToolResult, at: str, turn: _Turn) -> JsonObject:
-        """`functionResponse`. What a result shows stands in it where the caller knows of that place, else in the turn:
-        only the newest models look for it there.
+    def _result(self, result: pb.ToolResult, at: str) -> Iterator[object]:
+        """The result, and what it shows. That stands in it where the caller knows of that place, else behind it: only
+        the newest models look for it there.
         """
         texts, shown = list[str](), list[object]()
         for index, part in enumerate(result.parts):
@@ -251,28 +256,42 @@ class ContentEncoder:
                     raise foreign(part.opaque, place)
                 case _:
                     raise untranslatable(place, "a result is text, images and documents in native")
-        fields: JsonObject = {"id": result.call_id} if result.call_id else {}
-        fields["name"] = self._names.legal(self._name(result))
-        if result.result_json:
-            fields["response"] = _object(result.result_json, f"{at}.tool_result.result_json")
-            if shown:
-                fields["parts"] = shown
-        else:
-            turn.parts += shown
-            fields["response"] = _response("\n".join(texts) or (SHOWN_BELOW if shown else ""), failed=result.is_error)
-        return {"functionResponse": fields}
+        text = "\n".join(texts)
+        words = text or result.result_json or ("" if shown else NO_RESULT)
+        said: list[object] = [{"text": words}] if words else []
+        if not result.result_json:
+            response = _response(text or (SHOWN_BELOW if shown else ""), failed=result.is_error)
+            yield _Result(result.call_id, result.name, {"response": response}, said)
+            yield from shown
+            return
+        fields: JsonObject = {"response": _object(result.result_json, f"{at}.tool_result.result_json")}
+        if shown:
+            fields["parts"] = shown
+        yield _Result(result.call_id, result.name, fields, said + shown)
 
-    def _in_order(self, results: list[tuple[str, JsonObject]]) -> list[JsonObject]:
-        """The results in the order of their calls, where all of them say which that is."""
-        if all(call_id in self._called for call_id, _ in results):
-            results = sorted(results, key=lambda result: self._called[result[0]][0])
-        return [part for _, part in results]
+    def _answer_calls(self) -> None:
+        """Pairs the results of each turn with the calls of the one before."""
+        calls = list[pb.ToolCall]()
+        for turn in self._turns:
+            if calls or any(isinstance(part, _Result) for part in turn.parts):
+                self._answer(calls, turn)
+            calls = turn.calls
 
-    def _name(self, result: pb.ToolResult) -> str:
-        """Native needs the name of the tool: that of the call, where the result does not repeat it."""
-        called = self._called.get(result.call_id, (0, ""))[1]
-        waiting = self._unanswered.popleft() if self._unanswered and not called else ""
-        return called or result.name or waiting or UNKNOWN_TOOL
+    def _answer(self, calls: list[pb.ToolCall], turn: _Turn) -> None:
+        waiting, rest = _Waiting(calls), list[object]()
+        for part in turn.parts:
+            if not isinstance(part, _Result):
+                rest.append(part)
+            elif not waiting.answer(part):
+                self._report.drop("tool_result", "text")
+                rest += part.said
+        for call, fields in zip(calls, waiting.answers, strict=True):
+            if fields is None:
+                self._report.drop("tool_call", "no result")
+            told: JsonObject = {"id": call.call_id} if call.call_id else {}
+            told["name"] = self._names.told(call.name)
+            turn.results.append({"functionResponse": told | (fields or {"response": {ERROR: NO_RESULT}})})
+        turn.parts = rest
 
     def _media(self, media: pb.MediaPart, at: str) -> Iterator[JsonObject]:
         for name in ("filename", "context", "citable", "origin") + (() if media.HasField("blocks") else ("title",)):
@@ -311,6 +330,36 @@ class ContentEncoder:
             call = next((part for part in turn.parts if _is_call(part)), None)
             if isinstance(call, dict) and not turn.signed:
                 call["thoughtSignature"] = NO_SIGNATURE
+
+
+class _Waiting:
+    """The calls of one turn, until their results come."""
+
+    def __init__(self, calls: list[pb.ToolCall]) -> None:
+        self.answers: list[JsonObject | None] = [None] * len(calls)  # `functionResponse` of each, less id and name
+        self._by_id, self._by_name = dict[str, list[int]](), OpenCalls()
+        for place, call in enumerate(calls):
+            self._by_name.add(call.name, str(place))
+            if call.call_id:
+                self._by_id.setdefault(call.call_id, []).append(place)
+
+    def answer(self, result: _Result) -> bool:
+        """Whether it answers an open call: that of its id, or without one the first of its name, else of any."""
+        place = self._of_id(result.call_id) if result.call_id else self._of_name(result.name)
+        if place is None:
+            return False
+        self.answers[place] = result.fields
+        return True
+
+    def _of_id(self, call_id: str) -> int | None:
+        places = self._by_id.get(call_id, ())
+        return next((place for place in places if self.answers[place] is None), None)
+
+    def _of_name(self, name: str) -> int | None:
+        while key := self._by_name.answered(name):
+            if self.answers[int(key)] is None:
+                return int(key)
+        return None
 
 
 def _is_call(part: object) -> bool:

@@ -7,6 +7,7 @@ import msgspec
 from msgspec import Raw
 
 from umg_grpc.v1 import pb
+from umg_grpc.wire.arguments import call_arguments
 from umg_grpc.wire.json import JsonObject, given, invalid, json_object, json_text, missing, parse
 from umg_grpc.wire.media import decode_base64, normal_mime, sniff
 from umg_grpc.wire.native import schema
@@ -15,8 +16,6 @@ from umg_grpc.wire.state import read
 RESOLUTION = "MEDIA_RESOLUTION_"
 OUTPUT, ERROR = "output", "error"  # keys of a result
 BETWEEN_THOUGHTS = "\n\n"
-UNREADABLE_ARGUMENTS = "unreadable_arguments"  # key of arguments that are no JSON object: native has no other form
-FREE_TEXT = "input"  # the one argument by which a tool with free text is declared
 
 CODE = "code_execution"
 # The format's words for its own tools (SDK types `ToolType`), and ours.
@@ -240,28 +239,10 @@ def encode_thoughts(part: pb.Part) -> JsonObject:
     return {"text": BETWEEN_THOUGHTS.join(text for text in texts if text), "thought": True}
 
 
-def arguments(call: pb.ToolCall) -> object:
-    """`args`: an object, whatever the model wrote. Free text is the one argument by which its tool is declared."""
-    if call.WhichOneof("input") == "text":
-        return {FREE_TEXT: call.text}
-    return arguments_object(call.arguments_json)
-
-
-def arguments_object(text: str) -> object:
-    """Arguments as JSON; those that are no object as one that holds their text (a model may write anything)."""
-    if not text.strip():
-        return {}
-    try:
-        parsed = msgspec.json.decode(text, type=Raw)
-    except (ValueError, RecursionError):
-        return {UNREADABLE_ARGUMENTS: text}
-    return parsed if bytes(parsed).startswith(b"{") else {UNREADABLE_ARGUMENTS: text}
-
-
 def encode_call(call: pb.ToolCall, name: str) -> JsonObject:
     """`functionCall`."""
     called: JsonObject = {"id": call.call_id} if call.call_id else {}
-    return {"functionCall": {**called, "name": name, "args": arguments(call)}}
+    return {"functionCall": {**called, "name": name, "args": call_arguments(call)}}
 
 
 def encode_server_tool(part: pb.Part, at: str) -> JsonObject | None:

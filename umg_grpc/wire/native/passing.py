@@ -44,7 +44,7 @@ class PassingDecoder(FrameDecoder):
         return self._with_usage(super().close())
 
     def _with_usage(self, message: pb.StreamGenerateResponse | None) -> pb.StreamGenerateResponse | None:
-        if message is not None and self._usage is not None:
+        if message is not None and self._usage is not None and self._usage.is_whole:
             message.events.append(used(self._usage))
             self._usage = None
         return message

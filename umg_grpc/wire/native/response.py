@@ -6,7 +6,8 @@ import msgspec
 from msgspec import Raw
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.json import JsonObject, given
+from umg_grpc.wire.json import JsonObject, given, under_model
+from umg_grpc.wire.names import ToolNames
 from umg_grpc.wire.native.answer import (
     FINISH_NAMES,
     PassedAnswer,
@@ -31,10 +32,10 @@ from umg_grpc.wire.native.answer import (
     unknown_parts,
 )
 from umg_grpc.wire.native.grounding import SEARCH, Cited, Text, decode_grounding
-from umg_grpc.wire.native.names import ToolNames
+from umg_grpc.wire.native.names import tool_names
 from umg_grpc.wire.native.schema import ProviderPart
 from umg_grpc.wire.native.usage import decode_usage, encode_usage
-from umg_grpc.wire.provider_errors import as_error, from_provider, is_error, unreadable
+from umg_grpc.wire.provider_errors import NO_ANSWER, as_error, from_provider, is_error, unreadable
 from umg_grpc.wire.ragged import decode
 
 # --- canonical -> caller
@@ -104,11 +105,11 @@ def decode_response(body: bytes, request: pb.GenerateRequest, pass_: bool) -> pb
             raise from_provider(200, as_error(msgspec.json.decode(answer.error)))
         feedback = answer.prompt_feedback
         blocked = (feedback and feedback.block_reason) or ""
-        if answer.candidates is None and not blocked:
-            raise unreadable()
+        if not answer.candidates and not blocked:
+            raise unreadable(NO_ANSWER)
         response = pb.GenerateResponse(model=request.model or answer.model_version or "", block_reason=blocked)
         decode_head(answer, response)
-        if answer.usage_metadata is not None:
+        if answer.usage_metadata is not None and answer.usage_metadata.is_whole:
             decode_usage(answer.usage_metadata, response.usage)
         if feedback is not None and blocked:
             response.prompt_safety_ratings.extend(decode_ratings(feedback.safety_ratings))
@@ -134,9 +135,7 @@ def renamed(body: bytes, theirs: str | None, ours: str) -> bytes:
         spelled = msgspec.json.encode(theirs)
         if value > 0 and body.startswith(spelled, value):
             return body[:value] + wanted + body[value + len(spelled) :]
-    fields = msgspec.json.decode(body, type=dict[str, Raw])
-    fields["modelVersion"] = Raw(wanted)
-    return msgspec.json.encode(fields)
+    return under_model(body, theirs, ours, "modelVersion")
 
 
 def _decode_endings(answer: PassedAnswer, response: pb.GenerateResponse) -> None:
@@ -149,7 +148,7 @@ def _decode_endings(answer: PassedAnswer, response: pb.GenerateResponse) -> None
 def _decode_candidates(
     answer: ProviderAnswer, body: bytes, request: pb.GenerateRequest, response: pb.GenerateResponse
 ) -> None:
-    names = ToolNames(request)
+    names = tool_names(request)
     for place, told in enumerate(answer.candidates or ()):
         if response.block_reason and not (told.content and told.content.parts):
             continue  # it stands for the prompt that was blocked

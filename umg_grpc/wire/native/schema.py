@@ -14,7 +14,6 @@ from msgspec import Meta, Raw, Struct, field
 from umg_grpc.wire.json import ABSENT, PositiveWhole, Whole
 
 NonEmpty = Annotated[str, Meta(min_length=1)]
-Name = Annotated[str, Meta(min_length=1)]
 Penalty = Annotated[float, Meta(ge=-2, le=2)]
 Budget = Annotated[int, Meta(ge=-1)] | Annotated[float, Meta(ge=-1)]  # -1: automatic
 Role = Literal["user", "model", "function", "tool"]
@@ -192,7 +191,7 @@ class Content(Struct, forbid_unknown_fields=True, rename="camel"):
 class FunctionDeclaration(Struct, forbid_unknown_fields=True, rename="camel"):
     """An element of `functionDeclarations`."""
 
-    name: Name
+    name: NonEmpty
     description: str | None = None
     parameters: Raw = ABSENT
     parameters_json_schema: Raw = ABSENT
@@ -215,7 +214,7 @@ class FunctionCallingConfig(Struct, forbid_unknown_fields=True, rename="camel"):
     """`toolConfig.functionCallingConfig`."""
 
     mode: Mode | None = None
-    allowed_function_names: list[Name] | None = None
+    allowed_function_names: list[NonEmpty] | None = None
 
 
 class ToolConfig(Struct, forbid_unknown_fields=True, rename="camel"):

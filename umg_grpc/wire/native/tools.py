@@ -4,10 +4,10 @@ import msgspec
 from msgspec import Raw
 
 from umg_grpc.v1 import pb
+from umg_grpc.wire.arguments import FREE_TEXT
 from umg_grpc.wire.json import JsonObject, given, json_object, json_text
+from umg_grpc.wire.names import ToolNames
 from umg_grpc.wire.native import schema
-from umg_grpc.wire.native.names import ToolNames
-from umg_grpc.wire.native.parts import FREE_TEXT
 from umg_grpc.wire.native.spelling import Notes, read
 from umg_grpc.wire.report import Report, foreign
 
@@ -30,12 +30,6 @@ MODES = {
     "VALIDATED": pb.TOOL_CHOICE_MODE_VALIDATED,
 }
 MODE_NAMES = {value: name for name, value in MODES.items()}
-
-FREE_TEXT_SCHEMA: JsonObject = {
-    "type": "object",
-    "properties": {FREE_TEXT: {"type": "string"}},
-    "required": [FREE_TEXT],
-}
 
 
 # --- caller -> canonical
@@ -157,7 +151,7 @@ def _encode_function(function: pb.FunctionTool, names: ToolNames, at: str, repor
     """A declaration. A full JSON schema stands as it is under `parametersJsonSchema`: the older `parameters` takes a
     subset, and what would have to be cut from a schema for it is lost to the model.
     """
-    encoded: JsonObject = {"name": names.legal(function.name)}
+    encoded: JsonObject = {"name": names.told(function.name)}
     if function.HasField("description"):
         encoded["description"] = function.description
     if function.parameters_json:
@@ -173,10 +167,10 @@ def _encode_custom(custom: pb.CustomTool, names: ToolNames, report: Report) -> J
     report.drop("custom", "a function with one text")
     if custom.format_json and custom.format_json.replace(" ", "") != '{"type":"text"}':
         report.drop("custom.format")
-    encoded: JsonObject = {"name": names.legal(custom.name)}
+    encoded: JsonObject = {"name": names.told(custom.name)}
     if custom.HasField("description"):
         encoded["description"] = custom.description
-    return {**encoded, "parametersJsonSchema": FREE_TEXT_SCHEMA}
+    return {**encoded, "parametersJsonSchema": FREE_TEXT}
 
 
 def _encode_search(search: pb.WebSearchTool, report: Report) -> JsonObject:
@@ -223,5 +217,5 @@ def _encode_choice(request: pb.GenerateRequest, names: ToolNames, callable_: boo
     mode = MODE_NAMES.get(choice.mode)
     config: JsonObject = {"mode": mode} if mode else {}
     if chosen and choice.mode in (pb.TOOL_CHOICE_MODE_REQUIRED, pb.TOOL_CHOICE_MODE_VALIDATED):
-        config["allowedFunctionNames"] = [names.legal(name) for name in chosen]
+        config["allowedFunctionNames"] = [names.told(name) for name in chosen]
     return config

@@ -9,6 +9,7 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire import sse
 from umg_grpc.wire.frames import EventDecoder
 from umg_grpc.wire.json import ABSENT, given
+from umg_grpc.wire.names import ToolNames
 from umg_grpc.wire.native.answer import (
     Head,
     PromptFeedback,
@@ -24,7 +25,7 @@ from umg_grpc.wire.native.answer import (
     unknown_parts,
 )
 from umg_grpc.wire.native.grounding import SEARCH, Text, decode_grounding
-from umg_grpc.wire.native.names import ToolNames
+from umg_grpc.wire.native.names import tool_names
 from umg_grpc.wire.native.usage import UsageMetadata, decode_usage
 from umg_grpc.wire.provider_errors import as_error, cut_off, from_provider, is_error
 from umg_grpc.wire.ragged import Mender, placeheld
@@ -248,7 +249,7 @@ class TranslatingDecoder(EventDecoder):
 
     def __init__(self, request: pb.GenerateRequest) -> None:
         super().__init__(request)
-        self._names = ToolNames(request)
+        self._names = tool_names(request)
         self._cited = request.HasField("search") or any(tool.HasField("web_search") for tool in request.tools)
         self._candidates: dict[int, _Candidate] = {}
         self._started = False
@@ -260,7 +261,7 @@ class TranslatingDecoder(EventDecoder):
     def _take(self, frames: bytes) -> pb.StreamGenerateResponse | None:
         """The events of whole frames, with the usage that the last of them tells."""
         message = super()._take(frames)
-        if self._usage is None or self._usage == self._told:
+        if self._usage is None or not self._usage.is_whole or self._usage == self._told:
             return message
         self._told, message = self._usage, message or pb.StreamGenerateResponse()
         decode_usage(self._usage, message.events.add().usage)

@@ -35,6 +35,11 @@ class UsageMetadata(Struct, rename="camel"):
     prompt_tokens_details: list[ModalityCount] | None = None
     candidates_tokens_details: list[ModalityCount] | None = None
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether it tells the prompt's total; one that does not is as none, and what was used is counted here."""
+        return self.prompt_token_count is not None
+
 
 # --- canonical -> caller
 
@@ -74,7 +79,7 @@ def _details(usage: pb.Usage, kinds: dict[str, str], total: int) -> list[JsonObj
 
 
 def decode_usage(usage: UsageMetadata, target: pb.Usage) -> None:
-    """The counts; what a provider leaves out is 0."""
+    """The counts of a whole usage; what a provider leaves out of it is 0."""
     tools, thoughts = usage.tool_use_prompt_token_count, usage.thoughts_token_count
     target.input_tokens, target.output_tokens = count(usage.prompt_token_count), count(usage.candidates_token_count)
     if usage.cached_content_token_count:

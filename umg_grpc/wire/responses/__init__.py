@@ -1,8 +1,7 @@
 """Responses (`POST /v1/responses` and what is stored of it), face and upstream."""
 
-from umg_grpc.v1 import pb
 from umg_grpc.wire.chat.errors import encode_error
-from umg_grpc.wire.format import StreamDecoder, TextFormat
+from umg_grpc.wire.format import TextFormat
 from umg_grpc.wire.provider_errors import decode_error
 from umg_grpc.wire.responses.passing import PassingDecoder
 from umg_grpc.wire.responses.paths import wire_path
@@ -10,12 +9,6 @@ from umg_grpc.wire.responses.request import decode_count, decode_request, encode
 from umg_grpc.wire.responses.response import decode_response, encode_count, encode_response
 from umg_grpc.wire.responses.stream import StreamEncoder
 from umg_grpc.wire.responses.translating import TranslatingDecoder
-
-
-def stream_decoder(request: pb.GenerateRequest, pass_: bool) -> StreamDecoder:
-    """Frames as they came, or canonical events."""
-    return PassingDecoder(request) if pass_ else TranslatingDecoder(request)
-
 
 RESPONSES = TextFormat(
     name="responses",
@@ -28,7 +21,8 @@ RESPONSES = TextFormat(
     heartbeat=b": keep-alive\n\n",
     encode_request=encode_request,
     decode_response=decode_response,
-    stream_decoder=stream_decoder,
+    translating_decoder=TranslatingDecoder,
+    passing_decoder=PassingDecoder,
     decode_error=decode_error,
     decode_count=decode_count,
     encode_count=encode_count,

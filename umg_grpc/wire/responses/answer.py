@@ -130,9 +130,10 @@ def decode_finish(head: Head, calls: bool, refused: bool, target: pb.Candidate |
 
 def decode_used(head: Head, searches: int, target: pb.GenerateResponse | pb.GenerateEvent) -> bool:
     """Fills in the usage; whether there is one."""
-    if head.usage is not None:
-        decode_usage(head.usage, searches, target.usage)
-    return head.usage is not None
+    if head.usage is None or not head.usage.is_whole:
+        return False
+    decode_usage(head.usage, searches, target.usage)
+    return True
 
 
 def decode_output_item(raw: Raw, message: pb.Message) -> None:

@@ -4,11 +4,10 @@ import base64
 
 import msgspec
 
-from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.json import JsonObject, invalid, json_text, missing, parse
 from umg_grpc.wire.media import data_url, decode_base64, is_data_url, parse_data_url, sniff
-from umg_grpc.wire.report import Report, foreign, untranslatable
+from umg_grpc.wire.report import Report, foreign, unknown_part, untranslatable
 from umg_grpc.wire.responses import schema
 
 DETAILS = ("auto", "low", "high", "original")
@@ -236,8 +235,7 @@ def encode_part(part: pb.Part, at: str, report: Report, media_detail: str = "") 
         case "opaque":
             raise foreign(part.opaque, at)
         case None:
-            message = f"{at}: this kind of part is not known here; leave it out"
-            raise UmgError(pb.ERROR_REASON_UNSUPPORTED_FIELD, message, field=at)
+            raise unknown_part(at)
         case _:
             raise untranslatable(at, "a turn of this role cannot hold it")
 
@@ -303,3 +301,14 @@ def _encode_file(media: pb.MediaPart, report: Report) -> JsonObject:
     elif media.detail:
         report.drop("detail")
     return encoded
+
+
+def compact_output(content: list[object], result: pb.ToolResult) -> object:
+    """`output` of a tool's result with this content: one text as a bare string, which every provider takes."""
+    match content:
+        case []:
+            return result.result_json
+        case [{"type": "input_text", "text": text}]:
+            return text
+        case _:
+            return content

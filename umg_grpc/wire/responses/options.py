@@ -3,6 +3,7 @@
 from typing import get_args
 
 from umg_grpc.v1 import pb
+from umg_grpc.wire.efforts import nearest_effort
 from umg_grpc.wire.json import JsonObject, json_text
 from umg_grpc.wire.report import Report, untranslatable
 from umg_grpc.wire.responses import schema
@@ -45,7 +46,6 @@ UNSAYABLE = (
     "image_output",
     "audio_output",
     "prediction",
-    "cached_content",
     "cache_control",
     "safety_settings",
     "incremental_output",
@@ -68,13 +68,10 @@ WIRE_NAMES = {
 
 FEWEST_TOKENS = 16  # of an answer: providers refuse less
 
-# Share of a budget -> effort, by the thresholds of the chat format.
-EFFORT_BY_BUDGET = [(0, "none"), (4608, "low"), (16384, "medium")]
-
 
 def report_unsayable(request: pb.GenerateRequest, report: Report) -> None:
     """Notes what this format has no words for, and what only the source document holds."""
-    note_unsaid(request, report, indispensable=(), unsayable=UNSAYABLE)
+    note_unsaid(request, report, indispensable=("cached_content",), unsayable=UNSAYABLE)
     refuse_several_answers(request)
     if any(kind != "text" for kind in request.output_modalities):
         report.drop("output_modalities")
@@ -163,7 +160,7 @@ def encode_reasoning(request: pb.GenerateRequest, report: Report) -> JsonObject:
     if reasoning.display:
         report.drop("reasoning.display")
     if reasoning.HasField("budget_tokens") and not effort:
-        effort = _nearest_effort(reasoning.budget_tokens)
+        effort = nearest_effort(reasoning.budget_tokens)
         report.drop("reasoning.budget_tokens", f"effort {effort}" if effort else None)
     elif reasoning.mode == pb.REASONING_MODE_DISABLED:
         effort = "none"
@@ -174,13 +171,6 @@ def encode_reasoning(request: pb.GenerateRequest, report: Report) -> JsonObject:
     if summary := _summary(reasoning, effort):
         fields["summary"] = summary
     return {"reasoning": fields} if fields else {}
-
-
-def _nearest_effort(budget: int) -> str:
-    """The nearest effort; "" for -1, where the model decides."""
-    if budget < 0:
-        return ""
-    return next((effort for limit, effort in EFFORT_BY_BUDGET if budget <= limit), "high")
 
 
 def _summary(reasoning: pb.ReasoningOptions, effort: str) -> str:

@@ -24,6 +24,7 @@ SERVER_ITEMS = {
 INCOMPLETE_NAMES = {
     pb.FINISH_REASON_LENGTH: "max_output_tokens",
     pb.FINISH_REASON_CONTEXT_FULL: "max_output_tokens",
+    pb.FINISH_REASON_OTHER: "max_output_tokens",  # a reason without a word here: the answer may not look whole
     pb.FINISH_REASON_CONTENT_FILTER: "content_filter",
     pb.FINISH_REASON_RECITATION: "content_filter",
     pb.FINISH_REASON_REFUSAL: "content_filter",  # without words; one in words is a whole answer

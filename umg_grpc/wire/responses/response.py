@@ -3,11 +3,10 @@
 import re
 
 import msgspec
-from msgspec import Raw
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.chat.names import ToolNames
-from umg_grpc.wire.json import JsonObject
+from umg_grpc.wire.chat.names import tool_names
+from umg_grpc.wire.json import JsonObject, under_model
 from umg_grpc.wire.provider_errors import unreadable
 from umg_grpc.wire.ragged import decode
 from umg_grpc.wire.responses.answer import (
@@ -67,7 +66,8 @@ def decode_response(body: bytes, request: pb.GenerateRequest, pass_: bool) -> pb
         candidate = response.candidates.add()
         if isinstance(answer, PassedResponse):
             seen = answer.output or []
-            response.source.format, response.source.body = "responses", _under_name(body, answer.model, request.model)
+            response.source.format = "responses"
+            response.source.body = under_model(wrapped(body), answer.model, request.model)
         else:
             raw = answer.output or []
             seen = [msgspec.json.decode(item, type=SeenItem) for item in raw]
@@ -84,10 +84,10 @@ def decode_response(body: bytes, request: pb.GenerateRequest, pass_: bool) -> pb
 
 def rename(message: pb.Message, request: pb.GenerateRequest) -> None:
     """Gives the calls the names by which the caller knows the tools."""
-    calls = [part.tool_call for part in message.parts if part.HasField("tool_call")]
-    names = ToolNames(request) if calls else None
-    for call in calls:
-        call.name = names.meant(call.name) if names else call.name
+    if calls := [part.tool_call for part in message.parts if part.HasField("tool_call")]:
+        names = tool_names(request)
+        for call in calls:
+            call.name = names.meant(call.name)
 
 
 def _calls(items: list[SeenItem]) -> bool:
@@ -103,16 +103,6 @@ def wrapped(document: bytes) -> bytes:
     marked as its own, so that they come back to it.
     """
     return _STATE.sub(_WRAPPED, document) if PREFIX.encode() in document else document
-
-
-def _under_name(body: bytes, theirs: str | None, ours: str) -> bytes:
-    """The body with the caller's model id, all else byte for byte."""
-    body = wrapped(body)
-    if theirs == ours or not ours:
-        return body
-    fields = msgspec.json.decode(body, type=dict[str, Raw])
-    fields["model"] = Raw(msgspec.json.encode(ours))
-    return msgspec.json.encode(fields)
 
 
 def encode_count(tokens: int) -> bytes:

@@ -8,7 +8,7 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.json import JsonObject, invalid
 from umg_grpc.wire.replay import replay
 from umg_grpc.wire.report import Report
-from umg_grpc.wire.responses.content import encode_part
+from umg_grpc.wire.responses.content import compact_output, encode_part
 from umg_grpc.wire.responses.items import ROLE_NAMES
 from umg_grpc.wire.responses.output import completed_at, encode_output, ending_of_response
 from umg_grpc.wire.responses.response import encode_response
@@ -120,19 +120,12 @@ def _made(message: pb.Message) -> list[object]:
 
 def _result(result: pb.ToolResult, message_id: str, index: int) -> JsonObject:
     given = result.item_id or message_id
-    content = [_content(part) for part in result.parts]
-    output: object = content
-    match content:
-        case []:
-            output = result.result_json
-        case [{"type": "input_text", "text": text}]:
-            output = text
     return {
         "id": message_id if index == 0 else f"{given}_{index}",
         "type": "custom_tool_call_output" if result.custom else "function_call_output",
         "status": "completed",
         "call_id": result.call_id,
-        "output": output,
+        "output": compact_output([_content(part) for part in result.parts], result),
     }
 
 

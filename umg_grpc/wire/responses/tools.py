@@ -4,8 +4,9 @@ import msgspec
 from msgspec import Raw
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.chat.names import ToolNames
+from umg_grpc.wire.chat.names import tool_names
 from umg_grpc.wire.json import JsonObject, given, invalid, json_object, json_text, missing, parse, whole
+from umg_grpc.wire.names import ToolNames
 from umg_grpc.wire.report import Report, foreign
 from umg_grpc.wire.responses import schema
 from umg_grpc.wire.schemas import json_schema
@@ -156,7 +157,7 @@ def encode_tools(request: pb.GenerateRequest, report: Report) -> JsonObject:
     """`tools`, with a search that was asked for by an option. Raises UmgError for a tool that only another format
     knows.
     """
-    own, names = request.source.format == "responses", ToolNames(request)
+    own, names = request.source.format == "responses", tool_names(request)
     tools = [_encode_tool(tool, own, names, f"tools[{index}]", report) for index, tool in enumerate(request.tools)]
     search = request.search
     if request.HasField("search"):
@@ -272,7 +273,7 @@ def encode_choice(request: pb.GenerateRequest, report: Report) -> JsonObject:
         report.drop("tool_choice.mode", "auto")
     if len(_chosen(request)) < len(choice.names):
         report.drop("tool_choice")  # of the provider's own search, which cannot be chosen by a name
-    said = choice_of(request, ToolNames(request))
+    said = choice_of(request, tool_names(request))
     return {} if said is None else {"tool_choice": said}
 
 

@@ -8,11 +8,12 @@ from msgspec import Raw
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire import sse
-from umg_grpc.wire.chat.names import ToolNames
+from umg_grpc.wire.chat.names import tool_names
 from umg_grpc.wire.counts import count
 from umg_grpc.wire.frames import EventDecoder
 from umg_grpc.wire.json import given
 from umg_grpc.wire.media import decode_base64
+from umg_grpc.wire.names import ToolNames
 from umg_grpc.wire.provider_errors import cut_off, unreadable
 from umg_grpc.wire.ragged import placeheld
 from umg_grpc.wire.responses.answer import (
@@ -331,7 +332,7 @@ class TranslatingDecoder(EventDecoder):
 
     def _tool_names(self) -> ToolNames:
         if self._names is None:
-            self._names = ToolNames(self._request)
+            self._names = tool_names(self._request)
         return self._names
 
     def _searching(self, event: Event) -> Iterator[pb.GenerateEvent]:

@@ -1,14 +1,13 @@
 """The conversation as items of an input: canonical -> a provider's `input`."""
 
-from collections import deque
 from collections.abc import Iterator, Sequence
 
-from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.chat.names import ToolNames, told_id
+from umg_grpc.wire.chat.names import told_id, tool_names
 from umg_grpc.wire.json import JsonObject, json_text
-from umg_grpc.wire.report import Report, foreign, untranslatable
-from umg_grpc.wire.responses.content import BETWEEN_TEXTS, DETAILS, encode_annotations, encode_part
+from umg_grpc.wire.names import OpenCalls
+from umg_grpc.wire.report import Report, foreign, no_role, unknown_part, untranslatable
+from umg_grpc.wire.responses.content import BETWEEN_TEXTS, DETAILS, compact_output, encode_annotations, encode_part
 from umg_grpc.wire.responses.items import OURS, ROLE_NAMES, image_item, reasoning_item
 
 NO_RESULT = "No result."
@@ -43,8 +42,8 @@ class InputEncoder:
         self._made = 0  # ids that we made
         self._thoughts: list[object] = []  # reasoning whose item is still to come: a provider refuses it alone
         self._cut = False  # whether the turn's reasoning was left out: its items' ids would ask for it
-        self._unanswered: dict[str, deque[str]] = {}  # name -> ids that we gave to calls without
-        self._names = ToolNames(request)
+        self._unanswered = OpenCalls()
+        self._names = tool_names(request)
         self._called: dict[str, bool] = {}  # ids of calls -> whether they are to custom tools
         self._stubs: list[JsonObject] = []  # results for calls that have none
         # A provider that has the turns before tells its callers itself what they left open, as it tells gRPC's.
@@ -91,8 +90,7 @@ class InputEncoder:
         if role is None:
             if message.role == pb.ROLE_TOOL:
                 raise untranslatable(at, "only a user or system turn can hold this")
-            field = f"messages[{index}].role"
-            raise UmgError(pb.ERROR_REASON_MISSING_FIELD, f"{field}: say who speaks", field=field)
+            raise no_role(at)
         content = [self._input(part, place) for part, place in rest if self._can_say(part)]
         self._items.append({"type": "message", "role": role, "content": content})
 
@@ -211,8 +209,7 @@ class InputEncoder:
             case "opaque":
                 raise foreign(part.opaque, at)
             case None:
-                message = f"{at}: this kind of part is not known here; leave it out"
-                raise UmgError(pb.ERROR_REASON_UNSUPPORTED_FIELD, message, field=at)
+                raise unknown_part(at)
             case "server_tool_result" if part.server_tool_result.name == "web_search":
                 return None  # its pages stand in the call, or were reported with it
             case kind:
@@ -235,7 +232,7 @@ class InputEncoder:
     def _call(self, call: pb.ToolCall, own_id: str) -> JsonObject:
         call_id = told_id(call.call_id) or own_id
         if not call.call_id:
-            self._unanswered.setdefault(call.name, deque()).append(call_id)
+            self._unanswered.add(call.name, call_id)
         custom = self._called[call_id] = call.HasField("text")
         item: JsonObject = {
             "type": "custom_tool_call" if custom else "function_call",
@@ -258,18 +255,11 @@ class InputEncoder:
             return
         if result.is_error:
             self._report.drop("is_error")
-        content = list(self._result_parts(result, at))
-        output: object = content
-        match content:
-            case []:
-                output = result.result_json
-            case [{"type": "input_text", "text": text}]:
-                output = text
         custom = self._called.get(call_id, result.custom)
         item: JsonObject = {
             "type": "custom_tool_call_output" if custom else "function_call_output",
             "call_id": call_id,
-            "output": output,
+            "output": compact_output(list(self._result_parts(result, at)), result),
         }
         if result.item_id.startswith(("fc_", "fco_", "ctc_", "ctco_")) and not self._cut:
             item["id"] = result.item_id
@@ -284,12 +274,5 @@ class InputEncoder:
                 yield self._input(part, place)
 
     def _answered(self, name: str) -> str:
-        """The id that we gave to the call that this answers: the first open one of that name, else of any."""
-        called = name if name in self._unanswered else next(iter(self._unanswered), None)
-        if called is None:
-            return f"call_{name or 'unknown'}"
-        ids = self._unanswered[called]
-        call_id = ids.popleft()
-        if not ids:
-            del self._unanswered[called]
-        return call_id
+        """The id of the call that a result without one answers; of none where its call was cut off."""
+        return self._unanswered.answered(name) or f"call_{name or 'unknown'}"

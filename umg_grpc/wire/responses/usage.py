@@ -29,6 +29,11 @@ class ProviderUsage(Struct):
     input_tokens_details: InputDetails | None = None
     output_tokens_details: OutputDetails | None = None
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether it tells both totals; one that does not is as none, and what was used is counted here."""
+        return self.input_tokens is not None and self.output_tokens is not None
+
 
 def encode_usage(usage: pb.Usage) -> JsonObject:
     """`usage`: totals are exact sums."""
@@ -43,7 +48,9 @@ def encode_usage(usage: pb.Usage) -> JsonObject:
 
 
 def decode_usage(usage: ProviderUsage, searches: int, target: pb.Usage) -> None:
-    """The counts; what a provider leaves out is 0. `searches`: its `web_search_call` items."""
+    """The counts of a whole usage; of its details, what a provider leaves out is 0. `searches`: its `web_search_call`
+    items.
+    """
     details = usage.input_tokens_details or InputDetails()
     target.input_tokens, target.output_tokens = count(usage.input_tokens), count(usage.output_tokens)
     target.cache_read_tokens = count(details.cached_tokens)
