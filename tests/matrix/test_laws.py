@@ -172,6 +172,7 @@ def gist(answer: pb.GenerateResponse) -> tuple[Any, ...]:
 END = {
     pb.FINISH_REASON_LENGTH: "length",
     pb.FINISH_REASON_CONTEXT_FULL: "length",
+    pb.FINISH_REASON_OTHER: "length",
     pb.FINISH_REASON_TOOL_CALLS: "calls",
     pb.FINISH_REASON_CONTENT_FILTER: "filter",
     pb.FINISH_REASON_REFUSAL: "filter",

@@ -95,3 +95,20 @@ async def test_bytes_that_are_no_message_are_refused_in_the_catalogues_words(key
     with pytest.raises(grpc.aio.AioRpcError) as caught:
         await call(b"\xff\xff\xff", metadata=(("authorization", f"Bearer {key}"),))
     assert from_rpc(caught.value).name == ("MALFORMED_BODY" if key == KEY else "INVALID_KEY")
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        ("messages", {"model": "plain", "messages": [{"role": "user", "content": "Hi"}]}),
+        ("responses", {"model": "plain", "input": "Hi"}),
+        ("native", {"generateContentRequest": {"contents": [{"parts": [{"text": "Hi"}]}]}}),
+    ],
+    ids=lambda case: case[0],
+)
+async def test_a_counting_body_is_read_as_one(gateway: GrpcFace, case: tuple[str, dict[str, object]]) -> None:
+    name, body = case
+    source = pb.SourceDocument(format=name, body=json.dumps(body).encode())
+    request = pb.CountTokensRequest(request=pb.GenerateRequest(model="plain", source=source))
+    counted = await gateway.generation.CountTokens(request, metadata=METADATA)
+    assert 0 < counted.input_tokens < 20

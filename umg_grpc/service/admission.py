@@ -1,6 +1,7 @@
 """From a caller's message to a request that may be served: decoded, checked, allowed, and under its family's rules."""
 
 import asyncio
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from google.protobuf.message import Message
@@ -14,7 +15,7 @@ from umg_grpc.service.channels import Channels
 from umg_grpc.service.validation import check
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS
-from umg_grpc.wire.format import BIG_BYTES
+from umg_grpc.wire.format import BIG_BYTES, TextFormat
 from umg_grpc.wire.headers import source_headers
 
 
@@ -44,8 +45,11 @@ class Admission:
         await self._limits.admit(call.caller)
         return admitted
 
-    async def look(self, call: Call, message: Message, request: pb.GenerateRequest) -> Admitted:
-        """The same for a request that is only looked at: no family changes it, and no limit counts it.
+    async def look(
+        self, call: Call, message: Message, request: pb.GenerateRequest, *, counted: bool = False
+    ) -> Admitted:
+        """The same for a request that is only looked at: no family changes it, and no limit counts it. `counted`: its
+        source is the body of a counting call, where the format has one of its own.
 
         What a codec decoded is not held against the rules again: its own are as strict (a test holds every codec to
         that), and a look at each part of a long conversation takes longer than all else here.
@@ -53,7 +57,7 @@ class Admission:
         if not request.HasField("source"):
             check(message if message is request or not request.ListFields() else request)
         elif not call.trusted:
-            request = await self._decoded(request)
+            request = await self._decoded(request, counted=counted)
         if not (
             request.messages
             or request.instructions
@@ -67,7 +71,7 @@ class Admission:
         call.caller.check_model(resolved.model.id)
         return Admitted(request, resolved)
 
-    async def _decoded(self, given: pb.GenerateRequest) -> pb.GenerateRequest:
+    async def _decoded(self, given: pb.GenerateRequest, *, counted: bool) -> pb.GenerateRequest:
         """What the source document says, in the words of its own format's errors."""
         source = given.source
         if len(source.body) > self._body_limit:
@@ -78,10 +82,19 @@ class Admission:
             message = f"source.format: {source.format[:64]!r} is no text format; use one of {', '.join(FORMATS)}"
             raise UmgError(pb.ERROR_REASON_INVALID_FIELD, message, field="source.format")
         headers = source_headers(text_format.source_headers, source.headers)
+        decode = _counted_or_not(text_format, counted=counted)
         if len(source.body) < BIG_BYTES:
-            request = text_format.decode_request(source.body, headers).canonical
+            request = decode(source.body, headers)
         else:
-            request = (await asyncio.to_thread(text_format.decode_request, source.body, headers)).canonical
+            request = await asyncio.to_thread(decode, source.body, headers)
         if text_format.model_in_path:
             request.model = given.model  # which no body of the format has
         return request
+
+
+def _counted_or_not(
+    text_format: TextFormat, *, counted: bool
+) -> Callable[[bytes, Mapping[str, str]], pb.GenerateRequest]:
+    if counted and text_format.decode_count is not None:
+        return text_format.decode_count
+    return lambda body, headers: text_format.decode_request(body, headers).canonical

@@ -62,7 +62,12 @@ class Attempts:
         self._reasoning = reasoning
         self._stream = stream
         self._upstreams = channels.upstreams  # which a reload may replace meanwhile
-        self._targets = deque(channels.router.channels(admitted.resolved.model.id))
+        targets, spoken = channels.router.channels(admitted.resolved.model.id), admitted.request.source.format
+        if len(targets) > 1 and spoken:  # of one priority, those first that need no translation
+            targets = sorted(
+                targets, key=lambda target: (target.channel.priority, spoken not in target.channel.protocols)
+            )
+        self._targets = deque(targets)
         self._only = len(self._targets) == 1
         self._begun = self._only
         self._lossy: list[Attempt] = []

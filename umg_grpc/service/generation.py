@@ -86,7 +86,7 @@ class GenerationServicer(rpc.GenerationServiceServicer):
     async def CountTokens(self, request: pb.CountTokensRequest, context: Context) -> pb.CountTokensResponse:
         """Counts here: no model is called, and no limit of the key is touched."""
         call = current()
-        admitted = await self._admission.look(call, request, request.request)
+        admitted = await self._admission.look(call, request, request.request, counted=True)
         counted, model = admitted.request, admitted.resolved.model
         call.model = model.id
         if counted.previous_response_id:

@@ -6,6 +6,9 @@ from msgspec import Raw, Struct
 from umg_grpc.v1 import pb
 from umg_grpc.wire.json import JsonObject
 
+BLANK = " \t\r\n"
+"""What may stand before and behind JSON."""
+
 RAW_ARGUMENTS = "raw_arguments"
 """Member that holds arguments which are no JSON object: a model may write anything."""
 
@@ -20,7 +23,7 @@ def call_arguments(call: pb.ToolCall) -> object:
     if call.HasField("text"):
         return {"input": call.text}
     text = call.arguments_json
-    if not text.strip():
+    if not text.strip(BLANK):
         return {}
     try:
         parsed = msgspec.json.decode(text, type=Raw)

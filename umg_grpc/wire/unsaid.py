@@ -16,6 +16,8 @@ GIVEN_ANYWAY = frozenset(
         "web_search_call.results",
     }
 )
+# Headers that ask for something; others only say in whose words a body is.
+TELLING_HEADERS = frozenset({"anthropic-beta", "openai-beta"})
 
 
 def note_unsaid(
@@ -31,6 +33,8 @@ def note_unsaid(
     for field in [*request.source.uncarried_fields, *(field for field in unsayable if field in said)]:
         if not _is_done_anyway(field, request):
             report.drop(field)
+    for name in TELLING_HEADERS & request.source.headers.keys():
+        report.drop(name)
     report.unknown += request.source.unknown_field_count
 
 

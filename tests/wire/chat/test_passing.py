@@ -139,7 +139,7 @@ def test_the_usage_chunk_goes_when_the_caller_did_not_ask_for_it() -> None:
 
 
 def test_usage_beside_the_last_words_is_passed_with_them() -> None:
-    last = frame({"content": "end"}, "stop", usage={"prompt_tokens": 3})
+    last = frame({"content": "end"}, "stop", usage={"prompt_tokens": 3, "completion_tokens": 1})
     passed, events = run([ROLE + last + DONE], pb.GenerateRequest(model="theirs"))
     assert passed == ROLE + last + DONE
     assert kinds(events) == ["started", "finished", "usage"]
@@ -251,7 +251,7 @@ def test_an_end_is_seen_where_one_chunk_holds_several_choices() -> None:
 
 @pytest.mark.parametrize("pass_", [True, False])
 def test_the_start_is_told_first_even_where_the_usage_comes_first(pass_: bool) -> None:
-    early = b'data: {"choices":[],"usage":{"prompt_tokens":1}}\n\n'
+    early = b'data: {"choices":[],"usage":{"prompt_tokens":1,"completion_tokens":0}}\n\n'
     message = CHAT.stream_decoder(SAME, pass_).feed(early + ROLE + END)
     assert message is not None
     assert kinds(list(message.events))[:2] == ["started", "usage"]

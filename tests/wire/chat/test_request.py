@@ -179,7 +179,6 @@ def test_what_chat_cannot_say_is_reported() -> None:
         ],
         instructions=[text("one"), text("two")],
         top_k=3,
-        cached_content="c",
         safety_settings=[pb.SafetySetting(category="A", threshold="OFF")],
         tools=[pb.Tool(web_search=pb.WebSearchTool(max_uses=2, allowed_domains=["a.test"], context_size="low"))],
         tool_choice=pb.ToolChoice(mode=pb.TOOL_CHOICE_MODE_AUTO),
@@ -200,7 +199,7 @@ def test_what_chat_cannot_say_is_reported() -> None:
         "reasoning_effort": "low",
     }
     assert report == (
-        "context_management, top_k, cached_content, safety_settings, cache_control, state, server_tool_call, server_tool_result, "
+        "context_management, top_k, safety_settings, cache_control, state, server_tool_call, server_tool_result, "
         "max_uses, allowed_domains, reasoning.summary, reasoning.budget_tokens=effort low, +2"
     )
 

@@ -96,7 +96,7 @@ def test_what_is_broken_inside_is_not_the_callers_fault() -> None:
 
 
 def test_a_passed_answer_tells_the_service_what_it_needs() -> None:
-    body = choice({"content": "hi"}, "length", usage={"prompt_tokens": 5}, timings={"a": 1.0})
+    body = choice({"content": "hi"}, "length", usage={"prompt_tokens": 5, "completion_tokens": 1}, timings={"a": 1.0})
     response = CHAT.decode_response(body, REQUEST, True)
     assert (response.response_id, response.model, response.usage.input_tokens) == ("c", "m", 5)
     assert [candidate.finish_reason for candidate in response.candidates] == [pb.FINISH_REASON_LENGTH]

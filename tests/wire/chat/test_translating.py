@@ -106,7 +106,22 @@ def test_content_may_come_in_parts_or_as_a_message() -> None:
     last = b'data: {"id":"c","choices":[{"message":{"content":"!"},"finish_reason":"eos"}]}\n\n'
     candidate = answered(chunk({"content": [{"type": "text", "text": "hi"}]}), last)
     assert candidate.message.parts[0].text.text == "hi!"
-    assert (candidate.finish_reason, candidate.provider_reason) == (pb.FINISH_REASON_OTHER, "eos")
+    assert (candidate.finish_reason, candidate.provider_reason) == (pb.FINISH_REASON_STOP, "eos")
+
+
+@pytest.mark.parametrize(
+    ("word", "reason", "told"),
+    [
+        ("eos_token", pb.FINISH_REASON_STOP, "stop"),
+        ("max_tokens", pb.FINISH_REASON_LENGTH, "length"),
+        ("insufficient_system_resource", pb.FINISH_REASON_OTHER, "length"),
+    ],
+)
+def test_an_answer_that_ended_for_an_unknown_reason_does_not_look_whole(word: str, reason: int, told: str) -> None:
+    candidate = answered(chunk({"content": "hi"}, word))
+    assert (candidate.finish_reason, candidate.provider_reason) == (reason, word)
+    body = CHAT.encode_response(pb.GenerateResponse(candidates=[candidate]), pb.GenerateRequest())
+    assert msgspec.json.decode(body)["choices"][0]["finish_reason"] == told
 
 
 @pytest.mark.parametrize(
@@ -139,9 +154,7 @@ def test_half_a_character_at_the_end_is_replaced() -> None:
 
 def test_usage_is_told_before_the_end_so_that_an_encoder_can_write_both_in_one() -> None:
     decoder = CHAT.stream_decoder(REQUEST, False)
-    stream = (
-        chunk({"content": "a"}, "stop", usage={"prompt_tokens": 3.0, "completion_tokens": None}) + b"data: [DONE]\n\n"
-    )
+    stream = chunk({"content": "a"}, "stop", usage={"prompt_tokens": 3.0, "completion_tokens": 0}) + b"data: [DONE]\n\n"
     message = decoder.feed(stream)
     assert message is not None
     assert [event.WhichOneof("kind") for event in message.events] == [

@@ -101,10 +101,10 @@ def test_a_part_of_an_answer_has_its_blocks(parts: list[pb.Part], blocks: list[F
 STOPS = [
     (pb.FINISH_REASON_UNSPECIFIED, False, "end_turn"), (pb.FINISH_REASON_STOP, False, "end_turn"), (pb.FINISH_REASON_LENGTH, False, "max_tokens"),
     (pb.FINISH_REASON_STOP_SEQUENCE, False, "stop_sequence"), (pb.FINISH_REASON_CONTEXT_FULL, False, "model_context_window_exceeded"),
-    (pb.FINISH_REASON_TOOL_CALLS, True, "tool_use"), (pb.FINISH_REASON_STOP, True, "tool_use"), (pb.FINISH_REASON_OTHER, True, "tool_use"),
+    (pb.FINISH_REASON_TOOL_CALLS, True, "tool_use"), (pb.FINISH_REASON_STOP, True, "tool_use"), (pb.FINISH_REASON_OTHER, True, "max_tokens"),
     (pb.FINISH_REASON_LENGTH, True, "max_tokens"), (pb.FINISH_REASON_CONTENT_FILTER, False, "refusal"), (pb.FINISH_REASON_REFUSAL, False, "refusal"),
     (pb.FINISH_REASON_RECITATION, False, "refusal"), (pb.FINISH_REASON_PAUSE, False, "pause_turn"), (pb.FINISH_REASON_MALFORMED_CALL, False, "end_turn"),
-    (pb.FINISH_REASON_COMPACTION, False, "compaction"), (pb.FINISH_REASON_OTHER, False, "end_turn"),
+    (pb.FINISH_REASON_COMPACTION, False, "compaction"), (pb.FINISH_REASON_OTHER, False, "max_tokens"),
 ]  # fmt: skip
 
 
@@ -167,10 +167,10 @@ def test_the_prompts_count_is_without_the_caches() -> None:
     [
         ({"input_tokens": 5, "output_tokens": 2}, pb.Usage(input_tokens=5, output_tokens=2)),
         ({"input_tokens": 5, "cache_read_input_tokens": 3, "cache_creation_input_tokens": 4, "output_tokens": 0}, pb.Usage(input_tokens=12, cache_read_tokens=3, cache_write_tokens=4)),
-        ({"cache_creation_input_tokens": 4, "cache_creation": {"ephemeral_1h_input_tokens": 3, "ephemeral_5m_input_tokens": 1}}, pb.Usage(input_tokens=4, cache_write_tokens=1, cache_write_1h_tokens=3)),
-        ({"cache_creation": {"ephemeral_1h_input_tokens": 3, "ephemeral_5m_input_tokens": 1}}, pb.Usage(input_tokens=4, cache_write_tokens=1, cache_write_1h_tokens=3)),
-        ({"input_tokens": None, "cache_creation": None, "server_tool_use": None, "output_tokens": -1}, pb.Usage()),
-        ({"output_tokens": "7", "output_tokens_details": {"thinking_tokens": 3.0}}, pb.Usage(output_tokens=7, reasoning_tokens=3)),
+        ({"input_tokens": 0, "output_tokens": 0, "cache_creation_input_tokens": 4, "cache_creation": {"ephemeral_1h_input_tokens": 3, "ephemeral_5m_input_tokens": 1}}, pb.Usage(input_tokens=4, cache_write_tokens=1, cache_write_1h_tokens=3)),
+        ({"input_tokens": 0, "output_tokens": 0, "cache_creation": {"ephemeral_1h_input_tokens": 3, "ephemeral_5m_input_tokens": 1}}, pb.Usage(input_tokens=4, cache_write_tokens=1, cache_write_1h_tokens=3)),
+        ({"input_tokens": 1, "cache_creation": None, "server_tool_use": None, "output_tokens": -1}, pb.Usage(input_tokens=1)),
+        ({"input_tokens": 0, "output_tokens": "7", "output_tokens_details": {"thinking_tokens": 3.0}}, pb.Usage(output_tokens=7, reasoning_tokens=3)),
     ],
 )  # fmt: skip
 def test_a_providers_counts_are_summed(usage: Fields, counted: pb.Usage) -> None:

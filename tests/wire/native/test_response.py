@@ -68,7 +68,7 @@ def test_the_counters_do_not_count_twice() -> None:
 
 def test_counts_that_providers_leave_out_are_zero_and_thoughts_are_output() -> None:
     usage = {"promptTokenCount": 9, "thoughtsTokenCount": "5", "totalTokenCount": 14}
-    raw = msgspec.json.encode({"candidates": [], "usageMetadata": usage})
+    raw = msgspec.json.encode({"candidates": [{}], "usageMetadata": usage})
     assert NATIVE.decode_response(raw, REQUEST, False).usage == pb.Usage(
         input_tokens=9, output_tokens=5, reasoning_tokens=5
     )
@@ -316,7 +316,7 @@ def test_what_a_grpc_upstream_says_of_sources_cannot_break_an_answer(rest: str) 
 @pytest.mark.parametrize("pass_", [True, False])
 @pytest.mark.parametrize(
     "raw",
-    [b"", b"<html>", b"[]", b"{}", b'{"candidates":null}', b'{"candidates":"x"}', b'{"error":{"message":"boom"}}', b'{"error":"boom","candidates":[]}', b"[" * 99999, b'{"promptFeedback":{}}'],
+    [b"", b"<html>", b"[]", b"{}", b'{"candidates":null}', b'{"candidates":[]}', b'{"candidates":"x"}', b'{"error":{"message":"boom"}}', b'{"error":"boom","candidates":[]}', b"[" * 99999, b'{"promptFeedback":{}}'],
     ids=lambda raw: repr(raw[:40]),
 )  # fmt: skip
 def test_what_cannot_be_read_is_the_providers_failure(raw: bytes, pass_: bool) -> None:
@@ -339,12 +339,12 @@ def test_what_is_broken_inside_is_not_the_callers_fault() -> None:
 @pytest.mark.parametrize(
     ("raw", "passed"),
     [
-        (b'{\n  "candidates": [],\n  "modelVersion": "theirs",\n  "x": 1.0\n}\n', b'{\n  "candidates": [],\n  "modelVersion": "m",\n  "x": 1.0\n}\n'),
+        (b'{\n  "candidates": [{}],\n  "modelVersion": "theirs",\n  "x": 1.0\n}\n', b'{\n  "candidates": [{}],\n  "modelVersion": "m",\n  "x": 1.0\n}\n'),
         (b'{"candidates":[{"x":"\\"modelVersion\\":\\"theirs\\""}],"modelVersion":"theirs"}', b'{"candidates":[{"x":"\\"modelVersion\\":\\"theirs\\""}],"modelVersion":"m"}'),
         (b'{"candidates": [{"modelVersion":"theirs"}],"modelVersion":"theirs"}', b'{"candidates":[{"modelVersion":"theirs"}],"modelVersion":"m"}'),
-        (b'{"candidates":[],"modelVersion":"th\\u0065irs"}', b'{"candidates":[],"modelVersion":"m"}'),
-        (b'{"candidates":[]}', b'{"candidates":[]}'),
-        (b'{"candidates": [], "modelVersion": "m"}', b'{"candidates": [], "modelVersion": "m"}'),
+        (b'{"candidates":[{}],"modelVersion":"th\\u0065irs"}', b'{"candidates":[{}],"modelVersion":"m"}'),
+        (b'{"candidates":[{}]}', b'{"candidates":[{}]}'),
+        (b'{"candidates": [{}], "modelVersion": "m"}', b'{"candidates": [{}], "modelVersion": "m"}'),
     ],
 )  # fmt: skip
 def test_a_passed_answer_is_the_providers_under_the_callers_model(raw: bytes, passed: bytes) -> None:

@@ -398,10 +398,10 @@ SAYINGS = [
                {"type": "custom_tool_call_output", "call_id": "call_0_1", "output": ""}, {"type": "function_call_output", "call_id": "call_0_0", "output": "{}"}]}),
     Saying("a foreign search is left out", 'messages { role: ROLE_ASSISTANT parts { server_tool_call { call_id: "srvtoolu_1" name: "web_search" format: "messages" input_json: "{}" } } parts { server_tool_result { name: "web_search" } } }' + USER, SAID_HI, "server_tool_call"),
     Saying("instructions are joined", 'instructions { text { text: "a" } } instructions { text { text: "b" } }' + USER, SAID_HI | {"instructions": "a\n\nb"}),
-    Saying("what has no words here", USER + """top_k: 3 stop_sequences: "x" seed: 1 presence_penalty: 1 logit_bias { key: "1" value: 2 } cached_content: "c" cache_control {} output_modalities: "text" output_modalities: "image"
+    Saying("what has no words here", USER + """top_k: 3 stop_sequences: "x" seed: 1 presence_penalty: 1 logit_bias { key: "1" value: 2 } cache_control {} output_modalities: "text" output_modalities: "image"
            messages { role: ROLE_USER name: "n" parts { text { text: "Hi" } cache_control {} } }""",
            {"input": [saying("user", "Hi"), saying("user", "Hi")]},
-           "top_k, stop_sequences, seed, presence_penalty, logit_bias, cached_content, cache_control, output_modalities, name"),
+           "top_k, stop_sequences, seed, presence_penalty, logit_bias, cache_control, output_modalities, name"),
     Saying("another format's tier", USER + 'service_tier: "standard_only"', SAID_HI, "service_tier"),
     Saying("search by an option", USER + 'search { mode: "auto" context_size: "low" return_citations: false }', SAID_HI | {"tools": [{"type": "web_search", "search_context_size": "low"}]}, "search.return_citations"),
     Saying("no search", USER + 'search { mode: "off" }', SAID_HI),

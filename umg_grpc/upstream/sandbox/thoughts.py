@@ -41,8 +41,9 @@ class Thinking:
 def thinking(request: pb.GenerateRequest, prompt: Prompt) -> Thinking | None:
     """How to think, None for not at all: the sandbox thinks only where something in `reasoning` asks for it.
 
-    Not shown: what an absent `include_thoughts` means. Native, and chat in native's words, show thoughts only when it is
-    true (reference, 6.4; readings, 10), the other formats whenever there are some. Responses shows summaries, and those only when they are asked for.
+    Not shown: what an absent `include_thoughts` means. Native, and chat in native's words, show thoughts only when it
+    is true (reference, 6.4; readings, 10), the other formats whenever there are some. Responses shows summaries, and
+    those only when they are asked for.
     """
     asked = request.reasoning
     if not _wanted(asked, bool(prompt.results)):

@@ -6,6 +6,7 @@ import msgspec
 
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
+from umg_grpc.wire.arguments import BLANK, RAW_ARGUMENTS
 from umg_grpc.wire.json import JsonObject
 from umg_grpc.wire.messages.answer import (
     BETWEEN_THOUGHTS,
@@ -36,7 +37,9 @@ class _Written:
         self.kind = part.WhichOneof("kind")
         self.block: int | None = None  # index of its open block
         self.piece: int | None = None  # of the thoughts written last; summaries are pieces -1, -2, ...
-        self.arguments: list[str] = []
+        self.held: list[str] = []  # arguments of which it is not known that they are an object
+        self.unreadable = False  # whether it is known that they are none
+        self.arguments: list[str] = []  # what was told of them
         self.tried = 0  # how many of them there were when they were last found not to be whole
         self.size = 0  # bytes of a medium
 
@@ -44,6 +47,13 @@ class _Written:
     def interruptible(self) -> bool:
         """Whether another part may begin before its end: a text goes on in a block of its own."""
         return self.kind in {"text", "refusal"}
+
+    def first_arguments(self, text: str) -> str:
+        """The arguments so far, once they are known to begin as an object; "" until then, and where they do not."""
+        self.held.append(text)
+        said = text.lstrip(BLANK)
+        self.unreadable = self.unreadable or (said != "" and said[0] != "{")
+        return "".join(self.held) if said and not self.unreadable else ""
 
     def is_complete(self) -> bool:
         """Whether it is a call whose arguments are a whole object: nothing can follow them. Tried again only when they
@@ -66,6 +76,9 @@ class StreamEncoder:
     Blocks are numbered 0, 1, 2, ... and one is open at a time: what comes for another part meanwhile waits, but a text
     is interrupted, and a call that is whole is ended for the next. A block is opened by its first content, so that none
     is empty. The reason to stop is told at the end, with the usage that is known then; so there is one.
+
+    Arguments of a call that begin as an object go on as they come; others are told at their end, as an object that
+    holds their text. What begins as an object and in the end is none (cut off, say) cannot be taken back.
     """
 
     def __init__(self, request: pb.GenerateRequest) -> None:
@@ -326,6 +339,8 @@ class StreamEncoder:
         if written.part.tool_call.WhichOneof("input") == "text":  # free text is the one member of the input
             text = _encode(text).decode()[1:-1]
             text = text if written.arguments else '{"input":"' + text
+        elif not written.arguments and not (text := written.first_arguments(text)):
+            return
         written.arguments.append(text)
         yield _delta_head(written.block, b"input_json_delta", b"partial_json") + _encode(text) + b"}}\n\n"
 
@@ -345,6 +360,9 @@ class StreamEncoder:
             case "tool_call" if part.tool_call.WhichOneof("input") == "text" and written.block is not None:
                 rest = '"}' if written.arguments else '{"input":""}'
                 yield _delta_head(written.block, b"input_json_delta", b"partial_json") + _encode(rest) + b"}}\n\n"
+            case "tool_call" if written.unreadable and written.block is not None:
+                told = _encode({RAW_ARGUMENTS: "".join(written.held)}).decode()
+                yield _delta_head(written.block, b"input_json_delta", b"partial_json") + _encode(told) + b"}}\n\n"
             case "server_tool_call":
                 yield from self._server_call(written)
             case "media":

@@ -59,6 +59,7 @@ class _Item:
         self.item_id = item.id or ""
         self.phase = item.phase or ""
         self.parts: dict[int, Streamed] = {}
+        self.waits = False  # whether it said what no part could take: the whole item has to tell it
         self.done = False
 
 
@@ -265,8 +266,10 @@ class TranslatingDecoder(EventDecoder):
     def _content_done(self, event: Event) -> Iterator[pb.GenerateEvent]:
         item = self._item(event, "message")
         streamed = item.parts.get(count(event.content_index))
-        if item.kind == "message" and streamed is not None and not streamed.ended:
-            said = event.part or ContentPart()
+        said = event.part or ContentPart()
+        if streamed is None and (said.text or said.refusal):
+            item.waits = True
+        elif item.kind == "message" and streamed is not None and not streamed.ended:
             yield from self._tell(streamed, TEXT, said.text, whole=True)
             yield from self._tell(streamed, REFUSAL, said.refusal, whole=True)
             yield from self._cite(streamed, (said.annotations or [])[streamed.cited :])
@@ -275,9 +278,11 @@ class TranslatingDecoder(EventDecoder):
     # --- calls, reasoning
 
     def _argue(self, event: Event, text: str | None, whole: bool) -> Iterator[pb.GenerateEvent]:
-        streamed = self._item(event, "function_call").parts.get(0)
-        if streamed is not None:
+        item = self._item(event, "function_call")
+        if (streamed := item.parts.get(0)) is not None:
             yield from self._tell(streamed, ARGUMENTS, text, whole)
+        elif text:
+            item.waits = True
 
     def _arguments_delta(self, event: Event) -> Iterator[pb.GenerateEvent]:
         return self._argue(event, event.delta, whole=False)
@@ -401,6 +406,8 @@ class TranslatingDecoder(EventDecoder):
         yield from self._begin(response)
         for index, raw in enumerate(response.output or ()):
             yield from self._item_done(Event(output_index=index, item=raw))
+        if any(item.waits and not item.done for item in self._items.values()):
+            raise unreadable()  # silence would lose it
         for item in self._items.values():
             for streamed in item.parts.values():
                 yield from self._told.close(streamed)

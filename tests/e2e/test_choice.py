@@ -1,0 +1,76 @@
+"""Which of several channels of a model is asked."""
+
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import aiohttp
+import pytest
+
+from tests.e2e.gateways import channel, running
+from tests.providers import FORMATS, KEY, provider
+
+TURN = [{"role": "user", "content": "scenario: plain"}]
+CALLS: dict[str, tuple[str, dict[str, object]]] = {
+    "chat": ("/v1/chat/completions", {"model": "m", "messages": TURN}),
+    "responses": ("/v1/responses", {"model": "m", "input": TURN, "store": False}),
+    "messages": ("/v1/messages", {"model": "m", "messages": TURN, "max_tokens": 99}),
+    "native": (
+        "/v1/models/m:generateContent",
+        {"contents": [{"role": "user", "parts": [{"text": "scenario: plain"}]}]},
+    ),
+}
+
+
+@pytest.mark.parametrize("spoken", CALLS)
+async def test_of_one_priority_the_channel_of_the_callers_format_is_asked_first(tmp_path: Path, spoken: str) -> None:
+    async with AsyncExitStack() as stack:
+        providers = {name: await stack.enter_async_context(provider(name)) for name in FORMATS}
+        config = "channels:\n" + "".join(
+            channel(name, name, made.base_url, "m").replace("sk-umg-end-to-end", KEY)
+            for name, made in providers.items()
+        )
+        gateway = await stack.enter_async_context(running(config, tmp_path))
+        session = await stack.enter_async_context(aiohttp.ClientSession(headers=gateway.headers))
+        path, body = CALLS[spoken]
+        for _ in range(4):
+            async with session.post(gateway.url + path, json=body) as answer:
+                assert answer.status == 200, await answer.text()
+        assert {name: len(made.seen) for name, made in providers.items() if made.seen} == {spoken: 4}
+
+
+@pytest.mark.parametrize(
+    ("spoken", "priorities"), [("chat", {"messages": 0, "chat": 1}), ("native", {"chat": 0, "native": 1})]
+)
+async def test_priority_comes_before_the_callers_format(
+    tmp_path: Path, spoken: str, priorities: dict[str, int]
+) -> None:
+    async with AsyncExitStack() as stack:
+        providers = {name: await stack.enter_async_context(provider(name)) for name in priorities}
+        config = "channels:\n" + "".join(
+            channel(name, name, made.base_url, "m").replace("sk-umg-end-to-end", KEY)
+            + f"    priority: {priorities[name]}\n"
+            for name, made in providers.items()
+        )
+        gateway = await stack.enter_async_context(running(config, tmp_path))
+        session = await stack.enter_async_context(aiohttp.ClientSession(headers=gateway.headers))
+        path, body = CALLS[spoken]
+        async with session.post(gateway.url + path, json=body) as answer:
+            assert answer.status == 200, await answer.text()
+        first = min(priorities, key=lambda name: priorities[name])
+        assert [name for name, made in providers.items() if made.seen] == [first]
+
+
+async def test_a_channel_that_cannot_be_told_all_comes_last_whatever_its_priority(tmp_path: Path) -> None:
+    async with AsyncExitStack() as stack:
+        providers = {name: await stack.enter_async_context(provider(name)) for name in ("messages", "native")}
+        config = "channels:\n" + "".join(
+            channel(name, name, made.base_url, "m").replace("sk-umg-end-to-end", KEY) + f"    priority: {priority}\n"
+            for priority, (name, made) in enumerate(providers.items())
+        )
+        gateway = await stack.enter_async_context(running(config, tmp_path))
+        session = await stack.enter_async_context(aiohttp.ClientSession(headers=gateway.headers))
+        body = {**CALLS["chat"][1], "seed": 7}  # which native can be told and messages cannot
+        async with session.post(f"{gateway.url}/v1/chat/completions", json=body) as answer:
+            assert answer.status == 200, await answer.text()
+            assert "x-umg-dropped" not in answer.headers
+        assert [name for name, made in providers.items() if made.seen] == ["native"]

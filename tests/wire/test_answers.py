@@ -1,0 +1,168 @@
+"""What providers answer that is no whole answer, and what the callers of each format are told of it."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+import pytest
+
+from tests.wire.streams import decoded, events_of
+from umg_grpc.errors import UmgError
+from umg_grpc.v1 import pb
+from umg_grpc.wire import FORMATS
+from umg_grpc.wire.provider_errors import decode_error
+
+ASKED = pb.GenerateRequest(model="m", include_usage=True)
+Usage = Mapping[str, object]
+
+BODIES: dict[str, Any] = {
+    "chat": {"choices": [{"index": 0, "message": {"content": "hi"}, "finish_reason": "stop"}]},
+    "messages": {"type": "message", "content": [{"type": "text", "text": "hi"}], "stop_reason": "end_turn"},
+    "responses": {"status": "completed", "output": [{"type": "message", "content": [{"type": "output_text", "text": "hi"}]}]},
+    "native": {"candidates": [{"content": {"parts": [{"text": "hi"}]}, "finishReason": "STOP"}]},
+}  # fmt: skip
+IN_PART: list[tuple[str, Usage]] = [
+    ("chat", {"prompt_tokens": None, "completion_tokens": 5}),
+    ("chat", {"completion_tokens": 9}),
+    ("chat", {"prompt_tokens": 9, "completion_tokens": None, "total_tokens": 12}),
+    ("messages", {"input_tokens": None, "output_tokens": None}),
+    ("messages", {"output_tokens": 3}),
+    ("messages", {"input_tokens": 3, "output_tokens": None}),
+    ("responses", {"input_tokens": None, "output_tokens": 5}),
+    ("responses", {"input_tokens": 5}),
+    ("native", {"candidatesTokenCount": 5}),
+    ("native", {"promptTokenCount": None, "candidatesTokenCount": 5}),
+]
+WHOLE: list[tuple[str, Usage]] = [
+    ("chat", {"prompt_tokens": 3, "completion_tokens": 0}),
+    ("messages", {"input_tokens": 3, "output_tokens": 0}),
+    ("responses", {"input_tokens": 3, "output_tokens": 0}),
+    ("native", {"promptTokenCount": "3"}),
+]
+
+
+def body(name: str, usage: Usage) -> bytes:
+    return msgspec.json.encode(BODIES[name] | {"usageMetadata" if name == "native" else "usage": usage})
+
+
+def event(payload: Mapping[str, object]) -> bytes:
+    kind = str(payload.get("type", ""))
+    return (f"event: {kind}\n" if kind else "").encode() + b"data: " + msgspec.json.encode(payload) + b"\n\n"
+
+
+def stream(name: str, usage: Usage) -> bytes:
+    """A stream that tells the usage wherever its format does."""
+    match name:
+        case "chat":
+            choice = {"index": 0, "delta": {"content": "hi"}, "finish_reason": "stop"}
+            return event({"id": "c", "choices": [choice], "usage": usage}) + b"data: [DONE]\n\n"
+        case "messages":
+            start = event({"type": "message_start", "message": {"id": "r", "model": "m", "usage": usage}})
+            reason = {"stop_reason": "end_turn"}
+            delta = event({"type": "message_delta", "delta": reason, "usage": usage})
+            return start + delta + event({"type": "message_stop"})
+        case "responses":
+            return event({"type": "response.completed", "response": BODIES[name] | {"usage": usage}})
+        case _:
+            return event(BODIES[name] | {"usageMetadata": usage})
+
+
+def usages(name: str, usage: Usage, pass_: bool) -> list[pb.Usage]:
+    """What is told of the usage, unstreamed and streamed."""
+    answer = FORMATS[name].decode_response(body(name, usage), ASKED, pass_)
+    told = decoded(FORMATS[name], [stream(name, usage)], ASKED, pass_=pass_)
+    streamed = [event.usage for event in events_of(told) if event.HasField("usage")]
+    return [*([answer.usage] if answer.HasField("usage") else []), *streamed[-1:]]
+
+
+@pytest.mark.parametrize("pass_", [True, False], ids=["passed", "translated"])
+@pytest.mark.parametrize(("name", "usage"), IN_PART)
+def test_a_usage_that_lacks_a_total_is_none(name: str, usage: Usage, pass_: bool) -> None:
+    assert usages(name, usage, pass_) == []
+
+
+@pytest.mark.parametrize("pass_", [True, False], ids=["passed", "translated"])
+@pytest.mark.parametrize(("name", "usage"), WHOLE)
+def test_a_total_may_be_nothing(name: str, usage: Usage, pass_: bool) -> None:
+    assert usages(name, usage, pass_) == [pb.Usage(input_tokens=3, output_tokens=0)] * 2
+
+
+def test_totals_may_come_one_after_the_other() -> None:
+    start = event({"type": "message_start", "message": {"id": "r", "usage": {"input_tokens": 3}}})
+    delta = event({"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 2}})
+    for pass_ in (True, False):
+        told = decoded(FORMATS["messages"], [start + delta + event({"type": "message_stop"})], ASKED, pass_=pass_)
+        assert [event.usage for event in events_of(told) if event.HasField("usage")] == [
+            pb.Usage(input_tokens=3, output_tokens=2)
+        ]
+
+
+@pytest.mark.parametrize("pass_", [True, False], ids=["passed", "translated"])
+@pytest.mark.parametrize(
+    ("name", "raw"),
+    [
+        ("chat", b'{"choices":[],"usage":{"prompt_tokens":1,"completion_tokens":0}}'),
+        ("chat", b'{"choices":null}'),
+        ("native", b'{"candidates":[],"usageMetadata":{"promptTokenCount":1}}'),
+        ("native", b'{"promptFeedback":{"safetyRatings":[]}}'),
+    ],
+)
+def test_a_body_without_an_answer_is_the_providers_failure(name: str, raw: bytes, pass_: bool) -> None:
+    with pytest.raises(UmgError) as caught:
+        FORMATS[name].decode_response(raw, ASKED, pass_)
+    message = "the provider's answer cannot be read: it holds no answer; try again"
+    assert (caught.value.name, caught.value.message) == ("UPSTREAM_FAILED", message)
+
+
+NOT_WHOLE = {
+    "chat": ("choices", 0, "finish_reason", "length"),
+    "messages": ("stop_reason", "max_tokens"),
+    "responses": ("status", "incomplete"),
+    "native": ("candidates", 0, "finishReason", "OTHER"),
+}
+
+
+@pytest.mark.parametrize("face", FORMATS)
+@pytest.mark.parametrize("calls", [False, True], ids=["text", "a call"])
+def test_an_answer_that_broke_off_for_a_reason_of_its_provider_does_not_look_whole(face: str, calls: bool) -> None:
+    call = {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"}
+    output = BODIES["responses"]["output"] + ([call] if calls else [])
+    raw = {"status": "incomplete", "incomplete_details": {"reason": "zork"}, "output": output}
+    answer = FORMATS["responses"].decode_response(msgspec.json.encode(raw), ASKED, False)
+    finish = answer.candidates[0]
+    assert (finish.finish_reason, finish.provider_reason) == (pb.FINISH_REASON_OTHER, "zork")
+    told: Any = msgspec.json.decode(FORMATS[face].encode_response(answer, ASKED))
+    *path, word = NOT_WHOLE[face]
+    for step in path:
+        told = told[step]
+    assert told == word
+
+
+@pytest.mark.parametrize(
+    ("status", "told"), [(200, "the provider failed: busy"), (503, "the provider failed (status 503): busy")]
+)
+def test_a_failure_names_the_status_that_tells_it(status: int, told: str) -> None:
+    assert decode_error(status, {}, b'{"error":{"message":"busy"}}').message == told
+
+
+LOST = [
+    [{"type": "response.function_call_arguments.delta", "output_index": 3, "delta": "{}"}],
+    [{"type": "response.function_call_arguments.done", "output_index": 3, "arguments": "{}"}],
+    [{"type": "response.content_part.done", "output_index": 3, "part": {"type": "output_text", "text": "hi"}}],
+]
+ENDED = {"type": "response.completed", "response": {"status": "completed", "output": []}}
+
+
+@pytest.mark.parametrize("events", LOST)
+def test_what_no_item_takes_is_not_lost_in_silence(events: list[Usage]) -> None:
+    with pytest.raises(UmgError) as caught:
+        decoded(FORMATS["responses"], [*map(event, events), event(ENDED)], ASKED)
+    assert caught.value.name == "UPSTREAM_FAILED"
+
+
+def test_an_item_that_is_told_whole_needs_no_start() -> None:
+    item = {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"}
+    done = {"type": "response.output_item.done", "output_index": 3, "item": item}
+    told = decoded(FORMATS["responses"], [*map(event, LOST[0]), event(done), event(ENDED)], ASKED)
+    started = [each.part_started.tool_call.name for each in events_of(told) if each.HasField("part_started")]
+    assert started == ["f"]
