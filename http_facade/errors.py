@@ -8,7 +8,7 @@ import structlog
 from aiohttp import hdrs, web
 
 from http_facade.calls import exchange
-from http_facade.routes import unserved
+from http_facade.routes import unknown_action, unserved
 from umg_grpc.errors import UmgError, internal
 from umg_grpc.status import from_rpc
 from umg_grpc.v1 import pb
@@ -130,6 +130,7 @@ def _of_known_api(request: web.Request, *, matched: bool) -> UmgError | None:
     if row is None:
         return None
     message = f"{request.method} {request.path} belongs to the {row.api} API, which this gateway does not serve"
+    message = unknown_action(request.method, request.path) or message
     return UmgError(pb.ERROR_REASON_API_NOT_SERVED, message, path=request.path)
 
 

@@ -17,7 +17,7 @@ from http_facade.sse import EVENTS, HEADERS, EventStream
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb, rpc
 from umg_grpc.wire import FORMATS, models
-from umg_grpc.wire.format import BIG_BYTES
+from umg_grpc.wire.format import BIG_BYTES, name_model
 from umg_grpc.wire.headers import source_headers
 from umg_grpc.wire.responses import stored
 
@@ -81,6 +81,14 @@ class Bodies:
             await self._check_key(request)  # whoever has none is told that first
             raise
 
+    async def name_model(self, canonical: pb.GenerateRequest, request: web.Request) -> None:
+        """Names the model as the path does. Raises UmgError as `decoded` does, where the body names another."""
+        try:
+            name_model(canonical, model_of(request))
+        except UmgError:
+            await self._check_key(request)
+            raise
+
     async def _check_key(self, request: web.Request) -> None:
         """Raises the service's error for a key that is not good."""
         await self._models.ListModels(pb.ListModelsRequest(page_size=1), metadata=metadata(request, self._face))
@@ -101,7 +109,8 @@ class Generate:
         """Body of the format in, body or events of the format out."""
         canonical, stream = await self._bodies.decoded(request, self._codec.decode_request)
         if self._codec.model_in_path:
-            canonical.model, stream = model_of(request), self._path_streams is True
+            stream = self._path_streams is True
+            await self._bodies.name_model(canonical, request)
         if stream:
             return await self._stream(request, canonical)
         call = self._stub.Generate(canonical, metadata=metadata(request, self._face))
@@ -162,7 +171,7 @@ class CountTokens:
             raise ValueError(f"{self._face} has no call that counts tokens")
         canonical = await self._bodies.decoded(request, decode)
         if self._codec.model_in_path:
-            canonical.model = model_of(request)
+            await self._bodies.name_model(canonical, request)
         asked = pb.CountTokensRequest(request=canonical)
         counted = await self._stub.CountTokens(asked, metadata=metadata(request, self._face))
         return web.Response(headers={hdrs.CONTENT_TYPE: JSON}, body=encode(counted.input_tokens))

@@ -116,6 +116,27 @@ UNSERVED = (
 )
 
 
+NATIVE_ACTIONS = tuple(dict.fromkeys(row.path.rpartition(":")[2] for row in ROUTES if row.format == "native"))
+"""What may follow the last colon of a model's path."""
+
+
+EMBEDDING_ACTIONS = ("embedContent", "batchEmbedContents", "asyncBatchEmbedContent")
+
+
+def unknown_action(method: str, path: str) -> str:
+    """What to say of a call of an action that no model has, or of no model; "" for any other call, and for actions of a
+    known API.
+    """
+    models, _, named = path.partition("/models/")
+    model, colon, action = named.rpartition(":")
+    if method != "POST" or models not in NATIVE_ROOTS or not colon or action in EMBEDDING_ACTIONS:
+        return ""
+    rows = [row.path.rpartition(":")[2] for row in ROUTES if row.path.startswith(f"{models}/models/{{model:.+}}:")]
+    if action in rows and not model:
+        return f"no model is named before `:{action}`; call {models}/models/{{model}}:{action}"
+    return f"a model has no action `{action}` here; it has {', '.join(rows)}"
+
+
 def unserved(method: str, path: str, *, matched: bool) -> Unserved | None:
     """The known API that a call belongs to which no row of `ROUTES` takes; None where it belongs to none. `matched`:
     whether some row has the path, with another method.

@@ -108,7 +108,7 @@ INSIDE_PARAMETERS = frozenset(
 class ChatWords:
     """Which of chat's words for one thing a body for a model has, where it is not the caller's own body."""
 
-    thinking: Literal["thinking", "enable_thinking", "reasoning_effort", ""] = "reasoning_effort"
+    thinking: Literal["thinking", "enable_thinking", "budget", "level", "reasoning_effort", ""] = "reasoning_effort"
     """What says whether to think; "" for either switch, as the caller named it."""
     parameters: frozenset[str] = frozenset()
     """What stands in `parameters`, by the names there. What else it could hold is not said."""
@@ -121,20 +121,24 @@ class ChatWords:
 # The object `thinking` belongs to famR (chat rule 4; readings, 8), but the document names no family at the field. famC
 # takes it too: it is that vendor's own object, and callers of other gateways send it to its models in this format.
 CHAT_WORDS = {
-    "famG": ChatWords(),
+    "famG": ChatWords(thinking="budget"),  # chat rule 5: an effort alone changes nothing
     "famO": ChatWords(),
     "famC": ChatWords(thinking="thinking", searches_alone=False),  # chat rule 6
     "famQ": ChatWords(thinking="enable_thinking", parameters=INSIDE_PARAMETERS),  # chat rules 2 and 3
     "famR": ChatWords(thinking="thinking"),  # chat rule 4
     "famX": ChatWords(search_parameters=True),
 }
+LEVEL_WORDS = ChatWords(thinking="level")  # of famG-3, which takes no budget
 # Of a model without a family: all words, as it was said; sampling where the format itself has it.
 ANY_WORDS = ChatWords(thinking="", parameters=INSIDE_PARAMETERS - {"temperature", "top_p"}, search_parameters=True)
 
 
 def chat_words(model: str) -> ChatWords:
     """The words of the family that a provider's model id shows."""
-    return CHAT_WORDS.get(family_of(model), ANY_WORDS)
+    family = family_of(model)
+    if family_model(family, model).levels:
+        return LEVEL_WORDS
+    return CHAT_WORDS.get(family, ANY_WORDS)
 
 
 # --- what they make of a request

@@ -12,7 +12,7 @@ from http_facade.auth import KEY_HEADERS, KEY_PARAMETERS
 from http_facade.errors import HTTP_STATUS
 from tests.processes import Served
 from umg_grpc.config import built_in
-from umg_grpc.families import FAMILIES, OWNERS, TAKE_THINKING, split_suffix
+from umg_grpc.families import CHAT_WORDS, FAMILIES, OWNERS, split_suffix
 from umg_grpc.upstream.sandbox import faults
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS
@@ -79,7 +79,8 @@ async def test_every_place_of_a_callers_key_is_named() -> None:
 
 async def test_the_families_own_the_fields_of_the_table() -> None:
     said = {quoted(cells[0])[0]: set(quoted(cells[1])) for cells in rows("Families")}
-    owned: dict[str, set[str]] = {family: {"thinking"} if family in TAKE_THINKING else set() for family in FAMILIES}
+    takes = {family for family, words in CHAT_WORDS.items() if words.thinking == "thinking"}
+    owned: dict[str, set[str]] = {family: {"thinking"} if family in takes else set() for family in FAMILIES}
     for field, family in OWNERS.items():
         if f"extra_body.{field}" not in OWNERS:  # else it is the same, merged into the body
             owned[family].add(field)

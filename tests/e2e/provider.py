@@ -76,6 +76,10 @@ async def complete(request: web.Request) -> web.StreamResponse:
             return error(429, "slow down", "rate_limit_exceeded")
         case "broken":
             return error(500, "the provider fell over at 10.1.2.3")
+        case "marked":  # with a byte order mark; it does not stream
+            return web.Response(
+                body=b"\xef\xbb\xbf" + json.dumps(whole(model)).encode(), content_type="application/json"
+            )
         case "moved":
             raise web.HTTPTemporaryRedirect("http://127.0.0.1:1/elsewhere")
         case "curt":  # a rate limit that does not say for how long

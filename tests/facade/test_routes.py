@@ -71,12 +71,15 @@ MISSES = [
     Miss(id="a known API itself", path="/v1/files", method="GET", says="the files API"),
     Miss(id="a known API with a trailing slash", path="/v1/batches/", says="the batches API"),
     Miss(id="a native call that is not served", path="/v1/models/m:embedContent", says="the native embeddings API"),
+    Miss(id="an action that no model has", path="/v1beta/models/a/b:c:nope", says="a model has no action `nope` here; it has generateContent, streamGenerateContent, countTokens"),
+    Miss(id="an action that no model has, at the other root", path="/v1/models/m:predict", says="no action `predict`"),
+    Miss(id="an action of no model", path="/v1beta/models/:generateContent", says="no model is named before `:generateContent`; call /v1beta/models/{model}:generateContent"),
     Miss(id="another method on the model list", path="/v1/models", status=405, says="takes GET, HEAD"),
     Miss(id="a stored completion", path="/v1/chat/completions/1", method="GET", says="stored chat completions"),
     Miss(id="OPTIONS without CORS", path="/v1/chat/completions", method="OPTIONS", status=405, says="takes POST"),
     Miss(id="OPTIONS on an unknown path", path="/nothing", method="OPTIONS"),
     Miss(id="a method that no path has", path="/v1/chat/completions", method="PURGE", status=405, says="PURGE"),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("case", MISSES, ids=lambda case: case.id)

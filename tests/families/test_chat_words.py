@@ -47,15 +47,28 @@ class Case:
     sources: tuple[str, ...] = ("", "messages")
 
 
-PLAIN = ("famG-3-pro", "famO-5", "famX-4")
-ALL_BUT_Q = (*PLAIN, "famC-1", "famR-1")
+PLAIN = ("famO-5", "famX-4")
+ALL_BUT_Q = (*PLAIN, "famG-3-pro", "famC-1", "famR-1")
 WEB = pb.Tool(web_search=pb.WebSearchTool(context_size="low"))
 FUNCTION = pb.Tool(function=pb.FunctionTool(name="f"))
 TOOLS = [{"type": "function", "function": {"name": "f"}}]
 SAMPLING: Body = {"temperature": 1, "top_p": 0.5}
 OTHERS = ("famG-3-pro", "famO-5", "famR-1")
 
+
+def config(**said: object) -> Body:
+    """Vendor G's thinking config, as its chat endpoint reads it."""
+    return {"extra_body": {"google": {"thinking_config": said}}}
+
+
 CASES = [
+    Case("chat rule 5: famG-2.5 thinks", ("famG-2.5-pro",), reasoning(mode=ENABLED), config(thinking_budget=-1, include_thoughts=True)),
+    Case("chat rule 5: a budget of famG-2.5", ("famG-2.5-pro",), reasoning(budget_tokens=9), config(thinking_budget=9, include_thoughts=True)),
+    Case("chat rule 5: famG-2.5 does not think", ("famG-2.5-pro",), reasoning(mode=DISABLED), config(thinking_budget=0, include_thoughts=True)),
+    Case("readings 10: thoughts that are not to be seen", ("famG-2.5-pro",), reasoning(mode=ENABLED, include_thoughts=False), config(thinking_budget=-1, include_thoughts=False)),
+    Case("chat table: a level of famG-3", ("famG-3-pro",), reasoning(level="low"), config(thinking_level="low", include_thoughts=True)),
+    Case("chat table: famG-3 thinks", ("famG-3-pro",), reasoning(mode=ADAPTIVE), config(thinking_level="high", include_thoughts=True)),
+    Case("native callers ask for thoughts", ("famG-3-pro",), reasoning(level="low"), config(thinking_level="low"), sources=("native",)),
     Case("chat rule 2: sampling of famQ", ("famQ-3-max",), SAMPLING, {"parameters": SAMPLING}),
     Case("sampling of all others", (*ALL_BUT_Q, "mine"), SAMPLING, SAMPLING),
     # thinking

@@ -143,7 +143,8 @@ async def test_authentication_4_a_wrong_key_comes_before_a_wrong_body(gateway: G
 async def test_authentication_5_expired_and_revoked_keys_are_401(gateway: Gateway, operation: Operation) -> None:
     keys = Keys(gateway.running.service.store)
     past = datetime.now(UTC) - timedelta(seconds=1)
-    _, expired = await keys.create(f"expired {operation.id}", expire_time=past)
+    earlier = Keys(gateway.running.service.store, now=lambda: past - timedelta(hours=1))
+    _, expired = await earlier.create(f"expired {operation.id}", expire_time=past)
     key, revoked = await keys.create(f"revoked {operation.id}")
     await keys.revoke(key.key_id)
     for secret in (expired, revoked):

@@ -23,7 +23,9 @@ from umg_grpc.upstream.transport import Deadlines, Transport
 from umg_grpc.v1 import pb, rpc
 from umg_grpc.wire import FORMATS
 
-CHANNEL = "channels: [{{name: main, protocols: [chat], base_url: '{base_url}', models: [plain, silent], {more}}}]"
+CHANNEL = (
+    "channels: [{{name: main, protocols: [chat], base_url: '{base_url}', models: [plain, silent, marked], {more}}}]"
+)
 BODY = json.dumps({"model": "plain", "messages": [{"role": "user", "content": "Hi"}]}).encode()
 
 
@@ -64,6 +66,15 @@ async def test_a_proxy_is_gone_through(tmp_path: Path) -> None:
         assert await ask(config(upstream.base_url.replace("127.0.0.1", "localhost"), more), tmp_path) == [(200, TEXT)]
     assert seen
     assert seen[0].startswith(b"POST http://localhost:")
+
+
+async def test_a_mark_before_an_answer_is_skipped(tmp_path: Path) -> None:
+    body = BODY.replace(b"plain", b"marked")
+    async with provider() as upstream:
+        made = config(upstream.base_url, "api_key: k")
+        async with face("http, in process", made, tmp_path) as gateway:
+            answers = [await gateway.ask(body), await gateway.stream(body)]
+    assert [(answer.status, answer.text) for answer in answers] == [(200, TEXT)] * 2
 
 
 async def test_a_provider_with_a_private_authority_is_trusted_by_its_file(tmp_path: Path) -> None:

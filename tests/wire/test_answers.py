@@ -62,7 +62,8 @@ def stream(name: str, usage: Usage) -> bytes:
             delta = event({"type": "message_delta", "delta": reason, "usage": usage})
             return start + delta + event({"type": "message_stop"})
         case "responses":
-            return event({"type": "response.completed", "response": BODIES[name] | {"usage": usage}})
+            start = event({"type": "response.created", "response": {"id": "r", "status": "in_progress"}})
+            return start + event({"type": "response.completed", "response": BODIES[name] | {"usage": usage}})
         case _:
             return event(BODIES[name] | {"usageMetadata": usage})
 

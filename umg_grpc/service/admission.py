@@ -1,7 +1,7 @@
 """From a caller's message to a request that may be served: decoded, checked, allowed, and under its family's rules."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from google.protobuf.message import Message
@@ -15,8 +15,9 @@ from umg_grpc.service.channels import Channels
 from umg_grpc.service.validation import check
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS
-from umg_grpc.wire.format import BIG_BYTES, TextFormat
+from umg_grpc.wire.format import BIG_BYTES, TextFormat, name_model
 from umg_grpc.wire.headers import source_headers
+from umg_grpc.wire.json import invalid
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,7 @@ class Admission:
         the key may not have it now.
         """
         admitted = await self.look(call, message, request)
+        _check_choice(admitted.request)
         families.apply(admitted.request, admitted.resolved.rules, admitted.resolved.suffix, stream=stream)
         await self._limits.admit(call.caller)
         return admitted
@@ -88,7 +90,7 @@ class Admission:
         else:
             request = await asyncio.to_thread(decode, source.body, headers)
         if text_format.model_in_path:
-            request.model = given.model  # which no body of the format has
+            name_model(request, given.model)
         return request
 
 
@@ -98,3 +100,35 @@ def _counted_or_not(
     if counted and text_format.decode_count is not None:
         return text_format.decode_count
     return lambda body, headers: text_format.decode_request(body, headers).canonical
+
+
+def _check_choice(request: pb.GenerateRequest) -> None:
+    """Raises UmgError(INVALID_FIELD) where a tool has to be called that the request does not have. What only a provider
+    knows (a tool of one format, a template, cached content) may have any.
+    """
+    choice, tools = request.tool_choice, request.tools
+    if choice.mode != pb.TOOL_CHOICE_MODE_REQUIRED or any(tool.HasField("opaque") for tool in tools):
+        return
+    if request.HasField("prompt_template") or request.cached_content:
+        return
+    if not tools:
+        raise invalid("tool_choice", "a tool is required and there are none; add `tools`")
+    known = {name for tool in tools for name in _names(tool)}
+    for position, name in enumerate(choice.names):
+        if name not in known:
+            raise invalid(f"tool_choice.names[{position}]", f"there is no tool `{name[:64]}`; name one of `tools`")
+
+
+def _names(tool: pb.Tool) -> Sequence[str]:
+    """The names by which a tool may be chosen."""
+    match tool.WhichOneof("kind"):
+        case "function":
+            return (tool.function.name,)
+        case "custom":
+            return (tool.custom.name,)
+        case "web_search":
+            return ("web_search", tool.web_search.declared_type)
+        case "file_search":
+            return ("file_search",)
+        case _:
+            return ()

@@ -1,6 +1,7 @@
 """What becomes of an answer beside going to its caller: its cost, what its model thought, and its storage."""
 
 import asyncio
+import re
 import secrets
 import time
 from dataclasses import dataclass
@@ -22,6 +23,8 @@ from umg_grpc.wire.format import BIG_BYTES
 from umg_grpc.wire.gather import AnswerGatherer, FrameGatherer, Gatherer, read_answer
 
 MANY_BYTES = 32 * 2**10  # of frames to read or of an answer to count: a millisecond or so; more is done in a thread
+
+NAME = re.compile(r"[\w.-]{1,64}", re.ASCII)
 
 logger: FilteringBoundLogger = structlog.get_logger(__name__)
 
@@ -93,6 +96,8 @@ class Answer:
                 ids = CallIds()
                 for part in candidate.message.parts:
                     ids.complete(part)
+        if not self._passed:
+            self._report_unsaid(response)
         call = self._asked.call
         if response.HasField("usage"):
             call.usage = response.usage
@@ -104,6 +109,17 @@ class Answer:
                     response.usage.CopyFrom(call.usage)
             await self._retain(read, streamed=False)
         return response
+
+    def _report_unsaid(self, response: pb.GenerateResponse) -> None:
+        """Names in `x-umg-dropped` what of the answer the caller's format has no words for."""
+        face, report = FORMATS.get(self._asked.request.source.format), self._attempt.call.report
+        if face is None:
+            return
+        parts = [part for candidate in response.candidates for part in candidate.message.parts]
+        if unsaid := [part for part in parts if not face.shows(part)]:
+            for part in unsaid:
+                report.drop(f"answer.{_name_of(part)}")
+            self._asked.call.headers["x-umg-dropped"] = report.header()
 
     async def _read(self, response: pb.GenerateResponse) -> pb.GenerateResponse:
         """With its candidates, also where it is passed on; without where nobody but the caller can read it."""
@@ -259,6 +275,23 @@ class StreamedAnswer(Answer):
         place = next((at for at, event in enumerate(events) if event.HasField("finished")), len(events))
         first = pb.StreamGenerateResponse(events=[*events[:place], pb.GenerateEvent(usage=usage), *events[place:]])
         self._held[0] = first
+
+
+def _name_of(part: pb.Part) -> str:
+    """What the part is, in a word that a header can hold; the provider's own where it has one."""
+    kind = part.WhichOneof("kind") or "part"
+    match kind:
+        case "opaque":
+            name = part.opaque.type
+        case "server_tool_call":
+            name = part.server_tool_call.name
+        case "server_tool_result":
+            name = part.server_tool_result.name
+        case "media":
+            name = pb.MediaKind.Name(part.media.kind).removeprefix("MEDIA_KIND_").lower()
+        case _:
+            name = kind
+    return name if NAME.fullmatch(name) else kind
 
 
 async def _gathered(gatherer: AnswerGatherer) -> pb.GenerateResponse:

@@ -15,6 +15,7 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.format import BIG_BYTES, TextFormat, UpstreamRequest
 from umg_grpc.wire.replay import replay
 from umg_grpc.wire.report import Report
+from umg_grpc.wire.sse import BOM
 
 
 @dataclass(frozen=True)
@@ -118,7 +119,7 @@ class HttpUpstream:
                 raise _refusal(call.format, answer.status, answer.headers, await answer.read())
             async with aclosing(answer.chunks()) as chunks:
                 first = await anext(chunks, b"")
-                if answer.content_type == JSON and first.lstrip().startswith(b"{"):  # it does not stream
+                if answer.content_type == JSON and first.removeprefix(BOM).lstrip()[:1] == b"{":  # it does not stream
                     body = b"".join([first, *[chunk async for chunk in chunks]])
                     yield replay(await _decoded(call, body, passes=False))
                     return
@@ -179,6 +180,7 @@ def _passes(request: pb.GenerateRequest, text_format: TextFormat) -> bool:
 
 
 async def _decoded(call: HttpCall, body: bytes, *, passes: bool) -> pb.GenerateResponse:
+    body = body.removeprefix(BOM)
     if len(body) < BIG_BYTES:
         return call.format.decode_response(body, call.request, passes)
     return await asyncio.to_thread(call.format.decode_response, body, call.request, passes)

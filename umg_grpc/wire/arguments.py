@@ -1,5 +1,7 @@
 """Arguments of tool calls where a format has them as JSON objects, and those of tools that take free text."""
 
+from typing import TypeAlias
+
 import msgspec
 from msgspec import Raw, Struct
 
@@ -30,6 +32,15 @@ def call_arguments(call: pb.ToolCall) -> object:
     except (ValueError, RecursionError):
         return {RAW_ARGUMENTS: text}
     return parsed if bytes(parsed).startswith(b"{") else {RAW_ARGUMENTS: text}
+
+
+Arguments: TypeAlias = str | dict[str, Raw] | None
+"""Arguments of a provider's call: a text that holds JSON, though some write the object itself."""
+
+
+def arguments_text(arguments: Arguments) -> str:
+    """Arguments as the model wrote them; those of an object as JSON, "" for none."""
+    return msgspec.json.encode(arguments).decode() if isinstance(arguments, dict) else arguments or ""
 
 
 class _FreeText(Struct):

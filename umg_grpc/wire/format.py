@@ -10,6 +10,7 @@ from typing import NamedTuple, Protocol
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.report import Report
+from umg_grpc.wire.unknown import Unknown
 
 BIG_BYTES = 512 * 2**10
 """From here on a body takes milliseconds to decode or encode: callers do it in a thread, the event loop has others."""
@@ -66,6 +67,16 @@ class StreamDecoder(Protocol):
         ...
 
 
+def name_model(request: pb.GenerateRequest, model: str) -> None:
+    """Gives a request of a format that has the model in its path that model. Raises UmgError(INVALID_FIELD) where the
+    body names another.
+    """
+    if request.model and model and request.model != model:
+        named = f"the path names {model[:64]!r}, the body {request.model[:64]!r}"
+        raise UmgError(pb.ERROR_REASON_INVALID_FIELD, f"`model`: {named}; leave it out of the body", field="model")
+    request.model = model or request.model
+
+
 @dataclass(frozen=True)
 class TextFormat:
     """One text format, both directions."""
@@ -79,11 +90,15 @@ class TextFormat:
     """(body, its allow-listed headers by lower-case name). Raises UmgError naming the field as the caller wrote it."""
     encode_response: Callable[[pb.GenerateResponse, pb.GenerateRequest], bytes]
     """(answer, what it answers). The answer's own body when it has one of this format."""
+    shows: Callable[[pb.Part], bool]
+    """Whether an answer can say the part, also in other words."""
     stream_encoder: Callable[[pb.GenerateRequest], StreamEncoder]
     encode_error: Callable[[UmgError, int], bytes]
     """(error, HTTP status) -> JSON body."""
     wire_path: Callable[[str], str]
     """Path of a canonical field (`messages[0].parts`) as this format's callers know it. For errors only."""
+    unknown_fields: Callable[[bytes], Unknown]
+    """What nobody knows of a body that was decoded, at every level."""
     heartbeat: bytes
     """Bytes that every client of the format skips between events."""
 
@@ -107,7 +122,7 @@ class TextFormat:
 
     # what only some formats have
     model_in_path: bool = False
-    """Whether a face's body has neither the model nor whether to stream: the path has both."""
+    """Whether a face's path has the model and whether to stream. A body may repeat the model: see `name_model`."""
     array_encoder: Callable[[pb.GenerateRequest], StreamEncoder] | None = None
     """A stream as one JSON array, for callers who ask for no events (native without `alt=sse`)."""
     decode_count: Callable[[bytes, Mapping[str, str]], pb.GenerateRequest] | None = None

@@ -9,6 +9,7 @@ from msgspec import Meta, Raw
 
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
+from umg_grpc.wire.ragged import decode
 
 T = TypeVar("T")
 
@@ -121,13 +122,22 @@ def json_object(raw: msgspec.Raw, field: str) -> str:
 def under_model(body: bytes, theirs: str | None, ours: str, member: str = "model") -> bytes:
     """A provider's answer with the caller's model id, all else byte for byte; as it is for a caller who named none.
 
-    Raises ValueError or RecursionError for what is no JSON object.
+    Where the member's name stands elsewhere too, halves of characters become U+FFFD. Raises ValueError or
+    RecursionError for what is no JSON object.
     """
     if theirs == ours or not ours:
         return body
-    fields = msgspec.json.decode(body, type=dict[str, Raw])
-    fields[member] = Raw(msgspec.json.encode(ours))
+    wanted, name = msgspec.json.encode(ours), b'"%b"' % member.encode()
+    if theirs is not None and body.count(name) == 1:
+        spelled, place = msgspec.json.encode(theirs), body.find(b'"', body.index(name) + len(name))
+        if place > 0 and body.startswith(spelled, place):
+            return body[:place] + wanted + body[place + len(spelled) :]
+    fields = decode(_FIELDS, body)
+    fields[member] = Raw(wanted)
     return msgspec.json.encode(fields)
+
+
+_FIELDS = msgspec.json.Decoder(dict[str, Raw])
 
 
 def invalid(field: str, problem: str) -> UmgError:

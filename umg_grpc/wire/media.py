@@ -6,6 +6,9 @@ from urllib.parse import unquote_to_bytes
 
 from umg_grpc.wire.json import invalid
 
+FETCHED = ("http", "https", "gs")
+"""Schemes of the addresses that providers fetch."""
+
 _STANDARD = str.maketrans("-_", "+/", " \t\r\n")
 _ALIASES = {
     "image/jpg": "image/jpeg",
@@ -41,6 +44,16 @@ def parse_data_url(url: str, field: str) -> tuple[str, bytes]:
     else:
         data = unquote_to_bytes(body)
     return normal_mime(mime) or sniff(data), data
+
+
+def check_address(url: str, field: str, instead: str) -> str:
+    """The address, which a provider may fetch: no file of its own machine. Raises UmgError(INVALID_FIELD), which says
+    `instead`: what to do with bytes.
+    """
+    scheme, slashes, _ = url.partition("://")
+    if not slashes or scheme.strip().lower() not in FETCHED:
+        raise invalid(field, f"expected an http(s) address; {instead}")
+    return url
 
 
 def decode_base64(text: str, field: str) -> bytes:

@@ -16,6 +16,7 @@ from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.clean import clean
 from umg_grpc.wire.json import given
+from umg_grpc.wire.sse import BOM
 
 
 def is_error(raw: Raw) -> bool:
@@ -75,7 +76,7 @@ def decode_error(status: int, headers: Mapping[str, str], body: bytes) -> UmgErr
 def read_error(body: bytes) -> ProviderError:
     """The error of a body in any of the usual shapes; an empty one where it cannot be read (HTML, nothing)."""
     try:
-        value = msgspec.json.decode(body)
+        value = msgspec.json.decode(body.removeprefix(BOM))
     except (ValueError, RecursionError):
         return ProviderError()
     if isinstance(value, list) and value:  # vendor G's chat endpoint

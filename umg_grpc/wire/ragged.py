@@ -32,11 +32,18 @@ def placeheld(document: bytes) -> bytes:
 def decode(decoder: msgspec.json.Decoder[T], document: bytes) -> T:
     """The JSON, with U+FFFD for every half of a character. Raises ValueError, RecursionError."""
     try:
+        if not document.isascii():
+            str(document, "utf-8")  # the decoder does not look into what it keeps raw
         return decoder.decode(document)
     except msgspec.ValidationError:
         raise  # its types are wrong, not its characters
     except (msgspec.DecodeError, UnicodeDecodeError):
-        return decoder.decode(_ANY.sub("\ufffd", placeheld(document).decode()).encode())
+        return decoder.decode(mended(document))
+
+
+def mended(document: bytes) -> bytes:
+    """The JSON with U+FFFD for every half of a character."""
+    return _ANY.sub("\ufffd", placeheld(document).decode()).encode()
 
 
 def _hold(escape: "re.Match[bytes]") -> bytes:

@@ -17,6 +17,7 @@ class Report:
         default_factory=dict
     )  # name -> the value sent instead, None where nothing was
     unknown: int = 0  # fields that no table knows, so that their names may be anything
+    first_unknown: str = ""  # path of the first of them, fit for a message
 
     def drop(self, name: str, instead: str | None = None) -> None:
         """Notes a known field that is not said, or is said as `instead`."""
@@ -50,10 +51,11 @@ class Report:
     def refuse(self) -> None:
         """For `x-umg-strict`: raises UmgError(UNTRANSLATABLE) when anything was dropped."""
         if self.dropped or self.unknown:
-            name = next(iter(self.dropped), "an unknown field")
-            message = (
-                f"the provider of this model cannot be told: {self.header()}; leave it out, or send no x-umg-strict"
-            )
+            name = next(iter(self.dropped), self.first_unknown or "an unknown field")
+            lost = self.header()
+            if self.first_unknown:
+                lost += f" (`{self.first_unknown}`{' and others' if self.unknown > 1 else ''})"
+            message = f"the provider of this model cannot be told: {lost}; leave it out, or send no x-umg-strict"
             raise UmgError(pb.ERROR_REASON_UNTRANSLATABLE, message, field=name)
 
 

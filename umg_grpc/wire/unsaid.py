@@ -1,10 +1,11 @@
-"""What a request says at its top level and a provider of another format cannot be told."""
+"""What a request says beside its prompt and a provider of another format cannot be told."""
 
 from collections.abc import Sequence
 
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.report import Report
+from umg_grpc.wire.unknown import note_unknown
 
 # Of `include`: what answers have anyway, where there is any. Reasoning state is also kept here for those who do not
 # bring it back.
@@ -35,7 +36,7 @@ def note_unsaid(
             report.drop(field)
     for name in TELLING_HEADERS & request.source.headers.keys():
         report.drop(name)
-    report.unknown += request.source.unknown_field_count
+    note_unknown(request.source, report)
 
 
 def refuse_several_answers(request: pb.GenerateRequest) -> None:

@@ -65,9 +65,9 @@ opaque_parts = st.builds(
 
 
 @st.composite
-def results(draw: DrawFn) -> pb.Part:
-    """A result as the object that the caller wrote, with its text beside it."""
-    result = pb.ToolResult(call_id=draw(st.just("") | names), name=draw(names))
+def results(draw: DrawFn, call: pb.ToolCall) -> pb.Part:
+    """A call's result as the object that the caller wrote, with its text beside it."""
+    result = pb.ToolResult(call_id=call.call_id, name=call.name)
     match draw(st.integers(0, 3)):
         case 0:
             text = draw(words)
@@ -86,7 +86,7 @@ def results(draw: DrawFn) -> pb.Part:
 
 @st.composite
 def conversations(draw: DrawFn) -> list[pb.Message]:
-    """Turns of alternating roles, the results of each first."""
+    """Turns of alternating roles, in each first the results of the calls before it."""
     told = list[pb.Message]()
     for number in range(draw(st.integers(1, 4))):
         if number % 2:
@@ -99,9 +99,9 @@ def conversations(draw: DrawFn) -> list[pb.Message]:
             )
             told.append(pb.Message(role=pb.ROLE_ASSISTANT, parts=parts))
         else:
-            parts = draw(st.lists(results(), max_size=2)) + draw(
-                st.lists(text_parts | shown() | opaque_parts, min_size=1, max_size=3)
-            )
+            asked = [part.tool_call for part in told[-1].parts if part.HasField("tool_call")] if told else []
+            parts = [draw(results(call)) for call in asked]
+            parts += draw(st.lists(text_parts | shown() | opaque_parts, min_size=1, max_size=3))
             told.append(pb.Message(role=pb.ROLE_USER, parts=parts))
     return told
 

@@ -9,6 +9,7 @@ import pytest
 from tests.wire.timing import within
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
+from umg_grpc.wire.format import name_model
 from umg_grpc.wire.native import NATIVE
 from umg_grpc.wire.state import show
 
@@ -318,6 +319,21 @@ def test_what_shall_be_counted_stands_at_the_top_or_inside(key: str) -> None:
     with pytest.raises(UmgError) as caught:
         NATIVE.decode_count(msgspec.json.encode({key: {"contents": [{"role": "x"}]}}), {})
     assert caught.value.metadata == {"field": f"{key}.contents[0].role"}
+
+
+@pytest.mark.parametrize(("named", "path", "refused"), [
+    ("m", "m", False), ("models/m", "m", False), (None, "m", False), ("", "m", False), ("models/m", "", False),
+    ("other", "m", True), ("models/models/m", "m", True),
+])  # fmt: skip
+def test_a_model_in_the_body_is_that_of_the_path(named: str | None, path: str, refused: bool) -> None:
+    request = decoded(model=named)
+    if not refused:
+        name_model(request, path)
+        assert request.model == "m"
+        return
+    with pytest.raises(UmgError) as caught:
+        name_model(request, path)
+    assert (caught.value.name, caught.value.metadata) == ("INVALID_FIELD", {"field": "model"})
 
 
 def test_a_count_is_the_total() -> None:

@@ -1,10 +1,11 @@
 """Chat completions (`POST /v1/chat/completions`), face and upstream."""
 
 from umg_grpc.wire.chat.errors import encode_error
+from umg_grpc.wire.chat.fields import FIELDS
 from umg_grpc.wire.chat.passing import PassingDecoder
 from umg_grpc.wire.chat.paths import wire_path
 from umg_grpc.wire.chat.request import decode_request, encode_request
-from umg_grpc.wire.chat.response import decode_response, encode_response
+from umg_grpc.wire.chat.response import decode_response, encode_response, shows
 from umg_grpc.wire.chat.stream import StreamEncoder
 from umg_grpc.wire.chat.translating import TranslatingDecoder
 from umg_grpc.wire.format import TextFormat
@@ -15,9 +16,11 @@ CHAT = TextFormat(
     source_headers=("openai-beta",),
     decode_request=decode_request,
     encode_response=encode_response,
+    shows=shows,
     stream_encoder=StreamEncoder,
     encode_error=encode_error,
     wire_path=wire_path,
+    unknown_fields=FIELDS.unknown,
     heartbeat=b": keep-alive\n\n",
     encode_request=encode_request,
     decode_response=decode_response,

@@ -11,6 +11,7 @@ from msgspec import Meta, Raw, Struct
 
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
+from umg_grpc.wire.arguments import Arguments, arguments_text
 from umg_grpc.wire.chat import schema
 from umg_grpc.wire.chat.content import thought_signature
 from umg_grpc.wire.chat.usage import ProviderUsage, decode_usage
@@ -105,10 +106,10 @@ class Logprobs(Struct):
 
 
 class ProviderFunction(Struct):
-    """`function`: arguments as a string, or as the object itself."""
+    """`function`."""
 
     name: str | None = None
-    arguments: str | dict[str, Raw] | None = None
+    arguments: Arguments = None
 
 
 class ProviderCustom(Struct):
@@ -300,11 +301,6 @@ def _thoughts_in(content: list[Raw]) -> str:
     return "".join(
         thought if isinstance(thought, str) else "".join(part.text or "" for part in thought) for thought in thoughts
     )
-
-
-def arguments_text(arguments: str | dict[str, Raw] | None) -> str:
-    """Arguments as the model wrote them; those of an object as JSON."""
-    return msgspec.json.encode(arguments).decode() if isinstance(arguments, dict) else arguments or ""
 
 
 def thoughts_of(message: ProviderMessage) -> str:

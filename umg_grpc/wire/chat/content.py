@@ -6,7 +6,7 @@ from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat import schema
 from umg_grpc.wire.json import JsonObject, invalid, missing, parse
-from umg_grpc.wire.media import decode_base64, is_data_url, parse_data_url, sniff
+from umg_grpc.wire.media import check_address, decode_base64, is_data_url, parse_data_url, sniff
 
 ROLES = {
     "system": pb.ROLE_SYSTEM,
@@ -149,10 +149,8 @@ def _decode_image(image: schema.ImageUrl | str, media: pb.MediaPart, at: str) ->
             raise invalid(field, "the data URL is empty; add the image")
         if not media.mime_type.startswith("image/"):
             media.mime_type = sniff(media.data) or media.mime_type
-    elif "://" in url:
-        media.uri = url
     else:
-        raise invalid(field, "expected an http(s) or data URL; bytes go into `data:image/png;base64,...`")
+        media.uri = check_address(url, field, "bytes go into a data URL, `data:image/png;base64,...`")
     if not isinstance(image, str) and image.detail:
         media.detail = image.detail
 

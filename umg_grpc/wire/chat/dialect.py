@@ -10,7 +10,7 @@ from msgspec import Raw
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat import schema
 from umg_grpc.wire.chat.tools import SEARCH_KEYS, SEARCH_TOOLS, is_search
-from umg_grpc.wire.json import ABSENT, JsonObject, given, parse
+from umg_grpc.wire.json import ABSENT, JsonObject, echo, given, parse
 from umg_grpc.wire.report import Report
 
 KNOWN = frozenset(schema.ChatRequest.__struct_encode_fields__)
@@ -83,18 +83,6 @@ def rebuild(
     return msgspec.json.encode(fields)
 
 
-def unknown_inside(body: bytes) -> int:
-    """How many members nobody knows of the objects that our document names and a provider reads in another place."""
-    fields = parse(dict[str, Raw], body)
-    extra = _members(fields.get("extra_body", ABSENT), "extra_body")
-    vendors = [members.get(name, ABSENT) for members in (fields, extra) for name in ("vendorg", "google")]
-    counted = [(extra, VENDOR_NAMES), (_members(fields.get("generationConfig", ABSENT), ""), CONFIG_NAMES)]
-    counted += [(_members(vendor, ""), VENDOR_MEMBERS) for vendor in vendors]
-    return sum(len(members.keys() - known) for members, known in counted)
-
-
-VENDOR_NAMES = frozenset(schema.ExtraBody.__struct_encode_fields__)
-VENDOR_MEMBERS = frozenset(schema.VendorG.__struct_encode_fields__)
 CONFIG_NAMES = frozenset(schema.GenerationConfig.__struct_encode_fields__)
 
 
@@ -175,7 +163,10 @@ def _merge_extra_body(fields: dict[str, Raw], request: pb.GenerateRequest, repor
 def _replace_generation_config(fields: dict[str, Raw], report: Report) -> None:
     """Its thinking config where vendor G's chat endpoint reads one, which refuses it beside an effort."""
     members = _members(fields.pop("generationConfig"), "generationConfig")
-    report.unknown += len(members.keys() - CONFIG_NAMES)
+    for name in members.keys() - CONFIG_NAMES:
+        if given(members[name]):
+            report.unknown += 1
+            report.first_unknown = report.first_unknown or f"generationConfig.{echo(name)}"
     for name in CONFIG_NAMES & members.keys():
         if given(fields.get("reasoning_effort", ABSENT)):
             report.drop("generationConfig.thinkingConfig")

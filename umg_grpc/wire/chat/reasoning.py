@@ -106,6 +106,8 @@ def encode_reasoning(request: pb.GenerateRequest, words: ChatWords, stream: bool
             report.drop(f"reasoning.{field}")
     effort = reasoning.effort or reasoning.level
     switch = {} if effort == "none" else _switch(request, words, stream, report)
+    if "extra_body" in switch:
+        return switch  # says it all; beside it the endpoint refuses an effort
     if reasoning.HasField("include_thoughts") and effort != "none" and not (switch and reasoning.include_thoughts):
         report.drop("reasoning.include_thoughts")
     if not (switch or effort):
@@ -121,6 +123,10 @@ def _switch(request: pb.GenerateRequest, words: ChatWords, stream: bool, report:
             return _thinking(reasoning, report)
         case "enable_thinking":
             return _enable_thinking(reasoning, stream, report)
+        case "budget":
+            return _vendors_config(reasoning, _budget(reasoning), request.source.format)
+        case "level":
+            return _vendors_config(reasoning, _level_of(reasoning, report), request.source.format)
         case "" if not request.HasField("source"):  # callers of other formats know of neither, nor may their provider
             switch = own_switch(reasoning)
             if "enable_thinking" in switch and reasoning.HasField("budget_tokens"):
@@ -140,6 +146,32 @@ def _thinking(reasoning: pb.ReasoningOptions, report: Report) -> JsonObject:
         report.drop("reasoning.mode", "enabled")
     budget: JsonObject = {"budget_tokens": reasoning.budget_tokens} if reasoning.budget_tokens > 0 else {}
     return {"thinking": {"type": "enabled", **budget}}
+
+
+def _vendors_config(reasoning: pb.ReasoningOptions, config: JsonObject, asked_in: str) -> JsonObject:
+    """`extra_body.google.thinking_config`, under the name that vendor G's chat endpoint reads; nothing where the model
+    is told nothing. Thoughts are shown there when that is said, as in native; in the other formats whoever asks for
+    thinking is shown them.
+    """
+    shown = reasoning.include_thoughts if reasoning.HasField("include_thoughts") else asked_in != "native"
+    if config and (shown or reasoning.HasField("include_thoughts")):
+        config["include_thoughts"] = shown
+    return {"extra_body": {"google": {"thinking_config": config}}} if config else {}
+
+
+def _budget(reasoning: pb.ReasoningOptions) -> JsonObject:
+    if reasoning.HasField("budget_tokens"):
+        return {"thinking_budget": reasoning.budget_tokens}
+    return {"thinking_budget": 0 if _off(reasoning) else -1} if reasoning.mode else {}
+
+
+def _level_of(reasoning: pb.ReasoningOptions, report: Report) -> JsonObject:
+    """A model with levels has none for off; what thinks as much as it likes does so at its highest."""
+    if _off(reasoning) or not (reasoning.level or reasoning.mode or reasoning.HasField("budget_tokens")):
+        return {}
+    if not reasoning.level and reasoning.budget_tokens > 0:
+        report.drop("reasoning.budget_tokens", "level high")
+    return {"thinking_level": reasoning.level or "high"}
 
 
 def _enable_thinking(reasoning: pb.ReasoningOptions, stream: bool, report: Report) -> JsonObject:

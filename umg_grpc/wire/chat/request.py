@@ -187,8 +187,6 @@ def _decode_seldom(chat: schema.ChatRequest, request: pb.GenerateRequest) -> Non
     _decode_output(chat, request)
     decode_reasoning(chat, request)
     decode_search(chat, request)
-    if chat.extra_body or chat.vendorg or chat.google or chat.generation_config:
-        request.source.unknown_field_count = dialect.unknown_inside(request.source.body)
 
 
 def _decode_cache(chat: schema.ChatRequest, request: pb.GenerateRequest) -> None:

@@ -65,6 +65,19 @@ def encode_response(response: pb.GenerateResponse, request: pb.GenerateRequest) 
     return msgspec.json.encode(body)
 
 
+def shows(part: pb.Part) -> bool:
+    """Whether an answer says the part: of what a provider's tools did, the sources that a search found."""
+    match part.WhichOneof("kind"):
+        case "media":
+            return not part.thought and part.media.kind in (pb.MEDIA_KIND_AUDIO, pb.MEDIA_KIND_IMAGE)
+        case "server_tool_call":
+            return part.server_tool_call.name == "web_search"
+        case "server_tool_result":
+            return part.server_tool_result.name == "web_search"
+        case kind:
+            return kind != "opaque"
+
+
 def _encode_choice(candidate: pb.Candidate, request: pb.GenerateRequest, response_id: str) -> JsonObject:
     parts = list(candidate.message.parts)
     refusals = [part.refusal.text for part in parts if part.HasField("refusal")]

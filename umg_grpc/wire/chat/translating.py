@@ -8,7 +8,7 @@ from msgspec import Struct
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire import sse
-from umg_grpc.wire.arguments import free_text
+from umg_grpc.wire.arguments import arguments_text, free_text
 from umg_grpc.wire.chat.answer import (
     Head,
     Index,
@@ -18,7 +18,6 @@ from umg_grpc.wire.chat.answer import (
     ProviderCall,
     ProviderFunction,
     ProviderMessage,
-    arguments_text,
     begun,
     content_text,
     decode_annotation,

@@ -2,10 +2,11 @@
 
 from umg_grpc.wire.format import TextFormat
 from umg_grpc.wire.messages.errors import encode_count_error, encode_error
+from umg_grpc.wire.messages.fields import FIELDS
 from umg_grpc.wire.messages.passing import PassingDecoder
 from umg_grpc.wire.messages.paths import wire_path
 from umg_grpc.wire.messages.request import decode_count, decode_request, encode_request
-from umg_grpc.wire.messages.response import decode_response, encode_count, encode_response
+from umg_grpc.wire.messages.response import decode_response, encode_count, encode_response, shows
 from umg_grpc.wire.messages.stream import StreamEncoder
 from umg_grpc.wire.messages.translating import TranslatingDecoder
 from umg_grpc.wire.provider_errors import decode_error
@@ -18,9 +19,11 @@ MESSAGES = TextFormat(
     source_headers=("anthropic-version", "anthropic-beta"),
     decode_request=decode_request,
     encode_response=encode_response,
+    shows=shows,
     stream_encoder=StreamEncoder,
     encode_error=encode_error,
     wire_path=wire_path,
+    unknown_fields=FIELDS.unknown,
     heartbeat=b'event: ping\ndata: {"type": "ping"}\n\n',
     encode_request=encode_request,
     decode_response=decode_response,

@@ -7,11 +7,13 @@ from typing import TypeAlias
 import msgspec
 from msgspec import Raw
 
+from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.json import given, invalid, json_object, missing, parse
-from umg_grpc.wire.media import decode_base64, is_data_url, normal_mime, parse_data_url, sniff
+from umg_grpc.wire.json import ABSENT, given, invalid, json_object, missing, parse
+from umg_grpc.wire.media import check_address, decode_base64, is_data_url, normal_mime, parse_data_url, sniff
 from umg_grpc.wire.messages import schema
 from umg_grpc.wire.messages.citations import decode_citation
+from umg_grpc.wire.provider_errors import unreadable
 from umg_grpc.wire.state import read
 
 ROLES = {"user": pb.ROLE_USER, "assistant": pb.ROLE_ASSISTANT}
@@ -26,6 +28,7 @@ RESULT_OF = re.compile(r"(?!mcp_)(\w+)_tool_result")
 
 Owner: TypeAlias = pb.Message | pb.ToolResult | pb.DocumentBlocks
 ReadState: TypeAlias = Callable[[str], pb.ReasoningState]
+ReadBlock: TypeAlias = Callable[[Raw, Owner, str], None]
 
 
 def shown_state(text: str) -> pb.ReasoningState:
@@ -45,7 +48,7 @@ def decode_turns(turns: list[schema.Turn], request: pb.GenerateRequest) -> None:
         if isinstance(turn.content, str):
             message.parts.add().text.text = turn.content
         else:
-            decode_blocks(turn.content, message, f"messages[{index}].content", shown_state)
+            decode_blocks(turn.content, message, f"messages[{index}].content", shown_state, BLOCKS)
 
 
 def decode_system(system: str | list[Raw], request: pb.GenerateRequest) -> None:
@@ -64,7 +67,17 @@ def decode_system(system: str | list[Raw], request: pb.GenerateRequest) -> None:
         _mark(part, block, at)
 
 
-def decode_blocks(blocks: list[Raw], message: pb.Message, at: str, read_state: ReadState) -> None:
+def decode_answer(blocks: list[Raw], message: pb.Message) -> None:
+    """Fills `message.parts` with the blocks of a provider. Raises UmgError(UPSTREAM_FAILED)."""
+    try:
+        decode_blocks(blocks, message, "content", own_state, ANSWER_BLOCKS)
+    except UmgError:
+        raise unreadable() from None  # the provider's field, not the caller's
+
+
+def decode_blocks(
+    blocks: list[Raw], message: pb.Message, at: str, read_state: ReadState, known: dict[str, ReadBlock]
+) -> None:
     """Fills `message.parts`. Raises UmgError naming the field.
 
     The state of a call that another format made is shown before the call (`answer.call_state`); it is put back there.
@@ -84,8 +97,8 @@ def decode_blocks(blocks: list[Raw], message: pb.Message, at: str, read_state: R
                 held = state
         elif kind == "thinking":
             _thinking(parse(schema.ThinkingBlock, raw, place), message, read_state)
-        elif kind in BLOCKS:
-            BLOCKS[kind](raw, message, place)
+        elif kind in known:
+            known[kind](raw, message, place)
             if held is not None:
                 message.parts[-1].state.CopyFrom(held)
                 held = None
@@ -222,10 +235,8 @@ def _inline(source: schema.Base64Source, media: pb.MediaPart, at: str) -> None:
 def _address(url: str, media: pb.MediaPart, field: str) -> None:
     if is_data_url(url):
         media.mime_type, media.data = parse_data_url(url, field)
-    elif "://" in url:
-        media.uri = url
     else:
-        raise invalid(field, "expected an http(s) URL; bytes go into a source of type `base64`")
+        media.uri = check_address(url, field, "bytes go into a source of type `base64`")
 
 
 def _pieces(blocks: list[Raw], media: pb.MediaPart, at: str) -> None:
@@ -323,7 +334,19 @@ def _server_result(raw: Raw, owner: Owner, at: str, name: str) -> None:
     _mark(part, block, at)
 
 
-BLOCKS: dict[str, Callable[[Raw, Owner, str], None]] = {
+def _with_input(read_block: ReadBlock) -> ReadBlock:
+    """The same for a provider, which may leave out an input that is empty."""
+
+    def filled(raw: Raw, owner: Owner, at: str) -> None:
+        members = parse(dict[str, Raw], raw, at)
+        if not given(members.get("input", ABSENT)):
+            raw = Raw(msgspec.json.encode(members | {"input": Raw(b"{}")}))
+        read_block(raw, owner, at)
+
+    return filled
+
+
+BLOCKS: dict[str, ReadBlock] = {
     "text": _text,
     "image": _image,
     "document": _document,
@@ -332,5 +355,9 @@ BLOCKS: dict[str, Callable[[Raw, Owner, str], None]] = {
     "tool_result": _tool_result,
     "server_tool_use": _server_tool_use,
     "web_search_tool_result": _web_search_result,
+}
+ANSWER_BLOCKS = BLOCKS | {
+    "tool_use": _with_input(_tool_use),
+    "server_tool_use": _with_input(_server_tool_use),
 }
 RESULT_BLOCKS = frozenset({"text", "image", "document", "search_result"})

@@ -3,11 +3,19 @@
 import msgspec
 from msgspec import Raw
 
-from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.json import JsonObject, under_model
-from umg_grpc.wire.messages.answer import Head, decode_finish, encode_blocks, encode_finish, rename_call, settle
-from umg_grpc.wire.messages.content import decode_blocks, own_state
+from umg_grpc.wire.messages.answer import (
+    Head,
+    decode_finish,
+    encode_blocks,
+    encode_finish,
+    encode_found,
+    encode_server_call,
+    rename_call,
+    settle,
+)
+from umg_grpc.wire.messages.content import decode_answer
 from umg_grpc.wire.messages.names import tool_names
 from umg_grpc.wire.messages.usage import SERVICE_TIERS, decode_usage, encode_usage
 from umg_grpc.wire.provider_errors import as_error, from_provider, is_error, unreadable
@@ -35,6 +43,19 @@ def encode_response(response: pb.GenerateResponse, request: pb.GenerateRequest) 
         "usage": encode_usage(response.usage, response.service_tier),
     }
     return msgspec.json.encode(body)
+
+
+def shows(part: pb.Part) -> bool:
+    """Whether an answer says the part: media as a note."""
+    match part.WhichOneof("kind"):
+        case "server_tool_call":
+            return encode_server_call(part.server_tool_call, "") is not None
+        case "server_tool_result":
+            return encode_found(part.server_tool_result, "") is not None
+        case "opaque":
+            return part.opaque.format == "messages"
+        case _:
+            return True
 
 
 def encode_count(input_tokens: int) -> bytes:
@@ -86,10 +107,7 @@ def decode_response(body: bytes, request: pb.GenerateRequest, pass_: bool) -> pb
 def _decode_content(content: list[Raw] | None, candidate: pb.Candidate, request: pb.GenerateRequest) -> None:
     message = candidate.message
     message.role = pb.ROLE_ASSISTANT
-    try:
-        decode_blocks(content or [], message, "content", own_state)
-    except UmgError:
-        raise unreadable() from None  # the provider's field, not the caller's
+    decode_answer(content or [], message)
     calls = [part.tool_call for part in message.parts if part.HasField("tool_call")]
     if calls:
         names = tool_names(request)

@@ -13,7 +13,7 @@ from umg_grpc.wire.frames import EventDecoder
 from umg_grpc.wire.json import ABSENT
 from umg_grpc.wire.messages.answer import Ending, Head, decode_finish, settle, update_search
 from umg_grpc.wire.messages.citations import decode_citation
-from umg_grpc.wire.messages.content import decode_blocks, own_state
+from umg_grpc.wire.messages.content import decode_answer, own_state
 from umg_grpc.wire.messages.names import tool_names
 from umg_grpc.wire.messages.usage import SERVICE_TIERS, ProviderUsage, decode_usage
 from umg_grpc.wire.names import ToolNames
@@ -322,8 +322,5 @@ class TranslatingDecoder(EventDecoder):
 def _decode_block(raw: Raw) -> pb.Part:
     """The part that a block begins, as far as it is known."""
     message = pb.Message()
-    try:
-        decode_blocks([raw], message, "content_block", own_state)
-    except UmgError:
-        raise unreadable() from None  # the provider's field, not the caller's
+    decode_answer([raw], message)
     return message.parts[0]

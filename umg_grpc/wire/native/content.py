@@ -9,6 +9,7 @@ from msgspec import Raw
 
 from umg_grpc.v1 import pb
 from umg_grpc.wire.json import JsonObject, invalid, json_text, missing
+from umg_grpc.wire.media import check_address
 from umg_grpc.wire.names import OpenCalls, ToolNames
 from umg_grpc.wire.native import schema
 from umg_grpc.wire.native.parts import (
@@ -20,6 +21,7 @@ from umg_grpc.wire.native.parts import (
     encode_media,
     encode_server_tool,
     encode_thoughts,
+    is_own_file,
 )
 from umg_grpc.wire.report import Report, foreign, no_role, unknown_part, untranslatable
 
@@ -78,10 +80,19 @@ def _decode(part: schema.Part, target: pb.Part, at: str, request: pb.GenerateReq
     decode_part(part, target, at)
     if _says(part.video_metadata):
         _uncarried("videoMetadata", request)
+    _check_file(part.file_data, f"{at}.fileData")
     if part.function_response is not None:
+        for index, shown in enumerate(part.function_response.parts or ()):
+            _check_file(shown.file_data, f"{at}.functionResponse.parts[{index}].fileData")
         for name in ("will_continue", "scheduling"):
             if _says(getattr(part.function_response, name)):
                 _uncarried(f"functionResponse.{'willContinue' if name == 'will_continue' else name}", request)
+
+
+def _check_file(file: schema.ProviderFile | None, at: str) -> None:
+    """Raises UmgError for an address that no provider may fetch; a file of its own may stand without one."""
+    if file is not None and file.file_uri and ("://" in file.file_uri or not is_own_file(file.file_uri)):
+        check_address(file.file_uri, f"{at}.fileUri", "bytes go into `inlineData`")
 
 
 def _says(value: object) -> bool:

@@ -177,13 +177,18 @@ def _mime(mime: str) -> str:
 def _decode_file(file: schema.ProviderFile, media: pb.MediaPart, at: str) -> None:
     if not file.file_uri:
         raise missing(f"{at}.fileUri")
-    if _OWN_FILE.search(file.file_uri):
+    if is_own_file(file.file_uri):
         media.file_id = file.file_uri
     else:
         media.uri = file.file_uri
     media.mime_type = _mime(file.mime_type or "")
     told = media.mime_type or ("video/*" if _VIDEO_SITE.match(file.file_uri) else _by_suffix(file.file_uri))
     media.kind = MEDIA_KINDS.get(told.partition("/")[0], pb.MEDIA_KIND_DOCUMENT)
+
+
+def is_own_file(name: str) -> bool:
+    """Whether it names a file that the format's provider keeps."""
+    return _OWN_FILE.search(name) is not None
 
 
 def _by_suffix(address: str) -> str:
@@ -278,7 +283,7 @@ def encode_media(media: pb.MediaPart) -> JsonObject | None:
             return {"inlineData": {"mimeType": mime, "data": base64.b64encode(media.data).decode()}}
         case "uri":
             return {"fileData": _file(media.uri, media.mime_type)}
-        case "file_id" if _OWN_FILE.search(media.file_id):
+        case "file_id" if is_own_file(media.file_id):
             return {"fileData": _file(media.file_id, media.mime_type)}
     return None
 

@@ -8,7 +8,7 @@ import msgspec
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.format import FaceRequest, UpstreamRequest
-from umg_grpc.wire.json import JsonObject, check_utf8, given, parse
+from umg_grpc.wire.json import JsonObject, check_utf8, echo, given, parse
 from umg_grpc.wire.native import dialect, schema
 from umg_grpc.wire.native.canonical import encode_body
 from umg_grpc.wire.native.config import decode_config
@@ -16,6 +16,7 @@ from umg_grpc.wire.native.content import decode_contents, decode_instructions
 from umg_grpc.wire.native.spelling import Notes, read
 from umg_grpc.wire.native.tools import decode_tools
 from umg_grpc.wire.report import Report
+from umg_grpc.wire.unknown import NOTHING, Unknown
 
 GENERATE, STREAM = ":generateContent", ":streamGenerateContent?alt=sse"
 PREFIX = "models/"
@@ -25,8 +26,8 @@ PREFIX = "models/"
 
 
 def decode_request(body: bytes, headers: Mapping[str, str]) -> FaceRequest:
-    """The request with its source; its model and whether it streams are in the path. Raises UmgError: MALFORMED_BODY,
-    MISSING_FIELD, INVALID_FIELD.
+    """The request with its source. Its model and whether it streams are in the path: it has the model that the body
+    repeats, if it does. Raises UmgError: MALFORMED_BODY, MISSING_FIELD, INVALID_FIELD.
     """
     return FaceRequest(_decode(body, ""), stream=False)
 
@@ -43,10 +44,21 @@ def decode_count(body: bytes, headers: Mapping[str, str]) -> pb.GenerateRequest:
     return _decode(body, "")
 
 
-def _decode(body: bytes, at: str) -> pb.GenerateRequest:
-    notes, request = Notes(), pb.GenerateRequest()
+def unknown_fields(body: bytes) -> Unknown:
+    """What nobody knows of a body, as `decode_request` met it."""
+    notes = Notes()
+    try:
+        _decode(body, "", notes)
+    except UmgError:
+        return NOTHING
+    return Unknown(notes.unknown, echo(notes.first))
+
+
+def _decode(body: bytes, at: str, notes: Notes | None = None) -> pb.GenerateRequest:
+    notes, request = notes or Notes(), pb.GenerateRequest()
     try:
         parsed = read(schema.GenerateBody, check_utf8(body), notes, at)
+        request.model = (parsed.model or "").removeprefix(PREFIX)
         decode_contents(parsed.contents, request)
         _decode_options(parsed, request, notes)
     except UmgError as error:

@@ -33,6 +33,7 @@ from umg_grpc.wire.native.answer import (
 )
 from umg_grpc.wire.native.grounding import SEARCH, Cited, Text, decode_grounding
 from umg_grpc.wire.native.names import tool_names
+from umg_grpc.wire.native.parts import encode_media
 from umg_grpc.wire.native.schema import ProviderPart
 from umg_grpc.wire.native.usage import decode_usage, encode_usage
 from umg_grpc.wire.provider_errors import NO_ANSWER, as_error, from_provider, is_error, unreadable
@@ -61,6 +62,21 @@ def encode_response(response: pb.GenerateResponse, request: pb.GenerateRequest) 
     if response.response_id:
         body["responseId"] = response.response_id
     return msgspec.json.encode(body)
+
+
+def shows(part: pb.Part) -> bool:
+    """Whether an answer says the part: of a search, its sources."""
+    match part.WhichOneof("kind"):
+        case "media":
+            return encode_media(part.media) is not None
+        case "server_tool_call":
+            return part.server_tool_call.format == "native" or part.server_tool_call.name == SEARCH
+        case "server_tool_result":
+            return part.server_tool_result.format == "native" or part.server_tool_result.name == SEARCH
+        case "opaque":
+            return part.opaque.format == "native"
+        case _:
+            return True
 
 
 def _encode_candidate(candidate: pb.Candidate) -> JsonObject:
@@ -125,17 +141,8 @@ def decode_response(body: bytes, request: pb.GenerateRequest, pass_: bool) -> pb
 
 
 def renamed(body: bytes, theirs: str | None, ours: str) -> bytes:
-    """The JSON under the caller's model id, all else byte for byte where the member stands there once."""
-    if theirs is None or theirs == ours or not ours:
-        return body
-    wanted = msgspec.json.encode(ours)
-    if body.count(b'"modelVersion"') == 1:
-        key = body.index(b'"modelVersion"') + len(b'"modelVersion"')
-        value = body.find(b'"', key)
-        spelled = msgspec.json.encode(theirs)
-        if value > 0 and body.startswith(spelled, value):
-            return body[:value] + wanted + body[value + len(spelled) :]
-    return under_model(body, theirs, ours, "modelVersion")
+    """The JSON under the caller's model id, where it names one; all else byte for byte."""
+    return body if theirs is None else under_model(body, theirs, ours, "modelVersion")
 
 
 def _decode_endings(answer: PassedAnswer, response: pb.GenerateResponse) -> None:

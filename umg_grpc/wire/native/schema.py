@@ -284,7 +284,7 @@ class SafetySetting(Struct, forbid_unknown_fields=True, rename="camel"):
 
 
 class GenerateBody(Struct, forbid_unknown_fields=True, rename="camel", kw_only=True):
-    """The body. Its model is in the path; one that stands here as well says nothing."""
+    """The body. Its model is in the path; one that stands here as well has to be the same."""
 
     contents: Annotated[list[Content], Meta(min_length=1)]
     system_instruction: Content | None = None
@@ -306,13 +306,13 @@ class CountBody(Struct, rename="camel"):
     snake_request: Raw = field(name="generate_content_request", default=ABSENT)
 
 
-class VoiceName(Struct, rename="camel"):
+class VoiceName(Struct, rename="camel", forbid_unknown_fields=True):
     """`prebuiltVoiceConfig`."""
 
     voice_name: str | None = None
 
 
-class VoiceConfig(Struct, rename="camel"):
+class VoiceConfig(Struct, rename="camel", forbid_unknown_fields=True):
     """`voiceConfig`."""
 
     prebuilt_voice_config: VoiceName | None = None

@@ -32,6 +32,8 @@ class Notes:
     """What was met while reading."""
 
     unknown: int = 0  # fields that nobody knows
+    first: str = ""  # path of the first of them
+    at: list[str] = field(default_factory=list)  # where one reads
     snake: dict[str, str] = field(default_factory=dict)  # our spelling -> the caller's, where that is another
 
     def spelled(self, error: UmgError) -> UmgError:
@@ -50,6 +52,7 @@ def read(kind: type[T], raw: bytes | Raw, notes: Notes, at: str = "") -> T:
         return msgspec.json.decode(raw, type=kind)
     except (ValueError, RecursionError):
         pass  # another spelling, a field that nobody knows, or a fault
+    notes.at[:] = [at] if at else []
     try:
         plain = _plain(_PLANS[kind], Raw(bytes(raw)), notes)
     except (ValueError, RecursionError):
@@ -130,7 +133,7 @@ def _plain(plan: _Plan, raw: Raw, notes: Notes) -> Raw:
             return Raw(b"[" + bytes(_plain(plan.item, raw, notes)) + b"]")
         case _List() if text.startswith(b"["):
             items = msgspec.json.decode(raw, type=list[Raw])
-            return Raw(msgspec.json.encode([_plain(plan.item, item, notes) for item in items]))
+            return Raw(msgspec.json.encode([_item(plan.item, f"[{n}]", item, notes) for n, item in enumerate(items)]))
         case _Words() if text.startswith(b'"'):
             return plan.words.get(msgspec.json.decode(raw, type=str).lower(), raw)
         case _Upper() if text.startswith(b'"'):
@@ -138,6 +141,13 @@ def _plain(plan: _Plan, raw: Raw, notes: Notes) -> Raw:
         case _Number() if number := _NUMBER.fullmatch(text):
             return Raw(number[1])
     return raw
+
+
+def _item(plan: _Plan, step: str, raw: Raw, notes: Notes) -> Raw:
+    notes.at.append(step)
+    plain = _plain(plan, raw, notes)
+    notes.at.pop()
+    return plain
 
 
 def _members(plan: _Struct, raw: Raw, notes: Notes) -> Raw:
@@ -152,13 +162,14 @@ def _members(plan: _Struct, raw: Raw, notes: Notes) -> Raw:
             continue
         if (entry := plan.fields.get(key)) is None:
             notes.unknown += 1
+            notes.first = notes.first or "".join([*notes.at, f".{key}"]).removeprefix(".")
             continue
         name, inner = entry
         if key != name:
             if name in members:
                 continue  # it stands there in our spelling, too
             notes.snake[name] = key
-        plain[name] = _plain(inner, value, notes)
+        plain[name] = _item(inner, f".{key}", value, notes)
     return Raw(msgspec.json.encode(plain))
 
 

@@ -8,6 +8,7 @@ from msgspec import Raw, Struct
 
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
+from umg_grpc.wire.arguments import Arguments, arguments_text
 from umg_grpc.wire.counts import Count, count
 from umg_grpc.wire.json import ABSENT
 from umg_grpc.wire.provider_errors import as_error, is_error, unreadable
@@ -93,6 +94,17 @@ class ProviderMessage(Struct):
     content: list[ContentPart] | None = None
 
 
+class ProviderCall(Struct):
+    """An item of type `function_call` or `custom_tool_call`."""
+
+    id: str | None = None
+    call_id: str | None = None
+    name: str | None = None
+    arguments: Arguments = None
+    input: str | None = None
+
+
+CALL = msgspec.json.Decoder(ProviderCall)
 MESSAGE = msgspec.json.Decoder(ProviderMessage)
 REASONING = msgspec.json.Decoder(schema.ReasoningItem)
 KIND = msgspec.json.Decoder(schema.Kind)
@@ -143,6 +155,8 @@ def decode_output_item(raw: Raw, message: pb.Message) -> None:
         _decode_message(MESSAGE.decode(raw), message)
     elif kind == "reasoning":
         decode_reasoning(REASONING.decode(raw), message.parts.add(), shown=False)
+    elif kind in CALLS:
+        _decode_call(CALL.decode(raw), message.parts.add().tool_call, custom=kind == "custom_tool_call")
     else:
         try:
             decode_item(raw, kind, message, "output")
@@ -159,6 +173,14 @@ def _decode_message(item: ProviderMessage, message: pb.Message) -> None:
             part.text.text = content.text or ""
             part.text.citations.extend(map(decode_annotation, content.annotations or ()))
             part.text.logprobs.extend(map(decode_logprob, content.logprobs or ()))
+
+
+def _decode_call(item: ProviderCall, call: pb.ToolCall, *, custom: bool) -> None:
+    call.item_id, call.call_id, call.name = item.id or "", item.call_id or "", item.name or ""
+    if custom:
+        call.text = item.input or ""
+    else:
+        call.arguments_json = arguments_text(item.arguments)
 
 
 def decode_logprob(entry: Logprob) -> pb.TokenLogprob:

@@ -6,7 +6,7 @@ import msgspec
 
 from umg_grpc.v1 import pb
 from umg_grpc.wire.json import JsonObject, invalid, json_text, missing, parse
-from umg_grpc.wire.media import data_url, decode_base64, is_data_url, parse_data_url, sniff
+from umg_grpc.wire.media import check_address, data_url, decode_base64, is_data_url, parse_data_url, sniff
 from umg_grpc.wire.report import Report, foreign, unknown_part, untranslatable
 from umg_grpc.wire.responses import schema
 
@@ -87,10 +87,8 @@ def _decode_image(image: schema.ImagePart, media: pb.MediaPart, at: str) -> None
             raise invalid(field, "the data URL is empty; add the image")
         if not media.mime_type.startswith("image/"):
             media.mime_type = sniff(media.data) or media.mime_type
-    elif "://" in image.image_url:
-        media.uri = image.image_url
     else:
-        raise invalid(field, "expected an http(s) or data URL; bytes go into `data:image/png;base64,...`")
+        media.uri = check_address(image.image_url, field, "bytes go into a data URL, `data:image/png;base64,...`")
 
 
 def _decode_file(file: schema.FilePart, media: pb.MediaPart, at: str) -> None:
@@ -115,10 +113,8 @@ def _decode_file(file: schema.FilePart, media: pb.MediaPart, at: str) -> None:
     elif file.file_url is not None:
         if is_data_url(file.file_url):
             media.mime_type, media.data = parse_data_url(file.file_url, f"{at}.file_url")
-        elif "://" in file.file_url:
-            media.uri = file.file_url
         else:
-            raise invalid(f"{at}.file_url", "expected an http(s) address; bytes go into `file_data`")
+            media.uri = check_address(file.file_url, f"{at}.file_url", "bytes go into `file_data`")
     elif file.file_id is not None:
         media.file_id = file.file_id
 

@@ -4,6 +4,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from umg_grpc.errors import UmgError
+from umg_grpc.wire.arguments import Arguments
 from umg_grpc.wire.counts import Count
 from umg_grpc.wire.json import ABSENT
 from umg_grpc.wire.provider_errors import ProviderError, as_error, is_error
@@ -34,7 +35,7 @@ class Event(Struct):
     delta: str | None = None
     text: str | None = None
     refusal: str | None = None
-    arguments: str | None = None
+    arguments: Arguments = None
     input: str | None = None
     logprobs: list[Logprob] | None = None
     annotation: Raw = ABSENT

@@ -21,7 +21,14 @@ from umg_grpc.wire.responses.answer import (
     decode_used,
 )
 from umg_grpc.wire.responses.echo import repeated
-from umg_grpc.wire.responses.output import completed_at, encode_output, ending_of_response, response_object
+from umg_grpc.wire.responses.output import (
+    SERVER_ITEMS,
+    completed_at,
+    encode_output,
+    ending_of_response,
+    kind_of,
+    response_object,
+)
 from umg_grpc.wire.state import PREFIX
 
 # --- canonical -> caller
@@ -39,6 +46,13 @@ def encode_response(response: pb.GenerateResponse, request: pb.GenerateRequest) 
     usage = response.usage if response.HasField("usage") else None
     completed = completed_at(response, ending)
     return response_object(response, ending, msgspec.json.encode(output), usage, completed, repeated(request))
+
+
+def shows(part: pb.Part) -> bool:
+    """Whether an answer says the part: what a provider's tool found stands in the item of its call."""
+    if part.HasField("server_tool_result"):
+        return part.server_tool_result.name in SERVER_ITEMS
+    return kind_of(part) != ""
 
 
 # --- provider -> canonical

@@ -8,6 +8,7 @@ from msgspec import Raw
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire import sse
+from umg_grpc.wire.arguments import arguments_text
 from umg_grpc.wire.chat.names import tool_names
 from umg_grpc.wire.counts import count
 from umg_grpc.wire.frames import EventDecoder
@@ -266,10 +267,12 @@ class TranslatingDecoder(EventDecoder):
     def _content_done(self, event: Event) -> Iterator[pb.GenerateEvent]:
         item = self._item(event, "message")
         streamed = item.parts.get(count(event.content_index))
+        if item.kind != "message":
+            return
         said = event.part or ContentPart()
-        if streamed is None and (said.text or said.refusal):
-            item.waits = True
-        elif item.kind == "message" and streamed is not None and not streamed.ended:
+        if streamed is None:
+            item.waits = item.waits or bool(said.text or said.refusal)
+        elif not streamed.ended:
             yield from self._tell(streamed, TEXT, said.text, whole=True)
             yield from self._tell(streamed, REFUSAL, said.refusal, whole=True)
             yield from self._cite(streamed, (said.annotations or [])[streamed.cited :])
@@ -288,7 +291,7 @@ class TranslatingDecoder(EventDecoder):
         return self._argue(event, event.delta, whole=False)
 
     def _arguments_done(self, event: Event) -> Iterator[pb.GenerateEvent]:
-        return self._argue(event, event.arguments if event.arguments is not None else event.input, whole=True)
+        return self._argue(event, arguments_text(event.arguments) or event.input, whole=True)
 
     def _think(self, event: Event, kind: str, text: str | None, whole: bool) -> Iterator[pb.GenerateEvent]:
         item = self._item(event, "reasoning")

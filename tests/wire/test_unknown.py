@@ -1,0 +1,284 @@
+"""What nobody knows of a body is counted where it is translated, at every level, and named by where it stands."""
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.wire.chat import strategies as chat
+from tests.wire.laws import few
+from tests.wire.messages import strategies as messages
+from tests.wire.responses import strategies as responses
+from umg_grpc.errors import UmgError
+from umg_grpc.v1 import pb
+from umg_grpc.wire import FORMATS
+from umg_grpc.wire.report import Report
+from umg_grpc.wire.unknown import note_unknown
+
+Json = Mapping[str, object]
+
+SCHEMA = {"type": "object", "properties": {"zork": {"type": "string", "zork": 1}}, "zork": 1}
+USER = {"role": "user", "content": "Hi"}
+CALL = {"id": "c", "type": "function", "function": {"name": "f", "arguments": '{"zork":1}'}}
+FUNCTION = {"name": "f", "parameters": SCHEMA}
+LEAST: Mapping[str, Json] = {
+    "chat": {"model": "m", "messages": [USER]},
+    "messages": {"model": "m", "max_tokens": 9, "messages": [USER]},
+    "responses": {"model": "m", "input": [USER]},
+    "native": {"contents": [{"parts": [{"text": "Hi"}]}]},
+}
+
+
+@dataclass(frozen=True)
+class Place:
+    """A body with one field that nobody knows."""
+
+    format: str
+    path: str
+    body: Json
+
+    @property
+    def id(self) -> str:
+        return f"{self.format} {self.path}"
+
+
+def said(*parts: Json, role: str = "user", **more: object) -> Json:
+    return {"messages": [{"role": role, "content": list(parts), **more}]}
+
+
+def items(*given: Json) -> Json:
+    return {"input": list(given)}
+
+
+DOCUMENT = {"type": "document", "source": {"type": "content", "content": [{"type": "text", "text": "a", "zork": 1}]}}
+PNG = {"type": "base64", "data": "aGk=", "media_type": "image/png"}
+
+# fmt: off
+PLACES = [
+    Place("chat", "zork", {"zork": 1}),
+    Place("chat", "messages[0].zork", {"messages": [{**USER, "zork": 1}]}),
+    Place("chat", "messages[0].content[0].cache_control", said({"type": "text", "text": "a", "cache_control": {"type": "ephemeral"}})),
+    Place("chat", "messages[0].content[1].image_url.zork", said({"type": "text", "text": "a"}, {"type": "image_url", "image_url": {"url": "https://a.test", "zork": 1}})),
+    Place("chat", "messages[0].content[0].input_audio.zork", said({"type": "input_audio", "input_audio": {"data": "aGk=", "format": "wav", "zork": 1}})),
+    Place("chat", "messages[0].tool_calls[0].zork", {"messages": [{"role": "assistant", "tool_calls": [{**CALL, "zork": 1}]}]}),
+    Place("chat", "messages[0].tool_calls[0].function.zork", {"messages": [{"role": "assistant", "tool_calls": [{"id": "c", "function": {"name": "f", "zork": 1}}]}]}),
+    Place("chat", "tools[0].function.zork", {"tools": [{"type": "function", "function": {**FUNCTION, "zork": 1}}]}),
+    Place("chat", "tools[0].zork", {"tools": [{"type": "function", "function": FUNCTION, "zork": 1}]}),
+    Place("chat", "tools[0].custom.zork", {"tools": [{"type": "custom", "custom": {"name": "f", "zork": 1}}]}),
+    Place("chat", "functions[0].zork", {"functions": [{**FUNCTION, "zork": 1}]}),
+    Place("chat", "tool_choice.zork", {"tools": [{"type": "function", "function": FUNCTION}], "tool_choice": {"type": "function", "function": {"name": "f"}, "zork": 1}}),
+    Place("chat", "tool_choice.allowed_tools.tools[0].zork", {"tools": [{"type": "function", "function": FUNCTION}], "tool_choice": {"type": "allowed_tools", "allowed_tools": {"mode": "auto", "tools": [{"type": "function", "function": {"name": "f"}, "zork": 1}]}}}),
+    Place("chat", "web_search_options.zork", {"web_search_options": {"zork": 1}}),
+    Place("chat", "web_search_options.user_location.approximate.zork", {"web_search_options": {"user_location": {"type": "approximate", "approximate": {"city": "Uri", "zork": 1}}}}),
+    Place("chat", "response_format.json_schema.zork", {"response_format": {"type": "json_schema", "json_schema": {"name": "n", "schema": SCHEMA, "zork": 1}}}),
+    Place("chat", "parameters.zork", {"parameters": {"zork": 1}}),
+    Place("chat", "parameters.search_options.zork", {"parameters": {"search_options": {"zork": 1}}}),
+    Place("chat", "search_parameters.zork", {"search_parameters": {"mode": "on", "zork": 1}}),
+    Place("chat", "extra_body.zork", {"extra_body": {"zork": 1}}),
+    Place("chat", "extra_body.google.thinking_config.zork", {"extra_body": {"google": {"thinking_config": {"zork": 1}}}}),
+    Place("chat", "extra_body.google.tools[0].zork", {"extra_body": {"google": {"tools": [{"zork": {}}]}}}),
+    Place("chat", "stream_options.zork", {"stream": True, "stream_options": {"zork": 1}}),
+    Place("messages", "zork", {"zork": 1}),
+    Place("messages", "messages[0].zork", {"messages": [{**USER, "zork": 1}]}),
+    Place("messages", "system[0].zork", {"system": [{"type": "text", "text": "a", "zork": 1}]}),
+    Place("messages", "messages[0].content[0].cache_control.zork", said({"type": "text", "text": "a", "cache_control": {"type": "ephemeral", "zork": 1}})),
+    Place("messages", "messages[0].content[0].source.zork", said({"type": "image", "source": {**PNG, "zork": 1}})),
+    Place("messages", "messages[0].content[0].source.content[0].zork", said(DOCUMENT)),
+    Place("messages", "messages[0].content[0].zork", said({"type": "tool_use", "id": "c", "name": "f", "input": {"zork": 1}, "zork": 1}, role="assistant")),
+    Place("messages", "messages[0].content[0].content[0].zork", said({"type": "tool_result", "tool_use_id": "c", "content": [{"type": "text", "text": "a", "zork": 1}]})),
+    Place("messages", "tools[0].defer_loading", {"tools": [{"name": "f", "input_schema": SCHEMA, "defer_loading": True}]}),
+    Place("messages", "tools[0].user_location.zork", {"tools": [{"type": "web_search_20250305", "name": "web_search", "user_location": {"type": "approximate", "zork": 1}}]}),
+    Place("messages", "output_config.zork", {"output_config": {"zork": 1}}),
+    Place("messages", "output_config.format.zork", {"output_config": {"format": {"type": "json_schema", "schema": SCHEMA, "zork": 1}}}),
+    Place("messages", "cache_control.zork", {"cache_control": {"type": "ephemeral", "zork": 1}}),
+    Place("messages", "thinking.zork", {"thinking": {"type": "disabled", "zork": 1}}),
+    Place("messages", "tool_choice.zork", {"tool_choice": {"type": "auto", "zork": 1}}),
+    Place("responses", "zork", {"zork": 1}),
+    Place("responses", "input[0].zork", items({**USER, "zork": 1})),
+    Place("responses", "input[0].content[0].zork", items({"role": "user", "content": [{"type": "input_text", "text": "a", "zork": 1}]})),
+    Place("responses", "input[1].input_audio.zork", items(USER, {"type": "input_audio", "input_audio": {"data": "aGk=", "format": "wav", "zork": 1}})),
+    Place("responses", "input[0].zork", items({"type": "function_call", "call_id": "c", "name": "f", "arguments": '{"zork":1}', "zork": 1})),
+    Place("responses", "input[1].output[0].zork", items({"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"}, {"type": "function_call_output", "call_id": "c", "output": [{"type": "input_text", "text": "a", "zork": 1}]})),
+    Place("responses", "input[0].summary[0].zork", items({"type": "reasoning", "summary": [{"type": "summary_text", "text": "a", "zork": 1}]}, USER)),
+    Place("responses", "tools[0].zork", {"tools": [{"type": "function", **FUNCTION, "zork": 1}]}),
+    Place("responses", "tools[0].function.zork", {"tools": [{"type": "function", "function": {**FUNCTION, "zork": 1}}]}),
+    Place("responses", "tools[0].filters.zork", {"tools": [{"type": "web_search", "filters": {"zork": 1}}]}),
+    Place("responses", "tool_choice.function.zork", {"tools": [{"type": "function", **FUNCTION}], "tool_choice": {"type": "function", "function": {"name": "f", "zork": 1}}}),
+    Place("responses", "tool_choice.tools[0].zork", {"tools": [{"type": "function", **FUNCTION}], "tool_choice": {"type": "allowed_tools", "mode": "auto", "tools": [{"type": "function", "name": "f", "zork": 1}]}}),
+    Place("responses", "reasoning.zork", {"reasoning": {"effort": "low", "zork": 1}}),
+    Place("responses", "text.zork", {"text": {"zork": 1}}),
+    Place("responses", "text.format.zork", {"text": {"format": {"type": "json_schema", "name": "n", "schema": SCHEMA, "zork": 1}}}),
+    Place("native", "zork", {"zork": 1}),
+    Place("native", "contents[0].parts[1].zork", {"contents": [{"parts": [{"text": "a"}, {"text": "b", "zork": 1}]}]}),
+    Place("native", "generation_config.thinkingConfig.zork", {"generation_config": {"thinkingConfig": {"zork": 1}}}),
+    Place("native", "generationConfig.speechConfig.voiceConfig.zork", {"generationConfig": {"speechConfig": {"voiceConfig": {"prebuiltVoiceConfig": {"voiceName": "Kore"}, "zork": 1}}}}),
+    Place("native", "tools[0].functionDeclarations[0].zork", {"tools": [{"functionDeclarations": [{"name": "f", "parameters": {"type": "OBJECT"}, "zork": 1}]}]}),
+]
+# fmt: on
+
+
+def body_of(place: Place) -> bytes:
+    return msgspec.json.encode({**LEAST[place.format], **place.body})
+
+
+def reports(face: str, body: bytes) -> list[Report]:
+    """What the providers of each other format were not told, of those that take it."""
+    request, made = FORMATS[face].decode_request(body, {}).canonical, list[Report]()
+    for name in FORMATS.keys() - {face}:
+        with suppress(UmgError):  # sound, which not all take
+            made.append(FORMATS[name].encode_request(request, "m", False).report)
+    assert made
+    return made
+
+
+@pytest.mark.parametrize("place", PLACES, ids=lambda place: place.id)
+def test_a_field_that_nobody_knows_is_counted_once_wherever_it_stands(place: Place) -> None:
+    for report in reports(place.format, body_of(place)):
+        assert (report.unknown, report.first_unknown) == (1, place.path)
+
+
+@pytest.mark.parametrize("place", PLACES, ids=lambda place: place.id)
+def test_whoever_wants_all_of_it_said_is_told_what_to_leave_out(place: Place) -> None:
+    report = Report()
+    request = FORMATS[place.format].decode_request(body_of(place), {}).canonical
+    note_unknown(request.source, report)
+    with pytest.raises(UmgError) as caught:
+        report.refuse()
+    assert caught.value.metadata == {"field": place.path}
+    assert f"`{place.path}`" in caught.value.message
+
+
+@pytest.mark.parametrize("place", PLACES, ids=lambda place: place.id)
+def test_null_says_nothing(place: Place) -> None:
+    name = place.path.rpartition(".")[2]
+    body = msgspec.json.encode(nulled(msgspec.json.decode(body_of(place)), name, own=SCHEMA))
+    assert all(report.unknown == 0 for report in reports(place.format, body))
+
+
+def nulled(value: object, name: str, own: object) -> object:
+    """The document with the members of the name null, save in the caller's own JSON."""
+    if isinstance(value, list):
+        return [nulled(item, name, own) for item in value]
+    if not isinstance(value, dict) or value == own:
+        return value
+    return {key: None if key == name else nulled(item, name, own) for key, item in value.items()}
+
+
+@dataclass(frozen=True)
+class Clean:
+    """A body that its format knows all of."""
+
+    id: str
+    format: str
+    body: Json = field(default_factory=dict)
+
+
+# fmt: off
+CLEAN = [
+    Clean("a schema, arguments and labels", "chat", {"messages": [USER, {"role": "assistant", "tool_calls": [CALL]}, {"role": "tool", "tool_call_id": "c", "content": "a"}], "tools": [{"type": "function", "function": FUNCTION}], "metadata": {"zork": "1"}, "logit_bias": {"7": 1}, "response_format": {"type": "json_schema", "json_schema": {"name": "n", "schema": SCHEMA}}}),
+    Clean("an answer that was brought back", "chat", {"messages": [USER, {"role": "assistant", "content": "a", "refusal": None, "annotations": [{"type": "url_citation", "url_citation": {"zork": 1}}], "audio": {"id": "a", "data": "", "expires_at": 1, "transcript": "a"}, "tool_calls": [{**CALL, "index": 0}]}, {"role": "tool", "tool_call_id": "c", "content": "a"}]}),
+    Clean("a place of a cache", "chat", said({"type": "text", "text": "a", "prompt_cache_breakpoint": {"type": "ephemeral"}})),
+    Clean("a schema and arguments", "messages", {"messages": [USER, {"role": "assistant", "content": [{"type": "tool_use", "id": "c", "name": "f", "input": {"zork": 1}, "caller": {"type": "direct"}}]}, {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c", "content": "a"}]}], "tools": [{"name": "f", "input_schema": SCHEMA}], "metadata": {"user_id": "u"}}),
+    Clean("a schema, arguments and labels", "responses", {"input": [USER, {"type": "function_call", "id": "fc", "status": "completed", "call_id": "c", "name": "f", "arguments": '{"zork":1}'}, {"type": "function_call_output", "call_id": "c", "output": "a", "status": "completed"}], "tools": [{"type": "function", **FUNCTION}], "metadata": {"zork": "1"}, "text": {"format": {"type": "json_schema", "name": "n", "schema": SCHEMA}}}),
+    Clean("an answer that was brought back", "responses", items(USER, {"type": "message", "id": "msg", "status": "completed", "role": "assistant", "content": [{"type": "output_text", "text": "a", "annotations": [{"type": "new", "zork": 1}], "logprobs": []}]}, USER)),
+    Clean("what is reported by its name", "responses", {"tools": [{"type": "function", **FUNCTION, "defer_loading": True}, {"type": "web_search", "external_web_access": False}]}),
+    Clean("a schema, arguments and labels", "native", {"contents": [{"parts": [{"text": "Hi"}]}, {"role": "model", "parts": [{"functionCall": {"name": "f", "args": {"zork": 1}}}]}, {"parts": [{"functionResponse": {"name": "f", "response": {"zork": 1}}}]}], "tools": [{"functionDeclarations": [{"name": "f", "parametersJsonSchema": SCHEMA}]}], "labels": {"zork": "1"}}),
+]
+# fmt: on
+
+
+@pytest.mark.parametrize("case", CLEAN, ids=lambda case: f"{case.format}: {case.id}")
+def test_the_callers_own_json_is_not_looked_into(case: Clean) -> None:
+    body = msgspec.json.encode({**LEAST[case.format], **case.body})
+    report = Report()
+    note_unknown(FORMATS[case.format].decode_request(body, {}).canonical.source, report)
+    assert (report.unknown, report.first_unknown) == (0, "")
+
+
+def test_a_part_that_nobody_knows_is_not_looked_into() -> None:
+    body = msgspec.json.encode({"model": "m", **said({"type": "new", "zork": 1})})
+    assert FORMATS["chat"].unknown_fields(body).count == 0
+
+
+@pytest.mark.parametrize("face", FORMATS)
+def test_a_provider_of_the_same_format_is_told_all_of_it(face: str) -> None:
+    for place in PLACES:
+        if place.format == face and not place.path.startswith("extra_body"):
+            request = FORMATS[face].decode_request(body_of(place), {}).canonical
+            assert not FORMATS[face].encode_request(request, "m", True).report.lost, place.id
+
+
+def test_a_name_is_cut_and_loses_what_cannot_be_shown() -> None:
+    body = msgspec.json.encode({"model": "m", "messages": [{**USER, "a\n" + "z" * 200: 1}]})
+    assert FORMATS["chat"].unknown_fields(body).first == ("messages[0].a?" + "z" * 200)[:80] + "..."
+
+
+@pytest.mark.parametrize("body", [b"", b"{", b"[]", b"1", b"\xff", b"[" * 100_000])
+def test_a_source_that_is_no_body_has_no_fields(body: bytes) -> None:
+    for name in FORMATS:
+        assert FORMATS[name].unknown_fields(body).count == 0
+
+
+# Members that hold the caller's own JSON, a provider's own, or are one of several things.
+OWN = frozenset(
+    [
+        "arguments",
+        "input_schema",
+        "parameters",
+        "schema",
+        "metadata",
+        "logit_bias",
+        "format",
+        "annotations",
+        "citations",
+        "action",
+        "results",
+        "outputs",
+        "variables",
+        "prompt_cache_options",
+        "moderation",
+        "voice",
+        "tool_choice",
+        "filters",
+        "ranking_options",
+        "context_management",
+    ]
+)
+REQUESTS: Mapping[str, tuple[st.SearchStrategy[pb.GenerateRequest], frozenset[str]]] = {
+    "chat": (chat.requests, OWN),
+    "messages": (messages.requests(), OWN | {"input"}),
+    "responses": (responses.requests, OWN),
+}
+
+
+def is_opaque(kind: str) -> bool:
+    return kind.startswith("x_") or (kind.endswith("_tool_result") and kind != "web_search_tool_result")
+
+
+def added(value: object, own: frozenset[str], data: st.DataObject, names: list[str]) -> object:
+    """The document with additions, each with a name of its own, wherever a struct is read."""
+    if isinstance(value, list):
+        return [added(item, own, data, names) for item in value]
+    if not isinstance(value, dict) or is_opaque(str(value.get("type", ""))):
+        return value
+    changed = {key: item if key in own else added(item, own, data, names) for key, item in value.items()}
+    if data.draw(st.booleans()):
+        names.append(f"zork_{len(names)}")
+        changed[names[-1]] = data.draw(st.sampled_from([0, "", [], {}, {"a": 1}]))
+    return changed
+
+
+@pytest.mark.parametrize("face", REQUESTS)
+@few
+@given(st.data())
+def test_as_many_are_counted_as_were_added(face: str, data: st.DataObject) -> None:
+    requests, own = REQUESTS[face]
+    request, names = data.draw(requests), list[str]()
+    body = msgspec.json.decode(FORMATS[face].encode_request(request, request.model or "m", False).body)
+    found = FORMATS[face].unknown_fields(msgspec.json.encode(added(body, own, data, names)))
+    assert found.count == len(names)
+    assert not names or any(found.first.endswith(name) for name in names)

@@ -1,0 +1,116 @@
+"""What a body may hold where its structs keep the JSON raw."""
+
+from collections.abc import Mapping
+
+from msgspec import Struct
+
+from umg_grpc.wire.responses import schema
+from umg_grpc.wire.responses.items import SERVER_TOOLS
+from umg_grpc.wire.responses.tools import SEARCH_PREFIX, UNCARRIED
+from umg_grpc.wire.unknown import Fields, by_type
+
+_PARTS: dict[str, type[Struct]] = {
+    "input_text": schema.TextPart,
+    "output_text": schema.OutputText,
+    "refusal": schema.RefusalPart,
+    "input_image": schema.ImagePart,
+    "input_file": schema.FilePart,
+    "input_audio": schema.AudioPart,
+}
+_ITEMS: dict[str, type[Struct]] = {
+    "input_text": schema.TextPart,
+    "input_image": schema.ImagePart,
+    "input_file": schema.FilePart,
+    "input_audio": schema.AudioPart,
+    "message": schema.MessageItem,
+    "function_call": schema.FunctionCall,
+    "custom_tool_call": schema.CustomCall,
+    "function_call_output": schema.CallOutput,
+    "custom_tool_call_output": schema.CallOutput,
+    "reasoning": schema.ReasoningItem,
+    "image_generation_call": schema.ImageItem,
+    **dict.fromkeys(SERVER_TOOLS, schema.ToolItem),
+}
+
+
+def _item(members: Mapping[str, object]) -> type[Struct] | None:
+    kind = members.get("type")
+    if isinstance(kind, str):
+        return _ITEMS.get(kind)
+    return schema.MessageItem if members.get("role") is not None else None  # else a reference to one
+
+
+def _tool(members: Mapping[str, object]) -> type[Struct] | None:
+    match members.get("type"):
+        case "function":
+            return schema.FunctionDefinition if members.get("function") is None else schema.NestedFunction
+        case "custom":
+            return schema.CustomTool
+        case "file_search":
+            return schema.FileSearchTool
+        case str(kind) if kind.startswith(SEARCH_PREFIX):
+            return schema.WebSearchTool
+        case _:
+            return None
+
+
+def _choice(members: Mapping[str, object]) -> type[Struct] | None:
+    match members.get("type"):
+        case "function":
+            return schema.Named if members.get("function") is None else schema.NestedFunction
+        case "custom":
+            return schema.Named
+        case "allowed_tools":
+            return schema.AllowedTools if members.get("allowed_tools") is None else schema.NestedAllowedTools
+        case _:
+            return None
+
+
+def _definition(_: Mapping[str, object]) -> type[Struct]:
+    return schema.FunctionDefinition
+
+
+def _allowed(_: Mapping[str, object]) -> type[Struct]:
+    return schema.AllowedTools
+
+
+FIELDS = Fields(
+    schema.ResponsesRequest,
+    {
+        (schema.ResponsesRequest, "input"): _item,
+        (schema.MessageItem, "content"): by_type(_PARTS),
+        (schema.CallOutput, "output"): by_type(_PARTS),
+        (schema.ResponsesRequest, "tools"): _tool,
+        (schema.ResponsesRequest, "tool_choice"): _choice,
+        (schema.NestedFunction, "function"): _definition,
+        (schema.NestedAllowedTools, "allowed_tools"): _allowed,
+    },
+    {
+        # those of an input are complete
+        **dict.fromkeys(
+            (
+                schema.MessageItem,
+                schema.FunctionCall,
+                schema.CustomCall,
+                schema.CallOutput,
+                schema.ReasoningItem,
+            ),
+            ("status",),
+        ),
+        schema.OutputText: ("logprobs",),  # of an earlier answer
+        # how the image was made
+        schema.ImageItem: ("status", "revised_prompt", "action", "background", "output_format", "quality", "size"),
+        schema.ToolItem: ("container_id",),  # of code that was run
+        # reported by their names
+        **dict.fromkeys(
+            (
+                schema.FunctionDefinition,
+                schema.NestedFunction,
+                schema.CustomTool,
+                schema.FileSearchTool,
+                schema.WebSearchTool,
+            ),
+            UNCARRIED,
+        ),
+    },
+)
