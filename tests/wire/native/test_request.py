@@ -413,6 +413,28 @@ def test_results_without_ids_find_their_names_by_order() -> None:
     assert [part["functionResponse"]["name"] for part in told[1]["parts"]] == ["f", "g"]
 
 
+def test_a_callers_result_without_an_id_gets_that_of_its_call() -> None:
+    def called(*ids_and_names: str) -> Json:
+        pairs = [each.split() for each in ids_and_names]
+        return {"role": "model", "parts": [{"functionCall": {"id": id_ or None, "name": name}} for id_, name in pairs]}
+
+    def results(*named: str) -> Json:
+        pairs = [each.rpartition(" ")[::2] for each in named]
+        return {
+            "parts": [{"functionResponse": {"id": id_ or None, "name": name, "response": {}}} for id_, name in pairs]
+        }
+
+    request = decoded(
+        contents=[
+            {"parts": [{"text": "a"}]},
+            called("1 f", "2 g", "3 g"), results("g", "3 g"), results("f", "f", "h"),
+            called("4 f"), results("f"), {"role": "model", "parts": [{"text": "b"}]}, results("f"),
+        ]
+    )  # fmt: skip
+    answered = [part.tool_result.call_id for message in request.messages for part in message.parts if part.HasField("tool_result")]  # fmt: skip
+    assert answered == ["2", "3", "1", "", "", "4", ""]
+
+
 def test_a_result_without_an_id_answers_a_call_that_has_one() -> None:
     told = contents(
         model(call("1", "f"), call("2", "g"), call("3", "g")),

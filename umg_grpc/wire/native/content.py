@@ -10,7 +10,7 @@ from msgspec import Raw
 from umg_grpc.v1 import pb
 from umg_grpc.wire.json import JsonObject, invalid, json_text, missing
 from umg_grpc.wire.media import check_address
-from umg_grpc.wire.names import OpenCalls, ToolNames
+from umg_grpc.wire.names import ToolNames
 from umg_grpc.wire.native import schema
 from umg_grpc.wire.native.parts import (
     ERROR,
@@ -23,6 +23,7 @@ from umg_grpc.wire.native.parts import (
     encode_thoughts,
     is_own_file,
 )
+from umg_grpc.wire.native.results import Result, Waiting, pair_results
 from umg_grpc.wire.report import Report, foreign, no_role, unknown_part, untranslatable
 
 ROLES = {
@@ -65,6 +66,7 @@ def decode_contents(contents: list[schema.Content], request: pb.GenerateRequest)
         message = request.messages.add(role=ROLES[content.role])
         for position, part in enumerate(content.parts or ()):
             _decode(part, message.parts.add(), f"contents[{index}].parts[{position}]", request)
+    pair_results(request.messages)
 
 
 def decode_instructions(content: schema.Content, request: pb.GenerateRequest) -> None:
@@ -105,16 +107,6 @@ def _uncarried(name: str, request: pb.GenerateRequest) -> None:
 
 
 # --- canonical -> provider
-
-
-@dataclass(slots=True)
-class _Result:
-    """A tool's result in its place among the parts, until it is known which call it answers."""
-
-    call_id: str
-    name: str
-    fields: JsonObject  # `functionResponse` less id and name
-    said: list[object]  # what it says where it answers none
 
 
 @dataclass(slots=True)
@@ -272,26 +264,26 @@ class ContentEncoder:
         said: list[object] = [{"text": words}] if words else []
         if not result.result_json:
             response = _response(text or (SHOWN_BELOW if shown else ""), failed=result.is_error)
-            yield _Result(result.call_id, result.name, {"response": response}, said)
+            yield Result(result.call_id, result.name, {"response": response}, said)
             yield from shown
             return
         fields: JsonObject = {"response": _object(result.result_json, f"{at}.tool_result.result_json")}
         if shown:
             fields["parts"] = shown
-        yield _Result(result.call_id, result.name, fields, said + shown)
+        yield Result(result.call_id, result.name, fields, said + shown)
 
     def _answer_calls(self) -> None:
         """Pairs the results of each turn with the calls of the one before."""
         calls = list[pb.ToolCall]()
         for turn in self._turns:
-            if calls or any(isinstance(part, _Result) for part in turn.parts):
+            if calls or any(isinstance(part, Result) for part in turn.parts):
                 self._answer(calls, turn)
             calls = turn.calls
 
     def _answer(self, calls: list[pb.ToolCall], turn: _Turn) -> None:
-        waiting, rest = _Waiting(calls), list[object]()
+        waiting, rest = Waiting(calls), list[object]()
         for part in turn.parts:
-            if not isinstance(part, _Result):
+            if not isinstance(part, Result):
                 rest.append(part)
             elif not waiting.answer(part):
                 self._report.drop("tool_result", "text")
@@ -341,36 +333,6 @@ class ContentEncoder:
             call = next((part for part in turn.parts if _is_call(part)), None)
             if isinstance(call, dict) and not turn.signed:
                 call["thoughtSignature"] = NO_SIGNATURE
-
-
-class _Waiting:
-    """The calls of one turn, until their results come."""
-
-    def __init__(self, calls: list[pb.ToolCall]) -> None:
-        self.answers: list[JsonObject | None] = [None] * len(calls)  # `functionResponse` of each, less id and name
-        self._by_id, self._by_name = dict[str, list[int]](), OpenCalls()
-        for place, call in enumerate(calls):
-            self._by_name.add(call.name, str(place))
-            if call.call_id:
-                self._by_id.setdefault(call.call_id, []).append(place)
-
-    def answer(self, result: _Result) -> bool:
-        """Whether it answers an open call: that of its id, or without one the first of its name, else of any."""
-        place = self._of_id(result.call_id) if result.call_id else self._of_name(result.name)
-        if place is None:
-            return False
-        self.answers[place] = result.fields
-        return True
-
-    def _of_id(self, call_id: str) -> int | None:
-        places = self._by_id.get(call_id, ())
-        return next((place for place in places if self.answers[place] is None), None)
-
-    def _of_name(self, name: str) -> int | None:
-        while key := self._by_name.answered(name):
-            if self.answers[int(key)] is None:
-                return int(key)
-        return None
 
 
 def _is_call(part: object) -> bool:

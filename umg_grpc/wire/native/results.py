@@ -1,0 +1,72 @@
+"""Which call a tool's result answers: native may leave ids out."""
+
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from umg_grpc.v1 import pb
+from umg_grpc.wire.json import JsonObject
+from umg_grpc.wire.names import OpenCalls
+
+
+def pair_results(messages: Iterable[pb.Message]) -> None:
+    """Gives results without an id that of the first open call of their name in the turn before: clients bring back the
+    call as the model made it, with its id, and a result of their own without.
+    """
+    waiting, answered = dict[str, deque[str]](), set[str]()
+    for message in messages:
+        calls = [part.tool_call for part in message.parts if part.HasField("tool_call")]
+        if calls:
+            waiting, answered = {}, set()
+        for call in calls:
+            if call.call_id:
+                waiting.setdefault(call.name, deque()).append(call.call_id)
+        for part in message.parts if waiting else ():
+            if not part.HasField("tool_result"):
+                continue
+            result = part.tool_result
+            ids = waiting.get(result.name)
+            while not result.call_id and ids:
+                if (call_id := ids.popleft()) not in answered:
+                    result.call_id = call_id
+            answered.add(result.call_id)
+
+
+@dataclass(slots=True)
+class Result:
+    """A tool's result in its place among the parts of a turn, until it is known which call it answers."""
+
+    call_id: str
+    name: str
+    fields: JsonObject  # `functionResponse` less id and name
+    said: list[object]  # what it says where it answers none
+
+
+class Waiting:
+    """The calls of one turn, until their results come."""
+
+    def __init__(self, calls: list[pb.ToolCall]) -> None:
+        self.answers: list[JsonObject | None] = [None] * len(calls)  # `functionResponse` of each, less id and name
+        self._by_id, self._by_name = dict[str, list[int]](), OpenCalls()
+        for place, call in enumerate(calls):
+            self._by_name.add(call.name, str(place))
+            if call.call_id:
+                self._by_id.setdefault(call.call_id, []).append(place)
+
+    def answer(self, result: Result) -> bool:
+        """Whether it answers an open call: that of its id, or without one the first of its name, else of any."""
+        place = self._of_id(result.call_id) if result.call_id else self._of_name(result.name)
+        if place is None:
+            return False
+        self.answers[place] = result.fields
+        return True
+
+    def _of_id(self, call_id: str) -> int | None:
+        places = self._by_id.get(call_id, ())
+        return next((place for place in places if self.answers[place] is None), None)
+
+    def _of_name(self, name: str) -> int | None:
+        while key := self._by_name.answered(name):
+            if self.answers[int(key)] is None:
+                return int(key)
+        return None
