@@ -116,10 +116,6 @@ UNSERVED = (
 )
 
 
-NATIVE_ACTIONS = tuple(dict.fromkeys(row.path.rpartition(":")[2] for row in ROUTES if row.format == "native"))
-"""What may follow the last colon of a model's path."""
-
-
 EMBEDDING_ACTIONS = ("embedContent", "batchEmbedContents", "asyncBatchEmbedContent")
 
 

@@ -87,16 +87,11 @@ class Answer:
         """The answer, complete; what is to be kept of it is."""
         self._passed = response.HasField("source")
         self._complete(response)
-        if not response.HasField("complete_time"):
-            response.complete_time.FromSeconds(int(time.time()))
+        _note_end(response)
         if self._passed:
             self._look_for_thoughts(response.source.body)
-        elif not self._asked.request.legacy_functions:  # whose calls have none
-            for candidate in response.candidates:
-                ids = CallIds()
-                for part in candidate.message.parts:
-                    ids.complete(part)
-        if not self._passed:
+        else:
+            self._complete_calls(response)
             self._report_unsaid(response)
         call = self._asked.call
         if response.HasField("usage"):
@@ -109,6 +104,14 @@ class Answer:
                     response.usage.CopyFrom(call.usage)
             await self._retain(read, streamed=False)
         return response
+
+    def _complete_calls(self, response: pb.GenerateResponse) -> None:
+        if self._asked.request.legacy_functions:
+            return  # whose calls have no ids
+        for candidate in response.candidates:
+            ids = CallIds()
+            for part in candidate.message.parts:
+                ids.complete(part)
 
     def _report_unsaid(self, response: pb.GenerateResponse) -> None:
         """Names in `x-umg-dropped` what of the answer the caller's format has no words for."""
@@ -261,8 +264,7 @@ class StreamedAnswer(Answer):
             self._asked.call.usage = event.usage
         elif event.HasField("finished"):
             self._unfinished -= 1
-            if not event.finished.HasField("complete_time"):
-                event.finished.complete_time.FromSeconds(int(time.time()))
+            _note_end(event.finished)
         elif event.HasField("started"):
             self._complete(event.started)
         elif event.HasField("part_started") and not self._asked.request.legacy_functions:
@@ -275,6 +277,12 @@ class StreamedAnswer(Answer):
         place = next((at for at, event in enumerate(events) if event.HasField("finished")), len(events))
         first = pb.StreamGenerateResponse(events=[*events[:place], pb.GenerateEvent(usage=usage), *events[place:]])
         self._held[0] = first
+
+
+def _note_end(ended: pb.GenerateResponse | pb.CandidateFinished) -> None:
+    """Notes when the answer was complete, where its provider did not."""
+    if not ended.HasField("complete_time"):
+        ended.complete_time.FromSeconds(int(time.time()))
 
 
 def _name_of(part: pb.Part) -> str:
