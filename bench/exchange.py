@@ -1,4 +1,4 @@
-"""What the benchmark asks and what it is answered: both ends of the load build and check their bytes here.
+"""What the benchmark asks of chat, and what it is answered: both ends of the load build and check their bytes here.
 
 The model id says how the fake upstream answers.
 """
@@ -6,6 +6,8 @@ The model id says how the fake upstream answers.
 from typing import NamedTuple, Protocol, runtime_checkable
 
 import msgspec
+
+PATH = "/v1/chat/completions"
 
 SMALL = "bench-small"
 """One small JSON answer."""
@@ -107,14 +109,9 @@ def ending(model: str, *, usage: bool) -> list[bytes]:
     return [_event(model, {}, "stop"), *tokens, DONE]
 
 
-def fault(model: str, status: int, body: bytes) -> Fault | None:
-    """What is wrong with an answer, None if it is the right one."""
-    if status != 200:
-        return Fault(f"status {status}", body)
-    try:
-        return _stream_fault(model, body) if model != SMALL else _small_fault(body)
-    except msgspec.MsgspecError as error:
-        return Fault(str(error), body)
+def fault(model: str, body: bytes) -> Fault | None:
+    """What is wrong with the body of an answer, None if it is the right one."""
+    return _stream_fault(model, body) if model != SMALL else _small_fault(body)
 
 
 def _small_fault(body: bytes) -> Fault | None:

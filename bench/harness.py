@@ -12,6 +12,7 @@ import msgspec
 
 from bench.load import Job, Report
 from bench.processes import BenchError, Process, core_seconds, started
+from bench.questions import QUESTIONS
 
 STARTING_SECONDS = 60.0
 FINISHING_SECONDS = 90.0
@@ -49,6 +50,8 @@ class Target:
     port: int
     credential: str
     """What its callers show."""
+    local: bool = False
+    """Whether it has models of its own."""
 
 
 @dataclass(frozen=True)
@@ -87,14 +90,16 @@ class Bench:
     session: aiohttp.ClientSession
     logs: Path
     answers: dict[str, int] = field(default_factory=dict)
-    """Right answers by target; of each the fake upstream knows."""
+    """Right answers by target; the fake upstream knows of each that is not to be made without it, and of no other."""
     notes: list[Note] = field(default_factory=list)
 
-    async def put(self, target: Target, model: str, connections: int) -> Measured:
-        """Load from so many connections that ask again and again. Raises BenchError if an answer was wrong."""
-        return await self._do(target, self._job(target, model, connections), None)
+    async def put(self, target: Target, question: str, connections: int, *, least: int = 0) -> Measured:
+        """Load from so many connections that ask again and again, and measured until at least so many answers came.
+        Raises BenchError if an answer was wrong.
+        """
+        return await self._do(target, self._job(target, question, connections, least=least), None)
 
-    async def hold(self, target: Target, model: str, while_open: Callable[[], None]) -> Measured:
+    async def hold(self, target: Target, question: str, while_open: Callable[[], None]) -> Measured:
         """As many open streams as planned, and a look at them while all are open."""
 
         async def look() -> None:
@@ -102,11 +107,11 @@ class Bench:
             async with self.session.post(f"http://127.0.0.1:{self.upstream.port}/release") as answer:
                 answer.raise_for_status()
 
-        return await self._do(target, self._job(target, model, self.plan.held, hold=True), look)
+        return await self._do(target, self._job(target, question, self.plan.held, hold=True), look)
 
-    def _job(self, target: Target, model: str, connections: int, *, hold: bool = False) -> Job:
+    def _job(self, target: Target, question: str, connections: int, *, least: int = 0, hold: bool = False) -> Job:
         plan = self.plan
-        return Job(target.port, model, target.credential, connections, plan.seconds, plan.warmup, hold)
+        return Job(target.port, question, target.credential, connections, plan.seconds, plan.warmup, least, hold)
 
     async def _do(self, target: Target, job: Job, meanwhile: Callable[[], Awaitable[None]] | None) -> Measured:
         served = await self._served(target)
@@ -122,10 +127,11 @@ class Bench:
         if report.failures:
             some = "\n".join(f"  {each}" for each in report.shown)
             raise BenchError(
-                f"{target.name}, {job.model}: {report.failures} wrong answers\n{some}{target.process.told()}"
+                f"{target.name}, {job.question}: {report.failures} wrong answers\n{some}{target.process.told()}"
             )
-        if (calls := await self._served(target) - served) < report.answers:
-            raise BenchError(f"{target.name}, {job.model}: {report.answers} answers, {calls} calls at the upstream")
+        calls, alone = await self._served(target) - served, target.local and QUESTIONS[job.question].local
+        if calls > 0 if alone else calls < report.answers:
+            raise BenchError(f"{target.name}, {job.question}: {report.answers} answers, {calls} calls at the upstream")
         self.answers[target.name] = self.answers.get(target.name, 0) + report.answers
         if not job.hold and target is not self.upstream:
             self._doubt(target, spent)

@@ -16,6 +16,7 @@ import msgspec
 import uvloop
 
 from bench import exchange
+from bench.questions import QUESTIONS
 
 CONNECTING_AT_ONCE = 50
 HASTE_SECONDS = 60.0
@@ -28,11 +29,15 @@ class Job(msgspec.Struct, frozen=True):
     """What to ask, how often and how long."""
 
     port: int
-    model: str
+    question: str
+    """Its name."""
     credential: str
     connections: int
     seconds: float
     warmup: float
+    """Before that, and until what the first answers waited for is there; 0 measures from the start."""
+    least: int = 0
+    """Answers to measure, however long that takes."""
     hold: bool = False
     """Whether each connection asks once, for a stream. What is measured is then the time in which all are open."""
 
@@ -57,9 +62,10 @@ class Run:
 
     def __init__(self, job: Job) -> None:
         self.job = job
-        body = exchange.ask(job.model)
+        self._question = QUESTIONS[job.question]
+        body = self._question.body
         head = (
-            f"POST /v1/chat/completions HTTP/1.1\r\nHost: 127.0.0.1:{job.port}\r\nAccept: */*\r\n"
+            f"POST {self._question.path} HTTP/1.1\r\nHost: 127.0.0.1:{job.port}\r\nAccept: */*\r\n"
             f"Authorization: Bearer {job.credential}\r\n"
             f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
         )
@@ -73,18 +79,19 @@ class Run:
         self.latencies: list[float] = []
         self.busy = 0
         self.changed = asyncio.Event()
-        """Set when a stream opened, a connection came to rest or something failed."""
+        """Set when an answer came, a stream opened, a connection came to rest or something failed."""
         self._right: set[bytes] = set()
 
     def settle(self, status: int, body: bytes, seconds: float) -> None:
         """Counts an answer. It is read once; after that the same bytes are known to be right."""
         if status != 200 or body not in self._right:
-            if fault := exchange.fault(self.job.model, status, body):
+            if fault := self._question.wrong(status, body):
                 return self.fail(str(fault))
             if len(self._right) < 64:  # a gateway that makes ids of its own never repeats itself
                 self._right.add(body)
         self.answers += 1
         self.latencies.append(seconds)
+        self.changed.set()
         return None
 
     async def until(self, condition: Callable[[], bool]) -> None:
@@ -213,14 +220,16 @@ async def measure(job: Job) -> Report:
     if job.hold:
         run.asking = False
         await run.until(lambda: run.opened == job.connections or run.failures > 0)
-    else:
+    elif job.warmup:
         await asyncio.sleep(job.warmup)
+        await run.until(lambda: run.answers >= job.connections or run.failures > 0)
     started, answers, chunks = time.perf_counter(), run.answers, run.chunks
     print("begin", flush=True)
     if job.hold:
         await run.until(lambda: run.busy == 0)
     else:
         await asyncio.sleep(job.seconds)
+        await run.until(lambda: run.answers >= answers + job.least or run.failures > 0)
     print("end", flush=True)
     seconds, answers, chunks = time.perf_counter() - started, run.answers - answers, run.chunks - chunks
     latencies = run.latencies[len(run.latencies) - answers :]
@@ -229,7 +238,9 @@ async def measure(job: Job) -> Report:
         await asyncio.wait_for(run.until(lambda: run.busy == 0), HASTE_SECONDS)
     except TimeoutError:
         run.fail(f"{run.busy} answers that did not come within {HASTE_SECONDS:g} s after the end")
-    cuts = statistics.quantiles(latencies, n=100) if len(latencies) > 1 else [0.0] * 99
+    if len(latencies) == 1:
+        latencies *= 2
+    cuts = statistics.quantiles(latencies, n=100) if latencies else [0.0] * 99
     return Report(
         answers=run.answers,
         failures=run.failures,

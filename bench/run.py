@@ -6,15 +6,17 @@ import sys
 import sysconfig
 import tempfile
 from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import aiohttp
 
-from bench import exchange
+from bench import exchange, vectors
 from bench.harness import Bench, Cores, Note, Plan, Target
 from bench.processes import BenchError, started
+from bench.questions import QUESTIONS
 from bench.scenarios import Scenario
 
 GATEWAY, PASS_THROUGH, DIRECT = "gateway", "pass-through", "direct"
@@ -23,11 +25,20 @@ KEY = "sk-bench-0123456789abcdef0123456789abcdef"
 CONFIG = """\
 channels:
   - name: fake
-    protocols: [chat]
+    protocols: [chat, embeddings]
     base_url: http://127.0.0.1:{port}/v1
     api_key: {credential}
     models: [{models}]
 """
+LOCAL = f"""\
+  - name: local
+    protocols: [local]
+    models: [{vectors.BATCH_FLOAT.model}]
+  - name: sandbox
+    protocols: [sandbox]
+    models: [{vectors.LOCAL_FLOAT.model}]
+"""
+"""What the gateway with models of its own has as well: it is another, since its memory would be another too."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +50,7 @@ class Result:
     target: str
     figures: tuple[float, ...]
     answers: int
-    """Right answers, each of them known to the fake upstream."""
+    """Right answers: see `Bench.answers`."""
     notes: tuple[Note, ...]
 
 
@@ -60,12 +71,12 @@ async def run(plan: Plan, scenarios: Sequence[Scenario], where: Cores, tell: Cal
         process = await stack.enter_async_context(started("upstream", command, where.harness, folder))
         upstream = Target(DIRECT, process, await process.port(), DIRECT)
         for number in range(1, plan.rounds + 1):
-            async with _targets(upstream, where, folder / str(number)) as targets:
-                for target in targets:
+            async with _targets(upstream, where, folder / str(number), {each.local for each in scenarios}) as pairs:
+                for target in dict.fromkeys(target for pair in pairs.values() for target in pair):
                     await _first_call(session, target)
                 for scenario in scenarios:
                     # Each round begins with the other one, so that a drift falls on both.
-                    for target in targets if number % 2 else targets[::-1]:
+                    for target in pairs[scenario.local] if number % 2 else pairs[scenario.local][::-1]:
                         tell(f"round {number} of {plan.rounds}: {scenario.name}, {target.name}")
                         bench = Bench(plan, where, upstream, session, folder)
                         figures = await scenario.run(bench, target)
@@ -75,36 +86,44 @@ async def run(plan: Plan, scenarios: Sequence[Scenario], where: Cores, tell: Cal
 
 
 @asynccontextmanager
-async def _targets(upstream: Target, where: Cores, folder: Path) -> AsyncGenerator[tuple[Target, ...], None]:
-    """Gateway and pass-through, started as their users would; the one that waits costs nothing."""
-    config = _config(upstream, folder)
-    umg = str(Path(sysconfig.get_path("scripts"), "umg"))
-    gateway = [umg, "serve", "--config", str(config), "--http", "127.0.0.1:0", "--grpc", "127.0.0.1:0"]
-    gateway += ["--data", str(folder / "data")]
+async def _targets(
+    upstream: Target, where: Cores, folder: Path, kinds: AbstractSet[bool]
+) -> AsyncGenerator[dict[bool, tuple[Target, ...]], None]:
+    """Pass-through and gateway, started as their users would, by whether the gateway has models of its own; those that
+    wait cost nothing.
+    """
+    configs = {local: _config(upstream, folder / f"local-{local}", local=local) for local in sorted(kinds)}
     bare = [sys.executable, "-m", "bench.passthrough", f"http://127.0.0.1:{upstream.port}", PASS_THROUGH]
-    async with (
-        started(GATEWAY, gateway, where.target, folder, {"UMG_API_KEY": KEY}) as ours,
-        started(PASS_THROUGH, bare, where.target, folder) as yardstick,
-    ):
-        yield (
-            Target(GATEWAY, ours, await ours.port(), KEY),
-            Target(PASS_THROUGH, yardstick, await yardstick.port(), KEY),
-        )
+    umg = str(Path(sysconfig.get_path("scripts"), "umg"))
+    async with AsyncExitStack() as stack:
+        process = await stack.enter_async_context(started(PASS_THROUGH, bare, where.target, folder))
+        yardstick = Target(PASS_THROUGH, process, await process.port(), KEY)
+        pairs = dict[bool, tuple[Target, ...]]()
+        for local, config in configs.items():
+            ours = [umg, "serve", "--config", str(config), "--http", "127.0.0.1:0", "--grpc", "127.0.0.1:0"]
+            ours += ["--data", str(config.parent / "data")]
+            environment = {"UMG_API_KEY": KEY}
+            process = await stack.enter_async_context(started(GATEWAY, ours, where.target, config.parent, environment))
+            pairs[local] = yardstick, Target(GATEWAY, process, await process.port(), KEY, local)
+        yield pairs
 
 
-def _config(upstream: Target, folder: Path) -> Path:
-    folder.mkdir()
+def _config(upstream: Target, folder: Path, *, local: bool) -> Path:
+    folder.mkdir(parents=True)
     config = folder / "config.yaml"
-    config.write_text(CONFIG.format(port=upstream.port, credential=GATEWAY, models=", ".join(exchange.MODELS)))
+    models = ", ".join([*exchange.MODELS, vectors.MODEL])
+    written = CONFIG.format(port=upstream.port, credential=GATEWAY, models=models)
+    config.write_text(written + LOCAL if local else written)
     return config
 
 
 async def _first_call(session: aiohttp.ClientSession, target: Target) -> None:
     """What is only loaded by a first call is part of a server at rest."""
-    url = f"http://127.0.0.1:{target.port}/v1/chat/completions"
+    question = QUESTIONS[exchange.SMALL]
+    url = f"http://127.0.0.1:{target.port}{question.path}"
     headers = {"Authorization": f"Bearer {target.credential}", "Content-Type": "application/json"}
-    async with session.post(url, data=exchange.ask(exchange.SMALL), headers=headers) as answer:
-        if fault := exchange.fault(exchange.SMALL, answer.status, await answer.read()):
+    async with session.post(url, data=question.body, headers=headers) as answer:
+        if fault := question.wrong(answer.status, await answer.read()):
             raise BenchError(f"{target.name}: {fault}{target.process.told()}")
 
 

@@ -20,7 +20,7 @@ TOOLS, TURNS = 100, 60
 RULES = 'Work on the repository "gateway" step by step.\n\t- Read a file before an edit: naïve edits break it.\n' * 240
 DESCRIPTION = (
     "Runs one command of the repository and gives back what it printed.\n\nUsage:\n"
-    '- `path` is absolute, e.g. "/work/main/src/app.py"; relative ones are refused.\n'
+    '- `path` is absolute, e.g. "/srv/app/src/app.py"; relative ones are refused.\n'
 ) * 6
 SHOWN = '    return {"status": "ok", "items": [f"{name}\\n" for name in names]}  # → as the caller knows them\n' * 105
 DONE = "That was the last of the changes."
@@ -82,7 +82,7 @@ class _Turn:
 def _turns() -> Iterator[_Turn]:
     for position in range(TURNS):
         edit: Json = {"text": RULES[:400]}
-        arguments: Json = {"path": f"/work/main/src/part{position}.py", "lines": [1, 400], "edit": edit}
+        arguments: Json = {"path": f"/srv/app/src/part{position}.py", "lines": [1, 400], "edit": edit}
         yield _Turn(f"Now part {position}.", f"call_{position:024}", f"tool_{position % TOOLS}", arguments, SHOWN)
 
 

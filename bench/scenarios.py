@@ -3,9 +3,11 @@
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from bench import exchange
+from bench import exchange, vectors
 from bench.harness import Bench, Target
 
+BATCHES = 3
+"""Calls that are measured at least, of those that take long."""
 MIB = 1 << 20
 KIB = 1 << 10
 
@@ -27,6 +29,8 @@ class Scenario:
     measures: tuple[Measure, ...]
     """Of the figures that `run` gives, in their order."""
     run: Callable[[Bench, Target], Awaitable[tuple[float, ...]]]
+    local: bool = False
+    """Whether the gateway is one with models of its own; the pass-through asks the fake upstream all the same."""
 
 
 async def small(bench: Bench, target: Target) -> tuple[float, ...]:
@@ -51,6 +55,29 @@ async def paced(bench: Bench, target: Target) -> tuple[float, ...]:
     return (some.cpu_seconds / some.report.window_chunks * 1e6,)
 
 
+async def embed(bench: Bench, target: Target) -> tuple[float, ...]:
+    """One vector a call, from the upstream: 20 KB of numbers, then 8 KB of base64."""
+    return *await _rates(bench, target, vectors.FLOAT), *await _rates(bench, target, vectors.BASE64)
+
+
+async def embed_local(bench: Bench, target: Target) -> tuple[float, ...]:
+    """The same with vectors that the gateway makes itself: its own share of a call."""
+    return *await _rates(bench, target, vectors.LOCAL_FLOAT), *await _rates(bench, target, vectors.LOCAL_BASE64)
+
+
+async def embed_batch(bench: Bench, target: Target) -> tuple[float, ...]:
+    """One call for 2,048 vectors, which the gateway makes itself."""
+    numbers = await bench.put(target, vectors.BATCH_FLOAT.name, 1, least=BATCHES)
+    packed = await bench.put(target, vectors.BATCH_BASE64.name, 1, least=BATCHES)
+    return numbers.report.p50 / 1e3, packed.report.p50 / 1e3
+
+
+async def _rates(bench: Bench, target: Target, asked: vectors.Asked) -> tuple[float, float]:
+    """Answers for each second, and for each second of CPU."""
+    most = await bench.put(target, asked.name, 64)
+    return most.report.window_answers / most.report.window_seconds, most.report.window_answers / most.cpu_seconds
+
+
 async def memory(bench: Bench, target: Target) -> tuple[float, ...]:
     """The target's processes after one call, and with all streams open."""
     resident: list[int] = []
@@ -58,6 +85,13 @@ async def memory(bench: Bench, target: Target) -> tuple[float, ...]:
     await bench.hold(target, exchange.HELD, lambda: resident.append(target.process.resident_bytes()))
     return idle / MIB, resident[0] / MIB, (resident[0] - idle) / KIB / bench.plan.held
 
+
+RATES = (
+    Measure("numbers: requests/s", 0),
+    Measure("numbers: requests per CPU second", 0),
+    Measure("base64: requests/s", 0),
+    Measure("base64: requests per CPU second", 0),
+)
 
 SCENARIOS = (
     # First, while the targets are new and have served one call.
@@ -82,4 +116,15 @@ SCENARIOS = (
     ),
     Scenario("stream", (Measure("chunks/s", 0), Measure("chunks per CPU second", 0)), stream),
     Scenario("paced", (Measure("CPU per chunk, us", 1, more_is_better=False),), paced),
+    Scenario("embed", RATES, embed),
+    Scenario("embed-local", RATES, embed_local, local=True),
+    Scenario(
+        "embed-batch",
+        (
+            Measure("numbers: seconds a call", 3, more_is_better=False),
+            Measure("base64: seconds a call", 3, more_is_better=False),
+        ),
+        embed_batch,
+        local=True,
+    ),
 )

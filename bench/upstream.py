@@ -13,10 +13,12 @@ from dataclasses import dataclass, field
 import msgspec
 import uvloop
 
-from bench import exchange
+from bench import exchange, vectors
 
-CHAT = b"POST /v1/chat/completions "
+CHAT = f"POST {exchange.PATH} ".encode()
+EMBEDDINGS = f"POST {vectors.PATH} ".encode()
 MODEL = re.compile(rb'"model": ?"([^"]+)"')
+ENCODING = re.compile(rb'"encoding_format": ?"([^"]+)"')
 CREDENTIAL = re.compile(rb"\r\nauthorization: bearer ([^\r]*)")
 LENGTH = re.compile(rb"\r\ncontent-length: (\d+)")
 JSON_HEAD = b"HTTP/1.1 %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
@@ -62,10 +64,11 @@ class Connection(asyncio.Protocol):
             self._received = received
             return
         self._received = b""
-        if received.startswith(CHAT):
+        if received.startswith((CHAT, EMBEDDINGS)):
             credential = CREDENTIAL.search(head)
             self._shared.served[credential[1].decode() if credential else ""] += 1
-            self._chat(received[end + 4 :])
+            answer = self._chat if received.startswith(CHAT) else self._embed
+            answer(received[end + 4 :])
         elif received.startswith(b"GET /served "):
             self.transport.write(_json(msgspec.json.encode(self._shared.served)))
         elif received.startswith(b"POST /release "):
@@ -96,8 +99,19 @@ class Connection(asyncio.Protocol):
                 self._shared.held.add(self)
                 self._hold()
             case other:
-                self.transport.write(_json(b'{"error":{"message":"no such model"}}', b"404 Not Found"))
-                print(f"asked for {other}", flush=True)
+                self._unknown(other)
+
+    def _embed(self, body: bytes) -> None:
+        model, encoding = (found and found[1].decode() for found in (MODEL.search(body), ENCODING.search(body)))
+        answer = VECTORS.get((model, encoding or "float"))
+        if answer is None:
+            self._unknown(f"{model} in {encoding}")
+        else:
+            self.transport.write(answer)
+
+    def _unknown(self, what: str | None) -> None:
+        self.transport.write(_json(b'{"error":{"message":"no such model"}}', b"404 Not Found"))
+        print(f"asked for {what}", flush=True)
 
     def _begin(self, model: str) -> None:
         self._sent = 0
@@ -141,6 +155,9 @@ def _burst(*, usage: bool) -> bytes:
 
 SMALL = _json(exchange.answer())
 BURST = {usage: _burst(usage=usage) for usage in (False, True)}
+VECTORS: dict[tuple[str | None, str], bytes] = {
+    (asked.model, asked.encoding): _json(vectors.answer(asked)) for asked in vectors.ASKED
+}
 PACED = [_chunked(exchange.chunk(exchange.PACED, i)) for i in range(exchange.CHUNKS)]
 
 

@@ -7,10 +7,18 @@ from aiohttp import hdrs
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 
-KEY_HEADERS = {"native": ("x-vendorg-api-key", "x-goog-api-key"), "messages": ("x-api-key",)}
+NATIVE_KEYS = ("x-vendorg-api-key", "x-goog-api-key")
+KEY_HEADERS = {
+    "native": NATIVE_KEYS,
+    "native_embedding": NATIVE_KEYS,
+    "native_embeddings": NATIVE_KEYS,
+    "messages": ("x-api-key",),
+    "models": ("x-api-key", *NATIVE_KEYS),
+    "native_models": ("x-api-key", *NATIVE_KEYS),
+}
 """Headers that hold a key beside `Authorization`, by wire format; elsewhere they are no credentials (text document,
 Authentication rule 3; readings, 2)."""
-KEY_PARAMETERS = {"native": "key"}
+KEY_PARAMETERS = dict.fromkeys(("native", "native_embedding", "native_embeddings", "models", "native_models"), "key")
 """Query parameters that do."""
 
 

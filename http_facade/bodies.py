@@ -1,19 +1,56 @@
-"""A request's body, as JSON text within the limit."""
+"""A request's body: as JSON text within the limit, and decoded."""
 
 import asyncio
 import zlib
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
 
+import grpc
 from aiohttp import hdrs, web
 
-from http_facade.calls import exchange
+from http_facade.calls import exchange, metadata
+from http_facade.settings import Settings
 from umg_grpc.errors import UmgError
-from umg_grpc.v1 import pb
+from umg_grpc.v1 import pb, rpc
+from umg_grpc.wire.format import BIG_BYTES
+from umg_grpc.wire.headers import source_headers
 from umg_grpc.wire.json import echo
+
+Decoded = TypeVar("Decoded")
 
 JSON = "application/json"
 
 WINDOWS = {"gzip": zlib.MAX_WBITS | 16, "x-gzip": zlib.MAX_WBITS | 16, "deflate": zlib.MAX_WBITS}
 ZLIB_MASK, ZLIB_VALUE = 0x0F, 8  # of the first byte of a zlib stream
+
+
+class Bodies:
+    """Reads the bodies of one row: each decoded by the row's format, off the event loop where it is large."""
+
+    def __init__(self, face: str, source_headers: Sequence[str], channel: grpc.aio.Channel, settings: Settings) -> None:
+        """`source_headers`: those of the format that go with a body."""
+        self._face = face
+        self._source_headers = source_headers
+        self._models = rpc.ModelServiceStub(channel)
+        self._settings = settings
+
+    async def decoded(self, request: web.Request, decode: Callable[[bytes, Mapping[str, str]], Decoded]) -> Decoded:
+        """What `decode` makes of the body. Raises UmgError; that of the key first, if that is not good."""
+        try:
+            if (request.content_length or BIG_BYTES) >= BIG_BYTES:
+                await self._check_key(request)  # before the work that a large body makes
+            body = await read_body(request, self._settings.body_limit_bytes, self._settings.upload_idle_seconds)
+            headers = source_headers(self._source_headers, request.headers)
+            if len(body) < BIG_BYTES:
+                return decode(body, headers)
+            return await asyncio.to_thread(decode, body, headers)
+        except UmgError:
+            await self._check_key(request)  # whoever has none is told that first
+            raise
+
+    async def _check_key(self, request: web.Request) -> None:
+        """Raises the service's error for a key that is not good."""
+        await self._models.ListModels(pb.ListModelsRequest(page_size=1), metadata=metadata(request, self._face))
 
 
 async def read_body(request: web.Request, limit_bytes: int, idle_seconds: float) -> bytes:

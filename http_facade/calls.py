@@ -89,6 +89,11 @@ def metadata(request: web.Request, face: str) -> list[tuple[str, str]]:
     return pairs
 
 
+def model_of(request: web.Request) -> str:
+    """The model that the path names, as SDKs write it: one leading `models/` is theirs."""
+    return request.match_info["model"].removeprefix("models/")
+
+
 def shown(initial: Iterable[tuple[str, str | bytes]] | None) -> dict[str, str]:
     """The response headers that the service asked for."""
     return {key: value for key, value in initial or () if isinstance(value, str) and key.startswith(SHOWN)}

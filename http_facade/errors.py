@@ -12,8 +12,9 @@ from http_facade.routes import unknown_action, unserved
 from umg_grpc.errors import UmgError, internal
 from umg_grpc.status import from_rpc
 from umg_grpc.v1 import pb
-from umg_grpc.wire import FORMATS, models
+from umg_grpc.wire import EMBEDDING_FORMATS, FORMATS, RERANK_FORMATS
 from umg_grpc.wire.messages.errors import encode_count_error
+from umg_grpc.wire.models import MODEL_LISTS
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger("http")
 
@@ -65,13 +66,14 @@ OF_FIELDS = frozenset(
         pb.ERROR_REASON_UNSUPPORTED_FIELD,
         pb.ERROR_REASON_UNTRANSLATABLE,
         pb.ERROR_REASON_OBJECT_NOT_FOUND,
+        pb.ERROR_REASON_CONTEXT_TOO_LONG,
     }
 )
 
+_CODECS = FORMATS | EMBEDDING_FORMATS | RERANK_FORMATS | MODEL_LISTS
 BODIES: dict[str, Callable[[UmgError, int], bytes]] = {
-    **{name: codec.encode_error for name, codec in FORMATS.items()},
+    **{name: codec.encode_error for name, codec in _CODECS.items()},
     "count_tokens": encode_count_error,
-    "models": models.encode_error,
 }
 """Writers of error bodies, by the error format of a route."""
 
@@ -136,7 +138,7 @@ def _of_known_api(request: web.Request, *, matched: bool) -> UmgError | None:
 
 def _as_asked(error: UmgError, face: str) -> UmgError:
     """The error with its field named as the caller wrote it."""
-    field, codec = error.metadata.get("field"), FORMATS.get(face)
+    field, codec = error.metadata.get("field"), _CODECS.get(face)
     if field is None or codec is None or error.reason not in OF_FIELDS:
         return error
     written = codec.wire_path(field)

@@ -13,6 +13,7 @@ from http_facade.errors import HTTP_STATUS, error_response, explain, log
 from http_facade.handlers import Handler
 from http_facade.routes import Route, error_format
 from umg_grpc.v1 import pb
+from umg_grpc.wire.models import shape_for
 
 SERVER = "umg"
 GONE = HTTP_STATUS[pb.ERROR_REASON_CANCELLED]
@@ -67,6 +68,7 @@ def _refusal(failure: Exception, request: web.Request, route: Route | None) -> w
     face, writer = (
         (route.format, route.error_format) if route is not None else (error_format(request.method, request.path),) * 2
     )
+    face, writer = (shape_for(name, request.headers, request.query) for name in (face, writer))
     error = explain(failure, request, face)
     exchange(request).failure = error.name
     response = error_response(error, writer)

@@ -1,34 +1,27 @@
 """One handler for each call shape: body -> `umg.v1` request -> generated stub -> body. None names a format."""
 
-import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
-from typing import TypeAlias, TypeVar
+from typing import TypeAlias
 
 import grpc
 from aiohttp import hdrs, web
 
-from http_facade.bodies import JSON, read_body
-from http_facade.calls import exchange, metadata, opened, shown
+from http_facade.bodies import JSON, Bodies
+from http_facade.calls import exchange, metadata, model_of, opened, shown
 from http_facade.errors import explain
+from http_facade.models import Models
+from http_facade.responses import Responses
 from http_facade.routes import Route, Shape
 from http_facade.settings import Settings
-from http_facade.sse import EVENTS, HEADERS, EventStream
+from http_facade.sse import EVENTS, EventStream
+from http_facade.unary import Unary
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb, rpc
-from umg_grpc.wire import FORMATS, models
-from umg_grpc.wire.format import BIG_BYTES, name_model
-from umg_grpc.wire.headers import source_headers
-from umg_grpc.wire.responses import stored
+from umg_grpc.wire import EMBEDDING_FORMATS, FORMATS, RERANK_FORMATS
+from umg_grpc.wire.format import FaceRequest, name_model
 
-Decoded = TypeVar("Decoded")
 Handler: TypeAlias = Callable[[web.Request], Awaitable[web.StreamResponse]]
-
-MODEL_LIST_HEADERS = {
-    hdrs.CONTENT_TYPE: JSON,
-    hdrs.CACHE_CONTROL: "private, max-age=3600",  # "about one hour" (text document, GET /v1/models)
-    hdrs.VARY: hdrs.AUTHORIZATION,
-}
 
 
 def handler(route: Route, channel: grpc.aio.Channel, settings: Settings) -> Handler:
@@ -38,14 +31,14 @@ def handler(route: Route, channel: grpc.aio.Channel, settings: Settings) -> Hand
             return Generate(route, channel, settings).answer
         case Shape.COUNT_TOKENS:
             return CountTokens(route, channel, settings).answer
-        case Shape.GET_RESPONSE:
-            return Responses(route.format, channel).get
-        case Shape.DELETE_RESPONSE:
-            return Responses(route.format, channel).delete
-        case Shape.CANCEL_RESPONSE:
-            return Responses(route.format, channel).cancel
-        case Shape.LIST_INPUT_ITEMS:
-            return Responses(route.format, channel).list_input_items
+        case Shape.EMBED:
+            embed = rpc.EmbeddingServiceStub(channel).Embed
+            return Unary(route, EMBEDDING_FORMATS[route.format], embed, channel, settings).answer
+        case Shape.RERANK:
+            rerank = rpc.RerankServiceStub(channel).Rerank
+            return Unary(route, RERANK_FORMATS[route.format], rerank, channel, settings).answer
+        case Shape.GET_RESPONSE | Shape.DELETE_RESPONSE | Shape.CANCEL_RESPONSE | Shape.LIST_INPUT_ITEMS:
+            return Responses(route.format, channel).handler(route.shape)
         case Shape.LIST_MODELS:
             return Models(route.format, channel).list
         case Shape.GET_MODEL:
@@ -58,42 +51,6 @@ def handler(route: Route, channel: grpc.aio.Channel, settings: Settings) -> Hand
             return Metrics(settings).answer
 
 
-class Bodies:
-    """Reads the bodies of one row: each decoded by the row's format, off the event loop where it is large."""
-
-    def __init__(self, face: str, channel: grpc.aio.Channel, settings: Settings) -> None:
-        self._face = face
-        self._codec = FORMATS[face]
-        self._models = rpc.ModelServiceStub(channel)
-        self._settings = settings
-
-    async def decoded(self, request: web.Request, decode: Callable[[bytes, Mapping[str, str]], Decoded]) -> Decoded:
-        """What `decode` makes of the body. Raises UmgError; that of the key first, if that is not good."""
-        try:
-            if (request.content_length or BIG_BYTES) >= BIG_BYTES:
-                await self._check_key(request)  # before the work that a large body makes
-            body = await read_body(request, self._settings.body_limit_bytes, self._settings.upload_idle_seconds)
-            headers = source_headers(self._codec.source_headers, request.headers)
-            if len(body) < BIG_BYTES:
-                return decode(body, headers)
-            return await asyncio.to_thread(decode, body, headers)
-        except UmgError:
-            await self._check_key(request)  # whoever has none is told that first
-            raise
-
-    async def name_model(self, canonical: pb.GenerateRequest, request: web.Request) -> None:
-        """Names the model as the path does. Raises UmgError as `decoded` does, where the body names another."""
-        try:
-            name_model(canonical, model_of(request))
-        except UmgError:
-            await self._check_key(request)
-            raise
-
-    async def _check_key(self, request: web.Request) -> None:
-        """Raises the service's error for a key that is not good."""
-        await self._models.ListModels(pb.ListModelsRequest(page_size=1), metadata=metadata(request, self._face))
-
-
 class Generate:
     """Text in one wire format: one answer, or a stream where the body or the path asks for one."""
 
@@ -102,15 +59,20 @@ class Generate:
         self._codec = FORMATS[route.format]
         self._path_streams = route.stream
         self._stub = rpc.GenerationServiceStub(channel)
-        self._bodies = Bodies(route.format, channel, settings)
+        self._bodies = Bodies(route.format, self._codec.source_headers, channel, settings)
         self._settings = settings
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
         """Body of the format in, body or events of the format out."""
-        canonical, stream = await self._bodies.decoded(request, self._codec.decode_request)
-        if self._codec.model_in_path:
-            stream = self._path_streams is True
-            await self._bodies.name_model(canonical, request)
+
+        def decode(body: bytes, headers: Mapping[str, str]) -> FaceRequest:
+            decoded = self._codec.decode_request(body, headers)
+            if not self._codec.model_in_path:
+                return decoded
+            name_model(decoded.canonical, model_of(request))
+            return FaceRequest(decoded.canonical, self._path_streams is True)
+
+        canonical, stream = await self._bodies.decoded(request, decode)
         if stream:
             return await self._stream(request, canonical)
         call = self._stub.Generate(canonical, metadata=metadata(request, self._face))
@@ -162,89 +124,29 @@ class CountTokens:
         self._face = route.format
         self._codec = FORMATS[route.format]
         self._stub = rpc.GenerationServiceStub(channel)
-        self._bodies = Bodies(route.format, channel, settings)
+        self._bodies = Bodies(route.format, self._codec.source_headers, channel, settings)
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
         """Body of a counting call in, the number out."""
-        decode, encode = self._codec.decode_count, self._codec.encode_count
-        if decode is None or encode is None:
+        count, encode = self._codec.decode_count, self._codec.encode_count
+        if count is None or encode is None:
             raise ValueError(f"{self._face} has no call that counts tokens")
+
+        def decode(body: bytes, headers: Mapping[str, str]) -> pb.GenerateRequest:
+            counted = count(body, headers)
+            if self._codec.model_in_path:
+                name_model(counted, model_of(request))
+            return counted
+
         canonical = await self._bodies.decoded(request, decode)
-        if self._codec.model_in_path:
-            await self._bodies.name_model(canonical, request)
         asked = pb.CountTokensRequest(request=canonical)
         counted = await self._stub.CountTokens(asked, metadata=metadata(request, self._face))
         return web.Response(headers={hdrs.CONTENT_TYPE: JSON}, body=encode(counted.input_tokens))
 
 
-def model_of(request: web.Request) -> str:
-    """The model that the path names, as SDKs write it: one leading `models/` is theirs."""
-    return request.match_info["model"].removeprefix("models/")
-
-
-class Responses:
-    """Stored responses."""
-
-    def __init__(self, face: str, channel: grpc.aio.Channel) -> None:
-        self._face = face
-        self._stub = rpc.GenerationServiceStub(channel)
-
-    async def get(self, request: web.Request) -> web.StreamResponse:
-        """The response, or with `stream=true` the events that told it."""
-        found = await self._stub.GetResponse(
-            pb.GetResponseRequest(response_id=request.match_info["response_id"]),
-            metadata=metadata(request, self._face),
-        )
-        if request.query.get("stream") == "true":
-            told = stored.encode_events(found.response, stored.decode_starting_after(request.query))
-            return web.Response(headers=HEADERS | {hdrs.CONTENT_TYPE: EVENTS}, body=told)
-        return web.Response(headers={hdrs.CONTENT_TYPE: JSON}, body=stored.encode_stored(found.response))
-
-    async def delete(self, request: web.Request) -> web.StreamResponse:
-        """That it is gone."""
-        response_id = request.match_info["response_id"]
-        await self._stub.DeleteResponse(
-            pb.DeleteResponseRequest(response_id=response_id), metadata=metadata(request, self._face)
-        )
-        return web.Response(headers={hdrs.CONTENT_TYPE: JSON}, body=stored.encode_deleted(response_id))
-
-    async def cancel(self, request: web.Request) -> web.StreamResponse:
-        """The response as it was stopped."""
-        stopped = await self._stub.CancelResponse(
-            pb.CancelResponseRequest(response_id=request.match_info["response_id"]),
-            metadata=metadata(request, self._face),
-        )
-        return web.Response(headers={hdrs.CONTENT_TYPE: JSON}, body=stored.encode_stored(stopped.response))
-
-    async def list_input_items(self, request: web.Request) -> web.StreamResponse:
-        """What the response was asked, in pages."""
-        asked = stored.decode_input_items_query(request.match_info["response_id"], request.query)
-        items = await self._stub.ListInputItems(asked, metadata=metadata(request, self._face))
-        return web.Response(headers={hdrs.CONTENT_TYPE: JSON}, body=stored.encode_input_items(items))
-
-
 def shutting_down() -> UmgError:
     """What ends a stream that a drain did not wait for."""
     return UmgError(pb.ERROR_REASON_UNAVAILABLE, "the gateway is shutting down; try again")
-
-
-class Models:
-    """The models that the caller's key may use."""
-
-    def __init__(self, face: str, channel: grpc.aio.Channel) -> None:
-        self._face = face
-        self._stub = rpc.ModelServiceStub(channel)
-
-    async def list(self, request: web.Request) -> web.StreamResponse:
-        """All of them."""
-        response = await self._stub.ListModels(pb.ListModelsRequest(), metadata=metadata(request, self._face))
-        return web.Response(headers=MODEL_LIST_HEADERS, body=models.encode_list(response))
-
-    async def get(self, request: web.Request) -> web.StreamResponse:
-        """The one that the path names."""
-        asked = pb.GetModelRequest(model=request.match_info["model"])
-        response = await self._stub.GetModel(asked, metadata=metadata(request, self._face))
-        return web.Response(headers=MODEL_LIST_HEADERS, body=models.encode_model(response))
 
 
 async def alive(_: web.Request) -> web.StreamResponse:

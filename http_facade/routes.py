@@ -12,6 +12,8 @@ class Shape(Enum):
 
     GENERATE = auto()  # a body of a text format in, one answer or a stream out
     COUNT_TOKENS = auto()  # the same body in, the number of its tokens out
+    EMBED = auto()
+    RERANK = auto()
     GET_RESPONSE = auto()
     DELETE_RESPONSE = auto()
     CANCEL_RESPONSE = auto()
@@ -52,6 +54,17 @@ class Unserved:
 
 NATIVE_ROOTS = ("/v1beta", "/v1")  # clients of either age (text document, Versioning; newer SDKs call /v1)
 
+NATIVE_ACTIONS = (
+    ("generateContent", Shape.GENERATE, "native", False),
+    ("streamGenerateContent", Shape.GENERATE, "native", True),
+    ("countTokens", Shape.COUNT_TOKENS, "native", None),
+    ("embedContent", Shape.EMBED, "native_embedding", None),
+    ("batchEmbedContents", Shape.EMBED, "native_embeddings", None),
+)
+"""(action, shape, format, whether it streams)."""
+# what has an action behind it is no model's path, and takes another method
+MODEL = f"{{model:(?:(?!:(?:{'|'.join(action for action, *_ in NATIVE_ACTIONS)})$).)+}}"
+
 ROUTES = (
     Route("POST", "/v1/chat/completions", Shape.GENERATE, "chat"),
     Route("POST", "/v1/responses", Shape.GENERATE, "responses"),
@@ -64,16 +77,17 @@ ROUTES = (
     Route("POST", "/v1/messages/count_tokens", Shape.COUNT_TOKENS, "messages", errors="count_tokens"),
     # the action follows the last colon: a model id may have colons and slashes of its own
     *(
-        Route("POST", f"{root}/models/{{model:.+}}:{action}", shape, "native", stream=stream)
+        Route("POST", f"{root}/models/{{model:.+}}:{action}", shape, face, stream=stream)
         for root in NATIVE_ROOTS
-        for action, shape, stream in (
-            ("generateContent", Shape.GENERATE, False),
-            ("streamGenerateContent", Shape.GENERATE, True),
-            ("countTokens", Shape.COUNT_TOKENS, None),
-        )
+        for action, shape, face, stream in NATIVE_ACTIONS
     ),
+    Route("POST", "/v1/embeddings", Shape.EMBED, "embeddings"),
+    Route("POST", "/v1/rerank", Shape.RERANK, "rerank"),
+    Route("POST", "/v2/rerank", Shape.RERANK, "rerank_v2"),
     Route("GET", "/v1/models", Shape.LIST_MODELS, "models"),
-    Route("GET", "/v1/models/{model:.+}", Shape.GET_MODEL, "models"),
+    Route("GET", f"/v1/models/{MODEL}", Shape.GET_MODEL, "models"),
+    Route("GET", "/v1beta/models", Shape.LIST_MODELS, "native_models"),
+    Route("GET", f"/v1beta/models/{MODEL}", Shape.GET_MODEL, "native_models"),
     Route("GET", "/healthz", Shape.ALIVE, needs_key=False),
     Route("GET", "/readyz", Shape.READY, needs_key=False),
     Route("GET", "/metrics", Shape.METRICS, needs_key=False),
@@ -88,17 +102,15 @@ UNSERVED = (
     Unserved("/v1/completions", "text completions"),
     Unserved("/v1/containers", "containers"),
     Unserved("/v1/conversations", "conversations"),
-    Unserved("/v1/embeddings", "embeddings"),
     Unserved("/v1/evals", "evals"),
     Unserved("/v1/files", "files"),
     Unserved("/v1/fine_tuning", "fine-tuning"),
     Unserved("/v1/images", "images"),
     Unserved("/v1/messages", "message batches"),
-    Unserved("/v1/models", "native embeddings", method="POST"),
+    Unserved("/v1/models", "asynchronous embeddings", method="POST"),
     Unserved("/v1/moderations", "moderations"),
     Unserved("/v1/organization", "administration"),
     Unserved("/v1/realtime", "realtime"),
-    Unserved("/v1/rerank", "rerank"),
     Unserved("/v1/responses", "further responses"),
     Unserved("/v1/skills", "skills"),
     Unserved("/v1/threads", "assistants"),
@@ -108,7 +120,8 @@ UNSERVED = (
     Unserved("/v1/videos", "video"),
     Unserved("/v1alpha", "native"),
     Unserved("/v1beta", "native"),
-    Unserved("/v2", "rerank"),
+    Unserved("/v1beta/models", "native", method="POST"),
+    Unserved("/v2", "second version's"),
     Unserved("/vidD", "video"),
     Unserved("/vidE", "video"),
     Unserved("/vidF", "video"),
@@ -116,7 +129,8 @@ UNSERVED = (
 )
 
 
-EMBEDDING_ACTIONS = ("embedContent", "batchEmbedContents", "asyncBatchEmbedContent")
+UNSERVED_ACTIONS = ("asyncBatchEmbedContent",)
+"""Of known APIs."""
 
 
 def unknown_action(method: str, path: str) -> str:
@@ -125,7 +139,7 @@ def unknown_action(method: str, path: str) -> str:
     """
     models, _, named = path.partition("/models/")
     model, colon, action = named.rpartition(":")
-    if method != "POST" or models not in NATIVE_ROOTS or not colon or action in EMBEDDING_ACTIONS:
+    if method != "POST" or models not in NATIVE_ROOTS or not colon or action in UNSERVED_ACTIONS:
         return ""
     rows = [row.path.rpartition(":")[2] for row in ROUTES if row.path.startswith(f"{models}/models/{{model:.+}}:")]
     if action in rows and not model:
@@ -150,6 +164,8 @@ ERROR_FORMATS = (
     ("/v1/messages/count_tokens", "count_tokens"),
     ("/v1/messages", "messages"),
     ("/v1/responses", "responses"),
+    ("/v1/models", "models"),
+    ("/v2/", "rerank_v2"),
 )
 
 

@@ -1,13 +1,27 @@
 """From a model id to the channels that serve it. Pure, save for whose turn it is."""
 
 from dataclasses import dataclass
-from datetime import datetime
-from itertools import groupby
+from itertools import chain, groupby
+from typing import TypeAlias
 
-from umg_grpc.config import Channel, Config
+from umg_grpc.catalogue import GENERATES, describe
+from umg_grpc.config import Channel, ChannelModel, Config
+from umg_grpc.config.channels import EMBEDDING_PROTOCOLS, OWN_PROTOCOLS, RERANK_PROTOCOLS, TEXT_PROTOCOLS
 from umg_grpc.errors import UmgError
 from umg_grpc.families import FamilyModel, Suffix, family_model, family_of, split_suffix
 from umg_grpc.v1 import pb
+
+Operation: TypeAlias = "pb.ModelOperation.ValueType"
+
+GENERATE, EMBED, RERANK = pb.MODEL_OPERATION_GENERATE, pb.MODEL_OPERATION_EMBED, pb.MODEL_OPERATION_RERANK
+PROTOCOLS: dict[Operation, tuple[str, ...]] = {
+    GENERATE: TEXT_PROTOCOLS,
+    pb.MODEL_OPERATION_COUNT_TOKENS: TEXT_PROTOCOLS,
+    EMBED: EMBEDDING_PROTOCOLS,
+    RERANK: RERANK_PROTOCOLS,
+}
+"""Of the providers that can do it."""
+VERBS: dict[Operation, str] = {GENERATE: "generate text", EMBED: "embed texts", RERANK: "rerank documents"}
 
 
 @dataclass(frozen=True)
@@ -17,6 +31,8 @@ class Target:
     channel: Channel
     model: str
     family: str
+    operations: frozenset[Operation]
+    """What it can do with the model."""
 
 
 @dataclass(frozen=True)
@@ -24,14 +40,10 @@ class PublicModel:
     """What is known of a model that callers may name."""
 
     id: str
-    owned_by: str
-    display_name: str
-    create_time: datetime | None
-    """In UTC; None where the operator gave none."""
     family: str
     """Empty for a model without special rules."""
-    protocols: tuple[str, ...]
-    """Of all its channels, without repeats."""
+    described: pb.Model
+    """As callers are told of it. Not to be changed."""
     tokenizer: str | None
     """What counts its tokens; None for that of its family."""
 
@@ -56,15 +68,17 @@ class Router:
         targets: dict[str, list[Target]] = {}
         for channel in config.channels:
             for model in channel.models:
-                info = config.models.get(model.id)
-                said = model.family or (info.family if info else None)
-                family = said or family_of(model.id, model.upstream)
-                targets.setdefault(model.id, []).append(Target(channel, model.upstream, family))
+                targets.setdefault(model.id, []).append(_target(config, channel, model))
         self._shared = {
             model: {name for target in of_model if target.channel.shared_objects for name in target.channel.protocols}
             for model, of_model in targets.items()
         }
-        self._rings = {model: _rings(of_model) for model, of_model in targets.items()}
+        self._targets = targets
+        self._rings = {
+            (model, operation): _rings([target for target in of_model if operation in target.operations])
+            for model, of_model in targets.items()
+            for operation in PROTOCOLS
+        }
         self._models = tuple(_public_model(config, model, of_model) for model, of_model in targets.items())
         self._by_id = {model.id: model for model in self._models}
         self._resolved = {
@@ -80,15 +94,34 @@ class Router:
         if (split := split_suffix(model)) is not None:
             base, suffix = split
             found = self._resolved.get(base)
-            if found is not None and found.rules.family == "famG":
+            if found is not None and found.rules.family == "famG" and self._rings[base, GENERATE]:
                 return Resolved(found.model, found.rules, suffix)
         raise model_not_found(model)
 
-    def channels(self, model: str) -> list[Target]:
-        """Where to try for a base model, best first; never empty. Raises UmgError(MODEL_NOT_FOUND)."""
-        if (rings := self._rings.get(model)) is None:
+    def channels(self, model: str, operation: Operation = GENERATE) -> list[Target]:
+        """Where to try for a base model, best first; never empty. Raises UmgError: MODEL_NOT_FOUND, UNSUPPORTED_FIELD
+        for one that no channel can do that with.
+        """
+        if (rings := self._rings.get((model, operation))) is None:
             raise model_not_found(model)
+        if not rings:
+            raise self._cannot(model, operation)
         return [target for ring in rings for target in ring.turn()]
+
+    def check(self, model: str, operation: Operation) -> None:
+        """Raises UmgError as `channels` does."""
+        if not self._rings.get((model, operation)):
+            self.channels(model, operation)
+
+    def targets(self, model: str) -> list[Target]:
+        """All channels of a base model, whatever they can do with it, lower priorities first."""
+        return sorted(self._targets[model], key=lambda target: target.channel.priority)
+
+    def _cannot(self, model: str, operation: Operation) -> UmgError:
+        can = [verb for known, verb in VERBS.items() if self._rings.get((model, known))]
+        does = f"; it can {' and '.join(can)}" if can else ""
+        message = f"model: `{model}` cannot {VERBS.get(operation, 'do that')}{does}"
+        return UmgError(pb.ERROR_REASON_UNSUPPORTED_FIELD, message, field="model")
 
     def shares(self, model: str, protocol: str) -> bool:
         """Whether callers may name what they like in the account of a channel that speaks the protocol."""
@@ -139,18 +172,75 @@ def _rules(model: PublicModel, targets: list[Target]) -> FamilyModel:
     return family_model(model.family, model.id, *(target.model for target in targets))
 
 
+def _target(config: Config, channel: Channel, model: ChannelModel) -> Target:
+    info = config.models.get(model.id)
+    said = model.family or (info.family if info else None)
+    family = said or family_of(model.id, model.upstream)
+    return Target(channel, model.upstream, family, _operations(config, channel, model))
+
+
+def _operations(config: Config, channel: Channel, model: ChannelModel) -> frozenset[Operation]:
+    """What the operator says that the model does, else what is known of it, else all that the channel's protocols do;
+    of an upstream of our own, which takes any id, what most are asked for: text. Of what he says the channel may be
+    able to do nothing; a known id that its protocols make no sense for is another model of that name.
+    """
+    able = frozenset(operation for operation in PROTOCOLS if _ways(channel, operation))
+    info, known = config.models.get(model.id), describe(model.upstream, model.id)
+    if info is not None and info.described.operations:
+        return able.intersection(info.described.operations)
+    if known is None:
+        return able.intersection(GENERATES) if _is_own(channel) else able
+    return able.intersection(known.operations) or able
+
+
+def _ways(channel: Channel, operation: Operation) -> tuple[str, ...]:
+    """The formats in which the channel's upstream does it; one of our own takes the canonical form, which is as near to
+    all of them.
+    """
+    names = PROTOCOLS[operation]
+    return names if _is_own(channel) else tuple(name for name in names if name in channel.protocols)
+
+
+def _is_own(channel: Channel) -> bool:
+    return not set(OWN_PROTOCOLS).isdisjoint(channel.protocols)
+
+
 def _public_model(config: Config, model: str, targets: list[Target]) -> PublicModel:
-    """Where the operator says nothing of the model, its first channel is its owner."""
     info = config.models.get(model)
-    return PublicModel(
-        id=model,
-        owned_by=(info and info.owned_by) or targets[0].channel.name,
-        display_name=(info and info.display_name) or model,
-        create_time=info.create_time if info else None,
-        family=next((target.family for target in targets if target.family), ""),
-        protocols=tuple(dict.fromkeys(name for target in targets for name in target.channel.protocols)),
-        tokenizer=info.tokenizer if info else None,
-    )
+    family = next((target.family for target in targets if target.family), "")
+    return PublicModel(model, family, _described(config, model, family, targets), info.tokenizer if info else None)
+
+
+def _described(config: Config, model: str, family: str, targets: list[Target]) -> pb.Model:
+    """What is known of the model, under what the operator says of it. Where he says nothing of its owner, its first
+    channel is its owner.
+    """
+    info, described = config.models.get(model), pb.Model(lifecycle=pb.MODEL_LIFECYCLE_ACTIVE)
+    if (known := describe(*(target.model for target in targets), model)) is not None:
+        described.MergeFrom(known)
+    said = info.described if info else pb.Model()
+    for field, _ in said.ListFields():  # what he says of anything stands for all of it: lists are not added to
+        described.ClearField(field.name)  # type: ignore[arg-type]  # its stub lists the names
+    described.MergeFrom(said)
+    operations = {operation for target in targets for operation in target.operations}
+    described.ClearField("operations")
+    described.operations.extend(sorted(operations))
+    described.ClearField("formats")
+    described.formats.extend(_formats(targets))
+    described.id, described.family = model, family
+    described.owned_by = (info and info.owned_by) or targets[0].channel.name
+    described.display_name = (info and info.display_name) or model
+    if info is not None and info.create_time is not None:
+        described.create_time.FromDatetime(info.create_time)
+    if EMBED not in operations:
+        described.ClearField("embedding")
+    return described
+
+
+def _formats(targets: list[Target]) -> list[str]:
+    """Those in which some channel does what it does with the model, in the order of the operations."""
+    spoken = {name for target in targets for done in target.operations for name in _ways(target.channel, done)}
+    return [name for name in dict.fromkeys(chain.from_iterable(PROTOCOLS.values())) if name in spoken]
 
 
 def model_not_found(model: str) -> UmgError:

@@ -1,11 +1,10 @@
 """Puts the service together from the config, and serves it over gRPC. Nothing else builds anything."""
 
-import ssl
-from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
-from typing import Protocol, Self, assert_never
+from typing import Self
 
 import grpc
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
@@ -14,52 +13,32 @@ from grpc_reflection.v1alpha import reflection
 from umg_grpc.access.authenticate import Authenticator
 from umg_grpc.access.keys import Keys
 from umg_grpc.access.limits import RequestLimits
-from umg_grpc.config import BearerAuth, Channel, Config, HeaderAuth, NoAuth
+from umg_grpc.assembly import Assembly, LocalSource
+from umg_grpc.config import Config
 from umg_grpc.errors import UmgError
 from umg_grpc.inprocess import InProcessChannel, InProcessServer, Interceptor
-from umg_grpc.routing import Router
+from umg_grpc.routing import EMBED, RERANK
 from umg_grpc.service.admission import Admission
 from umg_grpc.service.answers import Memory
-from umg_grpc.service.call import current
-from umg_grpc.service.channels import Channels
 from umg_grpc.service.conversations import Conversations
+from umg_grpc.service.embeddings import EmbeddingServicer
 from umg_grpc.service.generation import GenerationServicer
 from umg_grpc.service.interceptors import Authenticating, Observing
 from umg_grpc.service.metrics import Metrics
 from umg_grpc.service.models import ModelServicer
+from umg_grpc.service.reranking import RerankServicer
+from umg_grpc.service.unary import Unary
 from umg_grpc.service.unserved import UNSERVED, add_unserved
 from umg_grpc.service.vault import Vault
 from umg_grpc.store import Store, open_store
 from umg_grpc.store.retained import Bounds
-from umg_grpc.tokens import TokenCounter
-from umg_grpc.upstream.http import Endpoint, EndpointSource, HttpUpstream, in_turn
-from umg_grpc.upstream.local.capability import refuse_beyond_text
-from umg_grpc.upstream.text import TextUpstream
-from umg_grpc.upstream.transport import Deadlines, Transport
+from umg_grpc.upstream.local.wordllama import WordLlamaEngine
+from umg_grpc.upstream.transport import Transport
 from umg_grpc.v1 import rpc
-from umg_grpc.wire import FORMATS
+from umg_grpc.wire import EMBEDDING_FORMATS, RERANK_FORMATS
 
-LOCAL_END_SECONDS = 0.5  # from the break of its connections to its end, in which its address still looks good
-LOCAL_START_SECONDS = 10.0  # what a call waits for the local model to come (back) up
-SERVED = ["umg.v1.GenerationService", "umg.v1.ModelService"]
+SERVED = ["umg.v1.EmbeddingService", "umg.v1.GenerationService", "umg.v1.ModelService", "umg.v1.RerankService"]
 SERVICES = [*SERVED, *UNSERVED]
-
-
-class LocalEndpoint(Protocol):
-    """One life of the local model's server."""
-
-    @property
-    def base_url(self) -> str: ...
-    @property
-    def headers(self) -> Mapping[str, str]: ...
-
-
-class LocalSource(Protocol):
-    """Where the local model can be called."""
-
-    async def wait_ready(self, seconds: float, *, after: object = None) -> LocalEndpoint:
-        """As soon as it can be, and elsewhere than `after`. Raises UmgError(UNAVAILABLE) when it is not in time."""
-        ...
 
 
 class Service:
@@ -70,24 +49,34 @@ class Service:
         config: Config,
         store: Store,
         authenticator: Authenticator,
-        transport: Transport,
-        local: LocalSource | None,
+        assembly: Assembly,
         memory: Memory,
+        local: LocalSource | None,
     ) -> None:
         self.store = store
         self.metrics = Metrics()
         self.interceptors: Sequence[Interceptor] = [Observing(self.metrics), Authenticating(authenticator)]
         self._config = config
-        self._transport = transport
+        self._assembly = assembly
         self._local = local
-        self._channels = Channels(Router(config), self._upstreams(config))
-        admission = Admission(self._channels, RequestLimits(), config.body_limit)
-        self._generation = GenerationServicer(self._channels, admission, memory)
-        self._models = ModelServicer(self._channels)
+        self._channels = channels = assembly.channels(config)
+        limits, most = RequestLimits(), config.body_limit
+        self._generation = GenerationServicer(channels, Admission(channels, limits, most), memory)
+        self._embedding = EmbeddingServicer(
+            Unary(channels, limits, most, EMBED, EMBEDDING_FORMATS, lambda now: now.embedding),
+            config.limits.embedding_inputs,
+        )
+        self._rerank = RerankServicer(
+            Unary(channels, limits, most, RERANK, RERANK_FORMATS, lambda now: now.rerank),
+            config.limits.rerank_documents,
+        )
+        self._models = ModelServicer(channels)
 
     def register(self, server: grpc.aio.Server) -> None:
         """Adds every operation of the schema to a server."""
         rpc.add_GenerationServiceServicer_to_server(self._generation, server)
+        rpc.add_EmbeddingServiceServicer_to_server(self._embedding, server)
+        rpc.add_RerankServiceServicer_to_server(self._rerank, server)
         rpc.add_ModelServiceServicer_to_server(self._models, server)
         add_unserved(server)
 
@@ -101,9 +90,8 @@ class Service:
         """Takes the channels and models of another config, for the calls that begin from now on. What the process was
         started with (addresses, database, limits, log) stays. Raises OSError when a file of the config cannot be read.
         """
-        router, upstreams = Router(config), self._upstreams(config)
+        self._channels.replace(self._assembly.channels(config))
         self._config = config
-        self._channels.router, self._channels.upstreams = router, upstreams
 
     async def ready(self) -> bool:
         """Whether some channel could be called now: only the local model takes a while to come up."""
@@ -115,9 +103,6 @@ class Service:
         except UmgError:
             return False
         return True
-
-    def _upstreams(self, config: Config) -> dict[str, TextUpstream]:
-        return {channel.name: _upstream(channel, self._transport, self._local) for channel in config.channels}
 
 
 @asynccontextmanager
@@ -133,8 +118,10 @@ async def open_service(config: Config, data: Path, local: LocalSource | None) ->
         await authenticator.start()
         stack.push_async_callback(authenticator.aclose)
         transport = await stack.enter_async_context(Transport.opened())
+        engine = WordLlamaEngine()
+        stack.push_async_callback(engine.aclose)
         memory = await _memory(config, store, stack)
-        yield Service(config, store, authenticator, transport, local, memory)
+        yield Service(config, store, authenticator, Assembly(transport, engine, local), memory, local)
 
 
 async def _memory(config: Config, store: Store, stack: AsyncExitStack) -> Memory:
@@ -203,74 +190,3 @@ def _options(message_limit: int, share_port: bool) -> list[tuple[str, int]]:
         ("grpc.keepalive_timeout_ms", 20_000),
         ("grpc.http2.min_recv_ping_interval_without_data_ms", 10_000),
     ]
-
-
-def _upstream(channel: Channel, transport: Transport, local: LocalSource | None) -> TextUpstream:
-    """One channel of the config. Raises OSError when its `ca_file` cannot be read."""
-    timeout = channel.timeout
-    deadlines = Deadlines(timeout.connect, timeout.first_byte, timeout.idle, timeout.total)
-    if "local" in channel.protocols:
-        if local is None:
-            raise ValueError(f"channel {channel.name}: no local model runs")  # the caller leaves such channels out
-        return HttpUpstream(transport, [FORMATS["chat"]], _following(local), deadlines, check=refuse_beyond_text)
-    if "sandbox" in channel.protocols:
-        from umg_grpc.upstream.sandbox import SandboxText  # here: it and what it draws with take 5 MB
-
-        return SandboxText(
-            TokenCounter().count_text,
-            lambda: current().caller.key_id,
-            tokens_per_second=channel.pace,
-            first_byte_seconds=timeout.first_byte,
-            total_seconds=timeout.total,
-        )
-    endpoints = [_endpoint(channel, key) for key in channel.api_keys] or [Endpoint(channel.base_url, channel.headers)]
-    return HttpUpstream(
-        transport,
-        [FORMATS[protocol] for protocol in channel.protocols],
-        in_turn(endpoints),
-        deadlines,
-        proxy=channel.proxy,
-        tls=tls_context(channel),
-    )
-
-
-def tls_context(channel: Channel) -> ssl.SSLContext | bool:
-    """Whom the channel trusts; True is whom the system trusts. Raises OSError when its `ca_file` cannot be used."""
-    if channel.ca_file is None:
-        return True
-    try:
-        return ssl.create_default_context(cafile=channel.ca_file)
-    except OSError as error:  # ssl.SSLError is one
-        raise OSError(f"channel {channel.name}: ca_file {channel.ca_file}: {error.strerror or error}") from None
-
-
-def _following(local: LocalSource) -> EndpointSource:
-    """Where the local model is at each call, once it is up again after a connection to it broke."""
-
-    async def endpoint(broken: Endpoint | None) -> Endpoint:
-        known = await local.wait_ready(LOCAL_START_SECONDS)
-        if broken is not None and broken.base_url == known.base_url:
-            with suppress(UmgError):  # it may have broken off without ending
-                known = await local.wait_ready(LOCAL_END_SECONDS, after=known)
-        return Endpoint(known.base_url, known.headers)
-
-    return endpoint
-
-
-def _endpoint(channel: Channel, key: str) -> Endpoint:
-    """Where the channel leads with one of its keys, which each format sends in its own way unless the operator said."""
-    if not channel.auth_written:
-        return Endpoint(channel.base_url, channel.headers, key)
-    return Endpoint(channel.base_url, {**channel.headers, **_credentials(channel, key)})
-
-
-def _credentials(channel: Channel, key: str) -> Mapping[str, str]:
-    match channel.auth:
-        case BearerAuth():
-            return {"Authorization": f"Bearer {key}"}
-        case HeaderAuth(header=header):
-            return {header: key}
-        case NoAuth():
-            return {}
-        case unhandled:
-            assert_never(unhandled)

@@ -55,6 +55,19 @@ class Setting:
             return response.status, answer["error"]["message"]
         return 200, answer["choices"][0]["message"]["content"]
 
+    async def embed(self, served: Served, model: str) -> int:
+        """Status of the vector of a text."""
+        headers = {"authorization": f"Bearer {KEY}"}
+        body = {"model": model, "input": "Hi"}
+        async with self.session.post(f"{served.http}/v1/embeddings", json=body, headers=headers) as response:
+            return response.status
+
+    async def models(self, served: Served) -> list[str]:
+        """The ids that are listed."""
+        headers = {"authorization": f"Bearer {KEY}"}
+        async with self.session.get(f"{served.http}/v1/models", headers=headers) as response:
+            return [model["id"] for model in (await response.json())["data"]]
+
 
 @pytest_asyncio.fixture
 async def setting(tmp_path: Path) -> AsyncGenerator[Setting, None]:
@@ -285,21 +298,52 @@ async def _readable(descriptor: int) -> None:
         loop.remove_reader(descriptor)
 
 
-async def test_without_the_local_model_it_serves_what_else_there_is_and_says_so(setting: Setting) -> None:
+LOCAL = """
+  - {name: local, protocols: [local], models: [smollm2-135m-instruct, wordllama-256, wordllama-rerank]}
+"""
+
+
+def without(package: str, setting: Setting) -> dict[str, str]:
+    """The environment of a process in which the package is not installed, as on a platform that has none."""
     hidden = setting.config.parent / "hidden"
     hidden.mkdir()
-    (hidden / "sitecustomize.py").write_text(
-        "import sys\nsys.modules['xllamacpp'] = None  # as on a platform without it\n"
-    )
-    local = "  - name: local\n    protocols: [local]\n    models: [smollm2-135m-instruct]\n"
-    setting.config.write_text(setting.config.read_text() + local)
-    environment = {**ENVIRONMENT, "PYTHONPATH": str(hidden)}
+    (hidden / "sitecustomize.py").write_text(f"import sys\nsys.modules[{package!r}] = None\n")
+    setting.config.write_text(setting.config.read_text() + LOCAL)
+    return {**ENVIRONMENT, "PYTHONPATH": str(hidden)}
+
+
+async def test_without_the_local_text_model_it_serves_what_else_there_is_and_says_so(setting: Setting) -> None:
+    environment = without("xllamacpp", setting)
     async with serve(setting.data, "--config", str(setting.config), environment=environment) as served:
         said = await served.until_logged("serving without the local model")
         assert "pip install xllamacpp" in said
+        await served.until_logged("channel local: smollm2-135m-instruct: no local text model runs here")
         assert await setting.ask(served) == (200, TEXT)
         status, message = await setting.ask(served, "smollm2-135m-instruct")
         assert (status, "smollm2-135m-instruct" in message) == (404, True)
+        assert await setting.models(served) == ["plain", "wordllama-256", "wordllama-rerank"]
+        assert await setting.embed(served, "wordllama-256") == 200
+
+
+async def test_without_the_local_embedding_model_it_serves_what_else_there_is_and_says_so(setting: Setting) -> None:
+    environment = without("wordllama", setting)
+    async with serve(setting.data, "--config", str(setting.config), environment=environment) as served:
+        said = await served.until_logged("channel local: wordllama-256: ")
+        assert "pip install wordllama" in said
+        await served.until_logged("channel local: wordllama-rerank: ")
+        assert await setting.embed(served, "wordllama-256") == 404
+        assert await setting.models(served) == ["plain", "smollm2-135m-instruct"]
+        assert await setting.ask(served) == (200, TEXT)
+
+
+async def test_a_local_model_that_embeds_needs_no_process_of_its_own(setting: Setting) -> None:
+    local = "  - {name: local, protocols: [local], models: [{id: near, upstream: wordllama-256}]}\n"
+    setting.config.write_text(setting.config.read_text() + local)
+    async with serve(setting.data, "--config", str(setting.config), environment=ENVIRONMENT) as served:
+        assert _children(served.process.pid) == []
+        assert await setting.embed(served, "near") == 200
+        status, message = await setting.ask(served, "near")
+        assert (status, "cannot generate text; it can embed texts" in message) == (400, True)
 
 
 async def test_check_and_models_say_what_a_config_serves(setting: Setting) -> None:
@@ -313,6 +357,29 @@ async def test_check_and_models_say_what_a_config_serves(setting: Setting) -> No
     setting.config.write_text("channels: [{name: l, protocols: [local], models: [gpt-2]}]")
     code, _, err = await run("check", str(setting.config))
     assert (code, "there is no local model gpt-2" in err) == (2, True)
+
+
+VECTORS = """
+channels:
+  - {name: spare, protocols: [embeddings], base_url: http://host/v1, priority: 1, models: [vectors]}
+  - {name: first, protocols: [native_embeddings, rerank], base_url: http://host/v1, models: [vectors, ranking]}
+models:
+  vectors: {capabilities: {operations: [embed], dimensions: 512}}
+  ranking:
+    capabilities: {operations: [rerank]}
+"""
+
+
+async def test_models_that_generate_nothing_are_listed_with_their_channels_in_order(setting: Setting) -> None:
+    setting.config.write_text(VECTORS)
+    code, out, _ = await run("models", "--config", str(setting.config), environment={"COLUMNS": "120"})
+    assert (code, "first (vectors), spare (vectors)" in out, "first (ranking)" in out) == (0, True, True)
+    code, out, _ = await run("check", str(setting.config))
+    assert (code, "2 channels, 2 models" in out) == (0, True)
+    setting.config.write_text(VECTORS.replace("[rerank]}", "[generate]}"))
+    code, _, err = await run("check", str(setting.config))
+    assert code == 2
+    assert f"{setting.config}:8: models.ranking.capabilities.operations[0]: expected what a channel" in err
 
 
 async def test_a_key_is_shown_as_it_was_issued(setting: Setting) -> None:

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from umg_grpc.catalogue import CATALOGUE
 from umg_grpc.config import (
     BearerAuth,
     ChannelModel,
@@ -12,6 +13,7 @@ from umg_grpc.config import (
     ConfigError,
     Cors,
     HeaderAuth,
+    Limits,
     Log,
     ModelInfo,
     NoAuth,
@@ -23,8 +25,7 @@ from umg_grpc.config import (
 from umg_grpc.config.channels import KEY_HEADERS, LATER_PROTOCOLS, OWN_PROTOCOLS, SERVED_PROTOCOLS
 from umg_grpc.routing import Router
 from umg_grpc.tokens import TOKENIZERS
-from umg_grpc.upstream.sandbox.models import TEXT_MODELS
-from umg_grpc.wire import FORMATS
+from umg_grpc.wire import EMBEDDING_FORMATS, FORMATS, RERANK_FORMATS
 
 WHOLE = """\
 public_url: https://gateway.example/
@@ -32,6 +33,7 @@ secret: ${UMG_SECRET}
 database: postgresql://umg:${PASSWORD}@db.example/umg
 cors: {origins: [https://app.example, "*"]}
 body_limit: 8MiB
+limits: {embedding_inputs: 96}
 drain: 5.5
 log: {level: debug, format: json}
 responses: {ttl: 12h, max_bytes: 2GiB}
@@ -58,6 +60,7 @@ channels:
     models: [model-a]
   - {name: open, protocols: [chat], base_url: "http://[::1]:8000/v1", auth: {kind: none}, models: [model-b]}
   - {name: keyless, protocols: [chat], base_url: http://host/v1, models: [model-b]}
+  - {name: vectors, protocols: [native_embeddings, rerank], base_url: http://host/v1, max_inputs: 100, models: [model-c]}
   - {name: here, protocols: [local], weight: 0, models: [{id: gpt-4o, upstream: smollm2-135m-instruct}]}
   - {name: simulated, protocols: [sandbox], pace: 0, models: [famC-sonnet-4-5, {id: gpt-5, upstream: famO-5}]}
 models:
@@ -79,10 +82,12 @@ def test_the_whole_contract_is_read(whole: Config) -> None:
     assert whole.database == "postgresql://umg:pass-word@db.example/umg"
     assert whole.cors == Cors(origins=("https://app.example", "*"))
     assert (whole.body_limit, whole.drain) == (8 * 1024 * 1024, 5.5)
+    assert whole.limits == Limits(embedding_inputs=96, rerank_documents=1000)
     assert whole.log == Log(level="debug", format="json")
     assert whole.responses == Retention(ttl=12 * 3600, max_bytes=2 * 1024**3)
     assert whole.reasoning == Retention(ttl=86400, max_bytes=64 * 1024**2, enabled=False)
-    assert [channel.name for channel in whole.channels] == ["main", "spare", "open", "keyless", "here", "simulated"]
+    names = ["main", "spare", "open", "keyless", "vectors", "here", "simulated"]
+    assert [channel.name for channel in whole.channels] == names
 
 
 def test_a_channel_has_all_that_was_written_of_it(whole: Config) -> None:
@@ -118,8 +123,14 @@ def test_no_key_means_no_auth(whole: Config) -> None:
     assert [channel.auth_written for channel in whole.channels[2:4]] == [True, False]
 
 
+def test_a_channel_says_how_many_texts_its_provider_takes_at_once(whole: Config) -> None:
+    vectors = whole.channels[4]
+    assert (vectors.protocols, vectors.max_inputs) == (("native_embeddings", "rerank"), 100)
+    assert {channel.max_inputs for channel in whole.channels if channel is not vectors} == {None}
+
+
 def test_a_simulated_channel_has_a_pace_and_aliases(whole: Config) -> None:
-    simulated = whole.channels[5]
+    simulated = whole.channels[6]
     assert (simulated.protocols, simulated.pace, simulated.base_url) == (("sandbox",), 0, "")
     assert simulated.models == (
         ChannelModel("famC-sonnet-4-5", "famC-sonnet-4-5", None),
@@ -150,6 +161,7 @@ def test_the_defaults_are_those_of_the_contract() -> None:
     config = parse("channels: [{name: l, protocols: [local], models: [m]}]", "f", {})
     assert config == Config(channels=config.channels)
     assert (config.body_limit, config.drain, config.database) == (64 * 1024 * 1024, 30, "sqlite")
+    assert config.limits == Limits(embedding_inputs=2048, rerank_documents=1000)
     assert config.responses == Retention(ttl=30 * 86400, max_bytes=1024**3, enabled=True)
     assert config.reasoning == Retention(ttl=86400, max_bytes=64 * 1024**2, enabled=True)
     assert config.channels[0].timeout == Timeout(connect=5, first_byte=60, idle=60, total=600)
@@ -160,22 +172,32 @@ def test_a_key_without_a_value_is_an_absent_key() -> None:
     assert config == Config(channels=config.channels)
 
 
-def test_the_built_in_config_serves_the_local_model_and_the_simulated_ones() -> None:
+LOCAL_MODELS = ("smollm2-135m-instruct", "wordllama-256", "wordllama-rerank")
+
+
+def test_the_built_in_config_serves_the_local_models_and_the_simulated_ones() -> None:
     config = built_in()
     local, sandbox = config.channels
     assert (local.name, local.protocols) == ("local", ("local",))
-    assert local.models == (ChannelModel("smollm2-135m-instruct", "smollm2-135m-instruct", None),)
+    assert local.models == tuple(ChannelModel(model, model, None) for model in LOCAL_MODELS)
     assert (sandbox.name, sandbox.protocols, sandbox.pace) == ("sandbox", ("sandbox",), 50)
     assert config.models.keys() == {model.id for channel in config.channels for model in channel.models}
 
 
-def test_every_simulated_model_says_so_and_has_its_family() -> None:
-    models = Router(built_in()).models()[1:]
-    assert [(model.id, model.family, model.display_name) for model in models] == [
-        (model.id, model.family, model.display_name) for model in TEXT_MODELS
-    ]
-    assert {model.owned_by for model in models} == {"umg-sandbox (simulated)"}
-    assert all(model.create_time is not None for model in models)
+def test_the_built_in_config_serves_all_that_is_documented() -> None:
+    router = Router(built_in())
+    assert {model.id for model in router.models()} == CATALOGUE.keys()
+    for model in router.models():
+        assert model.described.operations == CATALOGUE[model.id].operations
+        assert model.described.HasField("create_time")
+
+
+def test_every_simulated_model_says_so_and_has_the_family_of_its_prefix() -> None:
+    models = [model for model in Router(built_in()).models() if model.id not in LOCAL_MODELS]
+    assert {model.described.owned_by for model in models} == {"umg-sandbox (simulated)"}
+    assert [model.id for model in models if not model.described.display_name.endswith(" (simulated)")] == []
+    families = {model.id: model.id.split("-")[0] if model.id.startswith("fam") else "" for model in models}
+    assert {model.id: model.family for model in models} == families
 
 
 def test_anchors_and_merges_share_what_channels_have_in_common() -> None:
@@ -207,8 +229,9 @@ class Mistake:
 
 CHANNEL = "channels:\n- name: a\n  protocols: [chat]\n  base_url: http://a\n  models: [m]\n"
 LOCAL = "channels: [{name: a, protocols: [local], models: [m]}]\n"
-SERVED_KEYS = "expected one of name, protocols, models, base_url, api_key, auth, headers, proxy, ca_file, priority, weight, timeout, shared_objects, pace"
+SERVED_KEYS = "expected one of name, protocols, models, base_url, api_key, auth, headers, proxy, ca_file, priority, weight, timeout, shared_objects, pace, max_inputs"
 SERVED = f"one of {', '.join(SERVED_PROTOCOLS)}"
+FILE_KEYS = "expected one of channels, models, public_url, secret, database, cors, body_limit, limits, drain, log, responses, reasoning"
 LATER = min(LATER_PROTOCOLS)
 URL = "expected a URL, http:// or https:// with a host and without a query"
 SIZE = "expected a number of bytes or a size like 64MiB, at most 1023MiB"
@@ -225,15 +248,17 @@ MISTAKES = [
     Mistake(
         "an unknown key",
         LOCAL + "limit: 5",
-        (
-            "2: limit: `limit` is not known here; expected one of channels, models, public_url, secret, database, cors, "
-            "body_limit, drain, log, responses, reasoning",
-        ),
+        (f"2: limit: `limit` is not known here; {FILE_KEYS}",),
     ),
     Mistake(
         "a key of a later version",
-        CHANNEL + "  price: 5",
-        (f"6: channels[0].price: `price` is not served by this version; {SERVED_KEYS}",),
+        LOCAL + "redis: redis://localhost",
+        (f"2: redis: `redis` is not served by this version; {FILE_KEYS}",),
+    ),
+    Mistake(
+        "a key of another place",
+        CHANNEL + "  price: {request: 5}",
+        (f"6: channels[0].price: `price` is not known here; {SERVED_KEYS}",),
     ),
     Mistake(
         "a misspelt key in a channel",
@@ -330,6 +355,42 @@ MISTAKES = [
         ("5: channels[0].pace: expected a number >= 0.0",),
     ),
     Mistake(
+        "inputs at once of a provider that embeds nothing",
+        CHANNEL + "  max_inputs: 96",
+        ("6: channels[0].max_inputs: expected only with embeddings or native_embeddings",),
+    ),
+    Mistake(
+        "inputs at once of a provider that only ranks",
+        CHANNEL.replace("[chat]", "[rerank]") + "  max_inputs: 96",
+        ("6: channels[0].max_inputs: expected only with embeddings or native_embeddings",),
+    ),
+    Mistake(
+        "inputs at once of a model on this machine",
+        "channels:\n- name: a\n  protocols: [local]\n  models: [m]\n  max_inputs: 96",
+        ("5: channels[0].max_inputs: expected only with embeddings or native_embeddings",),
+    ),
+    Mistake(
+        "no inputs at once",
+        CHANNEL.replace("[chat]", "[embeddings]") + "  max_inputs: 0",
+        ("6: channels[0].max_inputs: expected a whole number >= 1",),
+    ),
+    Mistake(
+        "inputs at once in words",
+        CHANNEL.replace("[chat]", "[embeddings]") + "  max_inputs: many",
+        ("6: channels[0].max_inputs: expected a whole number or nothing, got text",),
+    ),
+    *(
+        Mistake(f"the limit {limit}", LOCAL + f"limits:\n  {limit}", (f"3: limits.{expected}",))
+        for limit, expected in (
+            ("embedding_inputs: 0", "embedding_inputs: expected a whole number >= 1"),
+            ("embedding_inputs: 1000001", "embedding_inputs: expected a whole number <= 1000000"),
+            ("rerank_documents: -1", "rerank_documents: expected a whole number >= 1"),
+            ("rerank_documents: all", "rerank_documents: expected a whole number, got text"),
+            ("inputs: 5", "inputs: `inputs` is not known here"),
+        )
+    ),
+    Mistake("limits that are none", LOCAL + "limits: 5", ("2: limits: expected a mapping, got text",)),
+    Mistake(
         "a family in another spelling",
         CHANNEL.replace("[m]", "\n  - {id: m, family: famo}"),
         ("6: channels[0].models[0].family: expected `famO`, in this spelling",),
@@ -362,10 +423,13 @@ MISTAKES = [
         LOCAL + "responses: {enabled: maybe}",
         ("2: responses.enabled: expected true or false, got text",),
     ),
-    Mistake(
-        "the header of the key of one of several formats",
-        CHANNEL.replace("[chat]", "[chat, messages]") + "  api_key: k\n  headers: {X-Api-Key: other}",
-        ("7: channels[0].headers.X-Api-Key: expected another header: this one carries the key",),
+    *(
+        Mistake(
+            f"the header of the key of {protocol}, one of several formats",
+            CHANNEL.replace("[chat]", f"[chat, {protocol}]") + f"  api_key: k\n  headers: {{{header}: other}}",
+            (f"7: channels[0].headers.{header}: expected another header: this one carries the key",),
+        )
+        for protocol, header in (("messages", "X-Api-Key"), ("native_embeddings", "X-Goog-Api-Key"))
     ),
     Mistake(
         "a channel name twice",
@@ -498,10 +562,10 @@ MISTAKES = [
         ("3: models.x: expected the id of a model that some channel serves",),
     ),
     Mistake(
-        "a price, which a later version takes",
-        LOCAL + "models:\n  m: {price: 5}",
+        "a misspelt key of a model",
+        LOCAL + "models:\n  m: {prices: {request: 5}}",
         (
-            "3: models.m.price: `price` is not served by this version; expected one of owned_by, display_name, created, family, tokenizer",
+            "3: models.m.prices: `prices` is not known here; expected one of owned_by, display_name, description, created, family, tokenizer, lifecycle, retires, price, capabilities",
         ),
     ),
     Mistake(
@@ -557,10 +621,19 @@ def test_nothing_is_stored_where_the_operator_says_so() -> None:
 
 
 def test_every_format_is_a_protocol_that_is_served() -> None:
-    assert set(SERVED_PROTOCOLS) == {*FORMATS, *OWN_PROTOCOLS}
+    assert set(SERVED_PROTOCOLS) == {*header_of_protocol(), *OWN_PROTOCOLS}
+    assert not LATER_PROTOCOLS.intersection(SERVED_PROTOCOLS)
 
 
 def test_a_key_travels_in_the_header_of_its_format() -> None:
-    assert {name: KEY_HEADERS.get(name, "authorization") for name in FORMATS} == {
-        name: format_.key_header for name, format_ in FORMATS.items()
-    }
+    headers = header_of_protocol()
+    assert {name: KEY_HEADERS.get(name, "authorization") for name in headers} == headers
+
+
+def header_of_protocol() -> dict[str, str]:
+    """Where the key stands, by what a channel's `protocols` call the format."""
+    unary = [*EMBEDDING_FORMATS.values(), *RERANK_FORMATS.values()]
+    headers = {(codec.protocol, codec.key_header) for codec in unary}
+    headers |= {(name, codec.key_header) for name, codec in FORMATS.items()}
+    assert len(dict(headers)) == len(headers), "two faces of a protocol disagree"
+    return dict(headers)

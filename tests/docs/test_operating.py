@@ -11,11 +11,14 @@ from aiohttp import ClientSession
 from http_facade.auth import KEY_HEADERS, KEY_PARAMETERS
 from http_facade.errors import HTTP_STATUS
 from tests.processes import Served
-from umg_grpc.config import built_in
+from umg_grpc.config import BearerAuth, Config, Timeout, built_in, parse
+from umg_grpc.config.channels import SERVED_PROTOCOLS
+from umg_grpc.config.models import _CapabilitiesEntry, _ModelEntry
+from umg_grpc.config.read import _File
 from umg_grpc.families import CHAT_WORDS, FAMILIES, OWNERS, split_suffix
 from umg_grpc.upstream.sandbox import faults
 from umg_grpc.v1 import pb
-from umg_grpc.wire import FORMATS
+from umg_grpc.wire import EMBEDDING_FORMATS, FORMATS, RERANK_FORMATS
 
 PAGE = (Path(__file__).parents[2] / "docs" / "operating.md").read_text(encoding="utf-8")
 STREAMED = {"native": "/models/{id}:streamGenerateContent?alt=sse"}  # elsewhere the path is the same
@@ -60,15 +63,72 @@ async def test_the_table_of_protocols_has_the_paths_and_key_headers_of_the_forma
     asked = pb.GenerateRequest(
         model="m", messages=[pb.Message(role=pb.ROLE_USER, parts=[pb.Part(text={"text": "Hi"})])]
     )
-    assert said.keys() == FORMATS.keys()
+    paths, headers = dict[str, list[str]](), dict[str, str]()
     for name, codec in FORMATS.items():
-        paths = [
-            codec.encode_request(asked, "{id}", stream).path.replace("%7B", "{").replace("%7D", "}")
-            for stream in (False, True)
-        ]
-        assert quoted(said[name][0]) == list(dict.fromkeys(paths)), name
-        bearer = ": Bearer" if codec.key_header == "authorization" else ""
-        assert quoted(said[name][1]) == [codec.key_header + bearer], name
+        headers[name] = codec.key_header
+        paths[name] = [codec.encode_request(asked, "{id}", stream).path for stream in (False, True)]
+    for face, unary in (EMBEDDING_FORMATS | RERANK_FORMATS).items():
+        headers[unary.protocol] = unary.key_header
+        request = unary.decode_request(json.dumps(BODIES[face]).encode(), {})
+        paths.setdefault(unary.protocol, []).append(unary.encode_request(request, "{id}").path)
+    assert said.keys() == paths.keys()
+    for name, cells in said.items():
+        found = [path.replace("%7B", "{").replace("%7D", "}") for path in paths[name]]
+        assert quoted(cells[0]) == list(dict.fromkeys(found)), name
+        bearer = ": Bearer" if headers[name] == "authorization" else ""
+        assert quoted(cells[1]) == [headers[name] + bearer], name
+
+
+BODIES = {
+    "embeddings": {"model": "m", "input": "Hi"},
+    "native_embedding": {"content": {"parts": [{"text": "Hi"}]}},
+    "native_embeddings": {"requests": [{"content": {"parts": [{"text": "Hi"}]}}]},
+    "rerank": {"model": "m", "query": "Hi", "documents": ["Ho"]},
+    "rerank_v2": {"model": "m", "query": "Hi", "documents": ["Ho"]},
+}
+
+
+async def test_the_example_of_a_config_is_read_and_has_the_defaults() -> None:
+    [example] = re.findall(r"```yaml\n(.*?)```", section("Configuration"), re.DOTALL)
+    read = parse(example, "/etc/umg.yaml", {"UMG_SECRET": "0123456789abcdef", "PROVIDER_KEY": "k"})
+    usual = Config(channels=())
+    for key in _File.__struct_fields__:
+        if key not in {"channels", "models", "public_url", "secret"}:
+            assert getattr(read, key) == getattr(usual, key), key
+    main, _, local, sandbox = read.channels
+    assert (main.priority, main.weight, main.timeout, main.auth) == (0, 1, Timeout(), BearerAuth())
+    assert [model.id for model in local.models] == [model.id for model in built_in().channels[0].models]
+    assert (sandbox.pace, main.shared_objects) == (type(sandbox).pace, False)
+    assert {protocol for channel in read.channels for protocol in channel.protocols} <= set(SERVED_PROTOCOLS)
+    assert not read.notices
+
+
+async def test_every_key_of_a_model_is_in_the_tables() -> None:
+    said = [key for cells in rows("Models") for key in quoted(cells[0])]
+    assert sorted(said) == sorted([*_ModelEntry.__struct_fields__, *_CapabilitiesEntry.__struct_fields__])
+    units = {name.removeprefix("BILLABLE_UNIT_").lower() for name, value in pb.BillableUnit.items() if value}
+    assert units - set(quoted(section("Models"))) == set()
+
+
+async def test_the_parts_of_a_batch_have_the_size_that_the_page_says() -> None:
+    said = re.search(
+        r"`embeddings` takes (\d+) at once, `native_embeddings` (\d+)", " ".join(section("Configuration").split())
+    )
+    assert said is not None
+    assert {int(size) for size in said.groups()} == {codec.most_items for codec in EMBEDDING_FORMATS.values()}
+
+
+async def test_a_length_that_a_model_cannot_have_and_an_operation_are_refused(served: Served) -> None:
+    for model, dimensions, status in (
+        ("wordllama-256", 128, 200),
+        ("wordllama-256", 100, 400),
+        ("text-embedding-3-small", 100, 200),
+        ("text-embedding-ada-002", 100, 400),
+        ("famO-5", 100, 400),
+    ):
+        body = {"model": model, "input": "Hi", "dimensions": dimensions}
+        assert (await post(served, "/v1/embeddings", body))[0] == status, model
+    assert (await post(served, "/v1/chat/completions", chat("wordllama-rerank")))[0] == 400
 
 
 async def test_every_place_of_a_callers_key_is_named() -> None:
@@ -114,6 +174,14 @@ async def test_the_suffixes_are_those_that_are_known(served: Served) -> None:
 async def test_a_mark_of_the_sandbox_has_the_status_of_the_table(mark: str, served: Served) -> None:
     status, headers, _ = await post(served, "/v1/chat/completions", chat("famO-5", f"Hi {mark}"))
     assert (status, headers.get("retry-after")) == (MARKS[mark], "1" if mark == "[[fail:429]]" else None)
+
+
+@pytest.mark.parametrize("mark", ["[[fail]]", "[[fail:mid]]", "[[fail:429]]"])
+async def test_a_mark_that_fails_does_so_in_a_text_to_embed_and_in_a_query(mark: str, served: Served) -> None:
+    texts = {"model": "text-embedding-3-small", "input": ["Hi", f"Hi {mark}"]}
+    assert (await post(served, "/v1/embeddings", texts))[0] == MARKS[mark]
+    query = {"model": "rerank-v1", "query": mark, "documents": ["Hi"]}
+    assert (await post(served, "/v1/rerank", query))[0] == MARKS[mark]
 
 
 async def test_the_table_of_marks_is_whole() -> None:

@@ -10,7 +10,7 @@ from yarl import URL
 import http_facade
 from http_facade.routes import ROUTES, UNSERVED, Route, Unserved
 from tests.facade.conftest import CHAT, KEY, Face, MakeFace
-from umg_grpc.wire import FORMATS
+from umg_grpc.wire import EMBEDDING_FORMATS, FORMATS, RERANK_FORMATS
 
 
 def concrete(path: str) -> str:
@@ -70,8 +70,10 @@ MISSES = [
     Miss(id="a prefix that goes on", path="/v1/filesystem"),
     Miss(id="a known API itself", path="/v1/files", method="GET", says="the files API"),
     Miss(id="a known API with a trailing slash", path="/v1/batches/", says="the batches API"),
-    Miss(id="a native call that is not served", path="/v1/models/m:embedContent", says="the native embeddings API"),
-    Miss(id="an action that no model has", path="/v1beta/models/a/b:c:nope", says="a model has no action `nope` here; it has generateContent, streamGenerateContent, countTokens"),
+    Miss(id="a native call that is not served", path="/v1/models/m:asyncBatchEmbedContent", says="the asynchronous embeddings API"),
+    Miss(id="a native call that is not served, at the other root", path="/v1beta/models/m:asyncBatchEmbedContent", says="native API"),
+    Miss(id="a version of an API whose first is served", path="/v2/embed", says="the second version's API"),
+    Miss(id="an action that no model has", path="/v1beta/models/a/b:c:nope", says="a model has no action `nope` here; it has generateContent, streamGenerateContent, countTokens, embedContent, batchEmbedContents"),
     Miss(id="an action that no model has, at the other root", path="/v1/models/m:predict", says="no action `predict`"),
     Miss(id="an action of no model", path="/v1beta/models/:generateContent", says="no model is named before `:generateContent`; call /v1beta/models/{model}:generateContent"),
     Miss(id="another method on the model list", path="/v1/models", status=405, says="takes GET, HEAD"),
@@ -155,5 +157,5 @@ def test_every_format_of_the_table_can_write_its_errors() -> None:
     from http_facade.errors import BODIES
 
     assert {route.format for route in ROUTES} <= set(BODIES)
-    assert set(FORMATS) <= set(BODIES)
+    assert {*FORMATS, *EMBEDDING_FORMATS, *RERANK_FORMATS} <= set(BODIES)
     assert CHAT in {route.path for route in ROUTES}

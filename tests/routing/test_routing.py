@@ -1,16 +1,20 @@
-"""Which channel is tried for a model, and which after it."""
+"""Which channel is tried for a model and which after it, what it can do with the model, and what callers are told of it."""
 
 from collections import Counter
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 import pytest
 
-from umg_grpc.config import Channel, ChannelModel, Config, ModelInfo
+from umg_grpc.catalogue import CATALOGUE, describe
+from umg_grpc.config import Channel, ChannelModel, Config, ModelInfo, parse
 from umg_grpc.errors import UmgError
 from umg_grpc.families import FamilyModel, Suffix
-from umg_grpc.routing import PublicModel, Resolved, Router
+from umg_grpc.routing import EMBED, GENERATE, PROTOCOLS, RERANK, Operation, Resolved, Router
 from umg_grpc.v1 import pb
+
+TEXT = [pb.MODEL_OPERATION_GENERATE, pb.MODEL_OPERATION_COUNT_TOKENS]
+ACTIVE = pb.MODEL_LIFECYCLE_ACTIVE
 
 
 def channel(
@@ -78,14 +82,21 @@ def test_an_unknown_model_is_named_in_the_error() -> None:
 
 def test_models_are_listed_as_the_operator_describes_them() -> None:
     released = datetime(2024, 11, 1, tzinfo=UTC)
-    other = Channel(name="b", protocols=("local",), models=(ChannelModel("m", "x", None), ChannelModel("n", "n", None)))
+    other = Channel(name="b", protocols=("chat",), models=(ChannelModel("m", "x", None), ChannelModel("n", "n", None)))
     said = ModelInfo(owned_by="lab", display_name="M", create_time=released, family="famG", tokenizer="o200k_base")
     router = Router(Config(channels=(channel("a"), other), models={"m": said}))
-    assert router.models() == (
-        PublicModel("m", "lab", "M", released, "famG", ("chat", "local"), "o200k_base"),
-        PublicModel("n", "b", "n", None, "", ("local",), None),
+    first, second = router.models()
+    assert (first.id, first.family, first.tokenizer) == ("m", "famG", "o200k_base")
+    told = pb.Model(
+        id="m", owned_by="lab", display_name="M", family="famG", operations=TEXT, formats=["chat"], lifecycle=ACTIVE
     )
-    assert router.model("n") == router.models()[1]
+    told.create_time.FromDatetime(released)
+    assert first.described == told
+    assert (second.id, second.family, second.tokenizer) == ("n", "", None)
+    assert second.described == pb.Model(
+        id="n", owned_by="b", display_name="n", operations=TEXT, formats=["chat"], lifecycle=ACTIVE
+    )
+    assert router.model("n") == second
 
 
 def test_without_channels_there_are_no_models() -> None:
@@ -172,3 +183,227 @@ def test_only_base_ids_are_listed() -> None:
     router = serving(("famG-2.5-pro", "famG-2.5-pro", None))
     router.resolve("famG-2.5-pro-thinking")
     assert [model.id for model in router.models()] == ["famG-2.5-pro"]
+
+
+# --- what can be done with a model
+
+
+def file(*channels: str, models: str = "") -> Router:
+    """A config of channels, each as it is written in flow style without its name and, on the network, its URL."""
+    written = []
+    for position, text in enumerate(channels):
+        own = "[local]" in text or "[sandbox]" in text
+        written.append(f"- {{name: c{position}, {text}{'' if own else ', base_url: http://host'}}}\n")
+    return Router(parse(f"channels:\n{''.join(written)}models: {{{models}}}\n", "test.yaml", {}))
+
+
+@dataclass(frozen=True)
+class Able:
+    """A channel, and what it can do with its model `m` (or the one that the case names)."""
+
+    id: str
+    channel: str
+    does: tuple[Operation, ...]
+    formats: str
+    said: str = ""
+    """`operations` of the model."""
+    model: str = "m"
+
+
+TEXT_FORMATS = "chat responses messages native"
+ABLE = [
+    Able("a text provider", "protocols: [messages, chat], models: [m]", (GENERATE,), "chat messages"),
+    Able("an embedding provider", "protocols: [native_embeddings], models: [m]", (EMBED,), "native_embeddings"),
+    Able("a ranking provider", "protocols: [rerank], models: [m]", (RERANK,), "rerank"),
+    Able("a provider of everything", "protocols: [chat, embeddings, rerank], models: [m]", (GENERATE, EMBED, RERANK), "chat embeddings rerank"),
+    Able("one of its models that is known", "protocols: [chat, embeddings, rerank], models: [text-embedding-3-large]", (EMBED,), "embeddings", model="text-embedding-3-large"),
+    Able("a known model by another name", "protocols: [chat, embeddings], models: [{id: m, upstream: famG-embedding-001}]", (EMBED,), "embeddings"),
+    Able("another model by a known name", "protocols: [chat, embeddings], models: [{id: text-embedding-004, upstream: famO-5}]", (GENERATE,), "chat", model="text-embedding-004"),
+    Able("an unknown one by a known name", "protocols: [chat, embeddings], models: [{id: text-embedding-004, upstream: m}]", (EMBED,), "embeddings", model="text-embedding-004"),
+    Able("a known name where it makes no sense", "protocols: [chat], models: [rerank-v1]", (GENERATE,), "chat", model="rerank-v1"),
+    Able("what the operator says", "protocols: [chat, embeddings, rerank], models: [m]", (EMBED, RERANK), "embeddings rerank", said="[embed, rerank]"),
+    Able("what the operator says of a known one", "protocols: [chat, embeddings], models: [famO-5]", (GENERATE, EMBED), "chat embeddings", said="[embed, generate]", model="famO-5"),
+    Able("a simulated model", "protocols: [sandbox], models: [m]", (GENERATE,), TEXT_FORMATS),
+    Able("a simulated model of a known name", "protocols: [sandbox], models: [rerank-v1]", (RERANK,), "rerank", model="rerank-v1"),
+    Able("a simulated model that plays a known one", "protocols: [sandbox], models: [{id: m, upstream: text-embedding-004}]", (EMBED,), "embeddings native_embeddings"),
+    Able("a simulated model of a known name that plays another", "protocols: [sandbox], models: [{id: rerank-v1, upstream: famO-5}]", (GENERATE,), TEXT_FORMATS, model="rerank-v1"),
+    Able("a simulated model as the operator says", "protocols: [sandbox], models: [m]", (EMBED,), "embeddings native_embeddings", said="[embed]"),
+    Able("the local text model", "protocols: [local], models: [{id: m, upstream: smollm2-135m-instruct}]", (GENERATE,), TEXT_FORMATS),
+    Able("the local embedding model", "protocols: [local], models: [wordllama-256]", (EMBED,), "embeddings native_embeddings", model="wordllama-256"),
+    Able("the local ranking model", "protocols: [local], models: [{id: m, upstream: wordllama-rerank}]", (RERANK,), "rerank"),
+]  # fmt: skip
+
+
+def with_count(operations: tuple[Operation, ...]) -> list[Operation]:
+    """In the order of the enum; what generates is counted for as well."""
+    return sorted({*operations, *([pb.MODEL_OPERATION_COUNT_TOKENS] if GENERATE in operations else [])})
+
+
+@pytest.mark.parametrize("case", ABLE, ids=lambda case: case.id)
+def test_a_channel_does_what_is_said_else_what_is_known_else_all_that_it_speaks(case: Able) -> None:
+    router = file(
+        case.channel, models=f"{case.model}: {{capabilities: {{operations: {case.said}}}}}" if case.said else ""
+    )
+    described = router.model(case.model).described
+    assert list(described.operations) == with_count(case.does)
+    assert list(described.formats) == case.formats.split()
+    (target,) = router.targets(case.model)
+    assert target.operations == set(described.operations)
+    for operation in PROTOCOLS:
+        if operation in described.operations:
+            router.check(case.model, operation)
+            assert router.channels(case.model, operation) == [target]
+
+
+@dataclass(frozen=True)
+class Unable:
+    id: str
+    channel: str
+    operation: Operation
+    message: str
+
+
+UNABLE = [
+    Unable("text by an embedding model", "protocols: [embeddings], models: [m]", GENERATE, "cannot generate text; it can embed texts"),
+    Unable("vectors by a text model", "protocols: [chat], models: [m]", EMBED, "cannot embed texts; it can generate text"),
+    Unable("a ranking by a text model", "protocols: [sandbox], models: [m]", RERANK, "cannot rerank documents; it can generate text"),
+    Unable("text by a model of two minds", "protocols: [embeddings, rerank], models: [m]", GENERATE, "cannot generate text; it can embed texts and rerank documents"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", UNABLE, ids=lambda case: case.id)
+def test_what_a_model_cannot_do_is_refused_with_what_it_can(case: Unable) -> None:
+    router = file(case.channel)
+    for ask in (router.channels, router.check):
+        with pytest.raises(UmgError) as caught:
+            ask("m", case.operation)
+        assert (caught.value.reason, caught.value.metadata) == (pb.ERROR_REASON_UNSUPPORTED_FIELD, {"field": "model"})
+        assert caught.value.message == f"model: `m` {case.message}"
+
+
+def test_a_model_that_there_is_not_is_unknown_whatever_it_shall_do() -> None:
+    router = file("protocols: [chat], models: [m]")
+    for operation in PROTOCOLS:
+        for ask in (router.channels, router.check):
+            with pytest.raises(UmgError) as caught:
+                ask("n", operation)
+            assert caught.value.reason == pb.ERROR_REASON_MODEL_NOT_FOUND
+
+
+MIXED = (
+    "protocols: [chat, embeddings], models: [m]",
+    "protocols: [native_embeddings], priority: -1, models: [m]",
+    "protocols: [messages], models: [m]",
+    "protocols: [embeddings, rerank], weight: 2, models: [m]",
+)
+
+
+def order(router: Router, operation: Operation) -> str:
+    return " ".join(target.channel.name for target in router.channels("m", operation))
+
+
+def test_only_channels_that_can_do_it_are_tried_and_each_operation_has_turns_of_its_own() -> None:
+    router = file(*MIXED)
+    assert [order(router, EMBED) for _ in range(3)] == ["c1 c3 c0", "c1 c0 c3", "c1 c3 c0"]
+    assert [order(router, GENERATE) for _ in range(3)] == ["c0 c2", "c2 c0", "c0 c2"]
+    assert [order(router, RERANK) for _ in range(2)] == ["c3"] * 2
+    assert order(router, GENERATE) == "c2 c0"  # as if nothing had been embedded meanwhile
+
+
+def test_a_model_can_do_what_one_of_its_channels_can() -> None:
+    router = file(*MIXED)
+    described = router.model("m").described
+    assert list(described.operations) == with_count((GENERATE, EMBED, RERANK))
+    assert list(described.formats) == ["chat", "messages", "embeddings", "native_embeddings", "rerank"]
+
+
+def test_all_channels_of_a_model_are_named_by_priority() -> None:
+    assert [target.channel.name for target in file(*MIXED).targets("m")] == ["c1", "c0", "c2", "c3"]
+
+
+def test_a_channel_that_can_do_nothing_of_what_is_said_is_not_tried() -> None:
+    router = file(*MIXED, models="m: {capabilities: {operations: [rerank]}}")
+    assert [target.channel.name for target in router.targets("m") if target.operations] == ["c3"]
+    assert list(router.model("m").described.formats) == ["rerank"]
+
+
+def test_formats_are_those_in_which_each_channel_does_its_own_part() -> None:
+    router = file("protocols: [sandbox], models: [{id: m, upstream: famO-5}]", "protocols: [embeddings], models: [m]")
+    assert list(router.model("m").described.formats) == [*TEXT_FORMATS.split(), "embeddings"]
+
+
+def test_a_suffix_is_for_models_that_generate() -> None:
+    router = file("protocols: [sandbox], models: [famG-embedding-001]")
+    with pytest.raises(UmgError) as caught:
+        router.resolve("famG-embedding-001-thinking")
+    assert caught.value.reason == pb.ERROR_REASON_MODEL_NOT_FOUND
+
+
+# --- what callers are told of a model
+
+
+def described(channel: str, said: str = "", model: str = "m") -> pb.Model:
+    return file(channel, models=f"{model}: {{{said}}}").model(model).described
+
+
+FLASH = "protocols: [chat], models: [{id: m, upstream: famG-2.5-flash}]"
+SMALL = "protocols: [embeddings], models: [{id: m, upstream: text-embedding-3-small}]"
+
+
+def test_what_is_known_of_the_providers_model_is_told_of_the_public_one() -> None:
+    known = CATALOGUE["famG-2.5-flash"]
+    told = described(FLASH)
+    assert (told.id, told.family, told.owned_by, told.display_name) == ("m", "famG", "c0", "m")
+    assert told.capabilities == known.capabilities
+    assert told.input_token_limit == known.input_token_limit
+    assert not told.HasField("embedding")
+
+
+def test_what_nobody_knows_anything_of_is_told_without_guesses() -> None:
+    told = described("protocols: [embeddings, chat], models: [m]")
+    assert told == pb.Model(
+        id="m", owned_by="c0", display_name="m", operations=with_count((GENERATE, EMBED)),
+        formats=["chat", "embeddings"], lifecycle=ACTIVE,
+    )  # fmt: skip
+
+
+def test_limits_that_are_said_leave_the_capabilities_that_are_known() -> None:
+    told = described(FLASH, "capabilities: {input_tokens: 1000}")
+    assert (told.input_token_limit, told.output_token_limit) == (1000, 65_536)
+    assert told.capabilities == CATALOGUE["famG-2.5-flash"].capabilities
+
+
+@pytest.mark.parametrize("said", ["tools: false", "search: false", "inputs: []"])
+def test_capabilities_that_are_said_stand_for_all_of_them(said: str) -> None:
+    assert described(FLASH, f"capabilities: {{{said}}}").capabilities == pb.ModelCapabilities()
+
+
+def test_a_list_that_is_said_replaces_the_known_one() -> None:
+    told = described(FLASH, "capabilities: {inputs: [audio], outputs: [text], tools: true}").capabilities
+    assert told == pb.ModelCapabilities(input_modalities=["audio"], output_modalities=["text"], tools=True)
+
+
+def test_the_lengths_that_are_said_replace_the_known_ones() -> None:
+    assert described(SMALL).embedding == pb.ModelEmbedding(default_dimensions=1536, any_dimensions=True)
+    told = described(SMALL, "capabilities: {dimensions: 512, other_dimensions: [256]}").embedding
+    assert told == pb.ModelEmbedding(default_dimensions=512, dimensions=[256, 512])
+
+
+def test_only_what_embeds_has_lengths() -> None:
+    told = described("protocols: [chat], models: [m]", "capabilities: {dimensions: 512}")
+    assert not told.HasField("embedding")
+
+
+def test_prices_and_the_stage_of_life_are_told_as_they_are_said() -> None:
+    told = described(FLASH, "lifecycle: deprecated, retires: 2026-12-31, price: {request: 5}, description: Old.")
+    assert (told.lifecycle, told.description) == (pb.MODEL_LIFECYCLE_DEPRECATED, "Old.")
+    assert told.retire_time.ToDatetime(UTC) == datetime(2026, 12, 31, tzinfo=UTC)
+    assert list(told.prices) == [pb.Price(unit=pb.BILLABLE_UNIT_REQUEST, micro_credits_per_million=5)]
+
+
+def test_the_catalogue_is_as_it_was_after_all_that() -> None:
+    before = pb.Model()
+    before.CopyFrom(CATALOGUE["famG-2.5-flash"])
+    described(FLASH, "capabilities: {tools: false, operations: [generate], input_tokens: 5}, lifecycle: retired")
+    assert CATALOGUE["famG-2.5-flash"] == before
+    assert describe("famG-2.5-flash") == before

@@ -13,6 +13,8 @@ from umg_grpc.v1 import pb
 
 PAGE = Path(__file__).parents[2] / "docs" / "fields.md"
 FORMATS = ("chat", "responses", "messages", "native")
+FACES = ("embeddings", "native_embedding", "native_embeddings", "rerank", "rerank_v2")
+"""Those whose formats have one request and one answer."""
 ROOTS = (
     pb.GenerateRequest,
     pb.GenerateResponse,
@@ -27,6 +29,14 @@ ROOTS = (
     pb.CancelResponseResponse,
     pb.ListInputItemsRequest,
     pb.ListInputItemsResponse,
+    pb.EmbedRequest,
+    pb.EmbedResponse,
+    pb.RerankRequest,
+    pb.RerankResponse,
+    pb.ListModelsRequest,
+    pb.ListModelsResponse,
+    pb.GetModelRequest,
+    pb.GetModelResponse,
 )
 SCHEMA = pb.GenerateRequest.DESCRIPTOR.file.pool
 
@@ -36,8 +46,18 @@ class Row:
     """One row of a table, by the names of its columns."""
 
     section: str
-    kind: str  # header of the first column
+    header: tuple[str, ...]
     cells: tuple[str, ...]
+
+    @property
+    def kind(self) -> str:
+        """Header of the first column."""
+        return self.header[0]
+
+    @property
+    def of_formats(self) -> dict[str, str]:
+        """The cell of each format."""
+        return dict(zip(self.header[1:], self.cells[1:], strict=True))
 
     @property
     def id(self) -> str:
@@ -61,7 +81,7 @@ def rows() -> Iterator[Row]:
             header = cells
         elif set("".join(cells)) != {"-"}:
             assert len(cells) == len(header), line
-            yield Row(section, header[0], cells)
+            yield Row(section, header, cells)
 
 
 def message(name: str) -> Descriptor:
@@ -98,7 +118,7 @@ def is_in_the_schema(name: str) -> bool:
 
 
 def messages() -> list[Descriptor]:
-    """Every message of ours that generation's calls can hold."""
+    """Every message of ours that the calls can hold."""
     found: dict[str, Descriptor] = {}
     waiting = [root.DESCRIPTOR for root in ROOTS]
     while waiting:
@@ -131,7 +151,7 @@ def test_every_canonical_home_is_in_the_schema(row: Row) -> None:
 
 
 @pytest.mark.parametrize("owner", messages(), ids=lambda owner: owner.name)
-def test_every_field_of_generation_is_on_the_page(owner: Descriptor) -> None:
+def test_every_field_of_a_message_is_on_the_page(owner: Descriptor) -> None:
     paths = [name for row in HOMES for name in names(row.cells[0]) if name[0].isupper() and "Service" not in name]
     passed = {field.full_name for path in paths if "." in path for field in fields_on(path)}
     assert [field.name for field in owner.fields if field.full_name not in passed] == []
@@ -143,16 +163,21 @@ def test_every_value_of_an_enum_is_on_the_page(enum: EnumDescriptor) -> None:
     assert [value.name for value in enum.values if value.number and value.name not in shown] == []
 
 
-@pytest.mark.parametrize("wire", FORMATS)
+@pytest.mark.parametrize("wire", FORMATS + FACES)
 def test_a_field_of_a_format_stands_in_one_row_only(wire: str) -> None:
-    column = 1 + FORMATS.index(wire)
-    homes = Counter((row.section, name) for row in HOMES for name in set(names(row.cells[column])))
+    homes = Counter((row.section, name) for row in HOMES for name in set(names(row.of_formats.get(wire, ""))))
     alone = Counter((row.section, name) for row in BY_FORMAT if row.cells[0] == wire for name in names(row.cells[1]))
-    carried = {name for section, name in homes if section in ("Request", "Conversation")}
+    carried = {name for section, name in homes if section in CARRIED}
+    assert homes
     assert [key for key, count in (homes + alone).items() if count > 1] == []
     assert [name for section, name in alone if section == "Only in the source document" and name in carried] == []
 
 
+CARRIED = ("Request", "Conversation", "Embedding request", "Rerank request")
+"""Sections of what a request says."""
+
+
 def test_every_table_is_of_a_known_kind() -> None:
     assert {row.kind for row in ROWS} == {"Canonical home", "Canonical value", "Format"}
-    assert {row.cells[0] for row in BY_FORMAT} == set(FORMATS)
+    assert {row.cells[0] for row in BY_FORMAT} == {*FORMATS, *FACES}
+    assert {wire for row in HOMES + VALUES for wire in row.of_formats} == {*FORMATS, *FACES}

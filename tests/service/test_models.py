@@ -1,27 +1,37 @@
-"""Pages of the model list."""
+"""The models of a key: pages of them, and one alone."""
 
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import grpc
 import pytest
 import pytest_asyncio
 
-from umg_grpc.cli.serve import Address, Options, gateway
-from umg_grpc.config import parse
+from tests.e2e.gateways import KEY, Running, running
+from umg_grpc.access.keys import Keys
+from umg_grpc.config import Config, parse
+from umg_grpc.errors import UmgError
+from umg_grpc.status import from_rpc
 from umg_grpc.v1 import pb, rpc
 
-CONFIG = "channels: [{name: c, protocols: [chat], base_url: 'http://127.0.0.1:1', api_key: x, models: [d, b, a, e, c]}]"
-METADATA = (("authorization", "Bearer sk-umg-models"),)
+METADATA = (("authorization", f"Bearer {KEY}"),)
+
+
+def config(*ids: str, more: str = "") -> Config:
+    channel = f"{{name: c, protocols: [chat], base_url: 'http://127.0.0.1:1', api_key: x, models: [{', '.join(ids)}]}}"
+    return parse(f"channels: [{channel}]\n{more}", "test.yaml", {})
 
 
 @pytest_asyncio.fixture
-async def models(tmp_path: Path) -> AsyncGenerator[rpc.ModelServiceStub, None]:
-    anywhere = Address("127.0.0.1", 0)
-    options = Options(None, anywhere, anywhere, tmp_path, ("grpc",))
-    async with gateway(options, parse(CONFIG, "test.yaml", {}), {"UMG_API_KEY": "sk-umg-models"}, None) as state:
-        assert state.service is not None
-        yield rpc.ModelServiceStub(state.service.channel())
+async def gateway(tmp_path: Path) -> AsyncGenerator[Running, None]:
+    async with running(config(*"dbaec"), tmp_path) as state:
+        yield state
+
+
+@pytest_asyncio.fixture
+async def models(gateway: Running) -> rpc.ModelServiceStub:
+    return rpc.ModelServiceStub(gateway.service.channel())
 
 
 @dataclass(frozen=True)
@@ -38,26 +48,144 @@ PAGES = [
     Page("the first", "ab", more=True, asked={"page_size": 2}),
     Page("one in the middle", "cd", more=True, before=True, asked={"page_size": 2, "after_id": "b"}),
     Page("the last", "e", before=True, asked={"page_size": 2, "after_id": "d"}),
+    Page("as many as there are", "abcde", asked={"page_size": 5}),
     Page("behind an id that is gone", "cd", more=True, before=True, asked={"page_size": 2, "after_id": "bb"}),
     Page("before an id", "bc", more=True, before=True, asked={"page_size": 2, "before_id": "d"}),
+    Page("before an id that is gone", "bc", more=True, before=True, asked={"page_size": 2, "before_id": "cc"}),
+    Page("before an id, all that are left", "ab", more=True, asked={"page_size": 9, "before_id": "c"}),
     Page("behind the end", "", before=True, asked={"after_id": "z"}),
+    Page("behind the last", "", before=True, asked={"page_size": 2, "after_id": "e"}),
+    Page("before the first", "", more=True, asked={"page_size": 2, "before_id": "a"}),
 ]
 
 
 @pytest.mark.parametrize("case", PAGES, ids=lambda case: case.id)
 async def test_a_page_holds_what_stands_there(case: Page, models: rpc.ModelServiceStub) -> None:
     response = await models.ListModels(pb.ListModelsRequest(**case.asked), metadata=METADATA)
-    assert "".join(model.id for model in response.models) == case.ids
+    assert shown(response) == case.ids
     assert (bool(response.next_page_token), bool(response.previous_page_token)) == (case.more, case.before)
 
 
-async def test_the_tokens_lead_through_the_whole_list(models: rpc.ModelServiceStub) -> None:
-    seen, token = "", ""
-    while True:
-        position = {"page_token": token} if token else {}
-        response = await models.ListModels(pb.ListModelsRequest(page_size=2, **position), metadata=METADATA)
-        seen += "".join(model.id for model in response.models)
-        token = response.next_page_token
-        if not token:
-            break
-    assert seen == "abcde"
+def shown(response: pb.ListModelsResponse) -> str:
+    return "".join(model.id for model in response.models)
+
+
+async def walk(models: rpc.ModelServiceStub, token: str, *, back: bool = False) -> str:
+    """Every id from the page of a token on, in the order of the pages."""
+    seen = ""
+    while token:
+        asked = pb.ListModelsRequest(page_size=2, page_token=token)
+        response = await models.ListModels(asked, metadata=METADATA)
+        seen += shown(response)
+        token = response.previous_page_token if back else response.next_page_token
+    return seen
+
+
+async def test_the_tokens_lead_through_the_whole_list_and_back(models: rpc.ModelServiceStub) -> None:
+    first = await models.ListModels(pb.ListModelsRequest(page_size=2), metadata=METADATA)
+    assert shown(first) + await walk(models, first.next_page_token) == "abcde"
+    last = await models.ListModels(pb.ListModelsRequest(page_size=2, after_id="d"), metadata=METADATA)
+    assert await walk(models, last.previous_page_token, back=True) == "cdab"
+
+
+@pytest.mark.parametrize("case", [case for case in PAGES if not case.ids], ids=lambda case: case.id)
+async def test_the_tokens_of_an_empty_page_lead_back_into_the_list(case: Page, models: rpc.ModelServiceStub) -> None:
+    empty = await models.ListModels(pb.ListModelsRequest(**case.asked), metadata=METADATA)
+    seen = await walk(models, empty.next_page_token or empty.previous_page_token, back=case.before)
+    assert sorted(seen) == list("abcde")
+
+
+async def test_a_token_survives_a_change_of_the_list(gateway: Running, models: rpc.ModelServiceStub) -> None:
+    first = await models.ListModels(pb.ListModelsRequest(page_size=2), metadata=METADATA)
+    gateway.service.reload(config(*"ad", "bb", "f"))  # the last that was seen is gone, another stands next to its place
+    assert await walk(models, first.next_page_token) == "bbdf"
+
+
+async def refusal(models: rpc.ModelServiceStub, asked: pb.ListModelsRequest | pb.GetModelRequest) -> UmgError:
+    call = models.ListModels if isinstance(asked, pb.ListModelsRequest) else models.GetModel
+    with pytest.raises(grpc.aio.AioRpcError) as caught:
+        await call(asked, metadata=METADATA)
+    return from_rpc(caught.value)
+
+
+@pytest.mark.parametrize("token", ["x", "a", "nonsense", "!!", "é", "PmI", "\0", "A" * 1000])
+async def test_what_is_no_token_is_refused(token: str, models: rpc.ModelServiceStub) -> None:
+    error = await refusal(models, pb.ListModelsRequest(page_token=token))
+    assert (error.reason, error.metadata) == (pb.ERROR_REASON_INVALID_FIELD, {"field": "page_token"})
+
+
+async def test_a_token_that_is_not_as_it_came_is_refused(models: rpc.ModelServiceStub) -> None:
+    first = await models.ListModels(pb.ListModelsRequest(page_size=2), metadata=METADATA)
+    token = first.next_page_token
+    for changed in (token[:-1], token + "A", token + "=", token.swapcase(), f" {token}"):
+        error = await refusal(models, pb.ListModelsRequest(page_token=changed))
+        assert error.metadata == {"field": "page_token"}
+
+
+@pytest.mark.parametrize("size", [0, -1, 1001])
+async def test_a_page_size_outside_its_range_is_refused(size: int, models: rpc.ModelServiceStub) -> None:
+    error = await refusal(models, pb.ListModelsRequest(page_size=size))
+    assert (error.reason, error.metadata) == (pb.ERROR_REASON_INVALID_FIELD, {"field": "page_size"})
+
+
+MIXED = ("famG-2.5-flash", "famG-3-pro", "famO-5", "text-embedding-3-small", "vendor/large")
+TOLD = "models: {famG-3-pro: {display_name: Three, created: 2025-06-15, description: The third.}}"
+
+
+@pytest_asyncio.fixture
+async def mixed(tmp_path: Path) -> AsyncGenerator[Running, None]:
+    async with running(config(*MIXED, more=TOLD), tmp_path) as state:
+        yield state
+
+
+async def test_a_key_sees_what_it_may_use_and_nothing_else(mixed: Running) -> None:
+    models = rpc.ModelServiceStub(mixed.service.channel())
+    _, secret = await Keys(mixed.service.store).create("narrow", model_patterns=["famG-*", "vendor/large"])
+    narrow = (("authorization", f"Bearer {secret}"),)
+    listed = await models.ListModels(pb.ListModelsRequest(page_size=2), metadata=narrow)
+    assert [model.id for model in listed.models] == ["famG-2.5-flash", "famG-3-pro"]
+    rest = pb.ListModelsRequest(page_token=listed.next_page_token)
+    assert [model.id for model in (await models.ListModels(rest, metadata=narrow)).models] == ["vendor/large"]
+    for model in ("famG-3-pro", "famG-2.5-flash-thinking", "vendor/large"):
+        assert (await models.GetModel(pb.GetModelRequest(model=model), metadata=narrow)).model.id == model
+    known = await refusal(models, pb.GetModelRequest(model="nope"))
+    for hidden in ("famO-5", "text-embedding-3-small"):
+        with pytest.raises(grpc.aio.AioRpcError) as caught:
+            await models.GetModel(pb.GetModelRequest(model=hidden), metadata=narrow)
+        error = from_rpc(caught.value)
+        assert error.reason == pb.ERROR_REASON_MODEL_NOT_FOUND
+        assert error.message == known.message.replace("nope", hidden)  # nothing tells that it is there
+
+
+async def test_a_model_alone_is_what_it_is_in_the_list(mixed: Running) -> None:
+    models = rpc.ModelServiceStub(mixed.service.channel())
+    listed = (await models.ListModels(pb.ListModelsRequest(), metadata=METADATA)).models
+    assert [model.id for model in listed] == list(MIXED)
+    for model in listed:
+        found = await models.GetModel(pb.GetModelRequest(model=model.id), metadata=METADATA)
+        assert found.model == model
+    (told,) = [model for model in listed if model.id == "famG-3-pro"]
+    assert (told.display_name, told.description) == ("Three", "The third.")
+    assert pb.MODEL_OPERATION_GENERATE in told.operations
+    assert told.capabilities.reasoning == pb.REASONING_CONTROL_LEVEL
+
+
+@pytest.mark.parametrize("suffix", ["-thinking", "-nothinking", "-thinking-low", "-thinking-high", "-thinking-1024"])
+async def test_a_suffixed_id_finds_its_model_and_is_answered_as_asked(mixed: Running, suffix: str) -> None:
+    models = rpc.ModelServiceStub(mixed.service.channel())
+    for base, name in (("famG-2.5-flash", f"famG-2.5-flash{suffix}"), ("famG-3-pro", "Three")):
+        plain = (await models.GetModel(pb.GetModelRequest(model=base), metadata=METADATA)).model
+        found = (await models.GetModel(pb.GetModelRequest(model=base + suffix), metadata=METADATA)).model
+        assert (found.id, found.display_name) == (base + suffix, name)
+        found.id, found.display_name = plain.id, plain.display_name
+        assert found == plain
+    # what was answered is no longer the model's own description
+    again = (await models.GetModel(pb.GetModelRequest(model="famG-2.5-flash"), metadata=METADATA)).model
+    assert again.id == "famG-2.5-flash"
+
+
+@pytest.mark.parametrize("model", ["famO-5-thinking", "famG-2.5-flash-thinking-", "famG-2.5-flash-thinkin", "fam"])
+async def test_an_id_that_names_no_model_is_not_found(mixed: Running, model: str) -> None:
+    error = await refusal(rpc.ModelServiceStub(mixed.service.channel()), pb.GetModelRequest(model=model))
+    assert error.reason == pb.ERROR_REASON_MODEL_NOT_FOUND
+    assert model in error.message

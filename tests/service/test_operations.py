@@ -32,6 +32,8 @@ SERVED = {
     "umg.v1.GenerationService.DeleteResponse",
     "umg.v1.GenerationService.CancelResponse",
     "umg.v1.GenerationService.ListInputItems",
+    "umg.v1.EmbeddingService.Embed",
+    "umg.v1.RerankService.Rerank",
     "umg.v1.ModelService.ListModels",
     "umg.v1.ModelService.GetModel",
 }

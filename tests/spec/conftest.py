@@ -1,4 +1,4 @@
-"""One gateway a module, with the simulated provider, and a caller of each format."""
+"""One gateway a module, with the simulated provider and the local models, and a caller of each format."""
 
 from collections.abc import AsyncGenerator
 
@@ -8,11 +8,23 @@ import pytest_asyncio
 
 from tests.e2e.gateways import SANDBOX, running
 from tests.spec.callers import Chat, Gateway, Messages, Native, Responses
+from tests.spec.vector_callers import Embeddings, NativeEmbedding, NativeEmbeddings, Rerank, RerankV2
+
+CONFIG = f"""{SANDBOX.rstrip()}
+  - name: vectors
+    protocols: [sandbox]
+    models: [text-embedding-3-small, text-embedding-3-large, text-embedding-ada-002, famG-embedding-001, text-embedding-004, rerank-v1]
+  - name: local
+    protocols: [local]
+    models: [wordllama-256, wordllama-rerank]
+models:
+  wordllama-256: {{created: 2024-07-01, display_name: WordLlama, owned_by: the label of its provider}}
+"""
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def gateway(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Gateway, None]:
-    async with running(SANDBOX, tmp_path_factory.mktemp("spec")) as made, aiohttp.ClientSession() as session:
+    async with running(CONFIG, tmp_path_factory.mktemp("spec")) as made, aiohttp.ClientSession() as session:
         yield Gateway(made, session)
 
 
@@ -34,3 +46,28 @@ def messages(gateway: Gateway) -> Messages:
 @pytest.fixture(scope="module")
 def native(gateway: Gateway) -> Native:
     return Native(gateway)
+
+
+@pytest.fixture(scope="module")
+def embeddings(gateway: Gateway) -> Embeddings:
+    return Embeddings(gateway)
+
+
+@pytest.fixture(scope="module")
+def native_embedding(gateway: Gateway) -> NativeEmbedding:
+    return NativeEmbedding(gateway)
+
+
+@pytest.fixture(scope="module")
+def native_embeddings(gateway: Gateway) -> NativeEmbeddings:
+    return NativeEmbeddings(gateway)
+
+
+@pytest.fixture(scope="module")
+def rerank(gateway: Gateway) -> Rerank:
+    return Rerank(gateway)
+
+
+@pytest.fixture(scope="module")
+def rerank_v2(gateway: Gateway) -> RerankV2:
+    return RerankV2(gateway)

@@ -1,5 +1,5 @@
-"""Every row and rule of the text document that is about generation, and the readings of it, with the tests that try it
-against the running service. `python -m tests.spec.rows` runs them and says how many rows hold.
+"""Every row and rule of the text document, and the readings of it, with the tests that try it against the running
+service. `python -m tests.spec.rows` runs them and says how many rows hold.
 """
 
 import sys
@@ -46,6 +46,26 @@ OVERVIEW = _rows(
     ("responses: POST /v1/responses", "test_responses_object_fields"),
     ("messages: POST /v1/messages", "test_messages_object_fields"),
     ("count message tokens: POST /v1/messages/count_tokens", "test_count_field_messages"),
+    (
+        "native single embedding: POST /v1beta/models/{model}:embedContent, and under /v1",
+        "test_embed_content_response_fields",
+        "test_native_embeddings_live_under_both_roots",
+    ),
+    (
+        "native batch embedding: POST /v1beta/models/{model}:batchEmbedContents, and under /v1",
+        "test_batch_embed_contents_response",
+        "test_native_embeddings_live_under_both_roots",
+    ),
+    ("embeddings: POST /v1/embeddings", "test_embeddings_response_fields"),
+    ("rerank: POST /v1/rerank", "test_rerank_response_fields"),
+    ("list models: GET /v1/models", "test_models_response_fields"),
+    (
+        "a model does what it can, and says what that is",
+        "test_embeddings_a_model_of_another_kind_is_refused",
+        "test_native_embeddings_refuse_models_of_another_kind",
+        "test_rerank_a_model_of_another_kind_is_refused",
+        "test_models_every_listed_model_answers_and_none_beside",
+    ),
 )
 
 RESOURCES = [
@@ -104,6 +124,42 @@ RESOURCES = [
         ("stop_sequence", "test_messages_object_fields", "test_messages_field_stop_sequences"),
         ("usage", "test_messages_object_fields"),
         ("token-count response", "test_count_field_messages"),
+    ),
+    *_rows(
+        "Embedding results",
+        ("native: embedding.values", "test_embed_content_response_fields"),
+        ("native: metadata.usage", "test_embed_content_response_fields", "test_batch_embed_contents_response"),
+        ("embeddings: object, data, model", "test_embeddings_response_fields"),
+        (
+            "embeddings: index, in the order of the input",
+            "test_embeddings_field_input_an_array_embeds_several_texts_in_order",
+        ),
+        ("embeddings: usage", "test_embeddings_response_usage"),
+        (
+            "embeddings: floats, or base64 when that is asked for",
+            "test_embeddings_response_fields",
+            "test_embeddings_field_encoding_format_base64_is_the_same_vector",
+        ),
+    ),
+    *_rows(
+        "Rerank result",
+        ("model", "test_rerank_response_fields"),
+        (
+            "results, ordered by relevance",
+            "test_rerank_response_is_ordered_by_relevance",
+            "test_rerank_response_equal_documents_keep_their_order",
+        ),
+        ("index: position in the input documents", "test_rerank_response_is_ordered_by_relevance"),
+        ("relevance_score in 0-1, higher is more relevant", "test_rerank_response_is_ordered_by_relevance"),
+        ("document, present only when return_documents is true", "test_rerank_field_return_documents"),
+        ("usage.total_tokens", "test_rerank_response_fields"),
+    ),
+    *_rows(
+        "Model object",
+        ("object, data", "test_models_response_fields"),
+        ("id", "test_models_response_fields", "test_models_every_listed_model_answers_and_none_beside"),
+        ("created: time of the model's release", "test_models_field_created_is_the_time_of_release"),
+        ("owned_by: the provider's label", "test_models_field_owned_by_is_the_providers_label"),
     ),
     *_rows(
         "States and transitions",
@@ -471,6 +527,116 @@ COUNT = _rows(
     ("/v1/responses/input_tokens", "test_count_responses_input_tokens"),
 )
 
+EMBEDDINGS = [
+    *_rows(
+        "embeddings",
+        (
+            "model: the documented ones, with their dimensions",
+            "test_embeddings_field_model",
+            "test_embeddings_response_has_vectors_of_the_documented_length",
+        ),
+        (
+            "input: string or array of strings",
+            "test_embeddings_field_input",
+            "test_embeddings_field_input_an_array_embeds_several_texts_in_order",
+        ),
+        ("input of tokens, as SDKs send it", "test_embeddings_field_input_of_tokens_as_sdks_send_it"),
+        (
+            "encoding_format: float (default) or base64",
+            "test_embeddings_field_encoding_format",
+            "test_embeddings_field_encoding_format_base64_is_the_same_vector",
+        ),
+        (
+            "dimensions, only for models that support it",
+            "test_embeddings_field_dimensions",
+            "test_embeddings_field_dimensions_only_of_models_that_support_it",
+        ),
+        ("user, and fields that are not in the table", "test_embeddings_fields_of_sdks_are_accepted"),
+        (
+            "how much one call may hold",
+            "test_embeddings_batches_up_to_the_vendors_limit",
+            "test_embeddings_texts_above_the_models_length_are_refused",
+        ),
+    ),
+    *_rows(
+        "embedContent",
+        ("content: parts of {text}", "test_embed_content_field_content", "test_embed_content_field_content_parts"),
+        (
+            "content: at least one text that is not empty",
+            "test_embed_content_field_content_needs_one_text_that_is_not_empty",
+        ),
+        ("content as SDKs send it", "test_embed_content_field_content_may_have_a_role"),
+        (
+            "outputDimensionality, only for models that support it",
+            "test_embed_content_field_output_dimensionality",
+            "test_embed_content_field_output_dimensionality_only_of_models_that_support_it",
+        ),
+        ("taskType", "test_embed_content_field_task_type"),
+        ("title, as SDKs send it", "test_embed_content_field_title"),
+        (
+            "the model comes from the path",
+            "test_embed_content_the_model_comes_from_the_path",
+            "test_embed_content_response_has_the_documented_length",
+        ),
+        ("the body must not carry another model", "test_embed_content_the_body_must_not_name_another_model"),
+        ("fields that are not in the table", "test_native_embeddings_fields_that_nobody_knows_are_reported"),
+    ),
+    *_rows(
+        "batchEmbedContents",
+        ("requests: array", "test_batch_embed_contents_field_requests"),
+        (
+            "each item has the shape of a single embedding body",
+            "test_batch_embed_contents_items_have_the_shape_of_a_single_body",
+        ),
+        ("an item must not carry another model", "test_batch_embed_contents_items_must_not_name_another_model"),
+        (
+            "response: one vector a request, in order",
+            "test_batch_embed_contents_gives_one_vector_a_request_in_order",
+            "test_batch_embed_contents_is_not_bounded_by_one_vendors_hundred",
+        ),
+    ),
+]
+
+RERANK = _rows(
+    "rerank",
+    ("model", "test_rerank_field_model"),
+    ("query", "test_rerank_field_query"),
+    (
+        "documents: strings to rank",
+        "test_rerank_field_documents",
+        "test_rerank_field_documents_may_be_objects_as_sdks_send_them",
+    ),
+    ("top_n, default all", "test_rerank_field_top_n"),
+    (
+        "return_documents, default false",
+        "test_rerank_field_return_documents",
+        "test_rerank_documents_have_the_form_that_sdks_read",
+    ),
+    ("fields that are not in the table", "test_rerank_fields_of_sdks_are_accepted"),
+    ("how much one call may hold", "test_rerank_limits_are_told"),
+    ("POST /v2/rerank, as SDKs call it", "test_rerank_v2_answers_as_its_sdks_read_it"),
+)
+
+MODELS = _rows(
+    "GET /v1/models",
+    ("no body", "test_models_no_body_and_unknown_queries_are_ignored"),
+    ("depends on the permissions of the key", "test_models_depend_on_the_permissions_of_the_key"),
+    (
+        "three formats, chosen by request headers",
+        "test_models_the_shape_is_chosen_by_headers",
+        "test_models_all_shapes_list_the_same_models",
+    ),
+    (
+        "one shaped like the messages convention",
+        "test_models_messages_shape_fields",
+        "test_models_messages_shape_pages",
+    ),
+    ("one shaped like the native convention", "test_models_native_shape_fields", "test_models_native_shape_pages"),
+    ("GET /v1beta/models, as SDKs call it", "test_models_the_native_list_lives_under_v1beta_whatever_the_headers_are"),
+    ("GET /v1/models/{id}, as SDKs call it", "test_models_one_model_is_an_element_of_the_list"),
+    ("clients cache it for about one hour", "test_models_may_be_cached_for_an_hour_by_their_caller"),
+)
+
 AUTHENTICATION = _rows(
     "Authentication",
     (
@@ -539,10 +705,19 @@ ERRORS = _rows(
     ("messages body; a missing field", "test_errors_messages_missing_field_is_a_validation_message"),
     ("token-count body", "test_count_errors_have_the_body_of_this_operation"),
     (
+        "model-list body",
+        "test_models_error_body",
+        "test_models_error_body_of_the_native_path_is_native",
+    ),
+    ("bodies of the embedding operations", "test_embedding_errors_have_their_formats_bodies"),
+    ("body of rerank", "test_rerank_errors_have_the_formats_body"),
+    (
         "400 invalid request parameters",
         "test_errors_status_400",
         "test_errors_of_a_malformed_body",
         "test_errors_no_change_of_a_good_body_is_a_server_error",
+        "test_embedding_no_change_of_a_good_body_is_a_server_error",
+        "test_rerank_no_change_of_a_good_body_is_a_server_error",
         "test_errors_status_400_for_a_parameter_that_the_model_does_not_support",
     ),
     ("401 authentication failed", "test_errors_status_401"),
@@ -594,6 +769,7 @@ LIMITS = [
             "native generation under /v1beta (and /v1, as SDKs call it)",
             "test_versioning_native_generation_lives_under_both_roots",
         ),
+        ("native embedding under /v1beta and /v1", "test_native_embeddings_live_under_both_roots"),
         ("the others under /v1", "test_versioning_other_operations_live_under_v1_only"),
         ("api-version is a dated label", "test_versioning_responses_accepts_a_dated_api_version"),
         ("versions are in the model id", "test_versioning_model_versions_are_in_the_id"),
@@ -620,6 +796,10 @@ READINGS = _rows(
     (
         "5: every model in every format; streams hold the text of whole answers",
         "test_readings_5_every_model_answers_in_every_format",
+    ),
+    (
+        "5: every embedding model in both embedding formats",
+        "test_embedding_models_answer_in_both_formats_alike",
     ),
     (
         "6: unknown blocks, items, tools",
@@ -673,6 +853,19 @@ READINGS = _rows(
         "test_count_rule_each_image_is_about_1000",
         "test_count_rule_output_parameters_are_not_counted",
     ),
+    (
+        "16: a model in a native embedding body",
+        "test_embed_content_the_body_must_not_name_another_model",
+        "test_batch_embed_contents_items_must_not_name_another_model",
+    ),
+    ("16: dimensions 0 is 400", "test_embeddings_field_dimensions"),
+    (
+        "16: a batch gives one vector a request in order",
+        "test_batch_embed_contents_gives_one_vector_a_request_in_order",
+    ),
+    ("16: base64 is 4 bytes a dimension", "test_embeddings_field_encoding_format_base64_is_the_same_vector"),
+    ("16: rerank: document is absent unless asked for", "test_rerank_field_return_documents"),
+    ("16: rerank: top_n above the count returns all", "test_rerank_field_top_n"),
 )
 
 ROWS = [
@@ -684,6 +877,9 @@ ROWS = [
     *STORED,
     *MESSAGES,
     *COUNT,
+    *EMBEDDINGS,
+    *RERANK,
+    *MODELS,
     *AUTHENTICATION,
     *EVENTS,
     *ERRORS,

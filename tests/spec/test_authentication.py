@@ -13,6 +13,8 @@ from umg_grpc.access.keys import Keys
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 SAID = [{"role": "user", "content": "Hi"}]
+EMBEDDED = {"content": {"parts": [{"text": "Hi"}]}}
+RANKED = {"model": "rerank-v1", "query": "Hi", "documents": ["Hi"]}
 CONTENTS = {"contents": [{"parts": [{"text": "Hi"}]}]}
 
 
@@ -55,6 +57,20 @@ OPERATIONS = [
         for action in ("generateContent", "streamGenerateContent?alt=sse", "countTokens")
     ),
     Operation("native under /v1", "/v1/models/famG-2.5-pro:generateContent", CONTENTS, own_headers=NATIVE, query=True),
+    *(
+        Operation(
+            f"{action} under {root}",
+            f"{root}/models/text-embedding-004:{action}",
+            body,
+            own_headers=NATIVE,
+            query=True,
+        )
+        for root in ("/v1beta", "/v1")
+        for action, body in (("embedContent", EMBEDDED), ("batchEmbedContents", {"requests": [EMBEDDED]}))
+    ),
+    Operation("embeddings", "/v1/embeddings", {"model": "text-embedding-3-small", "input": "Hi"}),
+    Operation("rerank", "/v1/rerank", RANKED),
+    Operation("rerank v2", "/v2/rerank", RANKED),
 ]
 STORED = [
     Operation("get", "/v1/responses/resp_x", None, "GET"),
@@ -62,11 +78,17 @@ STORED = [
     Operation("cancel", "/v1/responses/resp_x/cancel", {}),
     Operation("input_items", "/v1/responses/resp_x/input_items", None, "GET"),
 ]
-ALL = [*OPERATIONS, *STORED]
+LISTS = [
+    Operation("model list", "/v1/models", None, "GET", ("x-api-key", *NATIVE), query=True),
+    Operation("model list under /v1beta", "/v1beta/models", None, "GET", ("x-api-key", *NATIVE), query=True),
+    Operation("model", "/v1/models/famO-5", None, "GET", ("x-api-key", *NATIVE), query=True),
+]
+ALL = [*OPERATIONS, *STORED, *LISTS]
 HEADERS = ("x-vendorg-api-key", "x-goog-api-key", "x-api-key")
 
 every = pytest.mark.parametrize("operation", ALL, ids=lambda operation: operation.id)
 generating = pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.id)
+with_credentials = pytest.mark.parametrize("operation", [*OPERATIONS, *LISTS], ids=lambda operation: operation.id)
 
 
 def refused(operation: Operation, reply: Reply) -> None:
@@ -74,7 +96,7 @@ def refused(operation: Operation, reply: Reply) -> None:
     assert reply.status == 401, reply.text
     error = reply.body["error"]
     assert error["message"]
-    if "models/" in operation.path:
+    if operation.path.startswith("/v1beta/") or ("models/" in operation.path and operation.method == "POST"):
         assert (error["code"], error["status"]) == (401, "UNAUTHENTICATED")
     elif operation.id == "messages":
         assert (reply.body["type"], error["type"]) == ("error", "authentication_error")
@@ -87,14 +109,14 @@ async def test_authentication_1_every_operation_requires_credentials(gateway: Ga
     refused(operation, await operation.call(gateway, {}))
 
 
-@generating
+@with_credentials
 async def test_authentication_2_bearer_is_the_primary_method(gateway: Gateway, operation: Operation) -> None:
     reply = await operation.call(gateway, {"authorization": f"Bearer {KEY}"})
     assert reply.status == 200
     assert (await operation.call(gateway, {"authorization": f"bearer {KEY}"})).status == 200
 
 
-@generating
+@with_credentials
 async def test_authentication_3_a_key_header_counts_on_its_own_paths_only(
     gateway: Gateway, operation: Operation
 ) -> None:
@@ -106,7 +128,7 @@ async def test_authentication_3_a_key_header_counts_on_its_own_paths_only(
             refused(operation, reply)
 
 
-@generating
+@with_credentials
 async def test_authentication_3_a_key_in_the_query_counts_on_native_paths_only(
     gateway: Gateway, operation: Operation
 ) -> None:

@@ -47,7 +47,10 @@ async def test_versioning_other_operations_live_under_v1_only(gateway: Gateway, 
         "/v1beta/chat/completions",
         "/v1beta/responses",
         "/v1beta/messages",
+        "/v1beta/embeddings",
+        "/v1beta/rerank",
         "/v2/messages",
+        "/v2/embeddings",
         "/chat/completions",
     ):
         assert (await gateway.post(path, chat.body())).status == 404

@@ -6,19 +6,23 @@ import json
 import ssl
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import grpc
 import pytest
 import trustme
-from aiohttp import web
+from aiohttp import ClientSession, web
 
 from tests.e2e.faces import KEY, face
+from tests.e2e.gateways import Running, running
 from tests.e2e.provider import TEXT, provider, whole
 from umg_grpc.config import Config, parse
 from umg_grpc.errors import UmgError
 from umg_grpc.status import from_rpc
-from umg_grpc.upstream.http import Endpoint, HttpUpstream
+from umg_grpc.upstream.http_channel import Endpoint, HttpChannel
+from umg_grpc.upstream.http_text import HttpText
 from umg_grpc.upstream.transport import Deadlines, Transport
 from umg_grpc.v1 import pb, rpc
 from umg_grpc.wire import FORMATS
@@ -165,9 +169,182 @@ async def test_an_endpoint_counts_as_broken_until_it_answers_again() -> None:
             told.append(broken)
             return place
 
-        channel = HttpUpstream(transport, [FORMATS["chat"]], endpoint, Deadlines(1, 1, 1, 1))
+        channel = HttpText(HttpChannel(transport, endpoint, Deadlines(1, 1, 1, 1)), [FORMATS["chat"]])
         for model in ("drops", "plain", "plain"):
             request = FORMATS["chat"].decode_request(BODY, {}).canonical
             with contextlib.suppress(UmgError):
                 await channel.generate(channel.prepare(request, model, stream=False), 1)
     assert told == [None, place, None]
+
+
+# --- what embeds and ranks
+
+Json = dict[str, Any]
+
+
+@dataclass
+class Vendor:
+    """A provider that embeds and ranks as well as it says `chat`; it judges nothing."""
+
+    root: str = ""
+    seen: list[tuple[str, Json, Json]] = field(default_factory=list)
+    """Path, headers by lower-case name and body of each request."""
+
+    @property
+    def keys(self) -> list[str]:
+        """Where the key of each request stood, and which it was."""
+        places = ("authorization", "x-api-key", "x-goog-api-key", "api-key")
+        return [f"{name}: {headers[name]}" for _, headers, _ in self.seen for name in places if name in headers]
+
+    def answer(self, path: str, body: Json) -> Json:
+        """A vector has one number, the length of its text; a document's score is so as well."""
+        if path.endswith("/embeddings"):
+            data = [
+                {"object": "embedding", "index": index, "embedding": [len(text)]}
+                for index, text in enumerate(body["input"])
+            ]
+            usage = {"prompt_tokens": len(data), "total_tokens": len(data)}
+            return {"object": "list", "model": body["model"], "data": data[::-1], "usage": usage}
+        if path.endswith("batchEmbedContents"):
+            texts = [request["content"]["parts"][0]["text"] for request in body["requests"]]
+            return {"embeddings": [{"values": [len(text)]} for text in texts]}
+        if path.endswith("/rerank"):
+            scores = [len(text) / 100 for text in body["documents"]]
+            return {"id": "r", "results": [{"index": i, "relevance_score": score} for i, score in enumerate(scores)]}
+        return whole(body["model"])
+
+
+VENDOR = web.AppKey("vendor", Vendor)
+
+
+@asynccontextmanager
+async def _vendor() -> AsyncGenerator[Vendor, None]:
+    async def handle(request: web.Request) -> web.Response:
+        vendor, body = request.app[VENDOR], await request.json()
+        vendor.seen.append((request.path, {name.lower(): value for name, value in request.headers.items()}, body))
+        return web.json_response(vendor.answer(request.path, body))
+
+    app = web.Application()
+    vendor = app[VENDOR] = Vendor()
+    app.router.add_post("/{path:.*}", handle)
+    runner = web.AppRunner(app, shutdown_timeout=0.1)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    vendor.root = f"http://127.0.0.1:{runner.addresses[0][1]}"
+    try:
+        yield vendor
+    finally:
+        await runner.cleanup()
+
+
+async def post(gateway: Running, path: str, **body: object) -> tuple[int, Json]:
+    async with (
+        ClientSession() as session,
+        session.post(f"{gateway.url}{path}", json={"model": "m", **body}, headers=gateway.headers) as response,
+    ):
+        return response.status, await response.json()
+
+
+def told(base_url: str, protocols: str, more: str = "", rest: str = "") -> str:
+    return f"channels: [{{name: v, protocols: [{protocols}], base_url: '{base_url}', models: [m]{more}}}]\n{rest}"
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a protocol's provider is called, and where it finds the key."""
+
+    protocol: str
+    path: str
+    header: str
+    base: str = "/v1"
+
+
+PLACES = [
+    Place("embeddings", "/v1/embeddings", "authorization: Bearer k"),
+    Place("native_embeddings", "/v1beta/models/m:batchEmbedContents", "x-goog-api-key: k", base="/v1beta"),
+    Place("rerank", "/v1/rerank", "authorization: Bearer k"),
+    Place("rerank", "/v2/rerank", "authorization: Bearer k", base="/v2"),
+]
+
+
+@pytest.mark.parametrize("place", PLACES, ids=lambda place: place.path)
+@pytest.mark.parametrize("more", [", api_key: k", ", api_key: k, auth: {kind: header, header: api-key}", ""])
+async def test_each_format_has_its_path_and_its_place_for_the_key(place: Place, more: str, tmp_path: Path) -> None:
+    async with _vendor() as vendor:
+        config = told(vendor.root + place.base, place.protocol, more)
+        async with running(config, tmp_path) as gateway:
+            if place.protocol == "rerank":
+                status, _ = await post(gateway, "/v1/rerank", query="q", documents=["a"])
+            else:
+                status, _ = await post(gateway, "/v1/embeddings", input="a")
+        assert status == 200
+        assert [path for path, _, _ in vendor.seen] == [place.path]
+        assert vendor.keys == ([] if not more else ["api-key: k"] if "auth" in more else [place.header])
+
+
+async def test_the_keys_of_a_channel_take_turns_whatever_is_asked_of_it(tmp_path: Path) -> None:
+    async with _vendor() as vendor:
+        config = told(f"{vendor.root}/v1", "chat, embeddings, rerank", ", api_key: [a, b]")
+        async with running(config, tmp_path) as gateway:
+            for path, body in (
+                ("/v1/chat/completions", {"messages": [{"role": "user", "content": "Hi"}]}),
+                ("/v1/embeddings", {"input": ["a"]}),
+                ("/v1/rerank", {"query": "q", "documents": ["a"]}),
+                ("/v1/embeddings", {"input": ["a"]}),
+            ):
+                assert (await post(gateway, path, **body))[0] == 200
+        assert vendor.keys == [f"authorization: Bearer {key}" for key in "abab"]
+
+
+TEXTS = ["x" * length for length in range(1, 9)]
+
+
+@pytest.mark.parametrize("protocol", ["embeddings", "native_embeddings"])
+async def test_a_batch_goes_out_in_parts_of_the_size_that_the_operator_says(protocol: str, tmp_path: Path) -> None:
+    async with _vendor() as vendor:
+        async with running(told(f"{vendor.root}/v1", protocol, ", max_inputs: 3"), tmp_path) as gateway:
+            status, body = await post(gateway, "/v1/embeddings", input=TEXTS)
+        sizes = [len(sent.get("input") or sent["requests"]) for _, _, sent in vendor.seen]
+    assert (status, sorted(sizes)) == (200, [2, 3, 3])
+    assert [vector["embedding"] for vector in body["data"]] == [[len(text)] for text in TEXTS]
+    assert [vector["index"] for vector in body["data"]] == list(range(8))
+    assert body["usage"]["prompt_tokens"] >= 8
+
+
+async def test_without_a_word_of_it_the_parts_have_the_size_that_the_format_has(tmp_path: Path) -> None:
+    async with _vendor() as vendor:
+        async with running(told(f"{vendor.root}/v1", "native_embeddings"), tmp_path) as gateway:
+            status, body = await post(gateway, "/v1/embeddings", input=["a"] * 250)
+        assert sorted(len(sent["requests"]) for _, _, sent in vendor.seen) == [50, 100, 100]
+    assert (status, len(body["data"])) == (200, 250)
+
+
+@dataclass(frozen=True)
+class Limit:
+    id: str
+    limits: str
+    path: str
+    field: str
+    fits: Json
+    exceeds: Json
+
+
+LIMITS = [
+    Limit("texts", "{embedding_inputs: 2}", "/v1/embeddings", "input", {"input": ["a", "b"]}, {"input": ["a"] * 3}),
+    Limit("texts by default", "{}", "/v1/embeddings", "input", {"input": ["a"] * 2048}, {"input": ["a"] * 2049}),
+    Limit("documents", "{rerank_documents: 2}", "/v1/rerank", "documents", {"query": "q", "documents": ["a", "b"]}, {"query": "q", "documents": ["a"] * 3}),
+    Limit("documents by default", "{}", "/v1/rerank", "documents", {"query": "q", "documents": ["a"] * 1000}, {"query": "q", "documents": ["a"] * 1001}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", LIMITS, ids=lambda case: case.id)
+async def test_a_call_may_have_as_much_as_the_limits_say(case: Limit, tmp_path: Path) -> None:
+    async with _vendor() as vendor:
+        config = told(f"{vendor.root}/v1", "embeddings, rerank", rest=f"limits: {case.limits}")
+        async with running(config, tmp_path) as gateway:
+            assert (await post(gateway, case.path, **case.fits))[0] == 200
+            vendor.seen.clear()
+            status, body = await post(gateway, case.path, **case.exceeds)
+        assert (status, body["error"]["param"]) == (400, case.field)
+        assert vendor.seen == []

@@ -56,8 +56,8 @@ def serve(
 def check(config: Annotated[Path, typer.Argument(help="YAML file.")]) -> None:
     """Check a config: print what is wrong, by line, or what it serves."""
     # here: the service takes a while to load
+    from umg_grpc.assembly import tls_context
     from umg_grpc.cli.serve import check_local_models
-    from umg_grpc.server import tls_context
 
     found = load(config)
     try:
@@ -80,8 +80,8 @@ def models(config: ConfigFlag = None, data: DataFlag = DATA) -> None:
 
     router, rows = Router(load(config)), []
     for model in router.models():
-        order = ", ".join(f"{target.channel.name} ({target.model})" for target in router.channels(model.id))
-        rows.append((model.id, model.owned_by, model.family, order))
+        order = ", ".join(f"{target.channel.name} ({target.model})" for target in router.targets(model.id))
+        rows.append((model.id, model.described.owned_by, model.family, order))
     print_table(("model", "owned by", "family", "channels in order"), rows)
 
 

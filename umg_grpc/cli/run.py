@@ -14,15 +14,18 @@ import uvloop
 
 from umg_grpc import logs
 from umg_grpc.access.bootstrap import VARIABLE, Bootstrap, ensure_bootstrap
+from umg_grpc.assembly import LocalSource
 from umg_grpc.cli.config import read
 from umg_grpc.cli.serve import GRPC, Address, Options, gateway, local_model, served_part
 from umg_grpc.cli.signals import Signals
 from umg_grpc.cli.workers import WITH_LOCAL, WORKER, RelayedModel, Workers, follow_parent
 from umg_grpc.config import Config, ConfigError
 from umg_grpc.errors import UmgError
-from umg_grpc.server import LocalSource, Service
+from umg_grpc.routing import Router
+from umg_grpc.server import Service
 from umg_grpc.store import StoreError, open_store
 from umg_grpc.upstream.local.supervisor import LocalModel
+from umg_grpc.v1 import pb
 
 logger = structlog.get_logger()
 
@@ -161,18 +164,22 @@ def _announce(http: Address | None, grpc: Address, bootstrap: Bootstrap | None, 
     print(f"  key     {bootstrap.secret}{kept}")
     if bootstrap.revoked:
         print("          this key was revoked: set another UMG_API_KEY, or delete its file to get a new one")
-    models = list(dict.fromkeys(model.id for channel in config.channels for model in channel.models))
+    described = [model.described for model in Router(config).models()]
+    models = [model.id for model in described]
     shown = ", ".join(models[:8]) + (f" and {len(models) - 8} more" if len(models) > 8 else "")
     print(f"  models  {shown or 'none: add a channel to the config'}")
     if models:
-        print(f"try it:\n{_trial(http, grpc, bootstrap.secret, models[0])}")
+        talking = (model.id for model in described if pb.MODEL_OPERATION_GENERATE in model.operations)
+        print(f"try it:\n{_trial(http, grpc, bootstrap.secret, next(talking, None))}")
     sys.stdout.flush()
 
 
-def _trial(http: Address | None, grpc: Address, key: str, model: str) -> str:
-    """A line to paste into another terminal."""
+def _trial(http: Address | None, grpc: Address, key: str, model: str | None) -> str:
+    """A line to paste into another terminal; `model` generates text, None where none does."""
     if http is None:
         return f"umg chat --grpc {grpc}"
+    if model is None:
+        return f"curl http://{http}/v1/models -H 'Authorization: Bearer {key}'"
     question = [{"role": "user", "content": "Say hello in one sentence."}]
     body = json.dumps({"model": model, "stream": True, "messages": question})
     return (

@@ -15,11 +15,12 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from http_facade.app import make_app, make_runner
 from http_facade.settings import Settings
 from umg_grpc.access.bootstrap import VARIABLE, Bootstrap, ensure_bootstrap
-from umg_grpc.config import Config
+from umg_grpc.assembly import LocalSource
+from umg_grpc.config import Channel, Config
 from umg_grpc.errors import UmgError
-from umg_grpc.server import GrpcFace, LocalSource, Service, open_service
+from umg_grpc.server import GrpcFace, Service, open_service
 from umg_grpc.service.metrics import Metrics
-from umg_grpc.upstream.local import TEXT_MODELS
+from umg_grpc.upstream.local import EMBEDDING_MODEL, RERANK_MODEL, TEXT_MODELS, embedding_unavailable
 from umg_grpc.upstream.local.supervisor import LocalModel
 from umg_grpc.v1 import pb
 
@@ -140,7 +141,7 @@ async def _listen(runner: web.AppRunner, options: Options) -> Address:
 
 def check_local_models(config: Config) -> None:
     """Raises UmgError(INVALID_FIELD) for a local model that there is not."""
-    known = [model.model for model in TEXT_MODELS]
+    known = [*(model.model for model in TEXT_MODELS), EMBEDDING_MODEL, RERANK_MODEL]
     for channel in config.channels:
         for wanted in channel.models if "local" in channel.protocols else ():
             if wanted.upstream not in known:
@@ -149,18 +150,27 @@ def check_local_models(config: Config) -> None:
 
 
 def served_part(config: Config, *, local: bool) -> Config:
-    """The config less what this process cannot serve, which the log has: later protocols, and the local channels where
-    no local model runs. Raises UmgError(INVALID_FIELD) for a local model that there is not.
+    """The config less what this process cannot serve, which the log has: later protocols, and the local models that
+    cannot run here; `local`: whether the text model does. Raises UmgError(INVALID_FIELD) for a local model that there
+    is not.
     """
     check_local_models(config)
     for notice in config.notices:
         logger.warning("part of the config is left out", why=notice)
-    if local:
-        return config
-    for channel in config.channels:
-        if "local" in channel.protocols:
-            logger.warning("part of the config is left out", why=f"channel {channel.name}: no local model runs here")
-    return replace(config, channels=tuple(channel for channel in config.channels if "local" not in channel.protocols))
+    channels = [_runnable(channel, local=local) for channel in config.channels]
+    return replace(config, channels=tuple(channel for channel in channels if channel.models))
+
+
+def _runnable(channel: Channel, *, local: bool) -> Channel:
+    """The channel less the local models that cannot run here."""
+    if "local" not in channel.protocols:
+        return channel
+    reasons = dict.fromkeys((EMBEDDING_MODEL, RERANK_MODEL), embedding_unavailable())
+    reasons |= dict.fromkeys((model.model for model in TEXT_MODELS), None if local else "no local text model runs here")
+    for model in channel.models:
+        if reason := reasons[model.upstream]:
+            logger.warning("part of the config is left out", why=f"channel {channel.name}: {model.id}: {reason}")
+    return replace(channel, models=tuple(model for model in channel.models if not reasons[model.upstream]))
 
 
 @asynccontextmanager
@@ -169,7 +179,8 @@ async def local_model(options: Options, config: Config) -> AsyncGenerator[LocalM
     the HTTP face is served here.
     """
     text_model = TEXT_MODELS[0]
-    if GRPC not in options.faces or not any("local" in channel.protocols for channel in config.channels):
+    wanted = {model.upstream for channel in config.channels if "local" in channel.protocols for model in channel.models}
+    if GRPC not in options.faces or text_model.model not in wanted:
         yield None
         return
     weights, reason = text_model.weights(), text_model.unavailable()

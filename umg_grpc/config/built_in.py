@@ -4,7 +4,7 @@ BUILT_IN = """\
 channels:
   - name: local
     protocols: [local]
-    models: [smollm2-135m-instruct]
+    models: [smollm2-135m-instruct, wordllama-256, wordllama-rerank]
   - name: sandbox
     protocols: [sandbox]
     models:
@@ -19,9 +19,17 @@ channels:
       - famQ-3-max
       - famR-1
       - famX-4
+      - text-embedding-3-small
+      - text-embedding-3-large
+      - text-embedding-ada-002
+      - famG-embedding-001
+      - text-embedding-004
+      - rerank-v1
 models:
   smollm2-135m-instruct:
     {created: 2024-11-01, display_name: SmolLM2 135M Instruct, tokenizer: smollm2}
+  wordllama-256: {created: 2024-07-01, display_name: WordLlama 256}
+  wordllama-rerank: {created: 2024-07-01, display_name: WordLlama as a reranker}
   famG-2.5-flash: &simulated
     {owned_by: umg-sandbox (simulated), created: 2026-01-01, display_name: famG 2.5 Flash (simulated), family: famG}
   famG-2.5-pro: {<<: *simulated, display_name: famG 2.5 Pro (simulated)}
@@ -34,4 +42,11 @@ models:
   famQ-3-max: {<<: *simulated, display_name: famQ 3 Max (simulated), family: famQ}
   famR-1: {<<: *simulated, display_name: famR 1 (simulated), family: famR}
   famX-4: {<<: *simulated, display_name: famX 4 (simulated), family: famX}
+  text-embedding-3-small: &plain
+    {owned_by: umg-sandbox (simulated), created: 2026-01-01, display_name: text-embedding-3-small (simulated)}
+  text-embedding-3-large: {<<: *plain, display_name: text-embedding-3-large (simulated)}
+  text-embedding-ada-002: {<<: *plain, display_name: text-embedding-ada-002 (simulated)}
+  famG-embedding-001: {<<: *simulated, display_name: famG Embedding 001 (simulated)}
+  text-embedding-004: {<<: *plain, display_name: text-embedding-004 (simulated)}
+  rerank-v1: {<<: *plain, display_name: rerank-v1 (simulated)}
 """

@@ -25,16 +25,19 @@ from umg_grpc.config.values import (
 
 OWN_PROTOCOLS = ("local", "sandbox")
 """Upstreams inside the gateway: each stands alone, and takes nothing that has to do with the network."""
-SERVED_PROTOCOLS = ("chat", "responses", "messages", "native", *OWN_PROTOCOLS)
+TEXT_PROTOCOLS = ("chat", "responses", "messages", "native")
+EMBEDDING_PROTOCOLS = ("embeddings", "native_embeddings")
+RERANK_PROTOCOLS = ("rerank",)
+SERVED_PROTOCOLS = (*TEXT_PROTOCOLS, *EMBEDDING_PROTOCOLS, *RERANK_PROTOCOLS, *OWN_PROTOCOLS)
 # Parts of the contract that come with what makes them work; until then they are refused, by a message of their own.
-PROTOCOLS = frozenset({"chat", "responses", "messages", "native", "local", "sandbox"}) | {
-    *("embeddings", "native_embeddings", "rerank"),
-    *("images", "ark_images", "dashscope_images", "native_images"),
-    *("vidA", "vidB", "vidC", "vidD", "vidE", "vidF", "vidG"),
-}
-LATER_PROTOCOLS = PROTOCOLS.difference(SERVED_PROTOCOLS)
+LATER_PROTOCOLS = frozenset(
+    {
+        *("images", "ark_images", "dashscope_images", "native_images"),
+        *("vidA", "vidB", "vidC", "vidD", "vidE", "vidF", "vidG"),
+    }
+)
 
-KEY_HEADERS = {"messages": "x-api-key", "native": "x-goog-api-key"}
+KEY_HEADERS = {"messages": "x-api-key", "native": "x-goog-api-key", "native_embeddings": "x-goog-api-key"}
 """Headers that carry the key where no `auth` is written; of other formats it is `authorization`."""
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
@@ -65,6 +68,7 @@ class _ChannelEntry(Written, frozen=True):
     timeout: Seconds | Timeout = Timeout()
     shared_objects: bool = False
     pace: Annotated[float, msgspec.Meta(ge=0, le=1_000_000)] | None = None
+    max_inputs: Annotated[int, msgspec.Meta(ge=1, le=1_000_000)] | None = None
 
 
 def channels(document: Document, values: Value, directory: PurePath, notices: list[str]) -> Iterator[Channel]:
@@ -87,6 +91,8 @@ def channels(document: Document, values: Value, directory: PurePath, notices: li
         models = tuple(_channel_models(document, (*path, "models"), entry.models))
         if entry.pace is not None and own != "sandbox":
             document.problem((*path, "pace"), "expected only of a `sandbox` channel")
+        if entry.max_inputs is not None and protocols and not set(EMBEDDING_PROTOCOLS) & set(protocols):
+            document.problem((*path, "max_inputs"), f"expected only with {any_of(EMBEDDING_PROTOCOLS)}")
         if own is not None:
             yield _own_channel(document, path, entry, own, models)
         else:
@@ -166,6 +172,7 @@ def _http_channel(
         weight=entry.weight,
         timeout=_timeout(entry.timeout),
         shared_objects=entry.shared_objects,
+        max_inputs=entry.max_inputs,
     )
 
 

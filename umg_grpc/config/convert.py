@@ -9,13 +9,14 @@ import msgspec
 from umg_grpc.config.document import Document, Path, Value
 from umg_grpc.config.values import Log, Written
 
-LATER_KEYS = frozenset({"redis", "price", "capabilities"})
+LATER_KEYS = frozenset({"redis"})
 LATER_AUTH = frozenset({"access_key", "service_account"})
 
 CHOICES = {
     "kind": ("bearer", "header", "none"),
     "level": get_args(Log.__annotations__["level"]),
     "format": get_args(Log.__annotations__["format"]),
+    "other_dimensions": ("`any`", "a list of lengths"),
 }
 
 STEP = re.compile(r"\.(?P<key>\w+)|\[(?P<index>\d+)\]")

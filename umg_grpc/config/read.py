@@ -1,7 +1,7 @@
 """The file's contract: which keys there are, and what each takes."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import PurePath
 from types import MappingProxyType
 from typing import Annotated
@@ -11,21 +11,13 @@ import msgspec
 
 from umg_grpc.config.built_in import BUILT_IN
 from umg_grpc.config.channels import channels
-from umg_grpc.config.convert import any_of, read_entry
-from umg_grpc.config.document import ConfigError, Document, Path, Value
-from umg_grpc.config.scalars import body_size, duration, family, store_size, time, url
-from umg_grpc.config.values import Config, Cors, Log, ModelInfo, Retention, Written
-from umg_grpc.tokens.vocabularies import TOKENIZERS
+from umg_grpc.config.convert import read_entry
+from umg_grpc.config.document import ConfigError, Document
+from umg_grpc.config.models import models
+from umg_grpc.config.scalars import body_size, duration, store_size, url
+from umg_grpc.config.values import Config, Cors, Limits, Log, Retention, Written
 
 ORIGIN = re.compile(r"\*|https?://[^\s/?#]+")
-
-
-class _InfoEntry(Written, frozen=True):
-    owned_by: str | None = None
-    display_name: str | None = None
-    created: str | None = None
-    family: str | None = None
-    tokenizer: str | None = None
 
 
 class _RetentionEntry(Written, frozen=True):
@@ -42,6 +34,7 @@ class _File(Written, frozen=True):
     database: str = "sqlite"
     cors: Cors = Cors()
     body_limit: str = "64MiB"
+    limits: Limits = Limits()
     drain: Annotated[float, msgspec.Meta(ge=0, le=3600)] = 30
     log: Log = Log()
     responses: _RetentionEntry = _RetentionEntry()
@@ -72,10 +65,13 @@ def _config(document: Document, directory: PurePath) -> Config | None:
     values = document.value if isinstance(document.value, dict) else {}
     notices = list[str]()
     served_channels = tuple(channels(document, values.get("channels"), directory, notices))
-    served = {model.id for channel in served_channels for model in channel.models}
+    served: dict[str, set[str]] = {}
+    for channel in served_channels:
+        for model in channel.models:
+            served.setdefault(model.id, set()).update(channel.protocols)
     written = values.get("channels")
     complete = isinstance(written, list) and len(written) == len(served_channels)
-    models = dict(_models(document, values.get("models"), served if complete else None))
+    described = dict(models(document, values.get("models"), served if complete else None))
     if file is None:
         return None
     for position, origin in enumerate(file.cors.origins):
@@ -85,44 +81,19 @@ def _config(document: Document, directory: PurePath) -> Config | None:
         document.problem(("database",), "expected `sqlite` or postgresql://USER:PASSWORD@HOST:PORT/DATABASE")
     return Config(
         channels=served_channels,
-        models=MappingProxyType(models),
+        models=MappingProxyType(described),
         public_url=url(document, ("public_url",), file.public_url) if file.public_url is not None else None,
         secret=file.secret,
         database=file.database,
         cors=file.cors,
         body_limit=body_size(document, ("body_limit",), file.body_limit),
+        limits=file.limits,
         drain=file.drain,
         log=file.log,
         responses=_retention(document, "responses", file.responses, Config.responses),
         reasoning=_retention(document, "reasoning", file.reasoning, Config.reasoning),
         notices=tuple(notices),
     )
-
-
-def _models(document: Document, values: Value, served: set[str] | None) -> Iterator[tuple[str, ModelInfo]]:
-    """What is said of each id. `served` are the ids of the channels, None if these are not all known."""
-    for model, value in values.items() if isinstance(values, dict) else ():
-        path: Path = ("models", model)
-        entry = read_entry(document, path, {} if value is None else value, _InfoEntry)
-        if served is not None and model not in served:
-            document.problem(path, "expected the id of a model that some channel serves")
-        if entry:
-            yield (
-                model,
-                ModelInfo(
-                    owned_by=entry.owned_by,
-                    display_name=entry.display_name,
-                    create_time=time(document, (*path, "created"), entry.created),
-                    family=family(document, (*path, "family"), entry.family),
-                    tokenizer=_tokenizer(document, (*path, "tokenizer"), entry.tokenizer),
-                ),
-            )
-
-
-def _tokenizer(document: Document, path: Path, name: str | None) -> str | None:
-    if name is not None and name not in TOKENIZERS:
-        document.problem(path, f"expected {any_of(TOKENIZERS)}")
-    return name
 
 
 def _retention(document: Document, key: str, entry: _RetentionEntry, usual: Retention) -> Retention:

@@ -8,6 +8,8 @@ from typing import Annotated, Literal
 
 import msgspec
 
+from umg_grpc.v1 import pb
+
 Seconds = Annotated[float, msgspec.Meta(gt=0, le=86400)]
 
 
@@ -107,6 +109,10 @@ class Channel:
     """
     pace: float = 50.0
     """Of a `sandbox` channel: tokens a second of a stream; 0 is at once."""
+    max_inputs: int | None = None
+    """Most texts of one embedding request to the upstream, which gets larger batches in parts; None is what the format
+    says.
+    """
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,6 +126,17 @@ class ModelInfo:
     family: str | None = None
     tokenizer: str | None = None
     """Vocabulary that counts its tokens, one of `umg_grpc.tokens.TOKENIZERS`; None means its family's."""
+    described: pb.Model = field(default_factory=pb.Model)
+    """What callers are shown of it beside the above: capabilities, limits, prices, lifecycle. Not to be changed."""
+
+
+class Limits(Written, frozen=True):
+    """How much one call may ask for."""
+
+    embedding_inputs: Annotated[int, msgspec.Meta(ge=1, le=1_000_000)] = 2048
+    """Texts to embed; what the vendor of the format takes."""
+    rerank_documents: Annotated[int, msgspec.Meta(ge=1, le=1_000_000)] = 1000
+    """Documents to rank; what the vendors of the format advise."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -150,6 +167,7 @@ class Config:
     cors: Cors = field(default_factory=Cors)
     body_limit: int = 64 * 1024 * 1024
     """Largest request body, in bytes."""
+    limits: Limits = field(default_factory=Limits)
     drain: float = 30.0
     """Seconds that calls under way are given when the service is told to end."""
     log: Log = field(default_factory=Log)

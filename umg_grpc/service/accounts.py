@@ -52,12 +52,19 @@ class AccountObject(NamedTuple):
     id: str
 
 
+def _tells(body: bytes) -> bool:
+    for word in TELLING:  # noqa: SIM110  `any` over a generator takes many times as long
+        if word in body:
+            return True
+    return False
+
+
 def account_objects(request: pb.GenerateRequest) -> list[AccountObject]:
     """All that the request names, in no order. What the model itself said, in blocks that only its format knows, counts
     as nothing: it gives no access.
     """
     body = request.source.body
-    if body and len(body) < SMALL_BYTES and not any(word in body for word in TELLING):
+    if body and len(body) < SMALL_BYTES and not _tells(body):
         return []
     named = [
         AccountObject(field, name)

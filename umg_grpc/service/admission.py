@@ -17,7 +17,7 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS
 from umg_grpc.wire.format import BIG_BYTES, TextFormat, name_model
 from umg_grpc.wire.headers import source_headers
-from umg_grpc.wire.json import invalid
+from umg_grpc.wire.json import invalid, missing
 
 
 @dataclass(frozen=True)
@@ -71,6 +71,7 @@ class Admission:
             raise UmgError(pb.ERROR_REASON_MISSING_FIELD, text, field="messages")
         resolved = self._channels.router.resolve(request.model)  # one that does not exist is 404 for every key
         call.caller.check_model(resolved.model.id)
+        self._channels.router.check(resolved.model.id, pb.MODEL_OPERATION_GENERATE)
         return Admitted(request, resolved)
 
     async def _decoded(self, given: pb.GenerateRequest, *, counted: bool) -> pb.GenerateRequest:
@@ -91,6 +92,8 @@ class Admission:
             request = await asyncio.to_thread(decode, source.body, headers)
         if text_format.model_in_path:
             name_model(request, given.model)
+        if not request.model:
+            raise missing("model")
         return request
 
 

@@ -12,16 +12,12 @@ from umg_grpc.service.accounts import AccountObject, account_objects, refuse_unk
 from umg_grpc.service.admission import Admitted
 from umg_grpc.service.call import Call
 from umg_grpc.service.channels import Channels
+from umg_grpc.service.choice import Choice, nearest_first
 from umg_grpc.service.conversations import Continued
 from umg_grpc.service.vault import Vault
 from umg_grpc.upstream.text import TextCall
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS
-
-# Why one channel cannot be told what another can.
-UNSAYABLE = frozenset(
-    {pb.ERROR_REASON_UNTRANSLATABLE, pb.ERROR_REASON_UNSUPPORTED_FIELD, pb.ERROR_REASON_OBJECT_NOT_FOUND}
-)
 
 # What providers say of an id that they no longer know.
 FORGOTTEN = frozenset({"previous_response_not_found"})
@@ -41,10 +37,8 @@ class Attempt(NamedTuple):
         return self.target.channel.name
 
 
-class Attempts:
-    """Hands out the channels. One that can be told all of the request comes before one that cannot, whatever their
-    weights; of those that cannot, the one that is told most.
-    """
+class Attempts(Choice[Attempt]):
+    """Hands out the channels of a text request, that first which made what the request goes on from."""
 
     def __init__(
         self,
@@ -56,49 +50,23 @@ class Attempts:
         continued: Continued | None = None,
         stream: bool,
     ) -> None:
-        self._call = call
+        targets, model = channels.router.channels(admitted.resolved.model.id), admitted.resolved.model.id
+        super().__init__(call, model, nearest_first(targets, admitted.request.source.format))
         self._admitted = admitted
         self._continued = continued
         self._reasoning = reasoning
         self._stream = stream
-        self._upstreams = channels.upstreams  # which a reload may replace meanwhile
-        targets, spoken = channels.router.channels(admitted.resolved.model.id), admitted.request.source.format
-        if len(targets) > 1 and spoken:  # of one priority, those first that need no translation
-            targets = sorted(
-                targets, key=lambda target: (target.channel.priority, spoken not in target.channel.protocols)
-            )
-        self._targets = deque(targets)
-        self._only = len(self._targets) == 1
+        self._upstreams = channels.text  # which a reload may replace meanwhile
         self._begun = self._only
-        self._lossy: list[Attempt] = []
         self._forgotten = False  # whether the provider of the continued response no longer knows it
-        self._refusal: UmgError | None = None
         self._makers: Mapping[str, str] = {}  # of the reasoning states that the caller sent, the channels
 
     async def next(self) -> Attempt | None:
-        """The next channel to try, None when all were. Raises UmgError for a request that no channel can be told."""
+        """See `Choice`."""
         if not self._begun:
             self._begun = True
             await self._prefer_the_maker()
-        while self._targets:
-            target = self._targets.popleft()
-            try:
-                attempt = await self._attempt(target)
-            except UmgError as error:
-                if error.reason not in UNSAYABLE:
-                    raise
-                self._refusal = self._refusal or error
-                continue
-            if self._only or not attempt.call.report.lost:
-                return self._handed_out(attempt)
-            self._lossy.append(attempt)
-        if self._lossy:
-            best = min(self._lossy, key=lambda attempt: attempt.call.report.lost)
-            self._lossy.remove(best)
-            return self._handed_out(best)
-        if self._refusal is not None and not self._call.channel:
-            raise self._refusal
-        return None
+        return await super().next()
 
     def again(self, attempt: Attempt, error: UmgError) -> bool:
         """Whether `next` will try the attempt's channel once more, since all that failed was that its provider has
@@ -111,15 +79,6 @@ class Attempts:
         self._forgotten = True
         self._targets.appendleft(attempt.target)
         return True
-
-    def _handed_out(self, attempt: Attempt) -> Attempt:
-        call = self._call
-        call.model, call.channel = self._admitted.resolved.model.id, attempt.channel
-        if dropped := attempt.call.report.header():
-            call.headers["x-umg-dropped"] = dropped
-        else:
-            call.headers.pop("x-umg-dropped", None)
-        return attempt
 
     async def _prefer_the_maker(self) -> None:
         """Puts the channel first whose account made what the conversation goes on from: it alone can read its state."""

@@ -1,15 +1,22 @@
 """The channels as they are configured now."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from umg_grpc.routing import Router
 from umg_grpc.upstream.text import TextUpstream
+from umg_grpc.upstream.unary import UnaryUpstream
+from umg_grpc.v1 import pb
 
 
 @dataclass
 class Channels:
-    """Which channels serve a model, and how each is called. A reload of the config replaces both."""
+    """Which channels serve a model, and how each is called, by its name. A reload of the config replaces all of it."""
 
     router: Router
-    upstreams: Mapping[str, TextUpstream]  # by the channel's name
+    text: dict[str, TextUpstream] = field(default_factory=dict)
+    embedding: dict[str, UnaryUpstream[pb.EmbedRequest, pb.EmbedResponse]] = field(default_factory=dict)
+    rerank: dict[str, UnaryUpstream[pb.RerankRequest, pb.RerankResponse]] = field(default_factory=dict)
+
+    def replace(self, other: "Channels") -> None:
+        """Takes those of another config, for the calls that begin from now on."""
+        self.router, self.text, self.embedding, self.rerank = other.router, other.text, other.embedding, other.rerank

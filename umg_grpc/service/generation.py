@@ -5,8 +5,6 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import replace
 
-import structlog
-
 from umg_grpc.errors import UmgError
 from umg_grpc.inprocess import Context
 from umg_grpc.service.admission import Admission, Admitted
@@ -14,17 +12,11 @@ from umg_grpc.service.answers import Answer, Asked, Memory, StreamedAnswer
 from umg_grpc.service.attempts import Attempts
 from umg_grpc.service.call import Call, current
 from umg_grpc.service.channels import Channels
+from umg_grpc.service.choice import SAFE_TO_MOVE_ON, moving_on, no_channel, seconds_left
 from umg_grpc.service.conversations import Continued, Conversations
 from umg_grpc.service.validation import check
 from umg_grpc.tokens import TokenCounter
 from umg_grpc.v1 import pb, rpc
-
-logger = structlog.get_logger()
-
-# Nothing was generated: another channel may be asked without making anything twice.
-SAFE_TO_MOVE_ON = frozenset(
-    {pb.ERROR_REASON_UPSTREAM_UNREACHABLE, pb.ERROR_REASON_UPSTREAM_RATE_LIMITED, pb.ERROR_REASON_UNAVAILABLE}
-)
 
 RESPONSES = "responses"
 """The format whose providers keep what they answer."""
@@ -44,14 +36,14 @@ class GenerationServicer(rpc.GenerationServiceServicer):
         failure: UmgError | None = None
         while (attempt := await attempts.next()) is not None:
             try:
-                response = await attempt.call.generate(_seconds_left(context))
+                response = await attempt.call.generate(seconds_left(context))
             except UmgError as error:
                 if error.reason not in SAFE_TO_MOVE_ON and not attempts.again(attempt, error):
                     raise
-                failure = _moving_on(asked.call, error)
+                failure = moving_on(asked.call, error)
                 continue
             return await Answer(asked, attempt, self._memory).whole(response)
-        raise failure or _no_channel(asked)
+        raise failure or no_channel(asked.request.model)
 
     async def StreamGenerate(
         self, request: pb.StreamGenerateRequest, context: Context
@@ -63,7 +55,7 @@ class GenerationServicer(rpc.GenerationServiceServicer):
             sent = False
             answer = StreamedAnswer(asked, attempt, self._memory)
             try:
-                async with aclosing(attempt.call.stream(_seconds_left(context))) as messages:
+                async with aclosing(attempt.call.stream(seconds_left(context))) as messages:
                     async for message in messages:
                         if answer.feed(message):
                             sent = True
@@ -75,13 +67,13 @@ class GenerationServicer(rpc.GenerationServiceServicer):
                 if sent or (error.reason not in SAFE_TO_MOVE_ON and not attempts.again(attempt, error)):
                     await answer.break_off()
                     raise
-                failure = _moving_on(asked.call, error)
+                failure = moving_on(asked.call, error)
                 continue
             except (asyncio.CancelledError, GeneratorExit):
                 await answer.break_off()
                 raise
             return
-        raise failure or _no_channel(asked)
+        raise failure or no_channel(asked.request.model)
 
     async def CountTokens(self, request: pb.CountTokensRequest, context: Context) -> pb.CountTokensResponse:
         """Counts here: no model is called, and no limit of the key is touched."""
@@ -154,26 +146,3 @@ def _leave_unstored(request: pb.GenerateRequest) -> None:
         request.source.uncarried_fields.append("store")
     if request.store or request.source.format == "responses":
         request.store = False
-
-
-def _moving_on(call: Call, error: UmgError) -> UmgError:
-    """The error, which the log has for each channel that was tried in vain."""
-    logger.warning(
-        "channel failed",
-        request_id=call.request_id,
-        channel=call.channel,
-        outcome=error.name,
-        cause=error.cause or None,
-    )
-    return error
-
-
-def _seconds_left(context: Context) -> float:
-    """Until the caller's deadline; infinite without one (a socket's context says None then, whatever its stubs say)."""
-    left: object = context.time_remaining()
-    return left if isinstance(left, float) else float("inf")
-
-
-def _no_channel(asked: Asked) -> UmgError:
-    message = f"no channel of the model {asked.request.model} can serve now; try again"
-    return UmgError(pb.ERROR_REASON_UNAVAILABLE, message)

@@ -30,6 +30,13 @@ class TokenCounter:
         """Tokens of a text; 0 for an empty one. Markup like `<|im_end|>` counts as the text that it is."""
         return self._count([text])
 
+    def count_whole(self, text: str) -> int:
+        """Tokens of a text in one go, for limits: `count_text` may count one more for every 8192 characters. Holds the
+        interpreter meanwhile, 0.1-3 ms for so many.
+        """
+        tokens = len(load(self._counting.vocabulary).encode_ordinary(text))
+        return -(-tokens * self._counting.percent // 100)
+
     def count_request(self, request: pb.GenerateRequest) -> int:
         """Tokens of the prompt, an estimate: at least 3, and 1000 for each image. What is to be generated, and how
         much, adds nothing.

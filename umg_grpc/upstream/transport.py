@@ -32,6 +32,7 @@ WAITS = {
     "idle": "the next part of its answer",
     "total": "the whole answer",
 }
+USER_AGENT = "unified-model-gateway"  # to leave it out costs a copy of all headers
 READ_BYTES = 256 << 10  # what one read may bring: a burst of events goes on as one message
 
 
@@ -183,8 +184,7 @@ class Transport:
             connector=connector,
             cookie_jar=aiohttp.DummyCookieJar(),
             # to inflate what a neighbour deflated costs more than to carry it
-            headers={hdrs.ACCEPT_ENCODING: "identity"},
-            skip_auto_headers=(hdrs.USER_AGENT,),
+            headers={hdrs.ACCEPT_ENCODING: "identity", hdrs.USER_AGENT: USER_AGENT},
             read_bufsize=READ_BYTES,
             trust_env=False,
         ) as session:

@@ -110,8 +110,9 @@ def from_provider(status: int, error: ProviderError, headers: Mapping[str, str] 
     if status == 429:
         seconds = _retry_after(headers or {})
         wait = "try again later" if seconds is None else f"try again in {seconds} s"
-        retry = {} if seconds is None else {"retry_after_seconds": str(seconds)}
-        return UmgError(pb.ERROR_REASON_UPSTREAM_RATE_LIMITED, f"the provider's rate limit is reached; {wait}", **retry)
+        message = f"the provider's rate limit is reached; {wait}"
+        retry_after = str(1 if seconds is None else seconds)  # not every provider says for how long
+        return UmgError(pb.ERROR_REASON_UPSTREAM_RATE_LIMITED, message, retry_after_seconds=retry_after)
     if status in (400, 413, 422):
         if PATH.match(error.param):
             metadata["field"] = error.param

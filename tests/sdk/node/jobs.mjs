@@ -17,12 +17,17 @@ export const City = z.object({
 
 export const empty = { text: "", thought: "", calls: [], sources: [], refusal: "", finish: "", usage: [0, 0, 0, 0], parsed: null };
 
-export async function main(makeDriver) {
+export function main(makeDriver) {
+  return answered((request, job) => run(makeDriver({ ...request, ...job.connection }), job));
+}
+
+// Prints what `run(request, job)` gives for each job.
+export async function answered(run) {
   const request = JSON.parse(await text(process.stdin));
   const results = {};
   for (const job of request.jobs) {
     try {
-      results[job.id] = await run(makeDriver({ ...request, ...job.connection }), job);
+      results[job.id] = await run(request, job);
     } catch (error) {
       results[job.id] = { error: described(error) };
     }

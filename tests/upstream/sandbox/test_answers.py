@@ -21,8 +21,8 @@ from tests.upstream.sandbox.asking import (
     text,
     user,
 )
+from tests.upstream.sandbox.documented import TEXT_MODELS
 from tests.upstream.sandbox.validity import problems
-from umg_grpc.upstream.sandbox import TEXT_MODELS
 from umg_grpc.v1 import pb
 
 SCHEMA = (
@@ -130,7 +130,7 @@ def test_an_enum_is_answered_with_one_bare_value() -> None:
 
 
 def test_every_documented_model_answers_and_so_does_any_other() -> None:
-    for model in [*(model.id for model in TEXT_MODELS), "gpt-4o"]:
+    for model in [*TEXT_MODELS, "gpt-4o"]:
         assert f"plays {model}," in hear(ask("Hi"), model).text
 
 

@@ -5,7 +5,9 @@ from dataclasses import dataclass
 import pytest
 
 from tests.upstream.sandbox.asking import ask, assistant, hear, refused, text, user
-from umg_grpc.upstream.sandbox import TEXT_MODELS, TextModel
+from tests.upstream.sandbox.documented import TEXT_MODELS
+from umg_grpc.catalogue import describe
+from umg_grpc.upstream.sandbox.models import CONTEXT_TOKENS, OUTPUT_TOKENS, context_tokens, max_output_tokens
 from umg_grpc.v1 import pb
 
 OPAQUE = pb.OpaquePart(format="messages", type="container_upload", json="{}")
@@ -82,18 +84,24 @@ def test_a_conversation_that_holds_all_that_a_provider_may_have_said_goes_on() -
     assert "Go on" in hear(ask("Hi", turn, user("Go on"))).text
 
 
-@pytest.mark.parametrize("model", TEXT_MODELS, ids=lambda model: model.id)
-def test_a_prompt_that_is_longer_than_the_context_is_refused(model: TextModel) -> None:
-    fits, too_long = "word" * model.context_tokens, "word" * model.context_tokens + "s"
-    assert hear(ask(fits), model.id).usage.input_tokens == model.context_tokens
-    error = refused(ask(too_long), model.id)
+@pytest.mark.parametrize("model", [*TEXT_MODELS, "gpt-4o"])
+def test_a_prompt_that_is_longer_than_the_context_is_refused(model: str) -> None:
+    most = context_tokens(model)
+    fits, too_long = "word" * most, "word" * most + "s"
+    assert hear(ask(fits), model).usage.input_tokens == most
+    error = refused(ask(too_long), model)
     assert (error.reason, error.metadata) == (pb.ERROR_REASON_CONTEXT_TOO_LONG, {"field": "messages"})
-    assert hear(ask(too_long, truncation="auto"), model.id).finish == "STOP"
+    assert hear(ask(too_long, truncation="auto"), model).finish == "STOP"
 
 
-def test_every_documented_model_is_there_once() -> None:
-    ids = [model.id for model in TEXT_MODELS]
-    assert len(ids) == len(set(ids))
+def test_a_model_takes_what_callers_are_told_of_it_and_any_other_id_has_limits_too() -> None:
+    for model in TEXT_MODELS:
+        known = describe(model)
+        assert known is not None
+        assert (context_tokens(model), max_output_tokens(model)) == (known.input_token_limit, known.output_token_limit)
+    assert (context_tokens("gpt-4o"), max_output_tokens("gpt-4o")) == (CONTEXT_TOKENS, OUTPUT_TOKENS)
+
+
+def test_every_documented_model_is_there() -> None:
     named = "famG-2.5-flash famG-2.5-pro famG-3-pro famO-5-mini famO-5 famC-sonnet-4-5 famQ-3-max famR-1 famX-4"
-    assert set(named.split()) <= set(ids)
-    assert all(model.id.startswith(model.family + "-") for model in TEXT_MODELS)
+    assert set(named.split()) <= set(TEXT_MODELS)

@@ -87,13 +87,13 @@ REFUSALS = [
     Refusal("its failure about our account", 500, error("organization org-1 has no quota"), FAILED, "try again", {"upstream_status": "500"}),
     Refusal("a page", 502, b"<html><h1>502 Bad Gateway</h1>nginx/1.2 upstream.internal</html>", FAILED, "the provider failed (status 502); try again", {"upstream_status": "502"}),
     Refusal("nothing", 503, b"", FAILED, "status 503", {"upstream_status": "503"}),
-    Refusal("its limit", 429, error("Rate limit reached for org-abc"), LIMITED, "rate limit is reached; try again later"),
+    Refusal("its limit", 429, error("Rate limit reached for org-abc"), LIMITED, "rate limit is reached; try again later", {"retry_after_seconds": "1"}),
     Refusal("its limit in milliseconds", 429, error("x"), LIMITED, "try again in 2 s", {"retry_after_seconds": "2"}, {"retry-after-ms": "1500", "retry-after": "9"}),
     Refusal("its limit in seconds", 429, error("x"), LIMITED, "7 s", {"retry_after_seconds": "7"}, {"retry-after": "7"}),
     Refusal("its limit as a date", 429, error("x"), LIMITED, "5 s", {"retry_after_seconds": "5"}, DATES),
-    Refusal("a date without the time of the answer", 429, error("x"), LIMITED, "later", {}, {"retry-after": DATES["retry-after"]}),
+    Refusal("a date without the time of the answer", 429, error("x"), LIMITED, "later", {"retry_after_seconds": "1"}, {"retry-after": DATES["retry-after"]}),
     Refusal("a wait of ages", 429, error("x"), LIMITED, "86400 s", {"retry_after_seconds": "86400"}, {"retry-after": "9" * 30}),
-    Refusal("a wait that cannot be read", 429, error("x"), LIMITED, "later", {}, {"retry-after": "soon", "date": "now"}),
+    Refusal("a wait that cannot be read", 429, error("x"), LIMITED, "later", {"retry_after_seconds": "1"}, {"retry-after": "soon", "date": "now"}),
 ]  # fmt: skip
 
 

@@ -87,7 +87,7 @@ REFUSALS = [
     Refusal("a long prompt", 400, error(400, "The input token count (1052341) exceeds the maximum number of tokens allowed (1048576).", "INVALID_ARGUMENT"), LONG, "1048576", {"field": "messages"}),
     Refusal("its limit", 429, error(429, "You exceeded your current quota", "RESOURCE_EXHAUSTED", RETRY), LIMITED, "try again in 35 s", {"retry_after_seconds": "35"}),
     Refusal("its limit in a header", 429, error(429, "x", "RESOURCE_EXHAUSTED", RETRY), LIMITED, "7 s", {"retry_after_seconds": "7"}, {"retry-after": "7"}),
-    Refusal("its limit without a time", 429, error(429, "x", "RESOURCE_EXHAUSTED"), LIMITED, "later"),
+    Refusal("its limit without a time", 429, error(429, "x", "RESOURCE_EXHAUSTED"), LIMITED, "later", {"retry_after_seconds": "1"}),
     Refusal("its failure", 503, error(503, "The model is overloaded.", "UNAVAILABLE"), FAILED, "overloaded", {"upstream_status": "503"}),
     Refusal("a page", 502, b"<html>nginx</html>", FAILED, "status 502", {"upstream_status": "502"}),
     Refusal("an empty list", 500, b"[]", FAILED, "status 500", {"upstream_status": "500"}),

@@ -54,3 +54,14 @@ TEXT_MODELS = (
         slot_context=4096,
     ),
 )
+
+EMBEDDING_MODEL, RERANK_MODEL = "wordllama-256", "wordllama-rerank"
+WORDLLAMA = "wordllama"
+"""The package of both, in which their weights lie."""
+
+
+def embedding_unavailable() -> str | None:
+    """Why nothing can be embedded or ranked here and what to install, as one line; None if it can. Looks only."""
+    if find_spec(WORDLLAMA) is None:
+        return "to embed and to rank here needs wordllama: `pip install wordllama`"
+    return None

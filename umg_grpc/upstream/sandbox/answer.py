@@ -8,7 +8,7 @@ from umg_grpc.upstream.sandbox import drawing, faults
 from umg_grpc.upstream.sandbox.calls import call_part, called_tools, made_up, read_schema, searches, tool_words
 from umg_grpc.upstream.sandbox.instances import json_of
 from umg_grpc.upstream.sandbox.limits import pieces, shortened, stopped
-from umg_grpc.upstream.sandbox.models import text_model
+from umg_grpc.upstream.sandbox.models import max_output_tokens
 from umg_grpc.upstream.sandbox.prompt import Count, Prompt, first_words, numbered
 from umg_grpc.upstream.sandbox.searching import Page, found, search_parts
 from umg_grpc.upstream.sandbox.thoughts import reasoning_part, signed, think, thinking
@@ -91,7 +91,7 @@ class _Candidate:
         self._usage = made.response.usage
         self._candidate = made.response.candidates.add(index=index, message=pb.Message(role=pb.ROLE_ASSISTANT))
         self._parts = self._candidate.message.parts
-        self._left = request.max_output_tokens or text_model(model).max_output_tokens
+        self._left = request.max_output_tokens or max_output_tokens(model)
         said = "\n".join([*(result.text for result in prompt.results), prompt.question or prompt.system])
         self._words = Words(said, str(index), tool_words(request))
 

@@ -9,7 +9,7 @@ from umg_grpc.errors import UmgError
 from umg_grpc.upstream.sandbox import cache, drawing, faults
 from umg_grpc.upstream.sandbox.answer import Made, make
 from umg_grpc.upstream.sandbox.cache import PromptCache
-from umg_grpc.upstream.sandbox.models import text_model
+from umg_grpc.upstream.sandbox.models import context_tokens
 from umg_grpc.upstream.sandbox.prompt import Count, Prompt, read_prompt
 from umg_grpc.upstream.sandbox.telling import Step, tell
 from umg_grpc.upstream.sandbox.thoughts import check_states
@@ -144,7 +144,7 @@ def _refuse_sound(request: pb.GenerateRequest, report: Report) -> None:
 
 
 def _check_length(request: pb.GenerateRequest, model: str, prompt: Prompt) -> None:
-    most = text_model(model).context_tokens
+    most = context_tokens(model)
     if prompt.tokens > most and request.truncation != "auto":
         text = f"the prompt is too long: {prompt.tokens} tokens, and {model} takes at most {most}; shorten it"
         raise UmgError(pb.ERROR_REASON_CONTEXT_TOO_LONG, text, field="messages")

@@ -99,11 +99,13 @@ def encode_request(request: pb.GenerateRequest, model: str, stream: bool) -> Ups
     else:
         fields: JsonObject = encode_body(request, model, report)
         body = msgspec.json.encode(fields)
-    return UpstreamRequest(_path(model, stream), body, {}, report)
+    return UpstreamRequest(call_path(model, STREAM if stream else GENERATE), body, {}, report)
 
 
-def _path(model: str, stream: bool) -> str:
-    """The path; a slash in an id stays one, unless it would lead elsewhere."""
+def call_path(model: str, action: str) -> str:
+    """The path of an action (`:generateContent`) of a model; a slash in an id stays one, unless it would lead
+    elsewhere.
+    """
     name = model.removeprefix(PREFIX)
     keep = "" if {".", "..", ""} & set(name.split("/")) else "/"
-    return f"/models/{quote(name, safe=keep)}{STREAM if stream else GENERATE}"
+    return f"/models/{quote(name, safe=keep)}{action}"

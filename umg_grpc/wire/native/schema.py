@@ -327,5 +327,3 @@ class SpeechConfig(Struct, rename="camel", forbid_unknown_fields=True):
 
 
 Declarations = list[FunctionDeclaration]
-READ = (GenerateBody, Declarations, GoogleSearch, SpeechConfig)
-"""What is read by itself, in whatever spelling."""

@@ -47,14 +47,14 @@ class Notes:
 
 
 def read(kind: type[T], raw: bytes | Raw, notes: Notes, at: str = "") -> T:
-    """The JSON as a `kind`, one of `schema.READ`, in whatever spelling. Raises UmgError as `json.parse` does."""
+    """The JSON as a `kind` in whatever spelling. Raises UmgError as `json.parse` does."""
     try:
         return msgspec.json.decode(raw, type=kind)
     except (ValueError, RecursionError):
         pass  # another spelling, a field that nobody knows, or a fault
     notes.at[:] = [at] if at else []
     try:
-        plain = _plain(_PLANS[kind], Raw(bytes(raw)), notes)
+        plain = _plain(_plan_of(kind), Raw(bytes(raw)), notes)
     except (ValueError, RecursionError):
         plain = parse(Raw, raw, at)  # says what is wrong with the JSON
     return parse(kind, plain, at)
@@ -118,7 +118,13 @@ def _struct(kind: type) -> _Struct:
     return _Struct(kind, fields, frozenset(key for key, (name, _) in fields.items() if name in kinds))
 
 
-_PLANS: dict[object, _Plan] = {kind: _plan(inspect.type_info(kind)) for kind in schema.READ}
+_PLANS = dict[object, _Plan]()
+
+
+def _plan_of(kind: object) -> _Plan:
+    if kind not in _PLANS:
+        _PLANS[kind] = _plan(inspect.type_info(kind))
+    return _PLANS[kind]
 
 
 # --- reading by them

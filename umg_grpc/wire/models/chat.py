@@ -6,6 +6,8 @@ import msgspec
 
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
+from umg_grpc.wire.messages.errors import BAD_KEY
+from umg_grpc.wire.models.query import Query
 
 
 class ChatModel(msgspec.Struct, kw_only=True):
@@ -13,7 +15,7 @@ class ChatModel(msgspec.Struct, kw_only=True):
 
     id: str
     object: Literal["model"] = "model"
-    created: int  # seconds since 1970
+    created: int  # seconds since 1970; 0 where nobody said
     owned_by: str
 
 
@@ -38,26 +40,33 @@ class ErrorBody(msgspec.Struct):
     error: ErrorDetails
 
 
-INVALID_KEY = frozenset({pb.ERROR_REASON_MISSING_KEY, pb.ERROR_REASON_INVALID_KEY, pb.ERROR_REASON_KEY_EXPIRED})
+def decode_query(_: Query) -> pb.ListModelsRequest:
+    """All models: this shape has one page, whatever a query says."""
+    return pb.ListModelsRequest()
 
 
-def encode_list(response: pb.ListModelsResponse) -> bytes:
+def encode_list(response: pb.ListModelsResponse, _: pb.ListModelsRequest) -> bytes:
     """The body that lists the models."""
-    return msgspec.json.encode(ChatModelList(data=[_encode_model(model) for model in response.models]))
+    return msgspec.json.encode(ChatModelList(data=[_model(model) for model in response.models]))
 
 
-def encode_model(response: pb.GetModelResponse) -> bytes:
+def encode_model(model: pb.Model) -> bytes:
     """The body that describes one model."""
-    return msgspec.json.encode(_encode_model(response.model))
+    return msgspec.json.encode(_model(model))
 
 
 def encode_error(error: UmgError, status: int) -> bytes:
-    """The body of a failed call. `code` is the reason in lower case, or the documented `invalid_api_key`."""
-    code = "invalid_api_key" if error.reason in INVALID_KEY else error.name.lower()
-    return msgspec.json.encode(ErrorBody(ErrorDetails(error.message, _error_type(status), code)))
+    """The body of a failed call."""
+    return msgspec.json.encode(ErrorBody(error_details(error, status)))
 
 
-def _encode_model(model: pb.Model) -> ChatModel:
+def error_details(error: UmgError, status: int) -> ErrorDetails:
+    """`code` is the reason in lower case, or the documented `invalid_api_key`."""
+    code = "invalid_api_key" if error.reason in BAD_KEY else error.name.lower()
+    return ErrorDetails(error.message, _error_type(status), code)
+
+
+def _model(model: pb.Model) -> ChatModel:
     return ChatModel(id=model.id, created=model.create_time.seconds, owned_by=model.owned_by)
 
 

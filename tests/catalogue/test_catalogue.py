@@ -1,0 +1,100 @@
+"""What is documented of models by their ids."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from umg_grpc.catalogue import CATALOGUE, TASK_TYPES, describe
+from umg_grpc.config import built_in
+from umg_grpc.families import FAMILIES, family_of
+from umg_grpc.v1 import pb
+from umg_grpc.wire.native_embeddings import NATIVE_EMBEDDING
+
+TEXT = [model for model in CATALOGUE.values() if pb.MODEL_OPERATION_GENERATE in model.operations]
+EMBEDDING = [model for model in CATALOGUE.values() if pb.MODEL_OPERATION_EMBED in model.operations]
+RERANK = [model for model in CATALOGUE.values() if pb.MODEL_OPERATION_RERANK in model.operations]
+
+
+def test_every_model_does_one_thing() -> None:
+    assert len(TEXT) + len(EMBEDDING) + len(RERANK) == len(CATALOGUE)
+    assert {tuple(model.operations) for model in CATALOGUE.values()} == {
+        (pb.MODEL_OPERATION_GENERATE, pb.MODEL_OPERATION_COUNT_TOKENS),
+        (pb.MODEL_OPERATION_EMBED,),
+        (pb.MODEL_OPERATION_RERANK,),
+    }
+
+
+def test_every_model_stands_under_its_own_id_and_has_a_limit() -> None:
+    assert [model.id for model in CATALOGUE.values()] == list(CATALOGUE)
+    assert [model.id for model in CATALOGUE.values() if not model.input_token_limit] == []
+    assert [model.id for model in TEXT if not model.output_token_limit] == []
+
+
+def test_every_family_of_the_document_has_a_text_model() -> None:
+    assert {family_of(model.id) for model in TEXT} == {*FAMILIES, ""}
+
+
+@pytest.mark.parametrize(
+    ("model", "dimensions"),
+    [
+        ("text-embedding-3-small", 1536),
+        ("text-embedding-3-large", 3072),
+        ("text-embedding-ada-002", 1536),
+        ("famG-embedding-001", 3072),
+        ("text-embedding-004", 768),
+        ("wordllama-256", 256),
+    ],
+)
+def test_embedding_models_have_the_lengths_of_the_document(model: str, dimensions: int) -> None:
+    assert CATALOGUE[model].embedding.default_dimensions == dimensions
+
+
+def test_only_what_embeds_has_lengths_and_makes_vectors() -> None:
+    assert [model for model in CATALOGUE.values() if model.HasField("embedding")] == EMBEDDING
+    made = [model for model in CATALOGUE.values() if "embedding" in model.capabilities.output_modalities]
+    assert made == EMBEDDING
+    assert [list(model.capabilities.output_modalities) for model in RERANK] == [["ranking"]] * len(RERANK)
+
+
+def test_the_length_can_be_chosen_where_the_document_or_the_vendor_says_so() -> None:
+    fixed = [model.id for model in EMBEDDING if not (model.embedding.any_dimensions or model.embedding.dimensions)]
+    assert fixed == ["text-embedding-ada-002"]
+    assert list(CATALOGUE["wordllama-256"].embedding.dimensions) == [64, 128, 256]
+
+
+def test_task_types_are_of_the_models_of_the_native_format() -> None:
+    typed = [model.id for model in EMBEDDING if model.embedding.task_types]
+    assert typed == ["famG-embedding-001", "text-embedding-004"]
+    body = b'{"content":{"parts":[{"text":"Hi"}]},"taskType":"%s"}'
+    for task_type in TASK_TYPES:
+        request = NATIVE_EMBEDDING.decode_request(body % task_type.encode(), {})
+        assert task_type in (request.task_type, request.inputs[0].task_type)
+
+
+def test_a_prefix_is_cached_from_as_many_tokens_as_the_tier_has() -> None:
+    larger = {
+        model.id: 2048 if re.search("mini|flash", model.id) else 1024 for model in TEXT if model.capabilities.tools
+    }
+    assert {model.id: model.capabilities.min_cached_tokens for model in TEXT if model.capabilities.tools} == larger
+
+
+def test_the_local_text_model_reads_and_writes_text_alone() -> None:
+    plain = pb.ModelCapabilities(output_modalities=["text"])
+    assert [model.id for model in TEXT if model.capabilities == plain] == ["smollm2-135m-instruct"]
+
+
+def test_the_first_id_that_is_known_tells() -> None:
+    assert describe("mine", "famO-5", "famX-4") == CATALOGUE["famO-5"]
+    assert describe("mine") is None
+    assert describe() is None
+    assert describe("famO-5 ") is None
+
+
+def test_a_suffix_is_no_id() -> None:
+    assert describe("famG-2.5-flash-thinking") is None
+
+
+def test_the_operators_page_names_every_model_that_is_built_in() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "operating.md").read_text(encoding="utf-8")
+    assert [model for model in built_in().models if model not in page] == []

@@ -1,0 +1,235 @@
+"""What an operator says of a model: each key as it is kept, and as it is refused."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import pytest
+
+from umg_grpc.config import ConfigError, ModelInfo, parse
+from umg_grpc.v1 import pb
+
+FILE = """\
+channels:
+- {name: a, protocols: [chat, embeddings], base_url: http://a, models: [m]}
+models:
+  m:
+"""
+FIRST = FILE.count("\n") + 1
+"""Line of what a case says of `m`."""
+GENERATE = (pb.MODEL_OPERATION_GENERATE, pb.MODEL_OPERATION_COUNT_TOKENS)
+
+
+def said(text: str) -> ModelInfo:
+    """What is kept of an entry; its lines as they stand below its id."""
+    return parse(FILE + "".join(f"    {line}\n" for line in text.splitlines()), "umg.yaml", {}).models["m"]
+
+
+@dataclass(frozen=True)
+class Said:
+    id: str
+    text: str
+    kept: pb.Model
+
+
+def capable(**fields: object) -> pb.Model:
+    return pb.Model(capabilities=pb.ModelCapabilities(**fields))
+
+
+def vectors(length: int, **fields: object) -> pb.Model:
+    return pb.Model(embedding=pb.ModelEmbedding(default_dimensions=length, **fields))
+
+
+KEPT = [
+    Said("nothing", "display_name: M", pb.Model()),
+    Said("a description", "description: Answers well.", pb.Model(description="Answers well.")),
+    Said("an active model", "lifecycle: active", pb.Model(lifecycle=pb.MODEL_LIFECYCLE_ACTIVE)),
+    Said("a deprecated model", "lifecycle: deprecated", pb.Model(lifecycle=pb.MODEL_LIFECYCLE_DEPRECATED)),
+    Said("a retired model", "lifecycle: retired", pb.Model(lifecycle=pb.MODEL_LIFECYCLE_RETIRED)),
+    Said(
+        "prices, one of them nothing",
+        "price: {input_token: 250000, output_token: 1000000, search: 0}",
+        pb.Model(
+            prices=[
+                pb.Price(unit=pb.BILLABLE_UNIT_INPUT_TOKEN, micro_credits_per_million=250_000),
+                pb.Price(unit=pb.BILLABLE_UNIT_OUTPUT_TOKEN, micro_credits_per_million=1_000_000),
+                pb.Price(unit=pb.BILLABLE_UNIT_SEARCH, micro_credits_per_million=0),
+            ]
+        ),
+    ),
+    Said("no prices", "price: {}", pb.Model()),
+    Said("no capabilities", "capabilities: {}", pb.Model()),
+    Said("capabilities without values", "capabilities: {tools: , dimensions: }", pb.Model()),
+    Said("text", "capabilities: {operations: [generate]}", pb.Model(operations=GENERATE)),
+    Said(
+        "vectors and text",
+        "capabilities: {operations: [embed, generate]}",
+        pb.Model(operations=[pb.MODEL_OPERATION_EMBED, *GENERATE]),
+    ),
+    Said(
+        "limits alone, which leave what is known of the model",
+        "capabilities: {input_tokens: 1000, output_tokens: 200}",
+        pb.Model(input_token_limit=1000, output_token_limit=200),
+    ),
+    Said("what it reads and writes", "capabilities: {inputs: [image, file], outputs: [text]}", capable(input_modalities=["image", "file"], output_modalities=["text"])),
+    Said("tools", "capabilities: {tools: true, parallel_tools: true}", capable(tools=True, parallel_tools=True)),
+    Said("no tools", "capabilities: {tools: false}", capable()),
+    Said("no kind of input", "capabilities: {inputs: []}", capable()),
+    Said("structured output and search", "capabilities: {structured_output: true, search: true}", capable(structured_output=True, search=True)),
+    Said("a switch", "capabilities: {reasoning: switch}", capable(reasoning=pb.REASONING_CONTROL_SWITCH)),
+    Said("a level", "capabilities: {reasoning: level}", capable(reasoning=pb.REASONING_CONTROL_LEVEL)),
+    Said(
+        "a budget and its most",
+        "capabilities: {reasoning: budget, max_reasoning_tokens: 32768, min_cached_tokens: 1024}",
+        capable(reasoning=pb.REASONING_CONTROL_BUDGET, max_reasoning_tokens=32768, min_cached_tokens=1024),
+    ),
+    Said("a length", "capabilities: {dimensions: 768}", vectors(768)),
+    Said("any length", "capabilities: {dimensions: 768, other_dimensions: any}", vectors(768, any_dimensions=True)),
+    Said("no other length", "capabilities: {dimensions: 768, other_dimensions: []}", vectors(768)),
+    Said(
+        "other lengths, also longer ones",
+        "capabilities: {dimensions: 1024, other_dimensions: [2048, 256]}",
+        vectors(1024, dimensions=[256, 1024, 2048]),
+    ),
+    Said(
+        "task types",
+        "capabilities: {dimensions: 8, task_types: [RETRIEVAL_QUERY]}",
+        vectors(8, task_types=["RETRIEVAL_QUERY"]),
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", KEPT, ids=lambda case: case.id)
+def test_what_is_said_of_a_model_is_kept(case: Said) -> None:
+    assert said(case.text).described == case.kept
+
+
+def test_a_switch_that_is_off_is_told_from_one_that_nobody_set() -> None:
+    assert said("capabilities: {search: false}").described.HasField("capabilities")
+    assert not said("capabilities: {input_tokens: 5}").described.HasField("capabilities")
+
+
+def test_every_unit_may_have_a_price() -> None:
+    units = {name.removeprefix("BILLABLE_UNIT_").lower(): value for name, value in pb.BillableUnit.items() if value}
+    text = "price:\n" + "".join(f"  {unit}: {value}\n" for unit, value in units.items())
+    prices = {price.unit: price.micro_credits_per_million for price in said(text).described.prices}
+    assert prices == {value: value for value in units.values()}
+
+
+@pytest.mark.parametrize("written", ["2026-06-30", "2026-06-30T00:00:00Z", "2026-06-30T02:00+02:00", "1782777600"])
+def test_the_day_on_which_a_model_ends_is_written_as_any_time(written: str) -> None:
+    end = said(f"retires: {written}").described.retire_time
+    assert end.ToDatetime(UTC) == datetime(2026, 6, 30, tzinfo=UTC)
+
+
+def test_a_value_may_come_from_a_variable() -> None:
+    text = f"{FILE}    price:\n      request: ${{PRICE}}\n    capabilities:\n      tools: ${{TOOLS}}\n      dimensions: ${{LENGTH}}\n"
+    kept = parse(text, "umg.yaml", {"PRICE": "7", "TOOLS": "true", "LENGTH": "64"}).models["m"].described
+    assert (kept.prices[0].micro_credits_per_million, kept.capabilities.tools) == (7, True)
+    assert kept.embedding.default_dimensions == 64
+
+
+def test_a_simulated_model_can_do_whatever_is_said() -> None:
+    for own in ("local", "sandbox"):
+        words = "models: {m: {capabilities: {operations: [generate, embed, rerank]}}}"
+        config = parse(f"channels: [{{name: a, protocols: [{own}], models: [m]}}]\n{words}", "f", {})
+        assert len(config.models["m"].described.operations) == 4
+
+
+@dataclass(frozen=True)
+class Mistake:
+    id: str
+    text: str
+    expected: str
+    """Path below the model's and what was expected there."""
+    line: int = 1
+    """Of the entry."""
+
+
+PRICE = "expected a whole number, the micro-credits that a million of them cost"
+TIME = "expected a date (2024-11-01), an ISO 8601 time or Unix seconds"
+WITHOUT = ".capabilities: expected `dimensions`, the length of a vector, beside what is said of others"
+MISTAKES = [
+    Mistake("a description that is a list", "description: [a]", ".description: expected text or nothing, got a list"),
+    Mistake("an unknown stage of life", "lifecycle: old", ".lifecycle: expected one of active, deprecated, retired"),
+    Mistake("an end that is no time", "display_name: M\nretires: soon", f".retires: {TIME}", line=2),
+    Mistake("an end beyond all calendars", "retires: 9999-12-31T23:59:59-05:00", f".retires: {TIME}"),
+    Mistake("a price for everything", "price: 5", ".price: expected a mapping or nothing, got text"),
+    Mistake(
+        "a unit that nobody counts",
+        "price:\n  input_token: 1\n  tokens: 5",
+        ".price.tokens: expected one of input_token, cache_read_token, cache_write_token, long_cache_write_token, "
+        "output_token, reasoning_token, search, request, image, video_second, video",
+        line=3,
+    ),
+    *(
+        Mistake(f"the price {price!r}", f"price:\n  request: 0\n  image: {price}", f".price.image: {PRICE}", line=3)
+        for price in ("-1", "0.5", "1_000", "much", "", "[1]", "1" * 16)
+    ),
+    Mistake("capabilities that are a list", "capabilities: [tools]", ".capabilities: expected a mapping or nothing, got a list"),
+    Mistake(
+        "a misspelt capability",
+        "capabilities:\n  tools: true\n  serach: true",
+        ".capabilities.serach: `serach` is not known here",
+        line=3,
+    ),
+    *(
+        Mistake(f"a switch: {key}", f"capabilities: {{{key}: maybe}}", f".capabilities.{key}: expected true or false or nothing, got text")
+        for key in ("tools", "parallel_tools", "structured_output", "search")
+    ),
+    *(
+        Mistake(f"a count: {key}", f"capabilities:\n  {key}: 0", f".capabilities.{key}: expected a whole number >= 1", line=2)
+        for key in ("max_reasoning_tokens", "min_cached_tokens", "input_tokens", "output_tokens", "dimensions")
+    ),
+    Mistake("too many tokens", "capabilities: {input_tokens: 9007199254740993}", ".capabilities.input_tokens: expected a whole number <= 9007199254740992"),
+    Mistake("too long a vector", "capabilities: {dimensions: 65537}", ".capabilities.dimensions: expected a whole number <= 65536"),
+    *(
+        Mistake(f"a list: {key}", f"capabilities: {{{key}: image}}", f".capabilities.{key}: expected a list or nothing, got text")
+        for key in ("operations", "inputs", "outputs", "task_types")
+    ),
+    Mistake("no operations", "capabilities: {operations: []}", ".capabilities.operations: expected a list of length >= 1"),
+    Mistake(
+        "an unknown operation",
+        "capabilities:\n  operations:\n  - generate\n  - fly",
+        ".capabilities.operations[1]: expected one of generate, embed, rerank",
+        line=4,
+    ),
+    Mistake(
+        "an operation that no channel of the model speaks",
+        "capabilities: {operations: [embed, rerank]}",
+        ".capabilities.operations[1]: expected what a channel of the model can do; `rerank` takes a channel with rerank",
+    ),
+    Mistake(
+        "another way to reason",
+        "capabilities: {reasoning: always}",
+        ".capabilities.reasoning: expected one of switch, budget, level",
+    ),
+    *(
+        Mistake(
+            f"other lengths: {others}",
+            f"capabilities:\n  dimensions: 5\n  other_dimensions: {others}",
+            ".capabilities.other_dimensions: expected `any` or a list of lengths",
+            line=3,
+        )
+        for others in ("some", "4")
+    ),
+    Mistake(
+        "a length that is none among others",
+        "capabilities: {dimensions: 5, other_dimensions: [4, 0]}",
+        ".capabilities.other_dimensions[1]: expected a whole number >= 1",
+    ),
+    Mistake("other lengths than an unknown one", "capabilities: {other_dimensions: [5]}", WITHOUT),
+    Mistake("task types without a length", "capabilities: {task_types: [CLUSTERING]}", WITHOUT),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", MISTAKES, ids=lambda case: case.id)
+def test_a_mistake_is_named_by_its_line_and_what_was_expected(case: Mistake) -> None:
+    with pytest.raises(ConfigError) as caught:
+        said(case.text)
+    assert str(caught.value) == f"umg.yaml:{FIRST + case.line - 1}: models.m{case.expected}"
+
+
+def test_what_is_wrong_with_a_channel_does_not_hide_what_is_wrong_with_a_model() -> None:
+    with pytest.raises(ConfigError) as caught:
+        parse(FILE.replace("a, protocols", "a b, protocols") + "    lifecycle: old\n", "umg.yaml", {})
+    assert [problem.path for problem in caught.value.problems] == ["channels[0].name", "models.m.lifecycle"]

@@ -1,0 +1,332 @@
+"""What docs/embeddings.md says of embeddings, reranking and model lists is what the gateway does."""
+
+import base64
+import json
+import math
+import re
+import struct
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pytest
+
+from http_facade.errors import HTTP_STATUS
+from tests.docs.calling import DOCS, Caller, quoted, rows
+from tests.retrieval.corpus import PASSAGES, QUESTIONS
+from tests.retrieval.test_retrieval import SEARCHES
+from umg_grpc.catalogue import CATALOGUE
+from umg_grpc.config import Config, built_in
+from umg_grpc.errors import UmgError
+from umg_grpc.tokens.decoding import EMBEDDING_TOKENIZER, decode
+from umg_grpc.upstream.http_unary import PARTS_AT_ONCE
+from umg_grpc.v1 import pb
+from umg_grpc.wire import EMBEDDING_FORMATS, RERANK_FORMATS
+from umg_grpc.wire.client_shape import client_shape
+from umg_grpc.wire.unary import ClientShape
+
+PAGE = (DOCS / "embeddings.md").read_text(encoding="utf-8")
+FLAT = " ".join(PAGE.split())
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+# --- the models that are there
+
+
+async def test_the_table_of_models_is_the_catalogue() -> None:
+    local = {model.id for model in built_in().channels[0].models}
+    expected = []
+    for model in CATALOGUE.values():
+        if pb.MODEL_OPERATION_GENERATE in model.operations:
+            continue
+        embeds, own = model.HasField("embedding"), model.embedding.default_dimensions
+        others = ", ".join(str(length) for length in model.embedding.dimensions if length != own)
+        does = f"{'embeds' if embeds else 'ranks'}, {'on this machine' if model.id in local else 'simulated'}"
+        lengths = "any below" if model.embedding.any_dimensions else others or "none"
+        row = [
+            f"`{model.id}`",
+            does,
+            str(own) if embeds else "",
+            lengths if embeds else "",
+            str(model.input_token_limit),
+        ]
+        expected.append(row)
+    assert sorted(rows(PAGE, "The models that are there")) == sorted(expected)
+
+
+async def test_the_questions_are_answered_as_often_as_the_page_says() -> None:
+    said = re.search(
+        r"Of (\d+) questions about (\d+) passages .*? first for (\d+), with 128 .*? (\d+), with 64 for (\d+)", FLAT
+    )
+    assert said is not None
+    found = {search.dimensions: search.found for search in SEARCHES if search.model == "wordllama-256"}
+    assert [int(number) for number in said.groups()] == [
+        len(QUESTIONS),
+        len(PASSAGES),
+        *(found[size] for size in (256, 128, 64)),
+    ]
+
+
+async def test_vectors_have_length_one_and_near_texts_near_vectors(call: Caller) -> None:
+    texts = ["A cat sleeps on the sofa.", "The kitten naps on the couch.", "Interest rates went up."]
+    for cells in rows(PAGE, "The models that are there"):
+        if cells[1].startswith("embeds"):
+            [model] = quoted(cells[0])
+            vectors = [
+                item["embedding"]
+                for item in (await call("/v1/embeddings", {"model": model, "input": texts})).body["data"]
+            ]
+            assert {len(vector) for vector in vectors} == {int(cells[2])}
+            assert [math.hypot(*vector) for vector in vectors] == pytest.approx([1] * 3, abs=1e-4)
+            near, far = np.array(vectors[1:]) @ np.array(vectors[0])
+            assert near > far + 0.2
+
+
+# --- embedding
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A call, and what the page says of it."""
+
+    id: str
+    body: dict[str, Any]
+    status: int = 200
+    path: str = "/v1/embeddings"
+    lengths: tuple[int, ...] = (256,)  # of the vectors
+    says: str = ""
+
+
+ONE, MANY = "/v1/models/wordllama-256:embedContent", "/v1beta/models/wordllama-256:batchEmbedContents"
+CONTENT = {"content": {"parts": [{"text": "Hi"}]}}
+
+
+def given(**fields: Any) -> dict[str, Any]:
+    return {"model": "wordllama-256", "input": "Hi", **fields}
+
+
+ASKED = [
+    Asked("a text", given()),
+    Asked("a list of texts", given(input=["Hi", "Ho"]), lengths=(256, 256)),
+    Asked("an empty text", given(input=""), 400),
+    Asked("an empty text in a list", given(input=["Hi", ""]), 400),
+    Asked("an empty list", given(input=[]), 400),
+    Asked("the token ids of a text", given(input=[13347, 11]), lengths=(256,)),
+    Asked("lists of token ids", given(input=[[13347], [11]]), lengths=(256, 256)),
+    Asked("half a character", given(input=[[9468]]), lengths=(256,)),
+    Asked("an id that there is not", given(input=[[150_000]]), 400, says="cl100k_base"),
+    Asked("another length", given(dimensions=64), lengths=(64,)),
+    Asked("a length that the model has not", given(dimensions=100), 400, says="64, 128, 256"),
+    Asked("a native content of several parts", {"content": {"parts": [{"text": "Hi"}, {"text": "Ho"}]}}, path=ONE),
+    Asked("a part that is no text", {"content": {"parts": [{"inlineData": {}}]}}, 400, ONE),
+    Asked("the path's model in the body", {"model": "models/wordllama-256", **CONTENT}, path=ONE),
+    Asked("another model in the body", {"model": "models/other", **CONTENT}, 400, ONE),
+    Asked("a native length", {"outputDimensionality": 128, **CONTENT}, path=ONE, lengths=(128,)),
+    Asked("a batch", {"requests": [CONTENT, {**CONTENT, "title": "T"}]}, path=MANY, lengths=(256, 256)),
+    Asked("an empty batch", {"requests": []}, 400, MANY),
+]
+
+
+@pytest.mark.parametrize("case", ASKED, ids=lambda case: case.id)
+async def test_a_body_is_read_as_the_page_says(case: Asked, call: Caller) -> None:
+    answer = await call(case.path, case.body)
+    assert answer.status == case.status, answer.body
+    if case.status != 200:
+        assert case.says in answer.body["error"]["message"]
+        return
+    vectors = answer.body.get("data") or answer.body.get("embeddings") or [answer.body["embedding"]]
+    assert tuple(len(item.get("embedding") or item["values"]) for item in vectors) == case.lengths
+
+
+async def test_base64_is_the_same_numbers_as_float32(call: Caller) -> None:
+    numbers, packed = [
+        (await call("/v1/embeddings", given(encoding_format=name))).body["data"][0]["embedding"]
+        for name in ("float", "base64")
+    ]
+    raw = base64.b64decode(packed, validate=True)
+    assert raw == struct.pack("<256f", *numbers)
+
+
+async def test_token_ids_are_read_with_the_vocabulary_of_the_page(call: Caller) -> None:
+    assert f"else with `{EMBEDDING_TOKENIZER}`" in PAGE
+    ids = [13347, 1917]
+    tokens, text = [(await call("/v1/embeddings", given(input=said))).body["data"] for said in (ids, decode(ids, None))]
+    assert tokens == text
+    assert decode([9468], None) == "�"
+    source = EMBEDDING_FORMATS["embeddings"].decode_request(json.dumps(given(input=[ids])).encode(), {})
+    source.ClearField("source")
+    assert json.loads(EMBEDDING_FORMATS["embeddings"].encode_request(source, "m").body)["input"] == [ids]
+
+
+async def test_a_title_stands_before_its_text(call: Caller) -> None:
+    titled, joined = [
+        (await call(ONE, body)).body["embedding"]
+        for body in ({**CONTENT, "title": "Ho"}, {"content": {"parts": [{"text": "Ho"}, {"text": "Hi"}]}})
+    ]
+    assert titled == joined
+
+
+async def test_a_batch_is_split_as_the_page_says() -> None:
+    said = re.search(r"else (\d+) texts for `embeddings` and (\d+) for `native_embeddings`", FLAT)
+    assert said is not None
+    assert [int(size) for size in said.groups()] == [
+        EMBEDDING_FORMATS[name].most_items for name in ("embeddings", "native_embeddings")
+    ]
+    assert ("four at a time" in FLAT, PARTS_AT_ONCE) == (True, 4)
+
+
+# --- reranking
+
+DOCUMENTS = ["Bread and salt.", {"text": "The cat sleeps.", "n": 1}, "A cat.", ""]
+
+
+def ranking(**fields: Any) -> dict[str, Any]:
+    return {"model": "wordllama-rerank", "query": "Where does the cat sleep?", "documents": DOCUMENTS, **fields}
+
+
+@pytest.mark.parametrize("path", ["/v1/rerank", "/v2/rerank"])
+async def test_documents_are_ranked_as_the_page_says(path: str, call: Caller) -> None:
+    whole = (await call(path, ranking())).body
+    scores = [result["relevance_score"] for result in whole["results"]]
+    assert scores == sorted(scores, reverse=True)
+    assert 0 <= scores[-1] <= scores[0] <= 1
+    assert sorted(result["index"] for result in whole["results"]) == [0, 1, 2, 3]
+    assert (whole["results"][0]["index"], [result for result in whole["results"] if "document" in result]) == (1, [])
+    assert whole["usage"]["total_tokens"] > 0
+    assert "search_units" not in whole["meta"]["billed_units"]
+    for top, count in ((1, 1), (99, 4)):
+        assert (await call(path, ranking(top_n=top))).body["results"] == whole["results"][:count]
+    alike = (await call(path, ranking(documents=["A cat."] * 3))).body["results"]
+    assert [result["index"] for result in alike] == [0, 1, 2]
+
+
+async def test_objects_are_ranked_by_what_is_named(call: Caller) -> None:
+    hidden = [{"text": "Bread.", "body": text} for text in ("Bread and salt.", "The cat sleeps on the sofa.")]
+    best = (await call("/v1/rerank", ranking(documents=hidden, rank_fields=["body"]))).body["results"][0]
+    assert best["index"] == 1
+    assert (await call("/v1/rerank", ranking(documents=[{"title": "Bread."}]))).status == 400
+
+
+async def test_scores_that_are_logits_become_their_logistic() -> None:
+    assert "`1 / (1 + exp(-score))`" in PAGE
+    request = pb.RerankRequest(model="m", query="q", documents=[pb.RerankDocument(text=text) for text in "ab"])
+    body = json.dumps({"results": [{"index": 0, "relevance_score": -2.0}, {"index": 1, "relevance_score": 3.0}]})
+    answer = RERANK_FORMATS["rerank"].decode_response(body.encode(), request, False)
+    assert [result.relevance_score for result in answer.results] == pytest.approx(
+        [1 / (1 + math.exp(-score)) for score in (-2, 3)]
+    )
+
+
+# --- limits, reports, shapes
+
+
+async def test_the_limits_are_those_of_the_page(call: Caller) -> None:
+    limits = {(cells[1].split(",")[0]): cells[2] for cells in rows(PAGE, "Limits")}
+    usual = Config(channels=())
+    sizes = [
+        f"{usual.limits.embedding_inputs}",
+        f"{usual.limits.rerank_documents}",
+        "what the model takes",
+        f"{usual.body_limit >> 20} MiB",
+    ]
+    assert list(limits) == sizes
+    assert list(limits.values()) == ["400", "400", "400", "413"]
+    assert (await call("/v1/embeddings", given(input=["Hi"] * 2049))).status == 400
+    assert (await call("/v1/rerank", ranking(documents=["Hi"] * 1001))).status == 400
+    assert (await call("/v1/embeddings", given(input="cat " * 20_000))).status == 400
+    assert (await call("/v1/rerank", ranking(query="cat " * 20_000))).status == 400
+    assert (await call("/v1/rerank", ranking(documents=["cat " * 20_000]))).status == 200
+    assert HTTP_STATUS[pb.ERROR_REASON_BODY_TOO_LARGE] == 413
+
+
+@dataclass(frozen=True)
+class Told:
+    """A body that says something, and the provider that cannot be told."""
+
+    id: str
+    face: str
+    provider: str
+    more: dict[str, Any]
+    header: str = ""  # empty: refused
+
+
+BATCH = {"requests": [CONTENT, CONTENT]}
+TOLD = [
+    Told("taskType", "native_embedding", "embeddings", {**CONTENT, "taskType": "CLUSTERING"}, "taskType"),
+    Told("title", "native_embedding", "embeddings", {**CONTENT, "title": "T"}, "title"),
+    Told("embedContentConfig.autoTruncate", "native_embedding", "embeddings", {**CONTENT, "embedContentConfig": {"autoTruncate": True}}, "autoTruncate"),
+    Told("embedContentConfig.mimeType", "native_embedding", "embeddings", {**CONTENT, "embedContentConfig": {"mimeType": "a/b"}}, "mimeType"),
+    Told("vectors of several lengths in one batch", "native_embeddings", "embeddings", {"requests": [{**CONTENT, "outputDimensionality": 1}, CONTENT]}),
+    Told("user", "embeddings", "native_embeddings", given(user="u"), "user"),
+    Told("max_chunks_per_doc", "rerank", "rerank_v2", ranking(max_chunks_per_doc=1), "max_chunks_per_doc"),
+    Told("max_tokens_per_doc", "rerank_v2", "rerank", ranking(max_tokens_per_doc=1), "max_tokens_per_doc"),
+    Told("priority", "rerank_v2", "rerank", ranking(priority=1), "priority"),
+    Told("relevant_spans", "rerank_v2", "rerank_v2", ranking(relevant_spans={"mode": "enabled"}), "relevant_spans"),
+    Told("any field that nobody knows", "embeddings", "native_embeddings", given(zork=1), "+1"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", TOLD, ids=lambda case: case.id)
+async def test_what_a_provider_cannot_be_told_is_reported_as_the_page_says(case: Told) -> None:
+    codecs: dict[str, Any] = EMBEDDING_FORMATS | RERANK_FORMATS
+    request = codecs[case.face].decode_request(json.dumps(case.more).encode(), {})
+    [row] = [
+        cells for cells in rows(PAGE, "What a provider cannot be told") if case.id in (*quoted(cells[0]), cells[0])
+    ]
+    if not case.header:
+        assert row[2] == "400"
+        with pytest.raises(UmgError):
+            codecs[case.provider].encode_request(request, "m")
+        return
+    assert row[2] == ("counted: `+1`" if case.header == "+1" else "reported")
+    report = codecs[case.provider].encode_request(request, "m").report
+    report.rename(codecs[case.face].wire_path)
+    assert report.header() == case.header
+
+
+async def test_every_row_of_what_cannot_be_told_is_measured() -> None:
+    said = {name for cells in rows(PAGE, "What a provider cannot be told") for name in quoted(cells[0]) or [cells[0]]}
+    assert said == {case.id for case in TOLD}
+
+
+async def test_local_models_report_what_they_take_no_note_of(call: Caller) -> None:
+    embedded = await call(ONE, {**CONTENT, "taskType": "CLUSTERING"})
+    ranked = await call("/v1/rerank", ranking(priority=1))
+    assert [answer.headers["x-umg-dropped"] for answer in (embedded, ranked)] == ["taskType", "priority"]
+    assert (await call("/v1/rerank", ranking(priority=1), x_umg_strict="true")).status == 400
+
+
+@dataclass(frozen=True)
+class Shaped:
+    id: str
+    headers: dict[str, str] = field(default_factory=dict)
+    shape: ClientShape = ClientShape.SDK
+
+
+SHAPED = [
+    Shaped("nobody", {"user-agent": "curl/8"}, ClientShape.DOCUMENTED),
+    Shaped("X-Stainless-*", {"x-stainless-lang": "python"}),
+    Shaped("OpenAI/", {"user-agent": "AsyncOpenAI/Python 2.6.1"}),
+    Shaped("ai-sdk", {"user-agent": "ai/7.0 ai-sdk/cohere/5.0"}),
+    Shaped("cohere", {"user-agent": "cohere/7.3.1"}),
+    Shaped("X-Fern-SDK-Name", {"x-fern-sdk-name": "cohere-ai"}),
+    Shaped("x-umg-shape: documented", {"user-agent": "cohere/7", "x-umg-shape": "documented"}, ClientShape.DOCUMENTED),
+    Shaped("x-umg-shape: sdk", {"user-agent": "curl/8", "x-umg-shape": "sdk"}),
+]
+
+
+@pytest.mark.parametrize("case", SHAPED, ids=lambda case: case.id)
+async def test_a_caller_has_the_shape_that_the_page_says(case: Shaped, call: Caller) -> None:
+    assert case.id == "nobody" or f"`{case.id}`" in PAGE
+    assert client_shape(case.headers) is case.shape
+    headers = {name.replace("-", "_"): value for name, value in case.headers.items()}
+    for path, shape in (("/v1/rerank", case.shape), ("/v2/rerank", ClientShape.SDK)):
+        results = (await call(path, ranking(return_documents=True), **headers)).body["results"]
+        texts = {result["index"]: result["document"] for result in results}
+        assert texts[0] == (DOCUMENTS[0] if shape is ClientShape.DOCUMENTED else {"text": DOCUMENTS[0]})
+        assert texts[1] == DOCUMENTS[1]
+
+
+async def test_a_shape_that_there_is_not_is_refused(call: Caller) -> None:
+    assert (await call("/v1/rerank", ranking(), x_umg_shape="other")).status == 400

@@ -1,0 +1,41 @@
+"""LangChain's embeddings of google.
+
+in:  {root, key, waiting: by the asynchronous functions,
+      jobs: [{id, model, texts, alone, dimensions, task, key}]}; what a job leaves open is null
+out: {id: {vectors} | {error: {class, message}}}
+"""
+
+import asyncio
+import json
+import sys
+from typing import Any
+
+from langchain_google_genai import GoogleGenerativeAIEmbeddings
+
+
+async def run(request: dict[str, Any], job: dict[str, Any]) -> dict[str, Any]:
+    options = {"output_dimensionality": job["dimensions"], "task_type": job["task"]}
+    said = {name: value for name, value in options.items() if value is not None}
+    model = GoogleGenerativeAIEmbeddings(
+        model=job["model"], base_url=request["root"], api_key=job["key"] or request["key"], **said
+    )
+    texts = job["texts"]
+    if request["waiting"]:
+        vectors = [await model.aembed_query(texts[0])] if job["alone"] else await model.aembed_documents(texts)
+    else:
+        vectors = [model.embed_query(texts[0])] if job["alone"] else model.embed_documents(texts)
+    return {"vectors": vectors}
+
+
+async def main() -> None:
+    request = json.load(sys.stdin)
+    results = {}
+    for job in request["jobs"]:
+        try:
+            results[job["id"]] = await run(request, job)
+        except Exception as error:
+            results[job["id"]] = {"error": {"class": type(error).__name__, "message": str(error)}}
+    json.dump(results, sys.stdout)
+
+
+asyncio.run(main())

@@ -1,0 +1,59 @@
+"""Simulated rerankers."""
+
+import math
+
+import pytest
+
+from tests.upstream.sandbox.clockwork import run
+from tests.upstream.sandbox.test_embedding import FAULTS, Fault
+from tests.upstream.vectors import SECONDS, loaded_engine, rerank_request
+from umg_grpc.errors import UmgError
+from umg_grpc.upstream.local import RERANK_MODEL
+from umg_grpc.upstream.local.wordllama import LocalRerank, WordLlamaEngine
+from umg_grpc.upstream.sandbox.reranking import SandboxRerank
+from umg_grpc.v1 import pb
+
+MODEL = "rerank-v1"
+QUERY = "Where does the kitten sleep?"
+DOCUMENTS = ("The central bank raised interest rates.", "A cat sleeps on the warm sofa.", "", "Bake the bread.")
+
+
+async def test_it_ranks_and_counts_as_the_local_model_does() -> None:
+    engine = loaded_engine()
+    request = rerank_request(QUERY, *DOCUMENTS, top_n=3)
+    simulated = await SandboxRerank(engine).prepare(request, MODEL).send(SECONDS)
+    real = await LocalRerank(engine).prepare(request, RERANK_MODEL).send(SECONDS)
+    assert simulated == real
+    assert simulated.results[0].index == 1
+    await engine.aclose()
+
+
+async def test_its_documents_are_cut_off_at_its_own_limit() -> None:
+    engine = loaded_engine()
+    answer = await SandboxRerank(engine).prepare(rerank_request("a", "a " * 9000), MODEL).send(SECONDS)
+    assert answer.usage.total_tokens == 1 + 4096
+    with pytest.raises(UmgError) as caught:
+        await SandboxRerank(engine).prepare(rerank_request("a " * 5000, "a"), MODEL).send(SECONDS)
+    assert caught.value.reason == pb.ERROR_REASON_CONTEXT_TOO_LONG
+    await engine.aclose()
+
+
+@pytest.mark.parametrize("case", FAULTS, ids=lambda case: case.id)
+def test_a_mark_in_the_query_makes_the_call_misbehave(case: Fault) -> None:
+    upstream = SandboxRerank(WordLlamaEngine(), first_byte_seconds=30, total_seconds=60)
+    with pytest.raises(UmgError) as caught:
+        run(upstream.prepare(rerank_request(case.text, *DOCUMENTS), MODEL).send(case.seconds))
+    assert (caught.value.reason, caught.value.metadata) == (case.reason, case.metadata)
+
+
+async def test_a_mark_in_a_document_is_a_text_like_any_other() -> None:
+    engine = loaded_engine()
+    answer = await SandboxRerank(engine).prepare(rerank_request(QUERY, "[[fail]]", "x"), MODEL).send(SECONDS)
+    assert len(answer.results) == 2
+    assert math.isfinite(answer.results[0].relevance_score)
+    await engine.aclose()
+
+
+def test_what_cannot_be_honoured_is_reported() -> None:
+    call = SandboxRerank(loaded_engine()).prepare(rerank_request(QUERY, *DOCUMENTS, priority=1), MODEL)
+    assert call.report.header() == "priority"

@@ -1,0 +1,126 @@
+"""A strict provider of the embeddings format (text formats, 5.1): takes what the SDK's own type says."""
+
+import base64
+from typing import Any
+
+from openai.types import EmbeddingCreateParams
+
+from tests.providers.common import bracketed
+from tests.providers.typed import Leniency, check
+from tests.vectors.making import LENGTH, numbers, tokens, vector
+from tests.vectors.server import KEY, Asked, Json, RefusedError, Seen
+
+MOST_INPUTS = 2048
+VOCABULARY = 200_000  # token ids below it are known; it is none of the gateway's own
+FIXED = "fixed"
+"""A model whose vectors cannot be shortened."""
+LENIENT = ("lenient", "verbatim")
+"""Models that take fields which nobody knows."""
+VERBATIM = (
+    b'{"object":"list","x_extra":{"kept":[1,2.0,"three",1e2]},"data":[{"object":"embedding","index":0,'
+    b'"embedding":[0.10,1e-3,-0.0,1.50],"x_each":null}],"model":"verbatim",'
+    b'"usage":{"prompt_tokens":3,"total_tokens":4,"x_cached":{"tokens":1}}}'
+)
+"""What the model of that id answers."""
+
+
+class Embeddings:
+    """See the module."""
+
+    base_path = "/v1"
+
+    def admit(self, seen: Seen) -> None:
+        if seen.headers.get("authorization") != f"Bearer {KEY}":
+            raise RefusedError(f"Incorrect API key provided: {KEY}.", status=401)
+
+    def read(self, seen: Seen) -> Asked | None:
+        if (seen.method, seen.path) != ("POST", "/v1/embeddings"):
+            return None
+        body = seen.json
+        if not isinstance(body.get("input", ""), str | list):
+            raise RefusedError("'$.input' is invalid: expected a string or an array.", "input")
+        problem = check(body, EmbeddingCreateParams, Leniency({}, {}))
+        if problem is not None and not (problem.kind == "unknown" and body.get("model") in LENIENT):
+            raise RefusedError(f"{bracketed(problem.path)}: {problem.message}", bracketed(problem.path))
+        model = body["model"]
+        if not model:
+            raise RefusedError("you must provide a model parameter", "model")
+        length = body.get("dimensions")
+        if length is not None and (model == FIXED or not 1 <= length <= LENGTH):
+            raise RefusedError("This model does not support specifying dimensions.", "dimensions")
+        return Asked(model, tuple(_inputs(body["input"])), body)
+
+    def write(self, asked: Asked) -> Json | bytes:
+        if asked.model == "verbatim":
+            return VERBATIM
+        vectors = [vector(text, asked.body.get("dimensions", LENGTH)) for text in asked.texts]
+        encode = _base64 if asked.body.get("encoding_format") == "base64" and asked.model != "numbers" else numbers
+        items = [{"object": "embedding", "index": at, "embedding": encode(each)} for at, each in enumerate(vectors)]
+        counted = sum(map(tokens, asked.texts))
+        usage = {"prompt_tokens": counted, "total_tokens": counted}
+        body = {"object": "list", "data": items, "model": f"{asked.model}-2026-01", "usage": usage}
+        return self._odd(asked.model, body, items)
+
+    def error(self, status: int, message: str, at: str | None) -> Json:
+        kind = {429: "rate_limit_error"}.get(status, "invalid_request_error" if status < 500 else "server_error")
+        return {"error": {"message": message, "type": kind, "param": at, "code": None}}
+
+    def _odd(self, model: str, body: Json, items: list[Json]) -> Json:
+        match model:
+            case "few":
+                items.pop()
+            case "many":
+                items.append(items[0] | {"index": len(items)})
+            case "shuffled":
+                items.reverse()
+            case "twice":  # one place two times, another not at all
+                items[-1]["index"] = 0
+            case "unplaced":
+                for item in items:
+                    del item["index"]
+            case "uncounted":
+                del body["usage"]
+            case "half-counted":
+                body["usage"] = {"prompt_tokens": body["usage"]["prompt_tokens"]}
+            case "empty":
+                items[0]["embedding"] = []
+            case "null":
+                items[0]["embedding"] = [None, 1.0]
+            case "huge":
+                items[0]["embedding"] = [1e39, 1.0]
+            case "words":
+                items[0]["embedding"] = "no base64 at all!"
+            case "no-vectors":
+                body["data"] = []
+        return body
+
+
+def _inputs(value: Any) -> list[str]:
+    if isinstance(value, str):
+        return [_text(value, "input")]
+    if not value:
+        raise RefusedError("'$.input' is invalid: an empty array.", "input")
+    if isinstance(value[0], int):
+        return [_tokens(value, "input")]
+    if len(value) > MOST_INPUTS:
+        raise RefusedError(f"'$.input' is invalid: at most {MOST_INPUTS} inputs.", "input")
+    return [
+        _text(each, f"input[{at}]") if isinstance(each, str) else _tokens(each, f"input[{at}]")
+        for at, each in enumerate(value)
+    ]
+
+
+def _text(text: str, at: str) -> str:
+    if not text:
+        raise RefusedError(f"{at}: input cannot be an empty string.", at)
+    return text
+
+
+def _tokens(ids: list[int], at: str) -> str:
+    if not ids or not all(0 <= each < VOCABULARY for each in ids):
+        raise RefusedError(f"{at}: invalid token ids.", at)
+    return ",".join(map(str, ids))
+
+
+def _base64(packed: bytes) -> str:
+    return base64.b64encode(packed).decode()

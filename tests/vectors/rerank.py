@@ -1,0 +1,159 @@
+"""Strict providers that rerank (text formats, 5.2): Cohere-like in the first and the second version, and Jina-like."""
+
+from typing import Any, ClassVar
+
+from tests.vectors.making import score, tokens
+from tests.vectors.server import KEY, Asked, Json, RefusedError, Seen
+
+MOST_DOCUMENTS = 1000
+ID = "07734bd2-2473-4f07-94e1-0d9f0e6843cf"
+STRING, WHOLE, BOOLEAN = (str,), (int,), (bool,)
+LOGITS = "logits"
+"""A model whose scores are no probabilities."""
+
+
+class RerankV1:
+    """Cohere-like, first version: documents may be objects."""
+
+    base_path = "/v1"
+    version = "1"
+    fields: ClassVar[dict[str, tuple[type, ...]]] = {
+        "model": STRING,
+        "query": STRING,
+        "documents": (list,),
+        "top_n": WHOLE,
+        "rank_fields": (list,),
+        "return_documents": BOOLEAN,
+        "max_chunks_per_doc": WHOLE,
+    }
+    refused_status = 400
+    returns_by_default = False
+
+    def admit(self, seen: Seen) -> None:
+        if seen.headers.get("authorization") != f"Bearer {KEY}":
+            raise RefusedError("invalid api token", status=401)
+
+    def read(self, seen: Seen) -> Asked | None:
+        if (seen.method, seen.path) != ("POST", f"{self.base_path}/rerank"):
+            return None
+        body = seen.json
+        for name, value in body.items():
+            if name not in self.fields:
+                raise self._refused(f"unknown field: parameter '{name}' is not a valid field", name)
+            if not isinstance(value, self.fields[name]) or (isinstance(value, bool) and self.fields[name] != BOOLEAN):
+                raise self._refused(f"invalid type: parameter '{name}' is of the wrong type", name)
+        for name in ("model", "query", "documents"):
+            if not body.get(name):
+                raise self._refused(f"invalid request: {name} is required and must not be empty", name)
+        if body.get("top_n", 1) < 1:
+            raise self._refused("invalid request: top_n must be at least 1", "top_n")
+        if len(body["documents"]) > MOST_DOCUMENTS:
+            raise self._refused(f"too many documents: at most {MOST_DOCUMENTS}", "documents")
+        return Asked(body["model"], tuple(map(self._text, body["documents"])), body)
+
+    def write(self, asked: Asked) -> Json | bytes:
+        ranked = sorted(
+            ({"index": at, "relevance_score": score(asked.body["query"], text)} for at, text in enumerate(asked.texts)),
+            key=lambda result: -result["relevance_score"],
+        )[: asked.body.get("top_n")]
+        if asked.body.get("return_documents", self.returns_by_default):
+            for result in ranked:
+                result["document"] = {"text": asked.texts[int(result["index"])]}
+        if asked.model == LOGITS:
+            for result in ranked:
+                result["relevance_score"] = result["relevance_score"] * 20 - 12
+        return _odd(asked, self._body(asked, ranked), ranked)
+
+    def error(self, status: int, message: str, at: str | None) -> Json:
+        return {"id": ID, "message": message}
+
+    def _body(self, asked: Asked, ranked: list[Json]) -> Json:
+        meta = {"api_version": {"version": self.version}, "billed_units": {"search_units": 1}}
+        return {"id": ID, "results": ranked, "meta": meta}
+
+    def _text(self, document: Any) -> str:
+        if isinstance(document, dict) and isinstance(document.get("text"), str):
+            return str(document["text"])
+        if not isinstance(document, str):
+            raise self._refused("invalid request: a document is a string or an object with `text`", "documents")
+        return document
+
+    def _refused(self, message: str, at: str) -> RefusedError:
+        return RefusedError(message, at, status=self.refused_status)
+
+
+class RerankV2(RerankV1):
+    """Cohere-like, second version: strings only."""
+
+    base_path = "/v2"
+    version = "2"
+    fields: ClassVar = {
+        "model": STRING,
+        "query": STRING,
+        "documents": (list,),
+        "top_n": WHOLE,
+        "max_tokens_per_doc": WHOLE,
+        "priority": WHOLE,
+    }
+    refused_status = 422
+
+    def _text(self, document: Any) -> str:
+        if not isinstance(document, str):
+            raise self._refused("invalid request: documents must be strings", "documents")
+        return document
+
+
+class Jina(RerankV1):
+    """Jina-like: documents come back unless they are not wanted, and tokens are counted."""
+
+    fields: ClassVar = {
+        "model": STRING,
+        "query": STRING,
+        "documents": (list,),
+        "top_n": WHOLE,
+        "return_documents": BOOLEAN,
+    }
+    refused_status = 422
+    returns_by_default = True
+
+    def error(self, status: int, message: str, at: str | None) -> Json:
+        if status != 422:
+            return {"detail": message}
+        return {"detail": [{"type": "invalid", "loc": ["body", at], "msg": message}]}
+
+    def _body(self, asked: Asked, ranked: list[Json]) -> Json:
+        total = sum(map(tokens, (asked.body["query"], *asked.texts)))
+        return {"model": asked.model, "object": "list", "usage": {"total_tokens": total}, "results": ranked}
+
+
+def _odd(asked: Asked, body: Json, ranked: list[Json]) -> Json:
+    match asked.model:
+        case "uncounted":
+            body.pop("usage", None), body.pop("meta", None), body.pop("id", None)
+        case "score":  # as others call it
+            for result in ranked:
+                result["score"] = result.pop("relevance_score")
+        case "data":
+            body["data"] = body.pop("results")
+        case "shuffled":
+            ranked.reverse()
+        case "alike":
+            for result in ranked:
+                result["relevance_score"] = 0.5
+            ranked.reverse()
+        case "too-many":
+            body["results"] = _all(asked)
+        case "twice":
+            ranked.append(ranked[0])
+        case "beyond":
+            ranked[0]["index"] = len(asked.texts)
+        case "unscored":
+            del ranked[0]["relevance_score"]
+        case "no-results":
+            del body["results"]
+    return body
+
+
+def _all(asked: Asked) -> list[Json]:
+    """Every document, whatever `top_n` says."""
+    return [{"index": at, "relevance_score": score(asked.body["query"], text)} for at, text in enumerate(asked.texts)]

@@ -1,0 +1,100 @@
+"""What a key may embed and rank with, and how often."""
+
+from collections.abc import AsyncGenerator
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import aiohttp
+import grpc
+import pytest
+import pytest_asyncio
+
+from tests.e2e.gateways import Running, running
+from tests.vectors import provider
+from tests.vectors.callers import FACES, FIELDS, RERANK_FACES, Embed, OverGrpc, OverHttp, Rerank, Told, channel
+from umg_grpc.access.keys import Keys
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+Faces = tuple[Running, list[OverHttp | OverGrpc]]
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def faces(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Faces, None]:
+    data: Path = tmp_path_factory.mktemp("data")
+    async with AsyncExitStack() as stack:
+        plain, ranker = [await stack.enter_async_context(provider(name)) for name in ("embeddings", "rerank v1")]
+        config = "channels:\n" + channel("embeds", "embeddings", plain.base_url, "m", "other")
+        config += channel("ranks", "rerank", ranker.base_url, "ranker", "other-ranker")
+        gateway = await stack.enter_async_context(running(config, data))
+        session = await stack.enter_async_context(aiohttp.ClientSession())
+        socket = await stack.enter_async_context(grpc.aio.insecure_channel(gateway.grpc))
+        yield gateway, [OverHttp("http", gateway.url, session), OverGrpc("grpc", socket, decodes=False)]
+
+
+def calls(key: str, face: OverHttp | OverGrpc, model: str, ranker: str) -> list[tuple[str, object]]:
+    """One call of every face."""
+    embedding = (*FACES, FIELDS) if face.name == "grpc" else FACES
+    ranking = (*RERANK_FACES, FIELDS) if face.name == "grpc" else RERANK_FACES
+    return [
+        *((by, face.embed(Embed(model, inputs=["x"]), by, key)) for by in embedding),
+        *((by, face.rerank(Rerank(ranker), by, key)) for by in ranking),
+    ]
+
+
+async def test_a_key_is_held_to_its_models(faces: Faces) -> None:
+    gateway, made = faces
+    _, key = await Keys(gateway.service.store).create("some models", model_patterns=["m", "rank*"])
+    for face in made:
+        for by, call in calls(key, face, "m", "ranker"):
+            told: Told = await call  # type: ignore[misc]
+            assert told.status == 200, (by, told)
+        for by, call in calls(key, face, "other", "other-ranker"):
+            told = await call  # type: ignore[misc]
+            assert (told.status, told.reason or "PERMISSION_DENIED") == (403, "PERMISSION_DENIED"), (by, told)
+            assert "other" in told.message
+        for by, call in calls(key, face, "nope", "nope"):
+            told = await call  # type: ignore[misc]
+            assert told.status == 404, (by, told)  # one that does not exist does so for no key
+
+
+async def test_what_a_key_may_not_use_is_not_told_what_it_can_do(faces: Faces) -> None:
+    gateway, made = faces
+    _, key = await Keys(gateway.service.store).create("rankers only", model_patterns=["rank*"])
+    for face in made:
+        told = await face.rerank(Rerank("m"), key=key)
+        assert (told.status, "embed" in told.message) == (403, False), told
+
+
+async def test_requests_a_minute_are_counted_together(faces: Faces) -> None:
+    gateway, made = faces
+    _, key = await Keys(gateway.service.store).create("three a minute", requests_per_minute=3)
+    http, grpc_face = made
+    assert (await http.embed(Embed(), key=key)).status == 200
+    assert (await grpc_face.embed(Embed(), FIELDS, key=key)).status == 200
+    assert (await http.rerank(Rerank("ranker"), key=key)).status == 200
+    for face in made:
+        for by, call in calls(key, face, "m", "ranker"):
+            told: Told = await call  # type: ignore[misc]
+            assert (told.status, told.reason or "RATE_LIMITED") == (429, "RATE_LIMITED"), (by, told)
+            assert 1 <= int(told.headers["retry-after"]) <= 60
+
+
+async def test_a_refused_request_does_not_count(faces: Faces) -> None:
+    gateway, (http, _) = faces
+    _, key = await Keys(gateway.service.store).create("one a minute", requests_per_minute=1)
+    assert (await http.embed(Embed("nope"), key=key)).status == 404
+    assert (await http.embed(Embed("ranker"), key=key)).status == 400
+    assert (await http.embed(Embed(inputs=[""]), key=key)).status == 400
+    assert (await http.embed(Embed(), key=key)).status == 200
+    assert (await http.embed(Embed(), key=key)).status == 429
+
+
+async def test_a_batch_in_parts_counts_once(tmp_path: Path) -> None:
+    async with provider("embeddings") as plain:
+        config = "channels:\n" + channel("embeds", "embeddings", plain.base_url, max_inputs=1)
+        async with running(config, tmp_path) as gateway, aiohttp.ClientSession() as session:
+            _, key = await Keys(gateway.service.store).create("two a minute", requests_per_minute=2)
+            http = OverHttp("http", gateway.url, session)
+            assert [(await http.embed(Embed(inputs=["x"] * 5), key=key)).status for _ in range(3)] == [200, 200, 429]
+        assert len(plain.seen) == 10

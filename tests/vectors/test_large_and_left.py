@@ -1,0 +1,67 @@
+"""Calls of a size that is worked on in threads, and callers that go away."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from tests.vectors import EMBEDDING, RERANK, provider
+from tests.vectors.callers import Embed, Rerank, channel, way
+from tests.vectors.making import score, vector
+
+LONG = "many words of one text " * 40
+TEXTS = tuple(f"{number}: {LONG}" for number in range(2048))
+
+
+@pytest.mark.parametrize("name", ["http, in process", "http, apart", "grpc"])
+@pytest.mark.parametrize("protocol", EMBEDDING)
+async def test_two_megabytes_of_texts_come_back_in_order(name: str, protocol: str, tmp_path: Path) -> None:
+    async with provider(protocol) as server:
+        async with way(name, "channels:\n" + channel("main", protocol, server.base_url), tmp_path) as made:
+            for by in ("embeddings, base64", "native_embeddings"):
+                told = await made.embed(Embed(inputs=TEXTS), by)
+                assert told.status == 200, told.message
+                assert told.vectors == [vector(text) for text in TEXTS]
+        assert server.refusals == []
+
+
+@pytest.mark.parametrize("name", ["http, in process", "grpc"])
+@pytest.mark.parametrize("kind", RERANK)
+async def test_a_megabyte_of_documents_is_ranked(name: str, kind: str, tmp_path: Path) -> None:
+    documents = TEXTS[:1000]
+    async with provider(kind) as server:
+        async with way(name, "channels:\n" + channel("main", "rerank", server.base_url), tmp_path) as made:
+            ask = Rerank(query="17 words", documents=documents, more={"return_documents": True, "top_n": 10})
+            told = await made.rerank(ask)
+        best = sorted(range(1000), key=lambda at: -score(ask.query, documents[at]))[:10]
+        assert [(index, document) for index, _, document in told.ranking] == [(at, documents[at]) for at in best]
+        assert server.refusals == []
+
+
+@pytest.mark.parametrize("name", ["http, in process", "http, apart", "grpc"])
+@pytest.mark.parametrize("kind", [*EMBEDDING, *RERANK])
+async def test_a_caller_that_leaves_stops_the_provider(name: str, kind: str, tmp_path: Path) -> None:
+    async with provider(kind) as server:
+        protocol = kind if kind in EMBEDDING else "rerank"
+        config = "channels:\n" + channel("main", protocol, server.base_url, "{id: m, upstream: silent}")
+        async with way(name, config, tmp_path) as made:
+            asked = made.embed(Embed()) if kind in EMBEDDING else made.rerank(Rerank())
+            call = asyncio.create_task(asked)
+            await server.until(lambda: server.waiting == 1)
+            left_at = asyncio.get_running_loop().time()
+            call.cancel()
+            await server.until(lambda: server.left == 1)
+            assert asyncio.get_running_loop().time() - left_at < 0.1
+            await asyncio.wait([call])
+
+
+@pytest.mark.parametrize("name", ["http, in process", "http, apart", "grpc"])
+async def test_many_callers_are_served_at_once(name: str, tmp_path: Path) -> None:
+    async with provider("embeddings") as server:
+        config = "channels:\n" + channel("main", "embeddings", server.base_url, "{id: m, upstream: gated}")
+        async with way(name, config, tmp_path) as made:
+            calls = [asyncio.create_task(made.embed(Embed(inputs=[f"text {each}"]))) for each in range(30)]
+            await server.until(lambda: server.waiting == 30)
+            server.gate.set()
+            answers = await asyncio.gather(*calls)
+        assert [told.vectors for told in answers] == [[vector(f"text {each}")] for each in range(30)]

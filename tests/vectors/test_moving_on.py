@@ -1,0 +1,208 @@
+"""Which of several channels embeds or ranks, and when another is asked."""
+
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.vectors import Provider, provider
+from tests.vectors.callers import WAYS, Embed, Rerank, Told, channel, way
+from tests.vectors.making import score, vector
+from tests.vectors.server import RETRY_SECONDS
+
+DEAD = "http://127.0.0.1:1/v1"
+
+
+@dataclass(frozen=True)
+class Failure:
+    """How a channel fails on a model of that id, and what the caller is told where no other is asked."""
+
+    model: str
+    status: int
+    reason: str
+    moves_on: bool = False
+    says: str = ""
+    hides: tuple[str, ...] = ()
+    retry_after: str = ""
+
+
+FAILURES = [
+    Failure("busy", 429, "UPSTREAM_RATE_LIMITED", moves_on=True, says=RETRY_SECONDS, retry_after=RETRY_SECONDS),
+    Failure("curt", 429, "UPSTREAM_RATE_LIMITED", moves_on=True, retry_after="1"),
+    Failure("dead", 502, "UPSTREAM_UNREACHABLE", moves_on=True, hides=("127.0.0.1",)),
+    Failure("broken", 502, "UPSTREAM_FAILED", hides=("10.1.2.3",)),
+    Failure("refuses", 400, "UPSTREAM_REJECTED", says="may not say", hides=("org-abc123", "https://")),
+    Failure("locked", 502, "UPSTREAM_FAILED", hides=("sk-provider",)),
+    Failure("sorry", 502, "UPSTREAM_FAILED", hides=("10.1.2.3", "<")),
+    Failure("html", 502, "UPSTREAM_FAILED", hides=("<",)),
+    Failure("moved", 502, "UPSTREAM_FAILED", hides=("elsewhere",)),
+    Failure("drops", 502, "UPSTREAM_CUT"),
+    Failure("cut", 502, "UPSTREAM_CUT"),
+    Failure("silent", 504, "UPSTREAM_TIMEOUT"),
+]
+OPERATIONS = {
+    "embed": "embeddings",
+    "embed natively": "native_embeddings",
+    "rerank": "rerank v1",
+    "rerank v2": "rerank v2",
+    "jina": "jina",
+}
+PROTOCOLS = {"embed": "embeddings", "embed natively": "native_embeddings"}
+
+
+async def ask(made: object, operation: str) -> Told:
+    call = made.embed if operation.startswith("embed") else made.rerank  # type: ignore[attr-defined]
+    return await call(Embed() if operation.startswith("embed") else Rerank())  # type: ignore[no-any-return]
+
+
+def config(operation: str, model: str, first: Provider, second: Provider | None = None) -> str:
+    protocol = PROTOCOLS.get(operation, "rerank")
+    url = DEAD if model == "dead" else first.base_url
+    entry, timeout = f"{{id: m, upstream: {model}}}", "{connect: 1, total: 0.3}"
+    made = "channels:\n" + channel("first", protocol, url, entry, timeout=timeout)
+    return made + (channel("second", protocol, second.base_url, "m", priority=1) if second else "")
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+@pytest.mark.parametrize("case", FAILURES, ids=lambda case: case.model)
+async def test_a_failing_provider_is_told_in_our_words(case: Failure, operation: str, tmp_path: Path) -> None:
+    async with provider(OPERATIONS[operation]) as first:
+        async with way("grpc", config(operation, case.model, first), tmp_path) as made:
+            told = await ask(made, operation)
+            assert (told.status, told.reason) == (case.status, case.reason), told
+            assert case.says in told.message
+            assert not [secret for secret in case.hides if secret in told.message]
+            assert told.headers.get("retry-after", "") == case.retry_after
+        assert first.refusals == []
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+@pytest.mark.parametrize("case", FAILURES, ids=lambda case: case.model)
+async def test_another_channel_is_asked_only_where_nothing_was_made(
+    case: Failure, operation: str, tmp_path: Path
+) -> None:
+    kind = OPERATIONS[operation]
+    async with provider(kind) as first, provider(kind) as second:
+        async with way("http, in process", config(operation, case.model, first, second), tmp_path) as made:
+            told = await ask(made, operation)
+        assert told.status == (200 if case.moves_on else case.status), told
+        assert len(second.seen) == (1 if case.moves_on else 0)
+        assert first.refusals == second.refusals == []
+
+
+@pytest.mark.parametrize("name", WAYS)
+async def test_the_next_channel_may_be_of_another_format(name: str, tmp_path: Path) -> None:
+    async with provider("embeddings") as first, provider("native_embeddings") as second:
+        lines = "channels:\n" + channel("first", "embeddings", first.base_url, "{id: m, upstream: busy}")
+        lines += channel("second", "native_embeddings", second.base_url, priority=1)
+        async with way(name, lines, tmp_path) as made:
+            told = await made.embed(Embed(user="u-1"), "embeddings, base64")
+        assert told.vectors == [vector(text) for text in Embed().inputs if isinstance(text, str)], told
+        assert told.headers["x-umg-dropped"] == "user"
+        assert len(first.seen) == 1
+
+
+async def test_the_next_reranker_may_be_of_another_kind(tmp_path: Path) -> None:
+    async with AsyncExitStack() as stack:
+        kinds = ("rerank v1", "jina", "rerank v2")
+        servers = [await stack.enter_async_context(provider(kind)) for kind in kinds]
+        lines = "channels:\n" + "".join(
+            channel(
+                kind.replace(" ", "-"), "rerank", server.base_url, f"{{id: m, upstream: {model}}}", priority=priority
+            )
+            for priority, (kind, server, model) in enumerate(zip(kinds, servers, ("busy", "curt", "m"), strict=True))
+        )
+        made = await stack.enter_async_context(way("http, in process", lines, tmp_path))
+        told = await made.rerank(Rerank(more={"return_documents": True}))
+        assert [index for index, _, _ in told.ranking] == ranked(), told
+        assert [len(server.seen) for server in servers] == [1, 1, 1]
+        assert [server.refusals for server in servers] == [[], [], []]
+
+
+def ranked() -> list[int]:
+    ask = Rerank()
+    return sorted(range(len(ask.documents)), key=lambda at: -score(ask.query, str(ask.documents[at])))
+
+
+async def test_a_rate_limit_of_all_channels_is_the_callers_429(tmp_path: Path) -> None:
+    async with provider("embeddings") as first, provider("embeddings") as second:
+        lines = config("embed", "busy", first).rstrip() + "\n"
+        lines += channel("second", "embeddings", second.base_url, "{id: m, upstream: curt}", priority=1)
+        async with way("http, in process", lines, tmp_path) as made:
+            told = await made.embed(Embed())
+        assert (told.status, len(first.seen), len(second.seen)) == (429, 1, 1)
+        assert int(told.headers["retry-after"]) >= 1
+
+
+async def test_a_provider_that_cannot_be_reached_is_left_behind_even_without_a_second_answer(tmp_path: Path) -> None:
+    async with provider("embeddings") as second:
+        lines = "channels:\n" + channel("dead", "embeddings", DEAD) + channel("dead-too", "native_embeddings", DEAD)
+        lines += channel("works", "embeddings", second.base_url, priority=1)
+        async with way("http, in process", lines, tmp_path) as made:
+            for by in ("embeddings", "native_embeddings"):
+                assert (await made.embed(Embed(), by)).status == 200
+
+
+# --- which is asked first
+
+
+@pytest.mark.parametrize(("by", "nearest"), [("embeddings", "plain"), ("native_embeddings", "native")])
+async def test_of_one_priority_the_callers_own_format_comes_first(by: str, nearest: str, tmp_path: Path) -> None:
+    async with provider("embeddings") as plain, provider("native_embeddings") as native:
+        lines = "channels:\n" + channel("plain", "embeddings", plain.base_url)
+        lines += channel("native", "native_embeddings", native.base_url)
+        async with way("http, in process", lines, tmp_path) as made:
+            for _ in range(4):
+                assert (await made.embed(Embed(), by)).status == 200
+        assert (len(plain.seen), len(native.seen)) == ((4, 0) if nearest == "plain" else (0, 4))
+
+
+async def test_priority_comes_before_the_callers_format(tmp_path: Path) -> None:
+    async with provider("embeddings") as plain, provider("native_embeddings") as native:
+        lines = "channels:\n" + channel("plain", "embeddings", plain.base_url, priority=1)
+        lines += channel("native", "native_embeddings", native.base_url)
+        async with way("http, in process", lines, tmp_path) as made:
+            assert (await made.embed(Embed())).status == 200
+        assert (len(plain.seen), len(native.seen)) == (0, 1)
+
+
+@pytest.mark.parametrize("name", ["http, in process", "grpc"])
+async def test_a_channel_that_can_be_told_all_comes_before_one_that_cannot(name: str, tmp_path: Path) -> None:
+    async with provider("embeddings") as plain, provider("native_embeddings") as native:
+        lines = "channels:\n" + channel("plain", "embeddings", plain.base_url)
+        lines += channel("native", "native_embeddings", native.base_url, priority=1)
+        async with way(name, lines, tmp_path) as made:
+            told = await made.embed(Embed(task="CLUSTERING"), "native_embeddings")
+            assert (told.status, told.headers.get("x-umg-dropped")) == (200, None), told
+            assert (len(plain.seen), len(native.seen)) == (0, 1)
+            strict = await made.embed(Embed(task="CLUSTERING"), "native_embeddings", **{"x-umg-strict": "true"})
+            assert strict.status == 200
+        assert (len(plain.seen), len(native.seen)) == (0, 2)
+
+
+async def test_a_channel_that_must_be_told_less_is_still_asked_when_the_others_fail(tmp_path: Path) -> None:
+    async with provider("embeddings") as plain, provider("native_embeddings") as native:
+        lines = "channels:\n" + channel("plain", "embeddings", plain.base_url)
+        lines += channel("native", "native_embeddings", native.base_url, "{id: m, upstream: busy}")
+        async with way("http, in process", lines, tmp_path) as made:
+            told = await made.embed(Embed(task="CLUSTERING"), "native_embeddings")
+            assert (told.status, told.headers["x-umg-dropped"]) == (200, "requests[0].taskType"), told
+            strict = await made.embed(Embed(task="CLUSTERING"), "native_embeddings", **{"x-umg-strict": "true"})
+        assert strict.status in {400, 429}
+        assert (len(plain.seen), len(native.seen)) == (1, 2)
+
+
+async def test_vectors_of_two_lengths_go_where_they_can_be_made(tmp_path: Path) -> None:
+    async with provider("embeddings") as plain, provider("native_embeddings") as native:
+        lines = "channels:\n" + channel("plain", "embeddings", plain.base_url)
+        both = lines + channel("native", "native_embeddings", native.base_url, priority=1)
+        content = {"content": {"parts": [{"text": "x"}]}}
+        body = {"requests": [{**content, "outputDimensionality": 4}, {**content, "outputDimensionality": 5}]}
+        for config_, status, data in ((both, 200, tmp_path / "a"), (lines, 400, tmp_path / "b")):
+            data.mkdir()
+            async with way("http, in process", config_, data) as made:
+                told = await made.post("/v1beta/models/m:batchEmbedContents", body)  # type: ignore[union-attr]
+                assert told.status == status, told
+        assert "requests[1].outputDimensionality" in told.message
+        assert (len(plain.seen), len(native.seen)) == (0, 1)

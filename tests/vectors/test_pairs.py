@@ -1,0 +1,150 @@
+"""Any face, in any way, towards any provider that embeds: the same vectors to the last bit."""
+
+from collections.abc import AsyncGenerator
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from tests.vectors import EMBEDDING, Provider, provider
+from tests.vectors.callers import FACES, FIELDS, WAYS, Embed, OverGrpc, OverHttp, channel, faces_of, way
+from tests.vectors.making import vector
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+Gateway = tuple[OverHttp | OverGrpc, dict[str, Provider]]
+ONE = ("thrée 🌍",)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module", params=WAYS)
+async def gateway(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncGenerator[Gateway, None]:
+    data: Path = tmp_path_factory.mktemp("data")
+    async with AsyncExitStack() as stack:
+        servers = {name: await stack.enter_async_context(provider(name)) for name in EMBEDDING}
+        config = "channels:\n" + "".join(
+            channel(
+                name, name, server.base_url, f"{{id: to-{name}, upstream: m}}", f"{{id: small-{name}, upstream: m}}"
+            )
+            for name, server in servers.items()
+        )
+        # of this model the operator says which lengths it has
+        config += "models:\n" + "".join(
+            f"  small-{name}: {{capabilities: {{dimensions: 8, other_dimensions: [2, 4]}}}}\n" for name in EMBEDDING
+        )
+        yield await stack.enter_async_context(way(request.param, config, data)), servers
+
+
+every_provider = pytest.mark.parametrize("name", EMBEDDING)
+
+
+def by_faces(*faces: str) -> pytest.MarkDecorator:
+    """Every way with each of the faces, or those of all; the schema's own fields go over gRPC only."""
+    pairs = [(name, by) for name in WAYS for by in faces_of(name, FACES) if by in (faces or (*FACES, FIELDS))]
+    ids = [f"{name}-{by}" for name, by in pairs]
+    return pytest.mark.parametrize(("gateway", "by"), pairs, indirect=["gateway"], ids=ids)
+
+
+every_face = by_faces()
+saying_tasks = by_faces("native_embedding", "native_embeddings", FIELDS)
+
+
+def asked(ask: Embed, by: str) -> Embed:
+    """As the face can say it: one holds one text only."""
+    return replace(ask, inputs=ONE) if by == "native_embedding" else ask
+
+
+@every_provider
+@every_face
+async def test_vectors_come_in_order_and_to_the_last_bit(name: str, by: str, gateway: Gateway) -> None:
+    made, servers = gateway
+    ask = asked(Embed(f"to-{name}"), by)
+    told = await made.embed(ask, by)
+    assert told.status == 200, told
+    assert told.vectors == [vector(str(text)) for text in ask.inputs]
+    assert told.model == (ask.model if not by.startswith("native") or made.name.startswith("grpc") else "")
+    assert told.tokens == sum(len(str(text).split()) for text in ask.inputs)
+    assert told.estimated in (None, False)
+    assert "x-umg-dropped" not in told.headers
+    assert servers[name].refusals == []
+
+
+@every_provider
+@every_face
+async def test_a_shorter_length_is_told_to_every_provider(name: str, by: str, gateway: Gateway) -> None:
+    made, servers = gateway
+    ask = asked(Embed(f"small-{name}", dimensions=4), by)
+    told = await made.embed(ask, by)
+    assert told.vectors == [vector(str(text), 4) for text in ask.inputs], told
+    assert "x-umg-dropped" not in told.headers
+    assert servers[name].refusals == []
+
+
+@every_provider
+@every_face
+async def test_a_length_that_the_model_has_not_is_refused_before_its_provider_is_asked(
+    name: str, by: str, gateway: Gateway
+) -> None:
+    made, servers = gateway
+    before = len(servers[name].seen)
+    for length in (3, 9):
+        told = await made.embed(asked(Embed(f"small-{name}", dimensions=length), by), by)
+        assert (told.status, told.reason or "INVALID_FIELD") == (400, "INVALID_FIELD"), told
+        assert f"small-{name}" in told.message
+        word = "outputDimensionality" if by.startswith("native") and made.name.startswith("http") else "dimensions"
+        assert word in told.message
+    assert len(servers[name].seen) == before
+
+
+TASK = Embed(task="RETRIEVAL_DOCUMENT", title="T")
+
+
+@saying_tasks
+async def test_a_task_and_a_title_reach_the_providers_that_know_them(by: str, gateway: Gateway) -> None:
+    made, _ = gateway
+    ask = asked(replace(TASK, model="to-native_embeddings"), by)
+    told = await made.embed(ask, by)
+    expected = [vector(str(text), task="RETRIEVAL_DOCUMENT", title="T") for text in ask.inputs]
+    assert told.vectors == expected, told
+    assert "x-umg-dropped" not in told.headers
+
+
+@saying_tasks
+async def test_a_task_and_a_title_are_reported_where_no_provider_knows_them(by: str, gateway: Gateway) -> None:
+    made, servers = gateway
+    ask = asked(replace(TASK, model="to-embeddings"), by)
+    told = await made.embed(ask, by)
+    assert told.vectors == [vector(str(text)) for text in ask.inputs], told
+    dropped = told.headers["x-umg-dropped"]
+    words = ("taskType" if by.startswith("native") else "task_type", "title")
+    assert all(word in dropped for word in words), dropped
+    assert servers["embeddings"].refusals == []
+    before = len(servers["embeddings"].seen)
+    refused = await made.embed(ask, by, **{"x-umg-strict": "true"})
+    assert (refused.status, refused.reason or "UNTRANSLATABLE") == (400, "UNTRANSLATABLE")
+    assert words[0] in refused.message
+    assert len(servers["embeddings"].seen) == before
+
+
+@by_faces("embeddings", "embeddings, base64", FIELDS)
+async def test_a_user_reaches_the_providers_that_know_one_and_is_reported_for_others(by: str, gateway: Gateway) -> None:
+    made, servers = gateway
+    told = await made.embed(asked(Embed("to-embeddings", user="u-1"), by), by)
+    assert (told.status, told.headers.get("x-umg-dropped")) == (200, None)
+    assert servers["embeddings"].last["user"] == "u-1"
+    told = await made.embed(asked(Embed("to-native_embeddings", user="u-1"), by), by)
+    assert (told.status, told.headers.get("x-umg-dropped")) == (200, "user")
+    refused = await made.embed(Embed("to-native_embeddings", user="u-1"), by, **{"x-umg-strict": "true"})
+    assert (refused.status, refused.field) == (400, "user")
+
+
+async def test_fields_that_nobody_knows_are_reported_where_they_cannot_go(gateway: Gateway) -> None:
+    made, _ = gateway
+    for by, to in (("embeddings", "native_embeddings"), ("native_embeddings", "embeddings")):
+        told = await made.embed(Embed(f"to-{to}", more={"x_unknown": {"a": 1}, "x_more": 2}), by)
+        assert (told.status, told.headers.get("x-umg-dropped")) == (200, "+2"), told
+        refused = await made.embed(Embed(f"to-{to}", more={"x_unknown": 1}), by, **{"x-umg-strict": "true"})
+        assert (refused.status, "x_unknown" in refused.message) == (400, True)

@@ -1,0 +1,283 @@
+"""Any face, in any way, towards any provider that ranks: one order, scores in [0, 1], the documents as they were sent."""
+
+from collections.abc import AsyncGenerator
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from tests.vectors import RERANK, Provider, provider
+from tests.vectors.callers import FIELDS, RERANK_FACES, WAYS, OverGrpc, OverHttp, Rerank, channel, faces_of, way
+from tests.vectors.making import score
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+DOCUMENTS = ("bread and salt", "where the cat sleeps", "", "a cat", "where is the cat? on the sofa")
+OBJECTS = (
+    {"text": "bread and salt", "title": "Food", "n": 1.0},
+    {"title": "Cats", "text": "where the cat sleeps", "tags": ["a", None]},
+    {"text": "a cat"},
+)
+QUERY = "where is the cat"
+ODD = ("m", "logits", "uncounted", "score", "data", "shuffled", "alike", "too-many")
+BROKEN = ("twice", "beyond", "unscored", "no-results", "fails-in-200", "html")
+Gateway = tuple[OverHttp | OverGrpc, dict[str, Provider]]
+
+
+def slug(name: str) -> str:
+    return name.replace(" ", "-")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module", params=WAYS)
+async def gateway(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncGenerator[Gateway, None]:
+    data: Path = tmp_path_factory.mktemp("data")
+    async with AsyncExitStack() as stack:
+        servers = {name: await stack.enter_async_context(provider(name)) for name in RERANK}
+        config = "channels:\n"
+        for name, server in servers.items():
+            models = [f'{{id: {slug(name)}/{slug(model)}, upstream: "{model}"}}' for model in (*ODD, *BROKEN)]
+            config += channel(slug(name), "rerank", server.base_url, *models)
+        yield await stack.enter_async_context(way(request.param, config, data)), servers
+
+
+def ask(name: str, model: str = "m", **more: Any) -> Rerank:
+    return Rerank(f"{slug(name)}/{slug(model)}", QUERY, DOCUMENTS, more)
+
+
+def expected(documents: "tuple[str, ...]" = DOCUMENTS) -> list[tuple[int, float]]:
+    scored = [(at, score(QUERY, text)) for at, text in enumerate(documents)]
+    return sorted(scored, key=lambda each: -each[1])
+
+
+PAIRS = [(name, by) for name in WAYS for by in faces_of(name, RERANK_FACES)]
+every_face = pytest.mark.parametrize(
+    ("gateway", "by"), PAIRS, indirect=["gateway"], ids=[f"{name}-{by}" for name, by in PAIRS]
+)
+every_provider = pytest.mark.parametrize("name", RERANK)
+
+
+@every_provider
+@every_face
+async def test_documents_are_ranked_in_one_order_with_the_providers_scores(
+    name: str, by: str, gateway: Gateway
+) -> None:
+    made, servers = gateway
+    told = await made.rerank(ask(name), by)
+    assert [(index, said) for index, said, _ in told.ranking] == expected(), told
+    assert [document for _, _, document in told.ranking] == [None] * len(DOCUMENTS)
+    assert told.model == f"{slug(name)}/m"
+    assert told.tokens
+    assert told.estimated in (None, name != "jina")
+    assert "x-umg-dropped" not in told.headers
+    assert servers[name].refusals == []
+    assert "document" not in str(servers[name].last.get("return_documents"))
+
+
+@every_provider
+@every_face
+async def test_the_best_are_returned_where_no_more_are_asked_for(name: str, by: str, gateway: Gateway) -> None:
+    made, servers = gateway
+    told = await made.rerank(ask(name, top_n=2), by)
+    assert [(index, said) for index, said, _ in told.ranking] == expected()[:2], told
+    assert servers[name].last["top_n"] == 2
+    told = await made.rerank(ask(name, top_n=99), by)
+    assert len(told.ranking) == len(DOCUMENTS), told
+    told = await made.rerank(ask(name, "too-many", top_n=2), by)  # a provider that does not know it
+    assert [index for index, _, _ in told.ranking] == [index for index, _ in expected()[:2]], told
+    assert servers[name].refusals == []
+
+
+@every_provider
+@every_face
+async def test_documents_come_back_only_where_they_are_asked_for(name: str, by: str, gateway: Gateway) -> None:
+    made, servers = gateway
+    told = await made.rerank(ask(name, return_documents=True), by)
+    texts = [DOCUMENTS[index] for index, _ in expected()]
+    forms = [{"text": text} for text in texts] if by == "rerank_v2" and made.name.startswith("http") else texts
+    assert [document for _, _, document in told.ranking] == forms, told
+    assert servers[name].last.get("return_documents", False) is False  # we have them
+    told = await made.rerank(ask(name, return_documents=False), by)
+    assert {document for _, _, document in told.ranking} == {None}
+    assert servers[name].refusals == []
+
+
+@every_provider
+@every_face
+async def test_objects_are_ranked_on_their_text_and_come_back_as_they_were(
+    name: str, by: str, gateway: Gateway
+) -> None:
+    made, servers = gateway
+    asked = replace(ask(name, return_documents=True), documents=OBJECTS)
+    told = await made.rerank(asked, by)
+    order = [index for index, _ in expected(tuple(str(each["text"]) for each in OBJECTS))]
+    assert [index for index, _, _ in told.ranking] == order, told
+    assert [document for _, _, document in told.ranking] == [OBJECTS[index] for index in order]
+    assert servers[name].last["documents"] == [each["text"] for each in OBJECTS]
+    assert servers[name].refusals == []
+
+
+@every_provider
+@every_face
+async def test_the_fields_to_rank_on_are_joined_for_every_provider(name: str, by: str, gateway: Gateway) -> None:
+    made, servers = gateway
+    asked = replace(ask(name, rank_fields=["title", "text"]), documents=OBJECTS)
+    assert (await made.rerank(asked, by)).status == 200
+    assert servers[name].last["documents"] == ["Food\nbread and salt", "Cats\nwhere the cat sleeps", "a cat"]
+    assert "rank_fields" not in servers[name].last
+    assert servers[name].refusals == []
+
+
+@every_provider
+@every_face
+async def test_scores_of_another_scale_come_into_theirs_in_the_same_order(name: str, by: str, gateway: Gateway) -> None:
+    made, _ = gateway
+    told = await made.rerank(ask(name, "logits"), by)
+    assert [index for index, _, _ in told.ranking] == [index for index, _ in expected()], told
+    scores = [said for _, said, _ in told.ranking]
+    assert all(0 <= said <= 1 for said in scores)
+    assert len(set(scores)) == len(scores)
+
+
+@every_provider
+@pytest.mark.parametrize("model", ["uncounted", "score", "data", "shuffled"])
+async def test_an_odd_answer_is_read_all_the_same(model: str, name: str, gateway: Gateway) -> None:
+    made, _ = gateway
+    told = await made.rerank(ask(name, model))
+    assert [(index, said) for index, said, _ in told.ranking] == expected(), told
+    assert told.tokens
+
+
+@every_provider
+async def test_documents_of_one_score_keep_the_order_of_the_request(name: str, gateway: Gateway) -> None:
+    made, _ = gateway
+    told = await made.rerank(ask(name, "alike", top_n=3))
+    assert [index for index, _, _ in told.ranking] == sorted(index for index, _, _ in told.ranking), told
+    told = await made.rerank(ask(name, "alike"))
+    assert [index for index, _, _ in told.ranking] == list(range(len(DOCUMENTS))), told
+
+
+@every_provider
+@pytest.mark.parametrize("model", BROKEN)
+async def test_an_answer_without_the_ranking_is_a_failure(model: str, name: str, gateway: Gateway) -> None:
+    made, _ = gateway
+    told = await made.rerank(ask(name, model))
+    assert (told.status, told.reason or "UPSTREAM_FAILED") == (502, "UPSTREAM_FAILED"), told
+
+
+# --- options that one kind of provider has and another has not
+
+OPTIONS: dict[str, tuple[object, dict[str, bool]]] = {
+    "max_chunks_per_doc": (3, {"rerank v1": True, "rerank v2": False}),
+    "max_tokens_per_doc": (50, {"rerank v1": False, "rerank v2": True}),
+    "priority": (7, {"rerank v1": False, "rerank v2": True}),
+}
+
+
+@pytest.mark.parametrize("gateway", ["http, in process", "grpc"], indirect=True)
+@pytest.mark.parametrize("by", RERANK_FACES)
+@pytest.mark.parametrize("option", OPTIONS)
+async def test_an_option_reaches_the_providers_that_know_it_and_is_reported_for_others(
+    option: str, by: str, gateway: Gateway
+) -> None:
+    made, servers = gateway
+    value, known = OPTIONS[option]
+    for name, takes in known.items():
+        if not takes and name.endswith("v1") == (by == "rerank"):
+            continue  # a caller of the same shape wrote it: it is the provider's to judge
+        told = await made.rerank(ask(name, **{option: value}), by)
+        assert told.status == 200, told
+        assert servers[name].last.get(option) == (value if takes else None)
+        assert told.headers.get("x-umg-dropped") == (None if takes else option)
+        refused = await made.rerank(ask(name, **{option: value}), by, **{"x-umg-strict": "true"})
+        assert refused.status == (200 if takes else 400)
+
+
+@pytest.mark.parametrize("gateway", ["http, in process", "grpc"], indirect=True)
+@every_provider
+async def test_places_within_the_documents_are_reported_where_nobody_gives_them(name: str, gateway: Gateway) -> None:
+    made, servers = gateway
+    for by in RERANK_FACES:
+        told = await made.rerank(ask(name, relevant_spans={"mode": "enabled"}), by)
+        assert (told.status, told.headers.get("x-umg-dropped")) == (200, "relevant_spans"), told
+        told = await made.rerank(ask(name, relevant_spans={"mode": "disabled"}), by)
+        assert (told.status, told.headers.get("x-umg-dropped")) == (200, None), told
+    assert servers[name].refusals == []
+
+
+@pytest.mark.parametrize("gateway", ["http, in process", "grpc"], indirect=True)
+async def test_fields_that_nobody_knows_are_reported_where_they_cannot_go(gateway: Gateway) -> None:
+    made, servers = gateway
+    for by, name in (("rerank", "rerank v2"), ("rerank_v2", "jina")):
+        told = await made.rerank(ask(name, x_unknown=1), by)
+        assert (told.status, told.headers.get("x-umg-dropped")) == (200, "+1"), told
+        refused = await made.rerank(ask(name, x_unknown=1), by, **{"x-umg-strict": "true"})
+        assert (refused.status, "x_unknown" in refused.message) == (400, True), refused
+        assert servers[name].refusals == []
+
+
+@pytest.mark.parametrize("gateway", ["http, in process"], indirect=True)
+async def test_a_null_says_nothing(gateway: Gateway) -> None:
+    """LangChain writes `"max_tokens_per_doc": null`."""
+    made, servers = gateway
+    nulls = dict.fromkeys(
+        ("top_n", "return_documents", "rank_fields", "max_tokens_per_doc", "max_chunks_per_doc", "priority")
+    )
+    for by in RERANK_FACES:
+        for name in RERANK:
+            told = await made.rerank(ask(name, **nulls), by)
+            assert (told.status, told.headers.get("x-umg-dropped")) == (200, None), told
+            assert servers[name].refusals == []
+
+
+# --- whose form the documents have
+
+
+@pytest.mark.parametrize("gateway", ["http, in process", "http, apart"], indirect=True)
+async def test_documents_have_the_form_of_the_callers_client(gateway: Gateway) -> None:
+    made, _ = gateway
+    text = DOCUMENTS[expected()[0][0]]
+    for headers, form in (
+        ({}, text),
+        ({"user-agent": "cohere/7.3.1"}, {"text": text}),
+        ({"user-agent": "cohere-ai/8.1.0"}, {"text": text}),
+        ({"x-fern-sdk-name": "cohere"}, {"text": text}),
+        ({"user-agent": "cohere/7.3.1", "x-umg-shape": "documented"}, text),
+        ({"x-umg-shape": "sdk"}, {"text": text}),
+        ({"user-agent": "curl/8.5.0"}, text),
+        ({"user-agent": "python-httpx/0.28"}, text),
+    ):
+        told = await made.rerank(ask("jina", return_documents=True), **headers)
+        assert told.ranking[0][2] == form, headers
+        later = await made.rerank(ask("jina", return_documents=True), "rerank_v2", **headers)
+        assert later.ranking[0][2] == {"text": text}, headers
+    wrong = await made.rerank(ask("jina"), **{"x-umg-shape": "round"})
+    assert (wrong.status, wrong.field) == (400, "x-umg-shape")
+
+
+@pytest.mark.parametrize("gateway", ["http, in process"], indirect=True)
+async def test_an_answer_has_what_the_document_and_the_clients_read(gateway: Gateway) -> None:
+    made, _ = gateway
+    for name, units in (("rerank v1", 1), ("rerank v2", 1), ("jina", None)):
+        for by, version in (("rerank", "1"), ("rerank_v2", "2")):
+            body = (await made.rerank(ask(name), by)).json
+            assert body["model"] == f"{slug(name)}/m"
+            assert body["usage"]["total_tokens"] > 0
+            assert body["meta"]["api_version"]["version"] == version
+            assert body["meta"]["billed_units"].get("search_units") == units
+            assert body["id"]
+
+
+async def test_the_schemas_own_fields_are_the_same_request(tmp_path: Path) -> None:
+    async with provider("rerank v2") as server:
+        config = "channels:\n" + channel("c", "rerank", server.base_url)
+        async with way("grpc", config, tmp_path) as made:
+            more = {"max_tokens_per_document": 9, "max_chunks_per_document": 2, "priority": 3, "top_n": 1}
+            told = await made.rerank(Rerank(more=more), FIELDS)
+        assert (told.status, told.headers["x-umg-dropped"]) == (200, "max_chunks_per_document"), told
+        sent = server.last
+        assert (sent["max_tokens_per_doc"], sent["priority"], sent["top_n"]) == (9, 3, 1)

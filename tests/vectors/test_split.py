@@ -1,0 +1,233 @@
+"""Batches above what a provider takes at once: in parts, some at a time, and one answer all the same."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.vectors import EMBEDDING, Provider, provider
+from tests.vectors.callers import Embed, OverGrpc, OverHttp, channel, embed_body, way
+from tests.vectors.embeddings import MOST_INPUTS
+from tests.vectors.making import tokens, vector
+from tests.vectors.native import MOST_ITEMS
+from tests.vectors.server import BREAKS, Seen
+
+WAYS = ("http, in process", "grpc")
+TEN = tuple(f"text number {number}" for number in range(10))
+AT_ONCE = 4
+
+
+@asynccontextmanager
+async def gateway(
+    name: str, protocol: str, data: Path, model: str = "m", **options: object
+) -> AsyncGenerator[tuple[OverHttp | OverGrpc, Provider], None]:
+    async with provider(protocol) as server:
+        config = "channels:\n" + channel(
+            "main", protocol, server.base_url, f'{{id: m, upstream: "{model}"}}', **options
+        )
+        async with way(name, config, data) as made:
+            yield made, server
+
+
+def sent(seen: Seen) -> list[str]:
+    """The texts of one request to a provider."""
+    body = seen.json
+    items = body["input"] if "input" in body else [item["content"]["parts"][0]["text"] for item in body["requests"]]
+    return list(items)
+
+
+@pytest.mark.parametrize("protocol", EMBEDDING)
+@pytest.mark.parametrize("by", ["embeddings", "native_embeddings"])
+@pytest.mark.parametrize("name", WAYS)
+async def test_a_batch_above_the_operators_limit_is_split_and_joined(
+    name: str, by: str, protocol: str, tmp_path: Path
+) -> None:
+    async with gateway(name, protocol, tmp_path, max_inputs=3) as (made, server):
+        told = await made.embed(Embed(inputs=TEN, dimensions=4), by)
+        assert told.vectors == [vector(text, 4) for text in TEN], told
+        assert told.tokens == sum(map(tokens, TEN))
+        assert told.model in ("m", "")
+        assert "x-umg-dropped" not in told.headers
+        assert sorted(map(sent, server.seen)) == sorted([list(TEN[at : at + 3]) for at in range(0, 10, 3)])
+        assert server.refusals == []
+
+
+async def test_a_batch_at_the_limit_is_not_split(tmp_path: Path) -> None:
+    async with gateway("http, in process", "embeddings", tmp_path, max_inputs=10) as (made, server):
+        assert (await made.embed(Embed(inputs=TEN))).status == 200
+        assert len(server.seen) == 1
+
+
+async def test_one_text_a_request_still_makes_one_answer(tmp_path: Path) -> None:
+    async with gateway("http, in process", "native_embeddings", tmp_path, max_inputs=1) as (made, server):
+        assert (await made.embed(Embed(inputs=TEN))).vectors == [vector(text) for text in TEN]
+        assert len(server.seen) == 10
+
+
+@pytest.mark.parametrize("name", WAYS)
+async def test_the_limit_of_the_providers_format_holds_where_the_operator_says_none(name: str, tmp_path: Path) -> None:
+    texts = tuple(f"text {number}" for number in range(2 * MOST_ITEMS + 1))
+    async with gateway(name, "native_embeddings", tmp_path) as (made, server):
+        for by in ("embeddings", "native_embeddings"):
+            told = await made.embed(Embed(inputs=texts), by)
+            assert told.vectors == [vector(text) for text in texts], told.message
+        assert sorted(len(sent(seen)) for seen in server.seen) == [1, 1, *[MOST_ITEMS] * 4]
+        assert server.refusals == []
+
+
+async def test_what_the_vendor_takes_at_once_goes_at_once(tmp_path: Path) -> None:
+    texts = ("x",) * MOST_INPUTS
+    async with gateway("http, in process", "embeddings", tmp_path) as (made, server):
+        told = await made.embed(Embed(inputs=texts), "native_embeddings")
+        assert told.vectors == [vector("x")] * MOST_INPUTS
+        assert len(server.seen) == 1
+
+
+@pytest.mark.parametrize("name", WAYS)
+async def test_what_all_parts_are_told_is_told_to_each(name: str, tmp_path: Path) -> None:
+    async with gateway(name, "native_embeddings", tmp_path, max_inputs=4) as (made, server):
+        ask = Embed(inputs=TEN, dimensions=5, task="CLUSTERING", title="T")
+        told = await made.embed(ask, "native_embeddings")
+        assert told.vectors == [vector(text, 5, "CLUSTERING", "T") for text in TEN], told
+        assert len(server.seen) == 3
+    async with gateway(name, "embeddings", tmp_path, max_inputs=4) as (made, server):
+        assert (await made.embed(Embed(inputs=TEN, user="u-1"), "embeddings, base64")).status == 200
+        assert {seen.json["user"] for seen in server.seen} == {"u-1"}
+
+
+async def test_token_lists_are_split_too(tmp_path: Path) -> None:
+    lists = tuple([number, number + 1] for number in range(5))
+    async with gateway("http, in process", "embeddings", tmp_path, max_inputs=2) as (made, server):
+        told = await made.embed(Embed(inputs=lists))
+        assert told.vectors == [vector(each) for each in lists], told
+        assert sorted(len(sent(seen)) for seen in server.seen) == [1, 2, 2]
+
+
+async def test_a_field_that_nobody_knows_is_reported_where_the_parts_cannot_have_it(tmp_path: Path) -> None:
+    async with gateway("http, in process", "embeddings", tmp_path, max_inputs=4) as (made, _):
+        ask = Embed(inputs=TEN, more={"x_unknown": 1})
+        told = await made.embed(ask)
+        assert (told.status, told.headers["x-umg-dropped"]) == (200, "+1"), told
+        refused = await made.embed(ask, **{"x-umg-strict": "true"})
+        assert (refused.status, "x_unknown" in refused.message) == (400, True)
+
+
+async def test_a_known_field_that_no_part_can_have_is_reported_by_its_name(tmp_path: Path) -> None:
+    async with gateway("http, in process", "native_embeddings", tmp_path, max_inputs=4) as (made, _):
+        assert isinstance(made, OverHttp)
+        body = embed_body(Embed(inputs=TEN), "native_embeddings")
+        for item in body["requests"]:
+            item["embedContentConfig"] = {"autoTruncate": True}
+        told = await made.post("/v1beta/models/m:batchEmbedContents", body)
+        assert (told.status, told.headers.get("x-umg-dropped")) == (200, "autoTruncate"), told
+
+
+# --- some at a time
+
+
+@pytest.mark.parametrize("protocol", EMBEDDING)
+async def test_no_more_than_four_parts_are_with_the_provider_at_a_time(protocol: str, tmp_path: Path) -> None:
+    async with gateway("http, in process", protocol, tmp_path, "gated", max_inputs=1) as (made, server):
+        call = asyncio.create_task(made.embed(Embed(inputs=TEN)))
+        await server.until(lambda: server.waiting >= AT_ONCE)
+        assert isinstance(made, OverHttp)  # a call to the same gateway: by its end a fifth part would have come
+        for _ in range(3):
+            await made.post("/v1/embeddings", {"model": "nope", "input": "x"})
+        assert (server.waiting, len(server.seen)) == (AT_ONCE, AT_ONCE)
+        server.gate.set()
+        assert (await call).vectors == [vector(text) for text in TEN]
+        assert server.most == AT_ONCE
+
+
+async def test_parts_of_two_calls_are_not_held_up_by_each_other(tmp_path: Path) -> None:
+    async with gateway("http, in process", "embeddings", tmp_path, "gated", max_inputs=1) as (made, server):
+        calls = [asyncio.create_task(made.embed(Embed(inputs=TEN))) for _ in range(2)]
+        await server.until(lambda: server.waiting >= 2 * AT_ONCE)
+        server.gate.set()
+        assert {told.status for told in await asyncio.gather(*calls)} == {200}
+
+
+# --- all or nothing
+
+
+@pytest.mark.parametrize("protocol", EMBEDDING)
+@pytest.mark.parametrize("name", WAYS)
+async def test_one_failing_part_fails_the_call_and_stops_the_others(name: str, protocol: str, tmp_path: Path) -> None:
+    texts = (*TEN[:3], BREAKS, *TEN[4:])
+    async with gateway(name, protocol, tmp_path, "partly", max_inputs=1) as (made, server):
+        told = await made.embed(Embed(inputs=texts))
+        assert (told.status, told.reason or "UPSTREAM_FAILED") == (502, "UPSTREAM_FAILED"), told
+        assert "one part fell over" in told.message
+        await server.until(lambda: server.left == 3)
+        assert (len(server.seen), server.waiting) == (AT_ONCE, 0)  # what had not begun never does
+
+
+async def test_a_part_that_is_refused_is_the_callers_own_400(tmp_path: Path) -> None:
+    async with gateway("http, in process", "embeddings", tmp_path, "refuses", max_inputs=3) as (made, _):
+        told = await made.embed(Embed(inputs=TEN))
+        assert told.status == 400
+        assert "may not say" in told.message
+        assert "org-abc123" not in told.message
+
+
+async def test_a_part_with_too_few_vectors_is_no_short_answer(tmp_path: Path) -> None:
+    for model in ("few", "many", "empty"):
+        async with gateway("http, in process", "embeddings", tmp_path, model, max_inputs=3) as (made, _):
+            assert (await made.embed(Embed(inputs=TEN))).status == 502
+
+
+async def test_a_split_call_moves_on_whole(tmp_path: Path) -> None:
+    async with provider("embeddings") as first, provider("native_embeddings") as second:
+        config = "channels:\n" + channel("first", "embeddings", first.base_url, "{id: m, upstream: busy}", max_inputs=2)
+        config += channel("second", "native_embeddings", second.base_url, "m", priority=1, max_inputs=3)
+        async with way("http, in process", config, tmp_path) as made:
+            told = await made.embed(Embed(inputs=TEN))
+        assert told.vectors == [vector(text) for text in TEN], told
+        assert len(second.seen) == 4
+
+
+# --- deadlines
+
+
+async def test_the_callers_deadline_ends_all_parts(tmp_path: Path) -> None:
+    async with gateway("grpc", "embeddings", tmp_path, "silent", max_inputs=1) as (made, server):
+        assert isinstance(made, OverGrpc)
+        told = await made.embed(Embed(inputs=TEN), "fields", seconds=0.3)
+        assert told.status == 504, told
+        await server.until(lambda: server.left == AT_ONCE)
+        assert len(server.seen) == AT_ONCE
+
+
+async def test_the_channels_own_deadline_ends_all_parts(tmp_path: Path) -> None:
+    timeout = "{total: 0.3}"
+    async with gateway("http, in process", "embeddings", tmp_path, "silent", max_inputs=1, timeout=timeout) as (
+        made,
+        server,
+    ):
+        told = await made.embed(Embed(inputs=TEN))
+        assert told.status == 504, told
+        await server.until(lambda: server.left >= AT_ONCE)
+
+
+@pytest.mark.parametrize("name", ["http, in process", "http, apart", "grpc"])
+async def test_a_caller_that_leaves_stops_all_parts(name: str, tmp_path: Path) -> None:
+    async with gateway(name, "embeddings", tmp_path, "silent", max_inputs=1) as (made, server):
+        call = asyncio.create_task(made.embed(Embed(inputs=TEN)))
+        await server.until(lambda: server.waiting == AT_ONCE)
+        call.cancel()
+        await server.until(lambda: server.left == AT_ONCE)
+        assert len(server.seen) == AT_ONCE
+        await asyncio.wait([call])
+
+
+# --- usage
+
+
+async def test_usage_is_estimated_where_one_part_told_none(tmp_path: Path) -> None:
+    async with gateway("grpc", "embeddings", tmp_path, "uncounted", max_inputs=3) as (made, _):
+        told = await made.embed(Embed(inputs=TEN))
+        assert told.estimated is True
+        assert told.tokens is not None
+        assert told.tokens >= sum(map(tokens, TEN))

@@ -1,0 +1,138 @@
+"""Texts that come as token ids: as they are for providers that take them, as text for the others."""
+
+from collections.abc import AsyncGenerator
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+from splintr import Tokenizer
+
+from tests.vectors import EMBEDDING, Provider, provider
+from tests.vectors.callers import FACES, WAYS, Embed, OverGrpc, OverHttp, channel, faces_of, way
+from tests.vectors.making import vector
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+TEXTS = ("hello world", "thrée 🌍", "  two  spaces\nand a line")
+VOCABULARY = Tokenizer.from_pretrained("cl100k_base")
+TOKENS = tuple(list(VOCABULARY.encode(text)) for text in TEXTS)
+OTHER = Tokenizer.from_pretrained("o200k_base")
+
+Gateway = tuple[OverHttp | OverGrpc, dict[str, Provider]]
+PAIRS = [(name, by) for name in WAYS for by in faces_of(name, FACES) if not by.startswith("native")]
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def gateway(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncGenerator[Gateway, None]:
+    data: Path = tmp_path_factory.mktemp("data")
+    async with AsyncExitStack() as stack:
+        servers = {name: await stack.enter_async_context(provider(name)) for name in EMBEDDING}
+        config = "channels:\n" + "".join(
+            channel(
+                name, name, server.base_url, f"{{id: to-{name}, upstream: m}}", f"{{id: other-{name}, upstream: m}}"
+            )
+            for name, server in servers.items()
+        )
+        config += channel("both-plain", "embeddings", servers["embeddings"].base_url, "{id: both, upstream: busy}")
+        config += channel(
+            "both-native", "native_embeddings", servers["native_embeddings"].base_url, "{id: both, upstream: m}"
+        )
+        config += "models: {other-native_embeddings: {tokenizer: o200k_base}}\n"
+        yield await stack.enter_async_context(way(getattr(request, "param", WAYS[0]), config, data)), servers
+
+
+every_face = pytest.mark.parametrize(
+    ("gateway", "by"), PAIRS, indirect=["gateway"], ids=[f"{name}-{by}" for name, by in PAIRS]
+)
+
+
+@every_face
+async def test_tokens_reach_a_provider_that_takes_them_as_they_are(by: str, gateway: Gateway) -> None:
+    made, servers = gateway
+    told = await made.embed(Embed("to-embeddings", TOKENS), by)
+    assert told.vectors == [vector(ids) for ids in TOKENS], told
+    assert servers["embeddings"].last["input"] == [list(ids) for ids in TOKENS]
+    assert told.tokens == sum(map(len, TOKENS))
+
+
+@every_face
+async def test_tokens_are_made_text_for_a_provider_that_takes_none(by: str, gateway: Gateway) -> None:
+    made, servers = gateway
+    told = await made.embed(Embed("to-native_embeddings", TOKENS), by)
+    assert told.vectors == [vector(text) for text in TEXTS], told
+    assert "x-umg-dropped" not in told.headers
+    assert servers["native_embeddings"].refusals == []
+
+
+async def test_the_tokens_of_one_text_are_one_input(gateway: Gateway) -> None:
+    made, _ = gateway
+    assert isinstance(made, OverHttp)
+    for model, expected in (("to-embeddings", vector(TOKENS[0])), ("to-native_embeddings", vector(TEXTS[0]))):
+        told = await made.embed(Embed(model, TOKENS[0]))  # type: ignore[arg-type]
+        assert told.vectors == [expected], told
+
+
+async def test_the_operators_vocabulary_reads_the_tokens(gateway: Gateway) -> None:
+    made, _ = gateway
+    tokens = [list(OTHER.encode(text)) for text in TEXTS]
+    told = await made.embed(Embed("other-native_embeddings", tokens))
+    assert told.vectors == [vector(text) for text in TEXTS], told
+
+
+async def test_tokens_of_a_vocabulary_that_is_not_known_here_are_for_their_provider_to_judge(gateway: Gateway) -> None:
+    """150,000 is above the vocabulary that tokens are read with where no provider takes them."""
+    made, servers = gateway
+    told = await made.embed(Embed("to-embeddings", [[150_000], [1, 2]]))
+    assert told.vectors == [vector([150_000]), vector([1, 2])], told
+    assert servers["embeddings"].last["input"] == [[150_000], [1, 2]]
+
+
+@every_face
+async def test_a_token_that_there_is_not_is_refused_by_its_place(by: str, gateway: Gateway) -> None:
+    made, servers = gateway
+    before = len(servers["native_embeddings"].seen)
+    told = await made.embed(Embed("to-native_embeddings", [[1, 2], [3, 150_000]]), by)
+    assert (told.status, told.reason or "INVALID_FIELD") == (400, "INVALID_FIELD"), told
+    assert "150000" in told.message
+    assert told.field == ("input[1]" if made.name.startswith("http") else "inputs[1].tokens.ids")
+    assert len(servers["native_embeddings"].seen) == before
+
+
+async def test_a_call_moves_on_to_a_provider_that_takes_text(gateway: Gateway) -> None:
+    made, _ = gateway
+    told = await made.embed(Embed("both", TOKENS))
+    assert told.vectors == [vector(text) for text in TEXTS], told
+
+
+async def test_half_a_character_where_a_client_cut_a_text_is_no_error(gateway: Gateway) -> None:
+    made, servers = gateway
+    cut = list(VOCABULARY.encode("a long text that ends in 🌍"))[:-1]
+    told = await made.embed(Embed("to-native_embeddings", [cut]))
+    assert told.status == 200, told
+    assert servers["native_embeddings"].last["requests"][0]["content"]["parts"][0]["text"].startswith("a long text")
+
+
+@pytest.mark.parametrize(
+    ("written", "field"),
+    [
+        ([[]], "input[0]"),
+        ([["x"]], "input[0][0]"),
+        ([[1], "x"], "input[1]"),
+        ([1, "x"], "input[1]"),
+        ([1, [2]], "input[1]"),
+        ([-1], "input[0]"),
+        ([[2**32]], "input[0][0]"),
+        ([1.5], "input[0]"),
+        ([True], "input[0]"),
+    ],
+    ids=str,
+)
+async def test_what_is_no_list_of_tokens_is_refused(written: list[object], field: str, gateway: Gateway) -> None:
+    made, _ = gateway
+    assert isinstance(made, OverHttp)
+    for model in ("to-embeddings", "to-native_embeddings"):
+        told = await made.post("/v1/embeddings", {"model": model, "input": written})
+        assert (told.status, told.field) == (400, field), told

@@ -1,0 +1,51 @@
+"""Canonical requests and answers of the formats that embed."""
+
+import struct
+
+from hypothesis import strategies as st
+from hypothesis.strategies import DrawFn
+
+from tests.wire.chat.strategies import counts, optional, set_fields, words
+from umg_grpc.v1 import pb
+
+lengths = st.integers(1, 2**31 - 1)
+task_types = st.sampled_from(["RETRIEVAL_QUERY", "RETRIEVAL_DOCUMENT", "CLUSTERING", "A_NEW_ONE"])
+tokens = st.lists(st.integers(0, 2**32 - 1), min_size=1, max_size=5)
+text_inputs = words.map(lambda text: pb.EmbeddingInput(text=text))
+token_inputs = tokens.map(lambda ids: pb.EmbeddingInput(tokens=pb.EmbeddingTokens(ids=ids)))
+
+plain_requests = st.builds(
+    lambda inputs, extra: pb.EmbedRequest(inputs=inputs, encoding=pb.EMBEDDING_ENCODING_BASE64, **extra),
+    st.lists(text_inputs, min_size=1, max_size=4) | st.lists(token_inputs, min_size=1, max_size=4),
+    set_fields(dimensions=lengths, user=words),
+)
+"""What the embeddings format can say."""
+
+
+@st.composite
+def native_requests(draw: DrawFn, most: int = 4) -> pb.EmbedRequest:
+    """What the native format can say. What all inputs ask for stands in the request."""
+    request = pb.EmbedRequest(inputs=draw(st.lists(text_inputs, min_size=1, max_size=most)))
+    for item in request.inputs:
+        if (title := draw(optional(words))) is not None:
+            item.title = title
+    for name, values in (("task_type", task_types), ("dimensions", lengths)):
+        told = [draw(optional(values)) for _ in request.inputs]
+        alike = told.count(told[0]) == len(told)
+        for target, value in zip([request] if alike else request.inputs, told, strict=False):
+            if value is not None:
+                setattr(target, name, value)
+    return request
+
+
+vectors = st.lists(st.floats(width=32, allow_nan=False, allow_infinity=False), min_size=1, max_size=5).map(
+    lambda numbers: struct.pack(f"<{len(numbers)}f", *numbers)
+)
+
+
+@st.composite
+def responses(draw: DrawFn, inputs: int) -> pb.EmbedResponse:
+    """An answer to so many inputs, of a model that is called `m`."""
+    used = pb.EmbeddingUsage(input_tokens=draw(counts), total_tokens=draw(counts))
+    values = draw(st.lists(vectors, min_size=inputs, max_size=inputs))
+    return pb.EmbedResponse(model="m", embeddings=[pb.Embedding(values=each) for each in values], usage=used)

@@ -1,0 +1,191 @@
+"""The laws of every format that embeds: requests and answers come back as they went, also by way of another format, and
+what is accepted keeps the rules of the schema.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.wire.embeddings import strategies as some
+from tests.wire.laws import few, members, modest
+from tests.wire.test_rules import Bodies
+from umg_grpc.errors import UmgError
+from umg_grpc.service.validation import check
+from umg_grpc.v1 import pb
+from umg_grpc.wire import EMBEDDING_FORMATS
+from umg_grpc.wire.embeddings import EMBEDDINGS
+from umg_grpc.wire.embeddings.schema import EmbeddingsBody
+from umg_grpc.wire.native_embeddings import NATIVE_EMBEDDING, NATIVE_EMBEDDINGS
+from umg_grpc.wire.native_embeddings.schema import BatchBody, EmbedBody
+from umg_grpc.wire.unary import ClientShape, UnaryFormat
+
+Codec = UnaryFormat[pb.EmbedRequest, pb.EmbedResponse]
+SHAPE = ClientShape.DOCUMENTED
+
+
+@dataclass(frozen=True)
+class Law:
+    codec: Codec
+    requests: st.SearchStrategy[pb.EmbedRequest]
+    bodies: st.SearchStrategy[object]
+    """Such as are right but for a few fields."""
+    body: bytes
+    """A caller's, with two inputs where the face takes them."""
+    texts: Sequence[str]
+    """What it says."""
+
+
+SINGLES = Bodies(EmbedBody, {"content": {"parts": [{"text": "a"}]}}).some()
+LAWS = [
+    Law(
+        EMBEDDINGS,
+        some.plain_requests,
+        Bodies(EmbeddingsBody, {"model": "m", "input": ["a"]}).some(),
+        b'{"model":"m","input":["one","two"],"dimensions":3}',
+        ["one", "two"],
+    ),
+    Law(
+        NATIVE_EMBEDDINGS,
+        some.native_requests(),
+        st.lists(SINGLES, max_size=3).map(lambda items: {"requests": items})
+        | Bodies(BatchBody, {"requests": []}).some(),
+        b'{"requests":[{"content":{"parts":[{"text":"one"}]},"outputDimensionality":3},'
+        b'{"content":{"parts":[{"text":"two"}]},"outputDimensionality":3}]}',
+        ["one", "two"],
+    ),
+    Law(
+        NATIVE_EMBEDDING,
+        some.native_requests(1),
+        SINGLES,
+        b'{"content":{"parts":[{"text":"one"}]},"outputDimensionality":3}',
+        ["one"],
+    ),
+]
+every_face = pytest.mark.parametrize("law", LAWS, ids=lambda law: law.codec.name)
+every_provider = pytest.mark.parametrize("provider", EMBEDDING_FORMATS.values(), ids=lambda codec: codec.name)
+
+
+def as_caller(codec: Codec) -> Codec:
+    """The face that reads what the format writes to providers where it starts from no body."""
+    return NATIVE_EMBEDDINGS if codec is NATIVE_EMBEDDING else codec
+
+
+def unsourced(request: pb.EmbedRequest) -> pb.EmbedRequest:
+    plain = pb.EmbedRequest()
+    plain.CopyFrom(request)
+    plain.ClearField("source")
+    return plain
+
+
+def test_every_format_is_tried() -> None:
+    assert {law.codec.name for law in LAWS} == EMBEDDING_FORMATS.keys()
+
+
+@every_face
+@modest
+@given(st.data())
+def test_a_request_survives_the_wire_and_back(law: Law, data: st.DataObject) -> None:
+    request = data.draw(law.requests)
+    upstream = law.codec.encode_request(request, "m")
+    request.model = "m"
+    assert unsourced(as_caller(law.codec).decode_request(upstream.body, {})) == request
+    assert not upstream.report.lost
+
+
+@every_face
+@modest
+@given(st.data())
+def test_a_callers_body_says_the_same_to_its_provider(law: Law, data: st.DataObject) -> None:
+    written = data.draw(law.requests)
+    body = as_caller(law.codec).encode_request(written, "ours").body
+    if law.codec is NATIVE_EMBEDDING:
+        (item,) = json.loads(body)["requests"]
+        body = json.dumps(item).encode()
+    request = law.codec.decode_request(body, {})
+    upstream = law.codec.encode_request(request, "theirs")
+    assert members(upstream.body).keys() == members(body).keys()
+    told = law.codec.decode_request(upstream.body, {})
+    assert (request.model, told.model) == ("ours", "theirs")
+    request.model = "theirs"
+    assert unsourced(told) == unsourced(request)
+    assert not upstream.report.lost
+
+
+@every_face
+@modest
+@given(st.data(), st.sampled_from([pb.EMBEDDING_ENCODING_BASE64, pb.EMBEDDING_ENCODING_FLOAT, 0]))
+def test_an_answer_survives_the_wire_and_back(
+    law: Law, data: st.DataObject, encoding: "pb.EmbeddingEncoding.ValueType"
+) -> None:
+    request = law.codec.decode_request(law.body, {})
+    request.model, request.encoding = "m", encoding
+    response = data.draw(some.responses(len(request.inputs)))
+    body = law.codec.encode_response(response, request, SHAPE)
+    assert law.codec.decode_response(body, request, False) == response
+
+
+@every_face
+@few
+@given(st.data())
+def test_a_passed_answer_is_the_providers_to_the_byte(law: Law, data: st.DataObject) -> None:
+    request = law.codec.decode_request(law.body, {})
+    request.model = "m"
+    response = data.draw(some.responses(len(request.inputs)))
+    body = law.codec.encode_response(response, request, SHAPE)
+    passed = law.codec.decode_response(body, request, True)
+    assert passed.usage == response.usage
+    assert not passed.embeddings
+    assert law.codec.encode_response(passed, request, SHAPE) == body
+
+
+@every_face
+@every_provider
+@few
+@given(st.data())
+def test_a_call_is_the_same_by_way_of_every_provider(law: Law, provider: Codec, data: st.DataObject) -> None:
+    request = law.codec.decode_request(law.body, {})
+    request.model = "ours"
+    sent = provider.encode_request(request, "theirs")
+    served = law.codec if law.codec.protocol == provider.protocol else as_caller(provider)
+    asked = served.decode_request(sent.body, {})
+    assert [item.text for item in asked.inputs] == law.texts
+    assert asked.dimensions == 3
+    assert not sent.report.lost
+
+    response = data.draw(some.responses(len(request.inputs)))
+    body = served.encode_response(response, asked, SHAPE)
+    answer = provider.decode_response(body, request, False)
+    response.model = "ours"
+    assert answer == response
+    shown = law.codec.encode_response(answer, request, SHAPE)
+    assert law.codec.decode_response(shown, request, False) == response
+
+
+@every_face
+def test_a_body_that_is_accepted_keeps_the_rules(law: Law) -> None:
+    accepted = 0
+
+    @settings(max_examples=600, deadline=None, suppress_health_check=list(HealthCheck))
+    @given(law.bodies)
+    def try_one(body: object) -> None:
+        nonlocal accepted
+        accepted += kept(law.codec, body)
+
+    try_one()
+    assert accepted > 30  # else nothing was tried
+
+
+def kept(codec: Codec, body: object) -> bool:
+    """Whether the body is accepted; it then keeps the rules."""
+    try:
+        request = codec.decode_request(json.dumps(body).encode(), {})
+        if codec.name_model is not None:
+            codec.name_model(request, request.model or "m")
+    except UmgError:
+        return False
+    check(request)
+    return True

@@ -1,0 +1,259 @@
+"""A caller's body and what a provider is told."""
+
+from dataclasses import dataclass, field
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.wire.laws import few, members, sprinkled
+from umg_grpc.errors import UmgError
+from umg_grpc.v1 import pb
+from umg_grpc.wire.embeddings import EMBEDDINGS
+from umg_grpc.wire.native_embeddings import NATIVE_EMBEDDING, NATIVE_EMBEDDINGS
+from umg_grpc.wire.report import Report
+from umg_grpc.wire.unary import UnaryFormat
+
+Codec = UnaryFormat[pb.EmbedRequest, pb.EmbedResponse]
+Json = dict[str, object]
+TEXT = {"parts": [{"text": "a"}]}
+
+
+def texts(*said: str) -> list[pb.EmbeddingInput]:
+    return [pb.EmbeddingInput(text=each) for each in said]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A body of `:embedContent`."""
+
+    id: str
+    body: Json
+    request: pb.EmbedRequest = field(default_factory=lambda: pb.EmbedRequest(inputs=texts("a")))
+
+
+def titled(title: str) -> pb.EmbedRequest:
+    return pb.EmbedRequest(inputs=[pb.EmbeddingInput(text="a", title=title)])
+
+
+QUERY = pb.EmbedRequest(inputs=texts("a"), task_type="RETRIEVAL_QUERY")
+SHORT = pb.EmbedRequest(inputs=texts("a"), dimensions=256)
+# fmt: off
+READINGS = [
+    Reading("a text", {"content": TEXT}),
+    Reading("a bare text", {"content": "a"}),
+    Reading("a turn", {"content": {"role": "user", **TEXT}}),
+    Reading("a part without its list", {"content": {"parts": {"text": "a"}}}),
+    Reading("several texts", {"content": {"parts": [{"text": "a"}, {"text": ""}, {"text": "b\n"}, {"text": "c"}]}}, pb.EmbedRequest(inputs=texts("a\nb\n\nc"))),
+    Reading("a task", {"content": TEXT, "taskType": "RETRIEVAL_QUERY"}, QUERY),
+    Reading("a task in snake_case", {"content": TEXT, "task_type": "RETRIEVAL_QUERY"}, QUERY),
+    Reading("a task in small letters", {"content": TEXT, "taskType": "retrieval_query"}, QUERY),
+    Reading("a task in the config", {"content": TEXT, "embedContentConfig": {"taskType": "RETRIEVAL_QUERY"}}, QUERY),
+    Reading("a task in either place", {"content": TEXT, "taskType": "CLUSTERING", "embed_content_config": {"task_type": "RETRIEVAL_QUERY"}}, QUERY),
+    Reading("no task", {"content": TEXT, "taskType": "TASK_TYPE_UNSPECIFIED"}),
+    Reading("a title", {"content": TEXT, "title": "t"}, titled("t")),
+    Reading("an empty title", {"content": TEXT, "title": ""}, titled("")),
+    Reading("a title in the config", {"content": TEXT, "embedContentConfig": {"title": "t"}}, titled("t")),
+    Reading("dimensions", {"content": TEXT, "outputDimensionality": 256}, SHORT),
+    Reading("dimensions in snake_case", {"content": TEXT, "output_dimensionality": 256}, SHORT),
+    Reading("whole dimensions", {"content": TEXT, "outputDimensionality": 256.0}, SHORT),
+    Reading("dimensions as text", {"content": TEXT, "outputDimensionality": "256"}, SHORT),
+    Reading("dimensions in the config", {"content": TEXT, "outputDimensionality": 8, "embedContentConfig": {"outputDimensionality": 256}}, SHORT),
+    Reading("an empty config", {"content": TEXT, "outputDimensionality": 256, "embedContentConfig": {}}, SHORT),
+    Reading("a model", {"content": TEXT, "model": "models/m"}, pb.EmbedRequest(model="m", inputs=texts("a"))),
+    Reading("a model with a slash", {"content": TEXT, "model": "models/a/b"}, pb.EmbedRequest(model="a/b", inputs=texts("a"))),
+    Reading("nulls", {"content": {"role": None, "parts": [{"text": "a"}]}, "taskType": None, "title": None, "outputDimensionality": None, "embedContentConfig": None, "model": None}),
+]
+# fmt: on
+
+
+def unsourced(request: pb.EmbedRequest) -> pb.EmbedRequest:
+    request.ClearField("source")
+    return request
+
+
+@pytest.mark.parametrize("case", READINGS, ids=lambda case: case.id)
+def test_a_body_is_read(case: Reading) -> None:
+    body = msgspec.json.encode(case.body)
+    request = NATIVE_EMBEDDING.decode_request(body, {})
+    assert request.source == pb.SourceDocument(format="native_embedding", body=body)
+    assert unsourced(request) == case.request
+
+
+@pytest.mark.parametrize("case", READINGS, ids=lambda case: case.id)
+def test_a_batch_of_one_says_the_same(case: Reading) -> None:
+    body = msgspec.json.encode({"requests": [case.body]})
+    request = NATIVE_EMBEDDINGS.decode_request(body, {})
+    assert request.source == pb.SourceDocument(format="native_embeddings", body=body)
+    assert unsourced(request) == case.request
+
+
+def test_what_all_items_ask_for_stands_in_the_request() -> None:
+    item = {"content": TEXT, "taskType": "CLUSTERING", "outputDimensionality": 8}
+    body = msgspec.json.encode({"requests": [{**item, "title": "t"}, {**item, "task_type": "clustering"}]})
+    request = unsourced(NATIVE_EMBEDDINGS.decode_request(body, {}))
+    inputs = [pb.EmbeddingInput(text="a", title="t"), pb.EmbeddingInput(text="a")]
+    assert request == pb.EmbedRequest(inputs=inputs, task_type="CLUSTERING", dimensions=8)
+
+
+def test_what_items_ask_for_each_stands_in_each() -> None:
+    items = [{"content": TEXT, "taskType": "CLUSTERING"}, {"content": TEXT, "outputDimensionality": 8}]
+    request = unsourced(NATIVE_EMBEDDINGS.decode_request(msgspec.json.encode({"requests": items}), {}))
+    inputs = [pb.EmbeddingInput(text="a", task_type="CLUSTERING"), pb.EmbeddingInput(text="a", dimensions=8)]
+    assert request == pb.EmbedRequest(inputs=inputs)
+
+
+# --- to a provider of the same format
+
+SINGLE = {"content": {"role": "user", "parts": [{"text": "a"}]}, "embed_content_config": {"taskType": "CLUSTERING"}}
+
+
+@few
+@given(st.data(), st.sampled_from([None, "ours", "models/ours"]))
+def test_all_but_the_model_goes_on_byte_for_byte(data: st.DataObject, named: str | None) -> None:
+    body = msgspec.json.encode(sprinkled(SINGLE | ({"model": named} if named else {}), data))
+    upstream = NATIVE_EMBEDDING.encode_request(NATIVE_EMBEDDING.decode_request(body, {}), "theirs")
+    assert members(upstream.body) == members(body) | ({"model": b'"models/theirs"'} if named else {})
+    assert (upstream.path, upstream.report.lost) == ("/models/theirs:embedContent", 0)
+
+
+@few
+@given(st.data(), st.lists(st.sampled_from([None, "ours", "models/ours"]), min_size=1, max_size=3))
+def test_every_item_of_a_batch_gets_the_providers_model(data: st.DataObject, named: list[str | None]) -> None:
+    items = [SINGLE | ({"model": model} if model else {}) for model in named]
+    body = msgspec.json.encode(sprinkled({"requests": items}, data))
+    upstream = NATIVE_EMBEDDINGS.encode_request(NATIVE_EMBEDDINGS.decode_request(body, {}), "theirs")
+    assert upstream.path == "/models/theirs:batchEmbedContents"
+    assert members(upstream.body).keys() == members(body).keys()
+    for told, written in zip(listed(upstream.body), listed(body), strict=True):
+        assert members(told) == members(written) | {"model": b'"models/theirs"'}
+
+
+def listed(body: bytes) -> list[bytes]:
+    return [bytes(raw) for raw in msgspec.json.decode(members(body)["requests"], type=list[msgspec.Raw])]
+
+
+@pytest.mark.parametrize(
+    ("written", "told"),
+    [
+        (
+            b'{"requests":[{"content":"a"}],"model":"ours"}',
+            b'{"requests":[{"content":{"parts":[{"text":"a"}]},"model":"models/theirs"}],"model":"models/theirs"}',
+        ),
+        (
+            b'{"requests":{"model":"ours", "content":{"parts":{"text":"a"}}}}',
+            b'{"requests":[{"model":"models/theirs","content":{"parts":{"text":"a"}}}]}',
+        ),
+    ],
+    ids=["bare texts", "an item without its list"],
+)
+def test_what_only_we_accept_is_spelled_as_providers_do(written: bytes, told: bytes) -> None:
+    assert NATIVE_EMBEDDINGS.encode_request(NATIVE_EMBEDDINGS.decode_request(written, {}), "theirs").body == told
+
+
+def test_a_bare_text_goes_on_as_a_content() -> None:
+    request = NATIVE_EMBEDDING.decode_request(b'{"content": "a\\u00e9", "title" : "t"}', {})
+    body = NATIVE_EMBEDDING.encode_request(request, "theirs").body
+    assert body == b'{"content":{"parts":[{"text":"a\\u00e9"}]},"title":"t"}'
+
+
+@pytest.mark.parametrize(
+    ("model", "path"),
+    [
+        ("m", "/models/m"),
+        ("models/m", "/models/m"),
+        ("a/b", "/models/a/b"),
+        ("a/../b", "/models/a%2F..%2Fb"),
+        ("a:b?", "/models/a%3Ab%3F"),
+    ],
+)
+def test_a_models_id_leads_nowhere_else(model: str, path: str) -> None:
+    request = pb.EmbedRequest(inputs=texts("a"))
+    upstream = NATIVE_EMBEDDINGS.encode_request(request, model)
+    assert upstream.path == f"{path}:batchEmbedContents"
+    (item,) = listed(upstream.body)
+    assert members(item)["model"] == msgspec.json.encode(f"models/{model.removeprefix('models/')}")
+
+
+# --- what nobody knows
+
+
+@dataclass(frozen=True)
+class Place:
+    path: str
+    body: Json  # of a single call
+    count: int = 1
+
+    @property
+    def id(self) -> str:
+        return self.path
+
+
+PLACES = [
+    Place("zork", {"content": TEXT, "zork": 1}),
+    Place("content.zork", {"content": {**TEXT, "zork": 1}}),
+    Place("content.parts[1].zork", {"content": {"parts": [{"text": "a"}, {"text": "b", "zork": 1}]}}),
+    Place("embedContentConfig.zork", {"content": TEXT, "embedContentConfig": {"zork": 1}}),
+    Place(
+        "embed_content_config.zork", {"content": TEXT, "embed_content_config": {"zork": 1, "null": None}, "zork": 2}, 2
+    ),
+]
+
+
+def reports(face: Codec, body: Json) -> Report:
+    request = face.decode_request(msgspec.json.encode(body), {})
+    assert not face.encode_request(request, "m").report.lost
+    return EMBEDDINGS.encode_request(request, "m").report
+
+
+@pytest.mark.parametrize("place", PLACES, ids=lambda place: place.id)
+def test_a_field_that_nobody_knows_is_counted_wherever_it_stands(place: Place) -> None:
+    report = reports(NATIVE_EMBEDDING, place.body)
+    assert (report.unknown, report.first_unknown) == (place.count, place.path)
+
+
+@pytest.mark.parametrize("place", PLACES, ids=lambda place: place.id)
+def test_a_field_that_nobody_knows_is_counted_in_every_item(place: Place) -> None:
+    report = reports(NATIVE_EMBEDDINGS, {"requests": [{"content": TEXT}, place.body], "zork": None})
+    assert (report.unknown, report.first_unknown) == (place.count, f"requests[1].{place.path}")
+
+
+def test_a_body_that_cannot_be_read_has_no_unknown_fields() -> None:
+    assert NATIVE_EMBEDDING.unknown_fields(b'{"zork":1}').count == 0
+
+
+def test_what_only_some_providers_know_is_reported_by_its_name() -> None:
+    config = {"autoTruncate": False, "mimeType": "text/plain", "documentOcr": None, "audio_track_extraction": True}
+    item = {"content": TEXT, "embedContentConfig": config}
+    report = reports(NATIVE_EMBEDDINGS, {"requests": [item, item]})
+    assert report.header() == "mimeType, autoTruncate, audioTrackExtraction"
+
+
+# --- to a provider where there is no body to start from
+
+
+def test_every_item_has_what_it_asks_for_or_the_request_does() -> None:
+    inputs = [pb.EmbeddingInput(text="a", title="t", task_type="CLUSTERING"), pb.EmbeddingInput(text="b", dimensions=4)]
+    request = pb.EmbedRequest(model="m", inputs=inputs, task_type="RETRIEVAL_QUERY", dimensions=8)
+    assert [msgspec.json.decode(item) for item in listed(NATIVE_EMBEDDINGS.encode_request(request, "theirs").body)] == [
+        {"model": "models/theirs", "content": {"parts": [{"text": "a"}]}, "taskType": "CLUSTERING", "title": "t", "outputDimensionality": 8},
+        {"model": "models/theirs", "content": {"parts": [{"text": "b"}]}, "taskType": "RETRIEVAL_QUERY", "outputDimensionality": 4},
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("codec", [NATIVE_EMBEDDING, NATIVE_EMBEDDINGS], ids=lambda codec: codec.name)
+def test_a_request_of_another_format_is_a_batch(codec: Codec) -> None:
+    body = b'{"model":"m","input":"a","user":"u","encoding_format":"base64"}'
+    upstream = codec.encode_request(EMBEDDINGS.decode_request(body, {}), "theirs")
+    assert upstream.path == "/models/theirs:batchEmbedContents"
+    assert upstream.body == b'{"requests":[{"model":"models/theirs","content":{"parts":[{"text":"a"}]}}]}'
+    assert upstream.report.header() == "user"  # how the vectors are shown is no matter of the provider's
+
+
+def test_tokens_are_refused() -> None:
+    request = EMBEDDINGS.decode_request(b'{"model":"m","input":[[1,2],[3]]}', {})
+    with pytest.raises(UmgError) as caught:
+        NATIVE_EMBEDDINGS.encode_request(request, "m")
+    assert caught.value.reason == pb.ERROR_REASON_UNTRANSLATABLE
+    assert EMBEDDINGS.wire_path(caught.value.metadata["field"]) == "input[0]"

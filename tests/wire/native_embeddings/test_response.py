@@ -1,0 +1,154 @@
+"""A provider's answer and what a caller is shown."""
+
+import struct
+from dataclasses import dataclass
+
+import msgspec
+import pytest
+from google.genai import types
+
+from umg_grpc.errors import UmgError
+from umg_grpc.v1 import pb
+from umg_grpc.wire.native_embeddings import NATIVE_EMBEDDING, NATIVE_EMBEDDINGS
+from umg_grpc.wire.unary import ClientShape, UnaryFormat
+
+Codec = UnaryFormat[pb.EmbedRequest, pb.EmbedResponse]
+SHAPE = ClientShape.DOCUMENTED
+
+
+def packed(*numbers: float) -> bytes:
+    return struct.pack(f"<{len(numbers)}f", *numbers)
+
+
+def asked(inputs: int = 1, face: str = "") -> pb.EmbedRequest:
+    request = pb.EmbedRequest(model="ours", inputs=[pb.EmbeddingInput(text="a")] * inputs)
+    if face:
+        request.source.format = face
+    return request
+
+
+ANSWER = pb.EmbedResponse(
+    model="m",
+    embeddings=[pb.Embedding(values=packed(0.5, -1)), pb.Embedding(values=packed(0.1))],
+    usage=pb.EmbeddingUsage(input_tokens=7, total_tokens=8),
+)
+USAGE = b'"usageMetadata":{"promptTokenCount":7},"metadata":{"usage":{"prompt_tokens":7,"total_tokens":8}}'
+
+# --- to a caller
+
+
+def test_an_answer_has_its_cost_as_documented_and_as_sdks_read_it() -> None:
+    assert NATIVE_EMBEDDING.encode_response(ANSWER, asked(), SHAPE) == b'{"embedding":{"values":[0.5,-1.0]},%b}' % USAGE
+    assert NATIVE_EMBEDDINGS.encode_response(ANSWER, asked(2), SHAPE) == (
+        b'{"embeddings":[{"values":[0.5,-1.0]},{"values":[0.1]}],%b}' % USAGE
+    )
+
+
+def test_the_vectors_are_those_that_the_official_client_reads() -> None:
+    body = msgspec.json.decode(NATIVE_EMBEDDINGS.encode_response(ANSWER, asked(2), SHAPE))
+    read = types.EmbedContentResponse.model_validate({"embeddings": body["embeddings"]})
+    assert [packed(*(vector.values or [])) for vector in read.embeddings or []] == [
+        vector.values for vector in ANSWER.embeddings
+    ]
+
+
+# --- of a provider
+
+
+@pytest.mark.parametrize(
+    ("body", "vectors"),
+    [
+        (b'{"embedding":{"values":[1,2.5]}}', [packed(1, 2.5)]),
+        (b'{"embeddings":[{"values":[1,2.5]}]}', [packed(1, 2.5)]),
+        (b'{"embeddings":[{"values":[1.0],"statistics":{"tokenCount":3}},{"values":[2e-3]}],"new":1}', [packed(1), packed(2e-3)]),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("codec", [NATIVE_EMBEDDING, NATIVE_EMBEDDINGS], ids=lambda codec: codec.name)
+def test_an_answer_is_read_in_either_form(codec: Codec, body: bytes, vectors: list[bytes]) -> None:
+    response = codec.decode_response(body, asked(len(vectors)), False)
+    assert response == pb.EmbedResponse(model="ours", embeddings=[pb.Embedding(values=each) for each in vectors])
+
+
+@pytest.mark.parametrize(
+    ("usage", "tokens"),
+    [
+        (b'"usageMetadata":{"promptTokenCount":3}', (3, 3)),
+        (b'"usageMetadata":{"promptTokenCount":"3","totalTokenCount":4,"promptTokenDetails":[{}]}', (3, 4)),
+        (b'"metadata":{"usage":{"prompt_tokens":3,"total_tokens":4}}', (3, 4)),
+        (b'"metadata":{"billableCharacterCount":9},"usageMetadata":{"promptTokenCount":3}', (3, 3)),
+        (b'"usageMetadata":{}', None),
+        (b'"usageMetadata":null,"metadata":null', None),
+    ],
+)
+@pytest.mark.parametrize("pass_", [False, True])
+def test_what_it_cost_is_read_as_far_as_it_is_told(usage: bytes, tokens: tuple[int, int] | None, pass_: bool) -> None:
+    body = b'{"embedding":{"values":[1.0]},%b}' % usage
+    response = NATIVE_EMBEDDING.decode_response(body, asked(face="native_embedding"), pass_)
+    told = (response.usage.input_tokens, response.usage.total_tokens) if response.HasField("usage") else None
+    assert told == tokens
+
+
+@dataclass(frozen=True)
+class Unreadable:
+    id: str
+    body: bytes
+    inputs: int = 1
+    when_passed: bool = True
+    """Whether it is also refused where nobody looks at the vectors."""
+
+
+UNREADABLE = [
+    Unreadable("nothing", b""),
+    Unreadable("no JSON", b"<html>"),
+    Unreadable("broken inside", b'{"embedding":{"values":[1.0,oops]}}'),
+    Unreadable("a list", b'[{"embedding":{"values":[1.0]}}]'),
+    Unreadable("no vectors", b"{}"),
+    Unreadable("null as vectors", b'{"embeddings":null,"embedding":null}'),
+    Unreadable("an error", b'{"error":{"code":503,"message":"overloaded","status":"UNAVAILABLE"}}'),
+    Unreadable("a vector too few", b'{"embeddings":[{"values":[1.0]}]}', 2),
+    Unreadable("one vector for two inputs", b'{"embedding":{"values":[1.0]}}', 2),
+    Unreadable("a vector too many", b'{"embeddings":[{"values":[1.0]},{"values":[1.0]}]}'),
+    Unreadable("no values", b'{"embedding":{}}', when_passed=False),
+    Unreadable("an empty vector", b'{"embedding":{"values":[]}}', when_passed=False),
+    Unreadable("a number beyond float32", b'{"embedding":{"values":[1e39]}}', when_passed=False),
+    Unreadable("no number", b'{"embedding":{"values":["NaN"]}}', when_passed=False),
+]
+
+
+@pytest.mark.parametrize("case", UNREADABLE, ids=lambda case: case.id)
+@pytest.mark.parametrize("pass_", [False, True], ids=["decoded", "passed"])
+def test_what_is_no_answer_is_the_providers_failure(case: Unreadable, pass_: bool) -> None:
+    request = asked(case.inputs, "native_embeddings")
+    if pass_ and not case.when_passed:
+        assert NATIVE_EMBEDDINGS.decode_response(case.body, request, True).source.body == case.body
+        return
+    with pytest.raises(UmgError) as caught:
+        NATIVE_EMBEDDINGS.decode_response(case.body, request, pass_)
+    assert caught.value.reason == pb.ERROR_REASON_UPSTREAM_FAILED
+
+
+@pytest.mark.parametrize("face", [NATIVE_EMBEDDING, NATIVE_EMBEDDINGS], ids=lambda face: face.name)
+def test_a_passed_answer_goes_back_as_it_came(face: Codec) -> None:
+    body = b'{ "embedding" : {"values":[0.10, 1E-3]}, "usageMetadata":{"promptTokenCount":3}, "zork": 1 }'
+    response = face.decode_response(body, asked(face=face.name), True)
+    assert (response.model, response.usage.input_tokens) == ("ours", 3)
+    assert face.encode_response(response, asked(face=face.name), SHAPE) == body
+
+
+# --- refusals
+
+
+def test_what_was_too_long_is_called_as_the_caller_knows_it() -> None:
+    message = "The input token count (9000) exceeds the maximum number of tokens allowed (2048)."
+    body = msgspec.json.encode({"error": {"code": 400, "message": message, "status": "INVALID_ARGUMENT"}})
+    error = NATIVE_EMBEDDINGS.decode_error(400, {}, body)
+    assert error.reason == pb.ERROR_REASON_CONTEXT_TOO_LONG
+    assert NATIVE_EMBEDDINGS.wire_path(error.metadata["field"]) == "requests"
+    assert NATIVE_EMBEDDING.wire_path(error.metadata["field"]) == "content"
+    shown = msgspec.json.decode(NATIVE_EMBEDDINGS.encode_error(error, 400))
+    assert (shown["error"]["code"], shown["error"]["status"]) == (400, "INVALID_ARGUMENT")
+
+
+def test_the_faces_share_their_providers_and_how_those_are_asked() -> None:
+    for face in (NATIVE_EMBEDDING, NATIVE_EMBEDDINGS):
+        assert (face.protocol, face.key_header, face.most_items) == ("native_embeddings", "x-goog-api-key", 100)

@@ -1,0 +1,101 @@
+"""Canonical requests and answers, and bodies to the byte."""
+
+import msgspec
+from hypothesis import strategies as st
+from hypothesis.strategies import DrawFn
+
+from tests.wire.chat.strategies import flags, json_objects, names, optional, set_fields, texts, words
+from umg_grpc.v1 import pb
+from umg_grpc.wire.rerank import RERANK, RERANK_V2
+from umg_grpc.wire.unary import UnaryFormat
+
+Format = UnaryFormat[pb.RerankRequest, pb.RerankResponse]
+FORMATS: dict[str, Format] = {RERANK.name: RERANK, RERANK_V2.name: RERANK_V2}
+
+limits = st.integers(1, 2**31 - 1)
+top_ns = st.integers(1, 9)
+V1_OPTIONS = {"top_n": top_ns, "max_chunks_per_document": limits}
+V2_OPTIONS = {"top_n": top_ns, "max_tokens_per_document": limits, "priority": st.integers(0, 999)}
+
+plain_documents = st.builds(lambda text: pb.RerankDocument(text=text), texts)
+blanks = st.sampled_from(["", " ", "\n\t", "\r\n "])
+
+
+@st.composite
+def object_texts(draw: DrawFn) -> str:
+    """A JSON object with a `text`, in some spelling of its own."""
+    fields = {**draw(json_objects), "text": draw(texts)}
+    space, between = draw(blanks), draw(blanks)
+    members = [f"{msgspec.json.encode(name).decode()}{space}:{_spelled(value)}" for name, value in fields.items()]
+    return "{" + space + f"{between},".join(members) + between + "}"
+
+
+def _spelled(value: object) -> str:
+    written = msgspec.json.encode(value).decode()
+    return f"{written}.0" if type(value) is int else written
+
+
+object_documents = object_texts().map(lambda text: pb.RerankDocument(object_json=text))
+documents = st.lists(plain_documents | object_documents, min_size=1, max_size=5)
+
+
+@st.composite
+def requests(draw: DrawFn, options: dict[str, st.SearchStrategy[int]], plain: bool = False) -> pb.RerankRequest:
+    """A request that says nothing but what a provider with the options can be told; `plain`: of strings only."""
+    some = st.lists(plain_documents, min_size=1, max_size=5) if plain else documents
+    request = pb.RerankRequest(model=draw(words), query=draw(words), documents=draw(some))
+    for name, value in draw(set_fields(**options)).items():
+        setattr(request, name, value)
+    return request
+
+
+@st.composite
+def faces_requests(draw: DrawFn) -> pb.RerankRequest:
+    """A request that says anything."""
+    request = draw(requests(V1_OPTIONS | V2_OPTIONS))
+    request.rank_fields.extend(draw(st.lists(names, max_size=2)))
+    if (returned := draw(optional(flags))) is not None:
+        request.return_documents = returned
+    return request
+
+
+def body_of(request: pb.RerankRequest, more: dict[str, object] | None = None) -> bytes:
+    """The request as a caller writes it, object documents to the byte."""
+    fields: dict[str, object] = {
+        "model": request.model,
+        "query": request.query,
+        "documents": [
+            msgspec.Raw(document.object_json) if document.object_json else document.text
+            for document in request.documents
+        ],
+    }
+    if request.rank_fields:
+        fields["rank_fields"] = list(request.rank_fields)
+    for canonical, name in (
+        ("top_n", "top_n"),
+        ("return_documents", "return_documents"),
+        ("max_chunks_per_document", "max_chunks_per_doc"),
+        ("max_tokens_per_document", "max_tokens_per_doc"),
+        ("priority", "priority"),
+    ):
+        if canonical in {field.name for field, _ in request.ListFields()}:
+            fields[name] = getattr(request, canonical)
+    return msgspec.json.encode({**fields, **(more or {})})
+
+
+probabilities = st.floats(0, 1)
+
+
+@st.composite
+def answers(draw: DrawFn, request: pb.RerankRequest) -> pb.RerankResponse:
+    """An answer to the request as the service completes it."""
+    places = draw(st.permutations(range(len(request.documents))))
+    response = pb.RerankResponse(response_id=draw(words), model=request.model)
+    for index in places[: draw(st.integers(1, len(places)))]:
+        result = response.results.add(index=index, relevance_score=draw(probabilities))
+        if request.return_documents:
+            result.document.CopyFrom(request.documents[index])
+    response.usage.total_tokens = draw(st.integers(1, 2**40))
+    if (units := draw(optional(st.integers(1, 99)))) is not None:
+        response.usage.search_units = units
+    return response

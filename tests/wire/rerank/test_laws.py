@@ -1,0 +1,135 @@
+"""Requests and answers come back as they went, through both shapes."""
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.wire.chat.strategies import additions
+from tests.wire.laws import members, modest
+from tests.wire.rerank import strategies
+from tests.wire.rerank.strategies import FORMATS, V1_OPTIONS, V2_OPTIONS, Format, body_of
+from umg_grpc.service.validation import check
+from umg_grpc.v1 import pb
+from umg_grpc.wire.rerank import ranked_texts
+from umg_grpc.wire.rerank.request import OPTIONS
+from umg_grpc.wire.unary import ClientShape
+
+TOLD = {"rerank": V1_OPTIONS, "rerank_v2": V2_OPTIONS}
+
+
+def decoded(codec: Format, body: bytes) -> pb.RerankRequest:
+    """The request without its source."""
+    request = codec.decode_request(body, {})
+    assert (request.source.format, request.source.body) == (codec.name, body)
+    request.ClearField("source")
+    return request
+
+
+@pytest.mark.parametrize("name", FORMATS)
+@modest
+@given(st.data())
+def test_a_request_survives_the_wire_and_back(name: str, data: st.DataObject) -> None:
+    request = data.draw(strategies.requests(TOLD[name], plain=True))
+    codec = FORMATS[name]
+    told = codec.encode_request(request, request.model)
+    assert (told.path, told.headers, told.report.lost) == ("/rerank", {}, 0)
+    back = decoded(codec, told.body)
+    if name == "rerank":  # whose providers are told that documents need not come back
+        assert back.HasField("return_documents")
+        assert not back.return_documents
+        back.ClearField("return_documents")
+    assert back == request
+
+
+@pytest.mark.parametrize("name", FORMATS)
+@modest
+@given(strategies.faces_requests())
+def test_a_body_is_decoded_to_all_that_it_says_and_keeps_the_rules(name: str, request: pb.RerankRequest) -> None:
+    body = body_of(request)
+    assert decoded(FORMATS[name], body) == request
+    check(FORMATS[name].decode_request(body, {}))
+
+
+@pytest.mark.parametrize("name", FORMATS)
+@modest
+@given(strategies.faces_requests(), additions)
+def test_what_nobody_knows_is_counted(name: str, request: pb.RerankRequest, more: dict[str, object]) -> None:
+    body, said = body_of(request, more), sum(value is not None for value in more.values())
+    assert FORMATS[name].unknown_fields(body).count == said
+    assert FORMATS[name].decode_request(body, {}).source.unknown_field_count == said
+
+
+@pytest.mark.parametrize("name", FORMATS)
+@modest
+@given(strategies.faces_requests(), additions)
+def test_a_body_of_the_providers_own_shape_loses_nothing(
+    name: str, request: pb.RerankRequest, more: dict[str, object]
+) -> None:
+    body = body_of(request, more)
+    told = FORMATS[name].encode_request(FORMATS[name].decode_request(body, {}), "theirs")
+    expected = members(body) | {"model": b'"theirs"', "documents": msgspec.json.encode(ranked_texts(request))}
+    for done_here in ("return_documents", "rank_fields"):
+        expected.pop(done_here, None)
+    if name == "rerank":
+        expected["return_documents"] = b"false"
+    assert (members(told.body), told.report.lost) == (expected, 0)
+
+
+@pytest.mark.parametrize("name", FORMATS)
+@modest
+@given(strategies.faces_requests(), additions)
+def test_a_provider_of_the_other_shape_is_told_what_it_takes_and_the_rest_is_reported(
+    name: str, request: pb.RerankRequest, more: dict[str, object]
+) -> None:
+    (other,) = FORMATS.keys() - {name}
+    told = FORMATS[other].encode_request(FORMATS[name].decode_request(body_of(request, more), {}), "theirs")
+    said = {field.name for field, _ in request.ListFields()} & OPTIONS.keys()
+    takes = said & TOLD[other].keys()
+    written = {"model", "query", "documents", *(OPTIONS[field] for field in takes)}
+    assert members(told.body).keys() == written | ({"return_documents"} if other == "rerank" else set())
+    assert told.report.dropped == dict.fromkeys(said - takes)
+    assert told.report.unknown == sum(value is not None for value in more.values())
+
+
+@pytest.mark.parametrize("shape", ClientShape)
+@pytest.mark.parametrize("name", FORMATS)
+@modest
+@given(st.data())
+def test_an_answer_survives_the_wire_and_back(name: str, shape: ClientShape, data: st.DataObject) -> None:
+    request = data.draw(strategies.faces_requests())
+    answer = data.draw(strategies.answers(request))
+    back = FORMATS[name].decode_response(FORMATS[name].encode_response(answer, request, shape), request, False)
+    for result in answer.results:
+        result.ClearField("document")  # the request has it
+    assert back == answer
+
+
+@pytest.mark.parametrize("name", FORMATS)
+@modest
+@given(st.data())
+def test_documents_come_back_as_they_were_sent(name: str, data: st.DataObject) -> None:
+    request = data.draw(strategies.faces_requests())
+    request.return_documents = True
+    request = FORMATS[name].decode_request(body_of(request), {})
+    answer = data.draw(strategies.answers(request))
+    sent = msgspec.json.decode(request.source.body, type=dict[str, msgspec.Raw])
+    written = msgspec.json.decode(sent["documents"], type=list[msgspec.Raw])
+    for shape in ClientShape:
+        body = msgspec.json.decode(FORMATS[name].encode_response(answer, request, shape), type=dict[str, msgspec.Raw])
+        results = msgspec.json.decode(body["results"], type=list[dict[str, msgspec.Raw]])
+        as_object = name == "rerank_v2" or shape is ClientShape.SDK
+        for told, result in zip(results, answer.results, strict=True):
+            raw = bytes(written[result.index])
+            if raw.startswith(b'"') and as_object:
+                raw = b'{"text":%b}' % raw
+            assert bytes(told["document"]) == raw
+
+
+@pytest.mark.parametrize("name", FORMATS)
+@given(st.data())
+def test_documents_are_absent_unless_asked_for(name: str, data: st.DataObject) -> None:
+    request = data.draw(strategies.requests(V1_OPTIONS))
+    answer = data.draw(strategies.answers(request))
+    body = msgspec.json.decode(FORMATS[name].encode_response(answer, request, ClientShape.SDK))
+    assert all(result.keys() == {"index", "relevance_score"} for result in body["results"])

@@ -1,0 +1,115 @@
+"""What is documented of models by their ids, whoever serves them: the text document's own and those that run here.
+
+What the operator says of a model in the config comes before it. Not shown: how long prompts of the simulated text
+models may be; long enough here for the 2 MB that coding agents send.
+"""
+
+from collections.abc import Mapping
+
+from umg_grpc.v1 import pb
+
+GENERATES = (pb.MODEL_OPERATION_GENERATE, pb.MODEL_OPERATION_COUNT_TOKENS)
+TASK_TYPES = (
+    *("RETRIEVAL_QUERY", "RETRIEVAL_DOCUMENT", "SEMANTIC_SIMILARITY", "CLASSIFICATION", "CLUSTERING"),
+    *("QUESTION_ANSWERING", "FACT_VERIFICATION", "CODE_RETRIEVAL_QUERY"),
+)
+"""Of the native vocabulary (text document, ":embedContent")."""
+
+
+def _text(
+    model: str,
+    context: int,
+    output: int,
+    *,
+    reasoning: "pb.ReasoningControl.ValueType" = pb.REASONING_CONTROL_UNSPECIFIED,
+    images: bool = False,
+    plain: bool = False,
+) -> pb.Model:
+    """A text model; `images`: it makes them too; `plain`: it reads and writes text and can do nothing else."""
+    capabilities = pb.ModelCapabilities(output_modalities=["text"])
+    if not plain:
+        capabilities = pb.ModelCapabilities(
+            input_modalities=["image", "file"],
+            output_modalities=["text", "image"] if images else ["text"],
+            tools=True,
+            parallel_tools=True,
+            structured_output=True,
+            search=True,
+            reasoning=reasoning,
+            min_cached_tokens=2048 if "mini" in model or "flash" in model else 1024,  # text document, "Limits"
+        )
+    return pb.Model(
+        id=model,
+        operations=GENERATES,
+        input_token_limit=context,
+        output_token_limit=output,
+        capabilities=capabilities,
+    )
+
+
+def _embedding(
+    model: str,
+    dimensions: int,
+    *,
+    context: int,
+    choices: tuple[int, ...] = (),
+    any_length: bool = False,
+    task_types: tuple[str, ...] = (),
+) -> pb.Model:
+    lengths = pb.ModelEmbedding(
+        default_dimensions=dimensions, dimensions=choices, any_dimensions=any_length, task_types=task_types
+    )
+    return pb.Model(
+        id=model,
+        operations=[pb.MODEL_OPERATION_EMBED],
+        input_token_limit=context,
+        capabilities=pb.ModelCapabilities(output_modalities=["embedding"]),
+        embedding=lengths,
+    )
+
+
+def _rerank(model: str, *, context: int) -> pb.Model:
+    return pb.Model(
+        id=model,
+        operations=[pb.MODEL_OPERATION_RERANK],
+        input_token_limit=context,
+        capabilities=pb.ModelCapabilities(output_modalities=["ranking"]),
+    )
+
+
+_BUDGET, _LEVEL, _SWITCH = pb.REASONING_CONTROL_BUDGET, pb.REASONING_CONTROL_LEVEL, pb.REASONING_CONTROL_SWITCH
+
+CATALOGUE: Mapping[str, pb.Model] = {
+    model.id: model
+    for model in (
+        _text("famG-2.5-flash", 1_048_576, 65_536, reasoning=_BUDGET),
+        _text("famG-2.5-pro", 2_097_152, 65_536, reasoning=_BUDGET),
+        _text("famG-3-pro", 1_048_576, 65_536, reasoning=_LEVEL),
+        # the two that also make images on the native path (image document, "Native family G")
+        _text("famG-2.5-flash-image", 65_536, 32_768, images=True),
+        _text("famG-3-pro-image-preview", 65_536, 32_768, images=True),
+        _text("famO-5-mini", 1_048_576, 128_000, reasoning=_LEVEL),
+        _text("famO-5", 1_048_576, 128_000, reasoning=_LEVEL),
+        _text("famC-sonnet-4-5", 1_000_000, 64_000, reasoning=_BUDGET),
+        _text("famQ-3-max", 1_000_000, 65_536, reasoning=_SWITCH),
+        _text("famR-1", 1_000_000, 65_536, reasoning=_SWITCH),
+        _text("famX-4", 1_000_000, 65_536),
+        _text("smollm2-135m-instruct", 4096, 4096, plain=True),
+        # text document, "POST /v1/embeddings" and ":embedContent"; which lengths may be chosen: the vendors' own pages
+        _embedding("text-embedding-3-small", 1536, context=8192, any_length=True),
+        _embedding("text-embedding-3-large", 3072, context=8192, any_length=True),
+        _embedding("text-embedding-ada-002", 1536, context=8192),
+        _embedding("famG-embedding-001", 3072, context=2048, any_length=True, task_types=TASK_TYPES),
+        _embedding("text-embedding-004", 768, context=2048, any_length=True, task_types=TASK_TYPES),
+        # twice what clients cut texts to, by another vocabulary, in which they have fewer tokens
+        _embedding("wordllama-256", 256, context=16_384, choices=(64, 128, 256)),
+        _rerank("rerank-v1", context=4096),
+        _rerank("wordllama-rerank", context=8192),
+    )
+}
+"""By id."""
+
+
+def describe(*ids: str) -> pb.Model | None:
+    """What is known of the first of the ids that anything is known of; None where nothing is. Not to be changed."""
+    return next((CATALOGUE[model] for model in ids if model in CATALOGUE), None)

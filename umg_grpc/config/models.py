@@ -1,0 +1,177 @@
+"""What the operator says of public model ids: the entries below `models`."""
+
+import re
+from collections.abc import Collection, Iterator, Mapping
+from typing import Annotated, Literal
+
+import msgspec
+
+from umg_grpc.config.channels import EMBEDDING_PROTOCOLS, OWN_PROTOCOLS, RERANK_PROTOCOLS, TEXT_PROTOCOLS
+from umg_grpc.config.convert import any_of, read_entry
+from umg_grpc.config.document import Document, Path, Value
+from umg_grpc.config.scalars import family, time
+from umg_grpc.config.values import ModelInfo, Written
+from umg_grpc.tokens.vocabularies import TOKENIZERS
+from umg_grpc.v1 import pb
+
+Count = Annotated[int, msgspec.Meta(ge=1, le=2**53)]
+Length = Annotated[int, msgspec.Meta(ge=1, le=65_536)]
+"""Of a vector."""
+PRICE = re.compile(r"[0-9]{1,15}")
+
+_UNITS = {
+    name.removeprefix("BILLABLE_UNIT_").lower(): value for name, value in pb.BillableUnit.items() if value
+}  # `input_token` and so on
+_REASONING = {
+    "switch": pb.REASONING_CONTROL_SWITCH,
+    "budget": pb.REASONING_CONTROL_BUDGET,
+    "level": pb.REASONING_CONTROL_LEVEL,
+}
+_LIFECYCLES = {
+    "active": pb.MODEL_LIFECYCLE_ACTIVE,
+    "deprecated": pb.MODEL_LIFECYCLE_DEPRECATED,
+    "retired": pb.MODEL_LIFECYCLE_RETIRED,
+}
+_OPERATIONS = {
+    "generate": (pb.MODEL_OPERATION_GENERATE, pb.MODEL_OPERATION_COUNT_TOKENS),
+    "embed": (pb.MODEL_OPERATION_EMBED,),
+    "rerank": (pb.MODEL_OPERATION_RERANK,),
+}
+_PROTOCOLS = {"generate": TEXT_PROTOCOLS, "embed": EMBEDDING_PROTOCOLS, "rerank": RERANK_PROTOCOLS}
+
+_OF_CAPABILITIES = (
+    *("inputs", "outputs", "tools", "parallel_tools", "structured_output", "search", "reasoning"),
+    *("max_reasoning_tokens", "min_cached_tokens"),
+)
+
+
+class _CapabilitiesEntry(Written, frozen=True):
+    operations: Annotated[list[str], msgspec.Meta(min_length=1)] | None = None
+    inputs: list[str] | None = None
+    outputs: list[str] | None = None
+    tools: bool | None = None
+    parallel_tools: bool | None = None
+    structured_output: bool | None = None
+    search: bool | None = None
+    reasoning: str | None = None
+    max_reasoning_tokens: Count | None = None
+    min_cached_tokens: Count | None = None
+    input_tokens: Count | None = None
+    output_tokens: Count | None = None
+    dimensions: Length | None = None
+    other_dimensions: Literal["any"] | list[Length] | None = None
+    task_types: list[str] | None = None
+
+
+class _ModelEntry(Written, frozen=True):
+    owned_by: str | None = None
+    display_name: str | None = None
+    description: str | None = None
+    created: str | None = None
+    family: str | None = None
+    tokenizer: str | None = None
+    lifecycle: str | None = None
+    retires: str | None = None
+    price: dict[str, object] | None = None
+    capabilities: _CapabilitiesEntry | None = None
+
+
+def models(
+    document: Document, values: Value, served: Mapping[str, Collection[str]] | None
+) -> Iterator[tuple[str, ModelInfo]]:
+    """What is said of each id. `served` are the ids of the channels with the protocols of theirs, None if these are not
+    all known.
+    """
+    for model, value in values.items() if isinstance(values, dict) else ():
+        path: Path = ("models", model)
+        entry = read_entry(document, path, {} if value is None else value, _ModelEntry)
+        if served is not None and model not in served:
+            document.problem(path, "expected the id of a model that some channel serves")
+        if entry:
+            yield (
+                model,
+                ModelInfo(
+                    owned_by=entry.owned_by,
+                    display_name=entry.display_name,
+                    create_time=time(document, (*path, "created"), entry.created),
+                    family=family(document, (*path, "family"), entry.family),
+                    tokenizer=_one_of(document, (*path, "tokenizer"), entry.tokenizer, TOKENIZERS),
+                    described=_described(document, path, entry, (served or {}).get(model, ())),
+                ),
+            )
+
+
+def _described(document: Document, path: Path, entry: _ModelEntry, protocols: Collection[str]) -> pb.Model:
+    """What of the entry callers are shown as it stands: prices, capabilities, limits, lifecycle."""
+    model = pb.Model(description=entry.description)
+    if (lifecycle := _one_of(document, (*path, "lifecycle"), entry.lifecycle, tuple(_LIFECYCLES))) in _LIFECYCLES:
+        model.lifecycle = _LIFECYCLES[lifecycle]
+    if (retires := time(document, (*path, "retires"), entry.retires)) is not None:
+        model.retire_time.FromDatetime(retires)
+    model.prices.extend(_prices(document, (*path, "price"), entry.price or {}))
+    if entry.capabilities is not None:
+        at = (*path, "capabilities")
+        model.operations.extend(_operations(document, (*at, "operations"), entry.capabilities.operations, protocols))
+        _capabilities(document, at, entry.capabilities, model)
+    return model
+
+
+def _prices(document: Document, path: Path, written: Mapping[str, object]) -> Iterator[pb.Price]:
+    """In the order of the file. Each is checked here, so that a wrong one is named by its own line."""
+    for unit, price in written.items():
+        if unit not in _UNITS:
+            document.problem((*path, unit), f"expected {any_of(tuple(_UNITS))}")
+        elif not (isinstance(price, str) and PRICE.fullmatch(price)):
+            document.problem((*path, unit), "expected a whole number, the micro-credits that a million of them cost")
+        else:
+            yield pb.Price(unit=_UNITS[unit], micro_credits_per_million=int(price))
+
+
+def _operations(
+    document: Document, path: Path, words: list[str] | None, protocols: Collection[str]
+) -> "Iterator[pb.ModelOperation.ValueType]":
+    """`protocols`: of all channels of the model, none where they are not known."""
+    for position, word in enumerate(words or ()):
+        if word not in _OPERATIONS:
+            document.problem((*path, position), f"expected {any_of(tuple(_OPERATIONS))}")
+        elif protocols and set(protocols).isdisjoint((*_PROTOCOLS[word], *OWN_PROTOCOLS)):
+            needs = f"`{word}` takes a channel with {any_of(_PROTOCOLS[word])}"
+            document.problem((*path, position), f"expected what a channel of the model can do; {needs}")
+        else:
+            yield from _OPERATIONS[word]
+
+
+def _capabilities(document: Document, path: Path, entry: _CapabilitiesEntry, model: pb.Model) -> None:
+    model.MergeFrom(pb.Model(input_token_limit=entry.input_tokens, output_token_limit=entry.output_tokens))
+    control = _one_of(document, (*path, "reasoning"), entry.reasoning, tuple(_REASONING))
+    capabilities = pb.ModelCapabilities(
+        input_modalities=entry.inputs,
+        output_modalities=entry.outputs,
+        tools=bool(entry.tools),
+        parallel_tools=bool(entry.parallel_tools),
+        structured_output=bool(entry.structured_output),
+        search=bool(entry.search),
+        reasoning=_REASONING.get(control or "", pb.REASONING_CONTROL_UNSPECIFIED),
+        max_reasoning_tokens=entry.max_reasoning_tokens,
+        min_cached_tokens=entry.min_cached_tokens,
+    )
+    if any(getattr(entry, name) is not None for name in _OF_CAPABILITIES):  # else what is known of the model stands
+        model.capabilities.CopyFrom(capabilities)
+    if entry.dimensions is not None:
+        others = entry.other_dimensions or ()
+        model.embedding.CopyFrom(
+            pb.ModelEmbedding(
+                default_dimensions=entry.dimensions,
+                dimensions=() if others == "any" else sorted({*others, entry.dimensions} if others else ()),
+                any_dimensions=others == "any",
+                task_types=entry.task_types,
+            )
+        )
+    elif entry.other_dimensions is not None or entry.task_types is not None:
+        document.problem(path, "expected `dimensions`, the length of a vector, beside what is said of others")
+
+
+def _one_of(document: Document, path: Path, word: str | None, words: tuple[str, ...]) -> str | None:
+    if word is not None and word not in words:
+        document.problem(path, f"expected {any_of(words)}")
+    return word

@@ -1,0 +1,156 @@
+"""One request, one answer (embedding, reranking): from a caller's message to the answer of the first channel that can
+give one.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Generic, NamedTuple, TypeVar
+
+from umg_grpc.access.limits import RequestLimits
+from umg_grpc.errors import UmgError
+from umg_grpc.inprocess import Context
+from umg_grpc.routing import VERBS, Operation, PublicModel, Target
+from umg_grpc.service.call import Call, current
+from umg_grpc.service.channels import Channels
+from umg_grpc.service.choice import SAFE_TO_MOVE_ON, Choice, moving_on, nearest_first, no_channel, seconds_left
+from umg_grpc.service.validation import check
+from umg_grpc.upstream.unary import UnaryCall, UnaryUpstream
+from umg_grpc.v1 import pb
+from umg_grpc.wire.format import BIG_BYTES
+from umg_grpc.wire.headers import source_headers
+from umg_grpc.wire.json import missing
+from umg_grpc.wire.unary import UnaryFormat
+
+Request = TypeVar("Request", pb.EmbedRequest, pb.RerankRequest)
+Response = TypeVar("Response", pb.EmbedResponse, pb.RerankResponse)
+
+
+class Served(NamedTuple, Generic[Request]):
+    """A request that may be served."""
+
+    call: Call
+    request: Request
+    model: PublicModel
+
+
+class Attempt(NamedTuple, Generic[Response]):
+    """A channel to try."""
+
+    target: Target
+    call: UnaryCall[Response]
+
+
+class Unary(Generic[Request, Response]):
+    """Serves one operation."""
+
+    def __init__(
+        self,
+        channels: Channels,
+        limits: RequestLimits,
+        body_limit: int,
+        operation: Operation,
+        formats: Mapping[str, UnaryFormat[Request, Response]],
+        upstreams: Callable[[Channels], Mapping[str, UnaryUpstream[Request, Response]]],
+    ) -> None:
+        """`body_limit`: of a source document, in bytes: the same that the HTTP face has. `formats`: by face.
+        `upstreams`: by channel, as they are now.
+        """
+        self._channels = channels
+        self._limits = limits
+        self._body_limit = body_limit
+        self._operation = operation
+        self._formats: Mapping[str, UnaryFormat[Request, Response]] = formats
+        self._upstreams: Callable[[Channels], Mapping[str, UnaryUpstream[Request, Response]]] = upstreams
+
+    async def admit(self, message: Request) -> Served[Request]:
+        """The request to serve: what an untrusted source document says, else what the caller filled in. Raises UmgError
+        for what breaks a rule of the schema, and when the key may not have it now. What a codec decoded is not held
+        against the rules again: its own are as strict (a test holds every codec to that).
+        """
+        call, request = current(), message
+        if not request.HasField("source"):
+            check(request)
+        elif not call.trusted:
+            request = await self._decoded(request)
+        model = self._channels.router.resolve(request.model).model
+        call.caller.check_model(model.id)
+        self._channels.router.check(model.id, self._operation)
+        await self._limits.admit(call.caller)
+        return Served(call, request, model)
+
+    async def answer(
+        self,
+        served: Served[Request],
+        context: Context,
+        told: Callable[[Target], Awaitable[Request]] | None = None,
+    ) -> Response:
+        """The answer of the first channel that can give one. `told`: the request as a target is told it, where that is
+        not the same for all.
+        """
+        call, request, model = served
+        protocol = self._formats[request.source.format].protocol if request.source.format else ""
+        targets = nearest_first(self._channels.router.channels(model.id, self._operation), protocol)
+        attempts = Attempts[Request, Response](served, targets, self._upstreams(self._channels), self._formats, told)
+        failure: UmgError | None = None
+        while (attempt := await attempts.next()) is not None:
+            try:
+                return await attempt.call.send(seconds_left(context))
+            except UmgError as error:
+                if error.reason not in SAFE_TO_MOVE_ON:
+                    raise
+                failure = moving_on(call, error)
+        raise failure or no_channel(request.model)
+
+    async def _decoded(self, given: Request) -> Request:
+        """What the source document says, in the words of its own format's errors."""
+        source = given.source
+        if len(source.body) > self._body_limit:
+            message = f"source.body is larger than {self._body_limit} bytes, the most that this gateway takes"
+            raise UmgError(pb.ERROR_REASON_BODY_TOO_LARGE, message, limit_bytes=str(self._body_limit))
+        codec = self._formats.get(source.format)
+        if codec is None:
+            does = f"{source.format[:64]!r} is no format to {VERBS[self._operation]} in"
+            message = f"source.format: {does}; use one of {', '.join(self._formats)}"
+            raise UmgError(pb.ERROR_REASON_INVALID_FIELD, message, field="source.format")
+        headers = source_headers(codec.source_headers, source.headers)
+        if len(source.body) < BIG_BYTES:
+            request = codec.decode_request(source.body, headers)
+        else:
+            request = await asyncio.to_thread(codec.decode_request, source.body, headers)
+        if codec.name_model is not None:
+            codec.name_model(request, given.model)
+        if not request.model:
+            raise missing("model")
+        return request
+
+
+class Attempts(Choice[Attempt[Response]], Generic[Request, Response]):
+    """Hands out the channels of one request."""
+
+    def __init__(
+        self,
+        served: Served[Request],
+        targets: list[Target],
+        upstreams: Mapping[str, UnaryUpstream[Request, Response]],
+        formats: Mapping[str, UnaryFormat[Request, Response]],
+        told: Callable[[Target], Awaitable[Request]] | None,
+    ) -> None:
+        super().__init__(served.call, served.model.id, targets)
+        self._request: Request = served.request
+        self._upstreams: Mapping[str, UnaryUpstream[Request, Response]] = upstreams
+        self._formats: Mapping[str, UnaryFormat[Request, Response]] = formats
+        self._told: Callable[[Target], Awaitable[Request]] | None = told
+
+    async def _attempt(self, target: Target) -> Attempt[Response]:
+        upstream = self._upstreams[target.channel.name]
+        request = await self._told(target) if self._told is not None else self._request
+        if (len(request.source.body) or request.ByteSize()) < upstream.slow_bytes:
+            prepared = upstream.prepare(request, target.model)
+        else:
+            prepared = await asyncio.to_thread(upstream.prepare, request, target.model)
+        report = prepared.report
+        if report.dropped and request.source.format:
+            report.rename(self._formats[request.source.format].wire_path)
+        if self._call.strict:
+            report.refuse()
+        return Attempt(target, prepared)

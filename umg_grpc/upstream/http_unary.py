@@ -1,0 +1,151 @@
+"""Embedding and reranking by a provider over HTTP: codec and transport put together."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
+
+from umg_grpc.upstream.http_channel import HttpChannel
+from umg_grpc.v1 import pb
+from umg_grpc.wire.format import BIG_BYTES, UpstreamRequest
+from umg_grpc.wire.report import Report
+from umg_grpc.wire.sse import BOM
+from umg_grpc.wire.unary import UnaryFormat
+
+PARTS_AT_ONCE = 4
+"""Of a batch that is split: so many requests are with the provider at a time."""
+
+
+class HasSource(Protocol):
+    """A request that may carry the body as its caller sent it."""
+
+    @property
+    def source(self) -> pb.SourceDocument: ...
+
+
+Request = TypeVar("Request", bound=HasSource)
+Response = TypeVar("Response")
+
+
+@dataclass(frozen=True)
+class HttpUnaryCall(Generic[Request, Response]):
+    """A request as it goes to one channel."""
+
+    channel: HttpChannel
+    format: UnaryFormat[Request, Response]
+    request: Request
+    encoded: UpstreamRequest
+    passes: bool  # whether the answer goes back as it comes
+
+    @property
+    def report(self) -> Report:
+        """What the channel cannot be told."""
+        return self.encoded.report
+
+    async def send(self, seconds: float) -> Response:
+        """See `UnaryCall`."""
+        codec = self.format
+        body = await self.channel.fetch(self.encoded, codec.key_header, codec.decode_error, seconds)
+        body = body.removeprefix(BOM)
+        if len(body) < BIG_BYTES:
+            return codec.decode_response(body, self.request, self.passes)
+        return await asyncio.to_thread(codec.decode_response, body, self.request, self.passes)
+
+
+class HttpUnary(Generic[Request, Response]):
+    """One channel, for one operation. Raises what the transport and the codec raise."""
+
+    def __init__(self, channel: HttpChannel, formats: Sequence[UnaryFormat[Request, Response]]) -> None:
+        """`formats`: those that the provider speaks, the preferred one first; several may share a protocol."""
+        self.slow_bytes = BIG_BYTES
+        self._channel = channel
+        self._formats = {codec.name: codec for codec in formats}
+        self._preferred = formats[0]
+
+    def prepare(self, request: Request, model: str) -> HttpUnaryCall[Request, Response]:
+        """The request in the caller's own format where the channel speaks it, else in the one that it prefers."""
+        codec = self._formats.get(request.source.format, self._preferred)
+        encoded = codec.encode_request(request, model)
+        passes = codec.name == request.source.format
+        return HttpUnaryCall(self._channel, codec, request, encoded, passes)
+
+
+class HttpEmbedding:
+    """One channel that embeds. What the provider does not take at once goes to it in parts."""
+
+    def __init__(
+        self,
+        channel: HttpChannel,
+        formats: Sequence[UnaryFormat[pb.EmbedRequest, pb.EmbedResponse]],
+        *,
+        most_items: int | None = None,
+    ) -> None:
+        """`most_items`: most inputs of one request, None for what the format says."""
+        self.slow_bytes = BIG_BYTES
+        self._unary = HttpUnary(channel, formats)
+        self._most_items = most_items
+
+    def prepare(
+        self, request: pb.EmbedRequest, model: str
+    ) -> "HttpUnaryCall[pb.EmbedRequest, pb.EmbedResponse] | SplitCall":
+        """See `UnaryUpstream`."""
+        whole = self._unary.prepare(request, model)
+        most = self._most_items or whole.format.most_items or len(request.inputs)
+        if len(request.inputs) <= most:
+            return whole
+        if whole.passes:  # what only the provider knows of the caller's body is in no part
+            found = whole.format.unknown_fields(request.source.body)
+            whole.report.unknown, whole.report.first_unknown = found.count, found.first
+            for field in request.source.uncarried_fields:
+                whole.report.drop(field)
+        return SplitCall(whole.report, [self._unary.prepare(part, model) for part in _parts(request, most)])
+
+
+@dataclass(frozen=True)
+class SplitCall:
+    """A batch in parts."""
+
+    report: Report
+    parts: Sequence[HttpUnaryCall[pb.EmbedRequest, pb.EmbedResponse]]
+
+    async def send(self, seconds: float) -> pb.EmbedResponse:
+        """All vectors in the order of the inputs. When one part fails, the others are stopped and the call fails."""
+        turn, joined = asyncio.Semaphore(PARTS_AT_ONCE), pb.EmbedResponse()
+        deadline = asyncio.get_running_loop().time() + seconds
+
+        async def send(part: HttpUnaryCall[pb.EmbedRequest, pb.EmbedResponse]) -> pb.EmbedResponse:
+            await turn.acquire()
+            answer = await part.send(deadline - asyncio.get_running_loop().time())
+            turn.release()  # not after a failure: nobody is to begin then
+            return answer
+
+        tasks = [asyncio.create_task(send(part)) for part in self.parts]
+        try:
+            answers = await asyncio.gather(*tasks)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.wait(tasks)
+        for answer in answers:
+            joined.embeddings.extend(answer.embeddings)
+        if all(answer.HasField("usage") for answer in answers):
+            joined.usage.input_tokens = sum(answer.usage.input_tokens for answer in answers)
+            joined.usage.total_tokens = sum(answer.usage.total_tokens for answer in answers)
+        return joined
+
+
+def _parts(request: pb.EmbedRequest, most: int) -> list[pb.EmbedRequest]:
+    """The request without its inputs, several times over, each with some of them. No part is what the caller wrote."""
+    rest = pb.EmbedRequest(
+        model=request.model,
+        dimensions=request.dimensions if request.HasField("dimensions") else None,
+        task_type=request.task_type if request.HasField("task_type") else None,
+        encoding=request.encoding,
+        user=request.user if request.HasField("user") else None,
+    )
+    parts = []
+    for start in range(0, len(request.inputs), most):
+        part = pb.EmbedRequest(inputs=request.inputs[start : start + most])
+        part.MergeFrom(rest)
+        parts.append(part)
+    return parts

@@ -1,0 +1,11 @@
+"""Embedding and reranking by wordllama in this process: static token vectors, 32 000 of 256 numbers each.
+
+`WordLlamaEngine` has the model and a thread for it; `LocalEmbedding` and `LocalRerank` are channels over it. Light to
+import: numpy and wordllama come with the first call, in the engine's thread.
+"""
+
+from umg_grpc.upstream.local.wordllama.embedding import LocalEmbedding
+from umg_grpc.upstream.local.wordllama.engine import WordLlamaEngine
+from umg_grpc.upstream.local.wordllama.reranking import LocalRerank
+
+__all__ = ["LocalEmbedding", "LocalRerank", "WordLlamaEngine"]

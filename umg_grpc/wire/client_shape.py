@@ -1,0 +1,41 @@
+"""Whose form an answer has where one body cannot satisfy both the document and the official SDKs."""
+
+from collections.abc import Mapping
+
+from umg_grpc.errors import UmgError
+from umg_grpc.v1 import pb
+from umg_grpc.wire.unary import ClientShape
+
+HEADER = "x-umg-shape"
+_STAINLESS = "x-stainless-"
+_AGENTS = ("openai/", "ai-sdk")  # anywhere: `AsyncOpenAI/Python 2.1`, `ai/7.0 ai-sdk/cohere/5.0`, `ai-sdk-cohere/4.0`
+_COHERE = "cohere"
+_COHERE_NAME = (
+    "x-fern-sdk-name"  # `cohere`, `cohere-ai`, `com.cohere.fern:api-sdk`, `github.com/cohere-ai/cohere-go/v2`
+)
+
+
+def client_shape(headers: Mapping[str, str]) -> ClientShape:
+    """What `x-umg-shape` says, else the SDKs' where the headers are those of one, else the document's.
+
+    SDKs are openai's and those made like it, the AI SDK, and cohere's in all its languages. The names of the headers
+    are in lower case, or looked up in any case. Raises UmgError(INVALID_FIELD).
+    """
+    asked = headers.get(HEADER)
+    if asked is None:
+        return ClientShape.SDK if _is_sdk(headers) else ClientShape.DOCUMENTED
+    try:
+        return ClientShape(asked)
+    except ValueError:
+        message = f"{HEADER} must be documented or sdk"
+        raise UmgError(pb.ERROR_REASON_INVALID_FIELD, message, field=HEADER) from None
+
+
+def _is_sdk(headers: Mapping[str, str]) -> bool:
+    agent = headers.get("user-agent", "").lower()
+    return (
+        agent.startswith(_COHERE)
+        or any(name in agent for name in _AGENTS)
+        or _COHERE in headers.get(_COHERE_NAME, "").lower()
+        or any(name.lower().startswith(_STAINLESS) for name in headers)
+    )

@@ -1,0 +1,85 @@
+"""The model list in the shapes of three formats (text document, "GET /v1/models"); one row of `MODEL_LISTS` each."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from umg_grpc.errors import UmgError
+from umg_grpc.v1 import pb
+from umg_grpc.wire.messages.errors import encode_count_error
+from umg_grpc.wire.models import chat, messages, native
+from umg_grpc.wire.models.query import Query
+from umg_grpc.wire.native.errors import encode_error as encode_native_error
+from umg_grpc.wire.paths import wire_paths
+
+
+@dataclass(frozen=True)
+class ModelList:
+    """One shape."""
+
+    decode_query: Callable[[Query], pb.ListModelsRequest]
+    """Which page a query asks for. Raises UmgError(INVALID_FIELD) naming the parameter."""
+    encode_list: Callable[[pb.ListModelsResponse, pb.ListModelsRequest], bytes]
+    """(page, what it answers) -> body."""
+    encode_model: Callable[[pb.Model], bytes]
+    encode_error: Callable[[UmgError, int], bytes]
+    """(error, HTTP status) -> body."""
+    wire_path: Callable[[str], str]
+    """Name of a canonical field (`page_size`) as this shape's callers know it. For errors only."""
+
+
+CHOSEN = "models"
+"""The face whose callers choose its shape. The row of this name is what they get who choose none."""
+MESSAGES, NATIVE = "messages_models", "key_native_models"
+CHOOSING_HEADERS = {"anthropic-version": MESSAGES, "x-goog-api-key": NATIVE, "x-vendorg-api-key": NATIVE}
+"""Header -> shape, the first that is there (text formats, 0)."""
+CHOOSING_PARAMETERS = {"key": NATIVE}
+"""Query parameter -> shape, where no header chose."""
+
+_native_path = wire_paths([(r"^page_size$", "pageSize"), (r"^page_token$", "pageToken")])
+
+MODEL_LISTS = {
+    CHOSEN: ModelList(
+        decode_query=chat.decode_query,
+        encode_list=chat.encode_list,
+        encode_model=chat.encode_model,
+        encode_error=chat.encode_error,
+        wire_path=str,
+    ),
+    MESSAGES: ModelList(
+        decode_query=messages.decode_query,
+        encode_list=messages.encode_list,
+        encode_model=messages.encode_model,
+        encode_error=encode_count_error,  # which is both the document's body and the shape's own (readings, 3)
+        wire_path=wire_paths([(r"^page_size$", "limit")]),
+    ),
+    NATIVE: ModelList(
+        decode_query=native.decode_query,
+        encode_list=native.encode_list,
+        encode_model=native.encode_model,
+        encode_error=native.encode_error,
+        wire_path=_native_path,
+    ),
+    # the face that is native by its path, and so has that format's errors too
+    "native_models": ModelList(
+        decode_query=native.decode_query,
+        encode_list=native.encode_list,
+        encode_model=native.encode_model,
+        encode_error=encode_native_error,
+        wire_path=_native_path,
+    ),
+}
+"""By face, and by what callers of the face `models` choose."""
+
+
+def shape_of(headers: Mapping[str, str], query: Query) -> str:
+    """The row of `MODEL_LISTS` that callers of the face `models` choose, by their headers before their query."""
+    by_header = (shape for header, shape in CHOOSING_HEADERS.items() if header in headers)
+    by_parameter = (shape for parameter, shape in CHOOSING_PARAMETERS.items() if parameter in query)
+    return next(by_header, None) or next(by_parameter, CHOSEN)
+
+
+def shape_for(face: str, headers: Mapping[str, str], query: Query) -> str:
+    """The name by which answers and errors of a face are written: `shape_of` on the one whose callers choose, and the
+    face itself on any other, be it one of model lists or not.
+    """
+    return shape_of(headers, query) if face == CHOSEN else face

@@ -1,0 +1,57 @@
+"""Native embeddings (`POST /v1beta/models/{model}:embedContent` and `:batchEmbedContents`), faces and upstream: two
+faces of one protocol.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+
+from umg_grpc.errors import UmgError
+from umg_grpc.v1 import pb
+from umg_grpc.wire.embed import about_inputs
+from umg_grpc.wire.native import errors
+from umg_grpc.wire.native_embeddings.paths import wire_path_of_batch, wire_path_of_single
+from umg_grpc.wire.native_embeddings.request import (
+    BATCH,
+    SINGLE,
+    decode_request,
+    encode_request,
+    name_model,
+    unknown_fields,
+)
+from umg_grpc.wire.native_embeddings.response import decode_response, encode_batch, encode_single
+from umg_grpc.wire.unary import UnaryFormat
+
+MOST_INPUTS = 100  # of `:batchEmbedContents`, as its provider says
+
+
+def decode_error(status: int, headers: Mapping[str, str], body: bytes) -> UmgError:
+    """What the caller is told of a refused call."""
+    return about_inputs(errors.decode_error(status, headers, body))
+
+
+NATIVE_EMBEDDINGS: UnaryFormat[pb.EmbedRequest, pb.EmbedResponse] = UnaryFormat(
+    name=BATCH,
+    protocol="native_embeddings",
+    source_headers=(),
+    decode_request=partial(decode_request, BATCH),
+    encode_response=encode_batch,
+    encode_error=errors.encode_error,
+    wire_path=wire_path_of_batch,
+    unknown_fields=partial(unknown_fields, BATCH),
+    encode_request=encode_request,
+    decode_response=decode_response,
+    decode_error=decode_error,
+    key_header="x-goog-api-key",
+    model_in_path=True,
+    name_model=name_model,
+    most_items=MOST_INPUTS,
+)
+NATIVE_EMBEDDING: UnaryFormat[pb.EmbedRequest, pb.EmbedResponse] = replace(
+    NATIVE_EMBEDDINGS,
+    name=SINGLE,
+    decode_request=partial(decode_request, SINGLE),
+    encode_response=encode_single,
+    wire_path=wire_path_of_single,
+    unknown_fields=partial(unknown_fields, SINGLE),
+)

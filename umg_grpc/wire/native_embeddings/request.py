@@ -1,0 +1,214 @@
+"""The request, both directions: a caller's body -> canonical, canonical -> a provider's body."""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import msgspec
+from msgspec import Raw
+
+from umg_grpc.errors import UmgError
+from umg_grpc.v1 import pb
+from umg_grpc.wire.embed import note_unsaid, without_nulls
+from umg_grpc.wire.format import UpstreamRequest
+from umg_grpc.wire.json import ABSENT, JsonObject, check_utf8, echo, given, invalid, missing, parse, whole
+from umg_grpc.wire.native.request import PREFIX, call_path
+from umg_grpc.wire.native.spelling import Notes, read
+from umg_grpc.wire.native_embeddings.schema import BatchBody, Config, Content, EmbedBody
+from umg_grpc.wire.report import Report, untranslatable
+from umg_grpc.wire.unknown import NOTHING, Unknown
+
+SINGLE, BATCH = "native_embedding", "native_embeddings"
+"""The faces."""
+ONE, MANY = ":embedContent", ":batchEmbedContents"
+
+BETWEEN = "\n"  # parts of one content
+UNSPECIFIED = "TASK_TYPE_UNSPECIFIED"
+LENGTH = "outputDimensionality"
+
+UNCARRIED = {
+    "mime_type": "mimeType",
+    "auto_truncate": "autoTruncate",
+    "document_ocr": "documentOcr",
+    "audio_track_extraction": "audioTrackExtraction",
+}
+"""Of `embedContentConfig`: what has no canonical form."""
+
+
+# --- caller -> canonical
+
+
+def decode_request(face: str, body: bytes, headers: Mapping[str, str]) -> pb.EmbedRequest:
+    """The request with its source. Its model is in the path: it has the model that the body repeats, if it does. What
+    all items ask for stands in the request itself.
+
+    Raises UmgError: MALFORMED_BODY, MISSING_FIELD, INVALID_FIELD, UNSUPPORTED_FIELD for what is no text.
+    """
+    return _decode(face, body, Notes())
+
+
+def unknown_fields(face: str, body: bytes) -> Unknown:
+    """What nobody knows of a body, as `decode_request` met it."""
+    notes = Notes()
+    try:
+        _decode(face, body, notes)
+    except UmgError:
+        return NOTHING
+    return Unknown(notes.unknown, echo(notes.first))
+
+
+def name_model(request: pb.EmbedRequest, model: str) -> None:
+    """Gives the request the model of its path. Raises UmgError(INVALID_FIELD) where the body names another."""
+    if request.model and model and request.model != model:
+        named = _read(request.source.format, request.source.body, Notes()).named
+        told = f"the path names {model[:64]!r}, the body {request.model[:64]!r}"
+        raise invalid(named[0][0] if named else "model", f"{told}; leave it out of the body")
+    request.model = model or request.model
+
+
+class _Asked(NamedTuple):
+    """A body of either face."""
+
+    items: Sequence[EmbedBody]
+    named: Sequence[tuple[str, str]]  # where the body has a model, and which
+
+
+def _read(face: str, body: bytes, notes: Notes) -> _Asked:
+    if face == SINGLE:
+        single = read(EmbedBody, body, notes)
+        items, models = [single], [("model", single.model)]
+    else:
+        batch = read(BatchBody, body, notes)
+        items, models = batch.requests, [("model", batch.model)]
+        models += [(f"requests[{place}].model", item.model) for place, item in enumerate(items) if item.model]
+    return _Asked(items, [(at, model.removeprefix(PREFIX)) for at, model in models if model])
+
+
+def _decode(face: str, body: bytes, notes: Notes) -> pb.EmbedRequest:
+    request = pb.EmbedRequest()
+    try:
+        asked = _read(face, check_utf8(body), notes)
+        for at, named in asked.named:
+            if request.model not in ("", named):
+                told = f"it names {named[:64]!r}, another place {request.model[:64]!r}"
+                raise invalid(at, f"{told}; leave it out of the body, the path has it")
+            request.model = named
+        _decode_items(asked.items, "" if face == SINGLE else "requests[{}].", request)
+    except UmgError as error:
+        raise notes.spelled(error) from None
+    source = request.source
+    source.format, source.body, source.unknown_field_count = face, body, notes.unknown
+    return request
+
+
+def _decode_items(items: Sequence[EmbedBody], place: str, request: pb.EmbedRequest) -> None:
+    """Fills `request.inputs`. `place`: what stands before the names of an item's fields, with its number left open."""
+    task_types, lengths = list[str | None](), list[int | None]()
+    for index, item in enumerate(items):
+        at, target = place.format(index), request.inputs.add()
+        target.text = _text(item.content, at)
+        title, task_type, length = item.title, item.task_type, item.output_dimensionality
+        length = None if length is None else whole(length, f"{at}{LENGTH}")
+        if (config := item.embed_content_config) is not None:  # not shown which place wins; we take the newer one
+            title, task_type = config.title or title, config.task_type or task_type
+            length = whole(config.output_dimensionality, f"{at}embedContentConfig.{LENGTH}") or length
+            _note_uncarried(config, request.source)
+        if title is not None:
+            target.title = title
+        task_type = task_type.upper() if task_type else UNSPECIFIED  # an enum may be written in any case
+        task_types.append(None if task_type == UNSPECIFIED else task_type)
+        lengths.append(length)
+    _set(request, "task_type", task_types)
+    _set(request, "dimensions", lengths)
+
+
+def _note_uncarried(config: Config, source: pb.SourceDocument) -> None:
+    for field, name in UNCARRIED.items():
+        if given(getattr(config, field)) and name not in source.uncarried_fields:
+            source.uncarried_fields.append(name)
+
+
+def _text(content: Content | str | None, at: str) -> str:
+    """The text of a content: its parts that are not empty, joined."""
+    if content is None:
+        raise missing(f"{at}content")
+    if isinstance(content, str):
+        if not content:
+            raise invalid(f"{at}content", "it is empty; send a text")
+        return content
+    if not content.parts:
+        raise missing(f"{at}content.parts")
+    for index, part in enumerate(content.parts):
+        if part.text is None:
+            field = f"{at}content.parts[{index}]"
+            message = f"`{field}`: texts alone are embedded here; send parts that have a `text`"
+            raise UmgError(pb.ERROR_REASON_UNSUPPORTED_FIELD, message, field=field)
+    text = BETWEEN.join([part.text for part in content.parts if part.text])
+    if not text:
+        raise invalid(f"{at}content.parts", "all its texts are empty; send one that is not")
+    return text
+
+
+def _set(request: pb.EmbedRequest, name: str, told: Sequence[str | int | None]) -> None:
+    """Sets a field of the request where all items say the same of it, else of each input."""
+    alike = told.count(told[0]) == len(told)
+    for target, value in zip([request] if alike else request.inputs, told, strict=False):
+        if value is not None:
+            setattr(target, name, value)
+
+
+# --- canonical -> provider
+
+
+def encode_request(request: pb.EmbedRequest, model: str) -> UpstreamRequest:
+    """The call of `POST /models/{model}:batchEmbedContents`; of `:embedContent` for a caller's own body of that.
+
+    Raises UmgError(UNTRANSLATABLE) for tokens.
+    """
+    report, name = Report(), PREFIX + model.removeprefix(PREFIX)
+    if request.source.format == SINGLE:
+        return UpstreamRequest(call_path(model, ONE), _rebuild_single(request.source.body, name), {}, report)
+    if request.source.format == BATCH:
+        return UpstreamRequest(call_path(model, MANY), _rebuild_batch(request.source.body, name), {}, report)
+    note_unsaid(request, report)
+    if request.user:
+        report.drop("user")
+    items = [_encode_item(item, f"inputs[{place}]", request, name) for place, item in enumerate(request.inputs)]
+    return UpstreamRequest(call_path(model, MANY), msgspec.json.encode({"requests": items}), {}, report)
+
+
+def _encode_item(item: pb.EmbeddingInput, at: str, request: pb.EmbedRequest, name: str) -> JsonObject:
+    text = item.text
+    if not text:
+        raise untranslatable(f"{at}.tokens", "this model's provider takes no tokens; send the text itself")
+    fields: JsonObject = {"model": name, "content": {"parts": [{"text": text}]}}
+    if task_type := item.task_type or request.task_type:
+        fields["taskType"] = task_type
+    if title := item.title:
+        fields["title"] = title
+    if dimensions := item.dimensions or request.dimensions:
+        fields["outputDimensionality"] = dimensions
+    return fields
+
+
+def _rebuild_single(body: bytes, name: str) -> bytes:
+    """The caller's body, all else byte for byte: its model, where it has one, and a content that is an object."""
+    return msgspec.json.encode(_edited(parse(dict[str, Raw], body), name))
+
+
+def _rebuild_batch(body: bytes, name: str) -> bytes:
+    """As above; in a batch every item must have a model, which our document's callers leave out."""
+    fields = parse(dict[str, Raw], body)
+    if "model" in fields:
+        fields["model"] = Raw(msgspec.json.encode(name))
+    raw = fields["requests"]
+    items = parse(list[dict[str, Raw]], raw if bytes(raw).startswith(b"[") else b"[%b]" % bytes(raw))
+    fields["requests"] = Raw(msgspec.json.encode([_edited(item | {"model": ABSENT}, name) for item in items]))
+    return msgspec.json.encode(without_nulls(fields))
+
+
+def _edited(fields: dict[str, Raw], name: str) -> dict[str, Raw]:
+    if "model" in fields:
+        fields["model"] = Raw(msgspec.json.encode(name))
+    if (content := bytes(fields["content"])).startswith(b'"'):
+        fields["content"] = Raw(b'{"parts":[{"text":%b}]}' % content)
+    return without_nulls(fields)

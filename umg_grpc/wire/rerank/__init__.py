@@ -1,0 +1,42 @@
+"""Reranking (`POST /v1/rerank` and `/v2/rerank`), face and upstream: two shapes of one protocol."""
+
+from functools import partial
+
+from umg_grpc.v1 import pb
+from umg_grpc.wire.chat.errors import encode_error
+from umg_grpc.wire.rerank.documents import ranked_text, ranked_texts
+from umg_grpc.wire.rerank.errors import decode_error, encode_error_v2
+from umg_grpc.wire.rerank.request import FIELDS, V1, V2, decode_request, encode_request, wire_path
+from umg_grpc.wire.rerank.response import decode_response, encode_response, encode_response_v2
+from umg_grpc.wire.unary import UnaryFormat
+
+__all__ = ["RERANK", "RERANK_V2", "ranked_text", "ranked_texts"]
+
+PROTOCOL = "rerank"
+
+RERANK: UnaryFormat[pb.RerankRequest, pb.RerankResponse] = UnaryFormat(
+    name=V1.name,
+    protocol=PROTOCOL,
+    source_headers=(),
+    decode_request=partial(decode_request, V1.name),
+    encode_response=encode_response,
+    encode_error=encode_error,
+    wire_path=wire_path,
+    unknown_fields=FIELDS.unknown,
+    encode_request=partial(encode_request, V1),
+    decode_response=decode_response,
+    decode_error=decode_error,
+)
+RERANK_V2: UnaryFormat[pb.RerankRequest, pb.RerankResponse] = UnaryFormat(
+    name=V2.name,
+    protocol=PROTOCOL,
+    source_headers=(),
+    decode_request=partial(decode_request, V2.name),
+    encode_response=encode_response_v2,
+    encode_error=encode_error_v2,
+    wire_path=wire_path,
+    unknown_fields=FIELDS.unknown,
+    encode_request=partial(encode_request, V2),
+    decode_response=decode_response,
+    decode_error=decode_error,
+)

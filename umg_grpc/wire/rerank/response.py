@@ -1,0 +1,180 @@
+"""The answer, both directions: canonical -> a caller's body, a provider's body -> canonical."""
+
+import math
+from typing import TypeVar
+
+import msgspec
+from msgspec import Raw, Struct
+
+from umg_grpc.v1 import pb
+from umg_grpc.wire.counts import Count, count
+from umg_grpc.wire.json import ABSENT, INT64_MAX, JsonObject, given
+from umg_grpc.wire.provider_errors import NO_ANSWER, as_error, from_provider, is_error, unreadable
+from umg_grpc.wire.ragged import decode
+from umg_grpc.wire.rerank.scores import in_unit
+from umg_grpc.wire.unary import ClientShape
+
+T = TypeVar("T")
+
+# --- canonical -> caller
+
+
+def encode_response(response: pb.RerankResponse, request: pb.RerankRequest, shape: ClientShape) -> bytes:
+    """The body of `POST /v1/rerank` (text document, "Rerank result"), and beside it the `id` and `meta` that clients of
+    the Cohere kind read. The shape is that of documents which were sent as strings.
+    """
+    return _encode(response, "1", shape)
+
+
+def encode_response_v2(response: pb.RerankResponse, request: pb.RerankRequest, shape: ClientShape) -> bytes:
+    """The body of `POST /v2/rerank`, which no document describes: always as the SDKs have it."""
+    return _encode(response, "2", ClientShape.SDK)
+
+
+def _encode(response: pb.RerankResponse, version: str, shape: ClientShape) -> bytes:
+    body: JsonObject = {
+        "id": response.response_id,
+        "model": response.model,
+        "results": [_encode_result(result, shape) for result in response.results],
+        "usage": {"prompt_tokens": response.usage.total_tokens, "total_tokens": response.usage.total_tokens},
+        "meta": _encode_meta(response.usage, version),
+    }
+    return msgspec.json.encode(body)
+
+
+def _encode_result(result: pb.RerankResult, shape: ClientShape) -> JsonObject:
+    encoded: JsonObject = {"index": result.index, "relevance_score": result.relevance_score}
+    if result.HasField("document"):
+        encoded["document"] = _encode_document(result.document, shape)
+    return encoded
+
+
+def _encode_document(document: pb.RerankDocument, shape: ClientShape) -> object:
+    if document.object_json:
+        return Raw(document.object_json)
+    return {"text": document.text} if shape is ClientShape.SDK else document.text
+
+
+def _encode_meta(usage: pb.RerankUsage, version: str) -> JsonObject:
+    """`meta`: search units only where they are known."""
+    billed: JsonObject = {"input_tokens": usage.total_tokens}
+    if usage.HasField("search_units"):
+        billed = {"search_units": usage.search_units}
+    return {
+        "api_version": {"version": version},
+        "billed_units": billed,
+        "tokens": {"input_tokens": usage.total_tokens},
+    }
+
+
+# --- provider -> canonical
+
+
+class ProviderResult(Struct):
+    """One of `results`."""
+
+    index: int | float
+    relevance_score: float | None = None
+    score: float | None = None  # some providers' name for it
+
+
+class ProviderUsage(Struct):
+    """`usage`."""
+
+    total_tokens: Count = None
+    prompt_tokens: Count = None
+    input_tokens: Count = None
+
+
+class Units(Struct):
+    """`meta.billed_units`, `meta.tokens`."""
+
+    input_tokens: Count = None
+    search_units: Count = None
+
+
+class ProviderMeta(Struct):
+    """`meta`."""
+
+    tokens: Units | None = None
+    billed_units: Units | None = None
+
+
+class ProviderResponse(Struct):
+    """A body, as far as it is decoded."""
+
+    id: Raw = ABSENT
+    results: list[ProviderResult] | None = None
+    data: list[ProviderResult] | None = None  # some providers' name for it
+    usage: Raw = ABSENT
+    meta: Raw = ABSENT
+    error: Raw = ABSENT
+
+
+_RESPONSE = msgspec.json.Decoder(ProviderResponse)
+_ID = msgspec.json.Decoder(str)
+_USAGE = msgspec.json.Decoder(ProviderUsage)
+_META = msgspec.json.Decoder(ProviderMeta)
+
+
+def decode_response(body: bytes, request: pb.RerankRequest, pass_: bool) -> pb.RerankResponse:
+    """The answer, its results in the provider's order and without documents: the request has them. Never passed on as
+    it is, for no provider writes the document's shape.
+
+    Its usage has 0 tokens where the provider tells none. Scores on another scale than [0, 1] are mapped into it
+    (`in_unit`). Raises UmgError(UPSTREAM_FAILED) for a body that cannot be read, that is an error in spite of its
+    status, or that ranks a document twice or one that was not sent.
+    """
+    try:
+        answer = decode(_RESPONSE, body)
+        if is_error(answer.error):
+            raise from_provider(200, as_error(msgspec.json.decode(answer.error)))
+    except (ValueError, RecursionError):
+        raise unreadable() from None
+    results = answer.data if answer.results is None else answer.results
+    if results is None:
+        raise unreadable(NO_ANSWER)
+    response = pb.RerankResponse(response_id=_loosely(_ID, answer.id) or "", model=request.model)
+    places = _places(results, len(request.documents))
+    for index, score in zip(places, in_unit([_score(result) for result in results]), strict=True):
+        decoded = response.results.add()
+        decoded.index, decoded.relevance_score = index, score
+    _decode_usage(_loosely(_USAGE, answer.usage), _loosely(_META, answer.meta), response)
+    return response
+
+
+def _places(results: list[ProviderResult], documents: int) -> list[int]:
+    sent, places = range(documents), set[int]()
+    for result in results:
+        if result.index not in sent:  # neither is a fraction
+            raise unreadable(": it ranks a document that was not sent")
+        places.add(int(result.index))
+    if len(places) < len(results):
+        raise unreadable(": it ranks a document twice")
+    return [int(result.index) for result in results]
+
+
+def _score(result: ProviderResult) -> float:
+    score = result.score if result.relevance_score is None else result.relevance_score
+    if score is None or not math.isfinite(score):
+        raise unreadable(": it has a result without a score")
+    return score
+
+
+def _decode_usage(usage: ProviderUsage | None, meta: ProviderMeta | None, response: pb.RerankResponse) -> None:
+    """The first count that is told; tokens that are billed are taken for those that were used."""
+    told = usage or ProviderUsage()
+    tokens, billed = (meta and meta.tokens) or Units(), (meta and meta.billed_units) or Units()
+    counts = (told.total_tokens, told.prompt_tokens, told.input_tokens, tokens.input_tokens, billed.input_tokens)
+    if total := next((number for counted in counts if (number := count(counted))), 0):
+        response.usage.total_tokens = min(total, INT64_MAX)
+    if units := count(billed.search_units):
+        response.usage.search_units = min(units, INT64_MAX)
+
+
+def _loosely(decoder: msgspec.json.Decoder[T], raw: Raw) -> T | None:
+    """What does not change the ranking, None where it cannot be read."""
+    try:
+        return decoder.decode(raw) if given(raw) else None
+    except (ValueError, RecursionError):
+        return None
