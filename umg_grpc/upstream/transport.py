@@ -1,7 +1,7 @@
 """The one way out: sends a request to a provider and gives back its status, headers and bytes.
 
-Deadlines and connection faults end here as `UmgError`s. The client library stands behind this module alone, so that
-another can take its place.
+Deadlines and connection faults end here as `UmgError`s. Whole answers come by the connections of `lean`; streams, and
+what goes through a proxy, by the client of aiohttp. Both stand behind this module alone.
 """
 
 import asyncio
@@ -19,20 +19,21 @@ from aiohttp import hdrs
 from yarl import URL
 
 from umg_grpc.errors import UmgError
+from umg_grpc.upstream.lean import faults
+from umg_grpc.upstream.lean.answer import MAX_ANSWER_BYTES, MAX_REFUSAL_BYTES, Fetched
+from umg_grpc.upstream.lean.connections import Connections
+from umg_grpc.upstream.lean.request import DEFAULT_HEADERS
 from umg_grpc.v1 import pb
 
-MAX_ANSWER_BYTES = 256 << 20
-MAX_REFUSAL_BYTES = 64 << 10
 LARGE_BYTES = 1 << 20
 END_SECONDS = 0.1  # from an answer's last event to the end of its body
-FAULTS = (aiohttp.ClientError, TimeoutError, ConnectionError)
+FAULTS = (faults.ConnectionFaultError, aiohttp.ClientError, TimeoutError, ConnectionError)
 WAITS = {
     "connect": "a connection",
     "first_byte": "its first bytes",
     "idle": "the next part of its answer",
     "total": "the whole answer",
 }
-USER_AGENT = "unified-model-gateway"  # to leave it out costs a copy of all headers
 READ_BYTES = 256 << 10  # what one read may bring: a burst of events goes on as one message
 
 
@@ -65,14 +66,6 @@ class Outgoing(NamedTuple):
     deadlines: Deadlines
     proxy: str | None = None
     tls: ssl.SSLContext | bool = True  # True: the system's authorities
-
-
-class Fetched(NamedTuple):
-    """A provider's answer, read to its end."""
-
-    status: int
-    headers: Mapping[str, str]  # looked up in any case
-    body: bytes
 
 
 class Answer:
@@ -136,7 +129,7 @@ class Watch:
         self._loop = asyncio.get_running_loop()
         self._end = started + deadlines.total
         self._name, self._due = "first_byte", started + deadlines.first_byte
-        self._timer = self._loop.call_at(min(self._due, self._end), self._look)
+        self._set_timer(min(self._due, self._end))
 
     def pause(self) -> None:
         """Nobody waits for the provider now."""
@@ -148,14 +141,18 @@ class Watch:
         due = now + self._idle
         if self._name == "first_byte":
             self._name = "idle"
-            if due < self._timer.when():  # it was set for a longer wait
+            if due < self._fires:  # it was set for a longer wait
                 self._timer.cancel()
-                self._timer = self._loop.call_at(due, self._look)
+                self._set_timer(due)
         self._due = due
 
     def stop(self) -> None:
         """No more watching."""
         self._timer.cancel()
+
+    def _set_timer(self, when: float) -> None:
+        self._fires = when  # uvloop's timers cannot all be asked
+        self._timer = self._loop.call_at(when, self._look)
 
     def _look(self) -> None:
         now = self._loop.time()
@@ -164,7 +161,7 @@ class Watch:
         elif now >= self._due:
             self.expired = self._name
         else:
-            self._timer = self._loop.call_at(min(self._due, self._end, now + self._idle), self._look)
+            self._set_timer(min(self._due, self._end, now + self._idle))
             return
         self._response.close()
 
@@ -172,8 +169,9 @@ class Watch:
 class Transport:
     """The pool of connections to all providers. Opened once a process, closed with it."""
 
-    def __init__(self, session: aiohttp.ClientSession) -> None:
+    def __init__(self, session: aiohttp.ClientSession, connections: Connections) -> None:
         self._session = session
+        self._connections = connections
 
     @classmethod
     @asynccontextmanager
@@ -183,24 +181,38 @@ class Transport:
         async with aiohttp.ClientSession(
             connector=connector,
             cookie_jar=aiohttp.DummyCookieJar(),
-            # to inflate what a neighbour deflated costs more than to carry it
-            headers={hdrs.ACCEPT_ENCODING: "identity", hdrs.USER_AGENT: USER_AGENT},
+            headers=DEFAULT_HEADERS,  # to leave one out costs a copy of all
             read_bufsize=READ_BYTES,
             trust_env=False,
         ) as session:
-            yield cls(session)
+            connections = Connections()
+            try:
+                yield cls(session, connections)
+            finally:
+                await connections.close()
 
     async def fetch(self, call: Outgoing) -> Fetched:
         """The whole answer. Raises UmgError as `_fault` says, UPSTREAM_FAILED for a body of more than 256 MiB."""
-        response = None
         try:
-            response = await self._send(call)
-            return Fetched(response.status, response.headers, await _body(response))
+            if call.proxy is not None or call.tls is False:
+                return await self._fetch_by_aiohttp(call)
+            return await self._connections.post(
+                call.url,
+                call.headers,
+                call.body,
+                connect=call.deadlines.connect,
+                total=call.deadlines.total,
+                tls=None if call.tls is True else call.tls,
+            )
         except FAULTS as error:
             raise _fault(error, call.deadlines) from None
+
+    async def _fetch_by_aiohttp(self, call: Outgoing) -> Fetched:
+        response = await self._send(call)
+        try:
+            return Fetched(response.status, response.headers, await _body(response))
         finally:
-            if response is not None:
-                response.close()  # nothing is left to read, unless this call was cancelled or failed
+            response.close()  # nothing is left to read, unless this call was cancelled or failed
 
     async def open(self, call: Outgoing) -> Answer:
         """A streamed answer, from its headers on, which come within the first-byte deadline. Raises as `fetch`.
@@ -259,17 +271,24 @@ def _timeout(total: float, connect: float) -> aiohttp.ClientTimeout:
 
 
 def _fault(error: Exception, deadlines: Deadlines) -> UmgError:
-    """What the client library raised, as the caller may know it: UPSTREAM_UNREACHABLE when nothing can have been sent,
-    UPSTREAM_CUT when the connection broke, UPSTREAM_TIMEOUT with the deadline's name.
+    """What went wrong with the connection, as the caller may know it: UPSTREAM_UNREACHABLE when nothing can have been
+    sent, UPSTREAM_CUT when the connection broke, UPSTREAM_TIMEOUT with the deadline's name.
     """
     match error:
+        case faults.LateError():
+            return late(error.name, deadlines)
         case aiohttp.ConnectionTimeoutError():
             return late("connect", deadlines)
         case TimeoutError():
             return late("total", deadlines)
-        case aiohttp.ClientConnectorError() | aiohttp.ClientProxyConnectionError() | aiohttp.ClientHttpProxyError():
+        case (
+            faults.UnreachableError()
+            | aiohttp.ClientConnectorError()
+            | aiohttp.ClientProxyConnectionError()
+            | aiohttp.ClientHttpProxyError()
+        ):
             reason, message = pb.ERROR_REASON_UPSTREAM_UNREACHABLE, "the provider could not be reached; try again"
-        case aiohttp.ServerDisconnectedError():
+        case faults.DisconnectedError() | aiohttp.ServerDisconnectedError():
             reason = pb.ERROR_REASON_UPSTREAM_CUT
             message = "the provider closed the connection before it answered; try again"
         case _:

@@ -1,0 +1,134 @@
+"""A provider that sends bytes as they are told, and reads what it is told to read."""
+
+import asyncio
+import socket
+import ssl
+import struct
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from umg_grpc.errors import UmgError
+from umg_grpc.upstream.transport import Deadlines, Outgoing, Transport
+
+Run = Callable[[Coroutine[None, None, None]], None]
+"""`asyncio.run` or that of uvloop: what stands on sockets is tested with both."""
+
+PATIENT = Deadlines(connect=10, first_byte=10, idle=10, total=10)
+LINE = b"HTTP/1.1 200 OK\r\n"
+HELLO = LINE + b"Content-Length: 5\r\n\r\nhello"
+
+
+def chunked(head: bytes = LINE) -> bytes:
+    return head + b"Transfer-Encoding: chunked\r\n\r\n2;note=x\r\nhe\r\n3\r\nllo\r\n0\r\n\r\n"
+
+
+def sized(body: bytes, head: bytes = LINE) -> bytes:
+    return head + b"Content-Length: %d\r\n\r\n%b" % (len(body), body)
+
+
+@dataclass
+class Link:
+    """A connection, as the provider has it."""
+
+    reader: asyncio.StreamReader
+    writer: asyncio.StreamWriter
+
+    async def request(self, *, body: bool = True) -> tuple[bytes, bytes]:
+        """Head and body of the next request. Raises IncompleteReadError when there is none."""
+        head = await self.reader.readuntil(b"\r\n\r\n")
+        length = int(head.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0])
+        return head, await self.reader.readexactly(length) if body else b""
+
+    async def send(self, data: bytes) -> None:
+        self.writer.write(data)
+        await self.writer.drain()
+
+    async def left(self) -> None:
+        """Waits until the gateway closes the connection."""
+        try:
+            while await self.reader.read(1 << 16):
+                pass
+        except ConnectionError:
+            pass
+
+    def reset(self) -> None:
+        """Breaks the connection so that the other side learns of it."""
+        opened: socket.socket = self.writer.get_extra_info("socket")
+        opened.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.writer.transport.abort()
+
+
+Speak = Callable[[Link], Awaitable[None]]
+
+
+@dataclass
+class Provider:
+    url: str = ""
+    links: list[Link] = field(default_factory=list)
+    requests: list[tuple[bytes, bytes]] = field(default_factory=list)
+
+
+@asynccontextmanager
+async def provider(
+    speak: Speak, *, tls: ssl.SSLContext | None = None, host: str = "127.0.0.1"
+) -> AsyncGenerator[Provider, None]:
+    """Speaks so on every connection, which it then closes."""
+    made = Provider()
+    busy: set[asyncio.Task[None]] = set()
+
+    async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        link = Link(reader, writer)
+        made.links.append(link)
+        try:
+            await speak(link)
+        except (asyncio.IncompleteReadError, ConnectionError):
+            pass  # the gateway left
+        finally:
+            writer.close()
+
+    def accepted(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.get_running_loop().create_task(connected(reader, writer))
+        busy.add(task)
+        task.add_done_callback(busy.discard)
+
+    server = await asyncio.start_server(accepted, host, 0, ssl=tls, backlog=1024)
+    port = server.sockets[0].getsockname()[1]
+    shown = f"[{host}]" if ":" in host else host
+    made.url = f"https://localhost:{port}/v1/x" if tls else f"http://{shown}:{port}/v1/x"
+    try:
+        yield made
+    finally:
+        server.close()
+        if busy:
+            await asyncio.wait(busy, timeout=5)
+        assert not busy, "the gateway did not close its connections"
+
+
+def answering(*pieces: bytes, then: str = "") -> Speak:
+    """Reads a request and sends the pieces, as often as it is asked; `then` closes or resets."""
+
+    async def speak(link: Link) -> None:
+        while True:
+            await link.request()
+            for piece in pieces:
+                await link.send(piece)
+            if then == "reset":
+                return link.reset()
+            if then == "close":
+                return None
+
+    return speak
+
+
+def outgoing(made: Provider, body: bytes = b"{}", **more: Any) -> Outgoing:
+    return Outgoing(made.url, {"Content-Type": "application/json"}, body, PATIENT)._replace(**more)
+
+
+async def refused(transport: Transport, call: Outgoing) -> tuple[str, Mapping[str, str]]:
+    with pytest.raises(UmgError) as caught:
+        await transport.fetch(call)
+    return caught.value.name, caught.value.metadata

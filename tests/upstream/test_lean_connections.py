@@ -1,0 +1,433 @@
+"""Connections of our own to providers: how long they live, and who may use them."""
+
+import asyncio
+import gc
+import socket
+import ssl
+from dataclasses import dataclass, replace
+
+import pytest
+import trustme
+import uvloop
+
+from tests.upstream.raw import (
+    HELLO,
+    PATIENT,
+    Link,
+    Provider,
+    Run,
+    answering,
+    chunked,
+    outgoing,
+    provider,
+    refused,
+    sized,
+)
+from umg_grpc.errors import UmgError
+from umg_grpc.upstream.lean.connections import Connections
+from umg_grpc.upstream.lean.names import Names
+from umg_grpc.upstream.transport import Transport
+
+
+@pytest.fixture(params=[asyncio.run, uvloop.run], ids=["asyncio", "uvloop"])
+def run(request: pytest.FixtureRequest) -> Run:
+    chosen: Run = request.param
+    return chosen
+
+
+def test_a_connection_that_the_provider_closed_is_not_used_again(run: Run) -> None:
+    async def main() -> None:
+        async def speak(link: Link) -> None:
+            await link.request()
+            await link.send(HELLO)
+            link.writer.write_eof()
+            await link.left()
+            left.set()
+
+        async with provider(speak) as made, Transport.opened() as transport:
+            for _ in range(3):
+                left = asyncio.Event()
+                assert (await transport.fetch(outgoing(made))).body == b"hello"
+                await asyncio.wait_for(left.wait(), 5)
+            assert len(made.links) == 3
+
+    run(main())
+
+
+def test_a_connection_on_which_something_came_unasked_is_not_used_again(run: Run) -> None:
+    async def main() -> None:
+        async def speak(link: Link) -> None:
+            await link.request()
+            await link.send(HELLO)
+            await go.wait()
+            await link.send(HELLO)
+            await link.left()
+            left.set()
+
+        async with provider(speak) as made, Transport.opened() as transport:
+            for _ in range(2):
+                go, left = asyncio.Event(), asyncio.Event()
+                assert (await transport.fetch(outgoing(made))).body == b"hello"
+                go.set()
+                await asyncio.wait_for(left.wait(), 5)
+            assert len(made.links) == 2
+
+    run(main())
+
+
+def test_a_connection_that_nobody_uses_is_closed_in_time(run: Run) -> None:
+    async def main() -> None:
+        async with provider(answering(HELLO)) as made:
+            connections = Connections(idle=0.05)
+            await connections.post(made.url, {}, b"", connect=5, total=5)
+            await asyncio.wait_for(made.links[0].writer.wait_closed(), 5)
+            await connections.post(made.url, {}, b"", connect=5, total=5)
+            assert len(made.links) == 2
+            await connections.close()
+
+    run(main())
+
+
+def test_a_connection_is_kept_no_longer_after_a_long_call(run: Run) -> None:
+    """Its timer then was set for the call."""
+
+    async def main() -> None:
+        async def speak(link: Link) -> None:
+            await link.request()
+            await asyncio.sleep(0.12)
+            await link.send(HELLO)
+            await link.left()
+            left.set()
+
+        left = asyncio.Event()
+        async with provider(speak) as made:
+            connections = Connections(idle=0.05)
+            await connections.post(made.url, {}, b"", connect=60, total=60)
+            await asyncio.wait_for(left.wait(), 5)
+            await connections.close()
+
+    run(main())
+
+
+def test_a_thousand_calls_at_once_have_a_connection_each_and_use_them_again(run: Run) -> None:
+    async def main() -> None:
+        waiting = 0
+        everybody = asyncio.Event()
+
+        async def speak(link: Link) -> None:
+            nonlocal waiting
+            while True:
+                _, body = await link.request()
+                waiting += 1
+                if waiting == 1000:
+                    everybody.set()
+                await everybody.wait()
+                await link.send(sized(body))
+
+        async with provider(speak) as made, Transport.opened() as transport:
+            for _ in range(2):
+                calls = (transport.fetch(outgoing(made, b"%d" % number)) for number in range(1000))
+                answers = await asyncio.gather(*calls)
+                assert [answer.body for answer in answers] == [b"%d" % number for number in range(1000)]
+            assert len(made.links) == 1000
+
+    run(main())
+
+
+def test_a_name_is_looked_up_and_reached(run: Run) -> None:
+    async def main() -> None:
+        async with provider(answering(HELLO)) as made, Transport.opened() as transport:
+            call = outgoing(made, url=made.url.replace("127.0.0.1", "localhost"))
+            answers = await asyncio.gather(*(transport.fetch(call) for _ in range(20)))
+            assert {answer.body for answer in answers} == {b"hello"}
+
+    run(main())
+
+
+def test_an_address_of_ip_6_is_reached(run: Run) -> None:
+    async def main() -> None:
+        async with provider(answering(HELLO), host="::1") as made, Transport.opened() as transport:
+            assert (await transport.fetch(outgoing(made))).body == b"hello"
+
+    try:
+        with socket.socket(socket.AF_INET6) as tried:
+            tried.bind(("::1", 0))
+    except OSError:
+        pytest.skip("this machine has no IPv6")
+    run(main())
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.1:1/x", "http://nobody.invalid/x", "https://127.0.0.1:1/x"])
+def test_a_provider_that_is_not_there_is_unreachable(url: str, run: Run) -> None:
+    async def main() -> None:
+        async with Transport.opened() as transport:
+            for _ in range(2):
+                assert await refused(transport, outgoing(Provider(url))) == ("UPSTREAM_UNREACHABLE", {})
+
+    run(main())
+
+
+# --- ends from this side
+
+
+@dataclass(frozen=True)
+class Stalled:
+    id: str
+    sent: bytes
+
+
+STALLED = [Stalled("before the answer", b""), Stalled("in the head", HELLO[:9]), Stalled("in the body", HELLO[:-1])]
+
+
+@pytest.mark.parametrize("case", STALLED, ids=lambda case: case.id)
+@pytest.mark.parametrize("size", [2, 20 << 20], ids=["short", "long"])
+def test_an_answer_that_does_not_come_in_time_is_given_up(case: Stalled, size: int, run: Run) -> None:
+    async def main() -> None:
+        async def speak(link: Link) -> None:
+            await link.request(body=False)
+            await link.send(case.sent)
+            await link.left()
+
+        async with provider(speak) as made, Transport.opened() as transport:
+            call = outgoing(made, b"x" * size, deadlines=replace(PATIENT, total=0.1))
+            assert await refused(transport, call) == ("UPSTREAM_TIMEOUT", {"deadline": "total"})
+
+    run(main())
+
+
+def test_a_kept_connection_has_the_deadline_of_each_call(run: Run) -> None:
+    async def main() -> None:
+        async def speak(link: Link) -> None:
+            await link.request()
+            await link.send(HELLO)
+            await link.request()
+
+        async with provider(speak) as made, Transport.opened() as transport:
+            await transport.fetch(outgoing(made))
+            call = outgoing(made, deadlines=replace(PATIENT, total=0.1))
+            assert await refused(transport, call) == ("UPSTREAM_CUT", {})
+            assert len(made.links) == 1
+
+        async def silent(link: Link) -> None:
+            await link.request()
+            await link.send(HELLO)
+            await link.left()
+
+        async with provider(silent) as made, Transport.opened() as transport:
+            await transport.fetch(outgoing(made))
+            assert await refused(transport, outgoing(made, deadlines=replace(PATIENT, total=0.1))) == (
+                "UPSTREAM_TIMEOUT",
+                {"deadline": "total"},
+            )
+            assert len(made.links) == 1
+
+    run(main())
+
+
+@pytest.mark.parametrize(("connect", "total", "name"), [(0.1, 5, "connect"), (5, 0.1, "total")])
+def test_a_connection_that_is_not_made_in_time_is_given_up(connect: float, total: float, name: str, run: Run) -> None:
+    async def main() -> None:
+        async with provider(Link.left) as made, Transport.opened() as transport:  # it does not speak TLS
+            deadlines = replace(PATIENT, connect=connect, total=total)
+            call = outgoing(made, url=made.url.replace("http:", "https:"), deadlines=deadlines)
+            assert await refused(transport, call) == ("UPSTREAM_TIMEOUT", {"deadline": name})
+
+    run(main())
+
+
+@pytest.mark.parametrize("case", STALLED, ids=lambda case: case.id)
+@pytest.mark.parametrize("size", [2, 20 << 20], ids=["short", "long"])
+def test_a_caller_that_leaves_closes_the_connection_at_once(case: Stalled, size: int, run: Run) -> None:
+    async def main() -> None:
+        async def speak(link: Link) -> None:
+            await link.request(body=False)
+            await link.send(case.sent)
+            there.set()
+            await link.left()
+            left.set()
+
+        there, left = asyncio.Event(), asyncio.Event()
+        async with provider(speak) as made, Transport.opened() as transport:
+            call = asyncio.create_task(transport.fetch(outgoing(made, b"x" * size)))
+            await there.wait()
+            call.cancel()
+            await asyncio.wait_for(left.wait(), 0.5)
+            with pytest.raises(asyncio.CancelledError):
+                await call
+
+    run(main())
+
+
+def test_a_caller_that_leaves_with_its_answer_leaves_no_connection_to_two(run: Run) -> None:
+    """The answer is there, its caller not yet awake when it is cancelled."""
+
+    async def main() -> None:
+        async with provider(answering(HELLO)) as made, Transport.opened() as transport:
+            await transport.fetch(outgoing(made))
+            for turns in range(30):
+                call = asyncio.create_task(transport.fetch(outgoing(made)))
+                for _ in range(turns):
+                    await asyncio.sleep(0)
+                call.cancel()
+                after = await asyncio.gather(*(transport.fetch(outgoing(made)) for _ in range(3)))
+                assert [answer.body for answer in after] == [b"hello"] * 3
+                await asyncio.wait({call})
+
+    run(main())
+
+
+def test_the_end_closes_all_connections_those_in_use_too(run: Run) -> None:
+    async def main() -> None:
+        async def speak(link: Link) -> None:
+            _, body = await link.request()
+            if body == b"stay":
+                asked.set()
+            else:
+                await link.send(HELLO)
+            await link.left()
+
+        asked = asyncio.Event()
+        async with provider(speak) as made:
+            async with Transport.opened() as transport:
+                call = asyncio.create_task(transport.fetch(outgoing(made, b"stay")))
+                await asyncio.gather(*(transport.fetch(outgoing(made)) for _ in range(5)))
+                await asked.wait()
+            with pytest.raises(UmgError) as caught:
+                await call
+            assert caught.value.name == "UPSTREAM_CUT"
+
+    run(main())
+
+
+TURNS = range(24)
+"""Turns of the event loop: enough to connect, ask and be answered."""
+
+
+@pytest.mark.parametrize("secure", [False, True], ids=["plain", "over TLS"])
+def test_a_caller_that_leaves_at_any_moment_leaves_nothing_open(secure: bool, run: Run) -> None:
+    theirs, ours = trust("localhost") if secure else (None, None)
+
+    async def main() -> None:
+        for turns in TURNS:
+            async with provider(answering(HELLO), tls=theirs) as made:
+                async with Transport.opened() as transport:
+                    call = asyncio.create_task(transport.fetch(outgoing(made, tls=ours or True)))
+                    for _ in range(turns):
+                        await asyncio.sleep(0)
+                    call.cancel()
+                    await asyncio.wait({call})
+                    assert (await transport.fetch(outgoing(made, tls=ours or True))).body == b"hello"
+                gc.collect()  # a socket that was forgotten would say so
+
+    run(main())
+
+
+@pytest.mark.parametrize("secure", [False, True], ids=["plain", "over TLS"])
+def test_the_end_at_any_moment_leaves_nothing_open(secure: bool, run: Run) -> None:
+    theirs, ours = trust("localhost") if secure else (None, None)
+
+    async def main() -> None:
+        for turns in TURNS:
+            async with provider(answering(HELLO), tls=theirs) as made:
+                async with Transport.opened() as transport:
+                    call = asyncio.create_task(transport.fetch(outgoing(made, tls=ours or True)))
+                    for _ in range(turns):
+                        await asyncio.sleep(0)
+                await asyncio.wait({call}, timeout=5)
+                assert call.done()
+                error = call.exception()
+                assert error is None or isinstance(error, UmgError)
+                gc.collect()
+
+    run(main())
+
+
+# --- TLS
+
+
+def trust(name: str) -> tuple[ssl.SSLContext, ssl.SSLContext]:
+    """The contexts of a provider of this name, and of a gateway that believes its authority."""
+    authority = trustme.CA()
+    theirs, ours = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.create_default_context()
+    authority.issue_cert(name).configure_cert(theirs)
+    authority.configure_trust(ours)
+    return theirs, ours
+
+
+@dataclass(frozen=True)
+class Trust:
+    id: str
+    issued: str  # the name in the certificate
+    believed: bool  # its authority is known
+    reached: bool
+
+
+TRUST = [
+    Trust("a certificate of a known authority", "localhost", believed=True, reached=True),
+    Trust("an unknown authority", "localhost", believed=False, reached=False),
+    Trust("another host's certificate", "other.example", believed=True, reached=False),
+]
+
+
+@pytest.mark.parametrize("case", TRUST, ids=lambda case: case.id)
+def test_a_provider_over_tls_is_who_its_certificate_says(case: Trust, run: Run) -> None:
+    theirs, ours = trust(case.issued)
+    if not case.believed:
+        ours = ssl.create_default_context()
+
+    async def main() -> None:
+        async with provider(answering(chunked()), tls=theirs) as made, Transport.opened() as transport:
+            for size in (2, 20 << 20):
+                call = outgoing(made, b"x" * size, tls=ours)
+                if case.reached:
+                    assert (await transport.fetch(call)).body == b"hello"
+                    assert len(made.links) == 1
+                else:
+                    assert await refused(transport, call) == ("UPSTREAM_UNREACHABLE", {})
+            # what one channel believes, another need not
+            assert await refused(transport, outgoing(made)) == ("UPSTREAM_UNREACHABLE", {})
+
+    run(main())
+
+
+def test_a_plain_provider_is_not_reached_by_tls(run: Run) -> None:
+    async def main() -> None:
+        async def speak(link: Link) -> None:
+            await link.reader.read(1)
+            await link.send(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+
+        async with provider(speak) as made, Transport.opened() as transport:
+            call = outgoing(made, url=made.url.replace("http:", "https:"))
+            assert await refused(transport, call) == ("UPSTREAM_UNREACHABLE", {})
+
+    run(main())
+
+
+# --- names
+
+
+def test_a_name_that_many_ask_for_is_looked_up_once_and_its_addresses_take_turns(run: Run) -> None:
+    async def main() -> None:
+        names = Names()
+        found = await asyncio.gather(*(names.addresses("localhost", 80) for _ in range(4)))
+        assert {address for addresses in found for address in addresses} == set(found[0])
+        assert [addresses[0] for addresses in found] == [found[0][turn % len(found[0])] for turn in range(4)]
+        await names.close()
+
+    run(main())
+
+
+def test_a_name_that_is_not_found_is_asked_for_again(run: Run) -> None:
+    async def main() -> None:
+        names = Names()
+        for _ in range(2):
+            found = await asyncio.gather(
+                *(names.addresses("nobody.invalid", 80) for _ in range(3)), return_exceptions=True
+            )
+            assert all(isinstance(error, OSError) for error in found)
+        left = asyncio.create_task(names.addresses("nobody.invalid", 80))
+        await asyncio.sleep(0)
+        left.cancel()
+        await names.close()
+
+    run(main())
