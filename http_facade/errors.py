@@ -8,7 +8,7 @@ import structlog
 from aiohttp import hdrs, web
 
 from http_facade.calls import exchange
-from http_facade.routes import unknown_action, unserved
+from http_facade.routes import unknown_action, unserved, without_slash
 from umg_grpc.errors import UmgError, internal
 from umg_grpc.status import from_rpc
 from umg_grpc.v1 import pb
@@ -121,8 +121,10 @@ def _explained(failure: Exception, request: web.Request, face: str, request_id: 
             return _of_known_api(request, matched=True) or refused
         case web.HTTPNotFound():
             message = f"no such path: {request.method} {request.path}"
+            if meant := without_slash(request.path):
+                message += f"; call {meant}, without the slash"
             missing = UmgError(pb.ERROR_REASON_PATH_NOT_FOUND, message, path=request.path)
-            return _of_known_api(request, matched=False) or missing
+            return missing if meant else _of_known_api(request, matched=False) or missing
     log.error("unexpected failure", request_id=request_id, exc_info=failure)
     return internal(request_id)
 

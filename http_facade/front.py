@@ -42,7 +42,7 @@ def front(routes: Mapping[web.AbstractRoute, Route], cors: Cors, *, calls_are_lo
                 write(
                     "request",
                     method=request.method,
-                    route=None if route is None else route.path,
+                    route=None if route is None else route.name,
                     status=status,
                     ms=round((time.perf_counter() - started) * 1000, 1),
                     request_id=known.request_id,

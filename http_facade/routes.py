@@ -1,5 +1,6 @@
 """THE TABLE: every path of the HTTP face. It drives the router, the OpenAPI document and the tests."""
 
+import re
 from dataclasses import dataclass
 from enum import Enum, auto
 
@@ -38,6 +39,11 @@ class Route:
     errors: str = ""  # whose error bodies it has, where these are not the format's own
 
     @property
+    def name(self) -> str:
+        """The path without what a segment may be made of, for people."""
+        return re.sub(r"\{(\w+):.+?\}", r"{\1}", self.path)
+
+    @property
     def error_format(self) -> str:
         """Whose error bodies it has."""
         return self.errors or self.format
@@ -62,8 +68,9 @@ NATIVE_ACTIONS = (
     ("batchEmbedContents", Shape.EMBED, "native_embeddings", None),
 )
 """(action, shape, format, whether it streams)."""
+ACTIONS = tuple(action for action, *_ in NATIVE_ACTIONS)
 # what has an action behind it is no model's path, and takes another method
-MODEL = f"{{model:(?:(?!:(?:{'|'.join(action for action, *_ in NATIVE_ACTIONS)})$).)+}}"
+MODEL = f"{{model:(?:(?!:(?:{'|'.join(ACTIONS)})$).)+}}"
 
 ROUTES = (
     Route("POST", "/v1/chat/completions", Shape.GENERATE, "chat"),
@@ -139,12 +146,19 @@ def unknown_action(method: str, path: str) -> str:
     """
     models, _, named = path.partition("/models/")
     model, colon, action = named.rpartition(":")
-    if method != "POST" or models not in NATIVE_ROOTS or not colon or action in UNSERVED_ACTIONS:
+    if method != "POST" or models not in NATIVE_ROOTS or not named or action in UNSERVED_ACTIONS:
         return ""
-    rows = [row.path.rpartition(":")[2] for row in ROUTES if row.path.startswith(f"{models}/models/{{model:.+}}:")]
-    if action in rows and not model:
+    if not colon:
+        return f"say what the model is to do: {path}:generateContent, or another of {', '.join(ACTIONS)}"
+    if action in ACTIONS and not model:
         return f"no model is named before `:{action}`; call {models}/models/{{model}}:{action}"
-    return f"a model has no action `{action}` here; it has {', '.join(rows)}"
+    return f"a model has no action `{action}` here; it has {', '.join(ACTIONS)}"
+
+
+def without_slash(path: str) -> str:
+    """The path that a row has, where the caller's has only a slash too many; else ""."""
+    bare = path.rstrip("/")
+    return bare if bare != path and any(row.path == bare for row in ROUTES) else ""
 
 
 def unserved(method: str, path: str, *, matched: bool) -> Unserved | None:
@@ -171,6 +185,6 @@ ERROR_FORMATS = (
 
 def error_format(method: str, path: str) -> str:
     """Whose error body a path has that matched no row: that of the API it looks like."""
-    if method == "POST" and path.startswith("/v1/models/"):
+    if path.startswith("/v1/models/") and (method == "POST" or path.rpartition(":")[2] in ACTIONS):
         return "native"
     return next((name for prefix, name in ERROR_FORMATS if path.startswith(prefix)), DEFAULT_FORMAT)

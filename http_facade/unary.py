@@ -1,7 +1,8 @@
 """The handler of operations with one request and one answer: embedding, reranking."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from itertools import chain
 from typing import Generic, TypeVar
 
 import grpc
@@ -34,6 +35,7 @@ class Unary(Generic[Request, Response]):
         self._face = route.format
         self._codec = codec
         self._method = method
+        self._stalled_seconds = settings.stalled_seconds
         self._bodies = Bodies(route.format, codec.source_headers, channel, settings)
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
@@ -49,8 +51,31 @@ class Unary(Generic[Request, Response]):
         call = self._method(canonical, metadata=metadata(request, self._face))
         answer = await call
         headers = {hdrs.CONTENT_TYPE: JSON, **shown(await call.initial_metadata())}
-        if answer.ByteSize() < BIG_BYTES:
+        if self._codec.encode_pieces is not None:
+            pieces = self._codec.encode_pieces(answer, canonical, shape)
+            body, more = next(pieces), next(pieces, None)
+            if more is not None:
+                return await self._written(request, headers, chain([body, more], pieces))
+        elif answer.ByteSize() < BIG_BYTES:
             body = self._codec.encode_response(answer, canonical, shape)
         else:
             body = await asyncio.to_thread(self._codec.encode_response, answer, canonical, shape)
         return web.Response(headers=headers, body=body)
+
+    async def _written(
+        self, request: web.Request, headers: Mapping[str, str], pieces: Iterator[bytes]
+    ) -> web.StreamResponse:
+        """The answer, each piece made when the client has read those before it."""
+        response = web.StreamResponse(headers=headers)
+        await response.prepare(request)
+        for piece in pieces:
+            try:
+                async with asyncio.timeout(self._stalled_seconds):
+                    await response.write(piece)
+            except TimeoutError:
+                if request.transport is not None:
+                    request.transport.abort()
+                raise ConnectionError("the client does not read its answer") from None
+            await asyncio.sleep(0)  # a write to a client that reads waits for nothing: others have their turn
+        await response.write_eof()
+        return response

@@ -54,21 +54,23 @@ class Assembly:
         made = Channels(Router(config))
         for channel in config.channels:
             if "local" in channel.protocols:
-                self._add_local(made, channel)
+                self._add_local(made, channel, config)
             elif "sandbox" in channel.protocols:
-                self._add_sandbox(made, channel)
+                self._add_sandbox(made, channel, config)
             else:
                 self._add_http(made, channel)
         return made
 
-    def _add_local(self, made: Channels, channel: Channel) -> None:
+    def _add_local(self, made: Channels, channel: Channel, config: Config) -> None:
         if self._local is not None:
             http = HttpChannel(self._transport, _following(self._local), _deadlines(channel))
             made.text[channel.name] = HttpText(http, [FORMATS["chat"]], check=refuse_beyond_text)
-        made.embedding[channel.name] = LocalEmbedding(self._engine, total_seconds=channel.timeout.total)
+        made.embedding[channel.name] = LocalEmbedding(
+            self._engine, lengths=_lengths(channel, config), total_seconds=channel.timeout.total
+        )
         made.rerank[channel.name] = LocalRerank(self._engine, total_seconds=channel.timeout.total)
 
-    def _add_sandbox(self, made: Channels, channel: Channel) -> None:
+    def _add_sandbox(self, made: Channels, channel: Channel, config: Config) -> None:
         # here: it and what it draws with take 5 MB
         from umg_grpc.upstream.sandbox import SandboxEmbedding, SandboxRerank, SandboxText
 
@@ -80,7 +82,9 @@ class Assembly:
             first_byte_seconds=first,
             total_seconds=total,
         )
-        made.embedding[channel.name] = SandboxEmbedding(self._engine, first_byte_seconds=first, total_seconds=total)
+        made.embedding[channel.name] = SandboxEmbedding(
+            self._engine, lengths=_lengths(channel, config), first_byte_seconds=first, total_seconds=total
+        )
         made.rerank[channel.name] = SandboxRerank(self._engine, first_byte_seconds=first, total_seconds=total)
 
     def _add_http(self, made: Channels, channel: Channel) -> None:
@@ -111,6 +115,16 @@ def tls_context(channel: Channel) -> ssl.SSLContext | bool:
         return ssl.create_default_context(cafile=channel.ca_file)
     except OSError as error:  # ssl.SSLError is one
         raise OSError(f"channel {channel.name}: ca_file {channel.ca_file}: {error.strerror or error}") from None
+
+
+def _lengths(channel: Channel, config: Config) -> dict[str, int]:
+    """Of vectors for which none is asked, by the upstream's name of the model, where the operator says."""
+    said = {model.upstream: config.models.get(model.id) for model in channel.models}
+    return {
+        model: length
+        for model, info in said.items()
+        if info and (length := info.described.embedding.default_dimensions)
+    }
 
 
 def _deadlines(channel: Channel) -> Deadlines:

@@ -6,7 +6,7 @@ from typing import TypeAlias
 
 from umg_grpc.catalogue import GENERATES, describe
 from umg_grpc.config import Channel, ChannelModel, Config
-from umg_grpc.config.channels import EMBEDDING_PROTOCOLS, OWN_PROTOCOLS, RERANK_PROTOCOLS, TEXT_PROTOCOLS
+from umg_grpc.config.channels import OWN_PROTOCOLS, PROTOCOLS
 from umg_grpc.errors import UmgError
 from umg_grpc.families import FamilyModel, Suffix, family_model, family_of, split_suffix
 from umg_grpc.v1 import pb
@@ -14,13 +14,8 @@ from umg_grpc.v1 import pb
 Operation: TypeAlias = "pb.ModelOperation.ValueType"
 
 GENERATE, EMBED, RERANK = pb.MODEL_OPERATION_GENERATE, pb.MODEL_OPERATION_EMBED, pb.MODEL_OPERATION_RERANK
-PROTOCOLS: dict[Operation, tuple[str, ...]] = {
-    GENERATE: TEXT_PROTOCOLS,
-    pb.MODEL_OPERATION_COUNT_TOKENS: TEXT_PROTOCOLS,
-    EMBED: EMBEDDING_PROTOCOLS,
-    RERANK: RERANK_PROTOCOLS,
-}
-"""Of the providers that can do it."""
+LONGEST_ID = 256
+"""Characters of a model's id; what is longer is no model's."""
 VERBS: dict[Operation, str] = {GENERATE: "generate text", EMBED: "embed texts", RERANK: "rerank documents"}
 
 
@@ -80,9 +75,9 @@ class Router:
             for operation in PROTOCOLS
         }
         self._models = tuple(_public_model(config, model, of_model) for model, of_model in targets.items())
-        self._by_id = {model.id: model for model in self._models}
         self._resolved = {
-            model.id: Resolved(model, _rules(model, targets[model.id]), suffix=None) for model in self._models
+            model.id: Resolved(model, _rules(model.id, model.family, targets[model.id]), suffix=None)
+            for model in self._models
         }
 
     def resolve(self, model: str) -> Resolved:
@@ -131,12 +126,6 @@ class Router:
         """Every model, in the order in which the config names them first."""
         return self._models
 
-    def model(self, model: str) -> PublicModel:
-        """One of them. Raises UmgError(MODEL_NOT_FOUND)."""
-        if (found := self._by_id.get(model)) is None:
-            raise model_not_found(model)
-        return found
-
 
 class _Ring:
     """Targets of one priority, in turn by weight: smooth weighted round-robin, as nginx does it.
@@ -168,8 +157,8 @@ def _rings(targets: list[Target]) -> list[_Ring]:
     return [_Ring(list(group)) for _, group in groupby(by_priority, key=lambda target: target.channel.priority)]
 
 
-def _rules(model: PublicModel, targets: list[Target]) -> FamilyModel:
-    return family_model(model.family, model.id, *(target.model for target in targets))
+def _rules(model: str, family: str, targets: list[Target]) -> FamilyModel:
+    return family_model(family, model, *(target.model for target in targets))
 
 
 def _target(config: Config, channel: Channel, model: ChannelModel) -> Target:
@@ -228,13 +217,21 @@ def _described(config: Config, model: str, family: str, targets: list[Target]) -
     described.ClearField("formats")
     described.formats.extend(_formats(targets))
     described.id, described.family = model, family
-    described.owned_by = (info and info.owned_by) or targets[0].channel.name
+    described.owned_by = (info and info.owned_by) or _owner(targets[0].channel)
     described.display_name = (info and info.display_name) or model
     if info is not None and info.create_time is not None:
         described.create_time.FromDatetime(info.create_time)
     if EMBED not in operations:
         described.ClearField("embedding")
+    thinks = described.capabilities
+    if family == "famG" and thinks.reasoning == pb.REASONING_CONTROL_BUDGET:  # of other families nobody knows it
+        thinks.max_reasoning_tokens = thinks.max_reasoning_tokens or _rules(model, family, targets).largest_budget
     return described
+
+
+def _owner(channel: Channel) -> str:
+    """Its name; a simulated one says that it is."""
+    return f"{channel.name} (simulated)" if "sandbox" in channel.protocols else channel.name
 
 
 def _formats(targets: list[Target]) -> list[str]:
@@ -245,5 +242,6 @@ def _formats(targets: list[Target]) -> list[str]:
 
 def model_not_found(model: str) -> UmgError:
     """What a caller is told of an id that is not served, or not to it: the two are not told apart."""
-    message = f"The model `{model}` does not exist or you do not have access to it."
-    return UmgError(pb.ERROR_REASON_MODEL_NOT_FOUND, message, model=model)
+    named = model if len(model) <= LONGEST_ID else f"{model[:LONGEST_ID]}..."
+    message = f"The model `{named}` does not exist or you do not have access to it."
+    return UmgError(pb.ERROR_REASON_MODEL_NOT_FOUND, message, model=named)

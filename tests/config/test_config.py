@@ -136,7 +136,7 @@ def test_a_simulated_channel_has_a_pace_and_aliases(whole: Config) -> None:
         ChannelModel("famC-sonnet-4-5", "famC-sonnet-4-5", None),
         ChannelModel("gpt-5", "famO-5", None),
     )
-    assert Router(whole).model("gpt-5").family == "famO"
+    assert Router(whole).resolve("gpt-5").model.family == "famO"
 
 
 def test_a_simulated_channel_streams_50_tokens_a_second_unless_told_otherwise() -> None:

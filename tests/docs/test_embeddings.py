@@ -227,13 +227,15 @@ async def test_the_limits_are_those_of_the_page(call: Caller) -> None:
     sizes = [
         f"{usual.limits.embedding_inputs}",
         f"{usual.limits.rerank_documents}",
+        "100",
         "what the model takes",
         f"{usual.body_limit >> 20} MiB",
     ]
     assert list(limits) == sizes
-    assert list(limits.values()) == ["400", "400", "400", "413"]
+    assert list(limits.values()) == ["400", "400", "400", "400", "413"]
     assert (await call("/v1/embeddings", given(input=["Hi"] * 2049))).status == 400
     assert (await call("/v1/rerank", ranking(documents=["Hi"] * 1001))).status == 400
+    assert (await call("/v1/rerank", ranking(rank_fields=["text"] * 101))).status == 400
     assert (await call("/v1/embeddings", given(input="cat " * 20_000))).status == 400
     assert (await call("/v1/rerank", ranking(query="cat " * 20_000))).status == 400
     assert (await call("/v1/rerank", ranking(documents=["cat " * 20_000]))).status == 200
@@ -255,8 +257,8 @@ BATCH = {"requests": [CONTENT, CONTENT]}
 TOLD = [
     Told("taskType", "native_embedding", "embeddings", {**CONTENT, "taskType": "CLUSTERING"}, "taskType"),
     Told("title", "native_embedding", "embeddings", {**CONTENT, "title": "T"}, "title"),
-    Told("embedContentConfig.autoTruncate", "native_embedding", "embeddings", {**CONTENT, "embedContentConfig": {"autoTruncate": True}}, "autoTruncate"),
-    Told("embedContentConfig.mimeType", "native_embedding", "embeddings", {**CONTENT, "embedContentConfig": {"mimeType": "a/b"}}, "mimeType"),
+    Told("embedContentConfig.autoTruncate", "native_embedding", "embeddings", {**CONTENT, "embedContentConfig": {"autoTruncate": True}}, "embedContentConfig.autoTruncate"),
+    Told("embedContentConfig.mimeType", "native_embedding", "embeddings", {**CONTENT, "embedContentConfig": {"mimeType": "a/b"}}, "embedContentConfig.mimeType"),
     Told("vectors of several lengths in one batch", "native_embeddings", "embeddings", {"requests": [{**CONTENT, "outputDimensionality": 1}, CONTENT]}),
     Told("user", "embeddings", "native_embeddings", given(user="u"), "user"),
     Told("max_chunks_per_doc", "rerank", "rerank_v2", ranking(max_chunks_per_doc=1), "max_chunks_per_doc"),

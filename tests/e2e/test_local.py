@@ -148,6 +148,7 @@ async def test_tokens_arrive_one_by_one(served: Served) -> None:
             model=MODEL,
             messages=[{"role": "user", "content": "Tell a long story about a lighthouse."}],
             max_tokens=100,
+            temperature=0,
             stream=True,
             extra_headers={"x-request-id": "one-by-one"},
         )

@@ -8,7 +8,7 @@ import pytest
 from yarl import URL
 
 import http_facade
-from http_facade.routes import ROUTES, UNSERVED, Route, Unserved
+from http_facade.routes import ROUTES, UNSERVED, UNSERVED_ACTIONS, Route, Unserved
 from tests.facade.conftest import CHAT, KEY, Face, MakeFace
 from umg_grpc.wire import EMBEDDING_FORMATS, FORMATS, RERANK_FORMATS
 
@@ -43,7 +43,9 @@ async def test_every_get_answers_head_without_a_body(face: Face, route: Route) -
 @pytest.mark.parametrize("row", UNSERVED, ids=lambda row: row.prefix)
 async def test_a_known_api_that_is_not_served_says_so(face: Face, row: Unserved) -> None:
     method = "POST" if row.method == "*" else row.method
-    async with face.client.request(method, face.url(f"{row.prefix}/some/thing?key=secret"), headers=KEY) as answer:
+    # of a model's actions only some belong to another API
+    rest = f"some/thing:{UNSERVED_ACTIONS[0]}" if row.prefix.endswith("/models") else "some/thing"
+    async with face.client.request(method, face.url(f"{row.prefix}/{rest}?key=secret"), headers=KEY) as answer:
         message = (await answer.json())["error"]["message"]
         assert answer.status == 404
         assert f"the {row.api} API, which this gateway does not serve" in message
@@ -159,3 +161,30 @@ def test_every_format_of_the_table_can_write_its_errors() -> None:
     assert {route.format for route in ROUTES} <= set(BODIES)
     assert {*FORMATS, *EMBEDDING_FORMATS, *RERANK_FORMATS} <= set(BODIES)
     assert CHAT in {route.path for route in ROUTES}
+
+
+@dataclass(frozen=True)
+class Meant:
+    id: str
+    path: str
+    says: str
+
+
+MEANT = [
+    Meant("a slash too many", "/v1/embeddings/", "call /v1/embeddings, without the slash"),
+    Meant("a slash too many behind another version", "/v2/rerank/", "call /v2/rerank, without the slash"),
+    Meant("a model without an action", "/v1/models/wordllama-256", "say what the model is to do"),
+]
+
+
+@pytest.mark.parametrize("case", MEANT, ids=lambda case: case.id)
+async def test_a_call_of_nearly_a_path_is_told_the_path(face: Face, case: Meant) -> None:
+    async with face.client.post(face.url(case.path), headers=KEY) as answer:
+        assert answer.status == 404
+        assert case.says in (await answer.json())["error"]["message"]
+
+
+@pytest.mark.parametrize("root", ["/v1", "/v1beta"])
+async def test_a_wrong_method_of_an_action_is_told_as_the_action_tells_errors(face: Face, root: str) -> None:
+    async with face.client.get(face.url(f"{root}/models/m:embedContent"), headers=KEY) as answer:
+        assert (answer.status, (await answer.json())["error"]["code"]) == (405, 405)

@@ -72,7 +72,7 @@ def test_a_target_names_the_model_as_its_upstream_does() -> None:
 
 def test_an_unknown_model_is_named_in_the_error() -> None:
     router = Router(Config(channels=(channel("a"),)))
-    for ask in (router.channels, router.model):
+    for ask in (router.channels, router.resolve):
         with pytest.raises(UmgError) as caught:
             ask("gpt-5")
         assert caught.value.reason == pb.ERROR_REASON_MODEL_NOT_FOUND
@@ -96,7 +96,7 @@ def test_models_are_listed_as_the_operator_describes_them() -> None:
     assert second.described == pb.Model(
         id="n", owned_by="b", display_name="n", operations=TEXT, formats=["chat"], lifecycle=ACTIVE
     )
-    assert router.model("n") == second
+    assert router.resolve("n").model == second
 
 
 def test_without_channels_there_are_no_models() -> None:
@@ -110,7 +110,7 @@ def serving(*ids: tuple[str, str, str | None], models: dict[str, ModelInfo] | No
 
 def test_an_id_that_is_configured_names_its_model() -> None:
     router = serving(("m", "m", None))
-    assert router.resolve("m") == Resolved(router.model("m"), FamilyModel(), None)
+    assert router.resolve("m") == Resolved(router.resolve("m").model, FamilyModel(), None)
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_an_id_that_is_configured_names_its_model() -> None:
 def test_readings_10_a_suffix_names_the_base_model(written: str, suffix: Suffix) -> None:
     router = serving(("famG-2.5-pro", "famG-2.5-pro", None))
     resolved = router.resolve(written)
-    assert (resolved.model, resolved.suffix) == (router.model("famG-2.5-pro"), suffix)
+    assert (resolved.model, resolved.suffix) == (router.resolve("famG-2.5-pro").model, suffix)
     assert resolved.rules == FamilyModel("famG", levels=False, largest_budget=32768)
 
 
@@ -176,7 +176,7 @@ def test_a_model_without_a_family_has_the_one_of_its_prefix(
 ) -> None:
     router = serving((model, upstream, said))
     assert [target.family for target in router.channels(model)] == [family]
-    assert router.model(model).family == router.resolve(model).rules.family == family
+    assert router.resolve(model).model.family == router.resolve(model).rules.family == family
 
 
 def test_only_base_ids_are_listed() -> None:
@@ -244,7 +244,7 @@ def test_a_channel_does_what_is_said_else_what_is_known_else_all_that_it_speaks(
     router = file(
         case.channel, models=f"{case.model}: {{capabilities: {{operations: {case.said}}}}}" if case.said else ""
     )
-    described = router.model(case.model).described
+    described = router.resolve(case.model).model.described
     assert list(described.operations) == with_count(case.does)
     assert list(described.formats) == case.formats.split()
     (target,) = router.targets(case.model)
@@ -312,7 +312,7 @@ def test_only_channels_that_can_do_it_are_tried_and_each_operation_has_turns_of_
 
 def test_a_model_can_do_what_one_of_its_channels_can() -> None:
     router = file(*MIXED)
-    described = router.model("m").described
+    described = router.resolve("m").model.described
     assert list(described.operations) == with_count((GENERATE, EMBED, RERANK))
     assert list(described.formats) == ["chat", "messages", "embeddings", "native_embeddings", "rerank"]
 
@@ -324,12 +324,12 @@ def test_all_channels_of_a_model_are_named_by_priority() -> None:
 def test_a_channel_that_can_do_nothing_of_what_is_said_is_not_tried() -> None:
     router = file(*MIXED, models="m: {capabilities: {operations: [rerank]}}")
     assert [target.channel.name for target in router.targets("m") if target.operations] == ["c3"]
-    assert list(router.model("m").described.formats) == ["rerank"]
+    assert list(router.resolve("m").model.described.formats) == ["rerank"]
 
 
 def test_formats_are_those_in_which_each_channel_does_its_own_part() -> None:
     router = file("protocols: [sandbox], models: [{id: m, upstream: famO-5}]", "protocols: [embeddings], models: [m]")
-    assert list(router.model("m").described.formats) == [*TEXT_FORMATS.split(), "embeddings"]
+    assert list(router.resolve("m").model.described.formats) == [*TEXT_FORMATS.split(), "embeddings"]
 
 
 def test_a_suffix_is_for_models_that_generate() -> None:
@@ -343,7 +343,7 @@ def test_a_suffix_is_for_models_that_generate() -> None:
 
 
 def described(channel: str, said: str = "", model: str = "m") -> pb.Model:
-    return file(channel, models=f"{model}: {{{said}}}").model(model).described
+    return file(channel, models=f"{model}: {{{said}}}").resolve(model).model.described
 
 
 FLASH = "protocols: [chat], models: [{id: m, upstream: famG-2.5-flash}]"
@@ -354,6 +354,8 @@ def test_what_is_known_of_the_providers_model_is_told_of_the_public_one() -> Non
     known = CATALOGUE["famG-2.5-flash"]
     told = described(FLASH)
     assert (told.id, told.family, told.owned_by, told.display_name) == ("m", "famG", "c0", "m")
+    assert told.capabilities.max_reasoning_tokens == 24_576  # as the rules of its family have it
+    told.capabilities.ClearField("max_reasoning_tokens")
     assert told.capabilities == known.capabilities
     assert told.input_token_limit == known.input_token_limit
     assert not told.HasField("embedding")
@@ -370,7 +372,7 @@ def test_what_nobody_knows_anything_of_is_told_without_guesses() -> None:
 def test_limits_that_are_said_leave_the_capabilities_that_are_known() -> None:
     told = described(FLASH, "capabilities: {input_tokens: 1000}")
     assert (told.input_token_limit, told.output_token_limit) == (1000, 65_536)
-    assert told.capabilities == CATALOGUE["famG-2.5-flash"].capabilities
+    assert told.capabilities == described(FLASH).capabilities
 
 
 @pytest.mark.parametrize("said", ["tools: false", "search: false", "inputs: []"])

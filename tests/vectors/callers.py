@@ -272,7 +272,6 @@ class OverGrpc:
             answer = await call
         except (grpc.aio.AioRpcError, UmgError) as error:
             return _refused(error)
-        assert not answer.HasField("source")
         told = Told(headers=dict(await call.initial_metadata()), model=answer.model)
         for result in answer.results:
             document: object = result.document.text if result.HasField("document") else None
@@ -285,7 +284,7 @@ class OverGrpc:
 
     def _sourced(self, ask: Embed, by: str, name: str) -> pb.EmbedRequest:
         body, codec = json.dumps(embed_body(ask, by)).encode(), EMBEDDING_FORMATS[name]
-        model = ask.model if codec.model_in_path else ""
+        model = ask.model if codec.name_model is not None else ""
         if not self.decodes:
             return pb.EmbedRequest(model=model, source=pb.SourceDocument(format=name, body=body))
         request = codec.decode_request(body, {})

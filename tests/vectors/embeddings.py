@@ -53,7 +53,10 @@ class Embeddings:
     def write(self, asked: Asked) -> Json | bytes:
         if asked.model == "verbatim":
             return VERBATIM
-        vectors = [vector(text, asked.body.get("dimensions", LENGTH)) for text in asked.texts]
+        length = asked.body.get("dimensions", LENGTH)
+        if asked.model == "stubborn" or (asked.model == "uneven" and len(asked.texts) == 1):
+            length = LENGTH - 1
+        vectors = [vector(text, length) for text in asked.texts]
         encode = _base64 if asked.body.get("encoding_format") == "base64" and asked.model != "numbers" else numbers
         items = [{"object": "embedding", "index": at, "embedding": encode(each)} for at, each in enumerate(vectors)]
         counted = sum(map(tokens, asked.texts))
@@ -78,8 +81,24 @@ class Embeddings:
             case "unplaced":
                 for item in items:
                     del item["index"]
+            case "beyond":  # numbered from 1 on
+                for item in items:
+                    item["index"] += 1
+            case "worded":
+                for item in items:
+                    item["index"] = str(item["index"])
+            case "ragged":
+                items[-1]["embedding"] = items[-1]["embedding"][:4]
+            case "missing":
+                items[0]["embedding"] = None
+            case "half":  # of a number
+                items[0]["embedding"] = base64.b64encode(bytes(4 * LENGTH - 2)).decode()
             case "uncounted":
                 del body["usage"]
+            case "owed":
+                body["usage"] = {"prompt_tokens": -5, "total_tokens": -5}
+            case "nonsense":
+                body["usage"] = {"prompt_tokens": "x", "total_tokens": [1]}
             case "half-counted":
                 body["usage"] = {"prompt_tokens": body["usage"]["prompt_tokens"]}
             case "empty":

@@ -25,7 +25,10 @@ VERBATIM = (
     b'{"x_extra":{"kept":[1,2.0,"three",1e2]},"embeddings":[{"values":[0.10,1e-3,-0.0,1.50],"x_each":null}],'
     b'"usageMetadata":{"promptTokenCount":3,"x_cached":1}}'
 )
-VERBATIM_ONE = b'{"x_extra":{"kept":[1,2.0,"three",1e2]},"embedding":{"values":[0.10,1e-3,-0.0,1.50],"x_each":null}}'
+VERBATIM_ONE = (
+    b'{"x_extra":{"kept":[1,2.0,"three",1e2]},"embedding":{"values":[0.10,1e-3,-0.0,1.50],"x_each":null},'
+    b'"metadata":{"usage":{"prompt_tokens":3,"total_tokens":3,"x_cached":1}}}'
+)
 
 
 class NativeEmbeddings:
@@ -58,10 +61,11 @@ class NativeEmbeddings:
         batch = "batch" in asked.body
         if asked.model == "verbatim":
             return VERBATIM if batch else VERBATIM_ONE
+        stubborn = asked.model == "stubborn" or (asked.model == "uneven" and len(asked.texts) == 1)
         vectors = [
             vector(
                 text,
-                item.get("outputDimensionality", LENGTH),
+                LENGTH - 1 if stubborn else item.get("outputDimensionality", LENGTH),
                 item.get("taskType", ""),
                 item.get("title", ""),
             )
@@ -75,8 +79,16 @@ class NativeEmbeddings:
                 items.pop()
             case "many":
                 items.append(items[0])
+            case "ragged":
+                items[-1]["values"].pop()
+            case "missing":
+                items[0]["values"] = None
             case "uncounted":
                 del body["usageMetadata"]
+            case "owed":
+                body["usageMetadata"] = {"promptTokenCount": -5}
+            case "nonsense":
+                body["usageMetadata"] = {"promptTokenCount": "x", "totalTokenCount": [1]}
             case "empty":
                 items[0]["values"] = []
             case "null":

@@ -143,6 +143,8 @@ def _odd(asked: Asked, body: Json, ranked: list[Json]) -> Json:
             ranked.reverse()
         case "too-many":
             body["results"] = _all(asked)
+        case "too-few":
+            ranked.pop()
         case "twice":
             ranked.append(ranked[0])
         case "beyond":

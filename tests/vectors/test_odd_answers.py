@@ -10,15 +10,23 @@ import pytest_asyncio
 
 from tests.vectors import EMBEDDING, provider
 from tests.vectors.callers import FIELDS, Embed, OverGrpc, OverHttp, channel, way
-from tests.vectors.making import vector
+from tests.vectors.making import LENGTH, vector
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-BROKEN = ("few", "many", "empty", "null", "huge", "words", "no-vectors", "fails-in-200", "html", "twice")
-WHOLE = ("shuffled", "unplaced", "uncounted", "half-counted", "numbers", "marked")
+BROKEN = (
+    *("few", "many", "empty", "missing", "null", "huge", "words", "ragged", "no-vectors", "fails-in-200", "html"),
+    *("twice", "beyond", "worded", "half"),
+)
+NUMBERED = ("twice", "beyond", "worded", "half")
+"""What only the format can say that numbers its vectors, or writes them in base64."""
+UNCOUNTED = ("uncounted", "owed", "nonsense")
+WHOLE = ("shuffled", "unplaced", *UNCOUNTED, "half-counted", "numbers", "marked")
+STUBBORN = ("stubborn",)
+"""Makes vectors of one length, whatever is asked for."""
 MODELS = {
-    "embeddings": BROKEN + WHOLE,
-    "native_embeddings": [each for each in BROKEN if each != "twice"] + ["uncounted", "marked"],
+    "embeddings": BROKEN + WHOLE + STUBBORN,
+    "native_embeddings": (*(each for each in BROKEN if each not in NUMBERED), *UNCOUNTED, "marked", *STUBBORN),
 }
 TEXTS = tuple(f"text number {number}" for number in range(5))
 
@@ -62,12 +70,12 @@ ODD = [
     Odd(by, name, model)
     for name in EMBEDDING
     for model in MODELS[name]
-    for by in ("embeddings", "native_embeddings", FIELDS)
+    for by in ("embeddings", "embeddings, base64", "native_embeddings", FIELDS)
 ]
-# What is passed on is only looked at as far as the service must know it: its number of vectors, its usage.
-SEEN_IN_PASSING = {"few", "many", "no-vectors", "fails-in-200", "html"}
-REFUSED = [odd for odd in ODD if odd.model in BROKEN and (not odd.passes or odd.model in SEEN_IN_PASSING)]
-GOOD = [odd for odd in ODD if odd.model in WHOLE and not odd.passes]
+# What is passed on is not read: the size of a number is not seen.
+REFUSED = [odd for odd in ODD if odd.model in BROKEN and not (odd.passes and odd.model == "huge")]
+# One that writes numbers whatever was asked for is no offence, to those who asked for base64 neither.
+GOOD = [odd for odd in ODD if odd.model in WHOLE and not (odd.model == "numbers" and odd.by.endswith("base64"))]
 
 
 def every_way(odd: list[Odd]) -> pytest.MarkDecorator:
@@ -95,11 +103,16 @@ async def test_an_answer_that_has_them_is_put_in_order(odd: Odd, gateway: OverHt
     assert told.vectors == [vector(text) for text in TEXTS], told
     assert told.tokens
     assert told.model in ("", public(odd.name, odd.model))
+    if gateway.name == "grpc":
+        assert told.estimated == (odd.model in UNCOUNTED)
 
 
-async def test_what_a_caller_of_the_same_format_reads_is_the_providers_own(gateway: OverHttp | OverGrpc) -> None:
-    """The number of vectors is right, and their order told."""
-    ask = Embed(public("embeddings", "shuffled"), TEXTS)
-    if isinstance(gateway, OverHttp):
-        told = await gateway.post("/v1/embeddings", {"model": ask.model, "input": list(TEXTS)})
-        assert [item["index"] for item in told.json["data"]] == [4, 3, 2, 1, 0]
+@every_way([odd for odd in ODD if odd.model in STUBBORN])
+async def test_vectors_of_another_length_than_was_asked_for_are_a_failure(
+    odd: Odd, gateway: OverHttp | OverGrpc
+) -> None:
+    told = await gateway.embed(Embed(public(odd.name, odd.model), TEXTS, dimensions=4), odd.by)
+    assert told.status == 502, told
+    assert f"vectors of {LENGTH - 1} numbers, not of the 4 that were asked for" in told.message
+    told = await gateway.embed(Embed(public(odd.name, odd.model), TEXTS), odd.by)
+    assert told.vectors == [vector(text, LENGTH - 1) for text in TEXTS], told

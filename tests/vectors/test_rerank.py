@@ -23,7 +23,7 @@ OBJECTS = (
 )
 QUERY = "where is the cat"
 ODD = ("m", "logits", "uncounted", "score", "data", "shuffled", "alike", "too-many")
-BROKEN = ("twice", "beyond", "unscored", "no-results", "fails-in-200", "html")
+BROKEN = ("too-few", "twice", "beyond", "unscored", "no-results", "fails-in-200", "html")
 Gateway = tuple[OverHttp | OverGrpc, dict[str, Provider]]
 
 
@@ -87,6 +87,7 @@ async def test_the_best_are_returned_where_no_more_are_asked_for(name: str, by: 
     assert servers[name].last["top_n"] == 2
     told = await made.rerank(ask(name, top_n=99), by)
     assert len(told.ranking) == len(DOCUMENTS), told
+    assert servers[name].last["top_n"] == len(DOCUMENTS)
     told = await made.rerank(ask(name, "too-many", top_n=2), by)  # a provider that does not know it
     assert [index for index, _, _ in told.ranking] == [index for index, _ in expected()[:2]], told
     assert servers[name].refusals == []

@@ -12,6 +12,7 @@ import pytest_asyncio
 from tests.vectors import EMBEDDING, Provider, provider
 from tests.vectors.callers import Embed, OverGrpc, OverHttp, channel, way
 from tests.vectors.embeddings import VERBATIM
+from tests.vectors.making import vector
 from tests.vectors.native import VERBATIM as NATIVE_VERBATIM
 from tests.vectors.native import VERBATIM_ONE as NATIVE_VERBATIM_ONE
 
@@ -141,10 +142,20 @@ async def test_a_byte_order_mark_is_taken_off(gateway: Gateway) -> None:
         assert (await made.post(path, body)).body.startswith(b"{")
 
 
-async def test_usage_that_the_provider_left_out_is_left_out(gateway: Gateway) -> None:
+async def test_usage_that_the_provider_left_out_is_counted(gateway: Gateway) -> None:
     made, _ = gateway
-    told = await made.post("/v1/embeddings", {"model": "uncounted", "input": "x"})
-    assert (told.status, "usage" in told.json) == (200, False)
+    told = await made.post("/v1/embeddings", {"model": "uncounted", "input": "hello world"})
+    assert told.json["usage"] == {"prompt_tokens": 2, "total_tokens": 2}
+    body = {"content": {"parts": [{"text": "hello world"}]}}
+    native = await made.post("/v1beta/models/native-uncounted:embedContent", body)
+    assert native.json["usageMetadata"] == {"promptTokenCount": 2}
+    assert native.json["metadata"]["usage"] == {"prompt_tokens": 2, "total_tokens": 2}
+
+
+async def test_vectors_that_came_in_another_order_are_in_that_of_the_texts(gateway: Gateway) -> None:
+    made, _ = gateway
+    told = await made.embed(Embed("shuffled", inputs=["a", "b", "c"]))
+    assert told.vectors == [vector(text) for text in "abc"], told
 
 
 async def test_a_grpc_caller_gets_the_source_or_the_vectors_and_never_neither(tmp_path: Path) -> None:

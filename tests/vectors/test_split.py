@@ -10,7 +10,7 @@ import pytest
 from tests.vectors import EMBEDDING, Provider, provider
 from tests.vectors.callers import Embed, OverGrpc, OverHttp, channel, embed_body, way
 from tests.vectors.embeddings import MOST_INPUTS
-from tests.vectors.making import tokens, vector
+from tests.vectors.making import LENGTH, tokens, vector
 from tests.vectors.native import MOST_ITEMS
 from tests.vectors.server import BREAKS, Seen
 
@@ -121,7 +121,10 @@ async def test_a_known_field_that_no_part_can_have_is_reported_by_its_name(tmp_p
         for item in body["requests"]:
             item["embedContentConfig"] = {"autoTruncate": True}
         told = await made.post("/v1beta/models/m:batchEmbedContents", body)
-        assert (told.status, told.headers.get("x-umg-dropped")) == (200, "autoTruncate"), told
+        assert (told.status, told.headers.get("x-umg-dropped")) == (
+            200,
+            "requests[0].embedContentConfig.autoTruncate",
+        ), told
 
 
 # --- some at a time
@@ -176,6 +179,24 @@ async def test_a_part_with_too_few_vectors_is_no_short_answer(tmp_path: Path) ->
     for model in ("few", "many", "empty"):
         async with gateway("http, in process", "embeddings", tmp_path, model, max_inputs=3) as (made, _):
             assert (await made.embed(Embed(inputs=TEN))).status == 502
+
+
+@pytest.mark.parametrize("protocol", EMBEDDING)
+@pytest.mark.parametrize("name", WAYS)
+async def test_parts_with_vectors_of_different_lengths_are_no_answer(name: str, protocol: str, tmp_path: Path) -> None:
+    async with gateway(name, protocol, tmp_path, "uneven", max_inputs=3) as (made, _):
+        told = await made.embed(Embed(inputs=TEN))
+        assert told.status == 502, told
+        assert f"vectors of {LENGTH - 1} and of {LENGTH} numbers in one answer" in told.message
+        assert (await made.embed(Embed(inputs=TEN[:9]))).status == 200
+
+
+@pytest.mark.parametrize("protocol", EMBEDDING)
+async def test_a_part_with_another_length_than_was_asked_for_is_no_answer(protocol: str, tmp_path: Path) -> None:
+    async with gateway("http, in process", protocol, tmp_path, "uneven", max_inputs=3) as (made, _):
+        told = await made.embed(Embed(inputs=TEN, dimensions=4))
+        assert told.status == 502, told
+        assert f"vectors of {LENGTH - 1} numbers, not of the 4 that were asked for" in told.message
 
 
 async def test_a_split_call_moves_on_whole(tmp_path: Path) -> None:

@@ -34,3 +34,8 @@ def sprinkled(value: object, data: st.DataObject) -> object:
 def members(document: bytes) -> dict[str, bytes]:
     """The fields of an object, to the byte."""
     return {name: bytes(raw) for name, raw in msgspec.json.decode(document, type=dict[str, msgspec.Raw]).items()}
+
+
+def said(document: bytes) -> dict[str, bytes]:
+    """Those that say something: null is absent."""
+    return {name: raw for name, raw in members(document).items() if raw != b"null"}

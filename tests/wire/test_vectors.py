@@ -1,5 +1,7 @@
 """Vectors as they travel: packed float32, little-endian, to the last bit."""
 
+import base64
+import json
 import math
 import struct
 
@@ -8,7 +10,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from umg_grpc.wire.vectors import are_whole, elements, json_with_numbers, pack
+from umg_grpc.wire.vectors import (
+    PIECE_BYTES,
+    SLICE_BYTES,
+    are_whole,
+    count_either,
+    count_numbers,
+    elements,
+    json_pieces,
+    json_with_numbers,
+    pack,
+    slices,
+)
 
 singles = st.floats(width=32, allow_nan=False, allow_infinity=False)
 doubles = st.floats(allow_nan=False, allow_infinity=False)
@@ -59,3 +72,43 @@ def test_numbers_have_no_more_digits_than_their_float32() -> None:
 def test_what_is_no_vector_is_known(broken: bytes) -> None:
     assert are_whole([pack([1.0])])
     assert not are_whole([pack([1.0]), broken, pack([2.0])])
+
+
+@given(st.lists(singles, min_size=1), st.sampled_from([(",", ":"), (", ", ": ")]))
+def test_the_numbers_of_a_vector_are_counted_without_reading_it(
+    numbers: list[float], separators: tuple[str, str]
+) -> None:
+    array = json.dumps(numbers, separators=separators).encode()
+    assert count_numbers(array) == count_either(array) == len(numbers)
+    assert count_either(b'"%b"' % base64.b64encode(pack(numbers))) == len(numbers)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(b"[]", b"[ ]", b"[\n\t\r]", b"null", b"1", b"{}", b'""', b'"AAAA"', b'"AAAAAAA="', b'"AAAAAAAA"', b'"!"'),
+        *(b"[null]", b"[1,null]", b"[true]", b"[1,false]", b'["1"]', b"[1,{}]", b"[[1]]", b"[1,[2]]"),
+    ],
+)
+def test_what_is_no_vector_has_no_numbers(text: bytes) -> None:
+    assert count_either(text) == 0
+
+
+@pytest.mark.parametrize("vectors", [0, 1, 2, 7, 300])
+def test_json_in_pieces_is_the_json_of_all(vectors: int) -> None:
+    packed = [pack([float(place)] * 1024) for place in range(vectors)]
+
+    def item(place: int, vector: bytes) -> dict[str, object]:
+        return {"at": place, "v": elements(vector)}
+
+    pieces = list(json_pieces(b'{"all":[', packed, item, json_with_numbers, b"]}"))
+    whole = json_with_numbers({"all": [item(place, vector) for place, vector in enumerate(packed)]})
+    assert b"".join(pieces) == whole
+    assert len(pieces) == max(1, math.ceil(vectors * 4096 / PIECE_BYTES))
+
+
+def test_a_body_in_pieces_is_itself() -> None:
+    for size in (1, SLICE_BYTES, SLICE_BYTES + 1, 3 * SLICE_BYTES + 5):
+        body = bytes(range(256)) * (size // 256 + 1)
+        assert b"".join(slices(body[:size])) == body[:size]
+        assert len(list(slices(body[:size]))) == math.ceil(size / SLICE_BYTES)

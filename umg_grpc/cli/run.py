@@ -50,7 +50,8 @@ async def _serve(options: Options, config: Config) -> None:
     """The whole gateway in this process."""
     told = Signals()
     async with local_model(options, config) as local:
-        served = served_part(config, local=local is not None)
+        # a face apart serves no models itself
+        served = served_part(config, local=local is not None) if GRPC in options.faces else config
         async with gateway(options, served, os.environ, local) as state:
             told.reload = _reloading(options, state.service, local) or told.reload
             await _loaded(local, told.stop)

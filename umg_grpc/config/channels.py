@@ -1,7 +1,7 @@
 """The channels of the file: what each kind takes, and what must fit together."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import PurePath
 from types import MappingProxyType
 from typing import Annotated
@@ -22,12 +22,20 @@ from umg_grpc.config.values import (
     Timeout,
     Written,
 )
+from umg_grpc.v1 import pb
 
 OWN_PROTOCOLS = ("local", "sandbox")
 """Upstreams inside the gateway: each stands alone, and takes nothing that has to do with the network."""
 TEXT_PROTOCOLS = ("chat", "responses", "messages", "native")
 EMBEDDING_PROTOCOLS = ("embeddings", "native_embeddings")
 RERANK_PROTOCOLS = ("rerank",)
+PROTOCOLS: "Mapping[pb.ModelOperation.ValueType, tuple[str, ...]]" = {
+    pb.MODEL_OPERATION_GENERATE: TEXT_PROTOCOLS,
+    pb.MODEL_OPERATION_COUNT_TOKENS: TEXT_PROTOCOLS,
+    pb.MODEL_OPERATION_EMBED: EMBEDDING_PROTOCOLS,
+    pb.MODEL_OPERATION_RERANK: RERANK_PROTOCOLS,
+}
+"""Of the providers that can do it."""
 SERVED_PROTOCOLS = (*TEXT_PROTOCOLS, *EMBEDDING_PROTOCOLS, *RERANK_PROTOCOLS, *OWN_PROTOCOLS)
 # Parts of the contract that come with what makes them work; until then they are refused, by a message of their own.
 LATER_PROTOCOLS = frozenset(

@@ -1,12 +1,13 @@
 """What the operator says of public model ids: the entries below `models`."""
 
 import re
-from collections.abc import Collection, Iterator, Mapping
-from typing import Annotated, Literal
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Annotated, Literal, TypeVar
 
 import msgspec
 
-from umg_grpc.config.channels import EMBEDDING_PROTOCOLS, OWN_PROTOCOLS, RERANK_PROTOCOLS, TEXT_PROTOCOLS
+from umg_grpc.catalogue import GENERATES
+from umg_grpc.config.channels import OWN_PROTOCOLS, PROTOCOLS
 from umg_grpc.config.convert import any_of, read_entry
 from umg_grpc.config.document import Document, Path, Value
 from umg_grpc.config.scalars import family, time
@@ -17,27 +18,24 @@ from umg_grpc.v1 import pb
 Count = Annotated[int, msgspec.Meta(ge=1, le=2**53)]
 Length = Annotated[int, msgspec.Meta(ge=1, le=65_536)]
 """Of a vector."""
+T = TypeVar("T")
+
 PRICE = re.compile(r"[0-9]{1,15}")
 
-_UNITS = {
-    name.removeprefix("BILLABLE_UNIT_").lower(): value for name, value in pb.BillableUnit.items() if value
-}  # `input_token` and so on
-_REASONING = {
-    "switch": pb.REASONING_CONTROL_SWITCH,
-    "budget": pb.REASONING_CONTROL_BUDGET,
-    "level": pb.REASONING_CONTROL_LEVEL,
-}
-_LIFECYCLES = {
-    "active": pb.MODEL_LIFECYCLE_ACTIVE,
-    "deprecated": pb.MODEL_LIFECYCLE_DEPRECATED,
-    "retired": pb.MODEL_LIFECYCLE_RETIRED,
-}
+
+def _words(values: Iterable[tuple[str, T]], prefix: str) -> dict[str, T]:
+    """The values of an enum by what of their names is their own, in lower case: `input_token`."""
+    return {name.removeprefix(prefix).lower(): value for name, value in values if value}
+
+
+_UNITS = _words(pb.BillableUnit.items(), "BILLABLE_UNIT_")
+_REASONING = _words(pb.ReasoningControl.items(), "REASONING_CONTROL_")
+_LIFECYCLES = _words(pb.ModelLifecycle.items(), "MODEL_LIFECYCLE_")
 _OPERATIONS = {
-    "generate": (pb.MODEL_OPERATION_GENERATE, pb.MODEL_OPERATION_COUNT_TOKENS),
+    "generate": GENERATES,
     "embed": (pb.MODEL_OPERATION_EMBED,),
     "rerank": (pb.MODEL_OPERATION_RERANK,),
 }
-_PROTOCOLS = {"generate": TEXT_PROTOCOLS, "embed": EMBEDDING_PROTOCOLS, "rerank": RERANK_PROTOCOLS}
 
 _OF_CAPABILITIES = (
     *("inputs", "outputs", "tools", "parallel_tools", "structured_output", "search", "reasoning"),
@@ -134,8 +132,8 @@ def _operations(
     for position, word in enumerate(words or ()):
         if word not in _OPERATIONS:
             document.problem((*path, position), f"expected {any_of(tuple(_OPERATIONS))}")
-        elif protocols and set(protocols).isdisjoint((*_PROTOCOLS[word], *OWN_PROTOCOLS)):
-            needs = f"`{word}` takes a channel with {any_of(_PROTOCOLS[word])}"
+        elif protocols and set(protocols).isdisjoint((*PROTOCOLS[_OPERATIONS[word][0]], *OWN_PROTOCOLS)):
+            needs = f"`{word}` takes a channel with {any_of(PROTOCOLS[_OPERATIONS[word][0]])}"
             document.problem((*path, position), f"expected what a channel of the model can do; {needs}")
         else:
             yield from _OPERATIONS[word]

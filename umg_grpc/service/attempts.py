@@ -51,7 +51,9 @@ class Attempts(Choice[Attempt]):
         stream: bool,
     ) -> None:
         targets, model = channels.router.channels(admitted.resolved.model.id), admitted.resolved.model.id
-        super().__init__(call, model, nearest_first(targets, admitted.request.source.format))
+        spoken = admitted.request.source.format
+        wire_path = FORMATS[spoken].wire_path if spoken else None
+        super().__init__(call, model, nearest_first(targets, spoken), wire_path)
         self._admitted = admitted
         self._continued = continued
         self._reasoning = reasoning
@@ -114,11 +116,7 @@ class Attempts(Choice[Attempt]):
             if self._reasoning is not None:
                 made = await self._reasoning.channels_of(self._call.caller.key_id, [named.id for named in objects])
             refuse_unknown(objects, made, attempt.channel)
-        report = attempt.call.report
-        if report.dropped and request.source.format:
-            report.rename(FORMATS[request.source.format].wire_path)
-        if self._call.strict:
-            report.refuse()
+        self._tell(attempt.call.report)
         return attempt
 
     def _prepare(self, given: pb.GenerateRequest, target: Target) -> tuple[Attempt, Sequence[AccountObject]]:

@@ -1,8 +1,9 @@
 """Which channel is asked next: one that can be told all of a request comes before one that cannot."""
 
+import re
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Generic, Protocol, TypeVar
 
 import structlog
@@ -21,8 +22,8 @@ UNSAYABLE = frozenset(
     {pb.ERROR_REASON_UNTRANSLATABLE, pb.ERROR_REASON_UNSUPPORTED_FIELD, pb.ERROR_REASON_OBJECT_NOT_FOUND}
 )
 
-# Nothing was generated: another channel may be asked without making anything twice.
-SAFE_TO_MOVE_ON = frozenset(
+# Nothing was generated.
+NOT_SERVED = frozenset(
     {pb.ERROR_REASON_UPSTREAM_UNREACHABLE, pb.ERROR_REASON_UPSTREAM_RATE_LIMITED, pb.ERROR_REASON_UNAVAILABLE}
 )
 
@@ -34,8 +35,8 @@ class Prepared(Protocol):
     def report(self) -> Report: ...
 
 
-class HasCall(Protocol):
-    """A channel to try."""
+class Attemptable(Protocol):
+    """A channel to try, with the request as it would go there."""
 
     @property
     def target(self) -> Target: ...
@@ -43,28 +44,33 @@ class HasCall(Protocol):
     def call(self) -> Prepared: ...
 
 
-Attempt = TypeVar("Attempt", bound=HasCall)
+Tried = TypeVar("Tried", bound=Attemptable)
 
 
-class Choice(ABC, Generic[Attempt]):
+class Choice(ABC, Generic[Tried]):
     """Hands out the channels in the order of their targets; those that cannot be told all of the request after all that
     can, the one that is told most first.
     """
 
-    def __init__(self, call: Call, model: str, targets: Iterable[Target]) -> None:
-        """`model`: the public id, for the log."""
+    def __init__(
+        self, call: Call, model: str, targets: Iterable[Target], wire_path: Callable[[str], str] | None
+    ) -> None:
+        """`model`: the public id, for the log. `wire_path`: a canonical path in the words of the caller's format, where
+        the request came in one.
+        """
         self._call = call
         self._model = model
+        self._wire_path = wire_path
         self._targets = deque(targets)
         self._only = len(self._targets) == 1
-        self._lossy: list[Attempt] = []
+        self._lossy: list[Tried] = []
         self._refusal: UmgError | None = None
 
     @abstractmethod
-    async def _attempt(self, target: Target) -> Attempt:
+    async def _attempt(self, target: Target) -> Tried:
         """The request as it goes to the channel. Raises UmgError, also where the caller wants all of it said."""
 
-    async def next(self) -> Attempt | None:
+    async def next(self) -> Tried | None:
         """The next channel to try, None when all were. Raises UmgError for a request that no channel can be told."""
         while self._targets:
             target = self._targets.popleft()
@@ -86,7 +92,16 @@ class Choice(ABC, Generic[Attempt]):
             raise self._refusal
         return None
 
-    def _handed_out(self, attempt: Attempt) -> Attempt:
+    def _tell(self, report: Report) -> None:
+        """Puts into the caller's words what a channel is not told; to be called once for each that is prepared. Raises
+        UmgError(UNTRANSLATABLE) where the caller wants all of it said.
+        """
+        if report.dropped and self._wire_path is not None:
+            report.rename(self._wire_path)
+        if self._call.strict:
+            report.refuse()
+
+    def _handed_out(self, attempt: Tried) -> Tried:
         call = self._call
         call.model, call.channel = self._model, attempt.target.channel.name
         if dropped := attempt.call.report.header():
@@ -101,6 +116,22 @@ def nearest_first(targets: list[Target], protocol: str) -> list[Target]:
     if len(targets) < 2 or not protocol:
         return targets
     return sorted(targets, key=lambda target: (target.channel.priority, protocol not in target.channel.protocols))
+
+
+def is_safe_to_move_on(error: UmgError) -> bool:
+    """Whether another channel may be asked without making anything twice."""
+    not_reached = error.reason == pb.ERROR_REASON_UPSTREAM_TIMEOUT and error.metadata.get("deadline") == "connect"
+    return not_reached or error.reason in NOT_SERVED
+
+
+def under_public_name(error: UmgError, target: Target, model: str) -> UmgError:
+    """A provider's error with the model as the caller named it: what the operator calls it upstream is his own."""
+    if target.model in (model, "") or target.model not in error.message:
+        return error
+    named = re.compile(rf"(?<![\w.-]){re.escape(target.model)}(?![\w-]|\.\w)")
+    renamed = UmgError(error.reason, named.sub(lambda _: model, error.message), **error.metadata)
+    renamed.cause = error.cause
+    return renamed
 
 
 def moving_on(call: Call, error: UmgError) -> UmgError:

@@ -1,8 +1,7 @@
 """Embedding: one request from admission to its vectors."""
 
 import asyncio
-from collections.abc import Callable, Sequence
-from typing import TypeVar
+from collections.abc import Sequence
 
 from umg_grpc.config.channels import EMBEDDING_PROTOCOLS
 from umg_grpc.errors import UmgError
@@ -14,11 +13,10 @@ from umg_grpc.tokens.decoding import EMBEDDING_TOKENIZER, decode
 from umg_grpc.tokens.loading import is_loaded
 from umg_grpc.v1 import pb, rpc
 from umg_grpc.wire.json import invalid
-
-T = TypeVar("T")
+from umg_grpc.wire.report import untranslatable
 
 SMALL_BYTES = 16 * 2**10
-"""Of a request whose tokens are counted, or made text, in a millisecond or so."""
+"""Of a request whose tokens are made text in a millisecond or so."""
 TAKES_TOKENS = "embeddings"
 """The protocol whose providers take token ids."""
 
@@ -39,18 +37,18 @@ class EmbeddingServicer(rpc.EmbeddingServiceServicer):
             problem = f"{len(request.inputs)} are more than the {self._most_inputs} that one call may have; send fewer"
             raise invalid("inputs", problem)
         _check_dimensions(request, model.described)
-        told = _Told(request, model) if any(given.HasField("tokens") for given in request.inputs) else None
-        response = await self._unary.answer(served, context, told)
+        adapt = _Readable(request, model) if any(given.HasField("tokens") for given in request.inputs) else None
+        response = await self._unary.answer(served, context, adapt)
         response.model = request.model
         if not response.HasField("usage"):
-            tokens = await _in_thread(request, _count, model)
+            tokens = await asyncio.to_thread(_count, request, model)
             response.usage.CopyFrom(pb.EmbeddingUsage(input_tokens=tokens, total_tokens=tokens, estimated=True))
         call.usage = pb.Usage(input_tokens=response.usage.input_tokens, estimated=response.usage.estimated)
         return response
 
 
-class _Told:
-    """A request with tokens, as each channel is told it."""
+class _Readable:
+    """A request with tokens, as each channel can read it."""
 
     def __init__(self, request: pb.EmbedRequest, model: PublicModel) -> None:
         self._request = request
@@ -58,12 +56,18 @@ class _Told:
         self._texts: pb.EmbedRequest | None = None
 
     async def __call__(self, target: Target) -> pb.EmbedRequest:
-        """As it is, or with texts alone. Raises UmgError(INVALID_FIELD) for tokens that nobody knows."""
+        """As it is, or with texts alone. Raises UmgError(UNTRANSLATABLE) for tokens that are not known here."""
         if self._takes_tokens(target.channel.protocols):
             return self._request
         if self._texts is None:
-            self._texts = await _in_thread(self._request, _as_texts, self._model)
+            self._texts = await self._read()
         return self._texts
+
+    async def _read(self) -> pb.EmbedRequest:
+        loaded = is_loaded(self._model.tokenizer or EMBEDDING_TOKENIZER)
+        if loaded and self._request.ByteSize() < SMALL_BYTES:
+            return _as_texts(self._request, self._model)
+        return await asyncio.to_thread(_as_texts, self._request, self._model)
 
     def _takes_tokens(self, protocols: Sequence[str]) -> bool:
         """Whether the format in which the channel is told it has them: the caller's own, else the preferred one."""
@@ -97,26 +101,20 @@ def _check_length(length: int, field: str, model: pb.Model) -> None:
         raise invalid(field, f"{model.id} makes vectors of {', '.join(map(str, choices))} numbers; choose one of them")
 
 
-async def _in_thread(
-    request: pb.EmbedRequest, work: Callable[[pb.EmbedRequest, PublicModel], T], model: PublicModel
-) -> T:
-    """What `work` makes of the request; of a large one in a thread."""
-    if is_loaded(model.tokenizer or EMBEDDING_TOKENIZER) and request.ByteSize() < SMALL_BYTES:
-        return work(request, model)
-    return await asyncio.to_thread(work, request, model)
-
-
 def _as_texts(request: pb.EmbedRequest, model: PublicModel) -> pb.EmbedRequest:
-    """The request with texts alone, for providers that take no tokens. Raises UmgError(INVALID_FIELD)."""
-    made = pb.EmbedRequest()
+    """The request with texts alone, for who takes no tokens. Raises UmgError: UNTRANSLATABLE, CONTEXT_TOO_LONG."""
+    made, most = pb.EmbedRequest(), model.described.input_token_limit
     made.CopyFrom(request)
     for position, given in enumerate(made.inputs):
         if given.HasField("tokens"):
             field = f"inputs[{position}].tokens.ids"
+            if most and len(given.tokens.ids) > most:
+                message = f"{field} is too long: {model.id} takes at most {most} tokens of a text; split it"
+                raise UmgError(pb.ERROR_REASON_CONTEXT_TOO_LONG, message, field=field)
             try:
                 given.text = decode(given.tokens.ids, model.tokenizer)
             except ValueError as error:
-                raise invalid(field, f"{error}; send the text") from None
+                raise untranslatable(field, f"{error}; send the text") from None
     return made
 
 

@@ -12,7 +12,7 @@ from umg_grpc.service.answers import Answer, Asked, Memory, StreamedAnswer
 from umg_grpc.service.attempts import Attempts
 from umg_grpc.service.call import Call, current
 from umg_grpc.service.channels import Channels
-from umg_grpc.service.choice import SAFE_TO_MOVE_ON, moving_on, no_channel, seconds_left
+from umg_grpc.service.choice import is_safe_to_move_on, moving_on, no_channel, seconds_left, under_public_name
 from umg_grpc.service.conversations import Continued, Conversations
 from umg_grpc.service.validation import check
 from umg_grpc.tokens import TokenCounter
@@ -38,9 +38,10 @@ class GenerationServicer(rpc.GenerationServiceServicer):
             try:
                 response = await attempt.call.generate(seconds_left(context))
             except UmgError as error:
-                if error.reason not in SAFE_TO_MOVE_ON and not attempts.again(attempt, error):
-                    raise
-                failure = moving_on(asked.call, error)
+                told = under_public_name(error, attempt.target, asked.request.model)
+                if not is_safe_to_move_on(error) and not attempts.again(attempt, error):
+                    raise told from None
+                failure = moving_on(asked.call, told)
                 continue
             return await Answer(asked, attempt, self._memory).whole(response)
         raise failure or no_channel(asked.request.model)
@@ -64,10 +65,11 @@ class GenerationServicer(rpc.GenerationServiceServicer):
                     sent = True
                     yield message
             except UmgError as error:
-                if sent or (error.reason not in SAFE_TO_MOVE_ON and not attempts.again(attempt, error)):
+                told = under_public_name(error, attempt.target, asked.request.model)
+                if sent or (not is_safe_to_move_on(error) and not attempts.again(attempt, error)):
                     await answer.break_off()
-                    raise
-                failure = moving_on(asked.call, error)
+                    raise told from None
+                failure = moving_on(asked.call, told)
                 continue
             except (asyncio.CancelledError, GeneratorExit):
                 await answer.break_off()

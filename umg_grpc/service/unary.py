@@ -9,10 +9,18 @@ from typing import Generic, NamedTuple, TypeVar
 from umg_grpc.access.limits import RequestLimits
 from umg_grpc.errors import UmgError
 from umg_grpc.inprocess import Context
-from umg_grpc.routing import VERBS, Operation, PublicModel, Target
+from umg_grpc.routing import VERBS, Operation, PublicModel, Target, model_not_found
 from umg_grpc.service.call import Call, current
 from umg_grpc.service.channels import Channels
-from umg_grpc.service.choice import SAFE_TO_MOVE_ON, Choice, moving_on, nearest_first, no_channel, seconds_left
+from umg_grpc.service.choice import (
+    Choice,
+    is_safe_to_move_on,
+    moving_on,
+    nearest_first,
+    no_channel,
+    seconds_left,
+    under_public_name,
+)
 from umg_grpc.service.validation import check
 from umg_grpc.upstream.unary import UnaryCall, UnaryUpstream
 from umg_grpc.v1 import pb
@@ -72,7 +80,10 @@ class Unary(Generic[Request, Response]):
             check(request)
         elif not call.trusted:
             request = await self._decoded(request)
-        model = self._channels.router.resolve(request.model).model
+        resolved = self._channels.router.resolve(request.model)
+        if resolved.suffix is not None:  # which says how a text model thinks
+            raise model_not_found(request.model)
+        model = resolved.model
         call.caller.check_model(model.id)
         self._channels.router.check(model.id, self._operation)
         await self._limits.admit(call.caller)
@@ -82,23 +93,30 @@ class Unary(Generic[Request, Response]):
         self,
         served: Served[Request],
         context: Context,
-        told: Callable[[Target], Awaitable[Request]] | None = None,
+        adapt: Callable[[Target], Awaitable[Request]] | None = None,
     ) -> Response:
-        """The answer of the first channel that can give one. `told`: the request as a target is told it, where that is
+        """The answer of the first channel that can give one. `adapt`: the request as a target takes it, where that is
         not the same for all.
         """
         call, request, model = served
-        protocol = self._formats[request.source.format].protocol if request.source.format else ""
-        targets = nearest_first(self._channels.router.channels(model.id, self._operation), protocol)
-        attempts = Attempts[Request, Response](served, targets, self._upstreams(self._channels), self._formats, told)
+        face = self._formats.get(request.source.format)
+        targets = self._channels.router.channels(model.id, self._operation)
+        attempts: Attempts[Request, Response] = Attempts(
+            served,
+            nearest_first(targets, face.protocol if face else ""),
+            face.wire_path if face else None,
+            self._upstreams(self._channels),
+            adapt,
+        )
         failure: UmgError | None = None
         while (attempt := await attempts.next()) is not None:
             try:
                 return await attempt.call.send(seconds_left(context))
             except UmgError as error:
-                if error.reason not in SAFE_TO_MOVE_ON:
-                    raise
-                failure = moving_on(call, error)
+                told = under_public_name(error, attempt.target, request.model)
+                if not is_safe_to_move_on(error):
+                    raise told from None
+                failure = moving_on(call, told)
         raise failure or no_channel(request.model)
 
     async def _decoded(self, given: Request) -> Request:
@@ -131,26 +149,21 @@ class Attempts(Choice[Attempt[Response]], Generic[Request, Response]):
         self,
         served: Served[Request],
         targets: list[Target],
+        wire_path: Callable[[str], str] | None,
         upstreams: Mapping[str, UnaryUpstream[Request, Response]],
-        formats: Mapping[str, UnaryFormat[Request, Response]],
-        told: Callable[[Target], Awaitable[Request]] | None,
+        adapt: Callable[[Target], Awaitable[Request]] | None,
     ) -> None:
-        super().__init__(served.call, served.model.id, targets)
+        super().__init__(served.call, served.model.id, targets, wire_path)
         self._request: Request = served.request
         self._upstreams: Mapping[str, UnaryUpstream[Request, Response]] = upstreams
-        self._formats: Mapping[str, UnaryFormat[Request, Response]] = formats
-        self._told: Callable[[Target], Awaitable[Request]] | None = told
+        self._adapt: Callable[[Target], Awaitable[Request]] | None = adapt
 
     async def _attempt(self, target: Target) -> Attempt[Response]:
         upstream = self._upstreams[target.channel.name]
-        request = await self._told(target) if self._told is not None else self._request
+        request = self._request if self._adapt is None else await self._adapt(target)
         if (len(request.source.body) or request.ByteSize()) < upstream.slow_bytes:
             prepared = upstream.prepare(request, target.model)
         else:
             prepared = await asyncio.to_thread(upstream.prepare, request, target.model)
-        report = prepared.report
-        if report.dropped and request.source.format:
-            report.rename(self._formats[request.source.format].wire_path)
-        if self._call.strict:
-            report.refuse()
+        self._tell(prepared.report)
         return Attempt(target, prepared)

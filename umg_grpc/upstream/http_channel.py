@@ -77,6 +77,11 @@ class HttpChannel:
         self._proxy = proxy
         self._tls = tls
 
+    @property
+    def total_seconds(self) -> float:
+        """The deadline of a whole call."""
+        return self._deadlines.total
+
     async def fetch(
         self, encoded: UpstreamRequest, key_header: str, decode_error: DecodeError, seconds: float
     ) -> bytes:

@@ -5,12 +5,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
+from umg_grpc.errors import UmgError
 from umg_grpc.upstream.http_channel import HttpChannel
 from umg_grpc.v1 import pb
+from umg_grpc.wire.embed import other_length, own_length
 from umg_grpc.wire.format import BIG_BYTES, UpstreamRequest
 from umg_grpc.wire.report import Report
 from umg_grpc.wire.sse import BOM
 from umg_grpc.wire.unary import UnaryFormat
+from umg_grpc.wire.unknown import note_source
 
 PARTS_AT_ONCE = 4
 """Of a batch that is split: so many requests are with the provider at a time."""
@@ -35,7 +38,7 @@ class HttpUnaryCall(Generic[Request, Response]):
     format: UnaryFormat[Request, Response]
     request: Request
     encoded: UpstreamRequest
-    passes: bool  # whether the answer goes back as it comes
+    passes: bool  # whether the answer goes back as it comes, if callers can read it so
 
     @property
     def report(self) -> Report:
@@ -82,6 +85,7 @@ class HttpEmbedding:
     ) -> None:
         """`most_items`: most inputs of one request, None for what the format says."""
         self.slow_bytes = BIG_BYTES
+        self._channel = channel
         self._unary = HttpUnary(channel, formats)
         self._most_items = most_items
 
@@ -94,11 +98,9 @@ class HttpEmbedding:
         if len(request.inputs) <= most:
             return whole
         if whole.passes:  # what only the provider knows of the caller's body is in no part
-            found = whole.format.unknown_fields(request.source.body)
-            whole.report.unknown, whole.report.first_unknown = found.count, found.first
-            for field in request.source.uncarried_fields:
-                whole.report.drop(field)
-        return SplitCall(whole.report, [self._unary.prepare(part, model) for part in _parts(request, most)])
+            note_source(request.source, whole.report)
+        parts = [self._unary.prepare(part, model) for part in _parts(request, most)]
+        return SplitCall(whole.report, parts, self._channel.total_seconds)
 
 
 @dataclass(frozen=True)
@@ -107,15 +109,24 @@ class SplitCall:
 
     report: Report
     parts: Sequence[HttpUnaryCall[pb.EmbedRequest, pb.EmbedResponse]]
+    total_seconds: float
+    """The channel's deadline for all of them."""
 
     async def send(self, seconds: float) -> pb.EmbedResponse:
-        """All vectors in the order of the inputs. When one part fails, the others are stopped and the call fails."""
+        """All vectors in the order of the inputs. When one part fails, the others are stopped and the call fails.
+
+        Raises UmgError(UPSTREAM_FAILED) for parts with vectors of different lengths.
+        """
         turn, joined = asyncio.Semaphore(PARTS_AT_ONCE), pb.EmbedResponse()
-        deadline = asyncio.get_running_loop().time() + seconds
+        deadline = asyncio.get_running_loop().time() + min(seconds, self.total_seconds)
 
         async def send(part: HttpUnaryCall[pb.EmbedRequest, pb.EmbedResponse]) -> pb.EmbedResponse:
             await turn.acquire()
-            answer = await part.send(deadline - asyncio.get_running_loop().time())
+            try:
+                answer = await part.send(deadline - asyncio.get_running_loop().time())
+            except UmgError as error:  # its provider counts from the beginning of the part
+                error.metadata.pop("field", None)
+                raise
             turn.release()  # not after a failure: nobody is to begin then
             return answer
 
@@ -126,6 +137,9 @@ class SplitCall:
             for task in tasks:
                 task.cancel()
             await asyncio.wait(tasks)
+        own = {own_length(answer, part.request) for answer, part in zip(answers, self.parts, strict=True)} - {0}
+        if len(own) > 1:
+            raise other_length(max(own), 0, min(own))
         for answer in answers:
             joined.embeddings.extend(answer.embeddings)
         if all(answer.HasField("usage") for answer in answers):

@@ -1,17 +1,18 @@
 """What the formats that embed have in common, as faces and as upstreams."""
 
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 import msgspec
 from msgspec import Meta, Raw, Struct
 
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.counts import Count, count
+from umg_grpc.wire.counts import MOST, Count
 from umg_grpc.wire.provider_errors import as_error, from_provider, is_error, unreadable
-from umg_grpc.wire.report import Report
-from umg_grpc.wire.vectors import are_whole
+from umg_grpc.wire.vectors import ELEMENT_BYTES, are_whole
+
+T = TypeVar("T")
 
 LARGEST = 2**31 - 1
 Dimensions = Annotated[int, Meta(ge=1, le=LARGEST)] | Annotated[float, Meta(ge=1, le=LARGEST)]
@@ -21,29 +22,12 @@ Dimensions = Annotated[int, Meta(ge=1, le=LARGEST)] | Annotated[float, Meta(ge=1
 # --- the request
 
 
-def note_unsaid(request: pb.EmbedRequest, report: Report) -> None:
-    """Reports what only the source document holds, where an upstream of another format cannot start from it."""
-    source = request.source
-    for field in source.uncarried_fields:
-        report.drop(field)
-    if source.unknown_field_count:
-        from umg_grpc.wire import EMBEDDING_FORMATS  # here: the formats need this module
-
-        found = EMBEDDING_FORMATS[source.format].unknown_fields(source.body)
-        report.unknown += max(found.count, source.unknown_field_count)
-        report.first_unknown = found.first
-
-
 def without_nulls(fields: dict[str, Raw]) -> dict[str, Raw]:
     """The members of a caller's body that say something: null is absent, and not every provider knows that."""
     return {name: raw for name, raw in fields.items() if bytes(raw) != b"null"}
 
 
 # --- the answer
-
-
-class Skipped(Struct, gc=False):
-    """An object that is only counted."""
 
 
 class ProviderUsage(Struct):
@@ -59,24 +43,84 @@ def refuse_error(error: Raw) -> None:
         raise from_provider(200, as_error(msgspec.json.decode(error)))
 
 
+def loosely(decoder: msgspec.json.Decoder[T], raw: Raw) -> T | None:
+    """What an answer says beside its vectors, None for what is no such thing: that costs nobody the vectors."""
+    try:
+        return decoder.decode(raw) if raw else None
+    except ValueError:
+        return None
+
+
 def fill_usage(response: pb.EmbedResponse, prompt: Count, total: Count) -> None:
-    """Sets the usage, from the one figure where the provider told only one of the two; none where it told neither."""
-    if prompt is None and total is None:
-        return
-    response.usage.input_tokens = count(total if prompt is None else prompt)
-    response.usage.total_tokens = count(prompt if total is None else total)
+    """Sets the usage, from the one figure where the provider told only one of the two; none where it told neither.
+    Nonsense is nothing told.
+    """
+    told_prompt, told_total = _told(prompt), _told(total)
+    if told_prompt is not None or told_total is not None:
+        response.usage.input_tokens = (told_prompt if told_prompt is not None else told_total) or 0
+        response.usage.total_tokens = (told_total if told_total is not None else told_prompt) or 0
+
+
+def _told(tokens: Count) -> int | None:
+    if isinstance(tokens, str):
+        tokens = int(tokens) if tokens.isdecimal() and len(tokens) < 20 else None
+    if tokens is None or not 0 <= tokens <= MOST:
+        return None
+    return int(tokens) if tokens == int(tokens) else None
+
+
+def is_sane(tokens: Count) -> bool:
+    """Whether callers can read it as it is."""
+    return type(tokens) is int and 0 <= tokens <= MOST
 
 
 def fill_vectors(response: pb.EmbedResponse, vectors: Sequence[bytes], request: pb.EmbedRequest) -> None:
-    """Sets the vectors, one an input. Raises UmgError(UPSTREAM_FAILED) for any other number of them, and for one that
-    is none.
+    """Sets the vectors, one an input. Raises UmgError(UPSTREAM_FAILED) for any other number of them, for one that is
+    none, and for other lengths than were asked for.
     """
     check_count(len(vectors), request)
     if not are_whole(vectors):
         raise unreadable(": a vector in it is empty or broken")
+    if wrong := wrong_length([len(vector) // ELEMENT_BYTES for vector in vectors], request):
+        raise wrong
     add = response.embeddings.add
     for vector in vectors:
         add().values = vector
+
+
+def are_well(lengths: Sequence[int], request: pb.EmbedRequest) -> bool:
+    """Whether vectors that seem to have so many numbers (0: that are none) are those that were asked for."""
+    return all(lengths) and wrong_length(lengths, request) is None
+
+
+def wrong_length(lengths: Sequence[int], request: pb.EmbedRequest) -> UmgError | None:
+    """UPSTREAM_FAILED, unless vectors of so many numbers have the lengths that their inputs asked for, and all have one
+    that asked for none.
+    """
+    own, every = 0, request.dimensions
+    for length, item in zip(lengths, request.inputs, strict=True):
+        asked = item.dimensions or every
+        own = own or (0 if asked else length)
+        if length != (asked or own):
+            return other_length(length, asked, own)
+    return None
+
+
+def own_length(response: pb.EmbedResponse, request: pb.EmbedRequest) -> int:
+    """How many numbers the vectors of an answer have that asked for no length; 0 where all did."""
+    unasked = (place for place, item in enumerate(request.inputs) if not (item.dimensions or request.dimensions))
+    place = next(unasked, None)
+    return 0 if place is None else len(response.embeddings[place].values) // ELEMENT_BYTES
+
+
+def other_length(made: int, asked: int, own: int) -> UmgError:
+    """For a vector of another length than the one that was asked for, or, where none was, than the others have."""
+    if asked:
+        told = f"not of the {asked} that were asked for; leave the length out or choose another model"
+        message = f"the provider made vectors of {made} numbers, {told}"
+    else:
+        message = f"the provider made vectors of {own} and of {made} numbers in one answer; try again"
+    return UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, message)
 
 
 def check_count(vectors: int, request: pb.EmbedRequest) -> None:

@@ -49,6 +49,13 @@ class ProviderError(Struct):
     code: str | int | float | None = None
 
 
+class Violation(Struct):
+    """One of `detail` of a body that was checked against a schema, as many Python servers write it."""
+
+    msg: str
+    loc: list[str | int] = []
+
+
 CONTEXT = re.compile(
     r"(?<![\w.])context[ _](?:length|window|size)|maximum context|too many tokens|prompt is too long"
     r"|exceed_context_size",  # and no field that is called so (`search_context_size`)
@@ -93,10 +100,22 @@ def as_error(value: object) -> ProviderError:
     if not isinstance(value, dict):
         return ProviderError()
     texts = {name: text for name in ("message", "type", "param") if isinstance(text := value.get(name), str)}
-    if "message" not in texts and isinstance(detail := value.get("detail"), str):
-        texts["message"] = detail
+    if "message" not in texts:
+        texts["message"] = _detail(value.get("detail"))
     code = value.get("code")
     return ProviderError(**texts, code=code if isinstance(code, str | int | float) else None)
+
+
+def _detail(value: object) -> str:
+    """The message of a member `detail`: a text, or a list of what is wrong, of which the first is told."""
+    if isinstance(value, str):
+        return value
+    try:
+        first = msgspec.convert(value, list[Violation])[0]
+    except (ValueError, IndexError):
+        return ""
+    where = ".".join(str(step) for step in first.loc if step != "body")
+    return f"{where}: {first.msg}" if where else first.msg
 
 
 def from_provider(status: int, error: ProviderError, headers: Mapping[str, str] | None = None) -> UmgError:

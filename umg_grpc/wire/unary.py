@@ -4,7 +4,7 @@ A format is one module (or package) with these functions and one row in `wire.EM
 `wire.RERANK_FORMATS`.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Generic, TypeVar
@@ -52,20 +52,23 @@ class UnaryFormat(Generic[Request, Response]):
     encode_request: Callable[[Request, str], UpstreamRequest]
     """(request, the provider's model id). Starts from the source document when that is of this protocol."""
     decode_response: Callable[[bytes, Request, bool], Response]
-    """(body, request, pass). With pass the answer keeps the body as `source`, under the caller's model id, and only
-    what the service needs is decoded. Raises UmgError(UPSTREAM_FAILED) for what cannot be read.
+    """(body, request, pass). With pass the answer keeps the body as `source`, under the caller's model id, if callers
+    can read it as it is; only what the service needs is then decoded. Raises UmgError(UPSTREAM_FAILED) for what cannot
+    be read.
     """
     decode_error: Callable[[int, Mapping[str, str], bytes], UmgError]
     """(HTTP status, headers by lower-case name, body) of a refused call."""
     key_header: str = "authorization"
     """Where the format's providers take a key, unless the operator says otherwise: as a Bearer, or bare elsewhere."""
-    model_in_path: bool = False
-    """Whether a face's path has the model. A body may repeat it, in every item too: see `name_model`."""
     name_model: Callable[[Request, str], None] | None = None
-    """Gives a request of a format that has the model in its path that model. Raises UmgError(INVALID_FIELD) where the
-    body names another. Set where `model_in_path` is.
+    """Of a face that has the model in its path: gives a request that model. Raises UmgError(INVALID_FIELD) where the
+    body names another.
     """
     most_items: int | None = None
     """Most inputs that a provider of the format takes in one request, unless the operator says otherwise; None where
     the format has no limit.
+    """
+    encode_pieces: Callable[[Response, Request, ClientShape], Iterator[bytes]] | None = None
+    """`encode_response` of a format whose answers can be very large: a piece is made when it is asked for, in a
+    millisecond. Small answers are one piece.
     """

@@ -46,11 +46,21 @@ def by_type(kinds: Mapping[str, type[Struct]], untyped: type[Struct] | None = No
     return pick
 
 
+def note_source(source: pb.SourceDocument, report: Report) -> None:
+    """Reports all that only a source document of a unary format holds, towards whoever is not sent it."""
+    for field in source.uncarried_fields:
+        report.drop(field)
+    if source.unknown_field_count:  # of every level; else the body need not be read again
+        note_unknown(source, report)
+
+
 def note_unknown(source: pb.SourceDocument, report: Report) -> None:
     """Counts in the report what nobody knows of a body that is translated. A request without a body said it all."""
-    from umg_grpc.wire import FORMATS  # here: the formats need this module
+    from umg_grpc.wire import EMBEDDING_FORMATS, FORMATS, RERANK_FORMATS  # here: the formats need this module
 
-    found = FORMATS[source.format].unknown_fields(source.body) if source.format in FORMATS else NOTHING
+    name = source.format
+    codec = FORMATS.get(name) or EMBEDDING_FORMATS.get(name) or RERANK_FORMATS.get(name)
+    found = codec.unknown_fields(source.body) if codec is not None else NOTHING
     report.unknown += max(found.count, source.unknown_field_count)
     report.first_unknown = report.first_unknown or found.first
 

@@ -5,8 +5,9 @@ import subprocess
 import sys
 import tracemalloc
 from collections.abc import AsyncGenerator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
-from threading import Event
+from threading import Event, get_ident
 
 import pytest
 import pytest_asyncio
@@ -44,7 +45,7 @@ class Gate:
         return shared_model()
 
 
-@dataclass
+@dataclass(eq=False)
 class Note:
     """Work that notes who was done when."""
 
@@ -52,21 +53,27 @@ class Note:
     log: list[str]
     done: list[str] = field(default_factory=list)
 
-    def __call__(self, model: WordLlamaModel, first: int, texts: Sequence[str]) -> None:
+    def __call__(self, model: WordLlamaModel, first: int, texts: Sequence[str]) -> Sequence[str]:
         assert first == len(self.done)
         self.log.append(self.name)
         self.done += texts
+        return texts
 
 
-@dataclass
+@dataclass(eq=False)
 class Broken:
     """Work that fails at its second portion."""
 
     error: Exception
 
-    def __call__(self, model: WordLlamaModel, first: int, texts: Sequence[str]) -> None:
+    def __call__(self, model: WordLlamaModel, first: int, texts: Sequence[str]) -> Sequence[str]:
         if first:
             raise self.error
+        return texts
+
+
+def ignore(made: Sequence[str]) -> None:
+    """What becomes of texts is not asked for."""
 
 
 async def entered(*calls: asyncio.Task[None]) -> None:
@@ -79,7 +86,7 @@ async def test_calls_that_come_while_the_thread_works_are_taken_together() -> No
     engine = WordLlamaEngine(gate.load)
     log = list[str]()
     notes = [Note(f"{number}", log) for number in range(200)]
-    calls = [asyncio.create_task(engine.run([note.name], note, SECONDS)) for note in notes]
+    calls = [asyncio.create_task(engine.run([note.name], note, ignore, SECONDS)) for note in notes]
     await entered(*calls)
     assert (engine.goes, log) == (1, [])
     gate.opened.set()
@@ -91,8 +98,85 @@ async def test_calls_that_come_while_the_thread_works_are_taken_together() -> No
 
 async def test_a_call_to_an_idle_engine_waits_for_no_others(engine: WordLlamaEngine) -> None:
     for number in range(3):
-        await engine.run(["text"], Note("one", []), SECONDS)
+        await engine.run(["text"], Note("one", []), ignore, SECONDS)
         assert engine.goes == number + 1
+
+
+@dataclass(eq=False)
+class Shared:
+    """Work of several calls. Refuses a text that is bad."""
+
+    portions: list[Sequence[str]] = field(default_factory=list)
+    threads: list[int] = field(default_factory=list)
+
+    def __call__(self, model: WordLlamaModel, first: int, texts: Sequence[str]) -> Sequence[str]:
+        self.portions.append(texts)
+        self.threads.append(get_ident())
+        if "bad" in texts:
+            place = first + texts.index("bad")
+            raise UmgError(pb.ERROR_REASON_CONTEXT_TOO_LONG, f"{place} is bad", field=f"inputs[{place}].text")
+        return [text.upper() for text in texts]
+
+
+async def test_what_calls_share_is_done_once_in_a_go() -> None:
+    gate, work = Gate(), Shared()
+    engine = WordLlamaEngine(gate.load)
+    asked = [["first"], ["a", "b"], ["c"], ["d", "e", "f"]]
+    made: list[list[str]] = [[] for _ in asked]
+    calls = [
+        asyncio.create_task(engine.run(texts, work, taken.extend, SECONDS))
+        for texts, taken in zip(asked, made, strict=True)
+    ]
+    await entered(*calls)
+    gate.opened.set()
+    await asyncio.gather(*calls)
+    assert work.portions == [["first"], ["a", "b", "c", "d", "e", "f"]]
+    assert made == [["FIRST"], ["A", "B"], ["C"], ["D", "E", "F"]]
+    await engine.aclose()
+
+
+async def test_a_mistake_in_what_calls_share_is_told_to_its_own_call_alone(engine: WordLlamaEngine) -> None:
+    work, made = Shared(), list[str]()
+    await engine.run(["first"], work, ignore, SECONDS)
+    failed, *done = await asyncio.gather(
+        engine.run(["good", "bad"], work, made.extend, SECONDS),
+        engine.run(["a"], work, made.extend, SECONDS),
+        engine.run(["b"], work, made.extend, SECONDS),
+        return_exceptions=True,
+    )
+    assert isinstance(failed, UmgError)
+    assert failed.metadata == {"field": "inputs[1].text"}
+    assert done == [None, None]
+    assert made == ["A", "B"]
+    assert engine.goes == 2
+
+
+async def test_little_work_needs_no_thread_unless_it_is_done_for_the_first_time(engine: WordLlamaEngine) -> None:
+    work, here = Shared(), get_ident()
+    for texts in (["new"], ["known"], SHORT, ["again"]):
+        await engine.run(texts, work, ignore, SECONDS)
+    assert [thread == here for thread in work.threads] == [False, True, *[False] * (len(work.threads) - 3), True]
+
+
+async def test_little_work_waits_while_the_thread_works(engine: WordLlamaEngine) -> None:
+    loop, begun, more, log = asyncio.get_running_loop(), asyncio.Event(), Event(), list[str]()
+    note = Note("small", log)
+    await engine.run(["known"], note, ignore, SECONDS)
+    note.done = []
+
+    def work(model: WordLlamaModel, first: int, texts: Sequence[str]) -> Sequence[str]:
+        loop.call_soon_threadsafe(begun.set)
+        more.wait()
+        log.append("large")
+        return texts
+
+    large = asyncio.create_task(engine.run(["text"], work, ignore, SECONDS))
+    await begun.wait()
+    small = asyncio.create_task(engine.run(["text"], note, ignore, SECONDS))
+    await entered(small)
+    more.set()
+    await asyncio.gather(large, small)
+    assert log == ["small", "large", "small"]
 
 
 async def test_a_small_call_does_not_wait_for_the_end_of_a_large_one() -> None:
@@ -100,8 +184,8 @@ async def test_a_small_call_does_not_wait_for_the_end_of_a_large_one() -> None:
     engine = WordLlamaEngine(gate.load)
     large, small = Note("large", log), Note("small", log)
     calls = [
-        asyncio.create_task(engine.run(SHORT, large, SECONDS)),
-        asyncio.create_task(engine.run(["text"], small, SECONDS)),
+        asyncio.create_task(engine.run(SHORT, large, ignore, SECONDS)),
+        asyncio.create_task(engine.run(["text"], small, ignore, SECONDS)),
     ]
     await entered(*calls)
     gate.opened.set()
@@ -114,9 +198,9 @@ async def test_a_small_call_does_not_wait_for_the_end_of_a_large_one() -> None:
 async def test_a_call_whose_caller_left_is_not_done() -> None:
     gate, log = Gate(), list[str]()
     engine = WordLlamaEngine(gate.load)
-    first = asyncio.create_task(engine.run(["text"], Note("first", log), SECONDS))
-    left = asyncio.create_task(engine.run(SHORT, Note("left", log), SECONDS))
-    last = asyncio.create_task(engine.run(["text"], Note("last", log), SECONDS))
+    first = asyncio.create_task(engine.run(["text"], Note("first", log), ignore, SECONDS))
+    left = asyncio.create_task(engine.run(SHORT, Note("left", log), ignore, SECONDS))
+    last = asyncio.create_task(engine.run(["text"], Note("last", log), ignore, SECONDS))
     await entered(first, left, last)
     left.cancel()
     gate.opened.set()
@@ -131,17 +215,18 @@ async def test_a_caller_that_leaves_in_the_middle_stops_the_rest_of_its_call(eng
     loop, begun, more = asyncio.get_running_loop(), asyncio.Event(), Event()
     portions = list[int]()
 
-    def work(model: WordLlamaModel, first: int, texts: Sequence[str]) -> None:
+    def work(model: WordLlamaModel, first: int, texts: Sequence[str]) -> Sequence[str]:
         portions.append(first)
         loop.call_soon_threadsafe(begun.set)
         more.wait()
+        return texts
 
-    call = asyncio.create_task(engine.run(SHORT, work, SECONDS))
+    call = asyncio.create_task(engine.run(SHORT, work, ignore, SECONDS))
     await begun.wait()
     call.cancel()
     await asyncio.wait([call])
     more.set()
-    await engine.run(["text"], Note("next", []), SECONDS)
+    await engine.run(["text"], Note("next", []), ignore, SECONDS)
     assert portions == [0]
 
 
@@ -149,11 +234,11 @@ async def test_a_call_fails_at_its_deadline_and_the_engine_goes_on() -> None:
     gate, log = Gate(), list[str]()
     engine = WordLlamaEngine(gate.load)
     with pytest.raises(UmgError) as caught:
-        await engine.run(["text"], Note("late", log), 0.01)
+        await engine.run(["text"], Note("late", log), ignore, 0.01)
     assert caught.value.reason == pb.ERROR_REASON_UPSTREAM_TIMEOUT
     assert caught.value.metadata == {"deadline": "total"}
     gate.opened.set()
-    await engine.run(["text"], Note("next", log), SECONDS)
+    await engine.run(["text"], Note("next", log), ignore, SECONDS)
     assert log[-1] == "next"
     await engine.aclose()
 
@@ -171,9 +256,9 @@ async def test_a_channels_own_deadline_bounds_a_call_that_has_more_time() -> Non
 async def test_what_fails_unexpectedly_fails_its_own_call_alone(engine: WordLlamaEngine) -> None:
     bad, good, other = Broken(ValueError("a secret")), Note("good", []), Note("other", [])
     failed, *done = await asyncio.gather(
-        engine.run(SHORT, bad, SECONDS),
-        engine.run(SHORT, good, SECONDS),
-        engine.run(["text"], other, SECONDS),
+        engine.run(SHORT, bad, ignore, SECONDS),
+        engine.run(SHORT, good, ignore, SECONDS),
+        engine.run(["text"], other, ignore, SECONDS),
         return_exceptions=True,
     )
     assert isinstance(failed, UmgError)
@@ -181,17 +266,18 @@ async def test_what_fails_unexpectedly_fails_its_own_call_alone(engine: WordLlam
     assert "secret" not in failed.message
     assert done == [None, None]
     assert (good.done, other.done) == (SHORT, ["text"])
-    await engine.run(["text"], Note("next", []), SECONDS)
+    await engine.run(["text"], Note("next", []), ignore, SECONDS)
 
 
 async def test_a_callers_own_mistake_is_told_as_it_is(engine: WordLlamaEngine) -> None:
     mistake = UmgError(pb.ERROR_REASON_CONTEXT_TOO_LONG, "too long", field="inputs[1].text")
     with pytest.raises(UmgError) as caught:
-        await engine.run(SHORT, Broken(mistake), SECONDS)
+        await engine.run(SHORT, Broken(mistake), ignore, SECONDS)
     assert (caught.value.reason, caught.value.metadata) == (mistake.reason, mistake.metadata)
 
 
-async def test_a_model_that_could_not_be_loaded_is_loaded_at_the_next_call() -> None:
+@pytest.mark.parametrize(("retry_seconds", "loads"), [(0, 2), (3600, 1)], ids=["at the next call", "later"])
+async def test_a_model_that_could_not_be_loaded_is_tried_again(retry_seconds: float, loads: int) -> None:
     tries = list[int]()
 
     def load() -> WordLlamaModel:
@@ -200,13 +286,31 @@ async def test_a_model_that_could_not_be_loaded_is_loaded_at_the_next_call() -> 
             raise OSError("the disk is on fire")
         return shared_model()
 
-    engine = WordLlamaEngine(load)
+    engine = WordLlamaEngine(load, retry_seconds=retry_seconds)
     with pytest.raises(UmgError) as caught:
-        await engine.run(["text"], Note("first", []), SECONDS)
+        await engine.run(["text"], Note("first", []), ignore, SECONDS)
+    assert caught.value.reason == pb.ERROR_REASON_UNAVAILABLE
+    for name in ("second", "third"):
+        with suppress(UmgError):
+            await engine.run(["text"], Note(name, []), ignore, SECONDS)
+    assert len(tries) == loads
+    await engine.aclose()
+
+
+class Panic(BaseException):
+    """As the tokenizer's library raises it."""
+
+
+async def test_a_panic_in_the_thread_is_told_to_its_callers_and_ends_nothing() -> None:
+    class Panicking(Note):
+        def __call__(self, model: WordLlamaModel, first: int, texts: Sequence[str]) -> Sequence[str]:
+            raise Panic("index out of bounds")
+
+    engine = WordLlamaEngine(shared_model)
+    with pytest.raises(UmgError) as caught:
+        await engine.run(["text"], Panicking("first", []), ignore, SECONDS)
     assert caught.value.reason == pb.ERROR_REASON_UPSTREAM_FAILED
-    await engine.run(["text"], Note("second", []), SECONDS)
-    await engine.run(["text"], Note("third", []), SECONDS)
-    assert len(tries) == 2
+    await engine.run(["text"], Note("second", []), ignore, SECONDS)
     await engine.aclose()
 
 
@@ -225,15 +329,15 @@ async def test_without_the_package_a_call_says_what_to_install(monkeypatch: pyte
 async def test_an_engine_that_closes_tells_those_who_wait_and_takes_no_more() -> None:
     gate = Gate()
     engine = WordLlamaEngine(gate.load)
-    large = asyncio.create_task(engine.run(SHORT, Note("large", []), SECONDS))
-    waiting = asyncio.create_task(engine.run(["text"], Note("waiting", []), SECONDS))
+    large = asyncio.create_task(engine.run(SHORT, Note("large", []), ignore, SECONDS))
+    waiting = asyncio.create_task(engine.run(["text"], Note("waiting", []), ignore, SECONDS))
     await entered(large, waiting)
     closing = asyncio.create_task(engine.aclose())
     await asyncio.sleep(0)
     gate.opened.set()
     await closing
     with pytest.raises(UmgError):
-        await engine.run(["text"], Note("late", []), SECONDS)
+        await engine.run(["text"], Note("late", []), ignore, SECONDS)
     for failed in await asyncio.gather(large, waiting, return_exceptions=True):
         assert isinstance(failed, UmgError)
         assert failed.reason == pb.ERROR_REASON_UNAVAILABLE

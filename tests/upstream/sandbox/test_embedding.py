@@ -1,5 +1,6 @@
 """Simulated embedding models."""
 
+import asyncio
 import math
 import subprocess
 import sys
@@ -106,6 +107,20 @@ async def test_the_same_text_has_the_same_vector_in_a_batch(engine: WordLlamaEng
     assert (vectors == vectors[0]).all()
     alone = await vectors_of(SandboxEmbedding(engine), LARGE, [CAT])
     np.testing.assert_allclose(alone[0], vectors[0], atol=1e-6)
+
+
+async def test_a_text_has_the_same_vector_whichever_calls_it_comes_with(engine: WordLlamaEngine) -> None:
+    upstream = SandboxEmbedding(engine)
+    asked = [[f"text {number} of {size}" for number in range(size)] for size in (1, 3, 1, 2, 40)]
+    alone = [await vectors_of(upstream, LARGE, texts) for texts in asked]
+    cut = await vectors_of(upstream, LARGE, asked[1], dimensions=100)
+    goes = engine.goes
+    *together, small = await asyncio.gather(
+        *(vectors_of(upstream, LARGE, texts) for texts in asked), vectors_of(upstream, LARGE, asked[1], dimensions=100)
+    )
+    assert engine.goes == goes + 1
+    assert all((one == other).all() for one, other in zip(together, alone, strict=True))
+    assert (small == cut).all()
 
 
 async def test_an_id_of_the_operators_own_has_1536_numbers(engine: WordLlamaEngine) -> None:

@@ -38,14 +38,15 @@ def native_requests(draw: DrawFn, most: int = 4) -> pb.EmbedRequest:
     return request
 
 
-vectors = st.lists(st.floats(width=32, allow_nan=False, allow_infinity=False), min_size=1, max_size=5).map(
-    lambda numbers: struct.pack(f"<{len(numbers)}f", *numbers)
-)
+def vectors(length: int) -> st.SearchStrategy[bytes]:
+    """Of so many numbers."""
+    numbers = st.lists(st.floats(width=32, allow_nan=False, allow_infinity=False), min_size=length, max_size=length)
+    return numbers.map(lambda drawn: struct.pack(f"<{length}f", *drawn))
 
 
 @st.composite
-def responses(draw: DrawFn, inputs: int) -> pb.EmbedResponse:
-    """An answer to so many inputs, of a model that is called `m`."""
+def responses(draw: DrawFn, inputs: int, length: int) -> pb.EmbedResponse:
+    """An answer to so many inputs that asked for this length, of a model that is called `m`."""
     used = pb.EmbeddingUsage(input_tokens=draw(counts), total_tokens=draw(counts))
-    values = draw(st.lists(vectors, min_size=inputs, max_size=inputs))
+    values = draw(st.lists(vectors(length), min_size=inputs, max_size=inputs))
     return pb.EmbedResponse(model="m", embeddings=[pb.Embedding(values=each) for each in values], usage=used)

@@ -3,6 +3,7 @@
 import base64
 import math
 import struct
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import msgspec
@@ -13,6 +14,7 @@ from tests.wire.timing import within
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.embeddings import EMBEDDINGS
+from umg_grpc.wire.format import BIG_BYTES
 from umg_grpc.wire.unary import ClientShape
 
 SHAPE = ClientShape.DOCUMENTED
@@ -29,6 +31,12 @@ def b64(*numbers: float) -> str:
 
 def asked(inputs: int = 1, model: str = "ours") -> pb.EmbedRequest:
     return pb.EmbedRequest(model=model, inputs=[pb.EmbeddingInput(text="a")] * inputs)
+
+
+def asking(*lengths: int, every: int = 0) -> pb.EmbedRequest:
+    """For vectors of these lengths, 0 for the model's own."""
+    inputs = [pb.EmbeddingInput(text="a", dimensions=length or None) for length in lengths]
+    return pb.EmbedRequest(model="ours", inputs=inputs, dimensions=every or None)
 
 
 def answered(*data: object, **more: object) -> bytes:
@@ -82,24 +90,26 @@ def test_a_large_batch_is_written_and_read_at_once() -> None:
 
 # --- of a provider
 
-ONE, TWO = packed(1), packed(2, 3)
+ONE, TWO = packed(1, 0), packed(2, 3)
 
 
 @pytest.mark.parametrize(
     "data",
     [
-        [{"embedding": [1.0], "index": 0}, {"embedding": [2, 3], "index": 1}],
-        [{"embedding": b64(1), "index": 0}, {"embedding": b64(2, 3), "index": 1}],
-        [{"embedding": b64(1), "index": 0}, {"embedding": [2.0, 3.0], "index": 1}],
-        [{"embedding": [2.0, 3.0], "index": 1}, {"embedding": [1.0], "index": 0}],
-        [{"embedding": [1.0]}, {"embedding": [2.0, 3.0]}],
-        [{"embedding": [1.0], "index": None}, {"embedding": [2.0, 3.0], "index": 1}],
-        [{"object": "embedding", "embedding": [1.0], "new": {}}, {"embedding": [2.0, 3.0]}],
+        [{"embedding": [1.0, 0], "index": 0}, {"embedding": [2, 3], "index": 1}],
+        [{"embedding": b64(1, 0), "index": 0}, {"embedding": b64(2, 3), "index": 1}],
+        [{"embedding": b64(1, 0), "index": 0}, {"embedding": [2.0, 3.0], "index": 1}],
+        [{"embedding": [2.0, 3.0], "index": 1}, {"embedding": [1.0, 0], "index": 0}],
+        [{"embedding": [1.0, 0]}, {"embedding": [2.0, 3.0]}],
+        [{"embedding": [1.0, 0], "index": None}, {"embedding": [2.0, 3.0], "index": 1}],
+        [{"object": "embedding", "embedding": [1.0, 0], "new": {}}, {"embedding": [2.0, 3.0]}],
     ],
     ids=["numbers", "base64", "both", "another order", "no indexes", "an index", "more"],
 )
-def test_the_vectors_are_in_the_order_of_the_inputs(data: list[object]) -> None:
-    response = EMBEDDINGS.decode_response(answered(*data), asked(2), False)
+@pytest.mark.parametrize("padding", [0, BIG_BYTES], ids=["small", "large"])
+def test_the_vectors_are_in_the_order_of_the_inputs(data: list[object], padding: int) -> None:
+    body = answered(*data, padding=" " * padding)
+    response = EMBEDDINGS.decode_response(body, asked(2), False)
     assert [vector.values for vector in response.embeddings] == [ONE, TWO]
     assert (response.model, response.HasField("usage"), response.HasField("source")) == ("ours", False, False)
 
@@ -112,9 +122,20 @@ def test_the_vectors_are_in_the_order_of_the_inputs(data: list[object]) -> None:
         ({"total_tokens": 4}, (4, 4)),
         ({"prompt_tokens": 3.0, "total_tokens": None, "new": {}}, (3, 3)),
         ({"prompt_tokens": 0, "total_tokens": 0}, (0, 0)),
+        ({"prompt_tokens": 3, "total_tokens": -1}, (3, 3)),
+        ({"prompt_tokens": "x", "total_tokens": 4}, (4, 4)),
+        ({"prompt_tokens": "3"}, (3, 3)),
+        ({"prompt_tokens": -5, "total_tokens": -5}, None),
+        ({"prompt_tokens": 0.5}, None),
+        ({"prompt_tokens": 1e300}, None),
+        ({"prompt_tokens": 10**30}, None),
+        ({"prompt_tokens": []}, None),
         ({}, None),
+        ([], None),
+        ("x", None),
         (None, None),
     ],
+    ids=str,
 )
 @pytest.mark.parametrize("pass_", [False, True])
 def test_what_it_cost_is_read_as_far_as_it_is_told(usage: object, tokens: tuple[int, int] | None, pass_: bool) -> None:
@@ -129,12 +150,14 @@ class Unreadable:
     id: str
     body: bytes
     inputs: int = 1
-    when_passed: bool = True
-    """Whether it is also refused where nobody looks at the vectors."""
+    seen: bool = True
+    """Also where the vectors are not read."""
 
 
-def vectors(id_: str, *data: object, inputs: int = 1, when_passed: bool = False) -> Unreadable:
-    return Unreadable(id_, answered(*data), inputs, when_passed)
+def vectors(id_: str, *data: object, inputs: int = 1, seen: bool = True) -> Unreadable:
+    placed = [{"index": place, **item} if isinstance(item, dict) else item for place, item in enumerate(data)]
+    usage = {"prompt_tokens": 1, "total_tokens": 1}
+    return Unreadable(id_, answered(*placed, usage=usage), inputs, seen)
 
 
 UNREADABLE = [
@@ -148,21 +171,28 @@ UNREADABLE = [
     Unreadable("vectors of another type", b'{"data":{"embedding":[1.0]}}'),
     Unreadable("an error", b'{"error":{"message":"overloaded","code":503}}'),
     Unreadable("an error beside vectors", b'{"data":[{"embedding":[1.0]}],"error":"overloaded"}'),
-    vectors("a vector too few", {"embedding": [1.0]}, inputs=2, when_passed=True),
-    vectors("a vector too many", {"embedding": [1.0]}, {"embedding": [1.0]}, when_passed=True),
-    vectors("none at all", when_passed=True),
-    vectors("an item that is no object", [1.0], when_passed=True),
+    vectors("a vector too few", {"embedding": [1.0]}, inputs=2),
+    vectors("a vector too many", {"embedding": [1.0]}, {"embedding": [1.0]}),
+    vectors("none at all"),
+    vectors("an item that is no object", [1.0]),
     vectors("no vector in an item", {"index": 0}),
     vectors("null as vector", {"embedding": None}),
     vectors("an empty vector", {"embedding": []}),
     vectors("an empty vector in base64", {"embedding": ""}),
     vectors("three bytes", {"embedding": "AAAA"}),
     vectors("no base64", {"embedding": "!!!!"}),
-    vectors("no number", {"embedding": b64(1, math.nan)}),
-    vectors("infinity", {"embedding": b64(math.inf)}),
-    vectors("a number beyond float32", {"embedding": [1e39]}),
+    vectors("no number", {"embedding": b64(1, math.nan)}, seen=False),
+    vectors("infinity", {"embedding": b64(math.inf)}, seen=False),
+    vectors("a number beyond float32", {"embedding": [1e39]}, seen=False),
     vectors("null among numbers", {"embedding": [1.0, None]}),
     vectors("a text among numbers", {"embedding": [1.0, "2"]}),
+    vectors("true among numbers", {"embedding": [1.0, True]}),
+    vectors("false among numbers", {"embedding": [1.0, False]}),
+    vectors("a list of vectors", {"embedding": [[1.0, 2.0]]}),
+    vectors("an object among numbers", {"embedding": [1.0, {}]}),
+    vectors("an index in a text", {"embedding": [1.0], "index": "0"}),
+    vectors("vectors of several lengths", {"embedding": [1.0]}, {"embedding": [1.0, 2.0]}, inputs=2),
+    vectors("so in base64", {"embedding": b64(1)}, {"embedding": b64(1, 2)}, inputs=2),
     vectors("an index twice", {"embedding": [1.0], "index": 0}, {"embedding": [1.0], "index": 0}, inputs=2),
     vectors("an index out of range", {"embedding": [1.0], "index": 1}),
     vectors("a negative index", {"embedding": [1.0], "index": -1}),
@@ -173,7 +203,7 @@ UNREADABLE = [
 @pytest.mark.parametrize("case", UNREADABLE, ids=lambda case: case.id)
 @pytest.mark.parametrize("pass_", [False, True], ids=["decoded", "passed"])
 def test_what_is_no_answer_is_the_providers_failure(case: Unreadable, pass_: bool) -> None:
-    if pass_ and not case.when_passed:
+    if pass_ and not case.seen:
         assert EMBEDDINGS.decode_response(case.body, asked(case.inputs), True).source.body
         return
     with pytest.raises(UmgError) as caught:
@@ -181,39 +211,107 @@ def test_what_is_no_answer_is_the_providers_failure(case: Unreadable, pass_: boo
     assert caught.value.reason == FAILED
 
 
+LENGTHS = [
+    ((0, 0), 0, (2, 2), ""),
+    ((0, 0), 2, (2, 2), ""),
+    ((1, 2), 0, (1, 2), ""),
+    ((0, 2), 1, (1, 2), ""),
+    ((0, 2, 0), 0, (4, 2, 4), ""),
+    ((0, 0), 3, (2, 2), "2 numbers, not of the 3 that were asked for"),
+    ((0, 2), 1, (1, 1), "1 numbers, not of the 2 that were asked for"),
+    ((0, 0), 0, (4, 5), "4 and of 5 numbers in one answer"),
+    ((0, 2, 0), 0, (4, 2, 3), "4 and of 3 numbers in one answer"),
+]
+
+
+@pytest.mark.parametrize(("asked_for", "every", "made", "problem"), LENGTHS)
+@pytest.mark.parametrize("write", [b64, lambda *numbers: list(numbers)], ids=["base64", "numbers"])
+@pytest.mark.parametrize("pass_", [False, True], ids=["decoded", "passed"])
+def test_vectors_have_the_length_that_was_asked_for_and_else_all_one(
+    asked_for: tuple[int, ...],
+    every: int,
+    made: tuple[int, ...],
+    problem: str,
+    write: Callable[..., object],
+    pass_: bool,
+) -> None:
+    data = [{"embedding": write(*[0.5] * length), "index": place} for place, length in enumerate(made)]
+    body = answered(*data, usage={"prompt_tokens": 1, "total_tokens": 1})
+    request = asking(*asked_for, every=every)
+    if not problem:
+        response = EMBEDDINGS.decode_response(body, request, pass_)
+        assert response.HasField("source") == pass_
+        assert pass_ or [len(each.values) // 4 for each in response.embeddings] == list(made)
+        return
+    with pytest.raises(UmgError, match=problem) as caught:
+        EMBEDDINGS.decode_response(body, request, pass_)
+    assert caught.value.reason == FAILED
+
+
 # --- passed on
 
+SANE = {"prompt_tokens": 1, "total_tokens": 1}
+STUMBLING = [
+    ([{"embedding": [1.0], "index": 1}, {"embedding": [0.0], "index": 0}], SANE),
+    ([{"embedding": [0.0]}, {"embedding": [1.0]}], SANE),
+    ([{"embedding": [0.0], "index": 0}, {"embedding": [1.0], "index": 1}], None),
+    ([{"embedding": [0.0], "index": 0}, {"embedding": [1.0], "index": 1}], {"prompt_tokens": 1}),
+    ([{"embedding": [0.0], "index": 0}, {"embedding": [1.0], "index": 1}], {"prompt_tokens": -1, "total_tokens": 1}),
+]
+
+
+@pytest.mark.parametrize(("data", "usage"), STUMBLING, ids=str)
+def test_an_answer_that_callers_would_stumble_over_is_decoded_for_those_of_its_format_too(
+    data: list[object], usage: object
+) -> None:
+    body = answered(*data, **({} if usage is None else {"usage": usage}))
+    response = EMBEDDINGS.decode_response(body, asked(2), True)
+    assert not response.HasField("source")
+    assert [vector.values for vector in response.embeddings] == [packed(0), packed(1)]
+    assert response.HasField("usage") == (usage is not None)
+
+
+@pytest.mark.parametrize("written", ["[ 1.0 ,\n2 ]", "[1e-5,-2.5E+3]", '"AACAPwAAAEA="'])
+def test_a_vector_is_passed_on_however_it_is_written(written: str) -> None:
+    body = b'{"data":[{"index":0,"embedding":%b}],"model":"ours","usage":%b}' % (
+        written.encode(),
+        msgspec.json.encode(SANE),
+    )
+    assert EMBEDDINGS.decode_response(body, asking(2), True).source.body == body
+
+
+USAGE = b'"usage":{"prompt_tokens":1,"total_tokens":1}'
 VECTOR = b'{"object":"embedding","index":0,"embedding":[0.1]}'
 RENAMED = [
-    (b'{"object":"list","data":[%b],"model":"theirs","usage":{}}', b'{"object":"list","data":[%b],"model":"ours","usage":{}}'),
-    (b'{"model" : "theirs", "data" : [ %b ] }\n', b'{"model" : "ours", "data" : [ %b ] }\n'),
-    (b'{"data":[%b],"model":"theirs","x":{"model":"theirs"}}', b'{"data":[%b],"model":"ours","x":{"model":"theirs"}}'),
-    (b'{"x":{"model":"theirs"},"data":[%b],"model":"theirs"}', b'{"x":{"model":"theirs"},"data":[%b],"model":"ours"}'),
-    (b'{"data":[%b],"model":"theirs","list":[1]}', b'{"data":[%b],"model":"ours","list":[1]}'),
-    (b'{"list":[],"model":"theirs","data":[%b]}', b'{"list":[],"model":"ours","data":[%b]}'),
-    (b'{"id":"a[]","data":[%b],"model":"theirs"}', b'{"id":"a[]","data":[%b],"model":"ours"}'),
-    (b'{"data":[%b],"model":"theirs","id":"a]b["}', b'{"data":[%b],"model":"ours","id":"a]b["}'),
-    (b'{"model":"first","data":[%b],"model":"theirs"}', b'{"model":"ours","data":[%b]}'),
-    (b'{"data":[%b]}', b'{"data":[%b],"model":"ours"}'),
-    (b'{"data":[%b],"model":null}', b'{"data":[%b],"model":"ours"}'),
-    (b'{"data":[%b],"model":"the\\u0069rs"}', b'{"data":[%b],"model":"ours"}'),
-    (b'{"data":[{"model":"theirs","embedding":[1]}],"model":"theirs"}', b'{"data":[{"model":"theirs","embedding":[1]}],"model":"ours"}'),
-    (b'{"data":[%b],"model":"ours"}', b'{"data":[%b],"model":"ours"}'),
+    (b'{"object":"list","data":[%v],"model":"theirs",%u}', b'{"object":"list","data":[%v],"model":"ours",%u}'),
+    (b'{"model" : "theirs", "data" : [ %v ] ,%u}\n', b'{"model" : "ours", "data" : [ %v ] ,%u}\n'),
+    (b'{"data":[%v],"model":"theirs","x":{"model":"theirs"},%u}', b'{"data":[%v],"model":"ours","x":{"model":"theirs"},%u}'),
+    (b'{"x":{"model":"theirs"},"data":[%v],"model":"theirs",%u}', b'{"x":{"model":"theirs"},"data":[%v],"model":"ours",%u}'),
+    (b'{"data":[%v],"model":"theirs","list":[1],%u}', b'{"data":[%v],"model":"ours","list":[1],%u}'),
+    (b'{"list":[],"model":"theirs","data":[%v],%u}', b'{"list":[],"model":"ours","data":[%v],%u}'),
+    (b'{"id":"a[]","data":[%v],"model":"theirs",%u}', b'{"id":"a[]","data":[%v],"model":"ours",%u}'),
+    (b'{"data":[%v],"model":"theirs","id":"a]b[",%u}', b'{"data":[%v],"model":"ours","id":"a]b[",%u}'),
+    (b'{"model":"first","data":[%v],"model":"theirs",%u}', b'{"model":"ours","data":[%v],%u}'),
+    (b'{"data":[%v],%u}', b'{"data":[%v],%u,"model":"ours"}'),
+    (b'{"data":[%v],"model":null,%u}', b'{"data":[%v],"model":"ours",%u}'),
+    (b'{"data":[%v],"model":"the\\u0069rs",%u}', b'{"data":[%v],"model":"ours",%u}'),
+    (b'{"data":[{"model":"theirs","index":0,"embedding":[1]}],"model":"theirs",%u}', b'{"data":[{"model":"theirs","index":0,"embedding":[1]}],"model":"ours",%u}'),
+    (b'{"data":[%v],"model":"ours",%u}', b'{"data":[%v],"model":"ours",%u}'),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("theirs", "ours"), RENAMED, ids=lambda body: body.decode())
 def test_a_passed_answer_has_the_callers_model_and_all_else_to_the_byte(theirs: bytes, ours: bytes) -> None:
-    body, expected = (each % VECTOR if b"%b" in each else each for each in (theirs, ours))
+    body, expected = (each.replace(b"%v", VECTOR).replace(b"%u", USAGE) for each in (theirs, ours))
     response = EMBEDDINGS.decode_response(body, asked(), True)
     assert response.model == "ours"
     assert EMBEDDINGS.encode_response(response, asked(), SHAPE) == expected
 
 
 def test_a_model_that_looks_like_an_empty_list_takes_no_vectors() -> None:
-    body = b'{"model":"theirs","data":[%b]}' % VECTOR
+    body = b'{"model":"theirs","data":[%b],%b}' % (VECTOR, USAGE)
     response = EMBEDDINGS.decode_response(body, asked(model="a[]"), True)
-    assert response.source.body == b'{"model":"a[]","data":[%b]}' % VECTOR
+    assert response.source.body == b'{"model":"a[]","data":[%b],%b}' % (VECTOR, USAGE)
 
 
 def test_a_passed_answer_of_many_numbers_is_not_read() -> None:

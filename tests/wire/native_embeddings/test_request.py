@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.wire.laws import few, members, sprinkled
+from tests.wire.laws import few, members, said, sprinkled
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.embeddings import EMBEDDINGS
@@ -111,10 +111,10 @@ SINGLE = {"content": {"role": "user", "parts": [{"text": "a"}]}, "embed_content_
 
 @few
 @given(st.data(), st.sampled_from([None, "ours", "models/ours"]))
-def test_all_but_the_model_goes_on_byte_for_byte(data: st.DataObject, named: str | None) -> None:
+def test_all_that_says_something_but_the_model_goes_on_byte_for_byte(data: st.DataObject, named: str | None) -> None:
     body = msgspec.json.encode(sprinkled(SINGLE | ({"model": named} if named else {}), data))
     upstream = NATIVE_EMBEDDING.encode_request(NATIVE_EMBEDDING.decode_request(body, {}), "theirs")
-    assert members(upstream.body) == members(body) | ({"model": b'"models/theirs"'} if named else {})
+    assert members(upstream.body) == said(body) | ({"model": b'"models/theirs"'} if named else {})
     assert (upstream.path, upstream.report.lost) == ("/models/theirs:embedContent", 0)
 
 
@@ -125,9 +125,9 @@ def test_every_item_of_a_batch_gets_the_providers_model(data: st.DataObject, nam
     body = msgspec.json.encode(sprinkled({"requests": items}, data))
     upstream = NATIVE_EMBEDDINGS.encode_request(NATIVE_EMBEDDINGS.decode_request(body, {}), "theirs")
     assert upstream.path == "/models/theirs:batchEmbedContents"
-    assert members(upstream.body).keys() == members(body).keys()
+    assert members(upstream.body).keys() == said(body).keys()
     for told, written in zip(listed(upstream.body), listed(body), strict=True):
-        assert members(told) == members(written) | {"model": b'"models/theirs"'}
+        assert members(told) == said(written) | {"model": b'"models/theirs"'}
 
 
 def listed(body: bytes) -> list[bytes]:
@@ -223,11 +223,14 @@ def test_a_body_that_cannot_be_read_has_no_unknown_fields() -> None:
     assert NATIVE_EMBEDDING.unknown_fields(b'{"zork":1}').count == 0
 
 
-def test_what_only_some_providers_know_is_reported_by_its_name() -> None:
+def test_what_only_some_providers_know_is_reported_by_its_place_and_as_it_was_spelled() -> None:
     config = {"autoTruncate": False, "mimeType": "text/plain", "documentOcr": None, "audio_track_extraction": True}
-    item = {"content": TEXT, "embedContentConfig": config}
-    report = reports(NATIVE_EMBEDDINGS, {"requests": [item, item]})
-    assert report.header() == "mimeType, autoTruncate, audioTrackExtraction"
+    items: list[Json] = [{"content": TEXT}, *[{"content": TEXT, "embedContentConfig": config}] * 2]
+    report = reports(NATIVE_EMBEDDINGS, {"requests": items})
+    names = ("mimeType", "autoTruncate", "audio_track_extraction")
+    assert report.header() == ", ".join(f"requests[1].embedContentConfig.{name}" for name in names)
+    report = reports(NATIVE_EMBEDDING, {"content": TEXT, "embed_content_config": {"auto_truncate": True}})
+    assert report.header() == "embed_content_config.auto_truncate"
 
 
 # --- to a provider where there is no body to start from

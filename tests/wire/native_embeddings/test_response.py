@@ -76,6 +76,9 @@ def test_an_answer_is_read_in_either_form(codec: Codec, body: bytes, vectors: li
         (b'"usageMetadata":{"promptTokenCount":"3","totalTokenCount":4,"promptTokenDetails":[{}]}', (3, 4)),
         (b'"metadata":{"usage":{"prompt_tokens":3,"total_tokens":4}}', (3, 4)),
         (b'"metadata":{"billableCharacterCount":9},"usageMetadata":{"promptTokenCount":3}', (3, 3)),
+        (b'"metadata":{"usage":{"prompt_tokens":-1}},"usageMetadata":{"promptTokenCount":3}', (3, 3)),
+        (b'"metadata":"x","usageMetadata":{"promptTokenCount":3,"totalTokenCount":[]}', None),
+        (b'"usageMetadata":{"promptTokenCount":"x"}', None),
         (b'"usageMetadata":{}', None),
         (b'"usageMetadata":null,"metadata":null', None),
     ],
@@ -93,8 +96,8 @@ class Unreadable:
     id: str
     body: bytes
     inputs: int = 1
-    when_passed: bool = True
-    """Whether it is also refused where nobody looks at the vectors."""
+    seen: bool = True
+    """Also where the vectors are not read."""
 
 
 UNREADABLE = [
@@ -108,10 +111,12 @@ UNREADABLE = [
     Unreadable("a vector too few", b'{"embeddings":[{"values":[1.0]}]}', 2),
     Unreadable("one vector for two inputs", b'{"embedding":{"values":[1.0]}}', 2),
     Unreadable("a vector too many", b'{"embeddings":[{"values":[1.0]},{"values":[1.0]}]}'),
-    Unreadable("no values", b'{"embedding":{}}', when_passed=False),
-    Unreadable("an empty vector", b'{"embedding":{"values":[]}}', when_passed=False),
-    Unreadable("a number beyond float32", b'{"embedding":{"values":[1e39]}}', when_passed=False),
-    Unreadable("no number", b'{"embedding":{"values":["NaN"]}}', when_passed=False),
+    Unreadable("no values", b'{"embedding":{}}'),
+    Unreadable("an empty vector", b'{"embedding":{"values":[]}}'),
+    Unreadable("base64", b'{"embedding":{"values":"AAAAAA=="}}'),
+    Unreadable("a number beyond float32", b'{"embeddings":[{"values":[1e39]}],%b}' % USAGE, seen=False),
+    Unreadable("no number", b'{"embedding":{"values":["NaN"]}}'),
+    Unreadable("vectors of several lengths", b'{"embeddings":[{"values":[1.0]},{"values":[1.0,2.0]}],%b}' % USAGE, 2),
 ]
 
 
@@ -119,7 +124,7 @@ UNREADABLE = [
 @pytest.mark.parametrize("pass_", [False, True], ids=["decoded", "passed"])
 def test_what_is_no_answer_is_the_providers_failure(case: Unreadable, pass_: bool) -> None:
     request = asked(case.inputs, "native_embeddings")
-    if pass_ and not case.when_passed:
+    if pass_ and not case.seen:
         assert NATIVE_EMBEDDINGS.decode_response(case.body, request, True).source.body == case.body
         return
     with pytest.raises(UmgError) as caught:
@@ -127,12 +132,46 @@ def test_what_is_no_answer_is_the_providers_failure(case: Unreadable, pass_: boo
     assert caught.value.reason == pb.ERROR_REASON_UPSTREAM_FAILED
 
 
-@pytest.mark.parametrize("face", [NATIVE_EMBEDDING, NATIVE_EMBEDDINGS], ids=lambda face: face.name)
+FORMS = {
+    NATIVE_EMBEDDING.name: b'{ "embedding" : {"values":[0.10, 1E-3]}, "usageMetadata":{"promptTokenCount":3}, "zork": 1 }',
+    NATIVE_EMBEDDINGS.name: b'{ "embeddings" : [{"values":[0.10, 1E-3]}], "metadata":{"usage":{"prompt_tokens":3,"total_tokens":3}} }',
+}  # fmt: skip
+every_face = pytest.mark.parametrize("face", [NATIVE_EMBEDDING, NATIVE_EMBEDDINGS], ids=lambda face: face.name)
+
+
+@every_face
 def test_a_passed_answer_goes_back_as_it_came(face: Codec) -> None:
-    body = b'{ "embedding" : {"values":[0.10, 1E-3]}, "usageMetadata":{"promptTokenCount":3}, "zork": 1 }'
-    response = face.decode_response(body, asked(face=face.name), True)
+    response = face.decode_response(FORMS[face.name], asked(face=face.name), True)
     assert (response.model, response.usage.input_tokens) == ("ours", 3)
-    assert face.encode_response(response, asked(face=face.name), SHAPE) == body
+    assert face.encode_response(response, asked(face=face.name), SHAPE) == FORMS[face.name]
+
+
+@every_face
+def test_an_answer_in_the_other_form_is_told_in_that_of_the_face(face: Codec) -> None:
+    (other,) = FORMS.keys() - {face.name}
+    response = face.decode_response(FORMS[other], asked(face=face.name), True)
+    assert not response.HasField("source")
+    shown = msgspec.json.decode(face.encode_response(response, asked(face=face.name), SHAPE))
+    assert shown.keys() >= {"embedding" if face is NATIVE_EMBEDDING else "embeddings", "usageMetadata"}
+
+
+@every_face
+def test_an_answer_that_tells_no_usage_is_decoded_so_that_it_can_be_counted(face: Codec) -> None:
+    for usage in (b"{}", b'{"promptTokenCount":-1}', b'{"promptTokenCount":"x"}'):
+        body = b'{"embedding":{"values":[1.0]},"embeddings":null,"usageMetadata":%b}' % usage
+        response = face.decode_response(body, asked(face=face.name), True)
+        assert (response.HasField("source"), response.HasField("usage")) == (False, False)
+        assert [vector.values for vector in response.embeddings] == [packed(1)]
+
+
+def test_vectors_of_another_length_than_was_asked_for_are_the_providers_failure() -> None:
+    request = asked(2, "native_embeddings")
+    request.inputs[1].dimensions = 2
+    good, bad = (b'{"embeddings":[{"values":[1.0]},{"values":%b}],%b}' % (each, USAGE) for each in (b"[1.0,2]", b"[1]"))
+    for pass_ in (False, True):
+        assert NATIVE_EMBEDDINGS.decode_response(good, request, pass_).HasField("source") == pass_
+        with pytest.raises(UmgError, match="1 numbers, not of the 2 that were asked for"):
+            NATIVE_EMBEDDINGS.decode_response(bad, request, pass_)
 
 
 # --- refusals

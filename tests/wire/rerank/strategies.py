@@ -89,9 +89,10 @@ probabilities = st.floats(0, 1)
 @st.composite
 def answers(draw: DrawFn, request: pb.RerankRequest) -> pb.RerankResponse:
     """An answer to the request as the service completes it."""
-    places = draw(st.permutations(range(len(request.documents))))
+    documents = len(request.documents)
+    places = draw(st.permutations(range(documents)))
     response = pb.RerankResponse(response_id=draw(words), model=request.model)
-    for index in places[: draw(st.integers(1, len(places)))]:
+    for index in places[: min(request.top_n or documents, documents)]:
         result = response.results.add(index=index, relevance_score=draw(probabilities))
         if request.return_documents:
             result.document.CopyFrom(request.documents[index])

@@ -6,7 +6,7 @@ import pytest
 
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.rerank import ranked_text, ranked_texts
+from umg_grpc.wire.rerank import ranked_texts
 
 
 @dataclass(frozen=True)
@@ -28,18 +28,20 @@ RANKED = [
     Ranked("its text where the field is null", '{"a":null,"text":"t"}', ("a",), "t"),
     Ranked("its text among the fields", '{"a":"1","text":"t"}', ("text", "a"), "t\n1"),
     Ranked("numbers and what is nested as JSON", '{"n":1.50,"o":{ "b":[1] },"f":false}', ("n", "o", "f"), '1.50\n{ "b":[1] }\nfalse'),
+    Ranked("a field that is named twice once", '{"a":"1","b":"2"}', ("b", "a", "b"), "2\n1"),
     Ranked("empty fields", '{"a":"","b":"2"}', ("a", "b"), "\n2"),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize("case", RANKED, ids=lambda case: case.id)
 def test_an_object_is_ranked_by(case: Ranked) -> None:
-    assert ranked_text(pb.RerankDocument(object_json=case.json), case.fields) == case.text
+    document = pb.RerankDocument(object_json=case.json)
+    assert ranked_texts(pb.RerankRequest(documents=[document], rank_fields=case.fields)) == [case.text]
 
 
 @pytest.mark.parametrize("text", ["", "a", '{"text":"b"}'])
 def test_a_text_is_ranked_as_it_is(text: str) -> None:
-    assert ranked_text(pb.RerankDocument(text=text), ["text"]) == text
+    assert ranked_texts(pb.RerankRequest(documents=[pb.RerankDocument(text=text)], rank_fields=["text"])) == [text]
 
 
 def test_the_texts_of_a_request_are_in_its_order() -> None:

@@ -35,6 +35,7 @@ REJECTIONS = [
     Rejection("no documents", "documents", {"documents": msgspec.UNSET}, MISSING),
     Rejection("null for documents", "documents", {"documents": None}),
     Rejection("an empty list of documents", "documents", {"documents": []}, says="at least 1"),
+    Rejection("more documents than may be set", "documents", {"documents": [""] * 1_000_001}, says="at most 1000000"),
     Rejection("one document without a list", "documents", {"documents": "a"}, says="expected an array, got a string"),
     Rejection("null for a document", "documents[1]", documents(None), says="a string or an object, got null"),
     Rejection("a number for a document", "documents[2]", documents("b", 7), says="got a number"),
@@ -58,6 +59,13 @@ REJECTIONS = [
         "a number for a text that is named", "documents[1]", documents({"text": 7}, rank_fields=["text"]), says="string"
     ),
     Rejection("rank_fields of another type", "rank_fields", {"rank_fields": "title"}),
+    Rejection(
+        "an object without any of many fields",
+        "documents[1]",
+        documents({"body": "b"}, rank_fields=["f1", "f2", "f3", "f4"]),
+        says="no member of `rank_fields` or `text`",
+    ),
+    Rejection("too many fields to rank", "rank_fields", {"rank_fields": ["f"] * 101}, says="at most 100"),
     Rejection("an empty field to rank", "rank_fields[1]", {"rank_fields": ["title", ""]}),
     Rejection("a number for a field to rank", "rank_fields[0]", {"rank_fields": [1]}),
     Rejection("a top_n of 0", "top_n", {"top_n": 0}, says="at least 1"),

@@ -95,6 +95,18 @@ def test_what_only_the_other_shape_has_is_reported() -> None:
     )
 
 
+def test_the_priority_that_everybody_has_is_not_reported() -> None:
+    assert told("rerank", "rerank_v2", priority=0)[1] == {}
+    assert told("rerank_v2", "rerank", priority=0)[0]["priority"] == 0
+
+
+@pytest.mark.parametrize("face", FORMATS)
+@pytest.mark.parametrize("name", FORMATS)
+def test_providers_are_asked_for_no_more_results_than_there_are_documents(face: str, name: str) -> None:
+    for top_n, expected in ((1, 1), (2, 2), (3, 2), (2**40, 2)):
+        assert told(name, face, top_n=top_n)[0]["top_n"] == expected
+
+
 @pytest.mark.parametrize("face", FORMATS)
 @pytest.mark.parametrize("name", FORMATS)
 def test_spans_are_asked_of_no_provider_for_answers_have_no_room_for_them(face: str, name: str) -> None:
@@ -105,7 +117,7 @@ def test_spans_are_asked_of_no_provider_for_answers_have_no_room_for_them(face: 
 
 def test_a_caller_without_a_body_is_told_of_what_is_lost() -> None:
     request = pb.RerankRequest(
-        model="m", query="q", documents=[pb.RerankDocument(object_json='{"a":"b"}')], rank_fields=["a"], priority=0
+        model="m", query="q", documents=[pb.RerankDocument(object_json='{"a":"b"}')], rank_fields=["a"], priority=1
     )
     encoded = RERANK.encode_request(request, "theirs")
     assert msgspec.json.decode(encoded.body) == {
@@ -124,3 +136,10 @@ def test_many_documents_are_read_and_told_in_time(count: int) -> None:
         for documents in (objects, [str(document["text"]) for document in objects]):
             request = RERANK.decode_request(msgspec.json.encode(LEAST | {"documents": documents}), {})
             RERANK_V2.encode_request(request, "theirs")
+
+
+def test_many_fields_to_rank_take_no_more_time_than_the_documents_have_members() -> None:
+    names = [f"{index}{'x' * 10_000}" for index in range(100)]
+    body = msgspec.json.encode(LEAST | {"documents": [{"text": "a"}] * 20_000, "rank_fields": names})
+    with within(1.5):
+        RERANK_V2.encode_request(RERANK.decode_request(body, {}), "theirs")

@@ -12,7 +12,14 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.rerank import RERANK, RERANK_V2
 from umg_grpc.wire.unary import ClientShape
 
-REQUEST = pb.RerankRequest(model="m", query="q", documents=[pb.RerankDocument(text=text) for text in "abc"])
+
+def asked(documents: str, top_n: int | None = None) -> pb.RerankRequest:
+    return pb.RerankRequest(
+        model="m", query="q", documents=[pb.RerankDocument(text=text) for text in documents], top_n=top_n
+    )
+
+
+REQUEST = asked("abc", 2)
 RESULTS = [{"index": 2, "relevance_score": 0.75}, {"index": 0, "relevance_score": 0.5}]
 
 
@@ -38,7 +45,7 @@ PROVIDERS = [
     Provider("infinity", {"id": None, "results": RESULTS, "meta": None, "usage": None, "error": None}),
     Provider("a usage of other types", {"id": 7, "results": RESULTS, "meta": "none", "usage": [1]}),
     Provider("a usage that says nothing", {"results": RESULTS, "usage": {"total_tokens": -1}, "meta": {"billed_units": {}}}),
-    Provider("a usage beyond all numbers", {"results": RESULTS, "usage": {"total_tokens": 1e300}}, pb.RerankUsage(total_tokens=2**63 - 1)),
+    Provider("a usage beyond all numbers", {"results": RESULTS, "usage": {"total_tokens": 1e300}}, pb.RerankUsage(total_tokens=2**53)),
     Provider("whole numbers with a fraction", {"results": [{"index": 2.0, "relevance_score": 0.75}, {"index": 0.0, "relevance_score": 0.5}]}),
     Provider("results before data", {"results": RESULTS, "data": []}),
     Provider("more than was asked", {"results": [result | {"relevant_spans": [], "zork": 1} for result in RESULTS], "zork": {"a": []}}),
@@ -53,12 +60,12 @@ def test_a_providers_answer_is_read(case: Provider, name: str) -> None:
         response = FORMATS[name].decode_response(msgspec.json.encode(case.body), REQUEST, pass_)
         assert [(result.index, result.relevance_score) for result in response.results] == [(2, 0.75), (0, 0.5)]
         assert (response.response_id, response.model) == (case.response_id, "m")
-        assert (response.usage, response.HasField("source")) == (case.usage, False)
+        assert response.usage == case.usage
 
 
 def test_half_a_character_spoils_no_answer() -> None:
     body = b'{"id":"\xff","results":[{"index":0,"relevance_score":0.5,"document":"a\\ud83d"}]}'
-    assert len(RERANK.decode_response(body, REQUEST, False).results) == 1
+    assert len(RERANK.decode_response(body, asked("a"), False).results) == 1
 
 
 def test_raw_logits_become_probabilities_in_the_same_order() -> None:
@@ -103,7 +110,7 @@ ODD = {
 def test_what_is_no_answer_is_the_providers_failure(odd: str) -> None:
     for codec in FORMATS.values():
         with pytest.raises(UmgError) as caught:
-            codec.decode_response(ODD[odd], REQUEST, False)
+            codec.decode_response(ODD[odd], asked("abc", 1), False)
         assert caught.value.reason == pb.ERROR_REASON_UPSTREAM_FAILED
         assert "provider" in caught.value.message
 
@@ -115,8 +122,18 @@ def test_an_error_in_spite_of_its_status_is_one() -> None:
     assert caught.value.reason == pb.ERROR_REASON_UPSTREAM_RATE_LIMITED
 
 
-def test_no_result_is_an_answer() -> None:
-    assert RERANK.decode_response(b'{"results":[]}', REQUEST, False) == pb.RerankResponse(model="m")
+@pytest.mark.parametrize("given", range(4))
+@pytest.mark.parametrize("top_n", [None, 1, 2, 3, 4, 2**31 - 1])
+def test_fewer_results_than_were_asked_for_are_the_providers_failure(top_n: int | None, given: int) -> None:
+    body = results(*({"index": index, "relevance_score": 0.5} for index in range(given)))
+    wanted = min(top_n or 3, 3)
+    if given >= wanted:  # the service cuts off what nobody asked for
+        assert len(RERANK.decode_response(body, asked("abc", top_n), False).results) == given
+        return
+    with pytest.raises(UmgError) as caught:
+        RERANK.decode_response(body, asked("abc", top_n), False)
+    assert caught.value.reason == pb.ERROR_REASON_UPSTREAM_FAILED
+    assert f"{given} of the {wanted} results" in caught.value.message
 
 
 ANSWER = pb.RerankResponse(

@@ -1,6 +1,6 @@
 """Embedding by a simulated provider: vectors of the documented lengths, with the meaning that the local model finds."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -9,19 +9,20 @@ from umg_grpc.tokens import TokenCounter
 from umg_grpc.tokens.decoding import EMBEDDING_TOKENIZER
 from umg_grpc.upstream.local.wordllama import WordLlamaEngine
 from umg_grpc.upstream.local.wordllama.embedding import (
+    NO_LENGTHS,
     SLOW_BYTES,
     TEXT_FIELD,
-    Embedding,
     asked_lengths,
+    embedded,
     embedded_texts,
     note_task_types,
+    one_for_all,
 )
 from umg_grpc.upstream.local.wordllama.lengths import refuse_endless
-from umg_grpc.upstream.local.wordllama.unsaid import unsaid
 from umg_grpc.upstream.sandbox.misbehaving import Deadlines, misbehave
 from umg_grpc.v1 import pb
-from umg_grpc.wire import EMBEDDING_FORMATS
 from umg_grpc.wire.report import Report
+from umg_grpc.wire.unknown import note_source
 
 if TYPE_CHECKING:
     from umg_grpc.upstream.local.wordllama.model import Vectors
@@ -43,27 +44,33 @@ class SandboxEmbedding:
         engine: WordLlamaEngine,
         count: Callable[[str], int] | None = None,
         *,
+        lengths: Mapping[str, int] = NO_LENGTHS,
         first_byte_seconds: float = 60,
         total_seconds: float = 600,
     ) -> None:
         """`count`: tokens of a text, called in the engine's thread; by default as the vendors of such models do.
-        `first_byte_seconds`, `total_seconds`: the channel's deadlines, the first of which `[[slow]]` runs into.
+        `lengths`: of vectors for which none is asked, by model, where the operator says. `first_byte_seconds`,
+        `total_seconds`: the channel's deadlines, the first of which `[[slow]]` runs into.
         """
         self.slow_bytes = SLOW_BYTES
         self.engine = engine
+        self._lengths = lengths
         self.count = count or TokenCounter(tokenizer=EMBEDDING_TOKENIZER).count_whole
         self.deadlines = Deadlines(first_byte_seconds, total_seconds)
 
     def prepare(self, request: pb.EmbedRequest, model: str) -> "SandboxEmbeddingCall":
-        """Raises UmgError: UNSUPPORTED_FIELD for tokens instead of a text, CONTEXT_TOO_LONG."""
+        """Raises UmgError: UNSUPPORTED_FIELD for tokens, INVALID_FIELD for a length, CONTEXT_TOO_LONG."""
         texts = embedded_texts(request)
         refuse_endless(texts, model, LONGEST_TOKEN, TEXT_FIELD)
-        report = unsaid(request.source, EMBEDDING_FORMATS)
+        report = Report()
+        note_source(request.source, report)
         known = describe(model)
         described = known.embedding if known is not None and known.HasField("embedding") else UNKNOWN
         if not described.task_types:
             note_task_types(request, report)
-        return SandboxEmbeddingCall(self, model, texts, asked_lengths(request, described.default_dimensions), report)
+        own = self._lengths.get(model, described.default_dimensions)
+        lengths = asked_lengths(request, own, max(own, described.default_dimensions))
+        return SandboxEmbeddingCall(self, model, texts, lengths, report)
 
 
 @dataclass(frozen=True)
@@ -80,11 +87,11 @@ class SandboxEmbeddingCall:
         """See `UnaryCall`. Raises UmgError: CONTEXT_TOO_LONG, what the engine raises, and what the texts ask for."""
         upstream = self.upstream
         await misbehave(self.texts, seconds, upstream.deadlines)
-        embedding = Embedding(self.model, self.lengths, self._carry, upstream.count)
-        await upstream.engine.run(self.texts, embedding, min(seconds, upstream.deadlines.total))
-        return embedding.response
+        embedding = one_for_all(self.model, self.lengths, _carry, upstream.count)
+        return await embedded(upstream.engine, self.texts, embedding, min(seconds, upstream.deadlines.total))
 
-    def _carry(self, vectors: "Vectors", length: int) -> "Vectors":
-        from umg_grpc.upstream.sandbox.isometry import carry  # here: see there
 
-        return carry(vectors, self.model, length)
+def _carry(vectors: "Vectors", model: str, length: int) -> "Vectors":
+    from umg_grpc.upstream.sandbox.isometry import carry  # here: see there
+
+    return carry(vectors, model, length)

@@ -8,7 +8,7 @@ from umg_grpc.wire import provider_errors
 from umg_grpc.wire.chat.errors import encode_error
 from umg_grpc.wire.embed import about_inputs
 from umg_grpc.wire.embeddings.request import FIELDS, NAME, decode_request, encode_request, wire_path
-from umg_grpc.wire.embeddings.response import decode_response, encode_response
+from umg_grpc.wire.embeddings.response import decode_response, encode_pieces, encode_response
 from umg_grpc.wire.unary import UnaryFormat
 
 MOST_INPUTS = 2048  # reference, 5.1
@@ -32,4 +32,5 @@ EMBEDDINGS: UnaryFormat[pb.EmbedRequest, pb.EmbedResponse] = UnaryFormat(
     decode_response=decode_response,
     decode_error=decode_error,
     most_items=MOST_INPUTS,
+    encode_pieces=encode_pieces,
 )

@@ -6,13 +6,13 @@ import msgspec
 from msgspec import Raw
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.embed import note_unsaid, without_nulls
+from umg_grpc.wire.embed import without_nulls
 from umg_grpc.wire.embeddings.schema import EmbeddingsBody, KnownEmbeddingsBody
 from umg_grpc.wire.format import UpstreamRequest
 from umg_grpc.wire.json import JsonObject, check_utf8, invalid, missing, parse, whole
 from umg_grpc.wire.paths import wire_paths
 from umg_grpc.wire.report import Report, untranslatable
-from umg_grpc.wire.unknown import Fields
+from umg_grpc.wire.unknown import Fields, note_source
 
 NAME = "embeddings"
 PATH = "/embeddings"
@@ -28,7 +28,7 @@ wire_path = wire_paths(
         (r"^inputs\[(\d+)\]\.tokens(?:\.ids)?(?=$|\[)", r"input[\1]"),
         (r"^inputs\[(\d+)\]\.(?:text|content)", r"input[\1]"),
         (r"^inputs", "input"),
-        (r"^encoding", "encoding_format"),
+        (r"^encoding$", "encoding_format"),
     ]
 )
 
@@ -97,7 +97,7 @@ def encode_request(request: pb.EmbedRequest, model: str) -> UpstreamRequest:
     report = Report()
     if request.source.format == NAME:
         return UpstreamRequest(PATH, _rebuild(request, model), {}, report)
-    note_unsaid(request, report)
+    note_source(request.source, report)
     fields: JsonObject = {"model": model, "input": _encode_inputs(request), "encoding_format": "base64"}
     if dimensions := _dimensions(request):
         fields["dimensions"] = dimensions

@@ -3,11 +3,11 @@
 `None` is absent: an explicit null says nothing.
 """
 
-from typing import Annotated, Literal
+from typing import Annotated, Generic, Literal, TypeVar
 
 from msgspec import Meta, Raw, Struct
 
-from umg_grpc.wire.embed import Dimensions, ProviderUsage, Skipped
+from umg_grpc.wire.embed import Dimensions
 from umg_grpc.wire.json import ABSENT
 
 Text = Annotated[str, Meta(min_length=1)]
@@ -37,10 +37,16 @@ class KnownEmbeddingsBody(EmbeddingsBody, forbid_unknown_fields=True):
 # --- a provider's
 
 
-class ProviderEmbedding(Struct):
-    """An element of `data`: base64 or numbers, whatever was asked for."""
+Vector = TypeVar("Vector")
+"""`Numbers`, or `Raw` where it is not read (yet)."""
+Numbers = bytes | list[float]
+"""Base64 or numbers, whatever was asked for."""
 
-    embedding: bytes | list[float]
+
+class ProviderEmbedding(Struct, Generic[Vector]):
+    """An element of `data`."""
+
+    embedding: Vector
     index: Index | None = None
 
 
@@ -48,17 +54,11 @@ class Head(Struct, kw_only=True):
     """What an answer says beside its vectors."""
 
     model: str | None = None
-    usage: ProviderUsage | None = None
+    usage: Raw = ABSENT
     error: Raw = ABSENT
 
 
-class ProviderAnswer(Head, kw_only=True):
+class ProviderAnswer(Head, Generic[Vector], kw_only=True):
     """An answer."""
 
-    data: list[ProviderEmbedding] | None = None
-
-
-class PassedAnswer(Head, kw_only=True):
-    """An answer that is passed on: its vectors are counted."""
-
-    data: list[Skipped] | None = None
+    data: list[ProviderEmbedding[Vector]] | None = None

@@ -19,7 +19,12 @@ from umg_grpc.wire.native_embeddings.request import (
     name_model,
     unknown_fields,
 )
-from umg_grpc.wire.native_embeddings.response import decode_response, encode_batch, encode_single
+from umg_grpc.wire.native_embeddings.response import (
+    decode_response,
+    encode_batch,
+    encode_pieces_of_batch,
+    encode_single,
+)
 from umg_grpc.wire.unary import UnaryFormat
 
 MOST_INPUTS = 100  # of `:batchEmbedContents`, as its provider says
@@ -43,15 +48,16 @@ NATIVE_EMBEDDINGS: UnaryFormat[pb.EmbedRequest, pb.EmbedResponse] = UnaryFormat(
     decode_response=decode_response,
     decode_error=decode_error,
     key_header="x-goog-api-key",
-    model_in_path=True,
     name_model=name_model,
     most_items=MOST_INPUTS,
+    encode_pieces=encode_pieces_of_batch,
 )
 NATIVE_EMBEDDING: UnaryFormat[pb.EmbedRequest, pb.EmbedResponse] = replace(
     NATIVE_EMBEDDINGS,
     name=SINGLE,
     decode_request=partial(decode_request, SINGLE),
     encode_response=encode_single,
+    encode_pieces=None,
     wire_path=wire_path_of_single,
     unknown_fields=partial(unknown_fields, SINGLE),
 )

@@ -8,14 +8,14 @@ from msgspec import Raw
 
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.embed import note_unsaid, without_nulls
+from umg_grpc.wire.embed import without_nulls
 from umg_grpc.wire.format import UpstreamRequest
 from umg_grpc.wire.json import ABSENT, JsonObject, check_utf8, echo, given, invalid, missing, parse, whole
 from umg_grpc.wire.native.request import PREFIX, call_path
 from umg_grpc.wire.native.spelling import Notes, read
 from umg_grpc.wire.native_embeddings.schema import BatchBody, Config, Content, EmbedBody
 from umg_grpc.wire.report import Report, untranslatable
-from umg_grpc.wire.unknown import NOTHING, Unknown
+from umg_grpc.wire.unknown import NOTHING, Unknown, note_source
 
 SINGLE, BATCH = "native_embedding", "native_embeddings"
 """The faces."""
@@ -24,6 +24,7 @@ ONE, MANY = ":embedContent", ":batchEmbedContents"
 BETWEEN = "\n"  # parts of one content
 UNSPECIFIED = "TASK_TYPE_UNSPECIFIED"
 LENGTH = "outputDimensionality"
+CONFIG = "embedContentConfig"
 
 UNCARRIED = {
     "mime_type": "mimeType",
@@ -31,7 +32,7 @@ UNCARRIED = {
     "document_ocr": "documentOcr",
     "audio_track_extraction": "audioTrackExtraction",
 }
-"""Of `embedContentConfig`: what has no canonical form."""
+"""Of that: what has no canonical form."""
 
 
 # --- caller -> canonical
@@ -92,7 +93,7 @@ def _decode(face: str, body: bytes, notes: Notes) -> pb.EmbedRequest:
                 told = f"it names {named[:64]!r}, another place {request.model[:64]!r}"
                 raise invalid(at, f"{told}; leave it out of the body, the path has it")
             request.model = named
-        _decode_items(asked.items, "" if face == SINGLE else "requests[{}].", request)
+        _decode_items(asked.items, "" if face == SINGLE else "requests[{}].", request, notes)
     except UmgError as error:
         raise notes.spelled(error) from None
     source = request.source
@@ -100,7 +101,7 @@ def _decode(face: str, body: bytes, notes: Notes) -> pb.EmbedRequest:
     return request
 
 
-def _decode_items(items: Sequence[EmbedBody], place: str, request: pb.EmbedRequest) -> None:
+def _decode_items(items: Sequence[EmbedBody], place: str, request: pb.EmbedRequest, notes: Notes) -> None:
     """Fills `request.inputs`. `place`: what stands before the names of an item's fields, with its number left open."""
     task_types, lengths = list[str | None](), list[int | None]()
     for index, item in enumerate(items):
@@ -110,8 +111,8 @@ def _decode_items(items: Sequence[EmbedBody], place: str, request: pb.EmbedReque
         length = None if length is None else whole(length, f"{at}{LENGTH}")
         if (config := item.embed_content_config) is not None:  # not shown which place wins; we take the newer one
             title, task_type = config.title or title, config.task_type or task_type
-            length = whole(config.output_dimensionality, f"{at}embedContentConfig.{LENGTH}") or length
-            _note_uncarried(config, request.source)
+            length = whole(config.output_dimensionality, f"{at}{CONFIG}.{LENGTH}") or length
+            _note_uncarried(config, at, request.source, notes)
         if title is not None:
             target.title = title
         task_type = task_type.upper() if task_type else UNSPECIFIED  # an enum may be written in any case
@@ -121,10 +122,12 @@ def _decode_items(items: Sequence[EmbedBody], place: str, request: pb.EmbedReque
     _set(request, "dimensions", lengths)
 
 
-def _note_uncarried(config: Config, source: pb.SourceDocument) -> None:
+def _note_uncarried(config: Config, at: str, source: pb.SourceDocument, notes: Notes) -> None:
+    """Notes each where it stands first, as the caller spelled it."""
     for field, name in UNCARRIED.items():
-        if given(getattr(config, field)) and name not in source.uncarried_fields:
-            source.uncarried_fields.append(name)
+        end = f"{notes.snake.get(CONFIG, CONFIG)}.{notes.snake.get(name, name)}"
+        if given(getattr(config, field)) and not any(noted.endswith(end) for noted in source.uncarried_fields):
+            source.uncarried_fields.append(f"{at}{end}")
 
 
 def _text(content: Content | str | None, at: str) -> str:
@@ -169,7 +172,7 @@ def encode_request(request: pb.EmbedRequest, model: str) -> UpstreamRequest:
         return UpstreamRequest(call_path(model, ONE), _rebuild_single(request.source.body, name), {}, report)
     if request.source.format == BATCH:
         return UpstreamRequest(call_path(model, MANY), _rebuild_batch(request.source.body, name), {}, report)
-    note_unsaid(request, report)
+    note_source(request.source, report)
     if request.user:
         report.drop("user")
     items = [_encode_item(item, f"inputs[{place}]", request, name) for place, item in enumerate(request.inputs)]

@@ -1,19 +1,31 @@
 """The answer, both directions: canonical -> a caller's body, a provider's body -> canonical."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TypeVar
 
 import msgspec
+from msgspec import Raw
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.embed import check_count, fill_usage, fill_vectors, refuse_error
+from umg_grpc.wire.counts import Count
+from umg_grpc.wire.embed import (
+    ProviderUsage,
+    are_well,
+    check_count,
+    fill_usage,
+    fill_vectors,
+    is_sane,
+    loosely,
+    refuse_error,
+)
+from umg_grpc.wire.format import BIG_BYTES
 from umg_grpc.wire.json import JsonObject
 from umg_grpc.wire.native_embeddings.request import BATCH, SINGLE
-from umg_grpc.wire.native_embeddings.schema import Head, PassedAnswer, ProviderAnswer
+from umg_grpc.wire.native_embeddings.schema import Head, Metadata, ProviderAnswer, UsageMetadata, Vector
 from umg_grpc.wire.provider_errors import NO_ANSWER, unreadable
 from umg_grpc.wire.ragged import decode
 from umg_grpc.wire.unary import ClientShape
-from umg_grpc.wire.vectors import elements, json_with_numbers, pack
+from umg_grpc.wire.vectors import count_numbers, elements, from_numbers, json_pieces, json_with_numbers, slices
 
 T = TypeVar("T")
 
@@ -30,10 +42,20 @@ def encode_single(response: pb.EmbedResponse, request: pb.EmbedRequest, shape: C
 
 def encode_batch(response: pb.EmbedResponse, request: pb.EmbedRequest, shape: ClientShape) -> bytes:
     """The body of `:batchEmbedContents`; the provider's own where that is of this format."""
+    return b"".join(encode_pieces_of_batch(response, request, shape))
+
+
+def encode_pieces_of_batch(response: pb.EmbedResponse, request: pb.EmbedRequest, shape: ClientShape) -> Iterator[bytes]:
+    """The same, piece by piece."""
     if response.source.format == BATCH:
-        return response.source.body
-    vectors: list[JsonObject] = [{"values": elements(vector.values)} for vector in response.embeddings]
-    return json_with_numbers({"embeddings": vectors, **_encode_usage(response.usage)})
+        return slices(response.source.body)
+    vectors = (embedding.values for embedding in response.embeddings)
+    tail = b"]," + msgspec.json.encode(_encode_usage(response.usage))[1:]
+    return json_pieces(b'{"embeddings":[', vectors, _item, json_with_numbers, tail)
+
+
+def _item(_: int, vector: bytes) -> JsonObject:
+    return {"values": elements(vector)}
 
 
 def _encode_usage(usage: pb.EmbeddingUsage) -> JsonObject:
@@ -44,27 +66,48 @@ def _encode_usage(usage: pb.EmbeddingUsage) -> JsonObject:
 
 # --- provider -> canonical
 
-_ANSWER = msgspec.json.Decoder(ProviderAnswer)
-_PASSED = msgspec.json.Decoder(PassedAnswer)
+_READ = msgspec.json.Decoder(ProviderAnswer[list[float]])
+_UNREAD = msgspec.json.Decoder(ProviderAnswer[Raw])
+_METADATA = msgspec.json.Decoder(Metadata)
+_USAGE = msgspec.json.Decoder(ProviderUsage)
+_USAGE_METADATA = msgspec.json.Decoder(UsageMetadata)
 
 
 def decode_response(body: bytes, request: pb.EmbedRequest, pass_: bool) -> pb.EmbedResponse:
-    """The answer, of one content or of a batch. Raises UmgError(UPSTREAM_FAILED) for a body that cannot be read, that
-    is an error in spite of its status, or that has not one vector an input.
+    """The answer, of one content or of a batch. One that callers could not read as it is goes to none of them so, but
+    decoded.
+
+    Raises UmgError(UPSTREAM_FAILED) for a body that cannot be read, that is an error in spite of its status, or that
+    has not one vector an input, of the length that was asked for.
     """
     try:
-        answer = decode(_PASSED, body) if pass_ else decode(_ANSWER, body)
+        if pass_ and (passed := _decode_passed(body, request)) is not None:
+            return passed
+        # a large one vector by vector: in the midst of one call nothing else has its turn
+        answer = decode(_READ, body) if len(body) < BIG_BYTES else decode(_UNREAD, body)
         refuse_error(answer.error)
         response = pb.EmbedResponse(model=request.model)
         _decode_usage(answer, response)
-        if isinstance(answer, PassedAnswer):
-            check_count(len(_either(answer.embedding, answer.embeddings)), request)
-            response.source.format, response.source.body = request.source.format, body
-        else:
-            vectors = _either(answer.embedding, answer.embeddings)
-            fill_vectors(response, [pack(vector.values) for vector in vectors], request)
+        vectors: Sequence[Vector[list[float]] | Vector[Raw]] = _either(answer.embedding, answer.embeddings)
+        fill_vectors(response, [from_numbers(vector.values) for vector in vectors], request)
     except (ValueError, RecursionError):
         raise unreadable() from None
+    return response
+
+
+def _decode_passed(body: bytes, request: pb.EmbedRequest) -> pb.EmbedResponse | None:
+    """The answer with its body, as far as one sees without reading the vectors; None where callers would stumble over
+    it: it is to be of the face's form, each vector one and as long as was asked for, and the usage told.
+    """
+    answer, face = decode(_UNREAD, body), request.source.format
+    refuse_error(answer.error)
+    response, vectors = pb.EmbedResponse(model=request.model), _either(answer.embedding, answer.embeddings)
+    check_count(len(vectors), request)
+    if not _decode_usage(answer, response) or (answer.embedding is None) != (face == BATCH):
+        return None
+    if not are_well([count_numbers(bytes(vector.values)) for vector in vectors], request):
+        return None
+    response.source.format, response.source.body = face, body
     return response
 
 
@@ -77,9 +120,18 @@ def _either(one: T | None, several: Sequence[T] | None) -> Sequence[T]:
     return several
 
 
-def _decode_usage(answer: Head, response: pb.EmbedResponse) -> None:
-    """The usage, from where the text document has it too: another gateway may answer."""
-    if answer.metadata is not None and answer.metadata.usage is not None:
-        fill_usage(response, answer.metadata.usage.prompt_tokens, answer.metadata.usage.total_tokens)
-    elif answer.usage_metadata is not None:
-        fill_usage(response, answer.usage_metadata.prompt_token_count, answer.usage_metadata.total_token_count)
+def _decode_usage(answer: Head, response: pb.EmbedResponse) -> bool:
+    """Fills in the usage, from where the text document has it too (another gateway may answer). Returns whether callers
+    can read it as it is told.
+    """
+    told = list[tuple[Count, Count]]()
+    if answer.usage_metadata and (counted := loosely(_USAGE_METADATA, answer.usage_metadata)) is not None:
+        prompt, total = counted.prompt_token_count, counted.total_token_count
+        told.append((prompt, prompt if total is None else total))
+    metadata = loosely(_METADATA, answer.metadata)
+    if metadata is not None and metadata.usage:
+        usage = loosely(_USAGE, metadata.usage) or ProviderUsage()
+        told.append((usage.prompt_tokens, usage.total_tokens))
+    for prompt, total in told:
+        fill_usage(response, prompt, total)
+    return bool(told) and all(is_sane(prompt) and is_sane(total) for prompt, total in told)

@@ -5,12 +5,12 @@ Requests are read by structs that refuse what they do not know, so that `native.
 spelled it in another way.
 """
 
-from typing import Annotated
+from typing import Annotated, Generic, TypeVar
 
 from msgspec import Meta, Raw, Struct
 
 from umg_grpc.wire.counts import Count
-from umg_grpc.wire.embed import Dimensions, ProviderUsage, Skipped
+from umg_grpc.wire.embed import Dimensions
 from umg_grpc.wire.json import ABSENT
 from umg_grpc.wire.native.schema import NonEmpty
 
@@ -67,10 +67,14 @@ class BatchBody(Struct, forbid_unknown_fields=True, rename="camel", kw_only=True
 # --- a provider's
 
 
-class Vector(Struct):
+Values = TypeVar("Values")
+"""Numbers, or `Raw` where these are not read (yet)."""
+
+
+class Vector(Struct, Generic[Values]):
     """An embedding."""
 
-    values: list[float]
+    values: Values
 
 
 class UsageMetadata(Struct, rename="camel"):
@@ -83,26 +87,19 @@ class UsageMetadata(Struct, rename="camel"):
 class Metadata(Struct):
     """`metadata`, as the text document has it."""
 
-    usage: ProviderUsage | None = None
+    usage: Raw = ABSENT
 
 
 class Head(Struct, rename="camel", kw_only=True):
     """What an answer says beside its vectors."""
 
-    usage_metadata: UsageMetadata | None = None
-    metadata: Metadata | None = None
+    usage_metadata: Raw = ABSENT
+    metadata: Raw = ABSENT
     error: Raw = ABSENT
 
 
-class ProviderAnswer(Head, rename="camel", kw_only=True):
+class ProviderAnswer(Head, Generic[Values], rename="camel", kw_only=True):
     """An answer: `embedding` of one content, `embeddings` of a batch."""
 
-    embedding: Vector | None = None
-    embeddings: list[Vector] | None = None
-
-
-class PassedAnswer(Head, rename="camel", kw_only=True):
-    """An answer that is passed on: its vectors are counted."""
-
-    embedding: Skipped | None = None
-    embeddings: list[Skipped] | None = None
+    embedding: Vector[Values] | None = None
+    embeddings: list[Vector[Values]] | None = None

@@ -4,13 +4,13 @@ from functools import partial
 
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat.errors import encode_error
-from umg_grpc.wire.rerank.documents import ranked_text, ranked_texts
+from umg_grpc.wire.rerank.documents import ranked_texts
 from umg_grpc.wire.rerank.errors import decode_error, encode_error_v2
 from umg_grpc.wire.rerank.request import FIELDS, V1, V2, decode_request, encode_request, wire_path
 from umg_grpc.wire.rerank.response import decode_response, encode_response, encode_response_v2
 from umg_grpc.wire.unary import UnaryFormat
 
-__all__ = ["RERANK", "RERANK_V2", "ranked_text", "ranked_texts"]
+__all__ = ["RERANK", "RERANK_V2", "ranked_texts"]
 
 PROTOCOL = "rerank"
 

@@ -1,6 +1,6 @@
 """The request, both directions: a caller's body -> canonical, canonical -> a provider's body."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
@@ -12,9 +12,9 @@ from umg_grpc.wire.format import UpstreamRequest
 from umg_grpc.wire.json import JsonObject, check_utf8, invalid, parse, whole
 from umg_grpc.wire.paths import wire_paths
 from umg_grpc.wire.report import Report
-from umg_grpc.wire.rerank.documents import ranked_text, ranked_texts
+from umg_grpc.wire.rerank.documents import object_text, places, ranked_texts
 from umg_grpc.wire.rerank.schema import LARGEST, Asked, PlainBody, RerankBody
-from umg_grpc.wire.unknown import Fields
+from umg_grpc.wire.unknown import Fields, note_source
 
 PATH = "/rerank"
 
@@ -52,7 +52,6 @@ class Shape:
 
 V1 = Shape("rerank", {"top_n", "max_chunks_per_document"}, {"return_documents": False})  # it has them from us
 V2 = Shape("rerank_v2", {"top_n", "max_tokens_per_document", "priority"})
-FACES = frozenset({V1.name, V2.name})
 
 
 # --- caller -> canonical
@@ -103,18 +102,19 @@ def _decode_documents(asked: PlainBody | RerankBody, request: pb.RerankRequest) 
         for text in asked.documents:
             add().text = text
         return
+    fields = places(asked.rank_fields or ())
     for index, raw in enumerate(asked.documents):
-        _decode_document(raw, add(), request.rank_fields, f"documents[{index}]")
+        _decode_document(raw, add(), fields, f"documents[{index}]")
 
 
-def _decode_document(raw: Raw, document: pb.RerankDocument, rank_fields: Sequence[str], at: str) -> None:
+def _decode_document(raw: Raw, document: pb.RerankDocument, fields: Mapping[str, int], at: str) -> None:
     """A string as text, an object byte for byte."""
     match bytes(raw)[:1]:
         case b'"':
             document.text = parse(str, raw, at)
         case b"{":
-            document.object_json = str(raw, "utf-8")
-            ranked_text(document, rank_fields, at)
+            document.object_json = text = str(raw, "utf-8")
+            object_text(text, fields, at)
         case first:
             got = _KINDS.get(first, "a number")
             raise invalid(at, f"expected a string or an object, got {got}; correct its type")
@@ -133,11 +133,10 @@ def encode_request(shape: Shape, request: pb.RerankRequest, model: str) -> Upstr
     report, fields = Report(), JsonObject()
     if request.source.format == shape.name:
         fields |= parse(dict[str, Raw], request.source.body)
-    elif request.source.format in FACES:
-        found = FIELDS.unknown(request.source.body)
-        report.unknown, report.first_unknown = max(found.count, request.source.unknown_field_count), found.first
-    for name in request.source.uncarried_fields:
-        report.drop(name)
+        for name in request.source.uncarried_fields:
+            report.drop(name)
+    else:
+        note_source(request.source, report)
     for name in (*DONE_HERE, *UNCARRIED):
         fields.pop(name, None)
     _encode_options(shape, request, fields, report)
@@ -146,13 +145,17 @@ def encode_request(shape: Shape, request: pb.RerankRequest, model: str) -> Upstr
 
 
 def _encode_options(shape: Shape, request: pb.RerankRequest, fields: JsonObject, report: Report) -> None:
-    """Writes into `fields`, in whole numbers: `50.0` as 50, and no null."""
-    said = {descriptor.name: value for descriptor, value in request.ListFields()}
+    """Writes into `fields`, in whole numbers: `50.0` as 50, and no null. A `top_n` above the number of documents, which
+    not every provider takes, as that number.
+    """
+    said: dict[str, int] = {descriptor.name: value for descriptor, value in request.ListFields()}
+    if request.top_n:
+        said["top_n"] = min(request.top_n, len(request.documents))
     for canonical, name in OPTIONS.items():
         written = fields.pop(name, None) is not None
         if canonical not in said:
             continue
         if written or canonical in shape.options:
             fields[name] = said[canonical]
-        else:
+        elif said[canonical]:  # a priority of 0 is everybody's
             report.drop(canonical)

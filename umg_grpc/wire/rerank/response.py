@@ -8,7 +8,7 @@ from msgspec import Raw, Struct
 
 from umg_grpc.v1 import pb
 from umg_grpc.wire.counts import Count, count
-from umg_grpc.wire.json import ABSENT, INT64_MAX, JsonObject, given
+from umg_grpc.wire.json import ABSENT, JsonObject, given
 from umg_grpc.wire.provider_errors import NO_ANSWER, as_error, from_provider, is_error, unreadable
 from umg_grpc.wire.ragged import decode
 from umg_grpc.wire.rerank.scores import in_unit
@@ -123,7 +123,7 @@ def decode_response(body: bytes, request: pb.RerankRequest, pass_: bool) -> pb.R
 
     Its usage has 0 tokens where the provider tells none. Scores on another scale than [0, 1] are mapped into it
     (`in_unit`). Raises UmgError(UPSTREAM_FAILED) for a body that cannot be read, that is an error in spite of its
-    status, or that ranks a document twice or one that was not sent.
+    status, that ranks a document twice or one that was not sent, or fewer than were asked for.
     """
     try:
         answer = decode(_RESPONSE, body)
@@ -136,6 +136,9 @@ def decode_response(body: bytes, request: pb.RerankRequest, pass_: bool) -> pb.R
         raise unreadable(NO_ANSWER)
     response = pb.RerankResponse(response_id=_loosely(_ID, answer.id) or "", model=request.model)
     places = _places(results, len(request.documents))
+    wanted = min(request.top_n or len(request.documents), len(request.documents))
+    if len(places) < wanted:
+        raise unreadable(f": it has {len(places)} of the {wanted} results that it was asked for")
     for index, score in zip(places, in_unit([_score(result) for result in results]), strict=True):
         decoded = response.results.add()
         decoded.index, decoded.relevance_score = index, score
@@ -167,9 +170,9 @@ def _decode_usage(usage: ProviderUsage | None, meta: ProviderMeta | None, respon
     tokens, billed = (meta and meta.tokens) or Units(), (meta and meta.billed_units) or Units()
     counts = (told.total_tokens, told.prompt_tokens, told.input_tokens, tokens.input_tokens, billed.input_tokens)
     if total := next((number for counted in counts if (number := count(counted))), 0):
-        response.usage.total_tokens = min(total, INT64_MAX)
+        response.usage.total_tokens = total
     if units := count(billed.search_units):
-        response.usage.search_units = min(units, INT64_MAX)
+        response.usage.search_units = units
 
 
 def _loosely(decoder: msgspec.json.Decoder[T], raw: Raw) -> T | None:

@@ -11,7 +11,11 @@ from umg_grpc.wire.json import ABSENT, PositiveWhole
 
 LARGEST = 2**31 - 1
 
+MOST_DOCUMENTS = 1_000_000
+"""The operator's setting, which the service knows, is at most this."""
+
 NonEmpty = Annotated[str, Meta(min_length=1)]
+RankFields = Annotated[list[NonEmpty], Meta(max_length=100)]
 Limit = Annotated[int, Meta(ge=1, le=LARGEST)] | Annotated[float, Meta(ge=1, le=LARGEST)]
 Priority = Annotated[int, Meta(ge=0, le=999)] | Annotated[float, Meta(ge=0, le=999)]
 
@@ -31,7 +35,7 @@ class Asked(Struct, kw_only=True):
     query: NonEmpty
     top_n: PositiveWhole | None = None
     return_documents: bool | None = None
-    rank_fields: list[NonEmpty] | None = None
+    rank_fields: RankFields | None = None
     max_chunks_per_doc: Limit | None = None
     max_tokens_per_doc: Limit | None = None
     priority: Priority | None = None
@@ -41,10 +45,10 @@ class Asked(Struct, kw_only=True):
 class RerankBody(Asked, kw_only=True):
     """The body. A document is a string or an object, so each is looked at where it is decoded."""
 
-    documents: Annotated[list[Raw], Meta(min_length=1)]
+    documents: Annotated[list[Raw], Meta(min_length=1, max_length=MOST_DOCUMENTS)]
 
 
 class PlainBody(Asked, kw_only=True, forbid_unknown_fields=True):
     """The body when all its documents are strings and it has no field beyond those, as nearly always."""
 
-    documents: Annotated[list[str], Meta(min_length=1)]
+    documents: Annotated[list[str], Meta(min_length=1, max_length=MOST_DOCUMENTS)]

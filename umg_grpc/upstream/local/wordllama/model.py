@@ -53,7 +53,7 @@ class WordLlamaModel:
         sums = np.zeros((len(tokens), DIMENSIONS), np.float32)
         for place, ids in enumerate(tokens):
             for start in range(0, len(ids), TOKENS_TOGETHER):
-                sums[place] += np.take(self._vectors, ids[start : start + TOKENS_TOGETHER], axis=0).sum(axis=0)
+                sums[place] += self._vectors.take(ids[start : start + TOKENS_TOGETHER], axis=0).sum(axis=0)
         return sums
 
 

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 from umg_grpc.upstream.local.wordllama.embedding import SLOW_BYTES
 from umg_grpc.upstream.local.wordllama.engine import WordLlamaEngine
 from umg_grpc.upstream.local.wordllama.lengths import LONGEST_TOKEN, most_tokens, refuse_endless, too_long
-from umg_grpc.upstream.local.wordllama.unsaid import unsaid
 from umg_grpc.v1 import pb
-from umg_grpc.wire import RERANK_FORMATS
 from umg_grpc.wire.report import Report
 from umg_grpc.wire.rerank import ranked_texts
+from umg_grpc.wire.unknown import note_source
 
 if TYPE_CHECKING:
     from umg_grpc.upstream.local.wordllama.model import Vectors, WordLlamaModel
@@ -39,8 +38,9 @@ class LocalRerank:
     def prepare(self, request: pb.RerankRequest, model: str) -> "LocalRerankCall":
         """Raises UmgError: INVALID_FIELD for a document that cannot be ranked, CONTEXT_TOO_LONG for the query."""
         refuse_endless([request.query], model, LONGEST_TOKEN, QUERY_FIELD)
-        report = unsaid(request.source, RERANK_FORMATS)
-        if request.HasField("priority"):
+        report = Report()
+        note_source(request.source, report)
+        if request.priority:  # 0 is everybody's
             report.drop("priority")
         most = min(most_tokens(model), request.max_tokens_per_document or MANY)
         texts = [text[: most * LONGEST_TOKEN] for text in ranked_texts(request)]
@@ -63,7 +63,7 @@ class LocalRerankCall:
     async def send(self, seconds: float) -> pb.RerankResponse:
         """See `UnaryCall`. Raises UmgError: CONTEXT_TOO_LONG for the query, and what the engine raises."""
         ranking = Ranking(self.request, self.model, self.most_tokens)
-        await self.engine.run(self.texts, ranking, min(seconds, self.total_seconds))
+        await self.engine.run(self.texts, ranking, ranking.scores.extend, min(seconds, self.total_seconds))
         return ranking.response()
 
 
@@ -72,14 +72,15 @@ class Ranking:
 
     def __init__(self, request: pb.RerankRequest, model: str, most: int) -> None:
         """`most`: tokens of a document."""
+        self.scores = list[float]()
+        """By document, as far as it was told."""
         self._request = request
         self._model = model
         self._most = most
         self._query: Vectors | None = None
-        self._scores = list[float]()
         self._tokens = 0
 
-    def __call__(self, model: "WordLlamaModel", first: int, texts: Sequence[str]) -> None:
+    def __call__(self, model: "WordLlamaModel", first: int, texts: Sequence[str]) -> list[float]:
         """See `Work`. Raises UmgError(CONTEXT_TOO_LONG)."""
         from umg_grpc.upstream.local.wordllama.model import unit  # here: the thread has it by now
 
@@ -90,17 +91,18 @@ class Ranking:
         cut = [chunks(ids)[: self._request.max_chunks_per_document or MANY] for ids in documents]
         vectors = unit(model.embed([chunk for pieces in cut for chunk in pieces]))
         nearness = (vectors * self._query).sum(axis=1).tolist()  # row by row: the same for the same text
-        place = 0
+        scores, place = list[float](), 0
         for pieces in cut:
-            self._scores.append(_score(nearness[place : place + len(pieces)]))
+            scores.append(_score(nearness[place : place + len(pieces)]))
             place += len(pieces)
+        return scores
 
     def response(self) -> pb.RerankResponse:
         """The best first, those of one score in the order of the documents."""
-        order = sorted(range(len(self._scores)), key=lambda place: -self._scores[place])
+        order = sorted(range(len(self.scores)), key=lambda place: -self.scores[place])
         response = pb.RerankResponse(usage=pb.RerankUsage(total_tokens=self._tokens))
         for place in order[: self._request.top_n or None]:
-            response.results.add(index=place, relevance_score=self._scores[place])
+            response.results.add(index=place, relevance_score=self.scores[place])
         return response
 
     def _read_query(self, model: "WordLlamaModel") -> "Vectors":
