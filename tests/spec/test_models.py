@@ -55,7 +55,7 @@ async def test_models_field_created_is_the_time_of_release(gateway: Gateway) -> 
 async def test_models_field_owned_by_is_the_providers_label(gateway: Gateway) -> None:
     owners = {model["id"]: model["owned_by"] for model in (await listed(gateway))["data"]}
     assert owners["wordllama-256"] == "the label of its provider"
-    assert owners["famX-4"] == "sandbox"  # its channel
+    assert owners["famX-4"] == "sandbox (simulated)"  # its channel, which says that it is
 
 
 async def test_models_every_listed_model_answers_and_none_beside(gateway: Gateway) -> None:
