@@ -94,7 +94,7 @@ def test_a_connection_is_kept_no_longer_after_a_long_call(run: Run) -> None:
     async def main() -> None:
         async def speak(link: Link) -> None:
             await link.request()
-            await asyncio.sleep(0.12)
+            await asyncio.sleep(0.12)  # a provider that takes longer than a connection is kept
             await link.send(HELLO)
             await link.left()
             left.set()
