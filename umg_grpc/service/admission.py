@@ -1,7 +1,6 @@
 """From a caller's message to a request that may be served: decoded, checked, allowed, and under its family's rules."""
 
-import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from google.protobuf.message import Message
@@ -12,12 +11,12 @@ from umg_grpc.errors import UmgError
 from umg_grpc.routing import Resolved
 from umg_grpc.service.call import Call
 from umg_grpc.service.channels import Channels
+from umg_grpc.service.sources import read_source
 from umg_grpc.service.validation import check
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS
-from umg_grpc.wire.format import BIG_BYTES, TextFormat, name_model
-from umg_grpc.wire.headers import source_headers
-from umg_grpc.wire.json import invalid, missing
+from umg_grpc.wire.format import TextFormat, name_model
+from umg_grpc.wire.json import invalid
 
 
 @dataclass(frozen=True)
@@ -75,34 +74,16 @@ class Admission:
         return Admitted(request, resolved)
 
     async def _decoded(self, given: pb.GenerateRequest, *, counted: bool) -> pb.GenerateRequest:
-        """What the source document says, in the words of its own format's errors."""
-        source = given.source
-        if len(source.body) > self._body_limit:
-            message = f"source.body is larger than {self._body_limit} bytes, the most that this gateway takes"
-            raise UmgError(pb.ERROR_REASON_BODY_TOO_LARGE, message, limit_bytes=str(self._body_limit))
-        text_format = FORMATS.get(source.format)
-        if text_format is None:
-            message = f"source.format: {source.format[:64]!r} is no text format; use one of {', '.join(FORMATS)}"
-            raise UmgError(pb.ERROR_REASON_INVALID_FIELD, message, field="source.format")
-        headers = source_headers(text_format.source_headers, source.headers)
-        decode = _counted_or_not(text_format, counted=counted)
-        if len(source.body) < BIG_BYTES:
-            request = decode(source.body, headers)
-        else:
-            request = await asyncio.to_thread(decode, source.body, headers)
-        if text_format.model_in_path:
-            name_model(request, given.model)
-        if not request.model:
-            raise missing("model")
-        return request
+        def decode(codec: TextFormat, body: bytes, headers: Mapping[str, str]) -> pb.GenerateRequest:
+            if counted and codec.decode_count is not None:
+                request = codec.decode_count(body, headers)
+            else:
+                request = codec.decode_request(body, headers).canonical
+            if codec.model_in_path:
+                name_model(request, given.model)
+            return request
 
-
-def _counted_or_not(
-    text_format: TextFormat, *, counted: bool
-) -> Callable[[bytes, Mapping[str, str]], pb.GenerateRequest]:
-    if counted and text_format.decode_count is not None:
-        return text_format.decode_count
-    return lambda body, headers: text_format.decode_request(body, headers).canonical
+        return await read_source(given.source, FORMATS, decode, none="no text format", limit=self._body_limit)
 
 
 def _check_choice(request: pb.GenerateRequest) -> None:

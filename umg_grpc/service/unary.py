@@ -21,12 +21,10 @@ from umg_grpc.service.choice import (
     seconds_left,
     under_public_name,
 )
+from umg_grpc.service.sources import read_source
 from umg_grpc.service.validation import check
 from umg_grpc.upstream.unary import UnaryCall, UnaryUpstream
 from umg_grpc.v1 import pb
-from umg_grpc.wire.format import BIG_BYTES
-from umg_grpc.wire.headers import source_headers
-from umg_grpc.wire.json import missing
 from umg_grpc.wire.unary import UnaryFormat
 
 Request = TypeVar("Request", pb.EmbedRequest, pb.RerankRequest)
@@ -120,26 +118,14 @@ class Unary(Generic[Request, Response]):
         raise failure or no_channel(request.model)
 
     async def _decoded(self, given: Request) -> Request:
-        """What the source document says, in the words of its own format's errors."""
-        source = given.source
-        if len(source.body) > self._body_limit:
-            message = f"source.body is larger than {self._body_limit} bytes, the most that this gateway takes"
-            raise UmgError(pb.ERROR_REASON_BODY_TOO_LARGE, message, limit_bytes=str(self._body_limit))
-        codec = self._formats.get(source.format)
-        if codec is None:
-            does = f"{source.format[:64]!r} is no format to {VERBS[self._operation]} in"
-            message = f"source.format: {does}; use one of {', '.join(self._formats)}"
-            raise UmgError(pb.ERROR_REASON_INVALID_FIELD, message, field="source.format")
-        headers = source_headers(codec.source_headers, source.headers)
-        if len(source.body) < BIG_BYTES:
-            request = codec.decode_request(source.body, headers)
-        else:
-            request = await asyncio.to_thread(codec.decode_request, source.body, headers)
-        if codec.name_model is not None:
-            codec.name_model(request, given.model)
-        if not request.model:
-            raise missing("model")
-        return request
+        def decode(codec: UnaryFormat[Request, Response], body: bytes, headers: Mapping[str, str]) -> Request:
+            request = codec.decode_request(body, headers)
+            if codec.name_model is not None:
+                codec.name_model(request, given.model)
+            return request
+
+        none = f"no format to {VERBS[self._operation]} in"
+        return await read_source(given.source, self._formats, decode, none=none, limit=self._body_limit)
 
 
 class Attempts(Choice[Attempt[Response]], Generic[Request, Response]):

@@ -65,9 +65,13 @@ class HttpUnary(Generic[Request, Response]):
         self._formats = {codec.name: codec for codec in formats}
         self._preferred = formats[0]
 
+    def codec_of(self, request: Request) -> UnaryFormat[Request, Response]:
+        """The format in which the request goes."""
+        return self._formats.get(request.source.format, self._preferred)
+
     def prepare(self, request: Request, model: str) -> HttpUnaryCall[Request, Response]:
         """The request in the caller's own format where the channel speaks it, else in the one that it prefers."""
-        codec = self._formats.get(request.source.format, self._preferred)
+        codec = self.codec_of(request)
         encoded = codec.encode_request(request, model)
         passes = codec.name == request.source.format
         return HttpUnaryCall(self._channel, codec, request, encoded, passes)
@@ -93,14 +97,17 @@ class HttpEmbedding:
         self, request: pb.EmbedRequest, model: str
     ) -> "HttpUnaryCall[pb.EmbedRequest, pb.EmbedResponse] | SplitCall":
         """See `UnaryUpstream`."""
-        whole = self._unary.prepare(request, model)
-        most = self._most_items or whole.format.most_items or len(request.inputs)
+        codec = self._unary.codec_of(request)
+        most = self._most_items or codec.most_items or len(request.inputs)
         if len(request.inputs) <= most:
-            return whole
-        if whole.passes:  # what only the provider knows of the caller's body is in no part
-            note_source(request.source, whole.report)
+            return self._unary.prepare(request, model)
+        if codec.name == request.source.format:  # what only the provider knows of the caller's body is in no part
+            report = Report()
+            note_source(request.source, report)
+        else:  # by the places of the whole
+            report = codec.encode_request(request, model).report
         parts = [self._unary.prepare(part, model) for part in _parts(request, most)]
-        return SplitCall(whole.report, parts, self._channel.total_seconds)
+        return SplitCall(report, parts, self._channel.total_seconds)
 
 
 @dataclass(frozen=True)

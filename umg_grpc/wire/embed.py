@@ -14,6 +14,8 @@ from umg_grpc.wire.vectors import ELEMENT_BYTES, are_whole
 
 T = TypeVar("T")
 
+TOO_LONG = "inputs"
+"""What a request has too much of."""
 LARGEST = 2**31 - 1
 Dimensions = Annotated[int, Meta(ge=1, le=LARGEST)] | Annotated[float, Meta(ge=1, le=LARGEST)]
 """Length of a vector: `256` and `256.0`."""
@@ -40,7 +42,7 @@ class ProviderUsage(Struct):
 def refuse_error(error: Raw) -> None:
     """Raises UmgError where the answer is an error in spite of its status."""
     if is_error(error):
-        raise from_provider(200, as_error(msgspec.json.decode(error)))
+        raise from_provider(200, as_error(msgspec.json.decode(error)), too_long=TOO_LONG)
 
 
 def loosely(decoder: msgspec.json.Decoder[T], raw: Raw) -> T | None:
@@ -127,10 +129,3 @@ def check_count(vectors: int, request: pb.EmbedRequest) -> None:
     """Raises UmgError(UPSTREAM_FAILED) unless there is one vector an input."""
     if vectors != (asked := len(request.inputs)):
         raise unreadable(f": it has {vectors} vectors for {asked} inputs")
-
-
-def about_inputs(error: UmgError) -> UmgError:
-    """A provider's refusal, with what was too long by its canonical name."""
-    if error.reason == pb.ERROR_REASON_CONTEXT_TOO_LONG:
-        error.metadata["field"] = "inputs"
-    return error

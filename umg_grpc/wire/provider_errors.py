@@ -73,11 +73,11 @@ CODE = re.compile(r"^[a-z][a-z_]{1,63}$")
 PATH = re.compile(r"^[\w.\[\]-]{1,200}$")
 
 
-def decode_error(status: int, headers: Mapping[str, str], body: bytes) -> UmgError:
+def decode_error(status: int, headers: Mapping[str, str], body: bytes, *, too_long: str = "messages") -> UmgError:
     """What the caller is told of a refused call. Whatever concerns the gateway's own account with the provider is not
-    told.
+    told. `too_long`: see `from_provider`.
     """
-    return from_provider(status, read_error(body), headers)
+    return from_provider(status, read_error(body), headers, too_long=too_long)
 
 
 def read_error(body: bytes) -> ProviderError:
@@ -118,8 +118,12 @@ def _detail(value: object) -> str:
     return f"{where}: {first.msg}" if where else first.msg
 
 
-def from_provider(status: int, error: ProviderError, headers: Mapping[str, str] | None = None) -> UmgError:
-    """The error under an HTTP status, its own or the one that the error itself states (status 200)."""
+def from_provider(
+    status: int, error: ProviderError, headers: Mapping[str, str] | None = None, *, too_long: str = "messages"
+) -> UmgError:
+    """The error under an HTTP status, its own or the one that the error itself states (status 200). `too_long`: the
+    canonical name of what a request has too much of when it passes the model's context.
+    """
     answered = status
     if status < 400:
         stated = str(error.code or error.type)
@@ -137,7 +141,7 @@ def from_provider(status: int, error: ProviderError, headers: Mapping[str, str] 
             metadata["field"] = error.param
         message = clean(error.message) or f"the provider refused the request (status {status})"
         if CONTEXT.search(words):
-            return UmgError(pb.ERROR_REASON_CONTEXT_TOO_LONG, message, field="messages")
+            return UmgError(pb.ERROR_REASON_CONTEXT_TOO_LONG, message, field=too_long)
         if BLOCKED.search(f"{error.code} {error.type}"):
             return UmgError(pb.ERROR_REASON_CONTENT_BLOCKED, message)
         if not OURS.search(words):

@@ -1,5 +1,6 @@
 """Marks in what the user says that make the simulated provider misbehave."""
 
+import asyncio
 import re
 
 from umg_grpc.errors import UmgError
@@ -20,6 +21,20 @@ def mark(text: str) -> str:
     """The first mark of the text, "" without one."""
     found = _MARK.search(text)
     return found[1] if found else ""
+
+
+async def befall(mark: str, seconds: float, *, first_byte: float, total: float) -> None:
+    """Raises what goes wrong before the first byte. `SLOW` waits for the nearest deadline before: the caller's, in
+    `seconds`, or the channel's.
+    """
+    if mark == FAIL:
+        raise failed()
+    if mark == BUSY:
+        raise busy()
+    if mark == SLOW:
+        whole = min(max(seconds, 0), total)
+        await asyncio.sleep(min(whole, first_byte))
+        raise late("total" if whole <= first_byte else "first_byte")
 
 
 def redacted(text: str) -> bool:

@@ -110,14 +110,8 @@ class SandboxCall:
     async def _begin(self, seconds: float) -> str:
         """What the user asked to go wrong later; what goes wrong before the first byte is raised."""
         mark = faults.mark(self.prompt.asked)
-        if mark == faults.FAIL:
-            raise faults.failed()
-        if mark == faults.BUSY:
-            raise faults.busy()
-        if mark == faults.SLOW:
-            whole, first = min(max(seconds, 0), self.upstream.total_seconds), self.upstream.first_byte_seconds
-            await asyncio.sleep(min(whole, first))
-            raise faults.late("total" if whole <= first else "first_byte")
+        upstream = self.upstream
+        await faults.befall(mark, seconds, first_byte=upstream.first_byte_seconds, total=upstream.total_seconds)
         return mark
 
     async def _finished(self) -> pb.GenerateResponse:

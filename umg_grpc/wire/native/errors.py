@@ -112,21 +112,22 @@ class _Body(Struct):
     error: _Error
 
 
-def decode_error(status: int, headers: Mapping[str, str], body: bytes) -> UmgError:
+def decode_error(status: int, headers: Mapping[str, str], body: bytes, *, too_long: str = "messages") -> UmgError:
     """What the caller is told of a refused call. A precondition is the gateway's own account's (its country, its
-    billing), as is a bad key, which this provider answers with 400.
+    billing), as is a bad key, which this provider answers with 400. `too_long`: see `provider_errors.from_provider`.
     """
     error, told = provider_errors.read_error(body), _told(body)
     if status == 400 and TOO_LONG.search(error.message):
         message = provider_errors.from_provider(status, error, headers).message
-        return UmgError(pb.ERROR_REASON_CONTEXT_TOO_LONG, message, field="messages")
+        return UmgError(pb.ERROR_REASON_CONTEXT_TOO_LONG, message, field=too_long)
     if status == 400 and told.status == "FAILED_PRECONDITION":
         return provider_errors.from_provider(403, error, headers)
     named = [violation.field for detail in told.details for violation in detail.field_violations if violation.field]
     if named and not error.param:
         error.param = named[0]
     delays = [delay[1] for detail in told.details if (delay := _DELAY.fullmatch(detail.retry_delay))]
-    return provider_errors.from_provider(status, error, {"retry-after": delays[0], **headers} if delays else headers)
+    headers = {"retry-after": delays[0], **headers} if delays else headers
+    return provider_errors.from_provider(status, error, headers, too_long=too_long)
 
 
 def _told(body: bytes) -> _Error:

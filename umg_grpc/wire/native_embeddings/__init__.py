@@ -2,13 +2,11 @@
 faces of one protocol.
 """
 
-from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 
-from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.embed import about_inputs
+from umg_grpc.wire.embed import TOO_LONG
 from umg_grpc.wire.native import errors
 from umg_grpc.wire.native_embeddings.paths import wire_path_of_batch, wire_path_of_single
 from umg_grpc.wire.native_embeddings.request import (
@@ -30,11 +28,6 @@ from umg_grpc.wire.unary import UnaryFormat
 MOST_INPUTS = 100  # of `:batchEmbedContents`, as its provider says
 
 
-def decode_error(status: int, headers: Mapping[str, str], body: bytes) -> UmgError:
-    """What the caller is told of a refused call."""
-    return about_inputs(errors.decode_error(status, headers, body))
-
-
 NATIVE_EMBEDDINGS: UnaryFormat[pb.EmbedRequest, pb.EmbedResponse] = UnaryFormat(
     name=BATCH,
     protocol="native_embeddings",
@@ -46,7 +39,7 @@ NATIVE_EMBEDDINGS: UnaryFormat[pb.EmbedRequest, pb.EmbedResponse] = UnaryFormat(
     unknown_fields=partial(unknown_fields, BATCH),
     encode_request=encode_request,
     decode_response=decode_response,
-    decode_error=decode_error,
+    decode_error=partial(errors.decode_error, too_long=TOO_LONG),
     key_header="x-goog-api-key",
     name_model=name_model,
     most_items=MOST_INPUTS,

@@ -1,5 +1,6 @@
 """Reranking (`POST /v1/rerank` and `/v2/rerank`), face and upstream: two shapes of one protocol."""
 
+from dataclasses import replace
 from functools import partial
 
 from umg_grpc.v1 import pb
@@ -12,11 +13,9 @@ from umg_grpc.wire.unary import UnaryFormat
 
 __all__ = ["RERANK", "RERANK_V2", "ranked_texts"]
 
-PROTOCOL = "rerank"
-
 RERANK: UnaryFormat[pb.RerankRequest, pb.RerankResponse] = UnaryFormat(
     name=V1.name,
-    protocol=PROTOCOL,
+    protocol="rerank",
     source_headers=(),
     decode_request=partial(decode_request, V1.name),
     encode_response=encode_response,
@@ -27,16 +26,11 @@ RERANK: UnaryFormat[pb.RerankRequest, pb.RerankResponse] = UnaryFormat(
     decode_response=decode_response,
     decode_error=decode_error,
 )
-RERANK_V2: UnaryFormat[pb.RerankRequest, pb.RerankResponse] = UnaryFormat(
+RERANK_V2: UnaryFormat[pb.RerankRequest, pb.RerankResponse] = replace(
+    RERANK,
     name=V2.name,
-    protocol=PROTOCOL,
-    source_headers=(),
     decode_request=partial(decode_request, V2.name),
     encode_response=encode_response_v2,
     encode_error=encode_error_v2,
-    wire_path=wire_path,
-    unknown_fields=FIELDS.unknown,
     encode_request=partial(encode_request, V2),
-    decode_response=decode_response,
-    decode_error=decode_error,
 )

@@ -1,11 +1,10 @@
 """Errors, both directions: ours as this format's callers read them, a provider's as ours."""
 
-from collections.abc import Mapping
+from functools import partial
 
 import msgspec
 
 from umg_grpc.errors import UmgError
-from umg_grpc.v1 import pb
 from umg_grpc.wire import provider_errors
 from umg_grpc.wire.chat.errors import encode_error
 
@@ -19,10 +18,8 @@ def encode_error_v2(error: UmgError, http_status: int) -> bytes:
 
 # --- provider -> ours
 
+TOO_LONG = "documents"
+"""What a request has too much of."""
 
-def decode_error(status: int, headers: Mapping[str, str], body: bytes) -> UmgError:
-    """What the caller is told of a refused call."""
-    refused = provider_errors.decode_error(status, headers, body)
-    if refused.reason == pb.ERROR_REASON_CONTEXT_TOO_LONG:
-        refused.metadata["field"] = "documents"
-    return refused
+decode_error = partial(provider_errors.decode_error, too_long=TOO_LONG)
+"""(HTTP status, headers by lower-case name, body) -> what the caller is told of a refused call."""

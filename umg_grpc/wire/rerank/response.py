@@ -11,6 +11,7 @@ from umg_grpc.wire.counts import Count, count
 from umg_grpc.wire.json import ABSENT, JsonObject, given
 from umg_grpc.wire.provider_errors import NO_ANSWER, as_error, from_provider, is_error, unreadable
 from umg_grpc.wire.ragged import decode
+from umg_grpc.wire.rerank.errors import TOO_LONG
 from umg_grpc.wire.rerank.scores import in_unit
 from umg_grpc.wire.unary import ClientShape
 
@@ -128,7 +129,7 @@ def decode_response(body: bytes, request: pb.RerankRequest, pass_: bool) -> pb.R
     try:
         answer = decode(_RESPONSE, body)
         if is_error(answer.error):
-            raise from_provider(200, as_error(msgspec.json.decode(answer.error)))
+            raise from_provider(200, as_error(msgspec.json.decode(answer.error)), too_long=TOO_LONG)
     except (ValueError, RecursionError):
         raise unreadable() from None
     results = answer.data if answer.results is None else answer.results
