@@ -1,18 +1,16 @@
 """What the formats that embed have in common, as faces and as upstreams."""
 
 from collections.abc import Sequence
-from typing import Annotated, TypeVar
+from typing import Annotated
 
 import msgspec
 from msgspec import Meta, Raw, Struct
 
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.counts import MOST, Count
+from umg_grpc.wire.counts import MOST, Count, as_number
 from umg_grpc.wire.provider_errors import as_error, from_provider, is_error, unreadable
 from umg_grpc.wire.vectors import ELEMENT_BYTES, are_whole
-
-T = TypeVar("T")
 
 TOO_LONG = "inputs"
 """What a request has too much of."""
@@ -45,14 +43,6 @@ def refuse_error(error: Raw) -> None:
         raise from_provider(200, as_error(msgspec.json.decode(error)), too_long=TOO_LONG)
 
 
-def loosely(decoder: msgspec.json.Decoder[T], raw: Raw) -> T | None:
-    """What an answer says beside its vectors, None for what is no such thing: that costs nobody the vectors."""
-    try:
-        return decoder.decode(raw) if raw else None
-    except ValueError:
-        return None
-
-
 def fill_usage(response: pb.EmbedResponse, prompt: Count, total: Count) -> None:
     """Sets the usage, from the one figure where the provider told only one of the two; none where it told neither.
     Nonsense is nothing told.
@@ -64,11 +54,10 @@ def fill_usage(response: pb.EmbedResponse, prompt: Count, total: Count) -> None:
 
 
 def _told(tokens: Count) -> int | None:
-    if isinstance(tokens, str):
-        tokens = int(tokens) if tokens.isdecimal() and len(tokens) < 20 else None
-    if tokens is None or not 0 <= tokens <= MOST:
+    number = as_number(tokens)
+    if number is None or not 0 <= number <= MOST:
         return None
-    return int(tokens) if tokens == int(tokens) else None
+    return int(number) if number == int(number) else None
 
 
 def is_sane(tokens: Count) -> bool:

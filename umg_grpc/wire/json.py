@@ -85,6 +85,14 @@ def given(raw: Raw) -> bool:
     return bytes(raw) not in {b"", b"null"}
 
 
+def loosely(decoder: msgspec.json.Decoder[T], raw: Raw) -> T | None:
+    """What a raw field says; None for one that says nothing or cannot be read, where that costs nobody the rest."""
+    try:
+        return decoder.decode(raw) if given(raw) else None
+    except (ValueError, RecursionError):
+        return None
+
+
 def whole(value: float | None, field: str) -> int | None:
     """The value as an integer of 64 bits, None for None. Raises UmgError(INVALID_FIELD) for a fraction or what does not
     fit.

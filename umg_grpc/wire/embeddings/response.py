@@ -13,13 +13,12 @@ from umg_grpc.wire.embed import (
     fill_usage,
     fill_vectors,
     is_sane,
-    loosely,
     refuse_error,
 )
 from umg_grpc.wire.embeddings.request import NAME
 from umg_grpc.wire.embeddings.schema import Head, Numbers, ProviderAnswer, ProviderEmbedding
 from umg_grpc.wire.format import BIG_BYTES
-from umg_grpc.wire.json import JsonObject, under_model
+from umg_grpc.wire.json import JsonObject, loosely, under_model
 from umg_grpc.wire.provider_errors import NO_ANSWER, unreadable
 from umg_grpc.wire.ragged import decode
 from umg_grpc.wire.unary import ClientShape

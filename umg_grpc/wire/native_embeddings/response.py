@@ -15,11 +15,10 @@ from umg_grpc.wire.embed import (
     fill_usage,
     fill_vectors,
     is_sane,
-    loosely,
     refuse_error,
 )
 from umg_grpc.wire.format import BIG_BYTES
-from umg_grpc.wire.json import JsonObject
+from umg_grpc.wire.json import JsonObject, loosely
 from umg_grpc.wire.native_embeddings.request import BATCH, SINGLE
 from umg_grpc.wire.native_embeddings.schema import Head, Metadata, ProviderAnswer, UsageMetadata, Vector
 from umg_grpc.wire.provider_errors import NO_ANSWER, unreadable

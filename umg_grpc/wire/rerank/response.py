@@ -1,21 +1,18 @@
 """The answer, both directions: canonical -> a caller's body, a provider's body -> canonical."""
 
 import math
-from typing import TypeVar
 
 import msgspec
 from msgspec import Raw, Struct
 
 from umg_grpc.v1 import pb
 from umg_grpc.wire.counts import Count, count
-from umg_grpc.wire.json import ABSENT, JsonObject, given
+from umg_grpc.wire.json import ABSENT, JsonObject, loosely
 from umg_grpc.wire.provider_errors import NO_ANSWER, as_error, from_provider, is_error, unreadable
 from umg_grpc.wire.ragged import decode
 from umg_grpc.wire.rerank.errors import TOO_LONG
 from umg_grpc.wire.rerank.scores import in_unit
 from umg_grpc.wire.unary import ClientShape
-
-T = TypeVar("T")
 
 # --- canonical -> caller
 
@@ -135,7 +132,7 @@ def decode_response(body: bytes, request: pb.RerankRequest, pass_: bool) -> pb.R
     results = answer.data if answer.results is None else answer.results
     if results is None:
         raise unreadable(NO_ANSWER)
-    response = pb.RerankResponse(response_id=_loosely(_ID, answer.id) or "", model=request.model)
+    response = pb.RerankResponse(response_id=loosely(_ID, answer.id) or "", model=request.model)
     places = _places(results, len(request.documents))
     wanted = min(request.top_n or len(request.documents), len(request.documents))
     if len(places) < wanted:
@@ -143,7 +140,7 @@ def decode_response(body: bytes, request: pb.RerankRequest, pass_: bool) -> pb.R
     for index, score in zip(places, in_unit([_score(result) for result in results]), strict=True):
         decoded = response.results.add()
         decoded.index, decoded.relevance_score = index, score
-    _decode_usage(_loosely(_USAGE, answer.usage), _loosely(_META, answer.meta), response)
+    _decode_usage(loosely(_USAGE, answer.usage), loosely(_META, answer.meta), response)
     return response
 
 
@@ -174,11 +171,3 @@ def _decode_usage(usage: ProviderUsage | None, meta: ProviderMeta | None, respon
         response.usage.total_tokens = total
     if units := count(billed.search_units):
         response.usage.search_units = units
-
-
-def _loosely(decoder: msgspec.json.Decoder[T], raw: Raw) -> T | None:
-    """What does not change the ranking, None where it cannot be read."""
-    try:
-        return decoder.decode(raw) if given(raw) else None
-    except (ValueError, RecursionError):
-        return None
