@@ -6,6 +6,7 @@ from umg_grpc.config.read import built_in, parse
 from umg_grpc.config.values import (
     Auth,
     BearerAuth,
+    Breaker,
     Channel,
     ChannelModel,
     Config,
@@ -15,7 +16,9 @@ from umg_grpc.config.values import (
     Log,
     ModelInfo,
     NoAuth,
+    Overload,
     Retention,
+    Retries,
     Timeout,
 )
 
@@ -23,6 +26,7 @@ __all__ = [
     "BUILT_IN",
     "Auth",
     "BearerAuth",
+    "Breaker",
     "Channel",
     "ChannelModel",
     "Config",
@@ -33,8 +37,10 @@ __all__ = [
     "Log",
     "ModelInfo",
     "NoAuth",
+    "Overload",
     "Problem",
     "Retention",
+    "Retries",
     "Timeout",
     "built_in",
     "parse",

@@ -49,7 +49,8 @@ KEY_HEADERS = {"messages": "x-api-key", "native": "x-goog-api-key", "native_embe
 """Headers that carry the key where no `auth` is written; of other formats it is `authorization`."""
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-MODEL_ID = re.compile(r"[^\s*\x00-\x1f\x7f]{1,256}")  # no `*`: it is the wildcard of a key's model patterns
+MODEL_ID = re.compile(r"[^\s*\x00-\x1f\x7f]{1,256}")  # no `*`: it is the wildcard of patterns
+MODEL_PATTERN = re.compile(r"(?=.{1,256}$)[^\s*\x00-\x1f\x7f]*\*?[^\s*\x00-\x1f\x7f]*")
 HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 HEADER_VALUE = re.compile(r"[ -~\t]*")
 FRAMING_HEADERS = frozenset({"connection", "content-length", "transfer-encoding"})
@@ -77,6 +78,7 @@ class _ChannelEntry(Written, frozen=True):
     shared_objects: bool = False
     pace: Annotated[float, msgspec.Meta(ge=0, le=1_000_000)] | None = None
     max_inputs: Annotated[int, msgspec.Meta(ge=1, le=1_000_000)] | None = None
+    concurrency: Annotated[int, msgspec.Meta(ge=1, le=1_000_000)] | None = None
 
 
 def channels(document: Document, values: Value, directory: PurePath, notices: list[str]) -> Iterator[Channel]:
@@ -129,8 +131,10 @@ def _channel_models(document: Document, path: Path, entries: list[str | _ModelEn
         upstream = entry.id if entry.upstream is None else entry.upstream
         of_family = family(document, (*path, position, "family"), entry.family)
         model = ChannelModel(entry.id, upstream, of_family)
-        if not (MODEL_ID.fullmatch(model.id) and MODEL_ID.fullmatch(model.upstream)):
-            document.problem((*path, position), "expected a model id: up to 256 characters without spaces or `*`")
+        if not (MODEL_PATTERN.fullmatch(model.id) and MODEL_PATTERN.fullmatch(model.upstream)):
+            document.problem((*path, position), "expected a model id: up to 256 characters without spaces; one `*`")
+        elif "*" in model.upstream and "*" not in model.id:
+            document.problem((*path, position), "expected a `*` in the id too, whose part the one of `upstream` takes")
         elif model.id in ids:
             document.problem((*path, position), f"expected an id of its own in this channel; `{model.id}` is taken")
         ids.add(model.id)
@@ -152,6 +156,7 @@ def _own_channel(
         timeout=_timeout(entry.timeout),
         shared_objects=True,
         pace=Channel.pace if entry.pace is None else entry.pace,
+        concurrency=entry.concurrency,
     )
 
 
@@ -181,6 +186,7 @@ def _http_channel(
         timeout=_timeout(entry.timeout),
         shared_objects=entry.shared_objects,
         max_inputs=entry.max_inputs,
+        concurrency=entry.concurrency,
     )
 
 

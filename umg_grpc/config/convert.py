@@ -9,7 +9,7 @@ import msgspec
 from umg_grpc.config.document import Document, Path, Value
 from umg_grpc.config.values import Log, Written
 
-LATER_KEYS = frozenset({"redis"})
+LATER_KEYS = frozenset[str]()
 LATER_AUTH = frozenset({"access_key", "service_account"})
 
 CHOICES = {

@@ -10,8 +10,8 @@ from umg_grpc.catalogue import GENERATES
 from umg_grpc.config.channels import OWN_PROTOCOLS, PROTOCOLS
 from umg_grpc.config.convert import any_of, read_entry
 from umg_grpc.config.document import Document, Path, Value
-from umg_grpc.config.scalars import family, time
-from umg_grpc.config.values import ModelInfo, Written
+from umg_grpc.config.scalars import duration, family, time
+from umg_grpc.config.values import ModelInfo, Seconds, Written
 from umg_grpc.tokens.vocabularies import TOKENIZERS
 from umg_grpc.v1 import pb
 
@@ -72,6 +72,8 @@ class _ModelEntry(Written, frozen=True):
     retires: str | None = None
     price: dict[str, object] | None = None
     capabilities: _CapabilitiesEntry | None = None
+    hedge: Seconds | None = None
+    cache: str | None = None
 
 
 def models(
@@ -95,6 +97,8 @@ def models(
                     family=family(document, (*path, "family"), entry.family),
                     tokenizer=_one_of(document, (*path, "tokenizer"), entry.tokenizer, TOKENIZERS),
                     described=_described(document, path, entry, (served or {}).get(model, ())),
+                    hedge=entry.hedge,
+                    cache=duration(document, (*path, "cache"), entry.cache) if entry.cache is not None else None,
                 ),
             )
 

@@ -10,12 +10,22 @@ from urllib.parse import urlsplit
 import msgspec
 
 from umg_grpc.config.built_in import BUILT_IN
-from umg_grpc.config.channels import channels
+from umg_grpc.config.channels import MODEL_ID, channels
 from umg_grpc.config.convert import read_entry
 from umg_grpc.config.document import ConfigError, Document
 from umg_grpc.config.models import models
 from umg_grpc.config.scalars import body_size, duration, store_size, url
-from umg_grpc.config.values import Config, Cors, Limits, Log, Retention, Written
+from umg_grpc.config.values import (
+    Breaker,
+    Config,
+    Cors,
+    Limits,
+    Log,
+    Overload,
+    Retention,
+    Retries,
+    Written,
+)
 
 ORIGIN = re.compile(r"\*|https?://[^\s/?#]+")
 
@@ -29,12 +39,18 @@ class _RetentionEntry(Written, frozen=True):
 class _File(Written, frozen=True):
     channels: Annotated[list[object], msgspec.Meta(min_length=1)]
     models: dict[str, object] = msgspec.field(default_factory=dict)
+    aliases: dict[str, str] = msgspec.field(default_factory=dict)
     public_url: str | None = None
     secret: Annotated[str, msgspec.Meta(min_length=16)] | None = None
     database: str = "sqlite"
+    redis: str | None = None
     cors: Cors = Cors()
     body_limit: str = "64MiB"
     limits: Limits = Limits()
+    retries: Retries = Retries()
+    breaker: Breaker = Breaker()
+    overload: Overload = Overload()
+    cache_bytes: str = "64MiB"
     drain: Annotated[float, msgspec.Meta(ge=0, le=3600)] = 30
     log: Log = Log()
     responses: _RetentionEntry = _RetentionEntry()
@@ -79,21 +95,39 @@ def _config(document: Document, directory: PurePath) -> Config | None:
             document.problem(("cors", "origins", position), "expected an origin (https://app.example) or `*`")
     if file.database != "sqlite" and urlsplit(file.database).scheme not in {"postgresql", "postgres"}:
         document.problem(("database",), "expected `sqlite` or postgresql://USER:PASSWORD@HOST:PORT/DATABASE")
+    if file.redis is not None and urlsplit(file.redis).scheme not in {"redis", "rediss", "unix"}:
+        document.problem(("redis",), "expected redis://HOST:PORT/NUMBER, rediss:// or unix://PATH")
     return Config(
         channels=served_channels,
         models=MappingProxyType(described),
+        aliases=MappingProxyType(_aliases(document, file.aliases, served)),
         public_url=url(document, ("public_url",), file.public_url) if file.public_url is not None else None,
         secret=file.secret,
         database=file.database,
+        redis=file.redis,
         cors=file.cors,
         body_limit=body_size(document, ("body_limit",), file.body_limit),
         limits=file.limits,
+        retries=file.retries,
+        breaker=file.breaker,
+        overload=file.overload,
+        cache_bytes=store_size(document, ("cache_bytes",), file.cache_bytes),
         drain=file.drain,
         log=file.log,
         responses=_retention(document, "responses", file.responses, Config.responses),
         reasoning=_retention(document, "reasoning", file.reasoning, Config.reasoning),
         notices=tuple(notices),
     )
+
+
+def _aliases(document: Document, written: Mapping[str, str], served: Mapping[str, object]) -> dict[str, str]:
+    """Each a name of its own; whether what it stands for is served, the router knows, which knows suffixes too."""
+    for name in written:
+        if not MODEL_ID.fullmatch(name):
+            document.problem(("aliases", name), "expected a model id: up to 256 characters without spaces or `*`")
+        elif name in served:
+            document.problem(("aliases", name), "expected a name of its own; a channel serves a model of this id")
+    return dict(written)
 
 
 def _retention(document: Document, key: str, entry: _RetentionEntry, usual: Retention) -> Retention:

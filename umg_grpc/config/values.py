@@ -44,6 +44,56 @@ class Timeout(Written, frozen=True):
     """The whole call, streamed or not."""
 
 
+class Retries(Written, frozen=True):
+    """How often a call is tried, and how long it waits before it asks a channel again. Another channel is asked at
+    once.
+    """
+
+    attempts: Annotated[int, msgspec.Meta(ge=1, le=100)] = 4
+    """Most attempts of one call, on all its channels together."""
+    backoff: Seconds = 0.1
+    """Seconds before a channel is asked a second time; twice as many each time after it. A random part of them is
+    waited, so that calls that failed together do not come back together.
+    """
+    max_backoff: Seconds = 2
+    budget: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.2
+    """Share of the calls of the last while that may ask a channel again, so that a provider in trouble is not asked
+    for several times of what it could not do once.
+    """
+
+
+class Breaker(Written, frozen=True):
+    """When a channel is left alone with a model that it fails at, and for how long."""
+
+    failures: Annotated[int, msgspec.Meta(ge=1, le=1_000_000)] = 5
+    """So many in a row are enough."""
+    share: Annotated[float, msgspec.Meta(gt=0, le=1)] = 0.5
+    """Or so large a share of the calls of the last `window` seconds, of at least 20."""
+    window: Seconds = 30
+    rest: Seconds = 5
+    """Seconds without a call, before one is sent to see; twice as many after each that fails."""
+    max_rest: Seconds = 300
+
+
+class Overload(Written, frozen=True):
+    """How much the process takes on at once, and what it does not wait for."""
+
+    calls: Annotated[int, msgspec.Meta(ge=1, le=1_000_000)] = 4096
+    """Most calls under way."""
+    queue: Annotated[int, msgspec.Meta(ge=0, le=1_000_000)] = 256
+    """Most calls that wait for their turn, in front of the process and of each channel that has a bound of its own."""
+    wait: Seconds = 1
+    """Seconds that one waits at most."""
+    lag: Seconds = 0.1
+    """New calls are refused while the process has been so many seconds behind with its work for a second on end."""
+    connections: Annotated[int, msgspec.Meta(ge=1, le=1_000_000)] = 8192
+    """Most connections of HTTP clients; above them only health and metrics are answered."""
+    head: Seconds = 10
+    """Seconds in which the head of a request has to arrive, from its first byte on."""
+    upload: Seconds = 60
+    """Seconds that an upload may stand still, and that a body has to arrive in beside one for each 16 KiB of it."""
+
+
 class BearerAuth(Written, frozen=True, tag="bearer", tag_field="kind"):
     """The key goes into `authorization: Bearer KEY`."""
 
@@ -63,12 +113,12 @@ Auth = BearerAuth | HeaderAuth | NoAuth
 
 @dataclass(frozen=True)
 class ChannelModel:
-    """A model that a channel reaches."""
+    """A model that a channel reaches, or all whose ids match a pattern."""
 
     id: str
-    """The public id, which callers name."""
+    """The public id, which callers name; one `*` in it stands for any characters."""
     upstream: str
-    """The id that the upstream knows it by."""
+    """The id that the upstream knows it by; a `*` in it is what the one in `id` stands for."""
     family: str | None
     """The family whose rules apply, e.g. `famG`; None where the operator says nothing."""
 
@@ -113,6 +163,8 @@ class Channel:
     """Most texts of one embedding request to the upstream, which gets larger batches in parts; None is what the format
     says.
     """
+    concurrency: int | None = None
+    """Most calls under way at the upstream; None is no bound. Those beyond it go to another channel, or wait."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,6 +180,12 @@ class ModelInfo:
     """Vocabulary that counts its tokens, one of `umg_grpc.tokens.TOKENIZERS`; None means its family's."""
     described: pb.Model = field(default_factory=pb.Model)
     """What callers are shown of it beside the above: capabilities, limits, prices, lifecycle. Not to be changed."""
+    hedge: float | None = None
+    """Seconds without a first byte after which a second channel is asked too; None is never."""
+    cache: int | None = None
+    """Seconds for which an answer is kept and given again to the same question of the same key; None is not at all,
+    unless the caller asks for it.
+    """
 
 
 class Limits(Written, frozen=True):
@@ -158,16 +216,25 @@ class Config:
     channels: tuple[Channel, ...]
     models: Mapping[str, ModelInfo] = field(default_factory=lambda: MappingProxyType({}))
     """By public id; only of ids that some channel serves."""
+    aliases: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    """Further names of models: name -> the public id, or the id with a suffix, that it stands for."""
     public_url: str | None = None
     """Where callers reach the gateway, without a slash at the end; None means the HTTP address."""
     secret: str | None = field(default=None, repr=False)
     """Signs links and callback paths; None means one that is made in the data dir."""
     database: str = field(default="sqlite", repr=False)
     """`sqlite`, or the URL of a PostgreSQL database."""
+    redis: str | None = field(default=None, repr=False)
+    """URL of a Redis server, which replicas share: for requests a minute, and for answers that are kept."""
     cors: Cors = field(default_factory=Cors)
     body_limit: int = 64 * 1024 * 1024
     """Largest request body, in bytes."""
     limits: Limits = field(default_factory=Limits)
+    retries: Retries = field(default_factory=Retries)
+    breaker: Breaker = field(default_factory=Breaker)
+    overload: Overload = field(default_factory=Overload)
+    cache_bytes: int = 64 * 1024**2
+    """Most memory that kept answers take in a process; in Redis its own bound holds."""
     drain: float = 30.0
     """Seconds that calls under way are given when the service is told to end."""
     log: Log = field(default_factory=Log)
