@@ -6,9 +6,10 @@ BIN := $(VENV)/bin
 SOURCES := pyproject.toml hatch_build.py $(shell find proto -name '*.proto')
 CLIENT := clients/python/pyproject.toml clients/python/hatch_build.py
 serve_args ?=
+soak_args ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help install serve test check proto bench fidelity clean
+.PHONY: help install serve test check proto bench soak fidelity clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -57,6 +58,9 @@ proto: $(VENV)/bin/python ## generate gen/ from proto/ again
 
 bench: $(VENV)/.installed ## measure against a bare pass-through, as a table
 	$(BIN)/python -m bench
+
+soak: $(VENV)/.installed ## ten minutes with faulty providers, callers that leave and too much load, judged
+	$(BIN)/python -m tests.soak $(soak_args)
 
 fidelity: $(VENV)/.installed ## measure what each format can be told, and write docs/fidelity.md
 	$(BIN)/python -m tests.fidelity

@@ -1,6 +1,7 @@
 """A request's body: as JSON text within the limit, and decoded."""
 
 import asyncio
+import time
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
@@ -8,7 +9,8 @@ from typing import TypeVar
 import grpc
 from aiohttp import hdrs, web
 
-from http_facade.calls import exchange, metadata
+from http_facade.calls import Exchange, exchange, metadata, seconds_left
+from http_facade.connections import Connection
 from http_facade.settings import Settings
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb, rpc
@@ -23,6 +25,9 @@ JSON = "application/json"
 WINDOWS = {"gzip": zlib.MAX_WBITS | 16, "x-gzip": zlib.MAX_WBITS | 16, "deflate": zlib.MAX_WBITS}
 ZLIB_MASK, ZLIB_VALUE = 0x0F, 8  # of the first byte of a zlib stream
 
+SLOWEST = 16384
+"""Bytes a second: an upload on the worst of lines is faster."""
+
 
 class Bodies:
     """Reads the bodies of one row: each decoded by the row's format, off the event loop where it is large."""
@@ -35,29 +40,59 @@ class Bodies:
         self._settings = settings
 
     async def decoded(self, request: web.Request, decode: Callable[[bytes, Mapping[str, str]], Decoded]) -> Decoded:
-        """What `decode` makes of the body. Raises UmgError; that of the key first, if that is not good."""
+        """What `decode` makes of the body, of a call that the gate let in. Raises UmgError; that of the gate first,
+        then that of the key.
+
+        The gate is asked before the body is read, so that a refusal costs nothing, and the call enters when it is
+        read, so that no slow sender stands in the way of others.
+        """
+        known = exchange(request)
+        self._check_room(request, known)
         try:
             if (request.content_length or BIG_BYTES) >= BIG_BYTES:
                 await self._check_key(request)  # before the work that a large body makes
-            body = await read_body(request, self._settings.body_limit_bytes, self._settings.upload_idle_seconds)
+            body = await read_body(request, self._settings.body_limit_bytes, self._settings.upload_seconds)
+            await self._enter(request, known)
             headers = source_headers(self._source_headers, request.headers)
             if len(body) < BIG_BYTES:
                 return decode(body, headers)
             return await asyncio.to_thread(decode, body, headers)
         except UmgError:
-            await self._check_key(request)  # whoever has none is told that first
+            if not known.refused:
+                await self._check_key(request)  # whoever has none is told that first
             raise
+
+    def _check_room(self, request: web.Request, known: Exchange) -> None:
+        connection: object = request.protocol
+        if isinstance(connection, Connection) and connection.was_checked:
+            connection.was_checked = False
+            return
+        try:
+            self._settings.gate.check()
+        except UmgError:
+            known.refused = True
+            raise
+
+    async def _enter(self, request: web.Request, known: Exchange) -> None:
+        seconds = seconds_left(request)
+        try:
+            await self._settings.gate.enter(seconds)
+        except UmgError:
+            known.refused = True
+            raise
+        known.admitted = True
 
     async def _check_key(self, request: web.Request) -> None:
         """Raises the service's error for a key that is not good."""
         await self._models.ListModels(pb.ListModelsRequest(page_size=1), metadata=metadata(request, self._face))
 
 
-async def read_body(request: web.Request, limit_bytes: int, idle_seconds: float) -> bytes:
+async def read_body(request: web.Request, limit_bytes: int, seconds: float) -> bytes:
     """The body, decompressed. Absent content type counts as JSON: plain HTTP libraries send none.
 
     Raises UmgError: UNSUPPORTED_MEDIA_TYPE, BODY_TOO_LARGE (before anything is read where the length is told), or
-    MALFORMED_BODY for an upload that broke off, stood still for `idle_seconds`, or is not compressed as it says.
+    MALFORMED_BODY for an upload that broke off, stood still for `seconds` or took as long beside one for each `SLOWEST`
+    bytes, or is not compressed as it says.
     """
     kind = request.headers.get(hdrs.CONTENT_TYPE)
     if kind not in {None, JSON}:
@@ -72,7 +107,7 @@ async def read_body(request: web.Request, limit_bytes: int, idle_seconds: float)
     if request.content.is_eof() and request.content.exception() is None:  # small ones came with their headers
         body = request.content.read_nowait()
     else:
-        body = await _upload(request, limit_bytes, idle_seconds)
+        body = await _upload(request, limit_bytes, seconds)
     if encoding in WINDOWS:
         # a few compressed kilobytes may be the whole limit unpacked: too long for the event loop
         return await asyncio.to_thread(decompress, body, encoding, limit_bytes)
@@ -81,12 +116,13 @@ async def read_body(request: web.Request, limit_bytes: int, idle_seconds: float)
     return body
 
 
-async def _upload(request: web.Request, limit_bytes: int, idle_seconds: float) -> bytes:
+async def _upload(request: web.Request, limit_bytes: int, seconds: float) -> bytes:
     """The body as it comes, compressed or not."""
-    chunks, size = list[bytes](), 0
+    chunks, size, began_at = list[bytes](), 0, time.monotonic()
     try:
         while True:
-            async with asyncio.timeout(idle_seconds):
+            allowed = began_at + seconds + size / SLOWEST - time.monotonic()
+            async with asyncio.timeout(min(seconds, allowed)):
                 chunk = await request.content.readany()
             if not chunk:
                 return b"".join(chunks)
@@ -97,8 +133,8 @@ async def _upload(request: web.Request, limit_bytes: int, idle_seconds: float) -
             chunks.append(chunk)
     except TimeoutError:
         exchange(request).spent = True
-        message = f"the body broke off: nothing of it came for {idle_seconds:g} seconds"
-        raise UmgError(pb.ERROR_REASON_MALFORMED_BODY, message) from None
+        why = f"nothing of it came for {seconds:g} seconds" if seconds <= allowed else "it came too slowly"
+        raise UmgError(pb.ERROR_REASON_MALFORMED_BODY, f"the body broke off: {why}") from None
     except web.RequestPayloadError:
         exchange(request).spent = True
         message = "the body's transfer encoding is broken: a chunk is not what it says"

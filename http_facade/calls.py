@@ -1,7 +1,8 @@
 """What every gRPC call of the face has: its metadata, what of the answer's becomes headers, and its end."""
 
 import secrets
-from collections.abc import Iterable
+import time
+from collections.abc import Iterable, Mapping
 from types import TracebackType
 from typing import Generic, Protocol, TypeVar, runtime_checkable
 
@@ -10,13 +11,16 @@ from aiohttp import web
 from multidict import istr
 
 from http_facade import auth
-from umg_grpc.wire.headers import is_request_id, is_strict
+from umg_grpc.wire.headers import CACHE, TIMEOUT, cache_seconds, is_request_id, is_strict, timeout_seconds
 
 REQUEST_ID_HEADER = istr("x-request-id")
 MESSAGES_REQUEST_ID = istr("request-id")  # where the clients of that format look for it
 STRICT = istr("x-umg-strict")
 SHOWN = ("x-umg-", "x-ratelimit-", "retry-after")
 """Initial metadata whose names begin so become response headers."""
+
+SHORTEST, LONGEST = 0.001, 1e8
+"""Seconds that the service can be told."""
 
 EXCHANGE: web.RequestKey["Exchange"] = web.RequestKey("exchange")
 
@@ -34,27 +38,36 @@ class Closable(Protocol):
 class Exchange:
     """What is known of one request beside what it says itself."""
 
-    __slots__ = ("called", "failure", "request_id", "spent")
+    __slots__ = ("admitted", "began_at", "called", "failure", "refused", "request_id", "spent")
 
     def __init__(self, request_id: str) -> None:
         self.request_id = request_id  # in every answer, every call and the log
+        self.began_at = time.monotonic()
+        self.admitted = False  # whether the gate let it in, which it leaves when its answer is written
+        self.refused = False  # whether it was turned away unread, of which the log has no line
         self.called = False  # whether the service was called for it
         self.failure: str | None = None  # name of the reason, for the access log
         self.spent = False  # its body was not read to its end, so its connection is not used again
 
 
 def exchange(request: web.BaseRequest) -> Exchange:
-    """The request's own, made when it is first asked for.
-
-    The id is the caller's where it is 1 to 128 visible ASCII characters, else one of ours.
-    """
+    """The request's own, made when it is first asked for."""
     try:
         return request[EXCHANGE]
     except KeyError:
-        given = request.headers.get(REQUEST_ID_HEADER)
-        known = Exchange(given if given is not None and is_request_id(given) else f"req_{secrets.token_hex(16)}")
-        request[EXCHANGE] = known
+        known = request[EXCHANGE] = Exchange(request_id_in(request.headers))
         return known
+
+
+def request_id_in(headers: Mapping[str, str]) -> str:
+    """The caller's own where it is 1 to 128 visible ASCII characters, else one of ours."""
+    given = headers.get(REQUEST_ID_HEADER)
+    return given if given is not None and is_request_id(given) else new_request_id()
+
+
+def new_request_id() -> str:
+    """One of ours."""
+    return f"req_{secrets.token_hex(16)}"
 
 
 class opened(Generic[Call]):  # noqa: N801  # reads as `contextlib.aclosing` does
@@ -85,8 +98,19 @@ def metadata(request: web.Request, face: str) -> list[tuple[str, str]]:
         pairs.append(("authorization", authorization))
     if is_strict(request.headers.get(STRICT)):
         pairs.append(("x-umg-strict", "true"))
+    if (cache := request.headers.get(CACHE)) is not None:
+        cache_seconds(cache)
+        pairs.append((CACHE, cache.strip()))
+    if TIMEOUT in request.headers:  # what is left of it: the caller counts from the moment in which it called
+        pairs.append((TIMEOUT, f"{min(LONGEST, max(SHORTEST, seconds_left(request))):.3f}"))
     known.called = True
     return pairs
+
+
+def seconds_left(request: web.Request) -> float:
+    """Until the caller waits no longer; infinite where it does not say. Raises UmgError(INVALID_FIELD)."""
+    given = timeout_seconds(request.headers.get(TIMEOUT))
+    return given - (time.monotonic() - exchange(request).began_at)
 
 
 def model_of(request: web.Request) -> str:

@@ -8,18 +8,22 @@ from aiohttp import hdrs, web
 from aiohttp.typedefs import Middleware
 
 from http_facade.calls import MESSAGES_REQUEST_ID, REQUEST_ID_HEADER, exchange, shown
+from http_facade.connections import SERVER, Connection
 from http_facade.cors import Cors
 from http_facade.errors import HTTP_STATUS, error_response, explain, log
 from http_facade.handlers import Handler
 from http_facade.routes import Route, error_format
+from http_facade.settings import Settings
+from http_facade.stalls import reading
+from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.models import shape_for
 
-SERVER = "umg"
+AGAIN_SECONDS = 1
 GONE = HTTP_STATUS[pb.ERROR_REASON_CANCELLED]
 
 
-def front(routes: Mapping[web.AbstractRoute, Route], cors: Cors, *, calls_are_logged: bool) -> Middleware:
+def front(routes: Mapping[web.AbstractRoute, Route], cors: Cors, settings: Settings) -> Middleware:
     """The one middleware, outermost."""
 
     @web.middleware
@@ -28,15 +32,19 @@ def front(routes: Mapping[web.AbstractRoute, Route], cors: Cors, *, calls_are_lo
         known = exchange(request)
         route = routes.get(request.match_info.route)
         try:
-            response = (cors.preflight(request) if cors.enabled else None) or await handler(request)
+            try:
+                _check_room(request, route, settings)
+                response = (cors.preflight(request) if cors.enabled else None) or await handler(request)
+            except Exception as failure:
+                if request.writer.output_size > 0:  # half an answer cannot be taken back: the connection ends here
+                    raise
+                response = _refusal(failure, request, route)
             status = response.status
-        except Exception as failure:
-            if request.writer.output_size > 0:  # half an answer cannot be taken back: the connection ends here
-                raise
-            response = _refusal(failure, request, route)
-            status = response.status
+            await _sent(request, response, settings.stalled_seconds)
         finally:
-            if not (known.called and calls_are_logged):
+            if known.admitted:
+                settings.gate.leave()
+            if not known.refused and not (known.called and settings.calls_are_logged):
                 # the route and not the path, in which a caller may have put what is secret
                 write = log.info if route is None or route.needs_key else log.debug
                 write(
@@ -51,6 +59,31 @@ def front(routes: Mapping[web.AbstractRoute, Route], cors: Cors, *, calls_are_lo
         return response
 
     return answer
+
+
+def _check_room(request: web.Request, route: Route | None, settings: Settings) -> None:
+    """Raises UmgError for a call on a connection too many, unless it is of those that watch over the gateway."""
+    connection: object = request.protocol
+    if isinstance(connection, Connection) and connection.is_spare and (route is None or route.needs_key):
+        known = exchange(request)
+        known.refused = known.spent = True
+        settings.gate.refused("connections")
+        message = f"the gateway has as many connections as it takes; try again in {AGAIN_SECONDS} s"
+        raise UmgError(pb.ERROR_REASON_UNAVAILABLE, message, retry_after_seconds=str(AGAIN_SECONDS))
+
+
+async def _sent(request: web.Request, response: web.StreamResponse, seconds: float) -> None:
+    """Sends what the handler left to be sent, and returns when the client has read nearly all of it. A call is under
+    way until then, so that those who do not read cannot make the gateway hold any number of answers.
+    """
+    transport = request.protocol.transport
+    if transport is None or transport.is_closing():
+        return
+    with reading(transport, seconds):
+        await response.prepare(request)
+        await response.write_eof()
+        if request.protocol.writing_paused:
+            await request.writer.drain()
 
 
 def mark(request: web.Request, response: web.StreamResponse, cors: Cors) -> None:

@@ -9,7 +9,7 @@ from aiohttp import hdrs, web
 
 from http_facade.bodies import JSON, Bodies
 from http_facade.calls import exchange, metadata, model_of, opened, shown
-from http_facade.errors import explain
+from http_facade.errors import explain, shutting_down
 from http_facade.models import Models
 from http_facade.responses import Responses
 from http_facade.routes import Route, Shape
@@ -142,11 +142,6 @@ class CountTokens:
         asked = pb.CountTokensRequest(request=canonical)
         counted = await self._stub.CountTokens(asked, metadata=metadata(request, self._face))
         return web.Response(headers={hdrs.CONTENT_TYPE: JSON}, body=encode(counted.input_tokens))
-
-
-def shutting_down() -> UmgError:
-    """What ends a stream that a drain did not wait for."""
-    return UmgError(pb.ERROR_REASON_UNAVAILABLE, "the gateway is shutting down; try again")
 
 
 async def alive(_: web.Request) -> web.StreamResponse:

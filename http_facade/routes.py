@@ -100,6 +100,22 @@ ROUTES = (
     Route("GET", "/metrics", Shape.METRICS, needs_key=False),
 )
 
+ASKS_A_MODEL = frozenset({Shape.GENERATE, Shape.COUNT_TOKENS, Shape.EMBED, Shape.RERANK})
+_ASKING = {row.path: row for row in ROUTES if row.shape in ASKS_A_MODEL}
+
+
+def asking(method: str, target: str) -> Route | None:
+    """The row of a call that asks a model, by the target as it stands in the request line; None for any other call, and
+    for one that is written in an unusual way.
+    """
+    path = target.partition("?")[0]
+    row = _ASKING.get(path)
+    if row is None:
+        root, models, named = path.partition("/models/")
+        row = _ASKING.get(f"{root}{models}{{model:.+}}:{named.rpartition(':')[2]}")
+    return row if method == "POST" else None
+
+
 UNSERVED = (
     Unserved("/v1/assistants", "assistants"),
     Unserved("/v1/audio", "audio"),

@@ -92,6 +92,7 @@ class Assembly:
         source = in_turn(endpoints or [Endpoint(channel.base_url, channel.headers)])
         tls = tls_context(channel)
         http = HttpChannel(self._transport, source, _deadlines(channel), proxy=channel.proxy, tls=tls)
+        made.resting_keys[channel.name] = lambda: http.resting_keys
         if text := [FORMATS[protocol] for protocol in channel.protocols if protocol in FORMATS]:
             made.text[channel.name] = HttpText(http, text)
         if embedding := [

@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
-from typing import Self
+from typing import NamedTuple, Self
 
 import grpc
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
@@ -22,15 +22,20 @@ from umg_grpc.service.admission import Admission
 from umg_grpc.service.answers import Memory
 from umg_grpc.service.conversations import Conversations
 from umg_grpc.service.embeddings import EmbeddingServicer
+from umg_grpc.service.gate import Gate, Gating
 from umg_grpc.service.generation import GenerationServicer
 from umg_grpc.service.interceptors import Authenticating, Observing
-from umg_grpc.service.metrics import Metrics
+from umg_grpc.service.kept import Kept
+from umg_grpc.service.metrics import CHANNEL_KEYS_RESTING, CHANNEL_QUEUE, Metrics
 from umg_grpc.service.models import ModelServicer
 from umg_grpc.service.reranking import RerankServicer
+from umg_grpc.service.resilience import Resilience
+from umg_grpc.service.response_cache import ResponseCache
 from umg_grpc.service.unary import Unary
 from umg_grpc.service.unserved import UNSERVED, add_unserved
 from umg_grpc.service.vault import Vault
 from umg_grpc.store import Store, open_store
+from umg_grpc.store.redis import Redis
 from umg_grpc.store.retained import Bounds
 from umg_grpc.upstream.local.wordllama import WordLlamaEngine
 from umg_grpc.upstream.transport import Transport
@@ -39,6 +44,14 @@ from umg_grpc.wire import EMBEDDING_FORMATS, RERANK_FORMATS
 
 SERVED = ["umg.v1.EmbeddingService", "umg.v1.GenerationService", "umg.v1.ModelService", "umg.v1.RerankService"]
 SERVICES = [*SERVED, *UNSERVED]
+
+
+class Outside(NamedTuple):
+    """What the service has in common with the process around it."""
+
+    metrics: Metrics
+    gate: Gate
+    redis: Redis | None
 
 
 class Service:
@@ -52,25 +65,42 @@ class Service:
         assembly: Assembly,
         memory: Memory,
         local: LocalSource | None,
+        outside: Outside,
     ) -> None:
         self.store = store
-        self.metrics = Metrics()
-        self.interceptors: Sequence[Interceptor] = [Observing(self.metrics), Authenticating(authenticator)]
+        self.metrics = outside.metrics
+        self.interceptors: Sequence[Interceptor] = [
+            Observing(self.metrics),
+            Gating(outside.gate),
+            Authenticating(authenticator),
+        ]
         self._config = config
         self._assembly = assembly
         self._local = local
         self._channels = channels = assembly.channels(config)
-        limits, most = RequestLimits(), config.body_limit
-        self._generation = GenerationServicer(channels, Admission(channels, limits, most), memory)
+        self._shared = shared = Resilience(config, self.metrics)
+        limits, most = RequestLimits(redis=outside.redis), config.body_limit
+        kept = Kept(ResponseCache(config.cache_bytes, outside.redis), self.metrics)
+        self._generation = GenerationServicer(channels, Admission(channels, limits, most), memory, shared, kept)
         self._embedding = EmbeddingServicer(
-            Unary(channels, limits, most, EMBED, EMBEDDING_FORMATS, lambda now: now.embedding),
+            Unary(channels, limits, most, EMBED, EMBEDDING_FORMATS, lambda now: now.embedding, shared, kept),
             config.limits.embedding_inputs,
         )
         self._rerank = RerankServicer(
-            Unary(channels, limits, most, RERANK, RERANK_FORMATS, lambda now: now.rerank),
+            Unary(channels, limits, most, RERANK, RERANK_FORMATS, lambda now: now.rerank, shared, kept),
             config.limits.rerank_documents,
         )
         self._models = ModelServicer(channels)
+        self._watch()
+
+    def _watch(self) -> None:
+        """Shows in the metrics what the process is at."""
+        metrics, shared, channels = self.metrics, self._shared, self._channels
+        metrics.watch_channels(shared.health.standings)
+        metrics.watch(CHANNEL_QUEUE, lambda: {(name,): slots.waiting for name, slots in shared.slots.items()})
+        metrics.watch(
+            CHANNEL_KEYS_RESTING, lambda: {(name,): resting() for name, resting in channels.resting_keys.items()}
+        )
 
     def register(self, server: grpc.aio.Server) -> None:
         """Adds every operation of the schema to a server."""
@@ -82,7 +112,8 @@ class Service:
 
     def channel(self) -> InProcessChannel:
         """A channel to this service without a socket."""
-        server = InProcessServer(self.interceptors)
+        # without the gate, which our own face asks before it reads a body
+        server = InProcessServer([each for each in self.interceptors if not isinstance(each, Gating)])
         self.register(server)
         return InProcessChannel(server)
 
@@ -91,6 +122,7 @@ class Service:
         started with (addresses, database, limits, log) stays. Raises OSError when a file of the config cannot be read.
         """
         self._channels.replace(self._assembly.channels(config))
+        self._shared.take(config)
         self._config = config
 
     async def ready(self) -> bool:
@@ -106,8 +138,11 @@ class Service:
 
 
 @asynccontextmanager
-async def open_service(config: Config, data: Path, local: LocalSource | None) -> AsyncGenerator[Service, None]:
-    """The service of a config, with its store opened and migrated. `local` is None where no local model runs.
+async def open_service(
+    config: Config, data: Path, local: LocalSource | None, metrics: Metrics | None = None, gate: Gate | None = None
+) -> AsyncGenerator[Service, None]:
+    """The service of a config, with its store opened and migrated. `local` is None where no local model runs;
+    `metrics` and `gate` are those of the process, if it has some.
 
     Raises StoreError for a database that cannot be used, OSError when a file of the config cannot be read.
     """
@@ -121,7 +156,9 @@ async def open_service(config: Config, data: Path, local: LocalSource | None) ->
         engine = WordLlamaEngine()
         stack.push_async_callback(engine.aclose)
         memory = await _memory(config, store, stack)
-        yield Service(config, store, authenticator, Assembly(transport, engine, local), memory, local)
+        redis = await stack.enter_async_context(Redis.opened(config.redis)) if config.redis is not None else None
+        outside = Outside(metrics or Metrics(), gate or Gate(config.overload), redis)
+        yield Service(config, store, authenticator, Assembly(transport, engine, local), memory, local, outside)
 
 
 async def _memory(config: Config, store: Store, stack: AsyncExitStack) -> Memory:
@@ -181,6 +218,10 @@ class GrpcFace:
         await self._server.stop(drain)
 
 
+STREAMS = 8192
+"""Most calls under way on one connection: more than the gate lets in, which refuses where a client would only wait."""
+
+
 def _options(message_limit: int, share_port: bool) -> list[tuple[str, int]]:
     return [
         ("grpc.so_reuseport", int(share_port)),
@@ -188,5 +229,7 @@ def _options(message_limit: int, share_port: bool) -> list[tuple[str, int]]:
         ("grpc.max_send_message_length", -1),  # an answer may be larger than a request
         ("grpc.keepalive_time_ms", 60_000),
         ("grpc.keepalive_timeout_ms", 20_000),
-        ("grpc.http2.min_recv_ping_interval_without_data_ms", 10_000),
+        ("grpc.http2.min_recv_ping_interval_without_data_ms", 10_000),  # who asks more often is cut off
+        ("grpc.max_concurrent_streams", STREAMS),
+        ("grpc.server_handshake_timeout_ms", 10_000),
     ]

@@ -66,10 +66,17 @@ async def settled(authenticator: Authenticator) -> None:
 
 async def test_a_good_secret_is_its_caller(authenticator: Authenticator, keys: Keys, clock: Clock) -> None:
     expire_time = clock.utc() + timedelta(days=1)
-    key, secret = await keys.create("app", model_patterns=["m-*"], requests_per_minute=5, expire_time=expire_time)
+    key, secret = await keys.create(
+        "app",
+        model_patterns=["m-*"],
+        requests_per_minute=5,
+        expire_time=expire_time,
+        channels=["eu-*"],
+        show_route=True,
+    )
     assert authenticator.cached(secret) is None
     caller = await authenticator.authenticate(secret)
-    assert caller == Caller(key.key_id, "app", ("m-*",), 5, expire_time.timestamp())
+    assert caller == Caller(key.key_id, "app", ("m-*",), 5, expire_time.timestamp(), ("eu-*",), show_route=True)
     assert authenticator.cached(secret) is caller
     assert await authenticator.authenticate(secret) is caller
 

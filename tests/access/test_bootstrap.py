@@ -26,6 +26,7 @@ async def test_the_first_start_makes_a_key_and_every_later_one_has_it(keys: Keys
     first = await ensure_bootstrap(store, tmp_path, None)
     (key,) = await live(keys)
     assert (key.name, key.model_patterns, key.requests_per_minute, key.expire_time) == ("bootstrap", (), None, None)
+    assert (key.channels, key.show_route) == ((), True)
     assert await is_good(keys, first.secret)
     assert first.file == tmp_path / "bootstrap.key"
     assert first.file.read_text() == first.secret + "\n"

@@ -19,7 +19,14 @@ from umg_grpc.v1 import pb
 
 async def test_a_new_key_is_all_that_was_asked_for(keys: Keys, clock: Clock) -> None:
     east = datetime(2030, 1, 1, 5, tzinfo=timezone(timedelta(hours=5)))
-    key, secret = await keys.create("app", model_patterns=["famG-*", "m"], requests_per_minute=7, expire_time=east)
+    key, secret = await keys.create(
+        "app",
+        model_patterns=["famG-*", "m"],
+        requests_per_minute=7,
+        expire_time=east,
+        channels=["eu-*", "main"],
+        show_route=True,
+    )
     assert re.fullmatch(r"sk-umg-[A-Za-z0-9_-]{43}", secret)
     assert re.fullmatch(r"key_[0-9a-f]{16}", key.key_id)
     assert key == Key(
@@ -31,6 +38,8 @@ async def test_a_new_key_is_all_that_was_asked_for(keys: Keys, clock: Clock) -> 
         create_time=clock.utc(),
         expire_time=datetime(2030, 1, 1, tzinfo=UTC),
         revoke_time=None,
+        channels=("eu-*", "main"),
+        show_route=True,
     )
     assert await keys.get("app") == key
     assert key.expire_time is not None
@@ -125,6 +134,9 @@ REFUSED = [
     Refused("an empty pattern", lambda keys: keys.create("a", model_patterns=["m", ""]), "model_patterns"),
     Refused("a pattern with a space", lambda keys: keys.create("a", model_patterns=["m, n"]), "model_patterns"),
     Refused("too many patterns", lambda keys: keys.create("a", model_patterns=1001 * ["m"]), "model_patterns"),
+    Refused("an empty channel", lambda keys: keys.create("a", channels=[""]), "channels"),
+    Refused("a channel with a space", lambda keys: keys.create("a", channels=["main, spare"]), "channels"),
+    Refused("too many channels", lambda keys: keys.create("a", channels=1001 * ["c"]), "channels"),
     Refused("no requests", lambda keys: keys.create("a", requests_per_minute=0), "requests_per_minute"),
     Refused(
         "a time that is over",

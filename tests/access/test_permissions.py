@@ -48,6 +48,16 @@ def test_a_denied_model_is_named() -> None:
     assert (caught.value.reason, caught.value.metadata) == (pb.ERROR_REASON_PERMISSION_DENIED, {"model": "gpt-5"})
 
 
+def test_an_alias_is_allowed_by_its_own_name_and_by_what_it_stands_for() -> None:
+    for pattern, allowed in (("fast", True), ("gpt-*", True), ("f*", True), ("m", False)):
+        assert caller(pattern).may_use("gpt-5", "fast") is allowed
+    assert not caller("fast").may_use("gpt-5")
+    caller("fast").check_model("gpt-5", "fast")
+    with pytest.raises(UmgError, match="may not use the model `fast`") as caught:
+        caller("m").check_model("gpt-5", "fast")
+    assert caught.value.metadata == {"model": "fast"}
+
+
 def test_a_long_id_cannot_make_a_pattern_slow() -> None:
     began = time.perf_counter()
     assert not caller("a*" * 40 + "b").may_use("a" * 100_000)

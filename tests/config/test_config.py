@@ -8,6 +8,7 @@ import pytest
 from umg_grpc.catalogue import CATALOGUE
 from umg_grpc.config import (
     BearerAuth,
+    Breaker,
     ChannelModel,
     Config,
     ConfigError,
@@ -17,7 +18,9 @@ from umg_grpc.config import (
     Log,
     ModelInfo,
     NoAuth,
+    Overload,
     Retention,
+    Retries,
     Timeout,
     built_in,
     parse,
@@ -36,6 +39,12 @@ body_limit: 8MiB
 limits: {embedding_inputs: 96}
 drain: 5.5
 log: {level: debug, format: json}
+redis: rediss://:${PASSWORD}@redis.example:6380/2
+retries: {repeats: 3, backoff: 0.5, budget: 0}
+breaker: {failures: 10, rest: 1}
+overload: {calls: 100, queue: 0, lag: 0.05}
+cache_bytes: 128MiB
+aliases: {fast: model-a, thinker: famG-2.5-pro-thinking-low}
 responses: {ttl: 12h, max_bytes: 2GiB}
 reasoning: {enabled: false}
 channels:
@@ -49,6 +58,7 @@ channels:
     priority: 1
     weight: ${WEIGHT}
     timeout: {connect: 2, total: 90}
+    concurrency: 32
     models: [model-a, {id: public-name, upstream: real/name, family: famG}]
   - name: spare
     protocols: [chat]
@@ -62,10 +72,15 @@ channels:
   - {name: keyless, protocols: [chat], base_url: http://host/v1, models: [model-b]}
   - {name: vectors, protocols: [native_embeddings, rerank], base_url: http://host/v1, max_inputs: 100, models: [model-c]}
   - {name: here, protocols: [local], weight: 0, models: [{id: gpt-4o, upstream: smollm2-135m-instruct}]}
-  - {name: simulated, protocols: [sandbox], pace: 0, models: [famC-sonnet-4-5, {id: gpt-5, upstream: famO-5}]}
+  - name: simulated
+    protocols: [sandbox]
+    pace: 0
+    models: [famC-sonnet-4-5, {id: gpt-5, upstream: famO-5}, "famG-*", {id: "play/*", upstream: "famQ-*"}]
+    concurrency: 4
 models:
   model-a: {owned_by: lab, created: 2024-11-01, display_name: Model A, family: famQ}
   gpt-4o: {created: 1730419200, tokenizer: smollm2}
+  famG-3-pro: {hedge: 1.5, cache: 10m}
   model-b:
 """
 ENVIRONMENT = {"UMG_SECRET": "0123456789abcdef", "PASSWORD": "pass-word", "PROVIDER_KEY": "sk-1", "WEIGHT": "3"}
@@ -84,6 +99,12 @@ def test_the_whole_contract_is_read(whole: Config) -> None:
     assert (whole.body_limit, whole.drain) == (8 * 1024 * 1024, 5.5)
     assert whole.limits == Limits(embedding_inputs=96, rerank_documents=1000)
     assert whole.log == Log(level="debug", format="json")
+    assert whole.redis == "rediss://:pass-word@redis.example:6380/2"
+    assert whole.retries == Retries(repeats=3, backoff=0.5, max_backoff=2, budget=0)
+    assert whole.breaker == Breaker(failures=10, share=0.5, window=30, rest=1, max_rest=300)
+    assert whole.overload == Overload(calls=100, queue=0, lag=0.05)
+    assert whole.cache_bytes == 128 * 1024**2
+    assert whole.aliases == {"fast": "model-a", "thinker": "famG-2.5-pro-thinking-low"}
     assert whole.responses == Retention(ttl=12 * 3600, max_bytes=2 * 1024**3)
     assert whole.reasoning == Retention(ttl=86400, max_bytes=64 * 1024**2, enabled=False)
     names = ["main", "spare", "open", "keyless", "vectors", "here", "simulated"]
@@ -129,12 +150,19 @@ def test_a_channel_says_how_many_texts_its_provider_takes_at_once(whole: Config)
     assert {channel.max_inputs for channel in whole.channels if channel is not vectors} == {None}
 
 
+def test_a_channel_says_how_many_calls_it_takes_at_once(whole: Config) -> None:
+    bounds = {channel.name: channel.concurrency for channel in whole.channels if channel.concurrency}
+    assert bounds == {"main": 32, "simulated": 4}
+
+
 def test_a_simulated_channel_has_a_pace_and_aliases(whole: Config) -> None:
     simulated = whole.channels[6]
     assert (simulated.protocols, simulated.pace, simulated.base_url) == (("sandbox",), 0, "")
     assert simulated.models == (
         ChannelModel("famC-sonnet-4-5", "famC-sonnet-4-5", None),
         ChannelModel("gpt-5", "famO-5", None),
+        ChannelModel("famG-*", "famG-*", None),
+        ChannelModel("play/*", "famQ-*", None),
     )
     assert Router(whole).resolve("gpt-5").model.family == "famO"
 
@@ -148,6 +176,7 @@ def test_models_are_described_by_their_public_id(whole: Config) -> None:
     assert whole.models == {
         "model-a": ModelInfo(owned_by="lab", display_name="Model A", create_time=released, family="famQ"),
         "gpt-4o": ModelInfo(create_time=released, tokenizer="smollm2"),
+        "famG-3-pro": ModelInfo(hedge=1.5, cache=600),
         "model-b": ModelInfo(),
     }
 
@@ -162,6 +191,11 @@ def test_the_defaults_are_those_of_the_contract() -> None:
     assert config == Config(channels=config.channels)
     assert (config.body_limit, config.drain, config.database) == (64 * 1024 * 1024, 30, "sqlite")
     assert config.limits == Limits(embedding_inputs=2048, rerank_documents=1000)
+    assert (config.aliases, config.redis, config.channels[0].concurrency) == ({}, None, None)
+    assert config.retries == Retries(repeats=1, backoff=0.1, max_backoff=2, budget=0.2)
+    assert config.breaker == Breaker(failures=5, share=0.5, window=30, rest=5, max_rest=300)
+    assert config.overload == Overload(calls=4096, queue=256, wait=1, lag=0.2, connections=8192, head=10, upload=60)
+    assert config.cache_bytes == 64 * 1024**2
     assert config.responses == Retention(ttl=30 * 86400, max_bytes=1024**3, enabled=True)
     assert config.reasoning == Retention(ttl=86400, max_bytes=64 * 1024**2, enabled=True)
     assert config.channels[0].timeout == Timeout(connect=5, first_byte=60, idle=60, total=600)
@@ -231,8 +265,18 @@ CHANNEL = "channels:\n- name: a\n  protocols: [chat]\n  base_url: http://a\n  mo
 LOCAL = "channels: [{name: a, protocols: [local], models: [m]}]\n"
 SERVED_KEYS = "expected one of name, protocols, models, base_url, api_key, auth, headers, proxy, ca_file, priority, weight, timeout, shared_objects, pace, max_inputs"
 SERVED = f"one of {', '.join(SERVED_PROTOCOLS)}"
-FILE_KEYS = "expected one of channels, models, public_url, secret, database, cors, body_limit, limits, drain, log, responses, reasoning"
+FILE_KEYS = "expected one of channels, models, aliases, public_url, secret, database, redis, cors, body_limit, limits, retries, breaker, overload, cache_bytes, drain, log, responses, reasoning"
 LATER = min(LATER_PROTOCOLS)
+MODEL = "expected a model id: up to 256 characters without spaces, at most one of them `*`"
+ALIAS = "expected a name of up to 256 characters without spaces or `*`"
+STANDS_FOR = "expected the id of a model that some channel serves, or one with a suffix"
+PATTERNS = """\
+channels:
+- {name: a, protocols: [chat], base_url: http://a, models: [m]}
+- {name: b, protocols: [chat], base_url: http://a, models: ["famG-*"]}
+- {name: c, protocols: [chat], base_url: http://a, models: [{id: "vendor/*", upstream: "*"}]}
+models: {vendor/x: {owned_by: lab}}
+"""
 URL = "expected a URL, http:// or https:// with a host and without a query"
 SIZE = "expected a number of bytes or a size like 64MiB, at most 1023MiB"
 MISTAKES = [
@@ -249,11 +293,6 @@ MISTAKES = [
         "an unknown key",
         LOCAL + "limit: 5",
         (f"2: limit: `limit` is not known here; {FILE_KEYS}",),
-    ),
-    Mistake(
-        "a key of a later version",
-        LOCAL + "redis: redis://localhost",
-        (f"2: redis: `redis` is not served by this version; {FILE_KEYS}",),
     ),
     Mistake(
         "a key of another place",
@@ -446,10 +485,102 @@ MISTAKES = [
         CHANNEL.replace("[m]", "[m, {id: m, upstream: n}]"),
         ("5: channels[0].models[1]: expected an id of its own in this channel; `m` is taken",),
     ),
+    *(
+        Mistake(f"the model {model!r}", CHANNEL.replace("[m]", f'["{model}"]'), (f"5: channels[0].models[0]: {MODEL}",))
+        for model in ("", "a b", "m-*-*", "m" * 257)
+    ),
+    *(
+        Mistake(
+            f"the upstream {model!r} of a pattern",
+            CHANNEL.replace("[m]", f'[{{id: "m-*", upstream: "{model}"}}]'),
+            (f"5: channels[0].models[0]: {MODEL}",),
+        )
+        for model in ("", "a b", "**")
+    ),
     Mistake(
-        "a pattern as a model",
-        CHANNEL.replace("[m]", '["m-*"]'),
-        ("5: channels[0].models[0]: expected a model id: up to 256 characters without spaces or `*`",),
+        "an upstream pattern of a single model",
+        CHANNEL.replace("[m]", '[{id: m, upstream: "m-*"}]'),
+        ("5: channels[0].models[0]: expected a `*` in the id too, for the one in `upstream` to stand for",),
+    ),
+    Mistake(
+        "a pattern twice in a channel",
+        CHANNEL.replace("[m]", '["m-*", {id: "m-*", upstream: "*"}]'),
+        ("5: channels[0].models[1]: expected an id of its own in this channel; `m-*` is taken",),
+    ),
+    Mistake(
+        "a description of a pattern",
+        CHANNEL.replace("[m]", '["m-*"]') + 'models: {"m-*": {owned_by: lab}}',
+        ("6: models.m-*: expected the id of a model that some channel serves",),
+    ),
+    Mistake(
+        "an operation that no channel of the pattern can do",
+        CHANNEL.replace("[m]", '["m-*"]') + "models: {m-1: {capabilities: {operations: [rerank]}}}",
+        ("6: models.m-1.capabilities.operations[0]: expected what a channel of the model can do",),
+    ),
+    *(
+        Mistake(
+            f"an alias: {name}", PATTERNS + f'aliases: {{"{alias}": "{model}"}}', (f"6: aliases.{alias}: {expected}",)
+        )
+        for name, alias, model, expected in (
+            ("with a space", "a b", "m", ALIAS),
+            ("that is a pattern", "a-*", "m", ALIAS),
+            ("that is a model", "m", "famG-1", "expected a name of its own; there is a model of this id"),
+            ("that is described", "vendor/x", "m", "expected a name of its own; there is a model of this id"),
+            ("of nothing", "fast", "x", STANDS_FOR),
+            ("of a pattern", "fast", "vendor/*", STANDS_FOR),
+            ("of a suffix behind what has none", "fast", "m-thinking", STANDS_FOR),
+            ("of itself", "fast", "fast", "expected the id of a model; `fast` is an alias itself"),
+        )
+    ),
+    Mistake(
+        "an alias of an alias",
+        PATTERNS + "aliases:\n  fast: m\n  faster: fast",
+        ("8: aliases.faster: expected the id of a model; `fast` is an alias itself",),
+    ),
+    Mistake("aliases that are a list", LOCAL + "aliases: [m]", ("2: aliases: expected a mapping, got a list",)),
+    *(
+        Mistake(f"{part}: {written}", LOCAL + f"{part}:\n  {written}", (f"3: {part}.{key}: {expected}",))
+        for part, written, expected in (
+            ("retries", "repeats: -1", "expected a whole number >= 0"),
+            ("retries", "repeats: 101", "expected a whole number <= 100"),
+            ("retries", "backoff: 0", "expected a number > 0.0"),
+            ("retries", "max_backoff: long", "expected a number, got text"),
+            ("retries", "budget: 1.1", "expected a number <= 1.0"),
+            ("retries", "attempts: 3", "`attempts` is not known here"),
+            ("breaker", "failures: 0", "expected a whole number >= 1"),
+            ("breaker", "share: 0", "expected a number > 0.0"),
+            ("breaker", "share: 1.5", "expected a number <= 1.0"),
+            ("breaker", "window: 0", "expected a number > 0.0"),
+            ("breaker", "rest: 86401", "expected a number <= 86400.0"),
+            ("breaker", "max_rest: 5m", "expected a number, got text"),
+            ("overload", "calls: 0", "expected a whole number >= 1"),
+            ("overload", "queue: -1", "expected a whole number >= 0"),
+            ("overload", "wait: 0", "expected a number > 0.0"),
+            ("overload", "lag: 0", "expected a number > 0.0"),
+            ("overload", "connections: 0", "expected a whole number >= 1"),
+            ("overload", "head: 0", "expected a number > 0.0"),
+            ("overload", "upload: 0", "expected a number > 0.0"),
+            ("overload", "threads: 5", "`threads` is not known here"),
+        )
+        for key in (written.split(":")[0],)
+    ),
+    *(
+        Mistake(
+            f"the concurrency {number}", CHANNEL + f"  concurrency: {number}", (f"6: channels[0].concurrency: {why}",)
+        )
+        for number, why in (
+            ("0", "expected a whole number >= 1"),
+            ("many", "expected a whole number or nothing, got text"),
+        )
+    ),
+    *(
+        Mistake(f"the Redis {url}", LOCAL + f"redis: {url}", ("2: redis: expected redis://HOST:PORT/NUMBER, ",))
+        for url in ("localhost:6379", "http://localhost", "''")
+    ),
+    Mistake(
+        "no room for answers",
+        LOCAL + "cache_bytes: 0",
+        ("2: cache_bytes: expected a number of bytes or a size like 1GiB, at most 1024TiB",),
     ),
     Mistake("no models", CHANNEL.replace("[m]", "[]"), ("5: channels[0].models: expected a list of length >= 1",)),
     Mistake(

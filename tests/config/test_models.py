@@ -135,6 +135,11 @@ def test_a_simulated_model_can_do_whatever_is_said() -> None:
         assert len(config.models["m"].described.operations) == 4
 
 
+def test_calls_of_a_model_are_hedged_and_answers_kept_only_where_it_is_said() -> None:
+    assert (said("hedge: 0.5\ncache: 1h").hedge, said("hedge: 0.5\ncache: 1h").cache) == (0.5, 3600)
+    assert (said("display_name: M").hedge, said("display_name: M").cache) == (None, None)
+
+
 @dataclass(frozen=True)
 class Mistake:
     id: str
@@ -180,6 +185,9 @@ MISTAKES = [
         Mistake(f"a count: {key}", f"capabilities:\n  {key}: 0", f".capabilities.{key}: expected a whole number >= 1", line=2)
         for key in ("max_reasoning_tokens", "min_cached_tokens", "input_tokens", "output_tokens", "dimensions")
     ),
+    Mistake("a hedge at once", "hedge: 0", ".hedge: expected a number > 0.0"),
+    Mistake("a hedge in words", "hedge: soon", ".hedge: expected a number or nothing, got text"),
+    Mistake("a cache without time", "cache: 0", ".cache: expected a time like 30d, 12h, 15m or seconds, at most 3650d"),
     Mistake("too many tokens", "capabilities: {input_tokens: 9007199254740993}", ".capabilities.input_tokens: expected a whole number <= 9007199254740992"),
     Mistake("too long a vector", "capabilities: {dimensions: 65537}", ".capabilities.dimensions: expected a whole number <= 65536"),
     *(

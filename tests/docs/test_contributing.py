@@ -31,6 +31,7 @@ TABLES = {
     "RULES": ("umg_grpc/families.py",),
     "SERVICES": ("umg_grpc/server.py",),
     "SERVED": ("tests/service/test_operations.py",),
+    "FAULTS": ("tests/faults/faults.py",),
 }
 """Where the page says that each table stands."""
 
@@ -55,8 +56,14 @@ def test_all_that_only_some_formats_have_is_named() -> None:
 MAP = {
     "http_facade": "http_facade",
     "umg_grpc": "umg_grpc",
+    "umg_grpc/wire": "umg_grpc/wire",
+    "umg_grpc/config": "umg_grpc/config",
+    "umg_grpc/routing": "umg_grpc/routing",
+    "umg_grpc/access": "umg_grpc/access",
+    "umg_grpc/store": "umg_grpc/store",
     "umg_grpc/service": "umg_grpc/service",
     "umg_grpc/upstream": "umg_grpc/upstream",
+    "umg_grpc/upstream/lean": "umg_grpc/upstream/lean",
     "umg_grpc/upstream/local": "umg_grpc/upstream/local",
     "umg_grpc/upstream/local/wordllama": "umg_grpc/upstream/local",
 }

@@ -26,6 +26,8 @@ Context: TypeAlias = "grpc.aio.ServicerContext[object, object]"
 CHAT = "/v1/chat/completions"
 KEY = {"authorization": "Bearer umg-key"}
 BODY_LIMIT = 2 * 2**20
+LARGE = 32 * 2**20
+"""Characters of the answer of the model `large`: more than any buffer on the way holds."""
 
 
 def body(model: str, *, stream: bool = False) -> dict[str, object]:
@@ -85,7 +87,7 @@ class Service(rpc.GenerationServiceServicer, rpc.ModelServiceServicer):
                 raise ZeroDivisionError("what nobody may see")
             case "wait":
                 await self._wait()
-        text = pb.Part(text=pb.TextPart(text="hello"))
+        text = pb.Part(text=pb.TextPart(text="hello" if request.model != "large" else "x" * LARGE))
         message = pb.Message(role=pb.ROLE_ASSISTANT, parts=[text])
         candidate = pb.Candidate(message=message, finish_reason=pb.FINISH_REASON_STOP)
         return pb.GenerateResponse(response_id="resp-1", model=request.model, candidates=[candidate])
@@ -163,6 +165,11 @@ class Face:
         arguments.setdefault("headers", KEY)
         return self.client.post(self.url(CHAT), json=body(model, stream=stream), **arguments)
 
+    async def alive(self) -> int:
+        """The status of `/healthz`: a round trip, after which what was sent before has arrived."""
+        async with self.client.get(self.url("/healthz")) as answer:
+            return answer.status
+
     async def raw(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         """A connection without an HTTP client; closed with the face at the latest."""
         reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
@@ -192,7 +199,9 @@ async def _channel(kind: str, service: Service, stack: AsyncExitStack) -> grpc.a
     port = server.add_insecure_port("127.0.0.1:0")
     await server.start()
     stack.push_async_callback(server.stop, 0)
-    return await stack.enter_async_context(grpc.aio.insecure_channel(f"127.0.0.1:{port}"))
+    return await stack.enter_async_context(
+        grpc.aio.insecure_channel(f"127.0.0.1:{port}", options=[("grpc.max_receive_message_length", -1)])
+    )
 
 
 MakeFace: TypeAlias = Callable[..., Awaitable[Face]]
@@ -210,10 +219,9 @@ async def make_face(request: pytest.FixtureRequest) -> AsyncIterator[MakeFace]:
             runner = make_runner(app)
             await runner.setup()
             stack.push_async_callback(runner.cleanup)
-            site = web.TCPSite(runner, "127.0.0.1", 0)
-            await site.start()
+            port = await runner.listen("127.0.0.1", 0)
             client = await stack.enter_async_context(aiohttp.ClientSession(auto_decompress=False))
-            return Face(site.port, client, service, runner, stack)
+            return Face(port, client, service, runner, stack)
 
         yield make
 

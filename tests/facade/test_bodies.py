@@ -179,7 +179,7 @@ async def test_an_upload_that_its_sender_gives_up_leaves_no_trace(
 
 
 async def test_an_upload_that_stands_still_is_ended(make_face: MakeFace) -> None:
-    face = await make_face(upload_idle_seconds=0.05)
+    face = await make_face(upload_seconds=0.05)
     reader, writer = await face.raw()
     writer.write(b"POST %b HTTP/1.1\r\nhost: x\r\ncontent-length: 1000\r\n\r\nhalf" % CHAT.encode())
     assert (await reader.readline()).startswith(b"HTTP/1.1 400")
@@ -187,6 +187,38 @@ async def test_an_upload_that_stands_still_is_ended(make_face: MakeFace) -> None
     assert b"connection: close" in head.lower()
     assert b"nothing of it came for 0.05 seconds" in await reader.readuntil(b"}")
     writer.close()
+
+
+async def test_an_upload_that_trickles_in_is_ended(make_face: MakeFace) -> None:
+    face = await make_face(upload_seconds=0.2)
+    reader, writer = await face.raw()
+    writer.write(b"POST %b HTTP/1.1\r\nhost: x\r\ncontent-length: 100000\r\n\r\n" % CHAT.encode())
+
+    async def trickle() -> None:
+        while True:
+            writer.write(b"x")
+            await face.alive()
+
+    trickling = asyncio.ensure_future(trickle())
+    async with asyncio.timeout(5):
+        assert (await reader.readline()).startswith(b"HTTP/1.1 400")
+        assert b"it came too slowly" in await reader.readuntil(b"}")
+    trickling.cancel()
+
+
+async def test_a_large_body_has_more_time_than_a_small_one(make_face: MakeFace) -> None:
+    face = await make_face(upload_seconds=0.5)
+    reader, writer = await face.raw()
+    data = GOOD + b" " * (BODY_LIMIT // 2 - len(GOOD))
+    writer.write(b"POST %b HTTP/1.1\r\nhost: x\r\ncontent-length: %d\r\n\r\n" % (CHAT.encode(), len(data)))
+    loop, part = asyncio.get_running_loop(), len(data) // 8
+    began = loop.time()
+    for number, begin in enumerate(range(0, len(data), part)):  # for longer than 0.5 s, and never still for so long
+        writer.write(data[begin : begin + part])
+        await writer.drain()
+        while loop.time() < began + number * 0.1:
+            await face.alive()
+    assert (await reader.readline()).startswith(b"HTTP/1.1 200")
 
 
 async def test_a_broken_chunk_is_a_clean_400(face: Face, quiet: pytest.LogCaptureFixture) -> None:
@@ -203,7 +235,7 @@ async def test_a_broken_chunk_is_a_clean_400(face: Face, quiet: pytest.LogCaptur
 async def test_a_broken_chunk_in_a_later_packet_ends_the_upload_as_standing_still_does(
     make_face: MakeFace, quiet: pytest.LogCaptureFixture
 ) -> None:
-    face = await make_face(upload_idle_seconds=0.05)
+    face = await make_face(upload_seconds=0.05)
     reader, writer = await face.raw()
     writer.write(b"POST %b HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n5\r\nhello\r\n" % CHAT.encode())
     await writer.drain()

@@ -189,3 +189,55 @@ async def test_an_id_that_names_no_model_is_not_found(mixed: Running, model: str
     error = await refusal(rpc.ModelServiceStub(mixed.service.channel()), pb.GetModelRequest(model=model))
     assert error.reason == pb.ERROR_REASON_MODEL_NOT_FOUND
     assert model in error.message
+
+
+ROUTED = """\
+channels:
+- {name: here, protocols: [chat], base_url: "http://127.0.0.1:1", models: [m, famG-2.5-pro, "open-*"]}
+- {name: there, protocols: [chat], base_url: "http://127.0.0.1:1", models: [n, {id: "vendor/*", upstream: "*"}]}
+aliases: {fast: m, low: famG-2.5-pro-thinking-low, theirs: vendor/x}
+models: {vendor/known: {display_name: Known}, m: {display_name: M}}
+"""
+
+
+@dataclass(frozen=True)
+class Sees:
+    """A key, and the models that there are for it."""
+
+    id: str
+    listed: str
+    also: str = ""
+    """Not listed, yet found."""
+    hidden: str = ""
+    patterns: tuple[str, ...] = ()
+    channels: tuple[str, ...] = ()
+
+
+SEES = [
+    Sees("a key that may everything", "famG-2.5-pro fast low m n theirs vendor/known", "open-1 vendor/y fast"),
+    Sees("one that may an alias alone", "fast", hidden="m n", patterns=("fast",)),
+    Sees("one that may what an alias stands for", "fast m", hidden="n theirs", patterns=("m",)),
+    Sees("one of some channels", "n theirs vendor/known", "vendor/y", "m fast low open-1", channels=("th*",)),
+    Sees("one of channels that there are not", "", "", "m n fast vendor/y", channels=("x",)),
+    Sees("one of both", "famG-2.5-pro low", "open-1", "m n vendor/known", ("famG-*", "open-*", "n"), ("here",)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", SEES, ids=lambda case: case.id)
+async def test_a_key_sees_the_names_that_it_can_use(case: Sees, tmp_path: Path) -> None:
+    async with running(parse(ROUTED, "test.yaml", {}), tmp_path) as state:
+        models = rpc.ModelServiceStub(state.service.channel())
+        keys = Keys(state.service.store)
+        _, secret = await keys.create("k", model_patterns=case.patterns, channels=case.channels)
+        metadata = (("authorization", f"Bearer {secret}"),)
+        listed = (await models.ListModels(pb.ListModelsRequest(), metadata=metadata)).models
+        assert [model.id for model in listed] == case.listed.split()
+        for model in listed:
+            assert (await models.GetModel(pb.GetModelRequest(model=model.id), metadata=metadata)).model == model
+        for name in case.also.split():
+            found = await models.GetModel(pb.GetModelRequest(model=name), metadata=metadata)
+            assert found.model.id == name
+        for name in case.hidden.split():
+            with pytest.raises(grpc.aio.AioRpcError) as caught:
+                await models.GetModel(pb.GetModelRequest(model=name), metadata=metadata)
+            assert from_rpc(caught.value).reason == pb.ERROR_REASON_MODEL_NOT_FOUND

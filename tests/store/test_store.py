@@ -82,18 +82,21 @@ async def test_the_migrations_make_exactly_the_tables_of_the_code(database: Data
 async def test_a_database_of_the_first_version_is_brought_to_the_newest_with_what_is_in_it(database: Database) -> None:
     def as_at_first(connection: Connection) -> None:
         Base.metadata.drop_all(connection, tables=[Base.metadata.tables[name] for name in ("responses", "reasoning")])
+        for column in ("channels", "show_route"):
+            connection.execute(text(f"ALTER TABLE api_keys DROP COLUMN {column}"))
         connection.execute(text(f"UPDATE {VERSION_TABLE} SET version_num = '0001'"))
 
     store = await open_store(database.url, database.data_dir)
     async with store.write() as session:
-        session.add(api_key("k"))
+        session.add_all([api_key("k"), api_key("first", name="bootstrap")])
         await session.flush()
         await (await session.connection()).run_sync(as_at_first)
     await store.aclose()
 
     store = await open_store(database.url, database.data_dir)
     async with store.read() as session:
-        assert await session.scalar(select(ApiKey.key_id)) == "k"
+        columns = select(ApiKey.key_id, ApiKey.channels, ApiKey.show_route).order_by(ApiKey.key_id)
+        assert (await session.execute(columns)).all() == [("first", None, True), ("k", None, False)]
         assert await session.scalar(select(func.count()).select_from(KeptResponse)) == 0
         assert await session.scalar(select(func.count()).select_from(KeptReasoning)) == 0
         assert await session.scalar(text(f"SELECT version_num FROM {VERSION_TABLE}")) == HEAD

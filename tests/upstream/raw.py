@@ -124,11 +124,22 @@ def answering(*pieces: bytes, then: str = "") -> Speak:
     return speak
 
 
+async def stall(link: Link) -> None:
+    """Reads a request, and says nothing."""
+    await link.request()
+    await link.left()
+
+
 def outgoing(made: Provider, body: bytes = b"{}", **more: Any) -> Outgoing:
     return Outgoing(made.url, {"Content-Type": "application/json"}, body, PATIENT)._replace(**more)
 
 
 async def refused(transport: Transport, call: Outgoing) -> tuple[str, Mapping[str, str]]:
+    error = await failed(transport.fetch(call))
+    return error.name, error.metadata
+
+
+async def failed(call: Awaitable[object]) -> UmgError:
     with pytest.raises(UmgError) as caught:
-        await transport.fetch(call)
-    return caught.value.name, caught.value.metadata
+        await call
+    return caught.value

@@ -117,8 +117,9 @@ def test_an_answer_may_be_cut_anywhere(case: Answered) -> None:
 
 @pytest.mark.parametrize("case", [case for case in ANSWERS if len(case.sent) < 1000], ids=lambda case: case.id)
 def test_an_answer_that_ends_early_is_none(case: Answered) -> None:
-    """Also where one that is read until the connection ends lacks a part of its head."""
-    end = case.sent.index(b"\r\n\r\nhello") + 4 if case.ends and case.body else len(case.sent)
+    """Also where one that is read until the connection ends lacks a part of its head; of a refusal that is enough."""
+    until_the_end, is_refusal = case.ends and case.body, case.status != 200
+    end = case.sent.index(b"\r\n\r\n") + 4 if until_the_end or is_refusal else len(case.sent)
     for at in range(end):
         reader = AnswerReader()
         if not reader.feed(case.sent[:at]):
@@ -170,6 +171,30 @@ def test_what_is_no_answer_closes_the_connection_and_says_why(case: Failed, run:
             for _ in range(2):
                 assert await refused(transport, outgoing(made)) == (case.reason, {})
             assert len(made.links) == 2
+
+    run(main())
+
+
+REFUSALS = [
+    Answered("half a body", SORRY + b"Content-Length: 9\r\n\r\nhello", ends=True),
+    Answered("half a chunk", SORRY + b"Transfer-Encoding: chunked\r\n\r\n9\r\nhello", ends=True),
+    Answered("garbage for a chunk", SORRY + b"Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\nz\r\n"),
+    Answered("a length of more than comes", SORRY + b"Content-Length: 9\r\n\r\nhello"),
+    Answered("gzip that is none", sized(b"hello", SORRY + b"Content-Encoding: gzip\r\n"), body=b""),
+    Answered("brotli", sized(b"hello", SORRY + b"Content-Encoding: br\r\n"), body=b""),
+]
+
+
+@pytest.mark.parametrize("case", REFUSALS, ids=lambda case: case.id)
+def test_of_a_refusal_the_status_is_enough(case: Answered, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However its body goes on: what it said is worth more than that it broke off."""
+    monkeypatch.setattr("umg_grpc.upstream.lean.connection.REFUSAL_SECONDS", 0.05)
+
+    async def main() -> None:
+        speak = answering(case.sent, then="close" if case.ends else "")
+        async with provider(speak) as made, Transport.opened() as transport:
+            status, _, body = await transport.fetch(outgoing(made))
+        assert (status, body) == (500, case.body)
 
     run(main())
 

@@ -197,17 +197,6 @@ def test_an_answer_that_does_not_come_in_time_is_given_up(case: Stalled, size: i
 
 def test_a_kept_connection_has_the_deadline_of_each_call(run: Run) -> None:
     async def main() -> None:
-        async def speak(link: Link) -> None:
-            await link.request()
-            await link.send(HELLO)
-            await link.request()
-
-        async with provider(speak) as made, Transport.opened() as transport:
-            await transport.fetch(outgoing(made))
-            call = outgoing(made, deadlines=replace(PATIENT, total=0.1))
-            assert await refused(transport, call) == ("UPSTREAM_CUT", {})
-            assert len(made.links) == 1
-
         async def silent(link: Link) -> None:
             await link.request()
             await link.send(HELLO)

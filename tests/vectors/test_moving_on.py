@@ -21,18 +21,18 @@ class Failure:
     model: str
     status: int
     reason: str
-    moves_on: bool = False
+    moves_on: bool = True
     says: str = ""
     hides: tuple[str, ...] = ()
     retry_after: str = ""
 
 
 FAILURES = [
-    Failure("busy", 429, "UPSTREAM_RATE_LIMITED", moves_on=True, says=RETRY_SECONDS, retry_after=RETRY_SECONDS),
-    Failure("curt", 429, "UPSTREAM_RATE_LIMITED", moves_on=True, retry_after="1"),
-    Failure("dead", 502, "UPSTREAM_UNREACHABLE", moves_on=True, hides=("127.0.0.1",)),
+    Failure("busy", 429, "UPSTREAM_RATE_LIMITED", says=RETRY_SECONDS, retry_after=RETRY_SECONDS),
+    Failure("curt", 429, "UPSTREAM_RATE_LIMITED", retry_after="1"),
+    Failure("dead", 502, "UPSTREAM_UNREACHABLE", hides=("127.0.0.1",)),
     Failure("broken", 502, "UPSTREAM_FAILED", hides=("10.1.2.3",)),
-    Failure("refuses", 400, "UPSTREAM_REJECTED", says="may not say", hides=("org-abc123", "https://")),
+    Failure("refuses", 400, "UPSTREAM_REJECTED", moves_on=False, says="may not say", hides=("org-abc123", "https://")),
     Failure("locked", 502, "UPSTREAM_FAILED", hides=("sk-provider",)),
     Failure("sorry", 502, "UPSTREAM_FAILED", hides=("10.1.2.3", "<")),
     Failure("html", 502, "UPSTREAM_FAILED", hides=("<",)),
@@ -79,7 +79,7 @@ async def test_a_failing_provider_is_told_in_our_words(case: Failure, operation:
 
 @pytest.mark.parametrize("operation", OPERATIONS)
 @pytest.mark.parametrize("case", FAILURES, ids=lambda case: case.model)
-async def test_another_channel_is_asked_only_where_nothing_was_made(
+async def test_another_channel_is_asked_unless_the_request_is_wrong(
     case: Failure, operation: str, tmp_path: Path
 ) -> None:
     kind = OPERATIONS[operation]

@@ -190,7 +190,7 @@ class Authenticator:
             _put(self._refused, digest, (refusal, checked), MAX_REFUSED)
             return refusal
         self._refused.pop(digest, None)
-        caller = _caller(key)
+        caller = caller_of(key)
         known = self._known.get(digest)
         if known is None:
             _put(self._known, digest, _Known(caller, checked), MAX_KNOWN)
@@ -213,13 +213,16 @@ class Authenticator:
             self._retry_at = 0.0
 
 
-def _caller(key: Key) -> Caller:
+def caller_of(key: Key) -> Caller:
+    """Who holds the key."""
     return Caller(
         key_id=key.key_id,
         name=key.name,
         model_patterns=key.model_patterns,
         requests_per_minute=key.requests_per_minute,
         expires_at=key.expire_time.timestamp() if key.expire_time else None,
+        channels=key.channels,
+        show_route=key.show_route,
     )
 
 

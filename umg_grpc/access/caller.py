@@ -2,10 +2,10 @@
 
 import re
 from dataclasses import dataclass
-from fnmatch import translate
 from functools import cached_property
 
 from umg_grpc.errors import UmgError
+from umg_grpc.patterns import matcher
 from umg_grpc.v1 import pb
 
 
@@ -21,19 +21,24 @@ class Caller:
     """None is unlimited."""
     expires_at: float | None
     """Unix seconds from which on the key is refused; None is never."""
+    channels: tuple[str, ...] = ()
+    """Names of the channels that may serve it, in which `*` stands for any characters; none at all allows each."""
+    show_route: bool = False
+    """Whether it is told which channel served it, and why (`x-umg-route`)."""
 
     @cached_property
     def _models(self) -> re.Pattern[str]:
-        # Of fnmatch's wildcards only `*` is one here; its patterns match in one pass, whatever a caller may send.
-        literal = (re.sub(r"[?\[]", r"[\g<0>]", pattern) for pattern in self.model_patterns)
-        return re.compile("|".join(translate(pattern) for pattern in literal))
+        return matcher(self.model_patterns)
 
-    def may_use(self, model: str) -> bool:
-        """Whether some pattern of the key has the public id in it."""
-        return not self.model_patterns or self._models.match(model) is not None
+    def may_use(self, model: str, alias: str = "") -> bool:
+        """Whether some pattern of the key has the public id in it, or the alias by which it was named, if any."""
+        if not self.model_patterns or self._models.match(model) is not None:
+            return True
+        return alias != "" and self._models.match(alias) is not None
 
-    def check_model(self, model: str) -> None:
+    def check_model(self, model: str, alias: str = "") -> None:
         """Raises UmgError(PERMISSION_DENIED) if the key may not use the model."""
-        if not self.may_use(model):
-            message = f"this API key may not use the model `{model}`; its models are {', '.join(self.model_patterns)}"
-            raise UmgError(pb.ERROR_REASON_PERMISSION_DENIED, message, model=model)
+        if not self.may_use(model, alias):
+            named, allowed = alias or model, ", ".join(self.model_patterns)
+            message = f"this API key may not use the model `{named}`; its models are {allowed}"
+            raise UmgError(pb.ERROR_REASON_PERMISSION_DENIED, message, model=named)

@@ -41,6 +41,10 @@ class Key:
     create_time: datetime
     expire_time: datetime | None
     revoke_time: datetime | None
+    channels: tuple[str, ...] = ()
+    """Names of the channels that may serve it, with `*`; none at all allows each."""
+    show_route: bool = False
+    """Whether its holder is told which channel served a call."""
 
 
 def utc_now() -> datetime:
@@ -77,12 +81,16 @@ class Keys:
         model_patterns: Collection[str] = (),
         requests_per_minute: int | None = None,
         expire_time: datetime | None = None,
+        channels: Collection[str] = (),
+        show_route: bool = False,
     ) -> tuple[Key, str]:
         """A new key and its secret, which is never to be had again.
 
         Raises UmgError: INVALID_FIELD, ALREADY_EXISTS if a key that is not revoked has the name.
         """
-        _check(name, model_patterns, requests_per_minute, expire_time)
+        _check(name, requests_per_minute, expire_time)
+        _check_patterns("model_patterns", "model pattern", "`gpt-4o`, `famG-*`", model_patterns)
+        _check_patterns("channels", "channel's name", "`openai`, `azure-*`", channels)
         if expire_time is not None and expire_time < self._now():
             raise _invalid("expire_time", "the time of expiry is over; give a later one")
         secret = new_secret()
@@ -90,6 +98,8 @@ class Keys:
         row.model_patterns = list(model_patterns)
         row.requests_per_minute = requests_per_minute
         row.expire_time = expire_time
+        row.channels = list(channels)
+        row.show_route = show_route
         try:
             async with self._store.write() as session:
                 session.add(row)
@@ -129,7 +139,7 @@ class Keys:
 
 
 def new_row(secret: str, name: str, create_time: datetime) -> ApiKey:
-    """A key without limits, not yet in the store."""
+    """A key without limits, not yet in the store. The operator's own first key is told of routes."""
     return ApiKey(
         key_id=f"key_{secrets.token_hex(8)}",
         secret_hash=hash_secret(secret),
@@ -140,6 +150,8 @@ def new_row(secret: str, name: str, create_time: datetime) -> ApiKey:
         create_time=create_time,
         expire_time=None,
         revoke_time=None,
+        channels=[],
+        show_route=name == BOOTSTRAP,
     )
 
 
@@ -164,25 +176,26 @@ async def _find(session: AsyncSession, reference: str) -> ApiKey:
     raise UmgError(pb.ERROR_REASON_OBJECT_NOT_FOUND, message, id=reference[:SHOWN_CHARACTERS])
 
 
-def _check(
-    name: str, model_patterns: Collection[str], requests_per_minute: int | None, expire_time: datetime | None
-) -> None:
+def _check(name: str, requests_per_minute: int | None, expire_time: datetime | None) -> None:
     if not (0 < len(name) <= MAX_NAME_CHARACTERS and name.isprintable() and name == name.strip()):
         raise _invalid("name", f"a name has 1 to {MAX_NAME_CHARACTERS} printable characters and no space at its ends")
     if name == BOOTSTRAP:
         raise _invalid("name", f"`{BOOTSTRAP}` is the name of the gateway's own first key; choose another")
-    if len(model_patterns) > MAX_PATTERNS:
-        raise _invalid("model_patterns", f"at most {MAX_PATTERNS} model patterns")
-    for pattern in model_patterns:
-        if not 0 < len(pattern) <= MAX_PATTERN_CHARACTERS or any(letter.isspace() for letter in pattern):
-            message = f"a model pattern has 1 to {MAX_PATTERN_CHARACTERS} characters and no spaces: `gpt-4o`, `famG-*`"
-            raise _invalid("model_patterns", message)
     if requests_per_minute is not None and not 1 <= requests_per_minute <= MAX_REQUESTS_PER_MINUTE:
         raise _invalid(
             "requests_per_minute", f"requests per minute are 1 to {MAX_REQUESTS_PER_MINUTE}; leave it out for no limit"
         )
     if expire_time is not None and expire_time.tzinfo is None:
         raise _invalid("expire_time", "the time of expiry needs a zone: 2027-01-31T12:00:00Z")
+
+
+def _check_patterns(field: str, what: str, examples: str, patterns: Collection[str]) -> None:
+    if len(patterns) > MAX_PATTERNS:
+        raise _invalid(field, f"at most {MAX_PATTERNS} {what}s")
+    for pattern in patterns:
+        if not 0 < len(pattern) <= MAX_PATTERN_CHARACTERS or any(letter.isspace() for letter in pattern):
+            message = f"a {what} has 1 to {MAX_PATTERN_CHARACTERS} characters and no spaces: {examples}"
+            raise _invalid(field, message)
 
 
 def _invalid(field: str, message: str) -> UmgError:
@@ -199,4 +212,6 @@ def _key(row: ApiKey) -> Key:
         create_time=row.create_time,
         expire_time=row.expire_time.astimezone(UTC) if row.expire_time else None,
         revoke_time=row.revoke_time,
+        channels=tuple(row.channels or ()),
+        show_route=row.show_route,
     )

@@ -10,21 +10,28 @@ from limits.aio.storage import MemoryStorage
 from limits.aio.strategies import MovingWindowRateLimiter
 
 from umg_grpc.access.caller import Caller
+from umg_grpc.access.shared_limits import SharedWindows
 from umg_grpc.errors import UmgError
+from umg_grpc.store.redis import Redis, RedisAway
 from umg_grpc.v1 import pb
 
 
 class RequestLimits:
-    """Holds each caller to the requests a minute of its key, in this process.
+    """Holds each caller to the requests a minute of its key: those of this process, and with Redis those of all that
+    share it.
 
     The window moves: in no span of 60 seconds are more let in than the limit, and `retry_after_seconds` is when the
     next one will be. A refused request does not count. Nothing runs in the background.
+
+    A request has to pass the process's own window first, also where there is Redis: what is refused there costs no way
+    to the server, and while that is away the window knows what this process let in before.
     """
 
-    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, now: Callable[[], float] = time.monotonic, redis: Redis | None = None) -> None:
         self._now = now
         self._windows = _Windows(now)
         self._limiter = MovingWindowRateLimiter(self._windows)
+        self._shared = None if redis is None else SharedWindows(redis)
 
     @property
     def remembered(self) -> int:
@@ -36,16 +43,28 @@ class RequestLimits:
         if caller.requests_per_minute is None:
             return
         limit = RateLimitItemPerMinute(caller.requests_per_minute)
-        if await self._limiter.hit(limit, caller.key_id):
+        if not await self._limiter.hit(limit, caller.key_id):
+            window = await self._limiter.get_window_stats(limit, caller.key_id)
+            raise _refusal(limit.amount, window.reset_time - self._now())
+        if self._shared is None:
             return
-        window = await self._limiter.get_window_stats(limit, caller.key_id)
-        seconds = max(1, math.ceil(window.reset_time - self._now()))
-        raise UmgError(
-            pb.ERROR_REASON_RATE_LIMITED,
-            f"this API key has made its {limit.amount} requests of a minute; try again in {seconds} s",
-            retry_after_seconds=str(seconds),
-            limit=str(limit.amount),
-        )
+        try:
+            seconds = await self._shared.hit(caller.key_id, limit.amount, limit.get_expiry())
+        except RedisAway:
+            return
+        if seconds > 0:
+            self._windows.take_back(limit.key_for(caller.key_id))
+            raise _refusal(limit.amount, seconds)
+
+
+def _refusal(limit: int, seconds: float) -> UmgError:
+    told = max(1, math.ceil(seconds))
+    return UmgError(
+        pb.ERROR_REASON_RATE_LIMITED,
+        f"this API key has made its {limit} requests of a minute; try again in {told} s",
+        retry_after_seconds=str(told),
+        limit=str(limit),
+    )
 
 
 class _Windows(MemoryStorage):
@@ -76,6 +95,11 @@ class _Windows(MemoryStorage):
         now = self._now()
         times = self._window(key, now - expiry)
         return (times[0] if times else now, len(times))
+
+    def take_back(self, key: str) -> None:
+        """Lets the newest request of the window be as if it had not come."""
+        if times := self._windows.get(key):
+            times.pop()
 
     def _window(self, key: str, start: float) -> deque[float]:
         """When the requests after `start` came, the oldest first."""

@@ -11,7 +11,7 @@ import uvloop
 
 from umg_grpc.cli.config import load
 from umg_grpc.errors import UmgError
-from umg_grpc.routing import Router
+from umg_grpc.routing import PROTOCOLS, Router
 
 app = typer.Typer(
     no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None,
@@ -23,13 +23,14 @@ app.add_typer(keys, name="keys")
 ConfigFlag = Annotated[Path | None, typer.Option("--config", help="YAML file; without it the built-in config.")]
 DataFlag = Annotated[Path, typer.Option("--data", help="Folder of the database and the bootstrap key.")]
 DATA = Path(".umg")
+HTTP = "127.0.0.1:8080"
 
 
 @app.command()
 def serve(
     *,
     config: ConfigFlag = None,
-    http: Annotated[str, typer.Option(metavar="HOST:PORT", help="Port 0: any free one.")] = "127.0.0.1:8080",
+    http: Annotated[str, typer.Option(metavar="HOST:PORT", help="Port 0: any free one.")] = HTTP,
     grpc: Annotated[
         str, typer.Option(metavar="HOST:PORT", help="With --faces http: the service to call.")
     ] = "127.0.0.1:50051",
@@ -73,16 +74,32 @@ def check(config: Annotated[Path, typer.Argument(help="YAML file.")]) -> None:
 
 
 @app.command()
-def models(config: ConfigFlag = None, data: DataFlag = DATA) -> None:
-    """List the models of a config, and the channels that serve each."""
+def models(
+    *,
+    explain: Annotated[
+        str | None, typer.Option(metavar="MODEL", help="Say which channels a call for it asks, in order, and why.")
+    ] = None,
+    key: Annotated[str, typer.Option(help="With --explain: a call of this key (id, name or prefix).")] = "",
+    face: Annotated[str, typer.Option(metavar="FORMAT", help="With --explain: a call in this format.")] = "",
+    http: Annotated[str, typer.Option(metavar="HOST:PORT", help="The gateway that says how each channel is.")] = HTTP,
+    config: ConfigFlag = None,
+    data: DataFlag = DATA,
+) -> None:
+    """List the models of a config, the channels that serve each, and how a running gateway finds them."""
     # here: serving needs no tables, and they take megabytes
-    from umg_grpc.cli.tables import print_table
+    from umg_grpc.cli import models as commands
+    from umg_grpc.cli.states import states
 
-    router, rows = Router(load(config)), []
-    for model in router.models():
-        order = ", ".join(f"{target.channel.name} ({target.model})" for target in router.targets(model.id))
-        rows.append((model.id, model.described.owned_by, model.family, order))
-    print_table(("model", "owned by", "family", "channels in order"), rows)
+    faces = tuple(dict.fromkeys(name for names in PROTOCOLS.values() for name in names))
+    if face and face not in faces:
+        raise typer.BadParameter(f"expected one of {', '.join(faces)}", param_hint="--face")
+    if (key or face) and explain is None:
+        raise typer.BadParameter("it goes with --explain MODEL", param_hint="--key" if key else "--face")
+    found = load(config)
+    if explain is None:
+        commands.list_models(found, states(http))
+    else:
+        uvloop.run(commands.explain(found, data, explain, face, key, states(http)))
 
 
 @keys.command("create")
@@ -92,6 +109,12 @@ def create_key(
     models: Annotated[
         str | None, typer.Option(metavar="PATTERN,..", help="Models it may use; `*` stands for anything.")
     ] = None,
+    channels: Annotated[
+        str | None, typer.Option(metavar="NAME,..", help="Channels that may serve it; `*` stands for anything.")
+    ] = None,
+    show_route: Annotated[
+        bool, typer.Option("--show-route", help="Tell its holder which channel served a call: `x-umg-route`.")
+    ] = False,
     rpm: Annotated[int | None, typer.Option(min=1, help="Most requests a minute.")] = None,
     expires: Annotated[str | None, typer.Option(metavar="ISO", help="When it ends, e.g. 2030-01-31T12:00Z.")] = None,
     config: ConfigFlag = None,
@@ -100,13 +123,14 @@ def create_key(
     """Issue a key. It is shown once, as the last line."""
     from umg_grpc.cli import keys as commands
 
-    patterns = [pattern.strip() for pattern in models.split(",") if pattern.strip()] if models is not None else []
-    if models is not None and not patterns:
-        raise typer.BadParameter(
-            "name at least one pattern; without the flag every model is allowed", param_hint="--models"
-        )
-    end = _moment(expires) if expires is not None else None
-    uvloop.run(commands.create(load(config), data, name, patterns, rpm, end))
+    settings = commands.Settings(
+        _patterns(models, "model", "--models"),
+        rpm,
+        _moment(expires) if expires is not None else None,
+        _patterns(channels, "channel", "--channels"),
+        show_route,
+    )
+    uvloop.run(commands.create(load(config), data, name, settings))
 
 
 @keys.command("list")
@@ -171,6 +195,16 @@ def chat(
     except UmgError as error:
         print(f"umg: {error.message}", file=sys.stderr)
         raise typer.Exit(1) from None
+
+
+def _patterns(text: str | None, what: str, flag: str) -> list[str]:
+    """What the flag lists; nothing where it is absent."""
+    patterns = [pattern.strip() for pattern in (text or "").split(",") if pattern.strip()]
+    if text is not None and not patterns:
+        raise typer.BadParameter(
+            f"name at least one pattern; without the flag every {what} is allowed", param_hint=flag
+        )
+    return patterns
 
 
 def _moment(text: str) -> datetime:

@@ -3,6 +3,7 @@
 import sys
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -16,12 +17,30 @@ from umg_grpc.store import StoreError, open_store
 from umg_grpc.store.database import SQLITE, SQLITE_FILE
 
 
-async def create(
-    config: Config, data: Path, name: str, patterns: Sequence[str], rpm: int | None, expires: datetime | None
-) -> None:
+@dataclass(frozen=True)
+class Settings:
+    """What a new key may do."""
+
+    patterns: Sequence[str] = ()
+    """Of models; none allows all."""
+    rpm: int | None = None
+    expires: datetime | None = None
+    channels: Sequence[str] = ()
+    """Names or patterns; none allows all."""
+    show_route: bool = False
+
+
+async def create(config: Config, data: Path, name: str, settings: Settings) -> None:
     """Prints the new key's settings, then its secret alone on the last line."""
     async with _keys(config, data, new=True) as keys:
-        key, secret = await keys.create(name, model_patterns=patterns, requests_per_minute=rpm, expire_time=expires)
+        key, secret = await keys.create(
+            name,
+            model_patterns=settings.patterns,
+            requests_per_minute=settings.rpm,
+            expire_time=settings.expires,
+            channels=settings.channels,
+            show_route=settings.show_route,
+        )
     _print([key])
     print("the key is shown only now; keep it:")
     print(secret)
@@ -33,10 +52,15 @@ async def list_all(config: Config, data: Path) -> None:
         _print(await keys.list())
 
 
+async def find(config: Config, data: Path, reference: str) -> Key:
+    """One key."""
+    async with _keys(config, data) as keys:
+        return await keys.get(reference)
+
+
 async def show(config: Config, data: Path, reference: str) -> None:
     """Prints one key."""
-    async with _keys(config, data) as keys:
-        _print([await keys.get(reference)])
+    _print([await find(config, data, reference)])
 
 
 async def revoke(config: Config, data: Path, reference: str) -> None:
@@ -75,9 +99,11 @@ def _print(keys: Sequence[Key]) -> None:
                 key.name,
                 f"{key.prefix}…",
                 ", ".join(key.model_patterns) or "all",
+                ", ".join(key.channels) or "all",
                 str(key.requests_per_minute or "no limit"),
                 key.expire_time.isoformat(timespec="seconds") if key.expire_time else "never",
+                "shown" if key.show_route else "hidden",
                 "revoked" if key.revoke_time else "expired" if expired else "live",
             )
         )
-    print_table(("id", "name", "key", "models", "rpm", "expires", "state"), rows)
+    print_table(("id", "name", "key", "models", "channels", "rpm", "expires", "route", "state"), rows)

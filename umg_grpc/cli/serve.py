@@ -12,14 +12,16 @@ import structlog
 from aiohttp import web
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
-from http_facade.app import make_app, make_runner
+from http_facade.app import Runner, make_app, make_runner
 from http_facade.settings import Settings
 from umg_grpc.access.bootstrap import VARIABLE, Bootstrap, ensure_bootstrap
 from umg_grpc.assembly import LocalSource
+from umg_grpc.cli.files import most_clients, raise_file_limit
 from umg_grpc.config import Channel, Config
 from umg_grpc.errors import UmgError
 from umg_grpc.server import GrpcFace, Service, open_service
-from umg_grpc.service.metrics import Metrics
+from umg_grpc.service.gate import Gate
+from umg_grpc.service.metrics import GATE_CALLS, GATE_QUEUE, Metrics
 from umg_grpc.upstream.local import EMBEDDING_MODEL, RERANK_MODEL, TEXT_MODELS, embedding_unavailable
 from umg_grpc.upstream.local.supervisor import LocalModel
 from umg_grpc.v1 import pb
@@ -82,10 +84,20 @@ async def gateway(
     """
     limit = 2 * config.body_limit  # a request carries its body twice: as it came, and decoded
     async with AsyncExitStack() as stack:
+        metrics = Metrics()
+        gate = Gate(config.overload, metrics.refused)
+        gate.start()
+        stack.callback(gate.close)
+        metrics.watch(GATE_CALLS, lambda: {(): gate.calls})
+        metrics.watch(GATE_QUEUE, lambda: {(): gate.waiting})
+        metrics.start()
+        stack.callback(metrics.close)
         state = Gateway(None, options.grpc, None, None)
         channel: grpc.aio.Channel
         if GRPC in options.faces:
-            service = state.service = await stack.enter_async_context(open_service(config, options.data, local))
+            service = state.service = await stack.enter_async_context(
+                open_service(config, options.data, local, metrics, gate)
+            )
             state.bootstrap = await ensure_bootstrap(service.store, options.data, environment.get(VARIABLE))
             face = await GrpcFace.start(service, str(options.grpc), message_limit=limit, share_port=options.share_ports)
             state.grpc = Address(options.grpc.host, face.port)
@@ -97,7 +109,7 @@ async def gateway(
         runner = None
         try:
             if HTTP in options.faces:
-                runner = make_runner(_app(state, config, channel))
+                runner = make_runner(_app(state.service, config, channel, metrics, gate))
                 state.http = await _listen(runner, options)
             yield state
         finally:
@@ -107,15 +119,14 @@ async def gateway(
             )
 
 
-def _app(state: Gateway, config: Config, channel: grpc.aio.Channel) -> web.Application:
-    service = state.service
-
+def _app(
+    service: Service | None, config: Config, channel: grpc.aio.Channel, metrics: Metrics, gate: Gate
+) -> web.Application:
     async def ready() -> bool:
         if service is None:
             return channel.get_state(try_to_connect=True) is grpc.ChannelConnectivity.READY
         return await service.ready()
 
-    metrics = service.metrics if service else Metrics()  # a facade apart has the figures of its process alone
     settings = Settings(
         ready=ready,
         metrics=lambda: (metrics.exposition(), CONTENT_TYPE_LATEST),
@@ -123,20 +134,29 @@ def _app(state: Gateway, config: Config, channel: grpc.aio.Channel) -> web.Appli
         cors_origins=config.cors.origins,
         drain_seconds=config.drain,
         calls_are_logged=service is not None,
+        gate=gate,
+        connections=_connections(config),
+        head_seconds=config.overload.head,
+        upload_seconds=config.overload.upload,
     )
     return make_app(channel, settings)
 
 
-async def _listen(runner: web.AppRunner, options: Options) -> Address:
+def _connections(config: Config) -> int:
+    """How many clients may be connected: as the config says, if the system has room for so many."""
+    wanted, possible = config.overload.connections, most_clients(raise_file_limit())
+    if possible < wanted:
+        logger.warning("fewer connections than the config allows: raise the limit of open files", most=possible)
+    return min(wanted, possible)
+
+
+async def _listen(runner: Runner, options: Options) -> Address:
     await runner.setup()
-    site = web.TCPSite(
-        runner, options.http.host, options.http.port, backlog=4096, reuse_port=options.share_ports or None
-    )
+    host = options.http.host
     try:
-        await site.start()
+        return Address(host, await runner.listen(host, options.http.port, share_port=options.share_ports))
     except OSError as error:
         raise OSError(f"cannot listen on {options.http} for HTTP: {error.strerror or error}") from None
-    return Address(options.http.host, runner.addresses[0][1])
 
 
 def check_local_models(config: Config) -> None:

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 import msgspec
 import structlog
+from prometheus_client.multiprocess import mark_process_dead
 
 from umg_grpc.cli.serve import GRPC, HTTP, Address, Options
 from umg_grpc.config import Config
@@ -191,6 +192,7 @@ class Workers:
             return await process.wait()
         finally:
             self._serving.discard(number)
+            mark_process_dead(process.pid, figures)  # what it was at when it ended is no more
 
     async def _tell(self, local: LocalModel) -> None:
         """Keeps the workers informed of where the local model is."""

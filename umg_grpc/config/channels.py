@@ -132,9 +132,11 @@ def _channel_models(document: Document, path: Path, entries: list[str | _ModelEn
         of_family = family(document, (*path, position, "family"), entry.family)
         model = ChannelModel(entry.id, upstream, of_family)
         if not (MODEL_PATTERN.fullmatch(model.id) and MODEL_PATTERN.fullmatch(model.upstream)):
-            document.problem((*path, position), "expected a model id: up to 256 characters without spaces; one `*`")
+            document.problem(
+                (*path, position), "expected a model id: up to 256 characters without spaces, at most one of them `*`"
+            )
         elif "*" in model.upstream and "*" not in model.id:
-            document.problem((*path, position), "expected a `*` in the id too, whose part the one of `upstream` takes")
+            document.problem((*path, position), "expected a `*` in the id too, for the one in `upstream` to stand for")
         elif model.id in ids:
             document.problem((*path, position), f"expected an id of its own in this channel; `{model.id}` is taken")
         ids.add(model.id)

@@ -9,7 +9,6 @@ import msgspec
 from umg_grpc.config.document import Document, Path, Value
 from umg_grpc.config.values import Log, Written
 
-LATER_KEYS = frozenset[str]()
 LATER_AUTH = frozenset({"access_key", "service_account"})
 
 CHOICES = {
@@ -59,8 +58,7 @@ def read_entry(document: Document, path: Path, value: Value, kind: type[Entry]) 
 
 
 def _unknown(key: str, known: Mapping[str, object]) -> str:
-    why = "is not served by this version" if key in LATER_KEYS else "is not known here"
-    return f"`{key}` {why}; expected {any_of(tuple(known))}"
+    return f"`{key}` is not known here; expected {any_of(tuple(known))}"
 
 
 def _mismatch(document: Document, path: Path, message: str) -> None:

@@ -11,6 +11,7 @@ from umg_grpc.config.channels import OWN_PROTOCOLS, PROTOCOLS
 from umg_grpc.config.convert import any_of, read_entry
 from umg_grpc.config.document import Document, Path, Value
 from umg_grpc.config.scalars import duration, family, time
+from umg_grpc.config.served import Served
 from umg_grpc.config.values import ModelInfo, Seconds, Written
 from umg_grpc.tokens.vocabularies import TOKENIZERS
 from umg_grpc.v1 import pb
@@ -76,16 +77,13 @@ class _ModelEntry(Written, frozen=True):
     cache: str | None = None
 
 
-def models(
-    document: Document, values: Value, served: Mapping[str, Collection[str]] | None
-) -> Iterator[tuple[str, ModelInfo]]:
-    """What is said of each id. `served` are the ids of the channels with the protocols of theirs, None if these are not
-    all known.
-    """
+def models(document: Document, values: Value, served: Served | None) -> Iterator[tuple[str, ModelInfo]]:
+    """What is said of each id. `served`: None if the channels are not all known."""
     for model, value in values.items() if isinstance(values, dict) else ():
         path: Path = ("models", model)
         entry = read_entry(document, path, {} if value is None else value, _ModelEntry)
-        if served is not None and model not in served:
+        found = served.find(model) if served is not None else None
+        if served is not None and found is None:
             document.problem(path, "expected the id of a model that some channel serves")
         if entry:
             yield (
@@ -96,7 +94,7 @@ def models(
                     create_time=time(document, (*path, "created"), entry.created),
                     family=family(document, (*path, "family"), entry.family),
                     tokenizer=_one_of(document, (*path, "tokenizer"), entry.tokenizer, TOKENIZERS),
-                    described=_described(document, path, entry, (served or {}).get(model, ())),
+                    described=_described(document, path, entry, found.protocols if found else ()),
                     hedge=entry.hedge,
                     cache=duration(document, (*path, "cache"), entry.cache) if entry.cache is not None else None,
                 ),

@@ -9,12 +9,14 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from umg_grpc.config.aliases import aliases
 from umg_grpc.config.built_in import BUILT_IN
-from umg_grpc.config.channels import MODEL_ID, channels
+from umg_grpc.config.channels import channels
 from umg_grpc.config.convert import read_entry
 from umg_grpc.config.document import ConfigError, Document
 from umg_grpc.config.models import models
 from umg_grpc.config.scalars import body_size, duration, store_size, url
+from umg_grpc.config.served import Served
 from umg_grpc.config.values import (
     Breaker,
     Config,
@@ -81,13 +83,10 @@ def _config(document: Document, directory: PurePath) -> Config | None:
     values = document.value if isinstance(document.value, dict) else {}
     notices = list[str]()
     served_channels = tuple(channels(document, values.get("channels"), directory, notices))
-    served: dict[str, set[str]] = {}
-    for channel in served_channels:
-        for model in channel.models:
-            served.setdefault(model.id, set()).update(channel.protocols)
     written = values.get("channels")
     complete = isinstance(written, list) and len(written) == len(served_channels)
-    described = dict(models(document, values.get("models"), served if complete else None))
+    served = Served(served_channels) if complete else None
+    described = dict(models(document, values.get("models"), served))
     if file is None:
         return None
     for position, origin in enumerate(file.cors.origins):
@@ -100,7 +99,7 @@ def _config(document: Document, directory: PurePath) -> Config | None:
     return Config(
         channels=served_channels,
         models=MappingProxyType(described),
-        aliases=MappingProxyType(_aliases(document, file.aliases, served)),
+        aliases=MappingProxyType(aliases(document, file.aliases, described, served)),
         public_url=url(document, ("public_url",), file.public_url) if file.public_url is not None else None,
         secret=file.secret,
         database=file.database,
@@ -118,16 +117,6 @@ def _config(document: Document, directory: PurePath) -> Config | None:
         reasoning=_retention(document, "reasoning", file.reasoning, Config.reasoning),
         notices=tuple(notices),
     )
-
-
-def _aliases(document: Document, written: Mapping[str, str], served: Mapping[str, object]) -> dict[str, str]:
-    """Each a name of its own; whether what it stands for is served, the router knows, which knows suffixes too."""
-    for name in written:
-        if not MODEL_ID.fullmatch(name):
-            document.problem(("aliases", name), "expected a model id: up to 256 characters without spaces or `*`")
-        elif name in served:
-            document.problem(("aliases", name), "expected a name of its own; a channel serves a model of this id")
-    return dict(written)
 
 
 def _retention(document: Document, key: str, entry: _RetentionEntry, usual: Retention) -> Retention:

@@ -45,15 +45,15 @@ class Timeout(Written, frozen=True):
 
 
 class Retries(Written, frozen=True):
-    """How often a call is tried, and how long it waits before it asks a channel again. Another channel is asked at
-    once.
+    """How often a call asks a channel again that failed, once each of its channels was asked, and how long it waits
+    before it does.
     """
 
-    attempts: Annotated[int, msgspec.Meta(ge=1, le=100)] = 4
-    """Most attempts of one call, on all its channels together."""
+    repeats: Annotated[int, msgspec.Meta(ge=0, le=100)] = 1
+    """Most such attempts of one call, on all its channels together."""
     backoff: Seconds = 0.1
-    """Seconds before a channel is asked a second time; twice as many each time after it. A random part of them is
-    waited, so that calls that failed together do not come back together.
+    """Seconds before the first of them; twice as many before each that follows. A random part of them is waited, so
+    that calls that failed together do not come back together.
     """
     max_backoff: Seconds = 2
     budget: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.2
@@ -84,8 +84,10 @@ class Overload(Written, frozen=True):
     """Most calls that wait for their turn, in front of the process and of each channel that has a bound of its own."""
     wait: Seconds = 1
     """Seconds that one waits at most."""
-    lag: Seconds = 0.1
-    """New calls are refused while the process has been so many seconds behind with its work for a second on end."""
+    lag: Seconds = 0.2
+    """Seconds by which the process may be behind with its work. When it is so for three times as long on end, calls are
+    counted out until it keeps up. Less happens to one that reads a vocabulary, or has to share its cores.
+    """
     connections: Annotated[int, msgspec.Meta(ge=1, le=1_000_000)] = 8192
     """Most connections of HTTP clients; above them only health and metrics are answered."""
     head: Seconds = 10

@@ -1,7 +1,7 @@
 """From a caller's message to a request that may be served: decoded, checked, allowed, and under its family's rules."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from google.protobuf.message import Message
 
@@ -19,8 +19,7 @@ from umg_grpc.wire.format import TextFormat, name_model
 from umg_grpc.wire.json import invalid
 
 
-@dataclass(frozen=True)
-class Admitted:
+class Admitted(NamedTuple):
     """A request that may be served."""
 
     request: pb.GenerateRequest
@@ -69,8 +68,8 @@ class Admission:
             text = "messages must not be empty; send at least one"
             raise UmgError(pb.ERROR_REASON_MISSING_FIELD, text, field="messages")
         resolved = self._channels.router.resolve(request.model)  # one that does not exist is 404 for every key
-        call.caller.check_model(resolved.model.id)
-        self._channels.router.check(resolved.model.id, pb.MODEL_OPERATION_GENERATE)
+        call.caller.check_model(resolved.model.id, resolved.alias)
+        self._channels.router.check(resolved.model.id, pb.MODEL_OPERATION_GENERATE, call.caller.channels)
         return Admitted(request, resolved)
 
     async def _decoded(self, given: pb.GenerateRequest, *, counted: bool) -> pb.GenerateRequest:

@@ -10,11 +10,9 @@ import structlog
 from structlog.typing import FilteringBoundLogger
 
 from umg_grpc.errors import UmgError
-from umg_grpc.service.admission import Admitted
-from umg_grpc.service.attempts import Attempt
-from umg_grpc.service.call import Call
+from umg_grpc.service.attempts import Asked, Attempt
 from umg_grpc.service.call_ids import CallIds
-from umg_grpc.service.conversations import Continued, Conversations, new_response_id
+from umg_grpc.service.conversations import Conversations, new_response_id
 from umg_grpc.service.vault import Vault
 from umg_grpc.tokens import TokenCounter
 from umg_grpc.v1 import pb
@@ -27,20 +25,6 @@ MANY_BYTES = 32 * 2**10  # of frames to read or of an answer to count: a millise
 NAME = re.compile(r"[\w.-]{1,64}", re.ASCII)
 
 logger: FilteringBoundLogger = structlog.get_logger(__name__)
-
-
-@dataclass(frozen=True)
-class Asked:
-    """What is answered."""
-
-    call: Call
-    admitted: Admitted
-    continued: Continued | None
-
-    @property
-    def request(self) -> pb.GenerateRequest:
-        """As its caller sent it."""
-        return self.admitted.request
 
 
 @dataclass(frozen=True)

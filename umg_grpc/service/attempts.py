@@ -1,7 +1,6 @@
 """The channels of one call, best first, each with the request as it goes there."""
 
 import asyncio
-from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -11,16 +10,32 @@ from umg_grpc.service import states
 from umg_grpc.service.accounts import AccountObject, account_objects, refuse_unknown
 from umg_grpc.service.admission import Admitted
 from umg_grpc.service.call import Call
-from umg_grpc.service.channels import Channels
-from umg_grpc.service.choice import Choice, nearest_first
 from umg_grpc.service.conversations import Continued
+from umg_grpc.service.course import Course
+from umg_grpc.service.resilience import Resilience
 from umg_grpc.service.vault import Vault
-from umg_grpc.upstream.text import TextCall
+from umg_grpc.upstream.text import TextCall, TextUpstream
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS
 
 # What providers say of an id that they no longer know.
 FORGOTTEN = frozenset({"previous_response_not_found"})
+
+
+class Asked(NamedTuple):
+    """What is answered."""
+
+    call: Call
+    admitted: Admitted
+    continued: Continued | None
+    several: bool = False  # whether more than one channel serves the model
+    beginning: bytes | None = None
+    """Of its conversation, where it matters which channel has that in its cache."""
+
+    @property
+    def request(self) -> pb.GenerateRequest:
+        """As its caller sent it."""
+        return self.admitted.request
 
 
 class Attempt(NamedTuple):
@@ -37,61 +52,61 @@ class Attempt(NamedTuple):
         return self.target.channel.name
 
 
-class Attempts(Choice[Attempt]):
-    """Hands out the channels of a text request, that first which made what the request goes on from."""
+class Made(NamedTuple):
+    """Who made what a conversation goes on from."""
+
+    channel: str  # the one whose account has it; "" where none is known
+    reasoning: Vault | None
+    makers: Mapping[str, str]  # of the reasoning states that the caller sent, the channels
+
+
+async def made(asked: Asked, reasoning: Vault | None) -> Made:
+    """Which channel's account can read the state of the request; it matters where there are several."""
+    if asked.continued is not None:
+        return Made(asked.continued.place.channel, reasoning, {})
+    if not asked.several or reasoning is None or not states.needs(asked.request):
+        return Made("", reasoning, {})
+    known = await reasoning.restore(asked.call.caller.key_id, asked.request)
+    return Made(states.pinned_channel(known), reasoning, states.makers(known))
+
+
+class Attempts(Course[Attempt]):
+    """The attempts at a text request, first at the channel that made what the request goes on from."""
 
     def __init__(
         self,
-        call: Call,
-        admitted: Admitted,
-        channels: Channels,
-        reasoning: Vault | None,
+        asked: Asked,
+        targets: Sequence[Target],
+        upstreams: Mapping[str, TextUpstream],
+        shared: Resilience,
+        maker: Made,
         *,
-        continued: Continued | None = None,
         stream: bool,
     ) -> None:
-        targets, model = channels.router.channels(admitted.resolved.model.id), admitted.resolved.model.id
-        spoken = admitted.request.source.format
+        """`upstreams`: by channel, as they are when the call begins: a reload may replace them meanwhile."""
+        request, model = asked.request, asked.admitted.resolved.model.id
+        spoken = request.source.format
         wire_path = FORMATS[spoken].wire_path if spoken else None
-        super().__init__(call, model, nearest_first(targets, spoken), wire_path)
-        self._admitted = admitted
-        self._continued = continued
-        self._reasoning = reasoning
+        super().__init__(asked.call, model, targets, wire_path, shared, request.model)
+        self._admitted = asked.admitted
+        self._continued = asked.continued
+        self._reasoning = maker.reasoning
+        self._makers = maker.makers
         self._stream = stream
-        self._upstreams = channels.text  # which a reload may replace meanwhile
-        self._begun = self._only
+        self._upstreams = upstreams
         self._forgotten = False  # whether the provider of the continued response no longer knows it
-        self._makers: Mapping[str, str] = {}  # of the reasoning states that the caller sent, the channels
 
-    async def next(self) -> Attempt | None:
-        """See `Choice`."""
-        if not self._begun:
-            self._begun = True
-            await self._prefer_the_maker()
-        return await super().next()
-
-    def again(self, attempt: Attempt, error: UmgError) -> bool:
-        """Whether `next` will try the attempt's channel once more, since all that failed was that its provider has
-        forgotten the response that is continued: it is then told the whole conversation.
+    def _mended(self, attempt: Attempt, error: UmgError) -> bool:
+        """Whether all that failed was that the provider has forgotten the response that is continued: it is then told
+        the whole conversation.
         """
-        if not attempt.request.previous_response_id or self._continued is None:
+        if not attempt.request.previous_response_id or self._continued is None or self._forgotten:
             return False
         if error.metadata.get("upstream_status") != "404" and error.metadata.get("upstream_code") not in FORGOTTEN:
             return False
         self._forgotten = True
         self._targets.appendleft(attempt.target)
         return True
-
-    async def _prefer_the_maker(self) -> None:
-        """Puts the channel first whose account made what the conversation goes on from: it alone can read its state."""
-        request, made = self._admitted.request, ""
-        if self._continued is not None:
-            made = self._continued.place.channel
-        elif self._reasoning is not None and states.needs(request):
-            known = await self._reasoning.restore(self._call.caller.key_id, request)
-            self._makers, made = states.makers(known), states.pinned_channel(known)
-        if made:
-            self._targets = deque(sorted(self._targets, key=lambda target: target.channel.name != made))
 
     async def _attempt(self, target: Target) -> Attempt:
         """The request as it goes to the channel. Raises UmgError, also where the caller wants all of it said."""
@@ -103,7 +118,7 @@ class Attempts(Choice[Attempt]):
             if (written := self._admitted.request.source.opaque_paths.get(place)) is None:
                 raise
             message = error.message.replace(place, written)
-            raise UmgError(error.reason, message, **{**error.metadata, "field": written}) from None
+            raise error.saying(message, field=written) from None
 
     async def _prepared(self, request: pb.GenerateRequest, target: Target) -> Attempt:
         size = len(request.source.body) or request.ByteSize()

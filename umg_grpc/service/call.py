@@ -1,6 +1,7 @@
 """What the gateway knows of the call that it is serving."""
 
 import secrets
+import time
 from collections.abc import Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -8,7 +9,7 @@ from dataclasses import dataclass, field
 from umg_grpc.access.caller import Caller
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.headers import is_request_id, is_strict
+from umg_grpc.wire.headers import TIMEOUT, is_request_id, is_strict, timeout_seconds
 
 
 @dataclass(slots=True)
@@ -21,9 +22,13 @@ class Call:
     request_id: str
     headers: dict[str, str] = field(default_factory=dict)  # initial metadata to send
     known_caller: Caller | None = None
+    ends_at: float = float("inf")  # when nobody waits any more, on the monotonic clock
     # for the log and the metrics
     model: str = ""
     channel: str = ""
+    attempts: int = 0
+    abandoned: list[str] = field(default_factory=list)  # channels that were asked too and were left for this one
+    is_kept: bool = False  # whether its answer was made for another call, which had its cost
     usage: pb.Usage | None = None
 
     @property
@@ -32,6 +37,19 @@ class Call:
         if self.known_caller is None:
             raise UmgError(pb.ERROR_REASON_MISSING_KEY, "this call has no credentials")
         return self.known_caller
+
+    def limit(self, seconds: float | None) -> None:
+        """Takes the caller's deadline: that of the connection, in `seconds`, or `x-umg-timeout`, if that is shorter.
+        Raises UmgError(INVALID_FIELD).
+        """
+        if (asked := self.metadata.get(TIMEOUT)) is not None:
+            seconds = min(timeout_seconds(asked), float("inf") if seconds is None else seconds)
+        if seconds is not None and seconds != float("inf"):
+            self.ends_at = time.monotonic() + seconds
+
+    def seconds_left(self) -> float:
+        """Until the caller's deadline; infinite without one."""
+        return self.ends_at if self.ends_at == float("inf") else self.ends_at - time.monotonic()
 
     @property
     def strict(self) -> bool:

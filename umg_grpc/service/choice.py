@@ -6,25 +6,15 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Generic, Protocol, TypeVar
 
-import structlog
-
 from umg_grpc.errors import UmgError
-from umg_grpc.inprocess import Context
 from umg_grpc.routing import Target
 from umg_grpc.service.call import Call
 from umg_grpc.v1 import pb
 from umg_grpc.wire.report import Report
 
-logger = structlog.get_logger()
-
 # Why one channel cannot be told what another can.
 UNSAYABLE = frozenset(
     {pb.ERROR_REASON_UNTRANSLATABLE, pb.ERROR_REASON_UNSUPPORTED_FIELD, pb.ERROR_REASON_OBJECT_NOT_FOUND}
-)
-
-# Nothing was generated.
-NOT_SERVED = frozenset(
-    {pb.ERROR_REASON_UPSTREAM_UNREACHABLE, pb.ERROR_REASON_UPSTREAM_RATE_LIMITED, pb.ERROR_REASON_UNAVAILABLE}
 )
 
 
@@ -48,8 +38,8 @@ Tried = TypeVar("Tried", bound=Attemptable)
 
 
 class Choice(ABC, Generic[Tried]):
-    """Hands out the channels in the order of their targets; those that cannot be told all of the request after all that
-    can, the one that is told most first.
+    """Hands out the channels in the order of their targets; those that have no room now after those that have, and
+    those that cannot be told all of the request last of all, the one that is told most first.
     """
 
     def __init__(
@@ -63,6 +53,7 @@ class Choice(ABC, Generic[Tried]):
         self._wire_path = wire_path
         self._targets = deque(targets)
         self._only = len(self._targets) == 1
+        self._full: deque[Tried] = deque()
         self._lossy: list[Tried] = []
         self._refusal: UmgError | None = None
 
@@ -81,16 +72,27 @@ class Choice(ABC, Generic[Tried]):
                     raise
                 self._refusal = self._refusal or error
                 continue
-            if self._only or not attempt.call.report.lost:
-                return self._handed_out(attempt)
-            self._lossy.append(attempt)
+            if self._only:
+                return attempt
+            if attempt.call.report.lost:
+                self._lossy.append(attempt)
+            elif self._is_free(target):
+                return attempt
+            else:
+                self._full.append(attempt)
+        if self._full:
+            return self._full.popleft()
         if self._lossy:
             best = min(self._lossy, key=lambda attempt: attempt.call.report.lost)
             self._lossy.remove(best)
-            return self._handed_out(best)
+            return best
         if self._refusal is not None and not self._call.channel:
             raise self._refusal
         return None
+
+    def _is_free(self, target: Target) -> bool:
+        """Whether its channel has room for a call now."""
+        return True
 
     def _tell(self, report: Report) -> None:
         """Puts into the caller's words what a channel is not told; to be called once for each that is prepared. Raises
@@ -101,58 +103,10 @@ class Choice(ABC, Generic[Tried]):
         if self._call.strict:
             report.refuse()
 
-    def _handed_out(self, attempt: Tried) -> Tried:
-        call = self._call
-        call.model, call.channel = self._model, attempt.target.channel.name
-        if dropped := attempt.call.report.header():
-            call.headers["x-umg-dropped"] = dropped
-        else:
-            call.headers.pop("x-umg-dropped", None)
-        return attempt
-
-
-def nearest_first(targets: list[Target], protocol: str) -> list[Target]:
-    """The targets; of one priority, those first that speak the protocol: they need no translation."""
-    if len(targets) < 2 or not protocol:
-        return targets
-    return sorted(targets, key=lambda target: (target.channel.priority, protocol not in target.channel.protocols))
-
-
-def is_safe_to_move_on(error: UmgError) -> bool:
-    """Whether another channel may be asked without making anything twice."""
-    not_reached = error.reason == pb.ERROR_REASON_UPSTREAM_TIMEOUT and error.metadata.get("deadline") == "connect"
-    return not_reached or error.reason in NOT_SERVED
-
 
 def under_public_name(error: UmgError, target: Target, model: str) -> UmgError:
     """A provider's error with the model as the caller named it: what the operator calls it upstream is his own."""
     if target.model in (model, "") or target.model not in error.message:
         return error
     named = re.compile(rf"(?<![\w.-]){re.escape(target.model)}(?![\w-]|\.\w)")
-    renamed = UmgError(error.reason, named.sub(lambda _: model, error.message), **error.metadata)
-    renamed.cause = error.cause
-    return renamed
-
-
-def moving_on(call: Call, error: UmgError) -> UmgError:
-    """The error, which the log has for each channel that was tried in vain."""
-    logger.warning(
-        "channel failed",
-        request_id=call.request_id,
-        channel=call.channel,
-        outcome=error.name,
-        cause=error.cause or None,
-    )
-    return error
-
-
-def seconds_left(context: Context) -> float:
-    """Until the caller's deadline; infinite without one (a socket's context says None then, whatever its stubs say)."""
-    left: object = context.time_remaining()
-    return left if isinstance(left, float) else float("inf")
-
-
-def no_channel(model: str) -> UmgError:
-    """For a model of which no channel was even tried."""
-    message = f"no channel of the model {model} can serve now; try again"
-    return UmgError(pb.ERROR_REASON_UNAVAILABLE, message)
+    return error.saying(named.sub(lambda _: model, error.message))

@@ -38,12 +38,13 @@ class EmbeddingServicer(rpc.EmbeddingServiceServicer):
             raise invalid("inputs", problem)
         _check_dimensions(request, model.described)
         adapt = _Readable(request, model) if any(given.HasField("tokens") for given in request.inputs) else None
-        response = await self._unary.answer(served, context, adapt)
+        response = await self._unary.answer(served, pb.EmbedResponse, adapt)
         response.model = request.model
         if not response.HasField("usage"):
             tokens = await asyncio.to_thread(_count, request, model)
             response.usage.CopyFrom(pb.EmbeddingUsage(input_tokens=tokens, total_tokens=tokens, estimated=True))
-        call.usage = pb.Usage(input_tokens=response.usage.input_tokens, estimated=response.usage.estimated)
+        if not call.is_kept:
+            call.usage = pb.Usage(input_tokens=response.usage.input_tokens, estimated=response.usage.estimated)
         return response
 
 

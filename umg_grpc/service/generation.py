@@ -3,21 +3,32 @@
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from dataclasses import replace
 
 from umg_grpc.errors import UmgError
 from umg_grpc.inprocess import Context
+from umg_grpc.routing import ANY, GENERATE, Wish
+from umg_grpc.service import nearness
 from umg_grpc.service.admission import Admission, Admitted
-from umg_grpc.service.answers import Answer, Asked, Memory, StreamedAnswer
-from umg_grpc.service.attempts import Attempts
+from umg_grpc.service.answers import Answer, Memory, StreamedAnswer
+from umg_grpc.service.attempts import Asked, Attempt, Attempts, made
 from umg_grpc.service.call import Call, current
 from umg_grpc.service.channels import Channels
-from umg_grpc.service.choice import is_safe_to_move_on, moving_on, no_channel, seconds_left, under_public_name
 from umg_grpc.service.conversations import Continued, Conversations
+from umg_grpc.service.course import Try
+from umg_grpc.service.hedging import Opened, first_to_answer, held_back, open_stream, resumed
+from umg_grpc.service.kept import Kept
+from umg_grpc.service.nearness import Nearness
+from umg_grpc.service.resilience import Resilience
 from umg_grpc.service.validation import check
 from umg_grpc.tokens import TokenCounter
 from umg_grpc.v1 import pb, rpc
+from umg_grpc.wire import FORMATS
+from umg_grpc.wire.format import TextFormat
 
+HOLD_SECONDS = 2.0
+"""How long the beginning of a stream waits for something that says more than that it begins."""
+SILENT = frozenset({"started", "usage", "opaque", None})
+"""Events in which nothing of the answer is."""
 RESPONSES = "responses"
 """The format whose providers keep what they answer."""
 
@@ -25,57 +36,80 @@ RESPONSES = "responses"
 class GenerationServicer(rpc.GenerationServiceServicer):
     """`umg.v1.GenerationService`."""
 
-    def __init__(self, channels: Channels, admission: Admission, memory: Memory) -> None:
+    def __init__(
+        self, channels: Channels, admission: Admission, memory: Memory, shared: Resilience, kept: Kept
+    ) -> None:
         self._channels = channels
         self._admission = admission
         self._memory = memory
+        self._shared = shared
+        self._kept = kept
+        self._nearness = Nearness()
 
     async def Generate(self, request: pb.GenerateRequest, context: Context) -> pb.GenerateResponse:
-        """The answer of the first channel that can give one."""
-        asked, attempts = await self._begin(request, request, stream=False)
-        failure: UmgError | None = None
-        while (attempt := await attempts.next()) is not None:
-            try:
-                response = await attempt.call.generate(seconds_left(context))
-            except UmgError as error:
-                told = under_public_name(error, attempt.target, asked.request.model)
-                if not is_safe_to_move_on(error) and not attempts.again(attempt, error):
-                    raise told from None
-                failure = moving_on(asked.call, told)
-                continue
-            return await Answer(asked, attempt, self._memory).whole(response)
-        raise failure or no_channel(asked.request.model)
+        """The answer that was kept, else that of the first channel that can give one."""
+        asked = await self._asked(request, request, stream=False)
+        model = asked.admitted.resolved.model
+        place = await self._kept.place(asked.call, model, "Generate", asked.request)
+        if place is None:
+            return await self._made(asked)
+        return await place.whole(lambda: self._made(asked), pb.GenerateResponse)
 
     async def StreamGenerate(
         self, request: pb.StreamGenerateRequest, context: Context
     ) -> AsyncGenerator[pb.StreamGenerateResponse, None]:
-        """Moves on to the next channel only while nothing was sent: half an answer cannot be taken back."""
-        asked, attempts = await self._begin(request, request.request, stream=True)
-        failure: UmgError | None = None
-        while (attempt := await attempts.next()) is not None:
-            sent = False
-            answer = StreamedAnswer(asked, attempt, self._memory)
-            try:
-                async with aclosing(attempt.call.stream(seconds_left(context))) as messages:
-                    async for message in messages:
-                        if answer.feed(message):
-                            sent = True
-                            yield message
-                for message in await answer.close():
-                    sent = True
-                    yield message
-            except UmgError as error:
-                told = under_public_name(error, attempt.target, asked.request.model)
-                if sent or (not is_safe_to_move_on(error) and not attempts.again(attempt, error)):
-                    await answer.break_off()
-                    raise told from None
-                failure = moving_on(asked.call, told)
-                continue
-            except (asyncio.CancelledError, GeneratorExit):
-                await answer.break_off()
-                raise
+        """The same, as it comes."""
+        asked = await self._asked(request, request.request, stream=True)
+        model, told = asked.admitted.resolved.model, asked.request
+        operation = f"StreamGenerate {told.include_usage} {told.include_obfuscation}"
+        place = await self._kept.place(asked.call, model, operation, told)
+        recording = await place.streamed() if place is not None else None
+        if isinstance(recording, pb.StreamGenerateResponse):
+            yield recording
             return
-        raise failure or no_channel(asked.request.model)
+        async with aclosing(self._streamed(asked)) as messages:
+            if recording is None:
+                async for message in messages:
+                    yield message
+                return
+            with recording:
+                async for message in messages:
+                    recording.feed(message)
+                    yield message
+                await recording.close()
+
+    async def _made(self, asked: Asked) -> pb.GenerateResponse:
+        """The answer of the first channel that can give one."""
+        attempts = await self._attempts(asked, stream=False)
+        async for attempt in attempts:
+            with attempts.trying(attempt) as tried:
+                response = await self._first_answer(asked, attempts, tried)
+                self._nearness.note(asked.beginning, tried.attempt.channel)
+                return await Answer(asked, tried.attempt, self._memory).whole(response)
+        raise AssertionError  # attempts end by a failure
+
+    async def _streamed(self, asked: Asked) -> AsyncGenerator[pb.StreamGenerateResponse, None]:
+        """Moves on to the next channel only while nothing was sent: half an answer cannot be taken back."""
+        attempts = await self._attempts(asked, stream=True)
+        async for attempt in attempts:
+            with attempts.trying(attempt) as tried:
+                async with aclosing(await self._first_stream(asked, attempts, tried)) as messages:
+                    answer = StreamedAnswer(asked, tried.attempt, self._memory)
+                    try:
+                        async with aclosing(_begun(asked, messages)) as begun:
+                            async for message in begun:
+                                if answer.feed(message):
+                                    tried.begun = True
+                                    yield message
+                    except (UmgError, asyncio.CancelledError, GeneratorExit):
+                        if tried.begun:
+                            await answer.break_off()
+                        raise
+                self._nearness.note(asked.beginning, tried.attempt.channel)
+                for message in await answer.close():
+                    tried.begun = True
+                    yield message
+                return
 
     async def CountTokens(self, request: pb.CountTokensRequest, context: Context) -> pb.CountTokensResponse:
         """Counts here: no model is called, and no limit of the key is touched."""
@@ -108,20 +142,60 @@ class GenerationServicer(rpc.GenerationServiceServicer):
         check(request)
         return await self._conversations.list_items(current().caller.key_id, request)
 
-    async def _begin(
+    async def _asked(
         self, message: pb.GenerateRequest | pb.StreamGenerateRequest, request: pb.GenerateRequest, *, stream: bool
-    ) -> tuple[Asked, Attempts]:
-        """The call as it is served, and the channels to try. Raises UmgError for one that is not."""
+    ) -> Asked:
+        """The call as it is served. Raises UmgError for one that is not."""
         call = current()
         admitted = await self._admission.admit(call, message, request, stream=stream)
         if admitted.request.source.format == RESPONSES and self._memory.conversations is not None:
             named = await self._memory.conversations.resolve(call.caller.key_id, admitted.request)
-            admitted = replace(admitted, request=named)
+            admitted = admitted._replace(request=named)
         elif self._memory.conversations is None:
             _leave_unstored(admitted.request)
         continued = await self._continued(call, admitted) if admitted.request.previous_response_id else None
-        attempts = Attempts(call, admitted, self._channels, self._memory.reasoning, continued=continued, stream=stream)
-        return Asked(call, admitted, continued), attempts
+        several = len(self._channels.router.targets(admitted.resolved.model.id)) > 1
+        beginning = nearness.beginning(call.caller.key_id, admitted.request) if several else None
+        return Asked(call, admitted, continued, several, beginning)
+
+    async def _attempts(self, asked: Asked, *, stream: bool) -> Attempts:
+        """The channels to try, best first."""
+        call, request, model = asked.call, asked.request, asked.admitted.resolved.model.id
+        maker, pins, wish = await made(asked, self._memory.reasoning), call.caller.channels, ANY
+        if asked.several or pins:
+            wish = Wish(
+                protocol=request.source.format,
+                pins=pins,
+                maker=maker.channel,
+                near=self._nearness.channel(asked.beginning),
+                affinity=request.prompt_cache_key,
+                well=self._shared.is_well,
+            )
+        targets = self._channels.router.channels(model, GENERATE, wish)
+        return Attempts(asked, targets, self._channels.text, self._shared, maker, stream=stream)
+
+    async def _first_answer(self, asked: Asked, attempts: Attempts, tried: Try[Attempt]) -> pb.GenerateResponse:
+        """What the attempt answers, or, where it is slow to, another."""
+        call, hedge = asked.call, asked.admitted.resolved.model.hedge
+        if hedge is None or not attempts.has_others:
+            return await tried.attempt.call.generate(call.seconds_left())
+        return await first_to_answer(attempts, tried, hedge, lambda attempt: attempt.call.generate(call.seconds_left()))
+
+    async def _first_stream(
+        self, asked: Asked, attempts: Attempts, tried: Try[Attempt]
+    ) -> AsyncGenerator[pb.StreamGenerateResponse, None]:
+        """The same for a stream, which answers with its first message."""
+        call, hedge = asked.call, asked.admitted.resolved.model.hedge
+        if hedge is None or not attempts.has_others:
+            return tried.attempt.call.stream(call.seconds_left())
+
+        async def close(opened: Opened[pb.StreamGenerateResponse]) -> None:
+            await opened[1].aclose()
+
+        opened = await first_to_answer(
+            attempts, tried, hedge, lambda attempt: open_stream(attempt.call.stream(call.seconds_left())), close
+        )
+        return resumed(opened)
 
     async def _continued(self, call: Call, admitted: Admitted) -> Continued | None:
         """None for a response that only a provider may know, whose account the operator opened to all callers."""
@@ -140,6 +214,36 @@ class GenerationServicer(rpc.GenerationServiceServicer):
             message = "this gateway stores no responses; send the whole conversation"
             raise UmgError(pb.ERROR_REASON_OBJECT_NOT_FOUND, message)
         return self._memory.conversations
+
+
+def _begun(
+    asked: Asked, messages: AsyncGenerator[pb.StreamGenerateResponse, None]
+) -> AsyncGenerator[pb.StreamGenerateResponse, None]:
+    """The messages of a stream, from the first that says something: until then another attempt may take its place."""
+    spoken = FORMATS.get(asked.request.source.format)
+    return held_back(messages, lambda message: _says_nothing(message, spoken), HOLD_SECONDS)
+
+
+def _says_nothing(message: pb.StreamGenerateResponse, spoken: TextFormat | None) -> bool:
+    """Whether nothing of the answer itself is in it."""
+    if message.source_frames:
+        return spoken is not None and spoken.preamble(message.source_frames)
+    return all(_is_silent(event) for event in message.events)
+
+
+def _is_silent(event: pb.GenerateEvent) -> bool:
+    """Whether it tells no more than that something begins."""
+    kind = event.WhichOneof("kind")
+    if kind != "part_started":
+        return kind in SILENT
+    part = event.part_started
+    match part.WhichOneof("kind"):
+        case "text":
+            return not part.text.text
+        case "reasoning":
+            return not part.reasoning.texts and not part.reasoning.summaries
+        case _:
+            return False
 
 
 def _leave_unstored(request: pb.GenerateRequest) -> None:

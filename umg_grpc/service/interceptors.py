@@ -14,6 +14,7 @@ from umg_grpc.access.authenticate import Authenticator
 from umg_grpc.errors import UmgError, internal
 from umg_grpc.inprocess import Context, InProcessContext, Interceptor, Pairs, Stream, Unary, Undecodable
 from umg_grpc.service.call import CURRENT, Call, current, request_id_of
+from umg_grpc.service.gate import REFUSALS
 from umg_grpc.service.metrics import Metrics
 from umg_grpc.status import DETAILS_KEY, STATUS, to_status
 from umg_grpc.v1 import pb
@@ -39,6 +40,7 @@ class Observing(Interceptor):
         async def observed(request: object, context: Context) -> object:
             call, started, failure = _open(method, context), time.perf_counter(), None
             try:
+                call.limit(_time_left(context))
                 answer = await inner(request, context)
                 await context.send_initial_metadata(_headers(call))
                 return answer
@@ -60,6 +62,7 @@ class Observing(Interceptor):
         async def observed(request: object, context: Context) -> AsyncGenerator[Any, None]:
             call, started, failure, sent = _open(method, context), time.perf_counter(), None, False
             try:
+                call.limit(_time_left(context))
                 async with aclosing(inner(request, context)) as messages:
                     async for message in messages:
                         if not sent:
@@ -82,6 +85,8 @@ class Observing(Interceptor):
         seconds = time.perf_counter() - started
         outcome = "OK" if failure is None else failure.name
         self._metrics.finished(call, outcome, seconds)
+        if failure is not None and failure.cause in REFUSALS:
+            return  # of which the gate has a line for all of a second
         usage = call.usage
         logger.info(
             "call",
@@ -94,6 +99,8 @@ class Observing(Interceptor):
             key=call.known_caller.key_id if call.known_caller else None,
             model=call.model or None,
             channel=call.channel or None,
+            attempts=call.attempts if call.attempts > 1 else None,
+            abandoned=call.abandoned or None,
             input_tokens=usage.input_tokens if usage else None,
             output_tokens=usage.output_tokens if usage else None,
             estimated=True if usage and usage.estimated else None,
@@ -153,6 +160,11 @@ def _open(method: str, context: Context) -> Call:
     call = Call(method, metadata, trusted, request_id if trusted and request_id else request_id_of(request_id))
     CURRENT.set(call)
     return call
+
+
+def _time_left(context: Context) -> float | None:
+    left: object = context.time_remaining()  # a socket's context says None, whatever its stubs say
+    return left if isinstance(left, float) else None
 
 
 def _headers(call: Call) -> Pairs:

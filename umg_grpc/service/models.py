@@ -5,8 +5,9 @@ import zlib
 from bisect import bisect_left
 from dataclasses import dataclass
 
+from umg_grpc.access.caller import Caller
 from umg_grpc.inprocess import Context
-from umg_grpc.routing import model_not_found
+from umg_grpc.routing import PublicModel, Router, model_not_found, under_name
 from umg_grpc.service.call import current
 from umg_grpc.service.channels import Channels
 from umg_grpc.service.validation import check
@@ -24,10 +25,10 @@ class ModelServicer(rpc.ModelServiceServicer):
         """One page of the models of this key, by id."""
         check(request)
         edge, caller = _edge(request), current().caller
-        models = {model.id: model for model in self._channels.router.models() if caller.may_use(model.id)}
+        models = _models(self._channels.router, caller)
         ids = sorted(models)
         start, end = _page(edge, ids, request.page_size if request.HasField("page_size") else len(ids))
-        response = pb.ListModelsResponse(models=[models[model_id].described for model_id in ids[start:end]])
+        response = pb.ListModelsResponse(models=[under_name(models[name], name) for name in ids[start:end]])
         if end < len(ids):
             response.next_page_token = _token(_behind(ids[end - 1]) if end > start else _Edge(edge.id))
         if start > 0:
@@ -37,14 +38,25 @@ class ModelServicer(rpc.ModelServiceServicer):
     async def GetModel(self, request: pb.GetModelRequest, context: Context) -> pb.GetModelResponse:
         """One model, under the id asked for. One that this key may not use does not exist for it."""
         check(request)
-        found = self._channels.router.resolve(request.model)
-        if not current().caller.may_use(found.model.id):
+        router = self._channels.router
+        found = router.resolve(request.model)
+        if not _may_use(router, current().caller, found.model, found.alias):
             raise model_not_found(request.model)
-        response = pb.GetModelResponse(model=found.model.described)
-        if response.model.display_name == response.model.id:
-            response.model.display_name = request.model
-        response.model.id = request.model
-        return response
+        return pb.GetModelResponse(model=under_name(found.model, request.model))
+
+
+def _models(router: Router, caller: Caller) -> dict[str, PublicModel]:
+    """Those that the key may use, by all their names."""
+    models = {model.id: model for model in router.models() if _may_use(router, caller, model)}
+    for alias, stands_for in router.aliases().items():
+        if _may_use(router, caller, stands_for.model, alias):
+            models[alias] = stands_for.model
+    return models
+
+
+def _may_use(router: Router, caller: Caller, model: PublicModel, alias: str = "") -> bool:
+    """Whether the key's models have it, and one of the key's channels serves it."""
+    return caller.may_use(model.id, alias) and router.reaches(model.id, caller.channels)
 
 
 @dataclass(frozen=True)

@@ -26,13 +26,14 @@ class RerankServicer(rpc.RerankServiceServicer):
         if len(request.documents) > self._most_documents:
             problem = f"{len(request.documents)} are more than the {self._most_documents} of one call; send fewer"
             raise invalid("documents", problem)
-        response = _in_order(await self._unary.answer(served, context), request)
+        response = _in_order(await self._unary.answer(served, pb.RerankResponse), request)
         response.model = request.model
         response.response_id = response.response_id or f"rerank-{secrets.token_hex(16)}"
         if response.usage.total_tokens == 0:
             response.usage.total_tokens = await asyncio.to_thread(_count, request, model)
             response.usage.estimated = True
-        call.usage = pb.Usage(input_tokens=response.usage.total_tokens, estimated=response.usage.estimated)
+        if not call.is_kept:
+            call.usage = pb.Usage(input_tokens=response.usage.total_tokens, estimated=response.usage.estimated)
         return response
 
 

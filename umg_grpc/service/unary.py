@@ -7,20 +7,13 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Generic, NamedTuple, TypeVar
 
 from umg_grpc.access.limits import RequestLimits
-from umg_grpc.errors import UmgError
-from umg_grpc.inprocess import Context
-from umg_grpc.routing import VERBS, Operation, PublicModel, Target, model_not_found
+from umg_grpc.routing import VERBS, Operation, PublicModel, Target, Wish, model_not_found
 from umg_grpc.service.call import Call, current
 from umg_grpc.service.channels import Channels
-from umg_grpc.service.choice import (
-    Choice,
-    is_safe_to_move_on,
-    moving_on,
-    nearest_first,
-    no_channel,
-    seconds_left,
-    under_public_name,
-)
+from umg_grpc.service.course import Course, Try
+from umg_grpc.service.hedging import first_to_answer
+from umg_grpc.service.kept import Kept
+from umg_grpc.service.resilience import Resilience
 from umg_grpc.service.sources import read_source
 from umg_grpc.service.validation import check
 from umg_grpc.upstream.unary import UnaryCall, UnaryUpstream
@@ -57,6 +50,8 @@ class Unary(Generic[Request, Response]):
         operation: Operation,
         formats: Mapping[str, UnaryFormat[Request, Response]],
         upstreams: Callable[[Channels], Mapping[str, UnaryUpstream[Request, Response]]],
+        shared: Resilience,
+        kept: Kept,
     ) -> None:
         """`body_limit`: of a source document, in bytes: the same that the HTTP face has. `formats`: by face.
         `upstreams`: by channel, as they are now.
@@ -65,6 +60,8 @@ class Unary(Generic[Request, Response]):
         self._limits = limits
         self._body_limit = body_limit
         self._operation = operation
+        self._shared = shared
+        self._kept = kept
         self._formats: Mapping[str, UnaryFormat[Request, Response]] = formats
         self._upstreams: Callable[[Channels], Mapping[str, UnaryUpstream[Request, Response]]] = upstreams
 
@@ -82,40 +79,56 @@ class Unary(Generic[Request, Response]):
         if resolved.suffix is not None:  # which says how a text model thinks
             raise model_not_found(request.model)
         model = resolved.model
-        call.caller.check_model(model.id)
-        self._channels.router.check(model.id, self._operation)
+        call.caller.check_model(model.id, resolved.alias)
+        self._channels.router.check(model.id, self._operation, call.caller.channels)
         await self._limits.admit(call.caller)
         return Served(call, request, model)
 
     async def answer(
         self,
         served: Served[Request],
-        context: Context,
+        kind: type[Response],
         adapt: Callable[[Target], Awaitable[Request]] | None = None,
     ) -> Response:
-        """The answer of the first channel that can give one. `adapt`: the request as a target takes it, where that is
-        not the same for all.
+        """The answer that was kept, else that of the first channel that can give one. `adapt`: the request as a target
+        takes it, where that is not the same for all.
         """
         call, request, model = served
+        place = await self._kept.place(call, model, VERBS[self._operation], request)
+        if place is None:
+            return await self._made(served, adapt)
+        return await place.whole(lambda: self._made(served, adapt), kind)
+
+    async def _made(self, served: Served[Request], adapt: Callable[[Target], Awaitable[Request]] | None) -> Response:
+        """The answer of the first channel that can give one."""
+        call, request, model = served
         face = self._formats.get(request.source.format)
-        targets = self._channels.router.channels(model.id, self._operation)
+        wish = Wish(
+            protocol=face.protocol if face else "",
+            pins=call.caller.channels,
+            well=self._shared.is_well,
+        )
         attempts: Attempts[Request, Response] = Attempts(
             served,
-            nearest_first(targets, face.protocol if face else ""),
+            self._channels.router.channels(model.id, self._operation, wish),
             face.wire_path if face else None,
+            self._shared,
             self._upstreams(self._channels),
             adapt,
         )
-        failure: UmgError | None = None
-        while (attempt := await attempts.next()) is not None:
-            try:
-                return await attempt.call.send(seconds_left(context))
-            except UmgError as error:
-                told = under_public_name(error, attempt.target, request.model)
-                if not is_safe_to_move_on(error):
-                    raise told from None
-                failure = moving_on(call, told)
-        raise failure or no_channel(request.model)
+        async for attempt in attempts:
+            with attempts.trying(attempt) as tried:
+                return await self._answered(served, attempts, tried)
+        raise AssertionError  # attempts end by a failure
+
+    async def _answered(
+        self, served: Served[Request], attempts: "Attempts[Request, Response]", tried: Try[Attempt[Response]]
+    ) -> Response:
+        """What the attempt answers, or, where it is slow to, another."""
+        call, hedge = served.call, served.model.hedge
+        if hedge is None or not attempts.has_others:
+            return await tried.attempt.call.send(call.seconds_left())
+        return await first_to_answer(attempts, tried, hedge, lambda attempt: attempt.call.send(call.seconds_left()))
 
     async def _decoded(self, given: Request) -> Request:
         def decode(codec: UnaryFormat[Request, Response], body: bytes, headers: Mapping[str, str]) -> Request:
@@ -128,7 +141,7 @@ class Unary(Generic[Request, Response]):
         return await read_source(given.source, self._formats, decode, none=none, limit=self._body_limit)
 
 
-class Attempts(Choice[Attempt[Response]], Generic[Request, Response]):
+class Attempts(Course[Attempt[Response]], Generic[Request, Response]):
     """Hands out the channels of one request."""
 
     def __init__(
@@ -136,10 +149,11 @@ class Attempts(Choice[Attempt[Response]], Generic[Request, Response]):
         served: Served[Request],
         targets: list[Target],
         wire_path: Callable[[str], str] | None,
+        shared: Resilience,
         upstreams: Mapping[str, UnaryUpstream[Request, Response]],
         adapt: Callable[[Target], Awaitable[Request]] | None,
     ) -> None:
-        super().__init__(served.call, served.model.id, targets, wire_path)
+        super().__init__(served.call, served.model.id, targets, wire_path, shared, served.request.model)
         self._request: Request = served.request
         self._upstreams: Mapping[str, UnaryUpstream[Request, Response]] = upstreams
         self._adapt: Callable[[Target], Awaitable[Request]] | None = adapt

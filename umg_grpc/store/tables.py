@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from sqlalchemy import (
     JSON,
     BigInteger,
+    Boolean,
     DateTime,
     Dialect,
     Index,
@@ -13,6 +14,7 @@ from sqlalchemy import (
     MetaData,
     String,
     TypeDecorator,
+    false,
     text,
 )
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
@@ -77,6 +79,9 @@ class ApiKey(Base):
     create_time: Mapped[datetime] = mapped_column(UtcTime)
     expire_time: Mapped[datetime | None] = mapped_column(UtcTime)
     revoke_time: Mapped[datetime | None] = mapped_column(UtcTime)
+    channels: Mapped[list[str] | None] = mapped_column(JSON)
+    """Names of channels, with `*`; none at all allows each. None where a key is older than this column."""
+    show_route: Mapped[bool] = mapped_column(Boolean, server_default=false())
 
 
 MAX_OBJECT_ID_CHARACTERS = 512

@@ -1,17 +1,17 @@
 """Text generation by a provider that speaks a text format over HTTP: codec and transport put together."""
 
-import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from typing import NamedTuple
 
 from umg_grpc.errors import UmgError
-from umg_grpc.upstream.http_channel import HttpChannel, refusal
+from umg_grpc.upstream.bodies import joined
+from umg_grpc.upstream.http_channel import HttpChannel, decoded, refusal
 from umg_grpc.v1 import pb
+from umg_grpc.wire import sse
 from umg_grpc.wire.format import BIG_BYTES, TextFormat, UpstreamRequest
 from umg_grpc.wire.replay import replay
 from umg_grpc.wire.report import Report
-from umg_grpc.wire.sse import BOM
 
 
 class HttpCall(NamedTuple):
@@ -35,6 +35,10 @@ class HttpCall(NamedTuple):
     def stream(self, seconds: float) -> AsyncGenerator[pb.StreamGenerateResponse, None]:
         """See `TextCall`."""
         return self.upstream.stream(self, seconds)
+
+    def decode(self, body: bytes) -> pb.GenerateResponse:
+        """A whole answer."""
+        return self.format.decode_response(body, self.request, self.passes)
 
 
 JSON = "application/json"
@@ -67,8 +71,7 @@ class HttpText:
     async def generate(self, call: HttpCall, seconds: float) -> pb.GenerateResponse:
         """The answer, within `seconds` and the channel's own deadlines."""
         codec = call.format
-        body = await self._channel.fetch(call.encoded, codec.key_header, codec.decode_error, seconds)
-        return await _decoded(call, body, passes=call.passes)
+        return await self._channel.fetch(call.encoded, codec.key_header, codec.decode_error, call.decode, seconds)
 
     async def stream(self, call: HttpCall, seconds: float) -> AsyncGenerator[pb.StreamGenerateResponse, None]:
         """The answer as it comes, one message a read. Closing the generator closes the provider's connection."""
@@ -76,21 +79,24 @@ class HttpText:
         endpoint, outgoing = await channel.outgoing(call.encoded, call.format.key_header, seconds)
         try:
             answer = await channel.transport.open(outgoing)
-            channel.works(endpoint)
+            channel.is_there(endpoint)
             if answer.status != 200:
-                raise refusal(call.format.decode_error, answer.status, answer.headers, await answer.read())
+                raise refusal(call.format.decode_error, answer.status, answer.headers, await answer.refusal())
             async with aclosing(answer.chunks()) as chunks:
-                first = await anext(chunks, b"")
-                if answer.content_type == JSON and first.removeprefix(BOM).lstrip()[:1] == b"{":  # it does not stream
-                    body = b"".join([first, *[chunk async for chunk in chunks]])
-                    yield replay(await _decoded(call, body, passes=False))
+                chunk: bytes | None = await anext(chunks, b"")
+                if answer.content_type == JSON and chunk and chunk.removeprefix(sse.BOM).lstrip()[:1] == b"{":
+                    answer.heard()
+                    yield await _replayed(call, chunk + await joined(chunks))
+                    channel.works(endpoint)
                     return
-                decoder = call.format.stream_decoder(call.request, call.passes)
-                if (message := decoder.feed(first)) is not None:
-                    yield message
-                while not decoder.done and (chunk := await anext(chunks, None)) is not None:
+                decoder, heard = call.format.stream_decoder(call.request, call.passes), False
+                while chunk is not None:
                     if (message := decoder.feed(chunk)) is not None:
+                        if not heard and (heard := _says_something(message)):
+                            answer.heard()
+                            channel.works(endpoint)
                         yield message
+                    chunk = None if decoder.done else await anext(chunks, None)
             if (message := decoder.close()) is not None:
                 yield message
             await answer.finish()
@@ -111,8 +117,11 @@ def _passes(request: pb.GenerateRequest, text_format: TextFormat) -> bool:
     return "previous_response_id" not in request.source.edited_fields or bool(request.previous_response_id)
 
 
-async def _decoded(call: HttpCall, body: bytes, *, passes: bool) -> pb.GenerateResponse:
-    body = body.removeprefix(BOM)
-    if len(body) < BIG_BYTES:
-        return call.format.decode_response(body, call.request, passes)
-    return await asyncio.to_thread(call.format.decode_response, body, call.request, passes)
+def _says_something(message: pb.StreamGenerateResponse) -> bool:
+    """Whether it is no mere comment, with which a provider keeps the connection while it has nothing to say."""
+    return bool(message.events) or any(event.data is not None for event in sse.split(message.source_frames))
+
+
+async def _replayed(call: HttpCall, body: bytes) -> pb.StreamGenerateResponse:
+    """The answer of a provider that was asked for a stream and does not stream."""
+    return replay(await decoded(body, lambda body: call.format.decode_response(body, call.request, False)))

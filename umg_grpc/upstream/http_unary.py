@@ -5,13 +5,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
-from umg_grpc.errors import UmgError
+from umg_grpc.errors import Failure, UmgError
 from umg_grpc.upstream.http_channel import HttpChannel
 from umg_grpc.v1 import pb
 from umg_grpc.wire.embed import other_length, own_length
 from umg_grpc.wire.format import BIG_BYTES, UpstreamRequest
 from umg_grpc.wire.report import Report
-from umg_grpc.wire.sse import BOM
 from umg_grpc.wire.unary import UnaryFormat
 from umg_grpc.wire.unknown import note_source
 
@@ -48,11 +47,10 @@ class HttpUnaryCall(Generic[Request, Response]):
     async def send(self, seconds: float) -> Response:
         """See `UnaryCall`."""
         codec = self.format
-        body = await self.channel.fetch(self.encoded, codec.key_header, codec.decode_error, seconds)
-        body = body.removeprefix(BOM)
-        if len(body) < BIG_BYTES:
-            return codec.decode_response(body, self.request, self.passes)
-        return await asyncio.to_thread(codec.decode_response, body, self.request, self.passes)
+        return await self.channel.fetch(self.encoded, codec.key_header, codec.decode_error, self._decode, seconds)
+
+    def _decode(self, body: bytes) -> Response:
+        return self.format.decode_response(body, self.request, self.passes)
 
 
 class HttpUnary(Generic[Request, Response]):
@@ -125,6 +123,7 @@ class SplitCall:
         Raises UmgError(UPSTREAM_FAILED) for parts with vectors of different lengths.
         """
         turn, joined = asyncio.Semaphore(PARTS_AT_ONCE), pb.EmbedResponse()
+        is_channels = self.total_seconds <= seconds  # whose deadline the parts have
         deadline = asyncio.get_running_loop().time() + min(seconds, self.total_seconds)
 
         async def send(part: HttpUnaryCall[pb.EmbedRequest, pb.EmbedResponse]) -> pb.EmbedResponse:
@@ -133,6 +132,8 @@ class SplitCall:
                 answer = await part.send(deadline - asyncio.get_running_loop().time())
             except UmgError as error:  # its provider counts from the beginning of the part
                 error.metadata.pop("field", None)
+                if is_channels and error.reason == pb.ERROR_REASON_UPSTREAM_TIMEOUT and error.failure is None:
+                    error.of(Failure.AMBIGUOUS)
                 raise
             turn.release()  # not after a failure: nobody is to begin then
             return answer

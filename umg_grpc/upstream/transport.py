@@ -10,24 +10,25 @@ import math
 import ssl
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager, suppress
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple, Self
 
 import aiohttp
-from aiohttp import hdrs
+from aiohttp.client_proto import ResponseHandler
 from yarl import URL
 
-from umg_grpc.errors import UmgError
+from umg_grpc.errors import Failure, UmgError
+from umg_grpc.upstream.bodies import FAULTS, read_answer, read_refusal
 from umg_grpc.upstream.lean import faults
-from umg_grpc.upstream.lean.answer import MAX_ANSWER_BYTES, MAX_REFUSAL_BYTES, Fetched
-from umg_grpc.upstream.lean.connections import Connections
+from umg_grpc.upstream.lean.answer import Fetched
+from umg_grpc.upstream.lean.connections import STALE_SECONDS, Connections
 from umg_grpc.upstream.lean.request import DEFAULT_HEADERS
 from umg_grpc.v1 import pb
 
 LARGE_BYTES = 1 << 20
 END_SECONDS = 0.1  # from an answer's last event to the end of its body
-FAULTS = (faults.ConnectionFaultError, aiohttp.ClientError, TimeoutError, ConnectionError)
 WAITS = {
     "connect": "a connection",
     "first_byte": "its first bytes",
@@ -42,18 +43,25 @@ class Deadlines:
     """How long to wait for a provider, in seconds."""
 
     connect: float
-    first_byte: float  # of a stream: from sending to its first bytes
+    first_byte: float  # of a stream: from sending to its first event; what only keeps the connection alive is none
     idle: float  # of a stream: between its reads
     total: float
+    caller: float = math.inf  # how long the caller waits
 
     def within(self, seconds: float) -> Self:
-        """These, none longer than the caller waits. Raises UmgError(UPSTREAM_TIMEOUT) when that is over."""
+        """These, none longer than the caller waits. Raises UmgError(UPSTREAM_TIMEOUT), which is nobody's failure, when
+        that is over.
+        """
         if seconds >= self.total:
             return self
         if seconds <= 0:
             raise UmgError(pb.ERROR_REASON_UPSTREAM_TIMEOUT, "the call's own deadline is over", deadline="total")
         return type(self)(
-            min(self.connect, seconds), min(self.first_byte, seconds), min(self.idle, seconds), min(self.total, seconds)
+            min(self.connect, seconds),
+            min(self.first_byte, seconds),
+            min(self.idle, seconds),
+            min(self.total, seconds),
+            seconds,
         )
 
 
@@ -66,6 +74,7 @@ class Outgoing(NamedTuple):
     deadlines: Deadlines
     proxy: str | None = None
     tls: ssl.SSLContext | bool = True  # True: the system's authorities
+    repeatable: bool = True  # what it asks for may be made twice
 
 
 class Answer:
@@ -79,16 +88,20 @@ class Answer:
         self._deadlines = deadlines
         self._started = started  # the event loop's time when the request was sent
 
-    async def read(self) -> bytes:
-        """The whole body. Raises as `Transport.fetch`."""
-        try:
-            return await _body(self._response)
-        except FAULTS as error:
-            raise _fault(error, self._deadlines) from None
+        self._watch: Watch | None = None
+
+    async def refusal(self) -> bytes:
+        """The body that says why the call was refused: as much of it as comes, and is looked at."""
+        return await read_refusal(self._response)
+
+    def heard(self) -> None:
+        """The answer has begun: no first event is awaited any more."""
+        if self._watch is not None:
+            self._watch.heard()
 
     async def chunks(self) -> AsyncGenerator[bytes, None]:
         """The body as it comes, one item a read. Raises as `Transport.fetch`, also when a read is too late."""
-        watch = Watch(self._response, self._deadlines, self._started)
+        watch = self._watch = Watch(self._response, self._deadlines, self._started)
         try:
             async for chunk in self._response.content.iter_any():
                 watch.pause()
@@ -128,23 +141,24 @@ class Watch:
         self._idle = deadlines.idle
         self._loop = asyncio.get_running_loop()
         self._end = started + deadlines.total
-        self._name, self._due = "first_byte", started + deadlines.first_byte
+        self._first = self._due = started + deadlines.first_byte
+        self._name = "first_byte"
         self._set_timer(min(self._due, self._end))
 
     def pause(self) -> None:
         """Nobody waits for the provider now."""
         self._due = math.inf
 
+    def heard(self) -> None:
+        """The answer has begun."""
+        self._name = "idle"
+
     def resume(self) -> None:
         """The consumer waits again."""
-        now = self._loop.time()
-        due = now + self._idle
-        if self._name == "first_byte":
-            self._name = "idle"
-            if due < self._fires:  # it was set for a longer wait
-                self._timer.cancel()
-                self._set_timer(due)
-        self._due = due
+        self._due = self._loop.time() + self._idle if self._name == "idle" else self._first
+        if self._due < self._fires:  # it was set for a longer wait
+            self._timer.cancel()
+            self._set_timer(self._due)
 
     def stop(self) -> None:
         """No more watching."""
@@ -166,36 +180,62 @@ class Watch:
         self._response.close()
 
 
+class Reach:
+    """How far a call came."""
+
+    def __init__(self) -> None:
+        self.connects = False  # a connection is being made: nothing was sent
+        self.kept = True  # it had no need of a new one
+
+
+REACH: ContextVar[Reach] = ContextVar("reach")
+
+
+class Connector(aiohttp.TCPConnector):
+    """One that tells how far a call came."""
+
+    async def _create_connection(
+        self,
+        req: aiohttp.ClientRequest,
+        traces: list[aiohttp.tracing.Trace],
+        timeout: aiohttp.ClientTimeout,  # noqa: ASYNC109 - aiohttp's signature
+    ) -> ResponseHandler:
+        reach = REACH.get()
+        reach.connects, reach.kept = True, False
+        made = await super()._create_connection(req, traces, timeout)
+        reach.connects = False
+        return made
+
+
 class Transport:
     """The pool of connections to all providers. Opened once a process, closed with it."""
 
-    def __init__(self, session: aiohttp.ClientSession, connections: Connections) -> None:
+    def __init__(self, session: aiohttp.ClientSession, fresh: aiohttp.ClientSession, connections: Connections) -> None:
+        """`fresh`: a session that makes a new connection for each call."""
         self._session = session
+        self._fresh = fresh
         self._connections = connections
 
     @classmethod
     @asynccontextmanager
     async def opened(cls) -> AsyncGenerator[Self, None]:
         """A transport whose connections are closed at the end."""
-        connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=60, ttl_dns_cache=60)
-        async with aiohttp.ClientSession(
-            connector=connector,
-            cookie_jar=aiohttp.DummyCookieJar(),
-            headers=DEFAULT_HEADERS,  # to leave one out costs a copy of all
-            read_bufsize=READ_BYTES,
-            trust_env=False,
-        ) as session:
+        kept = Connector(limit=0, keepalive_timeout=60, ttl_dns_cache=60)
+        fresh = Connector(limit=0, force_close=True, ttl_dns_cache=60)
+        async with _session(kept) as session, _session(fresh) as for_fresh:
             connections = Connections()
             try:
-                yield cls(session, connections)
+                yield cls(session, for_fresh, connections)
             finally:
                 await connections.close()
 
     async def fetch(self, call: Outgoing) -> Fetched:
-        """The whole answer. Raises UmgError as `_fault` says, UPSTREAM_FAILED for a body of more than 256 MiB."""
+        """The whole answer; of a refusal, as much as comes. Raises UmgError as `_fault` says, UPSTREAM_FAILED for a
+        body of more than 256 MiB.
+        """
+        if call.proxy is not None or call.tls is False:
+            return await self._fetch_by_aiohttp(call)
         try:
-            if call.proxy is not None or call.tls is False:
-                return await self._fetch_by_aiohttp(call)
             return await self._connections.post(
                 call.url,
                 call.headers,
@@ -203,16 +243,22 @@ class Transport:
                 connect=call.deadlines.connect,
                 total=call.deadlines.total,
                 tls=None if call.tls is True else call.tls,
+                repeatable=call.repeatable,
             )
         except FAULTS as error:
             raise _fault(error, call.deadlines) from None
 
     async def _fetch_by_aiohttp(self, call: Outgoing) -> Fetched:
-        response = await self._send(call)
+        reach = Reach()
         try:
-            return Fetched(response.status, response.headers, await _body(response))
-        finally:
-            response.close()  # nothing is left to read, unless this call was cancelled or failed
+            response = await self._send(call, reach)
+            try:
+                body = await (read_answer if response.status == 200 else read_refusal)(response)
+                return Fetched(response.status, response.headers, body)
+            finally:
+                response.close()  # nothing is left to read, unless this call was cancelled or failed
+        except FAULTS as error:
+            raise _fault(error, call.deadlines, sent=not reach.connects) from None
 
     async def open(self, call: Outgoing) -> Answer:
         """A streamed answer, from its headers on, which come within the first-byte deadline. Raises as `fetch`.
@@ -220,18 +266,32 @@ class Transport:
         Whoever opened it closes it: a body that was not read to its end then ends with its connection, so that leaving
         early stops the provider.
         """
-        started = asyncio.get_running_loop().time()
+        started, reach = asyncio.get_running_loop().time(), Reach()
         try:
             async with asyncio.timeout(call.deadlines.first_byte) as waiting:
-                response = await self._send(call)
-        except TimeoutError as error:
-            raise late("first_byte", call.deadlines) if waiting.expired() else _fault(error, call.deadlines) from None
+                response = await self._send(call, reach)
         except FAULTS as error:
+            if waiting.expired():
+                raise late("first_byte", call.deadlines, sent=not reach.connects) from None
             raise _fault(error, call.deadlines) from None
         return Answer(response, call.deadlines, started)
 
-    async def _send(self, call: Outgoing) -> aiohttp.ClientResponse:
-        return await self._session.post(
+    async def _send(self, call: Outgoing, reach: Reach) -> aiohttp.ClientResponse:
+        """As `Connections.post`: a kept connection that breaks as soon as it is written to gives way to a new one."""
+        started = asyncio.get_running_loop().time()
+        REACH.set(reach)
+        try:
+            return await self._post(self._session, call)
+        except aiohttp.ClientConnectionError as error:
+            is_early = asyncio.get_running_loop().time() - started <= STALE_SECONDS
+            if not reach.kept or not is_early or isinstance(error, TimeoutError):
+                raise
+            if not call.repeatable:
+                raise faults.StaleError(f"{type(error).__name__}: {error}") from None
+        return await self._post(self._fresh, call)
+
+    async def _post(self, session: aiohttp.ClientSession, call: Outgoing) -> aiohttp.ClientResponse:
+        return await session.post(
             _url(call.url),
             # aiohttp warns of a large body that is given as bytes
             data=call.body if len(call.body) <= LARGE_BYTES else io.BytesIO(call.body),
@@ -243,20 +303,14 @@ class Transport:
         )
 
 
-async def _body(response: aiohttp.ClientResponse) -> bytes:
-    """The body; of one that says why a call was refused, no more than is looked at."""
-    limit = MAX_ANSWER_BYTES if response.status == 200 else MAX_REFUSAL_BYTES
-    length = response.content_length
-    if length is not None and length <= limit and hdrs.CONTENT_ENCODING not in response.headers:
-        return await response.content.read()
-    body = bytearray()
-    async for chunk in response.content.iter_any():
-        body += chunk
-        if len(body) > limit and response.status != 200:
-            return bytes(body[:limit])
-        if len(body) > limit:
-            raise UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, "the provider's answer is larger than 256 MiB")
-    return bytes(body)
+def _session(connector: Connector) -> aiohttp.ClientSession:
+    return aiohttp.ClientSession(
+        connector=connector,
+        cookie_jar=aiohttp.DummyCookieJar(),
+        headers=DEFAULT_HEADERS,  # to leave one out costs a copy of all
+        read_bufsize=READ_BYTES,
+        trust_env=False,
+    )
 
 
 @lru_cache(maxsize=1024)
@@ -267,40 +321,50 @@ def _url(url: str) -> URL:
 @lru_cache(maxsize=1024)
 def _timeout(total: float, connect: float) -> aiohttp.ClientTimeout:
     # exact: aiohttp would round what is longer than 5 s up to whole seconds
-    return aiohttp.ClientTimeout(total=total, sock_connect=connect, ceil_threshold=total + 1)
+    return aiohttp.ClientTimeout(total=total, connect=connect, ceil_threshold=total + 1)
 
 
-def _fault(error: Exception, deadlines: Deadlines) -> UmgError:
+def _fault(error: Exception, deadlines: Deadlines, *, sent: bool = True) -> UmgError:
     """What went wrong with the connection, as the caller may know it: UPSTREAM_UNREACHABLE when nothing can have been
-    sent, UPSTREAM_CUT when the connection broke, UPSTREAM_TIMEOUT with the deadline's name.
+    sent, UPSTREAM_CUT when the connection broke, UPSTREAM_TIMEOUT with the deadline's name. `sent`: whether, when the
+    time was over, the provider may have got something.
     """
+    failure, cause = Failure.AMBIGUOUS, f"{type(error).__name__}: {error}"
     match error:
         case faults.LateError():
-            return late(error.name, deadlines)
+            return late(error.name, deadlines, sent=error.sent)
         case aiohttp.ConnectionTimeoutError():
-            return late("connect", deadlines)
+            return late("connect", deadlines, sent=False)
         case TimeoutError():
-            return late("total", deadlines)
+            return late("total", deadlines, sent=sent)
+        case aiohttp.ClientHttpProxyError(status=401 | 403 | 407):
+            reason, failure = pb.ERROR_REASON_UPSTREAM_UNREACHABLE, Failure.DOWN
+            message = "the proxy to the provider refused the gateway; the operator has to check the channel"
         case (
             faults.UnreachableError()
             | aiohttp.ClientConnectorError()
             | aiohttp.ClientProxyConnectionError()
             | aiohttp.ClientHttpProxyError()
         ):
-            reason, message = pb.ERROR_REASON_UPSTREAM_UNREACHABLE, "the provider could not be reached; try again"
+            reason, failure = pb.ERROR_REASON_UPSTREAM_UNREACHABLE, Failure.NOT_SENT
+            message = "the provider could not be reached; try again"
+        case faults.StaleError():
+            reason, cause = pb.ERROR_REASON_UPSTREAM_CUT, f"stale: {error}"
+            message = "the provider closed the connection before it answered; try again"
         case faults.DisconnectedError() | aiohttp.ServerDisconnectedError():
             reason = pb.ERROR_REASON_UPSTREAM_CUT
             message = "the provider closed the connection before it answered; try again"
         case _:
             reason = pb.ERROR_REASON_UPSTREAM_CUT
             message = "the provider's connection broke before the answer was whole; try again"
-    fault = UmgError(reason, message)
-    fault.cause = f"{type(error).__name__}: {error}"
-    return fault
+    return UmgError(reason, message).of(failure, cause)
 
 
-def late(name: str, deadlines: Deadlines) -> UmgError:
-    """UPSTREAM_TIMEOUT, for the deadline of this name."""
+def late(name: str, deadlines: Deadlines, *, sent: bool = True) -> UmgError:
+    """UPSTREAM_TIMEOUT, for the deadline of this name. Where the caller's own came first it is nobody's failure."""
     seconds: float = getattr(deadlines, name)
     message = f"the provider was too slow: more than {seconds:g} s for {WAITS[name]}; try again"
-    return UmgError(pb.ERROR_REASON_UPSTREAM_TIMEOUT, message, deadline=name)
+    error = UmgError(pb.ERROR_REASON_UPSTREAM_TIMEOUT, message, deadline=name)
+    if seconds >= deadlines.caller:
+        return error
+    return error.of(Failure.AMBIGUOUS if sent else Failure.NOT_SENT)

@@ -6,7 +6,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta, Raw, Struct
 
-from umg_grpc.errors import UmgError
+from umg_grpc.errors import Failure, UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.counts import MOST, Count, as_number
 from umg_grpc.wire.provider_errors import as_error, from_provider, is_error, unreadable
@@ -111,7 +111,9 @@ def other_length(made: int, asked: int, own: int) -> UmgError:
         message = f"the provider made vectors of {made} numbers, {told}"
     else:
         message = f"the provider made vectors of {own} and of {made} numbers in one answer; try again"
-    return UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, message)
+    # a length that its model does not make is no fault of the channel: another model may make it
+    failure = Failure.CONTEXT if asked else Failure.AMBIGUOUS
+    return UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, message).of(failure)
 
 
 def check_count(vectors: int, request: pb.EmbedRequest) -> None:

@@ -116,7 +116,13 @@ class TextFormat:
     passing_decoder: Callable[[pb.GenerateRequest], StreamDecoder]
     """Of a stream for callers of this format: frames as they came, and what the service needs to know as events."""
     decode_error: Callable[[int, Mapping[str, str], bytes], UmgError]
-    """(HTTP status, headers by lower-case name, body) of a refused call."""
+    """(HTTP status, headers by lower-case name, body) of a refused call: an error that says what it means for other
+    attempts (`failure`).
+    """
+    preamble: Callable[[bytes], bool]
+    """Whether whole frames that begin a stream, as `passing_decoder` gives them out, have nothing of the answer in them
+    yet. False for what is not understood.
+    """
     key_header: str = "authorization"
     """Where the format's providers take a key, unless the operator says otherwise: as a Bearer, or bare elsewhere."""
 

@@ -10,6 +10,7 @@ from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire import sse
 from umg_grpc.wire.provider_errors import unreadable
+from umg_grpc.wire.ragged import well_formed
 
 
 class _Decoder:
@@ -81,7 +82,7 @@ class FrameDecoder(_Decoder, ABC):
         """All whole frames of one read. Raises UmgError for an error event, after what came before it."""
         if self._failure is not None:
             raise self._failure
-        frames = self._splitter.whole(data)
+        frames = well_formed(self._splitter.whole(data))
         if not frames or self._done:
             return None
         plain = self._plain(frames)
@@ -93,7 +94,7 @@ class FrameDecoder(_Decoder, ABC):
         """
         message = None
         if self._failure is None and not self._done and (rest := self._splitter.rest()):
-            message = self._look(rest)
+            message = self._look(well_formed(rest))
         if self._failure is not None:
             raise self._failure
         if self._done:

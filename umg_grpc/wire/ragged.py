@@ -46,6 +46,18 @@ def mended(document: bytes) -> bytes:
     return _ANY.sub("\ufffd", placeheld(document).decode()).encode()
 
 
+def well_formed(document: bytes) -> bytes:
+    """The bytes, which go on as they came, with U+FFFD for what is no UTF-8: nobody could read them at all. Free where
+    all is ASCII.
+    """
+    if not document.isascii():
+        try:
+            str(document, "utf-8")
+        except UnicodeDecodeError:
+            return document.decode("utf-8", "replace").encode()
+    return document
+
+
 def _hold(escape: "re.Match[bytes]") -> bytes:
     return chr(_SURROGATE + int(escape[3], 16) - 0xD800).encode() if escape[3] else escape[0]
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from umg_grpc.errors import UmgError
+from umg_grpc.errors import Failure, UmgError
 from umg_grpc.v1 import pb
 
 MAX_EVENT_BYTES = 16 * 1024 * 1024
@@ -54,9 +54,8 @@ class SseSplitter:
             frames = bytes(self._rest[:cut])
             del self._rest[:cut]
         if len(self._rest) > self._limit:
-            raise UmgError(
-                pb.ERROR_REASON_UPSTREAM_FAILED, f"the provider sent an event larger than {self._limit} bytes"
-            )
+            message = f"the provider sent an event larger than {self._limit} bytes"
+            raise UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, message).of(Failure.AMBIGUOUS)
         return frames
 
     def _begin(self, data: bytes) -> bytes:

@@ -57,7 +57,9 @@ class UnaryFormat(Generic[Request, Response]):
     be read.
     """
     decode_error: Callable[[int, Mapping[str, str], bytes], UmgError]
-    """(HTTP status, headers by lower-case name, body) of a refused call."""
+    """(HTTP status, headers by lower-case name, body) of a refused call: an error that says what it means for other
+    attempts (`failure`).
+    """
     key_header: str = "authorization"
     """Where the format's providers take a key, unless the operator says otherwise: as a Bearer, or bare elsewhere."""
     name_model: Callable[[Request, str], None] | None = None

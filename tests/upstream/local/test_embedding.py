@@ -10,7 +10,7 @@ from wordllama import WordLlamaInference
 
 from tests.upstream.vectors import SECONDS, embed_request, loaded_engine, rows, shared_model, vectors_of
 from umg_grpc.catalogue import CATALOGUE
-from umg_grpc.errors import UmgError
+from umg_grpc.errors import Failure, UmgError
 from umg_grpc.upstream.local import EMBEDDING_MODEL as MODEL
 from umg_grpc.upstream.local.wordllama import LocalEmbedding
 from umg_grpc.upstream.local.wordllama.lengths import LONGEST_TOKEN
@@ -133,7 +133,7 @@ async def test_a_text_may_have_so_many_tokens(upstream: LocalEmbedding, case: Le
         return
     with pytest.raises(UmgError) as caught:
         await upstream.prepare(embed_request("one", text), MODEL).send(SECONDS)
-    assert caught.value.reason == pb.ERROR_REASON_CONTEXT_TOO_LONG
+    assert (caught.value.reason, caught.value.failure) == (pb.ERROR_REASON_CONTEXT_TOO_LONG, Failure.CONTEXT)
     assert caught.value.metadata == {"field": "inputs[1].text"}
     assert case.says in caught.value.message
     assert f"at most {MOST_TOKENS} tokens" in caught.value.message
@@ -144,5 +144,5 @@ def test_tokens_of_another_vocabulary_are_refused() -> None:
     request.inputs.add().tokens.ids.extend([1, 2])
     with pytest.raises(UmgError) as caught:
         LocalEmbedding(loaded_engine()).prepare(request, MODEL)
-    assert caught.value.reason == pb.ERROR_REASON_UNSUPPORTED_FIELD
+    assert (caught.value.reason, caught.value.failure) == (pb.ERROR_REASON_UNSUPPORTED_FIELD, None)
     assert caught.value.metadata == {"field": "inputs[1].tokens"}

@@ -14,7 +14,7 @@ import pytest
 import structlog
 import uvloop
 
-from umg_grpc.errors import UmgError
+from umg_grpc.errors import Failure, UmgError
 from umg_grpc.upstream.local import TEXT_MODELS, child
 from umg_grpc.upstream.local.supervisor import FIRST_DELAY_SECONDS, Endpoint, LocalModel
 from umg_grpc.v1 import pb
@@ -203,7 +203,7 @@ async def test_weights_that_cannot_be_read_are_logged_with_the_reason_and_tried_
     finally:
         await local.close()
         structlog.reset_defaults()
-    assert caught.value.reason == pb.ERROR_REASON_UNAVAILABLE
+    assert (caught.value.reason, caught.value.failure) == (pb.ERROR_REASON_UNAVAILABLE, Failure.NOT_SENT)
     assert all("broken.gguf" in word for word in words)
     gaps = [later - earlier for earlier, later in pairwise(times)]
     shortest = [0.75 * FIRST_DELAY_SECONDS * 2**attempt for attempt in range(3)]  # by chance a quarter less or more

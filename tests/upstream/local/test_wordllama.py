@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.upstream.vectors import SECONDS, embed_request, loaded_engine, shared_model, vectors_of
-from umg_grpc.errors import UmgError
+from umg_grpc.errors import Failure, UmgError
 from umg_grpc.upstream.local import embedding_unavailable
 from umg_grpc.upstream.local.wordllama import LocalEmbedding, WordLlamaEngine
 from umg_grpc.upstream.local.wordllama.engine import GO_COST, TEXT_COST, portion
@@ -236,7 +236,7 @@ async def test_a_call_fails_at_its_deadline_and_the_engine_goes_on() -> None:
     with pytest.raises(UmgError) as caught:
         await engine.run(["text"], Note("late", log), ignore, 0.01)
     assert caught.value.reason == pb.ERROR_REASON_UPSTREAM_TIMEOUT
-    assert caught.value.metadata == {"deadline": "total"}
+    assert (caught.value.metadata, caught.value.failure) == ({"deadline": "total"}, None)  # its caller's
     gate.opened.set()
     await engine.run(["text"], Note("next", log), ignore, SECONDS)
     assert log[-1] == "next"
@@ -248,7 +248,7 @@ async def test_a_channels_own_deadline_bounds_a_call_that_has_more_time() -> Non
     engine = WordLlamaEngine(gate.load)
     with pytest.raises(UmgError) as caught:
         await LocalEmbedding(engine, total_seconds=0.01).prepare(embed_request("text"), MODEL).send(SECONDS)
-    assert caught.value.reason == pb.ERROR_REASON_UPSTREAM_TIMEOUT
+    assert (caught.value.reason, caught.value.failure) == (pb.ERROR_REASON_UPSTREAM_TIMEOUT, Failure.AMBIGUOUS)
     gate.opened.set()
     await engine.aclose()
 
@@ -262,7 +262,7 @@ async def test_what_fails_unexpectedly_fails_its_own_call_alone(engine: WordLlam
         return_exceptions=True,
     )
     assert isinstance(failed, UmgError)
-    assert failed.reason == pb.ERROR_REASON_UPSTREAM_FAILED
+    assert (failed.reason, failed.failure) == (pb.ERROR_REASON_UPSTREAM_FAILED, Failure.TRANSIENT)
     assert "secret" not in failed.message
     assert done == [None, None]
     assert (good.done, other.done) == (SHORT, ["text"])
@@ -289,7 +289,7 @@ async def test_a_model_that_could_not_be_loaded_is_tried_again(retry_seconds: fl
     engine = WordLlamaEngine(load, retry_seconds=retry_seconds)
     with pytest.raises(UmgError) as caught:
         await engine.run(["text"], Note("first", []), ignore, SECONDS)
-    assert caught.value.reason == pb.ERROR_REASON_UNAVAILABLE
+    assert (caught.value.reason, caught.value.failure) == (pb.ERROR_REASON_UNAVAILABLE, Failure.DOWN)
     for name in ("second", "third"):
         with suppress(UmgError):
             await engine.run(["text"], Note(name, []), ignore, SECONDS)
@@ -321,7 +321,7 @@ async def test_without_the_package_a_call_says_what_to_install(monkeypatch: pyte
     engine = WordLlamaEngine()
     with pytest.raises(UmgError) as caught:
         await LocalEmbedding(engine).prepare(embed_request("text"), MODEL).send(SECONDS)
-    assert caught.value.reason == pb.ERROR_REASON_UNAVAILABLE
+    assert (caught.value.reason, caught.value.failure) == (pb.ERROR_REASON_UNAVAILABLE, Failure.DOWN)
     assert "needs wordllama: `pip install wordllama`" in caught.value.message
     await engine.aclose()
 
@@ -340,7 +340,7 @@ async def test_an_engine_that_closes_tells_those_who_wait_and_takes_no_more() ->
         await engine.run(["text"], Note("late", []), ignore, SECONDS)
     for failed in await asyncio.gather(large, waiting, return_exceptions=True):
         assert isinstance(failed, UmgError)
-        assert failed.reason == pb.ERROR_REASON_UNAVAILABLE
+        assert (failed.reason, failed.failure) == (pb.ERROR_REASON_UNAVAILABLE, Failure.NOT_SENT)
 
 
 async def test_an_engine_that_was_never_called_closes_at_once() -> None:

@@ -14,7 +14,7 @@ import pytest_asyncio
 from tests.upstream.sandbox.clockwork import run
 from tests.upstream.vectors import SECONDS, embed_request, loaded_engine, rows, vectors_of
 from umg_grpc.catalogue import CATALOGUE
-from umg_grpc.errors import UmgError
+from umg_grpc.errors import Failure, UmgError
 from umg_grpc.tokens import TokenCounter
 from umg_grpc.upstream.local import EMBEDDING_MODEL
 from umg_grpc.upstream.local.wordllama import LocalEmbedding, WordLlamaEngine
@@ -197,16 +197,17 @@ class Fault:
     text: str
     reason: "pb.ErrorReason.ValueType"
     metadata: dict[str, str]
+    failure: Failure | None
     seconds: float = math.inf
 
 
 FAULTS = [
-    Fault("fail", "please [[fail]]", pb.ERROR_REASON_UPSTREAM_FAILED, {"upstream_status": "500"}),
-    Fault("fail in the middle", "[[fail:mid]]", pb.ERROR_REASON_UPSTREAM_FAILED, {"upstream_status": "500"}),
-    Fault("busy", "[[fail:429]]", pb.ERROR_REASON_UPSTREAM_RATE_LIMITED, {"retry_after_seconds": "1"}),
-    Fault("slow", "[[slow]]", pb.ERROR_REASON_UPSTREAM_TIMEOUT, {"deadline": "first_byte"}),
-    Fault("slow for the caller", "[[slow]]", pb.ERROR_REASON_UPSTREAM_TIMEOUT, {"deadline": "total"}, 10),
-]
+    Fault("fail", "please [[fail]]", pb.ERROR_REASON_UPSTREAM_FAILED, {"upstream_status": "500"}, Failure.TRANSIENT),
+    Fault("fail in the middle", "[[fail:mid]]", pb.ERROR_REASON_UPSTREAM_FAILED, {"upstream_status": "500"}, Failure.TRANSIENT),
+    Fault("busy", "[[fail:429]]", pb.ERROR_REASON_UPSTREAM_RATE_LIMITED, {"retry_after_seconds": "1"}, Failure.OVERLOADED),
+    Fault("slow", "[[slow]]", pb.ERROR_REASON_UPSTREAM_TIMEOUT, {"deadline": "first_byte"}, Failure.AMBIGUOUS),
+    Fault("slow for the caller", "[[slow]]", pb.ERROR_REASON_UPSTREAM_TIMEOUT, {"deadline": "total"}, None, 10),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("case", FAULTS, ids=lambda case: case.id)
@@ -216,3 +217,4 @@ def test_a_mark_in_any_text_makes_the_call_misbehave(case: Fault) -> None:
     with pytest.raises(UmgError) as caught:
         run(call.send(case.seconds))
     assert (caught.value.reason, caught.value.metadata) == (case.reason, case.metadata)
+    assert caught.value.failure is case.failure

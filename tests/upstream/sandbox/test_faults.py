@@ -23,7 +23,7 @@ from tests.upstream.sandbox.asking import (
     user,
 )
 from tests.upstream.sandbox.clockwork import run
-from umg_grpc.errors import UmgError
+from umg_grpc.errors import Failure, UmgError
 from umg_grpc.upstream.sandbox import SandboxText
 from umg_grpc.v1 import pb
 
@@ -111,6 +111,7 @@ def test_a_stream_ends_at_its_deadline() -> None:
     told = listen(ask("Hi"), sandbox(tokens_per_second=10), seconds=1.5)
     assert told.error is not None
     assert (told.error.reason, told.error.metadata) == (pb.ERROR_REASON_UPSTREAM_TIMEOUT, {"deadline": "total"})
+    assert told.error.failure is None  # its caller's
     assert told.ended == pytest.approx(1.5)
     assert len(told.messages) > 2
 
@@ -121,12 +122,13 @@ class Fault:
     words: str
     reason: "pb.ErrorReason.ValueType"
     metadata: dict[str, str]
+    failure: Failure
 
 
 FAULTS = [
-    Fault(id="a failure", words="please [[fail]] now", reason=pb.ERROR_REASON_UPSTREAM_FAILED, metadata={"upstream_status": "500"}),
-    Fault(id="a rate limit", words="[[fail:429]]", reason=pb.ERROR_REASON_UPSTREAM_RATE_LIMITED, metadata={"retry_after_seconds": "1"}),
-    Fault(id="a stall", words="[[slow]]", reason=pb.ERROR_REASON_UPSTREAM_TIMEOUT, metadata={"deadline": "first_byte"}),
+    Fault(id="a failure", words="please [[fail]] now", reason=pb.ERROR_REASON_UPSTREAM_FAILED, metadata={"upstream_status": "500"}, failure=Failure.TRANSIENT),
+    Fault(id="a rate limit", words="[[fail:429]]", reason=pb.ERROR_REASON_UPSTREAM_RATE_LIMITED, metadata={"retry_after_seconds": "1"}, failure=Failure.OVERLOADED),
+    Fault(id="a stall", words="[[slow]]", reason=pb.ERROR_REASON_UPSTREAM_TIMEOUT, metadata={"deadline": "first_byte"}, failure=Failure.AMBIGUOUS),
 ]  # fmt: skip
 
 
@@ -136,7 +138,7 @@ def test_what_fails_before_the_first_byte_fails_both_ways(case: Fault) -> None:
     assert told.messages == []
     for error in (told.error, whole):
         assert error is not None
-        assert (error.reason, error.metadata) == (case.reason, case.metadata)
+        assert (error.reason, error.metadata, error.failure) == (case.reason, case.metadata, case.failure)
 
 
 @pytest.mark.parametrize(
@@ -146,6 +148,7 @@ def test_a_stall_lasts_until_the_deadline_and_not_for_ever(seconds: float, deadl
     told = listen(ask("[[slow]]"), sandbox(), seconds)
     assert told.error is not None
     assert (told.error.metadata["deadline"], told.ended) == (deadline, ended)
+    assert (told.error.failure is None) is (deadline == "total")  # the caller's own says nothing of the provider
 
 
 @pytest.mark.parametrize(
@@ -157,12 +160,14 @@ def test_a_stall_ends_at_the_deadlines_of_the_channel(timeout: dict[str, float],
     told, whole = listen(ask("[[slow]]"), upstream), failure(ask("[[slow]]"), upstream=upstream)
     assert told.error is not None
     assert (told.error.metadata["deadline"], whole.metadata["deadline"], told.ended) == (deadline, deadline, ended)
+    assert told.error.failure is Failure.AMBIGUOUS
 
 
 def test_a_stream_is_no_longer_than_the_channel_may_take() -> None:
     told = listen(ask("Hi"), sandbox(tokens_per_second=10, total_seconds=1.5))
     assert told.error is not None
     assert (told.error.metadata, told.ended) == ({"deadline": "total"}, pytest.approx(1.5))
+    assert told.error.failure is Failure.AMBIGUOUS
 
 
 @pytest.mark.parametrize("pace", [0, 50])
@@ -170,7 +175,7 @@ def test_a_stream_breaks_in_the_middle(pace: float) -> None:
     told = listen(ask("Hello [[fail:mid]]"), sandbox(tokens_per_second=pace))
     begun = "".join(event.text_delta for event in deltas(told.messages, "text_delta"))
     assert told.error is not None
-    assert told.error.reason == pb.ERROR_REASON_UPSTREAM_CUT
+    assert (told.error.reason, told.error.failure) == (pb.ERROR_REASON_UPSTREAM_CUT, Failure.AMBIGUOUS)
     assert begun.startswith("This is a simulated answer")
     assert deltas(told.messages, "finished") == []
 

@@ -81,7 +81,7 @@ REFUSALS = [
     Refusal("a bad value", 400, error(400, "Invalid value at 'x'", "INVALID_ARGUMENT", {"@type": "other"}, VIOLATION), REJECTED, "Invalid value at 'x'", {"upstream_status": "400", "field": "generation_config.top_k"}),
     Refusal("in a list", 400, [error(400, "bad", "INVALID_ARGUMENT", VIOLATION)], REJECTED, "bad", {"upstream_status": "400", "field": "generation_config.top_k"}),
     Refusal("a key of ours", 400, error(400, "API key not valid. Please pass a valid API key.", "INVALID_ARGUMENT"), FAILED, "operator", {"upstream_status": "400"}),
-    Refusal("our country or billing", 400, error(400, "User location is not supported for the API use.", "FAILED_PRECONDITION"), FAILED, "operator", {"upstream_status": "403"}),
+    Refusal("our country or billing", 400, error(400, "User location is not supported for the API use.", "FAILED_PRECONDITION"), FAILED, "operator", {"upstream_status": "400"}),
     Refusal("our rights", 403, error(403, "Permission denied on project projects/123456789012", "PERMISSION_DENIED"), FAILED, "operator", {"upstream_status": "403"}),
     Refusal("a model that it lacks", 404, error(404, "models/x is not found", "NOT_FOUND"), FAILED, "operator", {"upstream_status": "404"}),
     Refusal("a long prompt", 400, error(400, "The input token count (1052341) exceeds the maximum number of tokens allowed (1048576).", "INVALID_ARGUMENT"), LONG, "1048576", {"field": "messages"}),

@@ -8,12 +8,13 @@ from typing import NamedTuple
 from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 from multidict import CIMultiDict
 
-from umg_grpc.errors import UmgError
+from umg_grpc.errors import Failure, UmgError
 from umg_grpc.upstream.lean.faults import BrokenError, DisconnectedError
 from umg_grpc.v1 import pb
 
 MAX_ANSWER_BYTES = 256 << 20
 MAX_REFUSAL_BYTES = 64 << 10  # of an answer that says why a call was refused, no more is looked at
+REFUSAL_SECONDS = 5.0  # from its first bytes, for the rest of it
 MAX_HEAD_BYTES = 64 << 10
 
 
@@ -49,7 +50,10 @@ class Fetched(NamedTuple):
 
 
 class AnswerReader:
-    """A connection's bytes -> its answers, one after the other. Knows no sockets."""
+    """A connection's bytes -> its answers, one after the other. Knows no sockets.
+
+    Of an answer that says why a call was refused, the status is enough: its body may end as it likes.
+    """
 
     def __init__(self) -> None:
         self._parser = HttpResponseParser(self)
@@ -72,6 +76,16 @@ class AnswerReader:
         self._limit = 0
         self._received = 0
 
+    @property
+    def began(self) -> bool:
+        """Whether anything came."""
+        return self._received > 0
+
+    @property
+    def refused(self) -> bool:
+        """Whether it is known by now that the call was refused."""
+        return self._headed and self._status != 200
+
     def feed(self, data: bytes) -> bool:
         """Whether the answer is whole now, or as much of it is there as is looked at.
 
@@ -82,10 +96,11 @@ class AnswerReader:
             self._parser.feed_data(data)
         except (HttpParserError, HttpParserUpgrade) as error:
             self.keep = False
-            if not self._whole:
+            if not self._whole and not self.refused:
                 raise BrokenError(f"{error}") from None
+            return True
         if self._received > MAX_HEAD_BYTES and self._head_size() > MAX_HEAD_BYTES:
-            raise UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, "the head of the provider's answer is larger than 64 KiB")
+            raise _too_large("the head of the provider's answer is larger than 64 KiB")
         if self._size > self._limit:
             self.keep = False
             return True
@@ -95,6 +110,8 @@ class AnswerReader:
         """The provider sends no more. Raises DisconnectedError or BrokenError unless that ends an answer."""
         if not self._headed:
             raise DisconnectedError("the connection was closed before an answer began")
+        if self.refused:
+            return
         names = {name.lower(): value for name, value in self._headers}
         if b"content-length" in names or b"chunked" in names.get(b"transfer-encoding", b"").lower():
             raise BrokenError(f"the connection was closed after {self._size} bytes of the body")
@@ -108,12 +125,20 @@ class AnswerReader:
         body = parts[0] if len(parts) == 1 else b"".join(parts)
         for name, value in self._headers:
             if len(name) == len("content-encoding") and name.lower() == b"content-encoding":
-                body = _inflated(body, value.strip().lower(), limit, whole=self._status == 200)
+                body = self._inflated(body, value.strip().lower())
         if len(body) > limit:
             if self._status == 200:
-                raise UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, "the provider's answer is larger than 256 MiB")
+                raise too_large()
             body = body[:limit]
         return Fetched(self._status, Headers(self._headers), body)
+
+    def _inflated(self, body: bytes, encoding: bytes) -> bytes:
+        try:
+            return _inflated(body, encoding, self._limit, whole=not self.refused)
+        except BrokenError:
+            if not self.refused:
+                raise
+            return b""
 
     def _head_size(self) -> int:
         if not self._headed:
@@ -148,6 +173,15 @@ class AnswerReader:
             self.keep = self._parser.should_keep_alive()
         else:
             self._fields = []
+
+
+def too_large() -> UmgError:
+    """For a body of more than 256 MiB."""
+    return _too_large("the provider's answer is larger than 256 MiB")
+
+
+def _too_large(message: str) -> UmgError:
+    return UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, message).of(Failure.AMBIGUOUS)
 
 
 def _inflated(body: bytes, encoding: bytes, limit: int, *, whole: bool) -> bytes:

@@ -5,8 +5,8 @@ import ssl
 from typing import NamedTuple, Protocol, runtime_checkable
 
 from umg_grpc.errors import UmgError
-from umg_grpc.upstream.lean.answer import AnswerReader, Fetched
-from umg_grpc.upstream.lean.faults import BrokenError, ConnectionFaultError, DisconnectedError, LateError
+from umg_grpc.upstream.lean.answer import REFUSAL_SECONDS, AnswerReader, Fetched
+from umg_grpc.upstream.lean.faults import BrokenError, ConnectionFaultError, LateError, UnreachableError
 
 PART_BYTES = 256 << 10  # a longer body is handed over in parts, each when the one before is on its way
 
@@ -62,6 +62,11 @@ class Connection(asyncio.Protocol):
         self._paused = False
         self._waiter: asyncio.Future[None] | None = None
 
+    @property
+    def answered(self) -> bool:
+        """Whether a part of the last answer came."""
+        return self._reader.began
+
     async def exchange(self, head: bytes, body: bytes, end: float) -> Fetched:
         """The answer to a request, until `end` on the event loop's clock. Raises a fault, or what `AnswerReader` does.
 
@@ -69,7 +74,7 @@ class Connection(asyncio.Protocol):
         cancelled, so that leaving stops the provider.
         """
         if self.closed:
-            raise DisconnectedError("the connection was closed before the request was sent")
+            raise UnreachableError("the connection was closed before the request was sent")
         self._over = False
         self._last_until(end)
         try:
@@ -145,7 +150,7 @@ class Connection(asyncio.Protocol):
         elif self._over:
             self.close()
         else:
-            self._end(LateError("total"))
+            self._end(None if self._reader.refused else LateError("total", sent=True))
 
     # what the event loop calls
 
@@ -163,6 +168,8 @@ class Connection(asyncio.Protocol):
         try:
             if self._reader.feed(data):
                 self._end()
+            elif self._reader.refused:
+                self._last_until(min(self._due, self._loop.time() + REFUSAL_SECONDS))
         except (ConnectionFaultError, UmgError) as fault:
             self._end(fault)
 
@@ -179,7 +186,7 @@ class Connection(asyncio.Protocol):
         if self._over:
             return
         try:
-            if error is not None:
+            if error is not None and not self._reader.refused:
                 raise BrokenError(f"{type(error).__name__}: {error}")
             self._reader.close()
         except ConnectionFaultError as fault:

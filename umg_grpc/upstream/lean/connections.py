@@ -12,12 +12,13 @@ import aiohappyeyeballs
 
 from umg_grpc.upstream.lean.answer import Fetched
 from umg_grpc.upstream.lean.connection import Connection, Place
-from umg_grpc.upstream.lean.faults import LateError, UnreachableError
+from umg_grpc.upstream.lean.faults import BrokenError, DisconnectedError, LateError, StaleError, UnreachableError
 from umg_grpc.upstream.lean.names import Names
 from umg_grpc.upstream.lean.request import request_to
 
 SECOND_ADDRESS_SECONDS = 0.25  # how long one address of a host is tried alone (RFC 8305)
 END_SECONDS = 1
+STALE_SECONDS = 2.0  # in which a connection shows that was closed before it was written to: one way there and back
 
 
 class Connections:
@@ -40,17 +41,32 @@ class Connections:
         connect: float,
         total: float,
         tls: ssl.SSLContext | None = None,
+        repeatable: bool = True,
     ) -> Fetched:
         """The whole answer, within `total` seconds, of them no more than `connect` for a new connection.
+
+        A connection that was kept may be closed by the provider while it is written to: then a new one is made for the
+        call, if it is `repeatable`, for what the provider did with the first it does not say.
 
         Raises ConnectionFaultError, or UmgError(UPSTREAM_FAILED) for a head of more than 64 KiB or a body of more than
         256 MiB. Without `tls` the system's authorities are believed.
         """
-        end = self._loop.time() + total
+        started = self._loop.time()
+        end = started + total
         request = request_to(url, tuple(headers.items()))
         place = Place(request.host, request.port, (tls or self._system) if request.secure else None)
-        connection = self._take(place) or await self._connect(place, connect, end)
-        return await connection.exchange(b"%b%d\r\n\r\n" % (request.head, len(body)), body, end)
+        head = b"%b%d\r\n\r\n" % (request.head, len(body))
+        if (kept := self._take(place)) is not None:
+            try:
+                return await kept.exchange(head, body, end)
+            except (DisconnectedError, BrokenError) as fault:
+                if kept.answered or self._loop.time() - started > STALE_SECONDS or self._closed is not None:
+                    raise
+                self._drop(place)
+                if not repeatable:
+                    raise StaleError(f"{fault}") from None
+        connection = await self._connect(place, connect, end)
+        return await connection.exchange(head, body, end)
 
     async def close(self) -> None:
         """Closes all connections, in the midst of what they do. Afterwards none is left."""
@@ -76,6 +92,11 @@ class Connections:
                 return connection
         return None
 
+    def _drop(self, place: Place) -> None:
+        """Closes all that are kept: what ended one of them, a restart of the provider's, ended the others too."""
+        for connection in self._kept.pop(place, ()):
+            connection.close()
+
     async def _connect(self, place: Place, connect: float, end: float) -> Connection:
         until = min(self._loop.time() + connect, end)
         try:
@@ -83,7 +104,7 @@ class Connections:
                 return await self._connected(place)
         except (OSError, UnicodeError) as error:  # TimeoutError and ssl.SSLError are OSErrors
             if waiting.expired():
-                raise LateError("connect" if until < end else "total") from None
+                raise LateError("connect" if until < end else "total", sent=False) from None
             self._names.forget(place.host, place.port)
             raise UnreachableError(f"{type(error).__name__}: {error}") from None
 

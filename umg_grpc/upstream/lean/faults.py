@@ -6,11 +6,17 @@ class ConnectionFaultError(Exception):
 
 
 class UnreachableError(ConnectionFaultError):
-    """No connection could be made, so nothing was sent."""
+    """No connection could be made, or it was closed at once: nothing was sent."""
 
 
 class DisconnectedError(ConnectionFaultError):
     """The connection was closed before an answer began."""
+
+
+class StaleError(ConnectionFaultError):
+    """A connection that was kept broke as soon as something was written to it: most likely the provider had closed it
+    before.
+    """
 
 
 class BrokenError(ConnectionFaultError):
@@ -20,6 +26,8 @@ class BrokenError(ConnectionFaultError):
 class LateError(ConnectionFaultError):
     """A deadline is over: `connect` or `total`."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, *, sent: bool) -> None:
+        """`sent`: whether the provider may have got something."""
         super().__init__(name)
         self.name = name
+        self.sent = sent

@@ -3,7 +3,7 @@
 import asyncio
 from typing import Generic, TypeVar
 
-from umg_grpc.errors import UmgError
+from umg_grpc.errors import Failure, UmgError
 from umg_grpc.v1 import pb
 
 Value = TypeVar("Value")
@@ -35,4 +35,4 @@ class Latest(Generic[Value]):
                 return self.value
         except TimeoutError:
             message = f"{self._model} is being started; try again in a few seconds"
-            raise UmgError(pb.ERROR_REASON_UNAVAILABLE, message) from None
+            raise UmgError(pb.ERROR_REASON_UNAVAILABLE, message).of(Failure.NOT_SENT) from None

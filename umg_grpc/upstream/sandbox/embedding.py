@@ -88,7 +88,7 @@ class SandboxEmbeddingCall:
         upstream = self.upstream
         await misbehave(self.texts, seconds, upstream.deadlines)
         embedding = one_for_all(self.model, self.lengths, _carry, upstream.count)
-        return await embedded(upstream.engine, self.texts, embedding, min(seconds, upstream.deadlines.total))
+        return await embedded(upstream.engine, self.texts, embedding, seconds, upstream.deadlines.total)
 
 
 def _carry(vectors: "Vectors", model: str, length: int) -> "Vectors":

@@ -3,7 +3,7 @@
 import asyncio
 import re
 
-from umg_grpc.errors import UmgError
+from umg_grpc.errors import Failure, UmgError
 from umg_grpc.v1 import pb
 
 FAIL = "fail"
@@ -34,7 +34,8 @@ async def befall(mark: str, seconds: float, *, first_byte: float, total: float) 
     if mark == SLOW:
         whole = min(max(seconds, 0), total)
         await asyncio.sleep(min(whole, first_byte))
-        raise late("total" if whole <= first_byte else "first_byte")
+        name = "total" if whole <= first_byte else "first_byte"
+        raise late(name, callers=seconds <= min(first_byte, total))
 
 
 def redacted(text: str) -> bool:
@@ -45,22 +46,24 @@ def redacted(text: str) -> bool:
 def failed() -> UmgError:
     """The provider answered with 500."""
     message = "the provider failed (status 500): a simulated failure, as [[fail]] in the prompt asks for"
-    return UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, message, upstream_status="500")
+    return UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, message, upstream_status="500").of(Failure.TRANSIENT)
 
 
 def busy() -> UmgError:
     """The provider answered with 429."""
     message = "the provider's rate limit is reached (simulated); try again in 1 s"
-    return UmgError(pb.ERROR_REASON_UPSTREAM_RATE_LIMITED, message, retry_after_seconds="1")
+    error = UmgError(pb.ERROR_REASON_UPSTREAM_RATE_LIMITED, message, retry_after_seconds="1")
+    return error.of(Failure.OVERLOADED)
 
 
 def cut() -> UmgError:
     """The provider's stream broke off."""
     message = "the provider's stream broke off before its end (simulated); the answer is not whole, try again"
-    return UmgError(pb.ERROR_REASON_UPSTREAM_CUT, message)
+    return UmgError(pb.ERROR_REASON_UPSTREAM_CUT, message).of(Failure.AMBIGUOUS)
 
 
-def late(deadline: str) -> UmgError:
-    """The provider took longer than `first_byte` or `total`."""
+def late(deadline: str, *, callers: bool) -> UmgError:
+    """The provider took longer than `first_byte` or `total`, or than its caller waits, which is nobody's failure."""
     message = "the provider was too slow (simulated): the time for the answer is over; try again"
-    return UmgError(pb.ERROR_REASON_UPSTREAM_TIMEOUT, message, deadline=deadline)
+    error = UmgError(pb.ERROR_REASON_UPSTREAM_TIMEOUT, message, deadline=deadline)
+    return error if callers else error.of(Failure.AMBIGUOUS)

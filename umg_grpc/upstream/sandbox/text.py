@@ -5,7 +5,7 @@ import time
 from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass
 
-from umg_grpc.errors import UmgError
+from umg_grpc.errors import Failure, UmgError
 from umg_grpc.upstream.sandbox import cache, drawing, faults
 from umg_grpc.upstream.sandbox.answer import Made, make
 from umg_grpc.upstream.sandbox.cache import PromptCache
@@ -86,7 +86,8 @@ class SandboxCall:
     async def stream(self, seconds: float) -> AsyncGenerator[pb.StreamGenerateResponse, None]:
         """See `TextCall`. One message for each piece, or, told at once, for some of them."""
         pace, loop = self.upstream.tokens_per_second, asyncio.get_running_loop()
-        deadline = loop.time() + min(seconds, self.upstream.total_seconds)
+        total = self.upstream.total_seconds
+        deadline, callers = loop.time() + min(seconds, total), seconds <= total
         mark = await self._begin(seconds)
         steps = list(tell(await self._finished(), self.upstream.count))
         if mark == faults.CUT:
@@ -95,7 +96,7 @@ class SandboxCall:
         for index, step in enumerate(steps):
             tokens += step.tokens
             if pace and step.tokens:
-                await _until(begun + tokens / pace, deadline)
+                await _until(begun + tokens / pace, deadline, callers=callers)
             events += step.events
             if (pace and (step.tokens or not index)) or len(events) >= MOST_EVENTS:
                 yield pb.StreamGenerateResponse(events=events)
@@ -141,7 +142,7 @@ def _check_length(request: pb.GenerateRequest, model: str, prompt: Prompt) -> No
     most = context_tokens(model)
     if prompt.tokens > most and request.truncation != "auto":
         text = f"the prompt is too long: {prompt.tokens} tokens, and {model} takes at most {most}; shorten it"
-        raise UmgError(pb.ERROR_REASON_CONTEXT_TOO_LONG, text, field="messages")
+        raise UmgError(pb.ERROR_REASON_CONTEXT_TOO_LONG, text, field="messages").of(Failure.CONTEXT)
 
 
 def _first_half(steps: list[Step]) -> list[Step]:
@@ -150,10 +151,12 @@ def _first_half(steps: list[Step]) -> list[Step]:
     return steps[: told[(len(told) - 1) // 2] + 1] if told else steps[:1]
 
 
-async def _until(due: float, deadline: float) -> None:
-    """Waits for a time of the loop's clock. Raises UmgError(UPSTREAM_TIMEOUT) at the deadline, if that comes first."""
+async def _until(due: float, deadline: float, *, callers: bool) -> None:
+    """Waits for a time of the loop's clock. Raises UmgError(UPSTREAM_TIMEOUT) at the deadline, if that comes first;
+    `callers` says whose it is.
+    """
     now = asyncio.get_running_loop().time()
     if due > deadline:
         await asyncio.sleep(max(0, deadline - now))
-        raise faults.late("total")
+        raise faults.late("total", callers=callers)
     await asyncio.sleep(max(0, due - now))

@@ -4,6 +4,7 @@ from umg_grpc.wire.chat.errors import encode_error
 from umg_grpc.wire.chat.fields import FIELDS
 from umg_grpc.wire.chat.passing import PassingDecoder
 from umg_grpc.wire.chat.paths import wire_path
+from umg_grpc.wire.chat.preamble import is_preamble
 from umg_grpc.wire.chat.request import decode_request, encode_request
 from umg_grpc.wire.chat.response import decode_response, encode_response, shows
 from umg_grpc.wire.chat.stream import StreamEncoder
@@ -27,4 +28,5 @@ CHAT = TextFormat(
     translating_decoder=TranslatingDecoder,
     passing_decoder=PassingDecoder,
     decode_error=decode_error,
+    preamble=is_preamble,
 )

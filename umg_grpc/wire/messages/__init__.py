@@ -1,15 +1,15 @@
 """Messages (`POST /v1/messages`), face and upstream."""
 
 from umg_grpc.wire.format import TextFormat
-from umg_grpc.wire.messages.errors import encode_count_error, encode_error
+from umg_grpc.wire.messages.errors import decode_error, encode_count_error, encode_error
 from umg_grpc.wire.messages.fields import FIELDS
 from umg_grpc.wire.messages.passing import PassingDecoder
 from umg_grpc.wire.messages.paths import wire_path
+from umg_grpc.wire.messages.preamble import is_preamble
 from umg_grpc.wire.messages.request import decode_count, decode_request, encode_request
 from umg_grpc.wire.messages.response import decode_response, encode_count, encode_response, shows
 from umg_grpc.wire.messages.stream import StreamEncoder
 from umg_grpc.wire.messages.translating import TranslatingDecoder
-from umg_grpc.wire.provider_errors import decode_error
 
 __all__ = ["MESSAGES", "encode_count_error"]
 
@@ -30,6 +30,7 @@ MESSAGES = TextFormat(
     translating_decoder=TranslatingDecoder,
     passing_decoder=PassingDecoder,
     decode_error=decode_error,
+    preamble=is_preamble,
     key_header="x-api-key",
     decode_count=decode_count,
     encode_count=encode_count,

@@ -1,10 +1,15 @@
-"""Errors as this format writes them; a provider's are read by `provider_errors`."""
+"""Errors, both directions: ours as this format writes them, a provider's as ours."""
+
+import re
+from functools import partial
 
 import msgspec
 
-from umg_grpc.errors import UmgError
+from umg_grpc.errors import Failure, UmgError
 from umg_grpc.v1 import pb
+from umg_grpc.wire import provider_errors
 from umg_grpc.wire.json import JsonObject
+from umg_grpc.wire.refusals import DEFAULT, FAILED, Row, Table
 
 INVALID, API = "invalid_request_error", "api_error"
 
@@ -35,6 +40,9 @@ STREAM_TYPES = {
 BAD_KEY = frozenset({pb.ERROR_REASON_MISSING_KEY, pb.ERROR_REASON_INVALID_KEY, pb.ERROR_REASON_KEY_EXPIRED})
 
 
+# --- ours -> caller
+
+
 def encode_error(error: UmgError, http_status: int) -> bytes:
     """The body of a refused call."""
     return _body(error, {"type": _type(http_status), "message": error.message})
@@ -60,3 +68,20 @@ def _body(error: UmgError, stated: JsonObject) -> bytes:
     details = {"error_code": error.name.lower(), **error.metadata}
     identified = {"request_id": details.pop("request_id")} if "request_id" in details else {}
     return msgspec.json.encode({"type": "error", "error": {**stated, "details": details}, **identified})
+
+
+# --- provider -> ours
+
+SPEND_LIMIT = re.compile(r"reached your specified\b.{0,40}\blimit", re.IGNORECASE)  # one that the operator set
+TABLE: Table = (
+    Row({400}, FAILED, Failure.DOWN, own_words=SPEND_LIMIT),
+    *DEFAULT,
+)
+
+decode_error = partial(provider_errors.decode_error, table=TABLE)
+"""(HTTP status, headers by lower-case name, body) -> what the caller is told of a refused call."""
+
+
+def stated_error(error: bytes | msgspec.Raw) -> UmgError:
+    """The error that an answer or an event states. Raises ValueError, RecursionError."""
+    return provider_errors.from_provider(200, provider_errors.as_error(msgspec.json.decode(error)), table=TABLE)

@@ -16,9 +16,10 @@ from umg_grpc.wire.messages.answer import (
     settle,
 )
 from umg_grpc.wire.messages.content import decode_answer
+from umg_grpc.wire.messages.errors import stated_error
 from umg_grpc.wire.messages.names import tool_names
 from umg_grpc.wire.messages.usage import SERVICE_TIERS, decode_usage, encode_usage
-from umg_grpc.wire.provider_errors import as_error, from_provider, is_error, unreadable
+from umg_grpc.wire.provider_errors import is_error, unreadable
 from umg_grpc.wire.ragged import decode
 
 # --- canonical -> caller
@@ -83,7 +84,7 @@ def decode_response(body: bytes, request: pb.GenerateRequest, pass_: bool) -> pb
     try:
         answer = decode(PASSED, body) if pass_ else decode(MESSAGE, body)
         if is_error(answer.error):
-            raise from_provider(200, as_error(msgspec.json.decode(answer.error)))
+            raise stated_error(answer.error)
         if answer.type != "message":
             raise unreadable()
         response = pb.GenerateResponse(response_id=answer.id or "", model=request.model or answer.model or "")

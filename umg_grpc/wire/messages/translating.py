@@ -14,10 +14,11 @@ from umg_grpc.wire.json import ABSENT
 from umg_grpc.wire.messages.answer import Ending, Head, decode_finish, settle, update_search
 from umg_grpc.wire.messages.citations import decode_citation
 from umg_grpc.wire.messages.content import decode_answer, own_state
+from umg_grpc.wire.messages.errors import stated_error
 from umg_grpc.wire.messages.names import tool_names
 from umg_grpc.wire.messages.usage import SERVICE_TIERS, ProviderUsage, decode_usage
 from umg_grpc.wire.names import ToolNames
-from umg_grpc.wire.provider_errors import as_error, cut_off, from_provider, is_error, unreadable
+from umg_grpc.wire.provider_errors import cut_off, is_error, unreadable
 from umg_grpc.wire.ragged import Mender, placeheld
 
 
@@ -75,9 +76,9 @@ def only_deltas(frames: bytes) -> bool:
 def event_error(event: Event, name: bytes, data: bytes) -> UmgError | None:
     """The error that an event states, if it does."""
     if is_error(event.error):
-        return from_provider(200, as_error(msgspec.json.decode(event.error)))
+        return stated_error(event.error)
     if event.type == "error" or name == b"error":
-        return from_provider(200, as_error(msgspec.json.decode(data)))
+        return stated_error(data)
     return None
 
 

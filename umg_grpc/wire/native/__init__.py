@@ -6,6 +6,7 @@ from umg_grpc.wire.format import TextFormat
 from umg_grpc.wire.native.errors import decode_error, encode_error
 from umg_grpc.wire.native.passing import PassingDecoder
 from umg_grpc.wire.native.paths import wire_path
+from umg_grpc.wire.native.preamble import is_preamble
 from umg_grpc.wire.native.request import decode_count, decode_request, encode_request, unknown_fields
 from umg_grpc.wire.native.response import decode_response, encode_response, shows
 from umg_grpc.wire.native.stream import ArrayEncoder, StreamEncoder
@@ -33,6 +34,7 @@ NATIVE = TextFormat(
     translating_decoder=TranslatingDecoder,
     passing_decoder=PassingDecoder,
     decode_error=decode_error,
+    preamble=is_preamble,
     key_header="x-goog-api-key",
     model_in_path=True,
     array_encoder=ArrayEncoder,

@@ -4,12 +4,13 @@ import re
 from collections.abc import Mapping
 
 import msgspec
-from msgspec import Struct
+from msgspec import Raw
 
-from umg_grpc.errors import UmgError
+from umg_grpc.errors import Failure, UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire import provider_errors
 from umg_grpc.wire.json import JsonObject
+from umg_grpc.wire.refusals import DEFAULT, FAILED, LONG, OBJECT, REJECTED, Row, Table
 from umg_grpc.wire.sse import frame
 
 # Reason -> (HTTP status in the middle of a stream, where no status line tells it; status word). INVALID_ARGUMENT for
@@ -88,53 +89,19 @@ def _encode(error: UmgError, code: int) -> JsonObject:
 # --- provider -> ours
 
 TOO_LONG = re.compile(r"token count\b.{0,80}\bexceeds|exceeds the maximum number of tokens", re.IGNORECASE)
-_DELAY = re.compile(r"(\d+(?:\.\d+)?)s")
-
-
-class _Violation(Struct):
-    field: str = ""
-
-
-class _Detail(Struct, rename="camel"):
-    """An element of `details`, as far as callers can use it."""
-
-    type: str = msgspec.field(name="@type", default="")
-    field_violations: list[_Violation] = []
-    retry_delay: str = ""
-
-
-class _Error(Struct):
-    status: str = ""
-    details: list[_Detail] = []
-
-
-class _Body(Struct):
-    error: _Error
+TABLE: Table = (
+    Row({400}, LONG, Failure.CONTEXT, words=TOO_LONG),
+    Row({400, 403}, REJECTED, Failure.CALLER, own_words=OBJECT),  # a file that is still worked on, or another's
+    Row({400}, FAILED, Failure.DOWN, codes=re.compile("API_KEY_|FAILED_PRECONDITION")),  # our key, country or billing
+    *DEFAULT,
+)
 
 
 def decode_error(status: int, headers: Mapping[str, str], body: bytes, *, too_long: str = "messages") -> UmgError:
-    """What the caller is told of a refused call. A precondition is the gateway's own account's (its country, its
-    billing), as is a bad key, which this provider answers with 400. `too_long`: see `provider_errors.from_provider`.
-    """
-    error, told = provider_errors.read_error(body), _told(body)
-    if status == 400 and TOO_LONG.search(error.message):
-        message = provider_errors.from_provider(status, error, headers).message
-        return UmgError(pb.ERROR_REASON_CONTEXT_TOO_LONG, message, field=too_long)
-    if status == 400 and told.status == "FAILED_PRECONDITION":
-        return provider_errors.from_provider(403, error, headers)
-    named = [violation.field for detail in told.details for violation in detail.field_violations if violation.field]
-    if named and not error.param:
-        error.param = named[0]
-    delays = [delay[1] for detail in told.details if (delay := _DELAY.fullmatch(detail.retry_delay))]
-    headers = {"retry-after": delays[0], **headers} if delays else headers
-    return provider_errors.from_provider(status, error, headers, too_long=too_long)
+    """What the caller is told of a refused call. `too_long`: see `provider_errors.from_provider`."""
+    return provider_errors.decode_error(status, headers, body, too_long=too_long, table=TABLE)
 
 
-def _told(body: bytes) -> _Error:
-    """The members that only this format has; none where they cannot be read."""
-    try:
-        if body.lstrip().startswith(b"["):
-            return msgspec.json.decode(body, type=list[_Body])[0].error
-        return msgspec.json.decode(body, type=_Body).error
-    except (ValueError, RecursionError, IndexError):
-        return _Error()
+def stated_error(error: Raw) -> UmgError:
+    """The error that an answer states in spite of its status. Raises ValueError, RecursionError."""
+    return provider_errors.from_provider(200, provider_errors.as_error(msgspec.json.decode(error)), table=TABLE)

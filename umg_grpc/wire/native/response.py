@@ -31,12 +31,13 @@ from umg_grpc.wire.native.answer import (
     settle,
     unknown_parts,
 )
+from umg_grpc.wire.native.errors import stated_error
 from umg_grpc.wire.native.grounding import SEARCH, Cited, Text, decode_grounding
 from umg_grpc.wire.native.names import tool_names
 from umg_grpc.wire.native.parts import encode_media
 from umg_grpc.wire.native.schema import ProviderPart
 from umg_grpc.wire.native.usage import decode_usage, encode_usage
-from umg_grpc.wire.provider_errors import NO_ANSWER, as_error, from_provider, is_error, unreadable
+from umg_grpc.wire.provider_errors import NO_ANSWER, is_error, unreadable
 from umg_grpc.wire.ragged import decode
 
 # --- canonical -> caller
@@ -118,7 +119,7 @@ def decode_response(body: bytes, request: pb.GenerateRequest, pass_: bool) -> pb
     try:
         answer = decode(_PASSED, body) if pass_ else decode(_ANSWER, body)
         if is_error(answer.error):
-            raise from_provider(200, as_error(msgspec.json.decode(answer.error)))
+            raise stated_error(answer.error)
         feedback = answer.prompt_feedback
         blocked = (feedback and feedback.block_reason) or ""
         if not answer.candidates and not blocked:

@@ -24,10 +24,11 @@ from umg_grpc.wire.native.answer import (
     settle,
     unknown_parts,
 )
+from umg_grpc.wire.native.errors import stated_error
 from umg_grpc.wire.native.grounding import SEARCH, Text, decode_grounding
 from umg_grpc.wire.native.names import tool_names
 from umg_grpc.wire.native.usage import UsageMetadata, decode_usage
-from umg_grpc.wire.provider_errors import as_error, cut_off, from_provider, is_error
+from umg_grpc.wire.provider_errors import cut_off, is_error
 from umg_grpc.wire.ragged import Mender, placeheld
 from umg_grpc.wire.state import read
 
@@ -63,7 +64,7 @@ def blocked(feedback: PromptFeedback) -> pb.GenerateEvent:
 def chunk_error(head: Head) -> UmgError | None:
     """The error that a chunk states, if it does."""
     if head.error is not ABSENT and is_error(head.error):
-        return from_provider(200, as_error(msgspec.json.decode(head.error)))
+        return stated_error(head.error)
     return None
 
 

@@ -6,6 +6,7 @@ from umg_grpc.wire.provider_errors import decode_error
 from umg_grpc.wire.responses.fields import FIELDS
 from umg_grpc.wire.responses.passing import PassingDecoder
 from umg_grpc.wire.responses.paths import wire_path
+from umg_grpc.wire.responses.preamble import is_preamble
 from umg_grpc.wire.responses.request import decode_count, decode_request, encode_request
 from umg_grpc.wire.responses.response import decode_response, encode_count, encode_response, shows
 from umg_grpc.wire.responses.stream import StreamEncoder
@@ -27,6 +28,7 @@ RESPONSES = TextFormat(
     translating_decoder=TranslatingDecoder,
     passing_decoder=PassingDecoder,
     decode_error=decode_error,
+    preamble=is_preamble,
     decode_count=decode_count,
     encode_count=encode_count,
 )

@@ -1,13 +1,16 @@
-"""Errors of this format: the event that ends a broken stream, and failures that a provider states inside an answer."""
+"""Errors of this format: the event that ends a broken stream; a provider's refusals, and the failures that it states
+inside an answer.
+"""
 
 import msgspec
 from msgspec import Struct
 
-from umg_grpc.errors import UmgError
+from umg_grpc.errors import Failure, UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat.errors import encode_error
 from umg_grpc.wire.clean import clean
-from umg_grpc.wire.provider_errors import ProviderError, from_provider
+from umg_grpc.wire.provider_errors import from_provider
+from umg_grpc.wire.refusals import ProviderError
 
 BLOCKED = frozenset({"invalid_prompt", "bio_policy", "image_content_policy_violation", "misalignment_policy_violation"})
 # Codes by which a provider says that the request was at fault.
@@ -70,5 +73,5 @@ def failure(error: ProviderError) -> UmgError:
     code = str(error.code or "")
     if code in BLOCKED:
         message = clean(error.message) or "the provider's safety system refused the prompt; change it"
-        return UmgError(pb.ERROR_REASON_CONTENT_BLOCKED, message)
+        return UmgError(pb.ERROR_REASON_CONTENT_BLOCKED, message).of(Failure.CALLER)
     return from_provider(400 if code in REJECTED else 200, error)

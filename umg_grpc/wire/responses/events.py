@@ -7,7 +7,8 @@ from umg_grpc.errors import UmgError
 from umg_grpc.wire.arguments import Arguments
 from umg_grpc.wire.counts import Count
 from umg_grpc.wire.json import ABSENT
-from umg_grpc.wire.provider_errors import ProviderError, as_error, is_error
+from umg_grpc.wire.provider_errors import as_error, is_error
+from umg_grpc.wire.refusals import ProviderError
 from umg_grpc.wire.responses.answer import ContentPart, Head, Logprob, ProviderResponse
 from umg_grpc.wire.responses.errors import failure
 

@@ -64,7 +64,7 @@ class LocalEmbeddingCall:
     async def send(self, seconds: float) -> pb.EmbedResponse:
         """See `UnaryCall`. Raises UmgError: CONTEXT_TOO_LONG, and what the engine raises."""
         embedding = one_for_all(self.model, self.lengths, cut)
-        return await embedded(self.engine, self.texts, embedding, min(seconds, self.total_seconds))
+        return await embedded(self.engine, self.texts, embedding, seconds, self.total_seconds)
 
 
 class Vector(NamedTuple):
@@ -148,11 +148,11 @@ _shared = lru_cache(256)(Embedding)
 
 
 async def embedded(
-    engine: WordLlamaEngine, texts: Sequence[str], embedding: Embedding, seconds: float
+    engine: WordLlamaEngine, texts: Sequence[str], embedding: Embedding, seconds: float, total_seconds: float
 ) -> pb.EmbedResponse:
     """The answer to a call. Raises UmgError: CONTEXT_TOO_LONG, and what the engine raises."""
     response = pb.EmbedResponse(usage=pb.EmbeddingUsage())
-    await engine.run(texts, embedding, partial(_fill, response), seconds)
+    await engine.run(texts, embedding, partial(_fill, response), seconds, total_seconds)
     return response
 
 

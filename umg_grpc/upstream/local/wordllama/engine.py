@@ -1,6 +1,7 @@
 """One model and one thread for all calls of this process."""
 
 import asyncio
+import math
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -12,7 +13,7 @@ from weakref import WeakSet
 import structlog
 from structlog.typing import FilteringBoundLogger
 
-from umg_grpc.errors import UmgError
+from umg_grpc.errors import Failure, UmgError
 from umg_grpc.v1 import pb
 
 if TYPE_CHECKING:
@@ -68,14 +69,20 @@ class WordLlamaEngine:
         self._closed = False
 
     async def run(
-        self, texts: Sequence[str], work: Work[Made], take: Callable[[Sequence[Made]], None], seconds: float
+        self,
+        texts: Sequence[str],
+        work: Work[Made],
+        take: Callable[[Sequence[Made]], None],
+        seconds: float,
+        total_seconds: float = math.inf,
     ) -> None:
         """Returns when all texts are done. When the caller leaves, what was not begun is not done.
 
-        `take` gets what became of them, portion by portion, where they are done.
+        `take` gets what became of them, portion by portion, where they are done. The caller waits for `seconds`, the
+        channel allows `total_seconds`.
 
-        Raises what `work` raises, UmgError(UNAVAILABLE) where there is no model, UPSTREAM_TIMEOUT after `seconds`,
-        UPSTREAM_FAILED for anything unexpected, which the log has.
+        Raises what `work` raises, UmgError(UNAVAILABLE) where there is no model, UPSTREAM_TIMEOUT when the time is
+        over, UPSTREAM_FAILED for anything unexpected, which the log has.
         """
         if self._closed:
             raise _closing()
@@ -88,7 +95,8 @@ class WordLlamaEngine:
                 self._begin()
             else:
                 loop.call_soon(self._begin)
-        timer = loop.call_later(seconds, job.expire)  # `asyncio.timeout` takes 5 us more
+        # `asyncio.timeout` takes 5 us more
+        timer = loop.call_later(min(seconds, total_seconds), job.expire, seconds <= total_seconds)
         try:
             await job.done
         finally:
@@ -143,7 +151,7 @@ class WordLlamaEngine:
         except Exception as error:
             logger.error("the local embedding model cannot be loaded", exc_info=error)
             message = "the local model cannot be loaded; the gateway's log says why"
-            self._failure = UmgError(pb.ERROR_REASON_UNAVAILABLE, message)
+            self._failure = UmgError(pb.ERROR_REASON_UNAVAILABLE, message).of(Failure.DOWN)
             self._retry_at = time.monotonic() + self._retry_seconds
             raise self._failure from None
         return self._model
@@ -217,18 +225,20 @@ class _Job(Generic[Made]):
             self.done.set_result(None)
         return self.done.done()
 
-    def expire(self) -> None:
-        """Tells the caller that its time is over."""
+    def expire(self, callers: bool) -> None:
+        """Tells the caller that the time is over, its own or the channel's."""
         message = "the local model had too much to do: the time for the answer is over; try again or send less"
-        self.fail(UmgError(pb.ERROR_REASON_UPSTREAM_TIMEOUT, message, deadline="total"))
+        error = UmgError(pb.ERROR_REASON_UPSTREAM_TIMEOUT, message, deadline="total")
+        self.fail(error if callers else error.of(Failure.AMBIGUOUS))
 
     def fail(self, error: BaseException) -> None:
         """Tells the caller, unless it left."""
         if not isinstance(error, UmgError):
             logger.error("the local embedding model failed", exc_info=error)
-            error = UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, "the local model failed; the gateway's log says why")
+            message = "the local model failed; the gateway's log says why"
+            error = UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, message).of(Failure.TRANSIENT)
         if not self.done.done():  # an error of its own: others may be told the same, each by its own names of fields
-            self.done.set_exception(UmgError(error.reason, error.message, **error.metadata))
+            self.done.set_exception(error.saying(error.message))
             self.done.exception()  # seen: a caller that leaves at this moment does not look
 
 
@@ -264,4 +274,4 @@ def _load() -> "WordLlamaModel":
 
 
 def _closing() -> UmgError:
-    return UmgError(pb.ERROR_REASON_UNAVAILABLE, "the gateway is stopping; try again")
+    return UmgError(pb.ERROR_REASON_UNAVAILABLE, "the gateway is stopping; try again").of(Failure.NOT_SENT)

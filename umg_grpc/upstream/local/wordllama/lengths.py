@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from umg_grpc.catalogue import describe
-from umg_grpc.errors import UmgError
+from umg_grpc.errors import Failure, UmgError
 from umg_grpc.v1 import pb
 
 DIMENSIONS = 256
@@ -34,4 +34,4 @@ def too_long(field: str, length: str, model: str) -> UmgError:
     """For a text of `length` (`9000 tokens`)."""
     most = most_tokens(model)
     message = f"{field} is too long: {length}, and {model} takes texts of at most {most} tokens; split it"
-    return UmgError(pb.ERROR_REASON_CONTEXT_TOO_LONG, message, field=field)
+    return UmgError(pb.ERROR_REASON_CONTEXT_TOO_LONG, message, field=field).of(Failure.CONTEXT)

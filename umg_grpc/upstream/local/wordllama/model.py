@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
-from umg_grpc.errors import UmgError
+from umg_grpc.errors import Failure, UmgError
 from umg_grpc.upstream.local import WORDLLAMA, embedding_unavailable
 from umg_grpc.upstream.local.wordllama.lengths import DIMENSIONS
 from umg_grpc.v1 import pb
@@ -70,7 +70,7 @@ def load() -> WordLlamaModel:
     UmgError(UNAVAILABLE) where it is not installed, OSError and others where the package is broken.
     """
     if (why := embedding_unavailable()) is not None:
-        raise UmgError(pb.ERROR_REASON_UNAVAILABLE, why)
+        raise UmgError(pb.ERROR_REASON_UNAVAILABLE, why).of(Failure.DOWN)
     with _log_left_alone():
         from wordllama import WordLlama  # here: it takes 35 MB, and configures the log when it is imported
 

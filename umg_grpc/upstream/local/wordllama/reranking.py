@@ -63,7 +63,7 @@ class LocalRerankCall:
     async def send(self, seconds: float) -> pb.RerankResponse:
         """See `UnaryCall`. Raises UmgError: CONTEXT_TOO_LONG for the query, and what the engine raises."""
         ranking = Ranking(self.request, self.model, self.most_tokens)
-        await self.engine.run(self.texts, ranking, ranking.scores.extend, min(seconds, self.total_seconds))
+        await self.engine.run(self.texts, ranking, ranking.scores.extend, seconds, self.total_seconds)
         return ranking.response()
 
 

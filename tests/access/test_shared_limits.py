@@ -1,0 +1,118 @@
+"""Requests a minute, counted over all processes that share a Redis."""
+
+import asyncio
+import math
+
+import pytest
+
+from tests.access.conftest import Clock
+from tests.access.test_limits import caller, refused
+from tests.redis import RedisServer, opened
+from umg_grpc.access.limits import RequestLimits
+from umg_grpc.access.shared_limits import PREFIX
+from umg_grpc.errors import UmgError
+from umg_grpc.store.redis import Redis
+
+EARLIER = """
+for place = 0, redis.call('LLEN', KEYS[1]) - 1 do
+  redis.call('LSET', KEYS[1], place, redis.call('LINDEX', KEYS[1], place) - ARGV[1])
+end
+return 0
+"""
+
+
+async def let_pass(redis: Redis, clock: Clock, seconds: float, key_id: str = "key_1") -> None:
+    """For the server's clock cannot be moved: what it counted was earlier by so much."""
+    clock.seconds += seconds
+    await redis.run(lambda client: client.eval(EARLIER, 1, PREFIX + key_id, str(seconds)))
+
+
+async def admitted(limits: RequestLimits, times: int, rpm: int) -> int:
+    count = 0
+    for _ in range(times):
+        try:
+            await limits.admit(caller(rpm))
+            count += 1
+        except UmgError:
+            pass
+    return count
+
+
+async def test_several_processes_together_let_in_no_more_than_the_limit(redis_server: RedisServer) -> None:
+    async def process() -> int:
+        async with opened(redis_server) as redis:
+            return await admitted(RequestLimits(redis=redis), times=20, rpm=25)
+
+    assert sum(await asyncio.gather(*(process() for _ in range(4)))) == 25
+
+
+async def test_what_another_process_let_in_is_waited_for(redis: Redis, clock: Clock) -> None:
+    one, other = RequestLimits(clock, redis), RequestLimits(clock, redis)
+    await one.admit(caller(2))
+    await let_pass(redis, clock, 20)
+    await other.admit(caller(2))
+    assert int(await refused(other, caller(2))) in range(30, 41)
+    await let_pass(redis, clock, 30)
+    assert int(await refused(other, caller(2))) in range(1, 11)
+    await let_pass(redis, clock, 10)
+    await other.admit(caller(2))
+    assert int(await refused(other, caller(2))) in range(10, 21)
+
+
+async def test_a_limit_that_was_lowered_holds_at_once(redis: Redis, clock: Clock) -> None:
+    one, other = RequestLimits(clock, redis), RequestLimits(clock, redis)
+    assert await admitted(one, times=5, rpm=5) == 5
+    await let_pass(redis, clock, 50)
+    assert int(await refused(other, caller(2))) in range(1, 11)
+
+
+async def test_refused_requests_do_not_count_in_either_place(redis: Redis, clock: Clock) -> None:
+    one, other = RequestLimits(clock, redis), RequestLimits(clock, redis)
+    await one.admit(caller(1))
+    for _ in range(5):
+        await refused(other, caller(1))
+    await let_pass(redis, clock, 60)
+    await other.admit(caller(1))
+
+
+async def test_a_flood_that_this_process_can_refuse_does_not_reach_redis(redis_server: RedisServer) -> None:
+    async with opened(redis_server) as redis:
+        limits = RequestLimits(redis=redis)
+        await limits.admit(caller(1))
+        before = commands(redis_server)
+        for _ in range(50):
+            await refused(limits, caller(1))
+        assert commands(redis_server) - before <= 1  # the question itself
+
+
+async def test_without_redis_each_process_goes_on_by_its_own_window(redis_server: RedisServer, redis: Redis) -> None:
+    one, other = RequestLimits(redis=redis), RequestLimits(redis=redis)
+    await admitted(one, times=2, rpm=3)
+    redis_server.stop()
+    assert await admitted(one, times=5, rpm=3) == 1  # it knows what it let in before
+    assert await admitted(other, times=5, rpm=3) == 3
+
+
+async def test_redis_counts_again_when_it_is_back(redis_server: RedisServer, clock: Clock) -> None:
+    async with opened(redis_server, clock) as redis:
+        one, other = RequestLimits(clock, redis), RequestLimits(clock, redis)
+        redis_server.stop()
+        await one.admit(caller(10))
+        redis_server.start()
+        clock.seconds += 1
+        assert await admitted(one, times=4, rpm=5) == 4
+        assert await admitted(other, times=4, rpm=5) == 1
+
+
+@pytest.mark.parametrize("rpm", [1, 7, 5000])
+async def test_a_window_lives_no_longer_than_it_counts(redis: Redis, rpm: int) -> None:
+    await RequestLimits(redis=redis).admit(caller(rpm))
+    left = await redis.run(lambda client: client.pttl(PREFIX + "key_1"))
+    assert 0 < left <= 60_000
+    assert math.isclose(left, 60_000, rel_tol=0.5)
+
+
+def commands(server: RedisServer) -> int:
+    """How many the server has run."""
+    lines = server.command("INFO", "stats").decode().splitlines()
+    return int(next(line for line in lines if line.startswith("total_commands_processed:")).partition(":")[2])

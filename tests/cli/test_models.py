@@ -1,0 +1,112 @@
+"""`umg models`: what it says of a config, of a key's calls, and of a gateway that runs."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.processes import run, serve
+
+CONFIG = """\
+channels:
+- {name: main, protocols: [chat], base_url: "http://127.0.0.1:1", weight: 3, models: [m, "open-*"]}
+- {name: other, protocols: [chat], base_url: "http://127.0.0.1:1", models: [{id: m, upstream: real}]}
+- {name: spare, protocols: [messages, embeddings], base_url: "http://127.0.0.1:1", priority: 1, models: [m]}
+aliases: {fast: m}
+"""
+NOBODY = ("--http", "127.0.0.1:1")
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> tuple[str, ...]:
+    (tmp_path / "umg.yaml").write_text(CONFIG)
+    return ("--config", str(tmp_path / "umg.yaml"), "--data", str(tmp_path / "data"))
+
+
+def table(out: str) -> list[list[str]]:
+    """The rows, cell by cell."""
+    return [[cell.strip() for cell in line.strip().split("  ") if cell.strip()] for line in out.splitlines()]
+
+
+async def test_models_and_aliases_are_listed_with_their_channels(files: tuple[str, ...]) -> None:
+    code, out, _ = await run("models", *NOBODY, *files)
+    order = "main (m), other (real), spare (m)"
+    assert code == 0
+    assert table(out) == [
+        ["model", "owned by", "family", "channels in order", "state"],
+        ["m", "main", order, "-, -, -"],
+        ["fast = m", "main", order, "-, -, -"],
+    ]
+
+
+@dataclass(frozen=True)
+class Explained:
+    id: str
+    arguments: tuple[str, ...]
+    rows: tuple[str, ...]
+    """Cells are joined by `|`; the heads of tables are left out."""
+
+
+GENERATES = "to generate text:"
+EMBEDS = "to embed texts:"
+CANNOT = "not asked: it cannot generate text"
+PINNED = "not asked: not one of the key's channels"
+NOT_EMBEDDING = ("main|m|-|not asked: it cannot embed texts", "other|real|-|not asked: it cannot embed texts")
+EXPLAINED = [
+    Explained("a model", ("m",), (GENERATES, "main|m|-|priority 0, weight 3 of 4", "other|real|-|priority 0, weight 1 of 4", "spare|m|-|priority 1", EMBEDS, "spare|m|-|priority 1", *NOT_EMBEDDING)),
+    Explained("a call in a format", ("m", "--face", "messages"), (GENERATES, "main|m|-|priority 0, translated to chat, weight 3 of 4", "other|real|-|priority 0, translated to chat, weight 1 of 4", "spare|m|-|priority 1, speaks messages", EMBEDS, "spare|m|-|priority 1", *NOT_EMBEDDING)),
+    Explained("an alias, by a key", ("fast", "--key", "narrow"), ("fast is served as m", GENERATES, "other|real|-|priority 0", f"main|m|-|{PINNED}", f"spare|m|-|{PINNED}")),
+    Explained("what a pattern serves", ("open-1",), (GENERATES, "main|open-1|-|priority 0")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", EXPLAINED, ids=lambda case: case.id)
+async def test_the_order_of_the_channels_is_explained(case: Explained, files: tuple[str, ...]) -> None:
+    await run("keys", "create", "narrow", "--channels", "oth*,x", "--models", "fast", *files)
+    code, out, err = await run("models", "--explain", *case.arguments, *NOBODY, *files)
+    rows = ["|".join(cells) for cells in table(out)]
+    assert (code, err) == (0, "")
+    assert [row for row in rows if row != "channel|model there|state|why it has this place"] == list(case.rows)
+
+
+@dataclass(frozen=True)
+class Refused:
+    id: str
+    arguments: tuple[str, ...]
+    says: str
+    code: int = 1
+
+
+REFUSED = [
+    Refused("an unknown model", ("--explain", "gpt-5"), "The model `gpt-5` does not exist"),
+    Refused("a model that the key may not use", ("--explain", "open-1", "--key", "narrow"), "may not use the model `open-1`"),
+    Refused("channels that the key may not use", ("--explain", "m", "--key", "lost"), "none of the channels of this API key"),
+    Refused("an unknown key", ("--explain", "m", "--key", "nobody"), "there is no such key"),
+    Refused("an unknown format", ("--explain", "m", "--face", "soap"), "expected one of chat, responses", 2),
+    Refused("a key for nothing", ("--key", "narrow"), "it goes with --explain MODEL", 2),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", REFUSED, ids=lambda case: case.id)
+async def test_what_such_a_call_is_refused_for_is_said(case: Refused, files: tuple[str, ...]) -> None:
+    await run("keys", "create", "narrow", "--channels", "other", "--models", "m", *files)
+    await run("keys", "create", "lost", "--channels", "nowhere", *files)
+    code, out, err = await run("models", *case.arguments, *NOBODY, *files)
+    assert (code, out) == (case.code, "")
+    assert case.says in " ".join(err.split())
+
+
+async def test_the_settings_of_a_pinned_key_are_shown(files: tuple[str, ...]) -> None:
+    await run("keys", "create", "narrow", "--channels", "oth*, main", "--show-route", *files)
+    await run("keys", "create", "wide", *files)
+    _, out, _ = await run("keys", "list", *files)
+    narrow, wide = (row for row in table(out) if row[1] in {"narrow", "wide"})
+    assert (narrow[4], narrow[7], wide[4], wide[7]) == ("oth*, main", "shown", "all", "hidden")
+    code, _, err = await run("keys", "create", "x", "--channels", ",", *files)
+    assert (code, "every channel is allowed" in " ".join(err.split())) == (2, True)
+
+
+async def test_a_running_gateway_says_how_its_channels_are(files: tuple[str, ...], tmp_path: Path) -> None:
+    async with serve(tmp_path / "data", "--config", files[1]) as served:
+        _, out, _ = await run("models", "--http", served.http.removeprefix("http://"), *files)
+    assert [row[0] for row in table(out)] == ["model", "m", "fast = m"]

@@ -1,0 +1,263 @@
+"""The page on calls that survive has every key with its default, every failure, figure and header, and the numbers that
+the code has.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from aiohttp import ClientSession
+from msgspec.structs import fields
+from prometheus_client.parser import text_string_to_metric_families
+
+from http_facade import bodies, connections
+from http_facade.settings import Settings
+from tests.docs.calling import DOCS, Caller, quoted, rows
+from tests.processes import Served, run, serve
+from tests.soak.__main__ import LEAVING
+from tests.soak.overload import THREE_TIMES
+from umg_grpc.config import Breaker, Channel, Config, Overload, Retries, Timeout
+from umg_grpc.config.models import _ModelEntry
+from umg_grpc.config.scalars import UNITS
+from umg_grpc.config.values import ModelInfo
+from umg_grpc.errors import Failure
+from umg_grpc.server import STREAMS
+from umg_grpc.service import course, gate, generation, health, metrics, nearness, resilience, response_cache, slots
+from umg_grpc.service.call import Call
+from umg_grpc.store import redis
+from umg_grpc.upstream import keys
+from umg_grpc.v1 import pb
+from umg_grpc.wire.headers import LONGEST_CACHE
+
+ROOT = DOCS.parent
+PAGE = (DOCS / "operations.md").read_text(encoding="utf-8")
+OPERATING = (DOCS / "operating.md").read_text(encoding="utf-8")
+TEXT = " ".join(PAGE.split())
+NONE = "none"
+
+
+def keys_of(page: str) -> Iterator[tuple[str, str]]:
+    """Of its tables of keys: each key as it is written, with its default."""
+    for table in re.findall(r"^\| key \| default \|.*\n\|[-|]+\n((?:\|.*\n)+)", page, re.MULTILINE):
+        for line in table.splitlines():
+            key, default, _ = line.strip("| ").split(" | ")
+            yield key.strip("`"), default.strip("`")
+
+
+KEYS = dict(keys_of(PAGE))
+
+
+def defaults() -> Iterator[tuple[str, object]]:
+    """Every key that the page is about, with what the code has where the file has nothing."""
+    for name, kind in (("retries", Retries), ("breaker", Breaker), ("overload", Overload), ("timeout", Timeout)):
+        for field in fields(kind):
+            yield f"{name}.{field.name}", field.default
+    yield "channels.concurrency", Channel.concurrency
+    yield "models.ID.hedge", ModelInfo.hedge
+    yield "models.ID.cache", ModelInfo.cache
+    usual = Config(channels=())
+    yield "aliases", usual.aliases or None
+    yield "redis", usual.redis
+    yield "cache_bytes", usual.cache_bytes
+
+
+DEFAULTS = dict(defaults())
+
+
+def test_every_key_is_on_the_page_and_the_page_has_no_other() -> None:
+    assert KEYS.keys() == DEFAULTS.keys()
+
+
+@pytest.mark.parametrize("key", DEFAULTS)
+def test_a_key_has_the_default_of_the_code(key: str) -> None:
+    assert read(KEYS[key]) == DEFAULTS[key]
+
+
+def read(default: str) -> float | None:
+    """What is written as a default: a number, a size, or none."""
+    found = re.fullmatch(r"([\d.]+)(\w*)", default)
+    if found is None:
+        assert default == NONE
+        return None
+    return float(found[1]) * UNITS[found[2]]
+
+
+def test_the_keys_of_a_model_are_those_of_its_entry() -> None:
+    assert {"hedge", "cache"} <= {field.name for field in fields(_ModelEntry)}
+
+
+def test_every_failure_is_in_the_table() -> None:
+    assert [quoted(cells[0])[0] for cells in rows(PAGE, "What a failure means")] == [f.value for f in Failure]
+
+
+def test_the_order_in_which_failures_are_told_is_that_of_the_code() -> None:
+    [told] = re.findall(r"Of several failures the caller is told .*?; of equals the last\.", TEXT)
+    assert quoted(told) == [failure.value for failure in reversed(course.TELLING)]
+
+
+def test_the_table_says_of_each_failure_what_is_done_about_it() -> None:
+    table = {quoted(cells[0])[0]: cells for cells in rows(PAGE, "What a failure means")}
+    for failure in Failure:
+        _, _, counts, following, again, _ = table[failure.value]
+        assert (again == "later") == (failure in course.PASSING), failure
+        assert (failure in course.FINAL) <= (following == "no"), failure
+        assert counts.startswith("no") == (failure in health.NOTHING_LEARNT | health.ANSWERED), failure
+        assert counts.endswith("answered") == (failure in health.ANSWERED), failure
+
+
+LEVELS = {value.name: set(value.labels) for value in vars(metrics).values() if isinstance(value, metrics.Level)}
+
+
+def counted() -> dict[str, set[str]]:
+    """Of figures that only grow, the labels."""
+    made = metrics.Metrics()
+    call = Call("/umg.v1.GenerationService/Generate", {}, trusted=True, request_id="r")
+    call.usage = pb.Usage(input_tokens=1, output_tokens=1)
+    made.finished(call, "OK", 0.1)
+    made.attempt("main", "m", "ok")
+    made.refused(gate.FULL)
+    made.hedged("m", won=True)
+    made.looked_up("hit")
+    families = text_string_to_metric_families(made.exposition().decode())
+    return {
+        sample.name.removesuffix("_count"): set(sample.labels)
+        for family in families
+        for sample in family.samples
+        if family.name.startswith("umg_") and sample.name.endswith(("_total", "_count"))
+    }
+
+
+def test_every_figure_is_in_the_table_with_its_labels() -> None:
+    said = {name: set(quoted(cells[1])) for cells in rows(PAGE, "Figures") for name in quoted(cells[0])}
+    assert said == LEVELS | counted()
+
+
+def test_the_reasons_of_refusals_are_those_that_are_counted() -> None:
+    [cells] = [cells for cells in rows(PAGE, "Figures") if "umg_refused_total" in cells[0]]
+    assert gate.REFUSALS | {"connections"} == set(quoted(cells[2])) - {"lag"}
+
+
+INTERNAL = {"x-umg-face"}
+"""Headers with which our own face calls the service."""
+
+
+def test_every_header_is_in_the_list() -> None:
+    listed = {name for cells in rows(OPERATING, "Headers") for name in quoted(cells[0])}
+    sources = [path.read_text() for package in ("http_facade", "umg_grpc") for path in (ROOT / package).rglob("*.py")]
+    spoken = {name for source in sources for name in re.findall(r'"(x-umg-[a-z]+)"', source)}
+    assert spoken - INTERNAL == {name for name in listed if name.startswith("x-umg-")}
+    assert {"retry-after", "x-request-id"} <= listed
+
+
+@dataclass(frozen=True)
+class Said:
+    """A number of the page, with the words around it."""
+
+    words: str
+    number: float
+
+    @property
+    def id(self) -> str:
+        return self.words.replace("{}", "N")
+
+
+SAID = [
+    Said("of at least {}.", health.ENOUGH_CALLS),
+    Said("by at most {} calls at a time", health.LOOKS),
+    Said("longer by up to {} %", health.JITTER * 100),
+    Said("the channel rests {} seconds, then twice as long each time, at most 15 minutes", health.DOWN_SECONDS),
+    Said("rests 60 seconds, then twice as long each time, at most {} minutes.", health.LONGEST_DOWN_SECONDS / 60),
+    Said("({} second where it does not, at most 60)", health.OVERLOADED_SECONDS),
+    Said("(1 second where it does not, at most {})", health.LONGEST_OVERLOADED_SECONDS),
+    Said("a used-up quota) rests {} seconds", keys.FIRST_REST),
+    Said("as long as it is told ({} second, at most 60)", keys.LIMITED_REST),
+    Said("as long as it is told (1 second, at most {})", keys.LONGEST_LIMITED_REST),
+    Said("at most {} minutes; one that is rate limited", keys.LONGEST_REST / 60),
+    Said("held back for up to {} seconds", generation.HOLD_SECONDS),
+    Said("within the last {} minutes", nearness.SECONDS / 60),
+    Said("for requests of {} KiB and more", nearness.SMALLEST_BYTES / 1024),
+    Said("One every {} seconds is allowed besides", resilience.SECONDS_FOR_ONE),
+    Said("is saved, up to {} |", resilience.MOST_SAVED),
+    Said("for no longer than {} times that on end", gate.PATIENCE),
+    Said("until nothing was late for {} seconds", gate.GUARD_SECONDS),
+    Said("503 with `retry-after: {}`", slots.AGAIN_SECONDS),
+    Said("say nothing for {} seconds", Settings.silent_seconds),
+    Said("one for each {} KiB", bodies.SLOWEST / 1024),
+    Said("carries up to {} calls", STREAMS),
+    Said("and up to {} MiB.", response_cache.MAX_BYTES / 2**20),
+    Said("at most `{}d`", LONGEST_CACHE / 86400),
+    Said("waits {} seconds for an answer", redis.ANSWER_SECONDS),
+    Said("then with {} callers that leave", LEAVING),
+]
+
+
+@pytest.mark.parametrize("said", SAID, ids=lambda said: said.id)
+def test_a_number_is_that_of_the_code(said: Said) -> None:
+    before, after = (re.escape(words) for words in said.words.split("{}"))
+    found = re.findall(rf"{before}([\d.,]*\d){after}", TEXT)
+    assert [float(number.replace(",", "")) for number in found] == [said.number]
+
+
+def test_what_the_page_says_in_words_is_so() -> None:
+    assert "reads nothing of its answer for ten minutes" in TEXT
+    assert Settings.stalled_seconds == 600
+    assert "for a second" in TEXT
+    assert redis.PAUSE_SECONDS == 1
+    assert "three times the load" in TEXT
+    assert THREE_TIMES == 3
+    assert "up to the thousandth" in TEXT
+    assert metrics.MOST_MODELS == 1000
+    assert connections.SPARE > 0  # which are answered beyond the bound
+
+
+CONFIG = """
+aliases: {fast: famO-5, think: famG-2.5-flash-thinking}
+channels:
+  - name: main
+    protocols: [chat]
+    base_url: http://127.0.0.1:9/v1
+    api_key: k
+    models: [famO-5, {id: "vendor/*", upstream: "*"}]
+  - {name: backup, protocols: [sandbox], priority: 1, models: [famO-5, famG-2.5-flash]}
+models: {famO-5: {cache: 10m}}
+"""
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    path = tmp_path / "umg.yaml"
+    path.write_text(CONFIG)
+    return path
+
+
+async def test_the_route_that_the_page_shows_is_the_one_that_is_told(config: Path, tmp_path: Path) -> None:
+    [shown] = re.findall(r"```\n(x-umg-route): (.*)\n```", PAGE)
+    async with serve(tmp_path, "--config", str(config)) as served, ClientSession() as session:
+        call = Caller(served, session)
+        asked = {"model": "fast", "messages": [{"role": "user", "content": "Hi"}], "temperature": 0}
+        first, second = [await call("/v1/chat/completions", asked) for _ in range(2)]
+        assert (first.status, first.headers[shown[0]]) == (200, shown[1])
+        assert [first.headers["x-umg-cache"], second.headers["x-umg-cache"]] == ["miss", "hit"]
+        warm = await call("/v1/chat/completions", {**asked, "temperature": 1})
+        assert warm.headers["x-umg-cache"] == "bypass"
+        lost = await call("/v1/chat/completions", {**asked, "model": "vendor/x"})
+        assert (lost.status, lost.headers[shown[0]]) == (502, "channel=main; attempts=2; reason=main: not sent")
+        for model in ("think", "famG-2.5-flash"):
+            late = await call(
+                "/v1/chat/completions",
+                {"model": model, "messages": [{"role": "user", "content": "[[slow]]"}]},
+                x_umg_timeout="200ms",
+            )
+            assert late.status == 504
+        await explained(served, config, tmp_path)
+
+
+async def explained(served: Served, config: Path, data: Path) -> None:
+    """`umg models` asks the gateway how its channels do."""
+    where = ("--config", str(config), "--data", str(data), "--http", served.http.removeprefix("http://"))
+    code, out, _ = await run("models", "--explain", "fast", "--face", "chat", *where)
+    assert code == 0
+    assert [line.split()[0] for line in out.splitlines()[-2:]] == ["main", "backup"]
+    assert "well" in out

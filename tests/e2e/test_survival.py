@@ -1,0 +1,278 @@
+"""What callers see of providers that fail, are slow or have too much to do; and what these see of the gateway."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+
+from tests.e2e.gateways import Running, running
+from tests.e2e.scripted import (
+    Say,
+    Scripted,
+    breaks_off,
+    says_only_that_it_begins,
+    scripted,
+    stalls,
+    status,
+    well,
+)
+
+CHAT = "/v1/chat/completions"
+
+
+@dataclass
+class Told:
+    status: int
+    body: Any
+    headers: Any
+    text: str = ""
+
+    @property
+    def route(self) -> str:
+        return str(self.headers.get("x-umg-route", ""))
+
+
+@dataclass
+class World:
+    gateway: Running
+    providers: dict[str, Scripted]
+    session: aiohttp.ClientSession
+
+    def __getitem__(self, name: str) -> Scripted:
+        return self.providers[name]
+
+    @property
+    def counts(self) -> dict[str, int]:
+        return {name: len(made.asked) for name, made in self.providers.items()}
+
+    async def ask(
+        self, path: str = CHAT, *, stream: bool = False, body: dict[str, Any] | None = None, **headers: str
+    ) -> Told:
+        asked = (
+            {"model": "m", "messages": [{"role": "user", "content": "Hi"}]}
+            if path == CHAT
+            else {"model": "m", "input": "Hi"}
+        )
+        asked |= (body or {}) | ({"stream": True} if stream else {})
+        sent = {name.replace("_", "-"): value for name, value in headers.items()}
+        async with asyncio.timeout(20), self.session.post(self.gateway.url + path, json=asked, headers=sent) as answer:
+            if stream and answer.status == 200:
+                return Told(200, None, answer.headers, await answer.text())
+            told = Told(answer.status, await answer.json(), answer.headers)
+        if answer.status == 200 and path == CHAT:
+            told.text = told.body["choices"][0]["message"]["content"]
+        return told
+
+
+@asynccontextmanager
+async def world(
+    data: Path, providers: dict[str, Sequence[Say]], more: dict[str, str] | None = None, rest: str = ""
+) -> AsyncGenerator[World, None]:
+    """A gateway with a channel for each provider, of one priority after the other unless `more` says otherwise."""
+    async with AsyncExitStack() as stack:
+        made = {name: await stack.enter_async_context(scripted(name, *says)) for name, says in providers.items()}
+        config = "channels:\n"
+        for position, (name, provider) in enumerate(made.items()):
+            said = (more or {}).get(name, "")
+            config += f"  - name: {name}\n    protocols: [chat, embeddings]\n    base_url: {provider.url}\n"
+            for key, usual in {"api_key": f"key-{name}", "models": "[m]", "priority": str(position)}.items():
+                config += "" if f"{key}:" in said else f"    {key}: {usual}\n"
+            config += "".join(f"    {line}\n" for line in said.splitlines())
+        gateway = await stack.enter_async_context(running(config + rest, data))
+        session = await stack.enter_async_context(aiohttp.ClientSession(headers=gateway.headers))
+        yield World(gateway, made, session)
+
+
+FAILURES: dict[str, Say] = {
+    "a 500": status(500),
+    "a 503": status(503),
+    "a 529": status(529),
+    "a 429": status(429, retry_after="7"),
+    "a key that is no good": status(401),
+    "an account without credit": status(429, {"code": "insufficient_quota"}),
+    "a model that is not there": status(404, {"code": "model_not_found"}),
+    "a stream that breaks before its first word": says_only_that_it_begins,
+}
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+@pytest.mark.parametrize("name", FAILURES)
+async def test_another_channel_answers_for_one_that_fails(tmp_path: Path, name: str, stream: bool) -> None:
+    if FAILURES[name] is says_only_that_it_begins and not stream:
+        return
+    async with world(tmp_path, {"a": [FAILURES[name]], "b": [well]}) as made:
+        told = await made.ask(stream=stream)
+        assert told.status == 200
+        assert "b" in told.text
+        assert "error" not in told.text
+        assert made.counts == {"a": 1, "b": 1}
+        assert told.route.startswith("channel=b; attempts=2; reason=a: ")
+
+
+async def test_what_was_begun_is_not_begun_again_elsewhere(tmp_path: Path) -> None:
+    async with world(tmp_path, {"a": [breaks_off], "b": [well]}) as made:
+        told = await made.ask(stream=True)
+        assert "half" in told.text
+        assert '"error"' in told.text
+        assert "[DONE]" not in told.text
+        assert made.counts == {"a": 1, "b": 0}
+
+
+async def test_the_callers_own_mistake_is_told_by_the_first_channel(tmp_path: Path) -> None:
+    async with world(tmp_path, {"a": [status(400)], "b": [well]}) as made:
+        for _ in range(8):
+            told = await made.ask()
+            assert (told.status, told.body["error"]["message"]) == (400, "a says 400")
+        assert made.counts == {"a": 8, "b": 0}  # and it never counts against the channel
+
+
+async def test_what_is_too_long_for_one_model_may_fit_another(tmp_path: Path) -> None:
+    long = status(400, {"code": "context_length_exceeded", "message": "maximum context length is 8 tokens"})
+    same, other = "models: [m]", "models: [{id: m, upstream: larger}]"
+    async with world(tmp_path, {"a": [long], "b": [long], "c": [well]}, {"a": same, "b": same, "c": other}) as made:
+        assert (await made.ask()).text == "c"
+        assert made.counts == {"a": 1, "b": 0, "c": 1}
+
+
+async def test_a_channel_alone_is_asked_once_more(tmp_path: Path) -> None:
+    async with world(tmp_path, {"a": [status(500), well]}) as made:
+        told = await made.ask()
+        assert (told.status, told.text, made.counts) == (200, "a", {"a": 2})
+        assert told.route == "channel=a; attempts=2; reason=a: transient"
+
+
+@pytest.mark.parametrize(("code", "told_as"), [(429, 429), (401, 502)])
+async def test_a_channel_is_not_asked_again_for_what_a_while_does_not_mend(
+    tmp_path: Path, code: int, told_as: int
+) -> None:
+    async with world(tmp_path, {"a": [status(code, retry_after="7")]}) as made:
+        told = await made.ask()
+        assert (told.status, made.counts) == (told_as, {"a": 1})
+        if code == 429:
+            assert told.headers["retry-after"] == "7"
+
+
+async def test_the_least_of_several_waits_is_told(tmp_path: Path) -> None:
+    says = {"a": [status(429, retry_after="7")], "b": [status(429, retry_after="3")], "c": [status(500)]}
+    async with world(tmp_path, says, rest="retries: {repeats: 0}\n") as made:
+        told = await made.ask()
+        assert (told.status, told.headers["retry-after"]) == (429, "3")
+
+
+async def test_a_channel_with_too_much_to_do_is_left_alone_as_long_as_it_asks(tmp_path: Path) -> None:
+    async with world(tmp_path, {"a": [status(429, retry_after="30"), well], "b": [well]}) as made:
+        assert [(await made.ask()).text for _ in range(3)] == ["b", "b", "b"]
+        assert made.counts == {"a": 1, "b": 3}
+
+
+async def test_a_channel_that_fails_on_end_is_left_alone_and_comes_back(tmp_path: Path) -> None:
+    says: list[Say] = [*[status(500)] * 3, well]
+    rest = "breaker: {failures: 3, rest: 0.3}\n"
+    async with world(tmp_path, {"a": says, "b": [well]}, rest=rest) as made:
+        assert [(await made.ask()).text for _ in range(5)] == ["b"] * 5
+        assert made.counts == {"a": 3, "b": 5}
+        async with asyncio.timeout(5):
+            while (await made.ask()).text != "a":  # noqa: ASYNC110  # what it waits for is told by the answer alone
+                await asyncio.sleep(0.02)
+        assert [(await made.ask()).text for _ in range(3)] == ["a"] * 3
+
+
+async def test_channels_that_all_fail_are_asked_all_the_same(tmp_path: Path) -> None:
+    rest = "breaker: {failures: 1, rest: 60}\nretries: {repeats: 0}\n"
+    async with world(tmp_path, {"a": [status(500), status(500), well]}, rest=rest) as made:
+        assert [(await made.ask()).status for _ in range(3)] == [502, 502, 200]
+
+
+async def test_a_key_that_is_no_good_is_left_for_the_next_of_its_channel(tmp_path: Path) -> None:
+    async with world(tmp_path, {"a": [status(401), well], "b": [well]}, {"a": "api_key: [bad, good]"}) as made:
+        assert [(await made.ask()).text for _ in range(4)] == ["a"] * 4
+        assert [asked.key for asked in made["a"].asked] == ["bad", "good", "good", "good", "good"]
+        assert made.counts["b"] == 0
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+@pytest.mark.parametrize("path", [CHAT, "/v1/embeddings"])
+async def test_the_callers_time_bounds_all(tmp_path: Path, path: str, stream: bool) -> None:
+    if stream and path != CHAT:
+        return
+    async with world(tmp_path, {"a": [stalls], "b": [stalls]}) as made:
+        told = await made.ask(path, stream=stream, x_umg_timeout="300ms")
+        assert told.status == 504
+        async with asyncio.timeout(1):
+            await made["a"].asked[0].left.wait()
+        told = await made.ask(path, stream=stream, x_umg_timeout="soon")
+        assert (told.status, told.body["error"]["param"]) == (400, "x-umg-timeout")
+
+
+async def test_a_stalled_start_is_left_for_another_channel(tmp_path: Path) -> None:
+    async with world(tmp_path, {"a": [stalls], "b": [well]}, {"a": "timeout: {first_byte: 0.2}"}) as made:
+        assert "b" in (await made.ask(stream=True)).text
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+async def test_a_second_channel_is_asked_beside_a_slow_one(tmp_path: Path, stream: bool) -> None:
+    async with world(tmp_path, {"a": [stalls], "b": [well]}, rest="models: {m: {hedge: 0.05}}\n") as made:
+        told = await made.ask(stream=stream)
+        assert "b" in told.text
+        assert told.route == "channel=b; attempts=2; reason=a: slow"
+        async with asyncio.timeout(0.1):
+            await made["a"].asked[0].left.wait()
+
+
+async def test_a_hedged_call_fails_by_its_last_failure(tmp_path: Path) -> None:
+    rest = "models: {m: {hedge: 0.05}}\nretries: {repeats: 0}\n"
+    async with world(tmp_path, {"a": [stalls], "b": [status(400)]}, rest=rest) as made:
+        told = await made.ask()
+        assert (told.status, told.body["error"]["message"]) == (400, "b says 400")
+        async with asyncio.timeout(1):
+            await made["a"].asked[0].left.wait()
+
+
+async def test_a_channel_takes_so_many_calls_and_the_others_go_elsewhere(tmp_path: Path) -> None:
+    async with world(tmp_path, {"a": [stalls], "b": [well]}, {"a": "concurrency: 2"}) as made:
+        held = [asyncio.create_task(made.ask(x_umg_timeout="10")) for _ in range(2)]
+        for _ in held:
+            await made["a"].arrived.get()
+        assert [(await made.ask()).text for _ in range(3)] == ["b"] * 3
+        for task in held:
+            task.cancel()
+        await asyncio.wait(held)
+
+
+async def test_beyond_a_full_channel_and_its_queue_calls_are_told_to_come_again(tmp_path: Path) -> None:
+    rest = "overload: {queue: 1, wait: 10}\n"
+    async with world(tmp_path, {"a": [stalls, well]}, {"a": "concurrency: 1"}, rest=rest) as made:
+        holds = asyncio.create_task(made.ask())
+        await made["a"].arrived.get()
+        done, waiting = await asyncio.wait(
+            {asyncio.create_task(made.ask()) for _ in range(2)}, return_when=asyncio.FIRST_COMPLETED
+        )
+        told = done.pop().result()
+        assert (told.status, told.headers["retry-after"]) == (503, "1")
+        assert not done
+        assert len(waiting) == 1
+        holds.cancel()
+        assert (await waiting.pop()).text == "a"  # in the place of the one that left
+
+
+async def test_calls_of_one_cache_key_go_to_one_channel(tmp_path: Path) -> None:
+    more = dict.fromkeys("abc", "priority: 0")
+    async with world(tmp_path, {name: [well] for name in "abc"}, more) as made:
+        assert {(await made.ask()).text for _ in range(6)} == {"a", "b", "c"}
+        for key in ("one", "two", "three"):
+            assert len({(await made.ask(body={"prompt_cache_key": key})).text for _ in range(4)}) == 1
+
+
+async def test_a_long_conversation_stays_where_it_began(tmp_path: Path) -> None:
+    more = dict.fromkeys("abc", "priority: 0")
+    async with world(tmp_path, {name: [well] for name in "abc"}, more) as made:
+        turns = [{"role": "user", "content": "word " * 2000}]
+        first = (await made.ask(body={"messages": turns})).text
+        for _ in range(4):
+            turns += [{"role": "assistant", "content": first}, {"role": "user", "content": "more"}]
+            assert (await made.ask(body={"messages": turns})).text == first

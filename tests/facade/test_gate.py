@@ -1,0 +1,306 @@
+"""Calls for which there is no room: what they are told, how little they cost, and that places are given back."""
+
+import asyncio
+import io
+import json
+from dataclasses import dataclass, field
+
+import aiohttp
+import pytest
+from structlog.testing import capture_logs
+from yarl import URL
+
+from tests.facade.conftest import CHAT, KEY, LARGE, Face, MakeFace
+from tests.facade.test_stream import request_bytes
+from umg_grpc.config import Overload
+from umg_grpc.errors import UmgError
+from umg_grpc.service.gate import Gate
+from umg_grpc.v1 import pb
+
+HUGE = 2**20
+
+
+class Watched(Gate):
+    """Says when somebody waits and when somebody leaves."""
+
+    def __init__(self, queue: int = 0) -> None:
+        super().__init__(Overload(calls=1, queue=queue, wait=60))
+        self.asked = asyncio.Event()
+        self.left = asyncio.Event()
+
+    def check(self) -> None:
+        self.asked.set()
+        super().check()
+
+    def leave(self) -> None:
+        super().leave()
+        self.left.set()
+
+
+async def full_face(make_face: MakeFace, **changes: object) -> tuple[Face, Watched]:
+    gate = Watched()
+    await gate.enter()
+    return await make_face(gate=gate, **changes), gate
+
+
+@dataclass(frozen=True)
+class Refused:
+    id: str
+    path: str
+    says: str = '"error":'  # in its body, beside the message
+
+
+REFUSED = [
+    Refused(id="chat", path=CHAT),
+    Refused(id="chat without a key", path=CHAT),
+    Refused(id="responses", path="/v1/responses"),
+    Refused(id="tokens of responses", path="/v1/responses/input_tokens"),
+    Refused(id="messages", path="/v1/messages", says='"overloaded_error"'),
+    Refused(id="tokens of messages", path="/v1/messages/count_tokens"),
+    Refused(id="native", path="/v1beta/models/m:generateContent", says='"UNAVAILABLE"'),
+    Refused(id="a native stream", path="/v1/models/a/b:c:streamGenerateContent?alt=sse", says='"UNAVAILABLE"'),
+    Refused(id="a native path with a percent sign", path="/v1/models/m%3AgenerateContent"),
+    Refused(id="native embedding", path="/v1beta/models/m:embedContent", says='"UNAVAILABLE"'),
+    Refused(id="embeddings", path="/v1/embeddings"),
+    Refused(id="rerank", path="/v1/rerank"),
+    Refused(id="the other rerank", path="/v2/rerank"),
+]
+
+
+@pytest.mark.parametrize("case", REFUSED, ids=lambda case: case.id)
+@pytest.mark.parametrize("large", [False, True], ids=["small", "large"])
+async def test_a_call_without_a_place_is_told_so_in_its_own_format(
+    make_face: MakeFace, case: Refused, large: bool
+) -> None:
+    face, gate = await full_face(make_face)
+    sent = json.dumps({"model": "m", "messages": [], "padding": "x" * HUGE * large}).encode()
+    headers = {"x-request-id": "r-1", "content-type": "application/json"}
+    with capture_logs() as logs:
+        for _ in range(2):  # the connection is used again
+            async with face.client.post(face.url(case.path), data=io.BytesIO(sent), headers=headers) as answer:
+                told = await answer.text()
+                assert (answer.status, answer.headers["retry-after"]) == (503, "1")
+                assert answer.headers["x-request-id"] == answer.headers["request-id"] == "r-1"
+                assert answer.headers["server"] == "umg"
+                assert answer.content_type == "application/json"
+    assert "as many calls under way as it takes" in told
+    assert case.says in told.replace(" ", "") or "/v" not in case.path
+    assert logs == []
+    assert gate.calls == 1
+    assert face.service.metadata == []
+
+
+async def test_both_ways_to_refuse_say_the_same(make_face: MakeFace) -> None:
+    face, _ = await full_face(make_face)
+    seen = []
+    for path in ("/v1/messages", "/v1/%6dessages"):  # the second is written in an unusual way, so a handler refuses it
+        async with face.client.post(
+            URL(face.url(path), encoded=True),
+            json={},
+            headers={"x-request-id": "r-1"},
+        ) as answer:
+            seen.append((answer.status, {k.lower(): v for k, v in answer.headers.items()}, await answer.read()))
+    direct, handled = seen
+    assert direct[0] == handled[0]
+    assert direct[2] == handled[2]
+    assert {**direct[1], "date": "", "connection": ""} == {**handled[1], "date": "", "connection": ""}
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/readyz", "/metrics", "/v1/models", "/v1beta/models"])
+async def test_what_asks_no_model_is_answered_whatever_the_load(make_face: MakeFace, path: str) -> None:
+    face, _ = await full_face(make_face)
+    async with face.client.get(face.url(path), headers=KEY) as answer:
+        assert answer.status == 200
+
+
+async def test_a_refusal_waits_for_no_body(make_face: MakeFace) -> None:
+    face, _ = await full_face(make_face)
+    reader, writer = await face.raw()
+    writer.write(b"POST %b HTTP/1.1\r\nhost: x\r\ncontent-length: %d\r\n\r\n" % (CHAT.encode(), HUGE))
+    assert await reader.readline() == b"HTTP/1.1 503 Service Unavailable\r\n"
+
+
+async def test_a_connection_whose_call_was_refused_serves_the_next(make_face: MakeFace) -> None:
+    face, gate = await full_face(make_face)
+    reader, writer = await face.raw()
+    for _ in range(3):
+        writer.write(request_bytes("m"))
+        assert (await reader.readline()).startswith(b"HTTP/1.1 503")
+        head = await reader.readuntil(b"\r\n\r\n")
+        length = next(line for line in head.lower().split(b"\r\n") if line.startswith(b"content-length"))
+        await reader.readexactly(int(length.partition(b":")[2]))
+    gate.leave()
+    writer.write(request_bytes("m"))
+    assert (await reader.readline()).startswith(b"HTTP/1.1 200")
+    assert b"[DONE]" in await reader.readuntil(b"\r\n0\r\n\r\n")
+    assert gate.calls == 0
+
+
+async def test_calls_sent_together_are_refused_one_by_one(make_face: MakeFace) -> None:
+    face, _ = await full_face(make_face)
+    reader, writer = await face.raw()
+    writer.write(request_bytes("m") * 5)
+    for _ in range(5):
+        assert (await reader.readline()).startswith(b"HTTP/1.1 503")
+        await reader.readuntil(b"}}")
+
+
+async def test_a_client_of_http_1_0_that_is_refused_is_closed(make_face: MakeFace) -> None:
+    face, _ = await full_face(make_face)
+    reader, writer = await face.raw()
+    writer.write(request_bytes("m", version=b"1.0"))
+    answer = await reader.read()
+    assert b" 503 " in answer.partition(b"\r\n")[0]
+    assert b"connection: close" in answer.lower()
+
+
+async def test_a_page_may_read_its_refusal(make_face: MakeFace) -> None:
+    face, _ = await full_face(make_face, cors_origins=("*",))
+    async with face.chat("m", headers={**KEY, "origin": "https://page.example"}) as answer:
+        assert answer.status == 503
+        assert answer.headers["access-control-allow-origin"] == "*"
+
+
+async def test_a_call_waits_for_a_place_where_there_is_a_queue(make_face: MakeFace) -> None:
+    gate = Watched(queue=1)
+    face = await make_face(gate=gate)
+    await gate.enter()
+    first = asyncio.ensure_future(face.chat("m").__aenter__())
+    await gate.asked.wait()
+    await face.alive()
+    assert gate.waiting == 1
+    async with face.chat("m") as second:
+        assert second.status == 503
+    gate.leave()
+    async with await first as answer:
+        assert answer.status == 200
+
+
+@dataclass(frozen=True)
+class Ends:
+    id: str
+    model: str
+    stream: bool = False
+    status: int = 200
+    headers: dict[str, str] = field(default_factory=dict)
+
+
+ENDS = [
+    Ends(id="an answer", model="m"),
+    Ends(id="a stream", model="m", stream=True),
+    Ends(id="a failure", model="fail", status=502),
+    Ends(id="a stream that fails at once", model="fail", stream=True, status=502),
+    Ends(id="a stream that breaks", model="break", stream=True),
+    Ends(id="a crash", model="crash", status=500),
+    Ends(id="a crash within a stream", model="crash mid", stream=True),
+    Ends(id="a stream that never began", model="empty", stream=True, status=502),
+    Ends(id="a header nobody understands", model="m", status=400, headers={"x-umg-timeout": "soon"}),
+    Ends(id="a header the service would not take", model="m", status=400, headers={"x-umg-strict": "perhaps"}),
+]
+
+
+@pytest.mark.parametrize("case", ENDS, ids=lambda case: case.id)
+async def test_a_place_is_given_back_once_however_the_call_ends(make_face: MakeFace, case: Ends) -> None:
+    gate = Watched()
+    face = await make_face(gate=gate)
+    face.service.failure = UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, "no luck")
+    for _ in range(3):
+        async with face.chat(case.model, stream=case.stream, headers={**KEY, **case.headers}) as answer:
+            assert answer.status == case.status
+            await answer.read()
+        if gate.calls:  # the client has its answer a moment before the place is free
+            await gate.left.wait()
+        gate.left.clear()
+        assert gate.calls == 0
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_place_is_held_until_the_end_and_given_back_when_the_caller_leaves(
+    make_face: MakeFace, stream: bool
+) -> None:
+    gate = Watched()
+    face = await make_face(gate=gate)
+    _, writer = await face.raw()
+    data = request_bytes("wait mid" if stream else "wait")
+    writer.write(data if stream else data.replace(b"true", b"null"))
+    await face.service.reached.wait()
+    assert gate.calls == 1
+    async with face.chat("m") as answer:
+        assert answer.status == 503
+    gate.left.clear()
+    writer.close()
+    async with asyncio.timeout(5):
+        await gate.left.wait()
+    assert gate.calls == 0
+
+
+async def test_a_slow_upload_takes_no_place(make_face: MakeFace) -> None:
+    gate = Watched()
+    face = await make_face(gate=gate)
+    _, slow = await face.raw()
+    slow.write(b"POST %b HTTP/1.1\r\nhost: x\r\ncontent-length: 1000\r\n\r\nhalf" % CHAT.encode())
+    await slow.drain()
+    async with face.chat("m") as answer:
+        assert answer.status == 200
+
+
+async def test_one_who_does_not_read_the_answer_is_cut_off_and_the_place_is_free(make_face: MakeFace) -> None:
+    gate = Watched()
+    face = await make_face(gate=gate, stalled_seconds=0.05)
+    reader, writer = await face.raw()
+    reader._transport.pause_reading()
+    writer.write(request_bytes("large").replace(b"true", b"null"))
+    async with asyncio.timeout(20):
+        await gate.left.wait()
+    async with face.chat("m") as answer:
+        assert answer.status == 200
+
+
+async def test_one_who_reads_slowly_keeps_the_place_and_gets_all(make_face: MakeFace) -> None:
+    gate = Watched()
+    face = await make_face(gate=gate)
+    reader, writer = await face.raw()
+    reader._transport.pause_reading()
+    writer.write(request_bytes("large").replace(b"true", b"null"))
+    await gate.asked.wait()
+    for _ in range(20):
+        await face.alive()
+    assert gate.calls == 1
+    reader._transport.resume_reading()
+    head = await reader.readuntil(b"\r\n\r\n")
+    length = next(line for line in head.lower().split(b"\r\n") if line.startswith(b"content-length"))
+    assert len(await reader.readexactly(int(length.partition(b":")[2]))) > LARGE
+    await gate.left.wait()
+
+
+@pytest.mark.parametrize("given", ["30", "1.5s", "500ms", "2m", "999999999d"])
+async def test_a_callers_own_deadline_reaches_the_service(face: Face, given: str) -> None:
+    async with face.chat("m", headers={**KEY, "x-umg-timeout": given, "x-umg-cache": "5m"}) as answer:
+        assert answer.status == 200
+    sent = face.service.metadata[-1]
+    assert sent["x-umg-cache"] == "5m"
+    most = {"30": 30, "1.5s": 1.5, "500ms": 0.5, "2m": 120, "999999999d": 1e8}[given]
+    assert most - 0.4 < float(sent["x-umg-timeout"]) <= most
+
+
+@pytest.mark.parametrize("header", [{"x-umg-timeout": "0"}, {"x-umg-timeout": "-1"}, {"x-umg-cache": "for ever"}])
+async def test_a_deadline_or_an_age_that_is_none_is_refused(face: Face, header: dict[str, str]) -> None:
+    async with face.chat("m", headers={**KEY, **header}) as answer:
+        assert answer.status == 400
+        assert next(iter(header)) in (await answer.json())["error"]["message"]
+
+
+async def test_a_drain_refuses_nobody_who_has_a_place(make_face: MakeFace) -> None:
+    gate = Watched()
+    face = await make_face(gate=gate)
+    call = asyncio.ensure_future(face.chat("wait").__aenter__())
+    await face.service.reached.wait()
+    ending = asyncio.ensure_future(face.runner.cleanup())
+    face.service.go_on.set()
+    async with await call as answer:
+        assert answer.status == 200
+    with pytest.raises(aiohttp.ClientConnectionError):
+        async with face.chat("m"):
+            pass
+    await ending
+    assert gate.calls == 0

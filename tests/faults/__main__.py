@@ -1,0 +1,16 @@
+"""`python -m tests.faults [PORT]`: the faulty provider in a process of its own, until standard input ends."""
+
+import asyncio
+import sys
+
+from tests.faults.server import faulty_upstream
+
+
+async def main() -> None:
+    async with faulty_upstream(int(sys.argv[1]) if len(sys.argv) > 1 else 0) as upstream:
+        sys.stdout.write(f"{upstream.root}\n")
+        sys.stdout.flush()
+        await asyncio.to_thread(sys.stdin.read)
+
+
+asyncio.run(main())

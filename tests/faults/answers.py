@@ -1,0 +1,214 @@
+"""Right answers, in every format that providers speak: each names what it was asked, so that one that belongs to another
+request shows.
+
+Text repeats the nonce of its prompt (`nonce-` and letters or digits). Vectors and scores are those of `tests.vectors`:
+made of the texts alone.
+"""
+
+import base64
+import json
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.providers import messages_wire, native_wire, responses_wire
+from tests.providers.chat import Chat
+from tests.providers.common import compact
+from tests.providers.scenarios import Answer, Asked
+from tests.providers.server import Seen
+from tests.vectors.making import numbers, score, tokens, vector
+
+Json = dict[str, Any]
+NONCE = re.compile(r"nonce-[0-9a-zA-Z]+")
+FIRST = "Answer "
+"""How every text begins: what of a stream has it is its first content."""
+WORD = "provider fell over"
+"""In the message of every error."""
+TEXT_FORMATS = ("chat", "responses", "messages", "native")
+FORMATS = (*TEXT_FORMATS, "embeddings", "native_embeddings", "rerank")
+PATHS = {
+    "/chat/completions": "chat",
+    "/responses": "responses",
+    "/messages": "messages",
+    ":generateContent": "native",
+    ":streamGenerateContent": "native",
+    "/embeddings": "embeddings",
+    ":embedContent": "native_embeddings",
+    ":batchEmbedContents": "native_embeddings",
+    "/rerank": "rerank",
+}
+"""How a path ends -> the format of what is asked there."""
+
+
+def words(nonce: str) -> tuple[str, ...]:
+    """The answer to a prompt that has the nonce, in the pieces in which it streams."""
+    return (FIRST, "to ", nonce[:9], nonce[9:], " 🌍", " — do", "ne.")
+
+
+def text(nonce: str) -> str:
+    """The answer to a prompt that has the nonce."""
+    return "".join(words(nonce))
+
+
+@dataclass(frozen=True)
+class Reply:
+    """A right answer, and how its format says that something went wrong."""
+
+    format: str
+    nonce: str
+    streamed: bool
+    pieces: list[bytes]  # the events of a stream; of another answer its one body
+    content_at: int  # the piece that has the first content
+    finish_at: int  # the piece that says why it ended
+    end_at: int  # the end marker
+    whole: Callable[[], bytes] = field(repr=False)  # the answer as one body, also of a stream
+    error: Callable[[int, str], Json] = field(repr=False)  # (status, message) -> body
+    error_frame: Callable[[list[bytes]], bytes] = field(repr=False)  # after what was sent
+
+    @property
+    def body(self) -> bytes:
+        return b"".join(self.pieces)
+
+    @property
+    def content_type(self) -> str:
+        return "text/event-stream; charset=utf-8" if self.streamed else "application/json"
+
+    def refusal(self, status: int, message: str = f"the {WORD}") -> bytes:
+        """The body of a call refused with the status."""
+        return compact(self.error(status, message)).encode()
+
+    @property
+    def limited(self) -> bytes:
+        """The event that says that the rate limit was reached, before all others."""
+        error = self.error(429, "slow down")
+        if self.format == "responses":
+            flat = {"type": "error", "code": "rate_limit_exceeded", "message": "slow down", "param": None}
+            return f"event: error\ndata: {compact(flat | {'sequence_number': 0})}\n\n".encode()
+        return (b"event: error\n" if self.format == "messages" else b"") + f"data: {compact(error)}\n\n".encode()
+
+    def failed(self, sent: int) -> bytes:
+        """The event that says that a stream failed after so many of its pieces."""
+        return self.error_frame(self.pieces[:sent])
+
+
+def reply(path: str, body: bytes) -> Reply | None:
+    """The right answer to a request, None for what no provider serves. The request is not judged."""
+    name = next((name for end, name in PATHS.items() if path.endswith(end)), None)
+    if name is None:
+        return None
+    asked = json.loads(body)
+    found = NONCE.findall(body.decode())
+    nonce = found[-1] if found else ""
+    if name in TEXT_FORMATS:
+        streamed = ":stream" in path if name == "native" else asked.get("stream") is True
+        return _text_reply(name, nonce, asked, path, streamed)
+    made = {"embeddings": _embeddings, "native_embeddings": _native_embeddings, "rerank": _rerank}[name](asked)
+    return _unstreamed(name, nonce, made)
+
+
+def _unstreamed(name: str, nonce: str, value: Json) -> Reply:
+    body = compact(value).encode()
+    return Reply(name, nonce, False, [body], 0, 0, 0, lambda: body, ERRORS[name], lambda _: b"")
+
+
+def _text_reply(name: str, nonce: str, body: Json, path: str, streamed: bool) -> Reply:
+    model = body.get("model") or path.rpartition("/")[2].partition(":")[0]
+    asked, answer = Asked(model=model, stream=streamed, turns=(("user", nonce),)), Answer(words=words(nonce))
+    seen = Seen("POST", path, {}, {}, json.dumps(body).encode())
+    if not streamed:
+        return _unstreamed(name, nonce, _whole(name, asked, answer, body, seen))
+    frames = list(_frames(name, asked, answer, body, seen))
+    first = next(place for place, frame in enumerate(frames) if FIRST.encode() in frame)
+    finish, last = len(frames) - FINISHING[name], len(frames) - 1
+    if name == "chat" and b'"usage":{' not in frames[-2]:
+        finish += 1  # no usage was asked for
+
+    def whole() -> bytes:
+        return compact(_whole(name, asked, answer, body, seen)).encode()
+
+    return Reply(name, nonce, True, frames, first, finish, last, whole, ERRORS[name], ERROR_FRAMES[name])
+
+
+FINISHING = {"chat": 3, "responses": 1, "messages": 2, "native": 1}
+"""Events from the one that says why the answer ended, on."""
+
+
+def _whole(name: str, asked: Asked, answer: Answer, body: Json, seen: Seen) -> Json:
+    match name:
+        case "chat":
+            return Chat().whole(asked, answer, seen)
+        case "responses":
+            return responses_wire.whole(asked, answer, body, f"resp_{answer_id(asked)}")
+        case "messages":
+            return messages_wire.whole(asked, answer, False)
+        case _:
+            return native_wire.whole(asked, answer, shown=True, ids=True)
+
+
+def _frames(name: str, asked: Asked, answer: Answer, body: Json, seen: Seen) -> Iterator[bytes]:
+    match name:
+        case "chat":
+            return Chat().frames(asked, answer, seen)
+        case "responses":
+            return responses_wire.frames(_whole(name, asked, answer, body, seen), answer)
+        case "messages":
+            return messages_wire.frames(asked, answer, False)
+        case _:
+            return map(native_wire.frame, native_wire.chunks(asked, answer, shown=True, ids=True))
+
+
+def answer_id(asked: Asked) -> str:
+    """Letters and digits for the id of an answer."""
+    return re.sub(r"[^0-9a-zA-Z]", "", asked.turns[0][1]) or "1"
+
+
+def _embeddings(asked: Json) -> Json:
+    inputs = asked["input"] if isinstance(asked["input"], list) else [asked["input"]]
+    vectors = [vector(each) for each in inputs]
+    packed = asked.get("encoding_format") == "base64"
+    written = [base64.b64encode(each).decode() if packed else numbers(each) for each in vectors]
+    items = [{"object": "embedding", "index": at, "embedding": each} for at, each in enumerate(written)]
+    counted = sum(map(tokens, inputs))
+    usage = {"prompt_tokens": counted, "total_tokens": counted}
+    return {"object": "list", "data": items, "model": asked["model"], "usage": usage}
+
+
+def _native_embeddings(asked: Json) -> Json:
+    many = asked.get("requests")
+    texts = ["\n".join(part["text"] for part in each["content"]["parts"]) for each in many or [asked]]
+    items = [{"values": numbers(vector(each))} for each in texts]
+    body: Json = {"embeddings": items} if many else {"embedding": items[0]}
+    return body | {"usageMetadata": {"promptTokenCount": sum(map(tokens, texts))}}
+
+
+def _rerank(asked: Json) -> Json:
+    texts = [each if isinstance(each, str) else each["text"] for each in asked["documents"]]
+    ranked = [{"index": at, "relevance_score": score(asked["query"], each)} for at, each in enumerate(texts)]
+    ranked = sorted(ranked, key=lambda each: -each["relevance_score"])[: asked.get("top_n")]
+    meta = {"api_version": {"version": "1"}, "billed_units": {"search_units": 1}}
+    return {"id": "07734bd2-2473-4f07-94e1-0d9f0e6843cf", "results": ranked, "meta": meta}
+
+
+# --- errors
+
+
+def _openai_error(status: int, message: str) -> Json:
+    return Chat().error(status, message, None, None)
+
+
+ERRORS: dict[str, Callable[[int, str], Json]] = {
+    "chat": _openai_error,
+    "responses": _openai_error,
+    "messages": messages_wire.error,
+    "native": native_wire.error,
+    "embeddings": _openai_error,
+    "native_embeddings": native_wire.error,
+    "rerank": lambda status, message: {"id": "r-1", "message": message},
+}
+ERROR_FRAMES: dict[str, Callable[[list[bytes]], bytes]] = {
+    "chat": lambda _: f"data: {compact(_openai_error(500, f'the {WORD}'))}\n\n".encode(),
+    "responses": lambda sent: responses_wire.failed(f"the {WORD}", sent, bare=not sent),
+    "messages": lambda _: messages_wire.event(messages_wire.error(529, f"the {WORD}")),
+    "native": lambda _: native_wire.frame(native_wire.error(503, f"the {WORD}")),
+}

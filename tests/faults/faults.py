@@ -1,0 +1,114 @@
+"""The faults: how each answers, when it strikes, and what a caller is told of it where no other channel can serve.
+
+A fault of streams alone, or of whole answers alone, strikes nothing of the other kind: those are answered well.
+"""
+
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass, replace
+from enum import Enum
+
+from tests.faults import broken, odd, refused, unreadable
+from tests.faults.answers import Reply
+from tests.faults.link import Link
+from tests.faults.wire import send_right
+
+Do = Callable[[Link, Reply], Awaitable[None]]
+
+
+class Strikes(Enum):
+    """When a fault strikes."""
+
+    NEVER = "never"
+    """It is odd, and yet a right answer."""
+    BEFORE = "before"
+    """Before the first content: another channel can still serve."""
+    AFTER = "after"
+    """After content was sent: what the caller has cannot be taken back."""
+
+
+NEVER, BEFORE, AFTER = Strikes.NEVER, Strikes.BEFORE, Strikes.AFTER
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A way to misbehave."""
+
+    name: str
+    do: Do
+    whole: Strikes | None  # of an answer that is no stream; None: it has no such fault
+    stream: Strikes | None
+    status: int = 502
+    """What a caller is told by HTTP where no other channel can serve."""
+    retry_after: str = ""
+    """And after how many seconds to come again."""
+    callers: bool = False
+    """The provider says that the request itself is wrong: no other channel is asked."""
+    begins: bool = False
+    """Whether a stream begins with what says nothing of the answer yet: a caller may have got that, and status 200."""
+    mixes: bool = True
+    """Whether it is one of those of `any`; not what costs whoever sends it much."""
+
+    def strikes(self, *, streamed: bool) -> Strikes | None:
+        return self.stream if streamed else self.whole
+
+
+NONE = Fault("none", send_right, NEVER, NEVER)
+
+
+def _both(strikes: Strikes, named: dict[str, Do], *, status: int = 502, mixes: bool = True) -> Iterable[Fault]:
+    return [Fault(name, do, strikes, strikes, status, mixes=mixes) for name, do in named.items()]
+
+
+def _of_streams(strikes: Strikes, named: dict[str, Do], *, status: int = 502, mixes: bool = True) -> Iterable[Fault]:
+    return [Fault(name, do, None, strikes, status, mixes=mixes) for name, do in named.items()]
+
+
+def _of_whole(strikes: Strikes, named: dict[str, Do], *, status: int = 502) -> Iterable[Fault]:
+    return [Fault(name, do, strikes, None, status) for name, do in named.items()]
+
+
+CALLERS = frozenset({400, 413, 422})
+"""Statuses that say that the request is wrong, wherever it goes."""
+TOLD = {400: 400, 413: 400, 422: 400, 429: 429}
+"""Status of a provider -> what the caller is told; 502 for all others."""
+
+
+def _statuses() -> Iterable[Fault]:
+    for status in refused.STATUSES:
+        callers, told = status in CALLERS, TOLD.get(status, 502)
+        retry_after = "1" if status == 429 else ""
+        for name, do in refused.by_status(status).items():
+            yield Fault(name, do, BEFORE, BEFORE, told, retry_after, callers)
+
+
+BEGIN = frozenset(
+    {"reset-in-body", "close-in-body", "stalls-in-body", "error-before-content", "ends-in-first", "other-object"}
+)
+ALL = [
+    NONE,
+    *_both(BEFORE, broken.CONNECTIONS),
+    *_both(BEFORE, broken.STALLS, status=504),
+    *_of_streams(AFTER, broken.MID_STREAM),
+    *_of_streams(AFTER, broken.MID_STREAM_STALLS, status=504),
+    *_of_streams(AFTER, broken.MARKERS),
+    *_statuses(),
+    *(Fault(name, do, BEFORE, BEFORE, 429, "60") for name, do in refused.QUOTA.items()),
+    *(Fault(name, do, None, BEFORE, 429, "1") for name, do in refused.LIMITS_FIRST.items()),
+    *(Fault(name, do, BEFORE, BEFORE, status, wait) for name, (do, status, wait) in refused.LIMITS.items()),
+    *(Fault(name, do, BEFORE, BEFORE, 400, callers=True) for name, do in refused.CONTEXT.items()),
+    *_both(BEFORE, refused.REDIRECTS),
+    *_both(BEFORE, refused.INSIDE),
+    *_of_streams(BEFORE, refused.EVENTS_FIRST),
+    *_of_streams(AFTER, refused.EVENTS_MID),
+    *_both(NEVER, odd.HARMLESS),
+    *_of_streams(NEVER, odd.HARMLESS_STREAMS),
+    *_both(BEFORE, unreadable.UNREADABLE),
+    *_both(BEFORE, unreadable.COSTLY, mixes=False),
+    *_of_whole(BEFORE, unreadable.UNREADABLE_WHOLE),
+    *_of_streams(BEFORE, unreadable.UNREADABLE_STREAMS),
+    *_of_streams(BEFORE, unreadable.WITHOUT_END, status=504),
+    *_of_streams(AFTER, unreadable.UNREADABLE_MID),
+    *_of_streams(AFTER, unreadable.COSTLY_MID, mixes=False),
+]
+FAULTS = {fault.name: replace(fault, begins=fault.name in BEGIN) for fault in ALL}
+"""By name."""

@@ -1,0 +1,61 @@
+"""The config of a gateway with a channel for each fault."""
+
+from collections.abc import Iterable
+
+from tests.faults.faults import Fault
+from tests.faults.server import Upstream
+from tests.faults.table import ALL, BEHIND, Case
+
+WAITED_FOR = (
+    "stalls-",
+    "drips",
+    "body-drips",
+    "rest-drips",
+    "comments-for-ever",
+    "takes-no-connection",
+    "status-101",
+    "bad-chunk-mid",
+)
+"""How the names of faults begin that end by a deadline alone."""
+SHORT = "{connect: 0.5, first_byte: 1, idle: 1, total: 2}"
+LONG = "{connect: 10, first_byte: 10, idle: 10, total: 20}"  # for a machine that has other things to do
+CONFIG = """
+log: {level: error}
+retries: {repeats: 1, backoff: 0.01, budget: 1}
+breaker: {failures: 1000000, share: 1}
+channels:
+"""
+CHANNEL = """
+  - name: {name}
+    protocols: [{protocol}]
+    base_url: {url}
+    api_key: sk-provider
+    priority: {priority}
+    timeout: {timeout}
+    models: [{models}]
+"""
+
+
+def config(upstream: Upstream, protocol: str, way: str, table: list[Case], short: str = SHORT) -> str:
+    """A channel for each fault; behind them, where that is wanted, one for all that is healthy. `short`: the deadlines
+    of those that are waited for.
+    """
+
+    def channel(name: str, order: str, priority: int, models: Iterable[str]) -> str:
+        timeout = short if order.startswith(WAITED_FOR) else LONG
+        return CHANNEL.format(
+            name=name,
+            protocol=protocol,
+            url=upstream.url(order),
+            priority=priority,
+            timeout=timeout,
+            models=", ".join(models),
+        )
+
+    def of(fault: Fault) -> list[str]:
+        return [case.model for case in table if case.fault is fault]
+
+    entries = [channel(fault.name, fault.name, 0, of(fault)) for fault in ALL if of(fault)]
+    if way == BEHIND:
+        entries.append(channel("healthy", "none", 1, [case.model for case in table]))
+    return CONFIG + "".join(entries)

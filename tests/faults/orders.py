@@ -1,0 +1,70 @@
+"""What is ordered by a path: `/NAME[,NAME...][@SHARE][+MILLISECONDS]/v1`.
+
+`reset-mid` always, `reset-mid@20` at 20 % of the calls, `status-500,reset-mid@20+50` one or the other, and every answer
+begins 50 ms after the request. Beside the names of faults there are mixes: `any`, `before` (those that strike before
+the first content) and `after`. Which call is struck, and by what, its nonce alone says (and the seed): see `struck`.
+"""
+
+import re
+import zlib
+from functools import lru_cache
+from typing import NamedTuple
+
+from tests.faults.faults import FAULTS, NONE, Fault, Strikes
+
+FORM = re.compile(r"([a-z0-9.,-]+)(?:@(\d+))?(?:\+(\d+))?")
+
+
+class Order(NamedTuple):
+    """How to behave."""
+
+    names: tuple[str, ...]
+    share: int = 100  # per cent of the calls
+    seconds: float = 0  # before each answer
+
+    def __str__(self) -> str:
+        share = "" if self.share == 100 else f"@{self.share}"
+        return ",".join(self.names) + share + (f"+{round(self.seconds * 1000)}" if self.seconds else "")
+
+
+@lru_cache(maxsize=4096)
+def parsed(text: str) -> Order | None:
+    """The order that a path begins with, None for what is none."""
+    found = FORM.fullmatch(text)
+    if found is None:
+        return None
+    names = tuple(found[1].split(","))
+    if not all(name in FAULTS or name in MIXES for name in names):
+        return None
+    return Order(names, int(found[2] or 100), int(found[3] or 0) / 1000)
+
+
+def struck(order: Order | str, nonce: str, *, streamed: bool, seed: int = 0) -> Fault:
+    """How a call is answered that was ordered so and asks with the nonce: the same each time."""
+    made = parsed(order) if isinstance(order, str) else order
+    assert made is not None, order
+    drawn = zlib.crc32(f"{seed} {nonce}".encode())
+    if drawn % 100 >= made.share:
+        return NONE
+    applicable = _applicable(made.names, streamed)
+    return applicable[drawn // 100 % len(applicable)] if applicable else NONE
+
+
+@lru_cache(maxsize=4096)
+def _applicable(names: tuple[str, ...], streamed: bool) -> list[Fault]:
+    found = [fault for name in names for fault in MIXES.get(name) or [FAULTS[name]]]
+    return [fault for fault in found if fault.strikes(streamed=streamed) is not None]
+
+
+def _mix(*strikes: Strikes) -> list[Fault]:
+    """Those that strike a stream so; a fault of the caller is none of the provider's, and some cost the tester much."""
+    return [
+        fault
+        for fault in FAULTS.values()
+        if fault.mixes
+        and not fault.callers
+        and (fault.strikes(streamed=True) or fault.strikes(streamed=False)) in strikes
+    ]
+
+
+MIXES = {"any": _mix(*Strikes), "before": _mix(Strikes.BEFORE), "after": _mix(Strikes.AFTER)}

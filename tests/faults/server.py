@@ -1,0 +1,141 @@
+"""A provider that speaks every upstream format and misbehaves on order: a real server on a free port.
+
+    async with faulty_upstream() as upstream:
+        upstream.url("reset-mid")          # a channel's `base_url`: every call that goes there is broken so
+        upstream.url("any@20+50")          # a fifth of the calls, each by one fault or another; 50 ms before an answer
+        upstream.count("reset-mid").calls  # how many it was asked; `.under_way`, `.left` (callers that did not wait)
+        upstream.open                      # connections
+
+Orders are told in `tests.faults.orders`, the faults with what they do in `tests.faults.faults`. A right answer names the
+nonce of the prompt (`tests.faults.answers`: `words`, and for vectors and scores `tests.vectors.making`). Any key is
+good, and requests are not judged: the providers of `tests.providers` and `tests.vectors` do that.
+
+In a process of its own: `python -m tests.faults` prints its address and serves until its standard input ends. There
+`GET /-/counts` tells `{"open": N, "orders": {ORDER: {"calls": N, "under_way": N, "left": N}}}`, and
+`tests.faults.struck(ORDER, NONCE, streamed=...)` says by what a call is struck.
+"""
+
+import asyncio
+import dataclasses
+import json
+import socket
+from collections import defaultdict
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import ExitStack, asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+
+from tests.faults.answers import reply
+from tests.faults.link import Link, Request
+from tests.faults.orders import parsed, struck
+from tests.faults.wire import send_body
+
+REFUSES, TAKES_NONE = "refuses", "takes-no-connection"
+"""Orders that no server can carry out: addresses where nobody listens, and where nobody takes a connection."""
+
+
+@dataclass
+class Count:
+    """What happened of one order."""
+
+    calls: int = 0
+    under_way: int = 0
+    left: int = 0  # callers that went away before their answer was over
+
+
+@dataclass
+class Upstream:
+    """A running server."""
+
+    root: str = ""
+    seed: int = 0
+    counts: defaultdict[str, Count] = field(default_factory=lambda: defaultdict(Count))
+    links: set[Link] = field(default_factory=set)
+    addresses: dict[str, str] = field(default_factory=dict)  # of the orders that no server can carry out
+
+    def url(self, order: str = "none") -> str:
+        """What a channel's `base_url` is to be, of any format."""
+        if order in self.addresses:
+            return f"{self.addresses[order]}/v1"
+        assert parsed(order) is not None, f"no such order: {order}"
+        return f"{self.root}/{order}/v1"
+
+    def count(self, order: str) -> Count:
+        return self.counts[order]
+
+    @property
+    def open(self) -> int:
+        """Connections."""
+        return len(self.links)
+
+    @property
+    def under_way(self) -> int:
+        """Requests that have no whole answer yet and whose callers wait."""
+        return sum(count.under_way for count in self.counts.values())
+
+    def link(self) -> Link:
+        made = Link(self._serve, self.links.discard)
+        self.links.add(made)
+        return made
+
+    async def _serve(self, link: Link, request: Request) -> None:
+        _, text, rest = request.target.split("/", 2) if request.target.count("/") > 1 else ("", "", "")
+        if text == "-":
+            await self._tell(link)
+            return
+        order, answer = parsed(text), reply(rest.partition("?")[0], request.body)
+        if order is None or answer is None:
+            await send_body(link, f"no such order or path: {request.target}".encode(), 404, "text/plain")
+            return
+        count = self.counts[text]
+        count.calls += 1
+        count.under_way += 1
+        try:
+            if order.seconds:
+                await asyncio.sleep(order.seconds)
+            await struck(order, answer.nonce, streamed=answer.streamed, seed=self.seed).do(link, answer)
+        except (asyncio.CancelledError, ConnectionError):
+            count.left += 1
+            raise
+        finally:
+            count.under_way -= 1
+
+    async def _tell(self, link: Link) -> None:
+        counts = {order: dataclasses.asdict(count) for order, count in self.counts.items()}
+        await send_body(link, json.dumps({"open": self.open - 1, "orders": counts}).encode())
+
+
+@asynccontextmanager
+async def faulty_upstream(port: int = 0, seed: int = 0) -> AsyncGenerator[Upstream, None]:
+    """The server, until the context ends."""
+    upstream = Upstream(seed=seed)
+    with ExitStack() as stack:
+        refusing = stack.enter_context(socket.socket())
+        refusing.bind(("127.0.0.1", 0))  # taken, so that nobody else listens there
+        silent = stack.enter_context(_silent())
+        upstream.addresses = {REFUSES: _address(refusing), TAKES_NONE: _address(silent)}
+        server = await asyncio.get_running_loop().create_server(upstream.link, "127.0.0.1", port, backlog=4096)
+        upstream.root = _address(server.sockets[0])
+        try:
+            yield upstream
+        finally:
+            server.close()
+            for link in list(upstream.links):
+                link.reset()
+            await server.wait_closed()
+
+
+@contextmanager
+def _silent() -> Iterator[socket.socket]:
+    """Listens and takes no connection, as a host behind a firewall: its queue of them is full."""
+    with ExitStack() as stack:
+        listening = stack.enter_context(socket.create_server(("127.0.0.1", 0), backlog=0))
+        for _ in range(8):
+            waiting = stack.enter_context(socket.socket())
+            waiting.setblocking(False)
+            waiting.connect_ex(listening.getsockname())
+        yield listening
+
+
+def _address(of: socket.socket) -> str:
+    host, port = of.getsockname()[:2]
+    return f"http://{host}:{port}"

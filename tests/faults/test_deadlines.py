@@ -1,0 +1,86 @@
+"""However long a channel's own deadlines are, a caller who says how long he waits is answered by then."""
+
+import asyncio
+import json
+import time
+from pathlib import Path
+
+import aiohttp
+import grpc
+import pytest
+
+from tests.e2e.gateways import KEY, running
+from tests.faults.faults import Strikes
+from tests.faults.gateway import LONG, WAITED_FOR, config
+from tests.faults.server import faulty_upstream
+from tests.faults.table import ALONE, Case, cases
+from tests.matrix.faces import FACES
+from tests.soak import questions
+from tests.soak.questions import HTTP
+from tests.soak.reading import READERS
+from umg_grpc.status import from_rpc
+from umg_grpc.v1 import pb, rpc
+
+SECONDS = 0.6
+LIMIT = 3.0
+"""By then the machine has got round to it."""
+
+
+async def over_http(session: aiohttp.ClientSession, url: str, case: Case) -> str:
+    """What is wrong with the error, "" for nothing."""
+    question, prompt = case.question, questions.prompt(case.nonce)
+    own = FACES[question.format].credentials(KEY) if question.is_text else {"authorization": f"Bearer {KEY}"}
+    headers = {"content-type": "application/json", "x-umg-timeout": f"{SECONDS}s", **own}
+    data = questions.body(question, case.model, prompt)
+    async with session.post(url + questions.path(question, case.model), data=data, headers=headers) as answer:
+        body, reader = await answer.read(), READERS[question.format]
+    if answer.status == 504:
+        return "" if reader.error(json.loads(body)) else f"{case.id}: {body!r}"
+    if answer.status != 200 or not question.stream or not (case.fault.begins or case.strikes is Strikes.AFTER):
+        return f"{case.id}: {answer.status} {body!r}"
+    assert reader.stream is not None
+    heard = reader.stream(body)
+    return "" if heard.error and not heard.looks_whole else f"{case.id}: {heard}"
+
+
+async def over_grpc(channel: grpc.aio.Channel, case: Case) -> str:
+    """The same by the deadline that gRPC has of its own."""
+    metadata, prompt = (("authorization", f"Bearer {KEY}"),), questions.prompt(case.nonce)
+    try:
+        if case.question.format == questions.EMBED:
+            asked = questions.embed(case.model, prompt)
+            await rpc.EmbeddingServiceStub(channel).Embed(asked, metadata=metadata, timeout=SECONDS)
+        else:
+            request = pb.StreamGenerateRequest(request=questions.generate(case.model, prompt))
+            stub = rpc.GenerationServiceStub(channel)
+            async for _ in stub.StreamGenerate(request, metadata=metadata, timeout=SECONDS):
+                pass
+    except grpc.aio.AioRpcError as error:
+        late = error.code() is grpc.StatusCode.DEADLINE_EXCEEDED
+        return "" if late else f"{case.id}: {error.code().name} {from_rpc(error)!r}"
+    return f"{case.id}: it was answered"
+
+
+@pytest.mark.parametrize("protocol", ["chat", "messages", "native_embeddings"])
+async def test_the_callers_own_deadline_ends_whatever_a_provider_does(protocol: str, tmp_path: Path) -> None:
+    table = [
+        case for case in cases(protocol, ALONE) if case.fault.name.startswith(WAITED_FOR) and case.fault.status == 504
+    ]
+    async with faulty_upstream() as upstream:
+        async with (
+            running(config(upstream, protocol, ALONE, table, short=LONG), tmp_path) as gateway,
+            aiohttp.ClientSession() as session,
+            grpc.aio.insecure_channel(gateway.grpc) as channel,
+        ):
+
+            async def ask(case: Case) -> str:
+                began = time.perf_counter()
+                over = over_http(session, gateway.url, case) if case.question.over == HTTP else over_grpc(channel, case)
+                problem = await over
+                seconds = time.perf_counter() - began
+                return problem or (f"{case.id}: took {seconds:.1f} s" if seconds > LIMIT else "")
+
+            found = await asyncio.gather(*map(ask, table))
+        waiting = upstream.under_way
+    assert [problem for problem in found if problem] == []
+    assert waiting == 0

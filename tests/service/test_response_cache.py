@@ -1,0 +1,388 @@
+"""Answers that are given again: to the same question, while they are young, whole, and to each its own copy."""
+
+import asyncio
+import hashlib
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from dataclasses import dataclass, field
+
+import pytest
+
+from tests.redis import RedisServer, opened
+from umg_grpc.errors import UmgError
+from umg_grpc.service.response_cache import HEAD, MAX_BYTES, OVERHEAD_BYTES, PREFIX, Lead, ResponseCache
+from umg_grpc.store.redis import Redis
+from umg_grpc.v1 import pb
+
+KEY, OTHER_KEY = "a1" * 32, "b2" * 32
+PLACE, OTHER_PLACE = f"EmbedResponse:{KEY}", f"EmbedResponse:{OTHER_KEY}"
+TTL = 60.0
+
+
+@dataclass
+class Clock:
+    seconds: float = 1_800_000_000.0
+
+    def __call__(self) -> float:
+        return self.seconds
+
+
+@dataclass
+class Upstream:
+    """Makes answers that say which they are, when it is told to; `failing` of them it does not."""
+
+    failing: int = 0
+    asked: int = 0
+    answered: asyncio.Event = field(default_factory=asyncio.Event)
+    size: int = 0
+
+    async def __call__(self) -> pb.EmbedResponse:
+        self.asked += 1
+        number = self.asked
+        await self.answered.wait()
+        if number <= self.failing:
+            raise UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, f"failure {number}")
+        return embedded(f"answer {number}", self.size)
+
+
+def embedded(model: str, size: int = 0) -> pb.EmbedResponse:
+    return pb.EmbedResponse(model=model, embeddings=[pb.Embedding(values=bytes(size))])
+
+
+def ended(*reasons: pb.FinishReason.ValueType) -> pb.GenerateResponse:
+    return pb.GenerateResponse(candidates=[pb.Candidate(finish_reason=reason) for reason in reasons])
+
+
+def stream(*reasons: pb.FinishReason.ValueType) -> pb.StreamGenerateResponse:
+    ends = (pb.CandidateFinished(finish_reason=reason) for reason in reasons)
+    events = [pb.GenerateEvent(text_delta="Hi"), *(pb.GenerateEvent(finished=end) for end in ends)]
+    return pb.StreamGenerateResponse(events=events)
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def upstream() -> Upstream:
+    return Upstream()
+
+
+@pytest.fixture
+def cache(clock: Clock) -> ResponseCache:
+    return ResponseCache(2**22, now=clock)
+
+
+async def asked(cache: ResponseCache, upstream: Callable[[], Awaitable[pb.EmbedResponse]], ttl: float = TTL) -> str:
+    """The answer, with `hit` where it was there."""
+    message, hit = await cache.get_or_make(KEY, ttl, upstream, pb.EmbedResponse)
+    return f"{message.model}{' hit' * hit}"
+
+
+async def kept(cache: ResponseCache, ttl: float = TTL, key: str = KEY) -> str | None:
+    found = await cache.get(key, ttl, pb.EmbedResponse)
+    return None if found is None else found.model
+
+
+async def under_way(tasks: int, begin: Callable[[], Coroutine[None, None, str]]) -> list[asyncio.Task[str]]:
+    """So many calls, each as far as it comes."""
+    begun = [asyncio.create_task(begin()) for _ in range(tasks)]
+    for _ in range(20):
+        await asyncio.sleep(0)
+    return begun
+
+
+async def test_an_answer_is_made_once(cache: ResponseCache, upstream: Upstream) -> None:
+    upstream.answered.set()
+    assert [await asked(cache, upstream) for _ in range(3)] == ["answer 1", "answer 1 hit", "answer 1 hit"]
+
+
+async def test_what_is_given_out_is_its_takers_own(cache: ResponseCache) -> None:
+    mine = embedded("answer")
+    await cache.put(KEY, mine, TTL)
+    mine.model = "changed"
+    taken = await cache.get(KEY, TTL, pb.EmbedResponse)
+    assert taken is not None
+    assert taken.model == "answer"
+    taken.model = "changed"
+    assert await kept(cache) == "answer"
+
+
+async def test_an_answer_lives_as_long_as_its_maker_said_and_is_as_young_as_its_taker_says(
+    cache: ResponseCache, clock: Clock
+) -> None:
+    await cache.put(KEY, embedded("answer"), 60)
+    clock.seconds += 30
+    assert [await kept(cache, ttl) for ttl in (29, 30, 3600)] == [None, "answer", "answer"]
+    clock.seconds += 30
+    assert await kept(cache, 3600) is None
+
+
+async def test_one_that_is_too_old_for_a_taker_is_made_anew(
+    cache: ResponseCache, clock: Clock, upstream: Upstream
+) -> None:
+    upstream.answered.set()
+    await asked(cache, upstream, 60)
+    clock.seconds += 30
+    assert await asked(cache, upstream, 10) == "answer 2"
+    assert await asked(cache, upstream, 60) == "answer 2 hit"
+
+
+async def test_a_clock_that_is_set_back_makes_nothing_live_longer(cache: ResponseCache, clock: Clock) -> None:
+    await cache.put(KEY, embedded("answer"), 60)
+    clock.seconds -= 3600
+    assert await kept(cache) is None
+
+
+async def test_memory_is_bounded_and_what_was_not_used_for_longest_goes_first(clock: Clock) -> None:
+    size = OVERHEAD_BYTES + embedded("0", 1000).ByteSize()
+    cache = ResponseCache(3 * size, now=clock)
+    keys = [f"{number:064x}" for number in range(5)]
+    for number, key in enumerate(keys[:3]):
+        await cache.put(key, embedded(str(number), 1000), TTL)
+    await kept(cache, key=keys[0])
+    for number, key in enumerate(keys[3:], 3):
+        await cache.put(key, embedded(str(number), 1000), TTL)
+    assert [await kept(cache, key=key) for key in keys] == ["0", None, None, "3", "4"]
+    assert cache.size == 3 * size
+
+
+async def test_an_answer_that_is_kept_again_counts_once(cache: ResponseCache) -> None:
+    for _ in range(3):
+        await cache.put(KEY, embedded("answer", 1000), TTL)
+    assert cache.size == OVERHEAD_BYTES + embedded("answer", 1000).ByteSize()
+
+
+async def test_a_large_answer_is_not_kept_but_shared_by_those_who_wait_for_it(
+    cache: ResponseCache, upstream: Upstream
+) -> None:
+    upstream.size = MAX_BYTES
+    calls = await under_way(3, lambda: asked(cache, upstream))
+    upstream.answered.set()
+    assert sorted(await asyncio.gather(*calls)) == ["answer 1", "answer 1 hit", "answer 1 hit"]
+    assert await kept(cache) is None
+    assert cache.size == 0
+
+
+@dataclass(frozen=True)
+class Ending:
+    id: str
+    message: pb.GenerateResponse | pb.StreamGenerateResponse
+    is_kept: bool
+
+
+ENDINGS = [
+    Ending("complete", ended(pb.FINISH_REASON_STOP), is_kept=True),
+    Ending("at its limit", ended(pb.FINISH_REASON_LENGTH), is_kept=True),
+    Ending("with a tool call", ended(pb.FINISH_REASON_TOOL_CALLS), is_kept=True),
+    Ending("cut off by a filter", ended(pb.FINISH_REASON_CONTENT_FILTER), is_kept=False),
+    Ending("nobody knows how", ended(pb.FINISH_REASON_UNSPECIFIED), is_kept=False),
+    Ending("no answer at all", ended(), is_kept=False),
+    Ending("a whole stream", stream(pb.FINISH_REASON_STOP), is_kept=True),
+    Ending("a stream that a filter cut off", stream(pb.FINISH_REASON_CONTENT_FILTER), is_kept=False),
+    Ending("a stream without an end", stream(), is_kept=False),
+    Ending("one of two cut off", ended(pb.FINISH_REASON_STOP, pb.FINISH_REASON_REFUSAL), is_kept=False),
+]
+
+
+@pytest.mark.parametrize("case", ENDINGS, ids=lambda case: case.id)
+async def test_only_what_ended_well_is_kept(cache: ResponseCache, case: Ending) -> None:
+    await cache.put(KEY, case.message, TTL)
+    assert await cache.get(KEY, TTL, type(case.message)) == (case.message if case.is_kept else None)
+    other = pb.EmbedResponse
+    assert await cache.get(KEY, TTL, other) is None  # whatever its bytes might be taken for
+
+
+# --- several at once
+
+
+async def test_of_many_calls_at_once_one_asks(cache: ResponseCache, upstream: Upstream) -> None:
+    calls = await under_way(100, lambda: asked(cache, upstream))
+    upstream.answered.set()
+    assert sorted(await asyncio.gather(*calls)) == ["answer 1", *["answer 1 hit"] * 99]
+    assert upstream.asked == 1
+
+
+async def test_other_questions_do_not_wait(cache: ResponseCache, upstream: Upstream) -> None:
+    calls = await under_way(1, lambda: asked(cache, upstream))
+    other = Upstream()
+    other.answered.set()
+    message, hit = await cache.get_or_make(OTHER_KEY, TTL, other, pb.EmbedResponse)
+    assert (message.model, hit) == ("answer 1", False)
+    upstream.answered.set()
+    await asyncio.gather(*calls)
+
+
+async def test_when_the_one_that_asks_fails_the_next_one_asks(cache: ResponseCache, upstream: Upstream) -> None:
+    upstream.failing = 1
+    calls = await under_way(10, lambda: asked(cache, upstream))
+    upstream.answered.set()
+    answers = await asyncio.gather(*calls, return_exceptions=True)
+    assert str(answers[0]) == "failure 1"
+    assert sorted(map(str, answers[1:])) == ["answer 2", *["answer 2 hit"] * 8]
+
+
+async def test_those_who_saw_two_fail_wait_for_no_third(cache: ResponseCache, upstream: Upstream) -> None:
+    upstream.failing = 100
+    calls = await under_way(10, lambda: asked(cache, upstream))
+    upstream.answered.set()
+    answers = await asyncio.gather(*calls, return_exceptions=True)
+    assert sorted(map(str, answers)) == sorted(f"failure {number}" for number in range(1, 11))
+    assert upstream.asked == 10
+    upstream.failing = 0
+    assert await asked(cache, upstream) == "answer 11"
+
+
+async def test_when_the_one_that_asks_leaves_the_next_one_asks(cache: ResponseCache, upstream: Upstream) -> None:
+    calls = await under_way(5, lambda: asked(cache, upstream))
+    for leaver in calls[:3]:
+        leaver.cancel()
+        await asyncio.wait([leaver])
+        for _ in range(20):
+            await asyncio.sleep(0)
+    upstream.answered.set()
+    assert await asyncio.gather(*calls[3:]) == ["answer 4", "answer 4 hit"]
+
+
+async def test_those_who_wait_may_leave_without_harm(cache: ResponseCache, upstream: Upstream) -> None:
+    calls = await under_way(5, lambda: asked(cache, upstream))
+    for leaver in calls[1:3]:
+        leaver.cancel()
+    await asyncio.wait(calls[1:3])
+    upstream.answered.set()
+    assert await asyncio.gather(calls[0], *calls[3:]) == ["answer 1", "answer 1 hit", "answer 1 hit"]
+
+
+async def test_who_has_no_time_left_goes_on_its_own(cache: ResponseCache, upstream: Upstream) -> None:
+    calls = await under_way(1, lambda: asked(cache, upstream))
+    own = Upstream()
+    own.answered.set()
+    message, hit = await cache.get_or_make(KEY, TTL, own, pb.EmbedResponse, seconds=0)
+    assert (message.model, hit, own.asked) == ("answer 1", False, 1)
+    upstream.answered.set()
+    await asyncio.gather(*calls)
+
+
+async def test_an_answer_that_is_not_for_others_is_neither_kept_nor_shared(
+    cache: ResponseCache, upstream: Upstream
+) -> None:
+    async def alone() -> str:
+        message, hit = await cache.get_or_make(KEY, TTL, upstream, pb.EmbedResponse, keep=lambda: False)
+        return f"{message.model}{' hit' * hit}"
+
+    calls = await under_way(5, alone)
+    upstream.answered.set()
+    assert sorted(await asyncio.gather(*calls)) == [f"answer {number}" for number in range(1, 6)]
+    assert await kept(cache) is None
+
+
+async def leads(cache: ResponseCache, message: pb.StreamGenerateResponse | None, go: asyncio.Event) -> str:
+    """As a stream is made: under a lead, which keeps it when it is whole."""
+    found = await cache.get_or_lead(KEY, TTL, pb.StreamGenerateResponse)
+    if not isinstance(found, Lead):
+        return "hit"
+    with found:
+        await go.wait()
+        if message is not None:
+            await found.keep(message)
+    return "led"
+
+
+async def test_those_who_wait_for_a_stream_have_it_when_it_is_whole(cache: ResponseCache) -> None:
+    go = asyncio.Event()
+    calls = await under_way(5, lambda: leads(cache, stream(pb.FINISH_REASON_STOP), go))
+    go.set()
+    assert sorted(await asyncio.gather(*calls)) == [*["hit"] * 4, "led"]
+
+
+async def test_a_stream_that_is_not_kept_lets_all_go_on_by_themselves(cache: ResponseCache) -> None:
+    go = asyncio.Event()
+    calls = await under_way(5, lambda: leads(cache, None, go))
+    go.set()
+    assert await asyncio.gather(*calls) == ["led"] * 5
+
+
+# --- Redis
+
+
+@pytest.fixture
+async def replicas(redis_server: RedisServer, clock: Clock) -> AsyncIterator[tuple[ResponseCache, ResponseCache]]:
+    """Two processes with one Redis."""
+    async with opened(redis_server, clock) as first, opened(redis_server, clock) as second:
+        yield ResponseCache(2**22, first, clock), ResponseCache(2**22, second, clock)
+
+
+async def test_what_one_process_made_the_others_have(
+    replicas: tuple[ResponseCache, ResponseCache], clock: Clock, upstream: Upstream
+) -> None:
+    first, second = replicas
+    upstream.answered.set()
+    assert await asked(first, upstream) == "answer 1"
+    clock.seconds += 30
+    assert await asked(second, upstream) == "answer 1 hit"
+    assert await kept(second, 29) is None
+    clock.seconds += 30
+    assert await kept(second, 3600) is None  # it lives no longer in the memory of the other
+
+
+async def test_a_newer_one_of_another_process_is_found(
+    replicas: tuple[ResponseCache, ResponseCache], clock: Clock
+) -> None:
+    first, second = replicas
+    await first.put(KEY, embedded("older"), 60)
+    clock.seconds += 30
+    await second.put(KEY, embedded("newer"), 60)
+    assert [await kept(first, ttl) for ttl in (10, 60)] == ["newer", "newer"]
+
+
+async def test_redis_forgets_by_itself(replicas: tuple[ResponseCache, ResponseCache], redis: Redis) -> None:
+    await replicas[0].put(KEY, embedded("answer"), 60)
+    assert 0 < await redis.run(lambda client: client.pttl(PREFIX + PLACE)) <= 60_000
+
+
+async def test_without_redis_memory_goes_on(
+    replicas: tuple[ResponseCache, ResponseCache], redis_server: RedisServer, clock: Clock, upstream: Upstream
+) -> None:
+    upstream.answered.set()
+    redis_server.stop()
+    assert [await asked(replicas[0], upstream) for _ in range(2)] == ["answer 1", "answer 1 hit"]
+    assert await kept(replicas[1]) is None
+    redis_server.start()
+    clock.seconds += 1
+    await replicas[0].put(OTHER_KEY, embedded("answer"), TTL)
+    assert await kept(replicas[1], key=OTHER_KEY) == "answer"
+
+
+@dataclass(frozen=True)
+class Foreign:
+    id: str
+    value: bytes
+
+
+def head(place: str, made: float, until: float) -> bytes:
+    return HEAD.pack(hashlib.sha256(place.encode()).digest(), made, until)
+
+
+NOW = Clock().seconds
+FOREIGN = [
+    Foreign("of another key", head(OTHER_PLACE, NOW, NOW + 60) + embedded("x").SerializeToString()),
+    Foreign("too short", b"x"),
+    Foreign("no message", head(PLACE, NOW, NOW + 60) + b"\xff\xff"),
+    Foreign("from the future", head(PLACE, NOW + 3600, NOW + 7200) + embedded("x").SerializeToString()),
+    Foreign("too old", head(PLACE, NOW - 120, NOW - 60) + embedded("x").SerializeToString()),
+]
+
+
+async def test_what_is_ours_in_redis_is_an_answer(replicas: tuple[ResponseCache, ResponseCache], redis: Redis) -> None:
+    value = head(PLACE, NOW, NOW + 60) + embedded("x").SerializeToString()
+    await redis.run(lambda client: client.set(PREFIX + PLACE, value))
+    assert await kept(replicas[0]) == "x"
+
+
+@pytest.mark.parametrize("case", FOREIGN, ids=lambda case: case.id)
+async def test_what_is_not_ours_in_redis_is_no_answer(
+    replicas: tuple[ResponseCache, ResponseCache], redis: Redis, case: Foreign, upstream: Upstream
+) -> None:
+    await redis.run(lambda client: client.set(PREFIX + PLACE, case.value))
+    upstream.answered.set()
+    assert await asked(replicas[0], upstream) == "answer 1"

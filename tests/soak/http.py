@@ -1,0 +1,130 @@
+"""HTTP as callers write it who take little of the machine, of which the gateway is to have the rest."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import NamedTuple
+
+import httptools
+
+from bench.exchange import Wire
+
+
+class Response(NamedTuple):
+    """A whole answer; names of headers are in lower case."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+
+class Connection(asyncio.Protocol):
+    """A connection on which one call at a time is made."""
+
+    transport: Wire
+
+    def __init__(self) -> None:
+        self._parser = httptools.HttpResponseParser(self)
+        self._headers: dict[str, str] = {}
+        self._body: list[bytes] = []
+        self._answer: asyncio.Future[Response] | None = None
+        self.kept = True  # whether another call may follow
+
+    async def call(self, request: bytes) -> Response:
+        """The answer to a request. Raises ConnectionError where there is none, or none of HTTP."""
+        self._parser = httptools.HttpResponseParser(self)
+        self._headers, self._body = {}, []
+        self._answer = asyncio.get_running_loop().create_future()
+        self.transport.write(request)
+        try:
+            return await self._answer
+        except BaseException:
+            self.close()
+            raise
+        finally:
+            self._answer = None
+
+    def close(self) -> None:
+        """Ends it, whatever is under way."""
+        self.kept = False
+        self.transport.abort()
+
+    # what the event loop calls
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = transport  # type: ignore[assignment]
+
+    def data_received(self, data: bytes) -> None:
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserError as error:
+            self._fail(f"no HTTP: {error}: {data[:100]!r}")
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.kept = False
+        self._fail("closed before the answer was whole")
+
+    def _fail(self, what: str) -> None:
+        self.kept = False
+        if self._answer is not None and not self._answer.done():
+            self._answer.set_exception(ConnectionError(what))
+
+    # what the parser calls
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self._headers[name.decode().lower()] = value.decode("latin-1")
+
+    def on_body(self, data: bytes) -> None:
+        self._body.append(data)
+
+    def on_message_complete(self) -> None:
+        if self._answer is None or self._answer.done():
+            self._fail("more than one answer")
+            return
+        self.kept = self.kept and self._parser.should_keep_alive()
+        self._answer.set_result(Response(self._parser.get_status_code(), self._headers, b"".join(self._body)))
+
+
+class Client:
+    """Callers of one server, with as many connections as calls at once."""
+
+    def __init__(self, host: str, port: int, patience: float) -> None:
+        self._host = host
+        self._port = port
+        self._patience = patience
+        self._idle: list[Connection] = []
+
+    async def post(self, path: str, headers: dict[str, str], body: bytes) -> Response:
+        """The answer. Raises OSError (TimeoutError is one) where there is none."""
+        lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+        head = f"POST {path} HTTP/1.1\r\nhost: {self._host}:{self._port}\r\n{lines}content-length: {len(body)}\r\n\r\n"
+        async with asyncio.timeout(self._patience):
+            connection = await self._connection()
+            answer = await connection.call(head.encode() + body)
+        if connection.kept:
+            self._idle.append(connection)
+        else:
+            connection.transport.close()
+        return answer
+
+    async def _connection(self) -> Connection:
+        while self._idle:
+            if (connection := self._idle.pop()).kept:
+                return connection
+        loop = asyncio.get_running_loop()
+        return (await loop.create_connection(Connection, self._host, self._port))[1]
+
+    def close(self) -> None:
+        """Ends all connections that are kept."""
+        while self._idle:
+            self._idle.pop().close()
+
+
+@asynccontextmanager
+async def client(host: str, port: int, patience: float) -> AsyncGenerator[Client, None]:
+    """A client, until the context ends."""
+    made = Client(host, port, patience)
+    try:
+        yield made
+    finally:
+        made.close()

@@ -1,0 +1,250 @@
+"""Three times as much as the gateway can do: what it takes on is answered as fast as ever, the rest is refused at once.
+
+The load is open: callers do not wait for others. Beside it somebody asks for its health ten times a second.
+"""
+
+import asyncio
+import random
+import time
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import aiohttp
+
+from tests.soak.callers import Called, Callers, Outcome, callers
+from tests.soak.gateway import KEY, gateway
+from tests.soak.load import Ask, Tally, closed, steady
+from tests.soak.machine import Spent
+from tests.soak.provider import Provider, provider
+from tests.soak.questions import HTTP, QUESTIONS, Question, nonce
+from tests.soak.report import Report, Verdict, milliseconds
+
+AT_ONCE = 8
+"""Calls that the gateway, or its channel, takes at once."""
+HALF, THREE_TIMES = 0.5, 3.0
+SLOWER = 3.0
+REFUSAL_SECONDS = 0.01
+RECOVERY_SECONDS = 1.0
+HEALTH_PATHS = ("/healthz", "/readyz", "/metrics")
+PATIENCE_SECONDS = 10.0
+AFTERWARDS = 20
+WAITED_FOR = "m"
+SIMULATED = "famO-5"
+
+PROVIDER = """
+log: {{level: warning, format: json}}
+overload: {overload}
+channels:
+  - name: main
+    protocols: [chat, responses, messages, native, embeddings, native_embeddings, rerank]
+    base_url: {url}
+    api_key: sk-provider
+    {more}
+    models: [m]
+"""
+SANDBOX = """
+log: {level: warning, format: json}
+overload: {lag: 0.01}
+channels:
+  - {name: sandbox, protocols: [sandbox], pace: 0, models: [famO-5]}
+"""
+
+
+@dataclass(frozen=True)
+class Case:
+    """What there is too little of."""
+
+    name: str
+    what: str
+    callers: int  # that together make as many calls as it can do
+    config: str = ""
+    fields: dict[str, str] = field(default_factory=dict)
+
+
+CASES = (
+    Case(
+        "gateway",
+        f"a gateway that takes {AT_ONCE} calls at once, of 50 ms each",
+        AT_ONCE,
+        PROVIDER,
+        {"overload": f"{{calls: {AT_ONCE}, queue: {AT_ONCE}}}", "more": ""},
+    ),
+    Case(
+        "channel",
+        f"a channel that takes {AT_ONCE} calls at once, of 50 ms each",
+        AT_ONCE,
+        PROVIDER,
+        {"overload": f"{{queue: {AT_ONCE}}}", "more": f"concurrency: {AT_ONCE}"},
+    ),
+    Case("processor", "a processor that makes the answers itself", AT_ONCE, SANDBOX),
+)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Seconds of each part."""
+
+    ramp: float = 5
+    seconds: float = 15
+
+
+@dataclass
+class Health:
+    """What was said to who asks for it."""
+
+    asked: int = 0
+    failed: int = 0
+    slowest: float = 0.0
+
+    async def watch(self, url: str) -> None:
+        """Asks on one connection, and on a new one each second time."""
+        async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=10)) as session:
+            while True:
+                path = HEALTH_PATHS[self.asked % len(HEALTH_PATHS)]
+                headers = {"connection": "close"} if self.asked % 2 else {}
+                began = time.perf_counter()
+                try:
+                    async with session.get(url + path, headers=headers) as answer:
+                        await answer.read()
+                        self.failed += answer.status != 200
+                except (aiohttp.ClientError, OSError):
+                    self.failed += 1
+                self.asked += 1
+                self.slowest = max(self.slowest, time.perf_counter() - began)
+                await asyncio.sleep(0.1)
+
+
+@asynccontextmanager
+async def asked_for(url: str) -> AsyncGenerator[Health, None]:
+    """The health of the gateway there, of which somebody asks meanwhile."""
+    health = Health()
+    watching = asyncio.create_task(health.watch(url))
+    try:
+        yield health
+    finally:
+        watching.cancel()
+        with suppress(asyncio.CancelledError):
+            await watching
+
+
+@dataclass(frozen=True)
+class Overloaded:
+    """All that was seen."""
+
+    case: Case
+    capacity: float
+    half: Tally
+    much: Tally
+    offered: float  # calls a second of it that were made in fact
+    most: int  # calls under way at the provider
+    busy: Spent
+    health: Health
+    recovered: float  # seconds after the load until the first of those that were all served
+    afterwards: Sequence[Called]
+
+
+async def overloaded(case: Case, directory: Path, plan: Plan, seed: int = 0) -> Overloaded:
+    """The run of one case."""
+    async with (
+        provider() as running,
+        gateway(_filled(case, running), directory) as target,
+        callers(target.url, target.grpc, KEY) as calling,
+    ):
+        ask = await _ask(case, calling)
+        await closed(ask, case.callers, plan.ramp / 2, seed)  # what is loaded and opened by the first
+        capacity = (await closed(ask, case.callers, plan.ramp, seed)).rate
+        half = await steady(ask, HALF * capacity, plan.seconds, seed)
+        async with asked_for(target.url) as health, running.watched() as watch:
+            before = Spent.until_now(target.pid, running.process.pid)
+            much = await steady(ask, THREE_TIMES * capacity, plan.seconds, seed)
+            busy = Spent.until_now(target.pid, running.process.pid).since(before, much.seconds_taken)
+        recovered, afterwards = await _afterwards(ask, seed)
+        offered = much.calls / plan.seconds
+        return Overloaded(case, capacity, half, much, offered, watch.most, busy, health, recovered, afterwards)
+
+
+def _filled(case: Case, running: Provider) -> str:
+    if case.config is SANDBOX:
+        return SANDBOX
+    return case.config.format(url=running.url("none+50"), **case.fields)
+
+
+async def _ask(case: Case, calling: Callers) -> Ask:
+    """Any question to a provider; one and the same to the simulated one, which answers always alike."""
+
+    async def any_question(chance: random.Random) -> Called:
+        return await calling.call(chance.choice(QUESTIONS), WAITED_FOR, nonce(chance))
+
+    if case.config is not SANDBOX:
+        return any_question
+    question, prompt = Question(HTTP, "chat"), "Tell me of gateways. " * 200
+    right = await calling.text(question, SIMULATED, prompt)
+
+    async def the_same(chance: random.Random) -> Called:
+        return await calling.say(question, SIMULATED, prompt, right)
+
+    return the_same
+
+
+async def _afterwards(ask: Ask, seed: int) -> tuple[float, Sequence[Called]]:
+    """(seconds until one was served, that and those after it), one call after the other."""
+    began, chance = time.perf_counter(), random.Random(seed)
+    called = await ask(chance)
+    while called.outcome is Outcome.REFUSED and time.perf_counter() < began + PATIENCE_SECONDS:
+        called = await ask(chance)
+    recovered = time.perf_counter() - began - called.seconds
+    return recovered, [called, *[await ask(chance) for _ in range(AFTERWARDS)]]
+
+
+def report(seen: Overloaded) -> Report:
+    """The figures, and whether they are as they should be."""
+    much, half = seen.much, seen.half
+    usual, slow = (tally.percentile(Outcome.RIGHT, 0.99) for tally in (half, much))
+    refused, refusal = much.counts[Outcome.REFUSED], much.percentile(Outcome.REFUSED, 0.99)
+    other = much.calls - much.counts[Outcome.RIGHT] - refused
+    badly = half.calls - half.counts[Outcome.RIGHT]
+    after = sum(called.outcome is not Outcome.RIGHT for called in seen.afterwards)
+    rows = [
+        Verdict("rate that it reaches", f"{seen.capacity:.0f}/s"),
+        Verdict("load", f"{half.calls} calls at half of it, then {seen.offered:.0f}/s"),
+        Verdict("cores taken meanwhile", str(seen.busy)),
+        Verdict("not served at half load", str(badly), "0", badly == 0, timed=True),
+        Verdict("served under load", f"{much.counts[Outcome.RIGHT]}, {much.rate:.0f}/s", "some", much.rate > 0),
+        Verdict("most at once at the provider", str(seen.most), f"<= {AT_ONCE}", seen.most <= AT_ONCE),
+        Verdict("99 % of those served at half load within", milliseconds(usual)),
+        Verdict(
+            "99 % of those served under load within",
+            milliseconds(slow),
+            f"<= {milliseconds(SLOWER * usual)}",
+            slow <= SLOWER * usual,
+            timed=True,
+        ),
+        Verdict("refused, with a time to come again", str(refused), "some", refused > 0),
+        Verdict(
+            "99 % of those refused within",
+            milliseconds(refusal),
+            f"<= {milliseconds(REFUSAL_SECONDS)}",
+            refusal <= REFUSAL_SECONDS,
+            timed=True,
+        ),
+        Verdict("anything else", str(other), "0", other == 0),
+        Verdict("health not answered", f"{seen.health.failed} of {seen.health.asked}", "0", seen.health.failed == 0),
+        Verdict("health answered within", milliseconds(seen.health.slowest)),
+        Verdict(
+            "serves again after",
+            milliseconds(seen.recovered),
+            f"<= {RECOVERY_SECONDS:g} s",
+            seen.recovered <= RECOVERY_SECONDS,
+            timed=True,
+        ),
+        Verdict("then not served", f"{after} of {len(seen.afterwards)}", "0", after == 0),
+    ]
+    notes = [
+        f"{outcome.value}: {example}"
+        for tally in (half, much)
+        for outcome in (Outcome.WRONG, Outcome.FAILED, Outcome.CUT, Outcome.REFUSED)
+        for example in tally.examples(outcome)[: 1 if outcome is Outcome.REFUSED else None]
+    ]
+    return Report(f"Overload: {seen.case.what}", rows, notes)

@@ -1,0 +1,98 @@
+"""The faulty provider of `tests.faults` in a process of its own."""
+
+import asyncio
+import sys
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+
+import aiohttp
+
+from tests.faults.server import Count
+
+READY_SECONDS = 60
+ENDING_SECONDS = 20
+
+
+@dataclass(frozen=True)
+class Told:
+    """What it knows of its callers."""
+
+    open: int  # connections
+    orders: dict[str, Count] = field(default_factory=dict)
+
+    @property
+    def under_way(self) -> int:
+        """Calls that are being answered."""
+        return sum(count.under_way for count in self.orders.values())
+
+    def calls(self, order: str) -> int:
+        return self.orders[order].calls if order in self.orders else 0
+
+
+@dataclass(frozen=True)
+class Provider:
+    """The process."""
+
+    root: str
+    process: asyncio.subprocess.Process
+
+    def url(self, order: str) -> str:
+        """What a channel's `base_url` is to be, for all formats."""
+        return f"{self.root}/{order}/v1"
+
+    async def told(self) -> Told:
+        """What it knows now."""
+        async with aiohttp.ClientSession() as session, session.get(f"{self.root}/-/counts") as answer:
+            counts = await answer.json()
+        return Told(counts["open"], {order: Count(**count) for order, count in counts["orders"].items()})
+
+    @asynccontextmanager
+    async def watched(self) -> AsyncGenerator["Watch", None]:
+        """What it has to do meanwhile, as far as one sees who looks twenty times a second."""
+        watch = Watch()
+        looking = asyncio.create_task(watch.look(self))
+        try:
+            yield watch
+        finally:
+            looking.cancel()
+            with suppress(asyncio.CancelledError):
+                await looking
+
+    async def end(self) -> None:
+        """Ends it, and with it all its connections."""
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        await asyncio.wait_for(self.process.wait(), ENDING_SECONDS)
+
+
+@dataclass
+class Watch:
+    """Most calls that were under way at a time."""
+
+    most: int = 0
+
+    async def look(self, running: Provider) -> None:
+        """Looks until it is cancelled."""
+        while True:
+            self.most = max(self.most, (await running.told()).under_way)
+            await asyncio.sleep(0.05)
+
+
+@asynccontextmanager
+async def provider() -> AsyncGenerator[Provider, None]:
+    """The provider, until the context ends."""
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "tests.faults"), stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
+    )
+    assert process.stdout is not None
+    try:
+        root = await asyncio.wait_for(process.stdout.readline(), READY_SECONDS)
+        assert root, "the faulty provider does not start"
+        running = Provider(root.decode().strip(), process)
+        yield running
+        await running.end()
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()

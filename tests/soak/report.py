@@ -1,0 +1,53 @@
+"""What was measured, beside what is demanded of it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """One figure. `holds` is None where nothing is demanded of it."""
+
+    what: str
+    measured: str
+    demanded: str = ""
+    holds: bool | None = None
+    timed: bool = False
+    """Whether it says more of the machine, and of what else it does, than of the gateway: nothing for a test."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """What came of one run."""
+
+    title: str
+    verdicts: Sequence[Verdict]
+    notes: Sequence[str] = ()
+
+    @property
+    def holds(self) -> bool:
+        return not self.broken()
+
+    def broken(self, *, timed: bool = True) -> list[Verdict]:
+        """What does not hold; without `timed` of what a busy machine does not change."""
+        return [verdict for verdict in self.verdicts if verdict.holds is False and (timed or not verdict.timed)]
+
+    def __str__(self) -> str:
+        rows = [("", "measured", "demanded", ""), *map(_row, self.verdicts)]
+        widths = [max(len(row[column]) for row in rows) for column in range(3)]
+        lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, [*widths, 0], strict=True)) for row in rows]
+        text = [self.title, "", *(f"  {line.rstrip()}" for line in lines)]
+        return "\n".join([*text, *(["", *(f"  {note}" for note in self.notes)] if self.notes else []), ""])
+
+
+def _row(verdict: Verdict) -> tuple[str, str, str, str]:
+    said = {None: "", True: "ok", False: "FAILED"}[verdict.holds]
+    return verdict.what, verdict.measured, verdict.demanded, said
+
+
+def milliseconds(seconds: float) -> str:
+    return f"{seconds * 1000:.1f} ms"
+
+
+def mebibytes(count: int) -> str:
+    return f"{count / 2**20:.1f} MiB"

@@ -1,0 +1,234 @@
+"""What goes wrong on the way to a provider, and what it means for whoever would ask again."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+
+import pytest
+import uvloop
+
+from tests.upstream.raw import (
+    HELLO,
+    LINE,
+    PATIENT,
+    Link,
+    Run,
+    Speak,
+    answering,
+    failed,
+    outgoing,
+    provider,
+    sized,
+    stall,
+)
+from umg_grpc.errors import Failure, UmgError
+from umg_grpc.upstream.transport import Deadlines, Outgoing, Transport
+
+NOBODY = "http://127.0.0.1:1/v1/x"
+
+Send = Callable[[Transport, Outgoing], Awaitable[object]]
+
+
+async def fetch(transport: Transport, call: Outgoing) -> object:
+    return await transport.fetch(call)
+
+
+async def fetch_by_aiohttp(transport: Transport, call: Outgoing) -> object:
+    return await transport.fetch(call._replace(tls=False))
+
+
+async def stream(transport: Transport, call: Outgoing) -> object:
+    answer = await transport.open(call)
+    try:
+        return [chunk async for chunk in answer.chunks()]
+    finally:
+        answer.close()
+
+
+@pytest.fixture(params=[asyncio.run, uvloop.run], ids=["asyncio", "uvloop"])
+def run(request: pytest.FixtureRequest) -> Run:
+    chosen: Run = request.param
+    return chosen
+
+
+@pytest.fixture(params=[fetch, fetch_by_aiohttp, stream], ids=["whole", "whole, by aiohttp", "streamed"])
+def send(request: pytest.FixtureRequest) -> Send:
+    chosen: Send = request.param
+    return chosen
+
+
+# --- each fault is classified
+
+
+@dataclass(frozen=True)
+class Fault:
+    id: str
+    speak: Speak
+    reason: str
+    failure: Failure | None
+    deadlines: Deadlines = PATIENT
+    url: str = ""
+
+
+SHORT = replace(PATIENT, first_byte=0.1, total=0.1)
+HURRIED = PATIENT.within(0.1)
+FAULTS = [
+    Fault("nobody there", stall, "UPSTREAM_UNREACHABLE", Failure.NOT_SENT, url=NOBODY),
+    Fault("nobody of that name", stall, "UPSTREAM_UNREACHABLE", Failure.NOT_SENT, url="http://nobody.invalid/x"),
+    Fault("a certificate that is none", stall, "UPSTREAM_UNREACHABLE", Failure.NOT_SENT, url="https:"),
+    Fault("closed before the answer", answering(then="close"), "UPSTREAM_CUT", Failure.AMBIGUOUS),
+    Fault("reset before the answer", answering(then="reset"), "UPSTREAM_CUT", Failure.AMBIGUOUS),
+    Fault("closed in the body", answering(HELLO[:-2], then="close"), "UPSTREAM_CUT", Failure.AMBIGUOUS),
+    Fault("reset in the body", answering(HELLO[:-2], then="reset"), "UPSTREAM_CUT", Failure.AMBIGUOUS),
+    Fault("no HTTP", answering(b"SSH-2.0-OpenSSH_9.6\r\n\r\n", then="close"), "UPSTREAM_CUT", Failure.AMBIGUOUS),
+    Fault("gzip that is none", answering(sized(b"hello", LINE + b"Content-Encoding: gzip\r\n")), "UPSTREAM_CUT", Failure.AMBIGUOUS),
+    Fault("too slow", stall, "UPSTREAM_TIMEOUT", Failure.AMBIGUOUS, SHORT),
+    Fault("too slow for the caller", stall, "UPSTREAM_TIMEOUT", None, HURRIED),
+    Fault("too slow to connect", Link.left, "UPSTREAM_TIMEOUT", Failure.NOT_SENT, replace(PATIENT, connect=0.1), "https:"),
+    Fault("too slow to connect in all", Link.left, "UPSTREAM_TIMEOUT", Failure.NOT_SENT, SHORT, "https:"),
+    Fault("too slow to connect for the caller", Link.left, "UPSTREAM_TIMEOUT", None, HURRIED, "https:"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", FAULTS, ids=lambda case: case.id)
+def test_a_fault_says_whether_the_provider_may_have_got_something(case: Fault, send: Send, run: Run) -> None:
+    async def main() -> None:
+        speak = _no_tls if case.url == "https:" and case.reason == "UPSTREAM_UNREACHABLE" else case.speak
+        async with provider(speak) as made, Transport.opened() as transport:
+            url = made.url.replace("http:", "https:") if case.url == "https:" else case.url or made.url
+            error = await failed(send(transport, outgoing(made, url=url, deadlines=case.deadlines)))
+        assert (error.name, error.failure) == (case.reason, case.failure)
+
+    run(main())
+
+
+async def _no_tls(link: Link) -> None:
+    await link.reader.read(1)
+    await link.send(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+
+
+def test_a_call_whose_time_is_over_is_nobodys_failure() -> None:
+    with pytest.raises(UmgError) as caught:
+        PATIENT.within(0)
+    assert (caught.value.name, caught.value.failure) == ("UPSTREAM_TIMEOUT", None)
+    assert caught.value.metadata == {"deadline": "total"}
+
+
+def test_a_proxy_that_wants_another_key_is_down(send: Send, run: Run) -> None:
+    async def speak(link: Link) -> None:
+        await link.reader.readuntil(b"\r\n\r\n")
+        await link.send(b"HTTP/1.1 407 No\r\nContent-Length: 0\r\n\r\n")
+
+    async def main() -> None:
+        async with provider(speak) as made, Transport.opened() as transport:
+            call = outgoing(made, url="https://provider.example/v1", proxy=made.url.removesuffix("/v1/x"))
+            error = await failed(send(transport, call))
+        assert (error.name, error.failure) == ("UPSTREAM_UNREACHABLE", Failure.DOWN)
+
+    run(main())
+
+
+# --- connections that were kept
+
+
+def _ends_after_one(end: str) -> Callable[[Link], Awaitable[None]]:
+    async def speak(link: Link) -> None:
+        """Reads a second request on the connection, and does not answer it."""
+        await link.request()
+        await link.send(HELLO)
+        await link.request()
+        if end == "reset":
+            link.reset()
+
+    return speak
+
+
+@pytest.mark.parametrize("end", ["close", "reset"])
+def test_a_kept_connection_that_is_no_more_is_replaced(end: str, send: Send, run: Run) -> None:
+    async def main() -> None:
+        async with provider(_ends_after_one(end)) as made, Transport.opened() as transport:
+            for _ in range(3):
+                assert await send(transport, outgoing(made))
+            assert len(made.links) == 3
+
+    run(main())
+
+
+@pytest.mark.parametrize("end", ["close", "reset"])
+def test_what_must_not_be_made_twice_is_not_sent_again(end: str, send: Send, run: Run) -> None:
+    async def main() -> None:
+        async with provider(_ends_after_one(end)) as made, Transport.opened() as transport:
+            await send(transport, outgoing(made))
+            error = await failed(send(transport, outgoing(made, repeatable=False)))
+            assert (error.name, error.failure) == ("UPSTREAM_CUT", Failure.AMBIGUOUS)
+            assert error.cause.startswith("stale: ")
+            assert len(made.links) == 1
+            assert await send(transport, outgoing(made, repeatable=False))
+
+    run(main())
+
+
+def test_a_new_connection_that_breaks_is_not_replaced(send: Send, run: Run) -> None:
+    async def main() -> None:
+        async with provider(answering(then="close")) as made, Transport.opened() as transport:
+            await failed(send(transport, outgoing(made)))
+            assert len(made.links) == 1
+
+    run(main())
+
+
+def test_a_provider_that_worked_on_it_before_it_left_is_not_asked_again(
+    send: Send, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for place in ("lean.connections", "transport"):
+        monkeypatch.setattr(f"umg_grpc.upstream.{place}.STALE_SECONDS", -1.0)
+
+    async def main() -> None:
+        async with provider(_ends_after_one("close")) as made, Transport.opened() as transport:
+            await send(transport, outgoing(made))
+            error = await failed(send(transport, outgoing(made)))
+            assert (error.failure, len(made.links)) == (Failure.AMBIGUOUS, 1)
+
+    run(main())
+
+
+def test_an_answer_that_began_on_a_kept_connection_is_not_asked_for_again(send: Send, run: Run) -> None:
+    async def speak(link: Link) -> None:
+        await link.request()
+        await link.send(HELLO)
+        await link.request()
+        await link.send(HELLO[:-2])
+
+    async def main() -> None:
+        async with provider(speak) as made, Transport.opened() as transport:
+            await send(transport, outgoing(made))
+            error = await failed(send(transport, outgoing(made)))
+            assert (error.failure, len(made.links)) == (Failure.AMBIGUOUS, 1)
+
+    run(main())
+
+
+def test_a_restart_of_the_provider_costs_one_attempt_whatever_was_kept(run: Run) -> None:
+    """The provider's old connections answer to nothing: the first that shows it ends them all."""
+
+    async def main() -> None:
+        together = asyncio.Barrier(10)
+        asked = 0
+
+        async def speak(link: Link) -> None:
+            nonlocal asked
+            is_old = len(made.links) <= 10
+            await link.request()
+            if is_old:
+                await together.wait()
+            await link.send(HELLO)
+            await link.request()
+            asked += is_old
+
+        async with provider(speak) as made, Transport.opened() as transport:
+            await asyncio.gather(*(transport.fetch(outgoing(made)) for _ in range(10)))
+            for _ in range(5):
+                await transport.fetch(outgoing(made))
+            assert asked == 1
+
+    run(main())

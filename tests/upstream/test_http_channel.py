@@ -1,0 +1,252 @@
+"""A channel over HTTP: what its errors mean for whoever would ask again, its keys, and how long it can be held up."""
+
+import asyncio
+import gzip
+import json
+import math
+from collections.abc import Awaitable, Callable
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+
+import pytest
+
+from tests.upstream.raw import LINE, PATIENT, Link, Provider, Speak, answering, failed, provider, sized, stall
+from umg_grpc.errors import Failure
+from umg_grpc.upstream.http_channel import Endpoint, HttpChannel, InTurn
+from umg_grpc.upstream.http_text import HttpText
+from umg_grpc.upstream.http_unary import HttpEmbedding
+from umg_grpc.upstream.transport import Deadlines, Transport
+from umg_grpc.v1 import pb
+from umg_grpc.wire import EMBEDDING_FORMATS, FORMATS
+
+CHAT = FORMATS["chat"]
+ASKED = json.dumps({"model": "m", "messages": [{"role": "user", "content": "Hi"}]}).encode()
+WHOLE = json.dumps({"id": "1", "object": "chat.completion", "created": 1, "model": "m", "choices": [{"index": 0, "message": {"role": "assistant", "content": "ok"}, "finish_reason": "stop"}]}).encode()  # fmt: skip
+CHUNK = b'data: {"id":"1","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":{"content":"ok"},"finish_reason":%b}]}\n\n'  # fmt: skip
+EVENTS = CHUNK % b"null" + CHUNK % b'"stop"' + b"data: [DONE]\n\n"
+SSE = LINE + b"Content-Type: text/event-stream\r\n"
+
+
+@dataclass
+class Clock:
+    time: float = 1000.0
+
+    def __call__(self) -> float:
+        return self.time
+
+
+def channel(transport: Transport, made: Provider, deadlines: Deadlines = PATIENT, keys: str = "") -> HttpChannel:
+    base = made.url.removesuffix("/x")
+    endpoints = [Endpoint(base, {}, key) for key in keys or ("",)]
+    return HttpChannel(transport, InTurn(endpoints, Clock()), deadlines)
+
+
+async def generate(http: HttpChannel, seconds: float = math.inf) -> object:
+    text = HttpText(http, [CHAT])
+    request = CHAT.decode_request(ASKED, {}).canonical
+    return await text.generate(text.prepare(request, "m", stream=False), seconds)
+
+
+async def generate_as_stream(http: HttpChannel, seconds: float = math.inf) -> object:
+    text = HttpText(http, [CHAT])
+    request = CHAT.decode_request(ASKED, {}).canonical
+    async with aclosing(text.stream(text.prepare(request, "m", stream=True), seconds)) as messages:
+        return [message async for message in messages]
+
+
+BOTH = pytest.mark.parametrize("ask", [generate, generate_as_stream], ids=["whole", "streamed"])
+Ask = Callable[..., Awaitable[object]]
+
+
+@BOTH
+async def test_a_redirect_is_down(ask: Ask) -> None:
+    speak = answering(b"HTTP/1.1 308 Go\r\nLocation: /\r\nContent-Length: 0\r\n\r\n")
+    async with provider(speak) as made, Transport.opened() as transport:
+        error = await failed(ask(channel(transport, made)))
+    assert (error.name, error.failure) == ("UPSTREAM_FAILED", Failure.DOWN)
+
+
+@BOTH
+async def test_a_refusal_whose_body_stands_still_says_what_its_status_says(
+    ask: Ask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for place in ("lean.connection", "bodies"):
+        monkeypatch.setattr(f"umg_grpc.upstream.{place}.REFUSAL_SECONDS", 0.05)
+    speak = answering(b"HTTP/1.1 429 Slow\r\nRetry-After: 7\r\nContent-Length: 90\r\n\r\n{")
+    async with provider(speak) as made, Transport.opened() as transport:
+        error = await failed(ask(channel(transport, made)))
+    assert (error.name, error.metadata) == ("UPSTREAM_RATE_LIMITED", {"retry_after_seconds": "7"})
+
+
+async def test_a_provider_that_is_started_for_longer_than_the_caller_waits_is_not_waited_for() -> None:
+    async def never(broken: Endpoint | None) -> Endpoint:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    async with Transport.opened() as transport:
+        error = await failed(generate(HttpChannel(transport, never, PATIENT), 0.05))
+        assert (error.name, error.failure) == ("UPSTREAM_TIMEOUT", None)
+        error = await failed(generate(HttpChannel(transport, never, replace(PATIENT, total=0.05))))
+        assert (error.name, error.failure) == ("UPSTREAM_TIMEOUT", Failure.NOT_SENT)
+
+
+@pytest.mark.parametrize(("seconds", "failure"), [(0.1, None), (9, Failure.AMBIGUOUS)])
+async def test_the_parts_of_a_batch_have_the_channels_deadline_or_the_callers(
+    seconds: float, failure: Failure | None
+) -> None:
+    request = pb.EmbedRequest(model="m", inputs=[pb.EmbeddingInput(text="a"), pb.EmbeddingInput(text="b")])
+    codec = EMBEDDING_FORMATS["embeddings"]
+    async with provider(stall) as made, Transport.opened() as transport:
+        http = channel(transport, made, replace(PATIENT, total=0.2))
+        call = HttpEmbedding(http, [codec], most_items=1).prepare(request, "m")
+        error = await failed(call.send(seconds))
+    assert (error.name, error.failure) == ("UPSTREAM_TIMEOUT", failure)
+
+
+# --- its keys
+
+
+def by_key(**answers: bytes) -> tuple[Speak, list[str]]:
+    """Answers as the key says; the keys that were used."""
+    used: list[str] = []
+
+    async def speak(link: Link) -> None:
+        while True:
+            head, _ = await link.request()
+            used.append(head.partition(b"Bearer ")[2][:1].decode())
+            await link.send(answers[used[-1]])
+
+    return speak, used
+
+
+GOOD = sized(WHOLE, LINE + b"Content-Type: application/json\r\n")
+UNKNOWN = b"HTTP/1.1 401 No\r\nContent-Length: 0\r\n\r\n"
+LIMITED = b"HTTP/1.1 429 Slow\r\nRetry-After: 7\r\nContent-Length: 0\r\n\r\n"
+
+
+@BOTH
+@pytest.mark.parametrize("refusal", [UNKNOWN, LIMITED], ids=["unknown", "limited"])
+async def test_a_key_that_is_refused_gives_way_to_the_others(refusal: bytes, ask: Ask) -> None:
+    speak, used = by_key(a=GOOD, b=refusal, c=GOOD)
+    async with provider(speak) as made, Transport.opened() as transport:
+        http = channel(transport, made, keys="abc")
+        await ask(http)
+        assert (await failed(ask(http))).failure is Failure.OTHER_KEY
+        assert http.resting_keys == 1
+        for _ in range(4):
+            await ask(http)
+    assert "".join(used) == "abcaca"
+
+
+@BOTH
+async def test_when_no_key_is_left_the_error_is_what_it_is(ask: Ask) -> None:
+    speak, used = by_key(a=UNKNOWN, b=LIMITED)
+    async with provider(speak) as made, Transport.opened() as transport:
+        http = channel(transport, made, keys="ab")
+        assert (await failed(ask(http))).failure is Failure.OTHER_KEY
+        assert (await failed(ask(http))).failure is Failure.OVERLOADED
+        assert (await failed(ask(http))).failure is Failure.OVERLOADED
+    assert "".join(used) == "abb"
+
+
+@BOTH
+async def test_the_only_key_of_a_channel_is_the_channel(ask: Ask) -> None:
+    speak, _ = by_key(a=UNKNOWN)
+    async with provider(speak) as made, Transport.opened() as transport:
+        assert (await failed(ask(channel(transport, made, keys="a")))).failure is Failure.DOWN
+
+
+# --- slow bodies
+
+
+def dripping(head: bytes, drop: bytes) -> Speak:
+    """Sends a drop each 10 ms, for as long as somebody listens."""
+
+    async def speak(link: Link) -> None:
+        await link.request()
+        await link.send(head)
+        while not link.writer.is_closing():
+            await link.send(drop)
+            await asyncio.sleep(0.01)
+
+    return speak
+
+
+@dataclass(frozen=True)
+class Drip:
+    id: str
+    head: bytes
+    drop: bytes
+    deadline: str
+    deadlines: Deadlines = PATIENT
+
+
+STREAM = SSE + b"Connection: close\r\n\r\n"
+FIRST, TOTAL = replace(PATIENT, first_byte=0.2, idle=0.1), replace(PATIENT, first_byte=0.1, idle=0.1, total=0.4)
+STREAMS = [
+    Drip("comments before the first event", STREAM, b": wait\n\n", "first_byte", FIRST),
+    Drip("an event that does not end", STREAM + b"data: ", b"x", "first_byte", FIRST),
+    Drip("hints that do not end", b"", b"HTTP/1.1 103 Early Hints\r\n\r\n", "first_byte", FIRST),
+    Drip("a head that does not end", SSE, b"x-a: b\r\n", "first_byte", FIRST),
+    Drip("comments after the first event", STREAM + CHUNK % b"null", b": wait\n\n", "total", TOTAL),
+    Drip("an event after the first that does not end", STREAM + CHUNK % b"null" + b"data: ", b"x", "total", TOTAL),
+    Drip("JSON that does not end", LINE + b"Content-Type: application/json\r\nContent-Length: 99999\r\n\r\n{", b"x", "total", TOTAL),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", STREAMS, ids=lambda case: case.id)
+async def test_a_stream_that_drips_ends_by_its_deadlines(case: Drip) -> None:
+    async with provider(dripping(case.head, case.drop)) as made, Transport.opened() as transport:
+        error = await failed(generate_as_stream(channel(transport, made, case.deadlines)))
+    assert (error.name, error.metadata, error.failure) == (
+        "UPSTREAM_TIMEOUT",
+        {"deadline": case.deadline},
+        Failure.AMBIGUOUS,
+    )
+
+
+@pytest.mark.parametrize(
+    "head", [LINE[:13], LINE, LINE + b"Content-Length: 99999\r\n\r\n"], ids=["a line", "a head", "a body"]
+)
+async def test_an_answer_that_drips_ends_by_its_deadline(head: bytes) -> None:
+    async with provider(dripping(head, b"x")) as made, Transport.opened() as transport:
+        error = await failed(generate(channel(transport, made, replace(PATIENT, total=0.2))))
+    assert (error.name, error.metadata) == ("UPSTREAM_TIMEOUT", {"deadline": "total"})
+
+
+async def test_a_stream_that_stands_still_after_its_first_event_is_idle() -> None:
+    async with provider(answering(STREAM + CHUNK % b"null")) as made, Transport.opened() as transport:
+        error = await failed(generate_as_stream(channel(transport, made, replace(PATIENT, idle=0.1))))
+    assert (error.metadata, error.failure) == ({"deadline": "idle"}, Failure.AMBIGUOUS)
+
+
+async def test_comments_before_the_first_event_do_no_harm() -> None:
+    speak = answering(STREAM, b": wait\n\n", b": wait\n\n", EVENTS, then="close")
+    async with provider(speak) as made, Transport.opened() as transport:
+        assert await generate_as_stream(channel(transport, made, replace(PATIENT, idle=0.5)))
+
+
+# --- more than anybody can use
+
+
+@BOTH
+async def test_an_answer_that_grows_when_it_is_inflated_is_bounded(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
+    for place in ("lean.answer", "bodies"):
+        monkeypatch.setattr(f"umg_grpc.upstream.{place}.MAX_ANSWER_BYTES", 1 << 20)
+    body = gzip.compress(b'{"a":"' + b"x" * (64 << 20))
+    head = LINE + b"Content-Type: application/json\r\nContent-Encoding: gzip\r\n"
+    async with provider(answering(sized(body, head))) as made, Transport.opened() as transport:
+        error = await failed(ask(channel(transport, made)))
+    assert (error.name, error.failure) == ("UPSTREAM_FAILED", Failure.AMBIGUOUS)
+    assert "larger than" in error.message
+
+
+@pytest.mark.parametrize("encoded", [False, True], ids=["plain", "inflated"])
+async def test_an_event_without_end_is_bounded(encoded: bool) -> None:
+    event = b"data: " + b"x" * (64 << 20)
+    body = gzip.compress(event) if encoded else event
+    head = SSE + b"Content-Encoding: gzip\r\n" if encoded else SSE
+    async with provider(answering(sized(body, head))) as made, Transport.opened() as transport:
+        error = await failed(generate_as_stream(channel(transport, made)))
+    assert error.name == "UPSTREAM_FAILED"
+    assert "larger than" in error.message

@@ -1,0 +1,122 @@
+"""Which key of a channel is used, and what becomes of those that are no good."""
+
+from dataclasses import dataclass
+
+import pytest
+
+from umg_grpc.errors import Failure, UmgError
+from umg_grpc.upstream.keys import Keys
+from umg_grpc.v1 import pb
+
+
+@dataclass
+class Clock:
+    time: float = 1000.0
+
+    def __call__(self) -> float:
+        return self.time
+
+
+def bad(status: str = "401") -> UmgError:
+    return UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, "no", upstream_status=status).of(Failure.DOWN)
+
+
+def limited(seconds: str | None = None) -> UmgError:
+    metadata = {} if seconds is None else {"retry_after_seconds": seconds}
+    return UmgError(pb.ERROR_REASON_UPSTREAM_RATE_LIMITED, "slower", **metadata).of(Failure.OVERLOADED)
+
+
+def taken(keys: Keys, times: int) -> list[int]:
+    return [keys.next() for _ in range(times)]
+
+
+def test_keys_take_turns() -> None:
+    assert taken(Keys(3, Clock()), 7) == [0, 1, 2, 0, 1, 2, 0]
+
+
+def test_a_key_that_is_no_good_is_left_out_and_comes_back_by_itself() -> None:
+    clock = Clock()
+    keys = Keys(3, clock)
+    assert keys.failed(1, bad())
+    assert (taken(keys, 4), keys.resting) == ([0, 2, 0, 2], 1)
+    clock.time += 60
+    assert (taken(keys, 3), keys.resting) == ([0, 1, 2], 0)
+
+
+@dataclass(frozen=True)
+class Rest:
+    id: str
+    error: UmgError
+    seconds: float  # 0: the key goes on
+
+
+RESTS = [
+    Rest("a key that is unknown", bad("401"), 60),
+    Rest("an account without credit", bad("402"), 60),
+    Rest("a key that may not", bad("403"), 60),
+    Rest("a quota that is used up", UmgError(pb.ERROR_REASON_UPSTREAM_RATE_LIMITED, "quota").of(Failure.DOWN), 60),
+    Rest("a rate limit", limited("7"), 7),
+    Rest("a rate limit without a word of how long", limited(), 1),
+    Rest("a rate limit that is over at once", limited("0"), 1),
+    Rest("a rate limit for the day", limited("3600"), 60),
+    Rest("a model that is not there", bad("404"), 0),
+    Rest("an address that is another", bad("308"), 0),
+    Rest("a proxy that refuses", bad("407"), 0),
+    Rest("a provider with too much to do", UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, "", retry_after_seconds="9").of(Failure.OVERLOADED), 0),
+    Rest("a failure", UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, "").of(Failure.TRANSIENT), 0),
+    Rest("the caller's fault", UmgError(pb.ERROR_REASON_UPSTREAM_REJECTED, "").of(Failure.CALLER), 0),
+    Rest("the caller's deadline", UmgError(pb.ERROR_REASON_UPSTREAM_TIMEOUT, ""), 0),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", RESTS, ids=lambda case: case.id)
+def test_a_key_rests_for_what_is_its_own(case: Rest) -> None:
+    clock = Clock()
+    keys = Keys(2, clock)
+    assert keys.failed(0, case.error) is bool(case.seconds)
+    if case.seconds:
+        clock.time += case.seconds - 0.001
+        assert keys.resting == 1
+        clock.time += 0.001
+    assert keys.resting == 0
+
+
+def test_a_key_that_stays_no_good_rests_longer_each_time_up_to_a_quarter_of_an_hour() -> None:
+    clock = Clock()
+    keys = Keys(2, clock)
+    for seconds in (60, 120, 240, 480, 900, 900):
+        keys.failed(0, bad())
+        keys.failed(0, bad())  # which was sent before the first came back
+        clock.time += seconds - 1
+        assert keys.resting == 1
+        clock.time += 1
+        assert keys.resting == 0
+
+
+def test_a_good_answer_ends_the_rest_and_what_went_before() -> None:
+    clock = Clock()
+    keys = Keys(2, clock)
+    for _ in range(3):
+        keys.failed(0, bad())
+        clock.time += 1000
+    keys.failed(0, bad())
+    keys.works(0)
+    assert (keys.resting, taken(keys, 2)) == (0, [0, 1])
+    keys.failed(0, bad())
+    clock.time += 60
+    assert keys.resting == 0
+
+
+def test_when_all_rest_the_first_that_is_due_is_used_and_no_other_is_promised() -> None:
+    clock = Clock()
+    keys = Keys(3, clock)
+    assert keys.failed(0, limited("9"))
+    assert keys.failed(1, limited("3"))
+    assert not keys.failed(2, limited("6"))
+    assert (taken(keys, 3), keys.resting) == ([1, 1, 1], 3)
+
+
+def test_the_only_key_is_used_whatever_it_is_told() -> None:
+    keys = Keys(1, Clock())
+    assert not keys.failed(0, bad())
+    assert taken(keys, 2) == [0, 0]

@@ -1,0 +1,39 @@
+"""Further names of models: what stands below `aliases`."""
+
+from collections.abc import Mapping
+
+from umg_grpc.config.channels import MODEL_ID
+from umg_grpc.config.document import Document, Path
+from umg_grpc.config.served import Served
+from umg_grpc.config.values import ModelInfo
+from umg_grpc.families import family_of, split_suffix
+
+
+def aliases(
+    document: Document, written: Mapping[str, str], models: Mapping[str, ModelInfo], served: Served | None
+) -> dict[str, str]:
+    """What each name stands for. `models`: what is said of ids; `served`: None if the channels are not all known."""
+    ids = set() if served is None else {*served.exact(), *models}
+    for name, model in written.items():
+        path: Path = ("aliases", name)
+        if MODEL_ID.fullmatch(name) is None:
+            document.problem(path, "expected a name of up to 256 characters without spaces or `*`")
+        elif name in ids:
+            document.problem(path, "expected a name of its own; there is a model of this id")
+        elif model in written:
+            document.problem(path, f"expected the id of a model; `{model}` is an alias itself")
+        elif served is not None and not _is_served(served, models, model):
+            document.problem(path, "expected the id of a model that some channel serves, or one with a suffix")
+    return dict(written)
+
+
+def _is_served(served: Served, models: Mapping[str, ModelInfo], model: str) -> bool:
+    """Whether a call for the id would find a model, under the id itself or the one in front of a suffix of famG."""
+    if served.find(model) is not None:
+        return True
+    found = served.find(split[0]) if (split := split_suffix(model)) is not None else None
+    return found is not None and any(
+        (way.family or (models[way.id].family if way.id in models else None) or family_of(way.id, way.upstream))
+        == "famG"
+        for _, way in found.ways
+    )

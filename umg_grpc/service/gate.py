@@ -1,0 +1,218 @@
+"""How much the process takes on: so many calls at once, and none while it is behind with its work."""
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+from typing import Any
+
+import structlog
+
+from umg_grpc.config import Overload
+from umg_grpc.errors import UmgError
+from umg_grpc.inprocess import Context, InProcessContext, Interceptor, Stream, Unary
+from umg_grpc.service.call import current
+from umg_grpc.service.slots import AGAIN_SECONDS, Slots
+from umg_grpc.v1 import pb
+
+logger = structlog.get_logger()
+
+OWN = "/umg.v1."
+LOOKS_UP = ("Get", "List", "Delete", "Cancel")
+"""How the methods begin that ask no model: as health, they are answered whatever the load."""
+
+FULL, BEHIND = "full", "behind"
+"""Why a call is refused: the `reason` in the metrics, and the `cause` of the error."""
+REFUSALS = frozenset({FULL, BEHIND})
+"""Causes of errors that get no line in the log each: the gate writes one a second for all."""
+
+PATIENCE = 3
+"""So many times the bound of its lateness the process may be late on end before its calls are counted out."""
+GUARD_SECONDS = 5.0
+"""Calls are counted out until nothing was late, and nobody refused, for so long."""
+MORE, LESS = 0.1, 0.8
+LOG_SECONDS = 1.0
+
+
+class Pace:
+    """How many calls the process takes on between two ticks of a timer: any number while it keeps up with its work.
+
+    Where it does not, they are counted out: a few more at each tick that is in time, fewer at each that is late. Knows
+    no clock.
+    """
+
+    def __init__(self, bound: float) -> None:
+        """`bound`: seconds of lateness that are well."""
+        self._bound = bound
+        self._late_since: float | None = None
+        self._guarded_until = float("-inf")
+        self._allowed = 1.0
+        self._left = 0.0
+        self.is_guarded = False
+        """Whether calls are counted out."""
+
+    def tick(self, now: float, late: float) -> None:
+        """Takes how many seconds late the timer fired."""
+        is_late = late > self._bound
+        if not is_late:
+            self._late_since = None
+        elif self._late_since is None:
+            self._late_since = now
+        elif now - self._late_since >= PATIENCE * self._bound and not self.is_guarded:
+            self.is_guarded, self._allowed, self._left = True, 1.0, 1.0
+        if self.is_guarded:
+            self._count_out(now, is_late=is_late)
+
+    def _count_out(self, now: float, *, is_late: bool) -> None:
+        used_up = self._left < 1
+        if is_late:
+            self._allowed = max(1.0, self._allowed * LESS)
+        elif used_up:
+            self._allowed += 0.5 + MORE * self._allowed
+        if is_late or used_up:
+            self._guarded_until = now + GUARD_SECONDS
+        self._left = self._allowed
+        self.is_guarded = now < self._guarded_until
+
+    def take(self) -> bool:
+        """Whether one more call is taken on."""
+        if not self.is_guarded:
+            return True
+        self._left -= 1
+        return self._left >= 0
+
+
+class Gate:
+    """Lets calls in, and tells those at once to come again for which there is no room."""
+
+    def __init__(self, bounds: Overload, count: Callable[[str], None] | None = None) -> None:
+        """`count` is told the reason of each refusal."""
+        self._slots = Slots(bounds.calls, bounds.queue, bounds.wait, "the gateway")
+        self._queue = bounds.queue
+        self._pace = Pace(bounds.lag)
+        self._tick = min(0.01, max(0.002, bounds.lag / 4))
+        self._count = count
+        self._refused = Counter[str]()  # since the log was last told
+        self._logged_at = float("-inf")
+        self._timer: asyncio.TimerHandle | None = None
+
+    @property
+    def calls(self) -> int:
+        """How many are under way."""
+        return self._slots.taken
+
+    @property
+    def waiting(self) -> int:
+        """How many wait."""
+        return self._slots.waiting
+
+    def start(self) -> None:
+        """Begins to measure how late the process is, until `close`."""
+        loop = asyncio.get_running_loop()
+
+        def look(due: float) -> None:
+            now = time.monotonic()
+            self._pace.tick(now, now - due)
+            if self._refused and now - self._logged_at >= LOG_SECONDS:
+                self._log(now)
+            self._timer = loop.call_later(self._tick, look, now + self._tick)
+
+        look(time.monotonic())
+
+    def close(self) -> None:
+        """Measures no more."""
+        if self._timer is not None:
+            self._timer.cancel()
+
+    @property
+    def is_tight(self) -> bool:
+        """Whether `check` may refuse."""
+        return self._pace.is_guarded or not self._slots.has_room
+
+    def check(self) -> None:
+        """Takes a call on, before anything is done for it. Raises UmgError(UNAVAILABLE) where it would have to wait for
+        work that the process is behind with, or where too many wait already.
+        """
+        if not self._slots.has_room and self._slots.waiting >= self._queue:
+            raise self._refusal(FULL)
+        if not self._pace.take():
+            raise self._refusal(BEHIND)
+
+    async def enter(self, seconds: float = float("inf")) -> None:
+        """Lets a call in that was checked, within `seconds`; it is to `leave`. Raises UmgError(UNAVAILABLE)."""
+        try:
+            await self._slots.take(seconds)
+        except UmgError:
+            raise self._refusal(FULL) from None
+
+    def leave(self) -> None:
+        """Ends a call that was let in."""
+        self._slots.give_back()
+
+    def refused(self, reason: str) -> None:
+        """Counts a call that was refused, for the metrics and the log."""
+        if self._count is not None:
+            self._count(reason)
+        self._refused[reason] += 1
+
+    def _refusal(self, reason: str) -> UmgError:
+        self.refused(reason)
+        why = "has as many calls under way as it takes" if reason == FULL else "is behind with its work"
+        message = f"the gateway {why}; try again in {AGAIN_SECONDS} s"
+        error = UmgError(pb.ERROR_REASON_UNAVAILABLE, message, retry_after_seconds=str(AGAIN_SECONDS))
+        error.cause = reason
+        return error
+
+    def _log(self, now: float) -> None:
+        logger.warning("calls refused", **self._refused, under_way=self.calls, waiting=self.waiting)
+        self._refused.clear()
+        self._logged_at = now
+
+
+class Gating(Interceptor):
+    """Asks the gate for each call that comes over a socket; for the others our own face asked, before it read them."""
+
+    def __init__(self, gate: Gate) -> None:
+        super().__init__()
+        self._gate = gate
+
+    def wrap_unary(self, method: str, inner: Unary) -> Unary:
+        if not asks_a_model(method):
+            return inner
+
+        async def gated(request: object, context: Context) -> object:
+            if isinstance(context, InProcessContext):
+                return await inner(request, context)
+            self._gate.check()
+            await self._gate.enter(current().seconds_left())
+            try:
+                return await inner(request, context)
+            finally:
+                self._gate.leave()
+
+        return gated
+
+    def wrap_stream(self, method: str, inner: Stream) -> Stream:
+        if not asks_a_model(method):
+            return inner
+
+        async def gated(request: object, context: Context) -> AsyncGenerator[Any, None]:
+            outside = not isinstance(context, InProcessContext)
+            if outside:
+                self._gate.check()
+                await self._gate.enter(current().seconds_left())
+            try:
+                async with aclosing(inner(request, context)) as messages:
+                    async for message in messages:
+                        yield message
+            finally:
+                if outside:
+                    self._gate.leave()
+
+        return gated
+
+
+def asks_a_model(method: str) -> bool:
+    """Whether `/package.Service/Method` is one that the gate bounds: of ours, save those that look something up."""
+    return method.startswith(OWN) and not method.rpartition("/")[2].startswith(LOOKS_UP)

@@ -1,0 +1,46 @@
+"""The bodies of answers that aiohttp brings: bounded in size, and a refusal's in time."""
+
+import asyncio
+from collections.abc import AsyncIterable
+from contextlib import suppress
+
+import aiohttp
+from aiohttp import hdrs
+
+from umg_grpc.upstream.lean import faults
+from umg_grpc.upstream.lean.answer import MAX_ANSWER_BYTES, MAX_REFUSAL_BYTES, REFUSAL_SECONDS, too_large
+
+FAULTS = (faults.ConnectionFaultError, aiohttp.ClientError, TimeoutError, ConnectionError)
+"""What may go wrong with a connection."""
+
+
+async def read_answer(response: aiohttp.ClientResponse) -> bytes:
+    """A good answer's body. Raises as `joined`, and what `FAULTS` names."""
+    length = response.content_length
+    if length is not None and length <= MAX_ANSWER_BYTES and hdrs.CONTENT_ENCODING not in response.headers:
+        return await response.content.read()
+    return await joined(response.content.iter_any())
+
+
+async def joined(chunks: AsyncIterable[bytes]) -> bytes:
+    """All of them together. Raises UmgError(UPSTREAM_FAILED) for more than 256 MiB."""
+    body = bytearray()
+    async for chunk in chunks:
+        body += chunk
+        if len(body) > MAX_ANSWER_BYTES:
+            raise too_large()
+    return bytes(body)
+
+
+async def read_refusal(response: aiohttp.ClientResponse) -> bytes:
+    """The body that says why a call was refused. The status is enough: a body that breaks off, or does not come, is
+    no failure of its own.
+    """
+    body = bytearray()
+    with suppress(*FAULTS):
+        async with asyncio.timeout(REFUSAL_SECONDS):
+            async for chunk in response.content.iter_any():
+                body += chunk
+                if len(body) > MAX_REFUSAL_BYTES:
+                    break
+    return bytes(body[:MAX_REFUSAL_BYTES])

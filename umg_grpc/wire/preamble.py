@@ -1,0 +1,40 @@
+"""How a stream begins before it says anything: what may be held back, so that another channel can still be asked."""
+
+from collections.abc import Callable, Mapping
+
+import msgspec
+from msgspec import Raw
+
+from umg_grpc.wire import sse
+from umg_grpc.wire.json import ABSENT
+
+NOTHING = frozenset({b"", b"null", b'""', b"[]", b"{}"})
+
+Preamble = Callable[[bytes], bool]
+
+
+def preamble(says_nothing: Callable[[bytes], bool]) -> Preamble:
+    """Whether whole frames, as a provider sent them, have nothing of the answer in them, by a function that says it of
+    the data of one event. What cannot be read is taken for a part of the answer.
+    """
+
+    def is_preamble(frames: bytes) -> bool:
+        try:
+            return all(event.data is None or says_nothing(event.data) for event in sse.split(frames))
+        except (ValueError, RecursionError):
+            return False
+
+    return is_preamble
+
+
+def is_nothing(value: Raw) -> bool:
+    """Whether a member is absent, or holds nothing."""
+    return value is ABSENT or bytes(value) in NOTHING
+
+
+def are_nothing(members: Mapping[str, Raw], known: frozenset[str] = frozenset()) -> bool:
+    """Whether an object has no members but known ones and such as hold nothing."""
+    return all(name in known or bytes(value) in NOTHING for name, value in members.items())
+
+
+MEMBERS = msgspec.json.Decoder(dict[str, Raw])
