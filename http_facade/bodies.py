@@ -9,7 +9,7 @@ from typing import TypeVar
 import grpc
 from aiohttp import hdrs, web
 
-from http_facade.calls import Exchange, exchange, metadata, seconds_left
+from http_facade.calls import Exchange, check_key, exchange, seconds_left
 from http_facade.connections import Connection
 from http_facade.settings import Settings
 from umg_grpc.errors import UmgError
@@ -48,9 +48,10 @@ class Bodies:
         """
         known = exchange(request)
         self._check_room(request, known)
+        is_big = (request.content_length or BIG_BYTES) >= BIG_BYTES
+        if is_big:
+            await check_key(self._models, request, self._face)  # before the work that a large body makes
         try:
-            if (request.content_length or BIG_BYTES) >= BIG_BYTES:
-                await self._check_key(request)  # before the work that a large body makes
             body = await read_body(request, self._settings.body_limit_bytes, self._settings.upload_seconds)
             await self._enter(request, known)
             headers = source_headers(self._source_headers, request.headers)
@@ -58,8 +59,8 @@ class Bodies:
                 return decode(body, headers)
             return await asyncio.to_thread(decode, body, headers)
         except UmgError:
-            if not known.refused:
-                await self._check_key(request)  # whoever has none is told that first
+            if not (is_big or known.refused):
+                await check_key(self._models, request, self._face)  # whoever has none is told that first
             raise
 
     def _check_room(self, request: web.Request, known: Exchange) -> None:
@@ -81,10 +82,6 @@ class Bodies:
             known.refused = True
             raise
         known.admitted = True
-
-    async def _check_key(self, request: web.Request) -> None:
-        """Raises the service's error for a key that is not good."""
-        await self._models.ListModels(pb.ListModelsRequest(page_size=1), metadata=metadata(request, self._face))
 
 
 async def read_body(request: web.Request, limit_bytes: int, seconds: float) -> bytes:

@@ -3,6 +3,7 @@
 import secrets
 import time
 from collections.abc import Iterable, Mapping
+from math import inf
 from types import TracebackType
 from typing import Generic, Protocol, TypeVar, runtime_checkable
 
@@ -11,11 +12,13 @@ from aiohttp import web
 from multidict import istr
 
 from http_facade import auth
+from umg_grpc.v1 import pb, rpc
 from umg_grpc.wire.headers import CACHE, TIMEOUT, cache_seconds, is_request_id, is_strict, timeout_seconds
 
 REQUEST_ID_HEADER = istr("x-request-id")
 MESSAGES_REQUEST_ID = istr("request-id")  # where the clients of that format look for it
 STRICT = istr("x-umg-strict")
+TIMEOUT_HEADER, CACHE_HEADER = istr(TIMEOUT), istr(CACHE)
 SHOWN = ("x-umg-", "x-ratelimit-", "retry-after")
 """Initial metadata whose names begin so become response headers."""
 
@@ -45,7 +48,7 @@ class Exchange:
         self.began_at = time.monotonic()
         self.admitted = False  # whether the gate let it in, which it leaves when its answer is written
         self.refused = False  # whether it was turned away unread, of which the log has no line
-        self.called = False  # whether the service was called for it
+        self.called = False  # whether the service was called for it, and so has it in its log
         self.failure: str | None = None  # name of the reason, for the access log
         self.spent = False  # its body was not read to its end, so its connection is not used again
 
@@ -98,19 +101,26 @@ def metadata(request: web.Request, face: str) -> list[tuple[str, str]]:
         pairs.append(("authorization", authorization))
     if is_strict(request.headers.get(STRICT)):
         pairs.append(("x-umg-strict", "true"))
-    if (cache := request.headers.get(CACHE)) is not None:
+    if (cache := request.headers.get(CACHE_HEADER)) is not None:
         cache_seconds(cache)
         pairs.append((CACHE, cache.strip()))
-    if TIMEOUT in request.headers:  # what is left of it: the caller counts from the moment in which it called
+    if TIMEOUT_HEADER in request.headers:  # what is left of it: the caller counts from the moment in which it called
         pairs.append((TIMEOUT, f"{min(LONGEST, max(SHORTEST, seconds_left(request))):.3f}"))
     known.called = True
     return pairs
 
 
+async def check_key(models: "rpc.ModelServiceAsyncStub", request: web.Request, face: str) -> None:
+    """Raises the service's error for a key that is not good. One that is good says nothing of how the request ends."""
+    await models.ListModels(pb.ListModelsRequest(page_size=1), metadata=metadata(request, face))
+    exchange(request).called = False
+
+
 def seconds_left(request: web.Request) -> float:
     """Until the caller waits no longer; infinite where it does not say. Raises UmgError(INVALID_FIELD)."""
-    given = timeout_seconds(request.headers.get(TIMEOUT))
-    return given - (time.monotonic() - exchange(request).began_at)
+    if (given := request.headers.get(TIMEOUT_HEADER)) is None:
+        return inf
+    return timeout_seconds(given) - (time.monotonic() - exchange(request).began_at)
 
 
 def model_of(request: web.Request) -> str:

@@ -93,12 +93,6 @@ def error_response(error: UmgError, face: str, status: int | None = None) -> web
     return web.Response(status=status, headers=headers, body=BODIES[face](error, status))
 
 
-def shutting_down() -> UmgError:
-    """What ends an answer that a drain did not wait for."""
-    message = "the gateway is shutting down; try again"
-    return UmgError(pb.ERROR_REASON_UNAVAILABLE, message, retry_after_seconds="1")
-
-
 def explain(failure: Exception, request: web.Request, face: str) -> UmgError:
     """What the caller is told of any failure, with the request's id for formats whose errors have it. One that nobody
     foresaw is logged here and not shown.

@@ -14,7 +14,6 @@ from http_facade.errors import HTTP_STATUS, error_response, explain, log
 from http_facade.handlers import Handler
 from http_facade.routes import Route, error_format
 from http_facade.settings import Settings
-from http_facade.stalls import reading
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.models import shape_for
@@ -40,7 +39,7 @@ def front(routes: Mapping[web.AbstractRoute, Route], cors: Cors, settings: Setti
                     raise
                 response = _refusal(failure, request, route)
             status = response.status
-            await _sent(request, response, settings.stalled_seconds)
+            await _sent(request, response)
         finally:
             if known.admitted:
                 settings.gate.leave()
@@ -72,18 +71,17 @@ def _check_room(request: web.Request, route: Route | None, settings: Settings) -
         raise UmgError(pb.ERROR_REASON_UNAVAILABLE, message, retry_after_seconds=str(AGAIN_SECONDS))
 
 
-async def _sent(request: web.Request, response: web.StreamResponse, seconds: float) -> None:
-    """Sends what the handler left to be sent, and returns when the client has read nearly all of it. A call is under
-    way until then, so that those who do not read cannot make the gateway hold any number of answers.
+async def _sent(request: web.Request, response: web.StreamResponse) -> None:
+    """Sends what the handler left to be sent, and returns when the client has read nearly all of it, or is cut off. A
+    call is under way until then, so that those who do not read cannot make the gateway hold any number of answers.
     """
     transport = request.protocol.transport
     if transport is None or transport.is_closing():
         return
-    with reading(transport, seconds):
-        await response.prepare(request)
-        await response.write_eof()
-        if request.protocol.writing_paused:
-            await request.writer.drain()
+    await response.prepare(request)
+    await response.write_eof()
+    if request.protocol.writing_paused:
+        await request.writer.drain()
 
 
 def mark(request: web.Request, response: web.StreamResponse, cors: Cors) -> None:
@@ -92,7 +90,7 @@ def mark(request: web.Request, response: web.StreamResponse, cors: Cors) -> None
     request_id = exchange(request).request_id
     response.headers[REQUEST_ID_HEADER] = request_id
     response.headers[MESSAGES_REQUEST_ID] = request_id
-    cors.mark(request, response)
+    cors.mark(request.headers, response)
 
 
 def _refusal(failure: Exception, request: web.Request, route: Route | None) -> web.Response:

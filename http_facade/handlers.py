@@ -9,14 +9,14 @@ from aiohttp import hdrs, web
 
 from http_facade.bodies import JSON, Bodies
 from http_facade.calls import exchange, metadata, model_of, opened, shown
-from http_facade.errors import explain, shutting_down
+from http_facade.errors import explain
 from http_facade.models import Models
 from http_facade.responses import Responses
 from http_facade.routes import Route, Shape
 from http_facade.settings import Settings
 from http_facade.sse import EVENTS, EventStream
 from http_facade.unary import Unary
-from umg_grpc.errors import UmgError
+from umg_grpc.errors import UmgError, shutting_down
 from umg_grpc.v1 import pb, rpc
 from umg_grpc.wire import EMBEDDING_FORMATS, FORMATS, RERANK_FORMATS
 from umg_grpc.wire.format import FaceRequest, name_model

@@ -18,9 +18,12 @@ class Arrivals:
     and who connects anew, such as the one who asks for the gateway's health, would wait for ages.
     """
 
-    def __init__(self, connection: Callable[[], asyncio.BaseProtocol]) -> None:
-        """`connection` makes what speaks to a client."""
+    def __init__(
+        self, connection: Callable[[], asyncio.BaseProtocol], welcome: Callable[[], int] = lambda: AT_ONCE
+    ) -> None:
+        """`connection` makes what speaks to a client; so many are `welcome` now."""
         self._connection = connection
+        self._welcome = welcome
         self._loop = asyncio.get_running_loop()
         self._listening: list[socket.socket] = []
         self._looks = False
@@ -42,9 +45,17 @@ class Arrivals:
             listening.close()
         self._listening.clear()
 
+    async def end(self) -> None:
+        """Lets nobody in any more, and returns when all that were let in have their connection: that takes a round or
+        two of the event loop, and waits for nobody else.
+        """
+        self.close()
+        while self._arriving:
+            await asyncio.wait(self._arriving)
+
     def _let_in(self) -> None:
         for listening in self._listening:
-            for _ in range(AT_ONCE):
+            for _ in range(min(AT_ONCE, self._welcome() - len(self._arriving))):
                 try:
                     client, _ = listening.accept()
                 except OSError:  # nobody is there, or there are too many open files
@@ -62,6 +73,21 @@ class Arrivals:
             client.close()
 
 
+class Site(web.SockSite):
+    """An address. Once it has stopped all its clients are known, so that the runner ends them all."""
+
+    __slots__ = ("_arrivals",)
+
+    def __init__(self, runner: web.AppRunner, arrivals: Arrivals, bound: socket.socket) -> None:
+        super().__init__(runner, bound, backlog=BACKLOG)
+        self._arrivals = arrivals
+
+    async def stop(self) -> None:
+        """Ends, as do all others of the same arrivals."""
+        await super().stop()
+        await self._arrivals.end()
+
+
 async def listen(runner: web.AppRunner, arrivals: Arrivals, host: str, port: int, *, share_port: bool = False) -> int:
     """The port that it listens on, until the runner ends. Raises OSError where the address cannot be had."""
     loop = asyncio.get_running_loop()
@@ -69,6 +95,6 @@ async def listen(runner: web.AppRunner, arrivals: Arrivals, host: str, port: int
     for family, (name, *_) in dict.fromkeys((family, address) for family, _, _, _, address in found):
         bound = socket.create_server((name, port), family=family, backlog=BACKLOG, reuse_port=share_port)
         port = port or bound.getsockname()[1]
-        await web.SockSite(runner, bound, backlog=BACKLOG).start()
+        await Site(runner, arrivals, bound).start()
         arrivals.watch(bound.dup())
     return port

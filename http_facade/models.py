@@ -7,7 +7,7 @@ from aiohttp import hdrs, web
 
 from http_facade.auth import KEY_HEADERS
 from http_facade.bodies import JSON
-from http_facade.calls import metadata, model_of
+from http_facade.calls import check_key, metadata, model_of
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb, rpc
 from umg_grpc.wire.models import CHOOSING_HEADERS, MODEL_LISTS, ModelList, shape_for
@@ -32,7 +32,7 @@ class Models:
         try:
             asked = shape.decode_query(request.query)
         except UmgError:  # whoever has no good key is told that first
-            await self._stub.ListModels(pb.ListModelsRequest(page_size=1), metadata=metadata(request, self._face))
+            await check_key(self._stub, request, self._face)
             raise
         response = await self._stub.ListModels(asked, metadata=metadata(request, self._face))
         return self._answer(request, shape.encode_list(response, asked))

@@ -85,3 +85,9 @@ class UmgError(Exception):
 def internal(request_id: str) -> UmgError:
     """What a caller is told of anything unexpected: where to look, and nothing of what happened."""
     return UmgError(pb.ERROR_REASON_INTERNAL, f"internal error; the log has it under request id {request_id}")
+
+
+def shutting_down() -> UmgError:
+    """What ends an answer that a drain did not wait for."""
+    message = "the gateway is shutting down; try again"
+    return UmgError(pb.ERROR_REASON_UNAVAILABLE, message, retry_after_seconds="1")

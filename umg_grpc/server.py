@@ -1,5 +1,6 @@
 """Puts the service together from the config, and serves it over gRPC. Nothing else builds anything."""
 
+import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import timedelta
@@ -46,12 +47,16 @@ SERVED = ["umg.v1.EmbeddingService", "umg.v1.GenerationService", "umg.v1.ModelSe
 SERVICES = [*SERVED, *UNSERVED]
 
 
+LAST_WORDS_SECONDS = 0.2  # in which calls that outlast a drain are told so
+
+
 class Outside(NamedTuple):
     """What the service has in common with the process around it."""
 
     metrics: Metrics
     gate: Gate
     redis: Redis | None
+    cache: ResponseCache
 
 
 class Service:
@@ -69,8 +74,9 @@ class Service:
     ) -> None:
         self.store = store
         self.metrics = outside.metrics
+        self._observing = Observing(self.metrics)
         self.interceptors: Sequence[Interceptor] = [
-            Observing(self.metrics),
+            self._observing,
             Gating(outside.gate),
             Authenticating(authenticator),
         ]
@@ -80,7 +86,7 @@ class Service:
         self._channels = channels = assembly.channels(config)
         self._shared = shared = Resilience(config, self.metrics)
         limits, most = RequestLimits(redis=outside.redis), config.body_limit
-        kept = Kept(ResponseCache(config.cache_bytes, outside.redis), self.metrics)
+        kept = Kept(outside.cache, self.metrics, channels)
         self._generation = GenerationServicer(channels, Admission(channels, limits, most), memory, shared, kept)
         self._embedding = EmbeddingServicer(
             Unary(channels, limits, most, EMBED, EMBEDDING_FORMATS, lambda now: now.embedding, shared, kept),
@@ -125,6 +131,10 @@ class Service:
         self._shared.take(config)
         self._config = config
 
+    def cut_off(self) -> None:
+        """Ends the calls over gRPC that a drain does not wait for, and tells each why."""
+        self._observing.cut_off()
+
     async def ready(self) -> bool:
         """Whether some channel could be called now: only the local model takes a while to come up."""
         channels = self._config.channels
@@ -157,7 +167,9 @@ async def open_service(
         stack.push_async_callback(engine.aclose)
         memory = await _memory(config, store, stack)
         redis = await stack.enter_async_context(Redis.opened(config.redis)) if config.redis is not None else None
-        outside = Outside(metrics or Metrics(), gate or Gate(config.overload), redis)
+        cache = ResponseCache(config.cache_bytes, redis)
+        stack.push_async_callback(cache.aclose)
+        outside = Outside(metrics or Metrics(), gate or Gate(config.overload), redis, cache)
         yield Service(config, store, authenticator, Assembly(transport, engine, local), memory, local, outside)
 
 
@@ -187,8 +199,11 @@ async def _memory(config: Config, store: Store, stack: AsyncExitStack) -> Memory
 class GrpcFace:
     """The service behind a socket."""
 
-    def __init__(self, server: grpc.aio.Server, health_servicer: health.aio.HealthServicer, port: int) -> None:
+    def __init__(
+        self, server: grpc.aio.Server, health_servicer: health.aio.HealthServicer, port: int, service: Service
+    ) -> None:
         self.port = port
+        self._service = service
         self._server = server
         self._health = health_servicer
 
@@ -210,12 +225,14 @@ class GrpcFace:
         await server.start()
         for name in ["", *names]:
             await health_servicer.set(name, health_pb2.HealthCheckResponse.SERVING)
-        return cls(server, health_servicer, port)
+        return cls(server, health_servicer, port, service)
 
     async def stop(self, drain: float) -> None:
         """Accepts nothing new, and gives the calls under way `drain` seconds."""
         await self._health.enter_graceful_shutdown()
+        last = asyncio.get_running_loop().call_later(max(0.0, drain - LAST_WORDS_SECONDS), self._service.cut_off)
         await self._server.stop(drain)
+        last.cancel()
 
 
 STREAMS = 8192

@@ -1,8 +1,11 @@
 """The limit of open files."""
 
 import resource
+import subprocess
+import sys
+from pathlib import Path
 
-from umg_grpc.cli.files import OTHERS, most_clients, raise_file_limit
+from umg_grpc.cli.files import LEAST, OTHERS, most_clients, raise_file_limit
 
 
 def test_the_process_may_open_all_files_that_the_system_lets_it() -> None:
@@ -19,4 +22,14 @@ def test_the_process_may_open_all_files_that_the_system_lets_it() -> None:
 
 def test_each_client_may_need_a_connection_to_a_provider() -> None:
     assert most_clients(OTHERS + 200) == 100
-    assert most_clients(64) == 1
+    assert most_clients(LEAST) == 256
+
+
+def test_where_too_few_files_may_be_open_nothing_is_served_and_it_says_why(tmp_path: Path) -> None:
+    command = f"{sys.executable} -m umg_grpc.cli serve --data {tmp_path} --http 127.0.0.1:0 --grpc 127.0.0.1:0"
+    limited = ["sh", "-c", f"ulimit -n 256 && exec {command}"]
+    ended = subprocess.run(limited, capture_output=True, text=True, timeout=60, check=False)
+    assert ended.returncode == 1
+    assert ended.stderr.splitlines()[-1].startswith(
+        "umg: the system lets this process have 256 open files, and it needs 1024 or more: raise the hard limit"
+    )

@@ -20,6 +20,7 @@ from tests.processes import UMG, Served, run, serve
 from umg_grpc.cli.serve import Address, Options
 from umg_grpc.cli.workers import Workers
 from umg_grpc.config import built_in
+from umg_grpc.status import from_rpc
 from umg_grpc.v1 import pb, rpc
 
 CONFIG = """
@@ -88,6 +89,24 @@ async def test_one_process_serves_both_faces_and_ends_with_0(setting: Setting) -
             async with setting.session.get(f"{served.http}/{path}") as response:
                 assert response.status == 200
         assert await served.stop() == 0
+
+
+async def test_a_call_that_comes_to_no_channel_is_counted_for_its_model(setting: Setting) -> None:
+    setting.write("plain, endless")
+    full = "    concurrency: 1\noverload: {queue: 0}\n"
+    setting.config.write_text(setting.config.read_text() + full)
+    headers = {"authorization": f"Bearer {KEY}"}
+    body = {"model": "endless", "messages": [{"role": "user", "content": "Hi"}], "stream": True}
+    async with serve(setting.data, "--config", str(setting.config), environment=ENVIRONMENT) as served:
+        async with setting.session.post(f"{served.http}/v1/chat/completions", json=body, headers=headers):
+            await setting.provider.streaming.wait()
+            assert (await setting.ask(served))[0] == 503
+            line = await served.until_logged("UNAVAILABLE")
+        async with setting.session.get(f"{served.http}/metrics") as response:
+            figures = await response.text()
+        assert 'umg_calls_total{channel="",method="Generate",model="plain",outcome="UNAVAILABLE"} 1.0' in figures
+        assert "plain" in line
+        setting.provider.resume.set()
 
 
 async def test_without_a_variable_the_first_start_makes_a_key_that_later_starts_know(setting: Setting) -> None:
@@ -348,12 +367,17 @@ async def test_a_local_model_that_embeds_needs_no_process_of_its_own(setting: Se
 
 async def test_check_and_models_say_what_a_config_serves(setting: Setting) -> None:
     code, out, _ = await run("check", str(setting.config), environment=ENVIRONMENT)
-    assert (code, "1 channels, 1 models" in out) == (0, True)
+    assert (code, "1 channel, 1 model\n" in out) == (0, True)
     code, out, _ = await run("models", "--config", str(setting.config), environment=ENVIRONMENT)
     assert (code, "main (plain)" in out) == (0, True)
     setting.config.write_text(setting.config.read_text() + "    ca_file: nowhere.pem\n")
     code, _, err = await run("check", str(setting.config), environment=ENVIRONMENT)
     assert (code, "nowhere.pem" in err, "Traceback" in err) == (2, True, False)
+    setting.config.write_text("channels: [{name: l, protocols: [local], models: [m]}]\nredis: redis://h:abc/0")
+    for command in (("check", str(setting.config)), ("serve", "--config", str(setting.config))):
+        code, _, err = await run(*command)
+        assert (code, f"{setting.config}:2: redis: expected redis://HOST:PORT/NUMBER" in err) == (2, True)
+        assert "Traceback" not in err
     setting.config.write_text("channels: [{name: l, protocols: [local], models: [gpt-2]}]")
     code, _, err = await run("check", str(setting.config))
     assert (code, "there is no local model gpt-2" in err) == (2, True)
@@ -375,7 +399,7 @@ async def test_models_that_generate_nothing_are_listed_with_their_channels_in_or
     code, out, _ = await run("models", "--config", str(setting.config), environment={"COLUMNS": "120"})
     assert (code, "first (vectors), spare (vectors)" in out, "first (ranking)" in out) == (0, True, True)
     code, out, _ = await run("check", str(setting.config))
-    assert (code, "2 channels, 2 models" in out) == (0, True)
+    assert (code, "2 channels, 2 models\n" in out) == (0, True)
     setting.config.write_text(VECTORS.replace("[rerank]}", "[generate]}"))
     code, _, err = await run("check", str(setting.config))
     assert code == 2
@@ -409,6 +433,30 @@ async def test_a_drain_that_is_over_tells_the_caller_and_lasts_no_longer(setting
         assert b"shutting down" in seen.rpartition(b"data: ")[2]
         assert await asyncio.wait_for(served.process.wait(), 20) == 0
         assert loop.time() - told < 2 * 3  # as long as it would take where each of two waits took the whole drain
+
+
+@pytest.mark.parametrize("streamed", [True, False], ids=["streamed", "whole"])
+async def test_calls_over_grpc_that_outlast_a_drain_are_told_so(setting: Setting, streamed: bool) -> None:
+    setting.write(model := "endless" if streamed else "silent")
+    setting.config.write_text(setting.config.read_text().replace("drain: 5", "drain: 1"))
+    asked = pb.GenerateRequest(model=model, messages=[pb.Message(role=pb.ROLE_USER, parts=[pb.Part(text=pb.TextPart(text="Hi"))])])  # fmt: skip
+    metadata = (("authorization", f"Bearer {KEY}"),)
+    async with serve(setting.data, "--config", str(setting.config), environment=ENVIRONMENT) as served:
+        async with grpc.aio.insecure_channel(served.grpc) as channel:
+            stub = rpc.GenerationServiceStub(channel)
+            with pytest.raises(grpc.aio.AioRpcError) as caught:
+                if streamed:
+                    async for _ in stub.StreamGenerate(pb.StreamGenerateRequest(request=asked), metadata=metadata):
+                        served.process.send_signal(signal.SIGTERM)
+                else:
+                    call = asyncio.ensure_future(stub.Generate(asked, metadata=metadata))
+                    await asyncio.sleep(0.5)
+                    served.process.send_signal(signal.SIGTERM)
+                    await call
+            told = from_rpc(caught.value)
+            assert (told.name, told.retry_after) == ("UNAVAILABLE", 1)
+            assert "shutting down" in told.message
+        assert await asyncio.wait_for(served.process.wait(), 20) == 0
 
 
 async def test_health_is_told_over_grpc_and_ends_with_the_drain(setting: Setting) -> None:

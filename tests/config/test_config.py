@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 import pytest
+from redis.asyncio import ConnectionPool
 
 from umg_grpc.catalogue import CATALOGUE
 from umg_grpc.config import (
@@ -277,6 +278,18 @@ channels:
 - {name: c, protocols: [chat], base_url: http://a, models: [{id: "vendor/*", upstream: "*"}]}
 models: {vendor/x: {owned_by: lab}}
 """
+REFUSED_PLACES = (
+    *("localhost:6379", "http://localhost", "''", "redis://", "redis:///0", "redis://:6379/0", '"redis://["'),
+    *("redis://h:abc/0", "redis://h:0", "redis://h:65536/0", "redis://h/abc", "redis://h/-1", "redis://h/0/1"),
+    *("redis://h/%30", '"redis://h/ 0"', "redis://:pass#word@h/0", "redis://h/0#a", "redis://user:pass@"),
+    *("rediss://h:abc/0", "unix://", "unix:///", "unix://run/redis.sock"),
+)
+REFUSED_OPTIONS = (
+    *("unix:///x?db=abc", "redis://h?db=", "redis://h?db=-1", "redis://h/0?db=1&db=a", "redis://h?password="),
+    *("redis://h/0?socket_timeout=abc", "redis://h/0?socket_timeout=1", "redis://h?max_connections=1", "redis://h?x=1"),
+    *("redis://h?ssl_cert_reqs=none", "rediss://h?ssl_cert_reqs=maybe", "rediss://h?ssl_check_hostname=perhaps"),
+)
+REDIS_OPTIONS = "expected nothing behind `?` but good values of db, username, password"
 URL = "expected a URL, http:// or https:// with a host and without a query"
 SIZE = "expected a number of bytes or a size like 64MiB, at most 1023MiB"
 MISTAKES = [
@@ -332,13 +345,46 @@ MISTAKES = [
         ("6: channels[0].weight: expected a whole number, got text",),
         {"KEY": "heavy"},
     ),
-    Mistake("a fraction", CHANNEL + "  priority: 1.5", ("6: channels[0].priority: expected a whole number, got text",)),
+    *(
+        Mistake(f"the whole number {text}", LOCAL + f"retries:\n  repeats: {text}", (f"3: retries.repeats: {why}",))
+        for text, why in (
+            ("1.5", "expected a whole number, got a fraction"),
+            ("-.5", "expected a whole number, got a fraction"),
+            ("1.5e-3", "expected a whole number, got a fraction"),
+            (".nan", "expected a whole number, got nan, which is no number"),
+            (".inf", "expected a whole number, got infinity"),
+            ("1e999", "expected a number nearer to 0"),
+            ("1.5.2", "expected a whole number, got text"),
+        )
+    ),
+    *(
+        Mistake(f"the number {text}", LOCAL + f"drain: {text}", (f"2: drain: {why}",))
+        for text, why in (
+            (".nan", "expected a number, got nan, which is no number"),
+            ("nan", "expected a number >= 0.0, got nan, which is no number"),
+            (".inf", "expected a number, got infinity"),
+            ("-.INF", "expected a number, got infinity"),
+            ("Infinity", "expected a number <= 3600.0, got infinity"),
+            ("-1e999", "expected a number nearer to 0"),
+            ("1.5.2", "expected a number, got text"),
+        )
+    ),
+    Mistake(
+        "a fraction where nothing may stand",
+        CHANNEL + "  concurrency: 1.5",
+        ("6: channels[0].concurrency: expected a whole number or nothing, got a fraction",),
+    ),
+    Mistake(
+        "a fraction in a list",
+        CHANNEL + "models:\n  m: {capabilities: {other_dimensions: [8, 1.5]}}",
+        ("7: models.m.capabilities.other_dimensions[1]: expected a whole number, got a fraction",),
+    ),
     Mistake("a negative weight", CHANNEL + "  weight: -1", ("6: channels[0].weight: expected a whole number >= 0",)),
     Mistake("a negative timeout", CHANNEL + "  timeout: -1", ("6: channels[0].timeout: expected a number > 0.0",)),
     Mistake(
         "an endless timeout",
         CHANNEL + "  timeout: {idle: .inf}",
-        ("6: channels[0].timeout.idle: expected a number, got text",),
+        ("6: channels[0].timeout.idle: expected a number, got infinity",),
     ),
     Mistake(
         "a timeout in words",
@@ -347,8 +393,8 @@ MISTAKES = [
     ),
     Mistake(
         "a header of the wrong type",
-        CHANNEL + "  headers: {a: [b]}",
-        ("6: channels[0].headers: expected text, got a list",),
+        CHANNEL + "  headers:\n    b: c\n    a: [b]",
+        ("8: channels[0].headers.a: expected text, got a list",),
     ),
     Mistake(
         "an unknown protocol",
@@ -537,6 +583,11 @@ MISTAKES = [
         PATTERNS + "aliases:\n  fast: m\n  faster: fast",
         ("8: aliases.faster: expected the id of a model; `fast` is an alias itself",),
     ),
+    Mistake(
+        "aliases of nothing",
+        LOCAL + "aliases:\n  x: m\n  y:\n  z: [m]",
+        ("4: aliases.y: expected text, got nothing", "5: aliases.z: expected text, got a list"),
+    ),
     Mistake("aliases that are a list", LOCAL + "aliases: [m]", ("2: aliases: expected a mapping, got a list",)),
     *(
         Mistake(f"{part}: {written}", LOCAL + f"{part}:\n  {written}", (f"3: {part}.{key}: {expected}",))
@@ -552,6 +603,12 @@ MISTAKES = [
             ("breaker", "share: 1.5", "expected a number <= 1.0"),
             ("breaker", "window: 0", "expected a number > 0.0"),
             ("breaker", "rest: 86401", "expected a number <= 86400.0"),
+            ("breaker", "rest: 301", "expected at most `max_rest`, which is 300 unless it is written"),
+            ("breaker", "max_rest: 4.5", "expected at least `rest`, which is 5 unless it is written"),
+            ("breaker", "rest: 3\n  max_rest: 2", "expected at most `max_rest`"),
+            ("retries", "backoff: 3", "expected at most `max_backoff`, which is 2 unless it is written"),
+            ("retries", "max_backoff: 0.05", "expected at least `backoff`, which is 0.1 unless it is written"),
+            ("retries", "backoff: 6\n  max_backoff: 5", "expected at most `max_backoff`"),
             ("breaker", "max_rest: 5m", "expected a number, got text"),
             ("overload", "calls: 0", "expected a whole number >= 1"),
             ("overload", "queue: -1", "expected a whole number >= 0"),
@@ -575,8 +632,16 @@ MISTAKES = [
     ),
     *(
         Mistake(f"the Redis {url}", LOCAL + f"redis: {url}", ("2: redis: expected redis://HOST:PORT/NUMBER, ",))
-        for url in ("localhost:6379", "http://localhost", "''")
+        for url in REFUSED_PLACES
     ),
+    *(Mistake(f"the Redis {url}", LOCAL + f"redis: {url}", (f"2: redis: {REDIS_OPTIONS}",)) for url in REFUSED_OPTIONS),
+    Mistake(
+        "a Redis by a variable",
+        LOCAL + "redis: ${REDIS}",
+        (f"2: redis: {REDIS_OPTIONS}",),
+        {"REDIS": "redis://h/0?secret-word=secret-value"},
+    ),
+    Mistake("a database of no host", LOCAL + "database: postgresql://[", ("2: database: expected `sqlite` or ",)),
     Mistake(
         "no room for answers",
         LOCAL + "cache_bytes: 0",
@@ -731,6 +796,34 @@ def test_a_mistake_is_named_by_file_line_path_and_expectation(case: Mistake) -> 
     ]
     assert len(caught.value.problems) == len(case.expected)
     assert not [value for value in case.environment.values() if value in str(caught.value)]
+
+
+@pytest.mark.parametrize(
+    ("written", "understood"),
+    [
+        ("redis://h", {"host": "h"}),
+        ("redis://h/", {"host": "h"}),
+        (
+            "redis://user:p%40ss@[::1]:6380/2",
+            {"host": "::1", "port": 6380, "db": 2, "username": "user", "password": "p@ss"},
+        ),
+        ("redis://h?db=3&password=a%20b", {"db": 3, "password": "a b"}),
+        ("rediss://h/1?ssl_cert_reqs=none&ssl_check_hostname=false&ssl_ca_certs=/a", {"db": 1, "ssl_ca_certs": "/a"}),
+        ("unix:///run/redis.sock", {"path": "/run/redis.sock"}),
+        ("unix://user:pass@/run/redis.sock?db=1", {"path": "/run/redis.sock", "db": 1, "password": "pass"}),
+    ],
+)
+def test_a_redis_url_that_is_taken_is_understood_by_its_client(written: str, understood: dict[str, object]) -> None:
+    url = parse(LOCAL + f'redis: "{written}"', "f", {}).redis
+    assert url == written
+    pool = ConnectionPool.from_url(url)
+    pool.make_connection()
+    assert {name: pool.connection_kwargs[name] for name in understood} == understood
+
+
+def test_a_first_wait_may_be_as_long_as_the_longest() -> None:
+    config = parse(LOCAL + "retries: {backoff: 2}\nbreaker: {rest: 400, max_rest: 400}", "f", {})
+    assert (config.retries.backoff, config.breaker.rest) == (2, 400)
 
 
 def test_a_later_protocol_beside_a_served_one_is_left_out_and_said() -> None:

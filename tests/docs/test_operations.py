@@ -29,7 +29,7 @@ from umg_grpc.service.call import Call
 from umg_grpc.store import redis
 from umg_grpc.upstream import keys
 from umg_grpc.v1 import pb
-from umg_grpc.wire.headers import LONGEST_CACHE
+from umg_grpc.wire.headers import LONGEST_CACHE, LONGEST_TIMEOUT
 
 ROOT = DOCS.parent
 PAGE = (DOCS / "operations.md").read_text(encoding="utf-8")
@@ -188,6 +188,7 @@ SAID = [
     Said("carries up to {} calls", STREAMS),
     Said("and up to {} MiB.", response_cache.MAX_BYTES / 2**20),
     Said("at most `{}d`", LONGEST_CACHE / 86400),
+    Said("more than {},000,000 seconds count as that many", LONGEST_TIMEOUT / 1e6),
     Said("waits {} seconds for an answer", redis.ANSWER_SECONDS),
     Said("then with {} callers that leave", LEAVING),
 ]

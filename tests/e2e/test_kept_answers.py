@@ -1,14 +1,20 @@
 """Answers that are given again: when, to whom, and what their callers are told."""
 
 import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from aiohttp import web
+from aiohttp import ClientSession, web
 
-from tests.e2e.scripted import Scripted, status, well
+from tests.e2e.gateways import Running, running
+from tests.e2e.scripted import Say, Scripted, begun, breaks_off, chunk, says_only_that_it_begins, scripted, status, well
 from tests.e2e.test_survival import CHAT, World, world
 from umg_grpc.access.keys import Keys
+from umg_grpc.config import parse
+from umg_grpc.service.response_cache import MAX_BYTES, STREAM_SECONDS
 
 EMBED = "/v1/embeddings"
 FIXED = {"temperature": 0}
@@ -24,6 +30,15 @@ class Gate:
     async def say(self, request: web.Request, made: Scripted) -> web.StreamResponse:
         await self.open.wait()
         return await well(request, made)
+
+    async def say_much(self, request: web.Request, made: Scripted) -> web.StreamResponse:
+        """A stream, of which nothing but the end waits."""
+        response = await begun(request)
+        for _ in range(2 * MAX_BYTES // 2**16):
+            await response.write(chunk({"content": "x" * 2**16}))
+        await self.open.wait()
+        await response.write(chunk({}, "stop") + b"data: [DONE]\n\n")
+        return response
 
 
 async def said(made: World, path: str = CHAT, *, stream: bool = False, **headers: str) -> tuple[str, str]:
@@ -108,7 +123,143 @@ async def test_when_the_one_that_asks_leaves_the_next_asks(tmp_path: Path, strea
         assert made.counts == {"a": 2}
 
 
+async def test_nobody_waits_for_a_stream_that_is_too_large_to_be_kept(tmp_path: Path) -> None:
+    gate = Gate()
+    async with world(tmp_path, {"a": [gate.say_much, well]}, rest=KEPT) as made:
+        large = asyncio.create_task(said(made, stream=True))
+        await made["a"].arrived.get()
+        other = asyncio.create_task(said(made, stream=True))
+        async with asyncio.timeout(STREAM_SECONDS * 0.8):
+            assert ((await other)[0], made.counts) == ("miss", {"a": 2})
+        assert not large.done()
+        gate.open.set()
+        assert (await large)[0] == "miss"
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+async def test_who_waits_for_another_call_has_time_left_for_its_own(tmp_path: Path, stream: bool) -> None:
+    gate = Gate()
+    async with world(tmp_path, {"a": [gate.say, well]}, rest=KEPT) as made:
+        slow = asyncio.create_task(said(made, stream=stream))
+        await made["a"].arrived.get()
+        outcome, _ = await said(made, stream=stream, x_umg_timeout="4s")
+        assert (outcome, made.counts) == ("miss", {"a": 2})
+        gate.open.set()
+        assert (await slow)[0] == "miss"
+
+
 async def test_a_failure_is_not_kept(tmp_path: Path) -> None:
     async with world(tmp_path, {"a": [status(400), well]}, rest=KEPT) as made:
         assert (await made.ask(body=FIXED)).status == 400
         assert [(await said(made))[0] for _ in range(2)] == ["miss", "hit"]
+
+
+@dataclass(frozen=True)
+class Failing:
+    id: str
+    say: Say
+    stream: bool
+    body: dict[str, int]
+
+
+FAILING = [
+    Failing(f"{name}, {'streamed' if stream else 'whole'}, temperature {body['temperature']}", say, stream, body)
+    for name, say in {"a mistake": status(400), "too much": status(429), "a key that is no good": status(401)}.items()
+    for stream in (False, True)
+    for body in (FIXED, {"temperature": 1})
+] + [Failing("a stream that breaks before its first word", says_only_that_it_begins, stream=True, body=FIXED)]
+
+
+@pytest.mark.parametrize("case", FAILING, ids=lambda case: case.id)
+async def test_a_failure_says_nothing_of_what_is_kept(tmp_path: Path, case: Failing) -> None:
+    async with world(tmp_path, {"a": [case.say]}, rest=KEPT) as made:
+        told = await made.ask(stream=case.stream, body=dict(case.body))
+        assert told.status >= 400
+        assert "x-umg-cache" not in told.headers
+
+
+async def test_a_stream_that_breaks_off_is_made_anew(tmp_path: Path) -> None:
+    async with world(tmp_path, {"a": [breaks_off, well]}, rest=KEPT) as made:
+        told = [await said(made, stream=True) for _ in range(3)]
+        assert [outcome for outcome, _ in told] == ["miss", "miss", "hit"]
+
+
+# --- another config
+
+
+@dataclass(frozen=True)
+class Reloaded:
+    id: str
+    after: str
+    is_kept: bool = False
+
+
+def config(channels: str, rest: str = "aliases: {fast: m}") -> str:
+    return f"channels: [{channels}]\n{rest}\nmodels: {{m: {{cache: 1h}}, n: {{cache: 1h}}}}\n"
+
+
+def channel(name: str = "a", models: str = "m, n", provider: str = "FIRST", more: str = "") -> str:
+    return f"{{name: {name}, protocols: [chat], base_url: {provider}, api_key: k, models: [{models}]{more}}}"
+
+
+RELOADED = [
+    Reloaded("nothing is other", config(channel()), is_kept=True),
+    Reloaded("what does not matter", config(channel(more=", weight: 7, timeout: 9"), "drain: 5"), is_kept=True),
+    Reloaded("the alias", config(channel(), "aliases: {fast: n}")),
+    Reloaded("the provider's model", config(channel(models="{id: m, upstream: other}, n"))),
+    Reloaded("the provider", config(channel(provider="SECOND"))),
+    Reloaded("the channel", config(channel("b"))),
+    Reloaded("one channel more", config(f"{channel()}, {channel('b', provider='SECOND')}")),
+]
+
+
+@pytest.mark.parametrize("case", RELOADED, ids=lambda case: case.id)
+async def test_what_an_id_meant_before_a_reload_is_not_given_for_what_it_means_now(
+    tmp_path: Path, case: Reloaded
+) -> None:
+    async with reloadable(tmp_path) as (gateway, ask, first, second):
+        named = "fast" if "aliases" in case.after else "m"
+        assert [await ask(named), await ask(named)] == ["miss", "hit"]
+        reload(gateway, case.after, first, second)
+        assert await ask(named) == ("hit" if case.is_kept else "miss")
+
+
+async def test_an_answer_that_a_reload_overtook_is_not_kept(tmp_path: Path) -> None:
+    gate = Gate()
+    async with reloadable(tmp_path, gate.say, well) as (gateway, ask, first, second):
+        asked = asyncio.create_task(ask("m"))
+        await first.arrived.get()
+        reload(gateway, config(channel()), first, second)
+        gate.open.set()
+        assert await asked == "miss"
+        assert [await ask("m"), await ask("m")] == ["miss", "hit"]
+
+
+Ask = Callable[[str], Awaitable[str]]
+
+
+@asynccontextmanager
+async def reloadable(data: Path, *says: Say) -> AsyncGenerator[tuple[Running, Ask, Scripted, Scripted], None]:
+    """A gateway, what a model says of `x-umg-cache` there, and two providers, of which it knows the first."""
+    async with (
+        scripted("a", *says) as first,
+        scripted("b") as second,
+        running(written(config(channel()), first, second), data) as gateway,
+        ClientSession() as session,
+    ):
+
+        async def ask(model: str) -> str:
+            body = {"model": model, "messages": [{"role": "user", "content": "Hi"}], **FIXED}
+            async with session.post(gateway.url + CHAT, json=body, headers=gateway.headers) as answer:
+                assert answer.status == 200
+                return answer.headers["x-umg-cache"]
+
+        yield gateway, ask, first, second
+
+
+def written(text: str, first: Scripted, second: Scripted) -> str:
+    return text.replace("FIRST", first.url).replace("SECOND", second.url)
+
+
+def reload(gateway: Running, text: str, first: Scripted, second: Scripted) -> None:
+    gateway.service.reload(parse(written(text, first, second), "test.yaml", {}))

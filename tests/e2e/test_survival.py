@@ -9,12 +9,15 @@ from typing import Any
 
 import aiohttp
 import pytest
+from aiohttp import web
 
 from tests.e2e.gateways import Running, running
 from tests.e2e.scripted import (
     Say,
     Scripted,
+    begun,
     breaks_off,
+    chunk,
     says_only_that_it_begins,
     scripted,
     stalls,
@@ -80,6 +83,10 @@ async def world(
         for position, (name, provider) in enumerate(made.items()):
             said = (more or {}).get(name, "")
             config += f"  - name: {name}\n    protocols: [chat, embeddings]\n    base_url: {provider.url}\n"
+            if "protocols:" in said:
+                config = config.replace(
+                    "    protocols: [chat, embeddings]\n    base_url: " + provider.url, "    base_url: " + provider.url
+                )
             for key, usual in {"api_key": f"key-{name}", "models": "[m]", "priority": str(position)}.items():
                 config += "" if f"{key}:" in said else f"    {key}: {usual}\n"
             config += "".join(f"    {line}\n" for line in said.splitlines())
@@ -224,13 +231,68 @@ async def test_a_second_channel_is_asked_beside_a_slow_one(tmp_path: Path, strea
             await made["a"].asked[0].left.wait()
 
 
+async def test_what_the_second_refuses_does_not_end_what_the_slow_first_may_answer(tmp_path: Path) -> None:
+    gate = asyncio.Event()
+
+    async def later(request: web.Request, made: Scripted) -> web.StreamResponse:
+        await gate.wait()
+        return await well(request, made)
+
+    async def refuses(request: web.Request, made: Scripted) -> web.StreamResponse:
+        gate.set()
+        return await status(400)(request, made)
+
+    async with world(tmp_path, {"a": [later], "b": [refuses]}, rest="models: {m: {hedge: 0.05}}\n") as made:
+        assert (await made.ask()).text == "a"
+        assert made.counts == {"a": 1, "b": 1}
+
+
 async def test_a_hedged_call_fails_by_its_last_failure(tmp_path: Path) -> None:
+    gate = asyncio.Event()
+
+    async def fails_later(request: web.Request, made: Scripted) -> web.StreamResponse:
+        await gate.wait()
+        return await status(400)(request, made)
+
+    async def fails(request: web.Request, made: Scripted) -> web.StreamResponse:
+        gate.set()
+        return await status(500)(request, made)
+
     rest = "models: {m: {hedge: 0.05}}\nretries: {repeats: 0}\n"
-    async with world(tmp_path, {"a": [stalls], "b": [status(400)]}, rest=rest) as made:
+    async with world(tmp_path, {"a": [fails_later], "b": [fails]}, rest=rest) as made:
         told = await made.ask()
-        assert (told.status, told.body["error"]["message"]) == (400, "b says 400")
-        async with asyncio.timeout(1):
-            await made["a"].asked[0].left.wait()
+        assert (told.status, told.body["error"]["message"]) == (400, "a says 400")
+
+
+async def test_a_stream_that_only_says_that_it_begins_is_slow(tmp_path: Path) -> None:
+    async def begins_and_stalls(request: web.Request, made: Scripted) -> web.StreamResponse:
+        response = await begun(request)
+        await response.write(chunk({"role": "assistant", "content": ""}))
+        return await stalls(request, made)
+
+    async with world(tmp_path, {"a": [begins_and_stalls], "b": [well]}, rest="models: {m: {hedge: 0.05}}\n") as made:
+        assert "b" in (await made.ask(stream=True)).text
+
+
+async def test_a_channel_that_was_only_full_is_asked_when_the_others_have_failed(tmp_path: Path) -> None:
+    gate = asyncio.Event()
+
+    async def later(request: web.Request, made: Scripted) -> web.StreamResponse:
+        await gate.wait()
+        return await well(request, made)
+
+    async def fails(request: web.Request, made: Scripted) -> web.StreamResponse:
+        asyncio.get_running_loop().call_later(0.02, gate.set)  # before the channel that failed is asked again
+        return await status(500)(request, made)
+
+    more = {"b": "priority: -1\nconcurrency: 1"}
+    rest = "overload: {queue: 0}\nretries: {backoff: 1}\n"
+    async with world(tmp_path, {"a": [fails], "b": [later]}, more, rest=rest) as made:
+        holds = asyncio.create_task(made.ask())
+        await made["b"].arrived.get()
+        assert (await made.ask()).text == "b"
+        assert (await holds).text == "b"
+        assert made.counts == {"a": 1, "b": 2}
 
 
 async def test_a_channel_takes_so_many_calls_and_the_others_go_elsewhere(tmp_path: Path) -> None:
@@ -276,3 +338,113 @@ async def test_a_long_conversation_stays_where_it_began(tmp_path: Path) -> None:
         for _ in range(4):
             turns += [{"role": "assistant", "content": first}, {"role": "user", "content": "more"}]
             assert (await made.ask(body={"messages": turns})).text == first
+
+
+async def test_a_call_over_http_takes_one_place_of_the_gateway(tmp_path: Path) -> None:
+    async with world(tmp_path, {"a": [well]}, rest="overload: {calls: 1, queue: 0}\n") as made:
+        assert "a" in (await made.ask()).text
+        assert "a" in (await made.ask(stream=True)).text
+
+
+async def test_every_key_of_a_channel_is_asked_once(tmp_path: Path) -> None:
+    async def slowly_busy(request: web.Request, made: Scripted) -> web.StreamResponse:
+        await asyncio.sleep(0.3)  # so that the first key rests no more when the last has failed
+        return await status(429, retry_after_ms="200")(request, made)
+
+    more = {"a": "api_key: [one, two, three, four]"}
+    async with world(tmp_path, {"a": [slowly_busy], "b": [well]}, more) as made:
+        assert (await made.ask()).text == "b"
+        assert made.counts == {"a": 4, "b": 1}
+
+
+async def test_the_wait_that_is_told_of_several_keys_is_the_shortest(tmp_path: Path) -> None:
+    says = [status(429, retry_after=seconds) for seconds in ("50", "20", "40")]
+    async with world(tmp_path, {"a": says}, {"a": "api_key: [one, two, three]"}) as made:
+        told = await made.ask()
+        assert (told.status, told.headers["retry-after"]) == (429, "20")
+
+
+def taken(made: World, name: str = "a") -> int:
+    return made.gateway.service._shared.slots[name].taken
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+@pytest.mark.parametrize("first", ["stalls", "fails later"])
+async def test_a_caller_who_leaves_a_hedged_call_leaves_no_place_taken(
+    tmp_path: Path, first: str, stream: bool
+) -> None:
+    fail = asyncio.Event()
+
+    async def fails_later(request: web.Request, made: Scripted) -> web.StreamResponse:
+        await fail.wait()
+        return await status(500)(request, made)
+
+    says: dict[str, Sequence[Say]] = {"a": [stalls if first == "stalls" else fails_later], "b": [stalls]}
+    more = dict.fromkeys("ab", "concurrency: 3")
+    async with world(tmp_path, says, more, rest="models: {m: {hedge: 0.05}}\n") as made:
+        asks = asyncio.create_task(made.ask(stream=stream))
+        await made["b"].arrived.get()
+        if first == "fails later":
+            fail.set()
+            async with asyncio.timeout(5):
+                while taken(made):  # noqa: ASYNC110  # nothing tells when the gateway has read an answer
+                    await asyncio.sleep(0.005)
+        assert (taken(made), taken(made, "b")) == (0 if first == "fails later" else 1, 1)
+        asks.cancel()
+        await made["b"].asked[0].left.wait()
+        async with asyncio.timeout(5):
+            while taken(made) or taken(made, "b"):  # noqa: ASYNC110
+                await asyncio.sleep(0.005)
+        await asyncio.sleep(0.05)
+        assert (taken(made), taken(made, "b")) == (0, 0)
+
+
+async def test_a_hedge_is_told_no_less_than_the_first(tmp_path: Path) -> None:
+    gate = asyncio.Event()
+
+    async def later(request: web.Request, made: Scripted) -> web.StreamResponse:
+        await gate.wait()
+        return await well(request, made)
+
+    rest = "models: {m: {hedge: 0.05}}\n"
+    async with world(tmp_path, {"a": [later], "b": [well]}, {"b": "protocols: [messages]"}, rest=rest) as made:
+        asks = asyncio.create_task(made.ask(body={"seed": 7}))
+        await made["a"].arrived.get()
+        await asyncio.sleep(0.15)
+        gate.set()
+        assert (await asks).text == "a"
+        assert made.counts["b"] == 0
+
+
+async def test_a_reload_leaves_a_channel_as_full_as_it_is(tmp_path: Path) -> None:
+    more = {"a": "concurrency: 1"}
+    async with world(tmp_path, {"a": [stalls], "b": [well]}, more) as made:
+        asks = asyncio.create_task(made.ask())
+        await made["a"].arrived.get()
+        made.gateway.service.reload(made.gateway.service._config)
+        assert (await made.ask()).text == "b"
+        asks.cancel()
+        await asyncio.wait([asks])
+
+
+async def test_of_many_calls_one_looks_whether_a_channel_is_well_again(tmp_path: Path) -> None:
+    rest = "breaker: {failures: 1, rest: 0.1}\n"
+    async with world(tmp_path, {"a": [status(500), stalls], "b": [well]}, rest=rest) as made:
+        assert (await made.ask()).text == "b"
+        await asyncio.sleep(0.2)
+        asks = [asyncio.create_task(made.ask()) for _ in range(20)]
+        done, waiting = await asyncio.wait(asks, timeout=3, return_when=asyncio.ALL_COMPLETED)
+        assert (len(done), len(waiting)) == (19, 1)
+        assert {task.result().text for task in done} == {"b"}
+        assert made.counts["a"] == 2
+        waiting.pop().cancel()
+
+
+async def test_a_name_that_only_a_pattern_has_may_be_nobodys(tmp_path: Path) -> None:
+    missing = status(404, {"code": "model_not_found"})
+    more = {"a": 'models: ["m*"]', "b": 'models: [{id: "m*", upstream: "other-*"}]'}
+    async with world(tmp_path, {"a": [missing], "b": [missing]}, more) as made:
+        for _ in range(3):
+            told = await made.ask(body={"model": "mistaken"})
+            assert (told.status, told.body["error"]["code"]) == (404, "model_not_found")
+        assert made.counts == {"a": 3, "b": 3}  # which is no fault of theirs

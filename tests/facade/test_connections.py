@@ -1,13 +1,19 @@
 """Connections: how many there may be, and how long one may take to say what it wants."""
 
 import asyncio
+import socket
+from contextlib import AsyncExitStack, ExitStack
+from dataclasses import dataclass, replace
 
 import pytest
+import uvloop
 
 from http_facade import connections
-from tests.facade.conftest import KEY, Face, MakeFace
+from http_facade.app import make_app, make_runner
+from tests.facade.conftest import CHAT, KEY, SETTINGS, Face, MakeFace
 from tests.facade.test_stream import request_bytes
 from umg_grpc.config import Overload
+from umg_grpc.inprocess import InProcessChannel, InProcessServer
 from umg_grpc.service.gate import Gate
 
 ALIVE = b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n"
@@ -70,6 +76,129 @@ async def test_a_later_head_on_a_connection_has_its_time_too(make_face: MakeFace
     assert await alive(face, reader, writer) == b"HTTP/1.1 200 OK\r\n"
     writer.write(ALIVE[:10])
     assert (await reader.readline()).startswith(b"HTTP/1.1 408")
+
+
+CHUNKED = b"POST %b HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n" % CHAT.encode()
+SIZED = b"POST %b HTTP/1.1\r\nhost: x\r\ncontent-length: 2\r\n\r\n{}" % CHAT.encode()
+
+
+@dataclass(frozen=True)
+class Before:
+    """Whole requests, in the pieces in which they come."""
+
+    id: str
+    pieces: tuple[bytes, ...]
+    answers: int = 1
+
+    @property
+    def head_seconds(self) -> float:
+        """Enough for the round trip between the pieces of a head."""
+        return 1 if len(self.pieces) > 1 and b"\r\n\r\n" not in self.pieces[0] else 0.05
+
+
+BEFORE = [
+    Before(id="nothing", pieces=(b"",), answers=0),
+    Before(id="no body", pieces=(ALIVE,)),
+    Before(id="two without a body", pieces=(ALIVE + ALIVE,), answers=2),
+    Before(id="a body", pieces=(SIZED,)),
+    Before(id="a body in two pieces", pieces=(SIZED[:-1], SIZED[-1:])),
+    Before(id="a body after its head", pieces=(SIZED[:-2], SIZED[-2:])),
+    Before(id="a head in two pieces", pieces=(ALIVE[:-1], ALIVE[-1:])),
+    Before(id="the head of a body in two pieces", pieces=(SIZED[:-3], SIZED[-3:])),
+    Before(id="a body in chunks", pieces=(CHUNKED,)),
+    Before(id="a body in chunks in two pieces", pieces=(CHUNKED[:-6], CHUNKED[-6:])),
+    Before(id="a body in chunks, but for its last byte", pieces=(CHUNKED[:-1], CHUNKED[-1:])),
+]
+
+
+async def send(face: Face, writer: asyncio.StreamWriter, pieces: tuple[bytes, ...]) -> None:
+    for piece in pieces:
+        writer.write(piece)
+        if piece is not pieces[-1]:
+            assert await face.alive() == 200  # a round trip later it was read
+
+
+@pytest.mark.parametrize("case", BEFORE, ids=lambda case: case.id)
+@pytest.mark.parametrize("start", [b"G", b"GET /v1/mo", b"GET / HTTP/1.1\r\nx: "], ids=["G", "a line", "a header"])
+async def test_a_head_right_behind_a_request_has_its_time(make_face: MakeFace, case: Before, start: bytes) -> None:
+    face = await make_face(head_seconds=case.head_seconds)
+    reader, writer = await face.raw()
+    await send(face, writer, (*case.pieces[:-1], case.pieces[-1] + start))
+    async with asyncio.timeout(5):
+        answers = await reader.read()
+    assert answers.count(b"HTTP/1.1 ") == case.answers + 1
+    assert answers.count(b"HTTP/1.1 408") == 1
+    assert answers.rindex(b"HTTP/1.1") == answers.index(b"HTTP/1.1 408")
+
+
+@pytest.mark.parametrize("case", BEFORE[1:], ids=lambda case: case.id)
+async def test_a_connection_rests_after_whole_requests(make_face: MakeFace, case: Before) -> None:
+    face = await make_face(head_seconds=case.head_seconds, silent_seconds=case.head_seconds)
+    reader, writer = await face.raw()
+    await send(face, writer, case.pieces)
+    await pass_time(face)
+    await pass_time(face)
+    for _ in range(case.answers):
+        assert b"408" not in await reader.readline()
+        head = await reader.readuntil(b"\r\n\r\n")
+        length = next(line for line in head.lower().split(b"\r\n") if line.startswith(b"content-length"))
+        await reader.readexactly(int(length.partition(b":")[2]))
+    assert await alive(face, reader, writer) == b"HTTP/1.1 200 OK\r\n"
+
+
+def test_a_head_that_comes_with_its_connection_has_its_time() -> None:
+    """On the event loop of the product, which reads at once."""
+
+    async def serve() -> bytes:
+        async with AsyncExitStack() as stack:
+            runner = make_runner(make_app(InProcessChannel(InProcessServer()), replace(SETTINGS, head_seconds=0.05)))
+            await runner.setup()
+            stack.push_async_callback(runner.cleanup)
+            port = await runner.listen("127.0.0.1", 0)
+            client = stack.enter_context(socket.create_connection(("127.0.0.1", port)))
+            client.sendall(ALIVE[:10])
+            client.setblocking(False)
+            async with asyncio.timeout(5):
+                return await asyncio.get_running_loop().sock_recv(client, 999)
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as loop:
+        assert loop.run(serve()).startswith(b"HTTP/1.1 408")
+
+
+async def test_a_head_right_behind_an_answer_has_its_time(make_face: MakeFace) -> None:
+    face = await make_face(head_seconds=0.05)
+    reader, writer = await face.raw()
+    writer.write(ALIVE)
+    await reader.readuntil(b"}")
+    writer.write(ALIVE[:10])
+    async with asyncio.timeout(5):
+        assert (await reader.readline()).startswith(b"HTTP/1.1 408")
+
+
+async def test_a_head_behind_a_call_under_way_waits_for_its_answer(make_face: MakeFace) -> None:
+    face = await make_face(head_seconds=0.05)
+    reader, writer = await face.raw()
+    writer.write(request_bytes("wait") + ALIVE[:10])
+    await face.service.reached.wait()
+    await pass_time(face)
+    await pass_time(face)
+    face.service.go_on.set()
+    async with asyncio.timeout(5):
+        answers = await reader.read()
+    assert answers.startswith(b"HTTP/1.1 200 OK\r\n")
+    assert b"[DONE]" in answers.partition(b"HTTP/1.1 408")[0]
+
+
+async def test_a_head_behind_a_refused_call_has_its_time(make_face: MakeFace) -> None:
+    gate = Gate(Overload(calls=1, queue=0))
+    await gate.enter()
+    face = await make_face(head_seconds=0.05, gate=gate)
+    reader, writer = await face.raw()
+    writer.write(request_bytes("m") + ALIVE[:10])
+    async with asyncio.timeout(5):
+        answers = await reader.read()
+    assert answers.startswith(b"HTTP/1.1 503")
+    assert answers.count(b"HTTP/1.1 408") == 1
 
 
 async def test_a_head_in_two_parts_is_read(make_face: MakeFace) -> None:
@@ -163,3 +292,23 @@ async def test_a_connection_too_many_that_says_nothing_ends_soon(make_face: Make
     reader, _ = await face.raw()
     with pytest.raises((ConnectionResetError, asyncio.IncompleteReadError)):
         await reader.readexactly(1)
+
+
+async def test_of_a_burst_of_connections_too_many_the_newest_are_kept(
+    make_face: MakeFace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connections, "SPARE", 2)
+    face = await make_face(connections=1)
+    loop = asyncio.get_running_loop()
+    with ExitStack() as stack:
+        clients = [
+            stack.enter_context(socket.create_connection(("127.0.0.1", face.port))) for _ in range(40)
+        ]  # all in one round of the loop
+        for client in clients:
+            client.setblocking(False)
+        async with asyncio.timeout(5):
+            for client in clients[1:-2]:
+                assert await loop.sock_recv(client, 1) == b""
+            for client in (clients[0], *clients[-2:]):
+                await loop.sock_sendall(client, ALIVE)
+                assert (await loop.sock_recv(client, 999)).startswith(b"HTTP/1.1 200")

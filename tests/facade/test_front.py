@@ -9,6 +9,9 @@ import pytest
 from structlog.testing import capture_logs
 
 from tests.facade.conftest import CHAT, KEY, Face, MakeFace, body
+from umg_grpc.errors import UmgError
+from umg_grpc.v1 import pb
+from umg_grpc.wire.format import BIG_BYTES
 
 JSON = {"content-type": "application/json"}
 PAGE = "https://page.example"
@@ -263,3 +266,62 @@ async def test_a_call_that_outlasts_the_drain_unanswered_is_told_so(face: Face, 
         assert answer.status == 503
         assert answer.headers["retry-after"] == "1"
         assert "shutting down" in (await answer.json())["error"]["message"]
+
+
+@dataclass(frozen=True)
+class Unmade:
+    """A request that the face refuses after it asked the service whether the key is a good one."""
+
+    id: str
+    data: bytes
+    status: int
+    failure: str
+
+
+POST = b"POST %b HTTP/1.1\r\nhost: x\r\nconnection: close\r\n" % CHAT.encode()
+UNMADE = [
+    Unmade(
+        id="a body that never comes",
+        data=POST + b"content-length: 9\r\n\r\n",
+        status=400,
+        failure="MALFORMED_BODY",
+    ),
+    Unmade(
+        id="a body in chunks that never comes",
+        data=POST + b"transfer-encoding: chunked\r\n\r\n",
+        status=400,
+        failure="MALFORMED_BODY",
+    ),
+    Unmade(id="no JSON", data=POST + b"content-length: 1\r\n\r\n{", status=400, failure="MALFORMED_BODY"),
+    Unmade(
+        id="a query of a list",
+        data=b"GET /v1beta/models?pageSize=x HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n",
+        status=400,
+        failure="INVALID_FIELD",
+    ),
+]
+
+
+@pytest.mark.parametrize("case", UNMADE, ids=lambda case: case.id)
+async def test_what_the_face_refuses_is_in_its_log_though_the_service_was_asked_for_the_key(
+    make_face: MakeFace, case: Unmade
+) -> None:
+    face = await make_face(calls_are_logged=True, upload_seconds=0.05)
+    with capture_logs() as lines:
+        reader, writer = await face.raw()
+        writer.write(case.data)
+        assert int((await reader.read()).split()[1]) == case.status
+    assert len(face.service.metadata) == 1  # asked once
+    assert [(line["status"], line["failure"]) for line in lines] == [(case.status, case.failure)]
+    assert lines[0]["request_id"] == face.service.metadata[0]["x-request-id"]
+
+
+async def test_what_the_service_has_in_its_log_is_not_in_that_of_the_face(make_face: MakeFace) -> None:
+    face = await make_face(calls_are_logged=True)
+    face.service.failure = UmgError(pb.ERROR_REASON_INVALID_KEY, "no such key")
+    with capture_logs() as lines:
+        for model, content, status in (("m", "hi", 200), ("m", "x" * BIG_BYTES, 401), (None, "hi", 401)):
+            asked = {"model": model, "messages": [{"role": "user", "content": content}]}
+            async with face.client.post(face.url(CHAT), json=asked, headers=KEY) as answer:
+                assert answer.status == status
+    assert lines == []

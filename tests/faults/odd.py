@@ -20,6 +20,7 @@ from tests.faults.wire import (
     send_events,
     send_pieces,
     send_right,
+    written,
 )
 from tests.providers.common import compact
 
@@ -96,8 +97,12 @@ async def _hints(link: Link, reply: Reply) -> None:
 
 
 async def _more_than_asked(link: Link, reply: Reply) -> None:
-    await send_right(link, reply)
-    await link.send(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
+    """In one go with the end: what came later could be taken for the answer of another call of the table."""
+    *before, last = reply.pieces
+    end = END if reply.streamed else b""
+    await link.send(head_of(reply))
+    await send_pieces(link, reply, before)
+    await link.send(written(reply, last) + end + b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
 
 
 async def _bytewise(link: Link, reply: Reply) -> None:

@@ -21,7 +21,7 @@ import json
 import socket
 from collections import defaultdict
 from collections.abc import AsyncGenerator, Iterator
-from contextlib import ExitStack, asynccontextmanager, contextmanager
+from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 
 from tests.faults.answers import reply
@@ -51,6 +51,10 @@ class Upstream:
     counts: defaultdict[str, Count] = field(default_factory=lambda: defaultdict(Count))
     links: set[Link] = field(default_factory=set)
     addresses: dict[str, str] = field(default_factory=dict)  # of the orders that no server can carry out
+    _idle: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def __post_init__(self) -> None:
+        self._idle.set()
 
     def url(self, order: str = "none") -> str:
         """What a channel's `base_url` is to be, of any format."""
@@ -72,6 +76,15 @@ class Upstream:
         """Requests that have no whole answer yet and whose callers wait."""
         return sum(count.under_way for count in self.counts.values())
 
+    async def still_at_work(self, seconds: float = 5) -> dict[str, int]:
+        """How many requests of which orders are under way that do not end in time. To be asked when all callers have
+        left: that they have, a server learns some turns of its event loop later.
+        """
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._idle.wait()
+        return {order: count.under_way for order, count in self.counts.items() if count.under_way}
+
     def link(self) -> Link:
         made = Link(self._serve, self.links.discard)
         self.links.add(made)
@@ -89,6 +102,7 @@ class Upstream:
         count = self.counts[text]
         count.calls += 1
         count.under_way += 1
+        self._idle.clear()
         try:
             if order.seconds:
                 await asyncio.sleep(order.seconds)
@@ -98,6 +112,8 @@ class Upstream:
             raise
         finally:
             count.under_way -= 1
+            if not self.under_way:
+                self._idle.set()
 
     async def _tell(self, link: Link) -> None:
         counts = {order: dataclasses.asdict(count) for order, count in self.counts.items()}

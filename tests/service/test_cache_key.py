@@ -1,5 +1,6 @@
 """Which requests have one answer, and which are the same."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -32,8 +33,11 @@ def generate(form: str, body: Body | bytes, **headers: str) -> pb.GenerateReques
     return request
 
 
-def key(request: pb.GenerateRequest, owner: str = "key_1") -> str | None:
-    return key_of(owner, "generate", request)
+WAYS = ("m", "main", "https://provider.example/v1", "m")
+
+
+def key(request: pb.GenerateRequest, owner: str = "key_1", ways: Sequence[str] = WAYS) -> str | None:
+    return key_of(owner, "generate", ways, request)
 
 
 def showing(url: str) -> Body:
@@ -185,6 +189,28 @@ def test_each_key_has_its_own_answers() -> None:
     assert key(request, "key_1") != key(request, "key_2")
 
 
+ELSEWHERE = [
+    ("another model", ("n", "main", "https://provider.example/v1", "m")),
+    ("another channel", ("m", "backup", "https://provider.example/v1", "m")),
+    ("another provider", ("m", "main", "https://other.example/v1", "m")),
+    ("another model of the provider", ("m", "main", "https://provider.example/v1", "n")),
+    ("one more channel", (*WAYS, "backup", "https://provider.example/v1", "m")),
+    ("no channel", ("m",)),
+]
+
+
+@pytest.mark.parametrize("ways", [ways for _, ways in ELSEWHERE], ids=[name for name, _ in ELSEWHERE])
+def test_what_leads_elsewhere_has_answers_of_its_own(ways: Sequence[str]) -> None:
+    request = generate("chat", CHAT)
+    assert key(request, ways=ways) != key(request)
+
+
+def test_no_name_is_taken_for_another() -> None:
+    request = generate("chat", CHAT)
+    assert key(request, ways=("ab", "c")) != key(request, ways=("a", "bc"))
+    assert key_of("ab", "c", (), request) != key_of("a", "bc", (), request) != key_of("a", "b", ("c",), request)
+
+
 def test_the_request_stays_as_it_is() -> None:
     request = generate("chat", {**CHAT, "stream": True, "stream_options": {"include_usage": True}})
     before = request.SerializeToString(deterministic=True)
@@ -218,12 +244,12 @@ def test_vectors_always_have_one_answer(form: str) -> None:
     def request(text: str) -> pb.EmbedRequest:
         return pb.EmbedRequest(model="m", inputs=[pb.EmbeddingInput(text=text)])
 
-    one, same, other = (key_of("key_1", form, request(text)) for text in ("a", "a", "b"))
+    one, same, other = (key_of("key_1", form, WAYS, request(text)) for text in ("a", "a", "b"))
     assert one == same != other is not None
 
 
 @pytest.mark.parametrize("form", RERANK_FORMATS)
 def test_rankings_always_have_one_answer(form: str) -> None:
     body = msgspec.json.encode({"model": "m", "query": "q", "documents": ["a", "b"]})
-    one, same = (key_of("key_1", "rerank", RERANK_FORMATS[form].decode_request(body, {})) for _ in range(2))
+    one, same = (key_of("key_1", "rerank", WAYS, RERANK_FORMATS[form].decode_request(body, {})) for _ in range(2))
     assert one == same is not None

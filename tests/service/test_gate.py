@@ -11,7 +11,7 @@ from google.protobuf.descriptor_pool import Default
 
 from umg_grpc.config import Overload
 from umg_grpc.errors import UmgError
-from umg_grpc.inprocess import Context, InProcessChannel, InProcessServer, Interceptor, Stream, Unary
+from umg_grpc.inprocess import Context, Interceptor, Stream, Unary
 from umg_grpc.server import SERVICES
 from umg_grpc.service.call import CURRENT, Call
 from umg_grpc.service.gate import BEHIND, FULL, GUARD_SECONDS, PATIENCE, Gate, Gating, Pace, asks_a_model
@@ -259,18 +259,6 @@ async def test_a_stream_that_its_caller_leaves_gives_its_place_back(stack: Async
     async with asyncio.timeout(5):
         await gate.left.wait()
     assert gate.calls == 0
-
-
-async def test_a_call_of_our_own_face_was_let_in_there() -> None:
-    gate, servicer = Gate(Overload(calls=1, queue=0)), Generation()
-    await gate.enter()
-    server = InProcessServer([Gating(gate)])
-    rpc.add_GenerationServiceServicer_to_server(servicer, server)
-    stub = rpc.GenerationServiceStub(InProcessChannel(server))
-    servicer.go_on.set()
-    assert await stub.Generate(pb.GenerateRequest()) == pb.GenerateResponse()
-    assert [message async for message in stub.StreamGenerate(pb.StreamGenerateRequest())] != []
-    assert gate.calls == 1
 
 
 async def test_calls_that_are_counted_out_are_told_why() -> None:

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from tests.redis import RedisServer, opened
+from tests.redis import PATIENCE_SECONDS, RedisServer, opened
 from umg_grpc.errors import UmgError
+from umg_grpc.service import response_cache
 from umg_grpc.service.response_cache import HEAD, MAX_BYTES, OVERHEAD_BYTES, PREFIX, Lead, ResponseCache
 from umg_grpc.store.redis import Redis
 from umg_grpc.v1 import pb
@@ -99,7 +100,7 @@ async def test_an_answer_is_made_once(cache: ResponseCache, upstream: Upstream) 
 
 async def test_what_is_given_out_is_its_takers_own(cache: ResponseCache) -> None:
     mine = embedded("answer")
-    await cache.put(KEY, mine, TTL)
+    cache.put(KEY, mine, TTL)
     mine.model = "changed"
     taken = await cache.get(KEY, TTL, pb.EmbedResponse)
     assert taken is not None
@@ -111,7 +112,7 @@ async def test_what_is_given_out_is_its_takers_own(cache: ResponseCache) -> None
 async def test_an_answer_lives_as_long_as_its_maker_said_and_is_as_young_as_its_taker_says(
     cache: ResponseCache, clock: Clock
 ) -> None:
-    await cache.put(KEY, embedded("answer"), 60)
+    cache.put(KEY, embedded("answer"), 60)
     clock.seconds += 30
     assert [await kept(cache, ttl) for ttl in (29, 30, 3600)] == [None, "answer", "answer"]
     clock.seconds += 30
@@ -129,7 +130,7 @@ async def test_one_that_is_too_old_for_a_taker_is_made_anew(
 
 
 async def test_a_clock_that_is_set_back_makes_nothing_live_longer(cache: ResponseCache, clock: Clock) -> None:
-    await cache.put(KEY, embedded("answer"), 60)
+    cache.put(KEY, embedded("answer"), 60)
     clock.seconds -= 3600
     assert await kept(cache) is None
 
@@ -139,17 +140,17 @@ async def test_memory_is_bounded_and_what_was_not_used_for_longest_goes_first(cl
     cache = ResponseCache(3 * size, now=clock)
     keys = [f"{number:064x}" for number in range(5)]
     for number, key in enumerate(keys[:3]):
-        await cache.put(key, embedded(str(number), 1000), TTL)
+        cache.put(key, embedded(str(number), 1000), TTL)
     await kept(cache, key=keys[0])
     for number, key in enumerate(keys[3:], 3):
-        await cache.put(key, embedded(str(number), 1000), TTL)
+        cache.put(key, embedded(str(number), 1000), TTL)
     assert [await kept(cache, key=key) for key in keys] == ["0", None, None, "3", "4"]
     assert cache.size == 3 * size
 
 
 async def test_an_answer_that_is_kept_again_counts_once(cache: ResponseCache) -> None:
     for _ in range(3):
-        await cache.put(KEY, embedded("answer", 1000), TTL)
+        cache.put(KEY, embedded("answer", 1000), TTL)
     assert cache.size == OVERHEAD_BYTES + embedded("answer", 1000).ByteSize()
 
 
@@ -187,7 +188,7 @@ ENDINGS = [
 
 @pytest.mark.parametrize("case", ENDINGS, ids=lambda case: case.id)
 async def test_only_what_ended_well_is_kept(cache: ResponseCache, case: Ending) -> None:
-    await cache.put(KEY, case.message, TTL)
+    cache.put(KEY, case.message, TTL)
     assert await cache.get(KEY, TTL, type(case.message)) == (case.message if case.is_kept else None)
     other = pb.EmbedResponse
     assert await cache.get(KEY, TTL, other) is None  # whatever its bytes might be taken for
@@ -263,6 +264,33 @@ async def test_who_has_no_time_left_goes_on_its_own(cache: ResponseCache, upstre
     await asyncio.gather(*calls)
 
 
+async def test_who_has_little_time_leaves_enough_of_it_for_an_answer_of_its_own(
+    cache: ResponseCache, upstream: Upstream
+) -> None:
+    calls = await under_way(1, lambda: asked(cache, upstream))
+    own = Upstream()
+    own.answered.set()
+    end = asyncio.get_running_loop().time() + PATIENCE_SECONDS
+    await cache.get_or_make(KEY, TTL, own, pb.EmbedResponse, seconds=PATIENCE_SECONDS)
+    assert end - asyncio.get_running_loop().time() > PATIENCE_SECONDS / 2
+    assert own.asked == 1
+    upstream.answered.set()
+    await asyncio.gather(*calls)
+
+
+async def test_what_one_that_went_on_its_own_made_the_others_have(cache: ResponseCache, upstream: Upstream) -> None:
+    calls = await under_way(3, lambda: asked(cache, upstream))
+    own = Upstream()
+    own.answered.set()
+    message, hit = await cache.get_or_make(KEY, TTL, own, pb.EmbedResponse, seconds=0)
+    assert (message.model, hit) == ("answer 1", False)
+    assert await asyncio.gather(*calls[1:]) == ["answer 1 hit"] * 2
+    assert not calls[0].done()
+    upstream.answered.set()
+    assert await calls[0] == "answer 1"
+    assert upstream.asked == 1
+
+
 async def test_an_answer_that_is_not_for_others_is_neither_kept_nor_shared(
     cache: ResponseCache, upstream: Upstream
 ) -> None:
@@ -284,7 +312,7 @@ async def leads(cache: ResponseCache, message: pb.StreamGenerateResponse | None,
     with found:
         await go.wait()
         if message is not None:
-            await found.keep(message)
+            found.keep(message)
     return "led"
 
 
@@ -302,6 +330,36 @@ async def test_a_stream_that_is_not_kept_lets_all_go_on_by_themselves(cache: Res
     assert await asyncio.gather(*calls) == ["led"] * 5
 
 
+async def test_nobody_waits_long_for_the_client_of_another_stream(
+    cache: ResponseCache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(response_cache, "STREAM_SECONDS", 0.01)
+    go = asyncio.Event()
+    leader = asyncio.create_task(leads(cache, stream(pb.FINISH_REASON_STOP), go))
+    await asyncio.sleep(0)
+    found = await cache.get_or_lead(KEY, TTL, pb.StreamGenerateResponse)
+    assert isinstance(found, Lead)
+    with found:
+        found.keep(stream(pb.FINISH_REASON_LENGTH))
+    kept = await cache.get_or_lead(KEY, TTL, pb.StreamGenerateResponse)
+    assert kept == stream(pb.FINISH_REASON_LENGTH)
+    go.set()
+    assert await leader == "led"
+    assert await cache.get_or_lead(KEY, TTL, pb.StreamGenerateResponse) == stream(pb.FINISH_REASON_STOP)
+
+
+async def test_nobody_waits_for_what_will_not_be_kept(cache: ResponseCache) -> None:
+    go = asyncio.Event()
+    go.set()
+    found = await cache.get_or_lead(KEY, TTL, pb.StreamGenerateResponse)
+    assert isinstance(found, Lead)
+    with found:
+        others = await under_way(2, lambda: leads(cache, None, go))
+        assert not any(other.done() for other in others)
+        found.give_up()
+        assert await asyncio.gather(*others) == ["led"] * 2
+
+
 # --- Redis
 
 
@@ -309,7 +367,10 @@ async def test_a_stream_that_is_not_kept_lets_all_go_on_by_themselves(cache: Res
 async def replicas(redis_server: RedisServer, clock: Clock) -> AsyncIterator[tuple[ResponseCache, ResponseCache]]:
     """Two processes with one Redis."""
     async with opened(redis_server, clock) as first, opened(redis_server, clock) as second:
-        yield ResponseCache(2**22, first, clock), ResponseCache(2**22, second, clock)
+        caches = ResponseCache(2**22, first, clock), ResponseCache(2**22, second, clock)
+        yield caches
+        for cache in caches:
+            await cache.aclose()
 
 
 async def test_what_one_process_made_the_others_have(
@@ -318,6 +379,7 @@ async def test_what_one_process_made_the_others_have(
     first, second = replicas
     upstream.answered.set()
     assert await asked(first, upstream) == "answer 1"
+    await first.written()
     clock.seconds += 30
     assert await asked(second, upstream) == "answer 1 hit"
     assert await kept(second, 29) is None
@@ -329,14 +391,17 @@ async def test_a_newer_one_of_another_process_is_found(
     replicas: tuple[ResponseCache, ResponseCache], clock: Clock
 ) -> None:
     first, second = replicas
-    await first.put(KEY, embedded("older"), 60)
+    first.put(KEY, embedded("older"), 60)
+    await first.written()
     clock.seconds += 30
-    await second.put(KEY, embedded("newer"), 60)
+    second.put(KEY, embedded("newer"), 60)
+    await second.written()
     assert [await kept(first, ttl) for ttl in (10, 60)] == ["newer", "newer"]
 
 
 async def test_redis_forgets_by_itself(replicas: tuple[ResponseCache, ResponseCache], redis: Redis) -> None:
-    await replicas[0].put(KEY, embedded("answer"), 60)
+    replicas[0].put(KEY, embedded("answer"), 60)
+    await replicas[0].written()
     assert 0 < await redis.run(lambda client: client.pttl(PREFIX + PLACE)) <= 60_000
 
 
@@ -346,11 +411,28 @@ async def test_without_redis_memory_goes_on(
     upstream.answered.set()
     redis_server.stop()
     assert [await asked(replicas[0], upstream) for _ in range(2)] == ["answer 1", "answer 1 hit"]
+    await replicas[0].written()
     assert await kept(replicas[1]) is None
     redis_server.start()
     clock.seconds += 1
-    await replicas[0].put(OTHER_KEY, embedded("answer"), TTL)
+    replicas[0].put(OTHER_KEY, embedded("answer"), TTL)
+    await replicas[0].written()
     assert await kept(replicas[1], key=OTHER_KEY) == "answer"
+
+
+async def test_no_answer_waits_until_redis_has_it(redis_server: RedisServer, clock: Clock, upstream: Upstream) -> None:
+    upstream.answered.set()
+    async with opened(redis_server, clock) as redis:
+        first, second = ResponseCache(2**22, redis, clock), ResponseCache(2**22, redis, clock)
+        with redis_server.silent():
+            async with asyncio.timeout(PATIENCE_SECONDS / 2):
+                first.put(KEY, embedded("answer"), TTL)
+                assert await kept(first) == "answer"
+        await first.aclose()
+        assert await kept(second) == "answer"
+        first.put(OTHER_KEY, embedded("late"), TTL)  # after its end
+        await first.written()
+        assert await kept(second, key=OTHER_KEY) is None
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from redis.asyncio import Redis as Client
 from structlog.testing import capture_logs
 
 from tests.redis import RedisServer, opened
-from umg_grpc.store.redis import ANSWER_SECONDS, CONNECTIONS, PAUSE_SECONDS, Redis, RedisAway
+from umg_grpc.store.redis import ANSWER_SECONDS, CONNECTIONS, PAUSE_SECONDS, WAITING_BYTES, Redis, RedisAway, Writes
 
 
 @dataclass
@@ -125,6 +125,29 @@ async def test_those_who_wait_go_on_without_as_soon_as_one_finds_it_away(
     assert {type(result) for result in results} == {RedisAway}
 
 
+async def test_those_who_wait_for_a_turn_wait_no_longer_than_for_an_answer(redis_server: RedisServer) -> None:
+    async with Redis.opened(redis_server.url, seconds=2.0) as redis:
+        go = asyncio.Event()
+        began, reached = asyncio.get_running_loop().time(), False
+
+        async def busy(client: Client) -> None:
+            await go.wait()
+
+        async def reach(client: Client) -> None:
+            nonlocal reached
+            reached = True
+
+        holders = [asyncio.create_task(redis.run(busy)) for _ in range(CONNECTIONS)]
+        await asyncio.sleep(0)
+        with pytest.raises(RedisAway):
+            await redis.run(reach)
+        assert asyncio.get_running_loop().time() - began < 2.0
+        assert not reached
+        go.set()
+        await asyncio.gather(*holders)
+        assert await answers(redis)  # a long queue is no sign that it is away
+
+
 async def test_a_call_that_is_given_up_leaves_its_answer_to_nobody(redis_server: RedisServer) -> None:
     async with opened(redis_server) as redis:
         for name in ("mine", "yours"):
@@ -152,3 +175,39 @@ async def test_the_log_has_no_password(logs: list[structlog.typing.EventDict]) -
     async with Redis.opened("redis://user:hunter2@127.0.0.1:1/0") as redis:
         assert not await answers(redis)
     assert "hunter2" not in str(logs)
+
+
+async def test_writes_are_made_beside_and_the_last_ones_at_the_end(redis: Redis) -> None:
+    writes = Writes(redis, "writing")
+    writes.set("a", b"1", 60)
+    writes.set("b", b"2", 60)
+    writes.set("a", b"3", 60)  # the newer stands
+    await writes.done()
+    writes.set("c", b"4", 60)
+    await writes.aclose()
+    assert await redis.run(lambda client: client.mget("a", "b", "c")) == [b"3", b"2", b"4"]
+    assert 0 < await redis.run(lambda client: client.pttl("a")) <= 60_000
+
+
+async def test_writes_that_wait_are_bounded_and_the_oldest_go(redis: Redis) -> None:
+    writes = Writes(redis, "writing")
+    for name in ("a", "b", "c"):
+        writes.set(name, bytes(WAITING_BYTES // 2), 60)
+    await writes.aclose()
+    there = await redis.run(lambda client: client.exists("a")), await redis.run(lambda client: client.exists("b", "c"))
+    assert there == (0, 2)
+
+
+async def test_writes_are_lost_when_it_is_away_and_go_on_when_it_is_back(
+    redis_server: RedisServer, clock: Clock
+) -> None:
+    async with opened(redis_server, clock) as redis:
+        writes = Writes(redis, "writing")
+        redis_server.stop()
+        writes.set("a", b"1", 60)
+        await writes.done()
+        redis_server.start()
+        clock.seconds += PAUSE_SECONDS
+        writes.set("b", b"2", 60)
+        await writes.aclose()
+        assert await redis.run(lambda client: client.mget("a", "b")) == [None, b"2"]

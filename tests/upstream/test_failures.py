@@ -1,7 +1,10 @@
 """What goes wrong on the way to a provider, and what it means for whoever would ask again."""
 
 import asyncio
+import os
+import resource
 from collections.abc import Awaitable, Callable
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 
 import pytest
@@ -232,3 +235,19 @@ def test_a_restart_of_the_provider_costs_one_attempt_whatever_was_kept(run: Run)
             assert asked == 1
 
     run(main())
+
+
+@pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
+async def test_a_gateway_without_free_files_does_not_blame_the_provider(streamed: bool) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    async with provider(answering(HELLO)) as made, Transport.opened() as transport:
+        call = outgoing(made)
+        with ExitStack() as stack:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (min(soft, 1024), hard))
+            stack.callback(resource.setrlimit, resource.RLIMIT_NOFILE, (soft, hard))
+            with suppress(OSError):
+                while True:
+                    stack.callback(os.close, os.open(os.devnull, os.O_RDONLY))
+            with pytest.raises(UmgError) as caught:
+                await (transport.open(call) if streamed else transport.fetch(call))
+    assert (caught.value.name, caught.value.failure, caught.value.retry_after) == ("UNAVAILABLE", None, 1)

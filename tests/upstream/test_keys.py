@@ -100,11 +100,27 @@ def test_a_good_answer_ends_the_rest_and_what_went_before() -> None:
         keys.failed(0, bad())
         clock.time += 1000
     keys.failed(0, bad())
+    clock.time += 1000
     keys.works(0)
     assert (keys.resting, taken(keys, 2)) == (0, [0, 1])
     keys.failed(0, bad())
     clock.time += 60
     assert keys.resting == 0
+
+
+def test_a_good_answer_from_before_a_rest_does_not_end_it() -> None:
+    keys = Keys(2, Clock())
+    keys.failed(0, bad())
+    keys.works(0)  # of a call that was under way
+    assert (keys.resting, taken(keys, 2)) == (1, [1, 1])
+
+
+def test_when_all_rest_a_good_answer_ends_the_rest_of_its_key() -> None:
+    keys = Keys(2, Clock())
+    keys.failed(0, bad())
+    keys.failed(1, bad())
+    keys.works(0)
+    assert keys.resting == 1
 
 
 def test_when_all_rest_the_first_that_is_due_is_used_and_no_other_is_promised() -> None:

@@ -220,3 +220,14 @@ def test_every_kind_of_event_is_known() -> None:
     assert set(_TAKE) | of_no_part == {
         field.name for field in pb.GenerateEvent.DESCRIPTOR.oneofs_by_name["kind"].fields
     }
+
+
+def test_of_a_long_stream_whose_beginning_is_enough_no_more_is_kept() -> None:
+    gatherer = FrameGatherer(CHAT, some.ANSWERED, 1000)
+    frame = b'data: {"choices":[{"index":0,"delta":{"content":"word "}}]}\n\n'
+    for _ in range(1000):
+        gatherer.feed(pb.StreamGenerateResponse(source_frames=frame))
+    assert gatherer.kept_bytes < 1000 + len(frame)
+    [part] = gatherer.response().candidates[0].message.parts
+    words = part.text.text.count("word ")
+    assert round(words * gatherer.share) == 1000

@@ -70,7 +70,8 @@ def check(config: Annotated[Path, typer.Argument(help="YAML file.")]) -> None:
         raise typer.Exit(2) from None
     for notice in found.notices:
         print(f"{config}: {notice}")
-    print(f"{config}: fine; {len(found.channels)} channels, {len(Router(found).models())} models")
+    channels, models = _count(len(found.channels), "channel"), _count(len(Router(found).models()), "model")
+    print(f"{config}: fine; {channels}, {models}")
 
 
 @app.command()
@@ -195,6 +196,10 @@ def chat(
     except UmgError as error:
         print(f"umg: {error.message}", file=sys.stderr)
         raise typer.Exit(1) from None
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 def _patterns(text: str | None, what: str, flag: str) -> list[str]:

@@ -16,6 +16,7 @@ from umg_grpc import logs
 from umg_grpc.access.bootstrap import VARIABLE, Bootstrap, ensure_bootstrap
 from umg_grpc.assembly import LocalSource
 from umg_grpc.cli.config import read
+from umg_grpc.cli.files import raise_file_limit
 from umg_grpc.cli.serve import GRPC, Address, Options, gateway, local_model, served_part
 from umg_grpc.cli.signals import Signals
 from umg_grpc.cli.workers import WITH_LOCAL, WORKER, RelayedModel, Workers, follow_parent
@@ -38,6 +39,7 @@ def run(options: Options, config: Config) -> int:
     alone = _serve if options.workers == 1 else _serve_workers
     serve = _work if WORKER in os.environ else alone
     try:
+        raise_file_limit()
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             runner.run(serve(options, config))
     except (OSError, StoreError, UmgError) as error:

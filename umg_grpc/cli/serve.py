@@ -80,8 +80,9 @@ async def gateway(
 ) -> AsyncGenerator[Gateway, None]:
     """The gateway, listening. At the end it accepts nothing new and gives what is under way `config.drain` seconds.
 
-    Raises OSError when an address cannot be had or a file of the config cannot be read.
+    Raises OSError when an address cannot be had, a file of the config cannot be read or too few can be open.
     """
+    files = raise_file_limit()
     limit = 2 * config.body_limit  # a request carries its body twice: as it came, and decoded
     async with AsyncExitStack() as stack:
         metrics = Metrics()
@@ -109,7 +110,7 @@ async def gateway(
         runner = None
         try:
             if HTTP in options.faces:
-                runner = make_runner(_app(state.service, config, channel, metrics, gate))
+                runner = make_runner(_app(state.service, config, channel, metrics, gate, files))
                 state.http = await _listen(runner, options)
             yield state
         finally:
@@ -120,7 +121,7 @@ async def gateway(
 
 
 def _app(
-    service: Service | None, config: Config, channel: grpc.aio.Channel, metrics: Metrics, gate: Gate
+    service: Service | None, config: Config, channel: grpc.aio.Channel, metrics: Metrics, gate: Gate, files: int
 ) -> web.Application:
     async def ready() -> bool:
         if service is None:
@@ -135,16 +136,16 @@ def _app(
         drain_seconds=config.drain,
         calls_are_logged=service is not None,
         gate=gate,
-        connections=_connections(config),
+        connections=_connections(config, files),
         head_seconds=config.overload.head,
         upload_seconds=config.overload.upload,
     )
     return make_app(channel, settings)
 
 
-def _connections(config: Config) -> int:
-    """How many clients may be connected: as the config says, if the system has room for so many."""
-    wanted, possible = config.overload.connections, most_clients(raise_file_limit())
+def _connections(config: Config, files: int) -> int:
+    """How many clients may be connected: as the config says, if so many `files` may be open."""
+    wanted, possible = config.overload.connections, most_clients(files)
     if possible < wanted:
         logger.warning("fewer connections than the config allows: raise the limit of open files", most=possible)
     return min(wanted, possible)

@@ -1,8 +1,8 @@
 """A mapping of the file as a typed entry, and what msgspec finds wrong in it in the file's own terms."""
 
 import re
-from collections.abc import Mapping
-from typing import TypeVar, get_args
+from collections.abc import Mapping, Sequence
+from typing import TypeVar, get_args, get_origin
 
 import msgspec
 
@@ -18,7 +18,7 @@ CHOICES = {
     "other_dimensions": ("`any`", "a list of lengths"),
 }
 
-STEP = re.compile(r"\.(?P<key>\w+)|\[(?P<index>\d+)\]")
+STEP = re.compile(r"\.(?P<key>\w+)|\[(?P<index>\d+)\]|\[\.\.\.\]")  # the last: some key of a mapping
 MISSING = re.compile(r"Object missing required field `([^`]*)`")
 UNKNOWN = re.compile(r"Object contains unknown field `([^`]*)`")
 WORDS = {
@@ -29,6 +29,10 @@ WORDS = {
     "array": "a list",
     "object": "a mapping",
 }
+OF_NUMBER = re.compile(r"Expected `(?:[a-z]+ \| )*(?:int|float)\b")
+FRACTION = re.compile(r"[-+]?(?:[0-9]+\.[0-9]*|\.[0-9]+)(?:e[-+]?[0-9]+)?", re.IGNORECASE)
+INFINITE = re.compile(r"[-+]?\.?inf(?:inity)?", re.IGNORECASE)
+NAN = re.compile(r"[-+]?\.?nan", re.IGNORECASE)
 
 Entry = TypeVar("Entry", bound=Written)
 
@@ -46,26 +50,38 @@ def read_entry(document: Document, path: Path, value: Value, kind: type[Entry]) 
         good = False
     for key, field in fields.items():
         if key in given:
-            try:
-                msgspec.convert(given[key], field.type, strict=False)
-            except msgspec.ValidationError as error:
-                _mismatch(document, (*path, key), str(error))
-                good = False
+            for part in _parts(given[key], field.type):
+                try:
+                    msgspec.convert(part, field.type, strict=False)
+                except msgspec.ValidationError as error:
+                    _mismatch(document, (*path, key), part, str(error))
+                    good = False
         elif field.required:
             document.problem(path, f"expected `{key}`, which is missing")
             good = False
     return msgspec.convert(given, kind, strict=False) if good else None
 
 
+def _parts(value: Value, kind: object) -> Sequence[Value]:
+    """A mapping whose keys are free, in mappings of one key each: msgspec does not say which key it means."""
+    if get_origin(kind) is dict and isinstance(value, dict):
+        return [{key: child} for key, child in value.items()]
+    return [value]
+
+
 def _unknown(key: str, known: Mapping[str, object]) -> str:
     return f"`{key}` is not known here; expected {any_of(tuple(known))}"
 
 
-def _mismatch(document: Document, path: Path, message: str) -> None:
-    """Notes msgspec's complaint, in the file's terms, at the place it is about."""
+def _mismatch(document: Document, path: Path, value: Value, message: str) -> None:
+    """Notes msgspec's complaint of the value, in the file's terms, at the place it is about."""
     text, _, place = message.partition(" - at `$")
     for step in STEP.finditer(place):
-        path = (*path, step["key"] or int(step["index"]))
+        if isinstance(value, list):
+            path, value = (*path, int(step["index"])), value[int(step["index"])]
+        elif isinstance(value, dict):
+            key = step["key"] or next(iter(value))
+            path, value = (*path, key), value.get(key)
     if missing := MISSING.fullmatch(text):
         document.problem(path, f"expected `{missing[1]}`, which is missing")
     elif unknown := UNKNOWN.fullmatch(text):
@@ -75,7 +91,24 @@ def _mismatch(document: Document, path: Path, message: str) -> None:
         later = any(f"'{kind}'" in text for kind in LATER_AUTH)
         document.problem(path, f"expected {choices}" + ("; this one is not served by this version" if later else ""))
     else:
-        document.problem(path, re.sub(r"`([a-z| ]+)`", _words, text).replace("Expected", "expected", 1))
+        told = _of_number(text, value) if isinstance(value, str) else text
+        document.problem(path, re.sub(r"`([a-z| ]+)`", _words, told).replace("Expected", "expected", 1))
+
+
+def _of_number(text: str, value: str) -> str:
+    """The complaint with what is wrong with a number: to msgspec each is text. The value may be a secret."""
+    if text == "Number out of range":
+        return "Expected a number nearer to 0"
+    if not OF_NUMBER.match(text):
+        return text
+    expected = text.partition(", got ")[0]
+    if INFINITE.fullmatch(value):
+        return f"{expected}, got infinity"
+    if NAN.fullmatch(value):
+        return f"{expected}, got nan, which is no number"
+    if FRACTION.fullmatch(value) and "`float" not in text and "got" in text:
+        return f"{expected}, got a fraction"
+    return text
 
 
 def _words(match: re.Match[str]) -> str:

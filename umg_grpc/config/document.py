@@ -76,6 +76,10 @@ class Document:
         if all(problem.path != earlier.path for earlier in self.problems) or not problem.path:
             self.problems.append(problem)
 
+    def has(self, path: Path) -> bool:
+        """Whether the file says something there."""
+        return path in self._lines
+
     def _line(self, path: Path) -> int:
         """The line of the path, or of the nearest thing around it that has one."""
         while path and path not in self._lines:

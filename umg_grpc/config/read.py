@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from pathlib import PurePath
 from types import MappingProxyType
 from typing import Annotated
-from urllib.parse import urlsplit
 
 import msgspec
 
@@ -15,7 +14,7 @@ from umg_grpc.config.channels import channels
 from umg_grpc.config.convert import read_entry
 from umg_grpc.config.document import ConfigError, Document
 from umg_grpc.config.models import models
-from umg_grpc.config.scalars import body_size, duration, store_size, url
+from umg_grpc.config.scalars import body_size, duration, redis_url, scheme, store_size, url
 from umg_grpc.config.served import Served
 from umg_grpc.config.values import (
     Breaker,
@@ -92,10 +91,11 @@ def _config(document: Document, directory: PurePath) -> Config | None:
     for position, origin in enumerate(file.cors.origins):
         if not ORIGIN.fullmatch(origin):
             document.problem(("cors", "origins", position), "expected an origin (https://app.example) or `*`")
-    if file.database != "sqlite" and urlsplit(file.database).scheme not in {"postgresql", "postgres"}:
+    if file.database != "sqlite" and scheme(file.database) not in {"postgresql", "postgres"}:
         document.problem(("database",), "expected `sqlite` or postgresql://USER:PASSWORD@HOST:PORT/DATABASE")
-    if file.redis is not None and urlsplit(file.redis).scheme not in {"redis", "rediss", "unix"}:
-        document.problem(("redis",), "expected redis://HOST:PORT/NUMBER, rediss:// or unix://PATH")
+    retries, breaker = file.retries, file.breaker
+    _in_order(document, "retries", ("backoff", retries.backoff), ("max_backoff", retries.max_backoff))
+    _in_order(document, "breaker", ("rest", breaker.rest), ("max_rest", breaker.max_rest))
     return Config(
         channels=served_channels,
         models=MappingProxyType(described),
@@ -103,12 +103,12 @@ def _config(document: Document, directory: PurePath) -> Config | None:
         public_url=url(document, ("public_url",), file.public_url) if file.public_url is not None else None,
         secret=file.secret,
         database=file.database,
-        redis=file.redis,
+        redis=redis_url(document, ("redis",), file.redis) if file.redis is not None else None,
         cors=file.cors,
         body_limit=body_size(document, ("body_limit",), file.body_limit),
         limits=file.limits,
-        retries=file.retries,
-        breaker=file.breaker,
+        retries=retries,
+        breaker=breaker,
         overload=file.overload,
         cache_bytes=store_size(document, ("cache_bytes",), file.cache_bytes),
         drain=file.drain,
@@ -117,6 +117,19 @@ def _config(document: Document, directory: PurePath) -> Config | None:
         reasoning=_retention(document, "reasoning", file.reasoning, Config.reasoning),
         notices=tuple(notices),
     )
+
+
+def _in_order(document: Document, part: str, first: tuple[str, float], bound: tuple[str, float]) -> None:
+    """The first may be as large as its bound. What the file does not say is named with its value: nobody sees it."""
+    (name, value), (bound_name, most) = first, bound
+    if value <= most:
+        return
+    if not document.has((part, bound_name)):
+        document.problem((part, name), f"expected at most `{bound_name}`, which is {most:g} unless it is written")
+    elif not document.has((part, name)):
+        document.problem((part, bound_name), f"expected at least `{name}`, which is {value:g} unless it is written")
+    else:
+        document.problem((part, name), f"expected at most `{bound_name}`")
 
 
 def _retention(document: Document, key: str, entry: _RetentionEntry, usual: Retention) -> Retention:

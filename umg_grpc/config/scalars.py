@@ -2,7 +2,7 @@
 
 import re
 from datetime import UTC, datetime
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, parse_qsl, urlsplit
 
 from umg_grpc.config.document import Document, Path
 from umg_grpc.families import FAMILIES
@@ -14,6 +14,22 @@ SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
 LARGEST_BODY = 1023 * 1024**2
 LARGEST_STORE = 1024 * 1024**4
 LONGEST = 3650 * 86400
+
+REDIS_PATH = re.compile(r"/?|/[0-9]{1,9}")
+REDIS_OPTIONS = {
+    "db": re.compile(r"[0-9]{1,9}"),
+    "username": re.compile(r".+"),
+    "password": re.compile(r".+"),
+}
+REDISS_OPTIONS = {
+    **REDIS_OPTIONS,
+    "ssl_ca_certs": re.compile(r".+"),
+    "ssl_certfile": re.compile(r".+"),
+    "ssl_keyfile": re.compile(r".+"),
+    "ssl_cert_reqs": re.compile(r"none|optional|required"),
+    "ssl_check_hostname": re.compile(r"true|false"),
+}
+"""What its client may be told behind a `?`; how long it waits and whom it asks again is the gateway's own."""
 
 PRINTABLE = re.compile(r"[!-~]+")
 FAMILY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,31}")
@@ -81,3 +97,38 @@ def url(document: Document, path: Path, text: str, *, user: bool = False) -> str
     elif "@" in parts.netloc and not user:
         document.problem(path, "expected a URL without credentials; a key goes into `api_key`")
     return text.rstrip("/")
+
+
+def scheme(text: str) -> str:
+    """Of a URL; empty for what is none."""
+    try:
+        return urlsplit(text).scheme
+    except ValueError:
+        return ""
+
+
+def redis_url(document: Document, path: Path, text: str) -> str:
+    """The URL of a Redis server, which its client understands as a whole."""
+    try:
+        parts = urlsplit(text)
+        good = "#" not in text and PRINTABLE.fullmatch(text) and _is_redis_place(parts)
+    except ValueError:  # also of a port that is no number
+        document.problem(path, "expected redis://HOST:PORT/NUMBER, rediss:// or unix://PATH")
+        return text
+    options = REDISS_OPTIONS if parts.scheme == "rediss" else REDIS_OPTIONS
+    if not good:
+        document.problem(path, "expected redis://HOST:PORT/NUMBER, rediss:// or unix://PATH")
+    elif not all(
+        name in options and options[name].fullmatch(value)
+        for name, value in parse_qsl(parts.query, keep_blank_values=True)
+    ):
+        document.problem(path, f"expected nothing behind `?` but good values of {', '.join(options)}")
+    return text
+
+
+def _is_redis_place(parts: SplitResult) -> bool:
+    """Raises ValueError for a port that is none."""
+    if parts.scheme == "unix":
+        return not parts.hostname and parts.port is None and parts.path not in {"", "/"}
+    good = parts.scheme in {"redis", "rediss"} and parts.hostname and parts.port != 0
+    return bool(good and REDIS_PATH.fullmatch(parts.path))

@@ -43,6 +43,7 @@ class Admission:
         _check_choice(admitted.request)
         families.apply(admitted.request, admitted.resolved.rules, admitted.resolved.suffix, stream=stream)
         await self._limits.admit(call.caller)
+        call.model = admitted.resolved.model.id  # also of one that comes to no channel
         return admitted
 
     async def look(

@@ -20,6 +20,7 @@ from umg_grpc.wire import FORMATS
 from umg_grpc.wire.format import BIG_BYTES
 from umg_grpc.wire.gather import AnswerGatherer, FrameGatherer, Gatherer, read_answer
 
+ESTIMATED_BYTES = 128 * 2**10  # of the frames of a passed stream that only its usage is told from
 MANY_BYTES = 32 * 2**10  # of frames to read or of an answer to count: a millisecond or so; more is done in a thread
 
 NAME = re.compile(r"[\w.-]{1,64}", re.ASCII)
@@ -49,14 +50,14 @@ class Answer:
         self._owner = asked.call.caller.key_id
         self._passed = False  # whether the provider's own words go to the caller
         request = asked.request
-        store = request.store if request.HasField("store") else request.source.format == "responses"
+        store = request.store if request.HasField("store") else asked.format == "responses"
         self._keeps = memory.conversations is not None and store
         self._remembers = memory.reasoning is not None and bool(request.tools)
         self._may_be_stripped = False  # whether the provider's own words have thoughts that clients do not bring back
         # What a caller of the provider's own format names later: items that the provider keeps, sound that it made, and
         # states, whose maker matters where there are several.
         names = not attempt.alone or "audio" in request.output_modalities
-        self._owns = memory.reasoning is not None and (names or (self._keeps and request.source.format == "responses"))
+        self._owns = memory.reasoning is not None and (names or (self._keeps and asked.format == "responses"))
 
     @property
     def _is_to_be_remembered(self) -> bool:
@@ -64,7 +65,7 @@ class Answer:
 
     def _look_for_thoughts(self, words: bytes) -> None:
         """In what is passed on."""
-        if self._remembers and self._asked.request.source.format == "chat" and CHAT_THOUGHTS in words:
+        if self._remembers and self._asked.format == "chat" and CHAT_THOUGHTS in words:
             self._may_be_stripped = True
 
     async def whole(self, response: pb.GenerateResponse) -> pb.GenerateResponse:
@@ -99,7 +100,7 @@ class Answer:
 
     def _report_unsaid(self, response: pb.GenerateResponse) -> None:
         """Names in `x-umg-dropped` what of the answer the caller's format has no words for."""
-        face, report = FORMATS.get(self._asked.request.source.format), self._attempt.call.report
+        face, report = FORMATS.get(self._asked.format), self._attempt.call.report
         if face is None:
             return
         parts = [part for candidate in response.candidates for part in candidate.message.parts]
@@ -127,17 +128,17 @@ class Answer:
         A response that can be looked up has an id that nobody can guess: a provider's own is only good where its body
         shows it.
         """
-        request = self._asked.request
-        head.model = request.model
-        if request.source.format == "responses" and not self._passed:
+        head.model = self._asked.request.model
+        if self._asked.format == "responses" and not self._passed:
             head.response_id = new_response_id()
-        head.response_id = head.response_id or f"gen-{secrets.token_hex(16)}"
+        elif not head.response_id:
+            head.response_id = f"gen-{secrets.token_hex(16)}"
         if not head.HasField("create_time"):
-            head.create_time.FromSeconds(int(time.time()))
+            head.create_time.seconds = int(time.time())
 
     async def _estimate(self, response: pb.GenerateResponse) -> pb.Usage:
         """What it cost, counted here: its provider did not say."""
-        model, request = self._asked.admitted.resolved.model, self._attempt.request
+        model, request = self._asked.model, self._attempt.request
         counter = TokenCounter(model.family, model.tokenizer)
         if counter.needs_thread(request) or response.ByteSize() > MANY_BYTES:
             return await asyncio.to_thread(counter.estimate_response, request, response)
@@ -196,7 +197,10 @@ class StreamedAnswer(Answer):
         if self._gatherer is None:
             self._passed = bool(message.source_frames)
             request = self._attempt.request
-            self._gatherer = FrameGatherer(FORMATS[request.source.format], request) if self._passed else Gatherer()
+            most = None if self._keeps or self._remembers or self._owns else ESTIMATED_BYTES
+            self._gatherer = (
+                FrameGatherer(FORMATS[request.source.format], request, most) if self._passed else Gatherer()
+            )
         if message.events:  # a loop over none costs twice as much
             for event in message.events:
                 self._note(event)
@@ -208,6 +212,12 @@ class StreamedAnswer(Answer):
             return False
         return True
 
+    def _gathering(self) -> AnswerGatherer:
+        if not self._passed:
+            return Gatherer()
+        request, whole = self._attempt.request, self._keeps or self._remembers or self._owns
+        return FrameGatherer(FORMATS[request.source.format], request, None if whole else ESTIMATED_BYTES)
+
     async def close(self) -> list[pb.StreamGenerateResponse]:
         """What was held back, complete; to be called when the stream is over and whole."""
         call = self._asked.call
@@ -216,7 +226,7 @@ class StreamedAnswer(Answer):
         if call.usage is None or self._retains:
             response = await _gathered(self._gatherer)
             if call.usage is None:
-                call.usage = await self._estimate(response)
+                call.usage = _scaled(await self._estimate(response), self._gatherer)
                 if self._held and not self._passed:
                     self._tell_usage(call.usage)
             await self._retain(response, streamed=True)
@@ -229,7 +239,7 @@ class StreamedAnswer(Answer):
         call = self._asked.call
         if self._gatherer is None or (call.usage is not None and self._unfinished <= 0):
             return
-        usage = await self._estimate(await _gathered(self._gatherer))
+        usage = _scaled(await self._estimate(await _gathered(self._gatherer)), self._gatherer)
         if (told := call.usage) is not None:
             output = max(told.output_tokens, usage.output_tokens)
             reasoning = max(told.reasoning_tokens, usage.reasoning_tokens)
@@ -266,7 +276,7 @@ class StreamedAnswer(Answer):
 def _note_end(ended: pb.GenerateResponse | pb.CandidateFinished) -> None:
     """Notes when the answer was complete, where its provider did not."""
     if not ended.HasField("complete_time"):
-        ended.complete_time.FromSeconds(int(time.time()))
+        ended.complete_time.seconds = int(time.time())
 
 
 def _name_of(part: pb.Part) -> str:
@@ -284,6 +294,14 @@ def _name_of(part: pb.Part) -> str:
         case _:
             name = kind
     return name if NAME.fullmatch(name) else kind
+
+
+def _scaled(usage: pb.Usage, gatherer: AnswerGatherer) -> pb.Usage:
+    """The estimate of an answer, from what was kept of it."""
+    if isinstance(gatherer, FrameGatherer) and (share := gatherer.share) > 1:
+        usage.output_tokens = round(usage.output_tokens * share)
+        usage.reasoning_tokens = round(usage.reasoning_tokens * share)
+    return usage
 
 
 async def _gathered(gatherer: AnswerGatherer) -> pb.GenerateResponse:

@@ -2,13 +2,13 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
 from umg_grpc.errors import UmgError
-from umg_grpc.routing import Target
+from umg_grpc.routing import PublicModel, Target
 from umg_grpc.service import states
 from umg_grpc.service.accounts import AccountObject, account_objects, refuse_unknown
-from umg_grpc.service.admission import Admitted
 from umg_grpc.service.call import Call
 from umg_grpc.service.conversations import Continued
 from umg_grpc.service.course import Course
@@ -26,16 +26,13 @@ class Asked(NamedTuple):
     """What is answered."""
 
     call: Call
-    admitted: Admitted
+    request: pb.GenerateRequest  # as its caller sent it
+    model: PublicModel
+    format: str  # the caller's own; "" where the caller filled the request in
     continued: Continued | None
-    several: bool = False  # whether more than one channel serves the model
-    beginning: bytes | None = None
+    several: bool  # whether more than one channel serves the model
+    beginning: bytes | None
     """Of its conversation, where it matters which channel has that in its cache."""
-
-    @property
-    def request(self) -> pb.GenerateRequest:
-        """As its caller sent it."""
-        return self.admitted.request
 
 
 class Attempt(NamedTuple):
@@ -55,19 +52,21 @@ class Attempt(NamedTuple):
 class Made(NamedTuple):
     """Who made what a conversation goes on from."""
 
-    channel: str  # the one whose account has it; "" where none is known
-    reasoning: Vault | None
-    makers: Mapping[str, str]  # of the reasoning states that the caller sent, the channels
+    channel: str = ""  # the one whose account has it; "" where none is known
+    makers: Mapping[str, str] = MappingProxyType({})  # of the reasoning states that the caller sent, the channels
+
+
+NOBODY = Made()
 
 
 async def made(asked: Asked, reasoning: Vault | None) -> Made:
     """Which channel's account can read the state of the request; it matters where there are several."""
     if asked.continued is not None:
-        return Made(asked.continued.place.channel, reasoning, {})
+        return Made(asked.continued.place.channel)
     if not asked.several or reasoning is None or not states.needs(asked.request):
-        return Made("", reasoning, {})
+        return NOBODY
     known = await reasoning.restore(asked.call.caller.key_id, asked.request)
-    return Made(states.pinned_channel(known), reasoning, states.makers(known))
+    return Made(states.pinned_channel(known), states.makers(known))
 
 
 class Attempts(Course[Attempt]):
@@ -79,19 +78,19 @@ class Attempts(Course[Attempt]):
         targets: Sequence[Target],
         upstreams: Mapping[str, TextUpstream],
         shared: Resilience,
-        maker: Made,
+        reasoning: Vault | None,
+        makers: Mapping[str, str],
         *,
         stream: bool,
     ) -> None:
-        """`upstreams`: by channel, as they are when the call begins: a reload may replace them meanwhile."""
-        request, model = asked.request, asked.admitted.resolved.model.id
-        spoken = request.source.format
-        wire_path = FORMATS[spoken].wire_path if spoken else None
-        super().__init__(asked.call, model, targets, wire_path, shared, request.model)
-        self._admitted = asked.admitted
-        self._continued = asked.continued
-        self._reasoning = maker.reasoning
-        self._makers = maker.makers
+        """`upstreams`: by channel, as they are when the call begins: a reload may replace them meanwhile. `makers`: see
+        `Made`.
+        """
+        wire_path = FORMATS[asked.format].wire_path if asked.format else None
+        super().__init__(asked.call, asked.model.id, targets, wire_path, shared, asked.request.model)
+        self._asked = asked
+        self._reasoning = reasoning
+        self._makers = makers
         self._stream = stream
         self._upstreams = upstreams
         self._forgotten = False  # whether the provider of the continued response no longer knows it
@@ -100,12 +99,12 @@ class Attempts(Course[Attempt]):
         """Whether all that failed was that the provider has forgotten the response that is continued: it is then told
         the whole conversation.
         """
-        if not attempt.request.previous_response_id or self._continued is None or self._forgotten:
+        if self._asked.continued is None or not attempt.request.previous_response_id or self._forgotten:
             return False
         if error.metadata.get("upstream_status") != "404" and error.metadata.get("upstream_code") not in FORGOTTEN:
             return False
         self._forgotten = True
-        self._targets.appendleft(attempt.target)
+        self._targets.insert(0, attempt.target)
         return True
 
     async def _attempt(self, target: Target) -> Attempt:
@@ -115,7 +114,7 @@ class Attempts(Course[Attempt]):
             return await self._prepared(request, target)
         except UmgError as error:
             place = error.metadata.get("field", "")
-            if (written := self._admitted.request.source.opaque_paths.get(place)) is None:
+            if (written := self._asked.request.source.opaque_paths.get(place)) is None:
                 raise
             message = error.message.replace(place, written)
             raise error.saying(message, field=written) from None
@@ -146,22 +145,24 @@ class Attempts(Course[Attempt]):
         attempt = Attempt(target, request, call, self._only)
         if channel.shared_objects:
             return attempt, ()
-        known = {"previous_response_id"} if self._continued is not None else set[str]()
+        if not (objects := account_objects(request)):
+            return attempt, ()
+        known = {"previous_response_id"} if self._asked.continued is not None else set[str]()
         known.update(call.report.dropped)
-        return attempt, [named for named in account_objects(request) if named.field not in known]
+        return attempt, [named for named in objects if named.field not in known]
 
     async def _request(self, target: Target) -> pb.GenerateRequest:
         """What to tell a channel. One of the caller's own format gets the caller's own words; one where the continued
         response lives, its id; any other the whole conversation, with what its models thought in it.
         """
-        request, channel = self._admitted.request, target.channel
-        same = request.source.format in channel.protocols
-        if self._continued is not None:
-            place = self._continued.place
+        request, continued, channel = self._asked.request, self._asked.continued, target.channel
+        same = self._asked.format in channel.protocols
+        if continued is not None:
+            place = continued.place
             known = place.upstream_response_id and not self._forgotten
             if same and known and place.channel == channel.name:
-                return self._continued.by_id(request)
-            request = self._continued.request
+                return continued.by_id(request)
+            request = continued.request
         if self._reasoning is None or not (states.may_be_stripped(request) if same else states.needs(request)):
             return request
         restored = await self._reasoning.restore(self._call.caller.key_id, request, channel.name)

@@ -1,6 +1,7 @@
 """Which requests have one answer, so that it may be given again, and what tells them apart."""
 
 import hashlib
+from collections.abc import Iterable
 from typing import TypeVar
 
 import msgspec
@@ -15,9 +16,10 @@ STREAM = "stream"  # how the answer travels is the operation's affair
 NAMED_ONLY = ("previous_response_id", "conversation_id", "cached_content")
 
 
-def key_of(owner: str, operation: str, request: Request) -> str | None:
+def key_of(owner: str, operation: str, ways: Iterable[str], request: Request) -> str | None:
     """The same for two requests of one owner exactly where they ask for the same, in any order of JSON's keys; None for
-    a request whose answer is not to be kept. `operation`: what is made of it.
+    a request whose answer is not to be kept. `operation`: what is made of it. `ways`: what the model's id stands for
+    now, and where it leads: the config may change both.
 
     Embeddings and rankings have one answer. Text has where its caller said so, by temperature 0 or a seed, and where
     nothing but the request decides it: no earlier response, no tool that the provider runs, nothing that is only named
@@ -30,7 +32,7 @@ def key_of(owner: str, operation: str, request: Request) -> str | None:
     except (ValueError, RecursionError):  # no JSON that we read: the provider may
         return None
     digest = hashlib.sha256()
-    for piece in (owner.encode(), operation.encode(), asked):
+    for piece in (*map(str.encode, (owner, operation, *ways)), asked):
         digest.update(len(piece).to_bytes(8, "big"))
         digest.update(piece)
     return digest.hexdigest()

@@ -5,6 +5,7 @@ import time
 from collections.abc import Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from math import inf
 
 from umg_grpc.access.caller import Caller
 from umg_grpc.errors import UmgError
@@ -22,7 +23,7 @@ class Call:
     request_id: str
     headers: dict[str, str] = field(default_factory=dict)  # initial metadata to send
     known_caller: Caller | None = None
-    ends_at: float = float("inf")  # when nobody waits any more, on the monotonic clock
+    ends_at: float = inf  # when nobody waits any more, on the monotonic clock
     # for the log and the metrics
     model: str = ""
     channel: str = ""
@@ -43,13 +44,13 @@ class Call:
         Raises UmgError(INVALID_FIELD).
         """
         if (asked := self.metadata.get(TIMEOUT)) is not None:
-            seconds = min(timeout_seconds(asked), float("inf") if seconds is None else seconds)
-        if seconds is not None and seconds != float("inf"):
+            seconds = min(timeout_seconds(asked), inf if seconds is None else seconds)
+        if seconds is not None and seconds != inf:
             self.ends_at = time.monotonic() + seconds
 
     def seconds_left(self) -> float:
         """Until the caller's deadline; infinite without one."""
-        return self.ends_at if self.ends_at == float("inf") else self.ends_at - time.monotonic()
+        return inf if self.ends_at == inf else self.ends_at - time.monotonic()
 
     @property
     def strict(self) -> bool:

@@ -11,7 +11,7 @@ import structlog
 
 from umg_grpc.config import Overload
 from umg_grpc.errors import UmgError
-from umg_grpc.inprocess import Context, InProcessContext, Interceptor, Stream, Unary
+from umg_grpc.inprocess import Context, Interceptor, Stream, Unary
 from umg_grpc.service.call import current
 from umg_grpc.service.slots import AGAIN_SECONDS, Slots
 from umg_grpc.v1 import pb
@@ -89,7 +89,6 @@ class Gate:
     def __init__(self, bounds: Overload, count: Callable[[str], None] | None = None) -> None:
         """`count` is told the reason of each refusal."""
         self._slots = Slots(bounds.calls, bounds.queue, bounds.wait, "the gateway")
-        self._queue = bounds.queue
         self._pace = Pace(bounds.lag)
         self._tick = min(0.01, max(0.002, bounds.lag / 4))
         self._count = count
@@ -134,7 +133,7 @@ class Gate:
         """Takes a call on, before anything is done for it. Raises UmgError(UNAVAILABLE) where it would have to wait for
         work that the process is behind with, or where too many wait already.
         """
-        if not self._slots.has_room and self._slots.waiting >= self._queue:
+        if self._slots.refuses():
             raise self._refusal(FULL)
         if not self._pace.take():
             raise self._refusal(BEHIND)
@@ -171,7 +170,9 @@ class Gate:
 
 
 class Gating(Interceptor):
-    """Asks the gate for each call that comes over a socket; for the others our own face asked, before it read them."""
+    """Asks the gate for each call. For those that come without a socket our own face asked, before it read them: the
+    channel to these leaves this out.
+    """
 
     def __init__(self, gate: Gate) -> None:
         super().__init__()
@@ -182,8 +183,6 @@ class Gating(Interceptor):
             return inner
 
         async def gated(request: object, context: Context) -> object:
-            if isinstance(context, InProcessContext):
-                return await inner(request, context)
             self._gate.check()
             await self._gate.enter(current().seconds_left())
             try:
@@ -198,17 +197,14 @@ class Gating(Interceptor):
             return inner
 
         async def gated(request: object, context: Context) -> AsyncGenerator[Any, None]:
-            outside = not isinstance(context, InProcessContext)
-            if outside:
-                self._gate.check()
-                await self._gate.enter(current().seconds_left())
+            self._gate.check()
+            await self._gate.enter(current().seconds_left())
             try:
                 async with aclosing(inner(request, context)) as messages:
                     async for message in messages:
                         yield message
             finally:
-                if outside:
-                    self._gate.leave()
+                self._gate.leave()
 
         return gated
 

@@ -1,16 +1,16 @@
 """Text generation: one request from admission to its answer."""
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import aclosing
 
 from umg_grpc.errors import UmgError
 from umg_grpc.inprocess import Context
 from umg_grpc.routing import ANY, GENERATE, Wish
 from umg_grpc.service import nearness
-from umg_grpc.service.admission import Admission, Admitted
+from umg_grpc.service.admission import Admission
 from umg_grpc.service.answers import Answer, Memory, StreamedAnswer
-from umg_grpc.service.attempts import Asked, Attempt, Attempts, made
+from umg_grpc.service.attempts import NOBODY, Asked, Attempt, Attempts, made
 from umg_grpc.service.call import Call, current
 from umg_grpc.service.channels import Channels
 from umg_grpc.service.conversations import Continued, Conversations
@@ -23,7 +23,6 @@ from umg_grpc.service.validation import check
 from umg_grpc.tokens import TokenCounter
 from umg_grpc.v1 import pb, rpc
 from umg_grpc.wire import FORMATS
-from umg_grpc.wire.format import TextFormat
 
 HOLD_SECONDS = 2.0
 """How long the beginning of a stream waits for something that says more than that it begins."""
@@ -49,8 +48,7 @@ class GenerationServicer(rpc.GenerationServiceServicer):
     async def Generate(self, request: pb.GenerateRequest, context: Context) -> pb.GenerateResponse:
         """The answer that was kept, else that of the first channel that can give one."""
         asked = await self._asked(request, request, stream=False)
-        model = asked.admitted.resolved.model
-        place = await self._kept.place(asked.call, model, "Generate", asked.request)
+        place = await self._kept.place(asked.call, asked.model, "Generate", asked.request)
         if place is None:
             return await self._made(asked)
         return await place.whole(lambda: self._made(asked), pb.GenerateResponse)
@@ -60,9 +58,7 @@ class GenerationServicer(rpc.GenerationServiceServicer):
     ) -> AsyncGenerator[pb.StreamGenerateResponse, None]:
         """The same, as it comes."""
         asked = await self._asked(request, request.request, stream=True)
-        model, told = asked.admitted.resolved.model, asked.request
-        operation = f"StreamGenerate {told.include_usage} {told.include_obfuscation}"
-        place = await self._kept.place(asked.call, model, operation, told)
+        place = await self._kept.place(asked.call, asked.model, "StreamGenerate", asked.request)
         recording = await place.streamed() if place is not None else None
         if isinstance(recording, pb.StreamGenerateResponse):
             yield recording
@@ -76,7 +72,7 @@ class GenerationServicer(rpc.GenerationServiceServicer):
                 async for message in messages:
                     recording.feed(message)
                     yield message
-                await recording.close()
+                recording.close()
 
     async def _made(self, asked: Asked) -> pb.GenerateResponse:
         """The answer of the first channel that can give one."""
@@ -93,18 +89,18 @@ class GenerationServicer(rpc.GenerationServiceServicer):
         attempts = await self._attempts(asked, stream=True)
         async for attempt in attempts:
             with attempts.trying(attempt) as tried:
-                async with aclosing(await self._first_stream(asked, attempts, tried)) as messages:
-                    answer = StreamedAnswer(asked, tried.attempt, self._memory)
-                    try:
-                        async with aclosing(_begun(asked, messages)) as begun:
-                            async for message in begun:
-                                if answer.feed(message):
-                                    tried.begun = True
-                                    yield message
-                    except (UmgError, asyncio.CancelledError, GeneratorExit):
-                        if tried.begun:
-                            await answer.break_off()
-                        raise
+                messages = await self._first_stream(asked, attempts, tried)
+                answer = StreamedAnswer(asked, tried.attempt, self._memory)
+                try:
+                    async with aclosing(messages), aclosing(_begun(asked, messages)) as begun:
+                        async for message in begun:
+                            if answer.feed(message):
+                                tried.begun = True
+                                yield message
+                except (UmgError, asyncio.CancelledError, GeneratorExit):
+                    if tried.begun:
+                        await answer.break_off()
+                    raise
                 self._nearness.note(asked.beginning, tried.attempt.channel)
                 for message in await answer.close():
                     tried.begun = True
@@ -146,37 +142,37 @@ class GenerationServicer(rpc.GenerationServiceServicer):
         self, message: pb.GenerateRequest | pb.StreamGenerateRequest, request: pb.GenerateRequest, *, stream: bool
     ) -> Asked:
         """The call as it is served. Raises UmgError for one that is not."""
-        call = current()
-        admitted = await self._admission.admit(call, message, request, stream=stream)
-        if admitted.request.source.format == RESPONSES and self._memory.conversations is not None:
-            named = await self._memory.conversations.resolve(call.caller.key_id, admitted.request)
-            admitted = admitted._replace(request=named)
-        elif self._memory.conversations is None:
-            _leave_unstored(admitted.request)
-        continued = await self._continued(call, admitted) if admitted.request.previous_response_id else None
-        several = len(self._channels.router.targets(admitted.resolved.model.id)) > 1
-        beginning = nearness.beginning(call.caller.key_id, admitted.request) if several else None
-        return Asked(call, admitted, continued, several, beginning)
+        call, conversations = current(), self._memory.conversations
+        request, resolved = await self._admission.admit(call, message, request, stream=stream)
+        spoken, model = request.source.format, resolved.model
+        if conversations is None:
+            _leave_unstored(request)
+        elif spoken == RESPONSES:
+            request = await conversations.resolve(call.caller.key_id, request)
+        continued = await self._continued(call, request, model.id) if request.previous_response_id else None
+        several = len(self._channels.router.targets(model.id)) > 1
+        beginning = nearness.beginning(call.caller.key_id, request) if several else None
+        return Asked(call, request, model, spoken, continued, several, beginning)
 
     async def _attempts(self, asked: Asked, *, stream: bool) -> Attempts:
         """The channels to try, best first."""
-        call, request, model = asked.call, asked.request, asked.admitted.resolved.model.id
-        maker, pins, wish = await made(asked, self._memory.reasoning), call.caller.channels, ANY
+        reasoning, maker, pins, wish = self._memory.reasoning, NOBODY, asked.call.caller.channels, ANY
         if asked.several or pins:
+            maker = await made(asked, reasoning)
             wish = Wish(
-                protocol=request.source.format,
+                protocol=asked.format,
                 pins=pins,
                 maker=maker.channel,
                 near=self._nearness.channel(asked.beginning),
-                affinity=request.prompt_cache_key,
+                affinity=asked.request.prompt_cache_key,
                 well=self._shared.is_well,
             )
-        targets = self._channels.router.channels(model, GENERATE, wish)
-        return Attempts(asked, targets, self._channels.text, self._shared, maker, stream=stream)
+        targets = self._channels.router.channels(asked.model.id, GENERATE, wish)
+        return Attempts(asked, targets, self._channels.text, self._shared, reasoning, maker.makers, stream=stream)
 
     async def _first_answer(self, asked: Asked, attempts: Attempts, tried: Try[Attempt]) -> pb.GenerateResponse:
         """What the attempt answers, or, where it is slow to, another."""
-        call, hedge = asked.call, asked.admitted.resolved.model.hedge
+        call, hedge = asked.call, asked.model.hedge
         if hedge is None or not attempts.has_others:
             return await tried.attempt.call.generate(call.seconds_left())
         return await first_to_answer(attempts, tried, hedge, lambda attempt: attempt.call.generate(call.seconds_left()))
@@ -185,24 +181,24 @@ class GenerationServicer(rpc.GenerationServiceServicer):
         self, asked: Asked, attempts: Attempts, tried: Try[Attempt]
     ) -> AsyncGenerator[pb.StreamGenerateResponse, None]:
         """The same for a stream, which answers with its first message."""
-        call, hedge = asked.call, asked.admitted.resolved.model.hedge
+        call, hedge = asked.call, asked.model.hedge
         if hedge is None or not attempts.has_others:
             return tried.attempt.call.stream(call.seconds_left())
 
         async def close(opened: Opened[pb.StreamGenerateResponse]) -> None:
             await opened[1].aclose()
 
-        opened = await first_to_answer(
-            attempts, tried, hedge, lambda attempt: open_stream(attempt.call.stream(call.seconds_left())), close
-        )
-        return resumed(opened)
+        def start(attempt: Attempt) -> Coroutine[None, None, Opened[pb.StreamGenerateResponse]]:
+            return open_stream(attempt.call.stream(call.seconds_left()), _silence(asked.format))
 
-    async def _continued(self, call: Call, admitted: Admitted) -> Continued | None:
+        return resumed(await first_to_answer(attempts, tried, hedge, start, close))
+
+    async def _continued(self, call: Call, request: pb.GenerateRequest, model: str) -> Continued | None:
         """None for a response that only a provider may know, whose account the operator opened to all callers."""
         try:
-            return await self._conversations.continue_(call.caller.key_id, admitted.request)
+            return await self._conversations.continue_(call.caller.key_id, request)
         except UmgError as error:
-            shared = self._channels.router.shares(admitted.resolved.model.id, RESPONSES)
+            shared = self._channels.router.shares(model, RESPONSES)
             if error.reason == pb.ERROR_REASON_OBJECT_NOT_FOUND and shared:
                 return None
             raise
@@ -220,15 +216,19 @@ def _begun(
     asked: Asked, messages: AsyncGenerator[pb.StreamGenerateResponse, None]
 ) -> AsyncGenerator[pb.StreamGenerateResponse, None]:
     """The messages of a stream, from the first that says something: until then another attempt may take its place."""
-    spoken = FORMATS.get(asked.request.source.format)
-    return held_back(messages, lambda message: _says_nothing(message, spoken), HOLD_SECONDS)
+    return held_back(messages, _silence(asked.format), HOLD_SECONDS)
 
 
-def _says_nothing(message: pb.StreamGenerateResponse, spoken: TextFormat | None) -> bool:
-    """Whether nothing of the answer itself is in it."""
-    if message.source_frames:
-        return spoken is not None and spoken.preamble(message.source_frames)
-    return all(_is_silent(event) for event in message.events)
+def _silence(face: str) -> Callable[[pb.StreamGenerateResponse], bool]:
+    """Whether nothing of the answer itself is in a message for the face."""
+    spoken = FORMATS.get(face)
+
+    def says_nothing(message: pb.StreamGenerateResponse) -> bool:
+        if message.source_frames:
+            return spoken is not None and spoken.preamble(message.source_frames)
+        return all(_is_silent(event) for event in message.events)
+
+    return says_nothing
 
 
 def _is_silent(event: pb.GenerateEvent) -> bool:

@@ -1,18 +1,17 @@
 """A second channel where the first does not begin to answer: who does so first is heard, the other is stopped."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Coroutine
 from contextlib import aclosing
 from typing import Any, TypeVar
 
 from umg_grpc.errors import UmgError
-from umg_grpc.service.choice import Tried
-from umg_grpc.service.course import FINAL, Course, Try
+from umg_grpc.service.course import FINAL, Course, Tried, Try
 
 Said = TypeVar("Said")
 Message = TypeVar("Message")
-Opened = tuple[Message | None, AsyncGenerator[Message, None]]
-"""A stream of which the first message was read; None for one that has none."""
+Opened = tuple[list[Message], AsyncGenerator[Message, None]]
+"""A stream, and what was read of it."""
 
 
 async def first_to_answer(
@@ -23,41 +22,58 @@ async def first_to_answer(
     close: Callable[[Said], Awaitable[None]] | None = None,
 ) -> Said:
     """What the attempt gives, or, if it gives nothing within `seconds`, what it or another gives first; `tried` is then
-    the one that did. Raises the failure of the last that is left, or one that no other would mend.
+    the one that did. Raises the failure of the last that is left, or of the first one that no other would mend.
 
     The other is cancelled and at its end before this returns; `close` lets go of what it gave in the same moment.
     """
-    first = tried.attempt
+    first, spare, won = tried.attempt, None, False
     running = {asyncio.create_task(start(first), name="attempt"): first}
     try:
         await asyncio.wait(running, timeout=seconds)
-        if not next(iter(running)).done() and (spare := await course.spare()) is not None:
+        if not next(iter(running)).done() and (spare := await course.spare(first)) is not None:
             running[asyncio.create_task(start(spare), name="hedge")] = spare
         while True:
             done, _ = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
             task = next(iter(done))
             attempt, error = running.pop(task), task.exception()
-            if error is None or not running or not isinstance(error, UmgError) or error.failure in FINAL:
-                tried.attempt = attempt
+            if not running or not isinstance(error, UmgError) or (attempt is first and error.failure in FINAL):
+                tried.attempt, won = attempt, error is None and attempt is spare
                 course.speaks(attempt)
                 return task.result()
             course.goes_on(attempt, course.failed(attempt, error))
+            tried.attempt = next(iter(running.values()))  # its end is the one that counts
     finally:
-        for task in running:
-            task.cancel()
-        if running:
-            await asyncio.wait(running)
-        for task, attempt in running.items():
-            if close is not None and not task.cancelled() and task.exception() is None:
-                await close(task.result())
-            if attempt is not tried.attempt:  # which its `with` notes
-                course.abandoned(attempt, slow=attempt is first)
+        for attempt in running.values():  # before anything is waited for, so that its place is free whatever comes
+            if attempt is not tried.attempt:
+                course.abandoned(attempt, slow=won)
+        if spare is not None:
+            course.hedged(won=won)
+        await _stopped(running, close)
 
 
-async def open_stream(stream: AsyncGenerator[Message, None]) -> Opened[Message]:
-    """The stream, begun. Whatever goes wrong, it is closed."""
+async def _stopped(tasks: Collection[asyncio.Task[Said]], close: Callable[[Said], Awaitable[None]] | None) -> None:
+    """Cancels the tasks and waits for their end, also when whoever waits is cancelled."""
+    if not tasks:
+        return
+    for task in tasks:
+        task.cancel()
+    await asyncio.wait(tasks)
+    for task in tasks:
+        if close is not None and not task.cancelled() and task.exception() is None:
+            await close(task.result())
+
+
+async def open_stream(
+    stream: AsyncGenerator[Message, None], says_nothing: Callable[[Message], bool]
+) -> Opened[Message]:
+    """The stream, up to its first message that says something. Whatever goes wrong, it is closed."""
+    early = list[Message]()
     try:
-        return await anext(stream, None), stream
+        while (message := await anext(stream, None)) is not None:
+            early.append(message)
+            if not says_nothing(message):
+                break
+        return early, stream
     except BaseException:
         await stream.aclose()
         raise
@@ -65,12 +81,12 @@ async def open_stream(stream: AsyncGenerator[Message, None]) -> Opened[Message]:
 
 async def resumed(opened: Opened[Message]) -> AsyncGenerator[Message, None]:
     """All messages of a stream that was begun elsewhere."""
-    first, stream = opened
+    early, stream = opened
     async with aclosing(stream):
-        if first is not None:
-            yield first
-            async for message in stream:
-                yield message
+        for message in early:
+            yield message
+        async for message in stream:
+            yield message
 
 
 async def held_back(
@@ -103,6 +119,7 @@ async def held_back(
         if pulled is not None and not pulled.done():
             pulled.cancel()
             await asyncio.wait({pulled})
-    while message is not None:
+    if message is not None:
         yield message
-        message = await anext(messages, None)
+        async for later in messages:
+            yield later

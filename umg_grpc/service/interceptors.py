@@ -11,7 +11,7 @@ from typing import Any, Never
 import structlog
 
 from umg_grpc.access.authenticate import Authenticator
-from umg_grpc.errors import UmgError, internal
+from umg_grpc.errors import UmgError, internal, shutting_down
 from umg_grpc.inprocess import Context, InProcessContext, Interceptor, Pairs, Stream, Unary, Undecodable
 from umg_grpc.service.call import CURRENT, Call, current, request_id_of
 from umg_grpc.service.gate import REFUSALS
@@ -32,6 +32,15 @@ class Observing(Interceptor):
     def __init__(self, metrics: Metrics) -> None:
         super().__init__()
         self._metrics = metrics
+        self._over_sockets: set[asyncio.Task[Any] | None] = set()
+        self._is_cut_off = False
+
+    def cut_off(self) -> None:
+        """Ends the calls under way that came over a socket, and tells each why; the others are our own face's."""
+        self._is_cut_off = True
+        for task in tuple(self._over_sockets):
+            if task is not None:
+                task.cancel()
 
     def wrap_unary(self, method: str, inner: Unary) -> Unary:
         if not method.startswith(OWN):
@@ -39,6 +48,7 @@ class Observing(Interceptor):
 
         async def observed(request: object, context: Context) -> object:
             call, started, failure = _open(method, context), time.perf_counter(), None
+            task = self._enter(call)
             try:
                 call.limit(_time_left(context))
                 answer = await inner(request, context)
@@ -47,9 +57,11 @@ class Observing(Interceptor):
             except Exception as error:  # every failure ends here, known or not
                 failure = _failure(error, call)
             except asyncio.CancelledError:
-                failure = _left()
-                raise
+                failure = self._ended(task)
+                if failure.reason == pb.ERROR_REASON_CANCELLED:
+                    raise
             finally:
+                self._over_sockets.discard(task)
                 self._finish(call, started, failure)
             return await _abort(failure, call, context)
 
@@ -61,6 +73,7 @@ class Observing(Interceptor):
 
         async def observed(request: object, context: Context) -> AsyncGenerator[Any, None]:
             call, started, failure, sent = _open(method, context), time.perf_counter(), None, False
+            task = self._enter(call)
             try:
                 call.limit(_time_left(context))
                 async with aclosing(inner(request, context)) as messages:
@@ -71,15 +84,28 @@ class Observing(Interceptor):
                         yield message
             except Exception as error:
                 failure = _failure(error, call)
-            except (asyncio.CancelledError, GeneratorExit):
-                failure = _left()
-                raise
+            except (asyncio.CancelledError, GeneratorExit) as end:
+                failure = _left() if isinstance(end, GeneratorExit) else self._ended(task)
+                if failure.reason == pb.ERROR_REASON_CANCELLED:
+                    raise
             finally:
+                self._over_sockets.discard(task)
                 self._finish(call, started, failure)
             if failure is not None:
                 await _abort(failure, call, context, sent=sent)
 
         return observed
+
+    def _enter(self, call: Call) -> asyncio.Task[Any] | None:
+        """The task of a call that came over a socket."""
+        task = None if call.trusted else asyncio.current_task()
+        if task is not None:
+            self._over_sockets.add(task)
+        return task
+
+    def _ended(self, task: asyncio.Task[Any] | None) -> UmgError:
+        """Why a call was cancelled."""
+        return shutting_down() if self._is_cut_off and task is not None else _left()
 
     def _finish(self, call: Call, started: float, failure: UmgError | None) -> None:
         seconds = time.perf_counter() - started

@@ -79,7 +79,6 @@ class Metrics:
         self._cache = self._counter("umg_cache", "Looks for a kept answer.", "outcome")
         # to find one costs the library more than to count
         self._rows = dict[tuple[str, str, str, str], Row]()
-        self._outcomes = dict[tuple[str, str, str], Counter]()
         self._counters = dict[tuple[Counter, tuple[str, ...]], Counter]()
         self._models = dict[str, None]()
         self._gauges = dict[Level, _Gauge]()
@@ -100,10 +99,7 @@ class Metrics:
 
     def attempt(self, channel: str, model: str, outcome: str) -> None:
         """Counts an attempt. `model`: as its upstream names it; `outcome`: `ok`, `left`, or what its failure is."""
-        if (known := self._outcomes.get((channel, model, outcome))) is None:
-            known = self._attempts.labels(channel, self._known(model), outcome)
-            self._outcomes[channel, model, outcome] = known
-        known.inc()
+        self._count(self._attempts, channel, self._known(model), outcome)
 
     def refused(self, reason: str) -> None:
         """Counts a call that was refused for overload."""

@@ -51,6 +51,7 @@ class Resilience:
         self.health = Health(config.breaker)
         self._chance = chance
         self._channels: Sequence[Channel] = ()
+        self.slots: dict[str, Slots] = {}
         self.take(config)
 
     def take(self, config: Config) -> None:
@@ -63,12 +64,15 @@ class Resilience:
         same = [channel for channel in config.channels if channel in self._channels]
         self.health.forget({(channel.name, model.upstream) for channel in same for model in channel.models})
         self._channels = config.channels
-        bound = config.overload
+        bound, known = config.overload, self.slots
         self.slots = {
-            channel.name: Slots(channel.concurrency, bound.queue, bound.wait, f"the channel {channel.name}")
+            channel.name: Slots(channel.concurrency, bound.queue, bound.wait, "the provider of this model")
             for channel in config.channels
             if channel.concurrency is not None
         }
+        for name, slots in self.slots.items():
+            if name in known and known[name].bounds == slots.bounds:  # which knows the calls under way
+                self.slots[name] = known[name]
 
     def is_well(self, target: Target) -> bool:
         """Whether its channel may be asked for the model, as far as is known of it."""

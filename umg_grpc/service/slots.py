@@ -31,6 +31,7 @@ class Slots:
         self._now = now
         self._waiting: deque[asyncio.Future[bool]] = deque()
         self.most = most
+        self.bounds = (most, queue, wait)
         # how long slots are taken: seconds of all together until `_seen`, in which so many were given back
         self._taken_seconds = 0.0
         self._given_back = 0
@@ -56,7 +57,7 @@ class Slots:
         if self._free > 0:
             return False
         within = min(self._wait, seconds)
-        return len(self._waiting) >= self._queue or within <= 0 or MARGIN * self._expected_wait() > within
+        return len(self._waiting) >= self._queue or within <= 0 or MARGIN * self.expected_wait > within
 
     async def take(self, seconds: float = float("inf")) -> None:
         """A slot, within `seconds`; to be given back. Raises UmgError(UNAVAILABLE), of which nothing was sent."""
@@ -106,7 +107,8 @@ class Slots:
         self._taken_seconds += self.taken * (now - self._seen)
         self._seen = now
 
-    def _expected_wait(self) -> float:
+    @property
+    def expected_wait(self) -> float:
         """Seconds until one more that waits would be taken; where nothing is given back any more it grows."""
         self._pass_time()
         length = self._taken_seconds / max(1, self._given_back)

@@ -82,6 +82,7 @@ class Unary(Generic[Request, Response]):
         call.caller.check_model(model.id, resolved.alias)
         self._channels.router.check(model.id, self._operation, call.caller.channels)
         await self._limits.admit(call.caller)
+        call.model = model.id  # also of one that comes to no channel
         return Served(call, request, model)
 
     async def answer(

@@ -14,6 +14,18 @@ FAULTS = (faults.ConnectionFaultError, aiohttp.ClientError, TimeoutError, Connec
 """What may go wrong with a connection."""
 
 
+async def read(response: aiohttp.ClientResponse) -> bytes:
+    """What came of the body since the last read, b"" at its end. Raises what `FAULTS` names."""
+    try:
+        return await response.content.readany()
+    except RuntimeError:
+        # the end of a chunk wakes a read that then finds nothing; if the connection is closed before it waits again,
+        # aiohttp says so by this, and not by the fault that it has noted
+        if (fault := response.content.exception()) is None:
+            raise
+        raise fault from None
+
+
 async def read_answer(response: aiohttp.ClientResponse) -> bytes:
     """A good answer's body. Raises as `joined`, and what `FAULTS` names."""
     length = response.content_length

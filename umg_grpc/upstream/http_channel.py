@@ -1,12 +1,13 @@
 """A channel's way to its provider: which key, which address, which deadlines. What is said there, the codecs know."""
 
 import asyncio
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from ssl import SSLContext
-from typing import NamedTuple, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from umg_grpc.errors import Failure, UmgError
 from umg_grpc.upstream.keys import Keys
@@ -73,9 +74,15 @@ class InTurn:
             self.keys.works(self._number(endpoint))
 
     def failed(self, endpoint: Endpoint, error: UmgError) -> None:
-        """Makes an error that is the key's own one that another key need not have."""
+        """Makes an error that is the key's own one that another key need not have; where all rest, one that tells when
+        the first of them is over.
+        """
         if self.keys.failed(self._number(endpoint), error):
             error.of(Failure.OTHER_KEY)
+        elif error.failure is Failure.OVERLOADED and len(self._endpoints) > 1 and (wait := self.keys.seconds_to_free):
+            seconds = math.ceil(wait)
+            error.metadata["retry_after_seconds"] = str(seconds)
+            error.message = f"the rate limits of all keys are reached; try again in {seconds} s"
 
     def _number(self, endpoint: Endpoint) -> int:
         return next(number for number, known in enumerate(self._endpoints) if known is endpoint)
@@ -84,13 +91,6 @@ class InTurn:
 def in_turn(endpoints: Sequence[Endpoint]) -> InTurn:
     """The endpoints (one for each key of a channel) in turn."""
     return InTurn(endpoints)
-
-
-class Going(NamedTuple):
-    """A request on its way."""
-
-    endpoint: Endpoint
-    outgoing: Outgoing
 
 
 class HttpChannel:
@@ -152,7 +152,7 @@ class HttpChannel:
 
     async def outgoing(
         self, encoded: UpstreamRequest, key_header: str, seconds: float, *, repeatable: bool = True
-    ) -> Going:
+    ) -> tuple[Endpoint, Outgoing]:
         """Where a call goes, and what is sent there. Raises UmgError(UPSTREAM_TIMEOUT) when no time is left."""
         if self._in_turn is not None:
             endpoint, left = self._in_turn.next(), seconds
@@ -169,11 +169,11 @@ class HttpChannel:
             tls=self._tls,
             repeatable=repeatable,
         )
-        return Going(endpoint, outgoing)
+        return endpoint, outgoing
 
     def is_there(self, endpoint: Endpoint) -> None:
         """It broke off an answer, but it answers again: the next call need not wait for another."""
-        if self._broken == endpoint:
+        if self._broken is not None and self._broken == endpoint:
             self._broken = None
 
     def works(self, endpoint: Endpoint) -> None:

@@ -45,11 +45,18 @@ class Keys:
         return key
 
     def works(self, key: int) -> None:
-        """A good answer came with the key, whatever was thought of it."""
-        if self.all_well:
+        """A good answer came with the key. Where it rests, and others do not, the call had begun before its rest: that
+        says nothing.
+        """
+        if self.all_well or (self._until[key] > self._now() and self.resting < len(self._until)):
             return
         self._until[key], self._refusals[key] = 0.0, 0
         self.all_well = not any(self._until)
+
+    @property
+    def seconds_to_free(self) -> float:
+        """Until some key does not rest."""
+        return max(0.0, min(self._until) - self._now())
 
     def failed(self, key: int, error: UmgError) -> bool:
         """Lets the key rest where the error is its own. Gives whether it is so and another key is free."""

@@ -5,37 +5,36 @@ what goes through a proxy, by the client of aiohttp. Both stand behind this modu
 """
 
 import asyncio
+import errno
 import io
 import math
 import ssl
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager, suppress
-from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple, Self
 
 import aiohttp
-from aiohttp.client_proto import ResponseHandler
 from yarl import URL
 
 from umg_grpc.errors import Failure, UmgError
-from umg_grpc.upstream.bodies import FAULTS, read_answer, read_refusal
+from umg_grpc.upstream.bodies import FAULTS, read, read_answer, read_refusal
+from umg_grpc.upstream.connector import REACH, Connector, Reach, session_over
 from umg_grpc.upstream.lean import faults
 from umg_grpc.upstream.lean.answer import Fetched
 from umg_grpc.upstream.lean.connections import STALE_SECONDS, Connections
-from umg_grpc.upstream.lean.request import DEFAULT_HEADERS
 from umg_grpc.v1 import pb
 
 LARGE_BYTES = 1 << 20
 END_SECONDS = 0.1  # from an answer's last event to the end of its body
+NO_MORE_FILES = frozenset[int | None]({errno.EMFILE, errno.ENFILE})
 WAITS = {
     "connect": "a connection",
     "first_byte": "its first bytes",
     "idle": "the next part of its answer",
     "total": "the whole answer",
 }
-READ_BYTES = 256 << 10  # what one read may bring: a burst of events goes on as one message
 
 
 @dataclass(frozen=True)
@@ -103,7 +102,7 @@ class Answer:
         """The body as it comes, one item a read. Raises as `Transport.fetch`, also when a read is too late."""
         watch = self._watch = Watch(self._response, self._deadlines, self._started)
         try:
-            async for chunk in self._response.content.iter_any():
+            while chunk := await read(self._response):
                 watch.pause()
                 yield chunk
                 watch.resume()
@@ -180,33 +179,6 @@ class Watch:
         self._response.close()
 
 
-class Reach:
-    """How far a call came."""
-
-    def __init__(self) -> None:
-        self.connects = False  # a connection is being made: nothing was sent
-        self.kept = True  # it had no need of a new one
-
-
-REACH: ContextVar[Reach] = ContextVar("reach")
-
-
-class Connector(aiohttp.TCPConnector):
-    """One that tells how far a call came."""
-
-    async def _create_connection(
-        self,
-        req: aiohttp.ClientRequest,
-        traces: list[aiohttp.tracing.Trace],
-        timeout: aiohttp.ClientTimeout,  # noqa: ASYNC109 - aiohttp's signature
-    ) -> ResponseHandler:
-        reach = REACH.get()
-        reach.connects, reach.kept = True, False
-        made = await super()._create_connection(req, traces, timeout)
-        reach.connects = False
-        return made
-
-
 class Transport:
     """The pool of connections to all providers. Opened once a process, closed with it."""
 
@@ -220,12 +192,10 @@ class Transport:
     @asynccontextmanager
     async def opened(cls) -> AsyncGenerator[Self, None]:
         """A transport whose connections are closed at the end."""
-        kept = Connector(limit=0, keepalive_timeout=60, ttl_dns_cache=60)
-        fresh = Connector(limit=0, force_close=True, ttl_dns_cache=60)
-        async with _session(kept) as session, _session(fresh) as for_fresh:
+        async with session_over(Connector(keeps=True)) as session, session_over(Connector(keeps=False)) as fresh:
             connections = Connections()
             try:
-                yield cls(session, for_fresh, connections)
+                yield cls(session, fresh, connections)
             finally:
                 await connections.close()
 
@@ -303,16 +273,6 @@ class Transport:
         )
 
 
-def _session(connector: Connector) -> aiohttp.ClientSession:
-    return aiohttp.ClientSession(
-        connector=connector,
-        cookie_jar=aiohttp.DummyCookieJar(),
-        headers=DEFAULT_HEADERS,  # to leave one out costs a copy of all
-        read_bufsize=READ_BYTES,
-        trust_env=False,
-    )
-
-
 @lru_cache(maxsize=1024)
 def _url(url: str) -> URL:
     return URL(url)
@@ -330,6 +290,11 @@ def _fault(error: Exception, deadlines: Deadlines, *, sent: bool = True) -> UmgE
     time was over, the provider may have got something.
     """
     failure, cause = Failure.AMBIGUOUS, f"{type(error).__name__}: {error}"
+    if isinstance(error, faults.UnreachableError | aiohttp.ClientConnectorError) and error.errno in NO_MORE_FILES:
+        message = "the gateway has as many connections open as its system allows; try again in 1 s"
+        full = UmgError(pb.ERROR_REASON_UNAVAILABLE, message, retry_after_seconds="1")  # which no provider can help
+        full.cause = cause
+        return full
     match error:
         case faults.LateError():
             return late(error.name, deadlines, sent=error.sent)
@@ -363,8 +328,9 @@ def _fault(error: Exception, deadlines: Deadlines, *, sent: bool = True) -> UmgE
 def late(name: str, deadlines: Deadlines, *, sent: bool = True) -> UmgError:
     """UPSTREAM_TIMEOUT, for the deadline of this name. Where the caller's own came first it is nobody's failure."""
     seconds: float = getattr(deadlines, name)
+    if seconds >= deadlines.caller:
+        message = f"the call's own deadline was over before {WAITS[name]} came; give it more time"
+        return UmgError(pb.ERROR_REASON_UPSTREAM_TIMEOUT, message, deadline=name)
     message = f"the provider was too slow: more than {seconds:g} s for {WAITS[name]}; try again"
     error = UmgError(pb.ERROR_REASON_UPSTREAM_TIMEOUT, message, deadline=name)
-    if seconds >= deadlines.caller:
-        return error
     return error.of(Failure.AMBIGUOUS if sent else Failure.NOT_SENT)

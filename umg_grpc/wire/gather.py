@@ -69,21 +69,33 @@ class Gatherer:
 class FrameGatherer:
     """Gathers a stream that goes on as it came: keeps its frames, and reads them when the answer is asked for."""
 
-    def __init__(self, text_format: TextFormat, request: pb.GenerateRequest) -> None:
+    def __init__(self, text_format: TextFormat, request: pb.GenerateRequest, most_bytes: int | None = None) -> None:
+        """`most_bytes`: what is kept of it where its beginning is enough, to tell what the whole comes to."""
         self._format = text_format
         self._request = request
+        self._most = most_bytes
+        self._kept = 0
+        self._seen = 0
         self._frames: list[bytes] = []
         self._events: list[bytes] = []  # all, where the provider did not stream; else the head and usage
 
     @property
     def kept_bytes(self) -> int:
         """Size of the frames; reading many takes a while, which is better spent in a thread."""
-        return sum(map(len, self._frames))
+        return self._kept
+
+    @property
+    def share(self) -> float:
+        """How many times as much came as was kept; 1 for a whole answer."""
+        return self._seen / self._kept if self._kept else 1.0
 
     def feed(self, message: pb.StreamGenerateResponse) -> None:
         """See `AnswerGatherer`."""
         if message.source_frames:
-            self._frames.append(message.source_frames)
+            self._seen += len(message.source_frames)
+            if self._most is None or self._kept < self._most:
+                self._frames.append(message.source_frames)
+                self._kept += len(message.source_frames)
         if message.events:  # few have any: frames say all
             self._events.extend(event.SerializeToString() for event in message.events)
 

@@ -8,9 +8,10 @@ from umg_grpc.v1 import pb
 
 MAX_REQUEST_ID_CHARACTERS = 128
 TIMEOUT, CACHE = "x-umg-timeout", "x-umg-cache"
-SPAN = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)(ms|s|m|h|d|)", re.ASCII)
+SPAN = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m|h|d|)", re.ASCII)
 SECONDS = {"ms": 0.001, "": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 LONGEST_CACHE = 30 * 86400
+LONGEST_TIMEOUT = 1e8  # three years: what is longer is as good as for ever, and clocks need not bear it
 
 
 def is_request_id(given: str | None) -> bool:
@@ -32,15 +33,15 @@ def is_strict(given: str | None) -> bool:
 
 
 def timeout_seconds(given: str | None) -> float:
-    """How long the caller waits for the whole answer, as `x-umg-timeout` says it (`30`, `1.5s`, `500ms`, `2m`); absent
-    is for ever. Raises UmgError(INVALID_FIELD).
+    """How long the caller waits for the whole answer, as `x-umg-timeout` says it (`30`, `1.5s`, `500ms`, `2m`), at most
+    `LONGEST_TIMEOUT`; absent is for ever. Raises UmgError(INVALID_FIELD).
     """
     if given is None:
         return float("inf")
     if (seconds := _span(given)) is None or seconds <= 0:
         message = "x-umg-timeout must be a time such as 30, 1.5s, 500ms or 2m, above 0"
         raise UmgError(pb.ERROR_REASON_INVALID_FIELD, message, field=TIMEOUT)
-    return seconds
+    return min(seconds, LONGEST_TIMEOUT)
 
 
 def cache_seconds(given: str | None) -> int | None:

@@ -106,7 +106,7 @@ class Connections:
             if waiting.expired():
                 raise LateError("connect" if until < end else "total", sent=False) from None
             self._names.forget(place.host, place.port)
-            raise UnreachableError(f"{type(error).__name__}: {error}") from None
+            raise UnreachableError(f"{type(error).__name__}: {error}", getattr(error, "errno", None)) from None
 
     async def _connected(self, place: Place) -> Connection:
         addresses = await self._names.addresses(place.host, place.port)

@@ -8,6 +8,11 @@ class ConnectionFaultError(Exception):
 class UnreachableError(ConnectionFaultError):
     """No connection could be made, or it was closed at once: nothing was sent."""
 
+    def __init__(self, why: str, errno: int | None = None) -> None:
+        """`errno`: what the system says."""
+        super().__init__(why)
+        self.errno = errno
+
 
 class DisconnectedError(ConnectionFaultError):
     """The connection was closed before an answer began."""

@@ -1,5 +1,7 @@
 """Whether chunks say anything yet: the first often has nothing but a role."""
 
+import re
+
 import msgspec
 from msgspec import Raw
 
@@ -30,4 +32,4 @@ def _says_nothing(data: bytes) -> bool:
     return True
 
 
-is_preamble = preamble(_says_nothing)
+is_preamble = preamble(_says_nothing, re.compile(rb'"(?:content|reasoning_content|arguments)": ?"[^"]'))

@@ -1,5 +1,7 @@
 """Whether events say anything yet: a message and its first block begin before they do."""
 
+import re
+
 import msgspec
 from msgspec import Raw, Struct
 
@@ -36,4 +38,4 @@ def _says_nothing(data: bytes) -> bool:
     return False
 
 
-is_preamble = preamble(_says_nothing)
+is_preamble = preamble(_says_nothing, re.compile(rb'_delta"'))

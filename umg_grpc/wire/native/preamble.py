@@ -1,5 +1,7 @@
 """Whether chunks say anything yet: the first may have nothing in its parts."""
 
+import re
+
 import msgspec
 from msgspec import Raw, Struct
 
@@ -35,4 +37,4 @@ def _says_nothing(data: bytes) -> bool:
     return True
 
 
-is_preamble = preamble(_says_nothing)
+is_preamble = preamble(_says_nothing, re.compile(rb'"text": ?"[^"]'))

@@ -1,5 +1,7 @@
 """Whether events say anything yet: a response, its first item and its first part begin before they do."""
 
+import re
+
 import msgspec
 from msgspec import Raw, Struct
 
@@ -50,4 +52,4 @@ def _is_empty(raw: Raw, kinds: frozenset[bytes], known: frozenset[str]) -> bool:
     return bytes(members.get("type", b"")) in kinds and are_nothing(members, known)
 
 
-is_preamble = preamble(_says_nothing)
+is_preamble = preamble(_says_nothing, re.compile(rb'\.delta"'))
