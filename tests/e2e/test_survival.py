@@ -1,6 +1,7 @@
 """What callers see of providers that fail, are slow or have too much to do; and what these see of the gateway."""
 
 import asyncio
+import re
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -216,6 +217,13 @@ async def test_the_callers_time_bounds_all(tmp_path: Path, path: str, stream: bo
         assert (told.status, told.body["error"]["param"]) == (400, "x-umg-timeout")
 
 
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+async def test_a_channel_that_was_too_slow_is_not_waited_for_again(tmp_path: Path, stream: bool) -> None:
+    async with world(tmp_path, {"a": [stalls]}, {"a": "timeout: {first_byte: 0.2, total: 0.3}"}) as made:
+        assert (await made.ask(stream=stream)).status == 504
+        assert made.counts == {"a": 1}
+
+
 async def test_a_stalled_start_is_left_for_another_channel(tmp_path: Path) -> None:
     async with world(tmp_path, {"a": [stalls], "b": [well]}, {"a": "timeout: {first_byte: 0.2}"}) as made:
         assert "b" in (await made.ask(stream=True)).text
@@ -229,6 +237,9 @@ async def test_a_second_channel_is_asked_beside_a_slow_one(tmp_path: Path, strea
         assert told.route == "channel=b; attempts=2; reason=a: slow"
         async with asyncio.timeout(0.1):
             await made["a"].asked[0].left.wait()
+        figures = made.gateway.service.metrics.exposition().decode()
+        spent = dict(re.findall(r'umg_tokens_total\{channel="(\w)",direction="input",model="m"\} ([0-9.]+)', figures))
+        assert spent["a"] == spent["b"] != "0.0"  # the prompt was read by both
 
 
 async def test_what_the_second_refuses_does_not_end_what_the_slow_first_may_answer(tmp_path: Path) -> None:

@@ -291,7 +291,7 @@ class Course(ABC, Generic[Tried]):
                 self._same = attempt
         elif failure is Failure.CONTEXT:
             self._leave_out(attempt.target.model)
-        elif failure in PASSING:
+        elif failure in PASSING and told.reason != pb.ERROR_REASON_UPSTREAM_TIMEOUT:  # nobody waits twice as long
             self._repeatable.append(attempt)
         self._failures.append(told)
         self._route.append(f"{channel.name}: {failure.value if failure else told.name.lower()}")

@@ -116,10 +116,18 @@ async def held_back(
         if pulled is not None:
             message = await pulled
     finally:
-        if pulled is not None and not pulled.done():
-            pulled.cancel()
-            await asyncio.wait({pulled})
+        if pulled is not None:
+            pulled.add_done_callback(_forget)
+            if not pulled.done():
+                pulled.cancel()
+                await asyncio.wait({pulled})
     if message is not None:
         yield message
         async for later in messages:
             yield later
+
+
+def _forget(pulled: asyncio.Task[Any]) -> None:
+    """Nobody is told how it ended: its caller left."""
+    if not pulled.cancelled():
+        pulled.exception()

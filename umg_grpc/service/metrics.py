@@ -96,6 +96,8 @@ class Metrics:
         if call.usage is not None:
             row.input_tokens.inc(call.usage.input_tokens)
             row.output_tokens.inc(call.usage.output_tokens)
+            for channel in call.abandoned:  # which read the prompt too
+                self._count(self._tokens, channel, self._known(call.model), "input", amount=call.usage.input_tokens)
 
     def attempt(self, channel: str, model: str, outcome: str) -> None:
         """Counts an attempt. `model`: as its upstream names it; `outcome`: `ok`, `left`, or what its failure is."""
@@ -152,11 +154,11 @@ class Metrics:
     def _counter(self, name: str, what: str, *labels: str) -> Counter:
         return Counter(name, what, labels, registry=self._registry)
 
-    def _count(self, counter: Counter, *labels: str) -> None:
+    def _count(self, counter: Counter, *labels: str, amount: float = 1) -> None:
         known = self._counters.get((counter, labels))
         if known is None:
             known = self._counters[counter, labels] = counter.labels(*labels)
-        known.inc()
+        known.inc(amount)
 
     def _known(self, model: str) -> str:
         if model not in self._models:
