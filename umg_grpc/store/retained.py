@@ -155,8 +155,9 @@ class Retained(Generic[Row]):
 
     async def sweep(self) -> None:
         """Takes away what has expired, and what is above the bounds."""
-        table = self._table
-        expired = select(table).where(table.expire_time <= self._now())
+        table, now = self._table, self._now()
+        expired = select(table).where(table.expire_time <= now)
+        live = select(table).where(table.expire_time > now)  # another sweep may take the others away at this moment
         while await self._remove_oldest(expired) == BATCH_ROWS:
             pass
         if not (self._bounds.owner_bytes or self._bounds.total_bytes):
@@ -167,9 +168,9 @@ class Retained(Generic[Row]):
         if bound := self._bounds.owner_bytes:
             for owner, size in owners.items():
                 if size > bound:
-                    await self._shrink(select(table).where(table.owner == owner), bound)
+                    await self._shrink(live.where(table.owner == owner), bound)
         if (bound := self._bounds.total_bytes) and sum(owners.values()) > bound:
-            await self._shrink(select(table), bound)
+            await self._shrink(live, bound)
 
     # --- writing
 
