@@ -93,24 +93,22 @@ async def stalls(request: web.Request, made: Scripted) -> web.StreamResponse:
     raise AssertionError
 
 
-async def says_only_that_it_begins(request: web.Request, made: Scripted) -> web.StreamResponse:
-    """A stream that is reset before its first word."""
-    response = await begun(request)
-    await response.write(chunk({"role": "assistant", "content": ""}))
-    await asyncio.sleep(0)
-    assert request.transport is not None
-    request.transport.abort()
-    return response
+def resets_after(delta: Mapping[str, object]) -> Say:
+    """A stream that is reset after its first chunk."""
+
+    async def say(request: web.Request, made: Scripted) -> web.StreamResponse:
+        response = await begun(request)
+        await response.write(chunk(delta))
+        await asyncio.sleep(0)
+        assert request.transport is not None
+        request.transport.abort()
+        return response
+
+    return say
 
 
-async def breaks_off(request: web.Request, made: Scripted) -> web.StreamResponse:
-    """A stream that is reset after its first word."""
-    response = await begun(request)
-    await response.write(chunk({"role": "assistant", "content": "half"}))
-    await asyncio.sleep(0)
-    assert request.transport is not None
-    request.transport.abort()
-    return response
+says_only_that_it_begins = resets_after({"role": "assistant", "content": ""})
+breaks_off = resets_after({"role": "assistant", "content": "half"})
 
 
 @asynccontextmanager
