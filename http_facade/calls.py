@@ -22,8 +22,8 @@ TIMEOUT_HEADER, CACHE_HEADER = istr(TIMEOUT), istr(CACHE)
 SHOWN = ("x-umg-", "x-ratelimit-", "retry-after")
 """Initial metadata whose names begin so become response headers."""
 
-SHORTEST, LONGEST = 0.001, 1e8
-"""Seconds that the service can be told."""
+SHORTEST = 0.001
+"""Seconds: the least that the service can be told."""
 
 EXCHANGE: web.RequestKey["Exchange"] = web.RequestKey("exchange")
 
@@ -105,7 +105,7 @@ def metadata(request: web.Request, face: str) -> list[tuple[str, str]]:
         cache_seconds(cache)
         pairs.append((CACHE, cache.strip()))
     if TIMEOUT_HEADER in request.headers:  # what is left of it: the caller counts from the moment in which it called
-        pairs.append((TIMEOUT, f"{min(LONGEST, max(SHORTEST, seconds_left(request))):.3f}"))
+        pairs.append((TIMEOUT, f"{max(SHORTEST, seconds_left(request)):.3f}"))
     known.called = True
     return pairs
 

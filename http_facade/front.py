@@ -14,11 +14,10 @@ from http_facade.errors import HTTP_STATUS, error_response, explain, log
 from http_facade.handlers import Handler
 from http_facade.routes import Route, error_format
 from http_facade.settings import Settings
-from umg_grpc.errors import UmgError
+from umg_grpc.errors import come_again
 from umg_grpc.v1 import pb
 from umg_grpc.wire.models import shape_for
 
-AGAIN_SECONDS = 1
 GONE = HTTP_STATUS[pb.ERROR_REASON_CANCELLED]
 
 
@@ -67,8 +66,7 @@ def _check_room(request: web.Request, route: Route | None, settings: Settings) -
         known = exchange(request)
         known.refused = known.spent = True
         settings.gate.refused("connections")
-        message = f"the gateway has as many connections as it takes; try again in {AGAIN_SECONDS} s"
-        raise UmgError(pb.ERROR_REASON_UNAVAILABLE, message, retry_after_seconds=str(AGAIN_SECONDS))
+        raise come_again("the gateway has as many connections as it takes")
 
 
 async def _sent(request: web.Request, response: web.StreamResponse) -> None:

@@ -11,7 +11,7 @@ from umg_grpc.routing import Router
 from umg_grpc.service.call import current
 from umg_grpc.service.channels import Channels
 from umg_grpc.tokens import TokenCounter
-from umg_grpc.upstream.http_channel import Endpoint, EndpointSource, HttpChannel, in_turn
+from umg_grpc.upstream.http_channel import Endpoint, EndpointSource, HttpChannel, InTurn
 from umg_grpc.upstream.http_text import HttpText
 from umg_grpc.upstream.http_unary import HttpEmbedding, HttpUnary
 from umg_grpc.upstream.local.capability import refuse_beyond_text
@@ -89,7 +89,7 @@ class Assembly:
 
     def _add_http(self, made: Channels, channel: Channel) -> None:
         endpoints = [_endpoint(channel, key) for key in channel.api_keys]
-        source = in_turn(endpoints or [Endpoint(channel.base_url, channel.headers)])
+        source = InTurn(endpoints or [Endpoint(channel.base_url, channel.headers)])
         tls = tls_context(channel)
         http = HttpChannel(self._transport, source, _deadlines(channel), proxy=channel.proxy, tls=tls)
         made.resting_keys[channel.name] = lambda: http.resting_keys

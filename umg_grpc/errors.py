@@ -87,6 +87,16 @@ def internal(request_id: str) -> UmgError:
     return UmgError(pb.ERROR_REASON_INTERNAL, f"internal error; the log has it under request id {request_id}")
 
 
+AGAIN_SECONDS = 1
+"""When those should come again that found no room."""
+
+
+def come_again(why: str) -> UmgError:
+    """UNAVAILABLE, for what passes by itself, and soon."""
+    message = f"{why}; try again in {AGAIN_SECONDS} s"
+    return UmgError(pb.ERROR_REASON_UNAVAILABLE, message, retry_after_seconds=str(AGAIN_SECONDS))
+
+
 def shutting_down() -> UmgError:
     """What ends an answer that a drain did not wait for."""
     message = "the gateway is shutting down; try again"

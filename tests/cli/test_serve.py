@@ -450,7 +450,7 @@ async def test_calls_over_grpc_that_outlast_a_drain_are_told_so(setting: Setting
                         served.process.send_signal(signal.SIGTERM)
                 else:
                     call = asyncio.ensure_future(stub.Generate(asked, metadata=metadata))
-                    await asyncio.sleep(0.5)
+                    await asyncio.sleep(0.5)  # nothing tells when the provider is at it
                     served.process.send_signal(signal.SIGTERM)
                     await call
             told = from_rpc(caught.value)

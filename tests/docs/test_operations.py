@@ -18,13 +18,14 @@ from tests.docs.calling import DOCS, Caller, quoted, rows
 from tests.processes import Served, run, serve
 from tests.soak.__main__ import LEAVING
 from tests.soak.overload import THREE_TIMES
+from umg_grpc import errors
 from umg_grpc.config import Breaker, Channel, Config, Overload, Retries, Timeout
 from umg_grpc.config.models import _ModelEntry
 from umg_grpc.config.scalars import UNITS
 from umg_grpc.config.values import ModelInfo
 from umg_grpc.errors import Failure
 from umg_grpc.server import STREAMS
-from umg_grpc.service import course, gate, generation, health, metrics, nearness, resilience, response_cache, slots
+from umg_grpc.service import course, gate, generation, health, metrics, nearness, resilience, response_cache
 from umg_grpc.service.call import Call
 from umg_grpc.store import redis
 from umg_grpc.upstream import keys
@@ -182,7 +183,7 @@ SAID = [
     Said("is saved, up to {} |", resilience.MOST_SAVED),
     Said("for no longer than {} times that on end", gate.PATIENCE),
     Said("until nothing was late for {} seconds", gate.GUARD_SECONDS),
-    Said("503 with `retry-after: {}`", slots.AGAIN_SECONDS),
+    Said("503 with `retry-after: {}`", errors.AGAIN_SECONDS),
     Said("say nothing for {} seconds", Settings.silent_seconds),
     Said("one for each {} KiB", bodies.SLOWEST / 1024),
     Said("carries up to {} calls", STREAMS),

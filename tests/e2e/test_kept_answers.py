@@ -115,7 +115,7 @@ async def test_when_the_one_that_asks_leaves_the_next_asks(tmp_path: Path, strea
         first = asyncio.create_task(said(made, stream=stream))
         await made["a"].arrived.get()
         others = [asyncio.create_task(said(made, stream=stream)) for _ in range(3)]
-        await asyncio.sleep(0)
+        await asyncio.sleep(0)  # the others get in line
         first.cancel()
         await made["a"].arrived.get()
         gate.open.set()

@@ -186,7 +186,7 @@ async def test_a_channel_that_fails_on_end_is_left_alone_and_comes_back(tmp_path
         assert made.counts == {"a": 3, "b": 5}
         async with asyncio.timeout(5):
             while (await made.ask()).text != "a":  # noqa: ASYNC110  # what it waits for is told by the answer alone
-                await asyncio.sleep(0.02)
+                await asyncio.sleep(0.02)  # its rest has to pass
         assert [(await made.ask()).text for _ in range(3)] == ["a"] * 3
 
 
@@ -399,14 +399,14 @@ async def test_a_caller_who_leaves_a_hedged_call_leaves_no_place_taken(
             fail.set()
             async with asyncio.timeout(5):
                 while taken(made):  # noqa: ASYNC110  # nothing tells when the gateway has read an answer
-                    await asyncio.sleep(0.005)
+                    await asyncio.sleep(0.005)  # nothing tells when the gateway has read it
         assert (taken(made), taken(made, "b")) == (0 if first == "fails later" else 1, 1)
         asks.cancel()
         await made["b"].asked[0].left.wait()
         async with asyncio.timeout(5):
             while taken(made) or taken(made, "b"):  # noqa: ASYNC110
-                await asyncio.sleep(0.005)
-        await asyncio.sleep(0.05)
+                await asyncio.sleep(0.005)  # nor when both are over
+        await asyncio.sleep(0.05)  # what would be given back twice is by now
         assert (taken(made), taken(made, "b")) == (0, 0)
 
 
@@ -421,7 +421,7 @@ async def test_a_hedge_is_told_no_less_than_the_first(tmp_path: Path) -> None:
     async with world(tmp_path, {"a": [later], "b": [well]}, {"b": "protocols: [messages]"}, rest=rest) as made:
         asks = asyncio.create_task(made.ask(body={"seed": 7}))
         await made["a"].arrived.get()
-        await asyncio.sleep(0.15)
+        await asyncio.sleep(0.15)  # three times the wait for a second channel
         gate.set()
         assert (await asks).text == "a"
         assert made.counts["b"] == 0
@@ -442,7 +442,7 @@ async def test_of_many_calls_one_looks_whether_a_channel_is_well_again(tmp_path:
     rest = "breaker: {failures: 1, rest: 0.1}\n"
     async with world(tmp_path, {"a": [status(500), stalls], "b": [well]}, rest=rest) as made:
         assert (await made.ask()).text == "b"
-        await asyncio.sleep(0.2)
+        await asyncio.sleep(0.2)  # the rest of the channel has to pass
         asks = [asyncio.create_task(made.ask()) for _ in range(20)]
         done, waiting = await asyncio.wait(asks, timeout=3, return_when=asyncio.ALL_COMPLETED)
         assert (len(done), len(waiting)) == (19, 1)

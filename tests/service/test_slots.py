@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from umg_grpc.errors import Failure, UmgError
-from umg_grpc.service.slots import AGAIN_SECONDS, Slots
+from umg_grpc.errors import AGAIN_SECONDS, Failure, UmgError
+from umg_grpc.service.slots import Slots
 from umg_grpc.v1 import pb
 
 

@@ -103,6 +103,10 @@ class Router:
         """Whether some channel of a base model is left to a key with these pins."""
         return not pins or any(allowed(pins, target.channel.name) for target in self._known(model).targets)
 
+    def has_several(self, model: str) -> bool:
+        """Whether more than one channel serves a base model, whatever they can do with it."""
+        return len(self._known(model).targets) > 1
+
     def targets(self, model: str) -> list[Target]:
         """All channels of a base model, whatever they can do with it, lower priorities first."""
         return sorted(self._known(model).targets, key=lambda target: target.channel.priority)

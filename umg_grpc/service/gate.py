@@ -10,11 +10,10 @@ from typing import Any
 import structlog
 
 from umg_grpc.config import Overload
-from umg_grpc.errors import UmgError
+from umg_grpc.errors import UmgError, come_again
 from umg_grpc.inprocess import Context, Interceptor, Stream, Unary
 from umg_grpc.service.call import current
-from umg_grpc.service.slots import AGAIN_SECONDS, Slots
-from umg_grpc.v1 import pb
+from umg_grpc.service.slots import Slots
 
 logger = structlog.get_logger()
 
@@ -158,8 +157,7 @@ class Gate:
     def _refusal(self, reason: str) -> UmgError:
         self.refused(reason)
         why = "has as many calls under way as it takes" if reason == FULL else "is behind with its work"
-        message = f"the gateway {why}; try again in {AGAIN_SECONDS} s"
-        error = UmgError(pb.ERROR_REASON_UNAVAILABLE, message, retry_after_seconds=str(AGAIN_SECONDS))
+        error = come_again(f"the gateway {why}")
         error.cause = reason
         return error
 

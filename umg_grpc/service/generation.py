@@ -92,7 +92,10 @@ class GenerationServicer(rpc.GenerationServiceServicer):
                 messages = await self._first_stream(asked, attempts, tried)
                 answer = StreamedAnswer(asked, tried.attempt, self._memory)
                 try:
-                    async with aclosing(messages), aclosing(_begun(asked, messages)) as begun:
+                    async with (
+                        aclosing(messages),
+                        aclosing(held_back(messages, _silence(asked.format), HOLD_SECONDS)) as begun,
+                    ):
                         async for message in begun:
                             if answer.feed(message):
                                 tried.begun = True
@@ -150,7 +153,7 @@ class GenerationServicer(rpc.GenerationServiceServicer):
         elif spoken == RESPONSES:
             request = await conversations.resolve(call.caller.key_id, request)
         continued = await self._continued(call, request, model.id) if request.previous_response_id else None
-        several = len(self._channels.router.targets(model.id)) > 1
+        several = self._channels.router.has_several(model.id)
         beginning = nearness.beginning(call.caller.key_id, request) if several else None
         return Asked(call, request, model, spoken, continued, several, beginning)
 
@@ -210,13 +213,6 @@ class GenerationServicer(rpc.GenerationServiceServicer):
             message = "this gateway stores no responses; send the whole conversation"
             raise UmgError(pb.ERROR_REASON_OBJECT_NOT_FOUND, message)
         return self._memory.conversations
-
-
-def _begun(
-    asked: Asked, messages: AsyncGenerator[pb.StreamGenerateResponse, None]
-) -> AsyncGenerator[pb.StreamGenerateResponse, None]:
-    """The messages of a stream, from the first that says something: until then another attempt may take its place."""
-    return held_back(messages, _silence(asked.format), HOLD_SECONDS)
 
 
 def _silence(face: str) -> Callable[[pb.StreamGenerateResponse], bool]:

@@ -6,11 +6,8 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 
-from umg_grpc.errors import Failure, UmgError
-from umg_grpc.v1 import pb
+from umg_grpc.errors import Failure, UmgError, come_again
 
-AGAIN_SECONDS = 1
-"""When those should come again that found no room."""
 REMEMBERED = 8
 """The mean length is known of so many calls at least, else of as many as there are slots."""
 MARGIN = 2.0
@@ -115,9 +112,7 @@ class Slots:
         return length / self.most * (len(self._waiting) + 1)
 
     def _full(self) -> UmgError:
-        message = f"{self._what} has as many calls under way as it takes; try again in {AGAIN_SECONDS} s"
-        error = UmgError(pb.ERROR_REASON_UNAVAILABLE, message, retry_after_seconds=str(AGAIN_SECONDS))
-        return error.of(Failure.NOT_SENT)
+        return come_again(f"{self._what} has as many calls under way as it takes").of(Failure.NOT_SENT)
 
 
 def _give_up(turn: asyncio.Future[bool]) -> None:

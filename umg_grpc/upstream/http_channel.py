@@ -88,11 +88,6 @@ class InTurn:
         return next(number for number, known in enumerate(self._endpoints) if known is endpoint)
 
 
-def in_turn(endpoints: Sequence[Endpoint]) -> InTurn:
-    """The endpoints (one for each key of a channel) in turn."""
-    return InTurn(endpoints)
-
-
 class HttpChannel:
     """One channel, for all that its provider can do. Raises what the transport and the codecs raise."""
 

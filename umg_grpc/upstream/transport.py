@@ -18,7 +18,7 @@ from typing import NamedTuple, Self
 import aiohttp
 from yarl import URL
 
-from umg_grpc.errors import Failure, UmgError
+from umg_grpc.errors import Failure, UmgError, come_again
 from umg_grpc.upstream.bodies import FAULTS, read, read_answer, read_refusal
 from umg_grpc.upstream.connector import REACH, Connector, Reach, session_over
 from umg_grpc.upstream.lean import faults
@@ -291,8 +291,7 @@ def _fault(error: Exception, deadlines: Deadlines, *, sent: bool = True) -> UmgE
     """
     failure, cause = Failure.AMBIGUOUS, f"{type(error).__name__}: {error}"
     if isinstance(error, faults.UnreachableError | aiohttp.ClientConnectorError) and error.errno in NO_MORE_FILES:
-        message = "the gateway has as many connections open as its system allows; try again in 1 s"
-        full = UmgError(pb.ERROR_REASON_UNAVAILABLE, message, retry_after_seconds="1")  # which no provider can help
+        full = come_again("the gateway has as many connections open as its system allows")  # which no provider can help
         full.cause = cause
         return full
     match error:
