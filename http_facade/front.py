@@ -7,6 +7,7 @@ import grpc
 from aiohttp import hdrs, web
 from aiohttp.typedefs import Middleware
 
+from http_facade.answers import Whole
 from http_facade.calls import MESSAGES_REQUEST_ID, REQUEST_ID_HEADER, exchange, shown
 from http_facade.connections import SERVER, Connection
 from http_facade.cors import Cors
@@ -38,7 +39,7 @@ def front(routes: Mapping[web.AbstractRoute, Route], cors: Cors, settings: Setti
                     raise
                 response = _refusal(failure, request, route)
             status = response.status
-            await _sent(request, response)
+            await _sent(request, response, cors)
         finally:
             if known.admitted:
                 settings.gate.leave()
@@ -69,15 +70,19 @@ def _check_room(request: web.Request, route: Route | None, settings: Settings) -
         raise come_again("the gateway has as many connections as it takes")
 
 
-async def _sent(request: web.Request, response: web.StreamResponse) -> None:
+async def _sent(request: web.Request, response: web.StreamResponse, cors: Cors) -> None:
     """Sends what the handler left to be sent, and returns when the client has read nearly all of it, or is cut off. A
     call is under way until then, so that those who do not read cannot make the gateway hold any number of answers.
     """
     transport = request.protocol.transport
     if transport is None or transport.is_closing():
         return
-    await response.prepare(request)
-    await response.write_eof()
+    if isinstance(response, Whole) and response.is_plain(request):
+        mark(request, response, cors)
+        response.send(request, transport)
+    else:
+        await response.prepare(request)
+        await response.write_eof()
     if request.protocol.writing_paused:
         await request.writer.drain()
 

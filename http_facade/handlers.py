@@ -7,6 +7,7 @@ from typing import TypeAlias
 import grpc
 from aiohttp import hdrs, web
 
+from http_facade.answers import Whole
 from http_facade.bodies import JSON, Bodies
 from http_facade.calls import exchange, metadata, model_of, opened, shown
 from http_facade.errors import explain
@@ -78,7 +79,7 @@ class Generate:
         call = self._stub.Generate(canonical, metadata=metadata(request, self._face))
         answer = await call
         headers = {hdrs.CONTENT_TYPE: JSON, **shown(await call.initial_metadata())}
-        return web.Response(headers=headers, body=self._codec.encode_response(answer, canonical))
+        return Whole(headers=headers, body=self._codec.encode_response(answer, canonical))
 
     async def _stream(self, request: web.Request, canonical: pb.GenerateRequest) -> web.StreamResponse:
         """The status line waits for the first message: a failure before it is a JSON error with its own status."""

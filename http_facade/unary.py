@@ -9,6 +9,7 @@ import grpc
 from aiohttp import hdrs, web
 from google.protobuf.message import Message
 
+from http_facade.answers import Whole
 from http_facade.bodies import JSON, Bodies
 from http_facade.calls import metadata, model_of, shown
 from http_facade.routes import Route
@@ -60,7 +61,7 @@ class Unary(Generic[Request, Response]):
             body = self._codec.encode_response(answer, canonical, shape)
         else:
             body = await asyncio.to_thread(self._codec.encode_response, answer, canonical, shape)
-        return web.Response(headers=headers, body=body)
+        return Whole(headers=headers, body=body)
 
     async def _written(
         self, request: web.Request, headers: Mapping[str, str], pieces: Iterator[bytes]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import aiohttp
 import pytest
-from aiohttp import client_proto, helpers, http, http_exceptions, tracing, web
+from aiohttp import client_proto, helpers, http, http_exceptions, http_writer, tracing, web
 from aiohttp._http_parser import HttpRequestParser as Parser
 from aiohttp.http_writer import StreamWriter
 
@@ -18,6 +18,8 @@ PARAMETERS = [
     (web.Server.pre_shutdown, ["self"], "http_facade/connections.py"),
     (web.Server.connection_lost, ["self", "handler", "exc"], "http_facade/connections.py"),
     (web.RequestHandler.handle_error, ["self", "request", "status", "exc", "message"], "http_facade/connections.py"),
+    (web.RequestHandler.resume_reading, ["self", "resume_parser"], "http_facade/connections.py"),
+    (client_proto.ResponseHandler.resume_reading, ["self", "resume_parser"], "umg_grpc/upstream/connector.py"),
     (web.BaseRunner._make_server, ["self"], "http_facade/app.py"),
     (web.BaseSite.stop, ["self"], "http_facade/listening.py"),
     (aiohttp.TCPConnector._create_connection, ["self", "req", "traces", "timeout"], "umg_grpc/upstream/transport.py"),
@@ -28,6 +30,8 @@ NAMES = [
     (StreamWriter, ("output_size",)),
     (helpers, ("rfc822_formatted_time",)),
     (http, ("RawRequestMessage",)),
+    (http_writer, ("_serialize_headers",)),
+    (web.Response, ("_keep_alive", "_eof_sent")),
     (http_exceptions, ("LineTooLong",)),
     (client_proto, ("ResponseHandler",)),
     (tracing, ("Trace",)),
@@ -66,7 +70,15 @@ async def test_a_server_and_its_connection_have_the_names_that_ours_use() -> Non
         assert hasattr(server, name), (name, where)
     assert server._kwargs == {"access_log": None}, where
     connection = server()
-    for name in ("_manager", "_loop", "_waiter", "_messages", "_parser", "_next_keepalive_close_time"):
+    for name in (
+        "_manager",
+        "_loop",
+        "_waiter",
+        "_messages",
+        "_parser",
+        "_next_keepalive_close_time",
+        "_reading_paused",
+    ):
         assert hasattr(connection, name), (name, where)
     assert connection._manager is server, where
     assert connection._waiter is None, where

@@ -14,7 +14,19 @@ from umg_grpc.errors import UmgError
 from umg_grpc.inprocess import Context, Interceptor, Stream, Unary
 from umg_grpc.server import SERVICES
 from umg_grpc.service.call import CURRENT, Call
-from umg_grpc.service.gate import BEHIND, FULL, GUARD_SECONDS, PATIENCE, Gate, Gating, Pace, asks_a_model
+from umg_grpc.service.gate import (
+    BEHIND,
+    CREDIT_SECONDS,
+    FEWEST,
+    FULL,
+    GUARD_SECONDS,
+    PATIENCE,
+    PROMPT_SECONDS,
+    Gate,
+    Gating,
+    Pace,
+    asks_a_model,
+)
 from umg_grpc.v1 import pb, rpc
 
 BOUND, TICK = 0.1, 0.025
@@ -55,7 +67,7 @@ def test_one_long_stall_is_no_overload() -> None:
 def test_a_process_that_stays_late_counts_its_calls_out() -> None:
     clock = Clock()
     clock.tick(BOUND * 2, times=PATIENCE)
-    assert clock.taken(1000) == 1
+    assert clock.taken(1000) == int(FEWEST * CREDIT_SECONDS)
 
 
 def behind() -> Clock:
@@ -64,26 +76,38 @@ def behind() -> Clock:
     return clock
 
 
-def test_it_takes_on_more_at_each_tick_in_time_while_more_are_asked_for() -> None:
-    clock, taken = behind(), list[int]()
-    for _ in range(30):
-        clock.tick(late=0)
-        taken.append(clock.taken(1000))
-    assert taken == sorted(taken)
-    assert taken[-1] > 50
-
-
-def test_it_takes_on_less_at_each_tick_that_is_late_but_never_nothing() -> None:
-    clock = behind()
-    for _ in range(30):
-        clock.tick(late=0)
-        clock.taken(1000)
+def asked_much(clock: Clock, late: float, ticks: int) -> list[int]:
+    """How many of more than enough are taken on after each tick."""
     taken = list[int]()
-    for _ in range(50):
-        clock.tick(BOUND * 2)
-        taken.append(clock.taken(1000))
-    assert taken == sorted(taken, reverse=True)
-    assert taken[-1] == 1
+    for _ in range(ticks):
+        clock.tick(late)
+        taken.append(clock.taken(10_000))
+    return taken
+
+
+def test_it_takes_on_more_and_more_while_it_is_in_time() -> None:
+    taken = asked_much(behind(), late=0, ticks=300)
+    first, second, third = (sum(taken[at : at + 100]) for at in (0, 100, 200))
+    assert first < second / 4 < third / 16
+    assert taken[-1] > 500
+
+
+def test_it_takes_on_less_and_less_while_it_is_late_but_never_nothing() -> None:
+    clock = behind()
+    asked_much(clock, late=0, ticks=300)
+    little = asked_much(clock, late=PROMPT_SECONDS * 2, ticks=100)
+    assert sum(little[:10]) > 2 * sum(little[10:20]) > 0
+    assert min(little) >= 1
+    asked_much(clock, late=0, ticks=300)
+    much = asked_much(clock, late=BOUND, ticks=100)
+    assert sum(much[:10]) < sum(little[:10]), "the later it is the fewer"
+    assert min(much) >= 1
+
+
+def test_a_small_lateness_alone_does_not_keep_it_counting() -> None:
+    clock = behind()
+    clock.tick(late=PROMPT_SECONDS * 2, times=int(GUARD_SECONDS / TICK) + 5)
+    assert clock.taken(10_000) == 10_000
 
 
 def test_it_takes_on_all_again_when_nothing_was_late_and_nobody_refused_for_a_while() -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from aiohttp import web
+from prometheus_client import CollectorRegistry, Histogram, generate_latest
 from prometheus_client.multiprocess import mark_process_dead
 
 from umg_grpc.cli.states import states
@@ -23,6 +24,7 @@ from umg_grpc.service.metrics import (
     GATE_CALLS,
     GATE_QUEUE,
     MOST_MODELS,
+    SECONDS,
     SHARED_FOLDER,
     Metrics,
 )
@@ -66,6 +68,24 @@ def test_what_happens_is_counted() -> None:
         'umg_hedges_total{model="m",won="false"} 1.0',
         'umg_cache_total{outcome="hit"} 1.0',
     }
+
+
+def test_lengths_of_calls_are_counted_as_the_library_counts_them() -> None:
+    metrics, registry = Metrics(), CollectorRegistry()
+    labels = {"method": "M", "channel": "main", "model": "m"}
+    alike = Histogram("umg_call_seconds", "", [*labels], registry=registry, buckets=SECONDS).labels(**labels)
+    for _ in range(2):  # the library is told anew each time
+        for seconds in (0.0, *SECONDS, *(1.5 * bound for bound in SECONDS)):
+            metrics.finished(Call("/umg.v1.S/M", {}, True, "r", model="m", channel="main"), "OK", seconds)
+            alike.observe(seconds)
+        metrics.exposition()
+    wanted = generate_latest(registry).decode().splitlines()
+    counted = ("umg_call_seconds_bucket", "umg_call_seconds_count")
+    assert {line for line in lines(metrics) if line.startswith(counted)} == {
+        line for line in wanted if line.startswith(counted)
+    }
+    [total] = [line.split()[-1] for line in lines(metrics) if line.startswith("umg_call_seconds_sum")]
+    assert float(total) == pytest.approx(2 * 2.5 * sum(SECONDS))
 
 
 def test_levels_are_read_when_they_are_asked_for() -> None:
@@ -236,3 +256,25 @@ def test_several_workers_show_their_figures_together_and_those_that_ended_no_lev
         'umg_attempts_total{channel="main",model="m",outcome="ok"} 3.0',
     }
     assert not any(line.startswith('umg_channel_state{channel="other"') for line in shown)
+
+
+ENDING = """
+import asyncio
+from umg_grpc.service.metrics import Metrics
+
+async def main():
+    metrics = Metrics()
+    metrics.start()
+    metrics.attempt("main", "m", "ok")
+    metrics.close()
+
+asyncio.run(main())
+"""
+
+
+def test_what_a_worker_counted_last_is_known_of_it_when_it_has_ended(tmp_path: Path) -> None:
+    environment = {**os.environ, SHARED_FOLDER: str(tmp_path)}
+    for script, arguments in ((ENDING, []), (WORKER, ["1", "is well"])):
+        command = [sys.executable, "-W", "error", "-c", script, *arguments]
+        shown = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True).stdout
+    assert 'umg_attempts_total{channel="main",model="m",outcome="ok"} 2.0' in shown.splitlines()

@@ -1,4 +1,4 @@
-"""`python -m tests.soak [soak] [leavers] [overload] [processor] [--seconds N] [--rate N] [--seed N]`: the long run and its like,
+"""`python -m tests.soak [soak] [leavers] [overload] [--seconds N] [--rate N] [--seed N]`: the long run and its like,
 with all figures; the exit code says whether they are as they should be.
 """
 
@@ -13,12 +13,7 @@ import uvloop
 from tests.soak import leavers, overload, soak
 from tests.soak.report import Report
 
-SOAK, LEAVERS, OVERLOAD = USUAL = ("soak", "leavers", "overload")
-PROCESSOR = "processor"
-"""Overload of a gateway that is busy with its own work: only where it is asked for, since what is demanded of the other
-two does not hold there yet (docs/operations.md, "Try it").
-"""
-RUNS = (*USUAL, PROCESSOR)
+RUNS = SOAK, LEAVERS, OVERLOAD = ("soak", "leavers", "overload")
 LEAVING = 2000
 
 
@@ -31,8 +26,8 @@ async def run(chosen: Sequence[str], plan: soak.Plan, directory: Path) -> list[R
         sys.stdout.flush()
         reports.append(report)
 
-    for case in overload.CASES:
-        if (PROCESSOR if case.name == PROCESSOR else OVERLOAD) in chosen:
+    if OVERLOAD in chosen:
+        for case in overload.CASES:
             show(overload.report(await overload.overloaded(case, _below(directory, case.name), overload.Plan())))
     if LEAVERS in chosen:
         show(leavers.report(await leavers.left(LEAVING, _below(directory, LEAVERS), plan.seed)))
@@ -49,7 +44,7 @@ def _below(directory: Path, name: str) -> Path:
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.soak", description="Soak, leavers and overload.")
-    parser.add_argument("runs", nargs="*", metavar="RUN", help=f"of {', '.join(RUNS)}; the first three by default")
+    parser.add_argument("runs", nargs="*", metavar="RUN", help=f"of {', '.join(RUNS)}; all by default")
     parser.add_argument("--seconds", type=float, default=600, help="length of the soak")
     parser.add_argument("--rate", type=float, help="calls a second; by default 60 %% of what the machine reaches")
     parser.add_argument("--seed", type=int, default=0)
@@ -58,7 +53,7 @@ def main() -> None:
         parser.error(f"no such run: {', '.join(sorted(unknown))}")
     plan = soak.Plan(seconds=given.seconds, rate=given.rate, seed=given.seed)
     with tempfile.TemporaryDirectory() as directory:
-        reports = uvloop.run(run(given.runs or USUAL, plan, Path(directory)))
+        reports = uvloop.run(run(given.runs or RUNS, plan, Path(directory)))
     sys.exit(0 if all(report.holds for report in reports) else 1)
 
 

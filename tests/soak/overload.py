@@ -78,7 +78,7 @@ CASES = (
         PROVIDER,
         {"overload": f"{{queue: {AT_ONCE}}}", "more": f"concurrency: {AT_ONCE}"},
     ),
-    Case("processor", "a processor that makes the answers itself", AT_ONCE, SANDBOX),
+    Case("processor", "a processor that makes the answers itself", 4, SANDBOX),
 )
 
 

@@ -212,12 +212,6 @@ class StreamedAnswer(Answer):
             return False
         return True
 
-    def _gathering(self) -> AnswerGatherer:
-        if not self._passed:
-            return Gatherer()
-        request, whole = self._attempt.request, self._keeps or self._remembers or self._owns
-        return FrameGatherer(FORMATS[request.source.format], request, None if whole else ESTIMATED_BYTES)
-
     async def close(self) -> list[pb.StreamGenerateResponse]:
         """What was held back, complete; to be called when the stream is over and whole."""
         call = self._asked.call

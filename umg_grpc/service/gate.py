@@ -28,58 +28,72 @@ REFUSALS = frozenset({FULL, BEHIND})
 
 PATIENCE = 3
 """So many times the bound of its lateness the process may be late on end before its calls are counted out."""
+PROMPT_SECONDS = 0.0015
+"""How late it may be while they are: who is refused waits so long, and who is served some times as long."""
 GUARD_SECONDS = 5.0
 """Calls are counted out until nothing was late, and nobody refused, for so long."""
-MORE, LESS = 0.1, 0.8
+SHORTEST_TICK_SECONDS = 0.002
+MORE, LESS, MOST_LESS = 0.02, 0.05, 0.5
+"""Share by which more calls are taken on after a tick in time, and fewer after a late one: for each `PROMPT_SECONDS` of
+its lateness, and the most.
+"""
+CREDIT_SECONDS = 0.005
+"""Calls are taken on for so much time at once at most: they are all done before the next one is read."""
+FEWEST, MOST = 1 / SHORTEST_TICK_SECONDS, 1e6
+"""Calls a second, while they are counted out."""
 LOG_SECONDS = 1.0
 
 
 class Pace:
     """How many calls the process takes on between two ticks of a timer: any number while it keeps up with its work.
 
-    Where it does not, they are counted out: a few more at each tick that is in time, fewer at each that is late. Knows
-    no clock.
+    Where it does not, they are counted out: so many a second, a few more after each tick that is in time and fewer
+    after each that is late. Knows no clock.
     """
 
     def __init__(self, bound: float) -> None:
         """`bound`: seconds of lateness that are well."""
         self._bound = bound
+        self._prompt = min(bound, PROMPT_SECONDS)
         self._late_since: float | None = None
         self._guarded_until = float("-inf")
-        self._allowed = 1.0
-        self._left = 0.0
+        self._ticked = float("-inf")
+        self._rate = FEWEST
+        self._left = 0.0  # calls, until the next tick
         self.is_guarded = False
         """Whether calls are counted out."""
 
     def tick(self, now: float, late: float) -> None:
         """Takes how many seconds late the timer fired."""
-        is_late = late > self._bound
-        if not is_late:
+        if self.is_guarded:
+            self._count_out(now, late)
+        elif late <= self._bound:
             self._late_since = None
         elif self._late_since is None:
             self._late_since = now
-        elif now - self._late_since >= PATIENCE * self._bound and not self.is_guarded:
-            self.is_guarded, self._allowed, self._left = True, 1.0, 1.0
-        if self.is_guarded:
-            self._count_out(now, is_late=is_late)
+        elif now - self._late_since >= PATIENCE * self._bound:
+            self.is_guarded, self._late_since, self._rate, self._left = True, None, FEWEST, 0.0
+            self._count_out(now, late)
+        self._ticked = now
 
-    def _count_out(self, now: float, *, is_late: bool) -> None:
-        used_up = self._left < 1
-        if is_late:
-            self._allowed = max(1.0, self._allowed * LESS)
-        elif used_up:
-            self._allowed += 0.5 + MORE * self._allowed
-        if is_late or used_up:
+    def _count_out(self, now: float, late: float) -> None:
+        if late > self._prompt:
+            self._rate = max(FEWEST, self._rate * (1 - min(LESS * late / self._prompt, MOST_LESS)))
+        else:
+            self._rate = min(MOST, self._rate * (1 + MORE))
+        if late > self._bound or self._left < 1:
             self._guarded_until = now + GUARD_SECONDS
-        self._left = self._allowed
+        self._left = max(1.0, min(self._left, 1.0) + self._rate * min(now - self._ticked, CREDIT_SECONDS))
         self.is_guarded = now < self._guarded_until
 
     def take(self) -> bool:
         """Whether one more call is taken on."""
         if not self.is_guarded:
             return True
+        if self._left < 1:
+            return False
         self._left -= 1
-        return self._left >= 0
+        return True
 
 
 class Gate:
@@ -89,7 +103,7 @@ class Gate:
         """`count` is told the reason of each refusal."""
         self._slots = Slots(bounds.calls, bounds.queue, bounds.wait, "the gateway")
         self._pace = Pace(bounds.lag)
-        self._tick = min(0.01, max(0.002, bounds.lag / 4))
+        self._tick = min(0.01, max(SHORTEST_TICK_SECONDS, bounds.lag / 4))
         self._count = count
         self._refused = Counter[str]()  # since the log was last told
         self._logged_at = float("-inf")
@@ -114,7 +128,8 @@ class Gate:
             self._pace.tick(now, now - due)
             if self._refused and now - self._logged_at >= LOG_SECONDS:
                 self._log(now)
-            self._timer = loop.call_later(self._tick, look, now + self._tick)
+            tick = SHORTEST_TICK_SECONDS if self._pace.is_guarded else self._tick
+            self._timer = loop.call_later(tick, look, now + tick)
 
         look(time.monotonic())
 

@@ -15,7 +15,7 @@ from umg_grpc.service.call import Call, current
 from umg_grpc.service.channels import Channels
 from umg_grpc.service.conversations import Continued, Conversations
 from umg_grpc.service.course import Try
-from umg_grpc.service.hedging import Opened, first_to_answer, held_back, open_stream, resumed
+from umg_grpc.service.hedging import Opened, each, first_to_answer, open_stream, open_within
 from umg_grpc.service.kept import Kept
 from umg_grpc.service.nearness import Nearness
 from umg_grpc.service.resilience import Resilience
@@ -89,17 +89,15 @@ class GenerationServicer(rpc.GenerationServiceServicer):
         attempts = await self._attempts(asked, stream=True)
         async for attempt in attempts:
             with attempts.trying(attempt) as tried:
-                messages = await self._first_stream(asked, attempts, tried)
+                early, messages = await self._first_stream(asked, attempts, tried)
                 answer = StreamedAnswer(asked, tried.attempt, self._memory)
                 try:
-                    async with (
-                        aclosing(messages),
-                        aclosing(held_back(messages, _silence(asked.format), HOLD_SECONDS)) as begun,
-                    ):
-                        async for message in begun:
-                            if answer.feed(message):
-                                tried.begun = True
-                                yield message
+                    async with aclosing(messages):
+                        for part in (each(early), messages):
+                            async for message in part:
+                                if answer.feed(message):
+                                    tried.begun = True
+                                    yield message
                 except (UmgError, asyncio.CancelledError, GeneratorExit):
                     if tried.begun:
                         await answer.break_off()
@@ -182,19 +180,19 @@ class GenerationServicer(rpc.GenerationServiceServicer):
 
     async def _first_stream(
         self, asked: Asked, attempts: Attempts, tried: Try[Attempt]
-    ) -> AsyncGenerator[pb.StreamGenerateResponse, None]:
-        """The same for a stream, which answers with its first message."""
-        call, hedge = asked.call, asked.model.hedge
+    ) -> Opened[pb.StreamGenerateResponse]:
+        """The same for a stream, which answers with its first message that says something."""
+        call, hedge, says_nothing = asked.call, asked.model.hedge, _silence(asked.format)
         if hedge is None or not attempts.has_others:
-            return tried.attempt.call.stream(call.seconds_left())
+            return await open_within(tried.attempt.call.stream(call.seconds_left()), says_nothing, HOLD_SECONDS)
 
         async def close(opened: Opened[pb.StreamGenerateResponse]) -> None:
             await opened[1].aclose()
 
         def start(attempt: Attempt) -> Coroutine[None, None, Opened[pb.StreamGenerateResponse]]:
-            return open_stream(attempt.call.stream(call.seconds_left()), _silence(asked.format))
+            return open_stream(attempt.call.stream(call.seconds_left()), says_nothing)
 
-        return resumed(await first_to_answer(attempts, tried, hedge, start, close))
+        return await first_to_answer(attempts, tried, hedge, start, close)
 
     async def _continued(self, call: Call, request: pb.GenerateRequest, model: str) -> Continued | None:
         """None for a response that only a provider may know, whose account the operator opened to all callers."""

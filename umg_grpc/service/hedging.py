@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Coroutine
-from contextlib import aclosing
 from typing import Any, TypeVar
 
 from umg_grpc.errors import UmgError
@@ -59,7 +58,7 @@ async def _stopped(tasks: Collection[asyncio.Task[Said]], close: Callable[[Said]
         task.cancel()
     await asyncio.wait(tasks)
     for task in tasks:
-        if close is not None and not task.cancelled() and task.exception() is None:
+        if not task.cancelled() and task.exception() is None and close is not None:
             await close(task.result())
 
 
@@ -79,55 +78,59 @@ async def open_stream(
         raise
 
 
-async def resumed(opened: Opened[Message]) -> AsyncGenerator[Message, None]:
-    """All messages of a stream that was begun elsewhere."""
-    early, stream = opened
-    async with aclosing(stream):
-        for message in early:
+async def open_within(
+    stream: AsyncGenerator[Message, None], says_nothing: Callable[[Message], bool], seconds: float
+) -> Opened[Message]:
+    """The same, where messages that say nothing are held back for at most `seconds`: until then another channel may
+    still give the answer.
+    """
+    loop, early = asyncio.get_running_loop(), list[Message]()
+    until, reading = loop.time() + seconds, None
+
+    async def read_on() -> None:
+        while (message := await anext(stream, None)) is not None:
+            early.append(message)
+            if not says_nothing(message) or loop.time() >= until:
+                break
+
+    try:
+        if (message := await anext(stream, None)) is None:
+            return early, stream
+        early.append(message)
+        if not says_nothing(message):  # as most streams begin: without a task
+            return early, stream
+        reading = asyncio.create_task(read_on(), name="beginning")
+        await asyncio.wait({reading}, timeout=until - loop.time())
+        if not reading.done():
+            return [], _late(early, reading, stream)
+        reading.result()
+        return early, stream
+    except BaseException:
+        if reading is not None:
+            await _stopped({reading}, None)
+        await stream.aclose()
+        raise
+
+
+async def _late(
+    early: list[Message], reading: asyncio.Task[None], stream: AsyncGenerator[Message, None]
+) -> AsyncGenerator[Message, None]:
+    """All messages of a stream of which these were held back, while its next is read."""
+    held = len(early)
+    try:
+        for message in early[:held]:
+            yield message
+        await reading
+        for message in early[held:]:
             yield message
         async for message in stream:
             yield message
-
-
-async def held_back(
-    messages: AsyncGenerator[Message, None], says_nothing: Callable[[Message], bool], seconds: float
-) -> AsyncGenerator[Message, None]:
-    """The messages; those at the beginning that say nothing wait for one that does, at most `seconds`: until then
-    another channel may still give the answer.
-    """
-    pulled: asyncio.Task[Message | None] | None = None
-    held = list[Message]()
-    until = asyncio.get_running_loop().time() + seconds
-
-    async def pull() -> Message | None:
-        return await anext(messages, None)
-
-    try:
-        message = await anext(messages, None)
-        while message is not None and says_nothing(message):
-            held.append(message)
-            pulled = asyncio.create_task(pull(), name="pull")
-            await asyncio.wait({pulled}, timeout=until - asyncio.get_running_loop().time())
-            if not pulled.done():
-                break
-            message, pulled = pulled.result(), None
-        for early in held:
-            yield early
-        if pulled is not None:
-            message = await pulled
     finally:
-        if pulled is not None:
-            pulled.add_done_callback(_forget)
-            if not pulled.done():
-                pulled.cancel()
-                await asyncio.wait({pulled})
-    if message is not None:
+        await _stopped({reading}, None)
+        await stream.aclose()
+
+
+async def each(messages: list[Message]) -> AsyncGenerator[Message, None]:
+    """The messages, as a stream."""
+    for message in messages:
         yield message
-        async for later in messages:
-            yield later
-
-
-def _forget(pulled: asyncio.Task[Any]) -> None:
-    """Nobody is told how it ended: its caller left."""
-    if not pulled.cancelled():
-        pulled.exception()

@@ -2,9 +2,11 @@
 
 import asyncio
 import os
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from typing import Literal, NamedTuple, TypeAlias
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
 from prometheus_client.multiprocess import MultiProcessCollector
@@ -16,7 +18,7 @@ SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120,
 SHARED_FOLDER = "PROMETHEUS_MULTIPROC_DIR"
 """Environment variable that the library reads: the folder in which several worker processes add their figures up."""
 FRESH_SECONDS = 1.0
-"""How old levels of another worker are at most."""
+"""How old the figures of another worker are at most."""
 MOST_MODELS = 1000
 OTHER_MODELS = "other"
 """Stands for the models beyond these: where a channel serves a pattern, callers choose the names."""
@@ -25,13 +27,16 @@ Values: TypeAlias = Mapping[tuple[str, ...], float]
 """By the values of the labels."""
 
 
-class Row(NamedTuple):
-    """The figures of calls that are alike."""
+@dataclass(slots=True)
+class Row:
+    """The figures of calls that are alike, since the library was last told."""
 
-    calls: Counter
-    seconds: Histogram
-    input_tokens: Counter
-    output_tokens: Counter
+    calls: int = 0
+    seconds: float = 0.0
+    by_length: list[int] = field(default_factory=lambda: [0] * (len(SECONDS) + 1))
+    """How many were no longer than each of `SECONDS`, and longer than the one before; last those longer than all."""
+    input_tokens: int = 0
+    output_tokens: int = 0
 
 
 @dataclass(frozen=True)
@@ -60,6 +65,9 @@ TASKS = Level("umg_tasks", "Tasks alive in the event loop.")
 class Metrics:
     """What the calls of this process come to, and what it is at. Label values come from the schema and the config; of
     models whose names are the callers', only so many have figures of their own.
+
+    Calls are counted in plain numbers, and the library is told when somebody wants to know, or other workers may: to it
+    a figure is a lock, and where several workers share theirs a write to a file.
     """
 
     def __init__(self) -> None:
@@ -69,7 +77,7 @@ class Metrics:
             ProcessCollector(registry=registry)
         labels = ["method", "channel", "model"]
         self._calls = Counter("umg_calls", "Calls finished.", [*labels, "outcome"], registry=registry)
-        self._seconds = Histogram(
+        self._seconds = Durations(
             "umg_call_seconds", "From request to the end of the answer.", labels, registry=registry, buckets=SECONDS
         )
         self._tokens = Counter("umg_tokens", "Tokens used.", ["channel", "model", "direction"], registry=registry)
@@ -77,9 +85,8 @@ class Metrics:
         self._refused = self._counter("umg_refused", "Calls refused for overload.", "reason")
         self._hedges = self._counter("umg_hedges", "Second channels asked beside a slow one.", "model", "won")
         self._cache = self._counter("umg_cache", "Looks for a kept answer.", "outcome")
-        # to find one costs the library more than to count
-        self._rows = dict[tuple[str, str, str, str], Row]()
-        self._counters = dict[tuple[Counter, tuple[str, ...]], Counter]()
+        self._rows = defaultdict[tuple[str, str, str, str], Row](Row)
+        self._counts = defaultdict[tuple[Counter, tuple[str, ...]], int](int)
         self._models = dict[str, None]()
         self._gauges = dict[Level, _Gauge]()
         self._timer: asyncio.TimerHandle | None = None
@@ -88,32 +95,31 @@ class Metrics:
     def finished(self, call: Call, outcome: str, seconds: float) -> None:
         """Counts a call. Its model is known only once it was routed."""
         key = (call.method, call.channel, self._known(call.model), outcome)
-        row = self._rows.get(key)
-        if row is None:
-            row = self._rows[key] = self._row(*key)
-        row.calls.inc()
-        row.seconds.observe(seconds)
-        if call.usage is not None:
-            row.input_tokens.inc(call.usage.input_tokens)
-            row.output_tokens.inc(call.usage.output_tokens)
+        row = self._rows[key]
+        row.calls += 1
+        row.seconds += seconds
+        row.by_length[bisect_left(SECONDS, seconds)] += 1
+        if (usage := call.usage) is not None:
+            row.input_tokens += usage.input_tokens
+            row.output_tokens += usage.output_tokens
             for channel in call.abandoned:  # which read the prompt too
-                self._count(self._tokens, channel, self._known(call.model), "input", amount=call.usage.input_tokens)
+                self._counts[self._tokens, (channel, self._known(call.model), "input")] += usage.input_tokens
 
     def attempt(self, channel: str, model: str, outcome: str) -> None:
         """Counts an attempt. `model`: as its upstream names it; `outcome`: `ok`, `left`, or what its failure is."""
-        self._count(self._attempts, channel, self._known(model), outcome)
+        self._counts[self._attempts, (channel, self._known(model), outcome)] += 1
 
     def refused(self, reason: str) -> None:
         """Counts a call that was refused for overload."""
-        self._count(self._refused, reason)
+        self._counts[self._refused, (reason,)] += 1
 
     def hedged(self, model: str, *, won: bool) -> None:
         """Counts a second channel; `won`: whether it was the first to speak."""
-        self._count(self._hedges, self._known(model), str(won).lower())
+        self._counts[self._hedges, (self._known(model), str(won).lower())] += 1
 
     def looked_up(self, outcome: str) -> None:
         """Counts a look for a kept answer: `hit`, `miss`, or how else it ended."""
-        self._count(self._cache, outcome)
+        self._counts[self._cache, (outcome,)] += 1
 
     def watch(self, level: Level, read: Callable[[], Values]) -> None:
         """From now on `read` says what a level is, when somebody wants to know."""
@@ -128,15 +134,16 @@ class Metrics:
         self.watch(CHANNEL_CALLS, lambda: _calls(standings()))
 
     def start(self) -> None:
-        """Keeps the levels fresh for other workers, which answer for this one too, until `close`."""
+        """Keeps the figures fresh for other workers, which answer for this one too, until `close`."""
         if self._shared:
             self._timer = asyncio.get_running_loop().call_later(FRESH_SECONDS, self.start)
             self._refresh()
 
     def close(self) -> None:
-        """Keeps nothing fresh any more."""
+        """Keeps nothing fresh any more; what was counted is told."""
         if self._timer is not None:
             self._timer.cancel()
+            self._tell()
 
     def exposition(self) -> bytes:
         """The figures as text: of all workers where there are several."""
@@ -148,17 +155,25 @@ class Metrics:
         return generate_latest(together)
 
     def _refresh(self) -> None:
+        self._tell()
         for gauge in self._gauges.values():
             gauge.refresh()
 
     def _counter(self, name: str, what: str, *labels: str) -> Counter:
         return Counter(name, what, labels, registry=self._registry)
 
-    def _count(self, counter: Counter, *labels: str, amount: float = 1) -> None:
-        known = self._counters.get((counter, labels))
-        if known is None:
-            known = self._counters[counter, labels] = counter.labels(*labels)
-        known.inc(amount)
+    def _tell(self) -> None:
+        """Tells the library what was counted since it was last told."""
+        rows, self._rows = self._rows, defaultdict(Row)
+        counts, self._counts = self._counts, defaultdict(int)
+        for (path, channel, model, outcome), row in rows.items():
+            method = path.rpartition("/")[2]
+            self._calls.labels(method, channel, model, outcome).inc(row.calls)
+            self._seconds.labels(method, channel, model).add(row.by_length, row.seconds)
+            counts[self._tokens, (channel, model, "input")] += row.input_tokens
+            counts[self._tokens, (channel, model, "output")] += row.output_tokens
+        for (counter, labels), amount in counts.items():
+            counter.labels(*labels).inc(amount)
 
     def _known(self, model: str) -> str:
         if model not in self._models:
@@ -175,14 +190,16 @@ class Metrics:
             worst[key] = max(value, worst.get(key, 0.0))
         return worst
 
-    def _row(self, path: str, channel: str, model: str, outcome: str) -> Row:
-        method = path.rpartition("/")[2]
-        return Row(
-            self._calls.labels(method, channel, model, outcome),
-            self._seconds.labels(method, channel, model),
-            self._tokens.labels(channel, model, "input"),
-            self._tokens.labels(channel, model, "output"),
-        )
+
+class Durations(Histogram):
+    """A histogram that takes many at once."""
+
+    def add(self, by_length: Sequence[int], seconds: float) -> None:
+        """`by_length`: how many fall into each bucket and into none before it; `seconds`: of all together."""
+        self._sum.inc(seconds)
+        for bucket, count in zip(self._buckets, by_length, strict=True):
+            if count:
+                bucket.inc(count)
 
 
 class _Gauge:

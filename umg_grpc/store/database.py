@@ -15,6 +15,7 @@ from umg_grpc.store.migrate import NewerDatabaseError, migrate
 
 SQLITE = "sqlite"
 SQLITE_FILE = "umg.db"
+STATEMENTS = 32  # that a connection to SQLite keeps compiled: a large one takes 100 KB
 BUSY_SECONDS = 30  # that SQLite waits for another process's write
 WAL_RETRY_SECONDS = 0.02  # for the one lock that SQLite does not wait for by itself, whatever its timeout
 CONNECT_SECONDS = 5
@@ -116,7 +117,7 @@ def _sqlite_engine(data_dir: Path) -> AsyncEngine:
         raise StoreError(f"cannot make the database in {data_dir}: {error.strerror}") from None
     url = URL.create("sqlite+aiosqlite", database=str(data_dir / SQLITE_FILE))
     # The driver would begin transactions by rules of its own, and none for DDL; so it begins none, and we do.
-    connect_args = {"isolation_level": None, "timeout": BUSY_SECONDS}
+    connect_args = {"isolation_level": None, "timeout": BUSY_SECONDS, "cached_statements": STATEMENTS}
     engine = create_async_engine(url, connect_args=connect_args, hide_parameters=True)
 
     @event.listens_for(engine.sync_engine, "connect")

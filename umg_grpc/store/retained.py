@@ -2,17 +2,16 @@
 
 import asyncio
 import itertools
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Generic, NamedTuple, TypeVar
 
 import structlog
-from sqlalchemy import Select, delete, func, inspect, select, tuple_
+from sqlalchemy import Dialect, Select, delete, func, select, tuple_
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import DataError, IntegrityError
-from sqlalchemy.ext.asyncio import AsyncSession
-from sqlalchemy.sql import Insert
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncSession
 from structlog.typing import FilteringBoundLogger
 
 from umg_grpc.store.background import Background, reason_of
@@ -21,6 +20,7 @@ from umg_grpc.store.tables import RetainedRow
 
 BATCH_ROWS = 200
 BATCH_BYTES = 8 * 2**20
+STATEMENT_ROWS = 20
 WAITING_BYTES = 64 * 2**20  # of rows that a database which is away makes wait; what comes after them is not kept
 CLOSE_SECONDS = 5.0
 BATCHES_AT_ONCE = 5  # that one transaction of the sweep takes away: others wait for it
@@ -30,8 +30,10 @@ SWEEP_SECONDS = 60.0
 logger: FilteringBoundLogger = structlog.get_logger(__name__)
 
 Row = TypeVar("Row", bound=RetainedRow)
+_Any = TypeVar("_Any")
 
 _Key = tuple[str, str]
+_Upsert = Callable[[AsyncConnection, Sequence[RetainedRow]], Awaitable[None]]
 
 
 @dataclass(frozen=True)
@@ -70,8 +72,7 @@ class Retained(Generic[Row]):
         self._table = table
         self._bounds = bounds
         self._now = now
-        self._columns = [attribute.key for attribute in inspect(table).column_attrs]
-        self._upserting: Insert | None = None
+        self._upsert_rows: _Upsert | None = None
         self._waiting: dict[_Key, _Waiting[Row]] = {}
         self._writing: dict[_Key, _Waiting[Row]] = {}
         self._waiting_bytes = 0
@@ -261,11 +262,10 @@ class Retained(Generic[Row]):
             self._sweeper.wake()
 
     async def _upsert(self, rows: Sequence[Row]) -> None:
-        values = [{name: getattr(row, name) for name in self._columns} for row in rows]
         async with self._store.write() as session:
-            if self._upserting is None:
-                self._upserting = _upsert_into(self._table, session.get_bind().dialect.name)
-            await session.execute(self._upserting, values)
+            if self._upsert_rows is None:
+                self._upsert_rows = _upsert_into(self._table, session.get_bind().dialect)
+            await self._upsert_rows(await session.connection(), rows)
 
     # --- sweeping
 
@@ -316,6 +316,7 @@ class Retained(Generic[Row]):
     async def _remove(self, session: AsyncSession, rows: "Collection[_Found]") -> None:
         table = self._table
         keys = [(row.owner, row.object_id) for row in rows]
+        keys += keys[-1:] * (BATCH_ROWS - len(keys))  # statements are kept compiled, one for each number of keys
         seen = table.expire_time <= max(row.expire_time for row in rows)  # and not written anew since
         await session.execute(delete(table).where(tuple_(table.owner, table.object_id).in_(keys), seen))
 
@@ -329,17 +330,42 @@ class _Found(NamedTuple):
     size_bytes: int
 
 
-def _upsert_into(row: type[RetainedRow], dialect: str) -> Insert:
+def _upsert_into(row: type[RetainedRow], dialect: Dialect) -> _Upsert:
     """Writes rows in place of older ones of their keys."""
     table = RetainedRow.metadata.tables[row.__tablename__]
-    keys = list(table.primary_key.columns)
+    keys, names = list(table.primary_key.columns), [column.name for column in table.columns]
     changed = [column.name for column in table.columns if not column.primary_key]
-    if dialect == SQLITE:
-        lite = sqlite.insert(table)
-        return lite.on_conflict_do_update(index_elements=keys, set_={name: lite.excluded[name] for name in changed})
-    full = postgresql.insert(table)
-    return full.on_conflict_do_update(index_elements=keys, set_={name: full.excluded[name] for name in changed})
+    if dialect.name != SQLITE:
+        full = postgresql.insert(table)
+        upsert = full.on_conflict_do_update(index_elements=keys, set_={name: full.excluded[name] for name in changed})
+
+        async def one_by_one(connection: AsyncConnection, rows: Sequence[RetainedRow]) -> None:
+            await connection.execute(upsert, [{name: getattr(row, name) for name in names} for row in rows])
+
+        return one_by_one
+
+    # Few statements: Python's driver gives up the interpreter at each, and in a busy process its thread waits long
+    # until it has it again.
+    lite = sqlite.insert(table)
+    single = lite.on_conflict_do_update(index_elements=keys, set_={name: lite.excluded[name] for name in changed})
+    one, places = str(single.compile(dialect=dialect)), f"({', '.join('?' for _ in names)})"
+    many = one.replace(places, ", ".join([places] * STATEMENT_ROWS))
+    stored = [(column.name, column.type.dialect_impl(dialect).bind_processor(dialect)) for column in table.columns]
+
+    def values(row: RetainedRow) -> list[object]:
+        return [getattr(row, name) if to is None else to(getattr(row, name)) for name, to in stored]
+
+    async def in_groups(connection: AsyncConnection, rows: Sequence[RetainedRow]) -> None:
+        whole = len(rows) - len(rows) % STATEMENT_ROWS
+        for statement, groups in (
+            (many, _batches(rows[:whole], STATEMENT_ROWS)),
+            (one, _batches(rows[whole:], 1)),
+        ):
+            if flat := [tuple(value for row in group for value in values(row)) for group in groups]:
+                await connection.exec_driver_sql(statement, flat)
+
+    return in_groups
 
 
-def _batches(values: Sequence[str], size: int) -> Iterable[Sequence[str]]:
+def _batches(values: Sequence[_Any], size: int) -> Iterable[Sequence[_Any]]:
     return (values[start : start + size] for start in range(0, len(values), size))

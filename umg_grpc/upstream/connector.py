@@ -38,6 +38,13 @@ class Exchanges(ResponseHandler):
             if self._payload is not None and self._payload.is_eof():
                 self._payload = None
 
+    def resume_reading(self, resume_parser: bool = True) -> None:
+        """Goes on where it was paused. aiohttp asks for it with each chunk of a body that is read, and each time looks
+        for more in what came, which takes longer than to read the chunk.
+        """
+        if self._reading_paused:
+            super().resume_reading(resume_parser)
+
     def connection_lost(self, exc: BaseException | None) -> None:
         """Ends the answer that is not whole also where aiohttp lets its reader wait: after what is no HTTP."""
         payload, fault = self._payload, self.exception()

@@ -1,0 +1,58 @@
+"""Whole answers: however one is sent, it is the same, and the connection is good for the next call where it was before."""
+
+import json
+from asyncio import open_connection
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+import pytest
+
+from tests.facade.conftest import CHAT, KEY, Face, body
+
+
+@dataclass(frozen=True)
+class Asked:
+    id: str
+    version: str = "1.1"
+    header: str = ""
+    kept: bool = True
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        Asked("as usual"),
+        Asked("to be the last", header="connection: close\r\n", kept=False),
+        Asked("by an old client", version="1.0", kept=False),
+        Asked("by an old client that stays", version="1.0", header="connection: keep-alive\r\n"),
+    ],
+    ids=lambda asked: asked.id,
+)
+async def test_an_answer_has_the_same_head_however_it_was_asked_for(face: Face, asked: Asked) -> None:
+    sent = json.dumps(body("m")).encode()
+    reader, writer = await open_connection(urlsplit(face.url(CHAT)).hostname, urlsplit(face.url(CHAT)).port)
+    for _ in range(2 if asked.kept else 1):
+        writer.write(
+            f"POST {CHAT} HTTP/{asked.version}\r\nhost: x\r\nauthorization: {KEY['authorization']}\r\n{asked.header}"
+            f"content-type: application/json\r\nx-request-id: mine\r\ncontent-length: {len(sent)}\r\n\r\n".encode()
+            + sent
+        )
+        head = (await reader.readuntil(b"\r\n\r\n")).decode()
+        status, *lines = head.rstrip().split("\r\n")
+        headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in lines)}
+        assert status == f"HTTP/{asked.version} 200 OK"
+        assert len(lines) == len(headers)
+        assert headers.keys() - {"connection"} == {
+            "content-type",
+            "content-length",
+            "date",
+            "server",
+            "x-request-id",
+            "request-id",
+        }
+        assert headers["request-id"] == headers["x-request-id"] == "mine"
+        answer = json.loads(await reader.readexactly(int(headers["content-length"])))
+        assert answer["object"] == "chat.completion"
+    if not asked.kept:
+        assert await reader.read() == b""
+    writer.close()
