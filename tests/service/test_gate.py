@@ -22,6 +22,7 @@ from umg_grpc.service.gate import (
     GUARD_SECONDS,
     PATIENCE,
     PROMPT_SECONDS,
+    SPARE,
     Gate,
     Gating,
     Pace,
@@ -44,8 +45,8 @@ class Clock:
             self.now += TICK + late
             self.pace.tick(self.now, late)
 
-    def taken(self, asked: int) -> int:
-        return sum(self.pace.take() for _ in range(asked))
+    def taken(self, asked: int, *, is_idle: bool = False) -> int:
+        return sum(self.pace.take(is_idle=is_idle) for _ in range(asked))
 
 
 def test_a_process_that_keeps_up_takes_on_all() -> None:
@@ -102,6 +103,15 @@ def test_it_takes_on_less_and_less_while_it_is_late_but_never_nothing() -> None:
     much = asked_much(clock, late=BOUND, ticks=100)
     assert sum(much[:10]) < sum(little[:10]), "the later it is the fewer"
     assert min(much) >= 1
+
+
+def test_it_takes_on_some_more_when_it_has_nothing_to_do() -> None:
+    clock = behind()
+    clock.taken(1000)
+    assert clock.taken(1000, is_idle=True) == SPARE
+    assert clock.taken(1000, is_idle=True) == 0
+    clock.tick(late=0)
+    assert clock.taken(1000, is_idle=True) > SPARE
 
 
 def test_a_small_lateness_alone_does_not_keep_it_counting() -> None:

@@ -87,7 +87,7 @@ class Plan:
     """Seconds of each part."""
 
     ramp: float = 5
-    seconds: float = 15
+    seconds: float = 30
 
 
 @dataclass

@@ -28,7 +28,7 @@ REFUSALS = frozenset({FULL, BEHIND})
 
 PATIENCE = 3
 """So many times the bound of its lateness the process may be late on end before its calls are counted out."""
-PROMPT_SECONDS = 0.0015
+PROMPT_SECONDS = 0.001
 """How late it may be while they are: who is refused waits so long, and who is served some times as long."""
 GUARD_SECONDS = 5.0
 """Calls are counted out until nothing was late, and nobody refused, for so long."""
@@ -41,6 +41,8 @@ CREDIT_SECONDS = 0.005
 """Calls are taken on for so much time at once at most: they are all done before the next one is read."""
 FEWEST, MOST = 1 / SHORTEST_TICK_SECONDS, 1e6
 """Calls a second, while they are counted out."""
+SPARE = 1
+"""Calls that are taken on between two ticks though the rate does not allow it, if none is under way."""
 LOG_SECONDS = 1.0
 
 
@@ -60,6 +62,7 @@ class Pace:
         self._ticked = float("-inf")
         self._rate = FEWEST
         self._left = 0.0  # calls, until the next tick
+        self._spare = 0  # so many more, while none is under way
         self.is_guarded = False
         """Whether calls are counted out."""
 
@@ -84,16 +87,20 @@ class Pace:
         if late > self._bound or self._left < 1:
             self._guarded_until = now + GUARD_SECONDS
         self._left = max(1.0, min(self._left, 1.0) + self._rate * min(now - self._ticked, CREDIT_SECONDS))
+        self._spare = SPARE
         self.is_guarded = now < self._guarded_until
 
-    def take(self) -> bool:
-        """Whether one more call is taken on."""
+    def take(self, *, is_idle: bool) -> bool:
+        """Whether one more call is taken on. `is_idle`: none is under way."""
         if not self.is_guarded:
             return True
-        if self._left < 1:
-            return False
-        self._left -= 1
-        return True
+        if self._left >= 1:
+            self._left -= 1
+            return True
+        if is_idle and self._spare > 0:
+            self._spare -= 1
+            return True
+        return False
 
 
 class Gate:
@@ -149,7 +156,7 @@ class Gate:
         """
         if self._slots.refuses():
             raise self._refusal(FULL)
-        if not self._pace.take():
+        if not self._pace.take(is_idle=self.calls == 0):
             raise self._refusal(BEHIND)
 
     async def enter(self, seconds: float = float("inf")) -> None:
