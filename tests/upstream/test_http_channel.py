@@ -1,12 +1,15 @@
 """A channel over HTTP: what its errors mean for whoever would ask again, its keys, and how long it can be held up."""
 
 import asyncio
+import gc
 import gzip
 import json
 import math
+import weakref
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import dataclass, replace
+from typing import Any
 
 import pytest
 
@@ -15,7 +18,7 @@ from umg_grpc.errors import Failure
 from umg_grpc.upstream.http_channel import Endpoint, HttpChannel, InTurn
 from umg_grpc.upstream.http_text import HttpText
 from umg_grpc.upstream.http_unary import HttpEmbedding
-from umg_grpc.upstream.transport import Deadlines, Transport
+from umg_grpc.upstream.transport import Deadlines, Transport, Watch
 from umg_grpc.v1 import pb
 from umg_grpc.wire import EMBEDDING_FORMATS, FORMATS
 
@@ -218,6 +221,23 @@ async def test_a_stream_that_stands_still_after_its_first_event_is_idle() -> Non
     async with provider(answering(STREAM + CHUNK % b"null")) as made, Transport.opened() as transport:
         error = await failed(generate_as_stream(channel(transport, made, replace(PATIENT, idle=0.1))))
     assert (error.metadata, error.failure) == ({"deadline": "idle"}, Failure.AMBIGUOUS)
+
+
+async def test_nothing_is_left_of_a_stream_that_was_too_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    watches = list[weakref.ref[Watch]]()
+
+    class Seen(Watch):
+        def __init__(self, *arguments: Any) -> None:
+            super().__init__(*arguments)
+            watches.append(weakref.ref(self))
+
+    monkeypatch.setattr("umg_grpc.upstream.transport.Watch", Seen)
+    async with provider(answering(STREAM + CHUNK % b"null")) as made, Transport.opened() as transport:
+        for _ in range(2):
+            await failed(generate_as_stream(channel(transport, made, replace(PATIENT, idle=0.1))))
+        await asyncio.sleep(0)  # the event loop lets go of the last timer
+        gc.collect()
+        assert [watch() for watch in watches] == [None, None]
 
 
 async def test_comments_before_the_first_event_do_no_harm() -> None:

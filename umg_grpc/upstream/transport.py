@@ -176,6 +176,8 @@ class Watch:
         else:
             self._set_timer(min(self._due, self._end, now + self._idle))
             return
+        # aiohttp would tell who reads by one exception for all, which remembers for ever where each of them was
+        self._response.content.set_exception(aiohttp.ClientConnectionError("too late"))
         self._response.close()
 
 
