@@ -20,7 +20,7 @@ from umg_grpc.store.tables import RetainedRow
 
 BATCH_ROWS = 200
 BATCH_BYTES = 8 * 2**20
-STATEMENT_ROWS = 20
+STATEMENT_ROWS = 20  # that one statement of SQLite writes
 WAITING_BYTES = 64 * 2**20  # of rows that a database which is away makes wait; what comes after them is not kept
 CLOSE_SECONDS = 5.0
 BATCHES_AT_ONCE = 5  # that one transaction of the sweep takes away: others wait for it
@@ -352,17 +352,17 @@ def _upsert_into(row: type[RetainedRow], dialect: Dialect) -> _Upsert:
     many = one.replace(places, ", ".join([places] * STATEMENT_ROWS))
     stored = [(column.name, column.type.dialect_impl(dialect).bind_processor(dialect)) for column in table.columns]
 
-    def values(row: RetainedRow) -> list[object]:
-        return [getattr(row, name) if to is None else to(getattr(row, name)) for name, to in stored]
+    def flat(rows: Sequence[RetainedRow]) -> tuple[object, ...]:
+        return tuple(
+            getattr(row, name) if to is None else to(getattr(row, name)) for row in rows for name, to in stored
+        )
 
     async def in_groups(connection: AsyncConnection, rows: Sequence[RetainedRow]) -> None:
         whole = len(rows) - len(rows) % STATEMENT_ROWS
-        for statement, groups in (
-            (many, _batches(rows[:whole], STATEMENT_ROWS)),
-            (one, _batches(rows[whole:], 1)),
-        ):
-            if flat := [tuple(value for row in group for value in values(row)) for group in groups]:
-                await connection.exec_driver_sql(statement, flat)
+        groups, rest = _batches(rows[:whole], STATEMENT_ROWS), _batches(rows[whole:], 1)
+        for statement, parts in ((many, groups), (one, rest)):
+            if values := [flat(part) for part in parts]:
+                await connection.exec_driver_sql(statement, values)
 
     return in_groups
 
