@@ -182,7 +182,7 @@ SAID = [
     Said("One every {} seconds is allowed besides", resilience.SECONDS_FOR_ONE),
     Said("is saved, up to {} |", resilience.MOST_SAVED),
     Said("for no longer than {} times that on end", gate.PATIENCE),
-    Said("stays within {} millisecond", gate.PROMPT_SECONDS * 1000),
+    Said("stays within {} milliseconds", gate.PROMPT_SECONDS * 1000),
     Said("until nobody was refused for {} seconds", gate.GUARD_SECONDS),
     Said("503 with `retry-after: {}`", errors.AGAIN_SECONDS),
     Said("say nothing for {} seconds", Settings.silent_seconds),

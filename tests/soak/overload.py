@@ -87,7 +87,8 @@ class Plan:
     """Seconds of each part."""
 
     ramp: float = 5
-    seconds: float = 30
+    onset: float = 1  # of the overload, in which the gateway finds out
+    seconds: float = 15
 
 
 @dataclass
@@ -136,6 +137,7 @@ class Overloaded:
     case: Case
     capacity: float
     half: Tally
+    onset: Tally
     much: Tally
     offered: float  # calls a second of it that were made in fact
     most: int  # calls under way at the provider
@@ -157,12 +159,13 @@ async def overloaded(case: Case, directory: Path, plan: Plan, seed: int = 0) -> 
         capacity = (await closed(ask, case.callers, plan.ramp, seed)).rate
         half = await steady(ask, HALF * capacity, plan.seconds, seed)
         async with asked_for(target.url) as health, running.watched() as watch:
+            onset = await steady(ask, THREE_TIMES * capacity, plan.onset, seed)
             before = Spent.until_now(target.pid, running.process.pid)
             much = await steady(ask, THREE_TIMES * capacity, plan.seconds, seed)
             busy = Spent.until_now(target.pid, running.process.pid).since(before, much.seconds_taken)
         recovered, afterwards = await _afterwards(ask, seed)
         offered = much.calls / plan.seconds
-        return Overloaded(case, capacity, half, much, offered, watch.most, busy, health, recovered, afterwards)
+        return Overloaded(case, capacity, half, onset, much, offered, watch.most, busy, health, recovered, afterwards)
 
 
 def _filled(case: Case, running: Provider) -> str:
@@ -203,7 +206,9 @@ def report(seen: Overloaded) -> Report:
     much, half = seen.much, seen.half
     usual, slow = (tally.percentile(Outcome.RIGHT, 0.99) for tally in (half, much))
     refused, refusal = much.counts[Outcome.REFUSED], much.percentile(Outcome.REFUSED, 0.99)
-    other = much.calls - much.counts[Outcome.RIGHT] - refused
+    other = sum(
+        tally.calls - tally.counts[Outcome.RIGHT] - tally.counts[Outcome.REFUSED] for tally in (seen.onset, much)
+    )
     badly = half.calls - half.counts[Outcome.RIGHT]
     after = sum(called.outcome is not Outcome.RIGHT for called in seen.afterwards)
     rows = [
@@ -229,6 +234,7 @@ def report(seen: Overloaded) -> Report:
             refusal <= REFUSAL_SECONDS,
             timed=True,
         ),
+        Verdict("the same in the first second", milliseconds(seen.onset.percentile(Outcome.REFUSED, 0.99))),
         Verdict("anything else", str(other), "0", other == 0),
         Verdict("health not answered", f"{seen.health.failed} of {seen.health.asked}", "0", seen.health.failed == 0),
         Verdict("health answered within", milliseconds(seen.health.slowest)),
@@ -243,7 +249,7 @@ def report(seen: Overloaded) -> Report:
     ]
     notes = [
         f"{outcome.value}: {example}"
-        for tally in (half, much)
+        for tally in (half, seen.onset, much)
         for outcome in (Outcome.WRONG, Outcome.FAILED, Outcome.CUT, Outcome.REFUSED)
         for example in tally.examples(outcome)[: 1 if outcome is Outcome.REFUSED else None]
     ]

@@ -28,7 +28,7 @@ REFUSALS = frozenset({FULL, BEHIND})
 
 PATIENCE = 3
 """So many times the bound of its lateness the process may be late on end before its calls are counted out."""
-PROMPT_SECONDS = 0.001
+PROMPT_SECONDS = 0.002
 """How late it may be while they are: who is refused waits so long, and who is served some times as long."""
 GUARD_SECONDS = 5.0
 """Calls are counted out until nothing was late, and nobody refused, for so long."""
