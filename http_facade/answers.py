@@ -14,7 +14,8 @@ class Whole(web.Response):
 
     def is_plain(self, request: web.Request) -> bool:
         """Whether it can be sent by `send`; else, as any answer, by `prepare` and `write_eof`."""
-        return request.version == HttpVersion11 and request.keep_alive and not self.prepared
+        kept = request.version == HttpVersion11 and request.keep_alive and self.keep_alive is None
+        return kept and not self.prepared and isinstance(self.body, bytes)
 
     def send(self, request: web.Request, transport: asyncio.Transport) -> None:
         """Sends it. Raises ValueError for a header that is none."""

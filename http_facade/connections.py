@@ -120,13 +120,6 @@ class Connection(web.RequestHandler):
         self._end_stall()
         super().resume_writing()
 
-    def resume_reading(self, resume_parser: bool = True) -> None:
-        """Goes on where it was paused. aiohttp asks for it with each part of a body that is read, and each time looks
-        for more in what came.
-        """
-        if self._reading_paused:
-            super().resume_reading(resume_parser)
-
     def data_received(self, data: bytes) -> None:
         """Takes what came; nothing, where aiohttp looks again at what is here. From the first bytes of a head on, the
         rest of it has its time.

@@ -50,6 +50,8 @@ class EventStream:
         self.response.headers.update(headers)
         if self._request.version >= HttpVersion11:
             self.response.enable_chunked_encoding()
+        else:
+            self.response.force_close()  # which is how its client learns of the end
         await self.response.prepare(self._request)
         self._request.app[STREAMS].add(self)
         self._sent_at = self._loop.time()

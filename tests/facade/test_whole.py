@@ -1,7 +1,7 @@
-"""Whole answers: however one is sent, it is the same, and the connection is good for the next call where it was before."""
+"""Answers on connections of all kinds: however one is sent, it is the same, and the connection is good for the next call where it was before."""
 
 import json
-from asyncio import open_connection
+from asyncio import open_connection, timeout
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
@@ -55,4 +55,20 @@ async def test_an_answer_has_the_same_head_however_it_was_asked_for(face: Face, 
         assert answer["object"] == "chat.completion"
     if not asked.kept:
         assert await reader.read() == b""
+    writer.close()
+
+
+@pytest.mark.parametrize("header", ["", "connection: keep-alive\r\n"], ids=["leaves", "stays"])
+async def test_the_end_of_a_stream_to_an_old_client_is_that_of_its_connection(face: Face, header: str) -> None:
+    sent = json.dumps(body("m", stream=True)).encode()
+    reader, writer = await open_connection(urlsplit(face.url(CHAT)).hostname, urlsplit(face.url(CHAT)).port)
+    writer.write(
+        f"POST {CHAT} HTTP/1.0\r\nhost: x\r\nauthorization: {KEY['authorization']}\r\n{header}"
+        f"content-type: application/json\r\ncontent-length: {len(sent)}\r\n\r\n".encode()
+        + sent
+    )
+    async with timeout(20):
+        answer = await reader.read()
+    assert answer.startswith(b"HTTP/1.0 200 OK\r\n")
+    assert answer.endswith(b"data: [DONE]\n\n")
     writer.close()

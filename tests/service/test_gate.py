@@ -17,9 +17,9 @@ from umg_grpc.service.call import CURRENT, Call
 from umg_grpc.service.gate import (
     BEHIND,
     CREDIT_SECONDS,
-    FEWEST,
     FULL,
     GUARD_SECONDS,
+    MOST_RATE,
     PATIENCE,
     PROMPT_SECONDS,
     SPARE,
@@ -68,7 +68,7 @@ def test_one_long_stall_is_no_overload() -> None:
 def test_a_process_that_stays_late_counts_its_calls_out() -> None:
     clock = Clock()
     clock.tick(BOUND * 2, times=PATIENCE)
-    assert clock.taken(1000) == int(FEWEST * CREDIT_SECONDS)
+    assert clock.taken(1000) == 1
 
 
 def behind() -> Clock:
@@ -87,10 +87,10 @@ def asked_much(clock: Clock, late: float, ticks: int) -> list[int]:
 
 
 def test_it_takes_on_more_and_more_while_it_is_in_time() -> None:
-    taken = asked_much(behind(), late=0, ticks=300)
-    first, second, third = (sum(taken[at : at + 100]) for at in (0, 100, 200))
-    assert first < second / 4 < third / 16
-    assert taken[-1] > 500
+    taken = asked_much(behind(), late=0, ticks=150)
+    first, second, third = (sum(taken[at : at + 30]) for at in (0, 30, 60))
+    assert first < second / 2 < third / 4
+    assert taken[-1] >= MOST_RATE * CREDIT_SECONDS
 
 
 def test_it_takes_on_less_and_less_while_it_is_late_but_never_nothing() -> None:
@@ -112,6 +112,26 @@ def test_it_takes_on_some_more_when_it_has_nothing_to_do() -> None:
     assert clock.taken(1000, is_idle=True) == 0
     clock.tick(late=0)
     assert clock.taken(1000, is_idle=True) > SPARE
+
+
+def test_after_a_quiet_while_it_does_not_take_on_all_who_come_together() -> None:
+    clock = behind()
+    clock.tick(late=0, times=int(GUARD_SECONDS / TICK / 2))
+    assert clock.taken(10_000) <= MOST_RATE * CREDIT_SECONDS + 1
+
+
+def test_it_ends_though_now_and_then_some_come_together() -> None:
+    clock = behind()
+    for _ in range(int(2 * GUARD_SECONDS / TICK)):
+        clock.tick(late=PROMPT_SECONDS * 1.5)
+        clock.taken(1)
+    clock.taken(3)
+    assert not clock.pace.is_guarded
+    clock = behind()
+    for _ in range(int(2 * GUARD_SECONDS / TICK)):
+        clock.tick(late=PROMPT_SECONDS * 1.5)
+        clock.taken(3)
+    assert clock.pace.is_guarded, "most are refused"
 
 
 def test_a_small_lateness_alone_does_not_keep_it_counting() -> None:

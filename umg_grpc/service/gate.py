@@ -30,17 +30,21 @@ PATIENCE = 3
 """So many times the bound of its lateness the process may be late on end before its calls are counted out."""
 PROMPT_SECONDS = 0.002
 """How late it may be while they are: who is refused waits so long, and who is served some times as long."""
-GUARD_SECONDS = 5.0
-"""Calls are counted out until nothing was late, and nobody refused, for so long."""
+GUARD_SECONDS, FEW = 5.0, 0.1
+"""Calls are counted out until it was never later than its bound for so long, and refused no more than so many of them:
+some come together by chance at a load that it can well do.
+"""
 SHORTEST_TICK_SECONDS = 0.002
-MORE, LESS, MOST_LESS = 0.02, 0.05, 0.5
+MORE, LESS, MOST_LESS = 0.03, 0.05, 0.5
 """Share by which more calls are taken on after a tick in time, and fewer after a late one: for each `PROMPT_SECONDS` of
-its lateness, and the most.
+its lateness, and the most. They balance where a quarter of the ticks is twice as late.
 """
 CREDIT_SECONDS = 0.005
 """Calls are taken on for so much time at once at most: they are all done before the next one is read."""
-FEWEST, MOST = 1 / SHORTEST_TICK_SECONDS, 1e6
-"""Calls a second, while they are counted out."""
+FIRST_RATE, LEAST_RATE, MOST_RATE = 500.0, 50.0, 10_000.0
+"""Calls a second: when they begin to be counted out, at least (one between two ticks is always taken on), and at most:
+no process does more, and of those who come back together after a quiet while not all are to be taken on.
+"""
 SPARE = 1
 """Calls that are taken on between two ticks though the rate does not allow it, if none is under way."""
 LOG_SECONDS = 1.0
@@ -56,15 +60,16 @@ class Pace:
     def __init__(self, bound: float) -> None:
         """`bound`: seconds of lateness that are well."""
         self._bound = bound
-        self._prompt = min(bound, PROMPT_SECONDS)
         self._late_since: float | None = None
-        self._guarded_until = float("-inf")
         self._ticked = float("-inf")
-        self._rate = FEWEST
-        self._left = 0.0  # calls, until the next tick
-        self._spare = 0  # so many more, while none is under way
         self.is_guarded = False
         """Whether calls are counted out."""
+        # while they are
+        self._guarded_until = 0.0
+        self._asked = self._refused = 0  # calls, since it was last decided for how long
+        self._rate = FIRST_RATE
+        self._left = 0.0  # calls, until the next tick
+        self._spare = 0  # so many more, if none is under way
 
     def tick(self, now: float, late: float) -> None:
         """Takes how many seconds late the timer fired."""
@@ -75,31 +80,40 @@ class Pace:
         elif self._late_since is None:
             self._late_since = now
         elif now - self._late_since >= PATIENCE * self._bound:
-            self.is_guarded, self._late_since, self._rate, self._left = True, None, FEWEST, 0.0
+            self.is_guarded, self._late_since, self._rate, self._left = True, None, FIRST_RATE, 0.0
+            self._guard(now)
             self._count_out(now, late)
         self._ticked = now
 
     def _count_out(self, now: float, late: float) -> None:
-        if late > self._prompt:
-            self._rate = max(FEWEST, self._rate * (1 - min(LESS * late / self._prompt, MOST_LESS)))
+        if late > PROMPT_SECONDS:
+            self._rate = max(LEAST_RATE, self._rate * (1 - min(LESS * late / PROMPT_SECONDS, MOST_LESS)))
         else:
-            self._rate = min(MOST, self._rate * (1 + MORE))
-        if late > self._bound or self._left < 1:
-            self._guarded_until = now + GUARD_SECONDS
+            self._rate = min(MOST_RATE, self._rate * (1 + MORE))
         self._left = max(1.0, min(self._left, 1.0) + self._rate * min(now - self._ticked, CREDIT_SECONDS))
         self._spare = SPARE
-        self.is_guarded = now < self._guarded_until
+        if late > self._bound:
+            self._guard(now)
+        elif now >= self._guarded_until:
+            self.is_guarded = self._refused > FEW * self._asked
+            self._guard(now)
+
+    def _guard(self, now: float) -> None:
+        self._guarded_until = now + GUARD_SECONDS
+        self._asked = self._refused = 0
 
     def take(self, *, is_idle: bool) -> bool:
         """Whether one more call is taken on. `is_idle`: none is under way."""
         if not self.is_guarded:
             return True
+        self._asked += 1
         if self._left >= 1:
             self._left -= 1
             return True
         if is_idle and self._spare > 0:
             self._spare -= 1
             return True
+        self._refused += 1
         return False
 
 

@@ -15,7 +15,7 @@ from umg_grpc.service.call import Call, current
 from umg_grpc.service.channels import Channels
 from umg_grpc.service.conversations import Continued, Conversations
 from umg_grpc.service.course import Try
-from umg_grpc.service.hedging import Opened, each, first_to_answer, open_stream, open_within
+from umg_grpc.service.hedging import Opened, first_to_answer, open_stream, open_within
 from umg_grpc.service.kept import Kept
 from umg_grpc.service.nearness import Nearness
 from umg_grpc.service.resilience import Resilience
@@ -93,11 +93,13 @@ class GenerationServicer(rpc.GenerationServiceServicer):
                 answer = StreamedAnswer(asked, tried.attempt, self._memory)
                 try:
                     async with aclosing(messages):
-                        for part in (each(early), messages):
-                            async for message in part:
-                                if answer.feed(message):
-                                    tried.begun = True
-                                    yield message
+                        for message in filter(answer.feed, early):
+                            tried.begun = True
+                            yield message
+                        async for message in messages:
+                            if answer.feed(message):
+                                tried.begun = True
+                                yield message
                 except (UmgError, asyncio.CancelledError, GeneratorExit):
                     if tried.begun:
                         await answer.break_off()

@@ -102,13 +102,11 @@ async def open_within(
         reading = asyncio.create_task(read_on(), name="beginning")
         await asyncio.wait({reading}, timeout=until - loop.time())
         if not reading.done():
-            return [], _late(early, reading, stream)
+            return [], _late(early, reading, stream)  # with nothing before it: to be begun at once, and so closed
         reading.result()
         return early, stream
     except BaseException:
-        if reading is not None:
-            await _stopped({reading}, None)
-        await stream.aclose()
+        await _closed(reading, stream)
         raise
 
 
@@ -126,11 +124,13 @@ async def _late(
         async for message in stream:
             yield message
     finally:
-        await _stopped({reading}, None)
+        await _closed(reading, stream)
+
+
+async def _closed(reading: asyncio.Task[None] | None, stream: AsyncGenerator[Any, None]) -> None:
+    """Ends the reading of a stream, and it."""
+    try:
+        if reading is not None:
+            await _stopped({reading}, None)
+    finally:
         await stream.aclose()
-
-
-async def each(messages: list[Message]) -> AsyncGenerator[Message, None]:
-    """The messages, as a stream."""
-    for message in messages:
-        yield message

@@ -349,7 +349,8 @@ def _upsert_into(row: type[RetainedRow], dialect: Dialect) -> _Upsert:
     lite = sqlite.insert(table)
     single = lite.on_conflict_do_update(index_elements=keys, set_={name: lite.excluded[name] for name in changed})
     one, places = str(single.compile(dialect=dialect)), f"({', '.join('?' for _ in names)})"
-    many = one.replace(places, ", ".join([places] * STATEMENT_ROWS))
+    before, after = one.split(places)
+    many = f"{before}{', '.join([places] * STATEMENT_ROWS)}{after}"
     stored = [(column.name, column.type.dialect_impl(dialect).bind_processor(dialect)) for column in table.columns]
 
     def flat(rows: Sequence[RetainedRow]) -> tuple[object, ...]:

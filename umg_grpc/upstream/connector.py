@@ -31,6 +31,8 @@ class Exchanges(ResponseHandler):
     connection from then on, which is another call's by then.
     """
 
+    _was_paused = False
+
     def data_received(self, data: bytes) -> None:
         try:
             super().data_received(data)
@@ -38,11 +40,16 @@ class Exchanges(ResponseHandler):
             if self._payload is not None and self._payload.is_eof():
                 self._payload = None
 
+    def pause_reading(self) -> None:
+        super().pause_reading()
+        self._was_paused = True
+
     def resume_reading(self, resume_parser: bool = True) -> None:
         """Goes on where it was paused. aiohttp asks for it with each chunk of a body that is read, and each time looks
-        for more in what came, which takes longer than to read the chunk.
+        for more in what came, which takes longer than to read the chunk. Once it was paused there may be more, whatever
+        it says of itself.
         """
-        if self._reading_paused:
+        if self._was_paused:
             super().resume_reading(resume_parser)
 
     def connection_lost(self, exc: BaseException | None) -> None:
