@@ -107,8 +107,7 @@ async def test_a_call_that_comes_to_no_channel_is_counted_for_its_model(setting:
             await setting.provider.streaming.wait()
             assert (await setting.ask(served))[0] == 503
             line = await served.until_logged("UNAVAILABLE")
-        async with setting.session.get(f"{served.http}/metrics") as response:
-            figures = await response.text()
+        figures = await setting.figures(served)
         assert 'umg_calls_total{channel="",method="Generate",model="plain",outcome="UNAVAILABLE"} 1.0' in figures
         assert "plain" in line
         setting.provider.resume.set()
@@ -180,7 +179,7 @@ async def test_workers_share_the_ports_and_add_up_their_figures(setting: Setting
             while True:  # each worker tells the others once a second, and nobody when it has
                 if counted in await setting.figures(served):
                     break
-                await asyncio.sleep(0.05)
+                await asyncio.sleep(0.05)  # so as not to keep the workers busy with telling
         setting.write("plain, whole")
         served.process.send_signal(signal.SIGHUP)
         for _ in range(2):

@@ -99,7 +99,7 @@ def resets_after(delta: Mapping[str, object]) -> Say:
     async def say(request: web.Request, made: Scripted) -> web.StreamResponse:
         response = await begun(request)
         await response.write(chunk(delta))
-        await asyncio.sleep(0)
+        await asyncio.sleep(0)  # the chunk is sent before the reset
         assert request.transport is not None
         request.transport.abort()
         return response

@@ -18,7 +18,7 @@ PARAMETERS = [
     (web.Server.pre_shutdown, ["self"], "http_facade/connections.py"),
     (web.Server.connection_lost, ["self", "handler", "exc"], "http_facade/connections.py"),
     (web.RequestHandler.handle_error, ["self", "request", "status", "exc", "message"], "http_facade/connections.py"),
-    (web.RequestHandler.resume_reading, ["self", "resume_parser"], "http_facade/connections.py"),
+    (client_proto.ResponseHandler.pause_reading, ["self"], "umg_grpc/upstream/connector.py"),
     (client_proto.ResponseHandler.resume_reading, ["self", "resume_parser"], "umg_grpc/upstream/connector.py"),
     (web.BaseRunner._make_server, ["self"], "http_facade/app.py"),
     (web.BaseSite.stop, ["self"], "http_facade/listening.py"),
@@ -70,15 +70,7 @@ async def test_a_server_and_its_connection_have_the_names_that_ours_use() -> Non
         assert hasattr(server, name), (name, where)
     assert server._kwargs == {"access_log": None}, where
     connection = server()
-    for name in (
-        "_manager",
-        "_loop",
-        "_waiter",
-        "_messages",
-        "_parser",
-        "_next_keepalive_close_time",
-        "_reading_paused",
-    ):
+    for name in ("_manager", "_loop", "_waiter", "_messages", "_parser", "_next_keepalive_close_time"):
         assert hasattr(connection, name), (name, where)
     assert connection._manager is server, where
     assert connection._waiter is None, where

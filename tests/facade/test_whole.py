@@ -1,7 +1,9 @@
-"""Answers on connections of all kinds: however one is sent, it is the same, and the connection is good for the next call where it was before."""
+"""Answers on connections of all kinds: however one is sent, it is the same, and the connection is good for the next call
+where it was before.
+"""
 
 import json
-from asyncio import open_connection, timeout
+from asyncio import StreamReader, StreamWriter, open_connection, timeout
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
@@ -18,6 +20,20 @@ class Asked:
     kept: bool = True
 
 
+async def connected(face: Face) -> tuple[StreamReader, StreamWriter]:
+    url = urlsplit(face.url(CHAT))
+    return await open_connection(url.hostname, url.port)
+
+
+def request(version: str, headers: str, *, stream: bool) -> bytes:
+    sent = json.dumps(body("m", stream=stream)).encode()
+    head = (
+        f"POST {CHAT} HTTP/{version}\r\nhost: x\r\nauthorization: {KEY['authorization']}\r\n{headers}"
+        f"content-type: application/json\r\ncontent-length: {len(sent)}\r\n\r\n"
+    )
+    return head.encode() + sent
+
+
 @pytest.mark.parametrize(
     "asked",
     [
@@ -29,14 +45,9 @@ class Asked:
     ids=lambda asked: asked.id,
 )
 async def test_an_answer_has_the_same_head_however_it_was_asked_for(face: Face, asked: Asked) -> None:
-    sent = json.dumps(body("m")).encode()
-    reader, writer = await open_connection(urlsplit(face.url(CHAT)).hostname, urlsplit(face.url(CHAT)).port)
+    reader, writer = await connected(face)
     for _ in range(2 if asked.kept else 1):
-        writer.write(
-            f"POST {CHAT} HTTP/{asked.version}\r\nhost: x\r\nauthorization: {KEY['authorization']}\r\n{asked.header}"
-            f"content-type: application/json\r\nx-request-id: mine\r\ncontent-length: {len(sent)}\r\n\r\n".encode()
-            + sent
-        )
+        writer.write(request(asked.version, f"{asked.header}x-request-id: mine\r\n", stream=False))
         head = (await reader.readuntil(b"\r\n\r\n")).decode()
         status, *lines = head.rstrip().split("\r\n")
         headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in lines)}
@@ -60,13 +71,8 @@ async def test_an_answer_has_the_same_head_however_it_was_asked_for(face: Face, 
 
 @pytest.mark.parametrize("header", ["", "connection: keep-alive\r\n"], ids=["leaves", "stays"])
 async def test_the_end_of_a_stream_to_an_old_client_is_that_of_its_connection(face: Face, header: str) -> None:
-    sent = json.dumps(body("m", stream=True)).encode()
-    reader, writer = await open_connection(urlsplit(face.url(CHAT)).hostname, urlsplit(face.url(CHAT)).port)
-    writer.write(
-        f"POST {CHAT} HTTP/1.0\r\nhost: x\r\nauthorization: {KEY['authorization']}\r\n{header}"
-        f"content-type: application/json\r\ncontent-length: {len(sent)}\r\n\r\n".encode()
-        + sent
-    )
+    reader, writer = await connected(face)
+    writer.write(request("1.0", header, stream=True))
     async with timeout(20):
         answer = await reader.read()
     assert answer.startswith(b"HTTP/1.0 200 OK\r\n")

@@ -29,10 +29,10 @@ async def test_a_body_of_many_small_chunks_comes_to_its_end_when_nobody_read_it_
         asyncio.timeout(20),
         session.post(made.url, data=b"") as response,
     ):
-        while True:  # nobody tells when it is here
+        while True:
             if response.content.total_bytes >= min(waiting, PAUSING):
                 break
-            await asyncio.sleep(0.01)
+            await asyncio.sleep(0.01)  # nobody tells when it is here
         body = await response.content.readany()
         read.set()
         body += await response.content.read()

@@ -81,7 +81,6 @@ class Pace:
             self._late_since = now
         elif now - self._late_since >= PATIENCE * self._bound:
             self.is_guarded, self._late_since, self._rate, self._left = True, None, FIRST_RATE, 0.0
-            self._guard(now)
             self._count_out(now, late)
         self._ticked = now
 

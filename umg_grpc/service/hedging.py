@@ -51,7 +51,7 @@ async def first_to_answer(
 
 
 async def _stopped(tasks: Collection[asyncio.Task[Said]], close: Callable[[Said], Awaitable[None]] | None) -> None:
-    """Cancels the tasks and waits for their end, also when whoever waits is cancelled."""
+    """Cancels the tasks and waits for their end, unless whoever waits is cancelled once more."""
     if not tasks:
         return
     for task in tasks:
