@@ -33,7 +33,6 @@ UNMEASURED = {
     "SourceDocument.headers": "go with the body to its own format alone",
     "SourceDocument.uncarried_fields": "noted when decoding",
     "SourceDocument.indispensable_fields": "noted when decoding",
-    "SourceDocument.unknown_field_count": "noted when decoding",
     "SourceDocument.opaque_paths": "noted when decoding",
     "SourceDocument.family_fields": "noted when decoding",
     "SourceDocument.edited_fields": "set by the gateway",

@@ -158,7 +158,7 @@ def measure_alone(field: Alone, target: str) -> Cell:
         ]
         kept = {key: value for key, value in whole.items() if key not in header}
         return Cell("exact" if {key: sent.get(key) for key in kept} == kept else "silent", note=upstream.body.decode())
-    if upstream.report.dropped or upstream.report.unknown:
+    if upstream.report.dropped:
         return Cell("dropped", note=upstream.report.header())
     return Cell("ignored" if field.ignored else "silent", note=upstream.body.decode())
 

@@ -330,9 +330,13 @@ async def test_chat_field_search_parameters_is_for_family_fam_x(chat: Chat) -> N
         await chat.refuses("search_parameters", {"mode": "on"}, model=model)
 
 
-async def test_chat_unknown_fields_are_no_error(chat: Chat) -> None:
-    reply = await chat.post({"crystal_ball": {"size": 3}})
-    assert (reply.status, reply.headers["x-umg-dropped"]) == (200, "+1")
+async def test_chat_unknown_fields_are_refused_by_name_where_they_cannot_go(chat: Chat) -> None:
+    await chat.refuses("crystal_ball", {"size": 3}, 0, "")
+
+
+async def test_chat_fields_that_change_no_answer_are_reported_by_name(chat: Chat) -> None:
+    reply = await chat.post({"min_p": 0.1, "cache_prompt": True})
+    assert (reply.status, reply.headers["x-umg-dropped"]) == (200, "min_p, cache_prompt")
 
 
 async def test_chat_unknown_null_fields_are_absent(chat: Chat) -> None:

@@ -63,9 +63,10 @@ async def test_count_field_messages_has_the_shape_of_messages(gateway: Gateway, 
         {"role": "user", "content": [result]},
     ]
     assert await count(gateway, asked(messages=spoken)) > await count(gateway, asked())
-    for role in ("system", "robot"):
-        reply = await gateway.post(PATH, asked(messages=[{"role": role, "content": "x"}]))
-        assert "messages[0].role" in error(reply, 400)["message"]
+    reminded = [*asked()["messages"], {"role": "system", "content": "Be brief, whatever is asked."}]
+    assert await count(gateway, asked(messages=reminded)) > await count(gateway, asked())
+    reply = await gateway.post(PATH, asked(messages=[{"role": "robot", "content": "x"}]))
+    assert "messages[0].role" in error(reply, 400)["message"]
 
 
 async def test_count_field_system(gateway: Gateway) -> None:

@@ -57,7 +57,8 @@ async def test_messages_field_messages(messages: Messages) -> None:
 async def test_messages_field_messages_role(messages: Messages) -> None:
     spoken = [*messages.asked("Hi"), {"role": "assistant", "content": "Yes?"}, *messages.asked("Go")]
     assert "turn 2" in messages.text(await messages.answer({"messages": spoken}))
-    for role in ("system", "developer", "tool", "robot", 5):
+    await messages.answer({"messages": [*messages.asked("Hi"), {"role": "system", "content": "Be brief."}]})
+    for role in ("developer", "tool", "robot", 5):
         await messages.refuses("messages", [{"role": role, "content": "Hi"}], named="messages[0].role")
     await messages.refuses("messages", [{"content": "Hi"}], named="messages[0].role")
 

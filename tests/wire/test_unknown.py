@@ -1,4 +1,4 @@
-"""What nobody knows of a body is counted where it is translated, at every level, and named by where it stands."""
+"""Unknown fields of a translated body: refused at the top level, reported by their paths below it."""
 
 from collections.abc import Mapping
 from contextlib import suppress
@@ -16,8 +16,8 @@ from tests.wire.responses import strategies as responses
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS
-from umg_grpc.wire.report import Report
-from umg_grpc.wire.unknown import note_unknown
+from umg_grpc.wire.report import Report, header_name
+from umg_grpc.wire.unknown import note_nested
 
 Json = Mapping[str, object]
 
@@ -59,7 +59,6 @@ PNG = {"type": "base64", "data": "aGk=", "media_type": "image/png"}
 
 # fmt: off
 PLACES = [
-    Place("chat", "zork", {"zork": 1}),
     Place("chat", "messages[0].zork", {"messages": [{**USER, "zork": 1}]}),
     Place("chat", "messages[0].content[0].cache_control", said({"type": "text", "text": "a", "cache_control": {"type": "ephemeral"}})),
     Place("chat", "messages[0].content[1].image_url.zork", said({"type": "text", "text": "a"}, {"type": "image_url", "image_url": {"url": "https://a.test", "zork": 1}})),
@@ -82,7 +81,6 @@ PLACES = [
     Place("chat", "extra_body.google.thinking_config.zork", {"extra_body": {"google": {"thinking_config": {"zork": 1}}}}),
     Place("chat", "extra_body.google.tools[0].zork", {"extra_body": {"google": {"tools": [{"zork": {}}]}}}),
     Place("chat", "stream_options.zork", {"stream": True, "stream_options": {"zork": 1}}),
-    Place("messages", "zork", {"zork": 1}),
     Place("messages", "messages[0].zork", {"messages": [{**USER, "zork": 1}]}),
     Place("messages", "system[0].zork", {"system": [{"type": "text", "text": "a", "zork": 1}]}),
     Place("messages", "messages[0].content[0].cache_control.zork", said({"type": "text", "text": "a", "cache_control": {"type": "ephemeral", "zork": 1}})),
@@ -97,7 +95,6 @@ PLACES = [
     Place("messages", "cache_control.zork", {"cache_control": {"type": "ephemeral", "zork": 1}}),
     Place("messages", "thinking.zork", {"thinking": {"type": "disabled", "zork": 1}}),
     Place("messages", "tool_choice.zork", {"tool_choice": {"type": "auto", "zork": 1}}),
-    Place("responses", "zork", {"zork": 1}),
     Place("responses", "input[0].zork", items({**USER, "zork": 1})),
     Place("responses", "input[0].content[0].zork", items({"role": "user", "content": [{"type": "input_text", "text": "a", "zork": 1}]})),
     Place("responses", "input[1].input_audio.zork", items(USER, {"type": "input_audio", "input_audio": {"data": "aGk=", "format": "wav", "zork": 1}})),
@@ -112,7 +109,6 @@ PLACES = [
     Place("responses", "reasoning.zork", {"reasoning": {"effort": "low", "zork": 1}}),
     Place("responses", "text.zork", {"text": {"zork": 1}}),
     Place("responses", "text.format.zork", {"text": {"format": {"type": "json_schema", "name": "n", "schema": SCHEMA, "zork": 1}}}),
-    Place("native", "zork", {"zork": 1}),
     Place("native", "contents[0].parts[1].zork", {"contents": [{"parts": [{"text": "a"}, {"text": "b", "zork": 1}]}]}),
     Place("native", "generation_config.thinkingConfig.zork", {"generation_config": {"thinkingConfig": {"zork": 1}}}),
     Place("native", "generationConfig.speechConfig.voiceConfig.zork", {"generationConfig": {"speechConfig": {"voiceConfig": {"prebuiltVoiceConfig": {"voiceName": "Kore"}, "zork": 1}}}}),
@@ -135,28 +131,44 @@ def reports(face: str, body: bytes) -> list[Report]:
     return made
 
 
+TOP = [Place(face, "zork", {"zork": 1}) for face in LEAST]
+
+
 @pytest.mark.parametrize("place", PLACES, ids=lambda place: place.id)
-def test_a_field_that_nobody_knows_is_counted_once_wherever_it_stands(place: Place) -> None:
+def test_a_nested_unknown_field_is_reported_once_by_its_path(place: Place) -> None:
     for report in reports(place.format, body_of(place)):
-        assert (report.unknown, report.first_unknown) == (1, place.path)
+        assert report.times[place.path] == 1
+        assert header_name(place.path) in report.header().split(", ")
 
 
 @pytest.mark.parametrize("place", PLACES, ids=lambda place: place.id)
-def test_whoever_wants_all_of_it_said_is_told_what_to_leave_out(place: Place) -> None:
+def test_a_strict_caller_learns_which_field_to_leave_out(place: Place) -> None:
     report = Report()
     request = FORMATS[place.format].decode_request(body_of(place), {}).canonical
-    note_unknown(request.source, report)
+    for path in request.source.uncarried_fields:
+        report.drop(path)
+    note_nested(request.source, report)
     with pytest.raises(UmgError) as caught:
         report.refuse()
     assert caught.value.metadata == {"field": place.path}
-    assert f"`{place.path}`" in caught.value.message
+    assert header_name(place.path) in caught.value.message
 
 
-@pytest.mark.parametrize("place", PLACES, ids=lambda place: place.id)
+@pytest.mark.parametrize("place", TOP, ids=lambda place: place.id)
+def test_an_unknown_field_of_the_top_level_is_refused_by_name_towards_another_format(place: Place) -> None:
+    request = FORMATS[place.format].decode_request(body_of(place), {}).canonical
+    for name in FORMATS.keys() - {place.format}:
+        with pytest.raises(UmgError) as caught:
+            FORMATS[name].encode_request(request, "m", False)
+        assert (caught.value.name, caught.value.metadata) == ("UNTRANSLATABLE", {"field": "zork"})
+        assert "`zork`" in caught.value.message
+
+
+@pytest.mark.parametrize("place", PLACES + TOP, ids=lambda place: place.id)
 def test_null_says_nothing(place: Place) -> None:
     name = place.path.rpartition(".")[2]
     body = msgspec.json.encode(nulled(msgspec.json.decode(body_of(place)), name, own=SCHEMA))
-    assert all(report.unknown == 0 for report in reports(place.format, body))
+    assert all(place.path not in report.dropped for report in reports(place.format, body))
 
 
 def nulled(value: object, name: str, own: object) -> object:
@@ -195,18 +207,25 @@ CLEAN = [
 def test_the_callers_own_json_is_not_looked_into(case: Clean) -> None:
     body = msgspec.json.encode({**LEAST[case.format], **case.body})
     report = Report()
-    note_unknown(FORMATS[case.format].decode_request(body, {}).canonical.source, report)
-    assert (report.unknown, report.first_unknown) == (0, "")
+    source = FORMATS[case.format].decode_request(body, {}).canonical.source
+    note_nested(source, report)
+    assert not report.dropped
+    assert not any("zork" in path for path in [*source.uncarried_fields, *source.indispensable_fields])
 
 
 def test_a_part_that_nobody_knows_is_not_looked_into() -> None:
     body = msgspec.json.encode({"model": "m", **said({"type": "new", "zork": 1})})
-    assert FORMATS["chat"].unknown_fields(body).count == 0
+    assert unknown("chat", body) == []
+
+
+def unknown(face: str, body: bytes) -> list[str]:
+    found = FORMATS[face].unknown_fields
+    return [] if found is None else list(found(body))
 
 
 @pytest.mark.parametrize("face", FORMATS)
 def test_a_provider_of_the_same_format_is_told_all_of_it(face: str) -> None:
-    for place in PLACES:
+    for place in PLACES + TOP:
         if place.format == face and not place.path.startswith("extra_body"):
             request = FORMATS[face].decode_request(body_of(place), {}).canonical
             assert not FORMATS[face].encode_request(request, "m", True).report.lost, place.id
@@ -214,13 +233,16 @@ def test_a_provider_of_the_same_format_is_told_all_of_it(face: str) -> None:
 
 def test_a_name_is_cut_and_loses_what_cannot_be_shown() -> None:
     body = msgspec.json.encode({"model": "m", "messages": [{**USER, "a\n" + "z" * 200: 1}]})
-    assert FORMATS["chat"].unknown_fields(body).first == ("messages[0].a?" + "z" * 200)[:80] + "..."
+    report = Report()
+    for path in unknown("chat", body):
+        report.drop(path)
+    assert report.header() == ("messages.a_" + "z" * 200)[:80]
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"[]", b"1", b"\xff", b"[" * 100_000])
 def test_a_source_that_is_no_body_has_no_fields(body: bytes) -> None:
     for name in FORMATS:
-        assert FORMATS[name].unknown_fields(body).count == 0
+        assert unknown(name, body) == []
 
 
 # Members that hold the caller's own JSON, a provider's own, or are one of several things.
@@ -279,6 +301,8 @@ def test_as_many_are_counted_as_were_added(face: str, data: st.DataObject) -> No
     requests, own = REQUESTS[face]
     request, names = data.draw(requests), list[str]()
     body = msgspec.json.decode(FORMATS[face].encode_request(request, request.model or "m", False).body)
-    found = FORMATS[face].unknown_fields(msgspec.json.encode(added(body, own, data, names)))
-    assert found.count == len(names)
-    assert not names or any(found.first.endswith(name) for name in names)
+    changed = added(body, own, data, names)
+    assert isinstance(changed, dict)
+    nested = [name for name in names if name not in changed]
+    found = unknown(face, msgspec.json.encode(changed))
+    assert sorted(path.rpartition(".")[2] for path in found) == sorted(nested)

@@ -23,6 +23,7 @@ from umg_grpc.service.validation import check
 from umg_grpc.tokens import TokenCounter
 from umg_grpc.v1 import pb, rpc
 from umg_grpc.wire import FORMATS
+from umg_grpc.wire.report import foreign
 
 HOLD_SECONDS = 2.0
 """How long the beginning of a stream waits for something that says more than that it begins."""
@@ -118,10 +119,21 @@ class GenerationServicer(rpc.GenerationServiceServicer):
         call.model = model.id
         if counted.previous_response_id:
             counted = (await self._conversations.continue_(call.caller.key_id, counted)).request
+        self._refuse_unknown_roles(counted, model.id)
         counter = TokenCounter(model.family, model.tokenizer)
         if counter.needs_thread(counted):
             return pb.CountTokensResponse(input_tokens=await asyncio.to_thread(counter.count_request, counted))
         return pb.CountTokensResponse(input_tokens=counter.count_request(counted))
+
+    def _refuse_unknown_roles(self, counted: pb.GenerateRequest, model: str) -> None:
+        """Raise UmgError(UNSUPPORTED_FIELD) for a turn that no channel of the model could be sent."""
+        source, targets = counted.source, self._channels.router.targets(model)
+        if any(source.format in target.channel.protocols for target in targets):
+            return
+        for index, message in enumerate(counted.messages):
+            if not message.role and message.parts and message.parts[0].HasField("opaque"):
+                at = f"messages[{index}].parts[0]"
+                raise foreign(message.parts[0].opaque, source.opaque_paths.get(at, at))
 
     async def GetResponse(self, request: pb.GetResponseRequest, context: Context) -> pb.GetResponseResponse:
         check(request)

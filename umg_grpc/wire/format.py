@@ -3,14 +3,13 @@
 A format is one module (or package) with these functions and one row in `wire.FORMATS`.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.report import Report
-from umg_grpc.wire.unknown import Unknown
 
 BIG_BYTES = 512 * 2**10
 """From here on a body takes milliseconds to decode or encode: callers do it in a thread, the event loop has others."""
@@ -97,8 +96,6 @@ class TextFormat:
     """(error, HTTP status) -> JSON body."""
     wire_path: Callable[[str], str]
     """Path of a canonical field (`messages[0].parts`) as this format's callers know it. For errors only."""
-    unknown_fields: Callable[[bytes], Unknown]
-    """What nobody knows of a body that was decoded, at every level."""
     heartbeat: bytes
     """Bytes that every client of the format skips between events."""
 
@@ -127,6 +124,8 @@ class TextFormat:
     """Where the format's providers take a key, unless the operator says otherwise: as a Bearer, or bare elsewhere."""
 
     # what only some formats have
+    unknown_fields: Callable[[bytes], Sequence[str]] | None = None
+    """Paths of the unknown fields below the top level of a body that was decoded; None where decoding notes them."""
     model_in_path: bool = False
     """Whether a face's path has the model and whether to stream. A body may repeat the model: see `name_model`."""
     array_encoder: Callable[[pb.GenerateRequest], StreamEncoder] | None = None

@@ -1,12 +1,18 @@
 """What a request said that the upstream's format cannot say."""
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
+from umg_grpc.wire.json import echo
 
 MAX_HEADER_BYTES = 1024
+MAX_NAME_CHARACTERS = 80
+
+_INDEX = re.compile(r"\[\d+\]")
+_NOT_A_NAME = re.compile(r"[^\w.$:-]", re.ASCII)
 
 
 @dataclass(slots=True)
@@ -16,52 +22,69 @@ class Report:
     dropped: dict[str, str | None] = field(
         default_factory=dict
     )  # name -> the value sent instead, None where nothing was
-    unknown: int = 0  # fields that no table knows, so that their names may be anything
-    first_unknown: str = ""  # path of the first of them, fit for a message
+    times: dict[str, int] = field(default_factory=dict)  # name -> how often it was dropped
 
     def drop(self, name: str, instead: str | None = None) -> None:
-        """Notes a known field that is not said, or is said as `instead`."""
+        """Note one field that is not said, or is said as `instead`."""
         self.dropped[name] = instead
+        self.times[name] = self.times.get(name, 0) + 1
 
     @property
     def lost(self) -> int:
-        """How many fields were not said as they were written."""
-        return len(self.dropped) + self.unknown
+        """Number of fields that were not said as they were written."""
+        return len(self.dropped)
 
     def rename(self, name_of: Callable[[str], str]) -> None:
-        """Puts the names into the words of the caller's format."""
-        self.dropped = {name_of(name): instead for name, instead in self.dropped.items()}
+        """Put the names into the words of the caller's format."""
+        dropped, times = self.dropped, self.times
+        self.dropped, self.times = {}, {}
+        for name, instead in dropped.items():
+            renamed = name_of(name)
+            self.dropped[renamed] = instead
+            self.times[renamed] = self.times.get(renamed, 0) + times[name]
 
     def header(self) -> str:
-        """`seed, temperature=1, +2`, at most 1 KiB: names that do not fit are counted with the unknown. "" when nothing
-        was dropped.
+        """Value of `x-umg-dropped`: `seed, temperature=1, strict x9`, at most 1 KiB, "" when nothing was dropped.
+
+        Fields that differ only by their place in a list are one entry with a count. Entries that do not fit are counted
+        at the end: `+2`.
         """
-        if not self.dropped and not self.unknown:
-            return ""
-        entries = [name if instead is None else f"{name}={instead}" for name, instead in self.dropped.items()]
-        unknown, shown, size = self.unknown, list[str](), 0
-        for entry in entries:
-            size += len(entry) + 2
+        entries = dict[str, int]()
+        for name, instead in self.dropped.items():
+            label = header_name(name)
+            entry = label if instead is None else f"{label}={instead}"
+            entries[entry] = entries.get(entry, 0) + self.times[name]
+        left_out, shown, size = 0, list[str](), 0
+        for entry, count in entries.items():
+            counted = f"{entry} x{count}" if count > 1 else entry
+            size += len(counted) + 2
             if size > MAX_HEADER_BYTES - 16:
-                unknown += 1
+                left_out += 1
             else:
-                shown.append(entry)
-        return ", ".join([*shown, f"+{unknown}"] if unknown else shown)
+                shown.append(counted)
+        return ", ".join([*shown, f"+{left_out}"] if left_out else shown)
 
     def refuse(self) -> None:
-        """For `x-umg-strict`: raises UmgError(UNTRANSLATABLE) when anything was dropped."""
-        if self.dropped or self.unknown:
-            name = next(iter(self.dropped), self.first_unknown or "an unknown field")
-            lost = self.header()
-            if self.first_unknown:
-                lost += f" (`{self.first_unknown}`{' and others' if self.unknown > 1 else ''})"
+        """For `x-umg-strict`: raise UmgError(UNTRANSLATABLE) when anything was dropped."""
+        if self.dropped:
+            name, lost = next(iter(self.dropped)), self.header()
+            if name != header_name(name):
+                lost += f" (`{name}`)"
             message = f"the provider of this model cannot be told: {lost}; leave it out, or send no x-umg-strict"
             raise UmgError(pb.ERROR_REASON_UNTRANSLATABLE, message, field=name)
 
 
+def header_name(path: str) -> str:
+    """Name of a field for a header: its path without list indexes, in ASCII, cut when it is long.
+
+    Names of unknown fields are the caller's own and may hold anything.
+    """
+    return _NOT_A_NAME.sub("_", _INDEX.sub("", path))[:MAX_NAME_CHARACTERS]
+
+
 def foreign(opaque: pb.OpaquePart, at: str) -> UmgError:
     """For a block that only another format knows."""
-    kind = opaque.type or "of no type"
+    kind = echo(opaque.type) or "of no type"
     problem = f"`{kind}` of the {opaque.format} format cannot be said to this model's provider"
     message = f"`{at}`: {problem}; leave it out or choose another model"
     return UmgError(pb.ERROR_REASON_UNSUPPORTED_FIELD, message, field=at)

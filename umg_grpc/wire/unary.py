@@ -11,7 +11,6 @@ from typing import Generic, TypeVar
 
 from umg_grpc.errors import UmgError
 from umg_grpc.wire.format import UpstreamRequest
-from umg_grpc.wire.unknown import Unknown
 
 Request = TypeVar("Request")
 Response = TypeVar("Response")
@@ -45,8 +44,6 @@ class UnaryFormat(Generic[Request, Response]):
     """(error, HTTP status) -> JSON body."""
     wire_path: Callable[[str], str]
     """Path of a canonical field (`inputs[0].text`) as this format's callers know it. For errors and reports only."""
-    unknown_fields: Callable[[bytes], Unknown]
-    """What nobody knows of a body that was decoded, at every level."""
 
     # as an upstream
     encode_request: Callable[[Request, str], UpstreamRequest]

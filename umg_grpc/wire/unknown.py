@@ -6,7 +6,7 @@ items, tools), the format's table says by which struct each kind is read; one th
 is not entered either.
 """
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -14,7 +14,6 @@ import msgspec
 from msgspec import Struct, inspect
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.json import echo
 from umg_grpc.wire.report import Report
 
 Pick: TypeAlias = Callable[[Mapping[str, object]], type[Struct] | None]
@@ -22,18 +21,6 @@ Pick: TypeAlias = Callable[[Mapping[str, object]], type[Struct] | None]
 
 Place: TypeAlias = "tuple[Place, str, int] | None"
 """Where an object stands: (where its parent does, name of the field, index in its list or -1); None at the top."""
-
-
-@dataclass(frozen=True, slots=True)
-class Unknown:
-    """What nobody knows of a body."""
-
-    count: int = 0
-    first: str = ""
-    """Path of the first one as the caller wrote it, fit for a message."""
-
-
-NOTHING = Unknown()
 
 
 def by_type(kinds: Mapping[str, type[Struct]], untyped: type[Struct] | None = None) -> Pick:
@@ -46,23 +33,30 @@ def by_type(kinds: Mapping[str, type[Struct]], untyped: type[Struct] | None = No
     return pick
 
 
+def note_top_level(unknown: Iterable[str], harmless: Collection[str], source: pb.SourceDocument) -> None:
+    """Sort the top-level fields of a text request that have no canonical form.
+
+    A harmless one is left out and reported when the request is translated. Any other may carry state or change the
+    meaning of the request, so that an upstream of another format refuses it.
+    """
+    for name in unknown:
+        (source.uncarried_fields if name in harmless else source.indispensable_fields).append(name)
+
+
 def note_source(source: pb.SourceDocument, report: Report) -> None:
-    """Reports all that only a source document of a unary format holds, towards whoever is not sent it."""
+    """Report the fields that only a source document of a unary format holds, towards an upstream of another format."""
     for field in source.uncarried_fields:
         report.drop(field)
-    if source.unknown_field_count:  # of every level; else the body need not be read again
-        note_unknown(source, report)
 
 
-def note_unknown(source: pb.SourceDocument, report: Report) -> None:
-    """Counts in the report what nobody knows of a body that is translated. A request without a body said it all."""
-    from umg_grpc.wire import EMBEDDING_FORMATS, FORMATS, RERANK_FORMATS  # here: the formats need this module
+def note_nested(source: pb.SourceDocument, report: Report) -> None:
+    """Report the unknown fields below the top level of a text request that is translated."""
+    from umg_grpc.wire import FORMATS  # here: the formats need this module
 
-    name = source.format
-    codec = FORMATS.get(name) or EMBEDDING_FORMATS.get(name) or RERANK_FORMATS.get(name)
-    found = codec.unknown_fields(source.body) if codec is not None else NOTHING
-    report.unknown += max(found.count, source.unknown_field_count)
-    report.first_unknown = report.first_unknown or found.first
+    codec = FORMATS.get(source.format)
+    if codec is not None and codec.unknown_fields is not None:
+        for path in codec.unknown_fields(source.body):
+            report.drop(path)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +67,7 @@ class _Shape:
     entered: Mapping[str, Pick]
 
 
+MAX_PATHS = 1000
 _ENTERABLE = (dict, list)
 _DECODER = msgspec.json.Decoder(dict[str, object])
 
@@ -96,15 +91,24 @@ class Fields:
         for struct in (top, *(struct for struct, _ in unions)):
             self._shape(struct)
 
-    def unknown(self, body: bytes) -> Unknown:
-        """What says something (is not null) and stands where no struct has it. `type` says only what an object is."""
+    def nested_unknown(self, body: bytes) -> Sequence[str]:
+        """Return the paths of `unknown` that stand below the top level."""
+        return [_path(*place) for place in self._unknown(body) if place[0] is not None]
+
+    def unknown(self, body: bytes) -> Sequence[str]:
+        """Return the paths of the fields that are not null and stand where no struct has them, `MAX_PATHS` at most.
+        `type` says only what an object is.
+        """
+        return [_path(*place) for place in self._unknown(body)]
+
+    def _unknown(self, body: bytes) -> Sequence[tuple[Place, str]]:
         try:
             members = _DECODER.decode(body)
         except (ValueError, RecursionError):
-            return NOTHING  # of a caller without a face, who alone sends such bodies: nothing is read from them
+            return ()  # of a caller without a face, who alone sends such bodies: nothing is read from them
         places = list[tuple[Place, str]]()
         self._look(self._shape(self._top), members, None, places)
-        return Unknown(len(places), echo(_path(*places[0]))) if places else NOTHING
+        return places[:MAX_PATHS]
 
     def _look(self, shape: _Shape, members: dict[str, object], at: Place, found: list[tuple[Place, str]]) -> None:
         if not members.keys() <= shape.known:

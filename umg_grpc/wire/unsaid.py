@@ -4,8 +4,9 @@ from collections.abc import Sequence
 
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.report import Report
-from umg_grpc.wire.unknown import note_unknown
+from umg_grpc.wire.json import echo
+from umg_grpc.wire.report import Report, untranslatable
+from umg_grpc.wire.unknown import note_nested
 
 # Of `include`: what answers have anyway, where there is any. Reasoning state is also kept here for those who do not
 # bring it back.
@@ -29,14 +30,13 @@ def note_unsaid(
     """
     said = {field.name for field, _ in request.ListFields()}
     for field in [*request.source.indispensable_fields, *(field for field in indispensable if field in said)]:
-        message = f"`{field}`: this model's provider cannot be told; leave it out or choose another model"
-        raise UmgError(pb.ERROR_REASON_UNTRANSLATABLE, message, field=field)
+        raise untranslatable(echo(field), "this model's provider cannot be told; leave it out or choose another model")
     for field in [*request.source.uncarried_fields, *(field for field in unsayable if field in said)]:
         if not _is_done_anyway(field, request):
             report.drop(field)
     for name in TELLING_HEADERS & request.source.headers.keys():
         report.drop(name)
-    note_unknown(request.source, report)
+    note_nested(request.source, report)
 
 
 def refuse_several_answers(request: pb.GenerateRequest) -> None:

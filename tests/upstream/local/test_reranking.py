@@ -156,7 +156,7 @@ async def test_a_document_that_cannot_be_ranked_is_refused(engine: WordLlamaEngi
 def test_what_cannot_be_honoured_is_reported() -> None:
     body = b'{"model": "m", "query": "q", "documents": ["d"], "priority": 3, "shape": "round"}'
     request = RERANK_FORMATS["rerank_v2"].decode_request(body, {})
-    assert LocalRerank(loaded_engine()).prepare(request, MODEL).report.header() == "priority, +1"
+    assert LocalRerank(loaded_engine()).prepare(request, MODEL).report.header() == "shape, priority"
     plain = rerank_request(QUERY, CAT, max_chunks_per_document=2, return_documents=True, rank_fields=["text"])
     assert LocalRerank(loaded_engine()).prepare(plain, MODEL).report.lost == 0
 

@@ -147,8 +147,8 @@ class TaskTypes:
 
 TASK_TYPES = [
     TaskTypes("a model that knows them", "famG-embedding-001", ""),
-    TaskTypes("a model that does not", LARGE, "inputs[0].task_type"),
-    TaskTypes("an id of the operator's own", "my-own", "inputs[0].task_type"),
+    TaskTypes("a model that does not", LARGE, "inputs.task_type"),
+    TaskTypes("an id of the operator's own", "my-own", "inputs.task_type"),
 ]
 
 

@@ -54,7 +54,7 @@ def test_an_unknown_block_is_named_by_its_type() -> None:
 
 
 def test_what_is_not_honoured_is_reported() -> None:
-    source = pb.SourceDocument(format="messages", uncarried_fields=["context_management"], unknown_field_count=2)
+    source = pb.SourceDocument(format="messages", uncarried_fields=["context_management", "speed"])
     request = pb.GenerateRequest(
         messages=[user("Hi")],
         source=source,
@@ -62,7 +62,7 @@ def test_what_is_not_honoured_is_reported() -> None:
         audio_output=pb.AudioOutputOptions(format="wav"),
         moderation_json="{}",
     )
-    assert hear(request).dropped == "output_modalities, context_management, audio_output, moderation_json, +2"
+    assert hear(request).dropped == "output_modalities, context_management, speed, audio_output, moderation_json"
 
 
 def test_sampling_is_accepted_without_a_word() -> None:

@@ -92,7 +92,7 @@ def test_a_medium_that_was_only_thought_of_is_left_out() -> None:
     ]
     body, report = foreign("native", messages=turns)
     assert body["messages"] == [*USER, {"role": "assistant", "content": "done"}]
-    assert report == "thought"
+    assert report == "thought x2"
 
 
 LONG_ID = "x" * 65
@@ -200,7 +200,7 @@ def test_results_without_their_calls_are_left_out_and_calls_without_a_result_giv
         {"role": "assistant", "content": None, "tool_calls": [called("c", "f")]},
         {"role": "tool", "tool_call_id": "c", "content": "No result."},
     ]
-    assert report == "tool_result, tool_call=without a result"
+    assert report == "tool_result, tool_call=without a result x2"
 
 
 def test_results_keep_their_calls_however_turns_are_cut() -> None:

@@ -113,7 +113,7 @@ LEFT_BEHIND = [
     ("hidden state of another format", [redacted("umg.responses.abc"), TEXT], [TEXT], "state"),
     ("state of a gateway behind us", [thought("umg.messages.umg.native.a"), redacted("umg.messages.umg.b"), TEXT], [thought("umg.native.a"), redacted("umg.b"), TEXT], ""),
     ("a search of another provider", [SEARCHED, FOUND, TEXT], [TEXT], "server_tool_call, server_tool_result"),
-    ("sources of another provider", [TEXT | {"citations": [OURS, THEIRS]}, TEXT | {"citations": [OURS]}], [TEXT | {"citations": [THEIRS]}, TEXT], "citations"),
+    ("sources of another provider", [TEXT | {"citations": [OURS, THEIRS]}, TEXT | {"citations": [OURS]}], [TEXT | {"citations": [THEIRS]}, TEXT], "citations x2"),
     ("a text that speaks of it", [TEXT | {"text": '"umg. "srvtoolu_umg_'}], [TEXT | {"text": '"umg. "srvtoolu_umg_'}], ""),
 ]  # fmt: skip
 

@@ -55,7 +55,7 @@ def gateway(sent: httpx.Request) -> httpx.Response:
         request = codec.decode_request(sent.content, {})
     except UmgError as error:
         return httpx.Response(400, content=codec.encode_error(error, 400))
-    assert request.source.unknown_field_count == 0
+    assert not request.source.uncarried_fields
     return httpx.Response(200, content=codec.encode_response(answered(request), request, client_shape(sent.headers)))
 
 

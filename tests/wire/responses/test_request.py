@@ -237,9 +237,9 @@ def test_what_has_no_canonical_form_is_noted() -> None:
     }
     source = decode(body).source
     assert list(source.uncarried_fields) == [
-        "tools[0].defer_loading", "tools[1].external_web_access", "reasoning.context", "reasoning.mode", "context_management",
+        "defer_loading", "external_web_access", "reasoning.context", "reasoning.mode", "context_management",
     ]  # fmt: skip
-    assert source.unknown_field_count == 1
+    assert list(source.indispensable_fields) == ["unheard_of"]
 
 
 def test_a_body_is_kept_with_its_headers_and_says_whether_to_stream() -> None:
@@ -297,7 +297,7 @@ EDITS = [
     Edit("reasoning that we showed of another format", {"input": [{"role": "user", "content": "a"}, {"type": "reasoning", "id": "rs_umg_1", "summary": [], "encrypted_content": "umg.messages.X"}]},
          {"input": [{"role": "user", "content": "a"}]}, "state"),
     Edit("hidden and attached state of another format", {"input": [{"type": "reasoning", "summary": [], "encrypted_content": "umg.redacted.umg.messages.X"}, {"type": "reasoning", "summary": [], "encrypted_content": "umg.ahead.umg.native.X"}]},
-         {"input": []}, "state"),
+         {"input": []}, "state x2"),
     Edit("reasoning of ours without state", {"input": [{"type": "reasoning", "id": "rs_umg_1", "summary": []}]}, {"input": []}, "reasoning"),
     Edit("state that was marked when it was passed on", {"input": [{"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "umg.responses.umg.native.X"}]},
          {"input": [{"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "umg.native.X"}]}),
@@ -401,7 +401,7 @@ SAYINGS = [
     Saying("what has no words here", USER + """top_k: 3 stop_sequences: "x" seed: 1 presence_penalty: 1 logit_bias { key: "1" value: 2 } cache_control {} output_modalities: "text" output_modalities: "image"
            messages { role: ROLE_USER name: "n" parts { text { text: "Hi" } cache_control {} } }""",
            {"input": [saying("user", "Hi"), saying("user", "Hi")]},
-           "top_k, stop_sequences, seed, presence_penalty, logit_bias, cache_control, output_modalities, name"),
+           "top_k, stop_sequences, seed, presence_penalty, logit_bias, cache_control x2, output_modalities, name"),
     Saying("another format's tier", USER + 'service_tier: "standard_only"', SAID_HI, "service_tier"),
     Saying("search by an option", USER + 'search { mode: "auto" context_size: "low" return_citations: false }', SAID_HI | {"tools": [{"type": "web_search", "search_context_size": "low"}]}, "search.return_citations"),
     Saying("no search", USER + 'search { mode: "off" }', SAID_HI),

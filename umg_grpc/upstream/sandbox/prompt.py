@@ -8,7 +8,7 @@ from umg_grpc.upstream.sandbox.sight import FIRST_WORDS, Sight, look
 from umg_grpc.upstream.sandbox.words import digest
 from umg_grpc.v1 import pb
 from umg_grpc.wire.report import Report, foreign, untranslatable
-from umg_grpc.wire.unknown import note_unknown
+from umg_grpc.wire.unknown import note_nested
 
 Count = Callable[[str], int]
 """Tokens of a text."""
@@ -78,7 +78,7 @@ def read_prompt(request: pb.GenerateRequest, count: Count, report: Report) -> Pr
         raise untranslatable(name, "the sandbox cannot be told; leave it out or choose another model")
     for name in [*source.uncarried_fields, *(name for name in NOT_HONOURED if name in said)]:
         report.drop(name)
-    note_unknown(source, report)
+    note_nested(source, report)
     reader = _Reader(count)
     for index, tool in enumerate(request.tools):
         reader.tool(tool, f"tools[{index}]", report)

@@ -7,6 +7,7 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.chat import schema
 from umg_grpc.wire.json import JsonObject, invalid, missing, parse
 from umg_grpc.wire.media import check_address, decode_base64, is_data_url, parse_data_url, sniff
+from umg_grpc.wire.opaque import keep_turn, raw_turns
 
 ROLES = {
     "system": pb.ROLE_SYSTEM,
@@ -27,8 +28,12 @@ AUDIO_FORMATS = {mime: name for name, mime in AUDIO_TYPES.items()}
 
 
 def decode_messages(messages: list[schema.ChatMessage], request: pb.GenerateRequest) -> None:
-    """Fills `request.messages`. Raises UmgError naming the field."""
+    """Fill `request.messages`. Raises UmgError naming the field."""
     for index, message in enumerate(messages):
+        if message.role not in ROLES:
+            raw = raw_turns(request.source.body, "messages")[index]
+            keep_turn(request, raw, message.role, f"messages[{index}].role")
+            continue
         target = request.messages.add(role=ROLES[message.role])
         if message.role == "assistant":
             _decode_assistant(message, target, f"messages[{index}]", request.source)

@@ -165,8 +165,7 @@ def _replace_generation_config(fields: dict[str, Raw], report: Report) -> None:
     members = _members(fields.pop("generationConfig"), "generationConfig")
     for name in members.keys() - CONFIG_NAMES:
         if given(members[name]):
-            report.unknown += 1
-            report.first_unknown = report.first_unknown or f"generationConfig.{echo(name)}"
+            report.drop(f"generationConfig.{echo(name)}")
     for name in CONFIG_NAMES & members.keys():
         if given(fields.get("reasoning_effort", ABSENT)):
             report.drop("generationConfig.thinkingConfig")

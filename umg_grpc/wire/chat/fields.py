@@ -7,6 +7,21 @@ from umg_grpc.wire.chat.tools import SEARCH_KEYS
 from umg_grpc.wire.json import ABSENT
 from umg_grpc.wire.unknown import Fields, by_type
 
+HARMLESS = frozenset(
+    {
+        # sampling hints of providers with open weights, which others do not have: the answer is one of the same model
+        *("min_p", "top_a", "typical_p", "tfs_z", "repetition_penalty", "repeat_penalty", "random_seed"),
+        # accounting, tracing and caches of other gateways and local servers
+        *("usage", "user_id", "session_id", "trace", "cache_prompt", "keep_alive", "id_slot"),
+        # how gateways and streams behave, not what is answered
+        *("drop_params", "allowed_openai_params", "include_reasoning", "tool_stream", "stream_tool_calls"),
+        # how another gateway chooses a provider and cuts the prompt: this one has its own routing
+        *("provider", "route", "models", "transforms"),
+        "vl_high_resolution_images",  # how closely one vendor's models look, as `detail` does
+    }
+)
+"""Top-level fields without canonical form that change no answer: left out and reported when a body is translated."""
+
 _VENDOR_TOOL = defstruct("_VENDOR_TOOL", [(key, Raw, ABSENT) for key in SEARCH_KEYS])
 
 FIELDS = Fields(

@@ -13,6 +13,7 @@ from umg_grpc.families import ANY_WORDS, chat_words
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat import dialect, schema
 from umg_grpc.wire.chat.content import DETAILS, decode_messages
+from umg_grpc.wire.chat.fields import HARMLESS
 from umg_grpc.wire.chat.reasoning import decode_reasoning, encode_own_reasoning, encode_reasoning
 from umg_grpc.wire.chat.search import decode_search, encode_search
 from umg_grpc.wire.chat.tools import decode_tools, encode_tools
@@ -32,6 +33,7 @@ from umg_grpc.wire.json import (
 )
 from umg_grpc.wire.report import Report
 from umg_grpc.wire.schemas import json_schema
+from umg_grpc.wire.unknown import note_top_level
 from umg_grpc.wire.unsaid import note_unsaid
 
 PATH = "/chat/completions"
@@ -128,12 +130,12 @@ def decode_request(body: bytes, headers: Mapping[str, str]) -> FaceRequest:
     """
     chat, unknown = _read(body)
     request = pb.GenerateRequest(model=chat.model)
+    source = request.source
+    source.format, source.body = "chat", body
     decode_messages(chat.messages, request)
     if chat.tools or chat.functions or given(chat.tool_choice) or chat.function_call:
         decode_tools(chat, request)
     _decode_options(chat, request)
-    source = request.source
-    source.format, source.body = "chat", body
     if chat.temperature is not None:
         source.family_fields.append("temperature")
     if chat.top_p is not None:
@@ -141,7 +143,7 @@ def decode_request(body: bytes, headers: Mapping[str, str]) -> FaceRequest:
     if _seldom(chat) != _NOT_SAID:
         _decode_seldom(chat, request)
     if unknown:
-        source.unknown_field_count += len(unknown)
+        note_top_level(unknown, HARMLESS, source)
         source.family_fields.extend(name for name in MISPLACED if name in unknown)
     if headers:
         source.headers.update(headers)

@@ -76,7 +76,7 @@ class AudioReference(Struct):
 class ChatMessage(Struct):
     """One message; which fields a role needs is checked where it is decoded."""
 
-    role: Literal["system", "developer", "user", "assistant", "tool", "function"]
+    role: str
     content: str | Many | None = None
     name: str | None = None
     tool_calls: Many | None = None

@@ -11,6 +11,7 @@ from umg_grpc.wire.chat.names import told_id, tool_names
 from umg_grpc.wire.json import JsonObject, json_text
 from umg_grpc.wire.media import data_url, sniff
 from umg_grpc.wire.names import OpenCalls
+from umg_grpc.wire.opaque import kept_turn
 from umg_grpc.wire.report import Report, foreign, no_role, unknown_part, untranslatable
 
 SHOWN_BELOW = "The result is shown in the next message."
@@ -37,9 +38,9 @@ class MessageEncoder:
         self._pairs = request.HasField("source")  # gRPC callers are told by the provider what they left open
         self._open: dict[str, None] = {}  # ids of the calls that wait for a result
 
-    def encode(self) -> list[JsonObject]:
+    def encode(self) -> list[object]:
         """All messages, the instructions first. Raises UmgError for what would change the meaning."""
-        messages = list[JsonObject]()
+        messages = list[object]()
         if self._request.instructions:
             texts = [
                 self._text_of(part, f"instructions[{index}]") for index, part in enumerate(self._request.instructions)
@@ -47,6 +48,10 @@ class MessageEncoder:
             messages.append({"role": "system", "content": "\n\n".join(texts)})
         run = list[_Turn]()
         for index, message in enumerate(self._request.messages):
+            if (kept := kept_turn(message, "chat", f"messages[{index}]")) is not None:
+                messages += [*self._answer(run), *self._end_results(), kept]
+                run = []
+                continue
             if message.role != pb.ROLE_ASSISTANT or any(part.HasField("tool_result") for part in message.parts):
                 messages += self._answer(run)
                 run = []

@@ -5,7 +5,7 @@ from functools import partial
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat.errors import encode_error
 from umg_grpc.wire.embed import TOO_LONG
-from umg_grpc.wire.embeddings.request import FIELDS, NAME, decode_request, encode_request, wire_path
+from umg_grpc.wire.embeddings.request import NAME, decode_request, encode_request, wire_path
 from umg_grpc.wire.embeddings.response import decode_response, encode_pieces, encode_response
 from umg_grpc.wire.provider_errors import decode_error
 from umg_grpc.wire.unary import UnaryFormat
@@ -21,7 +21,6 @@ EMBEDDINGS: UnaryFormat[pb.EmbedRequest, pb.EmbedResponse] = UnaryFormat(
     encode_response=encode_response,
     encode_error=encode_error,
     wire_path=wire_path,
-    unknown_fields=FIELDS.unknown,
     encode_request=encode_request,
     decode_response=decode_response,
     decode_error=partial(decode_error, too_long=TOO_LONG),

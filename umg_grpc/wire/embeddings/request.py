@@ -1,6 +1,6 @@
 """The request, both directions: a caller's body -> canonical, canonical -> a provider's body."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import msgspec
 from msgspec import Raw
@@ -40,10 +40,10 @@ def decode_request(body: bytes, headers: Mapping[str, str]) -> pb.EmbedRequest:
     """The request with its source. Raises UmgError: MALFORMED_BODY, MISSING_FIELD, INVALID_FIELD."""
     try:
         asked: EmbeddingsBody = _KNOWN.decode(check_utf8(body))
-        unknown = 0
+        unknown: Sequence[str] = ()
     except (ValueError, RecursionError):
         asked = parse(EmbeddingsBody, body)
-        unknown = FIELDS.unknown(body).count
+        unknown = FIELDS.unknown(body)
     request = pb.EmbedRequest(model=asked.model)
     _decode_input(asked.input, request)
     if (dimensions := whole(asked.dimensions, "dimensions")) is not None:
@@ -53,7 +53,8 @@ def decode_request(body: bytes, headers: Mapping[str, str]) -> pb.EmbedRequest:
     if asked.user is not None:
         request.user = asked.user
     source = request.source
-    source.format, source.body, source.unknown_field_count = NAME, body, unknown
+    source.format, source.body = NAME, body
+    source.uncarried_fields.extend(unknown)
     return request
 
 

@@ -13,10 +13,12 @@ from umg_grpc.wire.json import ABSENT, given, invalid, json_object, missing, par
 from umg_grpc.wire.media import check_address, decode_base64, is_data_url, normal_mime, parse_data_url, sniff
 from umg_grpc.wire.messages import schema
 from umg_grpc.wire.messages.citations import decode_citation
+from umg_grpc.wire.opaque import keep_turn, raw_turns
 from umg_grpc.wire.provider_errors import unreadable
 from umg_grpc.wire.state import read
 
-ROLES = {"user": pb.ROLE_USER, "assistant": pb.ROLE_ASSISTANT}
+# `system` gives instructions in the middle of a conversation (beta `mid-conversation-system-2026-04-07`).
+ROLES = {"user": pb.ROLE_USER, "assistant": pb.ROLE_ASSISTANT, "system": pb.ROLE_SYSTEM}
 
 UNSIGNED = "umg.unsigned"
 """Signature of thoughts that came without one: no provider of the format takes them back."""
@@ -42,8 +44,14 @@ def own_state(text: str) -> pb.ReasoningState:
 
 
 def decode_turns(turns: list[schema.Turn], request: pb.GenerateRequest) -> None:
-    """Fills `request.messages`. Raises UmgError naming the field."""
+    """Fill `request.messages`. Raises UmgError naming the field."""
     for index, turn in enumerate(turns):
+        if turn.role not in ROLES:
+            raw = raw_turns(request.source.body, "messages")[index]
+            keep_turn(request, raw, turn.role, f"messages[{index}].role")
+            continue
+        if turn.content is None:
+            raise missing(f"messages[{index}].content")
         message = request.messages.add(role=ROLES[turn.role])
         if isinstance(turn.content, str):
             message.parts.add().text.text = turn.content

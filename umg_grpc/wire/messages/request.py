@@ -1,6 +1,6 @@
 """The request, both directions: a caller's body -> canonical, canonical -> a provider's body."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 import msgspec
 from msgspec import Raw
@@ -11,9 +11,11 @@ from umg_grpc.wire.json import JsonObject, check_utf8, given, json_object, parse
 from umg_grpc.wire.messages import dialect, schema
 from umg_grpc.wire.messages.body import encode_fields
 from umg_grpc.wire.messages.content import decode_cache, decode_system, decode_turns
+from umg_grpc.wire.messages.fields import HARMLESS
 from umg_grpc.wire.messages.thinking import decode_thinking
 from umg_grpc.wire.messages.tools import decode_choice, decode_tools
 from umg_grpc.wire.report import Report
+from umg_grpc.wire.unknown import note_top_level
 from umg_grpc.wire.unsaid import note_unsaid, refuse_several_answers
 
 PATH = "/messages"
@@ -62,7 +64,7 @@ def decode_request(body: bytes, headers: Mapping[str, str]) -> FaceRequest:
     request = pb.GenerateRequest(model=asked.model)
     source = request.source
     source.format, source.body = "messages", body
-    source.unknown_field_count = unknown
+    note_top_level(unknown, HARMLESS, source)
     if headers:
         source.headers.update(headers)
     _decode_prompt(asked, request)
@@ -86,13 +88,13 @@ def decode_count(body: bytes, headers: Mapping[str, str]) -> pb.GenerateRequest:
 _KNOWN = msgspec.json.Decoder(schema.KnownMessagesRequest)
 
 
-def _read(body: bytes) -> tuple[schema.MessagesRequest, int]:
-    """The body, and how many fields of it nobody knows. Most bodies have none, which one pass tells."""
+def _read(body: bytes) -> tuple[schema.MessagesRequest, Collection[str]]:
+    """Return the body and the names of its unknown fields. Most bodies have none, which one pass finds out."""
     try:
-        return _KNOWN.decode(check_utf8(body)), 0
+        return _KNOWN.decode(check_utf8(body)), ()
     except (ValueError, RecursionError):
         asked = parse(schema.MessagesRequest, body)
-        return asked, len(unknown_fields(body, KNOWN))
+        return asked, unknown_fields(body, KNOWN)
 
 
 def _decode_prompt(asked: schema.CountRequest, request: pb.GenerateRequest) -> None:

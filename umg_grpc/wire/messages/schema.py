@@ -192,10 +192,10 @@ class Citation(Struct):
 
 
 class Turn(Struct):
-    """An element of `messages`. The system prompt is no turn (readings, 14)."""
+    """An element of `messages`. Which roles need content is checked where it is decoded."""
 
-    role: Literal["user", "assistant"]
-    content: str | list[Raw]
+    role: str
+    content: str | list[Raw] | None = None
 
 
 # --- tools

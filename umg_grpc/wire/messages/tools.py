@@ -56,7 +56,7 @@ def _decode_tool(raw: msgspec.Raw, request: pb.GenerateRequest, at: str) -> None
         _decode_function(function, tool.function, at)
         for name in ("input_examples", "eager_input_streaming"):
             if given(getattr(function, name)):
-                request.source.uncarried_fields.append(f"{at}.{name}")
+                request.source.uncarried_fields.append(name)
         marked = function
     else:
         tool.opaque.format, tool.opaque.type, tool.opaque.json = "messages", kind, str(raw, "utf-8")

@@ -17,9 +17,11 @@ from umg_grpc.wire.messages.citations import encode_citation
 from umg_grpc.wire.messages.names import CallIds
 from umg_grpc.wire.messages.tools import encode_cache
 from umg_grpc.wire.names import ToolNames
+from umg_grpc.wire.opaque import kept_turn
 from umg_grpc.wire.report import Report, foreign, no_role, unknown_part, untranslatable
 
 SYSTEM_ROLES = (pb.ROLE_SYSTEM, pb.ROLE_DEVELOPER)
+ALTERNATING = ("user", "assistant")  # roles whose turns pair calls with results; others may stand between them
 MAX_CACHE_MARKS = 4
 
 NO_RESULT = "(no result)"
@@ -40,7 +42,7 @@ class TurnEncoder:
         self._report = report
         self._ids = CallIds()
         self._system: list[JsonObject] = []
-        self._turns: list[tuple[str, list[object]]] = []  # role, blocks
+        self._turns: list[tuple[str, list[object]]] = []  # role, blocks; "" and the whole turn where it is opaque
         self._searches: set[str] = set()  # ids of the provider's own calls that are told
 
     def encode(self, tools: list[object]) -> JsonObject:
@@ -56,7 +58,9 @@ class TurnEncoder:
         fields: JsonObject = {}
         if self._system:
             fields["system"] = _compact(list(self._system))
-        fields["messages"] = [{"role": role, "content": _compact(blocks)} for role, blocks in self._turns]
+        fields["messages"] = [
+            {"role": role, "content": _compact(blocks)} if role else blocks[0] for role, blocks in self._turns
+        ]
         return fields
 
     @property
@@ -65,7 +69,8 @@ class TurnEncoder:
         thoughts.
         """
         calls = False
-        for (_, asked), (role, said) in zip(self._turns[::-2], self._turns[-2::-2], strict=False):
+        turns = [turn for turn in self._turns if turn[0] in ALTERNATING]
+        for (_, asked), (role, said) in zip(turns[::-2], turns[-2::-2], strict=False):
             if role != "assistant" or not any(_is(block, "tool_result") for block in asked):
                 break
             if _is(said[0], "thinking") or _is(said[0], "redacted_thinking"):
@@ -102,13 +107,17 @@ class TurnEncoder:
         for name in ("name", "phase"):
             if getattr(message, name):
                 self._report.drop(name)
-        if message.role in SYSTEM_ROLES:
+        if (kept := kept_turn(message, "messages", at)) is not None:
+            self._turns.append(("", [kept]))
+            return
+        own_system = message.role == pb.ROLE_SYSTEM and self._request.source.format == "messages"
+        if message.role in SYSTEM_ROLES and not own_system:
             self._system_message(message, at)
             return
         assistant = message.role == pb.ROLE_ASSISTANT
         if not message.role and not any(part.HasField("opaque") for part in message.parts):
             raise no_role(at)
-        blocks = self._turn("assistant" if assistant else "user")
+        blocks = self._turn("assistant" if assistant else "system" if own_system else "user")
         for position, part in _joined(message) if assistant else enumerate(message.parts):
             place = f"{at}.parts[{position}]"
             encoded = (
@@ -136,6 +145,8 @@ class TurnEncoder:
         """
         asked: list[object] = []
         for role, blocks in self._turns:
+            if role not in ALTERNATING:
+                continue
             calls = [block["id"] for block in asked if isinstance(block, dict) and block.get("type") == "tool_use"]
             asked = blocks if role == "assistant" else []
             if role == "user" and (calls or any(_is(block, "tool_result") for block in blocks)):

@@ -7,7 +7,7 @@ from umg_grpc.wire.native.errors import decode_error, encode_error
 from umg_grpc.wire.native.passing import PassingDecoder
 from umg_grpc.wire.native.paths import wire_path
 from umg_grpc.wire.native.preamble import is_preamble
-from umg_grpc.wire.native.request import decode_count, decode_request, encode_request, unknown_fields
+from umg_grpc.wire.native.request import decode_count, decode_request, encode_request
 from umg_grpc.wire.native.response import decode_response, encode_response, shows
 from umg_grpc.wire.native.stream import ArrayEncoder, StreamEncoder
 from umg_grpc.wire.native.translating import TranslatingDecoder
@@ -27,7 +27,6 @@ NATIVE = TextFormat(
     stream_encoder=StreamEncoder,
     encode_error=encode_error,
     wire_path=wire_path,
-    unknown_fields=unknown_fields,
     heartbeat=b"\n",  # a comment breaks the official client
     encode_request=encode_request,
     decode_response=decode_response,

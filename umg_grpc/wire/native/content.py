@@ -24,10 +24,10 @@ from umg_grpc.wire.native.parts import (
     is_own_file,
 )
 from umg_grpc.wire.native.results import Result, Waiting, pair_results
+from umg_grpc.wire.opaque import keep_turn, kept_turn, raw_turns
 from umg_grpc.wire.report import Report, foreign, no_role, unknown_part, untranslatable
 
 ROLES = {
-    None: pb.ROLE_USER,
     "user": pb.ROLE_USER,
     "model": pb.ROLE_ASSISTANT,
     "function": pb.ROLE_TOOL,
@@ -61,9 +61,14 @@ def decode_contents(contents: list[schema.Content], request: pb.GenerateRequest)
     Only the model may have said nothing: its answers may lack parts, and clients send them back.
     """
     for index, content in enumerate(contents):
-        if not content.parts and ROLES[content.role] != pb.ROLE_ASSISTANT:
+        role = ROLES.get((content.role or USER).lower())
+        if role is None:
+            raw = raw_turns(request.source.body, "contents")[index]
+            keep_turn(request, raw, content.role or "", f"contents[{index}].role")
+            continue
+        if not content.parts and role != pb.ROLE_ASSISTANT:
             raise missing(f"contents[{index}].parts")
-        message = request.messages.add(role=ROLES[content.role])
+        message = request.messages.add(role=role)
         for position, part in enumerate(content.parts or ()):
             _decode(part, message.parts.add(), f"contents[{index}].parts[{position}]", request)
     pair_results(request.messages)
@@ -111,7 +116,7 @@ def _uncarried(name: str, request: pb.GenerateRequest) -> None:
 
 @dataclass(slots=True)
 class _Turn:
-    role: str
+    role: str  # "" for an opaque turn, which is its only part
     parts: list[object] = field(default_factory=list)
     calls: list[pb.ToolCall] = field(default_factory=list)
     results: list[JsonObject] = field(default_factory=list)  # which stand before the parts
@@ -148,8 +153,9 @@ class ContentEncoder:
         self._answer_calls()
         if self._generation >= 3:
             self._sign()
-        contents: list[JsonObject] = [
-            {"role": turn.role, "parts": [*turn.results, *turn.parts]} for turn in self._turns
+        contents: list[object] = [
+            {"role": turn.role, "parts": [*turn.results, *turn.parts]} if turn.role else turn.parts[0]
+            for turn in self._turns
         ]
         if not contents:
             if not system:
@@ -173,6 +179,9 @@ class ContentEncoder:
         return part.text.text
 
     def _message(self, message: pb.Message, at: str) -> None:
+        if (kept := kept_turn(message, "native", at)) is not None:
+            self._turns.append(_Turn("", [kept]))
+            return
         if message.phase:
             self._report.drop("phase")
         if message.name:
@@ -276,6 +285,8 @@ class ContentEncoder:
         """Pairs the results of each turn with the calls of the one before."""
         calls = list[pb.ToolCall]()
         for turn in self._turns:
+            if not turn.role:
+                continue
             if calls or any(isinstance(part, Result) for part in turn.parts):
                 self._answer(calls, turn)
             calls = turn.calls

@@ -8,7 +8,7 @@ import msgspec
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.format import FaceRequest, UpstreamRequest
-from umg_grpc.wire.json import JsonObject, check_utf8, echo, given, parse
+from umg_grpc.wire.json import JsonObject, check_utf8, given, parse
 from umg_grpc.wire.native import dialect, schema
 from umg_grpc.wire.native.canonical import encode_body
 from umg_grpc.wire.native.config import decode_config
@@ -16,10 +16,13 @@ from umg_grpc.wire.native.content import decode_contents, decode_instructions
 from umg_grpc.wire.native.spelling import Notes, read
 from umg_grpc.wire.native.tools import decode_tools
 from umg_grpc.wire.report import Report
-from umg_grpc.wire.unknown import NOTHING, Unknown
+from umg_grpc.wire.unknown import note_top_level
 
 GENERATE, STREAM = ":generateContent", ":streamGenerateContent?alt=sse"
 PREFIX = "models/"
+
+HARMLESS: frozenset[str] = frozenset()
+"""Top-level fields without canonical form that change no answer. The SDK types have none."""
 
 
 # --- caller -> canonical
@@ -44,27 +47,18 @@ def decode_count(body: bytes, headers: Mapping[str, str]) -> pb.GenerateRequest:
     return _decode(body, "")
 
 
-def unknown_fields(body: bytes) -> Unknown:
-    """What nobody knows of a body, as `decode_request` met it."""
-    notes = Notes()
-    try:
-        _decode(body, "", notes)
-    except UmgError:
-        return NOTHING
-    return Unknown(notes.unknown, echo(notes.first))
-
-
-def _decode(body: bytes, at: str, notes: Notes | None = None) -> pb.GenerateRequest:
-    notes, request = notes or Notes(), pb.GenerateRequest()
+def _decode(body: bytes, at: str) -> pb.GenerateRequest:
+    notes, request = Notes(base=1 if at else 0), pb.GenerateRequest()
     try:
         parsed = read(schema.GenerateBody, check_utf8(body), notes, at)
         request.model = (parsed.model or "").removeprefix(PREFIX)
+        request.source.format, request.source.body = "native", body
         decode_contents(parsed.contents, request)
         _decode_options(parsed, request, notes)
     except UmgError as error:
         raise notes.spelled(error) from None
-    request.source.format, request.source.body = "native", body
-    request.source.unknown_field_count = notes.unknown
+    request.source.uncarried_fields.extend(field.path for field in notes.unknown if field.nested)
+    note_top_level([field.path for field in notes.unknown if not field.nested], HARMLESS, request.source)
     return request
 
 

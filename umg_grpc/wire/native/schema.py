@@ -16,7 +16,6 @@ from umg_grpc.wire.json import ABSENT, PositiveWhole, Whole
 NonEmpty = Annotated[str, Meta(min_length=1)]
 Penalty = Annotated[float, Meta(ge=-2, le=2)]
 Budget = Annotated[int, Meta(ge=-1)] | Annotated[float, Meta(ge=-1)]  # -1: automatic
-Role = Literal["user", "model", "function", "tool"]
 Level = Literal["THINKING_LEVEL_UNSPECIFIED", "MINIMAL", "LOW", "MEDIUM", "HIGH", "XHIGH"]
 Modality = Literal["MODALITY_UNSPECIFIED", "TEXT", "IMAGE", "AUDIO", "VIDEO"]
 Resolution = Literal[
@@ -181,7 +180,7 @@ class Part(ProviderPart, forbid_unknown_fields=True):
 class Content(Struct, forbid_unknown_fields=True, rename="camel"):
     """A turn; without a role it is the user's."""
 
-    role: Role | None = None
+    role: str | None = None
     parts: list[Part] | None = None
 
 

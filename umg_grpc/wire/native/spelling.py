@@ -9,14 +9,15 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import msgspec
 from msgspec import Raw, inspect
 
 from umg_grpc.errors import UmgError
-from umg_grpc.wire.json import parse
+from umg_grpc.wire.json import echo, parse
 from umg_grpc.wire.native import schema
+from umg_grpc.wire.unknown import MAX_PATHS
 
 T = TypeVar("T")
 
@@ -27,13 +28,20 @@ _PLACE = re.compile(r"^`[^`]*`")
 OPAQUE = "(opaque)"  # where a part of an unknown kind is kept
 
 
+class UnknownField(NamedTuple):
+    """A field of a body that no struct has."""
+
+    path: str
+    nested: bool  # whether it stands below the top level
+
+
 @dataclass(slots=True)
 class Notes:
     """What was met while reading."""
 
-    unknown: int = 0  # fields that nobody knows
-    first: str = ""  # path of the first of them
+    unknown: list[UnknownField] = field(default_factory=list)  # `MAX_PATHS` at most
     at: list[str] = field(default_factory=list)  # where one reads
+    base: int = 0  # length of `at` at the top of the body
     snake: dict[str, str] = field(default_factory=dict)  # our spelling -> the caller's, where that is another
 
     def spelled(self, error: UmgError) -> UmgError:
@@ -167,8 +175,9 @@ def _members(plan: _Struct, raw: Raw, notes: Notes) -> Raw:
         if bytes(value) == b"null":
             continue
         if (entry := plan.fields.get(key)) is None:
-            notes.unknown += 1
-            notes.first = notes.first or "".join([*notes.at, f".{key}"]).removeprefix(".")
+            if len(notes.unknown) < MAX_PATHS:
+                path = "".join([*notes.at, f".{key}"]).removeprefix(".")
+                notes.unknown.append(UnknownField(echo(path), nested=len(notes.at) > notes.base))
             continue
         name, inner = entry
         if key != name:

@@ -15,7 +15,6 @@ from umg_grpc.wire.native_embeddings.request import (
     decode_request,
     encode_request,
     name_model,
-    unknown_fields,
 )
 from umg_grpc.wire.native_embeddings.response import (
     decode_response,
@@ -36,7 +35,6 @@ NATIVE_EMBEDDINGS: UnaryFormat[pb.EmbedRequest, pb.EmbedResponse] = UnaryFormat(
     encode_response=encode_batch,
     encode_error=errors.encode_error,
     wire_path=wire_path_of_batch,
-    unknown_fields=partial(unknown_fields, BATCH),
     encode_request=encode_request,
     decode_response=decode_response,
     decode_error=partial(errors.decode_error, too_long=TOO_LONG),
@@ -52,5 +50,4 @@ NATIVE_EMBEDDING: UnaryFormat[pb.EmbedRequest, pb.EmbedResponse] = replace(
     encode_response=encode_single,
     encode_pieces=None,
     wire_path=wire_path_of_single,
-    unknown_fields=partial(unknown_fields, SINGLE),
 )

@@ -10,12 +10,12 @@ from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.embed import without_nulls
 from umg_grpc.wire.format import UpstreamRequest
-from umg_grpc.wire.json import ABSENT, JsonObject, check_utf8, echo, given, invalid, missing, parse, whole
+from umg_grpc.wire.json import ABSENT, JsonObject, check_utf8, given, invalid, missing, parse, whole
 from umg_grpc.wire.native.request import PREFIX, call_path
 from umg_grpc.wire.native.spelling import Notes, read
 from umg_grpc.wire.native_embeddings.schema import BatchBody, Config, Content, EmbedBody
 from umg_grpc.wire.report import Report, untranslatable
-from umg_grpc.wire.unknown import NOTHING, Unknown, note_source
+from umg_grpc.wire.unknown import note_source
 
 SINGLE, BATCH = "native_embedding", "native_embeddings"
 """The faces."""
@@ -45,16 +45,6 @@ def decode_request(face: str, body: bytes, headers: Mapping[str, str]) -> pb.Emb
     Raises UmgError: MALFORMED_BODY, MISSING_FIELD, INVALID_FIELD, UNSUPPORTED_FIELD for what is no text.
     """
     return _decode(face, body, Notes())
-
-
-def unknown_fields(face: str, body: bytes) -> Unknown:
-    """What nobody knows of a body, as `decode_request` met it."""
-    notes = Notes()
-    try:
-        _decode(face, body, notes)
-    except UmgError:
-        return NOTHING
-    return Unknown(notes.unknown, echo(notes.first))
 
 
 def name_model(request: pb.EmbedRequest, model: str) -> None:
@@ -97,7 +87,8 @@ def _decode(face: str, body: bytes, notes: Notes) -> pb.EmbedRequest:
     except UmgError as error:
         raise notes.spelled(error) from None
     source = request.source
-    source.format, source.body, source.unknown_field_count = face, body, notes.unknown
+    source.format, source.body = face, body
+    source.uncarried_fields.extend(field.path for field in notes.unknown)
     return request
 
 

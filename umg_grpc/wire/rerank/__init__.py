@@ -7,7 +7,7 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.chat.errors import encode_error
 from umg_grpc.wire.rerank.documents import ranked_texts
 from umg_grpc.wire.rerank.errors import decode_error, encode_error_v2
-from umg_grpc.wire.rerank.request import FIELDS, V1, V2, decode_request, encode_request, wire_path
+from umg_grpc.wire.rerank.request import V1, V2, decode_request, encode_request, wire_path
 from umg_grpc.wire.rerank.response import decode_response, encode_response, encode_response_v2
 from umg_grpc.wire.unary import UnaryFormat
 
@@ -21,7 +21,6 @@ RERANK: UnaryFormat[pb.RerankRequest, pb.RerankResponse] = UnaryFormat(
     encode_response=encode_response,
     encode_error=encode_error,
     wire_path=wire_path,
-    unknown_fields=FIELDS.unknown,
     encode_request=partial(encode_request, V1),
     decode_response=decode_response,
     decode_error=decode_error,

@@ -1,6 +1,6 @@
 """The request, both directions: a caller's body -> canonical, canonical -> a provider's body."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
@@ -61,13 +61,14 @@ def decode_request(face: str, body: bytes, headers: Mapping[str, str]) -> pb.Rer
     """The request with its source. Raises UmgError: MALFORMED_BODY, MISSING_FIELD, INVALID_FIELD."""
     try:
         asked: PlainBody | RerankBody = _PLAIN.decode(check_utf8(body))
-        unknown = 0
+        unknown: Sequence[str] = ()
     except (ValueError, RecursionError):
         asked = parse(RerankBody, body)
-        unknown = FIELDS.unknown(body).count
+        unknown = FIELDS.unknown(body)
     request = pb.RerankRequest(model=asked.model, query=asked.query)
     source = request.source
-    source.format, source.body, source.unknown_field_count = face, body, unknown
+    source.format, source.body = face, body
+    source.uncarried_fields.extend(unknown)
     if headers:
         source.headers.update(headers)
     _decode_options(asked, request)
@@ -133,8 +134,9 @@ def encode_request(shape: Shape, request: pb.RerankRequest, model: str) -> Upstr
     report, fields = Report(), JsonObject()
     if request.source.format == shape.name:
         fields |= parse(dict[str, Raw], request.source.body)
-        for name in request.source.uncarried_fields:
-            report.drop(name)
+        for name in UNCARRIED:
+            if name in request.source.uncarried_fields:
+                report.drop(name)
     else:
         note_source(request.source, report)
     for name in (*DONE_HERE, *UNCARRIED):

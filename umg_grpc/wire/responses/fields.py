@@ -9,6 +9,16 @@ from umg_grpc.wire.responses.items import SERVER_TOOLS
 from umg_grpc.wire.responses.tools import SEARCH_PREFIX, UNCARRIED
 from umg_grpc.wire.unknown import Fields, by_type
 
+HARMLESS = frozenset(
+    {
+        "access_programs",  # what a vendor's customer may ask its own models
+        "background_options",  # of background responses, which are not served
+        "client_metadata",  # labels of a coding agent
+        "image",  # compression of the vendor's own context
+    }
+)
+"""Top-level fields without canonical form that change no answer: left out and reported when a body is translated."""
+
 _PARTS: dict[str, type[Struct]] = {
     "input_text": schema.TextPart,
     "output_text": schema.OutputText,

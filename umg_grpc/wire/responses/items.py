@@ -9,6 +9,7 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire import state
 from umg_grpc.wire.json import given, missing, parse
 from umg_grpc.wire.media import decode_base64, sniff
+from umg_grpc.wire.opaque import keep_turn
 from umg_grpc.wire.responses import schema
 from umg_grpc.wire.responses.content import decode_content, decode_part
 
@@ -46,6 +47,7 @@ class InputDecoder:
     """
 
     def __init__(self, request: pb.GenerateRequest) -> None:
+        self._request = request
         self._messages = request.messages
         self._paths = request.source.opaque_paths
         self._turn: pb.Message | None = None  # of the bare parts just before
@@ -72,6 +74,10 @@ class InputDecoder:
             return
         self._turn = None
         match head.type or ("message" if head.role is not None else None):
+            case "message" if head.role is not None and head.role not in ROLES:
+                self._take_ahead(None)
+                self._made = None
+                keep_turn(self._request, raw, head.role, f"{at}.role")
             case "message":
                 self._message(parse(schema.MessageItem, raw, at), f"{at}.content")
             case "function_call_output" | "custom_tool_call_output":

@@ -1,6 +1,6 @@
 """The request, both directions: a caller's body -> canonical, canonical -> a provider's body."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from operator import attrgetter
 
 import msgspec
@@ -22,10 +22,12 @@ from umg_grpc.wire.json import (
 )
 from umg_grpc.wire.report import Report
 from umg_grpc.wire.responses import dialect, schema
+from umg_grpc.wire.responses.fields import HARMLESS
 from umg_grpc.wire.responses.items import InputDecoder
 from umg_grpc.wire.responses.options import LOGPROBS, encode_options, report_unsayable
 from umg_grpc.wire.responses.tools import decode_tools
 from umg_grpc.wire.responses.turns import InputEncoder
+from umg_grpc.wire.unknown import note_top_level
 
 PATH = "/responses"
 
@@ -56,13 +58,12 @@ def decode_request(body: bytes, headers: Mapping[str, str]) -> FaceRequest:
     if asked.background:
         message = "`background` is not served: the answer would not be waited for; leave it out"
         raise UmgError(pb.ERROR_REASON_UNSUPPORTED_FIELD, message, field="background")
-    request = pb.GenerateRequest()
+    request = _begun(body, headers, unknown)
     _decode_prompting(asked, request)
     _decode_options(asked, request)
     if asked.prompt:
         _decode_prompt(asked.prompt, request.prompt_template)
     _require_input(asked.input, request)
-    _note_source(request, body, headers, unknown)
     return FaceRequest(request, asked.stream is True)
 
 
@@ -72,32 +73,33 @@ def decode_count(body: bytes, headers: Mapping[str, str]) -> pb.GenerateRequest:
     `model` is required here, though not by the SDK: what a token is depends on it.
     """
     asked = parse(schema.Prompting, check_utf8(body))
-    request = pb.GenerateRequest()
+    request = _begun(body, headers, unknown_fields(body, dialect.KNOWN))
     _decode_prompting(asked, request)
     _require_input(asked.input, request)
-    _note_source(request, body, headers, len(unknown_fields(body, dialect.KNOWN)))
     return request
 
 
-def _read(body: bytes) -> tuple[schema.ResponsesRequest, int]:
-    """The body, and how many fields of it nobody knows. Most bodies have none, which one pass tells."""
+def _read(body: bytes) -> tuple[schema.ResponsesRequest, Collection[str]]:
+    """Return the body and the names of its unknown fields. Most bodies have none, which one pass finds out."""
     try:
-        return _KNOWN.decode(check_utf8(body)), 0
+        return _KNOWN.decode(check_utf8(body)), ()
     except (ValueError, RecursionError):
         asked = parse(schema.ResponsesRequest, body)
-        return asked, len(unknown_fields(body, dialect.KNOWN))
+        return asked, unknown_fields(body, dialect.KNOWN)
 
 
 _KNOWN = msgspec.json.Decoder(schema.KnownResponsesRequest)
 
 
-def _note_source(request: pb.GenerateRequest, body: bytes, headers: Mapping[str, str], unknown: int) -> None:
+def _begun(body: bytes, headers: Mapping[str, str], unknown: Collection[str]) -> pb.GenerateRequest:
+    """Return a request with its source document and nothing else."""
+    request = pb.GenerateRequest()
     source = request.source
     source.format, source.body = "responses", body
-    if unknown:
-        source.unknown_field_count = unknown
+    note_top_level(unknown, HARMLESS, source)
     if headers:
         source.headers.update(headers)
+    return request
 
 
 def _require_input(items: str | list[Raw] | None, request: pb.GenerateRequest) -> None:

@@ -103,7 +103,7 @@ Content = Annotated[list[Raw], Meta(max_length=5000)]
 class MessageItem(Struct):
     """`message`, in the easy form too."""
 
-    role: Literal["user", "assistant", "system", "developer"]
+    role: str
     content: str | Content
     id: str | None = None
     phase: Phase | None = None

@@ -39,7 +39,7 @@ def decode_tools(body: schema.Prompting, request: pb.GenerateRequest) -> None:
         if any(name.encode() in bytes(raw) for name in UNCARRIED):
             members = parse(dict[str, Raw], raw, at)
             request.source.uncarried_fields.extend(
-                f"{at}.{name}" for name in UNCARRIED if name in members and given(members[name])
+                name for name in UNCARRIED if name in members and given(members[name])
             )
     if given(body.tool_choice):
         _decode_choice(body.tool_choice, request.tool_choice)

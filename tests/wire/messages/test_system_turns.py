@@ -1,0 +1,76 @@
+"""Turns of role `system` between the others, as coding agents send them by default."""
+
+from dataclasses import dataclass
+
+import msgspec
+import pytest
+
+from umg_grpc.v1 import pb
+from umg_grpc.wire import FORMATS
+from umg_grpc.wire.messages import MESSAGES
+
+CALL = {"type": "tool_use", "id": "t", "name": "f", "input": {}}
+RESULT = {"type": "tool_result", "tool_use_id": "t", "content": "42"}
+BODY = {
+    "model": "m",
+    "max_tokens": 90,
+    "system": "Help.",
+    "tools": [{"name": "f", "input_schema": {"type": "object"}}],
+    "messages": [
+        {"role": "user", "content": "hi"},
+        {"role": "system", "content": [{"type": "text", "text": "Be brief.", "cache_control": {"type": "ephemeral"}}]},
+        {"role": "assistant", "content": [CALL]},
+        {"role": "user", "content": [RESULT]},
+        {"role": "system", "content": "Be kind."},
+    ],
+}
+
+
+def decoded() -> pb.GenerateRequest:
+    return MESSAGES.decode_request(msgspec.json.encode(BODY), {}).canonical
+
+
+def test_they_are_system_messages_in_their_places() -> None:
+    roles = [pb.ROLE_USER, pb.ROLE_SYSTEM, pb.ROLE_ASSISTANT, pb.ROLE_USER, pb.ROLE_SYSTEM]
+    assert [message.role for message in decoded().messages] == roles
+
+
+def test_a_provider_of_the_format_gets_them_as_they_came() -> None:
+    upstream = MESSAGES.encode_request(decoded(), "m", False)
+    assert (msgspec.json.decode(upstream.body), upstream.report.lost) == (BODY, 0)
+
+
+def test_they_keep_their_places_when_the_conversation_is_written_anew() -> None:
+    request = decoded()
+    request.source.edited_fields.append("messages")
+    upstream = MESSAGES.encode_request(request, "m", False)
+    expected = [turn if turn["content"] != [RESULT] else {"role": "user", "content": [RESULT]} for turn in BODY["messages"]]  # type: ignore[index, union-attr]  # fmt: skip
+    assert (msgspec.json.decode(upstream.body)["messages"], upstream.report.lost) == (expected, 0)
+
+
+@dataclass(frozen=True)
+class Target:
+    """Where the system turns stand in another format's body."""
+
+    format: str
+    found: object
+    report: str
+
+
+TARGETS = [
+    Target("chat", ["system", "user", "system", "assistant", "tool", "system"], "cache_control"),
+    Target("responses", ["user", "system", "function_call", "function_call_output", "system"], "cache_control"),
+    Target("native", ["user", "model", "user"], "role=systemInstruction x2, cache_control"),
+]
+
+
+@pytest.mark.parametrize("target", TARGETS, ids=lambda target: target.format)
+def test_another_format_gets_them_in_their_places_or_as_instructions(target: Target) -> None:
+    upstream = FORMATS[target.format].encode_request(decoded(), "m", False)
+    body = msgspec.json.decode(upstream.body)
+    turns = body.get("messages") or body.get("input") or body["contents"]
+    assert [turn.get("role") or turn["type"] for turn in turns] == target.found
+    upstream.report.rename(MESSAGES.wire_path)
+    assert upstream.report.header().replace("messages.", "") == target.report
+    if target.format == "native":
+        assert body["systemInstruction"] == {"parts": [{"text": text} for text in ("Help.", "Be brief.", "Be kind.")]}

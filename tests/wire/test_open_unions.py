@@ -1,0 +1,63 @@
+"""Turns of roles that a vendor may add: they pass on a channel of their format, and are refused by name elsewhere."""
+
+from dataclasses import dataclass
+
+import msgspec
+import pytest
+
+from umg_grpc.errors import UmgError
+from umg_grpc.wire import FORMATS
+
+USER = {"role": "user", "content": "Hi"}
+ROBOT = {"role": "robot\n", "content": [{"type": "beep", "n": 1.0}]}
+
+
+@dataclass(frozen=True)
+class Body:
+    """A body with a turn of an unknown role."""
+
+    format: str
+    field: str
+    body: dict[str, object]
+
+    @property
+    def id(self) -> str:
+        return self.format
+
+
+BODIES = [
+    Body("chat", "messages[1].role", {"model": "m", "messages": [USER, ROBOT, USER]}),
+    Body("messages", "messages[1].role", {"model": "m", "max_tokens": 9, "messages": [USER, ROBOT, USER]}),
+    Body("responses", "input[1].role", {"model": "m", "input": [USER, ROBOT, USER]}),
+    Body("native", "contents[1].role", {"contents": [{"parts": [{"text": "Hi"}]}, {"role": "robot\n", "parts": []}]}),
+]
+
+
+@pytest.mark.parametrize("case", BODIES, ids=lambda case: case.id)
+def test_a_turn_of_an_unknown_role_reaches_a_provider_of_its_format(case: Body) -> None:
+    codec = FORMATS[case.format]
+    request = codec.decode_request(msgspec.json.encode(case.body), {}).canonical
+    upstream = codec.encode_request(request, "m", False)
+    assert msgspec.json.decode(upstream.body) == case.body
+    assert not upstream.report.lost
+
+
+@pytest.mark.parametrize("case", BODIES, ids=lambda case: case.id)
+def test_a_turn_of_an_unknown_role_stays_when_the_conversation_is_written_anew(case: Body) -> None:
+    codec = FORMATS[case.format]
+    request = codec.decode_request(msgspec.json.encode(case.body), {}).canonical
+    request.source.edited_fields.append("messages")
+    rewritten = msgspec.json.decode(codec.encode_request(request, "m", False).body)
+    (field,) = {"messages", "input", "contents"} & rewritten.keys()
+    assert rewritten[field][1] == case.body[field][1]  # type: ignore[index]
+
+
+@pytest.mark.parametrize("case", BODIES, ids=lambda case: case.id)
+def test_a_turn_of_an_unknown_role_is_refused_by_its_role_towards_another_format(case: Body) -> None:
+    request = FORMATS[case.format].decode_request(msgspec.json.encode(case.body), {}).canonical
+    for name in FORMATS.keys() - {case.format}:
+        with pytest.raises(UmgError) as caught:
+            FORMATS[name].encode_request(request, "m", False)
+        assert caught.value.name == "UNSUPPORTED_FIELD"
+        assert request.source.opaque_paths[caught.value.metadata["field"]] == case.field
+        assert "`robot?`" in caught.value.message
