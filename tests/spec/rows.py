@@ -297,7 +297,8 @@ CHAT = _rows(
     ),
     (
         "fields that are not in the table",
-        "test_chat_unknown_fields_are_no_error",
+        "test_chat_unknown_fields_are_refused_by_name_where_they_cannot_go",
+        "test_chat_fields_that_change_no_answer_are_reported_by_name",
         "test_chat_unknown_null_fields_are_absent",
     ),
     (

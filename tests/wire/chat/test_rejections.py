@@ -115,7 +115,6 @@ REJECTIONS = [
     Rejection("metadata of another type", "metadata", {"metadata": {"a": 1}}),
     Rejection("too much metadata", "metadata", {"metadata": {str(n): "" for n in range(17)}}),
     Rejection("a long label", "metadata", {"metadata": {"a": "x" * 513}}),
-    Rejection("an unknown service tier", "service_tier", {"service_tier": "gold"}),
 ]  # fmt: skip
 
 

@@ -64,7 +64,6 @@ REJECTIONS = [
     Rejection("stream of another type", "stream", {"stream": "yes"}),
     Rejection("one stop sequence as text", "stop_sequences", {"stop_sequences": "x"}),
     Rejection("an empty stop sequence", "stop_sequences[0]", {"stop_sequences": [""]}),
-    Rejection("an unknown service tier", "service_tier", {"service_tier": "flex"}, says="`auto`, `standard_only`"),
     Rejection("a user of another type", "metadata.user_id", {"metadata": {"user_id": 1}}),
     Rejection("metadata of another type", "metadata", {"metadata": "u"}),
     # turns
@@ -137,7 +136,6 @@ REJECTIONS = [
     Rejection("a fraction of a budget", "thinking.budget_tokens", {"thinking": {"type": "enabled", "budget_tokens": 2000.5}}),
     Rejection("a budget beside adaptive", "thinking.budget_tokens", {"thinking": {"type": "adaptive", "budget_tokens": 2000}}),
     Rejection("an unknown way to think", "thinking.type", {"thinking": {"type": "hard"}}, says="`adaptive`"),
-    Rejection("an unknown display", "thinking.display", {"thinking": {"type": "adaptive", "display": "full"}}),
     Rejection("an unknown effort", "output_config.effort", {"output_config": {"effort": "minimal"}}),
     Rejection("a format without a schema", "output_config.format.schema", {"output_config": {"format": {"type": "json_schema"}}}, MISSING),
     Rejection("a schema that is text", "output_config.format.schema", {"output_config": {"format": {"type": "json_schema", "schema": "{}"}}}),

@@ -47,8 +47,6 @@ REJECTIONS = [
     Rejection("truncation", {"truncation": "never"}, "truncation"),
     Rejection("effort", {"reasoning": {"effort": "huge"}}, "reasoning.effort"),
     Rejection("summary", {"reasoning": {"summary": "long"}}, "reasoning.summary"),
-    Rejection("include", {"include": ["everything"]}, "include[0]"),
-    Rejection("service_tier", {"service_tier": "gold"}, "service_tier"),
     Rejection("17 labels", {"metadata": {str(n): "" for n in range(17)}}, "metadata"),
     Rejection("a long label", {"metadata": {"a": "x" * 513}}, "metadata"),
     Rejection("two ways to continue", {"previous_response_id": "r", "conversation": "c"}, "conversation"),

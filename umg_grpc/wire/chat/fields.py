@@ -17,6 +17,7 @@ HARMLESS = frozenset(
         *("drop_params", "allowed_openai_params", "include_reasoning", "tool_stream", "stream_tool_calls"),
         # how another gateway chooses a provider and cuts the prompt: this one has its own routing
         *("provider", "route", "models", "transforms"),
+        "input",  # of a body that was written for two paths at once
         "vl_high_resolution_images",  # how closely one vendor's models look, as `detail` does
     }
 )

@@ -167,7 +167,7 @@ class Named(Struct):
 class ChosenTool(Struct):
     """A tool that is named in a choice."""
 
-    type: Literal["function", "custom"]
+    type: str
     function: Named | None = None
     custom: Named | None = None
 
@@ -378,10 +378,10 @@ class ChatRequest(Struct, kw_only=True):
     metadata: Annotated[dict[Annotated[str, Meta(max_length=64)], Label], Meta(max_length=16)] | None = None
     user: str | None = None
     safety_identifier: str | None = None
-    service_tier: ServiceTier | None = None
+    service_tier: str | None = None
     prompt_cache_key: str | None = None
     prompt_cache_options: Raw = ABSENT
-    prompt_cache_retention: Literal["in_memory", "in-memory", "24h"] | None = None
+    prompt_cache_retention: str | None = None
     moderation: Raw = ABSENT
 
 

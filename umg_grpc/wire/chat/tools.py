@@ -19,6 +19,7 @@ SEARCH_TOOLS = frozenset({SEARCH_TOOL, OTHER_SEARCH_TOOL})
 SEARCH_KEYS = (SEARCH_TOOL, OTHER_SEARCH_TOOL, "vendorg_search", "google_search")
 
 CHOICES = {"auto": pb.TOOL_CHOICE_MODE_AUTO, "none": pb.TOOL_CHOICE_MODE_NONE, "required": pb.TOOL_CHOICE_MODE_REQUIRED}
+CALLABLE = ("function", "custom")  # types of the tools that the caller runs
 CHOICE_NAMES = {value: name for name, value in CHOICES.items()} | {pb.TOOL_CHOICE_MODE_VALIDATED: "auto"}
 
 
@@ -96,6 +97,9 @@ def _decode_choice(raw: msgspec.Raw, choice: pb.ToolChoice) -> None:
             choice.names.append(_chosen(parse(schema.ChosenTool, raw, "tool_choice"), "tool_choice"))
         case "allowed_tools":
             allowed = parse(schema.AllowedToolsChoice, raw, "tool_choice").allowed_tools
+            if any(tool.type not in CALLABLE for tool in allowed.tools):
+                choice.opaque.format, choice.opaque.type, choice.opaque.json = "chat", "allowed_tools", text.decode()
+                return
             choice.mode, choice.allowed_tools = CHOICES[allowed.mode], True
             at = "tool_choice.allowed_tools.tools"
             choice.names.extend(_chosen(tool, f"{at}[{index}]") for index, tool in enumerate(allowed.tools))

@@ -50,10 +50,11 @@ def decode_turns(turns: list[schema.Turn], request: pb.GenerateRequest) -> None:
             raw = raw_turns(request.source.body, "messages")[index]
             keep_turn(request, raw, turn.role, f"messages[{index}].role")
             continue
-        if turn.content is None:
-            raise missing(f"messages[{index}].content")
         message = request.messages.add(role=ROLES[turn.role])
-        if isinstance(turn.content, str):
+        if turn.content is None:
+            if turn.role != "system":  # which may only change options, such as `output_config`
+                raise missing(f"messages[{index}].content")
+        elif isinstance(turn.content, str):
             message.parts.add().text.text = turn.content
         else:
             decode_blocks(turn.content, message, f"messages[{index}].content", shown_state, BLOCKS)

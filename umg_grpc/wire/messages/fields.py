@@ -9,6 +9,7 @@ HARMLESS = frozenset(
     {
         "diagnostics",  # asks why a cache was missed
         "fallback_credit_token",  # billing of a retry
+        "input",  # of a body that was written for two paths at once
         "fallbacks",  # models to try after a refusal: the gateway's own routing stands for them
         "speed",  # class of service
         "user_profile_id",
@@ -22,6 +23,7 @@ REFUSED = frozenset(
         "billing_policy",  # who pays
         "compaction",  # the answer is a summary of the conversation
         "inference_geo",  # where the data may go
+        "thread",  # the turns before are kept by the provider
     }
 )
 """Top-level fields of the SDK types that a translated body is refused for, as for every unknown field."""

@@ -254,7 +254,7 @@ class Thinking(Struct):
 
     type: Literal["enabled", "disabled", "adaptive", "between_tools"]
     budget_tokens: Whole | None = None
-    display: Literal["summarized", "omitted"] | None = None
+    display: str | None = None
 
 
 class OutputFormat(Struct):
@@ -295,7 +295,7 @@ class MessagesRequest(CountRequest, kw_only=True):
     output_format: OutputFormat | None = None
     cache_control: CacheControl | None = None
     metadata: dict[str, Raw] | None = None
-    service_tier: Literal["auto", "standard_only"] | None = None
+    service_tier: str | None = None
     mcp_servers: Raw = ABSENT
     context_management: Raw = ABSENT
     container: Raw = ABSENT

@@ -21,8 +21,8 @@ from umg_grpc.wire.unknown import note_top_level
 GENERATE, STREAM = ":generateContent", ":streamGenerateContent?alt=sse"
 PREFIX = "models/"
 
-HARMLESS: frozenset[str] = frozenset()
-"""Top-level fields without canonical form that change no answer. The SDK types have none."""
+HARMLESS = frozenset({"stream"})
+"""Top-level fields without canonical form that change no answer: the path says whether to stream."""
 
 
 # --- caller -> canonical

@@ -15,6 +15,7 @@ HARMLESS = frozenset(
         "background_options",  # of background responses, which are not served
         "client_metadata",  # labels of a coding agent
         "image",  # compression of the vendor's own context
+        *("messages", "max_tokens", "max_completion_tokens"),  # of a body that was written for two paths at once
     }
 )
 """Top-level fields without canonical form that change no answer: left out and reported when a body is translated."""

@@ -14,17 +14,6 @@ NonEmpty = Annotated[str, Meta(min_length=1)]
 Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
 Level = Literal["low", "medium", "high"]
 ServiceTier = Literal["auto", "default", "flex", "scale", "priority", "fast", "ultrafast"]
-Phase = Literal["commentary", "final_answer"]
-Includable = Literal[
-    "file_search_call.results",
-    "web_search_call.results",
-    "web_search_call.action.sources",
-    "message.input_image.image_url",
-    "computer_call_output.output.image_url",
-    "code_interpreter_call.outputs",
-    "reasoning.encrypted_content",
-    "message.output_text.logprobs",
-]
 
 
 class Kind(Struct):
@@ -106,7 +95,7 @@ class MessageItem(Struct):
     role: str
     content: str | Content
     id: str | None = None
-    phase: Phase | None = None
+    phase: str | None = None
 
 
 class FunctionCall(Struct):
@@ -353,15 +342,15 @@ class ResponsesRequest(Prompting, kw_only=True):
     max_tool_calls: PositiveWhole | None = None
     store: bool | None = None
     background: bool | None = None
-    include: list[Includable] | None = None
+    include: list[str] | None = None
     metadata: Annotated[dict[Annotated[str, Meta(max_length=64)], Label], Meta(max_length=16)] | None = None
     user: str | None = None
     safety_identifier: str | None = None
-    service_tier: ServiceTier | None = None
+    service_tier: str | None = None
     prompt: Prompt | None = None
     prompt_cache_key: str | None = None
     prompt_cache_options: Raw = ABSENT
-    prompt_cache_retention: Literal["in_memory", "in-memory", "24h"] | None = None
+    prompt_cache_retention: str | None = None
     moderation: Raw = ABSENT
     context_management: Raw = ABSENT
 
