@@ -33,6 +33,7 @@ UNMEASURED = {
     "SourceDocument.headers": "go with the body to its own format alone",
     "SourceDocument.uncarried_fields": "noted when decoding",
     "SourceDocument.indispensable_fields": "noted when decoding",
+    "OPAQUE_HANDLING_CARRIED": "what it holds is measured as the tools that it declares",
     "SourceDocument.opaque_paths": "noted when decoding",
     "SourceDocument.family_fields": "noted when decoding",
     "SourceDocument.edited_fields": "set by the gateway",

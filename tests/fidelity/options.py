@@ -44,6 +44,11 @@ PROPERTIES: Body = {"type": "object", "properties": {"city": {"type": "string", 
 SUBSET: Body = {"type": "OBJECT", "properties": {"city": {"type": "STRING", "nullable": True}}}
 
 
+def grouped(**options: Json) -> Body:
+    """A function in a namespace."""
+    return {"tools": [{"type": "namespace", "name": "n", "tools": [{"type": "function", "name": "f"}], **options}]}
+
+
 def functions(**options: Json) -> dict[str, Body]:
     """One function, as each face declares it."""
     plain: Body = {"name": "f", "parameters": PROPERTIES, **options}
@@ -138,6 +143,10 @@ TOOLS = (
     sample("custom `name`", "tools[0].custom.name", "Tool.custom.name", chat={"tools": [{"type": "custom", "custom": {"name": "c"}}]}, responses={"tools": [{"type": "custom", "name": "c"}]}, elsewhere={"messages": f"{FUNCTION}.name", "native": f"{FUNCTION}.name"}),
     sample("custom `description`", "tools[0].custom.description", "Tool.custom.description", chat={"tools": [{"type": "custom", "custom": {"name": "c", "description": "Does c"}}]}, responses={"tools": [{"type": "custom", "name": "c", "description": "Does c"}]}, elsewhere={"messages": f"{FUNCTION}.description", "native": f"{FUNCTION}.description"}),
     sample("custom `format_json`", "tools[0].custom.format_json", "Tool.custom.format_json", chat={"tools": [{"type": "custom", "custom": {"name": "c", "format": {"type": "grammar", "grammar": {"syntax": "regex", "definition": "a+"}}}}]}, responses={"tools": [{"type": "custom", "name": "c", "format": {"type": "grammar", "syntax": "regex", "definition": "a+"}}]}),
+    sample("`namespace`", "tools[0].namespace.name", "Tool.namespace", also="ToolNamespace.name", responses=grouped(), instead=dict.fromkeys(("chat", "messages", "native"), ("tools[0].function.name", "n__f"))),
+    sample("`namespace.description`", "tools[0].namespace.description", "ToolNamespace.description", responses=grouped(description="adds"), instead=dict.fromkeys(("chat", "messages", "native"), ("tools[0].function.description", "n: adds"))),
+    sample("a tool of the caller with a type (`declared`)", "tools[0].function.declared.type", "Tool.function.declared", responses={"tools": [{"type": "apply_patch"}]}, instead=dict.fromkeys(("chat", "messages", "native"), ("tools[0].function.name", "apply_patch"))),
+    sample("a hosted tool that the model may do without", "tools[0].opaque.handling", "OPAQUE_HANDLING_OPTIONAL", also="Part.opaque.handling", responses={"tools": [{"type": "image_generation"}]}, named=("image_generation",)),
     sample("web search", "tools[0].web_search", SEARCH_TYPE, responses=searched(), messages=searching(), native={"tools": [{"googleSearch": {}}]}, instead={"chat": ("search", "set")}),
     sample("web search `context_size`", "tools[0].web_search.context_size", "Tool.web_search.context_size", responses=searched(search_context_size="high"), elsewhere={"chat": "search.context_size"}, named=("search_context_size",)),
     sample("web search `user_location.country`", "tools[0].web_search.user_location.country", "UserLocation.country", also="Tool.web_search.user_location", elsewhere={"chat": "search.user_location.country"}, **place(country="CH")),

@@ -1,7 +1,7 @@
-"""Names of tools: what providers are told is legal, one to one, and comes back as the caller's own."""
+"""Names of tools: the names that providers get are legal, one to one, and come back as the caller's own."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import pytest
@@ -12,7 +12,7 @@ from tests.wire.laws import modest
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat.names import tool_names as chat_names
 from umg_grpc.wire.messages.names import tool_names as messages_names
-from umg_grpc.wire.names import OpenCalls, ToolNames
+from umg_grpc.wire.names import OpenCalls, ToolName, ToolNames
 from umg_grpc.wire.native.names import tool_names as native_names
 
 
@@ -29,27 +29,67 @@ RULES = [
     Rule("native", native_names, r"[a-zA-Z_][a-zA-Z0-9_.:-]{0,63}"),
 ]
 spellings = st.text("ab_. -9\u00e9", min_size=1, max_size=4) | st.integers(60, 130).map("x".__mul__)
+tool_names = st.builds(ToolName, st.just("") | spellings, spellings)
 
 
-def asked(names: list[str], source: str = "") -> pb.GenerateRequest:
-    tools = [pb.Tool(function=pb.FunctionTool(name=name)) for name in names]
-    return pb.GenerateRequest(tools=tools, source=pb.SourceDocument(format=source))
+def asked(names: Sequence[ToolName]) -> pb.GenerateRequest:
+    request = pb.GenerateRequest()
+    for namespace, name in names:
+        tool = request.tools.add()
+        tool.function.name = name
+        if namespace:
+            tool.namespace.name = namespace
+    return request
+
+
+def call_of(name: ToolName) -> pb.ToolCall:
+    return pb.ToolCall(namespace=name.namespace, name=name.name)
+
+
+def resolved(names: ToolNames, sent: str) -> ToolName:
+    call = pb.ToolCall(name=sent)
+    assert not names.resolve(call)
+    return ToolName(call.namespace, call.name)
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
 @modest
-@given(st.lists(spellings, unique=True, max_size=6), st.lists(spellings, max_size=3), st.sampled_from(["", "chat"]))
-def test_every_name_is_told_legally_and_comes_back(
-    rule: Rule, declared: list[str], others: list[str], source: str
+@given(st.lists(tool_names, unique=True, max_size=6), st.lists(tool_names, max_size=3))
+def test_every_name_is_sent_legally_and_comes_back(
+    rule: Rule, declared: list[ToolName], others: list[ToolName]
 ) -> None:
-    names = rule.names(asked(declared, source))
-    told = {name: names.told(name) for name in [*declared, *others]}
-    assert all(re.fullmatch(rule.legal, name) for name in told.values())
-    assert len(set(told.values())) == len(told)
-    assert {name: names.meant(legal) for name, legal in told.items()} == {name: name for name in told}
-    assert all(told[name] == name for name in declared if re.fullmatch(rule.legal, name))
-    answered = rule.names(asked(declared, source))  # as the decoder of the answer makes them
-    assert [answered.meant(told[name]) for name in declared] == declared
+    names = rule.names(asked(declared))
+    sent = {name: names.of_call(call_of(name)) for name in [*declared, *others]}
+    assert all(re.fullmatch(rule.legal, name) for name in sent.values())
+    assert len(set(sent.values())) == len(sent)
+    assert {name: resolved(names, legal) for name, legal in sent.items()} == {name: name for name in sent}
+    assert all(sent[name] == name.name for name in declared if not name[0] and re.fullmatch(rule.legal, name.name))
+    answered = rule.names(asked(declared))  # as the decoder of the answer makes them
+    assert [resolved(answered, sent[name]) for name in declared] == declared
+
+
+def test_a_name_in_a_namespace_is_joined_and_may_be_chosen_alone() -> None:
+    names = chat_names(asked([ToolName("mcp__calc", "add"), ToolName("", "sub")]))
+    assert names.of_call(pb.ToolCall(namespace="mcp__calc", name="add")) == "mcp__calc__add"
+    assert (names.of_choice("add"), names.of_choice("sub")) == ("mcp__calc__add", "sub")
+
+
+def test_a_name_that_is_cut_stays_the_same_whatever_else_is_declared() -> None:
+    long = ToolName("n" * 50, "f" * 50)
+    alone = chat_names(asked([long])).of_call(call_of(long))
+    assert chat_names(asked([ToolName("n" * 50, "f" * 49), long])).of_call(call_of(long)) == alone
+    assert (len(alone), alone[:51]) == (64, "n" * 50 + "_")
+
+
+def test_the_description_of_a_namespace_stands_before_that_of_its_first_tool() -> None:
+    request = asked([ToolName("n", "f"), ToolName("n", "g")])
+    for tool in request.tools:
+        tool.namespace.description, tool.function.description = "Adds.", f"Runs {tool.function.name}."
+    names = messages_names(request)
+    assert [names.head(tool) for tool in request.tools] == [
+        {"name": "n__f", "description": "n: Adds.\n\nRuns f."},
+        {"name": "n__g", "description": "Runs g."},
+    ]
 
 
 def test_results_without_an_id_answer_the_open_calls_of_their_name_first() -> None:

@@ -65,7 +65,7 @@ def _part_pieces(part: pb.Part) -> Iterator[Piece]:
         case "refusal":
             yield part.refusal.text
         case "opaque":
-            yield part.opaque.json
+            yield part.opaque.text or part.opaque.json
         case None:
             pass  # a kind newer than this build
         case unhandled:

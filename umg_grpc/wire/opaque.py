@@ -1,10 +1,11 @@
-"""Turns of a role that only their own format knows: kept whole, for a provider of that format."""
+"""Turns that only their own format knows: kept whole, for a provider of that format."""
 
 import msgspec
 from msgspec import Raw
 
 from umg_grpc.v1 import pb
 from umg_grpc.wire.json import json_text
+from umg_grpc.wire.report import Report, leaves_out
 
 
 def keep_turn(request: pb.GenerateRequest, turn: Raw, role: str, at: str) -> None:
@@ -23,6 +24,14 @@ def kept_turn(message: pb.Message, wire_format: str, at: str) -> Raw | None:
     if message.role or len(message.parts) != 1 or message.parts[0].opaque.format != wire_format:
         return None
     return json_text(message.parts[0].opaque.json, f"{at}.parts[0].opaque.json")
+
+
+def leaves_turn_out(message: pb.Message, wire_format: str, report: Report) -> bool:
+    """Return whether an upstream of the format leaves out a message that is one opaque part of another format."""
+    if message.role or len(message.parts) != 1 or not message.parts[0].HasField("opaque"):
+        return False
+    opaque = message.parts[0].opaque
+    return opaque.format != wire_format and leaves_out(opaque, report)
 
 
 def raw_turns(body: bytes, field: str) -> list[Raw]:

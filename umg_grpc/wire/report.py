@@ -90,6 +90,15 @@ def foreign(opaque: pb.OpaquePart, at: str) -> UmgError:
     return UmgError(pb.ERROR_REASON_UNSUPPORTED_FIELD, message, field=at)
 
 
+def leaves_out(opaque: pb.OpaquePart, report: Report) -> bool:
+    """Return whether an upstream of another format leaves the opaque part out. One that the model may do without is
+    reported by its type.
+    """
+    if opaque.handling == pb.OPAQUE_HANDLING_OPTIONAL:
+        report.drop(opaque.type)
+    return opaque.handling != pb.OPAQUE_HANDLING_UNSPECIFIED
+
+
 def untranslatable(at: str, problem: str) -> UmgError:
     """For what the target cannot say and the meaning would change without."""
     return UmgError(pb.ERROR_REASON_UNTRANSLATABLE, f"`{at}`: {problem}", field=at)

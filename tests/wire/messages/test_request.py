@@ -132,7 +132,7 @@ def test_ids_and_names_are_made_legal_the_same_everywhere() -> None:
         tool_choice=pb.ToolChoice(mode=pb.TOOL_CHOICE_MODE_REQUIRED, names=["get.it"]),
     )
     fields, _ = encoded(request)
-    assert [tool["name"] for tool in fields["tools"]] == ["get_it_2", "get_it", "_" * 128]
+    assert [tool["name"] for tool in fields["tools"]] == ["get_it_2", "get_it", "_" * 120 + "df20b2aa"]
     assert fields["tool_choice"] == {"type": "tool", "name": "get_it_2"}
     assert fields["messages"][1]["content"] == [tool_use("a_1", "get_it_2"), tool_use("a_1_2", "get_it")]
     assert fields["messages"][2]["content"] == [answered("a_1"), answered("a_1_2")]

@@ -11,6 +11,7 @@ from umg_grpc.upstream.sandbox.prompt import Prompt
 from umg_grpc.upstream.sandbox.words import Words, digest
 from umg_grpc.v1 import pb
 from umg_grpc.wire.json import invalid
+from umg_grpc.wire.names import name_of
 from umg_grpc.wire.report import foreign
 from umg_grpc.wire.schemas import json_schema
 
@@ -31,6 +32,7 @@ def called_tools(request: pb.GenerateRequest, prompt: Prompt) -> list[tuple[int,
     if choice.HasField("opaque") and not choice.opaque.type.startswith(OWN_TOOLS):
         raise foreign(choice.opaque, "tool_choice")
     tools = {_name(tool): (index, tool) for index, tool in enumerate(request.tools) if _name(tool)}
+    tools |= {name_of(tool).name: (index, tool) for index, tool in tools.values() if tool.HasField("namespace")} | tools
     allowed = {name: tools[name] for name in choice.names if name in tools} if choice.names else tools
     own = _own_names(request)
     for position, name in enumerate(choice.names):
@@ -47,7 +49,8 @@ def called_tools(request: pb.GenerateRequest, prompt: Prompt) -> list[tuple[int,
     if required and not called:
         called = [next(iter(allowed))]
     single = request.legacy_functions or (request.HasField("parallel_tool_calls") and not request.parallel_tool_calls)
-    return [allowed[name] for name in (called[:1] if single else called)]
+    found = dict(allowed[name] for name in called)  # under either of its names
+    return list(found.items())[: 1 if single else None]
 
 
 def searches(request: pb.GenerateRequest) -> bool:
@@ -69,7 +72,8 @@ def call_part(
 ) -> pb.Part:
     """The call of one tool. Its id follows from the prompt: another one after each call of a conversation."""
     name = _name(tool)
-    call = pb.ToolCall(name=name)
+    call = pb.ToolCall(name=name_of(tool).name, namespace=tool.namespace.name)
+    call.tool_type = tool.function.declared.type
     if not request.legacy_functions:
         prefix = "toolu" if request.source.format == "messages" else "call"
         call.call_id = f"{prefix}_{digest(prompt.opening, prompt.question, str(prompt.calls), name, salt).hex()[:24]}"
@@ -134,7 +138,9 @@ def _own_names(request: pb.GenerateRequest) -> set[str]:
 
 
 def _name(tool: pb.Tool) -> str:
-    return tool.function.name or tool.custom.name
+    """Name of a tool, joined with its namespace where it has one; "" for a tool that is not called."""
+    name = name_of(tool)
+    return name.joined if name.name else ""
 
 
 def _named(text: str, names: Iterable[str]) -> list[str]:

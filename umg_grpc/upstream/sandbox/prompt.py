@@ -7,7 +7,8 @@ from umg_grpc.errors import UmgError
 from umg_grpc.upstream.sandbox.sight import FIRST_WORDS, Sight, look
 from umg_grpc.upstream.sandbox.words import digest
 from umg_grpc.v1 import pb
-from umg_grpc.wire.report import Report, foreign, untranslatable
+from umg_grpc.wire.opaque import leaves_turn_out
+from umg_grpc.wire.report import Report, foreign, leaves_out, untranslatable
 from umg_grpc.wire.unknown import note_nested
 
 Count = Callable[[str], int]
@@ -79,9 +80,9 @@ def read_prompt(request: pb.GenerateRequest, count: Count, report: Report) -> Pr
     for name in [*source.uncarried_fields, *(name for name in NOT_HONOURED if name in said)]:
         report.drop(name)
     note_nested(source, report)
-    reader = _Reader(count)
+    reader = _Reader(count, report)
     for index, tool in enumerate(request.tools):
-        reader.tool(tool, f"tools[{index}]", report)
+        reader.tool(tool, f"tools[{index}]")
     for index, part in enumerate(request.instructions):
         reader.system.append(reader.part(part, "system", f"instructions[{index}]"))
     reader.conversation(request.messages)
@@ -93,21 +94,24 @@ def read_prompt(request: pb.GenerateRequest, count: Count, report: Report) -> Pr
 class _Reader:
     """One request."""
 
-    def __init__(self, count: Count) -> None:
+    def __init__(self, count: Count, report: Report) -> None:
+        self._report = report
         self.prompt = Prompt()
         self.system = list[str]()
         self._count = count
         self._names = dict[str, str]()  # of tools by the ids of their calls
 
-    def tool(self, tool: pb.Tool, at: str, report: Report) -> None:
+    def tool(self, tool: pb.Tool, at: str) -> None:
         """A tool, which is part of the prompt. Raises UmgError for one that the sandbox does not have."""
         match tool.WhichOneof("kind"):
+            case "opaque" if leaves_out(tool.opaque, self._report):
+                return
             case "opaque":
                 raise foreign(tool.opaque, at)
             case None:
                 raise _unknown(at)
             case "file_search":
-                report.drop("file_search")  # accepted, and finds nothing: the sandbox keeps no files
+                self._report.drop("file_search")  # accepted, and finds nothing: the sandbox keeps no files
         described = pb.Tool()
         described.CopyFrom(tool)
         described.ClearField("cache_control")
@@ -124,6 +128,8 @@ class _Reader:
         spoken = list[str]()  # since the last answer
         for index, message in enumerate(messages):
             at = f"messages[{index}]"
+            if leaves_turn_out(message, "", self._report):
+                continue
             if message.role == pb.ROLE_UNSPECIFIED and not any(part.HasField("opaque") for part in message.parts):
                 text = f"{at}.role: say who speaks"
                 raise UmgError(pb.ERROR_REASON_MISSING_FIELD, text, field=f"{at}.role")
@@ -204,6 +210,8 @@ class _Reader:
                 return part.text.text
             case "media":
                 return self._media(part.media, at)
+            case "opaque" if part.opaque.text:
+                return part.opaque.text
             case "opaque":
                 raise foreign(part.opaque, at)
         raise _unknown(at)

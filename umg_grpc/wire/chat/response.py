@@ -249,8 +249,8 @@ def _decode_message(
         for call in calls:
             part = target.parts.add()
             decode_call(call, part)
-            part.tool_call.name = names.meant(part.tool_call.name)
-            if request.legacy_functions and part.tool_call.name in names.custom:  # told as a function with one text
+            custom = names.resolve(part.tool_call)
+            if custom and part.tool_call.HasField("arguments_json"):  # sent as a function with one text
                 part.tool_call.text = free_text(part.tool_call.arguments_json)
     if (signature := thought_signature(message.extra_content)) and target.parts:
         target.parts[max(spoken - 1, 0)].state.MergeFrom(signature)

@@ -8,7 +8,7 @@ from umg_grpc.wire.chat import schema
 from umg_grpc.wire.chat.names import tool_names
 from umg_grpc.wire.json import JsonObject, given, invalid, json_object, json_text, missing, parse
 from umg_grpc.wire.names import ToolNames
-from umg_grpc.wire.report import Report, foreign
+from umg_grpc.wire.report import Report, foreign, leaves_out
 from umg_grpc.wire.schemas import json_schema
 
 # A function tool of the first name asks for the provider's search (text document, chat rule 5). The second is how other
@@ -125,13 +125,16 @@ def encode_tools(request: pb.GenerateRequest, report: Report) -> JsonObject:
     for index, tool in enumerate(request.tools):
         if tool.HasField("cache_control"):
             report.drop("cache_control")
+        if tool.HasField("opaque") and tool.opaque.format != "chat" and leaves_out(tool.opaque, report):
+            continue
         if tool.HasField("web_search"):
             fields["web_search_options"] = _search_options(tool.web_search, report)
         else:
             tools.append(_encode_tool(tool, names, request.legacy_functions, f"tools[{index}]", report))
     if tools:
         fields["functions" if request.legacy_functions else "tools"] = tools
-    if request.HasField("tool_choice") and request.tools and not tools:
+    hosted = request.tool_choice.HasField("opaque")  # a choice of a tool that only its own format has
+    if request.HasField("tool_choice") and request.tools and not tools and not hosted:
         if request.tool_choice.mode != pb.TOOL_CHOICE_MODE_AUTO:
             report.drop("tool_choice")  # of a search alone, which has become an option
     elif request.HasField("tool_choice"):
@@ -148,15 +151,15 @@ def encode_tools(request: pb.GenerateRequest, report: Report) -> JsonObject:
 def _encode_tool(tool: pb.Tool, names: ToolNames, legacy: bool, at: str, report: Report) -> object:
     match tool.WhichOneof("kind"):
         case "function":
-            function = _encode_function(tool.function, names.told(tool.function.name), f"{at}.function")
+            function = _encode_function(tool, names, f"{at}.function")
             return function if legacy else {"type": "function", "function": function}
         case "custom" if legacy:  # beside which there is no other kind
             report.drop("custom", "a function with one text")
             if tool.custom.format_json:
                 report.drop("custom.format")
-            return _described(tool.custom, names.told(tool.custom.name)) | {"parameters": FREE_TEXT}
+            return names.head(tool) | {"parameters": FREE_TEXT}
         case "custom":
-            custom = _described(tool.custom, names.told(tool.custom.name))
+            custom = names.head(tool)
             if tool.custom.format_json:
                 custom["format"] = json_text(tool.custom.format_json, f"{at}.custom.format_json")
             return {"type": "custom", "custom": custom}
@@ -168,15 +171,8 @@ def _encode_tool(tool: pb.Tool, names: ToolNames, legacy: bool, at: str, report:
             raise foreign(pb.OpaquePart(format="responses", type=kind or "unknown tool"), at)
 
 
-def _described(tool: pb.FunctionTool | pb.CustomTool, name: str) -> JsonObject:
-    described: JsonObject = {"name": name}
-    if tool.HasField("description"):
-        described["description"] = tool.description
-    return described
-
-
-def _encode_function(function: pb.FunctionTool, name: str, at: str) -> JsonObject:
-    encoded = _described(function, name)
+def _encode_function(tool: pb.Tool, names: ToolNames, at: str) -> JsonObject:
+    function, encoded = tool.function, names.head(tool)
     if function.parameters_json:
         encoded["parameters"] = json_schema(function.parameters_json, function.native_schema, f"{at}.parameters_json")
     if function.HasField("strict"):
@@ -219,7 +215,7 @@ def _encode_choice(request: pb.GenerateRequest, names: ToolNames, report: Report
         if searches and name not in callables:
             report.drop("tool_choice")  # the search, which has become an option
         else:
-            named.append({"type": kind, kind: {"name": names.told(name)}})
+            named.append({"type": kind, kind: {"name": names.of_choice(name)}})
     if choice.names and not named:
         return None
     if not named:

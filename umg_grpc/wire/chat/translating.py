@@ -287,8 +287,8 @@ class _Candidate:
         """Starts the call's part, now that its name is known."""
         yield from self._switch("")
         part = pb.Part()
-        part.tool_call.call_id, part.tool_call.name = call.call_id, self._names().meant(name)
-        call.wrapped = self._request.legacy_functions and part.tool_call.name in self._names().custom
+        part.tool_call.call_id, part.tool_call.name = call.call_id, name
+        call.wrapped = self._names().resolve(part.tool_call) and not custom  # sent as a function with one text
         if custom or call.wrapped:
             part.tool_call.text = ""
         else:

@@ -11,7 +11,7 @@ from umg_grpc.wire.chat.names import told_id, tool_names
 from umg_grpc.wire.json import JsonObject, json_text
 from umg_grpc.wire.media import data_url, sniff
 from umg_grpc.wire.names import OpenCalls
-from umg_grpc.wire.opaque import kept_turn
+from umg_grpc.wire.opaque import kept_turn, leaves_turn_out
 from umg_grpc.wire.report import Report, foreign, no_role, unknown_part, untranslatable
 
 SHOWN_BELOW = "The result is shown in the next message."
@@ -51,6 +51,8 @@ class MessageEncoder:
             if (kept := kept_turn(message, "chat", f"messages[{index}]")) is not None:
                 messages += [*self._answer(run), *self._end_results(), kept]
                 run = []
+                continue
+            if leaves_turn_out(message, "chat", self._report):
                 continue
             if message.role != pb.ROLE_ASSISTANT or any(part.HasField("tool_result") for part in message.parts):
                 messages += self._answer(run)
@@ -150,7 +152,7 @@ class MessageEncoder:
         arguments = call.arguments_json or "{}"
         if call.HasField("text"):
             arguments = msgspec.json.encode({"input": call.text}).decode()
-        return {"name": self._names.told(call.name), "arguments": arguments}
+        return {"name": self._names.of_call(call), "arguments": arguments}
 
     def _call(self, part: pb.Part, own_id: str) -> JsonObject:
         call = part.tool_call
@@ -158,7 +160,7 @@ class MessageEncoder:
             self._unanswered.add(call.name, own_id)
         call_id = told_id(call.call_id) or own_id
         self._open[call_id] = None
-        return encode_call(part, call_id, self._names.told(call.name))
+        return encode_call(part, call_id, self._names.of_call(call))
 
     def _result(self, result: pb.ToolResult, at: str) -> list[JsonObject]:
         """A message; none for a result without its call, which providers refuse (clients cut off old turns)."""
@@ -181,7 +183,7 @@ class MessageEncoder:
             texts.append({"type": "text", "text": result.result_json})
         if not texts and len(self._shown) > shown:
             texts.append({"type": "text", "text": SHOWN_BELOW})  # providers refuse an empty result
-        content, name = _compact(texts), self._names.told(result.name) if result.name else ""
+        content, name = _compact(texts), self._names.of_choice(result.name) if result.name else ""
         if legacy:
             return [{"role": "function", "name": name, "content": content}]
         told: JsonObject = {"role": "tool", "tool_call_id": call_id, "name": name, "content": content}
@@ -236,6 +238,8 @@ class MessageEncoder:
                 return self._media(part.media, at)
             case "opaque" if part.opaque.format == "chat":
                 return json_text(part.opaque.json, f"{at}.opaque.json")
+            case "opaque" if part.opaque.text:
+                return {"type": "text", "text": part.opaque.text}
             case "opaque":
                 raise foreign(part.opaque, at)
             case _:

@@ -237,10 +237,8 @@ def settle(target: pb.Candidate | pb.CandidateFinished, calls: bool) -> None:
 
 
 def rename_call(call: pb.ToolCall, names: ToolNames) -> None:
-    """A call by the caller's name of its tool; that of a custom tool with its text."""
-    call.name = names.meant(call.name)
-    custom = call.name in names.custom
-    if custom:
+    """Give a call the caller's names of its tool, and that of a custom tool its text."""
+    if names.resolve(call):
         call.text = free_text(call.arguments_json)
 
 

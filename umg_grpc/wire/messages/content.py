@@ -294,6 +294,12 @@ def _tool_result(raw: Raw, owner: Owner, at: str) -> None:
     _mark(part, block, at)
 
 
+def _tool_reference(raw: Raw, owner: Owner, at: str) -> None:
+    block = parse(schema.ToolReferenceBlock, raw, at)
+    keep(raw, "tool_reference", owner)
+    owner.parts[-1].opaque.text = f"loaded: {block.tool_name}"
+
+
 def _server_tool_use(raw: Raw, owner: Owner, at: str) -> None:
     block = parse(schema.ServerToolUseBlock, raw, at)
     part = owner.parts.add()
@@ -362,6 +368,7 @@ BLOCKS: dict[str, ReadBlock] = {
     "search_result": _search_result,
     "tool_use": _tool_use,
     "tool_result": _tool_result,
+    "tool_reference": _tool_reference,
     "server_tool_use": _server_tool_use,
     "web_search_tool_result": _web_search_result,
 }
@@ -369,4 +376,4 @@ ANSWER_BLOCKS = BLOCKS | {
     "tool_use": _with_input(_tool_use),
     "server_tool_use": _with_input(_server_tool_use),
 }
-RESULT_BLOCKS = frozenset({"text", "image", "document", "search_result"})
+RESULT_BLOCKS = frozenset({"text", "image", "document", "search_result", "tool_reference"})

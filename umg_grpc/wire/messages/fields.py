@@ -83,6 +83,7 @@ or the form of the same answer. A beta asks for nothing by itself: the field is 
 _PIECES: dict[str, type[Struct]] = {"text": schema.TextBlock, "image": schema.ImageBlock}
 _RESULTS = _PIECES | {"document": schema.DocumentBlock, "search_result": schema.SearchResultBlock}
 _BLOCKS = _RESULTS | {
+    "tool_reference": schema.ToolReferenceBlock,
     "thinking": schema.ThinkingBlock,
     "redacted_thinking": schema.RedactedThinkingBlock,
     "tool_use": schema.ToolUseBlock,
@@ -106,7 +107,7 @@ FIELDS = Fields(
         (schema.DocumentBlock, "source"): by_type(_DOCUMENTS),
         (schema.ContentSource, "content"): by_type(_PIECES),
         (schema.SearchResultBlock, "content"): by_type(_PIECES),
-        (schema.ToolResultBlock, "content"): by_type(_RESULTS),
+        (schema.ToolResultBlock, "content"): by_type(_RESULTS | {"tool_reference": schema.ToolReferenceBlock}),
         (schema.ServerToolResultBlock, "content"): by_type(
             {"web_search_result": schema.WebSearchResult, "web_search_tool_result_error": schema.WebSearchError}
         ),

@@ -134,6 +134,12 @@ class ToolResultBlock(Marked):
     is_error: bool | None = None
 
 
+class ToolReferenceBlock(Marked):
+    """`tool_reference`: a tool that a search among tools has found, in its result."""
+
+    tool_name: str
+
+
 class ServerToolUseBlock(Marked):
     """`server_tool_use`."""
 

@@ -8,7 +8,7 @@ from umg_grpc.wire.json import JsonObject, given, invalid, json_object, json_tex
 from umg_grpc.wire.messages import schema
 from umg_grpc.wire.messages.content import decode_cache
 from umg_grpc.wire.names import ToolNames
-from umg_grpc.wire.report import Report, foreign
+from umg_grpc.wire.report import Report, foreign, leaves_out
 from umg_grpc.wire.schemas import json_schema
 
 SEARCH_TYPE, SEARCH_NAME = "web_search_20250305", "web_search"
@@ -108,6 +108,8 @@ def encode_tools(request: pb.GenerateRequest, names: ToolNames, report: Report) 
     for index, tool in enumerate(request.tools):
         if allowed and (tool.function.name or tool.custom.name) not in {"", *allowed}:
             continue  # the choice is among others
+        if tool.HasField("opaque") and tool.opaque.format != "messages" and leaves_out(tool.opaque, report):
+            continue
         encoded = _encode_tool(tool, names, report, f"tools[{index}]")
         if tool.HasField("cache_control"):
             members = (
@@ -145,13 +147,10 @@ def _allowed(request: pb.GenerateRequest) -> set[str]:
 def _encode_tool(tool: pb.Tool, names: ToolNames, report: Report, at: str) -> "JsonObject | msgspec.Raw":
     match tool.WhichOneof("kind"):
         case "function":
-            return _encode_function(tool.function, names, f"{at}.function")
+            return _encode_function(tool, names, f"{at}.function")
         case "custom":
             report.drop(f"{at}.custom", "a function with one text")
-            encoded: JsonObject = {"name": names.told(tool.custom.name), "input_schema": FREE_TEXT}
-            if tool.custom.description:
-                encoded["description"] = tool.custom.description
-            return encoded
+            return names.head(tool) | {"input_schema": FREE_TEXT}
         case "web_search":
             return _encode_search(tool.web_search, report)
         case "opaque" if tool.opaque.format == "messages":
@@ -162,10 +161,8 @@ def _encode_tool(tool: pb.Tool, names: ToolNames, report: Report, at: str) -> "J
             raise foreign(pb.OpaquePart(format="responses", type=kind or "unknown tool"), at)
 
 
-def _encode_function(function: pb.FunctionTool, names: ToolNames, at: str) -> JsonObject:
-    encoded: JsonObject = {"name": names.told(function.name)}
-    if function.HasField("description"):
-        encoded["description"] = function.description
+def _encode_function(tool: pb.Tool, names: ToolNames, at: str) -> JsonObject:
+    function, encoded = tool.function, names.head(tool)
     encoded["input_schema"] = _encode_schema(function, f"{at}.parameters_json")
     if function.HasField("strict"):
         encoded["strict"] = function.strict
@@ -254,7 +251,7 @@ def _encode_choice(request: pb.GenerateRequest, names: ToolNames) -> JsonObject:
     if kind == "any" and len(choice.names) == 1 and not choice.allowed_tools:
         searches = {tool.web_search.declared_type for tool in request.tools if tool.HasField("web_search")}
         called = choice.names[0]
-        encoded = {"type": "tool", "name": SEARCH_NAME if called in searches else names.told(called)}
+        encoded = {"type": "tool", "name": SEARCH_NAME if called in searches else names.of_choice(called)}
     if request.HasField("parallel_tool_calls"):
         encoded["disable_parallel_tool_use"] = not request.parallel_tool_calls
     return encoded

@@ -241,8 +241,7 @@ class TranslatingDecoder(EventDecoder):
         if self._names is None:
             self._names = tool_names(self._request)
         call = part.tool_call
-        call.name = self._names.meant(call.name)
-        block.input, block.custom = call.arguments_json, call.name in self._names.custom
+        block.input, block.custom = call.arguments_json, self._names.resolve(call)
         if block.custom:
             call.text = ""
         else:

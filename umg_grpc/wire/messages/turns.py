@@ -17,7 +17,7 @@ from umg_grpc.wire.messages.citations import encode_citation
 from umg_grpc.wire.messages.names import CallIds
 from umg_grpc.wire.messages.tools import encode_cache
 from umg_grpc.wire.names import ToolNames
-from umg_grpc.wire.opaque import kept_turn
+from umg_grpc.wire.opaque import kept_turn, leaves_turn_out
 from umg_grpc.wire.report import Report, foreign, no_role, unknown_part, untranslatable
 
 SYSTEM_ROLES = (pb.ROLE_SYSTEM, pb.ROLE_DEVELOPER)
@@ -109,6 +109,8 @@ class TurnEncoder:
                 self._report.drop(name)
         if (kept := kept_turn(message, "messages", at)) is not None:
             self._turns.append(("", [kept]))
+            return
+        if leaves_turn_out(message, "messages", self._report):
             return
         own_system = message.role == pb.ROLE_SYSTEM and self._request.source.format == "messages"
         if message.role in SYSTEM_ROLES and not own_system:
@@ -269,7 +271,7 @@ class TurnEncoder:
         return {
             "type": "tool_use",
             "id": self._ids.of_call(call, own_id),
-            "name": self._names.told(call.name),
+            "name": self._names.of_call(call),
             "input": arguments,
         }
 

@@ -234,8 +234,7 @@ def decode_answer_part(part: schema.ProviderPart, raw: Raw | None, names: ToolNa
         raise unreadable() from None  # the provider's field, not the caller's
     if target.HasField("tool_call"):
         call = target.tool_call
-        call.name = names.meant(call.name)
-        if call.name in names.custom:
+        if names.resolve(call):
             call.text = free_text(call.arguments_json)
         elif not call.arguments_json:
             call.arguments_json = "{}"

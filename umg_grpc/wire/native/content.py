@@ -24,7 +24,7 @@ from umg_grpc.wire.native.parts import (
     is_own_file,
 )
 from umg_grpc.wire.native.results import Result, Waiting, pair_results
-from umg_grpc.wire.opaque import keep_turn, kept_turn, raw_turns
+from umg_grpc.wire.opaque import keep_turn, kept_turn, leaves_turn_out, raw_turns
 from umg_grpc.wire.report import Report, foreign, no_role, unknown_part, untranslatable
 
 ROLES = {
@@ -182,6 +182,8 @@ class ContentEncoder:
         if (kept := kept_turn(message, "native", at)) is not None:
             self._turns.append(_Turn("", [kept]))
             return
+        if leaves_turn_out(message, "native", self._report):
+            return
         if message.phase:
             self._report.drop("phase")
         if message.name:
@@ -234,7 +236,7 @@ class ContentEncoder:
                 if thought.get("text") or signed:
                     yield thought
             case "tool_call":
-                yield encode_call(part.tool_call, self._names.told(part.tool_call.name))
+                yield encode_call(part.tool_call, self._names.of_call(part.tool_call))
             case "media":
                 yield from self._media(part.media, at)
             case "refusal":
@@ -247,6 +249,8 @@ class ContentEncoder:
                     self._report.drop(kind)
             case "opaque" if part.opaque.format == "native":
                 yield json_text(part.opaque.json, f"{at}.opaque.json")
+            case "opaque" if part.opaque.text:
+                yield {"text": part.opaque.text}
             case "opaque":
                 raise foreign(part.opaque, at)
             case _:
@@ -264,6 +268,8 @@ class ContentEncoder:
                     texts.append(part.text.text)
                 case "media":
                     shown += self._media(part.media, place)
+                case "opaque" if part.opaque.text:
+                    texts.append(part.opaque.text)
                 case "opaque":
                     raise foreign(part.opaque, place)
                 case _:
@@ -303,7 +309,7 @@ class ContentEncoder:
             if fields is None:
                 self._report.drop("tool_call", "no result")
             told: JsonObject = {"id": call.call_id} if call.call_id else {}
-            told["name"] = self._names.told(call.name)
+            told["name"] = self._names.of_call(call)
             turn.results.append({"functionResponse": told | (fields or {"response": {ERROR: NO_RESULT}})})
         turn.parts = rest
 

@@ -9,7 +9,7 @@ from umg_grpc.wire.json import JsonObject, given, json_object, json_text
 from umg_grpc.wire.names import ToolNames
 from umg_grpc.wire.native import schema
 from umg_grpc.wire.native.spelling import Notes, read
-from umg_grpc.wire.report import Report, foreign
+from umg_grpc.wire.report import Report, foreign, leaves_out
 
 DECLARATIONS = ("functionDeclarations", "function_declarations")
 # Key of a search tool -> the provider's own spelling of it (text document: `vendorgSearch`).
@@ -106,18 +106,22 @@ def _decode_choice(config: schema.ToolConfig, request: pb.GenerateRequest) -> No
 # --- canonical -> provider
 
 
-def encode_tools(request: pb.GenerateRequest, names: ToolNames, report: Report) -> JsonObject:
+def encode_tools(  # noqa: PLR0912 - one case a kind
+    request: pb.GenerateRequest, names: ToolNames, report: Report
+) -> JsonObject:
     """`tools`, one kind an element, and `toolConfig`."""
     functions, others = list[JsonObject](), list[object]()
     left_out = _left_out(request)
     for index, tool in enumerate(request.tools):
+        if tool.HasField("opaque") and tool.opaque.format != "native" and leaves_out(tool.opaque, report):
+            continue
         if tool.HasField("cache_control"):
             report.drop("cache_control")
         match tool.WhichOneof("kind"):
             case "function" if tool.function.name not in left_out:
-                functions.append(_encode_function(tool.function, names, f"tools[{index}].function", report))
+                functions.append(_encode_function(tool, names, f"tools[{index}].function", report))
             case "custom" if tool.custom.name not in left_out:
-                functions.append(_encode_custom(tool.custom, names, report))
+                functions.append(_encode_custom(tool, names, report))
             case "function" | "custom":
                 pass  # not among those that may be called
             case "web_search":
@@ -147,13 +151,11 @@ def _left_out(request: pb.GenerateRequest) -> set[str]:
     return {tool.function.name or tool.custom.name for tool in request.tools} - set(choice.names)
 
 
-def _encode_function(function: pb.FunctionTool, names: ToolNames, at: str, report: Report) -> JsonObject:
+def _encode_function(tool: pb.Tool, names: ToolNames, at: str, report: Report) -> JsonObject:
     """A declaration. A full JSON schema stands as it is under `parametersJsonSchema`: the older `parameters` takes a
     subset, and what would have to be cut from a schema for it is lost to the model.
     """
-    encoded: JsonObject = {"name": names.told(function.name)}
-    if function.HasField("description"):
-        encoded["description"] = function.description
+    function, encoded = tool.function, names.head(tool)
     if function.parameters_json:
         place = "parameters" if function.native_schema else "parametersJsonSchema"
         encoded[place] = json_text(function.parameters_json, f"{at}.parameters_json")
@@ -162,15 +164,13 @@ def _encode_function(function: pb.FunctionTool, names: ToolNames, at: str, repor
     return encoded
 
 
-def _encode_custom(custom: pb.CustomTool, names: ToolNames, report: Report) -> JsonObject:
+def _encode_custom(tool: pb.Tool, names: ToolNames, report: Report) -> JsonObject:
     """A tool with free text as one with a single argument, which the answer's calls are turned back from."""
     report.drop("custom", "a function with one text")
+    custom = tool.custom
     if custom.format_json and custom.format_json.replace(" ", "") != '{"type":"text"}':
         report.drop("custom.format")
-    encoded: JsonObject = {"name": names.told(custom.name)}
-    if custom.HasField("description"):
-        encoded["description"] = custom.description
-    return {**encoded, "parametersJsonSchema": FREE_TEXT}
+    return {**names.head(tool), "parametersJsonSchema": FREE_TEXT}
 
 
 def _encode_search(search: pb.WebSearchTool, report: Report) -> JsonObject:
@@ -217,5 +217,5 @@ def _encode_choice(request: pb.GenerateRequest, names: ToolNames, callable_: boo
     mode = MODE_NAMES.get(choice.mode)
     config: JsonObject = {"mode": mode} if mode else {}
     if chosen and choice.mode in (pb.TOOL_CHOICE_MODE_REQUIRED, pb.TOOL_CHOICE_MODE_VALIDATED):
-        config["allowedFunctionNames"] = [names.told(name) for name in chosen]
+        config["allowedFunctionNames"] = [names.of_choice(name) for name in chosen]
     return config

@@ -12,14 +12,15 @@ from umg_grpc.wire.arguments import Arguments, arguments_text
 from umg_grpc.wire.counts import Count, count
 from umg_grpc.wire.json import ABSENT
 from umg_grpc.wire.provider_errors import as_error, is_error, unreadable
-from umg_grpc.wire.responses import schema
+from umg_grpc.wire.responses import client_tools, schema
 from umg_grpc.wire.responses.content import decode_annotation
 from umg_grpc.wire.responses.errors import failure
 from umg_grpc.wire.responses.items import decode_item, decode_reasoning
 from umg_grpc.wire.responses.usage import ProviderUsage, decode_usage
 
 INCOMPLETE = {"max_output_tokens": pb.FINISH_REASON_LENGTH, "content_filter": pb.FINISH_REASON_CONTENT_FILTER}
-CALLS = ("function_call", "custom_tool_call")
+FUNCTION_CALLS = ("function_call", "custom_tool_call")
+CALLS = (*FUNCTION_CALLS, *client_tools.CALLS)
 
 
 class IncompleteDetails(Struct):
@@ -100,6 +101,7 @@ class ProviderCall(Struct):
     id: str | None = None
     call_id: str | None = None
     name: str | None = None
+    namespace: str | None = None
     arguments: Arguments = None
     input: str | None = None
 
@@ -155,7 +157,7 @@ def decode_output_item(raw: Raw, message: pb.Message) -> None:
         _decode_message(MESSAGE.decode(raw), message)
     elif kind == "reasoning":
         decode_reasoning(REASONING.decode(raw), message.parts.add(), shown=False)
-    elif kind in CALLS:
+    elif kind in FUNCTION_CALLS:
         _decode_call(CALL.decode(raw), message.parts.add().tool_call, custom=kind == "custom_tool_call")
     else:
         try:
@@ -177,6 +179,7 @@ def _decode_message(item: ProviderMessage, message: pb.Message) -> None:
 
 def _decode_call(item: ProviderCall, call: pb.ToolCall, *, custom: bool) -> None:
     call.item_id, call.call_id, call.name = item.id or "", item.call_id or "", item.name or ""
+    call.namespace = item.namespace or ""
     if custom:
         call.text = item.input or ""
     else:

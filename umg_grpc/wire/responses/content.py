@@ -228,6 +228,8 @@ def encode_part(part: pb.Part, at: str, report: Report, media_detail: str = "") 
             return encode_media(part.media, at, report, media_detail)
         case "opaque" if part.opaque.format == "responses":
             return json_text(part.opaque.json, f"{at}.opaque.json")
+        case "opaque" if part.opaque.text:
+            return {"type": "input_text", "text": part.opaque.text}
         case "opaque":
             raise foreign(part.opaque, at)
         case None:

@@ -54,6 +54,7 @@ class StreamedItem(Struct):
     id: str | None = None
     call_id: str | None = None
     name: str | None = None
+    namespace: str | None = None
     phase: str | None = None
 
 

@@ -57,6 +57,8 @@ def _tool(members: Mapping[str, object]) -> type[Struct] | None:
             return schema.FunctionDefinition if members.get("function") is None else schema.NestedFunction
         case "custom":
             return schema.CustomTool
+        case "namespace":
+            return schema.NamespaceTool
         case "file_search":
             return schema.FileSearchTool
         case str(kind) if kind.startswith(SEARCH_PREFIX):
@@ -93,6 +95,7 @@ FIELDS = Fields(
         (schema.CallOutput, "output"): by_type(_PARTS),
         (schema.ResponsesRequest, "tools"): _tool,
         (schema.ResponsesRequest, "tool_choice"): _choice,
+        (schema.NamespaceTool, "tools"): _tool,
         (schema.NestedFunction, "function"): _definition,
         (schema.NestedAllowedTools, "allowed_tools"): _allowed,
     },
@@ -101,14 +104,14 @@ FIELDS = Fields(
         **dict.fromkeys(
             (
                 schema.MessageItem,
-                schema.FunctionCall,
-                schema.CustomCall,
-                schema.CallOutput,
                 schema.ReasoningItem,
             ),
             ("status",),
         ),
         schema.OutputText: ("logprobs",),  # of an earlier answer
+        # who made the call, which the call itself says
+        **dict.fromkeys((schema.FunctionCall, schema.CustomCall), ("status", "caller", "async")),
+        schema.CallOutput: ("status", "caller", "namespace"),
         # how the image was made
         schema.ImageItem: ("status", "revised_prompt", "action", "background", "output_format", "quality", "size"),
         schema.ToolItem: ("container_id",),  # of code that was run

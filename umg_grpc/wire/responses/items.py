@@ -10,7 +10,7 @@ from umg_grpc.wire import state
 from umg_grpc.wire.json import given, missing, parse
 from umg_grpc.wire.media import decode_base64, sniff
 from umg_grpc.wire.opaque import keep_turn
-from umg_grpc.wire.responses import schema
+from umg_grpc.wire.responses import client_tools, schema
 from umg_grpc.wire.responses.content import decode_content, decode_part
 
 ROLES = {
@@ -26,6 +26,9 @@ SERVER_TOOLS = {
     "file_search_call": "file_search",
     "code_interpreter_call": "code_execution",
 }
+
+DECLARING = ("additional_tools", "tool_search_output", "tool_search_call")
+"""Items that declare tools, and those of the provider's own search among tools."""
 
 OURS = "umg_"
 """Behind the prefix of ids that we made (`rs_umg_...`), so that they are told from a provider's."""
@@ -53,6 +56,8 @@ class InputDecoder:
         self._turn: pb.Message | None = None  # of the bare parts just before
         self._made: pb.Part | None = None  # last part that the model made, just before
         self._ahead: pb.Part | None = None  # whose state is that of the next item
+        self.added: list[tuple[Raw, str]] = []
+        """Tools that items declare, each with its path."""
 
     def decode(self, items: str | list[Raw]) -> None:
         """Fills `request.messages`."""
@@ -80,6 +85,10 @@ class InputDecoder:
                 keep_turn(self._request, raw, head.role, f"{at}.role")
             case "message":
                 self._message(parse(schema.MessageItem, raw, at), f"{at}.content")
+            case kind if kind in client_tools.OUTPUTS and self._client_result(raw, kind, at):
+                pass
+            case kind if kind in DECLARING and self._declares(raw, kind, at):
+                pass
             case "function_call_output" | "custom_tool_call_output":
                 self._result(parse(schema.CallOutput, raw, at), at, custom=head.type == "custom_tool_call_output")
             case "reasoning":
@@ -92,6 +101,38 @@ class InputDecoder:
                 self._add(message)
                 if message.parts[0].HasField("opaque"):
                     self._paths[f"messages[{len(self._messages) - 1}].parts[0]"] = at
+
+    def _tools(self, raw: Raw, at: str) -> list[tuple[Raw, str]]:
+        tools = parse(schema.AdditionalTools, raw, at).tools
+        return [(tool, f"{at}.tools[{index}]") for index, tool in enumerate(tools)]
+
+    def _declares(self, raw: Raw, kind: str, at: str) -> bool:
+        """Take the tools of an item that declares some, or of the provider's own search among tools, into the tools of
+        the request. Return False for a call of the caller's own search.
+        """
+        if kind == "tool_search_call":
+            if client_tools.decode_call(raw, kind, pb.Part(), at):
+                return False
+        else:
+            self.added += self._tools(raw, at)
+        message = pb.Message()
+        _keep(raw, kind, message)
+        message.parts[0].opaque.handling = pb.OPAQUE_HANDLING_CARRIED
+        self._add(message)
+        self._paths[f"messages[{len(self._messages) - 1}].parts[0]"] = at
+        return True
+
+    def _client_result(self, raw: Raw, kind: str, at: str) -> bool:
+        """Add the result of a tool that the caller runs. Return False for another's."""
+        part = pb.Part()
+        if not client_tools.decode_output(raw, kind, part.tool_result, at):
+            return False
+        self._take_ahead(None)
+        if kind == "tool_search_output":
+            self.added += self._tools(raw, at)
+        self._messages.add(role=pb.ROLE_TOOL, parts=[part])
+        self._made = None
+        return True
 
     def _take_ahead(self, part: pb.Part | None) -> None:
         """Gives the state that waits for the next item to its part; to None where that is not the model's."""
@@ -160,12 +201,14 @@ def decode_item(raw: Raw, kind: str, message: pb.Message, at: str) -> None:
             call = parse(schema.FunctionCall, raw, at)
             target = message.parts.add().tool_call
             target.call_id, target.name, target.item_id = call.call_id, call.name, call.id or ""
-            target.arguments_json = call.arguments or ""
+            target.arguments_json, target.namespace = call.arguments or "", call.namespace or ""
         case "custom_tool_call":
             custom = parse(schema.CustomCall, raw, at)
             target = message.parts.add().tool_call
             target.call_id, target.name, target.item_id = custom.call_id, custom.name, custom.id or ""
-            target.text = custom.input or ""
+            target.text, target.namespace = custom.input or "", custom.namespace or ""
+        case _ if kind in client_tools.CALLS and client_tools.decode_call(raw, kind, part := pb.Part(), at):
+            message.parts.append(part)
         case "web_search_call" | "file_search_call" | "code_interpreter_call":
             _decode_server_tool(parse(schema.ToolItem, raw, at), SERVER_TOOLS[kind], message, at)
         case "image_generation_call":

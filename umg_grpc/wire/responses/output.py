@@ -8,6 +8,7 @@ from msgspec import Raw
 
 from umg_grpc.v1 import pb
 from umg_grpc.wire.json import JsonObject, json_text
+from umg_grpc.wire.responses import client_tools
 from umg_grpc.wire.responses.content import encode_annotations, encode_logprob
 from umg_grpc.wire.responses.echo import service_tier
 from umg_grpc.wire.responses.items import OURS, image_item, shown_state
@@ -124,8 +125,10 @@ def message_item(item_id: str, status: str, phase: str, content: list[JsonObject
 
 def call_item(item_id: str, call_id: str, status: str, call: pb.ToolCall, text: str) -> JsonObject:
     """A call; `text`: its arguments, or a custom tool's input."""
+    if call.tool_type in client_tools.CLIENT_TOOLS:
+        return client_tools.call_item(item_id, call_id, status, call, text)
     custom = call.HasField("text")
-    return {
+    item: JsonObject = {
         "id": item_id,
         "type": "custom_tool_call" if custom else "function_call",
         "status": status,
@@ -133,6 +136,16 @@ def call_item(item_id: str, call_id: str, status: str, call: pb.ToolCall, text: 
         "name": call.name,
         "input" if custom else "arguments": text,
     }
+    if call.namespace:
+        item["namespace"] = call.namespace
+    return item
+
+
+def call_prefix(call: pb.ToolCall) -> str:
+    """Return the beginning of the ids of a call's item."""
+    if call.tool_type in client_tools.CLIENT_TOOLS:
+        return client_tools.CLIENT_TOOLS[call.tool_type].prefix
+    return "ctc_" if call.HasField("text") else "fc_"
 
 
 def reasoning_item(item_id: str, thoughts: Sequence[str], state: str) -> JsonObject:
@@ -262,9 +275,10 @@ def _item(
             return reasoning_item(item_id, [text for text in thoughts if text], state)
         case "call":
             call = part.tool_call
-            prefix = "ctc_" if call.HasField("text") else "fc_"
             text = call.text if call.HasField("text") else call.arguments_json or "{}"
-            return call_item(ids.item(prefix, call.item_id, index), ids.call(call, index), status, call, text)
+            return call_item(
+                ids.item(call_prefix(call), call.item_id, index), ids.call(call, index), status, call, text
+            )
         case "server":
             tool = part.server_tool_call
             item_id = ids.item(SERVER_ITEMS[tool.name][1], tool.call_id, index)

@@ -25,7 +25,7 @@ from umg_grpc.wire.responses import dialect, schema
 from umg_grpc.wire.responses.fields import HARMLESS
 from umg_grpc.wire.responses.items import InputDecoder
 from umg_grpc.wire.responses.options import LOGPROBS, encode_options, report_unsayable
-from umg_grpc.wire.responses.tools import decode_tools
+from umg_grpc.wire.responses.tools import add_tools, decode_tools
 from umg_grpc.wire.responses.turns import InputEncoder
 from umg_grpc.wire.unknown import note_top_level
 
@@ -112,12 +112,17 @@ def _require_input(items: str | list[Raw] | None, request: pb.GenerateRequest) -
 
 def _decode_prompting(asked: schema.Prompting, request: pb.GenerateRequest) -> None:
     request.model = asked.model
+    added = list[tuple[Raw, str]]()
     if asked.input is not None:
-        InputDecoder(request).decode(asked.input)
+        items = InputDecoder(request)
+        items.decode(asked.input)
+        added = items.added
     if asked.instructions:
         request.instructions.add().text.text = asked.instructions
     if asked.tools or given(asked.tool_choice):
         decode_tools(asked, request)
+    if added:
+        add_tools(added, request)
     if asked.parallel_tool_calls is not None:
         request.parallel_tool_calls = asked.parallel_tool_calls
     if asked.reasoning is not None:

@@ -7,6 +7,7 @@ import msgspec
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat.names import tool_names
 from umg_grpc.wire.json import JsonObject, under_model
+from umg_grpc.wire.names import ToolNames
 from umg_grpc.wire.provider_errors import unreadable
 from umg_grpc.wire.ragged import decode
 from umg_grpc.wire.responses.answer import (
@@ -101,7 +102,13 @@ def rename(message: pb.Message, request: pb.GenerateRequest) -> None:
     if calls := [part.tool_call for part in message.parts if part.HasField("tool_call")]:
         names = tool_names(request)
         for call in calls:
-            call.name = names.meant(call.name)
+            rename_call(call, names)
+
+
+def rename_call(call: pb.ToolCall, names: ToolNames) -> None:
+    """Give a call the caller's names of its tool, unless it has a namespace or a type of this format."""
+    if not call.namespace and not call.tool_type:
+        names.resolve(call)
 
 
 def _calls(items: list[SeenItem]) -> bool:

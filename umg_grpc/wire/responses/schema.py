@@ -105,6 +105,7 @@ class FunctionCall(Struct):
     name: str
     arguments: str | None = None
     id: str | None = None
+    namespace: str | None = None
 
 
 class CustomCall(Struct):
@@ -114,6 +115,7 @@ class CustomCall(Struct):
     name: str
     input: str | None = None
     id: str | None = None
+    namespace: str | None = None
 
 
 class CallOutput(Struct):
@@ -167,6 +169,12 @@ class ToolItem(Struct):
     outputs: Raw = ABSENT
 
 
+class AdditionalTools(Struct):
+    """`additional_tools`: tools that are declared in the middle of a conversation."""
+
+    tools: list[Raw]
+
+
 class ImageItem(Struct):
     """`image_generation_call`."""
 
@@ -198,6 +206,14 @@ class CustomTool(Struct):
     name: NonEmpty
     description: str | None = None
     format: Raw = ABSENT
+
+
+class NamespaceTool(Struct):
+    """`namespace`: functions and custom tools of one group."""
+
+    name: NonEmpty
+    tools: list[Raw]
+    description: str | None = None
 
 
 class Place(Struct):

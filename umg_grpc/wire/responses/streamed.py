@@ -7,6 +7,7 @@ import msgspec
 
 from umg_grpc.v1 import pb
 from umg_grpc.wire.json import JsonObject
+from umg_grpc.wire.responses.client_tools import CLIENT_TOOLS
 from umg_grpc.wire.responses.content import encode_citation, encode_logprob
 from umg_grpc.wire.responses.items import image_item, shown_state
 from umg_grpc.wire.responses.output import (
@@ -15,6 +16,7 @@ from umg_grpc.wire.responses.output import (
     Shown,
     action_of,
     call_item,
+    call_prefix,
     code_of,
     message_item,
     one_line,
@@ -193,7 +195,8 @@ class Call(Item):
 
     def __init__(self, writer: Writer, index: int, ids: Ids, call: pb.ToolCall) -> None:
         self._custom = call.HasField("text")
-        super().__init__(writer, index, ids.item("ctc_" if self._custom else "fc_", call.item_id, index))
+        self._typed = call.tool_type in CLIENT_TOOLS  # its item has no events for arguments
+        super().__init__(writer, index, ids.item(call_prefix(call), call.item_id, index))
         self._call = pb.ToolCall()
         self._call.CopyFrom(call)
         self._call_id = ids.call(call, index)
@@ -206,13 +209,16 @@ class Call(Item):
         """More of its arguments, or of its input."""
         if text:
             self._texts.append(text)
-            self._delta.write(self.writer, text)
+            if not self._typed:
+                self._delta.write(self.writer, text)
 
     def end(self, part: int) -> None:
         super().end(part)
         if not self._texts and not self._custom:
             self.argue("{}")  # clients parse what they were sent
         text = "".join(self._texts)
+        if self._typed:
+            return
         self.writer.event(f"{self._name}.done", self.place | {"input" if self._custom else "arguments": text})
 
     def last(self, status: str) -> object:

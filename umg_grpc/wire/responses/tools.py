@@ -1,14 +1,18 @@
 """Tools and the choice among them, both directions, and as an answer repeats them."""
 
+from collections.abc import Iterable
+from itertools import groupby
+
 import msgspec
 from msgspec import Raw
 
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat.names import tool_names
 from umg_grpc.wire.json import JsonObject, given, invalid, json_object, json_text, missing, parse, whole
-from umg_grpc.wire.names import ToolNames
-from umg_grpc.wire.report import Report, foreign
-from umg_grpc.wire.responses import schema
+from umg_grpc.wire.names import ToolNames, name_of
+from umg_grpc.wire.report import Report, foreign, leaves_out
+from umg_grpc.wire.responses import client_tools, schema
+from umg_grpc.wire.responses.client_tools import CLIENT_TOOLS
 from umg_grpc.wire.schemas import json_schema
 
 SEARCH_TYPES = ("web_search", "web_search_2025_08_26", "web_search_preview", "web_search_preview_2025_03_11")
@@ -16,6 +20,12 @@ SEARCH_PREFIX = "web_search"
 
 CHOICES = {"auto": pb.TOOL_CHOICE_MODE_AUTO, "none": pb.TOOL_CHOICE_MODE_NONE, "required": pb.TOOL_CHOICE_MODE_REQUIRED}
 CHOICE_NAMES = {value: name for name, value in CHOICES.items()} | {pb.TOOL_CHOICE_MODE_VALIDATED: "auto"}
+
+GROUPED = ("function", "custom")  # types of the tools of a namespace
+MOST_TOOLS = 5000  # in the schema
+
+# Tools that the provider runs and the model may do without. A search among tools is not needed where all are loaded.
+HOSTED = {"image_generation": pb.OPAQUE_HANDLING_OPTIONAL, "tool_search": pb.OPAQUE_HANDLING_CARRIED}
 
 # Options of one provider's tool runner, without canonical form.
 UNCARRIED = (
@@ -32,17 +42,47 @@ UNCARRIED = (
 
 
 def decode_tools(body: schema.Prompting, request: pb.GenerateRequest) -> None:
-    """Fills `tools` and `tool_choice`. Raises UmgError naming the field."""
+    """Fill `tools` and `tool_choice`. Raises UmgError naming the field."""
     for index, raw in enumerate(body.tools or ()):
-        at = f"tools[{index}]"
-        _decode_tool(raw, request.tools.add(), at)
-        if any(name.encode() in bytes(raw) for name in UNCARRIED):
-            members = parse(dict[str, Raw], raw, at)
-            request.source.uncarried_fields.extend(
-                name for name in UNCARRIED if name in members and given(members[name])
-            )
+        _decode_declared(raw, request, f"tools[{index}]")
     if given(body.tool_choice):
         _decode_choice(body.tool_choice, request.tool_choice)
+
+
+def add_tools(added: Iterable[tuple[Raw, str]], request: pb.GenerateRequest) -> None:
+    """Add the tools that items of the conversation declare, each with its path, unless they are declared already.
+    Raises UmgError naming the field.
+    """
+    for raw, at in added:
+        known, count = {name_of(tool) for tool in request.tools}, len(request.tools)
+        _decode_declared(raw, request, at)
+        fresh = [tool for tool in request.tools[count:] if not name_of(tool).name or name_of(tool) not in known]
+        del request.tools[count:]
+        request.tools.extend(fresh)
+
+
+def _decode_declared(raw: Raw, request: pb.GenerateRequest, at: str) -> None:
+    """Add what an element of `tools` declares: one tool, or all of a namespace."""
+    if parse(schema.Kind, raw, at).type == "namespace":
+        group = parse(schema.NamespaceTool, raw, at)
+        kinds = [parse(schema.Kind, inner, f"{at}.tools[{index}]").type for index, inner in enumerate(group.tools)]
+        if group.tools and set(kinds) <= set(GROUPED):
+            for index, inner in enumerate(group.tools):
+                tool = _decode_one(inner, request, f"{at}.tools[{index}]")
+                tool.namespace.name, tool.namespace.description = group.name, group.description or ""
+            return
+    _decode_one(raw, request, at)
+
+
+def _decode_one(raw: Raw, request: pb.GenerateRequest, at: str) -> pb.Tool:
+    if len(request.tools) == MOST_TOOLS:
+        raise invalid(at, f"there are more than {MOST_TOOLS} tools with those of all namespaces; send fewer")
+    tool = request.tools.add()
+    _decode_tool(raw, tool, at)
+    if any(name.encode() in bytes(raw) for name in UNCARRIED):
+        members = parse(dict[str, Raw], raw, at)
+        request.source.uncarried_fields.extend(name for name in UNCARRIED if name in members and given(members[name]))
+    return tool
 
 
 def _decode_tool(raw: Raw, tool: pb.Tool, at: str) -> None:
@@ -66,8 +106,11 @@ def _decode_tool(raw: Raw, tool: pb.Tool, at: str) -> None:
             _decode_file_search(parse(schema.FileSearchTool, raw, at), tool.file_search, at)
         case None:
             raise missing(f"{at}.type")
+        case kind if kind in CLIENT_TOOLS and client_tools.decode_tool(raw, kind, tool, at):
+            pass
         case unknown:
             tool.opaque.format, tool.opaque.type, tool.opaque.json = "responses", unknown, str(raw, "utf-8")
+            tool.opaque.handling = HOSTED.get(unknown, pb.OPAQUE_HANDLING_UNSPECIFIED)
 
 
 def _decode_function(function: schema.FunctionDefinition, tool: pb.Tool, at: str) -> None:
@@ -158,7 +201,11 @@ def encode_tools(request: pb.GenerateRequest, report: Report) -> JsonObject:
     knows.
     """
     own, names = request.source.format == "responses", tool_names(request)
-    tools = [_encode_tool(tool, own, names, f"tools[{index}]", report) for index, tool in enumerate(request.tools)]
+    tools = _grouped(
+        (tool, _encode_tool(tool, own, names, f"tools[{index}]", report))
+        for index, tool in enumerate(request.tools)
+        if not tool.HasField("opaque") or tool.opaque.format == "responses" or not leaves_out(tool.opaque, report)
+    )
     search = request.search
     if request.HasField("search"):
         if search.mode != "off" and not any(tool.HasField("web_search") for tool in request.tools):
@@ -167,6 +214,19 @@ def encode_tools(request: pb.GenerateRequest, report: Report) -> JsonObject:
             if field.name in ("return_citations", "region", "recency_days"):
                 report.drop(f"search.{field.name}")
     return {"tools": tools} if tools else {}
+
+
+def _grouped(encoded: Iterable[tuple[pb.Tool, object]]) -> list[object]:
+    """The tools in order, with neighbours of one namespace inside it."""
+    tools = list[object]()
+    for namespace, members in groupby(encoded, lambda member: member[0].namespace.name):
+        if not namespace:
+            tools += [tool for _, tool in members]
+            continue
+        inner = list(members)
+        group = {"type": "namespace", "name": namespace, "description": inner[0][0].namespace.description}
+        tools.append({**group, "tools": [tool for _, tool in inner]})
+    return tools
 
 
 def _option_as_tool(search: pb.SearchOptions) -> pb.WebSearchTool:
@@ -181,14 +241,16 @@ def _encode_tool(tool: pb.Tool, own: bool, names: ToolNames, at: str, report: Re
     if tool.HasField("cache_control"):
         report.drop("cache_control")
     match tool.WhichOneof("kind"):
+        case "function" if tool.function.HasField("declared"):
+            return client_tools.declared(tool.function, f"{at}.function")
         case "function":
             strict = tool.function.strict if own and tool.function.HasField("strict") else None
             if not own:
                 strict = tool.function.strict  # unset is false in all other formats, and true here
             told = function_tool(tool.function, strict, f"{at}.function")
-            return told | {"name": names.told(tool.function.name)}
+            return told | {"name": _own_name(tool, names)}
         case "custom":
-            return _custom_tool(tool.custom, f"{at}.custom") | {"name": names.told(tool.custom.name)}
+            return _custom_tool(tool.custom, f"{at}.custom") | {"name": _own_name(tool, names)}
         case "web_search":
             return _encode_search(tool.web_search, report)
         case "file_search":
@@ -199,6 +261,11 @@ def _encode_tool(tool: pb.Tool, own: bool, names: ToolNames, at: str, report: Re
             raise foreign(tool.opaque, at)
         case _:
             raise foreign(pb.OpaquePart(format="umg", type="unknown tool"), at)
+
+
+def _own_name(tool: pb.Tool, names: ToolNames) -> str:
+    """The name of a tool, which inside a namespace stands alone."""
+    return name_of(tool).name if tool.HasField("namespace") else names.of_tool(tool)
 
 
 def function_tool(function: pb.FunctionTool, strict: bool | None, at: str) -> JsonObject:
@@ -296,7 +363,7 @@ def choice_of(request: pb.GenerateRequest, names: ToolNames | None = None) -> ob
         return json_text(choice.opaque.json, "tool_choice.opaque.json")
     named = _chosen(request)
     if names is not None:
-        named = [tool | {"name": names.told(tool["name"])} for tool in named]
+        named = [tool | {"name": names.of_choice(tool["name"])} for tool in named]
     if not named:
         return None if choice.names else CHOICE_NAMES.get(choice.mode)
     if choice.mode == pb.TOOL_CHOICE_MODE_NONE:
@@ -315,21 +382,26 @@ CONTEXT_SIZE = "medium"  # what the document gives to a search that says nothing
 
 def repeated_tools(request: pb.GenerateRequest) -> list[object]:
     """`tools` of an answer: function tools flat; what another format's request had beside is left out."""
-    tools = list[object]()
-    for index, tool in enumerate(request.tools):
-        at = f"tools[{index}]"
-        match tool.WhichOneof("kind"):
-            case "function":
-                strict = tool.function.strict if tool.function.HasField("strict") else None
-                tools.append(function_tool(tool.function, strict, at))
-            case "custom":
-                tools.append(_custom_tool(tool.custom, at))
-            case "web_search":
-                search = search_tool(tool.web_search)
-                search.setdefault("search_context_size", CONTEXT_SIZE)
-                tools.append(search)
-            case "file_search":
-                tools.append(_file_search_tool(tool.file_search, at))
-            case "opaque" if tool.opaque.format == "responses":
-                tools.append(json_text(tool.opaque.json, at))
-    return tools
+    repeated = [(tool, _repeated_tool(tool, f"tools[{index}]")) for index, tool in enumerate(request.tools)]
+    return _grouped((tool, said) for tool, said in repeated if said is not None)
+
+
+def _repeated_tool(tool: pb.Tool, at: str) -> object:
+    match tool.WhichOneof("kind"):
+        case "function" if tool.function.HasField("declared"):
+            return client_tools.declared(tool.function, at)
+        case "function":
+            strict = tool.function.strict if tool.function.HasField("strict") else None
+            return function_tool(tool.function, strict, at)
+        case "custom":
+            return _custom_tool(tool.custom, at)
+        case "web_search":
+            search = search_tool(tool.web_search)
+            search.setdefault("search_context_size", CONTEXT_SIZE)
+            return search
+        case "file_search":
+            return _file_search_tool(tool.file_search, at)
+        case "opaque" if tool.opaque.format == "responses":
+            return json_text(tool.opaque.json, at)
+        case _:
+            return None

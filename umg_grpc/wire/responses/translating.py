@@ -48,7 +48,7 @@ from umg_grpc.wire.responses.events import (
     stated_error,
 )
 from umg_grpc.wire.responses.items import SERVER_TOOLS
-from umg_grpc.wire.responses.response import rename
+from umg_grpc.wire.responses.response import rename, rename_call
 from umg_grpc.wire.responses.telling import ARGUMENTS, REFUSAL, TEXT, Key, PartTeller, Streamed
 
 
@@ -323,8 +323,9 @@ class TranslatingDecoder(EventDecoder):
             case "function_call" | "custom_tool_call" as kind:
                 self._calls = True
                 call = part.tool_call
-                name = self._tool_names().meant(told.name or "")
-                call.call_id, call.name, call.item_id = told.call_id or "", name, item.item_id
+                call.call_id, call.name, call.item_id = told.call_id or "", told.name or "", item.item_id
+                call.namespace = told.namespace or ""
+                rename_call(call, self._tool_names())
                 if kind == "function_call":
                     call.arguments_json = ""
                 else:

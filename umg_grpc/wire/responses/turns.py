@@ -6,7 +6,9 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.chat.names import told_id, tool_names
 from umg_grpc.wire.json import JsonObject, json_text
 from umg_grpc.wire.names import OpenCalls
+from umg_grpc.wire.opaque import leaves_turn_out
 from umg_grpc.wire.report import Report, foreign, no_role, unknown_part, untranslatable
+from umg_grpc.wire.responses.client_tools import CLIENT_TOOLS, call_item, output_item
 from umg_grpc.wire.responses.content import BETWEEN_TEXTS, DETAILS, compact_output, encode_annotations, encode_part
 from umg_grpc.wire.responses.items import OURS, ROLE_NAMES, image_item, reasoning_item
 
@@ -45,6 +47,7 @@ class InputEncoder:
         self._unanswered = OpenCalls()
         self._names = tool_names(request)
         self._called: dict[str, bool] = {}  # ids of calls -> whether they are to custom tools
+        self._typed: dict[str, str] = {}  # ids of calls of tools that have a type of their own -> that type
         self._stubs: list[JsonObject] = []  # results for calls that have none
         # A provider that has the turns before tells its callers itself what they left open, as it tells gRPC's.
         continued = request.previous_response_id or request.conversation_id or request.HasField("prompt_template")
@@ -64,6 +67,8 @@ class InputEncoder:
         return self._items
 
     def _message(self, message: pb.Message, at: str, index: int) -> None:
+        if leaves_turn_out(message, "responses", self._report):
+            return
         if message.name:
             self._report.drop("name")
         rest = list[Placed]()
@@ -233,12 +238,18 @@ class InputEncoder:
         call_id = told_id(call.call_id) or own_id
         if not call.call_id:
             self._unanswered.add(call.name, call_id)
+        if call.tool_type in CLIENT_TOOLS:
+            self._typed[call_id] = call.tool_type
+            item_id = self._own_id(CLIENT_TOOLS[call.tool_type].prefix, call.item_id)
+            return call_item(item_id, call_id, "completed", call, call.arguments_json)
         custom = self._called[call_id] = call.HasField("text")
         item: JsonObject = {
             "type": "custom_tool_call" if custom else "function_call",
             "call_id": call_id,
-            "name": self._names.told(call.name),
+            "name": call.name if call.namespace else self._names.of_call(call),
         }
+        if call.namespace:
+            item["namespace"] = call.namespace
         if call.item_id.startswith("ctc_" if custom else "fc_") and not self._cut:
             item["id"] = call.item_id
         item["input" if custom else "arguments"] = call.text if custom else call.arguments_json or "{}"
@@ -250,6 +261,9 @@ class InputEncoder:
     def _result(self, result: pb.ToolResult, at: str) -> None:
         """Adds a result; none without its call, which providers refuse (clients cut off old turns)."""
         call_id = told_id(result.call_id) or self._answered(result.name)
+        if call_id in self._typed:
+            self._items.append(output_item(call_id, self._typed[call_id], result))
+            return
         if self._pairs and call_id not in self._called:
             self._report.drop("tool_result")
             return

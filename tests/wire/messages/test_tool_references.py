@@ -1,0 +1,40 @@
+"""Tools that a search among tools has loaded (`tool_reference` in a result), towards formats that do not know them."""
+
+import msgspec
+import pytest
+
+from umg_grpc.wire import FORMATS
+from umg_grpc.wire.messages import MESSAGES
+
+LOADED = [{"type": "tool_reference", "tool_name": "CronCreate"}, {"type": "tool_reference", "tool_name": "CronList"}]
+BODY = {
+    "model": "m",
+    "max_tokens": 90,
+    "tools": [
+        {"name": "ToolSearch", "input_schema": {"type": "object"}},
+        {"name": "CronCreate", "defer_loading": True, "input_schema": {"type": "object"}},
+    ],
+    "messages": [
+        {"role": "user", "content": "hi"},
+        {"role": "assistant", "content": [{"type": "tool_use", "id": "t", "name": "ToolSearch", "input": {}}]},
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t", "content": LOADED}]},
+    ],
+}
+
+
+@pytest.mark.parametrize("name", [name for name in FORMATS if name != "messages"])
+def test_it_is_text_elsewhere(name: str) -> None:
+    upstream = FORMATS[name].encode_request(
+        MESSAGES.decode_request(msgspec.json.encode(BODY), {}).canonical, "m", False
+    )
+    assert b"loaded: CronCreate" in upstream.body
+    assert b"loaded: CronList" in upstream.body
+    assert upstream.report.header() == "tools.defer_loading"
+
+
+@pytest.mark.parametrize("edited", [[], ["messages"]], ids=["as it came", "written anew"])
+def test_a_provider_of_the_format_gets_it_as_it_came(edited: list[str]) -> None:
+    request = MESSAGES.decode_request(msgspec.json.encode(BODY), {}).canonical
+    request.source.edited_fields.extend(edited)
+    body = msgspec.json.decode(MESSAGES.encode_request(request, "m", False).body)
+    assert body["messages"] == BODY["messages"]

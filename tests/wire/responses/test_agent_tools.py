@@ -1,0 +1,269 @@
+"""Tools as coding agents declare them, on providers of the other formats: namespaces, tools that items declare, tools
+with a type of their own.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+import pytest
+
+from umg_grpc.errors import UmgError
+from umg_grpc.v1 import pb
+from umg_grpc.wire import FORMATS
+from umg_grpc.wire.format import UpstreamRequest
+from umg_grpc.wire.replay import replay
+from umg_grpc.wire.responses import RESPONSES
+from umg_grpc.wire.responses.client_tools import CLIENT_TOOLS
+
+OTHERS = [name for name in FORMATS if name != "responses"]
+ADD = {"type": "function", "name": "add", "description": "Adds.", "parameters": {"type": "object"}, "strict": None}
+EXEC = {"type": "custom", "name": "exec", "description": "Runs."}
+CALC = {"type": "namespace", "name": "mcp__calc", "description": "A calculator.", "tools": [ADD, EXEC]}
+HI = {"role": "user", "content": "Hi"}
+
+every_other = pytest.mark.parametrize("name", OTHERS)
+
+
+def decoded(**body: object) -> pb.GenerateRequest:
+    encoded = msgspec.json.encode({"model": "m", "input": [HI], **body})
+    return RESPONSES.decode_request(encoded, {}).canonical
+
+
+def sent(request: pb.GenerateRequest, name: str) -> UpstreamRequest:
+    return FORMATS[name].encode_request(request, "m", False)
+
+
+def declared(upstream: UpstreamRequest) -> list[dict[str, Any]]:
+    """What a provider's body declares, as name and description."""
+    found = list[dict[str, Any]]()
+    for tool in msgspec.json.decode(upstream.body).get("tools", ()):
+        for inner in tool.get("functionDeclarations", [tool.get("function") or tool.get("custom") or tool]):
+            found.append({"name": inner["name"], "description": inner.get("description")})
+    return found
+
+
+def answers(request: pb.GenerateRequest, *calls: pb.ToolCall) -> list[list[dict[str, Any]]]:
+    """The call items of an answer with the calls, whole and streamed, less their ids."""
+    parts = [pb.Part(tool_call=call) for call in calls]
+    message = pb.Message(role=pb.ROLE_ASSISTANT, parts=parts)
+    candidate = pb.Candidate(message=message, finish_reason=pb.FINISH_REASON_TOOL_CALLS)
+    response = pb.GenerateResponse(response_id="resp_1", model="m", candidates=[candidate])
+    whole = msgspec.json.decode(RESPONSES.encode_response(response, request))["output"]
+    encoder = RESPONSES.stream_encoder(request)
+    frames = encoder.feed(replay(response)) + encoder.close()
+    events = [msgspec.json.decode(line[6:]) for line in frames.split(b"\n") if line.startswith(b"data: ")]
+    done = [event["item"] for event in events if event["type"] == "response.output_item.done"]
+    return [[{key: value for key, value in item.items() if key != "id"} for item in items] for items in (whole, done)]
+
+
+@every_other
+def test_the_tools_of_a_namespace_are_functions_under_joined_names(name: str) -> None:
+    upstream = sent(decoded(tools=[CALC, {**ADD, "name": "plain"}]), name)
+    assert declared(upstream) == [
+        {"name": "mcp__calc__add", "description": "mcp__calc: A calculator.\n\nAdds."},
+        {"name": "mcp__calc__exec", "description": "Runs."},
+        {"name": "plain", "description": "Adds."},
+    ]
+    assert upstream.report.dropped.keys() <= {"custom", "tools[1].custom"}  # sent as a function with one text
+
+
+@every_other
+def test_a_call_comes_back_with_its_namespace_and_short_name(name: str) -> None:
+    request = decoded(tools=[CALC])
+    provider = {
+        "chat": {"choices": [{"message": {"role": "assistant", "tool_calls": [{"id": "c", "type": "function", "function": {"name": "mcp__calc__add", "arguments": "{}"}}]}, "finish_reason": "tool_calls"}]},
+        "messages": {"id": "m", "type": "message", "content": [{"type": "tool_use", "id": "c", "name": "mcp__calc__add", "input": {}}], "stop_reason": "tool_use"},
+        "native": {"candidates": [{"content": {"role": "model", "parts": [{"functionCall": {"id": "c", "name": "mcp__calc__add", "args": {}}}]}, "finishReason": "STOP"}]},
+    }[name]  # fmt: skip
+    answer = FORMATS[name].decode_response(msgspec.json.encode(provider), request, False)
+    [part] = answer.candidates[0].message.parts
+    assert (part.tool_call.namespace, part.tool_call.name) == ("mcp__calc", "add")
+    expected = {"type": "function_call", "namespace": "mcp__calc", "name": "add", "call_id": "c", "arguments": "{}"}
+    assert answers(request, part.tool_call) == [[{**expected, "status": "completed"}]] * 2
+
+
+@every_other
+def test_a_call_of_an_earlier_turn_has_the_same_joined_name(name: str) -> None:
+    history = [
+        HI,
+        {"type": "function_call", "call_id": "c", "namespace": "mcp__calc", "name": "add", "arguments": "{}"},
+        {"type": "function_call_output", "call_id": "c", "output": "3"},
+    ]
+    for tools in ([CALC], None):
+        assert b'"mcp__calc__add"' in sent(decoded(input=history, tools=tools), name).body
+
+
+def test_the_answer_repeats_a_namespace_as_it_was_declared() -> None:
+    request = decoded(tools=[CALC, ADD])
+    body = RESPONSES.encode_response(pb.GenerateResponse(response_id="resp_1"), request)
+    assert msgspec.json.decode(body)["tools"] == [CALC, ADD]
+
+
+def test_a_namespace_stays_one_where_the_tools_are_written_anew() -> None:
+    request = decoded(tools=[CALC])
+    request.source.edited_fields.append("tools")
+    assert msgspec.json.decode(sent(request, "responses").body)["tools"] == [CALC]
+
+
+@every_other
+def test_tools_that_an_item_declares_are_declared(name: str) -> None:
+    item = {"type": "additional_tools", "role": "developer", "tools": [CALC, ADD]}
+    upstream = sent(decoded(input=[item, HI], tools=[ADD]), name)
+    assert [tool["name"] for tool in declared(upstream)] == ["add", "mcp__calc__add", "mcp__calc__exec"]
+    assert upstream.report.dropped.keys() <= {"custom", "tools[2].custom"}
+
+
+def test_an_item_that_declares_tools_reaches_a_provider_of_the_format() -> None:
+    item = {"type": "additional_tools", "role": "developer", "tools": [CALC]}
+    request = decoded(input=[item, HI])
+    assert msgspec.json.decode(sent(request, "responses").body)["input"] == [item, HI]
+    request.source.edited_fields.append("messages")
+    assert msgspec.json.decode(sent(request, "responses").body)["input"][0] == item
+
+
+# --- tools with a type of their own
+
+
+@dataclass(frozen=True)
+class Typed:
+    """A tool, its call and its result as the format writes them."""
+
+    tool: dict[str, Any]
+    arguments: dict[str, Any]
+    call: dict[str, Any]
+    output: dict[str, Any]
+    text: str
+
+    @property
+    def id(self) -> str:
+        return str(self.tool["type"])
+
+
+DIFF = {"type": "update_file", "path": "a.txt", "diff": "@@\n-a\n+b\n"}
+LS = {"commands": ["ls"], "timeout_ms": 1000, "max_output_length": None}
+RUN = {"type": "exec", "command": ["ls"], "env": {}}
+FOUND = [{"type": "function", "name": "found", "parameters": {"type": "object"}}]
+TYPED = [
+    Typed(
+        {"type": "apply_patch"},
+        DIFF,
+        {"type": "apply_patch_call", "call_id": "c", "status": "completed", "operation": DIFF},
+        {"type": "apply_patch_call_output", "call_id": "c", "status": "failed", "output": "no such file"},
+        "no such file",
+    ),
+    Typed(
+        {"type": "shell", "environment": {"type": "local"}},
+        {"commands": ["ls"], "timeout_ms": 1000},
+        {"type": "shell_call", "call_id": "c", "status": "completed", "action": LS, "environment": {"type": "local"}},
+        {"type": "shell_call_output", "call_id": "c", "output": [{"stdout": "a\n", "stderr": "", "outcome": {"type": "exit", "exit_code": 2}}]},
+        "a\n[exit code 2]",
+    ),
+    Typed(
+        {"type": "local_shell"},
+        {"command": ["ls"]},
+        {"type": "local_shell_call", "call_id": "c", "status": "completed", "action": RUN},
+        {"type": "local_shell_call_output", "id": "c", "output": "a"},
+        "a",
+    ),
+    Typed(
+        {"type": "tool_search", "execution": "client", "description": "Finds.", "parameters": {"type": "object"}},
+        {"query": "x"},
+        {"type": "tool_search_call", "call_id": "c", "status": "completed", "execution": "client", "arguments": {"query": "x"}},
+        {"type": "tool_search_output", "call_id": "c", "status": "completed", "execution": "client", "tools": FOUND},
+        "loaded: found",
+    ),
+]  # fmt: skip
+typed = pytest.mark.parametrize("case", TYPED, ids=lambda case: case.id)
+
+
+def test_every_tool_of_the_table_is_tried() -> None:
+    assert {case.id for case in TYPED} == CLIENT_TOOLS.keys()
+
+
+@typed
+@every_other
+def test_a_tool_with_a_type_is_a_function_elsewhere(case: Typed, name: str) -> None:
+    upstream = sent(decoded(tools=[case.tool]), name)
+    assert [tool["name"] for tool in declared(upstream)] == [case.id]
+    assert not upstream.report.lost
+
+
+@typed
+def test_its_call_comes_back_as_the_item_of_its_type(case: Typed) -> None:
+    request = decoded(tools=[case.tool])
+    call = pb.ToolCall(
+        call_id="c", name=case.id, tool_type=case.id, arguments_json=msgspec.json.encode(case.arguments).decode()
+    )
+    assert answers(request, call) == [[case.call]] * 2
+    assert msgspec.json.decode(RESPONSES.encode_response(pb.GenerateResponse(), request))["tools"] == [case.tool]
+
+
+@typed
+def test_its_call_and_result_are_those_of_a_function_elsewhere(case: Typed) -> None:
+    request = decoded(input=[HI, case.call, case.output], tools=[case.tool])
+    body = msgspec.json.decode(sent(request, "chat").body)
+    _, called, result = body["messages"]
+    assert called["tool_calls"][0]["function"]["name"] == case.id
+    assert (result["role"], result["tool_call_id"], result["content"]) == ("tool", "c", case.text)
+    names = [tool["function"]["name"] for tool in body["tools"]]
+    assert names == ([case.id, "found"] if case.id == "tool_search" else [case.id])
+
+
+@typed
+def test_its_items_stay_where_the_conversation_is_written_anew(case: Typed) -> None:
+    request = decoded(input=[HI, case.call, case.output], tools=[case.tool])
+    request.source.edited_fields.append("messages")
+    items = msgspec.json.decode(sent(request, "responses").body)["input"]
+    assert [item["type"] for item in items] == ["message", case.call["type"], case.output["type"]]
+
+
+def test_arguments_that_are_no_object_reach_the_caller() -> None:
+    call = pb.ToolCall(call_id="c", name="apply_patch", tool_type="apply_patch", arguments_json='{"path')
+    [[item], _] = answers(decoded(tools=[{"type": "apply_patch"}]), call)
+    assert item["operation"]["raw_arguments"] == '{"path'
+
+
+# --- tools that the provider runs
+
+
+@every_other
+def test_a_hosted_tool_that_the_model_may_do_without_is_left_out_and_reported(name: str) -> None:
+    upstream = sent(decoded(tools=[{"type": "image_generation", "quality": "high"}, ADD]), name)
+    assert [tool["name"] for tool in declared(upstream)] == ["add"]
+    assert upstream.report.header() == "image_generation"
+
+
+@every_other
+def test_a_hosted_tool_that_is_forced_is_refused(name: str) -> None:
+    request = decoded(tools=[{"type": "image_generation"}], tool_choice={"type": "image_generation"})
+    with pytest.raises(UmgError) as caught:
+        sent(request, name)
+    assert caught.value.metadata["field"] == "tool_choice"
+
+
+@every_other
+def test_a_search_among_tools_by_the_provider_is_not_needed_where_all_are_loaded(name: str) -> None:
+    items = [
+        HI,
+        {"type": "tool_search_call", "call_id": None, "execution": "server", "arguments": {}, "status": "completed"},
+        {"type": "tool_search_output", "call_id": None, "execution": "server", "tools": [ADD], "status": "completed"},
+    ]
+    upstream = sent(decoded(input=items, tools=[{"type": "tool_search"}, {**ADD, "defer_loading": True}]), name)
+    assert [tool["name"] for tool in declared(upstream)] == ["add"]
+    assert upstream.report.header() == "defer_loading"
+
+
+@every_other
+@pytest.mark.parametrize("kind", ["mcp", "code_interpreter", "computer", "programmatic_tool_calling"])
+def test_a_hosted_tool_that_the_answer_may_need_is_refused_by_its_type(kind: str, name: str) -> None:
+    with pytest.raises(UmgError) as caught:
+        sent(decoded(tools=[{"type": kind}]), name)
+    assert caught.value.metadata["field"] == "tools[0]"
+    assert f"`{kind}`" in caught.value.message
+
+
+def test_a_shell_in_a_container_of_the_provider_is_refused() -> None:
+    request = decoded(tools=[{"type": "shell", "environment": {"type": "container_auto"}}])
+    with pytest.raises(UmgError):
+        sent(request, "chat")

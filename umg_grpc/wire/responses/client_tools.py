@@ -1,0 +1,277 @@
+"""Tools of this format that the caller runs and that have a type instead of a schema, as functions of other formats.
+
+Each is declared as a function, called as one, and its call and its result come back as the items that the format has
+for them. Sources: the openai SDK's types `ApplyPatchToolParam`, `FunctionShellToolParam`, `LocalShell` and
+`ToolSearchToolParam` with their items.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import msgspec
+from msgspec import Raw, Struct
+
+from umg_grpc.v1 import pb
+from umg_grpc.wire.json import ABSENT, JsonObject, given, json_text, parse
+
+
+class DeclaredTool(Struct):
+    """A tool with a type, as far as it is decoded."""
+
+    execution: str | None = None
+    environment: Raw = ABSENT
+    description: str | None = None
+    parameters: Raw = ABSENT
+
+
+class Environment(Struct):
+    """`environment` of a `shell` tool or call."""
+
+    type: str | None = None
+
+
+class CallItem(Struct):
+    """A call of such a tool."""
+
+    id: str | None = None
+    call_id: str | None = None
+    execution: str | None = None
+    environment: Environment | None = None
+    operation: Raw = ABSENT
+    action: Raw = ABSENT
+    arguments: Raw = ABSENT
+
+
+class Outcome(Struct):
+    """`outcome` of a command of a `shell` call."""
+
+    type: str | None = None
+    exit_code: int | None = None
+
+
+class CommandOutput(Struct):
+    """An element of `output` of a `shell_call_output`."""
+
+    stdout: str = ""
+    stderr: str = ""
+    outcome: Outcome | None = None
+
+
+class OutputItem(Struct):
+    """A result of such a tool."""
+
+    id: str | None = None
+    call_id: str | None = None
+    execution: str | None = None
+    status: str | None = None
+    output: str | list[CommandOutput] | None = None
+    tools: list[Raw] | None = None
+
+
+class ToolHead(Struct):
+    """Name of a tool that a search has found."""
+
+    type: str | None = None
+    name: str | None = None
+
+
+@dataclass(frozen=True)
+class ClientTool:
+    """One of the tools."""
+
+    type: str
+    """`type` of its declaration, and the name of the function."""
+    call: str
+    """`type` of its call items."""
+    prefix: str
+    """Begins the ids of its call items."""
+    member: str
+    """Member of a call item that holds what the function gets as arguments."""
+    description: str
+    parameters: JsonObject
+    completed: Callable[[JsonObject], JsonObject] = lambda arguments: arguments
+    """Arguments of a model -> the member, with all that the SDK's type requires."""
+
+    @property
+    def output(self) -> str:
+        """`type` of its result items."""
+        return f"{self.type}_output" if self.type == "tool_search" else f"{self.call}_output"
+
+
+def _object(required: Mapping[str, JsonObject], **optional: JsonObject) -> JsonObject:
+    properties = {**required, **optional}
+    return {"type": "object", "properties": properties, "required": list(required), "additionalProperties": False}
+
+
+TEXT: JsonObject = {"type": "string"}
+MILLISECONDS: JsonObject = {"type": "integer", "description": "Time limit in milliseconds."}
+LINES: JsonObject = {"type": "array", "items": TEXT}
+
+PATCH: JsonObject = _object(
+    {
+        "type": {"type": "string", "enum": ["create_file", "update_file", "delete_file"]},
+        "path": {"type": "string", "description": "Path of the file."},
+    },
+    diff={
+        "type": "string",
+        "description": "V4A diff without a header: lines begin with +, - or a blank, sections with @@. A file that is"
+        " created has only + lines; a file that is deleted needs no diff.",
+    },
+)
+SHELL = _object(
+    {"commands": {**LINES, "description": "Commands to run in a shell, each on its own."}},
+    timeout_ms=MILLISECONDS,
+    max_output_length={"type": "integer", "description": "Most characters of the output to return."},
+)
+LOCAL_SHELL = _object(
+    {"command": {**LINES, "description": "The program and its arguments."}},
+    env={"type": "object", "additionalProperties": TEXT, "description": "Environment variables."},
+    timeout_ms=MILLISECONDS,
+    user={"type": "string", "description": "User to run it as."},
+    working_directory={"type": "string", "description": "Folder to run it in."},
+)
+SEARCH = _object({"query": {"type": "string", "description": "What the wanted tools do."}})
+
+CLIENT_TOOLS = {
+    tool.type: tool
+    for tool in (
+        ClientTool(
+            "apply_patch",
+            "apply_patch_call",
+            "apc_",
+            "operation",
+            "Creates, updates or deletes one file.",
+            PATCH,
+            lambda arguments: arguments if arguments.get("type") == "delete_file" else {"diff": "", **arguments},
+        ),
+        ClientTool(
+            "shell",
+            "shell_call",
+            "sh_",
+            "action",
+            "Runs shell commands on the user's machine.",
+            SHELL,
+            lambda arguments: {"commands": [], "timeout_ms": None, "max_output_length": None, **arguments},
+        ),
+        ClientTool(
+            "local_shell",
+            "local_shell_call",
+            "lsh_",
+            "action",
+            "Runs one program on the user's machine.",
+            LOCAL_SHELL,
+            lambda arguments: {"type": "exec", "command": [], "env": {}, **arguments},
+        ),
+        ClientTool(
+            "tool_search",
+            "tool_search_call",
+            "tsc_",
+            "arguments",
+            "Finds tools that are not loaded yet and loads them.",
+            SEARCH,
+        ),
+    )
+}
+CALLS = {tool.call: tool for tool in CLIENT_TOOLS.values()}
+OUTPUTS = {tool.output: tool for tool in CLIENT_TOOLS.values()}
+HOSTED_ENVIRONMENTS = ("container_auto", "container_reference")
+
+
+def decode_tool(raw: Raw, kind: str, target: pb.Tool, at: str) -> bool:
+    """Fill in the function that stands for a declared tool. Return False for one that the provider runs itself."""
+    tool, declared = CLIENT_TOOLS[kind], parse(DeclaredTool, raw, at)
+    environment = parse(Environment, declared.environment, f"{at}.environment") if given(declared.environment) else None
+    if environment is not None and environment.type in HOSTED_ENVIRONMENTS:
+        return False
+    if kind == "tool_search" and declared.execution != "client":
+        return False
+    function = target.function
+    function.name, function.description = kind, declared.description or tool.description
+    schema = declared.parameters if given(declared.parameters) else Raw(msgspec.json.encode(tool.parameters))
+    function.parameters_json = str(schema, "utf-8")
+    function.declared.format, function.declared.type, function.declared.json = "responses", kind, str(raw, "utf-8")
+    return True
+
+
+def decode_call(raw: Raw, kind: str, part: pb.Part, at: str) -> bool:
+    """Fill in a call item. Return False for a call that the provider made to itself."""
+    tool, item = CALLS[kind], parse(CallItem, raw, at)
+    hosted = item.environment is not None and item.environment.type in HOSTED_ENVIRONMENTS
+    if hosted or item.execution == "server" or item.call_id is None:
+        return False
+    call = part.tool_call
+    call.call_id, call.name, call.tool_type, call.item_id = item.call_id, tool.type, tool.type, item.id or ""
+    arguments: Raw = getattr(item, tool.member)
+    call.arguments_json = str(arguments, "utf-8") if given(arguments) else "{}"
+    return True
+
+
+def decode_output(raw: Raw, kind: str, result: pb.ToolResult, at: str) -> bool:
+    """Fill in a result item. Return False for a result of the provider's own tool."""
+    tool, item = OUTPUTS[kind], parse(OutputItem, raw, at)
+    call_id = item.call_id or (item.id if tool.type == "local_shell" else None)
+    if item.execution == "server" or call_id is None:
+        return False
+    result.call_id, result.name, result.item_id = call_id, tool.type, item.id or ""
+    if text := _output_text(item):
+        result.parts.add().text.text = text
+    if item.status == "failed":
+        result.is_error = True
+    return True
+
+
+def _output_text(item: OutputItem) -> str:
+    if item.tools is not None:
+        found = [msgspec.json.decode(tool, type=ToolHead) for tool in item.tools]
+        return "loaded: " + ", ".join(tool.name or tool.type or "" for tool in found) if found else "no tool was found"
+    if isinstance(item.output, list):
+        return "\n".join(_command_text(output) for output in item.output)
+    return item.output or ""
+
+
+def _command_text(output: CommandOutput) -> str:
+    outcome = output.outcome or Outcome()
+    ended = "timed out" if outcome.type == "timeout" else f"exit code {outcome.exit_code or 0}"
+    return "\n".join(text for text in (output.stdout.rstrip("\n"), output.stderr.rstrip("\n"), f"[{ended}]") if text)
+
+
+def call_item(item_id: str, call_id: str, status: str, call: pb.ToolCall, arguments: str) -> JsonObject:
+    """Return the item of a call. Arguments that are no JSON object are kept as one text, for the caller to refuse."""
+    tool = CLIENT_TOOLS[call.tool_type]
+    item: JsonObject = {"id": item_id, "type": tool.call, "call_id": call_id, "status": status}
+    item[tool.member] = tool.completed(_arguments(arguments))
+    if tool.type == "shell":
+        item["environment"] = {"type": "local"}
+    if tool.type == "tool_search":
+        item["execution"] = "client"
+    return item
+
+
+def _arguments(text: str) -> JsonObject:
+    try:
+        value: object = msgspec.json.decode(text or "{}")
+    except (ValueError, RecursionError):
+        value = None
+    return dict(value) if isinstance(value, dict) else {"raw_arguments": text}
+
+
+def output_item(call_id: str, tool_type: str, result: pb.ToolResult) -> JsonObject:
+    """Return the item of a result, for a provider of the format."""
+    tool = CLIENT_TOOLS[tool_type]
+    text = "\n".join(part.text.text for part in result.parts if part.HasField("text"))
+    item: JsonObject = {"type": tool.output, "call_id": call_id}
+    match tool.type:
+        case "shell":
+            outcome = {"type": "exit", "exit_code": int(result.is_error)}
+            return item | {"output": [{"stdout": text, "stderr": "", "outcome": outcome}]}
+        case "local_shell":
+            return {"type": tool.output, "id": call_id, "output": text}
+        case "tool_search":
+            return item | {"execution": "client", "status": "completed", "tools": []}
+        case _:
+            return item | {"status": "failed" if result.is_error else "completed", "output": text}
+
+
+def declared(function: pb.FunctionTool, at: str) -> Raw:
+    """Return the declaration of a function that stands for such a tool."""
+    return json_text(function.declared.json, f"{at}.declared.json")
