@@ -265,7 +265,7 @@ TOLD = [
     Told("max_tokens_per_doc", "rerank_v2", "rerank", ranking(max_tokens_per_doc=1), "max_tokens_per_doc"),
     Told("priority", "rerank_v2", "rerank", ranking(priority=1), "priority"),
     Told("relevant_spans", "rerank_v2", "rerank_v2", ranking(relevant_spans={"mode": "enabled"}), "relevant_spans"),
-    Told("any field that nobody knows", "embeddings", "native_embeddings", given(zork=1), "+1"),
+    Told("any unknown field", "embeddings", "native_embeddings", given(zork=1), "zork"),
 ]  # fmt: skip
 
 

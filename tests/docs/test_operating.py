@@ -197,11 +197,15 @@ async def test_the_page_names_the_simulated_models_of_the_built_in_config() -> N
 
 
 async def test_what_a_provider_cannot_be_told_is_in_the_header_and_refused_where_strict(served: Served) -> None:
-    body = chat("smollm2-135m-instruct", max_tokens=5, top_k=3, new_field=1, other_field=2)
+    body = chat("smollm2-135m-instruct", max_tokens=5, top_k=3, speed="fast")
     status, headers, _ = await post(served, "/v1/messages", body)
-    assert (status, headers["x-umg-dropped"]) == (200, "top_k, +2")
-    assert "`top_k, reasoning.effort=budget_tokens 24576, +2`" in section("What a provider cannot be told")
+    assert (status, headers["x-umg-dropped"]) == (200, "speed, top_k")
+    assert "`top_k, reasoning.effort=budget_tokens 24576, eager_input_streaming x9`" in section(
+        "What a provider cannot be told"
+    )
     assert (await post(served, "/v1/messages", body, **{"x-umg-strict": "true"}))[0] == 400
+    status, _, refused = await post(served, "/v1/messages", chat("famO-5", max_tokens=5, new_field=1))
+    assert (status, "`new_field`" in refused) == (400, True)
 
 
 async def test_a_response_is_stored_unless_the_call_says_otherwise(served: Served) -> None:

@@ -88,7 +88,7 @@ RAN = [
     {"executableCode": {"language": "PYTHON", "code": "1"}},
     {"codeExecutionResult": {"outcome": "OUTCOME_OK", "output": "1"}},
 ]
-CODE = "answer.code_execution"
+CODE = "answer.code_execution x2"
 VIDEO = {"inlineData": {"mimeType": "video/mp4", "data": "AAAA"}}
 LOST: list[tuple[str, Body, dict[str, str]]] = [
     ("native", native(*RAN), {"chat": CODE, "messages": CODE, "responses": "", "native": ""}),

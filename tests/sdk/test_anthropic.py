@@ -192,7 +192,7 @@ FAILURES = [
     Failure("no tokens", failing(max_tokens=0), anthropic.BadRequestError, "max_tokens"),
     Failure("no messages", failing(messages=[]), anthropic.BadRequestError, "messages"),
     Failure("a budget of 1024", failing(thinking={"type": "enabled", "budget_tokens": 1024}), anthropic.BadRequestError, "thinking.budget_tokens"),
-    Failure("a role of another format", failing(messages=[{"role": "system", "content": "x"}]), anthropic.BadRequestError, "messages[0].role"),
+    Failure("a role of another format", failing(messages=[{"role": "tool", "content": "x"}]), anthropic.BadRequestError, "messages[0].role"),
     Failure("a rate limit", failing(messages=user("[[fail:429]]")), anthropic.RateLimitError, ""),
     Failure("a broken provider", failing(messages=user("[[fail]]")), anthropic.InternalServerError, ""),
     Failure("a wrong key", lambda client: client.with_options(api_key="sk-umg-wrong").messages.create(model=MODEL, max_tokens=1, messages=user("Hi")), anthropic.AuthenticationError, "key"),

@@ -135,9 +135,9 @@ SAME = [
     Pair("other spaces", generate("chat", CHAT), generate("chat", msgspec.json.format(msgspec.json.encode(CHAT)))),
     Pair("streamed", generate("chat", CHAT), generate("chat", {**CHAT, "stream": True})),
     Pair(
-        "unknown fields in another order",
-        generate("chat", {**CHAT, "new": {"a": 1, "b": 2}}),
-        generate("chat", {**CHAT, "new": {"b": 2, "a": 1}}),
+        "harmless fields in another order",
+        generate("chat", {**CHAT, "usage": {"a": 1, "b": 2}}),
+        generate("chat", {**CHAT, "usage": {"b": 2, "a": 1}}),
     ),
 ]
 
@@ -149,13 +149,13 @@ DIFFERENT = [
     ),
     Pair("the model", generate("chat", CHAT), generate("chat", {**CHAT, "model": "n"})),
     Pair("the user", generate("chat", CHAT), generate("chat", {**CHAT, "user": "u"})),
-    Pair("an unknown field", generate("chat", CHAT), generate("chat", {**CHAT, "new": 1})),
+    Pair("a harmless field", generate("chat", CHAT), generate("chat", {**CHAT, "usage": 1})),
     Pair(
-        "deep in an unknown field",
-        generate("chat", {**CHAT, "new": [{"a": 1}]}),
-        generate("chat", {**CHAT, "new": [{"a": 2}]}),
+        "deep in a harmless field",
+        generate("chat", {**CHAT, "usage": [{"a": 1}]}),
+        generate("chat", {**CHAT, "usage": [{"a": 2}]}),
     ),
-    Pair("the number's form", generate("chat", {**CHAT, "new": 1}), generate("chat", {**CHAT, "new": 1.0})),
+    Pair("the number's form", generate("chat", {**CHAT, "usage": 1}), generate("chat", {**CHAT, "usage": 1.0})),
     Pair("the format", generate("chat", CHAT), generate("messages", MESSAGES)),
     Pair("its version", generate("messages", MESSAGES), generate("messages", MESSAGES, **{"anthropic-beta": "b"})),
     Pair("the seed", generate("chat", {**CHAT, "seed": 1}), generate("chat", {**CHAT, "seed": 2})),
