@@ -29,6 +29,7 @@ TABLES = {
     "BODIES": ("tests/wire/test_rules.py",),
     "OWNERS": ("umg_grpc/families.py",),
     "RULES": ("umg_grpc/families.py",),
+    "PROVIDER_QUIRKS": ("umg_grpc/quirks.py",),
     "SERVICES": ("umg_grpc/server.py",),
     "SERVED": ("tests/service/test_operations.py",),
     "FAULTS": ("tests/faults/faults.py",),

@@ -1,0 +1,130 @@
+"""The table of what providers refuse: each row has its source, and each known provider gets its own."""
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import pytest
+
+from umg_grpc.quirks import NO_QUIRKS, PROVIDER_QUIRKS, Quirks, Row, known
+
+ANYWHERE = "https://provider.example/v1"
+
+
+@dataclass(frozen=True)
+class Case:
+    """A model of a provider, and what is known of it."""
+
+    id: str
+    model: str
+    protocol: str
+    known: dict[str, Any]
+    base_url: str = ANYWHERE
+    family: str = ""
+
+
+CASES = [
+    Case("a user's id in chat", "m", "chat", {"max_user_characters": 64, "min_user_characters": None}),
+    Case("a user's id in responses", "m", "responses", {"max_user_characters": 64}),
+    Case("a user's id in messages", "m", "messages", {"max_user_characters": None}),
+    Case("a longer one", "m", "chat", {"max_user_characters": 128}, "https://openrouter.ai/api/v1"),
+    Case(
+        "one that may be too short",
+        "glm-4.6",
+        "messages",
+        {"min_user_characters": 6, "max_user_characters": 128},
+        "https://open.bigmodel.cn/api/anthropic/v1",
+    ),
+    Case("another host of a like name", "m", "chat", {"max_user_characters": 64}, "https://notopenrouter.ai/v1"),
+    Case("search in chat", "gpt-5", "chat", {"web_search": False}),
+    Case("a model for searching", "openai/gpt-4o-mini-search-preview", "chat", {"web_search": True}),
+    Case("a newer one", "gpt-5-search-api", "chat", {"web_search": True}),
+    Case("a family that searches", "famX-4", "chat", {"web_search": True}),
+    Case("search in messages", "claude-sonnet-4-5", "messages", {"web_search": None}),
+    Case("search beside functions, 2.5", "gemini-2.5-pro", "native", {"search_with_functions": "drop"}),
+    Case("search beside functions, famG-2.5", "famG-2.5-flash", "native", {"search_with_functions": "drop"}),
+    Case("search beside functions, 1.5", "models/gemini-1.5-pro", "native", {"search_with_functions": "drop"}),
+    Case("search beside functions, 3", "gemini-3-pro-preview", "native", {"search_with_functions": "declare"}),
+    Case("search beside functions, famG-3", "famG-3-pro", "native", {"search_with_functions": "declare"}),
+    Case(
+        "search beside functions, 3 at the vendor's cloud",
+        "gemini-3-flash",
+        "native",
+        {"search_with_functions": "send"},
+        "https://europe-west1-aiplatform.googleapis.com/v1/projects/p/locations/l/publishers/google",
+    ),
+    Case("search beside functions, no generation", "gemma-3", "native", {"search_with_functions": None}),
+    Case("thoughts of earlier turns", "m", "chat", {"reasoning_content": False}),
+    Case("thoughts of earlier turns, famR", "famR-1", "chat", {"reasoning_content": True}),
+    Case("thoughts of earlier turns, by the family", "our-own", "chat", {"reasoning_content": True}, family="famR"),
+    Case("thoughts of earlier turns, deepseek", "deepseek-ai/DeepSeek-V3.2", "chat", {"reasoning_content": True}),
+    Case("thoughts of earlier turns, qwen", "qwen3-max", "chat", {"reasoning_content": True}),
+    Case("thoughts of earlier turns, kimi", "kimi-k2-thinking", "chat", {"reasoning_content": True}),
+    Case("thoughts of earlier turns, glm", "zai-org/GLM-4.6", "chat", {"reasoning_content": True}),
+    Case("thoughts of earlier turns, minimax", "MiniMax-M2", "chat", {"reasoning_content": True}),
+    Case(
+        "a strict host of such a model",
+        "qwen/qwen3-32b",
+        "chat",
+        {"reasoning_content": False},
+        "https://api.groq.com/openai/v1",
+    ),
+    Case(
+        "another strict host",
+        "magistral-medium-latest",
+        "chat",
+        {"reasoning_content": False},
+        "https://api.mistral.ai/v1",
+    ),
+    Case("a model that does not reason", "gpt-4o-2024-11-20", "responses", {"reasoning": False}),
+    Case("the next", "gpt-4.1-mini", "chat", {"reasoning": False, "max_output_tokens": 32_768}),
+    Case("a model that does", "gpt-5-codex", "chat", {"reasoning": None, "max_output_tokens": 128_000}),
+    Case("an open model of the same vendor", "gpt-oss-120b", "chat", {"reasoning": None, "max_output_tokens": None}),
+    Case("an old model of messages", "claude-3-5-haiku-20241022", "messages", {"reasoning": False}),
+    Case("one that reasons", "claude-3-7-sonnet-latest", "messages", {"reasoning": None, "reasoning_budget": None}),
+    Case(
+        "one that thinks as much as it likes",
+        "claude-sonnet-5",
+        "messages",
+        {"reasoning": None, "reasoning_budget": False, "sampling": False},
+    ),
+    Case("a grok without efforts", "grok-4-0709", "responses", {"reasoning": False}),
+    Case("a grok with efforts", "grok-4.3", "responses", {"reasoning": None}),
+    Case("gemini without thoughts", "gemini-2.0-flash", "native", {"reasoning": False, "max_output_tokens": 8192}),
+    Case("gemini with thoughts", "gemini-2.5-flash", "native", {"reasoning": None, "max_output_tokens": 65_535}),
+    Case("the longest answer of an old model", "claude-3-opus-20240229", "messages", {"max_output_tokens": 4096}),
+    Case("behind a vendor's name", "us.anthropic.claude-3-5-sonnet-v2:0", "messages", {"max_output_tokens": 8192}),
+    Case("by its date", "claude-opus-4-20250514", "messages", {"max_output_tokens": 32_000}),
+    Case("a usual one", "claude-sonnet-4-5-20250929", "messages", {"max_output_tokens": 64_000}),
+    Case(
+        "one whose longest answer is not known",
+        "claude-opus-5",
+        "messages",
+        {"max_output_tokens": None, "default_output_tokens": 64_000},
+    ),
+    Case("an unknown one", "m", "messages", {"max_output_tokens": None, "default_output_tokens": None}),
+    Case("a limit of one host", "deepseek-chat", "chat", {"max_output_tokens": 8192}, "https://api.deepseek.com/v1"),
+    Case("not of another", "deepseek-chat", "chat", {"max_output_tokens": None}),
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
+def test_a_model_of_a_provider_has_its_quirks(case: Case) -> None:
+    found = asdict(known(case.model, case.family, case.base_url, case.protocol))
+    assert {name: found[name] for name in case.known} == case.known
+
+
+@pytest.mark.parametrize("row", PROVIDER_QUIRKS, ids=lambda row: f"{row.models}@{row.hosts}/{','.join(row.protocols)}")
+def test_a_row_says_something_and_has_its_source(row: Row) -> None:
+    assert row.quirks != NO_QUIRKS
+    assert len(row.source) > 20
+
+
+def test_what_is_written_comes_before_what_is_known() -> None:
+    written = Quirks(web_search=True, max_user_characters=128)
+    assert written.over(known("gpt-4o", "", ANYWHERE, "chat")) == Quirks(
+        web_search=True,
+        max_user_characters=128,
+        reasoning_content=False,
+        reasoning=False,
+        max_output_tokens=16_384,
+    )
