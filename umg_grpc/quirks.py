@@ -15,6 +15,9 @@ from types import MappingProxyType
 from typing import Literal
 from urllib.parse import urlsplit
 
+HASH_CHARACTERS = 64
+"""Of the hash that stands for an end user's id, at most."""
+
 SearchWithFunctions = Literal["send", "declare", "drop"]
 """`send`: both go as they are; `declare`: both, with the switch that newer native models want for that; `drop`: the
 search is left out where there are functions.
@@ -262,6 +265,12 @@ PROVIDER_QUIRKS = (
         quirks=Quirks(reasoning_budget=False, sampling=False),
         source="srtab/daiv#1429, openclaw/openclaw#101674: 400, thinking.type.enabled is not supported for this model; "
         "modelflow-ai/.github#158: temperature, top_p and top_k are refused",
+    ),
+    Row(
+        models=r"o[134](?:-|$)|gpt-5(?:-(?!chat)|$)",
+        quirks=Quirks(sampling=False),
+        source="QwenLM/qwen-code#921, cline/cline#341: 400, 'temperature' does not support 0 with this model; "
+        "aandrew-me/tgpt#333: Unsupported parameter: 'top_p'",
     ),
     # --- longest answers
     Row(

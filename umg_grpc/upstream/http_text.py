@@ -5,6 +5,7 @@ from contextlib import aclosing
 from typing import NamedTuple
 
 from umg_grpc.errors import UmgError
+from umg_grpc.quirks import NO_CHANNEL_QUIRKS, ChannelQuirks
 from umg_grpc.upstream.bodies import joined
 from umg_grpc.upstream.http_channel import HttpChannel, decoded, refusal
 from umg_grpc.v1 import pb
@@ -61,11 +62,14 @@ class HttpText:
         self._preferred = formats[0]
         self._check = check
 
-    def prepare(self, request: pb.GenerateRequest, model: str, *, stream: bool) -> HttpCall:
+    def prepare(
+        self, request: pb.GenerateRequest, model: str, *, stream: bool, quirks: ChannelQuirks = NO_CHANNEL_QUIRKS
+    ) -> HttpCall:
         """The request in the caller's own format where the channel speaks it, else in the one that it prefers."""
         self._check(request)
         text_format = self._formats.get(request.source.format, self._preferred)
-        encoded = text_format.encode_request(request, model, stream)
+        own = quirks.of(text_format.name, request.source.format)
+        encoded = text_format.encode_request(request, model, stream, own)
         return HttpCall(self, request, text_format, encoded, passes=_passes(request, text_format))
 
     async def generate(self, call: HttpCall, seconds: float) -> pb.GenerateResponse:

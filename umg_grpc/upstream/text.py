@@ -3,6 +3,7 @@
 from collections.abc import AsyncGenerator
 from typing import Protocol
 
+from umg_grpc.quirks import NO_CHANNEL_QUIRKS, ChannelQuirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.report import Report
 
@@ -32,6 +33,10 @@ class TextUpstream(Protocol):
         """Size of a request from which on `prepare` takes milliseconds: it is then left to a thread."""
         ...
 
-    def prepare(self, request: pb.GenerateRequest, model: str, *, stream: bool) -> TextCall:
-        """The request for the provider's `model`. Raises UmgError for what it would be wrong to leave out."""
+    def prepare(
+        self, request: pb.GenerateRequest, model: str, *, stream: bool, quirks: ChannelQuirks = NO_CHANNEL_QUIRKS
+    ) -> TextCall:
+        """The request for the provider's `model`, within its quirks. Raises UmgError for what it would be wrong to
+        leave out.
+        """
         ...

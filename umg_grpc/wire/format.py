@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from umg_grpc.errors import UmgError
+from umg_grpc.quirks import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.report import Report
 
@@ -29,6 +30,18 @@ class UpstreamRequest(NamedTuple):
     body: bytes
     headers: Mapping[str, str]  # the format's own, without credentials and content type
     report: Report  # what the format could not say
+
+
+class RequestEncoder(Protocol):
+    """A canonical request -> a call to a provider."""
+
+    def __call__(
+        self, request: pb.GenerateRequest, model: str, stream: bool, quirks: Quirks = NO_QUIRKS, /
+    ) -> UpstreamRequest:
+        """Encode the request for the provider's `model`. It starts from the source document when that is of the
+        encoder's own format. Raise UmgError for what cannot be left out.
+        """
+        ...
 
 
 class StreamEncoder(Protocol):
@@ -100,10 +113,8 @@ class TextFormat:
     """Bytes that every client of the format skips between events."""
 
     # as an upstream
-    encode_request: Callable[[pb.GenerateRequest, str, bool], UpstreamRequest]
-    """(request, the provider's model id, whether to stream). Starts from the source document when that is of this
-    format.
-    """
+    encode_request: RequestEncoder
+    """(request, the provider's model id, whether to stream, the quirks of that model)."""
     decode_response: Callable[[bytes, pb.GenerateRequest, bool], pb.GenerateResponse]
     """(body, request, pass). With pass the answer keeps the body as `source`, under the caller's model id, and only
     what the service needs is decoded. Raises UmgError(UPSTREAM_FAILED) for what cannot be read.

@@ -4,6 +4,7 @@ import msgspec
 import pytest
 
 from umg_grpc.errors import UmgError
+from umg_grpc.quirks import NO_QUIRKS, Quirks, known
 from umg_grpc.v1 import pb
 from umg_grpc.wire.messages import MESSAGES
 
@@ -37,11 +38,16 @@ def media(kind: "pb.MediaKind.ValueType", **more: object) -> pb.Part:
 
 
 def encoded(
-    request: pb.GenerateRequest, model: str = "theirs", *, stream: bool = False, source: str = "chat"
+    request: pb.GenerateRequest,
+    model: str = "theirs",
+    *,
+    stream: bool = False,
+    source: str = "chat",
+    quirks: Quirks = NO_QUIRKS,
 ) -> tuple[Fields, str]:
     if source:
         request.source.format, request.source.body = source, b"{}"
-    upstream = MESSAGES.encode_request(request, model, stream)
+    upstream = MESSAGES.encode_request(request, model, stream, quirks)
     assert upstream.path == "/messages"
     assert upstream.headers == {"anthropic-version": "2023-06-01"}
     return msgspec.json.decode(upstream.body), upstream.report.header()
@@ -424,7 +430,8 @@ def test_an_option_of_another_format_is_said_as_near_as_can_be(
     [("famC-1", 4096), ("claude-3-haiku-20240307", 4096), ("claude-3-5-sonnet", 8192), ("claude-opus-4-20250514", 32000), ("eu.claude-sonnet-4-5", 64000)],
 )  # fmt: skip
 def test_without_a_limit_the_models_own_is_sent(model: str, tokens: int) -> None:
-    fields, report = encoded(pb.GenerateRequest(messages=[HI]), model)
+    quirks = known(model, "", "https://provider.example/v1", "messages")
+    fields, report = encoded(pb.GenerateRequest(messages=[HI]), model, quirks=quirks)
     assert (fields["max_tokens"], report) == (tokens, "")
 
 

@@ -406,7 +406,7 @@ SAYINGS = [
     Saying("search by an option", USER + 'search { mode: "auto" context_size: "low" return_citations: false }', SAID_HI | {"tools": [{"type": "web_search", "search_context_size": "low"}]}, "search.return_citations"),
     Saying("no search", USER + 'search { mode: "off" }', SAID_HI),
     Saying("a search tool of another format", USER + 'tools { web_search { declared_type: "web_search_20250305" max_uses: 3 blocked_domains: "b.test" } } tool_choice { mode: TOOL_CHOICE_MODE_REQUIRED names: "web_search" }',
-           SAID_HI | {"tools": [{"type": "web_search"}]}, "max_uses, blocked_domains, tool_choice"),
+           SAID_HI | {"tools": [{"type": "web_search"}], "tool_choice": {"type": "web_search"}}, "max_uses, blocked_domains"),
     Saying("strictness of other formats", USER + 'tools { function { name: "f" parameters_json: "{\\"type\\": \\"OBJECT\\"}" native_schema: true } } tool_choice { mode: TOOL_CHOICE_MODE_VALIDATED }',
            SAID_HI | {"tools": [{"type": "function", "name": "f", "parameters": {"type": "object"}, "strict": False}], "tool_choice": "auto"}, "tool_choice.mode=auto"),
     Saying("a grammar as chat has it", USER + 'tools { custom { name: "f" format_json: "{\\"type\\":\\"grammar\\",\\"grammar\\":{\\"syntax\\":\\"lark\\",\\"definition\\":\\"d\\"}}" } }',

@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass
 
 from umg_grpc.errors import Failure, UmgError
+from umg_grpc.quirks import NO_CHANNEL_QUIRKS, ChannelQuirks
 from umg_grpc.upstream.sandbox import cache, drawing, faults
 from umg_grpc.upstream.sandbox.answer import Made, make
 from umg_grpc.upstream.sandbox.cache import PromptCache
@@ -49,7 +50,9 @@ class SandboxText:
         self.total_seconds = total_seconds
         self.cache = PromptCache(clock, cached_prompts)
 
-    def prepare(self, request: pb.GenerateRequest, model: str, *, stream: bool) -> "SandboxCall":
+    def prepare(
+        self, request: pb.GenerateRequest, model: str, *, stream: bool, quirks: ChannelQuirks = NO_CHANNEL_QUIRKS
+    ) -> "SandboxCall":
         """The answer is made here, since all that can be wrong with the request shows then; it is told later.
 
         Raises UmgError: UNSUPPORTED_FIELD, UNTRANSLATABLE, INVALID_FIELD, MISSING_FIELD, CONTEXT_TOO_LONG.

@@ -39,6 +39,7 @@ PLACES: dict[str, tuple[Path, ...]] = {
     ),
     "temperature": (("parameters", "temperature"), ("temperature",)),
     "top_p": (("parameters", "top_p"), ("top_p",)),
+    "top_k": (("top_k",),),
     "max_output_tokens": (("max_tokens",), ("max_completion_tokens",)),
     "stop_sequences": (("stop",),),
     "tools": (("tools",), ("functions",), ("web_search_options",)),
@@ -48,6 +49,7 @@ PLACES: dict[str, tuple[Path, ...]] = {
     "messages": (("messages",),),
     "instructions": (("messages",),),
     "messages.parts.reasoning": (("messages",),),
+    "user": (("user",),),
 }
 
 

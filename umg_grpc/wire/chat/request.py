@@ -6,21 +6,21 @@ from operator import attrgetter
 from typing import get_args
 
 import msgspec
-from msgspec import Raw
 
 from umg_grpc.errors import UmgError
 from umg_grpc.families import ANY_WORDS, chat_words
+from umg_grpc.quirks import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat import dialect, schema
 from umg_grpc.wire.chat.content import DETAILS, decode_messages
 from umg_grpc.wire.chat.fields import HARMLESS
+from umg_grpc.wire.chat.own_messages import edit_thoughts
 from umg_grpc.wire.chat.reasoning import decode_reasoning, encode_own_reasoning, encode_reasoning
 from umg_grpc.wire.chat.search import decode_search, encode_search
 from umg_grpc.wire.chat.tools import decode_tools, encode_tools
 from umg_grpc.wire.chat.turns import MessageEncoder
 from umg_grpc.wire.format import FaceRequest, UpstreamRequest
 from umg_grpc.wire.json import (
-    ABSENT,
     JsonObject,
     check_utf8,
     given,
@@ -30,6 +30,15 @@ from umg_grpc.wire.json import (
     parse,
     unknown_fields,
     whole,
+)
+from umg_grpc.wire.quirks import (
+    SAMPLING,
+    THOUGHTS,
+    changed_fields,
+    end_user,
+    output_limit,
+    takes_reasoning,
+    takes_sampling,
 )
 from umg_grpc.wire.report import Report
 from umg_grpc.wire.schemas import json_schema
@@ -235,13 +244,18 @@ def _decode_output(chat: schema.ChatRequest, request: pb.GenerateRequest) -> Non
 # --- canonical -> provider
 
 
-def encode_request(request: pb.GenerateRequest, model: str, stream: bool) -> UpstreamRequest:
+def encode_request(
+    request: pb.GenerateRequest, model: str, stream: bool, quirks: Quirks = NO_QUIRKS
+) -> UpstreamRequest:
     """The call of `POST /chat/completions`. Raises UmgError(UNTRANSLATABLE, UNSUPPORTED_FIELD) with the canonical path
     in `field`.
     """
     report, source = Report(), request.source
     if source.format == "chat":
-        edits = {field: ENCODERS[field](request, report) for field in source.edited_fields}
+        edited = dict.fromkeys([*source.edited_fields, *changed_fields(request, quirks)])
+        if "messages" in edited:
+            edited.pop(THOUGHTS, None)  # they are written anew with all else
+        edits = {field: ENCODERS[field](request, report, quirks) for field in edited}
         body = dialect.rebuild(request, model, stream, edits, report)
         return UpstreamRequest(PATH, body, dict(source.headers), report)
     note_unsaid(request, report, indispensable=INDISPENSABLE, unsayable=UNSAYABLE)
@@ -250,10 +264,12 @@ def encode_request(request: pb.GenerateRequest, model: str, stream: bool) -> Ups
     words = chat_words(model)
     fields: JsonObject = {"model": model}
     for encoder in (_encode_messages, encode_tools, _encode_sampling, _encode_output):
-        fields |= encoder(request, report)
+        fields |= encoder(request, report, quirks)
     for name in words.parameters:
         fields.pop(name, None)
-    fields |= encode_reasoning(request, words, stream, report) | encode_search(request, words, report)
+    if takes_reasoning(request, quirks, report):
+        fields |= encode_reasoning(request, words, stream, report)
+    fields |= encode_search(request, words, report, quirks)
     alone = fields.keys().isdisjoint({"tools", "functions"})
     if alone and not words.searches_alone and fields.pop("web_search_options", None) is not None:
         report.drop("web_search")
@@ -285,14 +301,20 @@ def _keep_rules(fields: JsonObject, report: Report) -> None:
             messages.insert(0, {"role": "system", "content": ASK_FOR_JSON})
 
 
-def _encode_messages(request: pb.GenerateRequest, report: Report) -> JsonObject:
-    return {"messages": MessageEncoder(request, report).encode()}
+def _encode_messages(request: pb.GenerateRequest, report: Report, quirks: Quirks) -> JsonObject:
+    return {"messages": MessageEncoder(request, report, quirks).encode()}
 
 
-def _encode_sampling(request: pb.GenerateRequest, report: Report) -> JsonObject:
+def _encode_sampling(request: pb.GenerateRequest, report: Report, quirks: Quirks) -> JsonObject:
     fields: JsonObject = {
         WIRE_NAMES[field.name]: value for field, value in request.ListFields() if field.name in WIRE_NAMES
     }
+    if "user" in fields:
+        fields["user"] = end_user(request, quirks, report)
+    if "max_tokens" in fields:
+        fields["max_tokens"] = output_limit(request, quirks, report)
+    if not takes_sampling(request, quirks, report):
+        fields = {name: value for name, value in fields.items() if name not in SAMPLING}
     if request.service_tier and request.service_tier not in SERVICE_TIERS:
         del fields["service_tier"]  # another format's word
         report.drop("service_tier")
@@ -311,7 +333,7 @@ def _encode_sampling(request: pb.GenerateRequest, report: Report) -> JsonObject:
     return fields
 
 
-def _encode_output(request: pb.GenerateRequest, report: Report) -> JsonObject:
+def _encode_output(request: pb.GenerateRequest, report: Report, quirks: Quirks) -> JsonObject:
     fields = JsonObject()
     match request.response_format.WhichOneof("kind"):
         case "text":
@@ -360,35 +382,20 @@ def _encode_schema(described: pb.JsonSchemaFormat) -> JsonObject:
     return fields
 
 
-def _encode_thoughts(request: pb.GenerateRequest, report: Report) -> JsonObject:
-    """The caller's own messages, with what its client left out of them: `reasoning_content` beside tool calls."""
-    messages = parse(_Messages, request.source.body).messages
-    for index, message in enumerate(request.messages[: len(messages)]):
-        thoughts = [text for part in message.parts for text in part.reasoning.texts or part.reasoning.summaries]
-        if thoughts and not given(message_of(messages[index]).get("reasoning_content", ABSENT)):
-            said = message_of(messages[index]) | {"reasoning_content": Raw(msgspec.json.encode("".join(thoughts)))}
-            messages[index] = Raw(msgspec.json.encode(said))
-    return {"messages": messages}
+def _encode_own_reasoning(request: pb.GenerateRequest, report: Report, quirks: Quirks) -> JsonObject:
+    return encode_own_reasoning(request) if takes_reasoning(request, quirks, report) else {}
 
 
-class _Messages(msgspec.Struct):
-    messages: list[Raw]
-
-
-def message_of(raw: Raw) -> dict[str, Raw]:
-    """A message's members."""
-    return parse(dict[str, Raw], raw)
-
-
-# What writes a canonical field anew that a family's policy changed after decoding.
-ENCODERS: dict[str, Callable[[pb.GenerateRequest, Report], JsonObject]] = {
+# What writes a canonical field anew that a family's policy changed after decoding, or that the provider refuses.
+ENCODERS: dict[str, Callable[[pb.GenerateRequest, Report, Quirks], JsonObject]] = {
     **dict.fromkeys(("messages", "instructions"), _encode_messages),
     **dict.fromkeys(("tools", "tool_choice"), encode_tools),
     **dict.fromkeys(
-        ("temperature", "top_p", "max_output_tokens", "stop_sequences", "parallel_tool_calls"), _encode_sampling
+        ("temperature", "top_p", "top_k", "max_output_tokens", "stop_sequences", "parallel_tool_calls", "user"),
+        _encode_sampling,
     ),
     "response_format": _encode_output,
-    "messages.parts.reasoning": _encode_thoughts,
-    "reasoning": lambda request, _: encode_own_reasoning(request),
-    "search": lambda request, report: encode_search(request, ANY_WORDS, report),
+    THOUGHTS: edit_thoughts,
+    "reasoning": _encode_own_reasoning,
+    "search": lambda request, report, quirks: encode_search(request, ANY_WORDS, report, quirks),
 }

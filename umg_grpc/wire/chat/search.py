@@ -3,11 +3,13 @@
 from collections.abc import Iterator
 
 from umg_grpc.families import ChatWords
+from umg_grpc.quirks import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat import schema
 from umg_grpc.wire.chat.reasoning import vendor_places
 from umg_grpc.wire.chat.tools import SEARCH_KEYS, encode_search_options
 from umg_grpc.wire.json import JsonObject, given, json_object, whole
+from umg_grpc.wire.quirks import takes_search
 from umg_grpc.wire.report import Report
 
 # --- caller -> canonical
@@ -78,7 +80,9 @@ def _decode_parameters(parameters: schema.Parameters, request: pb.GenerateReques
 # --- canonical -> provider
 
 
-def encode_search(request: pb.GenerateRequest, words: ChatWords, report: Report) -> JsonObject:
+def encode_search(
+    request: pb.GenerateRequest, words: ChatWords, report: Report, quirks: Quirks = NO_QUIRKS
+) -> JsonObject:
     """Whether to search, and `parameters`, in the words of the model's family: what it has none for is reported."""
     search, parameters = request.search, _encode_parameters(request, words, report)
     fields = JsonObject()
@@ -96,7 +100,8 @@ def encode_search(request: pb.GenerateRequest, words: ChatWords, report: Report)
     placed = bool(search.context_size) or search.HasField("user_location")
     elsewhere = "search_parameters" in fields or not parameters.keys().isdisjoint({"enable_search", "search_options"})
     asked = request.HasField("search") and not elsewhere
-    if search.mode != "off" and (placed or asked):  # off is what saying nothing means
+    wanted = search.mode != "off" and (placed or asked)  # off is what saying nothing means
+    if wanted and takes_search(request, quirks, report):
         location = search.user_location if search.HasField("user_location") else None
         fields["web_search_options"] = encode_search_options(search.context_size, location)
     return fields

@@ -2,12 +2,14 @@
 
 import msgspec
 
+from umg_grpc.quirks import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.arguments import FREE_TEXT
 from umg_grpc.wire.chat import schema
 from umg_grpc.wire.chat.names import tool_names
 from umg_grpc.wire.json import JsonObject, given, invalid, json_object, json_text, missing, parse
 from umg_grpc.wire.names import ToolNames
+from umg_grpc.wire.quirks import takes_search
 from umg_grpc.wire.report import Report, foreign, leaves_out
 from umg_grpc.wire.schemas import json_schema
 
@@ -119,7 +121,7 @@ def _chosen(tool: schema.ChosenTool, at: str) -> str:
 # --- canonical -> provider
 
 
-def encode_tools(request: pb.GenerateRequest, report: Report) -> JsonObject:
+def encode_tools(request: pb.GenerateRequest, report: Report, quirks: Quirks = NO_QUIRKS) -> JsonObject:
     """`tools`, `tool_choice` and what stands for a search tool, or the older `functions` and `function_call`."""
     fields, tools, names = JsonObject(), list[object](), tool_names(request)
     for index, tool in enumerate(request.tools):
@@ -127,10 +129,10 @@ def encode_tools(request: pb.GenerateRequest, report: Report) -> JsonObject:
             report.drop("cache_control")
         if tool.HasField("opaque") and tool.opaque.format != "chat" and leaves_out(tool.opaque, report):
             continue
-        if tool.HasField("web_search"):
-            fields["web_search_options"] = _search_options(tool.web_search, report)
-        else:
+        if not tool.HasField("web_search"):
             tools.append(_encode_tool(tool, names, request.legacy_functions, f"tools[{index}]", report))
+        elif takes_search(request, quirks, report):
+            fields["web_search_options"] = _search_options(tool.web_search, report)
     if tools:
         fields["functions" if request.legacy_functions else "tools"] = tools
     hosted = request.tool_choice.HasField("opaque")  # a choice of a tool that only its own format has

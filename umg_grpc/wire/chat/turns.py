@@ -1,10 +1,12 @@
 """The conversation as messages of a body: canonical -> provider."""
 
 import base64
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import msgspec
 
+from umg_grpc.quirks import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat.content import AUDIO_FORMATS, DETAILS, ROLE_NAMES, encode_call, signed
 from umg_grpc.wire.chat.names import told_id, tool_names
@@ -29,9 +31,10 @@ class _Turn(NamedTuple):
 class MessageEncoder:
     """Canonical messages -> chat messages. One instance a request: calls and results are paired across messages."""
 
-    def __init__(self, request: pb.GenerateRequest, report: Report) -> None:
+    def __init__(self, request: pb.GenerateRequest, report: Report, quirks: Quirks = NO_QUIRKS) -> None:
         self._request = request
         self._report = report
+        self._takes_thoughts = quirks.reasoning_content is not False
         self._names = tool_names(request)
         self._unanswered = OpenCalls()
         self._shown: list[object] = []  # images of tool results, which only a user message can show
@@ -117,7 +120,7 @@ class MessageEncoder:
         for turn in turns:
             for position, (part, at) in enumerate(turn.parts):
                 if part.HasField("reasoning"):
-                    thoughts.extend(part.reasoning.texts or part.reasoning.summaries)
+                    thoughts.extend(self._thoughts(part.reasoning))
                 elif part.HasField("tool_call") and self._request.legacy_functions and not part.tool_call.call_id:
                     encoded["function_call"] = self._function_call(part.tool_call)
                 elif part.HasField("tool_call"):
@@ -139,6 +142,13 @@ class MessageEncoder:
         if calls:
             encoded["tool_calls"] = calls
         return _without_empty(encoded)
+
+    def _thoughts(self, reasoning: pb.ReasoningPart) -> Sequence[str]:
+        thoughts = reasoning.texts or reasoning.summaries
+        if thoughts and not self._takes_thoughts:
+            self._report.drop("reasoning")
+            return ()
+        return thoughts
 
     def _state(self, part: pb.Part, encoded: JsonObject) -> None:
         """Only vendor G's chat has a place for reasoning state: on calls and on the message."""

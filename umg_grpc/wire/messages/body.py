@@ -1,49 +1,42 @@
 """The fields of a provider's body that say what a canonical request does."""
 
+from umg_grpc.quirks import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.json import JsonObject
 from umg_grpc.wire.messages.names import tool_names
-from umg_grpc.wire.messages.thinking import LEAST_TOP_P, Plan, allowed, plan
+from umg_grpc.wire.messages.thinking import LEAST_TOP_P, Plan, allowed, plan, within
 from umg_grpc.wire.messages.tools import encode_cache, encode_tools
 from umg_grpc.wire.messages.turns import TurnEncoder
+from umg_grpc.wire.quirks import end_user, output_limit, takes_reasoning, takes_sampling
 from umg_grpc.wire.report import Report, untranslatable
 from umg_grpc.wire.schemas import json_schema
 
 SERVICE_TIERS = ("auto", "standard_only")
 
-# Limits of models that are known by a part of their id: `max_tokens` is required, so without one the model's own stands
-# there. The first that fits wins.
-MAX_TOKENS = (
-    ("claude-3-5", 8192),
-    ("claude-3-7", 64000),
-    ("claude-3-", 4096),
-    ("claude-opus-4-0", 32000),
-    ("claude-opus-4-1", 32000),
-    ("claude-opus-4-2", 32000),  # by its date
-    ("claude-", 64000),
-)
-DEFAULT_MAX_TOKENS = 4096
+DEFAULT_MAX_TOKENS = 4096  # `max_tokens` is required; of a model of which no limit is known
 
 ANY_JSON = "Answer with one JSON value and nothing else: no words around it, no code fence."
 
 
-def encode_fields(request: pb.GenerateRequest, model: str, report: Report) -> JsonObject:
+def encode_fields(request: pb.GenerateRequest, report: Report, quirks: Quirks = NO_QUIRKS) -> JsonObject:
     """All fields save `model` and `stream`. Raises UmgError(UNTRANSLATABLE, UNSUPPORTED_FIELD)."""
     names = tool_names(request)
-    tools = encode_tools(request, names, report)
+    tools = encode_tools(request, names, report, quirks)
     turns = TurnEncoder(request, names, report)
     output = _encode_format(request, turns, report)
     listed = tools.get("tools")
     prompt = turns.encode(listed if isinstance(listed, list) else [])
-    made = allowed(plan(request, report), _forced(tools), turns.unthought, report)
+    thinking = plan(request, report, quirks) if takes_reasoning(request, quirks, report) else Plan()
+    made = allowed(thinking, _forced(tools), turns.unthought, report)
+    limit, made = _max_tokens(request, made, report, quirks)
     if made.effort:
         output["effort"] = made.effort
-    fields: JsonObject = {"max_tokens": _max_tokens(request, model, made, report), **prompt, **tools}
+    fields: JsonObject = {"max_tokens": limit, **prompt, **tools}
     if made.switch is not None:
         fields["thinking"] = made.switch
     if output:
         fields["output_config"] = output
-    return fields | _encode_sampling(request, made, report)
+    return fields | _encode_sampling(request, made, report, quirks)
 
 
 def _forced(tools: JsonObject) -> bool:
@@ -73,19 +66,41 @@ def _encode_format(request: pb.GenerateRequest, turns: TurnEncoder, report: Repo
     return {}
 
 
-def _max_tokens(request: pb.GenerateRequest, model: str, made: Plan, report: Report) -> int:
-    """More than the tokens to think: those count as a part of the answer."""
-    if not request.HasField("max_output_tokens"):
-        limit = next((tokens for part, tokens in MAX_TOKENS if part in model), DEFAULT_MAX_TOKENS)
-        return limit if limit > made.budget else made.budget + limit
-    if request.max_output_tokens > made.budget:
-        return request.max_output_tokens
-    raised = made.budget + request.max_output_tokens
-    report.drop("max_output_tokens", str(raised))
-    return raised
+def _max_tokens(request: pb.GenerateRequest, made: Plan, report: Report, quirks: Quirks) -> tuple[int, Plan]:
+    """Return the limit of the answer, and the plan with as many tokens to think as fit below the model's own limit.
+
+    The tokens to think count as a part of the answer: a limit that does not hold them is raised.
+    """
+    most, said = quirks.max_output_tokens, output_limit(request, quirks, report)
+    limit = said if said is not None else most or quirks.default_output_tokens or DEFAULT_MAX_TOKENS
+    if limit > made.budget:
+        return limit, made
+    raised = made.budget + limit
+    if most is not None and raised > most:
+        made = within(made, most - min(limit, most // 2), request.reasoning, report)
+        raised = most if made.budget else limit
+    if said is not None and raised != said:
+        report.drop("max_output_tokens", str(raised))
+    return raised, made
 
 
-def _encode_sampling(request: pb.GenerateRequest, made: Plan, report: Report) -> JsonObject:
+def _encode_sampling(request: pb.GenerateRequest, made: Plan, report: Report, quirks: Quirks) -> JsonObject:
+    fields = _sampled(request, made, report) if takes_sampling(request, quirks, report) else JsonObject()
+    if request.stop_sequences:
+        fields["stop_sequences"] = list(request.stop_sequences)
+    if request.user:
+        fields["metadata"] = {"user_id": end_user(request, quirks, report)}
+    if request.service_tier in SERVICE_TIERS:
+        fields["service_tier"] = request.service_tier
+    elif request.service_tier:
+        report.drop("service_tier")  # another format's word
+    if request.HasField("cache_control"):
+        fields["cache_control"] = encode_cache(request.cache_control)
+    return fields
+
+
+def _sampled(request: pb.GenerateRequest, made: Plan, report: Report) -> JsonObject:
+    """Return temperature, top_p and top_k, as far as they are taken beside thinking."""
     fields: JsonObject = {}
     if request.HasField("temperature") and (not made.on or request.temperature == 1):
         fields["temperature"] = min(request.temperature, 1)
@@ -99,14 +114,4 @@ def _encode_sampling(request: pb.GenerateRequest, made: Plan, report: Report) ->
         fields["top_k"] = int(request.top_k) if request.top_k.is_integer() else request.top_k
     elif request.HasField("top_k"):
         report.drop("top_k")
-    if request.stop_sequences:
-        fields["stop_sequences"] = list(request.stop_sequences)
-    if request.user:
-        fields["metadata"] = {"user_id": request.user}
-    if request.service_tier in SERVICE_TIERS:
-        fields["service_tier"] = request.service_tier
-    elif request.service_tier:
-        report.drop("service_tier")  # another format's word
-    if request.HasField("cache_control"):
-        fields["cache_control"] = encode_cache(request.cache_control)
     return fields

@@ -6,15 +6,18 @@ were given to look like this format: state, unsigned thoughts, searches and thei
 """
 
 import re
+from collections.abc import Collection
 
 import msgspec
 from msgspec import Raw, Struct
 
+from umg_grpc.quirks import Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.json import ABSENT, JsonObject, given, parse
 from umg_grpc.wire.messages.body import encode_fields
 from umg_grpc.wire.messages.content import OUR_CALL, UNSIGNED
 from umg_grpc.wire.messages.thinking import LEAST_TOP_P, OFF
+from umg_grpc.wire.quirks import changed_fields
 from umg_grpc.wire.report import Report
 from umg_grpc.wire.state import PREFIX, read
 
@@ -66,12 +69,14 @@ class _Told(Struct):
     type: str | None = None
 
 
-def rebuild(request: pb.GenerateRequest, model: str, stream: bool, headers: dict[str, str], report: Report) -> bytes:
+def rebuild(
+    request: pb.GenerateRequest, model: str, stream: bool, headers: dict[str, str], report: Report, quirks: Quirks
+) -> bytes:
     """The caller's body with the edits that must be made; `headers` get what belongs there."""
     body = request.source.body
     fields = parse(dict[str, Raw], body)
-    if request.source.edited_fields:
-        _write_anew(fields, request, model, report)
+    if edited := dict.fromkeys([*request.source.edited_fields, *changed_fields(request, quirks)]):
+        _write_anew(fields, request, edited, report, quirks)
     _move_betas(fields, headers)
     if _has_ours(body):
         _take_out_ours(fields, report)
@@ -87,16 +92,18 @@ def rebuild(request: pb.GenerateRequest, model: str, stream: bool, headers: dict
     return msgspec.json.encode(fields)
 
 
-def _write_anew(fields: dict[str, Raw], request: pb.GenerateRequest, model: str, report: Report) -> None:
-    """The fields of what a family's policy changed, from the canonical form."""
-    edited, own = request.source.edited_fields, Report()
-    fresh = encode_fields(request, model, own)
+def _write_anew(
+    fields: dict[str, Raw], request: pb.GenerateRequest, edited: Collection[str], report: Report, quirks: Quirks
+) -> None:
+    """The fields of what a family's policy changed and of what the provider refuses, from the canonical form."""
+    own = Report()
+    fresh = encode_fields(request, own, quirks)
     for field in edited:
         for name in EDITS.get(field, (field,)):
             fields.pop(name, None)
             if name in fresh:
                 fields[name] = Raw(msgspec.json.encode(fresh[name]))
-    said = {*edited, *(RULED_OUT if "reasoning" in edited else ())}
+    said = {*edited, *(RULED_OUT if "reasoning" in edited else ()), *(("web_search",) if "search" in edited else ())}
     for name, instead in own.dropped.items():
         if name.partition(".")[0] in said:  # of all else the body says what it says
             report.drop(name, instead)

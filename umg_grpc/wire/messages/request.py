@@ -5,6 +5,7 @@ from collections.abc import Collection, Mapping
 import msgspec
 from msgspec import Raw
 
+from umg_grpc.quirks import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.format import FaceRequest, UpstreamRequest
 from umg_grpc.wire.json import JsonObject, check_utf8, given, json_object, parse, unknown_fields, whole
@@ -149,7 +150,9 @@ def _decode_uncarried(asked: schema.MessagesRequest, source: pb.SourceDocument) 
 # --- canonical -> provider
 
 
-def encode_request(request: pb.GenerateRequest, model: str, stream: bool) -> UpstreamRequest:
+def encode_request(
+    request: pb.GenerateRequest, model: str, stream: bool, quirks: Quirks = NO_QUIRKS
+) -> UpstreamRequest:
     """The call of `POST /v1/messages`. Raises UmgError(UNTRANSLATABLE, UNSUPPORTED_FIELD) with the canonical path in
     `field`.
     """
@@ -157,10 +160,10 @@ def encode_request(request: pb.GenerateRequest, model: str, stream: bool) -> Ups
     headers = {VERSION_HEADER: VERSION}
     if request.source.format == "messages":
         headers |= request.source.headers
-        body = dialect.rebuild(request, model, stream, headers, report)
+        body = dialect.rebuild(request, model, stream, headers, report, quirks)
         return UpstreamRequest(PATH, body, headers, report)
     _refuse(request, report)
-    fields: JsonObject = {"model": model, **encode_fields(request, model, report)}
+    fields: JsonObject = {"model": model, **encode_fields(request, report, quirks)}
     if stream:
         fields["stream"] = True
     return UpstreamRequest(PATH, msgspec.json.encode(fields), headers, report)

@@ -2,7 +2,9 @@
 
 from dataclasses import dataclass
 
+from umg_grpc.quirks import Quirks
 from umg_grpc.v1 import pb
+from umg_grpc.wire.efforts import nearest_effort
 from umg_grpc.wire.json import JsonObject, invalid, missing, whole
 from umg_grpc.wire.messages import schema
 from umg_grpc.wire.report import Report
@@ -71,12 +73,12 @@ class Plan:
 OFF: JsonObject = {"type": "disabled"}
 
 
-def plan(request: pb.GenerateRequest, report: Report) -> Plan:
+def plan(request: pb.GenerateRequest, report: Report, quirks: Quirks) -> Plan:
     """The switch and the effort that say what the request does, or come nearest to it."""
     reasoning = request.reasoning
     if reasoning.summary:
         report.drop("reasoning.summary")
-    made = _switch(request, report)
+    made = _switch(request, report, takes_budget=quirks.reasoning_budget is not False)
     if reasoning.HasField("include_thoughts") and reasoning.include_thoughts != made.on:
         report.drop("reasoning.include_thoughts")  # thoughts are shown, and only what was thought
     if reasoning.display and made.switch is not None and made.switch["type"] in {"enabled", "adaptive"}:
@@ -86,7 +88,7 @@ def plan(request: pb.GenerateRequest, report: Report) -> Plan:
     return made
 
 
-def _switch(request: pb.GenerateRequest, report: Report) -> Plan:
+def _switch(request: pb.GenerateRequest, report: Report, *, takes_budget: bool) -> Plan:
     reasoning = request.reasoning
     effort, mode = reasoning.effort, reasoning.mode
     said = ""
@@ -97,6 +99,8 @@ def _switch(request: pb.GenerateRequest, report: Report) -> Plan:
         return Plan(dict(OFF), said)
     if mode == pb.REASONING_MODE_BETWEEN_TOOLS:
         return Plan({"type": "between_tools"}, said)
+    if not takes_budget:
+        return _adaptive(reasoning, said or effort or reasoning.level, report)
     if mode == pb.REASONING_MODE_ADAPTIVE or budget == -1:
         return Plan({"type": "adaptive"}, said)
     if budget is None:
@@ -108,6 +112,22 @@ def _switch(request: pb.GenerateRequest, report: Report) -> Plan:
         budget = MIN_BUDGET
         report.drop("reasoning.budget_tokens", str(budget))
     return _enabled(budget, said)
+
+
+def _adaptive(reasoning: pb.ReasoningOptions, asked: str, report: Report) -> Plan:
+    """Return adaptive thinking, for a model that takes no budget, at the effort that is given or comes nearest."""
+    budget = reasoning.budget_tokens if reasoning.HasField("budget_tokens") else -1
+    if not asked and budget > 0:
+        asked = nearest_effort(budget)
+        report.drop("reasoning.budget_tokens", f"effort {asked}")
+    if not asked and not reasoning.mode and not reasoning.HasField("budget_tokens"):
+        return Plan()
+    effort = asked if asked in EFFORTS or not asked else EFFORTS[0]
+    if effort != asked:
+        report.drop("reasoning.effort", effort)
+    shown = not reasoning.HasField("include_thoughts") or reasoning.include_thoughts
+    # these models omit their thoughts by default
+    return Plan({"type": "adaptive", **({"display": "summarized"} if shown else {})}, effort)
 
 
 def _by_effort(request: pb.GenerateRequest, effort: str, said: str, report: Report) -> Plan:
@@ -136,3 +156,17 @@ def allowed(made: Plan, forced: bool, unthought: bool, report: Report) -> Plan:
         return made
     report.drop("reasoning", "disabled")
     return Plan(dict(OFF), made.effort)
+
+
+def within(made: Plan, most: int, reasoning: pb.ReasoningOptions, report: Report) -> Plan:
+    """Return the plan with at most `most` tokens to think; switched off where a provider takes no fewer."""
+    if made.budget <= most:
+        return made
+    if most < MIN_BUDGET:
+        report.drop("reasoning", "disabled")
+        return Plan(dict(OFF), made.effort)
+    if reasoning.HasField("budget_tokens"):
+        report.drop("reasoning.budget_tokens", str(most))
+    else:
+        report.drop("reasoning.effort" if reasoning.effort else "reasoning.level", f"budget_tokens {most}")
+    return Plan({**(made.switch or {}), "budget_tokens": most}, made.effort, most)

@@ -2,12 +2,14 @@
 
 import msgspec
 
+from umg_grpc.quirks import Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.arguments import FREE_TEXT
 from umg_grpc.wire.json import JsonObject, given, invalid, json_object, json_text, missing, parse, whole
 from umg_grpc.wire.messages import schema
 from umg_grpc.wire.messages.content import decode_cache
 from umg_grpc.wire.names import ToolNames
+from umg_grpc.wire.quirks import asks_for_search, takes_search
 from umg_grpc.wire.report import Report, foreign, leaves_out
 from umg_grpc.wire.schemas import json_schema
 
@@ -101,11 +103,14 @@ def decode_choice(choice: schema.ToolChoice, request: pb.GenerateRequest) -> Non
 # --- canonical -> provider
 
 
-def encode_tools(request: pb.GenerateRequest, names: ToolNames, report: Report) -> JsonObject:
+def encode_tools(request: pb.GenerateRequest, names: ToolNames, report: Report, quirks: Quirks) -> JsonObject:
     """`tools` and `tool_choice`. Raises UmgError for a tool that only another format knows."""
     tools = list[object]()
     allowed = _allowed(request)
+    searches = not asks_for_search(request) or takes_search(request, quirks, report)
     for index, tool in enumerate(request.tools):
+        if tool.HasField("web_search") and not searches:
+            continue
         if allowed and (tool.function.name or tool.custom.name) not in {"", *allowed}:
             continue  # the choice is among others
         if tool.HasField("opaque") and tool.opaque.format != "messages" and leaves_out(tool.opaque, report):
@@ -118,10 +123,12 @@ def encode_tools(request: pb.GenerateRequest, names: ToolNames, report: Report) 
             tools.append({**members, "cache_control": encode_cache(tool.cache_control)})
         else:
             tools.append(encoded)
-    if search := _encode_option(request, report):
+    if searches and (search := _encode_option(request, report)):
         tools.append(search)
     fields: JsonObject = {"tools": tools} if tools else {}
-    if request.HasField("tool_choice") or request.HasField("parallel_tool_calls"):
+    if tools and not searches and _chooses_search(request):
+        report.drop("tool_choice")
+    elif request.HasField("tool_choice") or request.HasField("parallel_tool_calls"):
         choice = _encode_choice(request, names)
         if tools:
             fields["tool_choice"] = choice
@@ -238,6 +245,12 @@ def _encode_option(request: pb.GenerateRequest, report: Report) -> JsonObject | 
 
 def _searches(request: pb.GenerateRequest) -> bool:
     return request.HasField("search") and request.search.mode != "off"
+
+
+def _chooses_search(request: pb.GenerateRequest) -> bool:
+    """Return whether the tool that has to be called is the provider's search."""
+    searches = {SEARCH_NAME, *(tool.web_search.declared_type for tool in request.tools if tool.HasField("web_search"))}
+    return bool(request.tool_choice.names) and searches.issuperset(request.tool_choice.names)
 
 
 def _encode_choice(request: pb.GenerateRequest, names: ToolNames) -> JsonObject:

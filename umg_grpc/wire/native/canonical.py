@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping
 
+from umg_grpc.quirks import Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.json import JsonObject
 from umg_grpc.wire.native.config import encode_config
@@ -37,10 +38,10 @@ UNSAYABLE = (
 )
 
 
-def encode_body(request: pb.GenerateRequest, model: str, report: Report) -> JsonObject:
+def encode_body(request: pb.GenerateRequest, model: str, report: Report, quirks: Quirks) -> JsonObject:
     """The members of the body. Raises UmgError(UNTRANSLATABLE, UNSUPPORTED_FIELD)."""
     note_unsaid(request, report, indispensable=INDISPENSABLE, unsayable=UNSAYABLE)
-    return encode_turns(request, model, report) | encode_options(request, model, report)
+    return encode_turns(request, model, report) | encode_options(request, model, report, quirks)
 
 
 def encode_turns(request: pb.GenerateRequest, model: str, report: Report) -> JsonObject:
@@ -48,10 +49,10 @@ def encode_turns(request: pb.GenerateRequest, model: str, report: Report) -> Jso
     return ContentEncoder(request, model, tool_names(request), report).encode()
 
 
-def encode_options(request: pb.GenerateRequest, model: str, report: Report) -> JsonObject:
+def encode_options(request: pb.GenerateRequest, model: str, report: Report, quirks: Quirks) -> JsonObject:
     """All other members of the body."""
-    fields = encode_tools(request, tool_names(request), report)
-    if config := encode_config(request, model, report):
+    fields = encode_tools(request, tool_names(request), report, quirks)
+    if config := encode_config(request, model, report, quirks):
         fields["generationConfig"] = config
     if request.safety_settings:
         fields["safetySettings"] = [

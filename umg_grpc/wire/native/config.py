@@ -2,12 +2,14 @@
 
 from msgspec import Raw
 
+from umg_grpc.quirks import Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.json import JsonObject, given, json_object, json_text, whole
 from umg_grpc.wire.native import schema
 from umg_grpc.wire.native.content import generation
 from umg_grpc.wire.native.parts import RESOLUTION, resolution
 from umg_grpc.wire.native.spelling import Notes, read
+from umg_grpc.wire.quirks import SAMPLING, output_limit, takes_reasoning, takes_sampling
 from umg_grpc.wire.report import Report
 
 AT = "generationConfig"
@@ -132,9 +134,14 @@ def _decode_speech(raw: Raw, request: pb.GenerateRequest, notes: Notes) -> None:
 # --- canonical -> provider
 
 
-def encode_config(request: pb.GenerateRequest, model: str, report: Report) -> JsonObject:
+def encode_config(request: pb.GenerateRequest, model: str, report: Report, quirks: Quirks) -> JsonObject:
     """`generationConfig`; {} where it says nothing. Raises UmgError for a schema that is no JSON."""
     fields: JsonObject = {SAME[field.name]: value for field, value in request.ListFields() if field.name in SAME}
+    if (limit := output_limit(request, quirks, report)) is not None:
+        fields["maxOutputTokens"] = limit
+    if not takes_sampling(request, quirks, report):
+        for name in SAMPLING:
+            fields.pop(SAME[name], None)
     if request.HasField("seed") and request.seed not in SEEDS:
         del fields["seed"]
         report.drop("seed")
@@ -149,7 +156,8 @@ def encode_config(request: pb.GenerateRequest, model: str, report: Report) -> Js
         report.drop("media_detail")
     if request.HasField("audio_output"):
         fields |= _encode_speech(request.audio_output, report)
-    if request.HasField("reasoning") and (thinking := _encode_thinking(request, model, report)):
+    reasons = request.HasField("reasoning") and takes_reasoning(request, quirks, report)
+    if reasons and (thinking := _encode_thinking(request, model, report)):
         fields["thinkingConfig"] = thinking
     if request.HasField("image_output"):
         fields["imageConfig"] = _encode_images(request.image_output)

@@ -5,15 +5,18 @@ family's policy changed.
 import msgspec
 from msgspec import Raw
 
+from umg_grpc.quirks import Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.json import JsonObject, given, parse
 from umg_grpc.wire.native.canonical import encode_options, encode_turns
 from umg_grpc.wire.native.tools import SEARCH_KEYS
+from umg_grpc.wire.quirks import asks_for_search, changed_fields, has_functions
 from umg_grpc.wire.report import Report
 
 OUR_SEARCH = ("vendorgSearch", "vendorg_search")  # spellings that only the text document has
 CONFIG = "generationConfig"
 TURNS = {"messages", "instructions"}
+DECLARED = "toolConfig.includeServerSideToolInvocations"
 
 # Canonical field -> its members of the body, `generationConfig.` before those that stand there.
 PLACES: dict[str, tuple[str, ...]] = {
@@ -47,7 +50,7 @@ PLACES: dict[str, tuple[str, ...]] = {
 }
 
 
-def rebuild(request: pb.GenerateRequest, model: str, report: Report) -> bytes:
+def rebuild(request: pb.GenerateRequest, model: str, report: Report, quirks: Quirks) -> bytes:
     """The caller's body, all that need not change byte for byte. A model in it would be a second one; turns, a system
     instruction and tools that stand without their list get it.
     """
@@ -61,8 +64,9 @@ def rebuild(request: pb.GenerateRequest, model: str, report: Report) -> bytes:
             fields[name] = _instruction(fields[name])
     if any(tool.web_search.declared_type in OUR_SEARCH for tool in request.tools):
         fields["tools"] = _with_search(fields["tools"])
-    if request.source.edited_fields:
-        _edit(fields, request, model, report)
+    changed = _changed(request, quirks)
+    if changed or request.source.edited_fields:
+        _edit(fields, request, model, report, quirks, changed)
     return msgspec.json.encode(fields)
 
 
@@ -89,9 +93,32 @@ def _with_search(raw: Raw) -> Raw:
     return Raw(msgspec.json.encode(elements))
 
 
-def _edit(fields: dict[str, Raw], request: pb.GenerateRequest, model: str, report: Report) -> None:
-    """Writes the fields that a policy changed anew; what nothing is said of any more goes."""
-    options = encode_options(request, model, Report())
+def _changed(request: pb.GenerateRequest, quirks: Quirks) -> list[str]:
+    """Return the canonical fields that the provider takes in another form only."""
+    changed = [name for name in changed_fields(request, quirks) if name in PLACES]
+    declared = DECLARED in request.source.uncarried_fields
+    both = asks_for_search(request) and has_functions(request)
+    if quirks.search_with_functions == "declare" and both and not declared:
+        changed.append("tool_choice")
+    return changed
+
+
+def _edit(
+    fields: dict[str, Raw],
+    request: pb.GenerateRequest,
+    model: str,
+    report: Report,
+    quirks: Quirks,
+    changed: list[str],
+) -> None:
+    """Writes the fields that a policy changed anew, and the `changed` ones, which are reported; what nothing is said of
+    any more goes.
+    """
+    own = Report()
+    options = encode_options(request, model, own, quirks)
+    for name, instead in own.dropped.items():
+        if name.partition(".")[0] in {*changed, *(("web_search",) if "search" in changed else ())}:
+            report.drop(name, instead)
     turns = encode_turns(request, model, Report()) if TURNS & set(request.source.edited_fields) else {}
     fresh = _members(turns | options)
     config = _members(fresh.get(CONFIG, Raw(b"{}")))
@@ -99,7 +126,7 @@ def _edit(fields: dict[str, Raw], request: pb.GenerateRequest, model: str, repor
     at = next((name for name in (CONFIG, _snake(CONFIG)) if given(fields.get(name, Raw()))), CONFIG)
     if given(fields.get(at, Raw())):
         kept = parse(dict[str, Raw], fields[at], at)
-    for edited in request.source.edited_fields:
+    for edited in [*request.source.edited_fields, *changed]:
         for place in PLACES.get(edited, ()):
             name = place.removeprefix(f"{CONFIG}.")
             if name == place:
@@ -111,7 +138,7 @@ def _edit(fields: dict[str, Raw], request: pb.GenerateRequest, model: str, repor
     else:
         fields.pop(at, None)
     for name in request.source.uncarried_fields:
-        if (
+        if (name.startswith("toolConfig.") and name != DECLARED and "tool_choice" in changed) or (
             name.partition(".")[0] in ("functionDeclarations", "googleSearch")
             and "tools" in request.source.edited_fields
         ):

@@ -6,6 +6,7 @@ from urllib.parse import quote
 import msgspec
 
 from umg_grpc.errors import UmgError
+from umg_grpc.quirks import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.format import FaceRequest, UpstreamRequest
 from umg_grpc.wire.json import JsonObject, check_utf8, given, parse
@@ -83,15 +84,17 @@ def _decode_options(body: schema.GenerateBody, request: pb.GenerateRequest, note
 # --- canonical -> provider
 
 
-def encode_request(request: pb.GenerateRequest, model: str, stream: bool) -> UpstreamRequest:
+def encode_request(
+    request: pb.GenerateRequest, model: str, stream: bool, quirks: Quirks = NO_QUIRKS
+) -> UpstreamRequest:
     """The call of `POST /models/{model}:generateContent`, or of its stream. Raises UmgError(UNTRANSLATABLE,
     UNSUPPORTED_FIELD) with the canonical path in `field`.
     """
     report = Report()
     if request.source.format == "native":
-        body = dialect.rebuild(request, model, report)
+        body = dialect.rebuild(request, model, report, quirks)
     else:
-        fields: JsonObject = encode_body(request, model, report)
+        fields: JsonObject = encode_body(request, model, report, quirks)
         body = msgspec.json.encode(fields)
     return UpstreamRequest(call_path(model, STREAM if stream else GENERATE), body, {}, report)
 

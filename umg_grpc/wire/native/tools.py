@@ -3,12 +3,14 @@
 import msgspec
 from msgspec import Raw
 
+from umg_grpc.quirks import Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.arguments import FREE_TEXT
 from umg_grpc.wire.json import JsonObject, given, json_object, json_text
 from umg_grpc.wire.names import ToolNames
 from umg_grpc.wire.native import schema
 from umg_grpc.wire.native.spelling import Notes, read
+from umg_grpc.wire.quirks import asks_for_search, takes_search
 from umg_grpc.wire.report import Report, foreign, leaves_out
 
 DECLARATIONS = ("functionDeclarations", "function_declarations")
@@ -106,10 +108,28 @@ def _decode_choice(config: schema.ToolConfig, request: pb.GenerateRequest) -> No
 # --- canonical -> provider
 
 
-def encode_tools(  # noqa: PLR0912 - one case a kind
-    request: pb.GenerateRequest, names: ToolNames, report: Report
-) -> JsonObject:
+def encode_tools(request: pb.GenerateRequest, names: ToolNames, report: Report, quirks: Quirks) -> JsonObject:
     """`tools`, one kind an element, and `toolConfig`."""
+    searches = asks_for_search(request) and takes_search(request, quirks, report)
+    functions, others = _sorted_tools(request, names, report, searches=searches)
+    if searches and _asks_to_search(request, report) and not any(tool.HasField("web_search") for tool in request.tools):
+        others.append({"googleSearch": {}})
+    tools = [{"functionDeclarations": functions}, *others] if functions else others
+    fields: JsonObject = {"tools": tools} if tools else {}
+    config = _encode_choice(request, names, bool(functions), report) if request.HasField("tool_choice") else {}
+    if config:
+        fields["toolConfig"] = {"functionCallingConfig": config}
+    if searches and functions and quirks.search_with_functions == "declare":
+        fields["toolConfig"] = _declaring(config)
+    if request.HasField("parallel_tool_calls") and not request.parallel_tool_calls:
+        report.drop("parallel_tool_calls")
+    return fields
+
+
+def _sorted_tools(
+    request: pb.GenerateRequest, names: ToolNames, report: Report, *, searches: bool
+) -> tuple[list[JsonObject], list[object]]:
+    """Return the functions and all other tools. `searches`: whether the provider takes its search."""
     functions, others = list[JsonObject](), list[object]()
     left_out = _left_out(request)
     for index, tool in enumerate(request.tools):
@@ -124,23 +144,26 @@ def encode_tools(  # noqa: PLR0912 - one case a kind
                 functions.append(_encode_custom(tool, names, report))
             case "function" | "custom":
                 pass  # not among those that may be called
-            case "web_search":
+            case "web_search" if searches:
                 others.append(_encode_search(tool.web_search, report))
+            case "web_search":
+                pass  # the provider refuses it
             case "opaque" if tool.opaque.format == "native":
                 others.append(json_text(tool.opaque.json, f"tools[{index}].opaque.json"))
             case "opaque":
                 raise foreign(tool.opaque, f"tools[{index}]")
             case kind:
                 raise foreign(pb.OpaquePart(format="responses", type=kind or "unknown tool"), f"tools[{index}]")
-    if _asks_to_search(request, report) and not any(tool.HasField("web_search") for tool in request.tools):
-        others.append({"googleSearch": {}})
-    tools = [{"functionDeclarations": functions}, *others] if functions else others
-    fields: JsonObject = {"tools": tools} if tools else {}
-    if request.HasField("tool_choice") and (config := _encode_choice(request, names, bool(functions), report)):
-        fields["toolConfig"] = {"functionCallingConfig": config}
-    if request.HasField("parallel_tool_calls") and not request.parallel_tool_calls:
-        report.drop("parallel_tool_calls")
-    return fields
+    return functions, others
+
+
+def _declaring(choice: JsonObject) -> JsonObject:
+    """Return `toolConfig` for functions beside a search, where `AUTO` is refused; `VALIDATED` chooses as freely."""
+    config: JsonObject = {"includeServerSideToolInvocations": True}
+    if choice:
+        mode = "VALIDATED" if choice.get("mode") == "AUTO" else choice.get("mode")
+        config["functionCallingConfig"] = choice | {"mode": mode}
+    return config
 
 
 def _left_out(request: pb.GenerateRequest) -> set[str]:

@@ -2,6 +2,8 @@
 the edits that must be made.
 """
 
+from collections.abc import Collection
+
 import msgspec
 from msgspec import Raw
 
@@ -27,15 +29,17 @@ def wire_names(edited: str) -> tuple[str, ...]:
     return WIRE_NAMES.get(edited, (edited,))
 
 
-def rebuild(request: pb.GenerateRequest, model: str, stream: bool, anew: JsonObject, report: Report) -> bytes:
+def rebuild(
+    request: pb.GenerateRequest, model: str, stream: bool, anew: JsonObject, report: Report, edited: Collection[str]
+) -> bytes:
     """The caller's body with the edits that must be made, all else byte for byte: one `model`, our dialect, and the
-    fields that were changed after decoding (`edited_fields`), for which `anew` has what they are now.
+    canonical fields that are `edited`, for which `anew` has what they are now.
     """
     fields = parse(dict[str, Raw], request.source.body)
-    for edited in request.source.edited_fields:
-        for name in wire_names(edited):
+    for field in edited:
+        for name in wire_names(field):
             _write_anew(fields, name, anew)
-    if "messages" not in request.source.edited_fields and given(fields.get("input", ABSENT)):
+    if "messages" not in edited and given(fields.get("input", ABSENT)):
         _edit_input(fields, report)
     if given(fields.get("reasoning", ABSENT)):
         _edit_reasoning(fields)

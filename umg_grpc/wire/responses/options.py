@@ -2,9 +2,11 @@
 
 from typing import get_args
 
+from umg_grpc.quirks import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.efforts import nearest_effort
 from umg_grpc.wire.json import JsonObject, json_text
+from umg_grpc.wire.quirks import SAMPLING, end_user, output_limit, takes_reasoning, takes_sampling
 from umg_grpc.wire.report import Report, untranslatable
 from umg_grpc.wire.responses import schema
 from umg_grpc.wire.responses.content import DETAILS
@@ -79,15 +81,9 @@ def report_unsayable(request: pb.GenerateRequest, report: Report) -> None:
         report.drop("media_detail")
 
 
-def encode_options(request: pb.GenerateRequest, report: Report) -> JsonObject:
+def encode_options(request: pb.GenerateRequest, report: Report, quirks: Quirks = NO_QUIRKS) -> JsonObject:
     """All fields save `model`, `input` and `stream`. Raises UmgError for what would change the meaning."""
-    fields: JsonObject = {field.name: value for field, value in request.ListFields() if field.name in SAME}
-    if request.service_tier and request.service_tier not in SERVICE_TIERS:
-        del fields["service_tier"]  # another format's word
-        report.drop("service_tier")
-    if request.HasField("max_output_tokens") and request.max_output_tokens < FEWEST_TOKENS and _is_foreign(request):
-        fields["max_output_tokens"] = FEWEST_TOKENS
-        report.drop("max_output_tokens", str(FEWEST_TOKENS))
+    fields = _encode_same(request, report, quirks)
     if instructions := encode_instructions(request, report):
         fields["instructions"] = instructions
     if request.conversation_id:
@@ -100,14 +96,35 @@ def encode_options(request: pb.GenerateRequest, report: Report) -> JsonObject:
         fields["prompt_cache_options"] = json_text(request.prompt_cache_options_json, "prompt_cache_options_json")
     if request.moderation_json:
         fields["moderation"] = json_text(request.moderation_json, "moderation_json")
-    fields |= encode_tools(request, report)
-    fields |= encode_choice(request, report)
-    fields |= encode_reasoning(request, report)
-    fields |= _encode_storage(request)
+    tools = encode_tools(request, report, quirks)
+    if tools:
+        fields["tools"] = tools
+    fields |= encode_choice(request, report, tools)
+    if takes_reasoning(request, quirks, report):
+        fields |= encode_reasoning(request, report)
+    fields |= _encode_storage(request, quirks)
     if text := encode_text(request):
         fields["text"] = text
     if request.HasField("include_obfuscation"):
         fields["stream_options"] = {"include_obfuscation": request.include_obfuscation}
+    return fields
+
+
+def _encode_same(request: pb.GenerateRequest, report: Report, quirks: Quirks) -> JsonObject:
+    """Return the fields of one name on both sides, within what the provider takes."""
+    fields: JsonObject = {field.name: value for field, value in request.ListFields() if field.name in SAME}
+    if "user" in fields:
+        fields["user"] = end_user(request, quirks, report)
+    if "max_output_tokens" in fields:
+        fields["max_output_tokens"] = output_limit(request, quirks, report)
+    if not takes_sampling(request, quirks, report):
+        fields = {name: value for name, value in fields.items() if name not in SAMPLING}
+    if request.service_tier and request.service_tier not in SERVICE_TIERS:
+        del fields["service_tier"]  # another format's word
+        report.drop("service_tier")
+    if request.HasField("max_output_tokens") and request.max_output_tokens < FEWEST_TOKENS and _is_foreign(request):
+        fields["max_output_tokens"] = FEWEST_TOKENS
+        report.drop("max_output_tokens", str(FEWEST_TOKENS))
     return fields
 
 
@@ -184,7 +201,7 @@ def _summary(reasoning: pb.ReasoningOptions, effort: str) -> str:
 SHOWING = (pb.REASONING_MODE_ENABLED, pb.REASONING_MODE_ADAPTIVE, pb.REASONING_MODE_BETWEEN_TOOLS)
 
 
-def _encode_storage(request: pb.GenerateRequest) -> JsonObject:
+def _encode_storage(request: pb.GenerateRequest, quirks: Quirks) -> JsonObject:
     """`store` and `include`.
 
     A caller of another format does not know of stored responses: nothing is stored for it, and the reasoning's state
@@ -197,7 +214,12 @@ def _encode_storage(request: pb.GenerateRequest) -> JsonObject:
         fields["store"] = request.store
     elif request.source.format != "responses":
         fields["store"] = False
-    if fields.get("store") is False and _reasons(request) and ENCRYPTED not in include:
+    if (
+        fields.get("store") is False
+        and quirks.reasoning is not False
+        and _reasons(request)
+        and ENCRYPTED not in include
+    ):
         include.append(ENCRYPTED)
     if include:
         fields["include"] = include

@@ -7,6 +7,7 @@ import msgspec
 from msgspec import Raw
 
 from umg_grpc.errors import UmgError
+from umg_grpc.quirks import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.format import FaceRequest, UpstreamRequest
 from umg_grpc.wire.json import (
@@ -20,6 +21,7 @@ from umg_grpc.wire.json import (
     unknown_fields,
     whole,
 )
+from umg_grpc.wire.quirks import changed_fields
 from umg_grpc.wire.report import Report
 from umg_grpc.wire.responses import dialect, schema
 from umg_grpc.wire.responses.fields import HARMLESS
@@ -204,18 +206,22 @@ def _decode_text(text: schema.TextOptions, request: pb.GenerateRequest) -> None:
 # --- canonical -> provider
 
 
-def encode_request(request: pb.GenerateRequest, model: str, stream: bool) -> UpstreamRequest:
+def encode_request(
+    request: pb.GenerateRequest, model: str, stream: bool, quirks: Quirks = NO_QUIRKS
+) -> UpstreamRequest:
     """The call of `POST /responses`. Raises UmgError(UNTRANSLATABLE, UNSUPPORTED_FIELD) with the canonical path in
     `field`.
     """
     report = Report()
     if request.source.format == "responses":
-        anew = _edited(request, report) if request.source.edited_fields else {}
-        body = dialect.rebuild(request, model, stream, anew, report)
+        changed = changed_fields(request, quirks)
+        edited = dict.fromkeys([*request.source.edited_fields, *changed])
+        anew = _edited(request, edited, report, quirks, changed) if edited else {}
+        body = dialect.rebuild(request, model, stream, anew, report, edited)
         return UpstreamRequest(PATH, body, dict(request.source.headers), report)
     report_unsayable(request, report)
     fields: JsonObject = {"model": model, "input": InputEncoder(request, report).encode()}
-    fields |= encode_options(request, report)
+    fields |= encode_options(request, report, quirks)
     if stream:
         fields["stream"] = True
     else:
@@ -223,10 +229,17 @@ def encode_request(request: pb.GenerateRequest, model: str, stream: bool) -> Ups
     return UpstreamRequest(PATH, msgspec.json.encode(fields), {}, report)
 
 
-def _edited(request: pb.GenerateRequest, report: Report) -> JsonObject:
-    """What the fields are now that were changed after decoding; only those go into the body."""
-    names = {name for edited in request.source.edited_fields for name in dialect.wire_names(edited)}
-    fields = encode_options(request, Report())
+def _edited(
+    request: pb.GenerateRequest, edited: Collection[str], report: Report, quirks: Quirks, changed: Collection[str]
+) -> JsonObject:
+    """What the fields are now that were changed after decoding; only those go into the body. What the provider refuses
+    (`changed`) is reported.
+    """
+    names, own = {name for field in edited for name in dialect.wire_names(field)}, Report()
+    fields = encode_options(request, own, quirks)
+    for name, instead in own.dropped.items():
+        if name.partition(".")[0] in {*changed, *(("web_search",) if "search" in changed else ())}:
+            report.drop(name, instead)
     if "input" in names:
         fields["input"] = InputEncoder(request, report).encode()
     return fields

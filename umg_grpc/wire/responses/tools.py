@@ -1,15 +1,17 @@
 """Tools and the choice among them, both directions, and as an answer repeats them."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import groupby
 
 import msgspec
 from msgspec import Raw
 
+from umg_grpc.quirks import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat.names import tool_names
 from umg_grpc.wire.json import JsonObject, given, invalid, json_object, json_text, missing, parse, whole
 from umg_grpc.wire.names import ToolNames, name_of
+from umg_grpc.wire.quirks import asks_for_search, takes_search
 from umg_grpc.wire.report import Report, foreign, leaves_out
 from umg_grpc.wire.responses import client_tools, schema
 from umg_grpc.wire.responses.client_tools import CLIENT_TOOLS
@@ -46,7 +48,8 @@ def decode_tools(body: schema.Prompting, request: pb.GenerateRequest) -> None:
     for index, raw in enumerate(body.tools or ()):
         _decode_declared(raw, request, f"tools[{index}]")
     if given(body.tool_choice):
-        _decode_choice(body.tool_choice, request.tool_choice)
+        searches = [tool.web_search.declared_type for tool in request.tools if tool.HasField("web_search")]
+        _decode_choice(body.tool_choice, request.tool_choice, searches)
 
 
 def add_tools(added: Iterable[tuple[Raw, str]], request: pb.GenerateRequest) -> None:
@@ -150,7 +153,8 @@ def _decode_file_search(search: schema.FileSearchTool, target: pb.FileSearchTool
         target.options_json = msgspec.json.encode(options).decode()
 
 
-def _decode_choice(raw: Raw, choice: pb.ToolChoice) -> None:
+def _decode_choice(raw: Raw, choice: pb.ToolChoice, searches: Sequence[str]) -> None:
+    """`searches`: types under which the provider's search is declared."""
     text = bytes(raw)
     if text.startswith(b'"'):
         name = parse(str, raw, "tool_choice")
@@ -169,6 +173,9 @@ def _decode_choice(raw: Raw, choice: pb.ToolChoice) -> None:
             choice.names.append(named.name)
         case "allowed_tools":
             _decode_allowed(raw, choice)
+        case kind if kind is not None and kind.startswith(SEARCH_PREFIX) and searches:
+            choice.mode = pb.TOOL_CHOICE_MODE_REQUIRED
+            choice.names.append(kind if kind in searches else searches[0])
         case None:
             raise missing("tool_choice.type")
         case unknown:
@@ -196,24 +203,29 @@ def _decode_allowed(raw: Raw, choice: pb.ToolChoice) -> None:
 # --- canonical -> provider
 
 
-def encode_tools(request: pb.GenerateRequest, report: Report) -> JsonObject:
+def encode_tools(request: pb.GenerateRequest, report: Report, quirks: Quirks = NO_QUIRKS) -> list[object]:
     """`tools`, with a search that was asked for by an option. Raises UmgError for a tool that only another format
     knows.
     """
     own, names = request.source.format == "responses", tool_names(request)
+    searches = asks_for_search(request) and takes_search(request, quirks, report)
     tools = _grouped(
         (tool, _encode_tool(tool, own, names, f"tools[{index}]", report))
         for index, tool in enumerate(request.tools)
-        if not tool.HasField("opaque") or tool.opaque.format == "responses" or not leaves_out(tool.opaque, report)
+        if (searches or not tool.HasField("web_search")) and not _is_left_out(tool, report)
     )
     search = request.search
     if request.HasField("search"):
-        if search.mode != "off" and not any(tool.HasField("web_search") for tool in request.tools):
+        if searches and search.mode != "off" and not any(tool.HasField("web_search") for tool in request.tools):
             tools.append(_encode_search(_option_as_tool(search), report))
         for field, _ in search.ListFields():
             if field.name in ("return_citations", "region", "recency_days"):
                 report.drop(f"search.{field.name}")
-    return {"tools": tools} if tools else {}
+    return tools
+
+
+def _is_left_out(tool: pb.Tool, report: Report) -> bool:
+    return tool.HasField("opaque") and tool.opaque.format != "responses" and leaves_out(tool.opaque, report)
 
 
 def _grouped(encoded: Iterable[tuple[pb.Tool, object]]) -> list[object]:
@@ -329,17 +341,25 @@ def _file_search_tool(search: pb.FileSearchTool, at: str) -> JsonObject:
     return encoded
 
 
-def encode_choice(request: pb.GenerateRequest, report: Report) -> JsonObject:
-    """`tool_choice`, if there is one. Raises UmgError for one that only another format knows."""
+def encode_choice(request: pb.GenerateRequest, report: Report, tools: Sequence[object]) -> JsonObject:
+    """`tool_choice`, if there is one. Raises UmgError for one that only another format knows. `tools`: those that the
+    provider is given.
+    """
     choice = request.tool_choice
     if not request.HasField("tool_choice"):
+        return {}
+    search = _chosen_search(request)
+    refused = search is not None and not any(isinstance(tool, dict) and tool.get("type") == search for tool in tools)
+    if refused or (request.tools and not tools):
+        if choice.mode not in (pb.TOOL_CHOICE_MODE_AUTO, pb.TOOL_CHOICE_MODE_NONE):
+            report.drop("tool_choice")
         return {}
     if choice.HasField("opaque") and choice.opaque.format != "responses":
         raise foreign(choice.opaque, "tool_choice")
     if choice.mode == pb.TOOL_CHOICE_MODE_VALIDATED:
         report.drop("tool_choice.mode", "auto")
-    if len(_chosen(request)) < len(choice.names):
-        report.drop("tool_choice")  # of the provider's own search, which cannot be chosen by a name
+    if len(_chosen(request)) < len(choice.names) and search is None:
+        report.drop("tool_choice")  # of the provider's own search among others
     said = choice_of(request, tool_names(request))
     return {} if said is None else {"tool_choice": said}
 
@@ -356,11 +376,28 @@ def _chosen(request: pb.GenerateRequest) -> list[dict[str, str]]:
     ]
 
 
+def _chosen_search(request: pb.GenerateRequest) -> str | None:
+    """Return the type of the provider's search, where that alone has to be called."""
+    choice = request.tool_choice
+    if (
+        choice.mode != pb.TOOL_CHOICE_MODE_REQUIRED
+        or choice.allowed_tools
+        or len(choice.names) != 1
+        or _chosen(request)
+    ):
+        return None
+    searches = [tool.web_search for tool in request.tools if tool.HasField("web_search")]
+    called = next((tool for tool in searches if tool.declared_type == choice.names[0]), searches[0])
+    return str(search_tool(called)["type"])
+
+
 def choice_of(request: pb.GenerateRequest, names: ToolNames | None = None) -> object:
     """The choice in this format's words; None where it says nothing. `names`: those that a provider is told."""
     choice = request.tool_choice
     if choice.HasField("opaque"):
         return json_text(choice.opaque.json, "tool_choice.opaque.json")
+    if (search := _chosen_search(request)) is not None:
+        return {"type": search}
     named = _chosen(request)
     if names is not None:
         named = [tool | {"name": names.of_choice(tool["name"])} for tool in named]

@@ -1,0 +1,37 @@
+"""Requests as agents send them, and the bodies that providers get of them."""
+
+import json
+from typing import Any
+
+from umg_grpc.quirks import Quirks
+from umg_grpc.v1 import pb
+from umg_grpc.wire import FORMATS
+
+# As the agent of the messages format writes it: JSON of 150 characters.
+CLAUDE_USER = json.dumps(
+    {
+        "device_id": "0f" * 32,
+        "account_uuid": "",
+        "session_id": "0199a1b2-c3d4-7e5f-8a9b-0c1d2e3f4a5b",
+    },
+    separators=(",", ":"),
+)
+
+BODIES: dict[str, dict[str, Any]] = {
+    "chat": {"model": "m", "messages": [{"role": "user", "content": "Hi"}]},
+    "responses": {"model": "m", "input": "Hi"},
+    "messages": {"model": "m", "max_tokens": 5000, "messages": [{"role": "user", "content": "Hi"}]},
+    "native": {"contents": [{"role": "user", "parts": [{"text": "Hi"}]}]},
+}
+
+
+def asked(face: str, **says: Any) -> pb.GenerateRequest:
+    """Return the request of a caller of the format, which says this beside the least."""
+    return FORMATS[face].decode_request(json.dumps(BODIES[face] | says).encode(), {}).canonical
+
+
+def encoded(face: str, upstream: str, quirks: Quirks, **says: Any) -> tuple[dict[str, Any], str]:
+    """Return the body for the provider and the report for the caller, of a request of a caller of `face`."""
+    upstream_request = FORMATS[upstream].encode_request(asked(face, **says), "m", False, quirks)
+    upstream_request.report.rename(FORMATS[face].wire_path)
+    return json.loads(upstream_request.body), upstream_request.report.header()

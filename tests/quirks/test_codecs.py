@@ -1,0 +1,488 @@
+"""Requests that a provider would refuse as they stand: its body, and the report for the caller."""
+
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from tests.quirks.asking import CLAUDE_USER, asked, encoded
+from umg_grpc.quirks import NO_QUIRKS, Quirks
+from umg_grpc.wire import FORMATS
+
+SHORT = "user-1"
+HASHED = 64
+FUNCTION = {"name": "look", "input_schema": {"type": "object", "properties": {}}}
+SEARCH = {"type": "web_search_20250305", "name": "web_search"}
+
+
+@dataclass(frozen=True)
+class Case:
+    """A request of a caller of messages (`face`: of another format), as it is encoded for a provider."""
+
+    id: str
+    upstream: str
+    quirks: Quirks
+    says: dict[str, Any]
+    """Fields of the caller's body."""
+    sent: dict[str, Any]
+    """Fields of the provider's body; None for one that is not there."""
+    report: str = ""
+    face: str = "messages"
+    more: dict[str, Any] = field(default_factory=dict)
+
+
+NO_SEARCH = Quirks(web_search=False)
+NO_REASONING = Quirks(reasoning=False)
+LIMIT = Quirks(max_output_tokens=8192)
+BOTH = {"tools": [FUNCTION, SEARCH]}
+THINKS = {"thinking": {"type": "enabled", "budget_tokens": 4000}}
+CHAT_FUNCTION = {"type": "function", "function": {"name": "look", "parameters": {"type": "object", "properties": {}}}}
+
+CASES = [
+    Case("a short user", "chat", Quirks(max_user_characters=64), {"metadata": {"user_id": SHORT}}, {"user": SHORT}),
+    Case(
+        "no limit of the answer",
+        "chat",
+        LIMIT,
+        {"max_tokens": 8192},
+        {"max_tokens": 8192},
+    ),
+    Case("a longer one", "chat", LIMIT, {"max_tokens": 32000}, {"max_tokens": 8192}, "max_tokens=8192"),
+    Case("in responses", "responses", LIMIT, {"max_tokens": 9000}, {"max_output_tokens": 8192}, "max_tokens=8192"),
+    Case(
+        "in native",
+        "native",
+        LIMIT,
+        {"max_tokens": 9000},
+        {"generationConfig": {"maxOutputTokens": 8192}},
+        "max_tokens=8192",
+    ),
+    Case(
+        "in messages",
+        "messages",
+        LIMIT,
+        {"max_completion_tokens": 9000},
+        {"max_tokens": 8192},
+        "max_tokens=8192",
+        face="chat",
+    ),
+    Case("the longest answer where none is said", "messages", LIMIT, {}, {"max_tokens": 8192}, face="responses"),
+    Case("what is usual where none is known", "messages", NO_QUIRKS, {}, {"max_tokens": 4096}, face="responses"),
+    Case(
+        "an effort within the longest answer",
+        "messages",
+        LIMIT,
+        {"reasoning": {"effort": "high"}},
+        {"max_tokens": 8192, "thinking": {"type": "enabled", "budget_tokens": 4096}},
+        "reasoning.effort=budget_tokens 4096",
+        face="responses",
+    ),
+    Case(
+        "an effort and a limit within it",
+        "messages",
+        LIMIT,
+        {"reasoning": {"effort": "high"}, "max_output_tokens": 1000},
+        {"max_tokens": 2025, "thinking": {"type": "enabled", "budget_tokens": 1025}},
+        "reasoning.effort=budget_tokens 1025, max_output_tokens=2025",
+        face="responses",
+    ),
+    Case(
+        "no room to think",
+        "messages",
+        Quirks(max_output_tokens=1000),
+        {"reasoning": {"effort": "high"}},
+        {"max_tokens": 1000, "thinking": {"type": "disabled"}},
+        "reasoning.effort=budget_tokens 24576, reasoning=disabled",
+        face="responses",
+    ),
+    Case("search in chat", "chat", NO_SEARCH, {"tools": [SEARCH]}, {"web_search_options": None}, "web_search"),
+    Case(
+        "search beside a function in chat",
+        "chat",
+        NO_SEARCH,
+        BOTH,
+        {"web_search_options": None, "tools": [CHAT_FUNCTION]},
+        "web_search",
+    ),
+    Case(
+        "a search that is forced",
+        "chat",
+        NO_SEARCH,
+        BOTH | {"tool_choice": {"type": "tool", "name": "web_search"}},
+        {"web_search_options": None, "tool_choice": None, "tools": [CHAT_FUNCTION]},
+        "web_search, tool_choice",
+    ),
+    Case(
+        "a search that is forced, alone",
+        "chat",
+        NO_SEARCH,
+        {"tools": [SEARCH], "tool_choice": {"type": "any"}},
+        {"web_search_options": None, "tool_choice": None, "tools": None},
+        "web_search, tool_choice",
+    ),
+    Case(
+        "a search that is forced in responses' words",
+        "chat",
+        NO_SEARCH,
+        {
+            "tools": [{"type": "web_search_preview"}, {"type": "function", "name": "look", "parameters": None}],
+            "tool_choice": {"type": "web_search_preview"},
+        },
+        {"web_search_options": None, "tool_choice": None},
+        "web_search, tool_choice",
+        face="responses",
+    ),
+    Case(
+        "search by an option, in messages",
+        "messages",
+        NO_SEARCH,
+        {"web_search_options": {}, "max_tokens": 5},
+        {"tools": None},
+        "web_search",
+        face="chat",
+    ),
+    Case(
+        "search in responses",
+        "responses",
+        NO_SEARCH,
+        BOTH | {"tool_choice": {"type": "tool", "name": "web_search"}},
+        {"tool_choice": None},
+        "web_search, tool_choice",
+    ),
+    Case(
+        "search beside a function in native of generation 2",
+        "native",
+        Quirks(search_with_functions="drop"),
+        BOTH,
+        {
+            "tools": [{"functionDeclarations": [{"name": "look", "parametersJsonSchema": FUNCTION["input_schema"]}]}],
+            "toolConfig": None,
+        },
+        "web_search",
+    ),
+    Case(
+        "search alone there",
+        "native",
+        Quirks(search_with_functions="drop"),
+        {"tools": [SEARCH]},
+        {"tools": [{"googleSearch": {}}]},
+    ),
+    Case(
+        "search beside a function in native of generation 3",
+        "native",
+        Quirks(search_with_functions="declare"),
+        BOTH | {"tool_choice": {"type": "auto"}},
+        {
+            "tools": [
+                {"functionDeclarations": [{"name": "look", "parametersJsonSchema": FUNCTION["input_schema"]}]},
+                {"googleSearch": {}},
+            ],
+            "toolConfig": {
+                "includeServerSideToolInvocations": True,
+                "functionCallingConfig": {"mode": "VALIDATED"},
+            },
+        },
+    ),
+    Case(
+        "a function alone there",
+        "native",
+        Quirks(search_with_functions="declare"),
+        {"tools": [FUNCTION]},
+        {"toolConfig": None},
+    ),
+    Case("thinking", "chat", NO_REASONING, THINKS, {"reasoning_effort": None}, "thinking.type, thinking.budget_tokens"),
+    Case("thinking that is off", "chat", NO_REASONING, {"thinking": {"type": "disabled"}}, {"reasoning_effort": None}),
+    Case(
+        "thinking in responses",
+        "responses",
+        NO_REASONING,
+        THINKS,
+        {"reasoning": None, "include": None},
+        "thinking.type, thinking.budget_tokens",
+    ),
+    Case(
+        "thinking in native",
+        "native",
+        NO_REASONING,
+        THINKS,
+        {"generationConfig": {"maxOutputTokens": 5000}},
+        "thinking.type, thinking.budget_tokens",
+    ),
+    Case(
+        "an effort in messages",
+        "messages",
+        NO_REASONING,
+        {"reasoning_effort": "high", "max_tokens": 5},
+        {"thinking": None, "output_config": None, "max_tokens": 5},
+        "reasoning_effort",
+        face="chat",
+    ),
+    Case(
+        "an effort of a model that takes no budget",
+        "messages",
+        Quirks(reasoning_budget=False),
+        {"reasoning": {"effort": "high"}, "max_output_tokens": 100},
+        {
+            "thinking": {"type": "adaptive", "display": "summarized"},
+            "output_config": {"effort": "high"},
+            "max_tokens": 100,
+        },
+        face="responses",
+    ),
+    Case(
+        "the least effort",
+        "messages",
+        Quirks(reasoning_budget=False),
+        {"reasoning": {"effort": "minimal"}},
+        {"output_config": {"effort": "low"}},
+        "reasoning.effort=low",
+        face="responses",
+    ),
+    Case(
+        "a budget of a model that takes none",
+        "messages",
+        Quirks(reasoning_budget=False),
+        {"generationConfig": {"thinkingConfig": {"thinkingBudget": 20000, "includeThoughts": False}}},
+        {"thinking": {"type": "adaptive"}, "output_config": {"effort": "high"}},
+        "generationConfig.thinkingConfig.thinkingBudget=effort high, generationConfig.thinkingConfig.includeThoughts",
+        face="native",
+    ),
+    Case(
+        "a model that takes none, which shall not think",
+        "messages",
+        Quirks(reasoning_budget=False),
+        {"reasoning_effort": "none"},
+        {"thinking": {"type": "disabled"}},
+        face="chat",
+    ),
+    Case(
+        "sampling",
+        "messages",
+        Quirks(sampling=False),
+        {"temperature": 0.5, "top_p": 1, "max_tokens": 5},
+        {"temperature": None, "top_p": None},
+        "temperature",
+        face="chat",
+    ),
+    Case(
+        "sampling in native",
+        "native",
+        Quirks(sampling=False),
+        {"temperature": 0.5, "top_k": 3},
+        {"generationConfig": {"maxOutputTokens": 5000}},
+        "temperature, top_k",
+    ),
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.id}, {case.upstream}")
+def test_a_request_is_kept_within_what_the_provider_takes(case: Case) -> None:
+    body, report = encoded(case.face, case.upstream, case.quirks, **case.says)
+    assert {name: body.get(name) for name in case.sent} == case.sent
+    assert report == case.report
+
+
+@pytest.mark.parametrize("upstream", ["chat", "responses"])
+def test_a_long_user_is_hashed_always_alike(upstream: str) -> None:
+    quirks = Quirks(max_user_characters=64)
+    hashed = []
+    for user in (CLAUDE_USER, CLAUDE_USER, CLAUDE_USER + "x"):
+        body, report = encoded("messages", upstream, quirks, metadata={"user_id": user})
+        assert (len(body["user"]), report) == (HASHED, "metadata.user_id=hashed")
+        hashed.append(body["user"])
+    assert hashed[0] == hashed[1] != hashed[2]
+
+
+@pytest.mark.parametrize(
+    ("quirks", "user", "characters"),
+    [
+        (Quirks(max_user_characters=128, min_user_characters=6), CLAUDE_USER, HASHED),
+        (Quirks(max_user_characters=128, min_user_characters=6), "bob", HASHED),
+        (Quirks(max_user_characters=32), CLAUDE_USER, 32),
+        (Quirks(min_user_characters=6), "b", HASHED),
+    ],
+)
+def test_a_hash_is_as_long_as_the_provider_takes(quirks: Quirks, user: str, characters: int) -> None:
+    body, report = encoded("chat", "messages", quirks, user=user, max_tokens=5)
+    assert (len(body["metadata"]["user_id"]), report) == (characters, "user=hashed")
+
+
+THOUGHT = [
+    {"role": "user", "content": "Hi"},
+    {"role": "assistant", "content": "Ho", "reasoning_content": "Hm"},
+    {"role": "user", "content": "Hi again"},
+]
+
+
+def test_thoughts_of_earlier_turns_go_where_they_are_taken() -> None:
+    said = {
+        "messages": [
+            {"role": "user", "content": "Hi"},
+            {
+                "role": "assistant",
+                "content": [
+                    {"type": "thinking", "thinking": "Hm", "signature": "c2ln"},
+                    {"type": "text", "text": "Ho"},
+                ],
+            },
+            {"role": "user", "content": "Hi again"},
+        ]
+    }
+    body, report = encoded("messages", "chat", Quirks(reasoning_content=True), **said)
+    assert (body["messages"], report) == (THOUGHT, "state")
+    body, report = encoded("messages", "chat", Quirks(reasoning_content=False), **said)
+    assert "reasoning_content" not in json.dumps(body)
+    assert report == "thinking, state"
+
+
+# --- the caller's own body
+
+
+@dataclass(frozen=True)
+class Own:
+    """A body in the provider's own format, with what the operator wrote of the channel."""
+
+    id: str
+    format: str
+    written: Quirks
+    says: dict[str, Any]
+    changed: dict[str, Any]
+    """Fields with another value for the provider; None for one that is left out."""
+    report: str
+
+
+EARLIER = [
+    {"role": "user", "content": "Hi"},
+    {"role": "assistant", "content": "Ho"},
+    {"role": "user", "content": "Hi again"},
+]
+NATIVE_TOOLS = [{"functionDeclarations": [{"name": "look"}]}, {"googleSearch": {}}]
+
+OWN = [
+    Own("a user in chat", "chat", Quirks(max_user_characters=16), {"user": "x" * 20}, {"user": 16}, "user=hashed"),
+    Own(
+        "a user in messages",
+        "messages",
+        Quirks(max_user_characters=64),
+        {"metadata": {"user_id": CLAUDE_USER}},
+        {"metadata": {"user_id": 64}},
+        "metadata.user_id=hashed",
+    ),
+    Own(
+        "a user in responses",
+        "responses",
+        Quirks(max_user_characters=64),
+        {"user": CLAUDE_USER},
+        {"user": 64},
+        "user=hashed",
+    ),
+    Own(
+        "a limit in chat",
+        "chat",
+        LIMIT,
+        {"max_completion_tokens": 9000},
+        {"max_completion_tokens": 8192},
+        "max_tokens=8192",
+    ),
+    Own("a limit in responses", "responses", LIMIT, {"max_output_tokens": 9000}, {"max_output_tokens": 8192}, "max_output_tokens=8192"),
+    Own("a limit in messages", "messages", LIMIT, {"max_tokens": 9000}, {"max_tokens": 8192}, "max_tokens=8192"),
+    Own(
+        "a limit in native",
+        "native",
+        LIMIT,
+        {"generationConfig": {"maxOutputTokens": 9000, "topK": 3}},
+        {"generationConfig": {"maxOutputTokens": 8192, "topK": 3}},
+        "generationConfig.maxOutputTokens=8192",
+    ),
+    Own("an effort in chat", "chat", NO_REASONING, {"reasoning_effort": "high"}, {"reasoning_effort": None}, "reasoning_effort"),
+    Own("an effort in responses", "responses", NO_REASONING, {"reasoning": {"effort": "high"}}, {"reasoning": None}, "reasoning.effort"),
+    Own("thinking in messages", "messages", NO_REASONING, THINKS, {"thinking": None}, "thinking.type, thinking.budget_tokens"),
+    Own(
+        "a budget in messages",
+        "messages",
+        Quirks(reasoning_budget=False),
+        THINKS,
+        {"thinking": {"type": "adaptive", "display": "summarized"}, "output_config": {"effort": "low"}},
+        "thinking.budget_tokens=effort low",
+    ),
+    Own(
+        "thinking in native",
+        "native",
+        NO_REASONING,
+        {"generationConfig": {"thinkingConfig": {"thinkingBudget": 100}, "topK": 3}},
+        {"generationConfig": {"topK": 3}},
+        "generationConfig.thinkingConfig.thinkingBudget",
+    ),
+    Own(
+        "thoughts in chat",
+        "chat",
+        Quirks(reasoning_content=False),
+        {"messages": THOUGHT},
+        {"messages": EARLIER},
+        "reasoning",
+    ),
+    Own("search in chat", "chat", NO_SEARCH, {"web_search_options": {}}, {"web_search_options": None}, "web_search"),
+    Own(
+        "search in responses",
+        "responses",
+        NO_SEARCH,
+        {"tools": [{"type": "web_search"}]},
+        {"tools": None},
+        "web_search",
+    ),
+    Own("search in messages", "messages", NO_SEARCH, {"tools": [FUNCTION, SEARCH]}, {"tools": [FUNCTION]}, "web_search"),
+    Own(
+        "search in native",
+        "native",
+        Quirks(search_with_functions="drop"),
+        {"tools": NATIVE_TOOLS},
+        {"tools": NATIVE_TOOLS[:1]},
+        "web_search",
+    ),
+    Own(
+        "search beside functions in native",
+        "native",
+        Quirks(search_with_functions="declare"),
+        {"tools": NATIVE_TOOLS},
+        {"toolConfig": {"includeServerSideToolInvocations": True}},
+        "",
+    ),
+    Own(
+        "search beside functions in native, with more beside the choice",
+        "native",
+        Quirks(search_with_functions="declare"),
+        {"tools": NATIVE_TOOLS, "toolConfig": {"retrievalConfig": {"languageCode": "de"}}},
+        {"toolConfig": {"includeServerSideToolInvocations": True}},
+        "toolConfig.retrievalConfig",
+    ),
+    Own("sampling in chat", "chat", Quirks(sampling=False), {"temperature": 0.5, "top_k": 3}, {"temperature": None, "top_k": None}, "temperature, top_k"),
+    Own("sampling in messages", "messages", Quirks(sampling=False), {"top_k": 3}, {"top_k": None}, "top_k"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", OWN, ids=lambda case: case.id)
+def test_a_body_in_the_providers_own_format_changes_only_in_what_the_operator_wrote(case: Own) -> None:
+    request = asked(case.format, **case.says)
+    as_it_came = json.loads(FORMATS[case.format].encode_request(request, "m", False).body)
+    body, report = encoded(case.format, case.format, case.written, **case.says)
+    assert report == case.report
+    for name, value in case.changed.items():
+        if value is None:
+            assert name not in body
+        elif isinstance(value, int) and isinstance(body[name], str):
+            assert len(body[name]) == value
+        elif name == "metadata":
+            assert len(body[name]["user_id"]) == value["user_id"]
+        else:
+            assert body[name] == value
+    assert {name: body.get(name) for name in as_it_came.keys() - case.changed.keys()} == {
+        name: as_it_came[name] for name in as_it_came.keys() - case.changed.keys()
+    }
+
+
+@pytest.mark.parametrize("case", OWN, ids=lambda case: case.id)
+def test_a_body_in_the_providers_own_format_stays_where_the_operator_wrote_nothing(case: Own) -> None:
+    encode, request = FORMATS[case.format].encode_request, asked(case.format, **case.says)
+    assert encode(request, "m", False, NO_QUIRKS).body == encode(request, "m", False).body
+    assert FORMATS[case.format].encode_request(request, "m", False).report.lost == 0
