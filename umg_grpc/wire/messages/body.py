@@ -3,6 +3,7 @@
 from umg_grpc.quirks import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.json import JsonObject
+from umg_grpc.wire.messages.cache_marks import is_marked, mark_prompt
 from umg_grpc.wire.messages.names import tool_names
 from umg_grpc.wire.messages.thinking import LEAST_TOP_P, Plan, allowed, plan, within
 from umg_grpc.wire.messages.tools import encode_cache, encode_tools
@@ -36,7 +37,10 @@ def encode_fields(request: pb.GenerateRequest, report: Report, quirks: Quirks = 
         fields["thinking"] = made.switch
     if output:
         fields["output_config"] = output
-    return fields | _encode_sampling(request, made, report, quirks)
+    fields |= _encode_sampling(request, made, report, quirks)
+    if quirks.cache_marks and not is_marked(fields):
+        mark_prompt(fields)
+    return fields
 
 
 def _forced(tools: JsonObject) -> bool:
