@@ -42,6 +42,8 @@ class Quirks:
     """Whether a budget of tokens to think is taken; false: the messages format asks for adaptive thinking instead."""
     reasoning_content: bool | None = None
     """Whether chat messages of earlier turns may hold `reasoning_content`."""
+    signatures: bool | None = None
+    """Whether the calls of the running turn need a thought signature in chat; one that has none gets a placeholder."""
     sampling: bool | None = None
     """Whether `temperature`, `top_p` and `top_k` are taken."""
     max_output_tokens: int | None = None
@@ -229,6 +231,13 @@ PROVIDER_QUIRKS = (
         protocols=("chat",),
         quirks=Quirks(reasoning_content=False),
         source="no field of the format; agentjido/req_llm#772: refused by providers that are strict about messages",
+    ),
+    Row(
+        models=r"(?:gemini|famG)-[3-9]",
+        protocols=("chat",),
+        quirks=Quirks(signatures=True),
+        source="Gitlawb/openclaude#76, securo-finance/securo#884: 400, Function call is missing a thought_signature; "
+        "the vendor's guide to thought signatures has the placeholder",
     ),
     # --- models that do not reason, or not as they are told
     Row(

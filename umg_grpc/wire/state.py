@@ -11,6 +11,14 @@ import re
 from umg_grpc.v1 import pb
 
 PREFIX = "umg."
+
+NO_SIGNATURE = "skip_thought_signature_validator"
+"""Signature of a call that native's model did not make; base64 as it stands. From the third generation on such a call
+of the running turn is refused without one (reference, 6.4).
+"""
+# What callers of native send for it, as text or as base64 of that. None of it is state.
+PLACEHOLDERS = frozenset({NO_SIGNATURE, "context_engineering_is_the_way_to_go"})
+MAX_PLACEHOLDER = 64  # characters
 FORMATS = ("chat", "responses", "messages", "native")
 
 _SHOWN = re.compile(rf"umg\.({'|'.join(FORMATS)})\.(.+)", re.DOTALL)
@@ -40,6 +48,13 @@ def read(text: str, face_format: str) -> pb.ReasoningState:
     if inner.startswith(PREFIX) and (shown := _SHOWN.fullmatch(inner)):
         return pb.ReasoningState(format=shown[1], data=shown[2])
     return pb.ReasoningState(format=face_format, data=text)
+
+
+def is_placeholder(signature: str) -> bool:
+    """Return whether a signature of the native format only stands for one: no provider of another format is told it."""
+    if len(signature) > MAX_PLACEHOLDER:
+        return False
+    return signature.replace("/", "_") in PLACEHOLDERS or _decoded(signature) in PLACEHOLDERS
 
 
 def _decoded(text: str) -> str | None:

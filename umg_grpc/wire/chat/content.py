@@ -8,6 +8,7 @@ from umg_grpc.wire.chat import schema
 from umg_grpc.wire.json import JsonObject, invalid, missing, parse
 from umg_grpc.wire.media import check_address, decode_base64, is_data_url, parse_data_url, sniff
 from umg_grpc.wire.opaque import keep_turn, raw_turns
+from umg_grpc.wire.state import is_placeholder
 
 ROLES = {
     "system": pb.ROLE_SYSTEM,
@@ -76,9 +77,10 @@ def _decode_assistant(message: schema.ChatMessage, target: pb.Message, at: str, 
 
 def thought_signature(extra: schema.ExtraContent | None) -> pb.ReasoningState | None:
     """Vendor G's reasoning state, which is the native format's."""
-    if extra and extra.google and extra.google.thought_signature:
-        return pb.ReasoningState(data=extra.google.thought_signature, format="native")
-    return None
+    signature = extra.google.thought_signature if extra and extra.google else None
+    if not signature or is_placeholder(signature):
+        return None
+    return pb.ReasoningState(data=signature, format="native")
 
 
 def _decode_call(raw: msgspec.Raw, target: pb.Message, at: str) -> None:
@@ -178,9 +180,14 @@ def encode_call(part: pb.Part, call_id: str, name: str) -> JsonObject:
         "type": "function",
         "function": {"name": name, "arguments": call.arguments_json or "{}"},
     }
-    if part.HasField("state") and part.state.format == "native":
+    if is_signed(part):
         encoded["extra_content"] = signed(part.state)
     return encoded
+
+
+def is_signed(part: pb.Part) -> bool:
+    """Whether the part has reasoning state of vendor G."""
+    return part.HasField("state") and part.state.format == "native" and not is_placeholder(part.state.data)
 
 
 def signed(state: pb.ReasoningState) -> JsonObject:

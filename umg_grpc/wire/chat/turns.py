@@ -8,13 +8,14 @@ import msgspec
 
 from umg_grpc.quirks import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
-from umg_grpc.wire.chat.content import AUDIO_FORMATS, DETAILS, ROLE_NAMES, encode_call, signed
+from umg_grpc.wire.chat.content import AUDIO_FORMATS, DETAILS, ROLE_NAMES, encode_call, is_signed, signed
 from umg_grpc.wire.chat.names import told_id, tool_names
 from umg_grpc.wire.json import JsonObject, json_text
 from umg_grpc.wire.media import data_url, sniff
 from umg_grpc.wire.names import OpenCalls
 from umg_grpc.wire.opaque import kept_turn, leaves_turn_out
 from umg_grpc.wire.report import Report, foreign, no_role, unknown_part, untranslatable
+from umg_grpc.wire.state import NO_SIGNATURE
 
 SHOWN_BELOW = "The result is shown in the next message."
 NO_RESULT = "No result."
@@ -35,6 +36,7 @@ class MessageEncoder:
         self._request = request
         self._report = report
         self._takes_thoughts = quirks.reasoning_content is not False
+        self._wants_signatures = quirks.signatures is True
         self._names = tool_names(request)
         self._unanswered = OpenCalls()
         self._shown: list[object] = []  # images of tool results, which only a user message can show
@@ -66,7 +68,10 @@ class MessageEncoder:
                 run += [turn] if turn.parts or not results else []
             elif turn.parts or not results:  # else more results may follow: what they show comes after the last of them
                 messages += self._say(turn)
-        return messages + self._answer(run) + self._end_results()
+        messages += self._answer(run) + self._end_results()
+        if self._wants_signatures:
+            _sign(messages)
+        return messages
 
     def _turn(self, message: pb.Message, index: int) -> tuple["_Turn", list[JsonObject]]:
         """The message less its tool results, and these as messages of their own."""
@@ -154,7 +159,7 @@ class MessageEncoder:
         """Only vendor G's chat has a place for reasoning state: on calls and on the message."""
         if part.HasField("state") and part.state.format != "native":
             self._report.drop("state")
-        elif part.HasField("state") and not part.HasField("tool_call"):
+        elif is_signed(part) and not part.HasField("tool_call"):
             encoded["extra_content"] = signed(part.state)
 
     def _function_call(self, call: pb.ToolCall) -> JsonObject:
@@ -294,6 +299,18 @@ class MessageEncoder:
         raise untranslatable(
             at, f"chat cannot say this {kind} ({media.mime_type or source}); send its bytes in another form"
         )
+
+
+def _sign(messages: list[JsonObject]) -> None:
+    """Give the first call of each of the model's messages since the user last spoke what stands for a signature, where
+    it has none: vendor G refuses such a call.
+    """
+    for message in reversed(messages):
+        if message["role"] == "user":
+            return
+        calls = message.get("tool_calls")
+        if isinstance(calls, list) and calls:
+            calls[0].setdefault("extra_content", signed(pb.ReasoningState(data=NO_SIGNATURE)))
 
 
 def _text_in(data: bytes) -> str | None:

@@ -26,6 +26,7 @@ from umg_grpc.wire.native.parts import (
 from umg_grpc.wire.native.results import Result, Waiting, pair_results
 from umg_grpc.wire.opaque import keep_turn, kept_turn, leaves_turn_out, raw_turns
 from umg_grpc.wire.report import Report, foreign, no_role, unknown_part, untranslatable
+from umg_grpc.wire.state import NO_SIGNATURE, is_placeholder
 
 ROLES = {
     "user": pb.ROLE_USER,
@@ -38,10 +39,6 @@ SYSTEM_ROLES = (pb.ROLE_SYSTEM, pb.ROLE_DEVELOPER)
 DETAILS = ("low", "medium", "high", "ultra_high")
 SHOWN_BELOW = "The result is shown below."
 NO_RESULT = "(no result)"
-
-# A call of the running turn without its signature is a 400 from the third generation on; this stands for one that
-# another vendor's model never had (reference, 6.4). It is base64 as it stands.
-NO_SIGNATURE = "skip_thought_signature_validator"
 
 _GENERATION = re.compile(r"(?:^|[/.])(?:gemini|famG)-(\d+)")
 
@@ -206,8 +203,8 @@ class ContentEncoder:
     def _part(self, part: pb.Part, at: str, turn: _Turn) -> None:
         if part.HasField("cache_control"):
             self._report.drop("cache_control")
-        state = part.state.data if part.state.format == "native" else ""
-        if part.HasField("state") and not state:
+        state = part.state.data if part.state.format == "native" and not is_placeholder(part.state.data) else ""
+        if part.HasField("state") and part.state.format != "native":
             self._report.drop("state")
         said = [*self._said(part, at, signed=bool(state))]
         if not said:

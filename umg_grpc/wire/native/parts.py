@@ -11,7 +11,7 @@ from umg_grpc.wire.arguments import call_arguments
 from umg_grpc.wire.json import JsonObject, given, invalid, json_object, json_text, missing, parse
 from umg_grpc.wire.media import decode_base64, normal_mime, sniff
 from umg_grpc.wire.native import schema
-from umg_grpc.wire.state import read
+from umg_grpc.wire.state import is_placeholder, read
 
 RESOLUTION = "MEDIA_RESOLUTION_"
 OUTPUT, ERROR = "output", "error"  # keys of a result
@@ -83,7 +83,7 @@ def decode_part(part: schema.ProviderPart, target: pb.Part, at: str) -> None:
         _decode_rest(part, target, at)
     if part.thought and target.WhichOneof("kind") != "reasoning":
         target.thought = True
-    if part.thought_signature:
+    if part.thought_signature and not is_placeholder(part.thought_signature):
         target.state.CopyFrom(read(part.thought_signature, "native"))
     if part.media_resolution is not None and target.HasField("media"):
         target.media.detail = resolution(part.media_resolution.level)

@@ -1,0 +1,151 @@
+"""Placeholders for thought signatures are no state: they reach no provider of another format, and one is set where a
+provider needs it.
+"""
+
+import base64
+import json
+from typing import Any
+
+import pytest
+
+from tests.quirks.asking import asked, encoded
+from umg_grpc.quirks import NO_QUIRKS, Quirks
+from umg_grpc.v1 import pb
+from umg_grpc.wire import FORMATS
+from umg_grpc.wire.state import NO_SIGNATURE, PLACEHOLDERS, is_placeholder
+
+REAL = base64.b64encode(b"a signature of the provider's own").decode()
+WRITTEN = [
+    *PLACEHOLDERS,
+    NO_SIGNATURE.replace("_", "/"),
+    *(base64.b64encode(text.encode()).decode() for text in PLACEHOLDERS),
+    *(base64.urlsafe_b64encode(text.encode()).decode().rstrip("=") for text in PLACEHOLDERS),
+]
+
+
+def native(signature: str) -> dict[str, Any]:
+    """A conversation of native in which the model called a function."""
+    call = {"functionCall": {"name": "look", "args": {}}, "thoughtSignature": signature}
+    return {
+        "contents": [
+            {"role": "user", "parts": [{"text": "Hi"}]},
+            {"role": "model", "parts": [call]},
+            {"role": "user", "parts": [{"functionResponse": {"name": "look", "response": {"output": "x"}}}]},
+        ],
+        "tools": [{"functionDeclarations": [{"name": "look"}]}],
+    }
+
+
+def chat(signature: str) -> dict[str, Any]:
+    """The same in chat, as vendor G's endpoint has it."""
+    call: dict[str, Any] = {"id": "c", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+    if signature:
+        call["extra_content"] = {"google": {"thought_signature": signature}}
+    return {
+        "messages": [
+            {"role": "user", "content": "Hi"},
+            {"role": "assistant", "content": None, "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": "c", "content": "x"},
+        ],
+        "max_tokens": 100,
+    }
+
+
+@pytest.mark.parametrize("signature", WRITTEN)
+def test_a_placeholder_is_known_in_every_spelling(signature: str) -> None:
+    assert is_placeholder(signature)
+    assert not is_placeholder(REAL)
+    assert not is_placeholder(signature + REAL)
+
+
+@pytest.mark.parametrize("upstream", ["chat", "responses", "messages"])
+@pytest.mark.parametrize("signature", WRITTEN)
+def test_a_placeholder_reaches_no_provider_of_another_format(signature: str, upstream: str) -> None:
+    body, report = encoded("native", upstream, NO_QUIRKS, **native(signature))
+    assert signature not in json.dumps(body)
+    assert "extra_content" not in json.dumps(body)
+    assert "state" not in report
+
+
+@pytest.mark.parametrize("signature", WRITTEN)
+def test_a_placeholder_in_chat_is_no_state_either(signature: str) -> None:
+    body, report = encoded("chat", "messages", NO_QUIRKS, **chat(signature))
+    assert signature not in json.dumps(body)
+    assert report == ""
+
+
+def test_a_placeholder_of_a_grpc_caller_is_left_out() -> None:
+    part = pb.Part(
+        tool_call=pb.ToolCall(call_id="c", name="look"), state=pb.ReasoningState(data=NO_SIGNATURE, format="native")
+    )
+    request = pb.GenerateRequest(model="m", messages=[pb.Message(role=pb.ROLE_ASSISTANT, parts=[part])])
+    assert NO_SIGNATURE.encode() not in FORMATS["chat"].encode_request(request, "m", False).body
+
+
+@pytest.mark.parametrize("signature", [*WRITTEN, REAL])
+def test_a_native_provider_gets_what_its_caller_sent(signature: str) -> None:
+    body, report = encoded("native", "native", NO_QUIRKS, **native(signature))
+    assert body == native(signature)
+    assert report == ""
+
+
+def test_a_real_signature_goes_where_it_can_be_read() -> None:
+    body, _ = encoded("native", "chat", NO_QUIRKS, **native(REAL))
+    assert body["messages"][1]["tool_calls"][0]["extra_content"] == {"google": {"thought_signature": REAL}}
+    body, report = encoded("native", "messages", NO_QUIRKS, **native(REAL))
+    assert (REAL in json.dumps(body), "state" in report) == (False, True)
+
+
+@pytest.mark.parametrize("face", ["responses", "messages", "native"])
+def test_the_first_call_of_the_running_turn_is_signed_where_chat_needs_that(face: str) -> None:
+    said: dict[str, dict[str, Any]] = {
+        "native": native(NO_SIGNATURE),
+        "messages": {
+            "messages": [
+                {"role": "user", "content": "Hi"},
+                {
+                    "role": "assistant",
+                    "content": [
+                        {"type": "tool_use", "id": "c", "name": "look", "input": {}},
+                        {"type": "tool_use", "id": "d", "name": "look", "input": {}},
+                    ],
+                },
+                {
+                    "role": "user",
+                    "content": [
+                        {"type": "tool_result", "tool_use_id": "c"},
+                        {"type": "tool_result", "tool_use_id": "d"},
+                    ],
+                },
+            ]
+        },
+        "responses": {
+            "input": [
+                {"role": "user", "content": "Hi"},
+                {"type": "function_call", "call_id": "c", "name": "look", "arguments": "{}"},
+                {"type": "function_call_output", "call_id": "c", "output": "x"},
+            ]
+        },
+    }
+    body, _ = encoded(face, "chat", Quirks(signatures=True), **said[face])
+    [calls] = [message["tool_calls"] for message in body["messages"] if "tool_calls" in message]
+    placeholder = {"google": {"thought_signature": NO_SIGNATURE}}
+    assert [call.get("extra_content") for call in calls] == [placeholder, None][: len(calls)]
+    body, _ = encoded(face, "chat", NO_QUIRKS, **said[face])
+    assert "extra_content" not in json.dumps(body)
+
+
+def test_calls_of_turns_that_are_over_are_not_signed() -> None:
+    said = native(NO_SIGNATURE)
+    said["contents"] += [
+        {"role": "model", "parts": [{"text": "Ho"}]},
+        {"role": "user", "parts": [{"text": "Hi again"}]},
+    ]
+    body, _ = encoded("native", "chat", Quirks(signatures=True), **said)
+    assert "extra_content" not in json.dumps(body)
+
+
+def test_a_chat_provider_gets_the_placeholder_of_a_chat_caller() -> None:
+    request = asked("chat", **chat(NO_SIGNATURE))
+    body = json.loads(FORMATS["chat"].encode_request(request, "m", False).body)
+    assert body["messages"] == chat(NO_SIGNATURE)["messages"]
