@@ -1,7 +1,7 @@
 """What real providers refuse of a request, or need in it, beyond what their wire format says: data, with its sources.
 
 `known` reads the table for one model of a provider. The operator's own `quirks` of a channel come before it
-(`routing.target`); the codecs keep to the result when they write a request for the provider. Nothing here changes a
+(`routing.target`); the codecs keep to the result when they encode a request for the provider. Nothing here changes a
 request.
 
 Pure: no I/O and no clock.
@@ -54,7 +54,7 @@ class Quirks:
     """Whether a request without marks for the prompt cache is given some (messages format)."""
 
     def over(self, other: "Quirks") -> "Quirks":
-        """These, and those of the other where these say nothing."""
+        """Return these, and those of the other where these are unset."""
         said = {name: value for name in _NAMES if (value := getattr(self, name)) is not None}
         return Quirks(**{name: getattr(other, name) for name in _NAMES} | said)
 
@@ -73,8 +73,12 @@ class ChannelQuirks:
     """What the operator wrote, for requests that came in the provider's own format."""
 
     def of(self, protocol: str, source_format: str) -> Quirks:
-        """Those to keep to when a request that came in `source_format` is written for the provider."""
+        """Return those to keep to when a request that came in `source_format` is encoded for the provider."""
         return self.written if protocol == source_format else self.by_protocol.get(protocol, NO_QUIRKS)
+
+    def takes_thoughts(self, protocol: str) -> bool:
+        """Return whether thoughts of earlier turns that a client left out are sent to the provider."""
+        return protocol != "chat" or self.by_protocol.get(protocol, NO_QUIRKS).reasoning_content is not False
 
 
 NO_CHANNEL_QUIRKS = ChannelQuirks()
@@ -97,7 +101,7 @@ class Row:
     """Formats in which it holds."""
 
     def holds(self, model: str, family: str, host: str, protocol: str) -> bool:
-        """Whether the fact is one of this model at this host, in this format."""
+        """Return whether the row is about this model at this host, in this format."""
         if self.protocols and protocol not in self.protocols:
             return False
         if self.hosts and self._domain.fullmatch(host) is None:
@@ -269,7 +273,7 @@ PROVIDER_QUIRKS = (
     ),
     # --- models that decide themselves how much they think and how they sample
     Row(
-        models=r"claude-(?:opus-4-[78]|(?:opus|sonnet|haiku|fable|mythos)-[5-9])",
+        models=r"claude-(?:opus-4[.-][78]|(?:opus|sonnet|haiku|fable|mythos)-[5-9])",
         protocols=("messages",),
         quirks=Quirks(reasoning_budget=False, sampling=False),
         source="srtab/daiv#1429, openclaw/openclaw#101674: 400, thinking.type.enabled is not supported for this model; "
@@ -303,7 +307,7 @@ PROVIDER_QUIRKS = (
         source="the vendor's page of its models",
     ),
     Row(
-        models=r"claude-(?:sonnet-4-(?:0|5|2)|haiku-4-5|opus-4-5)",
+        models=r"claude-(?:sonnet-4(?:-0|[.-]5|-2)|haiku-4[.-]5|opus-4[.-]5)",
         quirks=_limit(64_000),
         source="BerriAI/litellm#15715: max_tokens: 200000 > 64000, which is the maximum for claude-sonnet-4-5-20250929",
     ),
@@ -378,7 +382,7 @@ PROVIDER_QUIRKS = (
 
 
 def known(model: str, family: str, base_url: str, protocol: str) -> Quirks:
-    """What the table has of the provider's `model`, called at `base_url` in the format."""
+    """Return what the table has of the provider's `model`, called at `base_url` in the format."""
     host = urlsplit(base_url).hostname or ""
     found = NO_QUIRKS
     for row in PROVIDER_QUIRKS:

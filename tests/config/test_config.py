@@ -27,6 +27,7 @@ from umg_grpc.config import (
     parse,
 )
 from umg_grpc.config.channels import KEY_HEADERS, LATER_PROTOCOLS, OWN_PROTOCOLS, SERVED_PROTOCOLS
+from umg_grpc.quirks import NO_QUIRKS, Quirks
 from umg_grpc.routing import Router
 from umg_grpc.tokens import TOKENIZERS
 from umg_grpc.wire import EMBEDDING_FORMATS, FORMATS, RERANK_FORMATS
@@ -58,6 +59,7 @@ channels:
     ca_file: certificates/ca.pem
     priority: 1
     weight: ${WEIGHT}
+    quirks: {web_search: true, search_with_functions: drop, max_user_characters: 128}
     timeout: {connect: 2, total: 90}
     concurrency: 32
     models: [model-a, {id: public-name, upstream: real/name, family: famG}]
@@ -149,6 +151,16 @@ def test_a_channel_says_how_many_texts_its_provider_takes_at_once(whole: Config)
     vectors = whole.channels[4]
     assert (vectors.protocols, vectors.max_inputs) == (("native_embeddings", "rerank"), 100)
     assert {channel.max_inputs for channel in whole.channels if channel is not vectors} == {None}
+
+
+def test_a_channel_says_what_its_provider_refuses(whole: Config) -> None:
+    written = {channel.name: channel.quirks for channel in whole.channels if channel.quirks != NO_QUIRKS}
+    assert written == {"main": Quirks(web_search=True, search_with_functions="drop", max_user_characters=128)}
+    assert {channel.name: channel.prompt_caching for channel in whole.channels} == dict.fromkeys(
+        [channel.name for channel in whole.channels], "auto"
+    )
+    silent = CHANNEL.replace("[chat]", "[messages]") + "  prompt_caching: off"
+    assert parse(silent, "umg.yaml", {}).channels[0].prompt_caching == "off"
 
 
 def test_a_channel_says_how_many_calls_it_takes_at_once(whole: Config) -> None:
@@ -264,7 +276,7 @@ class Mistake:
 
 CHANNEL = "channels:\n- name: a\n  protocols: [chat]\n  base_url: http://a\n  models: [m]\n"
 LOCAL = "channels: [{name: a, protocols: [local], models: [m]}]\n"
-SERVED_KEYS = "expected one of name, protocols, models, base_url, api_key, auth, headers, proxy, ca_file, priority, weight, timeout, shared_objects, pace, max_inputs"
+SERVED_KEYS = "expected one of name, protocols, models, base_url, api_key, auth, headers, proxy, ca_file, priority, weight, timeout, shared_objects, pace, max_inputs, quirks, prompt_caching"
 SERVED = f"one of {', '.join(SERVED_PROTOCOLS)}"
 FILE_KEYS = "expected one of channels, models, aliases, public_url, secret, database, redis, cors, body_limit, limits, retries, breaker, overload, cache_bytes, drain, log, responses, reasoning"
 LATER = min(LATER_PROTOCOLS)
@@ -438,6 +450,56 @@ MISTAKES = [
         "a negative pace",
         "channels:\n- name: a\n  protocols: [sandbox]\n  models: [m]\n  pace: -1",
         ("5: channels[0].pace: expected a number >= 0.0",),
+    ),
+    Mistake(
+        "a quirk that is not known",
+        CHANNEL + "  quirks:\n    web_search: true\n    websearch: true",
+        ("8: channels[0].quirks.websearch: `websearch` is not known here",),
+    ),
+    Mistake(
+        "a quirk of another type",
+        CHANNEL + "  quirks:\n    max_output_tokens: many",
+        ("7: channels[0].quirks.max_output_tokens: expected a whole number or nothing, got text",),
+    ),
+    Mistake(
+        "a user of too few characters for a hash",
+        CHANNEL + "  quirks: {max_user_characters: 15}",
+        ("6: channels[0].quirks.max_user_characters: expected a whole number >= 16",),
+    ),
+    Mistake(
+        "a user of more characters than a hash has",
+        CHANNEL + "  quirks: {min_user_characters: 65, max_user_characters: 128}",
+        ("6: channels[0].quirks.min_user_characters: expected at most 64",),
+    ),
+    Mistake(
+        "a search in another way",
+        CHANNEL + "  quirks: {search_with_functions: maybe}",
+        ("6: channels[0].quirks.search_with_functions: expected one of send, declare, drop",),
+    ),
+    Mistake(
+        "quirks that are no mapping",
+        CHANNEL + "  quirks: [web_search]",
+        ("6: channels[0].quirks: expected a mapping, got a list",),
+    ),
+    Mistake(
+        "quirks of a provider that embeds",
+        CHANNEL.replace("[chat]", "[embeddings]") + "  quirks: {web_search: true}",
+        ("6: channels[0].quirks: expected only with one of chat, responses, messages, native",),
+    ),
+    Mistake(
+        "quirks of a simulated provider",
+        "channels:\n- name: a\n  protocols: [sandbox]\n  models: [m]\n  quirks: {web_search: true}",
+        ("5: channels[0].quirks: expected only with one of chat, responses, messages, native",),
+    ),
+    Mistake(
+        "prompt caching in another way",
+        CHANNEL.replace("[chat]", "[messages]") + "  prompt_caching: always",
+        ("6: channels[0].prompt_caching: expected auto or off",),
+    ),
+    Mistake(
+        "prompt caching of a provider that needs no marks",
+        CHANNEL + "  prompt_caching: off",
+        ("6: channels[0].prompt_caching: expected only with messages",),
     ),
     Mistake(
         "inputs at once of a provider that embeds nothing",

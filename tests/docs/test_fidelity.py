@@ -11,7 +11,7 @@ import pytest
 import pytest_asyncio
 from aiohttp import web
 
-from tests.e2e.gateways import channel, running
+from tests.e2e.gateways import channel, running, takes_all
 from tests.fidelity.alone import UNMEASURED
 from tests.fidelity.measure import Cell, Row, decoded, everything
 from tests.fidelity.page import PAGE, render
@@ -105,7 +105,7 @@ async def captured(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[C
         stack.push_async_callback(runner.cleanup)
         await web.TCPSite(runner, "127.0.0.1", 0).start()
         root = f"http://127.0.0.1:{runner.addresses[0][1]}"
-        channels = [channel(each, each, f"{root}/{each}", f"to-{each}", "m") for each in FORMATS]
+        channels = [channel(each, each, f"{root}/{each}", f"to-{each}", "m") + takes_all(each) for each in FORMATS]
         config = "channels:\n" + "".join(f"{each}    shared_objects: true\n" for each in channels)
         gateway = await stack.enter_async_context(running(config, tmp_path_factory.mktemp("fidelity")))
         session = await stack.enter_async_context(aiohttp.ClientSession())

@@ -2,8 +2,9 @@
 
 import json
 import re
+from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from aiohttp import ClientSession
@@ -11,11 +12,12 @@ from aiohttp import ClientSession
 from http_facade.auth import KEY_HEADERS, KEY_PARAMETERS
 from http_facade.errors import HTTP_STATUS
 from tests.processes import Served
-from umg_grpc.config import BearerAuth, Config, Timeout, built_in, parse
-from umg_grpc.config.channels import SERVED_PROTOCOLS
+from umg_grpc.config import BearerAuth, Channel, Config, Timeout, built_in, parse
+from umg_grpc.config.channels import SERVED_PROTOCOLS, QuirksEntry
 from umg_grpc.config.models import _CapabilitiesEntry, _ModelEntry
 from umg_grpc.config.read import _File
 from umg_grpc.families import CHAT_WORDS, FAMILIES, OWNERS, split_suffix
+from umg_grpc.quirks import Quirks, SearchWithFunctions
 from umg_grpc.upstream.sandbox import faults
 from umg_grpc.v1 import pb
 from umg_grpc.wire import EMBEDDING_FORMATS, FORMATS, RERANK_FORMATS
@@ -108,6 +110,16 @@ async def test_every_key_of_a_model_is_in_the_tables() -> None:
     assert sorted(said) == sorted([*_ModelEntry.__struct_fields__, *_CapabilitiesEntry.__struct_fields__])
     units = {name.removeprefix("BILLABLE_UNIT_").lower() for name, value in pb.BillableUnit.items() if value}
     assert units - set(quoted(section("Models"))) == set()
+
+
+async def test_every_quirk_that_can_be_written_is_in_its_table() -> None:
+    said = [key for cells in rows("What real providers refuse") for key in quoted(cells[0])]
+    assert sorted(said) == sorted(QuirksEntry.__struct_fields__)
+    assert set(QuirksEntry.__struct_fields__) <= {field.name for field in fields(Quirks)}
+    choices = set(quoted(next(cells[1] for cells in rows("What real providers refuse") if "search_with" in cells[0])))
+    assert set(get_args(SearchWithFunctions)) <= choices
+    for caching in get_args(Channel.__annotations__["prompt_caching"]):
+        assert f"`prompt_caching: {caching}`" in " ".join(section("What real providers refuse").split())
 
 
 async def test_the_parts_of_a_batch_have_the_size_that_the_page_says() -> None:

@@ -53,3 +53,13 @@ def channel(name: str, protocol: str, base_url: str, model: str, upstream: str =
         f"  - name: {name}\n    protocols: [{protocol}]\n    base_url: {base_url}\n"
         f"    api_key: {KEY}\n    models: [{entry}]\n"
     )
+
+
+SEARCHES_AND_THINKS = "    quirks: {web_search: true, reasoning_content: true}\n"
+"""Of a channel: its provider searches and takes thoughts back also in chat, as those do of which that is known."""
+
+
+def takes_all(protocol: str) -> str:
+    """Of a channel: its provider takes whatever its format can say, and is told nothing that no caller said."""
+    written = "    quirks: {web_search: true, reasoning_content: true, max_user_characters: 4096}\n"
+    return written + ("    prompt_caching: off\n" if protocol == "messages" else "")

@@ -10,7 +10,7 @@ import aiohttp
 import pytest
 import pytest_asyncio
 
-from tests.e2e.gateways import SANDBOX, channel, running
+from tests.e2e.gateways import SANDBOX, SEARCHES_AND_THINKS, channel, running
 from tests.matrix.calling import Caller, Heard, heard, until_it_breaks
 from tests.matrix.faces import FACES, Wish
 from tests.providers.scenarios import CITY_SCHEMA, PDF, PNG
@@ -36,7 +36,10 @@ async def chain(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Chai
     async with AsyncExitStack() as stack:
         simulated = SANDBOX.replace("models: [", f"models: [{MODEL}, ")
         inner = await stack.enter_async_context(running(simulated, tmp_path_factory.mktemp("inner")))
-        channels = [channel(name, name, inner.url + root, f"via-{name}", MODEL) for name, root in ROOTS.items()]
+        channels = [
+            channel(name, name, inner.url + root, f"via-{name}", MODEL) + SEARCHES_AND_THINKS
+            for name, root in ROOTS.items()
+        ]
         config = "channels:\n" + "".join(channels)
         outer = await stack.enter_async_context(running(config, tmp_path_factory.mktemp("outer")))
         session = await stack.enter_async_context(aiohttp.ClientSession())

@@ -12,7 +12,7 @@ import pytest
 import pytest_asyncio
 
 from tests.e2e import gateways
-from tests.e2e.gateways import channel, running
+from tests.e2e.gateways import SEARCHES_AND_THINKS, channel, running
 from tests.matrix.calling import Caller, heard, until_it_breaks
 from tests.matrix.cases import CASES, ONLY, SHOWN, Case
 from tests.matrix.faces import FACES, Wish, is_the_faces_own
@@ -39,7 +39,7 @@ async def gate(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Gate,
     async with AsyncExitStack() as stack:
         providers = {name: await stack.enter_async_context(provider(name)) for name in PROVIDERS}
         channels = [
-            channel(name, name, made.base_url, f"via-{name}", "m").replace(gateways.KEY, KEY)
+            channel(name, name, made.base_url, f"via-{name}", "m").replace(gateways.KEY, KEY) + SEARCHES_AND_THINKS
             for name, made in providers.items()
         ]
         data = tmp_path_factory.mktemp("matrix")

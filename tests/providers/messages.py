@@ -235,7 +235,7 @@ def _judge_thinking(body: Json, merged: list[tuple[str, list[Json]]]) -> None:
         raise RefusedError("`top_p` must be greater than or equal to 0.95 or unset when thinking is enabled")
     if (body.get("tool_choice") or {"type": "auto"})["type"] in ("any", "tool"):
         raise RefusedError("Thinking may not be enabled when tool_choice forces tool use.")
-    last = _turn_of_calls(merged)
+    last = _turn_of_calls(merged) if thinking["type"] == "enabled" else []  # adaptive thinking asks for none
     if last and last[0]["type"] not in ("thinking", "redacted_thinking"):
         raise RefusedError(
             f"messages.{len(merged) - 2}.content.0.type: Expected `thinking` or `redacted_thinking`, but found "

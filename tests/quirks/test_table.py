@@ -90,6 +90,7 @@ CASES = [
         "messages",
         {"reasoning": None, "reasoning_budget": False, "sampling": False},
     ),
+    Case("its predecessor, with a dot", "anthropic/claude-opus-4.8", "messages", {"reasoning_budget": False}),
     Case("a grok without efforts", "grok-4-0709", "responses", {"reasoning": False}),
     Case("a grok with efforts", "grok-4.3", "responses", {"reasoning": None}),
     Case("gemini without thoughts", "gemini-2.0-flash", "native", {"reasoning": False, "max_output_tokens": 8192}),

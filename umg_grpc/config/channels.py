@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 from pathlib import PurePath
 from types import MappingProxyType
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -22,6 +22,7 @@ from umg_grpc.config.values import (
     Timeout,
     Written,
 )
+from umg_grpc.quirks import HASH_CHARACTERS, NO_QUIRKS, Quirks, SearchWithFunctions
 from umg_grpc.v1 import pb
 
 OWN_PROTOCOLS = ("local", "sandbox")
@@ -62,6 +63,24 @@ class _ModelEntry(Written, frozen=True):
     family: str | None = None
 
 
+Characters = Annotated[int, msgspec.Meta(ge=1, le=4096)]
+Tokens = Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1)]
+
+
+class QuirksEntry(Written, frozen=True):
+    """What the operator says of the channel's models: fields of `Quirks`."""
+
+    min_user_characters: Characters | None = None
+    max_user_characters: Annotated[int, msgspec.Meta(ge=16, le=4096)] | None = None
+    web_search: bool | None = None
+    search_with_functions: SearchWithFunctions | None = None
+    reasoning: bool | None = None
+    reasoning_budget: bool | None = None
+    reasoning_content: bool | None = None
+    sampling: bool | None = None
+    max_output_tokens: Tokens | None = None
+
+
 class _ChannelEntry(Written, frozen=True):
     name: str
     protocols: Annotated[list[str], msgspec.Meta(min_length=1)]
@@ -78,6 +97,8 @@ class _ChannelEntry(Written, frozen=True):
     shared_objects: bool = False
     pace: Annotated[float, msgspec.Meta(ge=0, le=1_000_000)] | None = None
     max_inputs: Annotated[int, msgspec.Meta(ge=1, le=1_000_000)] | None = None
+    quirks: QuirksEntry = QuirksEntry()
+    prompt_caching: Literal["auto", "off"] | None = None
     concurrency: Annotated[int, msgspec.Meta(ge=1, le=1_000_000)] | None = None
 
 
@@ -103,6 +124,10 @@ def channels(document: Document, values: Value, directory: PurePath, notices: li
             document.problem((*path, "pace"), "expected only of a `sandbox` channel")
         if entry.max_inputs is not None and protocols and not set(EMBEDDING_PROTOCOLS) & set(protocols):
             document.problem((*path, "max_inputs"), f"expected only with {any_of(EMBEDDING_PROTOCOLS)}")
+        if entry.prompt_caching is not None and protocols and "messages" not in protocols:
+            document.problem((*path, "prompt_caching"), "expected only with messages")
+        if entry.quirks != QuirksEntry() and protocols and not set(TEXT_PROTOCOLS) & set(protocols):
+            document.problem((*path, "quirks"), f"expected only with {any_of(TEXT_PROTOCOLS)}")
         if own is not None:
             yield _own_channel(document, path, entry, own, models)
         else:
@@ -188,6 +213,8 @@ def _http_channel(
         timeout=_timeout(entry.timeout),
         shared_objects=entry.shared_objects,
         max_inputs=entry.max_inputs,
+        quirks=_quirks(document, (*path, "quirks"), entry.quirks),
+        prompt_caching=entry.prompt_caching or Channel.prompt_caching,
         concurrency=entry.concurrency,
     )
 
@@ -226,6 +253,13 @@ def _headers(document: Document, path: Path, entry: _ChannelEntry, protocols: tu
         elif not HEADER_VALUE.fullmatch(value):
             document.problem((*path, name), "expected printable ASCII on one line")
     return entry.headers
+
+
+def _quirks(document: Document, path: Path, written: QuirksEntry) -> Quirks:
+    most = written.max_user_characters or HASH_CHARACTERS
+    if (written.min_user_characters or 0) > min(most, HASH_CHARACTERS):
+        document.problem((*path, "min_user_characters"), f"expected at most {min(most, HASH_CHARACTERS)}")
+    return Quirks(**msgspec.structs.asdict(written)) if written != QuirksEntry() else NO_QUIRKS
 
 
 def _timeout(written: float | Timeout) -> Timeout:

@@ -7,7 +7,8 @@ from typing import TypeVar, get_args, get_origin
 import msgspec
 
 from umg_grpc.config.document import Document, Path, Value
-from umg_grpc.config.values import Log, Written
+from umg_grpc.config.values import Channel, Log, Written
+from umg_grpc.quirks import SearchWithFunctions
 
 LATER_AUTH = frozenset({"access_key", "service_account"})
 
@@ -16,6 +17,8 @@ CHOICES = {
     "level": get_args(Log.__annotations__["level"]),
     "format": get_args(Log.__annotations__["format"]),
     "other_dimensions": ("`any`", "a list of lengths"),
+    "prompt_caching": get_args(Channel.__annotations__["prompt_caching"]),
+    "search_with_functions": get_args(SearchWithFunctions),
 }
 
 STEP = re.compile(r"\.(?P<key>\w+)|\[(?P<index>\d+)\]|\[\.\.\.\]")  # the last: some key of a mapping

@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
+from umg_grpc.quirks import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
 
 Seconds = Annotated[float, msgspec.Meta(gt=0, le=86400)]
@@ -165,6 +166,10 @@ class Channel:
     """Most texts of one embedding request to the upstream, which gets larger batches in parts; None is what the format
     says.
     """
+    quirks: Quirks = NO_QUIRKS
+    """What the operator says that its models refuse or need; it comes before what is known of them."""
+    prompt_caching: Literal["auto", "off"] = "auto"
+    """Whether `messages` upstreams are given marks for their prompt cache where the caller's format has none."""
     concurrency: int | None = None
     """Most calls under way at the upstream; None is no bound. Those beyond it go to another channel, or wait."""
 

@@ -3,12 +3,14 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import chain
+from types import MappingProxyType
 from typing import TypeAlias
 
 from umg_grpc.catalogue import GENERATES, describe
 from umg_grpc.config import Channel, ChannelModel, Config
-from umg_grpc.config.channels import OWN_PROTOCOLS, PROTOCOLS
+from umg_grpc.config.channels import OWN_PROTOCOLS, PROTOCOLS, TEXT_PROTOCOLS
 from umg_grpc.families import family_of
+from umg_grpc.quirks import NO_CHANNEL_QUIRKS, NO_QUIRKS, ChannelQuirks, Quirks, known
 from umg_grpc.v1 import pb
 
 Operation: TypeAlias = "pb.ModelOperation.ValueType"
@@ -25,6 +27,8 @@ class Target:
     family: str
     operations: frozenset[Operation]
     """What it can do with the model."""
+    quirks: ChannelQuirks = NO_CHANNEL_QUIRKS
+    """What the provider refuses of a request for the model, or needs in it."""
 
 
 def target_of(config: Config, channel: Channel, model: ChannelModel) -> Target:
@@ -32,7 +36,52 @@ def target_of(config: Config, channel: Channel, model: ChannelModel) -> Target:
     info = config.models.get(model.id)
     said = model.family or (info.family if info else None)
     family = said or family_of(model.id, model.upstream)
-    return Target(channel, model.upstream, family, _operations(config, channel, model))
+    return Target(
+        channel, model.upstream, family, _operations(config, channel, model), _quirks(config, channel, model, family)
+    )
+
+
+def _quirks(config: Config, channel: Channel, model: ChannelModel, family: str) -> ChannelQuirks:
+    """Return what the operator wrote of the channel, then of the model, then what is known of it: first by the
+    provider's own id, since the public one may be an alias of another model.
+    """
+    written, described = channel.quirks, _described_quirks(config, model.id)
+    marks = Quirks(cache_marks=channel.prompt_caching == "auto")
+    return ChannelQuirks(
+        MappingProxyType(
+            {
+                protocol: written.over(described)
+                .over(_limit(model.upstream))
+                .over(known(model.upstream, family, channel.base_url, protocol))
+                .over(_limit(model.id))
+                .over(marks if protocol == "messages" else NO_QUIRKS)
+                for protocol in channel.protocols
+                if protocol in TEXT_PROTOCOLS
+            }
+        ),
+        written,
+    )
+
+
+def _described_quirks(config: Config, model: str) -> Quirks:
+    """Return what the operator's entry of a public model implies. Capabilities without a control of reasoning mean that
+    it does not reason; those without search mean nothing, since most providers search in some formats only.
+    """
+    if (info := config.models.get(model)) is None:
+        return NO_QUIRKS
+    described = info.described
+    can = described.capabilities if described.HasField("capabilities") else None
+    return Quirks(
+        web_search=True if can is not None and can.search else None,
+        reasoning=bool(can.reasoning) if can is not None else None,
+        max_output_tokens=described.output_token_limit if described.HasField("output_token_limit") else None,
+    )
+
+
+def _limit(model: str) -> Quirks:
+    """Return the documented limit of the answers of a model."""
+    known_model = describe(model)
+    return Quirks(max_output_tokens=known_model.output_token_limit or None) if known_model is not None else NO_QUIRKS
 
 
 def _operations(config: Config, channel: Channel, model: ChannelModel) -> frozenset[Operation]:

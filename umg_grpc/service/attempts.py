@@ -139,7 +139,8 @@ class Attempts(Course[Attempt]):
         """
         channel = target.channel
         request = states.without_states_of_others(given, channel.name, self._makers)
-        call = self._upstreams[channel.name].prepare(request, target.model, stream=self._stream)
+        upstream = self._upstreams[channel.name]
+        call = upstream.prepare(request, target.model, stream=self._stream, quirks=target.quirks)
         if request is not given:
             call.report.drop("state")
         attempt = Attempt(target, request, call, self._only)
@@ -165,7 +166,11 @@ class Attempts(Course[Attempt]):
             request = continued.request
         if self._reasoning is None or not (states.may_be_stripped(request) if same else states.needs(request)):
             return request
-        restored = await self._reasoning.restore(self._call.caller.key_id, request, channel.name)
+        spoken = self._asked.format if same else next((name for name in channel.protocols if name in FORMATS), "")
+        thoughts = target.quirks.takes_thoughts(spoken)
+        if same and not thoughts:
+            return request
+        restored = await self._reasoning.restore(self._call.caller.key_id, request, channel.name, thoughts=thoughts)
         if same and restored is not request:
             restored.source.edited_fields.append(states.THOUGHTS)
         return restored

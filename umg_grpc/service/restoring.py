@@ -38,10 +38,14 @@ class Restoration:
     messages have its thoughts and calls in several.
     """
 
-    def __init__(self, request: pb.GenerateRequest, known: dict[str, Entry], channel: str | None) -> None:
+    def __init__(
+        self, request: pb.GenerateRequest, known: dict[str, Entry], channel: str | None, *, thoughts: bool = True
+    ) -> None:
+        """`thoughts`: whether what was thought is put back, and not the states of calls alone."""
         self._request = request
         self._known = known
         self._channel = channel
+        self._thoughts = thoughts
         self._told: dict[str, int] = {}  # turn -> how many of its thoughts stand in the request by now
         self._added: dict[_Place, list[pb.Part]] = {}  # what stands before a part
         self._removed: set[_Place] = set()
@@ -91,7 +95,7 @@ class Restoration:
         if entry is None or self._channel not in (None, entry.channel):
             return
         turn = pb.Message.FromString(entry.thoughts)
-        thoughts, own = turn.parts[:-1], turn.parts[-1]
+        thoughts, own = turn.parts[:-1] if self._thoughts else [], turn.parts[-1]
         told = self._told.get(turn.message_id, 0)
         self._told[turn.message_id] = max(told, len(thoughts))
         fresh = thoughts[told:]

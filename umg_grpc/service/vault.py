@@ -102,9 +102,12 @@ class Vault:
                     self._remember(owner, digest, channel, turn.SerializeToString())
                     del turn.parts[-1]
 
-    async def restore(self, owner: str, request: pb.GenerateRequest, channel: str | None = None) -> pb.GenerateRequest:
+    async def restore(
+        self, owner: str, request: pb.GenerateRequest, channel: str | None = None, *, thoughts: bool = True
+    ) -> pb.GenerateRequest:
         """The request with what is known: before tool calls that stand there without thoughts, what was thought; on
-        calls, their state; on all states, their channel. With `channel` only what that channel made is put back.
+        calls, their state; on all states, their channel. With `channel` only what that channel made is put back;
+        without `thoughts` nothing that was thought.
 
         It is for an upstream that the request has to be translated for, and never fails: without the database it goes
         by what is in memory. The request itself stays as it is, and is returned when nothing is known. Its source
@@ -113,7 +116,7 @@ class Vault:
         known = await self._known(owner, set(digests_of(request)))
         if not known:
             return request
-        restoration = Restoration(request, known, channel)
+        restoration = Restoration(request, known, channel, thoughts=thoughts)
         return restoration.request() if len(known) <= FEW else await asyncio.to_thread(restoration.request)
 
     def own(self, owner: str, channel: str, parts: Iterable[pb.Part]) -> None:

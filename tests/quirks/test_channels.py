@@ -1,0 +1,138 @@
+"""The quirks of a channel's models: what the operator wrote, what he says of the model, what is known of it."""
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import pytest
+
+from umg_grpc.config import parse
+from umg_grpc.quirks import NO_QUIRKS, Quirks
+from umg_grpc.routing import Router, Target
+
+CONFIG = """\
+channels:
+  - name: main
+    protocols: [{protocols}]
+    base_url: https://provider.example/v1
+    api_key: k
+    models: [{models}]
+{channel}models:
+  said: {said}
+"""
+
+
+def target(
+    model: str = "said", protocols: str = "chat", channel: str = "", said: str = "{}", asked: str = "said"
+) -> Target:
+    """Return the channel as a way to a model."""
+    lines = f"    {channel}\n" if channel else ""
+    text = CONFIG.format(protocols=protocols, models=model, channel=lines, said=said)
+    [found] = Router(parse(text, "umg.yaml", {})).channels(asked)
+    return found
+
+
+@dataclass(frozen=True)
+class Case:
+    """A model of a channel, and its quirks in the first of the channel's formats."""
+
+    id: str
+    target: Target
+    quirks: dict[str, Any]
+
+
+RENAMED = "{id: said, upstream: gpt-4o}"
+CASES = [
+    Case("known by the provider's id", target(RENAMED), {"max_output_tokens": 16_384, "reasoning": False}),
+    Case(
+        "an alias of another model",
+        target("said, {id: claude-3-5-haiku, upstream: gpt-5}", asked="claude-3-5-haiku"),
+        {"max_output_tokens": 128_000, "reasoning": None},
+    ),
+    Case(
+        "a longer answer that the operator knows of",
+        target(RENAMED, said="{capabilities: {output_tokens: 20000}}"),
+        {"max_output_tokens": 20_000, "reasoning": False},
+    ),
+    Case(
+        "capabilities that name a control of reasoning",
+        target(RENAMED, said="{capabilities: {reasoning: level, search: true}}"),
+        {"reasoning": True, "web_search": True, "max_output_tokens": 16_384},
+    ),
+    Case(
+        "capabilities that name none",
+        target("{id: said, upstream: our-own}", said="{capabilities: {tools: true}}"),
+        {"reasoning": False, "web_search": False},
+    ),
+    Case(
+        "a limit alone says nothing of reasoning",
+        target("{id: said, upstream: our-own}", said="{capabilities: {output_tokens: 500}}"),
+        {"reasoning": None, "max_output_tokens": 500},
+    ),
+    Case(
+        "the catalogue, by the public id",
+        target("said, {id: famC-sonnet-4-5, upstream: our-own}", protocols="messages", asked="famC-sonnet-4-5"),
+        {"max_output_tokens": 64_000},
+    ),
+    Case(
+        "the catalogue, by the provider's id",
+        target("{id: said, upstream: famG-2.5-pro}", protocols="native"),
+        {"max_output_tokens": 65_536, "search_with_functions": "drop"},
+    ),
+    Case(
+        "what is written, before all else",
+        target(
+            RENAMED,
+            channel="quirks: {reasoning: true, max_output_tokens: 9, web_search: false}",
+            said="{capabilities: {output_tokens: 20000, search: true}}",
+        ),
+        {"reasoning": True, "max_output_tokens": 9, "web_search": False, "max_user_characters": 64},
+    ),
+    Case(
+        "a family that the operator names",
+        target("{id: said, upstream: our-own, family: famQ}"),
+        {"reasoning_content": True, "web_search": False},
+    ),
+    Case("marks for the prompt cache", target(protocols="messages, chat"), {"cache_marks": True}),
+    Case("no marks", target(protocols="messages", channel="prompt_caching: off"), {"cache_marks": False}),
+    Case("no marks in chat", target(), {"cache_marks": None}),
+    Case(
+        "by a pattern",
+        target('said, {id: "vendor/*", upstream: "*"}', asked="vendor/gpt-4.1"),
+        {"max_output_tokens": 32_768},
+    ),
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
+def test_a_model_of_a_channel_has_its_quirks(case: Case) -> None:
+    quirks = asdict(case.target.quirks.of(case.target.channel.protocols[0], "another format"))
+    assert {name: quirks[name] for name in case.quirks} == case.quirks
+
+
+def test_callers_of_the_providers_own_format_get_what_is_written_alone() -> None:
+    plain = target(RENAMED, said="{capabilities: {output_tokens: 5}}")
+    assert plain.quirks.of("chat", "chat") == NO_QUIRKS
+    written = target(RENAMED, channel="quirks: {max_user_characters: 128}")
+    assert written.quirks.of("chat", "chat") == Quirks(max_user_characters=128)
+
+
+def test_each_format_of_a_channel_has_its_own() -> None:
+    both = target("{id: said, upstream: famG-2.5-pro}", protocols="native, chat").quirks
+    assert (both.of("native", "messages").web_search, both.of("chat", "messages").web_search) == (None, True)
+    assert (both.of("native", "").max_user_characters, both.of("chat", "").max_user_characters) == (None, 64)
+
+
+def test_models_on_this_machine_and_simulated_ones_have_none() -> None:
+    text = "channels:\n- {name: a, protocols: [local], models: [m]}\n- {name: b, protocols: [sandbox], models: [m]}\n"
+    for found in Router(parse(text, "umg.yaml", {})).channels("m"):
+        assert found.quirks.of("chat", "messages") == NO_QUIRKS
+
+
+def test_thoughts_are_put_back_where_the_provider_takes_them() -> None:
+    assert [
+        target(f"{{id: said, upstream: {model}}}").quirks.takes_thoughts("chat") for model in ("gpt-5", "famR-1")
+    ] == [
+        False,
+        True,
+    ]
+    assert target(protocols="messages").quirks.takes_thoughts("messages")
