@@ -50,6 +50,15 @@ def test_only_the_model_of_responses_changes(request_: pb.GenerateRequest, tools
         assert events[0].started.model == request_.model
 
 
+def test_a_frame_that_is_written_anew_has_one_line_of_data() -> None:
+    tools = [{"type": "image_generation", "model": "theirs"}]
+    created, last = numbered(CREATED | {"response": CREATED["response"] | {"tools": tools}}, ended())
+    several = frames(created).replace(b'"response":', b'"response":\ndata: ')
+    out, _ = passed([several + frames(last)], OURS)
+    assert told(out)[0] == created | {"response": created["response"] | {"model": "ours, longer"}}
+    assert out.count(b"\n") == 6
+
+
 def test_reads_of_deltas_are_passed_without_a_look(monkeypatch: pytest.MonkeyPatch) -> None:
     decoder = PassingDecoder(OURS)
     decoder.feed(frames(CREATED))

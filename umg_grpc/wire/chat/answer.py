@@ -215,7 +215,7 @@ def encode_citation(citation: pb.Citation, before: int, length: int) -> object:
     what chat cannot say.
     """
     if citation.opaque.format == "chat":
-        return Raw(msgspec.json.format(citation.opaque.json, indent=-1).encode())  # on one line, for an event
+        return Raw(citation.opaque.json.encode())
     if not citation.HasField("web"):
         return None
     start = citation.start_index if citation.HasField("start_index") else 0

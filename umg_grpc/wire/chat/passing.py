@@ -193,7 +193,7 @@ class PassingDecoder(FrameDecoder):
             return event.raw
         # With an `id:` openai's client reads the blank line behind it as an event.
         if b"id:" in event.raw and _NUMBERED.search(event.raw):
-            event = event._replace(raw=sse.frame(data.replace(b"\n", b" ")))
+            event = event._replace(raw=sse.frame(data))
         chunk = decode(_CHUNK, data)
         if error := event_error(event, chunk):
             raise error

@@ -60,7 +60,7 @@ class StreamEncoder:
     def __init__(self, request: pb.GenerateRequest) -> None:
         self._request = request
         self._choices: dict[int, _Choice] = {}
-        self._head, self._tail = b"", b"]}\n\n"
+        self._head, self._tail = b"", b"]}"
         self._response_id = ""
         self._usage: pb.Usage | None = None
         self._passed = False  # the provider's own frames were sent: they hold all there is to say
@@ -93,7 +93,7 @@ class StreamEncoder:
                 frames += self._finish(index, pb.CandidateFinished(finish_reason=pb.FINISH_REASON_STOP))
         if self._request.include_usage and self._usage is not None:
             usage = _encode(encode_usage(self._usage))
-            frames.append(self._head + b'],"usage":' + usage + b"}\n\n")
+            frames.append(sse.frame(self._head + b'],"usage":' + usage + b"}"))
         return b"".join([*frames, sse.frame(sse.DONE)])
 
     def error(self, error: UmgError) -> bytes:
@@ -112,8 +112,8 @@ class StreamEncoder:
         if started.service_tier:
             head["service_tier"] = started.service_tier
         self._response_id = started.response_id
-        self._head = b"data: " + _encode(head)[:-1] + b',"choices":['
-        self._tail = b'],"usage":null}\n\n' if self._request.include_usage else b"]}\n\n"
+        self._head = _encode(head)[:-1] + b',"choices":['
+        self._tail = b'],"usage":null}' if self._request.include_usage else b"]}"
 
     def _choice(self, index: int) -> _Choice:
         if index not in self._choices:
@@ -122,7 +122,7 @@ class StreamEncoder:
 
     def _chunk(self, index: int, delta: object, finish: str | None = None, logprobs: object = None) -> bytes:
         rest = b',"logprobs":%b,"finish_reason":%b}' % (_encode(logprobs), _encode(finish))
-        return b'%b{"index":%d,"delta":%b%b%b' % (self._head, index, _encode(delta), rest, self._tail)
+        return sse.frame(b'%b{"index":%d,"delta":%b%b%b' % (self._head, index, _encode(delta), rest, self._tail))
 
     def _more_text(self, event: pb.GenerateEvent) -> bytes:
         """The chunk that goes on with a text, joined by hand; b"" where its start was not told."""
@@ -132,11 +132,9 @@ class StreamEncoder:
             return b""
         choice.length += len(text)
         choice.lengths[part] += len(text)
-        return b'%b{"index":%d,"delta":{"content":%b},"logprobs":null,"finish_reason":null}%b' % (
-            self._head,
-            index,
-            _encode(text),
-            self._tail,
+        return sse.frame(
+            b'%b{"index":%d,"delta":{"content":%b},"logprobs":null,"finish_reason":null}%b'
+            % (self._head, index, _encode(text), self._tail)
         )
 
     def _chunks(self, event: pb.GenerateEvent) -> Iterator[bytes]:  # noqa: PLR0912 - one case a kind

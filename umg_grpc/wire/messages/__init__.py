@@ -10,6 +10,7 @@ from umg_grpc.wire.messages.request import decode_count, decode_request, encode_
 from umg_grpc.wire.messages.response import decode_response, encode_count, encode_response, shows
 from umg_grpc.wire.messages.stream import StreamEncoder
 from umg_grpc.wire.messages.translating import TranslatingDecoder
+from umg_grpc.wire.sse import named_frame
 
 __all__ = ["MESSAGES", "encode_count_error"]
 
@@ -24,7 +25,7 @@ MESSAGES = TextFormat(
     encode_error=encode_error,
     wire_path=wire_path,
     unknown_fields=FIELDS.nested_unknown,
-    heartbeat=b'event: ping\ndata: {"type": "ping"}\n\n',
+    heartbeat=named_frame(b"ping", b'{"type": "ping"}'),
     encode_request=encode_request,
     decode_response=decode_response,
     translating_decoder=TranslatingDecoder,

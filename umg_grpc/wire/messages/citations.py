@@ -63,7 +63,7 @@ def encode_citation(citation: pb.Citation) -> object:
         case "document":
             return _encode_place(citation)
         case "opaque" if citation.opaque.format == "messages":
-            return Raw(on_one_line(citation.opaque.json.encode()))
+            return Raw(citation.opaque.json.encode())
         case _:
             return None
 
@@ -94,8 +94,3 @@ def _encode_place(citation: pb.Citation) -> JsonObject | None:
     if place.file_id:
         encoded["file_id"] = place.file_id
     return encoded
-
-
-def on_one_line(document: bytes) -> bytes:
-    """The JSON without line ends, which no event may have."""
-    return msgspec.json.format(document, indent=-1) if b"\n" in document or b"\r" in document else document

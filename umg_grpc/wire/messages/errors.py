@@ -10,6 +10,7 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire import provider_errors
 from umg_grpc.wire.json import JsonObject
 from umg_grpc.wire.refusals import DEFAULT, FAILED, Row, Table
+from umg_grpc.wire.sse import named_frame
 
 INVALID, API = "invalid_request_error", "api_error"
 
@@ -57,7 +58,7 @@ def encode_count_error(error: UmgError, http_status: int) -> bytes:
 def error_frame(error: UmgError) -> bytes:
     """The event that ends a broken stream."""
     kind = STREAM_TYPES.get(error.reason, API)
-    return b"event: error\ndata: " + _body(error, {"type": kind, "message": error.message}) + b"\n\n"
+    return named_frame(b"error", _body(error, {"type": kind, "message": error.message}))
 
 
 def _type(status: int) -> str:

@@ -14,7 +14,7 @@ from umg_grpc.wire.messages.usage import ProviderUsage
 from umg_grpc.wire.provider_errors import cut_off, unreadable
 from umg_grpc.wire.ragged import decode
 
-STOP = b'event: message_stop\ndata: {"type":"message_stop"}\n\n'
+STOP = sse.named_frame(b"message_stop", b'{"type":"message_stop"}')
 
 _EVENT = msgspec.json.Decoder(Event)
 
@@ -112,5 +112,5 @@ class PassingDecoder(FrameDecoder):
 
 
 def _named(kind: str | None, data: bytes) -> bytes:
-    """The event with the name that clients need; theirs is on one line."""
-    return b"event: %b\ndata: %b\n\n" % ((kind or "message").encode(), data.replace(b"\n", b" "))
+    """The event with the name that clients need."""
+    return sse.named_frame((kind or "message").encode(), data)

@@ -19,9 +19,10 @@ from umg_grpc.wire.messages.answer import (
     server_input,
     signature,
 )
-from umg_grpc.wire.messages.citations import encode_citation, on_one_line
+from umg_grpc.wire.messages.citations import encode_citation
 from umg_grpc.wire.messages.errors import error_frame
 from umg_grpc.wire.messages.usage import encode_usage
+from umg_grpc.wire.sse import named_frame
 
 CHARACTERS_A_TOKEN = 4  # for the estimate at the start of a stream
 
@@ -114,7 +115,8 @@ class StreamEncoder:
                 and self._text.index == event.part_index
                 and not event.candidate_index
             ):
-                frames.append(self._text_head + _encode(event.text_delta) + b"}}\n\n")
+                data = b"%b%b}}" % (self._text_head, _encode(event.text_delta))
+                frames.append(named_frame(b"content_block_delta", data))
             elif not event.candidate_index:  # this format has one answer
                 frames += self._event(event, kind, message.events)
         return b"".join(frames)
@@ -296,7 +298,7 @@ class StreamEncoder:
             return
         if written.block is None:
             yield from self._open_text(written)
-        yield self._text_head + _encode(text) + b"}}\n\n"
+        yield _delta(self._text_head, text)
 
     def _open_text(self, written: _Written) -> Iterator[bytes]:
         yield from self._open(written, {"type": "text", "text": ""})
@@ -309,7 +311,7 @@ class StreamEncoder:
             return
         if written.block is None:
             yield from self._open_text(written)
-        yield _delta_head(written.block or 0, b"citations_delta", b"citation") + _encode(encoded) + b"}}\n\n"
+        yield _delta(_delta_head(written.block or 0, b"citations_delta", b"citation"), encoded)
 
     def _think(self, written: _Written, piece: int, text: str) -> Iterator[bytes]:
         if not text:
@@ -319,7 +321,7 @@ class StreamEncoder:
         elif written.piece != piece:
             text = BETWEEN_THOUGHTS + text
         written.piece = piece
-        yield _delta_head(written.block or 0, b"thinking_delta", b"thinking") + _encode(text) + b"}}\n\n"
+        yield _delta(_delta_head(written.block or 0, b"thinking_delta", b"thinking"), text)
 
     def _call(self, written: _Written) -> Iterator[bytes]:
         self._called = True
@@ -342,7 +344,7 @@ class StreamEncoder:
         elif not written.arguments and not (text := written.first_arguments(text)):
             return
         written.arguments.append(text)
-        yield _delta_head(written.block, b"input_json_delta", b"partial_json") + _encode(text) + b"}}\n\n"
+        yield _delta(_delta_head(written.block, b"input_json_delta", b"partial_json"), text)
 
     def _end(self) -> Iterator[bytes]:
         """Ends the part that is being written."""
@@ -356,20 +358,20 @@ class StreamEncoder:
                     yield from self._open(written, {"type": "thinking", "thinking": "", "signature": ""})
                 if written.block is not None:
                     head = _delta_head(written.block, b"signature_delta", b"signature")
-                    yield head + _encode(signature(part)) + b"}}\n\n"
+                    yield _delta(head, signature(part))
             case "tool_call" if part.tool_call.WhichOneof("input") == "text" and written.block is not None:
                 rest = '"}' if written.arguments else '{"input":""}'
-                yield _delta_head(written.block, b"input_json_delta", b"partial_json") + _encode(rest) + b"}}\n\n"
+                yield _delta(_delta_head(written.block, b"input_json_delta", b"partial_json"), rest)
             case "tool_call" if written.unreadable and written.block is not None:
                 told = _encode({RAW_ARGUMENTS: "".join(written.held)}).decode()
-                yield _delta_head(written.block, b"input_json_delta", b"partial_json") + _encode(told) + b"}}\n\n"
+                yield _delta(_delta_head(written.block, b"input_json_delta", b"partial_json"), told)
             case "server_tool_call":
                 yield from self._server_call(written)
             case "media":
                 yield from self._say(written, media_note(part.media, written.size))
             case "reasoning" | "server_tool_result" | "opaque":
                 for block in encode_blocks(part, self._response_id, written.index):
-                    yield from self._whole(written, msgspec.Raw(on_one_line(_encode(block))))
+                    yield from self._whole(written, block)
         yield from self._stop(written)
 
     def _server_call(self, written: _Written) -> Iterator[bytes]:
@@ -379,18 +381,22 @@ class StreamEncoder:
             return
         yield from self._open(written, {**block, "input": {}})
         asked = _encode(server_input(call)).decode()
-        head = _delta_head(written.block or 0, b"input_json_delta", b"partial_json")
-        yield head + _encode(asked) + b"}}\n\n"
+        yield _delta(_delta_head(written.block or 0, b"input_json_delta", b"partial_json"), asked)
 
 
 def _frame(name: str, event: JsonObject) -> bytes:
-    return b"event: %b\ndata: %b\n\n" % (name.encode(), _encode(event))
+    return named_frame(name.encode(), _encode(event))
 
 
 def _delta_head(index: int, kind: bytes, member: bytes) -> bytes:
-    """All of a delta's event up to its value."""
-    head = b'event: content_block_delta\ndata: {"type":"content_block_delta","index":%d,' % index
+    """All of a delta's data up to its value."""
+    head = b'{"type":"content_block_delta","index":%d,' % index
     return head + b'"delta":{"type":"%b","%b":' % (kind, member)
+
+
+def _delta(head: bytes, value: object) -> bytes:
+    """Return the event of a delta, given its head (`_delta_head`)."""
+    return named_frame(b"content_block_delta", b"%b%b}}" % (head, _encode(value)))
 
 
 def _states_of(

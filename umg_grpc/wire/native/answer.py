@@ -356,9 +356,9 @@ def _server_tool(part: pb.Part) -> JsonObject | None:
 
 
 def _raw(text: str) -> Raw | None:
-    """The JSON on one line, for an event; None for what is none."""
+    """Return the JSON as it stands, None for a text that is not JSON."""
     try:
-        return Raw(msgspec.json.format(text.encode(), indent=-1))
+        return msgspec.json.decode(text, type=Raw)
     except ValueError:
         return None
 

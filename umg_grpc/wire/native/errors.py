@@ -10,6 +10,7 @@ from umg_grpc.errors import Failure, UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire import provider_errors
 from umg_grpc.wire.json import JsonObject
+from umg_grpc.wire.native.lines import escaped
 from umg_grpc.wire.refusals import DEFAULT, FAILED, LONG, OBJECT, REJECTED, Row, Table
 from umg_grpc.wire.sse import frame
 
@@ -69,7 +70,7 @@ def error_body(error: UmgError) -> bytes:
 
 def error_frame(error: UmgError) -> bytes:
     """The event that ends a broken stream."""
-    return frame(error_body(error))
+    return frame(escaped(error_body(error)))
 
 
 def _encode(error: UmgError, code: int) -> JsonObject:

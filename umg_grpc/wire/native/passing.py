@@ -108,14 +108,14 @@ class PassingDecoder(FrameDecoder):
         raw = event.raw if event.raw.startswith(b"data: ") and event.raw.strip() == b"data: " + data else b""
         if theirs == self._request.model or not self._request.model or theirs is None:
             self._theirs = b"" if theirs is not None else self._theirs
-            return raw or sse.frame(data.replace(b"\n", b" "))
+            return raw or sse.frame(data)
         for name in (MODEL + b":", MODEL + b": "):
             spelled = name + msgspec.json.encode(theirs)
             if raw.count(MODEL) == 1 and spelled in raw:
                 self._theirs, self._ours = spelled, name + msgspec.json.encode(self._request.model)
                 return raw.replace(spelled, self._ours)
-        end = b"\r\n\r\n" if raw.endswith(b"\r\n") else b"\n\n"
-        return b"data: " + renamed(data.replace(b"\n", b" "), theirs, self._request.model) + end
+        ours = renamed(data, theirs, self._request.model)
+        return raw.replace(data, ours) if raw else sse.frame(ours)
 
     def _end(self) -> bytes:
         if not self._blocked and len(self._finished) < max(1, self._request.candidate_count):

@@ -22,6 +22,7 @@ from umg_grpc.wire.native.answer import (
 )
 from umg_grpc.wire.native.errors import error_body, error_frame
 from umg_grpc.wire.native.grounding import Cited
+from umg_grpc.wire.native.lines import escaped
 from umg_grpc.wire.native.usage import encode_usage
 from umg_grpc.wire.state import show
 
@@ -116,8 +117,8 @@ class StreamEncoder:
 
     def _renew(self) -> None:
         """What ends each line from now on."""
-        rest = _encode({"usageMetadata": encode_usage(self._usage), **self._head})
-        self._tail = b'}],"role":"model"},"index":%d,"safetyRatings":[]}],' + rest[1:].replace(b"%", b"%%") + b"\n\n"
+        rest = escaped(_encode({"usageMetadata": encode_usage(self._usage), **self._head}))
+        self._tail = b'}],"role":"model"},"index":%d,"safetyRatings":[]}],' + rest[1:].replace(b"%", b"%%")
 
     def _candidate(self, index: int) -> _Candidate:
         if index not in self._candidates:
@@ -204,7 +205,8 @@ class StreamEncoder:
             return
         self._text(index, part).pieces.append(text)
         self._candidate(index).size += len(text) if text.isascii() else len(text.encode())
-        yield b'data: {"candidates":[{"content":{"parts":[{"text":' + _encode(text) + self._tail % index
+        said = b'{"candidates":[{"content":{"parts":[{"text":' + escaped(_encode(text))
+        yield sse.frame(said + self._tail % index)
 
     def _think(self, index: int, part: int, text: str, number: int, *, summary: bool) -> Iterator[bytes]:
         """A piece of the thoughts; of thoughts that are told themselves the summaries are not."""
@@ -218,7 +220,8 @@ class StreamEncoder:
             if last[0] != number:
                 text = "\n\n" + text
         thoughts[part] = (number, summary)
-        yield b'data: {"candidates":[{"content":{"parts":[{"thought":true,"text":' + _encode(text) + self._tail % index
+        said = b'{"candidates":[{"content":{"parts":[{"thought":true,"text":' + escaped(_encode(text))
+        yield sse.frame(said + self._tail % index)
 
     def _argue(self, index: int, part: int, text: str) -> None:
         if (held := self._candidate(index).held.get(part)) is not None:
@@ -253,11 +256,11 @@ class StreamEncoder:
 
     def _line(self, index: int, part: object, more: JsonObject | None = None) -> bytes:
         """A line with one part; `more` are further members of its candidate."""
-        encoded = _encode(part)
-        said = b'data: {"candidates":[{'
+        encoded = escaped(_encode(part))
+        said = b'{"candidates":[{'
         if more:
-            said += _encode(more)[1:-1] + b","
-        return said + b'"content":{"parts":[' + encoded[:-1] + self._tail % index
+            said += escaped(_encode(more))[1:-1] + b","
+        return sse.frame(said + b'"content":{"parts":[' + encoded[:-1] + self._tail % index)
 
     def _last(self, index: int, candidate: _Candidate) -> bytes:
         finished = candidate.finished or pb.CandidateFinished(finish_reason=pb.FINISH_REASON_STOP)
@@ -278,7 +281,7 @@ class StreamEncoder:
         if finished.block_reason:
             line["promptFeedback"] = encode_feedback(finished.block_reason, finished.safety_ratings)
         line["usageMetadata"] = encode_usage(self._usage)
-        return sse.frame(_encode(line | self._head))
+        return sse.frame(escaped(_encode(line | self._head)))
 
 
 class ArrayEncoder:
@@ -311,4 +314,4 @@ class ArrayEncoder:
 
     def _element(self, data: bytes) -> bytes:
         before, self._begun = b",\r\n" if self._begun else b"[", True
-        return before + data
+        return before + sse.one_line(data)

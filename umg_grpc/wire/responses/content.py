@@ -189,7 +189,7 @@ def encode_citation(citation: pb.Citation, length: int) -> object:
                 "index": document.document_index,
             }
         case "opaque" if citation.opaque.format == "responses":
-            return msgspec.Raw(msgspec.json.format(citation.opaque.json, indent=-1).encode())  # on one line, for events
+            return msgspec.Raw(citation.opaque.json.encode())
         case _:
             return None
 

@@ -11,6 +11,7 @@ from umg_grpc.wire.chat.errors import encode_error
 from umg_grpc.wire.clean import clean
 from umg_grpc.wire.provider_errors import from_provider
 from umg_grpc.wire.refusals import ProviderError
+from umg_grpc.wire.sse import named_frame
 
 BLOCKED = frozenset({"invalid_prompt", "bio_policy", "image_content_policy_violation", "misalignment_policy_violation"})
 # Codes by which a provider says that the request was at fault.
@@ -65,7 +66,7 @@ def error_event(error: UmgError, sequence: int) -> bytes:
         "param": said.param,
         "error": said,
     }
-    return b"event: error\ndata: " + msgspec.json.encode(payload) + b"\n\n"
+    return named_frame(b"error", msgspec.json.encode(payload))
 
 
 def failure(error: ProviderError) -> UmgError:

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import msgspec
-from msgspec import Raw
 
 from umg_grpc.v1 import pb
 from umg_grpc.wire.json import JsonObject, json_text
@@ -184,7 +183,7 @@ def server_item(item_id: str, call: pb.ServerToolCall, result: pb.ServerToolResu
 def action_of(call: pb.ServerToolCall, result: pb.ServerToolResult | None, shown: Shown) -> object:
     """`action` of a search: the provider's own, or one made of what was searched for."""
     if call.format == "responses" and call.input_json:
-        return Raw(msgspec.json.format(call.input_json, indent=-1).encode())
+        return json_text(call.input_json, "input_json")
     queries = list(call.queries)
     action: JsonObject = {"type": "search", "query": queries[0] if queries else "", "queries": queries}
     if shown.sources and result is not None:
@@ -286,12 +285,7 @@ def _item(
         case "image":
             return image_item(part.media, ids.item("ig_", part.media.media_id, index))
         case _:
-            return one_line(part.opaque.json)
-
-
-def one_line(json: str) -> Raw:
-    """JSON as it stands, without line ends, for events."""
-    return Raw(msgspec.json.format(json, indent=-1).encode())
+            return json_text(part.opaque.json, "opaque.json")
 
 
 # --- the object

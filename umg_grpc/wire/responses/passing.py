@@ -87,7 +87,7 @@ class PassingDecoder(FrameDecoder):
             return b""
         # With an `id:` openai's client reads the blank line behind it as an event.
         if b"id:" in event.raw and _NUMBERED.search(event.raw):
-            event = event._replace(raw=_frame(event.name, data.replace(b"\n", b" ")))
+            event = event._replace(raw=_frame(event.name, data))
         told = decode(_EVENT, data)
         failed = Event(type=told.type, error=told.error, code=told.code, message=told.message, param=told.param)
         if error := stated_error(event.name, failed):
@@ -152,4 +152,4 @@ class PassingDecoder(FrameDecoder):
 
 
 def _frame(name: bytes, data: bytes) -> bytes:
-    return (b"event: " + name + b"\n" if name else b"") + sse.frame(data)
+    return sse.named_frame(name, data) if name else sse.frame(data)

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 import msgspec
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.json import JsonObject
+from umg_grpc.wire.json import JsonObject, json_text
 from umg_grpc.wire.responses.client_tools import CLIENT_TOOLS
 from umg_grpc.wire.responses.content import encode_citation, encode_logprob
 from umg_grpc.wire.responses.items import image_item, shown_state
@@ -19,12 +19,12 @@ from umg_grpc.wire.responses.output import (
     call_prefix,
     code_of,
     message_item,
-    one_line,
     reasoning_item,
     refusal_content,
     server_item,
     text_content,
 )
+from umg_grpc.wire.sse import named_frame
 
 _encode = msgspec.json.Encoder().encode
 
@@ -48,8 +48,7 @@ class Writer:
 
     def raw(self, name: bytes, rest: bytes) -> None:
         """An event; `rest`: what follows its number, from the comma to the closing brace."""
-        head = b'event: %b\ndata: {"type":"%b","sequence_number":%d' % (name, name, self.number)
-        self.frames += (head, rest, b"\n\n")
+        self.frames.append(named_frame(name, b'{"type":"%b","sequence_number":%d%b' % (name, self.number, rest)))
         self.number += 1
 
 
@@ -57,13 +56,15 @@ class Delta:
     """Deltas of one kind, in one place: all but the number and the text is joined once."""
 
     def __init__(self, name: str, place: JsonObject, tail: bytes = b"}") -> None:
-        self._head = f'event: {name}\ndata: {{"type":"{name}","sequence_number":'.encode()
+        self._name = name.encode()
+        self._head = b'{"type":"%b","sequence_number":' % self._name
         self._place = b"," + _encode(place)[1:-1] + b',"delta":'
-        self._tail = tail + b"\n\n"
+        self._tail = tail
 
     def write(self, writer: Writer, text: str) -> None:
         """The event of one delta."""
-        writer.frames.append(b"%b%d%b%b%b" % (self._head, writer.number, self._place, _encode(text), self._tail))
+        data = b"%b%d%b%b%b" % (self._head, writer.number, self._place, _encode(text), self._tail)
+        writer.frames.append(named_frame(self._name, data))
         writer.number += 1
 
 
@@ -345,7 +346,7 @@ class Opaque(Item):
 
     def __init__(self, writer: Writer, index: int, item_id: str, opaque: pb.OpaquePart) -> None:
         super().__init__(writer, index, item_id)
-        self._json = one_line(opaque.json)
+        self._json = json_text(opaque.json, "opaque.json")
         self.added(self._json)
 
     def last(self, status: str) -> object:

@@ -1,0 +1,245 @@
+"""JSON that is kept as it came may hold line ends between its tokens and Unicode's line separators in its strings: no
+stream may break there.
+"""
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import cycle
+
+import pytest
+from google.protobuf.descriptor import Descriptor, FieldDescriptor
+from google.protobuf.message import Message
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.wire.laws import modest
+from umg_grpc.v1 import pb
+from umg_grpc.wire import FORMATS
+from umg_grpc.wire.format import StreamEncoder
+from umg_grpc.wire.replay import replay
+from umg_grpc.wire.sse import one_line
+
+MARK = "MARK"
+BLANKS = ("\n", "\r", "\r\n", "\n  ", "\t", "")
+SEPARATORS = ("\u2028", "\u2029", "\x85", "\n", "\r", "\x0b", "\x1c")
+TOOLS = ("f", "web_search", "file_search", "code_execution")
+REQUEST = pb.GenerateRequest(model="m")
+
+ENCODERS: dict[str, Callable[[pb.GenerateRequest], StreamEncoder]] = {
+    **{name: codec.stream_encoder for name, codec in FORMATS.items()},
+    **{f"{name} array": codec.array_encoder for name, codec in FORMATS.items() if codec.array_encoder is not None},
+}
+
+
+# --- the fields
+
+
+def json_paths(kind: Descriptor, above: tuple[Descriptor, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """Path of every string field below a message that keeps JSON as it came."""
+    for field in kind.fields:
+        if field.message_type is not None and field.message_type not in (kind, *above):
+            for path in json_paths(field.message_type, (kind, *above)):
+                yield field.name, *path
+        elif field.type == FieldDescriptor.TYPE_STRING and (field.name == "json" or field.name.endswith("_json")):
+            yield (field.name,)
+
+
+def filled(message: Message, path: tuple[str, ...], text: str, face: str, tool: str) -> None:
+    """Set the field at `path` to `text`, and beside it the fields that decide where its message is shown."""
+    inner = message
+    for name in path[:-1]:
+        field = inner.DESCRIPTOR.fields_by_name[name]
+        value = getattr(inner, name)
+        inner = value.add() if field.is_repeated else value
+        inner.SetInParent()
+    setattr(inner, path[-1], text)
+    for name, value in {"format": face, "name": tool, "type": "x", "call_id": "c1"}.items():
+        if (field := inner.DESCRIPTOR.fields_by_name.get(name)) and field.type == FieldDescriptor.TYPE_STRING:
+            setattr(inner, name, value)
+
+
+@dataclass(frozen=True)
+class Place:
+    """A field that keeps JSON: of an answer, of an event, or of a request that an answer echoes."""
+
+    root: type[Message]
+    path: tuple[str, ...]
+
+    @property
+    def id(self) -> str:
+        return ".".join((self.root.DESCRIPTOR.name, *self.path))
+
+    def stream(self, text: str, face: str, tool: str) -> tuple[pb.GenerateRequest, list[pb.GenerateEvent]]:
+        """The request, and the events of an answer that has the JSON in this field."""
+        if self.root is pb.GenerateEvent:
+            return REQUEST, self._events(text, face, tool)
+        request, response = self.whole(text, face, tool)
+        return request, list(replay(response).events)
+
+    def whole(self, text: str, face: str, tool: str) -> tuple[pb.GenerateRequest, pb.GenerateResponse]:
+        """The request, and an answer that has the JSON in this field."""
+        request, response = pb.GenerateRequest(model="m"), pb.GenerateResponse(response_id="r", model="m")
+        candidate = response.candidates.add(finish_reason=pb.FINISH_REASON_STOP)
+        candidate.message.parts.add().text.text = "hi"
+        candidate.message.parts.add().server_tool_call.MergeFrom(pb.ServerToolCall(name=tool, call_id="c1"))
+        filled(request if self.root is pb.GenerateRequest else response, self.path, text, face, tool)
+        for other in response.candidates[1:]:  # the one that `filled` added
+            candidate.MergeFrom(other)
+        del response.candidates[1:]
+        return request, response
+
+    def _events(self, text: str, face: str, tool: str) -> list[pb.GenerateEvent]:
+        event = pb.GenerateEvent(part_index=1)
+        filled(event, self.path, text, face, tool)
+        beginning = pb.Part(text=pb.TextPart())
+        if self.path[0] == "part_updated":
+            beginning = pb.Part()
+            beginning.CopyFrom(event.part_updated)
+            if self.path[1] == "server_tool_call":  # whose input is known last
+                beginning.server_tool_call.ClearField(self.path[-1])
+        search = pb.Part(server_tool_call=pb.ServerToolCall(name=tool, call_id="c1"))
+        events = [
+            pb.GenerateEvent(started=pb.GenerationStarted(response_id="r", model="m")),
+            pb.GenerateEvent(part_started=search),
+            pb.GenerateEvent(part_index=1, part_started=beginning),
+            event,
+            pb.GenerateEvent(part_index=1, part_ended=pb.PartEnded()),
+            pb.GenerateEvent(part_ended=pb.PartEnded()),
+        ]
+        if self.path[0] == "part_started":
+            del events[2]
+        if self.path[0] != "finished":
+            events.append(pb.GenerateEvent(finished=pb.CandidateFinished(finish_reason=pb.FINISH_REASON_STOP)))
+        return events
+
+
+PLACES = [
+    Place(root, path)
+    for root in (pb.GenerateRequest, pb.GenerateResponse, pb.GenerateEvent)
+    for path in json_paths(root.DESCRIPTOR)
+]
+
+# What no stream shows: parts of the prompt, and options of which no answer says anything.
+PROMPT = ("messages", "instructions", "prediction")
+UNSHOWN = {
+    "GenerateRequest.audio_output.voice_json",
+    "GenerateRequest.moderation_json",
+    "GenerateRequest.response_format.enum_text.schema_json",
+    *(f"{root}.tool_result.result_json" for root in ("GenerateResponse.candidates.message.parts", "GenerateEvent.part_started", "GenerateEvent.part_updated")),
+    "GenerateEvent.opaque.json",
+}  # fmt: skip
+
+
+# --- the JSON
+
+
+def written(value: object, blanks: Iterator[str]) -> str:
+    """JSON with blanks around each token."""
+    match value:
+        case dict():
+            members = (f"{written(name, blanks)}:{written(inner, blanks)}" for name, inner in value.items())
+            return f"{next(blanks)}{{{','.join(members)}}}{next(blanks)}"
+        case list():
+            return f"{next(blanks)}[{','.join(written(inner, blanks) for inner in value)}]{next(blanks)}"
+        case _:
+            return f"{next(blanks)}{json.dumps(value, ensure_ascii=False)}{next(blanks)}"
+
+
+texts = st.lists(st.sampled_from([*SEPARATORS, "a", " ", "\\", '"', "é", "’", "\xa0", "\U0001f600"]), max_size=8).map(
+    "".join
+)
+objects = st.builds(lambda text, rest: {"mode": [MARK + text], text: rest}, texts, st.none() | texts | st.lists(texts))
+blanks = st.lists(st.sampled_from(BLANKS), min_size=1, max_size=7)
+WORST = {"mode": [MARK + "".join(SEPARATORS)], "x": None}
+
+
+# --- the readers
+
+
+def read(name: str, stream: bytes) -> object:
+    """What a strict reader makes of a stream. Fails where it finds lines that no encoder meant; in native's, as older
+    google-genai clients do, also where `str.splitlines` breaks.
+    """
+    text = stream.decode()
+    if name.endswith("array"):
+        assert "\r" not in (plain := text.replace(",\r\n", ","))
+        assert "\n" not in plain
+        return json.loads(text)
+    assert "\r" not in text
+    assert name != "native" or text.splitlines() == text.split("\n")[:-1]
+    *events, rest = text.split("\n\n")
+    assert rest == ""
+    return [_data(event.split("\n"), named=name in ("responses", "messages")) for event in events]
+
+
+def _data(lines: list[str], *, named: bool) -> object:
+    if named:
+        assert lines[0].startswith("event: "), lines
+        *_, line = lines
+        assert len(lines) == 2
+    else:
+        (line,) = lines
+    assert line.startswith("data: ")
+    if line == "data: [DONE]":
+        return None
+    data = json.loads(line.removeprefix("data: "))
+    if named:
+        assert lines[0] == f"event: {data['type']}"
+    return data
+
+
+def marked(value: object) -> set[str]:
+    """The marked texts within a value, also in texts that are JSON themselves."""
+    match value:
+        case dict():
+            return set().union(*map(marked, value), *map(marked, value.values()))
+        case list():
+            return set().union(*map(marked, value))
+        case str() if MARK in value:
+            try:
+                return marked(json.loads(value))
+            except ValueError:
+                return {value}
+        case _:
+            return set()
+
+
+def streamed(name: str, place: Place, text: str, tool: str) -> object:
+    """What is read of a stream that has the text in that place."""
+    request, events = place.stream(text, name.removesuffix(" array"), tool)
+    encoder = ENCODERS[name](request)
+    return read(name, encoder.feed(pb.StreamGenerateResponse(events=events)) + encoder.close())
+
+
+@pytest.mark.parametrize("name", ENCODERS)
+@settings(modest, max_examples=400)
+@given(place=st.sampled_from(PLACES), value=objects, around=blanks, tool=st.sampled_from(TOOLS))
+def test_json_that_is_kept_as_it_came_breaks_no_stream(
+    name: str, place: Place, value: dict[str, object], around: list[str], tool: str
+) -> None:
+    assert marked(streamed(name, place, written(value, cycle(around)), tool)) <= marked(value)
+
+
+@pytest.mark.parametrize("place", [p for p in PLACES if p.root is not pb.GenerateEvent], ids=lambda place: place.id)
+@pytest.mark.parametrize("name", FORMATS)
+def test_json_that_is_kept_as_it_came_breaks_no_whole_answer(place: Place, name: str) -> None:
+    for tool in TOOLS:
+        request, response = place.whole(written(WORST, cycle(BLANKS)), name, tool)
+        body = json.loads(FORMATS[name].encode_response(response, request))
+        assert marked(body) <= marked(WORST)
+
+
+@pytest.mark.parametrize("place", PLACES, ids=lambda place: place.id)
+def test_every_field_is_read_back_from_the_streams_that_show_it(place: Place) -> None:
+    text = written(WORST, cycle(BLANKS))
+    shown = {name for name in ENCODERS for tool in TOOLS if marked(streamed(name, place, text, tool))}
+    assert bool(shown) == (place.id not in UNSHOWN and place.path[0] not in PROMPT), shown
+
+
+@given(objects, blanks)
+def test_one_line_is_the_same_json(value: dict[str, object], around: list[str]) -> None:
+    text = written(value, cycle(around))
+    line = one_line(text.encode()).decode()
+    assert json.loads(line) == value
+    assert not {"\n", "\r"} & set(line)

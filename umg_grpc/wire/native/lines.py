@@ -1,0 +1,13 @@
+"""Characters that older clients of this format take for line ends."""
+
+
+def escaped(document: bytes) -> bytes:
+    """Return the JSON with escapes for U+0085, U+2028 and U+2029, which stand inside strings.
+
+    They end no line of an event, but older google-genai clients split lines there.
+    """
+    if 0xE2 in document:
+        document = document.replace(b"\xe2\x80\xa8", rb"\u2028").replace(b"\xe2\x80\xa9", rb"\u2029")
+    if 0xC2 in document:
+        document = document.replace(b"\xc2\x85", rb"\u0085")
+    return document
