@@ -9,6 +9,7 @@ from tests.matrix.faces import Wish
 from tests.providers.scenarios import (
     CITED,
     CITY_SCHEMA,
+    INDENTED,
     PAGES,
     PDF,
     PNG,
@@ -150,6 +151,7 @@ CASES = [
     ),
     case("parallel", called(WEATHER, TIME), tools=TOOLS, after=BOTH),
     case("parallel, by the id of the response", called(WEATHER, TIME), tools=TOOLS, after=BOTH, keeps=True),
+    case("indented", called(*INDENTED), tools=TOOLS, after=BOTH),
     case("no-arguments", called(REFRESH), tools=("refresh",), after="The tools said: refresh gave done."),
     case("forced", called(TIME), tools=TOOLS, choice="get_time", after=FORCED),
     case("required", called(WEATHER), tools=("get_weather",), choice="required"),

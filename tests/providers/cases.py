@@ -8,6 +8,7 @@ from tests.providers.callers import Shown, Wish
 from tests.providers.scenarios import (
     CITED,
     CITY_SCHEMA,
+    INDENTED,
     PAGES,
     PDF,
     PNG,
@@ -87,6 +88,13 @@ CASES = [
     _case(
         "parallel",
         shown(calls=_called(WEATHER, TIME)),
+        tools=("get_weather", "get_time"),
+        finish=CALLED,
+        after=BOTH,
+    ),
+    _case(
+        "indented",
+        shown(calls=_called(*INDENTED)),
         tools=("get_weather", "get_time"),
         finish=CALLED,
         after=BOTH,

@@ -66,15 +66,22 @@ class Call:
 
     name: str
     arguments: Mapping[str, Any]
+    line_end: str = ""  # of the lines on which the model writes the arguments; "": all on one
 
     @property
     def text(self) -> str:
+        if self.line_end:
+            return json.dumps(self.arguments, indent=2, ensure_ascii=False).replace("\n", self.line_end)
         return json.dumps(self.arguments, separators=(",", ":"), ensure_ascii=False)
 
 
 WEATHER = Call("get_weather", {"city": "Zürich", "days": 3, "mime_type": "a\u2028b"})
 TIME = Call("get_time", {"zone_name": "Europe/Zurich"})
 REFRESH = Call("refresh", {})
+INDENTED = (
+    Call("get_weather", {"city": "Z\u2029\x85", "days": 3, "mime_type": "a\u2028b\n\r"}, line_end="\n"),
+    Call("get_time", {"zone_name": "Europe/Zurich"}, line_end="\r\n"),
+)
 
 
 @dataclass(frozen=True)
@@ -306,6 +313,7 @@ SCENARIOS: dict[str, Callable[[Asked], Answer | Failure]] = {
     "file": lambda asked: _said(f"I read {'; '.join(media.seen for media in asked.media) or 'nothing'}."),
     "tools": lambda asked: _calls(asked, WEATHER, before="Let me look. "),
     "parallel": lambda asked: _calls(asked, WEATHER, TIME),
+    "indented": lambda asked: _calls(asked, *INDENTED),
     "no-arguments": lambda asked: _calls(asked, REFRESH),
     "forced": _forced,
     "required": _required,

@@ -16,7 +16,7 @@ from tests.providers import Provider, provider
 from tests.providers.cases import CASES
 from tests.providers.pairs import refused, through
 from tests.providers.scenarios import TEXT
-from tests.sdk.node_runner import Node
+from tests.sdk.node_runner import Job, Node
 from tests.sdk.node_sdks import BREAKS, FAILURES, LEAVES, SDKS, WAYS, Sdk, jobs
 from umg_grpc.config import parse
 
@@ -111,3 +111,27 @@ async def test_failures_are_the_sdks_own_errors_and_leaving_stops_the_provider(
     seen = found["leaves"]["shown"]["seen"]
     assert seen
     assert TEXT.startswith(seen)
+
+
+@pytest.mark.parametrize("sdk", SDKS, ids=lambda sdk: sdk.id)
+async def test_the_sdk_reads_arguments_that_a_chat_model_indents(sdk: Sdk, node: Node, tmp_path: Path) -> None:
+    (case,) = [case for case in CASES if case.id == "indented"]
+    asked = [Job(way, case.wish, way == "streamed") for way in WAYS]
+    async with gateway("chat", tmp_path) as served:
+        found = await node.run(sdk.script, asked, root=served.url, key=KEY, model=sdk.model, **sdk.says)
+        assert served.upstream.refusals == []
+    for way in WAYS:
+        shown = sdk.shows(case, through(case, sdk.format, "chat", streamed=way == "streamed"))
+        assert found[way].get("shown") == shown, found[way]
+
+
+async def test_a_streamed_response_echoes_an_indented_body(node: Node, tmp_path: Path) -> None:
+    sdk = next(sdk for sdk in SDKS if sdk.id == "openai responses")
+    cases = [case for case in CASES if case.id in ("tools", "structured")]
+    async with gateway("chat", tmp_path) as served:
+        found = await node.run(
+            sdk.script, jobs(cases), root=served.url, key=KEY, model=sdk.model, indents=True, **sdk.says
+        )
+    for case in cases:
+        shown = sdk.shows(case, through(case, "responses", "chat", streamed=True))
+        assert found[f"{case.id} streamed"].get("shown") == shown, found

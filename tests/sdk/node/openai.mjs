@@ -1,11 +1,17 @@
-// openai: `format` chat or responses.
+// openai: `format` chat or responses; with `indents` bodies are sent indented.
 import OpenAI from "openai";
 import { zodResponseFormat, zodTextFormat } from "openai/helpers/zod";
 
 import { City, empty, leave, main } from "./jobs.mjs";
 
 main((request) => {
-  const sdk = new OpenAI({ baseURL: `${request.root}/v1`, apiKey: request.key, maxRetries: 0 });
+  const indented = (url, init) => fetch(url, { ...init, body: JSON.stringify(JSON.parse(init.body), null, 2) });
+  const sdk = new OpenAI({
+    baseURL: `${request.root}/v1`,
+    apiKey: request.key,
+    maxRetries: 0,
+    fetch: request.indents ? indented : fetch,
+  });
   return request.format === "chat" ? chat(sdk, request) : responses(sdk, request);
 });
 

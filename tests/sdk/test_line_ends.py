@@ -1,0 +1,98 @@
+"""Indented JSON inside streams, as the official Python SDKs read it: a body that is echoed, and the arguments of a call."""
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator
+from dataclasses import replace
+from pathlib import Path
+
+import aiohttp
+import httpx2
+import openai
+import pytest
+import pytest_asyncio
+from google import genai
+from google.genai import types
+
+from tests.e2e.gateways import Running, running
+from tests.providers import KEY, provider
+from tests.providers.callers import caller
+from tests.providers.callers.responses import ResponsesCaller
+from tests.providers.cases import CASES, GAVE
+from tests.providers.pairs import through
+from tests.providers.scenarios import INDENTED, TOOLS
+
+# the SDK does what the newest aiohttp advises against
+pytestmark = pytest.mark.filterwarnings("ignore:Inheritance class AiohttpClientSession:DeprecationWarning")
+
+CONFIG = """
+channels:
+  - {{name: main, protocols: [chat], base_url: "{url}", api_key: {key}, models: [m]}}
+"""
+(CASE,) = [case for case in CASES if case.id == "indented"]
+
+
+@pytest_asyncio.fixture
+async def gateway(tmp_path: Path) -> AsyncGenerator[Running, None]:
+    """A gateway before a chat provider whose model indents the arguments of its calls."""
+    async with provider("chat") as server, running(CONFIG.format(url=server.base_url, key=KEY), tmp_path) as made:
+        yield made
+        assert server.refusals == []
+
+
+@pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
+@pytest.mark.parametrize("name", ["chat", "responses", "messages", "native"])
+async def test_an_sdk_reads_indented_arguments(name: str, streamed: bool, gateway: Running) -> None:
+    async with caller(name, gateway.url, gateway.key) as sdk:
+        ask = sdk.stream if streamed else sdk.ask
+        answer = await ask(CASE.wish)
+        assert answer == through(CASE, name, "chat", streamed=streamed)
+        assert (await ask(replace(CASE.wish, before=answer, results=GAVE))).text == CASE.after
+
+
+async def test_the_synchronous_genai_client_reads_indented_arguments(gateway: Running) -> None:
+    declared = [
+        types.FunctionDeclaration(name=name, description=name, parameters_json_schema=TOOLS[name])
+        for name in CASE.wish.tools
+    ]
+    tools = [types.Tool(function_declarations=declared)]
+    options = types.HttpOptions(base_url=gateway.url)
+    with genai.Client(api_key=gateway.key, http_options=options) as sdk:
+        config = types.GenerateContentConfig(tools=tools)
+        stream = sdk.models.generate_content_stream(model="m", contents=CASE.wish.text, config=config)
+        chunks = await asyncio.to_thread(list, stream)
+    calls = [call for chunk in chunks for call in chunk.function_calls or ()]
+    assert [(call.name, call.args) for call in calls] == [(call.name, call.arguments) for call in INDENTED]
+
+
+async def test_the_array_of_native_holds_indented_arguments(gateway: Running) -> None:
+    declared = [{"name": name, "parametersJsonSchema": TOOLS[name]} for name in CASE.wish.tools]
+    contents = [{"role": "user", "parts": [{"text": CASE.wish.text}]}]
+    body = {"contents": contents, "tools": [{"functionDeclarations": declared}]}
+    url = f"{gateway.url}/v1beta/models/m:streamGenerateContent"
+    async with aiohttp.ClientSession(headers=gateway.headers) as session, session.post(url, json=body) as response:
+        lines = json.loads(await response.read())
+    parts = [part for line in lines for part in line["candidates"][0]["content"]["parts"]]
+    calls = [(part["functionCall"]["name"], part["functionCall"]["args"]) for part in parts if "functionCall" in part]
+    assert calls == [(call.name, call.arguments) for call in INDENTED]
+
+
+class Indenting(httpx2.AsyncHTTPTransport):
+    """Sends JSON bodies indented."""
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        body = json.dumps(json.loads(await request.aread()), indent=2).encode()
+        headers = [(name, value) for name, value in request.headers.items() if name.lower() != "content-length"]
+        sent = httpx2.Request(request.method, request.url, headers=headers, content=body, extensions=request.extensions)
+        return await super().handle_async_request(sent)
+
+
+@pytest.mark.parametrize("name", ["tools", "structured"])
+async def test_a_streamed_response_echoes_an_indented_body(name: str, gateway: Running) -> None:
+    (case,) = [case for case in CASES if case.id == name]
+    client = openai.DefaultAsyncHttpxClient(transport=Indenting())
+    async with openai.AsyncOpenAI(base_url=f"{gateway.url}/v1", api_key=gateway.key, http_client=client) as sdk:
+        answer = await ResponsesCaller(sdk, "m").stream(case.wish)
+    assert answer == through(case, "responses", "chat", streamed=True)
+    echoed = answer.turn.tools if case.wish.tools else answer.turn.text.format
+    assert echoed
