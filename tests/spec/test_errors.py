@@ -209,9 +209,10 @@ async def test_errors_in_a_stream_of_chat(chat: Chat) -> None:
 async def test_errors_in_a_stream_of_responses(responses: Responses) -> None:
     frames = await responses.stream(text=CUT)
     assert responses.told(frames)
-    assert frames[-1].event in {"error", "response.failed"}
-    told = frames[-1].data
-    assert told["message"] if frames[-1].event == "error" else told["response"]["error"]["message"]
+    failed, error = frames[-2:]
+    assert (failed.event, error.event) == ("response.failed", "error")
+    assert error.data["message"] == failed.data["response"]["error"]["message"] != ""
+    assert failed.data["response"]["status"] == "failed"
     assert [frame.data["sequence_number"] for frame in frames] == list(range(len(frames)))
     assert not any(frame.event == "response.completed" for frame in frames)
 

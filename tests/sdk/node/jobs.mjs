@@ -3,7 +3,7 @@
 //
 // in:  {root, key, model, tools: {name: schema}, jobs: [{id, streamed, aborted, wish,
 //       gave: {tool: result}, connection: {what differs of the above}}]}
-// out: {id: {shown, second?} | {error: {class, status, message}}}
+// out: {id: {shown, second?} | {error: {class, status, message, failed}}}
 import { text } from "node:stream/consumers";
 import { z } from "zod";
 
@@ -47,7 +47,8 @@ async function run(driver, { wish, streamed, aborted, gave }) {
 function described(error) {
   const status = error.status ?? error.statusCode ?? null;
   const cause = error.lastError ?? error;
-  return { class: cause.constructor.name, status: cause.status ?? cause.statusCode ?? status, message: String(cause.message) };
+  const { message, failed } = cause;
+  return { class: cause.constructor.name, status: cause.status ?? cause.statusCode ?? status, message: String(message), failed };
 }
 
 // The text of the first piece of a stream that has one; then the stream is left.

@@ -173,7 +173,14 @@ function responses(sdk, { model, tools, keeps }) {
       return shown(wish.schema ? await sdk.responses.parse(body) : await sdk.responses.create(body));
     },
     async stream(wish) {
-      return shown(await sdk.responses.stream(asked(wish)).finalResponse());
+      const stream = sdk.responses.stream(asked(wish));
+      const failed = [];
+      stream.on("response.failed", ({ response }) => failed.push(response.error.message));
+      try {
+        return shown(await stream.finalResponse());
+      } catch (error) {
+        throw Object.assign(error, { failed });
+      }
     },
     async abort(wish) {
       const stream = await sdk.responses.create({ ...asked(wish), stream: true });

@@ -6,7 +6,6 @@ import pytest
 from google.protobuf import text_format
 
 from tests.wire.responses.streams import Told, names, told
-from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.responses import RESPONSES
 
@@ -195,24 +194,6 @@ def test_usage_stands_in_the_last_event_wherever_it_was_told() -> None:
     for texts in ([STARTED, SAY, END, usage], [STARTED, usage, SAY, END]):
         payloads = told(stream(*texts))
         assert [payload["response"]["usage"] for payload in payloads if "response" in payload] == [None, None, expected]
-
-
-def test_an_error_is_an_event_at_which_every_client_raises() -> None:
-    encoder = RESPONSES.stream_encoder(ASKED)
-    begun = encoder.feed(message(STARTED))
-    ended = encoder.error(UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, "it broke", field="input"))
-    error = {"message": "it broke", "type": "server_error", "param": "input", "code": "upstream_failed"}
-    assert told(begun + ended)[-1] == {
-        "type": "error", "sequence_number": 2, "code": "upstream_failed", "message": "it broke", "param": "input", "error": error,
-    }  # fmt: skip
-    assert encoder.close() == b""
-
-
-def test_an_error_behind_passed_frames_goes_on_with_their_numbers() -> None:
-    passed = stream(STARTED, SAY, END)
-    encoder = RESPONSES.stream_encoder(ASKED)
-    assert encoder.feed(pb.StreamGenerateResponse(source_frames=passed)) == passed
-    told(passed + encoder.error(UmgError(pb.ERROR_REASON_UPSTREAM_CUT, "cut")))
 
 
 def test_a_heartbeat_is_a_comment() -> None:

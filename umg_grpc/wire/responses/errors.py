@@ -34,6 +34,15 @@ REJECTED = frozenset(
 )
 
 
+# Codes that the `error` of a response may have: those of the SDK's types, and two that its clients act upon.
+CODES = (
+    BLOCKED
+    | REJECTED
+    | {"server_error", "rate_limit_exceeded", "data_residency_mismatch", "vector_store_timeout"}
+    | {"context_length_exceeded", "insufficient_quota"}
+)
+
+
 class ErrorBody(Struct):
     """`error` of a body of ours."""
 
@@ -41,6 +50,13 @@ class ErrorBody(Struct):
     type: str
     param: str | None
     code: str | None
+
+
+class ResponseError(Struct):
+    """`error` of a response that failed."""
+
+    code: str
+    message: str
 
 
 class Wrapped(Struct):
@@ -53,11 +69,11 @@ _BODY = msgspec.json.Decoder(Wrapped)
 
 
 def error_event(error: UmgError, sequence: int) -> bytes:
-    """The event that ends a broken stream.
+    """Return the event that ends a broken stream, after `response.failed`.
 
     Flat, as the format says, and with the same again as `error`, at which all SDKs raise (reference, 2.6).
     """
-    said = _BODY.decode(encode_error(error, 500)).error
+    said = _stated(error)
     payload = {
         "type": "error",
         "sequence_number": sequence,
@@ -67,6 +83,19 @@ def error_event(error: UmgError, sequence: int) -> bytes:
         "error": said,
     }
     return named_frame(b"error", msgspec.json.encode(payload))
+
+
+def response_error(error: UmgError) -> ResponseError:
+    """Return `error` of a response that failed."""
+    said = _stated(error)
+    if said.code in CODES:
+        return ResponseError(said.code, said.message)
+    blocked = error.reason == pb.ERROR_REASON_CONTENT_BLOCKED
+    return ResponseError("invalid_prompt" if blocked else "server_error", said.message)
+
+
+def _stated(error: UmgError) -> ErrorBody:
+    return _BODY.decode(encode_error(error, 500)).error
 
 
 def failure(error: ProviderError) -> UmgError:

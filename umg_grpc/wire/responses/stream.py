@@ -1,13 +1,13 @@
 """The streamed answer towards a caller: canonical events -> events of this format."""
 
-import re
 from collections.abc import Sequence
 from typing import assert_never
 
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.responses.echo import repeated
-from umg_grpc.wire.responses.errors import error_event
+from umg_grpc.wire.responses.errors import error_event, response_error
+from umg_grpc.wire.responses.failed import PassedFrames
 from umg_grpc.wire.responses.output import (
     SERVER_ITEMS,
     Ending,
@@ -32,7 +32,6 @@ from umg_grpc.wire.responses.streamed import (
     Writer,
 )
 
-_NUMBER = re.compile(rb'"sequence_number"\s*:\s*(\d+)')
 IN_PROGRESS = Ending("in_progress")
 ENDS = ("completed", "incomplete", "failed")  # that are events
 
@@ -62,15 +61,15 @@ class StreamEncoder:
         self._ending: Ending | None = None
         self._completed_at: int | None = None
         self._usage: pb.Usage | None = None
-        self._frames = b""  # of the provider, that were passed last: they hold all there is to say
+        self._passed = PassedFrames()  # the provider's own: they hold all there is to say
         self._closed = False
 
     def feed(self, message: pb.StreamGenerateResponse) -> bytes:
         """All events of one upstream read, for one write."""
         if message.source_frames:
-            self._frames = message.source_frames
+            self._passed.feed(message.source_frames)
             return message.source_frames
-        if self._frames or self._closed:
+        if self._passed or self._closed:
             return b""
         for position, event in enumerate(message.events):
             if self._shown.states and event.part_started.HasField("tool_call"):
@@ -84,21 +83,31 @@ class StreamEncoder:
 
     def close(self) -> bytes:
         """The end of a whole answer: what is still open, then the whole response. Nothing follows it."""
-        if self._frames or self._closed:
+        if self._passed or self._closed:
             return b""
         self._closed = True
         self._begin()
         ending = self._ending or Ending()
         self._finish_items(ending.status == "incomplete")
         name = ending.status if ending.status in ENDS else "completed"
-        self._lifecycle(name, ending, self._usage, self._completed_at)
+        self._lifecycle(name, ending, [item.encoded for item in self._items], self._usage, self._completed_at)
         return self._writer.take()
 
     def error(self, error: UmgError) -> bytes:
-        """The event that ends a broken answer."""
-        self._closed = True
-        numbers = _NUMBER.findall(self._frames)
-        return error_event(error, int(numbers[-1]) + 1 if numbers else self._writer.number)
+        """Return the events that end a broken answer: `response.failed`, which has the output so far, then `error`.
+
+        Clients of the format read the first (Codex shows no other), the SDKs raise at the second. Items that are not
+        done stay so, since clients run a call whose item is done; of these the output has texts and thoughts alone.
+        """
+        if self._passed:
+            return self._passed.error(error)
+        if not self._closed:
+            self._closed = True
+            self._begin()
+            said = response_error(error)
+            output = [encoded for item in self._items if (encoded := item.encoded or item.so_far())]
+            self._lifecycle("failed", Ending("failed", code=said.code, message=said.message), output, self._usage)
+        return self._writer.take() + error_event(error, self._writer.number)
 
     def _take(self, event: pb.GenerateEvent) -> None:
         kind = event.WhichOneof("kind")
@@ -167,14 +176,18 @@ class StreamEncoder:
         if not self._begun:
             self._begun = True
             self._ids = Ids(self._head.response_id)
-            self._lifecycle("created", IN_PROGRESS)
-            self._lifecycle("in_progress", IN_PROGRESS)
+            self._lifecycle("created", IN_PROGRESS, ())
+            self._lifecycle("in_progress", IN_PROGRESS, ())
 
     def _lifecycle(
-        self, name: str, ending: Ending, usage: pb.Usage | None = None, completed_at: int | None = None
+        self,
+        name: str,
+        ending: Ending,
+        items: Sequence[bytes],
+        usage: pb.Usage | None = None,
+        completed_at: int | None = None,
     ) -> None:
-        output = b"[" + b",".join(item.encoded for item in self._items) + b"]"
-        response = response_object(self._head, ending, output, usage, completed_at, self._echo)
+        response = response_object(self._head, ending, b"[%b]" % b",".join(items), usage, completed_at, self._echo)
         self._writer.raw(f"response.{name}".encode(), b',"response":' + response + b"}")
 
     def _finished(self, finished: pb.CandidateFinished) -> None:

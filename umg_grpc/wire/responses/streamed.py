@@ -94,6 +94,12 @@ class Item(ABC):
         rest = b',"output_index":%d,"item":%b}' % (self.index, self.encoded)
         self.writer.raw(b"response.output_item.done", rest)
 
+    def so_far(self) -> bytes:
+        """Return the item as far as it was sent, for the output of an answer that breaks off; b"" for one of no use
+        until it is done.
+        """
+        return b""
+
     @abstractmethod
     def last(self, status: str) -> object:
         """Tells what stands before its end, and gives the item as it is then."""
@@ -186,6 +192,9 @@ class Message(Item):
             self.writer.event("response.output_text.done", content.place | said)
         self.writer.event("response.content_part.done", content.place | {"part": content.content()})
 
+    def so_far(self) -> bytes:
+        return _encode(self.last("incomplete"))
+
     def last(self, status: str) -> object:
         contents = [content.content() for content in self._contents.values()]
         return message_item(self.item_id, status, self._phase, contents)
@@ -270,6 +279,9 @@ class Thoughts(Item):
     def end(self, part: int) -> None:
         super().end(part)
         self._end_piece()
+
+    def so_far(self) -> bytes:
+        return _encode(self.last("incomplete"))
 
     def last(self, status: str) -> object:
         state = shown_state(self._part) if self._shown.states and self._part.HasField("state") else ""

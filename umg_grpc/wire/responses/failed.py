@@ -1,0 +1,83 @@
+"""The end of a broken stream whose events were the provider's own: what it repeats of them."""
+
+import re
+
+import msgspec
+from msgspec import Raw, Struct
+
+from umg_grpc.errors import UmgError
+from umg_grpc.wire import sse
+from umg_grpc.wire.json import ABSENT, given
+from umg_grpc.wire.ragged import decode
+from umg_grpc.wire.responses.errors import error_event, response_error
+from umg_grpc.wire.responses.events import ENDS
+
+ITEM_DONE = b"response.output_item.done"
+
+_NUMBER = re.compile(rb'"sequence_number"\s*:\s*(\d+)')
+
+
+class _Seen(Struct):
+    """An event that was passed on, as far as the end repeats it."""
+
+    type: str | None = None
+    response: Raw = ABSENT
+    item: Raw = ABSENT
+    output_index: int | None = None
+
+
+_SEEN = msgspec.json.Decoder(_Seen)
+_MEMBERS = msgspec.json.Decoder(dict[str, Raw])
+
+
+class PassedFrames:
+    """Frames of a provider that were passed on, kept as far as the end of a broken stream repeats them: the first,
+    which have the response object, those with items that are done, and the last, which have the number.
+    """
+
+    def __init__(self) -> None:
+        self._first = b""
+        self._items = list[bytes]()
+        self._last = b""
+
+    def __bool__(self) -> bool:
+        return bool(self._last)
+
+    def feed(self, frames: bytes) -> None:
+        """Keep the frames of one message."""
+        self._first = self._first or frames
+        self._last = frames
+        if frames.rfind(ITEM_DONE) >= 0:  # a quarter of the time of `in`
+            self._items.append(frames)
+
+    def error(self, error: UmgError) -> bytes:
+        """Return `response.failed`, where the provider began its response and did not end it, and the event `error`."""
+        numbers = _NUMBER.findall(self._last)
+        number = int(numbers[-1]) + 1 if numbers else 0
+        try:
+            failed = self._failed(error, number)
+        except (ValueError, RecursionError):
+            failed = b""
+        return failed + error_event(error, number + 1 if failed else number)
+
+    def _failed(self, error: UmgError, number: int) -> bytes:
+        began = next((event.response for event in _events(self._first) if given(event.response)), None)
+        if began is None or any(event.type in ENDS for event in _events(self._last)):
+            return b""
+        items = {
+            event.output_index: event.item
+            for frames in self._items
+            for event in _events(frames)
+            if event.type == ITEM_DONE.decode() and event.output_index is not None and given(event.item)
+        }
+        response = _MEMBERS.decode(began) | {
+            "status": Raw(b'"failed"'),
+            "error": Raw(msgspec.json.encode(response_error(error))),
+            "output": Raw(msgspec.json.encode([items[index] for index in sorted(items)])),
+        }
+        data = {"type": "response.failed", "sequence_number": number, "response": response}
+        return sse.named_frame(b"response.failed", msgspec.json.encode(data))
+
+
+def _events(frames: bytes) -> list[_Seen]:
+    return [decode(_SEEN, event.data) for event in sse.split(frames) if event.data is not None]
