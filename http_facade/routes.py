@@ -95,6 +95,7 @@ ROUTES = (
     Route("GET", f"/v1/models/{MODEL}", Shape.GET_MODEL, "models"),
     Route("GET", "/v1beta/models", Shape.LIST_MODELS, "native_models"),
     Route("GET", f"/v1beta/models/{MODEL}", Shape.GET_MODEL, "native_models"),
+    Route("GET", "/", Shape.ALIVE, needs_key=False),  # Claude Code asks HEAD / before anything else
     Route("GET", "/healthz", Shape.ALIVE, needs_key=False),
     Route("GET", "/readyz", Shape.READY, needs_key=False),
     Route("GET", "/metrics", Shape.METRICS, needs_key=False),

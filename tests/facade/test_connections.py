@@ -255,7 +255,7 @@ async def test_a_connection_too_many_is_told_so_and_closed(crowded: Face) -> Non
     assert crowded.service.requests == []
 
 
-@pytest.mark.parametrize("path", ["/healthz", "/readyz", "/metrics"])
+@pytest.mark.parametrize("path", ["/", "/healthz", "/readyz", "/metrics"])
 async def test_those_who_watch_are_answered_on_a_connection_too_many(crowded: Face, path: str) -> None:
     async with crowded.client.get(crowded.url(path)) as answer:
         assert answer.status == 200

@@ -63,7 +63,7 @@ class Miss:
 
 MISSES = [
     Miss(id="an unknown path", path="/v1/nothing/here", says="no such path: POST /v1/nothing/here"),
-    Miss(id="the root", path="/", method="GET"),
+    Miss(id="another method of the root", path="/", status=405, says="POST"),
     Miss(id="a trailing slash", path="/v1/chat/completions/"),
     Miss(id="a double slash", path="//v1/chat/completions"),
     Miss(id="a double slash inside", path="/v1//chat/completions"),
@@ -98,6 +98,13 @@ async def test_a_percent_encoded_letter_is_that_letter(face: Face) -> None:
     url = URL(face.url("/v1/%63hat/completions"), encoded=True)
     async with face.client.post(url, json={"model": "m", "messages": [{"role": "user", "content": "x"}]}) as answer:
         assert answer.status == 200
+
+
+async def test_the_root_answers_a_client_that_looks_whether_anybody_is_there(face: Face) -> None:
+    async with face.client.head(face.url("/")) as answer:
+        assert (answer.status, await answer.read()) == (200, b"")
+    async with face.client.get(face.url("/")) as answer:
+        assert await answer.json() == {"status": "alive"}
 
 
 async def test_paths_without_a_key_answer_without_one(make_face: MakeFace) -> None:
