@@ -5,7 +5,18 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from tests.upstream.sandbox.asking import ask, assistant, called, function, hear, refused, result, stream, user
+from tests.upstream.sandbox.asking import (
+    ask,
+    assistant,
+    called,
+    function,
+    hear,
+    refused,
+    result,
+    stream,
+    text,
+    user,
+)
 from umg_grpc.v1 import pb
 
 REQUIRED = pb.TOOL_CHOICE_MODE_REQUIRED
@@ -55,6 +66,86 @@ def test_the_tools_that_are_meant_are_called(case: Case) -> None:
 def test_arguments_fit_the_schema_and_take_words_of_the_prompt() -> None:
     [call] = hear(ask("use get_weather for Paris", tools=TOOLS)).calls
     assert json.loads(call.arguments_json) == {"city": "Paris"}
+
+
+REMINDER = (
+    '<system-reminder>\nUse Bash, Read and Edit. Never run `rm -rf build`. Ask for "move permission to user settings".\n'
+    "</system-reminder>"
+)
+ENVIRONMENT = "<environment_context>\n<cwd>/work/repo</cwd> get_time is disabled, 17 files\n</environment_context>"
+BASH = {
+    "type": "object",
+    "properties": {
+        "command": {"type": "string"},
+        "timeout": {"type": "integer"},
+        "description": {"type": "string"},
+        "sandbox_permissions": {"enum": ["use_default", "require_escalated"]},
+    },
+    "required": ["command"],
+}
+AGENT_TOOLS = [*TOOLS, function("Bash", json.dumps(BASH)), function("Read"), function("Edit")]
+
+
+@dataclass(frozen=True)
+class Turn:
+    id: str
+    before: list[pb.Message]
+    last: list[str | pb.Part]
+
+    def asked(self, question: str) -> pb.GenerateRequest:
+        """The turn, with the question behind its context."""
+        return ask(*self.before, user(*self.last, question), tools=AGENT_TOOLS)
+
+
+TURNS = [
+    Turn("reminders in the same message", [], [REMINDER, ENVIRONMENT]),
+    Turn("reminders in messages before it", [user(REMINDER), user(ENVIRONMENT)], []),
+    Turn("both", [user(ENVIRONMENT)], [REMINDER]),
+    Turn("an earlier turn", [user("Use Bash with \"make all\"."), assistant("Done.")], [REMINDER]),
+    Turn("instructions among the messages", [user("Hi"), assistant("Hi"), pb.Message(role=pb.ROLE_SYSTEM, parts=[text(REMINDER)])], []),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("turn", TURNS, ids=lambda turn: turn.id)
+def test_what_agents_put_before_the_question_calls_no_tools(turn: Turn) -> None:
+    heard = hear(turn.asked("What is a cat?"))
+    assert (heard.calls, heard.finish) == ([], "STOP")
+    assert "You said: What is a cat?\n" in heard.text
+    assert "reminder" not in heard.text.partition("You said")[2].partition("My instructions")[0]
+
+
+@pytest.mark.parametrize("turn", TURNS, ids=lambda turn: turn.id)
+def test_a_command_comes_from_the_question_alone(turn: Turn) -> None:
+    [call] = hear(turn.asked('Use Bash to run "ls src".')).calls
+    assert (call.name, json.loads(call.arguments_json)) == ("Bash", {"command": "ls src"})
+
+
+@pytest.mark.parametrize("name", ["cmd", "command", "script", "code"])
+def test_a_forced_tool_makes_no_command_of_context_or_results(name: str) -> None:
+    schema = {"type": "object", "properties": {name: {"type": "string"}}, "required": [name]}
+    forced = pb.ToolChoice(mode=REQUIRED, names=["sh"])
+    history = [user("?"), assistant(called("sh")), user(result("delete everything"))]
+    for request in (
+        ask(user(REMINDER, "?"), tools=[function("sh", json.dumps(schema))], tool_choice=forced),
+        ask(*history, tools=[function("sh", json.dumps(schema))], tool_choice=forced),
+        ask("?", tools=[function("sh", json.dumps(schema))], tool_choice=forced, instructions=[text(REMINDER)]),
+        ask(assistant("delete everything"), tools=[function("sh", json.dumps(schema))], tool_choice=forced),
+    ):
+        [call] = hear(request).calls
+        assert json.loads(call.arguments_json) == {name: "simulated"}
+
+
+def test_a_custom_tool_takes_its_text_from_the_question_alone() -> None:
+    [call] = hear(ask(user(REMINDER, 'run "select all"'), tools=[pb.Tool(custom=pb.CustomTool(name="run"))])).calls
+    assert set(call.text.split()) == {"select", "all"}
+
+
+def test_optional_arguments_are_filled_where_the_question_names_them() -> None:
+    [call] = hear(ask('Use Bash to run "ls src" with a Timeout of 30.', tools=AGENT_TOOLS)).calls
+    assert json.loads(call.arguments_json) == {"command": "ls src", "timeout": 30}
+    nested = {"type": "object", "properties": {"inner": {"type": "object", "properties": BASH["properties"]}}, "required": ["inner"]}  # fmt: skip
+    [call] = hear(ask("f of Rome, with a description", tools=[function("f", json.dumps(nested))])).calls
+    assert json.loads(call.arguments_json) == {"inner": {"description": "Rome"}}
 
 
 def test_a_tool_without_parameters_is_called_with_an_empty_object() -> None:

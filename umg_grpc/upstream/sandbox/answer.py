@@ -94,6 +94,7 @@ class _Candidate:
         self._left = request.max_output_tokens or max_output_tokens(model)
         said = "\n".join([*(result.text for result in prompt.results), prompt.question or prompt.system])
         self._words = Words(said, str(index), tool_words(request))
+        self._call_words = Words(prompt.question, str(index), tool_words(request))
 
     def make(self) -> None:
         """Thoughts, then a refusal, calls, or text and images."""
@@ -147,7 +148,7 @@ class _Candidate:
         """A call that the limit would cut is left out: half of its arguments would be no JSON."""
         for position, tool in called:
             salt = f"{self._candidate.index}.{position}"
-            part = call_part(self._request, self._prompt, position, tool, self._words, salt)
+            part = call_part(self._request, self._prompt, position, tool, self._call_words, salt)
             call = part.tool_call
             tokens = self._count(f"{call.name} {call.arguments_json or call.text}")
             if tokens > self._left:

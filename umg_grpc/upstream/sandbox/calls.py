@@ -70,7 +70,9 @@ def tool_words(request: pb.GenerateRequest) -> list[str]:
 def call_part(
     request: pb.GenerateRequest, prompt: Prompt, position: int, tool: pb.Tool, words: Words, salt: str
 ) -> pb.Part:
-    """The call of one tool. Its id follows from the prompt: another one after each call of a conversation."""
+    """The call of one tool. Its id follows from the prompt: another one after each call of a conversation. `words`: of
+    the question alone, since the caller may run what they make (a `command`, a `script`).
+    """
     name = _name(tool)
     call = pb.ToolCall(name=name_of(tool).name, namespace=tool.namespace.name)
     call.tool_type = tool.function.declared.type
@@ -97,10 +99,12 @@ def read_schema(schema_json: str, native: bool, field: str) -> object:
     return schema
 
 
-def made_up(schema: object, words: Words, field: str) -> object:
-    """A value that is valid for the schema. Raises UmgError(INVALID_FIELD) for one that is nested too deeply."""
+def made_up(schema: object, words: Words, field: str, *, sparing: bool = False) -> object:
+    """A value that is valid for the schema; `sparing`: see `instance`. Raises UmgError(INVALID_FIELD) for one that is
+    nested too deeply.
+    """
     try:
-        return instance(schema, words)
+        return instance(schema, words, sparing=sparing)
     except RecursionError:
         raise invalid(field, "the schema is nested too deeply; simplify it") from None
 
@@ -109,7 +113,8 @@ def _arguments(function: pb.FunctionTool, position: int, words: Words) -> str:
     if not function.parameters_json:
         return "{}"
     field = f"tools[{position}].function.parameters_json"
-    made = made_up(read_schema(function.parameters_json, function.native_schema, field), words, field)
+    schema = read_schema(function.parameters_json, function.native_schema, field)
+    made = made_up(schema, words, field, sparing=True)
     return json_of(made) if isinstance(made, dict) else "{}"
 
 

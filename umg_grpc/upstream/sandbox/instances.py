@@ -35,11 +35,12 @@ MAX_LENGTH = 100_000
 TRIES = 12
 
 
-def instance(schema: object, words: Words) -> object:
+def instance(schema: object, words: Words, *, sparing: bool = False) -> object:
     """A value that is valid for the schema; the best that was found for one that nothing fits, or that takes too long.
-    Raises RecursionError for a schema that is nested too deeply.
+    `sparing`: of the optional properties only those that the prompt names. Raises RecursionError for a schema that is
+    nested too deeply.
     """
-    return _Maker(Document(schema), words).make(schema, "", 0)
+    return _Maker(Document(schema), words, sparing).make(schema, "", 0)
 
 
 def json_of(value: object) -> str:
@@ -50,7 +51,8 @@ def json_of(value: object) -> str:
 class _Maker:
     """One instance."""
 
-    def __init__(self, document: Document, words: Words) -> None:
+    def __init__(self, document: Document, words: Words, sparing: bool) -> None:
+        self._sparing = sparing
         self._document = document
         self._judge = Judge(document)
         self._words = words
@@ -139,6 +141,8 @@ class _Maker:
         wanted = [*properties, *(name for name in required if name not in properties)]
         if not rich:
             wanted = [name for name in wanted if name in required]
+        elif self._sparing:
+            wanted = [name for name in wanted if name in required or self._words.mentioned([name]) is not None]
         needed = self._needed(said, required)
         wanted = [name for name in wanted if name in needed] + [name for name in wanted if name not in needed]
         wanted = list(dict.fromkeys([*wanted, *needed]))

@@ -45,11 +45,13 @@ class Prompt:
 
     system: str = ""
     question: str = ""
-    """What the user last said."""
+    """The last text part of the last user message: agents put reminders and their environment before it."""
+    last_turn: str = ""
+    """All texts of the last turn in which the user spoke."""
     asked: str = ""
     """What the user said since the last answer; "" in a turn that only returns what tools gave."""
     opening: str = ""
-    """What the user said first."""
+    """The question of the first turn."""
     turns: int = 0
     """How often the user spoke."""
     results: list[Result] = field(default_factory=list)
@@ -149,17 +151,20 @@ class _Reader:
             elif message.role == pb.ROLE_ASSISTANT:
                 spoken.clear()
             elif message.role == pb.ROLE_USER and text:
-                self._spoken(text, spoken, index >= begin)
+                self._spoken(texts, spoken, index >= begin)
 
-    def _spoken(self, text: str, spoken: list[str], last: bool) -> None:
+    def _spoken(self, texts: list[str], spoken: list[str], last: bool) -> None:
+        """Note the texts of a user message. `spoken`: those of the turn so far."""
+        prompt = self.prompt
         if not spoken:
-            self.prompt.turns += 1
-        spoken.append(text)
-        self.prompt.question = "\n".join(spoken)
-        if self.prompt.turns == 1:
-            self.prompt.opening = self.prompt.question
+            prompt.turns += 1
+        spoken += texts
+        prompt.question = next((text for text in reversed(texts) if text.strip()), texts[-1])
+        prompt.last_turn = "\n".join(spoken)
+        if prompt.turns == 1:
+            prompt.opening = prompt.question
         if last:
-            self.prompt.asked = self.prompt.question
+            prompt.asked = prompt.last_turn
 
     def part(self, part: pb.Part, role: str, at: str) -> str:
         """The text of a part, and of what is in it; the part is noted as a block. Raises UmgError."""

@@ -92,7 +92,7 @@ def think(how: Thinking, prompt: Prompt, words: Words, most: int, count: Count) 
 
 def reasoning_part(how: Thinking, text: str, request: pb.GenerateRequest, prompt: Prompt) -> pb.Part:
     """The thoughts as the caller sees them, with their state."""
-    part = pb.Part(reasoning=pb.ReasoningPart(redacted=faults.redacted(prompt.question)))
+    part = pb.Part(reasoning=pb.ReasoningPart(redacted=faults.redacted(prompt.last_turn)))
     if not part.reasoning.redacted:
         if how.texts and text:
             part.reasoning.texts.append(text)
