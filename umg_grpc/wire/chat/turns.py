@@ -301,11 +301,13 @@ class MessageEncoder:
         )
 
 
-def _sign(messages: list[JsonObject]) -> None:
+def _sign(messages: list[object]) -> None:
     """Give the first call of each of the model's messages since the user last spoke what stands for a signature, where
     it has none: vendor G refuses such a call.
     """
     for message in reversed(messages):
+        if not isinstance(message, dict):
+            continue  # of a role that only its provider knows
         if message["role"] == "user":
             return
         calls = message.get("tool_calls")
