@@ -23,6 +23,8 @@ EXTENSIONS = {
         # The thoughts of the calls come back here: providers that think aloud in chat refuse a tool turn without them
         # (reference, 7.23).
         "reasoning_content": str,
+        # Some coding agents send them under this name too, as providers of open models have it.
+        "reasoning": str,
         # Callers append the message that they were given, which has them; no type of a request does.
         "annotations": list[object] | None,
     }

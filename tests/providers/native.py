@@ -40,9 +40,12 @@ PLACEHOLDERS = frozenset(
 
 @dataclass
 class Native:
-    """See the module. `call_ids`: whether calls have ids, as those of the newest models do."""
+    """See the module. `call_ids`: whether calls have ids, as those of the newest models do. `alternates`: whether two
+    turns of one role in a row are refused, which the newest models take.
+    """
 
     call_ids: bool = True
+    alternates: bool = True
     name = "native"
     base_path = "/v1beta"
     heartbeat = b"\r\n"
@@ -74,7 +77,7 @@ class Native:
         judge_place(request)
         judge_config(request.generation_config or Config())
         judge_tools(request)
-        judge_contents(request.contents)
+        judge_contents(request.contents, alternates=self.alternates)
         path = PATH.fullmatch(seen.path)
         assert path is not None
         asked = _asked(request, path[2], path[3] == "streamGenerateContent")

@@ -164,7 +164,7 @@ def is_question(content: types.Content) -> bool:
     return content.role != "model" and not any(part.function_response for part in content.parts or ())
 
 
-def judge_contents(contents: list[types.Content]) -> None:
+def judge_contents(contents: list[types.Content], *, alternates: bool) -> None:
     if not contents:
         raise RefusedError("* GenerateContentRequest.contents: contents is not specified")
     calls: list[types.Part] = []
@@ -172,7 +172,7 @@ def judge_contents(contents: list[types.Content]) -> None:
         at = f"contents[{index}]"
         if content.role not in (None, "user", "model"):
             raise RefusedError("Please use a valid role: user, model.")
-        if index and (content.role or "user") == (contents[index - 1].role or "user"):
+        if alternates and index and (content.role or "user") == (contents[index - 1].role or "user"):
             raise RefusedError("Please ensure that multiturn requests alternate between user and model.")
         if not content.parts:
             raise RefusedError(f"* GenerateContentRequest.{at}.parts: contents.parts must not be empty.")

@@ -4,7 +4,7 @@ Takes what `openai.types.responses.response_create_params` says; LENIENCY is all
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,7 +17,7 @@ from openai.types.responses.response_create_params import (
 from tests.providers import responses_wire as wire
 from tests.providers.chat import judge_strict
 from tests.providers.common import IMAGES, arguments, bracketed, compact, media_at
-from tests.providers.scenarios import Answer, Asked, Media, Result, turns
+from tests.providers.scenarios import CUSTOM, Answer, Asked, Media, Result, turns
 from tests.providers.server import KEY, Json, RefusedError, Seen
 from tests.providers.typed import Leniency, check
 
@@ -34,7 +34,16 @@ LENIENCY = Leniency(
         # Clients that keep nothing at the provider send the encrypted state alone.
         "ResponseReasoningItemParam": frozenset({"id"}),
     },
-    extra={},
+    extra={
+        # The vendor's own coding agent sends them; the types of the SDK do not have them, or not as null.
+        "EasyInputMessageParam": {"id": str},
+        "Message": {"id": str},
+        "ResponseCustomToolCallParam": {"status": str},
+        "ResponseReasoningItemParam": {"content": Iterable[object] | None},
+        "WebSearchToolParam": {"external_web_access": bool, "search_content_types": list[str]},
+        "ResponseCreateParamsStreaming": {"client_metadata": dict[str, str]},
+        "ResponseCreateParamsNonStreaming": {"client_metadata": dict[str, str]},
+    },
 )
 
 NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
@@ -315,7 +324,7 @@ def _asked(body: Json, items: list[Json], streamed: bool) -> Asked:
         system="\n\n".join([*([body["instructions"]] if body.get("instructions") else []), *systems]),
         turns=turns(said),
         media=tuple(media for item in messages if item["role"] == "user" for media in _media(item["content"], "")),
-        tools={tool["name"]: tool["parameters"] or {} for tool in tools if tool["type"] == "function"},
+        tools=_tools([*tools, *(tool for item in items for tool in item.get("tools") or ())]),
         choice=choice if isinstance(choice, str) else choice.get("name", "auto"),
         results=tuple(_result(call, items) for call in calls),
         thinking=(body.get("reasoning") or {}).get("effort") != "none",
@@ -325,6 +334,20 @@ def _asked(body: Json, items: list[Json], streamed: bool) -> Asked:
         limit=body.get("max_output_tokens"),
         search=any(tool["type"].startswith("web_search") for tool in tools),
     )
+
+
+def _tools(tools: Iterable[Json], namespace: str = "") -> Json:
+    """The tools that the caller runs, those in namespaces by `namespace.name`."""
+    found: Json = {}
+    for tool in tools:
+        match tool["type"]:
+            case "function":
+                found[namespace + tool["name"]] = tool["parameters"] or {}
+            case "custom":
+                found[namespace + tool["name"]] = CUSTOM
+            case "namespace":
+                found |= _tools(tool["tools"], f"{tool['name']}.")
+    return found
 
 
 def _last_calls(items: list[Json]) -> tuple[list[Json], int]:

@@ -70,8 +70,14 @@ def _output(asked: Asked, answer: Answer, body: Json, name: str) -> list[Json]:
         items.append(head | {"content": parts})
     for place, call in enumerate(answer.calls):
         thought = "t" if answer.signed else ""
-        ids = {"id": f"fc_{thought}{own}_{place}", "call_id": f"call_{thought}{place}{letters(f'{own} {asked.turns}')}"}
-        items.append({"type": "function_call", "status": "completed", "name": call.name, "arguments": call.text} | ids)
+        namespace, _, called = call.name.rpartition(".")
+        named = {"name": called} | ({"namespace": namespace} if namespace else {})
+        named["call_id"] = f"call_{thought}{place}{letters(f'{own} {asked.turns}')}"
+        if call.free is None:
+            item = {"id": f"fc_{thought}{own}_{place}", "type": "function_call", "arguments": call.text}
+        else:
+            item = {"id": f"ctc_{thought}{own}_{place}", "type": "custom_tool_call", "input": call.free}
+        items.append(item | named | {"status": "completed"})
     return items
 
 
@@ -181,9 +187,11 @@ def _message(item: Json, answer: Answer) -> Iterator[Json]:
 
 
 def _call(item: Json) -> Iterator[Json]:
-    said, at = item["arguments"], {"item_id": item["id"]}
-    yield {"type": "response.output_item.added", "item": item | {"status": "in_progress", "arguments": ""}}
+    free = item["type"] == "custom_tool_call"
+    key, kind = ("input", "custom_tool_call_input") if free else ("arguments", "function_call_arguments")
+    said, at = item[key], {"item_id": item["id"]}
+    yield {"type": "response.output_item.added", "item": item | {"status": "in_progress", key: ""}}
     for start in range(0, len(said), 9):
-        yield {"type": "response.function_call_arguments.delta", **at, "delta": said[start : start + 9]}
-    yield {"type": "response.function_call_arguments.done", **at, "arguments": said, "name": item["name"]}
+        yield {"type": f"response.{kind}.delta", **at, "delta": said[start : start + 9]}
+    yield {"type": f"response.{kind}.done", **at, key: said} | ({} if free else {"name": item["name"]})
     yield {"type": "response.output_item.done", "item": item}

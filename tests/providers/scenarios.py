@@ -22,6 +22,7 @@ PAGES = (
     ("https://example.org/lake", "The lake", "Its lake has 88 km²."),
 )
 QUERY = "Zürich river and lake"
+CUSTOM = {"type": "custom"}
 STOPPED = "one two STOP three four"
 STOP = "STOP"
 SHORT = "This answer is cut in the mid"
@@ -62,11 +63,12 @@ PDF = b"%PDF-1.4\n1 0 obj<</Type/Catalog>>endobj\ntrailer<</Root 1 0 R>>\n%%EOF\
 
 @dataclass(frozen=True)
 class Call:
-    """A tool that the model wants."""
+    """A tool that the model wants. The name of one in a namespace is `namespace.name`, where the format has those."""
 
     name: str
     arguments: Mapping[str, Any]
     line_end: str = ""  # of the lines on which the model writes the arguments; "": all on one
+    free: str | None = None  # the input of a custom tool, which takes text in place of arguments
 
     @property
     def text(self) -> str:
@@ -178,7 +180,7 @@ class Asked:
     system: str = ""
     turns: tuple[tuple[str, str], ...] = ()  # (user or assistant, text); neighbours of one role are one, by a newline
     media: tuple[Media, ...] = ()
-    tools: Mapping[str, Any] = field(default_factory=dict)
+    tools: Mapping[str, Any] = field(default_factory=dict)  # schemas by name; CUSTOM of a tool that takes text
     choice: str = "auto"  # auto, none, required, or the name of the tool
     results: tuple[Result, ...] = ()  # of the calls of the last turn
     thinking: bool = False  # whether thoughts are wanted

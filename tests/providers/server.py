@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -98,6 +98,7 @@ class Provider:
 
     speech: Speech
     cut: int = 0  # streams are written in pieces of so many bytes; 0: by whole events
+    model: Callable[[Asked], Answer | Failure] = answer_to  # decides on the answer to a request that was accepted
     root_url: str = ""
     seen: list[Seen] = field(default_factory=list)
     refusals: list[str] = field(default_factory=list)  # what it refused of itself, which no scenario asked for
@@ -140,7 +141,7 @@ async def _answer(request: web.Request, provider: Provider, seen: Seen) -> web.S
     asked = speech.read(seen)
     if asked.model == UNKNOWN:
         return _error(provider, 404, f"The model `{UNKNOWN}` does not exist or you do not have access to it.")
-    answer = answer_to(asked)
+    answer = provider.model(asked)
     if isinstance(answer, Failure):
         return _error(provider, answer.status, answer.message)
     if not asked.stream:
@@ -201,10 +202,12 @@ PROVIDER = web.AppKey("provider", Provider)
 
 
 @asynccontextmanager
-async def serving(speech: Speech, cut: int = 0) -> AsyncGenerator[Provider, None]:
+async def serving(
+    speech: Speech, cut: int = 0, model: Callable[[Asked], Answer | Failure] = answer_to
+) -> AsyncGenerator[Provider, None]:
     """The provider of a format, on a free port."""
     app = web.Application(client_max_size=1 << 28)
-    provider = app[PROVIDER] = Provider(speech, cut)
+    provider = app[PROVIDER] = Provider(speech, cut, model)
     app.router.add_route("*", "/{path:.*}", serve)
     runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=0.1)
     await runner.setup()

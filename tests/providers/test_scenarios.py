@@ -5,12 +5,14 @@ say the same.
 import json
 from dataclasses import replace
 
+import openai
 import pytest
 
 from tests.providers import FORMATS, KEY, Native, Provider, provider, serving
 from tests.providers.callers import Caller, Shown, Wish, caller
 from tests.providers.cases import CASES, ENDED, GAVE, Case
-from tests.providers.scenarios import CITY, PNG
+from tests.providers.responses import Responses
+from tests.providers.scenarios import CITY, CUSTOM, PNG, TEXT, Answer, Asked, Call
 
 # google-genai subclasses the session of aiohttp
 pytestmark = pytest.mark.filterwarnings("ignore:Inheritance class AiohttpClientSession:DeprecationWarning")
@@ -66,6 +68,49 @@ async def test_native_draws() -> None:
             model="m", contents="scenario: drawing", config={"response_modalities": ["TEXT", "IMAGE"]}
         )
     assert found.candidates[0].content.parts[1].inline_data.data == PNG
+
+
+NAMESPACE = {
+    "type": "namespace",
+    "name": "work",
+    "description": "",
+    "tools": [
+        {"type": "custom", "name": "exec", "description": "", "format": {"type": "text"}},
+        {"type": "function", "name": "wait", "description": "", "strict": False, "parameters": {"type": "object"}},
+    ],
+}
+
+
+def calls_of_a_namespace(asked: Asked) -> Answer:
+    """A model that calls each tool that it knows, the custom ones with a text."""
+    calls = [Call(name, {}, free="1 + 1" if schema == CUSTOM else None) for name, schema in asked.tools.items()]
+    return Answer(calls=tuple(calls))
+
+
+@pytest.mark.parametrize("place", ["tools", "input"])
+async def test_responses_call_the_tools_of_a_namespace(place: str) -> None:
+    question: dict[str, object] = {"type": "message", "role": "user", "content": "hi"}
+    added: dict[str, object] = {"type": "additional_tools", "role": "developer", "tools": [NAMESPACE]}
+    told = {"tools": [NAMESPACE], "input": [question]} if place == "tools" else {"input": [added, question]}
+    async with (
+        serving(Responses(), model=calls_of_a_namespace) as server,
+        openai.AsyncOpenAI(base_url=server.base_url, api_key=KEY, max_retries=0) as sdk,
+        sdk.responses.stream(model="m", **told) as stream,  # type: ignore[arg-type]
+    ):
+        response = await stream.get_final_response()
+    found = [item.model_dump(include={"type", "name", "namespace", "input", "arguments"}) for item in response.output]
+    assert found == [
+        {"type": "custom_tool_call", "name": "exec", "namespace": "work", "input": "1 + 1"},
+        {"type": "function_call", "name": "wait", "namespace": "work", "arguments": "{}"},
+    ]
+
+
+async def test_two_turns_of_one_role_are_taken_by_a_native_provider_that_does_not_alternate() -> None:
+    async with serving(Native(alternates=False)) as server, caller("native", server.root_url, KEY) as sdk:
+        found = await sdk.sdk.aio.models.generate_content(  # type: ignore[attr-defined]
+            model="m", contents=[{"role": "user", "parts": [{"text": text}]} for text in ("Hi.", "scenario: plain")]
+        )
+    assert found.text == TEXT
 
 
 def test_the_structured_answer_is_the_city() -> None:

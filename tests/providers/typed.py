@@ -39,7 +39,7 @@ class Leniency:
     """Where a real provider takes more than its package says, by the name of the `TypedDict`."""
 
     optional: Mapping[str, frozenset[str]]
-    extra: Mapping[str, Mapping[str, Any]]
+    extra: Mapping[str, Mapping[str, Any]]  # keys that the package does not have, or has with a narrower type
 
 
 def check(value: Any, of: Any, leniency: Leniency, path: Path = ()) -> Problem | None:
@@ -97,10 +97,10 @@ def _check_object(value: Any, of: Any, leniency: Leniency, path: Path) -> Proble
     fields, extra = _fields(of), leniency.extra.get(of.__name__, {})
     optional = leniency.optional.get(of.__name__, frozenset())
     for key, each in value.items():
-        if key in fields:
-            problem = check(each, fields[key].type, leniency, (*path, key))
-        elif key in extra:
+        if key in extra:
             problem = check(each, extra[key], leniency, (*path, key))
+        elif key in fields:
+            problem = check(each, fields[key].type, leniency, (*path, key))
         elif getattr(of, "__pydantic_config__", {}).get("extra") == "allow":
             problem = None
         else:
@@ -113,6 +113,8 @@ def _check_object(value: Any, of: Any, leniency: Leniency, path: Path) -> Proble
 
 def _check_union(value: Any, members: tuple[Any, ...], leniency: Leniency, path: Path) -> Problem | None:
     """None where one member fits; of several problems the deepest, which is that of the member that was meant."""
+    if object in members or Any in members:
+        return None
     if isinstance(value, dict):
         members, unfit = _tagged(value, _flat(members), leniency, path)
         if unfit:
