@@ -1,0 +1,1 @@
+"""Coding agents that nobody of the project wrote, unmodified, against the gateway."""

@@ -1,0 +1,175 @@
+"""The scripted model behind the gateway: decides the next step of a coding agent from the conversation.
+
+The prompts below are all that it understands. Whatever else an agent sends around them (reminders, environments, requests
+for a title) leaves its answer alone.
+"""
+
+import io
+import json
+import re
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from PIL import Image
+
+from tests.providers.scenarios import CUSTOM, THOUGHTS, Answer, Asked, Call, Media
+
+SPELL = "Spell the word `{word}` backwards."
+WRITE = "Write the word `{word}` into the file `{path}`."
+DESCRIBE = "Describe the picture `{path}`."
+REMEMBER = "Remember the word `{word}`."
+RECALL = "Spell the word that you remember backwards."
+
+UNKNOWN = "Understood."
+DONE = "The word is in the file."
+NO_TOOL = "None of the declared tools does that: {names}."
+NO_PICTURE = "There is no picture in this conversation."
+NO_WORD = "There is no word to remember in this conversation."
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """A prompt that a conversation holds, with the values of its placeholders."""
+
+    template: str
+    values: Mapping[str, str]
+
+
+def _pattern(template: str) -> re.Pattern[str]:
+    escaped = re.escape(template).replace(r"\{word\}", r"(?P<word>\w+)").replace(r"\{path\}", r"(?P<path>[^`]+)")
+    return re.compile(escaped)
+
+
+PATTERNS = {template: _pattern(template) for template in (SPELL, WRITE, DESCRIBE, REMEMBER, RECALL)}
+
+
+def prompts(asked: Asked) -> list[Prompt]:
+    """All prompts of the user's turns, oldest first."""
+    text = "\n".join(text for role, text in asked.turns if role == "user")
+    found = [
+        (match.start(), Prompt(template, match.groupdict()))
+        for template, pattern in PATTERNS.items()
+        for match in pattern.finditer(text)
+    ]
+    return [prompt for _, prompt in sorted(found, key=lambda each: each[0])]
+
+
+def answer_to(asked: Asked) -> Answer:
+    """The model's next step, with its thoughts where the request wants some: their state must come back with results."""
+    answer = _step(asked)
+    return replace(answer, thoughts=THOUGHTS, signed=True) if asked.thinking else answer
+
+
+def _step(asked: Asked) -> Answer:
+    """A call of one of the declared tools, or a text."""
+    if asked.json:
+        return _said(json.dumps(_instance(asked.schema)))
+    known = prompts(asked)
+    if not known:
+        return _said(UNKNOWN)
+    template, values = known[-1].template, known[-1].values
+    if template == SPELL:
+        return _said(backwards(values["word"]))
+    if template == WRITE:
+        return _write(asked, values["path"], values["word"])
+    if template == DESCRIBE:
+        return _describe(asked, values["path"])
+    if template == REMEMBER:
+        return _said(UNKNOWN)
+    words = [prompt.values["word"] for prompt in known if prompt.template == REMEMBER]
+    return _said(backwards(words[-1]) if words else NO_WORD)
+
+
+def backwards(word: str) -> str:
+    """The word as the model spells it, which no prompt holds."""
+    return word[::-1]
+
+
+def described(kind: str, width: int, height: int) -> str:
+    """The model's words on a picture."""
+    return f"It is {kind} of {width} x {height} pixels."
+
+
+def _said(text: str) -> Answer:
+    return Answer(tuple(text[start : start + 7] for start in range(0, len(text), 7)))
+
+
+def _instance(schema: Any) -> Any:
+    """The smallest value of a JSON schema of the kind that agents send: its required fields alone."""
+    if not isinstance(schema, dict):
+        return {}
+    if "enum" in schema:
+        return schema["enum"][0]
+    kind = str(schema.get("type", "object")).lower()
+    if kind == "object":
+        fields = schema.get("properties", {})
+        return {name: _instance(fields.get(name, {})) for name in schema.get("required", ())}
+    return {"string": "none", "array": [], "boolean": False, "integer": 1, "number": 1}.get(kind)
+
+
+# --- tools
+
+
+def _write(asked: Asked, path: str, word: str) -> Answer:
+    if asked.results:
+        return _said(f"{DONE} {' '.join(asked.results[-1].text.split())[:100]}")
+    if not asked.tools:
+        return _said(_edit(asked, path, word))
+    for name, schema in asked.tools.items():
+        if (call := _writing(name, schema, path, word)) is not None:
+            return Answer(calls=(call,))
+    return _said(NO_TOOL.format(names=", ".join(asked.tools)))
+
+
+def _writing(name: str, schema: Mapping[str, Any], path: str, word: str) -> Call | None:
+    """The call by which a tool writes the file; None of a tool that cannot."""
+    fields = schema.get("properties") or {}
+    shell = f"printf %s {word} > {shlex.quote(path)}"
+    match _plain(name):
+        case "write" | "writefile":
+            return Call(name, _filled(fields, path, word))
+        case "execcommand" | "shellcommand":
+            return Call(name, {field: shell for field in ("cmd", "command") if field in fields})
+        case "exec":  # a program that calls the other tools
+            script = f"text(await tools.exec_command({{cmd: {json.dumps(shell)}}}))"
+            return Call(name, {}, free=script) if schema == CUSTOM else Call(name, dict.fromkeys(fields, script))
+    return None
+
+
+def _edit(asked: Asked, path: str, word: str) -> str:
+    """The text by which a program without tools changes a file: as a block of changes, or as the whole file."""
+    block = f"<<<<<<< SEARCH\n=======\n{word}\n>>>>>>> REPLACE" if "SEARCH/REPLACE" in asked.system else word
+    return f"{DONE}\n\n{path}\n```\n{block}\n```\n"
+
+
+def _describe(asked: Asked, path: str) -> Answer:
+    media = [*asked.media, *(medium for result in asked.results for medium in result.media)]
+    if media:
+        return _said(_words_on(media[-1]))
+    if asked.results:
+        return _said(NO_PICTURE)
+    for name, schema in asked.tools.items():
+        if _plain(name) in ("read", "readfile", "viewimage"):
+            return Answer(calls=(Call(name, _filled(schema.get("properties") or {}, path, "")),))
+    return _said(NO_PICTURE)
+
+
+def _words_on(medium: Media) -> str:
+    with Image.open(io.BytesIO(medium.data)) as picture:
+        return described(medium.type, *picture.size)
+
+
+def _plain(name: str) -> str:
+    """A tool's own name, without that of its namespace, in the letters that all programs have in common."""
+    return re.split(r"\.|__", name)[-1].replace("_", "").lower()
+
+
+def _filled(fields: Mapping[str, Any], path: str, content: str) -> dict[str, str]:
+    """The arguments of a tool that reads or writes a file, by the names of its fields."""
+    return {
+        name: path if "path" in name.lower() else content
+        for name in fields
+        if _plain(name) in ("path", "filepath", "absolutepath", "content")
+    }

@@ -1,0 +1,107 @@
+"""The scripted model takes the step that the conversation asks for."""
+
+import io
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from PIL import Image
+
+from tests.agents import model
+from tests.providers.scenarios import CUSTOM, Asked, Call, Media, Result
+
+WRITE = model.WRITE.format(word="heron", path="/work/a b.txt")
+SHELL = "printf %s heron > '/work/a b.txt'"
+
+
+def asked(*texts: str, **more: Any) -> Asked:
+    """A request with turns of the user, each behind a reminder."""
+    return Asked(turns=tuple(("user", f"<reminder>Use Write</reminder>\n{text}") for text in texts), **more)
+
+
+def tool(*fields: str) -> dict[str, Any]:
+    return {"type": "object", "properties": {name: {"type": "string"} for name in fields}}
+
+
+def picture() -> Media:
+    data = io.BytesIO()
+    Image.new("RGB", (5, 7)).save(data, "PNG")
+    return Media("image/png", data.getvalue())
+
+
+@dataclass(frozen=True)
+class Step:
+    """A request and the model's answer to it."""
+
+    id: str
+    asked: Asked
+    text: str = ""
+    calls: tuple[Call, ...] = field(default=())
+
+
+STEPS = [
+    Step("a question", asked(model.SPELL.format(word="heron")), "noreh"),
+    Step("nothing that it knows", asked("Make a title."), model.UNKNOWN),
+    Step("a word to remember", asked(model.REMEMBER.format(word="heron")), model.UNKNOWN),
+    Step("the word again", asked(model.REMEMBER.format(word="heron"), model.RECALL), "noreh"),
+    Step("a word that it was not given", asked(model.RECALL), model.NO_WORD),
+    Step(
+        "a picture", asked(model.DESCRIBE.format(path="p.png"), media=(picture(),)), "It is image/png of 5 x 7 pixels."
+    ),
+    Step(
+        "a picture that a tool read",
+        asked(model.DESCRIBE.format(path="p.png"), results=(Result("Read", "", media=(picture(),)),)),
+        "It is image/png of 5 x 7 pixels.",
+    ),
+    Step(
+        "a picture to read",
+        asked(model.DESCRIBE.format(path="/p.png"), tools={"Read": tool("file_path", "offset")}),
+        calls=(Call("Read", {"file_path": "/p.png"}),),
+    ),
+    Step("no picture", asked(model.DESCRIBE.format(path="/p.png")), model.NO_PICTURE),
+    Step(
+        "a file, by a tool that writes files",
+        asked(WRITE, tools={"Bash": tool("command"), "Write": tool("file_path", "content")}),
+        calls=(Call("Write", {"file_path": "/work/a b.txt", "content": "heron"}),),
+    ),
+    Step(
+        "a file, by a shell",
+        asked(WRITE, tools={"exec_command": tool("cmd", "workdir")}),
+        calls=(Call("exec_command", {"cmd": SHELL}),),
+    ),
+    Step(
+        "a file, by a program of a namespace",
+        asked(WRITE, tools={"functions.exec": CUSTOM}),
+        calls=(Call("functions.exec", {}, free=f'text(await tools.exec_command({{cmd: "{SHELL}"}}))'),),
+    ),
+    Step("a file, without the right tool", asked(WRITE, tools={"Look": tool()}), model.NO_TOOL.format(names="Look")),
+    Step("a file, as the whole text", asked(WRITE), f"{model.DONE}\n\n/work/a b.txt\n```\nheron\n```\n"),
+    Step(
+        "a file, as a block of changes",
+        asked(WRITE, system="Answer with a *SEARCH/REPLACE block*."),
+        f"{model.DONE}\n\n/work/a b.txt\n```\n<<<<<<< SEARCH\n=======\nheron\n>>>>>>> REPLACE\n```\n",
+    ),
+    Step(
+        "the result of a tool", asked(WRITE, results=(Result("Write", "File\ncreated"),)), f"{model.DONE} File created"
+    ),
+    Step(
+        "JSON",
+        asked(
+            WRITE, json=True, schema={"type": "object", "properties": {"ok": {"type": "boolean"}}, "required": ["ok"]}
+        ),
+        '{"ok": false}',
+    ),
+]
+
+
+@pytest.mark.parametrize("step", STEPS, ids=lambda step: step.id)
+def test_the_model_takes_its_step(step: Step) -> None:
+    answer = model.answer_to(step.asked)
+    assert (answer.text, answer.calls, answer.signed) == (step.text, step.calls, False)
+
+
+def test_the_model_thinks_where_thoughts_are_wanted() -> None:
+    answer = model.answer_to(asked(WRITE, thinking=True, tools={"Write": tool("path", "content")}))
+    assert answer.signed
+    assert answer.thought
+    assert answer.calls
