@@ -1,0 +1,79 @@
+"""The settings of the programs, read from `docs/clients.md`: what the document says is what is tested."""
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+PAGE = Path(__file__).parents[2] / "docs" / "clients.md"
+ADDRESS = "http://127.0.0.1:8080"
+KEY = "$UMG_API_KEY"
+FORMATS = {"Chat completions": "chat", "Responses": "responses", "Messages": "messages", "Native": "native"}
+ROOTS = {"chat": "/v1", "responses": "/v1", "messages": "/v1", "native": "/v1beta"}
+BLOCK = re.compile(r"(?:In `~/(?P<path>[^`]+)`:\n\n)?```(?P<language>\w+)\n(?P<text>.*?)```", re.DOTALL)
+MODEL = re.compile(r"\bfam[A-Z]-[\w.-]*\w")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a program is pointed at the gateway, in one of the formats that it speaks."""
+
+    program: str  # heading of its section
+    format: str
+    environment: Mapping[str, str]
+    files: Mapping[str, str]  # by the path below the home directory
+    command: tuple[str, ...]
+
+    @property
+    def model(self) -> str:
+        """The id of the model that the settings name."""
+        found = set(MODEL.findall(json.dumps([dict(self.environment), dict(self.files), self.command])))
+        assert len(found) == 1, f"{self.program}, {self.format}: {sorted(found)}"
+        return found.pop()
+
+    def replaced(self, **values: str) -> "Settings":
+        """The settings with other values for `address`, `key` and `model`."""
+        old = {"address": ADDRESS, "key": KEY, "model": self.model}
+
+        def changed(text: str) -> str:
+            for name, value in values.items():
+                text = text.replace(old[name], value)
+            return text
+
+        return replace(
+            self,
+            environment={name: changed(value) for name, value in self.environment.items()},
+            files={path: changed(text) for path, text in self.files.items()},
+            command=tuple(changed(word) for word in self.command),
+        )
+
+
+def settings(page: str) -> list[Settings]:
+    """All settings of the page, in its order."""
+    return [
+        _settings(program, FORMATS[heading], section)
+        for program, text in _sections(page, 2)
+        for heading, section in _sections(text, 3)
+    ]
+
+
+def _sections(text: str, level: int) -> list[tuple[str, str]]:
+    """(heading, text below it) of each heading of a level."""
+    parts = re.split(rf"^{'#' * level} (.+)$", text, flags=re.MULTILINE)
+    return list(zip(parts[1::2], parts[2::2], strict=True))
+
+
+def _settings(program: str, name: str, section: str) -> Settings:
+    environment: dict[str, str] = {}
+    files: dict[str, str] = {}
+    command: tuple[str, ...] = ()
+    for block in BLOCK.finditer(section):
+        if block["path"]:
+            files[block["path"]] = block["text"]
+            continue
+        assert block["language"] == "bash", f"{program}, {name}: a block of {block['language']} names no file"
+        *exports, line = block["text"].splitlines()
+        environment |= dict(export.removeprefix("export ").split("=", 1) for export in exports)
+        command = tuple(line.split())
+    return Settings(program, name, environment, files, command)

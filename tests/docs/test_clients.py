@@ -1,0 +1,62 @@
+"""The page on clients has the lines that `tests/agents` runs, and all of it reads as the harness reads it."""
+
+import json
+import re
+import tomllib
+
+import pytest
+import yaml
+
+from tests.agents.document import ADDRESS, BLOCK, KEY, PAGE, ROOTS, Settings, settings
+from tests.agents.programs import PROGRAMS
+from tests.e2e.gateways import SANDBOX
+from umg_grpc.config import parse
+
+TEXT = PAGE.read_text(encoding="utf-8")
+SETTINGS = settings(TEXT)
+UNTESTED = {"Continue", "pi"}  # programs that the page has beyond those that `make agents` runs
+READERS = {"toml": tomllib.loads, "json": json.loads, "yaml": yaml.safe_load}
+
+
+def name(each: Settings) -> str:
+    return f"{each.program}, {each.format}"
+
+
+def test_the_page_has_every_program_that_is_tested() -> None:
+    assert {each.program for each in SETTINGS} == {program.name for program in PROGRAMS} | UNTESTED
+
+
+def test_every_block_of_the_page_belongs_to_the_settings_of_a_program() -> None:
+    blocks = BLOCK.findall(TEXT)
+    assert len(blocks) == sum(1 + len(each.files) for each in SETTINGS)
+
+
+@pytest.mark.parametrize("each", SETTINGS, ids=name)
+def test_settings_name_one_model_of_the_simulated_provider(each: Settings) -> None:
+    [channel] = parse(SANDBOX, "test.yaml", {}).channels
+    assert each.model in {model.id for model in channel.models}
+
+
+@pytest.mark.parametrize("each", SETTINGS, ids=name)
+def test_settings_name_the_address_of_the_format(each: Settings) -> None:
+    said = "\n".join([*each.environment.values(), *each.files.values()])
+    found = set(re.findall(rf"{ADDRESS}([\w/]*)", said))
+    assert len(found) == 1
+    assert found.pop().rstrip("/") in ("", ROOTS[each.format])
+
+
+@pytest.mark.parametrize("each", [each for each in SETTINGS if each.program not in UNTESTED], ids=name)
+def test_other_values_take_the_place_of_those_on_the_page(each: Settings) -> None:
+    changed = each.replaced(address="http://other", key="sk-other", model="another")
+    said = json.dumps([dict(changed.environment), dict(changed.files), changed.command])
+    assert not any(old in said for old in (ADDRESS, KEY, each.model))
+    assert all(new in said for new in ("http://other", "another"))
+    assert "sk-other" in said or "UMG_API_KEY" in said
+
+
+FILES = [(each, path, text) for each in SETTINGS for path, text in each.files.items()]
+
+
+@pytest.mark.parametrize(("each", "path", "text"), FILES, ids=[f"{name(each)}, {path}" for each, path, _ in FILES])
+def test_a_file_of_the_page_is_what_its_name_says(each: Settings, path: str, text: str) -> None:
+    assert READERS[path.rpartition(".")[2]](text)
