@@ -7,9 +7,10 @@ SOURCES := pyproject.toml hatch_build.py $(shell find proto -name '*.proto')
 CLIENT := clients/python/pyproject.toml clients/python/hatch_build.py
 serve_args ?=
 soak_args ?=
+agents_args ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help install serve test check proto bench soak fidelity clean
+.PHONY: help install serve test check proto bench soak fidelity agents clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -64,6 +65,9 @@ soak: $(VENV)/.installed ## ten minutes with faulty providers, callers that leav
 
 fidelity: $(VENV)/.installed ## measure what each format can be told, and write docs/fidelity.md
 	$(BIN)/python -m tests.fidelity
+
+agents: $(VENV)/.installed ## install coding agents and run each of them against the gateway, as a table
+	$(BIN)/python -m tests.agents $(agents_args)
 
 clean: ## remove what install and the tests made
 	rm -rf $(VENV) gen clients/python/src/umg_client/v1 build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

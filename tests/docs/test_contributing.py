@@ -33,6 +33,7 @@ TABLES = {
     "SERVICES": ("umg_grpc/server.py",),
     "SERVED": ("tests/service/test_operations.py",),
     "FAULTS": ("tests/faults/faults.py",),
+    "PROGRAMS": ("tests/agents/programs.py",),
 }
 """Where the page says that each table stands."""
 

@@ -1,0 +1,40 @@
+"""`python -m tests.agents [--program NAME] [--scenario NAME] [--upstream FORMAT] [--few]`: the programs, as a table."""
+
+import argparse
+import asyncio
+import logging
+import sys
+import tempfile
+from pathlib import Path
+
+from tests.agents import cases, programs, scenarios
+from tests.agents.all import run_all
+from tests.agents.install import installed
+from tests.agents.report import table
+from tests.providers import FORMATS
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m tests.agents", description="Coding agents against the gateway.")
+    parser.add_argument("--program", action="append", choices=list(programs.BY_NAME))
+    parser.add_argument("--scenario", action="append", choices=list(scenarios.BY_NAME))
+    parser.add_argument("--upstream", action="append", choices=list(FORMATS), help="format of the provider")
+    parser.add_argument("--few", action="store_true", help="only those that the tests run")
+    parser.add_argument("--at-once", type=int, default=2, help="programs that run at the same time")
+    given = parser.parse_args()
+    logging.disable()
+    chosen = [
+        case
+        for case in (cases.few_cases() if given.few else cases.every_case())
+        if (not given.program or case.program.name in given.program)
+        and (not given.scenario or case.scenario.name in given.scenario)
+        and (not given.upstream or case.upstream in given.upstream)
+    ]
+    with tempfile.TemporaryDirectory() as directory:
+        outcomes = asyncio.run(run_all(chosen, installed(), Path(directory), given.at_once))
+    sys.stdout.write(table(outcomes))
+    sys.exit(1 if any(outcome.problems for outcome in outcomes) else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,73 @@
+"""A proxy between an agent and the gateway, which records every request with its answer."""
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+import aiohttp
+from aiohttp import web
+
+HOP_BY_HOP = frozenset({"connection", "keep-alive", "transfer-encoding", "content-length", "host", "upgrade"})
+
+
+@dataclass
+class Exchange:
+    """A request as it reached the gateway, and the gateway's answer."""
+
+    method: str
+    path: str  # with its query
+    headers: dict[str, str]  # of the request, names in lower case
+    body: bytes
+    status: int = 0  # 0: none, the agent closed the connection before
+    answer_headers: dict[str, str] = field(default_factory=dict)  # names in lower case
+    answer: bytes = b""
+
+
+@dataclass
+class Recorder:
+    """A running proxy."""
+
+    url: str = ""
+    exchanges: list[Exchange] = field(default_factory=list)
+
+
+async def _forward(
+    request: web.Request, recorder: Recorder, session: aiohttp.ClientSession, target: str
+) -> web.StreamResponse:
+    sent = {name: value for name, value in request.headers.items() if name.lower() not in HOP_BY_HOP}
+    named = {name.lower(): value for name, value in request.headers.items()}
+    exchange = Exchange(request.method, request.raw_path, named, await request.read())
+    recorder.exchanges.append(exchange)
+    async with session.request(
+        request.method, target + request.raw_path, headers=sent, data=exchange.body or None, allow_redirects=False
+    ) as answer:
+        exchange.status = answer.status
+        exchange.answer_headers = {name.lower(): value for name, value in answer.headers.items()}
+        kept = {name: value for name, value in answer.headers.items() if name.lower() not in HOP_BY_HOP}
+        response = web.StreamResponse(status=answer.status, headers=kept)
+        await response.prepare(request)
+        async for piece in answer.content.iter_any():
+            exchange.answer += piece
+            await response.write(piece)
+        return response
+
+
+@asynccontextmanager
+async def recording(target: str) -> AsyncGenerator[Recorder, None]:
+    """The proxy to a gateway, on a free port."""
+    recorder = Recorder()
+    app = web.Application(client_max_size=1 << 28)
+    async with aiohttp.ClientSession(auto_decompress=False) as session:
+
+        async def forward(request: web.Request) -> web.StreamResponse:
+            return await _forward(request, recorder, session, target)
+
+        app.router.add_route("*", "/{path:.*}", forward)
+        runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=0.1)
+        await runner.setup()
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        recorder.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
+        try:
+            yield recorder
+        finally:
+            await runner.cleanup()
