@@ -1,0 +1,175 @@
+"""Requests of the programs as golden files of `tests/wire`: `python -m tests.agents.golden` records them anew.
+
+Of each program its largest request of the work on a file is kept, which has the tools, the call and the result. What
+belongs to the machine and the moment is replaced, long texts are cut, and of the tools those stay that were called or
+have a field which none before them has.
+"""
+
+import asyncio
+import base64
+import json
+import logging
+import re
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from tests.agents.all import run_all
+from tests.agents.cases import settings_of
+from tests.agents.install import installed
+from tests.agents.programs import PROGRAMS
+from tests.agents.recorder import Exchange
+from tests.agents.run import Case
+from tests.agents.scenarios import BY_NAME as SCENARIO
+
+WIRE = Path(__file__).parents[1] / "wire"
+PATHS = {  # of the requests that generate, by format
+    "chat": re.compile(r"/v1/chat/completions"),
+    "responses": re.compile(r"/v1/responses"),
+    "messages": re.compile(r"/v1/messages(\?.*)?"),
+    "native": re.compile(r"/v1beta/models/[^/]+:(stream)?[gG]enerateContent(\?.*)?"),
+}
+HISTORY = ("messages", "input", "contents")  # fields that hold the conversation
+PROSE = ("text", "description", "content", "instructions", "system", "output")  # fields of texts to cut
+STATES = ("signature", "thoughtSignature", "encrypted_content")  # fields of state of the provider
+STATE = base64.b64encode(b"state that belongs to the provider").decode()
+LONG, HEAD, TAIL = 160, 80, 30
+MONTHS = "January|February|March|April|May|June|July|August|September|October|November|December"
+DAYS = "Monday|Tuesday|Wednesday|Thursday|Friday|Saturday|Sunday"
+# What differs from run to run, and its replacement. The order matters: a date may be part of an id.
+VARYING = (
+    (re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"), "00000000-0000-4000-8000-000000000000"),
+    (re.compile(r"\b[0-9a-f]{40,}\b"), "0" * 64),
+    (re.compile(r"\b(toolu_|call_t?|f)(\d)[A-Za-z0-9]{12,}"), r"\1\2Example"),
+    (re.compile(r"Chunk ID: \w+\nWall time: [\d.]+"), "Chunk ID: 0a0b0c\nWall time: 0.01"),
+    (re.compile(r"\b20\d\d-\d\d-\d\d\b"), "2026-01-02"),
+    (re.compile(rf"(?:(?:{DAYS}),? )?(?:{MONTHS}) \d{{1,2}}, 20\d\d"), "Friday, January 2, 2026"),
+    (re.compile(rf"\b(?:{DAYS[:3]}|Mon|Tue|Wed|Thu|Fri|Sat|Sun) [A-Z][a-z]{{2}} \d\d 20\d\d\b"), "Fri Jan 02 2026"),
+    (re.compile(r"\b1[78]\d{11}\b"), "1767312000000"),
+    (re.compile(r"\b(?:Linux|linux) \d+\.\d+[\w.+~-]*"), "Linux 6.1.0"),
+)
+
+
+def clean(body: Any, folder: Path, packages: Path) -> Any:
+    """A recorded body without the traces of the run in `folder` and of the machine."""
+    places = {
+        str(folder / "project"): "/home/user/project",
+        str(folder / "home"): "/home/user",
+        str(folder): "/home/user",
+        str(packages): "/opt/agents",
+    }
+
+    def cleaned(text: str) -> str:
+        for place, replacement in places.items():
+            text = text.replace(place, replacement).replace(place.lstrip("/"), replacement.lstrip("/"))
+        for pattern, constant in VARYING:
+            text = pattern.sub(constant, text)
+        return text
+
+    def changed(name: str, text: str) -> str:
+        if name in STATES:
+            return STATE
+        return _cut(cleaned(text)) if name in PROSE else cleaned(text)
+
+    return _fewer_tools(_walked(body, changed))
+
+
+def _walked(value: Any, change: Callable[[str, str], str], name: str = "") -> Any:
+    """The value with each of its strings changed, given the name of the field that it belongs to."""
+    if isinstance(value, dict):
+        return {key: _walked(each, change, key) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_walked(each, change, name) for each in value]
+    return change(name, value) if isinstance(value, str) else value
+
+
+def _cut(text: str) -> str:
+    """A long text with its middle left out."""
+    return text if len(text) <= LONG else f"{text[:HEAD]} [...] {text[-TAIL:]}"
+
+
+def _fewer_tools(body: Any) -> Any:
+    """The body with those of its tools that differ from all before them, or were called."""
+    turns = [turn for name in HISTORY for turn in body.get(name, ()) if "tools" not in turn]
+    called = set(re.findall(r'"name": "(\w+)"', json.dumps(turns)))
+    for tools in _lists_of_tools(body):
+        known = set[str]()
+        kept = []
+        for tool in tools:
+            fields = set(_fields(tool))
+            if fields - known or tool.get("function", tool).get("name") in called:
+                kept.append(tool)
+            known |= fields
+        tools[:] = kept
+    return body
+
+
+def _lists_of_tools(value: Any) -> Iterator[list[Any]]:
+    """The lists of tools in a body, those of namespaces among them."""
+    for name, each in value.items() if isinstance(value, dict) else enumerate(value):
+        if name in ("tools", "functionDeclarations") and isinstance(each, list):
+            yield each
+        if isinstance(each, dict | list):
+            yield from _lists_of_tools(each)
+
+
+def _fields(tool: Any, path: str = "") -> Iterator[str]:
+    """The keywords of a tool and of its schema; the names of its own properties stand for nothing."""
+    for name, value in tool.items():
+        at = path if path.endswith("properties") else f"{path}.{name}"
+        yield f"{at}={value}" if name == "type" and isinstance(value, str) else at
+        for each in value if isinstance(value, list) else [value]:
+            if isinstance(each, dict):
+                yield from _fields(each, "properties" if name == "properties" else at)
+
+
+def largest(exchanges: Sequence[Exchange], name: str) -> Any:
+    """The largest body that was sent to generate in a format."""
+    bodies = [each.body for each in exchanges if PATHS[name].fullmatch(each.path)]
+    return json.loads(max(bodies, key=len))
+
+
+@dataclass(frozen=True)
+class Recording:
+    """A golden file: the request of a case, and the name of its directory."""
+
+    name: str
+    case: Case
+
+    @property
+    def folder(self) -> Path:
+        return WIRE / self.case.settings.format / self.name
+
+
+def recordings() -> Iterator[Recording]:
+    """Each program with its usual settings; those of the models whose requests have another form."""
+    for program in PROGRAMS:
+        usual = settings_of(program)[0]
+        case = Case(program, usual, SCENARIO["file"], usual.format, gateway=False)
+        name = program.name.lower().replace(" ", "_")
+        yield Recording(name, case)
+        if program.name == "Codex":
+            yield Recording("codex_tool_search", replace(case, model="gpt-5.5"))
+            yield Recording("codex_additional_tools", replace(case, model="gpt-6.1-sol"))
+        if program.name == "Claude Code":
+            yield Recording("claude_code_picture", replace(case, scenario=SCENARIO["picture"]))
+
+
+def main() -> None:
+    logging.disable()
+    programs, found = installed(), list(recordings())
+    with tempfile.TemporaryDirectory() as directory:
+        outcomes = asyncio.run(run_all([each.case for each in found], programs, Path(directory), 2))
+        for place, (recording, outcome) in enumerate(zip(found, outcomes, strict=True)):
+            assert not outcome.problems, outcome.problems
+            recording.folder.mkdir(exist_ok=True)
+            sent = largest(outcome.exchanges, recording.case.settings.format)
+            body = clean(sent, Path(directory) / str(place), programs.node.parent.parent)
+            text = json.dumps(body, indent=2, ensure_ascii=False)
+            (recording.folder / "request.json").write_text(f"{text}\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
