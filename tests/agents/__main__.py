@@ -7,6 +7,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+import structlog
+
 from tests.agents import cases, programs, scenarios
 from tests.agents.all import run_all
 from tests.agents.install import installed
@@ -22,7 +24,7 @@ def main() -> None:
     parser.add_argument("--few", action="store_true", help="only those that the tests run")
     parser.add_argument("--at-once", type=int, default=2, help="programs that run at the same time")
     given = parser.parse_args()
-    logging.disable()
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
     chosen = [
         case
         for case in (cases.few_cases() if given.few else cases.every_case())

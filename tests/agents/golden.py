@@ -8,7 +8,6 @@ have a field which none before them has.
 import asyncio
 import base64
 import json
-import logging
 import re
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
@@ -158,7 +157,6 @@ def recordings() -> Iterator[Recording]:
 
 
 def main() -> None:
-    logging.disable()
     programs, found = installed(), list(recordings())
     with tempfile.TemporaryDirectory() as directory:
         outcomes = asyncio.run(run_all([each.case for each in found], programs, Path(directory), 2))

@@ -22,6 +22,7 @@ class Program:
     sees: str = ""  # id of a model that the program takes for one that sees; empty: any
     beside: tuple[str, ...] = ()  # ids that it asks for beside the one that it was given
     by_text: bool = False  # it has no tools, and reads the changes of files from the text of the answer
+    not_found: str = ""  # its own words for a model that there is not, with `{model}`; empty: it shows the gateway's
     status: bool = True  # its exit status says whether it failed
     knows: tuple[str, ...] = ()  # ids for which its requests differ from those for an unknown id
 
@@ -32,6 +33,7 @@ PROGRAMS = (
         "@anthropic-ai/claude-code",
         ("--permission-mode", "acceptEdits", "-p", PROMPT),
         again=("--continue", "-p", PROMPT),
+        not_found="There's an issue with the selected model ({model}).",
         knows=("claude-sonnet-4-5", "claude-opus-5"),
     ),
     Program(

@@ -1,5 +1,6 @@
 """A proxy between an agent and the gateway, which records every request with its answer."""
 
+import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -27,8 +28,10 @@ class Exchange:
 class Recorder:
     """A running proxy."""
 
+    most: int  # requests, after which the program is taken to retry without end
     url: str = ""
     exchanges: list[Exchange] = field(default_factory=list)
+    exceeded: asyncio.Event = field(default_factory=asyncio.Event)  # there were more than `most`
 
 
 async def _forward(
@@ -38,6 +41,8 @@ async def _forward(
     named = {name.lower(): value for name, value in request.headers.items()}
     exchange = Exchange(request.method, request.raw_path, named, await request.read())
     recorder.exchanges.append(exchange)
+    if len(recorder.exchanges) > recorder.most:
+        recorder.exceeded.set()
     async with session.request(
         request.method, target + request.raw_path, headers=sent, data=exchange.body or None, allow_redirects=False
     ) as answer:
@@ -53,9 +58,9 @@ async def _forward(
 
 
 @asynccontextmanager
-async def recording(target: str) -> AsyncGenerator[Recorder, None]:
+async def recording(target: str, most: int) -> AsyncGenerator[Recorder, None]:
     """The proxy to a gateway, on a free port."""
-    recorder = Recorder()
+    recorder = Recorder(most)
     app = web.Application(client_max_size=1 << 28)
     async with aiohttp.ClientSession(auto_decompress=False) as session:
 

@@ -23,9 +23,11 @@ from tests.providers import KEY as PROVIDER_KEY
 from tests.sdk.node_runner import NODE
 
 RUN_SECONDS = 120
+KILLED = -signal.SIGKILL
 REQUEST_ID = re.compile(r"req_[0-9a-f]+")
 NOWHERE = "http://127.0.0.1:1"  # a proxy that refuses every connection: there is no network but loopback
-UPSTREAM_IDS = {"native": "gemini-3-pro"}  # by format, where the generation of the model matters
+# By format, where something is known of the model: its generation, and that it thinks aloud and wants that back.
+UPSTREAM_IDS = {"native": "gemini-3-pro", "chat": "kimi-k2"}
 PROBES = ("HEAD",)  # methods by which programs look whether somebody answers; any status will do
 
 
@@ -75,7 +77,7 @@ async def run(case: Case, programs: Installed, data: Path) -> Outcome:
     """Run the program as often as the scenario has prompts. `data` is an empty directory of this run alone."""
     start = time.monotonic()
     async with _served(case, data) as (recorder, provider):
-        finished = await _worked(case, programs, data, recorder.url)
+        finished = await _worked(case, programs, data, recorder)
     problems = Counter([*_refused(case, recorder, provider), *case.scenario.problems(case.program, finished)])
     counted = tuple(problem if count == 1 else f"{count} times: {problem}" for problem, count in problems.items())
     return Outcome(case, counted, tuple(recorder.exchanges), time.monotonic() - start)
@@ -105,7 +107,7 @@ async def _served(case: Case, data: Path) -> AsyncGenerator[tuple[Recorder, Prov
         speech = Native(alternates=False) if case.upstream == "native" else FORMATS[case.upstream]()
         provider = await stack.enter_async_context(serving(speech, model=model.answer_to))
         if not case.gateway:
-            yield await stack.enter_async_context(recording(provider.root_url)), provider
+            yield await stack.enter_async_context(recording(provider.root_url, MOST_REQUESTS)), provider
             return
         upstream_id = UPSTREAM_IDS.get(case.upstream, "m")
         config = _config(case.upstream, provider.base_url, PROVIDER_KEY, [(name, upstream_id) for name in ids])
@@ -114,7 +116,7 @@ async def _served(case: Case, data: Path) -> AsyncGenerator[tuple[Recorder, Prov
             models = [(name, name) for name in ids]
             config = _config(case.through, gateway.url + ROOTS[case.through], gateway.key, models)
             gateway = await stack.enter_async_context(running(config, data / "front"))
-        yield await stack.enter_async_context(recording(gateway.url)), provider
+        yield await stack.enter_async_context(recording(gateway.url, MOST_REQUESTS)), provider
 
 
 def _config(name: str, base_url: str, key: str, models: list[tuple[str, str]]) -> str:
@@ -131,25 +133,27 @@ def _config(name: str, base_url: str, key: str, models: list[tuple[str, str]]) -
 # --- the program
 
 
-async def _worked(case: Case, programs: Installed, data: Path, address: str) -> Finished:
+async def _worked(case: Case, programs: Installed, data: Path, recorder: Recorder) -> Finished:
     """The last run of the program."""
     home, folder = data / "home", data / "project"
     for directory in (home, folder, data / "tmp"):
         directory.mkdir(parents=True)
     scenarios.prepare(folder)
     key = KEY if case.gateway else PROVIDER_KEY
-    settings = case.settings.replaced(address=address, key=key, model=case.asked_model)
+    settings = case.settings.replaced(address=recorder.url, key=key, model=case.asked_model)
     for path, text in settings.files.items():
         (home / path).parent.mkdir(parents=True, exist_ok=True)
         (home / path).write_text(text)
     environment = _environment(home, data / "tmp", key) | settings.environment
     place = "." if case.program.by_text else str(folder)
     first, *later = (prompt.format(folder=place) for prompt in case.scenario.prompts)
-    finished = await _run(_command(case, settings, programs, first), environment, folder)
+    finished = await _run(_command(case, settings, programs, first), environment, folder, recorder.exceeded)
     for prompt in later:
         if finished.status != 0:
             return finished
-        finished = await _run(_command(case, settings, programs, prompt, again=True), environment, folder)
+        finished = await _run(
+            _command(case, settings, programs, prompt, again=True), environment, folder, recorder.exceeded
+        )
     return finished
 
 
@@ -181,8 +185,8 @@ def _command(case: Case, settings: Settings, programs: Installed, prompt: str, *
     ]
 
 
-async def _run(command: list[str], environment: dict[str, str], folder: Path) -> Finished:
-    """Run a command to its end, without a terminal and without input."""
+async def _run(command: list[str], environment: dict[str, str], folder: Path, exceeded: asyncio.Event) -> Finished:
+    """Run a command to its end, without a terminal and without input. It is killed when it takes or asks too much."""
     process = await asyncio.create_subprocess_exec(
         *command,
         cwd=folder,
@@ -192,17 +196,14 @@ async def _run(command: list[str], environment: dict[str, str], folder: Path) ->
         stderr=asyncio.subprocess.PIPE,
         start_new_session=True,
     )
-    ended = True
+    reading, limit = asyncio.create_task(process.communicate()), asyncio.create_task(exceeded.wait())
     try:
-        async with asyncio.timeout(RUN_SECONDS):
-            out, err = await process.communicate()
-    except TimeoutError:
-        ended, out, err = False, b"", f"it did not end within {RUN_SECONDS} s".encode()
+        await asyncio.wait({reading, limit}, timeout=RUN_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+        ended = reading.done()
     finally:
+        limit.cancel()
         with suppress(ProcessLookupError):  # the program, or one that it left behind
             os.killpg(process.pid, signal.SIGKILL)
-        await process.wait()
-    status = process.returncode or 0
-    return Finished(
-        status if ended else status or 1, out.decode(errors="replace"), err.decode(errors="replace"), folder
-    )
+        out, err = await reading
+    status = (process.returncode or 0) if ended else KILLED
+    return Finished(status, out.decode(errors="replace"), err.decode(errors="replace"), folder)

@@ -86,8 +86,9 @@ def _described(program: Program, finished: Finished) -> Iterator[str]:
 def _reported(program: Program, finished: Finished) -> Iterator[str]:
     if program.status and finished.status == 0:
         yield "exit status 0 of a run that failed"
-    if MODEL_NOT_FOUND not in finished.printed:
-        yield f"`{MODEL_NOT_FOUND}` was not printed: {_tail(finished)}"
+    expected = program.not_found.format(model=UNKNOWN_MODEL) or MODEL_NOT_FOUND
+    if expected not in finished.printed:
+        yield f"`{expected}` was not printed: {_tail(finished)}"
 
 
 SCENARIOS = (

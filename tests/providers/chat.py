@@ -318,9 +318,9 @@ def _media(content: Any, at: str) -> Iterator[Media]:
 
 
 def _last_calls(messages: list[Json]) -> Json:
-    """The last message of the assistant, where nothing but results stands behind it."""
+    """The last message of the assistant, where nothing but results and instructions stands behind it."""
     for message in reversed(messages):
-        if message["role"] != "tool":
+        if message["role"] not in ("tool", "system", "developer"):
             return message
     return {"role": ""}
 

@@ -294,7 +294,8 @@ def _result(call: Json, blocks: list[Json]) -> Result:
 
 
 def _asked(body: Json, merged: list[tuple[str, list[Json]]], streamed: bool) -> Asked:
-    calls = _turn_of_calls(merged)
+    spoken = [turn for turn in merged if turn[0] != "system"]
+    calls = _turn_of_calls(spoken)
     tools = body.get("tools") or ()
     choice = body.get("tool_choice") or {"type": "auto"}
     names = {"auto": "auto", "none": "none", "any": "required", "tool": choice.get("name", "")}
@@ -304,11 +305,11 @@ def _asked(body: Json, merged: list[tuple[str, list[Json]]], streamed: bool) -> 
         model=body["model"],
         stream=streamed,
         system=body["system"] if isinstance(body.get("system"), str) else _joined_system(body),
-        turns=turns([(role, _text(blocks)) for role, blocks in merged if role != "system"]),
+        turns=turns([(role, _text(blocks)) for role, blocks in spoken]),
         media=tuple(media(block, "") for block in blocks if block["type"] in ("image", "document")),
         tools={tool["name"]: tool["input_schema"] for tool in tools if "input_schema" in tool},
         choice=names[choice["type"]],
-        results=tuple(_result(call, merged[-1][1]) for call in calls if call["type"] == "tool_use"),
+        results=tuple(_result(call, spoken[-1][1]) for call in calls if call["type"] == "tool_use"),
         thinking=(body.get("thinking") or {"type": "disabled"})["type"] in ("enabled", "adaptive"),
         thought_back=bool(calls) and calls[0]["type"] in ("thinking", "redacted_thinking"),
         json=bool(wanted),

@@ -351,11 +351,11 @@ def _tools(tools: Iterable[Json], namespace: str = "") -> Json:
 
 
 def _last_calls(items: list[Json]) -> tuple[list[Json], int]:
-    """The calls that the end of the input answers, and where the first of them stands."""
+    """The calls that the end of the input answers, and where the first of them stands. Instructions may follow."""
     end = len(items)
-    while end and items[end - 1].get("type") in PAIRS:
+    while end and (items[end - 1].get("type") in PAIRS or items[end - 1].get("role") in ("system", "developer")):
         end -= 1
-    answered = {item["call_id"] for item in items[end:]}
+    answered = {item["call_id"] for item in items[end:] if "call_id" in item}
     places = [
         place for place, item in enumerate(items) if item.get("call_id") in answered and item["type"] in PAIRS.values()
     ]
