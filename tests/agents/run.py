@@ -45,10 +45,10 @@ class Case:
 
     @property
     def way(self) -> str:
-        """The formats behind the gateway."""
+        """What the program speaks with: the format behind the gateway, or what stands in its place."""
         if not self.gateway:
             return "no gateway"
-        return f"{self.through}, {self.upstream}" if self.through else self.upstream
+        return f"{self.through} to a second gateway" if self.through else self.upstream
 
     @property
     def id(self) -> str:
