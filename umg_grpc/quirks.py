@@ -42,6 +42,8 @@ class Quirks:
     """Whether a budget of tokens to think is taken; false: the messages format asks for adaptive thinking instead."""
     reasoning_content: bool | None = None
     """Whether chat messages of earlier turns may hold `reasoning_content`."""
+    custom_tools: bool | None = None
+    """Whether chat takes tools of type `custom`; false: each becomes a function with one text."""
     signatures: bool | None = None
     """Whether the calls of the running turn need a thought signature in chat; one that has none gets a placeholder."""
     sampling: bool | None = None
@@ -235,6 +237,18 @@ PROVIDER_QUIRKS = (
         protocols=("chat",),
         quirks=Quirks(reasoning_content=False),
         source="no field of the format; agentjido/req_llm#772: refused by providers that are strict about messages",
+    ),
+    # --- tools with free text, in chat
+    Row(
+        models=r"gpt-[5-9]|famO-",
+        protocols=("chat",),
+        quirks=Quirks(custom_tools=True),
+        source="openai SDK, ChatCompletionCustomToolParam: a type of the vendor's own models since gpt-5",
+    ),
+    Row(
+        protocols=("chat",),
+        quirks=Quirks(custom_tools=False),
+        source="microsoft/foundry-local#1080, ollama/ollama#17673: other servers know tools of type function alone",
     ),
     Row(
         models=r"(?:gemini|famG)-[3-9]",

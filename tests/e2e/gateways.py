@@ -55,11 +55,12 @@ def channel(name: str, protocol: str, base_url: str, model: str, upstream: str =
     )
 
 
-SEARCHES_AND_THINKS = "    quirks: {web_search: true, reasoning_content: true}\n"
+SEARCHES_AND_THINKS = "    quirks: {web_search: true, reasoning_content: true, custom_tools: true}\n"
 """Of a channel: its provider searches and takes thoughts back also in chat, as those do of which that is known."""
 
 
 def takes_all(protocol: str) -> str:
     """Of a channel: its provider takes whatever its format can say, and is told nothing that no caller said."""
-    written = "    quirks: {web_search: true, reasoning_content: true, max_user_characters: 4096}\n"
+    quirks = "{web_search: true, reasoning_content: true, custom_tools: true, max_user_characters: 4096}"
+    written = f"    quirks: {quirks}\n"
     return written + ("    prompt_caching: off\n" if protocol == "messages" else "")

@@ -486,3 +486,42 @@ def test_a_body_in_the_providers_own_format_stays_where_the_operator_wrote_nothi
     encode, request = FORMATS[case.format].encode_request, asked(case.format, **case.says)
     assert encode(request, "m", False, NO_QUIRKS).body == encode(request, "m", False).body
     assert FORMATS[case.format].encode_request(request, "m", False).report.lost == 0
+
+
+PATCH = {
+    "type": "custom",
+    "name": "apply_patch",
+    "description": "Changes files",
+    "format": {"type": "grammar", "syntax": "lark", "definition": "start: LINE+"},
+}
+SCHEMA = {
+    "type": "object",
+    "properties": {"input": {"type": "string", "description": "Text that fits this lark grammar:\nstart: LINE+"}},
+    "required": ["input"],
+}
+PATCHED = [
+    {"role": "user", "content": "Mend it"},
+    {"type": "custom_tool_call", "call_id": "c1", "name": "apply_patch", "input": "+a"},
+    {"type": "custom_tool_call_output", "call_id": "c1", "output": "Done"},
+]
+
+
+def test_a_tool_of_free_text_is_a_function_that_has_the_grammar_where_chat_knows_functions_alone() -> None:
+    choice = {"type": "custom", "name": "apply_patch"}
+    says = {"tools": [PATCH], "tool_choice": choice, "input": PATCHED}
+    body, report = encoded("responses", "chat", Quirks(custom_tools=False), **says)
+    function = {"name": "apply_patch", "description": "Changes files", "parameters": SCHEMA}
+    assert body["tools"] == [{"type": "function", "function": function}]
+    assert body["tool_choice"] == {"type": "function", "function": {"name": "apply_patch"}}
+    call = {"id": "c1", "type": "function", "function": {"name": "apply_patch", "arguments": '{"input":"+a"}'}}
+    assert body["messages"][1]["tool_calls"] == [call]
+    assert report == "custom=a function with one text"
+
+
+def test_a_tool_of_free_text_has_its_grammar_one_level_deeper_in_chat() -> None:
+    body, report = encoded("responses", "chat", NO_QUIRKS, tools=[PATCH], input=PATCHED)
+    grammar = {"type": "grammar", "grammar": {"syntax": "lark", "definition": "start: LINE+"}}
+    custom = {"name": "apply_patch", "description": "Changes files", "format": grammar}
+    assert body["tools"] == [{"type": "custom", "custom": custom}]
+    assert body["messages"][1]["tool_calls"][0]["custom"] == {"name": "apply_patch", "input": "+a"}
+    assert report == ""

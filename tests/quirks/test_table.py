@@ -129,6 +129,7 @@ def test_what_is_written_comes_before_what_is_known() -> None:
         web_search=True,
         max_user_characters=128,
         reasoning_content=False,
+        custom_tools=False,
         reasoning=False,
         max_output_tokens=16_384,
     )

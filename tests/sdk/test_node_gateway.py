@@ -23,7 +23,7 @@ from umg_grpc.config import parse
 CONFIG = """
 channels:
   - {{name: main, protocols: [{format}], base_url: "{url}", api_key: {key}, models: [m, gemini-3-pro],
-     quirks: {{web_search: true, reasoning_content: true}}}}
+     quirks: {{web_search: true, reasoning_content: true, custom_tools: true}}}}
 """
 
 

@@ -77,6 +77,7 @@ class QuirksEntry(Written, frozen=True):
     reasoning: bool | None = None
     reasoning_budget: bool | None = None
     reasoning_content: bool | None = None
+    custom_tools: bool | None = None
     sampling: bool | None = None
     max_output_tokens: Tokens | None = None
 

@@ -7,6 +7,7 @@ from msgspec import Raw, Struct
 
 from umg_grpc.v1 import pb
 from umg_grpc.wire.json import JsonObject
+from umg_grpc.wire.report import Report
 
 BLANK = " \t\r\n"
 """What may stand before and behind JSON."""
@@ -14,8 +15,36 @@ BLANK = " \t\r\n"
 RAW_ARGUMENTS = "raw_arguments"
 """Member that holds arguments which are no JSON object: a model may write anything."""
 
-FREE_TEXT: JsonObject = {"type": "object", "properties": {"input": {"type": "string"}}, "required": ["input"]}
-"""Schema of a function that stands for a custom tool."""
+
+class _Grammar(Struct):
+    """Grammar of a custom tool; chat has it a level deeper than responses."""
+
+    type: str | None = None
+    syntax: str | None = None
+    definition: str | None = None
+    grammar: "_Grammar | None" = None
+
+
+def encode_free_text(custom: pb.CustomTool, report: Report) -> JsonObject:
+    """Return the schema of a function that stands for a custom tool: one text, whose description has the grammar that
+    the text must fit. The report has the tool, and a format that is no grammar.
+    """
+    report.drop("custom", "a function with one text")
+    text: JsonObject = {"type": "string"}
+    grammar = _grammar(custom.format_json)
+    if grammar is not None and grammar.definition:
+        text["description"] = f"Text that fits this {grammar.syntax or ''} grammar:\n{grammar.definition}"
+    elif custom.format_json and (grammar is None or grammar.type != "text"):
+        report.drop("custom.format")
+    return {"type": "object", "properties": {"input": text}, "required": ["input"]}
+
+
+def _grammar(format_json: str) -> _Grammar | None:
+    try:
+        written = msgspec.json.decode(format_json, type=_Grammar) if format_json else None
+    except (ValueError, RecursionError):
+        return None
+    return written.grammar or written if written is not None else None
 
 
 def call_arguments(call: pb.ToolCall) -> object:

@@ -83,6 +83,8 @@ def _changed(request: pb.GenerateRequest, quirks: Quirks) -> Iterator[str]:
         yield from _sampled(request)
     if asks_for_search(request) and _refuses_search(request, quirks):
         yield from SEARCH
+    if quirks.custom_tools is False and any(tool.HasField("custom") for tool in request.tools):
+        yield from ("tools", "tool_choice", "messages")
     if quirks.reasoning_content is False and _has_thoughts(request):
         yield THOUGHTS
 

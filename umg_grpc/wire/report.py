@@ -29,6 +29,11 @@ class Report:
         self.dropped[name] = instead
         self.times[name] = self.times.get(name, 0) + 1
 
+    def restate(self, name: str, instead: str) -> None:
+        """Note the final value of a field that may have been changed once already, which counts as one change."""
+        self.dropped[name] = instead
+        self.times.setdefault(name, 1)
+
     @property
     def lost(self) -> int:
         """Number of fields that were not said as they were written."""

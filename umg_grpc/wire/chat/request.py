@@ -255,7 +255,9 @@ def encode_request(
         edited = dict.fromkeys([*source.edited_fields, *changed_fields(request, quirks)])
         if "messages" in edited:
             edited.pop(THOUGHTS, None)  # they are written anew with all else
-        edits = {field: ENCODERS[field](request, report, quirks) for field in edited}
+        encoders = dict.fromkeys(ENCODERS[field] for field in edited)
+        written = {encoder: encoder(request, report, quirks) for encoder in encoders}
+        edits = {field: written[ENCODERS[field]] for field in edited}
         body = dialect.rebuild(request, model, stream, edits, report)
         return UpstreamRequest(PATH, body, dict(source.headers), report)
     note_unsaid(request, report, indispensable=INDISPENSABLE, unsayable=UNSAYABLE)

@@ -4,7 +4,7 @@ import msgspec
 
 from umg_grpc.quirks import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
-from umg_grpc.wire.arguments import FREE_TEXT
+from umg_grpc.wire.arguments import encode_free_text
 from umg_grpc.wire.chat import schema
 from umg_grpc.wire.chat.names import tool_names
 from umg_grpc.wire.json import JsonObject, given, invalid, json_object, json_text, missing, parse
@@ -130,7 +130,7 @@ def encode_tools(request: pb.GenerateRequest, report: Report, quirks: Quirks = N
         if tool.HasField("opaque") and tool.opaque.format != "chat" and leaves_out(tool.opaque, report):
             continue
         if not tool.HasField("web_search"):
-            tools.append(_encode_tool(tool, names, request.legacy_functions, f"tools[{index}]", report))
+            tools.append(_encode_tool(tool, names, request.legacy_functions, f"tools[{index}]", report, quirks))
         elif takes_search(request, quirks, report):
             fields["web_search_options"] = _search_options(tool.web_search, report)
     if tools:
@@ -140,7 +140,7 @@ def encode_tools(request: pb.GenerateRequest, report: Report, quirks: Quirks = N
         if request.tool_choice.mode != pb.TOOL_CHOICE_MODE_AUTO:
             report.drop("tool_choice")  # of a search alone, which has become an option
     elif request.HasField("tool_choice"):
-        choice = _encode_choice(request, names, report)
+        choice = _encode_choice(request, names, report, functions=quirks.custom_tools is False)
         if request.legacy_functions and isinstance(choice, dict):
             choice = choice.get("function", "auto")
         if choice is not None:
@@ -150,20 +150,18 @@ def encode_tools(request: pb.GenerateRequest, report: Report, quirks: Quirks = N
     return fields
 
 
-def _encode_tool(tool: pb.Tool, names: ToolNames, legacy: bool, at: str, report: Report) -> object:
+def _encode_tool(tool: pb.Tool, names: ToolNames, legacy: bool, at: str, report: Report, quirks: Quirks) -> object:
     match tool.WhichOneof("kind"):
         case "function":
             function = _encode_function(tool, names, f"{at}.function")
             return function if legacy else {"type": "function", "function": function}
-        case "custom" if legacy:  # beside which there is no other kind
-            report.drop("custom", "a function with one text")
-            if tool.custom.format_json:
-                report.drop("custom.format")
-            return names.head(tool) | {"parameters": FREE_TEXT}
+        case "custom" if legacy or quirks.custom_tools is False:
+            function = names.head(tool) | {"parameters": encode_free_text(tool.custom, report)}
+            return function if legacy else {"type": "function", "function": function}
         case "custom":
             custom = names.head(tool)
             if tool.custom.format_json:
-                custom["format"] = json_text(tool.custom.format_json, f"{at}.custom.format_json")
+                custom["format"] = _nested_format(tool.custom.format_json, f"{at}.custom.format_json")
             return {"type": "custom", "custom": custom}
         case "opaque" if tool.opaque.format == "chat":
             return json_text(tool.opaque.json, f"{at}.opaque.json")
@@ -171,6 +169,16 @@ def _encode_tool(tool: pb.Tool, names: ToolNames, legacy: bool, at: str, report:
             raise foreign(tool.opaque, at)
         case kind:
             raise foreign(pb.OpaquePart(format="responses", type=kind or "unknown tool"), at)
+
+
+def _nested_format(format_json: str, at: str) -> object:
+    """A grammar on the level that chat puts it on; responses has it flat."""
+    written = json_text(format_json, at)
+    members = parse(dict[str, msgspec.Raw], written, at)
+    if "definition" not in members:
+        return written
+    grammar = {name: members.pop(name) for name in ("syntax", "definition") if name in members}
+    return members | {"grammar": grammar}
 
 
 def _encode_function(tool: pb.Tool, names: ToolNames, at: str) -> JsonObject:
@@ -201,8 +209,8 @@ def encode_search_options(context_size: str, location: pb.UserLocation | None) -
     return options
 
 
-def _encode_choice(request: pb.GenerateRequest, names: ToolNames, report: Report) -> object:
-    """`tool_choice`; None where it says nothing."""
+def _encode_choice(request: pb.GenerateRequest, names: ToolNames, report: Report, *, functions: bool) -> object:
+    """`tool_choice`; None where it says nothing. `functions`: whether custom tools became functions."""
     choice = request.tool_choice
     if choice.HasField("opaque"):
         if choice.opaque.format != "chat":
@@ -213,7 +221,7 @@ def _encode_choice(request: pb.GenerateRequest, names: ToolNames, report: Report
     callables = custom | {tool.function.name for tool in request.tools if tool.HasField("function")}
     named: list[JsonObject] = []
     for name in choice.names:
-        kind = "custom" if name in custom and not request.legacy_functions else "function"
+        kind = "custom" if name in custom and not (functions or request.legacy_functions) else "function"
         if searches and name not in callables:
             report.drop("tool_choice")  # the search, which has become an option
         else:

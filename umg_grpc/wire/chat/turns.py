@@ -37,6 +37,7 @@ class MessageEncoder:
         self._report = report
         self._takes_thoughts = quirks.reasoning_content is not False
         self._wants_signatures = quirks.signatures is True
+        self._takes_custom = quirks.custom_tools is not False
         self._names = tool_names(request)
         self._unanswered = OpenCalls()
         self._shown: list[object] = []  # images of tool results, which only a user message can show
@@ -175,7 +176,10 @@ class MessageEncoder:
             self._unanswered.add(call.name, own_id)
         call_id = told_id(call.call_id) or own_id
         self._open[call_id] = None
-        return encode_call(part, call_id, self._names.of_call(call))
+        encoded = encode_call(part, call_id, self._names.of_call(call))
+        if call.HasField("text") and not self._takes_custom:
+            encoded = {"id": call_id, "type": "function", "function": self._function_call(call)}
+        return encoded
 
     def _result(self, result: pb.ToolResult, at: str) -> list[JsonObject]:
         """A message; none for a result without its call, which providers refuse (clients cut off old turns)."""

@@ -166,7 +166,7 @@ def within(made: Plan, most: int, reasoning: pb.ReasoningOptions, report: Report
         report.drop("reasoning", "disabled")
         return Plan(dict(OFF), made.effort)
     if reasoning.HasField("budget_tokens"):
-        report.drop("reasoning.budget_tokens", str(most))
+        report.restate("reasoning.budget_tokens", str(most))
     else:
-        report.drop("reasoning.effort" if reasoning.effort else "reasoning.level", f"budget_tokens {most}")
+        report.restate("reasoning.effort" if reasoning.effort else "reasoning.level", f"budget_tokens {most}")
     return Plan({**(made.switch or {}), "budget_tokens": most}, made.effort, most)

@@ -4,7 +4,7 @@ import msgspec
 
 from umg_grpc.quirks import Quirks
 from umg_grpc.v1 import pb
-from umg_grpc.wire.arguments import FREE_TEXT
+from umg_grpc.wire.arguments import encode_free_text
 from umg_grpc.wire.json import JsonObject, given, invalid, json_object, json_text, missing, parse, whole
 from umg_grpc.wire.messages import schema
 from umg_grpc.wire.messages.content import decode_cache
@@ -156,8 +156,7 @@ def _encode_tool(tool: pb.Tool, names: ToolNames, report: Report, at: str) -> "J
         case "function":
             return _encode_function(tool, names, f"{at}.function")
         case "custom":
-            report.drop(f"{at}.custom", "a function with one text")
-            return names.head(tool) | {"input_schema": FREE_TEXT}
+            return names.head(tool) | {"input_schema": encode_free_text(tool.custom, report)}
         case "web_search":
             return _encode_search(tool.web_search, report)
         case "opaque" if tool.opaque.format == "messages":

@@ -5,7 +5,7 @@ from msgspec import Raw
 
 from umg_grpc.quirks import Quirks
 from umg_grpc.v1 import pb
-from umg_grpc.wire.arguments import FREE_TEXT
+from umg_grpc.wire.arguments import encode_free_text
 from umg_grpc.wire.json import JsonObject, given, json_object, json_text
 from umg_grpc.wire.names import ToolNames
 from umg_grpc.wire.native import schema
@@ -189,11 +189,7 @@ def _encode_function(tool: pb.Tool, names: ToolNames, at: str, report: Report) -
 
 def _encode_custom(tool: pb.Tool, names: ToolNames, report: Report) -> JsonObject:
     """A tool with free text as one with a single argument, which the answer's calls are turned back from."""
-    report.drop("custom", "a function with one text")
-    custom = tool.custom
-    if custom.format_json and custom.format_json.replace(" ", "") != '{"type":"text"}':
-        report.drop("custom.format")
-    return {**names.head(tool), "parametersJsonSchema": FREE_TEXT}
+    return {**names.head(tool), "parametersJsonSchema": encode_free_text(tool.custom, report)}
 
 
 def _encode_search(search: pb.WebSearchTool, report: Report) -> JsonObject:
