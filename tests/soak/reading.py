@@ -105,11 +105,12 @@ def messages_stream(stream: bytes) -> Heard:
 
 
 def responses_stream(stream: bytes) -> Heard:
-    heard, told = Heard(), -1
+    heard, told, failed = Heard(), -1, ""
     for name, data in events(stream):
         event = json.loads(data)
         demand(name == event["type"], f"event {name} with data of {event['type']}")
         demand(not heard.ended and not heard.error, "an event after the end")
+        demand(not failed or name == "error", "a response that failed without an error behind it")
         demand(event.get("sequence_number", told + 1) > told, "sequence numbers that do not rise")
         told = event.get("sequence_number", told)
         match name:
@@ -119,10 +120,13 @@ def responses_stream(stream: bytes) -> Heard:
                 demand(heard.text == responses_text(event["response"]), "deltas that are not the final text")
                 heard.finish, heard.ended = event["response"]["status"], True
             case "response.failed":
-                heard.error = event["response"]["error"]["message"]
+                failed = event["response"]["error"]["message"]
+                demand(event["response"]["status"] == "failed" and failed, "a response that failed without a reason")
             case "error":
                 heard.error = event.get("message") or event["error"]["message"]
                 demand(heard.error, "an error without a message")
+                demand(failed in ("", heard.error), "two reasons for one failure")
+    demand(not failed or heard.error, "a response that failed without an error behind it")
     return heard
 
 

@@ -279,7 +279,7 @@ def test_calls_of_custom_tools_are_functions_with_one_text() -> None:
     free = {"type": "object", "properties": {"input": {"type": "string"}}, "required": ["input"]}
     assert fields["tools"] == [{"name": "sh_ell", "description": "d", "input_schema": free}]
     assert fields["messages"][1]["content"] == [tool_use("a", "sh_ell", input="ls")]
-    assert report == "tools.custom=a function with one text"
+    assert report == "custom=a function with one text, custom.format"
     body = {"type": "message", "content": [tool_use("t", "sh_ell", input="é\n"), tool_use("u", "sh_ell", other=1)]}
     answer = MESSAGES.decode_response(msgspec.json.encode(body), request, False)
     said = [part.tool_call for part in answer.candidates[0].message.parts]
