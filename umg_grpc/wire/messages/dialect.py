@@ -13,9 +13,10 @@ from msgspec import Raw, Struct
 
 from umg_grpc.quirks import Quirks
 from umg_grpc.v1 import pb
-from umg_grpc.wire.json import ABSENT, JsonObject, given, parse
+from umg_grpc.wire.json import ABSENT, given, parse
 from umg_grpc.wire.messages.body import encode_fields
 from umg_grpc.wire.messages.content import OUR_CALL, UNSIGNED
+from umg_grpc.wire.messages.marks import has_persistent, rename_persistent
 from umg_grpc.wire.messages.thinking import LEAST_TOP_P, OFF
 from umg_grpc.wire.quirks import changed_fields
 from umg_grpc.wire.report import Report
@@ -41,8 +42,6 @@ RULED_OUT = ("temperature", "top_p", "top_k", "max_output_tokens")  # by thinkin
 
 _OURS = (b'"' + PREFIX.encode(), b'"' + OUR_CALL.encode())  # in what a translated answer made the caller return
 _NO_INDEX = re.compile(rb'"encrypted_index"\s*:\s*""')
-MAX_DEPTH = 10  # of lists and objects that a mark may stand in: a document in a tool's result is the deepest
-_PERSISTENT = re.compile(rb'"type"\s*:\s*"persistent"')
 
 
 class _Block(Struct):
@@ -57,10 +56,6 @@ class _Block(Struct):
 
 class _Cited(Struct):
     encrypted_index: str | None = None
-
-
-class _Mark(Struct):
-    type: str | None = None
 
 
 class _Told(Struct):
@@ -80,8 +75,8 @@ def rebuild(
     _move_betas(fields, headers)
     if _has_ours(body):
         _take_out_ours(fields, report)
-    if b'"persistent"' in body and _PERSISTENT.search(body):
-        _rename_marks(fields)
+    if has_persistent(body):
+        rename_persistent(fields)
     _plain_numbers(fields, request)
     if _thinks(fields) and request.HasField("top_p") and request.top_p < LEAST_TOP_P and "top_p" in fields:
         del fields["top_p"]
@@ -216,38 +211,3 @@ def _cited(block: Raw, report: Report) -> Raw:
     else:
         del members["citations"]
     return Raw(msgspec.json.encode(members))
-
-
-# --- cache marks
-
-
-def _rename_marks(fields: dict[str, Raw]) -> None:
-    """`persistent` as providers spell it, wherever a mark may stand."""
-    _mark_of(fields)
-    for name in ("system", "tools", "messages"):
-        if name in fields:
-            fields[name] = _renamed(fields[name])
-
-
-def _renamed(raw: Raw, depth: int = 0) -> Raw:
-    """A list of blocks, of tools or of turns with its marks renamed; all that holds none to the byte."""
-    text = bytes(raw)
-    if depth > MAX_DEPTH or not _PERSISTENT.search(text):
-        return raw
-    if text.startswith(b"["):
-        return Raw(msgspec.json.encode([_renamed(item, depth + 1) for item in parse(list[Raw], raw, "messages")]))
-    if not text.startswith(b"{"):
-        return raw
-    members = parse(dict[str, Raw], raw, "messages")
-    _mark_of(members)
-    for name in ("content", "source"):  # of a turn, a tool's result, a document
-        if name in members:
-            members[name] = _renamed(members[name], depth + 1)
-    return Raw(msgspec.json.encode(members))
-
-
-def _mark_of(members: dict[str, Raw]) -> None:
-    raw = members.get("cache_control", ABSENT)
-    if bytes(raw).startswith(b"{") and parse(_Mark, raw, "cache_control").type == "persistent":
-        mark: JsonObject = {"type": "ephemeral", "ttl": "1h"}
-        members["cache_control"] = Raw(msgspec.json.encode(mark))

@@ -1,0 +1,68 @@
+"""Marks for the prompt cache (`cache_control`) in JSON of this format that is kept raw."""
+
+import re
+from collections.abc import Callable
+from typing import TypeAlias
+
+import msgspec
+from msgspec import Raw, Struct
+
+from umg_grpc.wire.json import ABSENT, JsonObject, parse
+
+MAX_DEPTH = 10  # of lists and objects that a mark may stand in: a document in a tool's result is the deepest
+_PERSISTENT = re.compile(rb'"type"\s*:\s*"persistent"')
+_ANY = re.compile(rb'"cache_control"')
+
+Edit: TypeAlias = Callable[[dict[str, Raw]], None]
+"""Changes the mark of a block, a tool or a body."""
+
+
+class _Mark(Struct):
+    type: str | None = None
+
+
+def has_persistent(body: bytes) -> bool:
+    """Return whether a mark may be of type `persistent`, which is the document's own."""
+    return b'"persistent"' in body and _PERSISTENT.search(body) is not None
+
+
+def rename_persistent(fields: dict[str, Raw]) -> None:
+    """Spell the marks `persistent` of a body as providers do, wherever one may stand."""
+    _rename(fields)
+    for name in ("system", "tools", "messages"):
+        if name in fields:
+            fields[name] = _edited(fields[name], _PERSISTENT, _rename)
+
+
+def without_marks(turns: Raw) -> Raw:
+    """Return `messages` without their marks."""
+    return _edited(turns, _ANY, _remove)
+
+
+def _rename(members: dict[str, Raw]) -> None:
+    raw = members.get("cache_control", ABSENT)
+    if bytes(raw).startswith(b"{") and parse(_Mark, raw, "cache_control").type == "persistent":
+        mark: JsonObject = {"type": "ephemeral", "ttl": "1h"}
+        members["cache_control"] = Raw(msgspec.json.encode(mark))
+
+
+def _remove(members: dict[str, Raw]) -> None:
+    members.pop("cache_control", None)
+
+
+def _edited(raw: Raw, found: re.Pattern[bytes], edit: Edit, depth: int = 0) -> Raw:
+    """Return a list of blocks, of tools or of turns with its marks edited; what holds none stays to the byte."""
+    text = bytes(raw)
+    if depth > MAX_DEPTH or not found.search(text):
+        return raw
+    if text.startswith(b"["):
+        items = [_edited(item, found, edit, depth + 1) for item in parse(list[Raw], raw, "messages")]
+        return Raw(msgspec.json.encode(items))
+    if not text.startswith(b"{"):
+        return raw
+    members = parse(dict[str, Raw], raw, "messages")
+    edit(members)
+    for name in ("content", "source"):  # of a turn, a tool's result, a document
+        if name in members:
+            members[name] = _edited(members[name], found, edit, depth + 1)
+    return Raw(msgspec.json.encode(members))
