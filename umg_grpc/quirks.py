@@ -52,6 +52,8 @@ class Quirks:
     """Most tokens of an answer; a higher limit of the caller's is lowered to it."""
     default_output_tokens: int | None = None
     """Limit of an answer, for formats that require one, where the caller set none and `max_output_tokens` is unset."""
+    threads: bool | None = None
+    """Whether the provider keeps message threads; false: it is told the whole conversation."""
     cache_marks: bool | None = None
     """Whether a request without marks for the prompt cache is given some (messages format)."""
 
@@ -81,6 +83,11 @@ class ChannelQuirks:
     def takes_thoughts(self, protocol: str) -> bool:
         """Return whether thoughts of earlier turns that a client left out are sent to the provider."""
         return protocol != "chat" or self.by_protocol.get(protocol, NO_QUIRKS).reasoning_content is not False
+
+    @property
+    def keeps_threads(self) -> bool:
+        """Whether the provider may keep message threads, which callers of its own format begin."""
+        return self.by_protocol.get("messages", NO_QUIRKS).threads is not False
 
 
 NO_CHANNEL_QUIRKS = ChannelQuirks()
@@ -249,6 +256,19 @@ PROVIDER_QUIRKS = (
         protocols=("chat",),
         quirks=Quirks(custom_tools=False),
         source="microsoft/foundry-local#1080, ollama/ollama#17673: other servers know tools of type function alone",
+    ),
+    # --- message threads
+    Row(
+        hosts=r"deepseek\.com|z\.ai|bigmodel\.cn|moonshot\.(?:ai|cn)|minimaxi?\.(?:io|com)|aliyuncs\.com|openrouter\.ai",
+        protocols=("messages",),
+        quirks=Quirks(threads=False),
+        source="KarpelesLab/teamclaude#378: providers without threads answer the new messages alone, without an error",
+    ),
+    Row(
+        models=r"deepseek|glm|kimi|minimax|qwen|famQ|famR",
+        protocols=("messages",),
+        quirks=Quirks(threads=False),
+        source="KarpelesLab/teamclaude#378; the vendor's page on message threads names its own platforms alone",
     ),
     Row(
         models=r"(?:gemini|famG)-[3-9]",

@@ -32,6 +32,7 @@ from umg_grpc.service.models import ModelServicer
 from umg_grpc.service.reranking import RerankServicer
 from umg_grpc.service.resilience import Resilience
 from umg_grpc.service.response_cache import ResponseCache
+from umg_grpc.service.threads import Threads
 from umg_grpc.service.unary import Unary
 from umg_grpc.service.unserved import UNSERVED, add_unserved
 from umg_grpc.service.vault import Vault
@@ -176,15 +177,18 @@ async def open_service(
 async def _memory(config: Config, store: Store, stack: AsyncExitStack) -> Memory:
     """What is kept between calls, as the config bounds it: no key takes more than half of it."""
     kept = config.responses
-    conversations = None
+    conversations = threads = None
     if kept.enabled:
         bounds = Bounds(owner_bytes=kept.max_bytes // 2, total_bytes=kept.max_bytes)
         conversations = Conversations(store, lifetime=timedelta(seconds=kept.ttl), bounds=bounds)
         conversations.start()
         stack.push_async_callback(conversations.aclose)
+        threads = Threads(store, bounds=bounds, most_bytes=config.body_limit)
+        threads.start()
+        stack.push_async_callback(threads.aclose)
     thought = config.reasoning
     if not thought.enabled:
-        return Memory(conversations)
+        return Memory(conversations, threads)
     reasoning = Vault(
         store,
         lifetime=timedelta(seconds=thought.ttl),
@@ -193,7 +197,7 @@ async def _memory(config: Config, store: Store, stack: AsyncExitStack) -> Memory
     )
     reasoning.start()
     stack.push_async_callback(reasoning.aclose)
-    return Memory(conversations, reasoning)
+    return Memory(conversations, threads, reasoning)
 
 
 class GrpcFace:

@@ -22,6 +22,7 @@ from tests.fidelity.sample import PNG, Alone, config
 UNMEASURED = {
     "Part.text.logprobs": "likelihoods of an earlier answer, which no provider reads",
     "GenerateRequest.previous_response_id": "the gateway continues the conversation itself, and sends all of it",
+    "GenerateRequest.thread.previous_response_id": "the gateway continues the conversation itself, and sends all of it",
     "GenerateRequest.model": "the operator says what it is called upstream; its suffix is the family's to read",
     "GenerateRequest.messages": "all that follows",
     "GenerateRequest.source": "the body itself",

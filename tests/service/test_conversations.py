@@ -167,11 +167,12 @@ async def test_a_continued_request_says_all_itself(conversations: Conversations)
     assert continued.place == Place(CHANNEL, "resp_theirs")
     assert (request.previous_response_id, texts(request)) == (response_id, ["two"]), "the caller's stays as it is"
 
-    by_id = continued.by_id(request)
+    by_id = continued.told_to(CHANNEL, same=True)
     assert (by_id.previous_response_id, texts(by_id)) == ("resp_theirs", ["two"])
     assert list(by_id.source.edited_fields) == ["previous_response_id"]
     request.previous_response_id = "resp_theirs"
-    assert continued.by_id(request) is request
+    assert continued.told_to(CHANNEL, same=True) is request
+    assert continued.told_to(CHANNEL, same=False) is continued.told_to("other", same=True) is continued.request
 
 
 async def test_what_only_its_maker_can_read_is_kept_with_the_name_of_its_channel(conversations: Conversations) -> None:

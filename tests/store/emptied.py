@@ -8,7 +8,7 @@ from sqlalchemy import delete
 
 from tests.databases import Database, Postgres
 from umg_grpc.store import Store, open_store
-from umg_grpc.store.tables import KeptReasoning, KeptResponse
+from umg_grpc.store.tables import KeptReasoning, KeptResponse, KeptThread
 
 
 def shared_database(request: pytest.FixtureRequest, directories: pytest.TempPathFactory) -> Database:
@@ -25,7 +25,7 @@ async def opened_empty(database: Database) -> AsyncIterator[Store]:
     """The store, less what the tests before left in it."""
     store = await open_store(database.url, database.data_dir)
     async with store.write() as session:
-        for table in (KeptResponse, KeptReasoning):
+        for table in (KeptResponse, KeptReasoning, KeptThread):
             await session.execute(delete(table))
     try:
         yield store

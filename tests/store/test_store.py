@@ -79,9 +79,13 @@ async def test_the_migrations_make_exactly_the_tables_of_the_code(database: Data
     await store.aclose()
 
 
+ADDED = ("responses", "reasoning", "threads")
+"""Tables that the first version did not have."""
+
+
 async def test_a_database_of_the_first_version_is_brought_to_the_newest_with_what_is_in_it(database: Database) -> None:
     def as_at_first(connection: Connection) -> None:
-        Base.metadata.drop_all(connection, tables=[Base.metadata.tables[name] for name in ("responses", "reasoning")])
+        Base.metadata.drop_all(connection, tables=[Base.metadata.tables[name] for name in ADDED])
         for column in ("channels", "show_route"):
             connection.execute(text(f"ALTER TABLE api_keys DROP COLUMN {column}"))
         connection.execute(text(f"UPDATE {VERSION_TABLE} SET version_num = '0001'"))

@@ -78,6 +78,7 @@ class QuirksEntry(Written, frozen=True):
     reasoning_budget: bool | None = None
     reasoning_content: bool | None = None
     custom_tools: bool | None = None
+    threads: bool | None = None
     sampling: bool | None = None
     max_output_tokens: Tokens | None = None
 

@@ -40,11 +40,19 @@ class Admission:
         the key may not have it now.
         """
         admitted = await self.look(call, message, request)
-        _check_choice(admitted.request)
-        families.apply(admitted.request, admitted.resolved.rules, admitted.resolved.suffix, stream=stream)
+        self.rule(admitted, stream=stream)
         await self._limits.admit(call.caller)
         call.model = admitted.resolved.model.id  # also of one that comes to no channel
         return admitted
+
+    def rule(self, admitted: Admitted, *, stream: bool) -> None:
+        """Check the tool that has to be called, and put the request under the rules of its model's family. Raises
+        UmgError.
+        """
+        request, resolved = admitted
+        if not request.thread.previous_response_id:  # whose tools its thread keeps
+            _check_choice(request)
+        families.apply(request, resolved.rules, resolved.suffix, stream=stream)
 
     async def look(
         self, call: Call, message: Message, request: pb.GenerateRequest, *, counted: bool = False
@@ -64,6 +72,7 @@ class Admission:
             or request.instructions
             or request.previous_response_id
             or request.conversation_id
+            or request.thread.previous_response_id
             or request.HasField("prompt_template")
         ):
             text = "messages must not be empty; send at least one"

@@ -12,7 +12,8 @@ from structlog.typing import FilteringBoundLogger
 from umg_grpc.errors import UmgError
 from umg_grpc.service.attempts import Asked, Attempt
 from umg_grpc.service.call_ids import CallIds
-from umg_grpc.service.conversations import Conversations, new_response_id
+from umg_grpc.service.conversations import Continued, Conversations, Place, new_response_id
+from umg_grpc.service.threads import Thread, Threads
 from umg_grpc.service.vault import Vault
 from umg_grpc.tokens import TokenCounter
 from umg_grpc.v1 import pb
@@ -33,6 +34,7 @@ class Memory:
     """What the gateway keeps between calls; None for what it does not."""
 
     conversations: Conversations | None = None
+    threads: Threads | None = None
     reasoning: Vault | None = None
 
 
@@ -51,13 +53,19 @@ class Answer:
         self._passed = False  # whether the provider's own words go to the caller
         request = asked.request
         store = request.store if request.HasField("store") else asked.format == "responses"
-        self._keeps = memory.conversations is not None and store
-        self._remembers = memory.reasoning is not None and bool(request.tools)
+        self._stores = memory.conversations is not None and store
+        self._thread = asked.continued if isinstance(asked.continued, Thread) else None
+        self._remembers = memory.reasoning is not None and bool(asked.whole.tools)
         self._may_be_stripped = False  # whether the provider's own words have thoughts that clients do not bring back
         # What a caller of the provider's own format names later: items that the provider keeps, sound that it made, and
         # states, whose maker matters where there are several.
         names = not attempt.alone or "audio" in request.output_modalities
-        self._owns = memory.reasoning is not None and (names or (self._keeps and asked.format == "responses"))
+        self._owns = memory.reasoning is not None and (names or (self._stores and asked.format == "responses"))
+
+    @property
+    def _keeps(self) -> bool:
+        """Whether the answer is kept, for a call that continues it."""
+        return self._stores or self._thread is not None
 
     @property
     def _is_to_be_remembered(self) -> bool:
@@ -131,6 +139,8 @@ class Answer:
         head.model = self._asked.request.model
         if self._asked.format == "responses" and not self._passed:
             head.response_id = new_response_id()
+        elif self._thread is not None and not self._passed:
+            head.response_id = f"msg_{secrets.token_hex(16)}"
         elif not head.response_id:
             head.response_id = f"gen-{secrets.token_hex(16)}"
         if not head.HasField("create_time"):
@@ -139,6 +149,8 @@ class Answer:
     async def _estimate(self, response: pb.GenerateResponse) -> pb.Usage:
         """What it cost, counted here: its provider did not say."""
         model, request = self._asked.model, self._attempt.request
+        if request.thread.previous_response_id:
+            request = self._asked.whole
         counter = TokenCounter(model.family, model.tokenizer)
         if counter.needs_thread(request) or response.ByteSize() > MANY_BYTES:
             return await asyncio.to_thread(counter.estimate_response, request, response)
@@ -166,14 +178,18 @@ class Answer:
             await self._memory.reasoning.flushed()
 
     async def _keep(self, response: pb.GenerateResponse, *, streamed: bool) -> None:
-        if self._memory.conversations is not None:
+        continued, channel = self._asked.continued, self._attempt.channel
+        if self._memory.threads is not None and self._thread is not None:
+            known = response.response_id if self._passed and self._attempt.request.HasField("thread") else ""
+            await self._memory.threads.keep(self._owner, self._thread, response, Place(channel, known))
+        if self._memory.conversations is not None and self._stores:
             await self._memory.conversations.keep(
                 self._owner,
                 self._asked.request,
                 response,
-                channel=self._attempt.channel,
+                channel=channel,
                 streamed=streamed,
-                continued=self._asked.continued,
+                continued=continued if isinstance(continued, Continued) else None,
                 upstream_response_id=response.response_id if self._passed else "",
             )
 

@@ -13,13 +13,11 @@ from umg_grpc.service.call import Call
 from umg_grpc.service.conversations import Continued
 from umg_grpc.service.course import Course
 from umg_grpc.service.resilience import Resilience
+from umg_grpc.service.threads import Thread
 from umg_grpc.service.vault import Vault
 from umg_grpc.upstream.text import TextCall, TextUpstream
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS
-
-# What providers say of an id that they no longer know.
-FORGOTTEN = frozenset({"previous_response_not_found"})
 
 
 class Asked(NamedTuple):
@@ -29,10 +27,15 @@ class Asked(NamedTuple):
     request: pb.GenerateRequest  # as its caller sent it
     model: PublicModel
     format: str  # the caller's own; "" where the caller filled the request in
-    continued: Continued | None
+    continued: Continued | Thread | None
     several: bool  # whether more than one channel serves the model
     beginning: bytes | None
     """Of its conversation, where it matters which channel has that in its cache."""
+
+    @property
+    def whole(self) -> pb.GenerateRequest:
+        """The request with the whole conversation."""
+        return self.request if self.continued is None else self.continued.request
 
 
 class Attempt(NamedTuple):
@@ -61,7 +64,7 @@ NOBODY = Made()
 
 async def made(asked: Asked, reasoning: Vault | None) -> Made:
     """Which channel's account can read the state of the request; it matters where there are several."""
-    if asked.continued is not None:
+    if asked.continued is not None and asked.continued.place.channel:
         return Made(asked.continued.place.channel)
     if not asked.several or reasoning is None or not states.needs(asked.request):
         return NOBODY
@@ -93,19 +96,21 @@ class Attempts(Course[Attempt]):
         self._makers = makers
         self._stream = stream
         self._upstreams = upstreams
-        self._forgotten = False  # whether the provider of the continued response no longer knows it
 
     def _mended(self, attempt: Attempt, error: UmgError) -> bool:
-        """Whether all that failed was that the provider has forgotten the response that is continued: it is then told
-        the whole conversation.
+        """Whether all that failed was that the provider has forgotten what is continued: it is then told the whole
+        conversation.
         """
-        if self._asked.continued is None or not attempt.request.previous_response_id or self._forgotten:
-            return False
-        if error.metadata.get("upstream_status") != "404" and error.metadata.get("upstream_code") not in FORGOTTEN:
-            return False
-        self._forgotten = True
-        self._targets.insert(0, attempt.target)
-        return True
+        match self._asked.continued:
+            case Continued() as continued:
+                mended = continued.mends(attempt.request, error)
+            case Thread() as thread:
+                mended = thread.mends(attempt.request, attempt.channel, error)
+            case _:
+                mended = False
+        if mended:
+            self._targets.insert(0, attempt.target)
+        return mended
 
     async def _attempt(self, target: Target) -> Attempt:
         """The request as it goes to the channel. Raises UmgError, also where the caller wants all of it said."""
@@ -156,14 +161,16 @@ class Attempts(Course[Attempt]):
         """What to tell a channel. One of the caller's own format gets the caller's own words; one where the continued
         response lives, its id; any other the whole conversation, with what its models thought in it.
         """
-        request, continued, channel = self._asked.request, self._asked.continued, target.channel
+        request, channel = self._asked.request, target.channel
         same = self._asked.format in channel.protocols
-        if continued is not None:
-            place = continued.place
-            known = place.upstream_response_id and not self._forgotten
-            if same and known and place.channel == channel.name:
-                return continued.by_id(request)
-            request = continued.request
+        match self._asked.continued:
+            case Continued() as continued:
+                request = continued.told_to(channel.name, same=same)
+            case Thread() as thread:
+                request = thread.told_to(channel.name, keeps=same and target.quirks.keeps_threads)
+        goes_on = request.previous_response_id or request.thread.previous_response_id
+        if goes_on and self._asked.continued is not None:
+            return request  # the provider has the rest
         if self._reasoning is None or not (states.may_be_stripped(request) if same else states.needs(request)):
             return request
         spoken = self._asked.format if same else next((name for name in channel.protocols if name in FORMATS), "")

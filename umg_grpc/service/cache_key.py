@@ -66,6 +66,8 @@ def _has_one_answer(request: pb.GenerateRequest | pb.EmbedRequest | pb.RerankReq
         return False
     if request.store if request.HasField("store") else source.format == "responses":
         return False
+    if request.HasField("thread"):
+        return False
     if any(getattr(request, field) for field in NAMED_ONLY) or request.HasField("prompt_template"):
         return False
     if source.indispensable_fields or _searches(request) or not all(map(_is_callers, request.tools)):

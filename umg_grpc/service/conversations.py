@@ -5,6 +5,7 @@ import secrets
 import zlib
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import NamedTuple, NoReturn
 
@@ -44,9 +45,16 @@ class Place(NamedTuple):
     upstream_response_id: str  # "" where the provider knows it by none
 
 
-class Continued(NamedTuple):
+# What providers say of an id that they no longer know.
+FORGOTTEN = frozenset({"previous_response_not_found"})
+
+
+@dataclass
+class Continued:
     """A request that continues a response."""
 
+    caller_request: pb.GenerateRequest
+    """As the caller sent it."""
     request: pb.GenerateRequest
     """With the whole conversation, and continuing nothing."""
     place: Place
@@ -54,11 +62,28 @@ class Continued(NamedTuple):
     earlier: bytes
     """The conversation before the request, as `KeptResponse.conversation` has it, unpacked."""
     earlier_count: int
+    _forgotten: bool = False  # whether the provider no longer knows the response
 
-    def by_id(self, request: pb.GenerateRequest) -> pb.GenerateRequest:
-        """What to send to the place itself, if it knows the response: the caller's `request`, with the id that is known
-        there.
+    def told_to(self, channel: str, *, same: bool) -> pb.GenerateRequest:
+        """Return the request as it goes to a channel; `same`: whether that speaks the caller's own format."""
+        known = self.place.upstream_response_id and self.place.channel == channel and not self._forgotten
+        return self._by_id if same and known else self.request
+
+    def mends(self, told: pb.GenerateRequest, error: UmgError) -> bool:
+        """Return whether the call is good if the provider is told the whole conversation: it has forgotten the
+        response.
         """
+        if not told.previous_response_id or self._forgotten:
+            return False
+        if error.metadata.get("upstream_status") != "404" and error.metadata.get("upstream_code") not in FORGOTTEN:
+            return False
+        self._forgotten = True
+        return True
+
+    @property
+    def _by_id(self) -> pb.GenerateRequest:
+        """The caller's request, with the id that is known where the response was made."""
+        request = self.caller_request
         if request.previous_response_id == self.place.upstream_response_id:
             return request
         sent = pb.GenerateRequest()
@@ -286,7 +311,7 @@ def _continue(row: KeptResponse, request: pb.GenerateRequest) -> Continued:
     expanded.MergeFrom(request)
     expanded.ClearField("previous_response_id")
     _edited(expanded, "messages", "previous_response_id")
-    return Continued(expanded, Place(row.channel, row.upstream_response_id), earlier, count)
+    return Continued(request, expanded, Place(row.channel, row.upstream_response_id), earlier, count)
 
 
 def _edited(request: pb.GenerateRequest, *fields: str) -> None:

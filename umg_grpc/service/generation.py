@@ -8,7 +8,7 @@ from umg_grpc.errors import UmgError
 from umg_grpc.inprocess import Context
 from umg_grpc.routing import ANY, GENERATE, Wish
 from umg_grpc.service import nearness
-from umg_grpc.service.admission import Admission
+from umg_grpc.service.admission import Admission, Admitted
 from umg_grpc.service.answers import Answer, Memory, StreamedAnswer
 from umg_grpc.service.attempts import NOBODY, Asked, Attempt, Attempts, made
 from umg_grpc.service.call import Call, current
@@ -19,6 +19,7 @@ from umg_grpc.service.hedging import Opened, first_to_answer, open_stream, open_
 from umg_grpc.service.kept import Kept
 from umg_grpc.service.nearness import Nearness
 from umg_grpc.service.resilience import Resilience
+from umg_grpc.service.threads import Thread, unsupported
 from umg_grpc.service.validation import check
 from umg_grpc.tokens import TokenCounter
 from umg_grpc.v1 import pb, rpc
@@ -29,8 +30,8 @@ HOLD_SECONDS = 2.0
 """How long the beginning of a stream waits for something that says more than that it begins."""
 SILENT = frozenset({"started", "usage", "opaque", None})
 """Events in which nothing of the answer is."""
-RESPONSES = "responses"
-"""The format whose providers keep what they answer."""
+MESSAGES, RESPONSES = "messages", "responses"
+"""The formats whose providers keep conversations."""
 
 
 class GenerationServicer(rpc.GenerationServiceServicer):
@@ -49,31 +50,42 @@ class GenerationServicer(rpc.GenerationServiceServicer):
     async def Generate(self, request: pb.GenerateRequest, context: Context) -> pb.GenerateResponse:
         """The answer that was kept, else that of the first channel that can give one."""
         asked = await self._asked(request, request, stream=False)
-        place = await self._kept.place(asked.call, asked.model, "Generate", asked.request)
-        if place is None:
-            return await self._made(asked)
-        return await place.whole(lambda: self._made(asked), pb.GenerateResponse)
+        try:
+            place = await self._kept.place(asked.call, asked.model, "Generate", asked.request)
+            if place is None:
+                return await self._made(asked)
+            return await place.whole(lambda: self._made(asked), pb.GenerateResponse)
+        finally:
+            await self._close(asked)
 
     async def StreamGenerate(
         self, request: pb.StreamGenerateRequest, context: Context
     ) -> AsyncGenerator[pb.StreamGenerateResponse, None]:
         """The same, as it comes."""
         asked = await self._asked(request, request.request, stream=True)
-        place = await self._kept.place(asked.call, asked.model, "StreamGenerate", asked.request)
-        recording = await place.streamed() if place is not None else None
-        if isinstance(recording, pb.StreamGenerateResponse):
-            yield recording
-            return
-        async with aclosing(self._streamed(asked)) as messages:
-            if recording is None:
-                async for message in messages:
-                    yield message
+        try:
+            place = await self._kept.place(asked.call, asked.model, "StreamGenerate", asked.request)
+            recording = await place.streamed() if place is not None else None
+            if isinstance(recording, pb.StreamGenerateResponse):
+                yield recording
                 return
-            with recording:
-                async for message in messages:
-                    recording.feed(message)
-                    yield message
-                recording.close()
+            async with aclosing(self._streamed(asked)) as messages:
+                if recording is None:
+                    async for message in messages:
+                        yield message
+                    return
+                with recording:
+                    async for message in messages:
+                        recording.feed(message)
+                        yield message
+                    recording.close()
+        finally:
+            await self._close(asked)
+
+    async def _close(self, asked: Asked) -> None:
+        """Give back what a call of a thread has claimed, also when the call is cancelled."""
+        if self._memory.threads is not None and isinstance(asked.continued, Thread):
+            await asyncio.shield(self._memory.threads.close(asked.call.caller.key_id, asked.continued))
 
     async def _made(self, asked: Asked) -> pb.GenerateResponse:
         """The answer of the first channel that can give one."""
@@ -164,9 +176,14 @@ class GenerationServicer(rpc.GenerationServiceServicer):
             _leave_unstored(request)
         elif spoken == RESPONSES:
             request = await conversations.resolve(call.caller.key_id, request)
-        continued = await self._continued(call, request, model.id) if request.previous_response_id else None
+        continued: Continued | Thread | None = None
+        if request.HasField("thread"):
+            continued = await self._thread(call, Admitted(request, resolved), stream=stream)
+        elif request.previous_response_id:
+            continued = await self._continued(call, request, model.id)
         several = self._channels.router.has_several(model.id)
-        beginning = nearness.beginning(call.caller.key_id, request) if several else None
+        begins = continued.whole if isinstance(continued, Thread) and continued.whole is not None else request
+        beginning = nearness.beginning(call.caller.key_id, begins) if several else None
         return Asked(call, request, model, spoken, continued, several, beginning)
 
     async def _attempts(self, asked: Asked, *, stream: bool) -> Attempts:
@@ -207,6 +224,29 @@ class GenerationServicer(rpc.GenerationServiceServicer):
             return open_stream(attempt.call.stream(call.seconds_left()), says_nothing)
 
         return await first_to_answer(attempts, tried, hedge, start, close)
+
+    async def _thread(self, call: Call, admitted: Admitted, *, stream: bool) -> Thread | None:
+        """None where only a provider may know the thread, whose account the operator opened to all callers."""
+        threads, request, owner = self._memory.threads, admitted.request, call.caller.key_id
+        model = admitted.resolved.model.id
+        shared = request.source.format == MESSAGES and self._channels.router.shares(model, MESSAGES)
+        if threads is None:
+            if shared:
+                return None
+            raise unsupported()
+        try:
+            thread = await threads.open(owner, request, call.seconds_left())
+        except UmgError as error:
+            if error.reason == pb.ERROR_REASON_THREAD_NOT_FOUND and shared:
+                return None
+            raise
+        if thread.whole is not None:
+            try:
+                self._admission.rule(Admitted(thread.whole, admitted.resolved), stream=stream)
+            except UmgError:
+                await threads.close(owner, thread)
+                raise
+        return thread
 
     async def _continued(self, call: Call, request: pb.GenerateRequest, model: str) -> Continued | None:
         """None for a response that only a provider may know, whose account the operator opened to all callers."""

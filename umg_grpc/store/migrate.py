@@ -4,7 +4,7 @@ from sqlalchemy import Connection, inspect, text
 
 from umg_grpc.store.tables import Base
 
-HEAD = "0003"
+HEAD = "0004"
 """The newest of `migrations/versions`; a test holds it to that."""
 VERSION_TABLE = "alembic_version"
 

@@ -125,6 +125,27 @@ class KeptResponse(RetainedRow):
     """`umg.v1.GenerateRequest` that has all messages and nothing else, zlib."""
 
 
+class KeptThread(RetainedRow):
+    """The conversation of a message thread up to one answer, by the id of the answer."""
+
+    __tablename__ = "threads"
+    __table_args__ = (
+        Index("ix_threads_expire_time", "expire_time", "size_bytes"),
+        Index("ix_threads_owner_expire_time", "owner", "expire_time", "size_bytes"),
+    )
+
+    channel: Mapped[str] = mapped_column(String)
+    """Name of the channel that gave the answer."""
+    upstream_response_id: Mapped[str] = mapped_column(String)
+    """Id of the answer at the provider, "" where the provider keeps no thread."""
+    claim_end_time: Mapped[datetime | None] = mapped_column(UtcTime)
+    """Until when a call that continues it may last; None where no call does."""
+    continued: Mapped[bool] = mapped_column(Boolean)
+    """Whether a call has continued it, after which no other may."""
+    conversation: Mapped[bytes] = mapped_column(LargeBinary, sort_order=1)
+    """`umg.v1.GenerateRequest`, zlib; `service/threads.py` says what is in it."""
+
+
 class KeptReasoning(RetainedRow):
     """What a model thought before a tool call, or whose a reasoning state or an object of a provider's account is, by a
     digest of its id or of the state.

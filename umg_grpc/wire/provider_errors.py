@@ -94,6 +94,7 @@ def as_error(value: object) -> ProviderError:
         param=param or next(_fields(details), ""),
         code=code if isinstance(code, str | int | float) else None,
         hints=" ".join([*_hints(value), *(hint for detail in details for hint in _hints(detail))])[:MOST_CHARACTERS],
+        unsupported=",".join(_unsupported(details))[:MOST_CHARACTERS],
         wait=next(_waits(details), None) or _told_wait(message),
     )
 
@@ -138,6 +139,15 @@ def _fields(details: list[dict[str, object]]) -> Iterator[str]:
         for violation in _violations(detail, "fieldViolations"):
             if isinstance(field := violation.get("field"), str) and field:
                 yield field
+
+
+def _unsupported(details: list[dict[str, object]]) -> Iterator[str]:
+    """The features that details name as unsupported."""
+    for detail in details:
+        listed = detail.get("unsupported")
+        for feature in listed if isinstance(listed, list) else []:
+            if isinstance(feature, str) and _HINT.fullmatch(feature):
+                yield feature
 
 
 def _violations(value: Mapping[str, object], name: str) -> list[dict[str, object]]:
@@ -209,6 +219,8 @@ def _of_request(
     """What varies of a refusal that is the request's own fault."""
     if reason == pb.ERROR_REASON_CONTEXT_TOO_LONG:
         return {"field": too_long}
+    if reason == pb.ERROR_REASON_THREAD_UNSUPPORTED_REQUEST and error.unsupported:
+        return {"unsupported": error.unsupported}
     if reason != pb.ERROR_REASON_UPSTREAM_REJECTED:
         return {}
     if PATH.match(error.param):

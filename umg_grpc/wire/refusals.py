@@ -22,6 +22,7 @@ class ProviderError:
     param: str = ""
     code: str | int | float | None = None
     hints: str = ""  # codes that stand deeper in it: a status word, reasons and quotas of details
+    unsupported: str = ""  # features that the provider does not have, with commas between them
     wait: float | None = None  # seconds until another attempt, where the body says so
     page: bool = False  # a page for people, of whatever stands before the provider
 

@@ -117,7 +117,7 @@ SPOKEN_FORMAT = "wav"  # of sound, where nobody said
 SERVICE_TIERS = get_args(schema.ServiceTier)
 
 # What no chat provider can be told: without the first the answer would be another.
-INDISPENSABLE = ("previous_response_id", "conversation_id", "prompt_template", "cached_content")
+INDISPENSABLE = ("previous_response_id", "conversation_id", "prompt_template", "cached_content", "thread")
 UNSAYABLE = (
     "top_k",
     "max_tool_calls",

@@ -65,16 +65,35 @@ def _type(status: int) -> str:
     return TYPES.get(status, API if status >= 500 else INVALID)
 
 
+LISTS = ("unsupported",)
+"""Keys of an error's metadata that hold a list."""
+
+
 def _body(error: UmgError, stated: JsonObject) -> bytes:
-    details = {"error_code": error.name.lower(), **error.metadata}
+    details: JsonObject = {"error_code": error.name.lower(), **error.metadata}
+    details |= {name: error.metadata[name].split(",") for name in LISTS if name in error.metadata}
     identified = {"request_id": details.pop("request_id")} if "request_id" in details else {}
     return msgspec.json.encode({"type": "error", "error": {**stated, "details": details}, **identified})
 
 
 # --- provider -> ours
 
+
+def _code(reason: "pb.ErrorReason.ValueType") -> re.Pattern[str]:
+    """Return a pattern of the code that providers give the reason."""
+    return re.compile(rf"\b{pb.ErrorReason.Name(reason).removeprefix('ERROR_REASON_').lower()}\b")
+
+
 SPEND_LIMIT = re.compile(r"reached your specified\b.{0,40}\blimit", re.IGNORECASE)  # one that the operator set
+THREAD_REASONS = (
+    pb.ERROR_REASON_THREAD_NOT_FOUND,
+    pb.ERROR_REASON_THREAD_ALREADY_CONTINUED,
+    pb.ERROR_REASON_THREAD_CONTINUE_IN_FLIGHT,
+    pb.ERROR_REASON_THREAD_UNSUPPORTED_REQUEST,
+    pb.ERROR_REASON_THREAD_FINGERPRINT_MISMATCH,
+)
 TABLE: Table = (
+    *(Row({400, 404}, reason, Failure.CALLER, codes=_code(reason)) for reason in THREAD_REASONS),
     Row({400}, FAILED, Failure.DOWN, own_words=SPEND_LIMIT),
     *DEFAULT,
 )

@@ -23,7 +23,6 @@ REFUSED = frozenset(
         "billing_policy",  # who pays
         "compaction",  # the answer is a summary of the conversation
         "inference_geo",  # where the data may go
-        "thread",  # the turns before are kept by the provider
     }
 )
 """Top-level fields of the SDK types that a translated body is refused for, as for every unknown field."""

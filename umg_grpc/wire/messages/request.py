@@ -8,12 +8,13 @@ from msgspec import Raw
 from umg_grpc.quirks import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.format import FaceRequest, UpstreamRequest
-from umg_grpc.wire.json import JsonObject, check_utf8, given, json_object, parse, unknown_fields, whole
+from umg_grpc.wire.json import JsonObject, check_utf8, given, invalid, json_object, parse, unknown_fields, whole
 from umg_grpc.wire.messages import dialect, schema
 from umg_grpc.wire.messages.body import encode_fields
 from umg_grpc.wire.messages.content import decode_cache, decode_system, decode_turns
 from umg_grpc.wire.messages.fields import HARMLESS
 from umg_grpc.wire.messages.thinking import decode_thinking
+from umg_grpc.wire.messages.threads import continues, decode_thread
 from umg_grpc.wire.messages.tools import decode_choice, decode_tools
 from umg_grpc.wire.report import Report
 from umg_grpc.wire.unknown import note_top_level
@@ -25,7 +26,7 @@ VERSION_HEADER, VERSION = "anthropic-version", "2023-06-01"
 KNOWN = frozenset(schema.MessagesRequest.__struct_encode_fields__)
 
 # What no provider of the format can be told: without these the answer would be another.
-INDISPENSABLE = ("previous_response_id", "conversation_id", "prompt_template", "cached_content")
+INDISPENSABLE = ("previous_response_id", "conversation_id", "prompt_template", "cached_content", "thread")
 UNSAYABLE = (
     "seed",
     "presence_penalty",
@@ -72,6 +73,7 @@ def decode_request(body: bytes, headers: Mapping[str, str]) -> FaceRequest:
     _decode_options(asked, request)
     _decode_reasoning(asked, request)
     _decode_uncarried(asked, source)
+    decode_thread(asked, request)
     return FaceRequest(request, asked.stream is True)
 
 
@@ -101,6 +103,8 @@ def _read(body: bytes) -> tuple[schema.MessagesRequest, Collection[str]]:
 def _decode_prompt(asked: schema.CountRequest, request: pb.GenerateRequest) -> None:
     if asked.system is not None:
         decode_system(asked.system, request)
+    if not asked.messages and not continues(asked):
+        raise invalid("messages", "expected an array of length at least 1; correct its value")
     decode_turns(asked.messages, request)
     if asked.tools:
         decode_tools(asked.tools, request)

@@ -277,11 +277,19 @@ class OutputConfig(Struct):
     format: OutputFormat | None = None
 
 
+class Thread(Struct):
+    """`thread`."""
+
+    type: str | None = None
+    previous_message_id: Annotated[str, Meta(max_length=512)] | None = None
+
+
 class CountRequest(Struct, kw_only=True):
     """Body of `POST /v1/messages/count_tokens`. Output parameters are accepted and not looked at (readings, 15)."""
 
     model: Annotated[str, Meta(min_length=1, max_length=512)]
-    messages: Annotated[list[Turn], Meta(min_length=1)]
+    messages: list[Turn]
+    """At least one, unless a thread is continued."""
     system: str | list[Raw] | None = None
     tools: list[Raw] | None = None
 
@@ -305,6 +313,7 @@ class MessagesRequest(CountRequest, kw_only=True):
     mcp_servers: Raw = ABSENT
     context_management: Raw = ABSENT
     container: Raw = ABSENT
+    thread: Thread | None = None
     betas: Raw = ABSENT
 
 

@@ -18,7 +18,7 @@ LABEL_KEY, LABEL = re.compile(r"[a-z][\w-]{0,62}"), re.compile(r"[\w-]{0,63}")
 SERVICE_TIERS = ("standard", "flex", "priority")
 
 # What no native provider can be told: without the first the answer would be another.
-INDISPENSABLE = ("previous_response_id", "conversation_id", "prompt_template")
+INDISPENSABLE = ("previous_response_id", "conversation_id", "prompt_template", "thread")
 UNSAYABLE = (
     "logit_bias",
     "prediction",

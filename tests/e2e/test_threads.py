@@ -1,0 +1,462 @@
+"""Message threads: callers send their new messages alone, and every provider has the whole conversation."""
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import grpc
+import pytest
+from aiohttp import web
+
+from tests.e2e.gateways import KEY, Running, running
+from tests.e2e.scripted import Scripted, scripted, stalls, status, well
+from umg_grpc.access.keys import Keys
+from umg_grpc.v1 import pb, rpc
+
+both_ways = pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+TOOL = {"name": "look", "description": "Looks", "input_schema": {"type": "object", "properties": {}}}
+BETA = {"anthropic-beta": "message-threads-2026-08-12"}
+
+
+@dataclass
+class Provider:
+    """A provider of the messages format, which keeps what it is told and answers with an id of its own each time."""
+
+    name: str
+    url: str = ""
+    bodies: list[bytes] = field(default_factory=list)
+    refusals: list[tuple[int, Mapping[str, object]]] = field(default_factory=list)
+    """What the next calls are answered: status and error."""
+
+    @property
+    def told(self) -> list[dict[str, Any]]:
+        return [json.loads(body) for body in self.bodies]
+
+    async def serve(self, request: web.Request) -> web.StreamResponse:
+        self.bodies.append(await request.read())
+        if self.refusals:
+            code, error = self.refusals.pop(0)
+            return web.json_response({"type": "error", "error": error}, status=code)
+        body, response_id = self.told[-1], f"msg_{self.name}_{len(self.bodies)}"
+        text = {"type": "text", "text": f"{self.name} answers"}
+        usage = {"input_tokens": 3, "output_tokens": 4}
+        head = {"id": response_id, "type": "message", "role": "assistant", "model": body["model"], "usage": usage}
+        if not body.get("stream"):
+            return web.json_response(head | {"content": [text], "stop_reason": "end_turn", "stop_sequence": None})
+        response = web.StreamResponse(headers={"content-type": "text/event-stream"})
+        await response.prepare(request)
+        for event in (
+            {"type": "message_start", "message": head | {"content": [], "stop_reason": None, "stop_sequence": None}},
+            {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
+            {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": text["text"]}},
+            {"type": "content_block_stop", "index": 0},
+            {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": usage},
+            {"type": "message_stop"},
+        ):
+            await response.write(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode())
+        return response
+
+
+@asynccontextmanager
+async def serving(name: str) -> AsyncGenerator[Provider, None]:
+    made = Provider(name)
+    app = web.Application()
+    app.router.add_post("/v1/messages", made.serve)
+    runner = web.AppRunner(app, shutdown_timeout=0.1)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    made.url = f"http://127.0.0.1:{runner.addresses[0][1]}/v1"
+    yield made
+    await runner.cleanup()
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a caller of messages got."""
+
+    status: int
+    body: dict[str, Any]
+    headers: Mapping[str, str]
+
+    @property
+    def id(self) -> str:
+        assert self.status == 200, self.body
+        return str(self.body["id"])
+
+    @property
+    def error(self) -> tuple[int, str]:
+        return self.status, self.body["error"]["details"]["error_code"]
+
+
+@dataclass(frozen=True)
+class Caller:
+    """A caller of a gateway with one model."""
+
+    gateway: Running
+    session: aiohttp.ClientSession
+    key: str = KEY
+
+    async def ask(self, *texts: str, thread: object = None, stream: bool = False, **fields: object) -> Answer:
+        turns = [{"role": "user", "content": text} for text in texts]
+        body = {"model": "m", "max_tokens": 9, "messages": turns, **fields}
+        if thread is not None:
+            body["thread"] = thread
+        if stream:
+            body["stream"] = True
+        headers = {"x-api-key": self.key, **BETA}
+        async with self.session.post(f"{self.gateway.url}/v1/messages", json=body, headers=headers) as response:
+            if response.content_type != "text/event-stream":
+                return Answer(response.status, await response.json(), response.headers)
+            lines = (await response.text()).splitlines()
+            events = [json.loads(line.removeprefix("data: ")) for line in lines if line.startswith("data: ")]
+            assert events[-1]["type"] == "message_stop"
+            return Answer(200, events[0]["message"], response.headers)
+
+    async def begin(self, *texts: str, stream: bool = False, **fields: object) -> Answer:
+        return await self.ask(*texts, thread={"type": "create"}, stream=stream, **fields)
+
+    async def go_on(self, previous: str, *texts: str, stream: bool = False, **fields: object) -> Answer:
+        thread = {"type": "continue", "previous_message_id": previous}
+        return await self.ask(*texts, thread=thread, stream=stream, **fields)
+
+
+class Setting:
+    """Providers and a gateway before them, until the test ends."""
+
+    def __init__(self, stack: AsyncExitStack, data: Path) -> None:
+        self._stack = stack
+        self.data = data
+
+    async def messages(self, name: str = "a") -> Provider:
+        return await self._stack.enter_async_context(serving(name))
+
+    async def chat(self, *says: Any) -> Scripted:
+        return await self._stack.enter_async_context(scripted("chat", *says))
+
+    async def caller(self, *channels: tuple[str, str, str], more: str = "") -> Caller:
+        """Before channels: protocol, URL, further fields."""
+        config = "channels:\n" + "".join(
+            f"  - {{name: c{index}, protocols: [{protocol}], base_url: '{url}', api_key: k, models: [m]{fields}}}\n"
+            for index, (protocol, url, fields) in enumerate(channels)
+        )
+        gateway = await self._stack.enter_async_context(running(config + more, self.data))
+        return Caller(gateway, await self._stack.enter_async_context(aiohttp.ClientSession()))
+
+
+@pytest.fixture
+async def setting(tmp_path: Path) -> AsyncGenerator[Setting, None]:
+    async with AsyncExitStack() as stack:
+        yield Setting(stack, tmp_path)
+
+
+def said(body: Mapping[str, Any]) -> list[str]:
+    """The texts of the turns."""
+    texts = []
+    for turn in body["messages"]:
+        content = turn["content"]
+        texts.append(content if isinstance(content, str) else "".join(block["text"] for block in content))
+    return texts
+
+
+# --- a provider that keeps threads
+
+
+@both_ways
+async def test_a_provider_that_keeps_threads_is_told_them_to_the_byte(setting: Setting, stream: bool) -> None:
+    provider = await setting.messages()
+    caller = await setting.caller(("messages", provider.url, ""))
+    first = await caller.begin("One", stream=stream, system="S", tools=[TOOL])
+    assert first.id == "msg_a_1"
+    second = await caller.go_on(first.id, "Two", stream=stream)
+    third = await caller.go_on(second.id, "Three", stream=stream)
+    assert third.id == "msg_a_3"
+    streamed = {"stream": True} if stream else {}
+    head = {"model": "m", "max_tokens": 9}
+    turns = [{"messages": [{"role": "user", "content": text}]} for text in ("One", "Two", "Three")]
+    assert provider.told == [
+        head | turns[0] | {"system": "S", "tools": [TOOL], "thread": {"type": "create"}} | streamed,
+        head | turns[1] | {"thread": {"type": "continue", "previous_message_id": "msg_a_1"}} | streamed,
+        head | turns[2] | {"thread": {"type": "continue", "previous_message_id": "msg_a_2"}} | streamed,
+    ]
+    assert "x-umg-dropped" not in third.headers
+
+
+async def test_a_thread_stays_on_the_channel_that_made_it(setting: Setting) -> None:
+    providers = [await setting.messages(name) for name in "abc"]
+    caller = await setting.caller(*(("messages", provider.url, "") for provider in providers))
+    for _ in range(8):
+        response_id = (await caller.begin("One")).id
+        made = response_id[:5]
+        for text in ("Two", "Three"):
+            response_id = (await caller.go_on(response_id, text)).id
+            assert response_id[:5] == made
+    assert all(body["thread"]["type"] in {"create", "continue"} for provider in providers for body in provider.told)
+
+
+@both_ways
+async def test_a_provider_that_has_lost_a_thread_is_told_the_conversation(setting: Setting, stream: bool) -> None:
+    provider = await setting.messages()
+    caller = await setting.caller(("messages", provider.url, ""))
+    first = await caller.begin("One", stream=stream, system="S", tools=[TOOL])
+    lost = {"type": "not_found_error", "message": "No thread", "details": {"error_code": "thread_not_found"}}
+    provider.refusals.append((404, lost))
+    second = await caller.go_on(first.id, "Two", stream=stream)
+    body = provider.told[-1]
+    assert (said(body), body["thread"]) == (["One", "a answers", "Two"], {"type": "create"})
+    assert (body["system"], body["tools"]) == ("S", [TOOL])
+    await caller.go_on(second.id, "Three", stream=stream)
+    assert said(provider.told[-1]) == ["Three"]
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        {"type": "invalid_request_error", "message": "thread: Extra inputs are not permitted"},
+        {
+            "type": "invalid_request_error",
+            "message": "cannot",
+            "details": {"error_code": "thread_unsupported_request", "unsupported": ["container"]},
+        },
+    ],
+    ids=["unknown", "unsupported"],
+)
+async def test_a_provider_that_refuses_threads_is_told_of_none(setting: Setting, refusal: Mapping[str, object]) -> None:
+    provider = await setting.messages()
+    provider.refusals.append((400, refusal))
+    caller = await setting.caller(("messages", provider.url, ""))
+    first = await caller.begin("One", system="S")
+    provider.refusals.append((400, refusal))
+    await caller.go_on(first.id, "Two")
+    body = provider.told[-1]
+    assert (said(body), body["system"], "thread" in body) == (["One", "a answers", "Two"], "S", False)
+
+
+async def test_another_refusal_of_a_thread_is_told(setting: Setting) -> None:
+    provider = await setting.messages()
+    caller = await setting.caller(("messages", provider.url, ""))
+    first = await caller.begin("One")
+    details = {"error_code": "thread_fingerprint_mismatch"}
+    provider.refusals.append((400, {"type": "invalid_request_error", "message": "differs: model", "details": details}))
+    refused = await caller.go_on(first.id, "Two")
+    assert refused.error == (400, "thread_fingerprint_mismatch")
+    assert refused.body["error"]["message"] == "differs: model"
+    await caller.go_on(first.id, "Two")  # which it may, for it was not continued
+
+
+async def test_a_channel_without_threads_is_told_the_conversation(setting: Setting) -> None:
+    provider = await setting.messages()
+    caller = await setting.caller(("messages", provider.url, ", quirks: {threads: false}"))
+    first = await caller.begin("One", tools=[TOOL])
+    await caller.go_on(first.id, "Two")
+    assert [said(body) for body in provider.told] == [["One"], ["One", "a answers", "Two"]]
+    assert all("thread" not in body for body in provider.told)
+    assert provider.told[-1]["tools"] == [TOOL]
+
+
+async def test_another_provider_goes_on_where_the_first_is_away(setting: Setting) -> None:
+    first, second = await setting.messages("a"), await setting.messages("b")
+    caller = await setting.caller(("messages", first.url, ", priority: 1"), ("messages", second.url, ""))
+    began = await caller.begin("One", system="S")
+    maker, other = (first, second) if first.bodies else (second, first)
+    maker.refusals += [(529, {"type": "overloaded_error", "message": "Overloaded"})] * 5
+    went_on = await caller.go_on(began.id, "Two")
+    assert (said(other.told[-1]), other.told[-1]["thread"]) == (
+        ["One", f"{maker.name} answers", "Two"],
+        {"type": "create"},
+    )
+    await caller.go_on(went_on.id, "Three")
+    assert said(other.told[-1]) == ["Three"]
+
+
+# --- a provider of another format
+
+
+@both_ways
+async def test_a_provider_of_another_format_is_told_the_conversation(setting: Setting, stream: bool) -> None:
+    provider = await setting.chat()
+    caller = await setting.caller(("chat", provider.url, ""))
+    response_id = (await caller.begin("One", stream=stream, system="S", tools=[TOOL])).id
+    ids = {response_id}
+    for text in ("Two", "Three"):
+        answer = await caller.go_on(response_id, text, stream=stream)
+        assert "thread" not in answer.headers.get("x-umg-dropped", "")
+        response_id = answer.id
+        ids.add(response_id)
+    assert len(ids) == 3
+    assert all(len(each) > 30 for each in ids)
+    told = provider.asked[-1].body
+    roles = [message["role"] for message in told["messages"]]
+    assert roles == ["system", "user", "assistant", "user", "assistant", "user"]
+    assert [message["content"] for message in told["messages"]][1:] == ["One", "chat", "Two", "chat", "Three"]
+    assert [tool["function"]["name"] for tool in told["tools"]] == ["look"]
+
+
+async def test_strict_refuses_no_thread(setting: Setting) -> None:
+    provider = await setting.chat()
+    caller = await setting.caller(("chat", provider.url, ""))
+    async with caller.session.post(
+        f"{caller.gateway.url}/v1/messages",
+        json={
+            "model": "m",
+            "max_tokens": 9,
+            "messages": [{"role": "user", "content": "One"}],
+            "thread": {"type": "create"},
+        },
+        headers={"x-api-key": KEY, "x-umg-strict": "true"},
+    ) as response:
+        assert response.status == 200
+
+
+async def test_a_tool_has_to_be_one_of_the_threads(setting: Setting) -> None:
+    provider = await setting.chat()
+    caller = await setting.caller(("chat", provider.url, ""))
+    first = await caller.begin("One", tools=[TOOL])
+    refused = await caller.go_on(first.id, "Two", tool_choice={"type": "tool", "name": "other"})
+    assert (refused.status, refused.body["error"]["details"]["field"]) == (400, "tool_choice.name")
+    await caller.go_on(first.id, "Two", tool_choice={"type": "tool", "name": "look"})
+    assert provider.asked[-1].body["tool_choice"] == {"type": "function", "function": {"name": "look"}}
+
+
+async def test_a_type_that_is_not_known_is_for_the_format_alone(setting: Setting) -> None:
+    provider, chat = await setting.messages(), await setting.chat()
+    caller = await setting.caller(("messages", provider.url, ""))
+    await caller.ask("One", thread={"type": "newer", "more": 1})
+    assert provider.told[-1]["thread"] == {"type": "newer", "more": 1}
+    async with running(
+        f"channels: [{{name: c, protocols: [chat], base_url: '{chat.url}', models: [m]}}]", Path(setting.data / "chat")
+    ) as gateway:
+        refused = await Caller(gateway, caller.session).ask("One", thread={"type": "newer"})
+    assert (refused.status, refused.body["error"]["details"]["field"]) == (400, "thread")
+
+
+# --- what is refused
+
+
+@pytest.fixture
+async def caller(setting: Setting) -> Caller:
+    return await setting.caller(("chat", (await setting.chat()).url, ""))
+
+
+@pytest.mark.parametrize(
+    ("thread", "more", "named"),
+    [
+        ({}, {}, "thread.type"),
+        ({"type": "continue"}, {}, "thread.previous_message_id"),
+        ({"type": "continue", "previous_message_id": ""}, {}, "thread.previous_message_id"),
+        ({"type": "continue", "previous_message_id": 1}, {}, "thread.previous_message_id"),
+        ({"type": "continue", "previous_message_id": "x"}, {"system": "S"}, "system"),
+        ({"type": "continue", "previous_message_id": "x"}, {"tools": [TOOL]}, "tools"),
+        ({"type": "create"}, {"messages": []}, "messages"),
+        ("create", {}, "thread"),
+    ],
+)
+async def test_a_thread_that_makes_no_sense_is_refused(
+    caller: Caller, thread: object, more: Mapping[str, object], named: str
+) -> None:
+    refused = await caller.ask("One", thread=thread, **more)
+    assert (refused.status, refused.body["error"]["details"]["field"]) == (400, named)
+
+
+@both_ways
+async def test_a_thread_that_is_not_kept_is_not_found(caller: Caller, stream: bool) -> None:
+    refused = await caller.go_on("msg_never", "Two", stream=stream)
+    assert refused.error == (404, "thread_not_found")
+    assert refused.body["error"]["type"] == "not_found_error"
+    assert "send the whole conversation" in refused.body["error"]["message"]
+
+
+@both_ways
+async def test_an_answer_is_continued_once(caller: Caller, stream: bool) -> None:
+    first = await caller.begin("One", stream=stream)
+    assert (await caller.go_on(first.id, "Two", stream=stream)).status == 200
+    assert (await caller.go_on(first.id, "Two", stream=stream)).error == (400, "thread_already_continued")
+
+
+@both_ways
+async def test_an_answer_is_continued_by_one_call_at_a_time(setting: Setting, stream: bool) -> None:
+    provider = await setting.chat(well, stalls, well)
+    caller = await setting.caller(("chat", provider.url, ""))
+    first = await caller.begin("One")
+    provider.arrived.get_nowait()
+    slow = asyncio.create_task(caller.go_on(first.id, "Two", stream=stream))
+    asked = await provider.arrived.get()
+    assert (await caller.go_on(first.id, "Two")).error == (400, "thread_continue_in_flight")
+    slow.cancel()
+    await asked.left.wait()
+    while (again := await caller.go_on(first.id, "Two")).status == 400:  # until the gateway has seen it leave
+        assert again.error == (400, "thread_continue_in_flight")
+    assert again.status == 200
+
+
+async def test_a_call_that_fails_leaves_its_answer_to_the_next(setting: Setting) -> None:
+    provider = await setting.chat(well, status(400), well)
+    caller = await setting.caller(("chat", provider.url, ""))
+    first = await caller.begin("One")
+    assert (await caller.go_on(first.id, "Two")).status == 400
+    assert (await caller.go_on(first.id, "Two")).status == 200
+
+
+async def test_a_thread_of_another_caller_is_not_found(caller: Caller) -> None:
+    first = await caller.begin("One")
+    _, secret = await Keys(caller.gateway.service.store).create(name="you")
+    other = Caller(caller.gateway, caller.session, secret)
+    assert (await other.go_on(first.id, "Two")).error == (404, "thread_not_found")
+
+
+OFF = "responses: {enabled: false}\n"
+
+
+@both_ways
+async def test_a_gateway_that_stores_nothing_keeps_no_threads(setting: Setting, stream: bool) -> None:
+    provider = await setting.messages()
+    caller = await setting.caller(("messages", provider.url, ""), more=OFF)
+    for refused in (await caller.begin("One", stream=stream), await caller.go_on("x", "Two", stream=stream)):
+        assert refused.error == (400, "thread_unsupported_request")
+        assert refused.body["error"]["details"]["unsupported"] == ["thread"]
+    assert provider.bodies == []
+
+
+@pytest.mark.parametrize("more", [OFF, ""], ids=["stores nothing", "stores"])
+async def test_threads_of_an_account_that_is_open_to_all_are_passed_on(setting: Setting, more: str) -> None:
+    provider = await setting.messages()
+    caller = await setting.caller(("messages", provider.url, ", shared_objects: true"), more=more)
+    await caller.begin("One")
+    await caller.go_on("msg_made_elsewhere", "Two")
+    assert provider.told[-1]["thread"] == {"type": "continue", "previous_message_id": "msg_made_elsewhere"}
+
+
+# --- over gRPC
+
+
+@both_ways
+async def test_a_caller_of_grpc_has_threads(setting: Setting, stream: bool) -> None:
+    provider = await setting.chat()
+    caller = await setting.caller(("chat", provider.url, ""))
+    async with grpc.aio.insecure_channel(caller.gateway.grpc) as channel:
+        service = rpc.GenerationServiceStub(channel)
+
+        async def ask(text: str, previous: str = "", **fields: Any) -> str:
+            asked = pb.GenerateRequest(model="m", thread=pb.Thread(previous_response_id=previous), **fields)
+            asked.messages.add(role=pb.ROLE_USER).parts.add().text.text = text
+            metadata = (("authorization", f"Bearer {KEY}"),)
+            if not stream:
+                return str((await service.Generate(asked, metadata=metadata)).response_id)
+            call = service.StreamGenerate(pb.StreamGenerateRequest(request=asked), metadata=metadata)
+            events = [event async for message in call for event in message.events]
+            return next(event.started.response_id for event in events if event.HasField("started"))
+
+        first = await ask("One", instructions=[pb.Part(text=pb.TextPart(text="S"))])
+        await ask("Two", first)
+        contents = [message["content"] for message in provider.asked[-1].body["messages"]]
+        assert contents == ["S", "One", "chat", "Two"]
+        with pytest.raises(grpc.aio.AioRpcError) as caught:
+            await ask("Two", first)
+        assert caught.value.code() is grpc.StatusCode.FAILED_PRECONDITION
+        with pytest.raises(grpc.aio.AioRpcError) as caught:
+            await ask("Two", "never")
+        assert caught.value.code() is grpc.StatusCode.NOT_FOUND

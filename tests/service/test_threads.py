@@ -1,0 +1,305 @@
+"""Threads are continued once, by the caller who began them, for five minutes."""
+
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+from math import inf
+from pathlib import Path
+
+import msgspec
+import pytest
+from sqlalchemy import func, select, text
+
+from tests.databases import Database
+from tests.store.emptied import opened_empty, shared_database
+from umg_grpc.errors import UmgError
+from umg_grpc.service.conversations import SMALL_BYTES, Place
+from umg_grpc.service.threads import IDLE, Thread, Threads
+from umg_grpc.store import Store, open_store
+from umg_grpc.store.retained import Bounds
+from umg_grpc.store.tables import KeptThread
+from umg_grpc.v1 import pb
+from umg_grpc.wire import FORMATS
+
+ME, YOU = "key_me", "key_you"
+HERE = Place("main", "")
+NO_BOUND = Bounds(0, 0)
+MOST_BYTES = 2**20
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.time = datetime(2026, 5, 4, tzinfo=UTC)
+
+    def __call__(self) -> datetime:
+        return self.time
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+def database(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Database:
+    return shared_database(request, tmp_path_factory)
+
+
+@pytest.fixture
+async def store(database: Database) -> AsyncIterator[Store]:
+    async with opened_empty(database) as store:
+        yield store
+
+
+@pytest.fixture
+async def threads(store: Store, clock: Clock) -> AsyncIterator[Threads]:
+    threads = Threads(store, bounds=NO_BOUND, most_bytes=MOST_BYTES, now=clock)
+    threads.start()
+    yield threads
+    await threads.aclose()
+
+
+def body(previous_id: str = "", *turns: object, **fields: object) -> pb.GenerateRequest:
+    """A request in the messages format."""
+    thread = {"type": "continue", "previous_message_id": previous_id} if previous_id else {"type": "create"}
+    said = {"model": "m", "max_tokens": 9, "messages": turns, "thread": thread, **fields}
+    return FORMATS["messages"].decode_request(msgspec.json.encode(said), {}).canonical
+
+
+def plain(previous_id: str = "", *said: str, **fields: object) -> pb.GenerateRequest:
+    """The same filled in by the caller."""
+    asked = pb.GenerateRequest(model="m", thread=pb.Thread(previous_response_id=previous_id), **fields)
+    for each in said:
+        asked.messages.add(role=pb.ROLE_USER).parts.add().text.text = each
+    return asked
+
+
+def user(said: str, **fields: object) -> dict[str, object]:
+    return {"role": "user", "content": [{"type": "text", "text": said, **fields}]}
+
+
+def answer(response_id: str) -> pb.GenerateResponse:
+    message = pb.Message(role=pb.ROLE_ASSISTANT, parts=[pb.Part(text=pb.TextPart(text="Hello"))])
+    return pb.GenerateResponse(response_id=response_id, candidates=[pb.Candidate(message=message)])
+
+
+async def turn(threads: Threads, request: pb.GenerateRequest, response_id: str, place: Place = HERE) -> Thread:
+    """One call from its beginning to its end."""
+    thread = await threads.open(ME, request, inf)
+    assert await threads.keep(ME, thread, answer(response_id), place)
+    await threads.close(ME, thread)
+    return thread
+
+
+async def refused(threads: Threads, request: pb.GenerateRequest, owner: str = ME) -> UmgError:
+    with pytest.raises(UmgError) as caught:
+        await threads.open(owner, request, inf)
+    return caught.value
+
+
+def texts(request: pb.GenerateRequest) -> list[str]:
+    return [part.text.text for message in request.messages for part in message.parts]
+
+
+TOOL = {"name": "look", "input_schema": {"type": "object"}, "eager_input_streaming": True}
+
+
+async def test_a_conversation_is_whole_again_in_the_callers_own_json(threads: Threads) -> None:
+    mark = {"cache_control": {"type": "ephemeral"}}
+    await turn(
+        threads, body("", user("One", **mark), system=[{"type": "text", "text": "S", **mark}], tools=[TOOL]), "a"
+    )
+    await turn(threads, body("a", user("Two")), "b")
+    thread = await threads.open(ME, body("b", user("Three", **mark), temperature=0.5), inf)
+    whole = msgspec.json.decode(thread.request.source.body)
+    assert whole == {
+        "model": "m",
+        "max_tokens": 9,
+        "temperature": 0.5,
+        "system": [{"type": "text", "text": "S", **mark}],
+        "tools": [TOOL],
+        "messages": [
+            user("One"),
+            {"role": "assistant", "content": [{"type": "text", "text": "Hello"}]},
+            user("Two"),
+            {"role": "assistant", "content": [{"type": "text", "text": "Hello"}]},
+            user("Three", **mark),
+        ],
+    }
+    assert texts(thread.request) == ["One", "Hello", "Two", "Hello", "Three"]
+    assert not thread.request.HasField("thread")
+    assert (thread.request.temperature, thread.request.tools[0].function.name) == (0.5, "look")
+
+
+async def test_a_conversation_that_the_caller_filled_in_is_whole_again(threads: Threads) -> None:
+    tool = pb.Tool(function=pb.FunctionTool(name="look"))
+    system = [pb.Part(text=pb.TextPart(text="S"))]
+    await turn(threads, plain("", "One", instructions=system, tools=[tool]), "a")
+    thread = await threads.open(ME, plain("a", "Two", seed=4), inf)
+    assert texts(thread.request) == ["One", "Hello", "Two"]
+    assert (thread.request.seed, list(thread.request.tools), list(thread.request.instructions)) == (4, [tool], system)
+
+
+@pytest.mark.parametrize("began", [body, plain])
+async def test_a_thread_goes_on_in_another_form(threads: Threads, began: object) -> None:
+    one, two = (
+        (body("", user("One")), plain("a", "Two")) if began is body else (plain("", "One"), body("a", user("Two")))
+    )
+    await turn(threads, one, "a")
+    await turn(threads, two, "b")
+    thread = await threads.open(ME, plain("b", "Three"), inf)
+    assert texts(thread.request) == ["One", "Hello", "Two", "Hello", "Three"]
+
+
+async def test_an_answer_without_content_adds_no_turn(threads: Threads) -> None:
+    thread = await threads.open(ME, body("", user("One")), inf)
+    assert await threads.keep(ME, thread, pb.GenerateResponse(response_id="a"), HERE)
+    assert texts((await threads.open(ME, body("a", user("Two")), inf)).request) == ["One", "Two"]
+
+
+async def test_an_unfinished_turn_goes_on_without_new_messages(threads: Threads) -> None:
+    await turn(threads, body("", user("One")), "a")
+    assert texts((await threads.open(ME, body("a"), inf)).request) == ["One", "Hello"]
+
+
+async def test_an_answer_is_continued_once(threads: Threads) -> None:
+    await turn(threads, body("", user("One")), "a")
+    await turn(threads, body("a", user("Two")), "b")
+    assert (await refused(threads, body("a", user("Two")))).reason == pb.ERROR_REASON_THREAD_ALREADY_CONTINUED
+    await turn(threads, body("b", user("Three")), "c")
+
+
+async def test_an_answer_is_continued_by_one_call_at_a_time(threads: Threads, store: Store, clock: Clock) -> None:
+    await turn(threads, body("", user("One")), "a")
+    first = await threads.open(ME, body("a", user("Two")), 30)
+    other = Threads(store, bounds=NO_BOUND, most_bytes=MOST_BYTES, now=clock)  # of another process
+    assert (await refused(other, body("a", user("Two")))).reason == pb.ERROR_REASON_THREAD_CONTINUE_IN_FLIGHT
+    await threads.close(ME, first)  # it failed
+    second = await other.open(ME, body("a", user("Two")), 30)
+    clock.time += timedelta(seconds=31)  # its process is gone
+    await threads.open(ME, body("a", user("Two")), 30)
+    await other.close(ME, second)  # which is not its claim any more
+    assert (await refused(other, body("a", user("Two")))).reason == pb.ERROR_REASON_THREAD_CONTINUE_IN_FLIGHT
+
+
+@pytest.mark.parametrize("previous_id", ["nothing", "x" * 512, "a\0b", "é"], ids=["unknown", "long", "zero", "other"])
+async def test_what_is_not_kept_is_not_found(threads: Threads, previous_id: str) -> None:
+    error = await refused(threads, plain(previous_id, "Two"))
+    assert (error.reason, error.metadata["id"]) == (pb.ERROR_REASON_THREAD_NOT_FOUND, previous_id)
+
+
+async def test_threads_of_others_are_not_found(threads: Threads) -> None:
+    await turn(threads, body("", user("One")), "a")
+    assert (await refused(threads, body("a", user("Two")), YOU)).reason == pb.ERROR_REASON_THREAD_NOT_FOUND
+
+
+async def test_a_thread_is_gone_five_minutes_after_its_last_answer(threads: Threads, clock: Clock) -> None:
+    await turn(threads, body("", user("One")), "a")
+    clock.time += IDLE - timedelta(seconds=1)
+    await turn(threads, body("a", user("Two")), "b")
+    clock.time += IDLE - timedelta(seconds=1)
+    await turn(threads, body("b", user("Three")), "c")
+    clock.time += IDLE
+    assert (await refused(threads, body("c", user("Four")))).reason == pb.ERROR_REASON_THREAD_NOT_FOUND
+
+
+@pytest.mark.parametrize("field", ["instructions", "tools"])
+async def test_what_the_thread_keeps_is_not_said_again(threads: Threads, field: str) -> None:
+    said = {"instructions": [pb.Part()], "tools": [pb.Tool()]}[field]
+    error = await refused(threads, plain("a", "Two", **{field: said}))
+    assert (error.reason, error.metadata["field"]) == (pb.ERROR_REASON_INVALID_FIELD, field)
+
+
+async def test_a_provider_that_gives_one_id_twice_has_a_thread_all_the_same(threads: Threads) -> None:
+    await turn(threads, body("", user("One")), "a")
+    await turn(threads, body("a", user("Two")), "a")
+    assert texts((await turn(threads, body("a", user("Three")), "a")).request)[-1] == "Three"
+
+
+async def test_a_conversation_that_is_too_large_is_not_kept(threads: Threads) -> None:
+    large = body("", user("x" * MOST_BYTES))
+    thread = await threads.open(ME, large, inf)
+    assert not await threads.keep(ME, thread, answer("a"), HERE)
+    assert (await refused(threads, body("a", user("Two")))).reason == pb.ERROR_REASON_THREAD_NOT_FOUND
+
+
+async def test_a_large_conversation_is_whole_again(threads: Threads) -> None:
+    await turn(threads, body("", user("x" * SMALL_BYTES)), "a")
+    await turn(threads, body("a", user("y" * SMALL_BYTES)), "b")
+    whole = (await threads.open(ME, body("b", user("z")), inf)).request
+    assert list(map(len, texts(whole))) == [SMALL_BYTES, 5, SMALL_BYTES, 5, 1]
+
+
+async def test_a_continued_answer_leaves_its_conversation_to_the_next(threads: Threads, store: Store) -> None:
+    await turn(threads, body("", user("One")), "a")
+    await turn(threads, body("a", user("Two")), "b")
+    async with store.read() as session:
+        kept = select(KeptThread.object_id, func.length(KeptThread.conversation) > 0).order_by(KeptThread.object_id)
+        assert [(name, bool(held)) for name, held in await session.execute(kept)] == [("a", False), ("b", True)]
+
+
+async def test_an_id_that_cannot_be_named_is_not_kept(threads: Threads) -> None:
+    thread = await threads.open(ME, body("", user("One")), inf)
+    for name in ("", "x" * 513, "a\nb"):
+        assert not await threads.keep(ME, thread, answer(name), HERE)
+
+
+async def test_a_database_that_fails_is_a_thread_that_is_lost(tmp_path: Path) -> None:
+    store = await open_store("sqlite", tmp_path)
+    threads = Threads(store, bounds=NO_BOUND, most_bytes=MOST_BYTES)
+    async with store.write() as session:
+        await session.execute(text("DROP TABLE threads"))
+    assert (await refused(threads, body("a", user("Two")))).reason == pb.ERROR_REASON_THREAD_NOT_FOUND
+    await store.aclose()
+
+
+def thread_of(place: Place, previous_id: str = "a") -> Thread:
+    request = body(previous_id, user("Two"))
+    whole = Thread(body("", user("One"), user("Two")), Place("", "")).request
+    return Thread(request, place, whole=whole)
+
+
+KNOWN = Place("main", "a")
+
+
+def test_a_provider_that_has_the_thread_is_told_the_new_messages() -> None:
+    thread = thread_of(KNOWN)
+    assert thread.told_to("main", keeps=True) is thread.caller_request
+    for channel, keeps in (("other", True), ("main", False)):
+        told = thread.told_to(channel, keeps=keeps)
+        assert texts(told) == ["One", "Two"]
+        assert told.HasField("thread") == keeps
+    began = msgspec.json.decode(thread.told_to("other", keeps=True).source.body)
+    assert (began["thread"], len(began["messages"])) == ({"type": "create"}, 2)
+
+
+def test_a_provider_that_has_lost_the_thread_is_told_all() -> None:
+    thread = thread_of(KNOWN)
+    lost = UmgError(pb.ERROR_REASON_THREAD_NOT_FOUND, "gone")
+    assert thread.mends(thread.told_to("main", keeps=True), "main", lost)
+    told = thread.told_to("main", keeps=True)
+    assert texts(told) == ["One", "Two"]
+    assert not thread.mends(told, "main", lost)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        UmgError(pb.ERROR_REASON_THREAD_UNSUPPORTED_REQUEST, "no"),
+        UmgError(pb.ERROR_REASON_UPSTREAM_REJECTED, "thread: Extra inputs are not permitted"),
+        UmgError(pb.ERROR_REASON_UPSTREAM_REJECTED, "unknown field", field="thread.type"),
+    ],
+)
+@pytest.mark.parametrize("previous_id", ["", "a"])
+def test_a_provider_that_keeps_no_thread_is_told_of_none(error: UmgError, previous_id: str) -> None:
+    thread = thread_of(KNOWN, previous_id) if previous_id else Thread(body("", user("One")), Place("", ""))
+    assert thread.mends(thread.told_to("main", keeps=True), "main", error)
+    told = thread.told_to("main", keeps=True)
+    assert not told.HasField("thread")
+    assert b"thread" not in told.source.body
+    assert not thread.mends(told, "main", error)
+
+
+@pytest.mark.parametrize("reason", [pb.ERROR_REASON_THREAD_FINGERPRINT_MISMATCH, pb.ERROR_REASON_UPSTREAM_REJECTED])
+def test_another_refusal_is_the_callers(reason: "pb.ErrorReason.ValueType") -> None:
+    thread = thread_of(KNOWN)
+    assert not thread.mends(thread.told_to("main", keeps=True), "main", UmgError(reason, "messages: too many"))
