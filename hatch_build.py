@@ -17,6 +17,8 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 RULES_PROTO = "buf/validate/validate.proto"
+IMAGE = "schema.binpb"
+"""The compiled schema with its comments and imports, which `buf.gen.yaml` reads."""
 
 
 class GenerateHook(BuildHookInterface[Any]):
@@ -34,7 +36,8 @@ def generate(root: Path) -> None:
     shutil.rmtree(made, ignore_errors=True)
     made.mkdir()
     plugins = ["python", "grpc_python", "mypy", "mypy_grpc"]
-    compile_protos(root, [f"--{plugin}_out={made}" for plugin in plugins], [RULES_PROTO])
+    image = ["--include_imports", "--include_source_info", f"--descriptor_set_out={made / IMAGE}"]
+    compile_protos(root, [*(f"--{plugin}_out={made}" for plugin in plugins), *image], [RULES_PROTO])
     for package in ("umg", "umg/v1", "buf", "buf/validate"):
         (made / package / "__init__.py").write_text("")
         (made / package / "py.typed").write_text("")
@@ -59,7 +62,7 @@ def compile_protos(root: Path, arguments: list[str], others: list[str]) -> None:
 
 
 def imported_descriptors() -> bytes:
-    """A serialised FileDescriptorSet of what our files import: google's well-known types and the rules' schema."""
+    """Return the serialised FileDescriptorSet of our files' imports: google's well-known types and the rules."""
     from google.protobuf import descriptor_pb2, duration_pb2, field_mask_pb2, timestamp_pb2
 
     known = descriptor_pb2.FileDescriptorSet()

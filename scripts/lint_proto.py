@@ -1,4 +1,4 @@
-"""Checks the schema: `buf lint`, and `buf breaking` against the commit named in `proto/RELEASED`.
+"""Check the schema: run `buf lint`, and `buf breaking` against the commit named in `proto/RELEASED`.
 
 buf gets compiled images, not sources: the rules' schema that our files import is no file here (see `hatch_build.py`).
 """
@@ -19,7 +19,7 @@ IMPORTED = ["buf/validate", "google"]
 
 
 def image(root: Path, folder: Path) -> Path:
-    """An image of the .proto files below `root`, with their comments."""
+    """Return an image of the .proto files below `root`, with their comments."""
     made = folder / "image.binpb"
     folder.mkdir(exist_ok=True)
     compile_protos(root, ["--include_source_info", "--include_imports", f"--descriptor_set_out={made}"], [])
@@ -27,13 +27,13 @@ def image(root: Path, folder: Path) -> Path:
 
 
 def buf(command: str, *arguments: str) -> int:
-    """The exit code of buf, which prints what it finds."""
+    """Run a command of buf, which prints its findings. Return its exit status."""
     excluded = [part for path in IMPORTED for part in ("--exclude-path", path)]
     return subprocess.run([BUF, command, *arguments, *excluded], cwd=ROOT, check=False).returncode
 
 
 def main() -> int:
-    """0 when the schema passes."""
+    """Check the schema. Return the exit status, 0 if it passes."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         current = image(ROOT, folder / "current")
