@@ -1,22 +1,39 @@
 """Wire formats, as pure codecs: each is one row of a table here."""
 
+from typing import TypeAlias
+
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat import CHAT
 from umg_grpc.wire.embeddings import EMBEDDINGS
-from umg_grpc.wire.format import TextFormat
 from umg_grpc.wire.messages import MESSAGES
 from umg_grpc.wire.native import NATIVE
 from umg_grpc.wire.native_embeddings import NATIVE_EMBEDDING, NATIVE_EMBEDDINGS
 from umg_grpc.wire.rerank import RERANK, RERANK_V2
 from umg_grpc.wire.responses import RESPONSES
-from umg_grpc.wire.unary import UnaryFormat
+from umg_grpc.wire.text_format import TextFormat
+from umg_grpc.wire.unary_format import UnaryFormat
+
+AnyFormat: TypeAlias = (
+    TextFormat | UnaryFormat[pb.EmbedRequest, pb.EmbedResponse] | UnaryFormat[pb.RerankRequest, pb.RerankResponse]
+)
 
 FORMATS: dict[str, TextFormat] = {
     CHAT.name: CHAT,
+    RESPONSES.name: RESPONSES,
     MESSAGES.name: MESSAGES,
     NATIVE.name: NATIVE,
-    RESPONSES.name: RESPONSES,
 }
+
+
+def codec_of(name: str) -> AnyFormat | None:
+    """Return the row of a format of any operation; None for an unknown name."""
+    return FORMATS.get(name) or EMBEDDING_FORMATS.get(name) or RERANK_FORMATS.get(name)
+
+
+def stores_by_default(name: str) -> bool:
+    """Return whether answers of a text format are stored unless the request forbids it; false for an unknown format."""
+    return name in FORMATS and FORMATS[name].stores_by_default
+
 
 EMBEDDING_FORMATS: dict[str, UnaryFormat[pb.EmbedRequest, pb.EmbedResponse]] = {
     EMBEDDINGS.name: EMBEDDINGS,

@@ -1,4 +1,4 @@
-"""The quirks of a provider's model, applied to single values of a request while a codec writes it for the provider."""
+"""Application of a provider model's quirks to single values of a request while a codec encodes it."""
 
 import hashlib
 from collections.abc import Iterator
@@ -9,15 +9,17 @@ from umg_grpc.wire.report import Report
 
 SAMPLING = ("temperature", "top_p", "top_k")
 SEARCH = ("search", "tools", "tool_choice")
-"""Fields that ask for a search."""
-DEPTHS = ("effort", "level", "budget_tokens", "mode")
-"""Fields of `reasoning` that say how much to think."""
+"""Fields that request a search."""
+REASONING_AMOUNTS = ("effort", "level", "budget_tokens", "mode")
+"""Fields of `reasoning` that set the amount of reasoning."""
 THOUGHTS = "messages.parts.reasoning"
-"""In `edited_fields`: what the messages of a chat body hold of reasoning."""
+"""Name in `edited_fields` for the reasoning in the messages of a chat body."""
 
 
 def end_user(request: pb.GenerateRequest, quirks: Quirks, report: Report) -> str:
-    """Return the end user's id as the provider takes it: hashed, always to the same id, where its length is refused."""
+    """Return the end user's id as the provider accepts it. An id of a rejected length is replaced by its hash, which is
+    stable.
+    """
     if _fits(request.user, quirks):
         return request.user
     report.drop("user", "hashed")
@@ -26,7 +28,7 @@ def end_user(request: pb.GenerateRequest, quirks: Quirks, report: Report) -> str
 
 
 def output_limit(request: pb.GenerateRequest, quirks: Quirks, report: Report) -> int | None:
-    """Return the caller's limit of the answer's tokens, lowered to the model's own; None where the caller set none."""
+    """Return the caller's limit of the output tokens, lowered to the model's own; None if the caller set none."""
     if not request.HasField("max_output_tokens"):
         return None
     if not _exceeds(request, quirks):
@@ -35,43 +37,43 @@ def output_limit(request: pb.GenerateRequest, quirks: Quirks, report: Report) ->
     return quirks.max_output_tokens
 
 
-def takes_reasoning(request: pb.GenerateRequest, quirks: Quirks, report: Report) -> bool:
-    """Return whether the provider is sent how to think. Report thinking that is asked of a model without it."""
+def supports_reasoning(request: pb.GenerateRequest, quirks: Quirks, report: Report) -> bool:
+    """Return whether reasoning options are sent to the provider. Report options for a model that does not reason."""
     if quirks.reasoning is not False:
         return True
     if not _is_off(request.reasoning):
         for field, _ in request.reasoning.ListFields():
-            if field.name in DEPTHS:
+            if field.name in REASONING_AMOUNTS:
                 report.drop(f"reasoning.{field.name}")
     return False
 
 
-def takes_sampling(request: pb.GenerateRequest, quirks: Quirks, report: Report) -> bool:
-    """Return whether the provider takes temperature, top_p and top_k. Report those that it does not take."""
+def supports_sampling(request: pb.GenerateRequest, quirks: Quirks, report: Report) -> bool:
+    """Return whether the provider accepts temperature, top_p and top_k. Report the values that it rejects."""
     if quirks.sampling is not False:
         return True
     for name, value in _sampled(request).items():
-        if name == "top_k" or value != 1:  # else it is what is usual anyway
+        if name == "top_k" or value != 1:  # 1 is the usual default
             report.drop(name)
     return False
 
 
-def takes_search(request: pb.GenerateRequest, quirks: Quirks, report: Report) -> bool:
-    """Return whether the provider can search beside the request's tools. Report a search that it refuses."""
-    if not _refuses_search(request, quirks):
+def supports_search(request: pb.GenerateRequest, quirks: Quirks, report: Report) -> bool:
+    """Return whether the provider can search together with the request's tools. Report a search that it rejects."""
+    if not _rejects_search(request, quirks):
         return True
     report.drop("web_search")
     return False
 
 
 def changed_fields(request: pb.GenerateRequest, quirks: Quirks) -> list[str]:
-    """Return the canonical fields whose encoding the quirks change. A body in the provider's own format is written anew
-    in these, and in no other.
+    """Return the canonical fields whose encoding the quirks change. A body in the provider's own format is rewritten in
+    these fields and in no other.
     """
-    return [] if quirks is NO_QUIRKS else list(_changed(request, quirks))
+    return [] if quirks is NO_QUIRKS else list(_list_changed(request, quirks))
 
 
-def _changed(request: pb.GenerateRequest, quirks: Quirks) -> Iterator[str]:
+def _list_changed(request: pb.GenerateRequest, quirks: Quirks) -> Iterator[str]:
     if not _fits(request.user, quirks):
         yield "user"
     if _exceeds(request, quirks):
@@ -81,26 +83,30 @@ def _changed(request: pb.GenerateRequest, quirks: Quirks) -> Iterator[str]:
         yield "reasoning"
     if quirks.sampling is False:
         yield from _sampled(request)
-    if asks_for_search(request) and _refuses_search(request, quirks):
+    if requests_search(request) and _rejects_search(request, quirks):
         yield from SEARCH
     if quirks.custom_tools is False and any(tool.HasField("custom") for tool in request.tools):
         yield from ("tools", "tool_choice", "messages")
-    if quirks.reasoning_content is False and _has_thoughts(request):
+    if quirks.reasoning_content is False and _has_reasoning(request):
         yield THOUGHTS
 
 
-def asks_for_search(request: pb.GenerateRequest) -> bool:
-    """Return whether a tool or an option asks the provider to search."""
-    option = request.HasField("search") and request.search.mode != "off"
-    return option or any(tool.HasField("web_search") for tool in request.tools)
+def requests_search(request: pb.GenerateRequest) -> bool:
+    """Return whether a tool or an option requests a search by the provider."""
+    return has_search_option(request) or any(tool.HasField("web_search") for tool in request.tools)
+
+
+def has_search_option(request: pb.GenerateRequest) -> bool:
+    """Return whether an option, not a tool, requests a search by the provider."""
+    return request.HasField("search") and request.search.mode != pb.SEARCH_MODE_OFF
 
 
 def has_functions(request: pb.GenerateRequest) -> bool:
-    """Return whether the model may call tools of the caller's."""
+    """Return whether the model may call tools of the caller."""
     return any(tool.HasField("function") or tool.HasField("custom") for tool in request.tools)
 
 
-def _refuses_search(request: pb.GenerateRequest, quirks: Quirks) -> bool:
+def _rejects_search(request: pb.GenerateRequest, quirks: Quirks) -> bool:
     return quirks.web_search is False or (quirks.search_with_functions == "drop" and has_functions(request))
 
 
@@ -124,5 +130,5 @@ def _is_off(reasoning: pb.ReasoningOptions) -> bool:
     return none or reasoning.mode == pb.REASONING_MODE_DISABLED or "none" in (reasoning.effort, reasoning.level)
 
 
-def _has_thoughts(request: pb.GenerateRequest) -> bool:
+def _has_reasoning(request: pb.GenerateRequest) -> bool:
     return any(part.HasField("reasoning") for message in request.messages for part in message.parts)

@@ -1,4 +1,4 @@
-"""What a request said that the upstream's format cannot say."""
+"""Report of the fields of a request that the upstream's format cannot express."""
 
 import re
 from collections.abc import Callable
@@ -6,41 +6,41 @@ from dataclasses import dataclass, field
 
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.json import echo
+from umg_grpc.wire.core.json import echo
 
 MAX_HEADER_BYTES = 1024
 MAX_NAME_CHARACTERS = 80
 
 _INDEX = re.compile(r"\[\d+\]")
-_NOT_A_NAME = re.compile(r"[^\w.$:-]", re.ASCII)
+_INVALID_CHARACTER = re.compile(r"[^\w.$:-]", re.ASCII)
 
 
 @dataclass(slots=True)
 class Report:
-    """Fields that were dropped or changed on the way to an upstream, by the names their callers used."""
+    """Fields that were dropped or changed on the way to an upstream, by the names that the caller used."""
 
     dropped: dict[str, str | None] = field(
         default_factory=dict
-    )  # name -> the value sent instead, None where nothing was
-    times: dict[str, int] = field(default_factory=dict)  # name -> how often it was dropped
+    )  # name -> the value sent instead, None for a dropped field
+    times: dict[str, int] = field(default_factory=dict)  # name -> number of times it was dropped
 
     def drop(self, name: str, instead: str | None = None) -> None:
-        """Note one field that is not said, or is said as `instead`."""
+        """Record a field that is not sent, or is sent as `instead`."""
         self.dropped[name] = instead
         self.times[name] = self.times.get(name, 0) + 1
 
     def restate(self, name: str, instead: str) -> None:
-        """Note the final value of a field that may have been changed once already, which counts as one change."""
+        """Record the final value of a field that may have been changed before; together this counts as one change."""
         self.dropped[name] = instead
         self.times.setdefault(name, 1)
 
     @property
     def lost(self) -> int:
-        """Number of fields that were not said as they were written."""
+        """Number of fields that were not sent as the caller wrote them."""
         return len(self.dropped)
 
     def rename(self, name_of: Callable[[str], str]) -> None:
-        """Put the names into the words of the caller's format."""
+        """Replace the canonical names by the names of the caller's format."""
         dropped, times = self.dropped, self.times
         self.dropped, self.times = {}, {}
         for name, instead in dropped.items():
@@ -48,73 +48,80 @@ class Report:
             self.dropped[renamed] = instead
             self.times[renamed] = self.times.get(renamed, 0) + times[name]
 
-    def header(self) -> str:
-        """Value of `x-umg-dropped`: `seed, temperature=1, strict x9`, at most 1 KiB, "" when nothing was dropped.
-
-        Fields that differ only by their place in a list are one entry with a count. Entries that do not fit are counted
-        at the end: `+2`.
+    def entries(self) -> dict[str, int]:
+        """Return the entries of the report, `seed` or `temperature=1`, with the number of their fields. Fields that
+        differ only by list indexes are one entry.
         """
         entries = dict[str, int]()
         for name, instead in self.dropped.items():
             label = header_name(name)
             entry = label if instead is None else f"{label}={instead}"
             entries[entry] = entries.get(entry, 0) + self.times[name]
-        left_out, shown, size = 0, list[str](), 0
-        for entry, count in entries.items():
+        return entries
+
+    def header(self) -> str:
+        """Return the value of `x-umg-dropped`: `seed, temperature=1, strict x9`, at most 1 KiB, "" when nothing was
+        dropped.
+
+        An entry of several fields has a count. Entries that do not fit are counted at the end: `+2`.
+        """
+        omitted, shown, size = 0, list[str](), 0
+        for entry, count in self.entries().items():
             counted = f"{entry} x{count}" if count > 1 else entry
             size += len(counted) + 2
             if size > MAX_HEADER_BYTES - 16:
-                left_out += 1
+                omitted += 1
             else:
                 shown.append(counted)
-        return ", ".join([*shown, f"+{left_out}"] if left_out else shown)
+        return ", ".join([*shown, f"+{omitted}"] if omitted else shown)
 
     def refuse(self) -> None:
-        """For `x-umg-strict`: raise UmgError(UNTRANSLATABLE) when anything was dropped."""
+        """Raise UmgError(UNTRANSLATABLE) if any field was dropped, for `x-umg-strict`."""
         if self.dropped:
-            name, lost = next(iter(self.dropped)), self.header()
+            name, dropped = next(iter(self.dropped)), self.header()
             if name != header_name(name):
-                lost += f" (`{name}`)"
-            message = f"the provider of this model cannot be told: {lost}; leave it out, or send no x-umg-strict"
+                dropped += f" (`{name}`)"
+            message = f"the provider of this model cannot be told: {dropped}; leave it out, or send no x-umg-strict"
             raise UmgError(pb.ERROR_REASON_UNTRANSLATABLE, message, field=name)
 
 
 def header_name(path: str) -> str:
-    """Name of a field for a header: its path without list indexes, in ASCII, cut when it is long.
+    """Return the name of a field for a header: its path without list indexes, in ASCII, at most `MAX_NAME_CHARACTERS`.
 
-    Names of unknown fields are the caller's own and may hold anything.
+    Names of unknown fields are the caller's own and may contain any character.
     """
-    return _NOT_A_NAME.sub("_", _INDEX.sub("", path))[:MAX_NAME_CHARACTERS]
+    return _INVALID_CHARACTER.sub("_", _INDEX.sub("", path))[:MAX_NAME_CHARACTERS]
 
 
 def foreign(opaque: pb.OpaquePart, at: str) -> UmgError:
-    """For a block that only another format knows."""
+    """Return the error for a block that only another format has."""
     kind = echo(opaque.type) or "of no type"
     problem = f"`{kind}` of the {opaque.format} format cannot be said to this model's provider"
     message = f"`{at}`: {problem}; leave it out or choose another model"
     return UmgError(pb.ERROR_REASON_UNSUPPORTED_FIELD, message, field=at)
 
 
-def leaves_out(opaque: pb.OpaquePart, report: Report) -> bool:
-    """Return whether an upstream of another format leaves the opaque part out. One that the model may do without is
-    reported by its type.
-    """
+NOTHING_LEFT = "nothing of them can be said; send results together with the calls that they answer"
+
+
+def omits(opaque: pb.OpaquePart, report: Report) -> bool:
+    """Return whether an upstream of another format omits the opaque part. An optional part is reported by its type."""
     if opaque.handling == pb.OPAQUE_HANDLING_OPTIONAL:
         report.drop(opaque.type)
     return opaque.handling != pb.OPAQUE_HANDLING_UNSPECIFIED
 
 
 def untranslatable(at: str, problem: str) -> UmgError:
-    """For what the target cannot say and the meaning would change without."""
+    """Return the error for a part of a request that the target format cannot express and that changes its meaning."""
     return UmgError(pb.ERROR_REASON_UNTRANSLATABLE, f"`{at}`: {problem}", field=at)
 
 
 def unknown_part(at: str) -> UmgError:
-    """For a kind of part that is newer than this build."""
+    """Return the error for a kind of part that is newer than this build."""
     message = f"{at}: this kind of part is not known here; leave it out"
     return UmgError(pb.ERROR_REASON_UNSUPPORTED_FIELD, message, field=at)
 
 
 def no_role(at: str) -> UmgError:
-    """For a message that does not say whose it is."""
+    """Return the error for a message without a role."""
     return UmgError(pb.ERROR_REASON_MISSING_FIELD, f"{at}.role: say who speaks", field=f"{at}.role")

@@ -1,14 +1,15 @@
-"""Whose form an answer has where one body cannot satisfy both the document and the official SDKs."""
+"""Selection of the response shape where one body cannot satisfy both the document and the official SDKs."""
 
 from collections.abc import Mapping
 
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.unary import ClientShape
+from umg_grpc.wire.unary_format import ClientShape
 
 HEADER = "x-umg-shape"
 _STAINLESS = "x-stainless-"
-_AGENTS = ("openai/", "ai-sdk")  # anywhere: `AsyncOpenAI/Python 2.1`, `ai/7.0 ai-sdk/cohere/5.0`, `ai-sdk-cohere/4.0`
+# found anywhere in it: `AsyncOpenAI/Python 2.1`, `ai/7.0 ai-sdk/cohere/5.0`, `ai-sdk-cohere/4.0`
+_AGENTS = ("openai/", "ai-sdk")
 _COHERE = "cohere"
 _COHERE_NAME = (
     "x-fern-sdk-name"  # `cohere`, `cohere-ai`, `com.cohere.fern:api-sdk`, `github.com/cohere-ai/cohere-go/v2`
@@ -16,16 +17,16 @@ _COHERE_NAME = (
 
 
 def client_shape(headers: Mapping[str, str]) -> ClientShape:
-    """What `x-umg-shape` says, else the SDKs' where the headers are those of one, else the document's.
+    """Return the shape of `x-umg-shape`; without that header, SDK for the headers of an SDK, else DOCUMENTED.
 
-    SDKs are openai's and those made like it, the AI SDK, and cohere's in all its languages. The names of the headers
-    are in lower case, or looked up in any case. Raises UmgError(INVALID_FIELD).
+    Recognised SDKs are openai's and those generated like it, the AI SDK, and cohere's in all its languages. Header
+    names must be in lower case, or `headers` case-insensitive. Raise UmgError(INVALID_FIELD) for an unknown shape.
     """
-    asked = headers.get(HEADER)
-    if asked is None:
+    requested = headers.get(HEADER)
+    if requested is None:
         return ClientShape.SDK if _is_sdk(headers) else ClientShape.DOCUMENTED
     try:
-        return ClientShape(asked)
+        return ClientShape(requested)
     except ValueError:
         message = f"{HEADER} must be documented or sdk"
         raise UmgError(pb.ERROR_REASON_INVALID_FIELD, message, field=HEADER) from None

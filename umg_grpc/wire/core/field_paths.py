@@ -1,14 +1,15 @@
-"""Paths of canonical fields as the callers of a format know them. For errors only."""
+"""Conversion of canonical field paths to the paths of a wire format. For error messages only."""
 
 import re
 from collections.abc import Callable, Sequence
 
 
 def wire_paths(rules: Sequence[tuple[str, str]]) -> Callable[[str], str]:
-    """The `TextFormat.wire_path` of a format, by its rules: (pattern of a canonical path, what stands on the wire).
+    """Return the `TextFormat.wire_path` function of a format. Each rule is a pattern of a canonical path and its
+    replacement.
 
-    The first rule that fits wins; what follows the matched part is kept. So more particular rules stand first. A path
-    that no rule fits is the same in both, or is a wire path already.
+    The first rule that matches wins, so more specific rules must come first; the text after the match is kept. A path
+    that no rule matches is the same in both forms, or is a wire path already.
     """
     compiled = [(re.compile(pattern), replacement) for pattern, replacement in rules]
 

@@ -1,4 +1,4 @@
-"""Headers that mean the same on every path and over both faces (as HTTP headers, or as gRPC metadata)."""
+"""Headers with the same meaning on every path and on both faces (as HTTP headers or as gRPC metadata)."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -8,14 +8,14 @@ from umg_grpc.v1 import pb
 
 MAX_REQUEST_ID_CHARACTERS = 128
 TIMEOUT, CACHE = "x-umg-timeout", "x-umg-cache"
-SPAN = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m|h|d|)", re.ASCII)
-SECONDS = {"ms": 0.001, "": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-LONGEST_CACHE = 30 * 86400
-LONGEST_TIMEOUT = 1e8  # three years: what is longer is as good as for ever, and clocks need not bear it
+DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m|h|d|)", re.ASCII)
+UNIT_SECONDS = {"ms": 0.001, "": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+MAX_CACHE_SECONDS = 30 * 86400
+MAX_TIMEOUT_SECONDS = 1e8  # three years; longer timeouts are capped because clocks may not accept them
 
 
 def is_request_id(given: str | None) -> bool:
-    """Whether a caller's request id is fit for headers and logs: 1 to 128 visible ASCII characters."""
+    """Return whether a caller's request id is valid in headers and logs: 1 to 128 visible ASCII characters."""
     return (
         given is not None
         and 0 < len(given) <= MAX_REQUEST_ID_CHARACTERS
@@ -26,50 +26,51 @@ def is_request_id(given: str | None) -> bool:
 
 
 def is_strict(given: str | None) -> bool:
-    """What `x-umg-strict` says; absent is false. Raises UmgError(INVALID_FIELD)."""
+    """Return the value of `x-umg-strict`; false without the header. Raise UmgError(INVALID_FIELD)."""
     if given not in {None, "true", "false"}:
         raise UmgError(pb.ERROR_REASON_INVALID_FIELD, "x-umg-strict must be true or false", field="x-umg-strict")
     return given == "true"
 
 
 def timeout_seconds(given: str | None) -> float:
-    """How long the caller waits for the whole answer, as `x-umg-timeout` says it (`30`, `1.5s`, `500ms`, `2m`), at most
-    `LONGEST_TIMEOUT`; absent is for ever. Raises UmgError(INVALID_FIELD).
+    """Return the seconds that the caller waits for the whole response, from `x-umg-timeout` (`30`, `1.5s`, `500ms`,
+    `2m`), at most `MAX_TIMEOUT_SECONDS`; infinity without the header. Raise UmgError(INVALID_FIELD).
     """
     if given is None:
         return float("inf")
-    if (seconds := _span(given)) is None or seconds <= 0:
+    if (seconds := _duration_seconds(given)) is None or seconds <= 0:
         message = "x-umg-timeout must be a time such as 30, 1.5s, 500ms or 2m, above 0"
         raise UmgError(pb.ERROR_REASON_INVALID_FIELD, message, field=TIMEOUT)
-    return min(seconds, LONGEST_TIMEOUT)
+    return min(seconds, MAX_TIMEOUT_SECONDS)
 
 
 def cache_seconds(given: str | None) -> int | None:
-    """For how long the caller lets an answer be kept, and how old one may be that it is given, as `x-umg-cache` says it
-    (`300`, `5m`, `off`, which is 0); None is as the model's entry says. Raises UmgError(INVALID_FIELD).
+    """Return the seconds for which a response may be cached, which is also the maximum age of a cached response, from
+    `x-umg-cache` (`300`, `5m`, `off`, which is 0); None, for the default of the model's entry, without the header.
+    Raise UmgError(INVALID_FIELD).
     """
     if given is None:
         return None
-    seconds = 0.0 if given == "off" else _span(given)
-    if seconds is None or seconds > LONGEST_CACHE or (0 < seconds < 1):
+    seconds = 0.0 if given == "off" else _duration_seconds(given)
+    if seconds is None or seconds > MAX_CACHE_SECONDS or (0 < seconds < 1):
         message = "x-umg-cache must be `off`, or a time such as 300, 5m or 1h, at most 30d"
         raise UmgError(pb.ERROR_REASON_INVALID_FIELD, message, field=CACHE)
     return int(seconds)
 
 
-def _span(given: str) -> float | None:
-    if (match := SPAN.fullmatch(given.strip())) is None:
+def _duration_seconds(given: str) -> float | None:
+    if (match := DURATION.fullmatch(given.strip())) is None:
         return None
-    return float(match[1]) * SECONDS[match[2]]
+    return float(match[1]) * UNIT_SECONDS[match[2]]
 
 
 def source_headers(names: Sequence[str], headers: Mapping[str, str]) -> dict[str, str]:
-    """Those of a request's headers that go with its body to a provider, by the names that its format allows. Raises
-    UmgError(INVALID_FIELD) for a value that no header can have.
+    """Return the headers of a request that are forwarded with its body to a provider, by the names that its format
+    allows. Raise UmgError(INVALID_FIELD) for a value that is not printable ASCII.
     """
-    kept = {name: headers[name] for name in names if name in headers}
-    for name, value in kept.items():
+    forwarded = {name: headers[name] for name in names if name in headers}
+    for name, value in forwarded.items():
         if not (value.isascii() and value.isprintable()):
             message = f"the header {name} must be printable ASCII"
             raise UmgError(pb.ERROR_REASON_INVALID_FIELD, message, field=name)
-    return kept
+    return forwarded

@@ -1,7 +1,8 @@
-"""JSON bodies read once into typed structs, with errors that name the field as its sender wrote it."""
+"""Decoding of JSON bodies into typed structs, with errors that name the field by the sender's path."""
 
 import re
 from collections.abc import Collection
+from functools import cache, lru_cache
 from typing import Annotated, TypeVar
 
 import msgspec
@@ -9,21 +10,24 @@ from msgspec import Meta, Raw
 
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.ragged import decode
+from umg_grpc.v1.limits import MAX_COUNT
+from umg_grpc.wire.core.surrogates import decode, replace_invalid_utf8
 
 T = TypeVar("T")
 
 JsonObject = dict[str, object]
 
-# What documents call "integer" or "number" where only whole numbers make sense: `50` and `50.0` (`whole` reads it).
+# Type of fields that documents call "integer" or "number" where only whole numbers make sense: `50` and `50.0`. `whole`
+# converts them.
 Whole = int | float
 PositiveWhole = Annotated[int, Meta(ge=1)] | Annotated[float, Meta(ge=1)]
 
-# Default of a field that is kept raw; msgspec has no `Raw | None`. `given` tells what is there from this and from null.
+# Default of a field that is kept raw; msgspec has no `Raw | None`. `given` distinguishes values from this and from
+# null.
 ABSENT = Raw()
 
-INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
-MAX_ECHO = 80  # characters of a caller's value that a message repeats
+INT64_MAX = 2**63 - 1
+MAX_ECHO = 80  # characters of a caller's value that an error message repeats
 
 _MISSING = re.compile(r"^Object missing required field `([^`]*)`")
 _PLACE = re.compile(r" - at (?:`key` in )*`\$([^`]*)`$")
@@ -32,7 +36,7 @@ _BOUND = re.compile(r"^Expected `(\w+)` (.*)$")
 _ENUM = re.compile(r"^Invalid enum value (.*)$", re.DOTALL)
 _TOKEN = re.compile(r"\.([^.\[\]]+)|\[(\d+|\.\.\.)\]")
 _LONE_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
-_WORDS = {
+_TYPE_NAMES = {
     "str": "a string",
     "bool": "a boolean",
     "int": "an integer",
@@ -43,9 +47,9 @@ _WORDS = {
 
 
 def check_utf8(body: bytes) -> bytes:
-    """The body, known to be UTF-8 to its last byte: msgspec does not look into what it skips or keeps raw.
+    """Return the body after checking that all of it is UTF-8: msgspec does not check parts that it skips or keeps raw.
 
-    Raises UmgError(MALFORMED_BODY).
+    Raise UmgError(MALFORMED_BODY).
     """
     try:
         if not body.isascii():
@@ -57,10 +61,10 @@ def check_utf8(body: bytes) -> bytes:
 
 
 def parse(kind: type[T], body: bytes | Raw, at: str = "") -> T:
-    """The JSON as a `kind`; `at` is the path of `body` within the sender's document.
+    """Decode the JSON as a `kind`; `at` is the path of `body` within the sender's document.
 
-    Raises UmgError: MALFORMED_BODY for what is no JSON (or no object at the top), MISSING_FIELD and INVALID_FIELD with
-    the path of the field in `field`.
+    Raise UmgError: MALFORMED_BODY for a body that is not JSON (or no object at the top), MISSING_FIELD and
+    INVALID_FIELD with the path of the field in `field`.
     """
     try:
         return msgspec.json.decode(body, type=kind)
@@ -69,49 +73,61 @@ def parse(kind: type[T], body: bytes | Raw, at: str = "") -> T:
     except RecursionError:
         raise UmgError(pb.ERROR_REASON_MALFORMED_BODY, "the body is nested too deeply; flatten it") from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        why = str(error)
+        reason = str(error)
         if _LONE_SURROGATE.search(bytes(body)):
-            why += "; it may hold half of a surrogate pair (\\ud83d without \\ude00)"
-        raise UmgError(pb.ERROR_REASON_MALFORMED_BODY, f"the body is not valid JSON: {why}") from None
+            reason += "; it may hold half of a surrogate pair (\\ud83d without \\ude00)"
+        raise UmgError(pb.ERROR_REASON_MALFORMED_BODY, f"the body is not valid JSON: {reason}") from None
+
+
+def convert(kind: type[T], value: object, at: str) -> T:
+    """Return a JSON value as a `kind`; `at` is its path within the sender's document. Raise UmgError as `parse`."""
+    try:
+        return msgspec.convert(value, kind)
+    except msgspec.ValidationError as error:
+        raise _invalid(kind, str(error), at) from None
 
 
 def unknown_fields(body: bytes, known: Collection[str]) -> dict[str, Raw]:
-    """The fields of a body that say something and that nobody knows."""
+    """Return the fields of a body that are neither null nor in `known`."""
     return {name: raw for name, raw in parse(dict[str, Raw], body).items() if name not in known and given(raw)}
 
 
 def given(raw: Raw) -> bool:
-    """Whether a field that is kept raw says anything."""
+    """Return whether a field that is kept raw is present and not null."""
     return bytes(raw) not in {b"", b"null"}
 
 
-def loosely(decoder: msgspec.json.Decoder[T], raw: Raw) -> T | None:
-    """What a raw field says; None for one that says nothing or cannot be read, where that costs nobody the rest."""
+def decode_or_none(decoder: msgspec.json.Decoder[T], raw: Raw) -> T | None:
+    """Decode a raw field; return None if it is absent, null or invalid. For fields whose loss does not affect the
+    others.
+    """
     try:
         return decoder.decode(raw) if given(raw) else None
     except (ValueError, RecursionError):
         return None
 
 
-def whole(value: float | None, field: str) -> int | None:
-    """The value as an integer of 64 bits, None for None. Raises UmgError(INVALID_FIELD) for a fraction or what does not
-    fit.
+def whole(value: float | None, field: str, maximum: int = MAX_COUNT) -> int | None:
+    """Return the value as an integer, None for None. Raise UmgError(INVALID_FIELD) for a fraction and for a number
+    beyond `maximum`, the largest of its integer type.
     """
     if value is None:
         return None
     number = int(value)
     if number != value:
         raise invalid(field, f"expected a whole number, got {value}; round it")
-    if not INT64_MIN <= number <= INT64_MAX:
-        raise invalid(field, "the number does not fit into 64 bits; send a smaller one")
+    if number > maximum:
+        raise invalid(field, f"the number is larger than {maximum}, the maximum; send a smaller one")
+    if number < -maximum - 1:
+        raise invalid(field, f"the number is smaller than {-maximum - 1}, the minimum; send a larger one")
     return number
 
 
 def json_text(text: str, field: str) -> Raw:
-    """The JSON of a canonical `*_json` field, for a place inside a body.
+    """Return the JSON of a canonical `*_json` field, for insertion into a body.
 
-    Raises UmgError(INVALID_FIELD) for anything else: gRPC callers write these fields themselves, and what is more than
-    one value would add members to the body, such as another `model`.
+    Raise UmgError(INVALID_FIELD) unless it is exactly one JSON value: gRPC callers write these fields themselves, and a
+    text that continues after the value could add members to the body, for example another `model`.
     """
     try:
         return msgspec.json.decode(text, type=Raw)
@@ -120,28 +136,35 @@ def json_text(text: str, field: str) -> Raw:
 
 
 def json_object(raw: msgspec.Raw, field: str) -> str:
-    """The JSON object as it stands. Raises UmgError(INVALID_FIELD) for anything else."""
+    """Return the text of a JSON object unchanged. Raise UmgError(INVALID_FIELD) for any other value."""
     text = str(raw, "utf-8")
     if text.startswith("{"):
         return text
     raise invalid(field, "expected an object; send a JSON object")
 
 
-def under_model(body: bytes, theirs: str | None, ours: str, member: str = "model") -> bytes:
-    """A provider's answer with the caller's model id, all else byte for byte; as it is for a caller who named none.
+def replace_model_id(
+    body: bytes, provider_id: str | None, public_id: str, member: str = "model", parent: str = ""
+) -> bytes:
+    """Return a provider's response with the caller's model id, all else byte for byte; unchanged if the caller named no
+    model. The member is at the top level, or in the object `parent` there.
 
-    Where the member's name stands elsewhere too, halves of characters become U+FFFD. Raises ValueError or
-    RecursionError for what is no JSON object.
+    Invalid UTF-8 becomes U+FFFD; where the member's name occurs more than once, lone surrogates do, too. Raise
+    ValueError or RecursionError for a body that is not a JSON object.
     """
-    if theirs == ours or not ours:
+    body = replace_invalid_utf8(body)
+    if provider_id == public_id or not public_id:
         return body
-    wanted, name = msgspec.json.encode(ours), b'"%b"' % member.encode()
-    if theirs is not None and body.count(name) == 1:
-        spelled, place = msgspec.json.encode(theirs), body.find(b'"', body.index(name) + len(name))
-        if place > 0 and body.startswith(spelled, place):
-            return body[:place] + wanted + body[place + len(spelled) :]
+    replacement, name = msgspec.json.encode(public_id), b'"%b"' % member.encode()
+    if provider_id is not None and body.count(name) == 1:
+        encoded, place = msgspec.json.encode(provider_id), body.find(b'"', body.index(name) + len(name))
+        if place > 0 and body.startswith(encoded, place):
+            return body[:place] + replacement + body[place + len(encoded) :]
     fields = decode(_FIELDS, body)
-    fields[member] = Raw(wanted)
+    inner = decode(_FIELDS, bytes(fields[parent])) if parent else fields
+    inner[member] = Raw(replacement)
+    if parent:
+        fields[parent] = Raw(msgspec.json.encode(inner))
     return msgspec.json.encode(fields)
 
 
@@ -149,23 +172,25 @@ _FIELDS = msgspec.json.Decoder(dict[str, Raw])
 
 
 def invalid(field: str, problem: str) -> UmgError:
-    """UmgError(INVALID_FIELD) for a field by its path; `problem` says what was expected and what to do."""
+    """Return UmgError(INVALID_FIELD) for a field by its path; `problem` states the expected value and the remedy."""
     return UmgError(pb.ERROR_REASON_INVALID_FIELD, f"`{field}`: {problem}", field=field)
 
 
 def missing(field: str) -> UmgError:
-    """UmgError(MISSING_FIELD) for a field by its path."""
+    """Return UmgError(MISSING_FIELD) for a field by its path."""
     return UmgError(pb.ERROR_REASON_MISSING_FIELD, f"`{field}` is required; add it", field=field)
 
 
 def echo(value: str) -> str:
-    """A caller's value as a message may repeat it: one line, without control characters, cut when long."""
+    """Return a caller's value for an error message: one line, without control characters, truncated to `MAX_ECHO`."""
     shown = value if len(value) <= MAX_ECHO else value[:MAX_ECHO] + "..."
     return "".join(character if character.isprintable() else "?" for character in shown)
 
 
 def _invalid(kind: type[T], problem: str, at: str) -> UmgError:
-    """The UmgError for a message of msgspec, which has the place at its end and names a missing field at its parent."""
+    """Return the UmgError for an error message of msgspec, which ends with the path and reports a missing field at its
+    parent.
+    """
     place = _PLACE.search(problem)
     problem, local = (problem[: place.start()], place[1]) if place else (problem, "")
     path = (at + local.replace("[...]", "")).removeprefix(".")
@@ -177,22 +202,22 @@ def _invalid(kind: type[T], problem: str, at: str) -> UmgError:
         known = ", ".join(f"`{choice}`" for choice in _choices(kind, local))
         return invalid(path, f"{echo(value[1])} is none of its values; send one of {known}")
     if got := _GOT.match(problem):
-        return invalid(path, f"expected {_expected(got[1])}, got {_words(got[2])}; correct its type")
+        return invalid(path, f"expected {_expected_types(got[1])}, got {_type_name(got[2])}; correct its type")
     if bound := _BOUND.match(problem):
-        return invalid(path, f"expected {_words(bound[1])} {_limits(bound[2])}; correct its value")
+        return invalid(path, f"expected {_type_name(bound[1])} {_limits(bound[2])}; correct its value")
     return invalid(path, f"{echo(problem)}; correct its value")
 
 
-def _expected(kinds: str) -> str:
-    """`int | float | null` as `a number`: null is never asked for, it only means absent."""
+def _expected_types(kinds: str) -> str:
+    """Describe `int | float | null` as `a number`. Null is left out: callers are never required to send it."""
     names = [name for name in kinds.split(" | ") if name != "null"]
     if {"int", "float"} <= set(names):
         names.remove("int")
-    return " or ".join(_words(name) for name in names)
+    return " or ".join(_type_name(name) for name in names)
 
 
-def _words(name: str) -> str:
-    return _WORDS.get(name, name)
+def _type_name(name: str) -> str:
+    return _TYPE_NAMES.get(name, name)
 
 
 def _limits(bound: str) -> str:
@@ -204,10 +229,17 @@ def _limits(bound: str) -> str:
     )
 
 
-def _choices(kind: type[T], local: str) -> list[str]:
-    """The values that the field at `local` (`.a[0].b`) of a `kind` may have."""
-    found: list[msgspec.inspect.Type] = [msgspec.inspect.type_info(kind)]
-    for name, _ in _TOKEN.findall(local):
+def _choices(kind: type[T], local: str) -> tuple[str, ...]:
+    """Return the allowed values of the field at `local` (`.a[0].b`) of a `kind`."""
+    described: object = kind  # a `type[T]` is not hashable to the type checker
+    return _choices_at(described, tuple(name for name, _ in _TOKEN.findall(local)))
+
+
+@lru_cache(maxsize=1024)
+def _choices_at(kind: object, names: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the values of the field at a path of member names, in which "" stands for the items of a list."""
+    found: list[msgspec.inspect.Type] = [_type_info(kind)]
+    for name in names:
         inner: list[msgspec.inspect.Type] = []
         for info in _members(found):
             if isinstance(info, msgspec.inspect.StructType):
@@ -217,11 +249,17 @@ def _choices(kind: type[T], local: str) -> list[str]:
             elif isinstance(info, msgspec.inspect.DictType):
                 inner.append(info.value_type)
         found = inner
-    return [
+    return tuple(
         str(value) for info in _members(found) if isinstance(info, msgspec.inspect.LiteralType) for value in info.values
-    ]
+    )
+
+
+@cache
+def _type_info(kind: object) -> msgspec.inspect.Type:
+    """Return the description of a type. Cached, because msgspec takes milliseconds to make it."""
+    return msgspec.inspect.type_info(kind)
 
 
 def _members(found: list[msgspec.inspect.Type]) -> list[msgspec.inspect.Type]:
-    """The types with unions taken apart."""
+    """Return the types with each union replaced by its members."""
     return [part for info in found for part in (info.types if isinstance(info, msgspec.inspect.UnionType) else (info,))]

@@ -1,13 +1,18 @@
-"""JSON schemas of tools and answers: full JSON schema, and the subset of it that the native format has."""
+"""JSON schemas of tools and responses: full JSON schema, and the subset that the native format has."""
+
+import re
 
 import msgspec
 
-from umg_grpc.wire.json import JsonObject, invalid, json_text
+from umg_grpc.wire.core.json import JsonObject, invalid, json_text
 
-OWN_VALUES = ("default", "example", "enum")  # members of a schema that hold no schemas
-NAMED = ("properties", "defs", "$defs")  # members whose keys are the caller's own
-COUNTS = ("minItems", "maxItems", "minLength", "maxLength", "minProperties", "maxProperties")  # 64 bits: text in native
-SPELLINGS = {
+VALUE_MEMBERS = ("default", "example", "enum")  # members of a schema that hold values, not schemas
+NAMED_SCHEMAS = ("properties", "defs", "$defs")  # members whose keys are names chosen by the caller
+MAX_LEVELS = 200  # depth of nested JSON values
+_INT64 = re.compile(r"[0-9]{1,19}")
+# 64-bit numbers: written as text in native
+COUNTS = ("minItems", "maxItems", "minLength", "maxLength", "minProperties", "maxProperties")
+CAMEL_CASE_NAMES = {
     "any_of": "anyOf",
     "min_items": "minItems",
     "max_items": "maxItems",
@@ -23,42 +28,53 @@ SPELLINGS = {
 
 
 def json_schema(schema_json: str, native: bool, field: str) -> object:
-    """The schema as JSON schema; one of the native subset in its words: type names in lower case, `nullable` as a union
-    with null, counts as numbers, definitions where references look for them. What is no schema stays as it is.
+    """Return the schema as JSON schema. A schema of the native subset is converted: type names in lower case,
+    `nullable` as a union with null, counts as numbers, definitions under `$defs`. A value that is not a schema is
+    returned unchanged.
 
-    Raises UmgError(INVALID_FIELD) for what is not one JSON value.
+    Raise UmgError(INVALID_FIELD) for a text that is not one JSON value, and for a native schema nested deeper than
+    MAX_LEVELS.
     """
     if not native:
         return json_text(schema_json, field)
     try:
-        return _plain(msgspec.json.decode(schema_json))
+        return _converted(msgspec.json.decode(schema_json), 0)
+    except _TooDeepError:
+        raise invalid(field, "the schema is nested too deeply; simplify it") from None
     except (ValueError, RecursionError):
         raise invalid(field, "it is not one JSON value; correct it") from None
 
 
-def _plain(value: object) -> object:
+class _TooDeepError(Exception):
+    pass
+
+
+def _converted(value: object, level: int) -> object:
+    """Convert a value of a native schema to JSON schema. Raise _TooDeepError beyond MAX_LEVELS."""
+    if level > MAX_LEVELS:
+        raise _TooDeepError
     if isinstance(value, list):
-        return [_plain(item) for item in value]
+        return [_converted(item, level + 1) for item in value]
     if not isinstance(value, dict):
         return value
-    plain = JsonObject()
+    converted = JsonObject()
     for key, item in value.items():
-        name = SPELLINGS.get(str(key), str(key))
-        if key in OWN_VALUES:
-            plain[name] = item
-        elif key in NAMED and isinstance(item, dict):
-            plain[name] = {own: _plain(inner) for own, inner in item.items()}
+        name = CAMEL_CASE_NAMES.get(str(key), str(key))
+        if key in VALUE_MEMBERS:
+            converted[name] = item
+        elif key in NAMED_SCHEMAS and isinstance(item, dict):
+            converted[name] = {own: _converted(inner, level + 2) for own, inner in item.items()}
         elif name == "$ref" and isinstance(item, str):
-            plain[name] = item.replace("#/defs/", "#/$defs/")
-        elif name in COUNTS and isinstance(item, str) and item.isdecimal():
-            plain[name] = int(item)
+            converted[name] = item.replace("#/defs/", "#/$defs/")
+        elif name in COUNTS and isinstance(item, str) and _INT64.fullmatch(item):
+            converted[name] = int(item)
         else:
-            plain[name] = _plain(item)
-    _name_types(plain)
-    _order(plain)
-    if plain.pop("nullable", False) is True:
-        _allow_null(plain)
-    return plain
+            converted[name] = _converted(item, level + 1)
+    _name_types(converted)
+    _order(converted)
+    if converted.pop("nullable", False) is True:
+        _allow_null(converted)
+    return converted
 
 
 def _name_types(schema: JsonObject) -> None:
@@ -72,7 +88,9 @@ def _name_types(schema: JsonObject) -> None:
 
 
 def _order(schema: JsonObject) -> None:
-    """JSON schema has no word for an order; models follow that in which the properties stand."""
+    """Sort the properties by `propertyOrdering`: JSON schema has no field for it, and models follow the order of the
+    properties.
+    """
     names, properties = schema.pop("propertyOrdering", None), schema.get("properties")
     if isinstance(names, list) and isinstance(properties, dict):
         first = {name: properties[name] for name in names if isinstance(name, str) and name in properties}

@@ -1,13 +1,25 @@
-"""Media inside JSON: data URLs and base64, as their many writers spell them."""
+"""Media inside JSON: data URLs and base64, in the variants that callers write."""
 
 import base64
 import binascii
 from urllib.parse import unquote_to_bytes
 
-from umg_grpc.wire.json import invalid
+from umg_grpc.v1 import pb
+from umg_grpc.wire.core.json import JsonObject, invalid
 
 FETCHED = ("http", "https", "gs")
-"""Schemes of the addresses that providers fetch."""
+"""URL schemes of the addresses that providers fetch."""
+
+INPUT_AUDIO_TYPES = {"wav": "audio/wav", "mp3": "audio/mpeg"}
+"""Format of `input_audio` in chat and responses -> media type."""
+OUTPUT_AUDIO_TYPES = {
+    **INPUT_AUDIO_TYPES,
+    "aac": "audio/aac",
+    "flac": "audio/flac",
+    "opus": "audio/opus",
+    "pcm16": "audio/pcm",
+}
+_AUDIO_FORMATS = {mime: name for name, mime in INPUT_AUDIO_TYPES.items()}
 
 _STANDARD = str.maketrans("-_", "+/", " \t\r\n")
 _ALIASES = {
@@ -27,13 +39,13 @@ _SIGNATURES = [
 
 
 def is_data_url(url: str) -> bool:
-    """Whether the bytes are in the address itself."""
+    """Return whether the URL is a data URL, which contains the bytes."""
     return url[:5].lower() == "data:"
 
 
 def parse_data_url(url: str, field: str) -> tuple[str, bytes]:
-    """(media type, bytes). The type is "" when the address has none and the bytes do not tell. Raises
-    UmgError(INVALID_FIELD).
+    """Return the media type and the bytes of a data URL. The type is "" when neither the URL nor the first bytes state
+    it. Raise UmgError(INVALID_FIELD).
     """
     head, comma, body = url[5:].partition(",")
     if not comma:
@@ -47,8 +59,8 @@ def parse_data_url(url: str, field: str) -> tuple[str, bytes]:
 
 
 def check_address(url: str, field: str, instead: str) -> str:
-    """The address, which a provider may fetch: no file of its own machine. Raises UmgError(INVALID_FIELD), which says
-    `instead`: what to do with bytes.
+    """Return the address if a provider may fetch it: not a file on the provider's machine. Raise
+    UmgError(INVALID_FIELD) with `instead`, the advice how to send bytes.
     """
     scheme, slashes, _ = url.partition("://")
     if not slashes or scheme.strip().lower() not in FETCHED:
@@ -57,7 +69,9 @@ def check_address(url: str, field: str, instead: str) -> str:
 
 
 def decode_base64(text: str, field: str) -> bytes:
-    """The bytes, in whichever alphabet, with or without padding and line ends. Raises UmgError(INVALID_FIELD)."""
+    """Decode base64 in the standard or the URL-safe alphabet, with or without padding and line ends. Raise
+    UmgError(INVALID_FIELD).
+    """
     compact = text.translate(_STANDARD).rstrip("=")
     try:
         return binascii.a2b_base64(compact + "=" * (-len(compact) % 4), strict_mode=True)
@@ -66,18 +80,47 @@ def decode_base64(text: str, field: str) -> bytes:
 
 
 def data_url(mime: str, data: bytes) -> str:
-    """The inverse of `parse_data_url`."""
+    """Return a data URL: the inverse of `parse_data_url`."""
     return f"data:{mime};base64,{base64.b64encode(data).decode()}"
 
 
 def normal_mime(mime: str) -> str:
-    """The media type in lower case, without parameters, under its registered name."""
+    """Return the media type in lower case, without parameters, under its registered name."""
     plain = mime.partition(";")[0].strip().lower()
     return _ALIASES.get(plain, plain)
 
 
 def sniff(data: bytes) -> str:
-    """The media type that the first bytes tell, "" when they do not."""
+    """Return the media type by the signature of the first bytes, "" for an unknown signature."""
     if data[:4] == b"RIFF":
         return {b"WEBP": "image/webp", b"WAVE": "audio/wav"}.get(data[8:12], "")
     return next((mime for signature, mime in _SIGNATURES if data.startswith(signature)), "")
+
+
+def decode_image(url: str, media: pb.MediaPart, field: str) -> None:
+    """Decode the address or the data URL of an image. Raise UmgError(INVALID_FIELD)."""
+    media.kind = pb.MEDIA_KIND_IMAGE
+    if not is_data_url(url):
+        media.uri = check_address(url, field, "bytes go into a data URL, `data:image/png;base64,...`")
+        return
+    media.mime_type, media.data = parse_data_url(url, field)
+    if not media.data:
+        raise invalid(field, "the data URL is empty; add the image")
+    if not media.mime_type.startswith("image/"):
+        media.mime_type = sniff(media.data) or media.mime_type
+
+
+def decode_input_audio(data: str, audio_format: str, media: pb.MediaPart, field: str) -> None:
+    """Decode `input_audio`: base64, or a data URL. Raise UmgError(INVALID_FIELD)."""
+    media.kind, media.mime_type = pb.MEDIA_KIND_AUDIO, INPUT_AUDIO_TYPES[audio_format]
+    media.data = parse_data_url(data, field)[1] if is_data_url(data) else decode_base64(data, field)
+
+
+def encode_input_audio(media: pb.MediaPart) -> JsonObject | None:
+    """Encode a part of type `input_audio`; return None for any other medium, and for a type that the part cannot
+    express.
+    """
+    if media.kind != pb.MEDIA_KIND_AUDIO or not media.HasField("data") or media.mime_type not in _AUDIO_FORMATS:
+        return None
+    audio = {"data": base64.b64encode(media.data).decode(), "format": _AUDIO_FORMATS[media.mime_type]}
+    return {"type": "input_audio", "input_audio": audio}

@@ -1,12 +1,11 @@
-"""Budgets of tokens to think as efforts, for formats that know no budgets."""
+"""Conversion of reasoning budgets in tokens to efforts, for formats without budgets."""
 
-# Budget up to which an effort is the nearest: midway between the budgets that gateways give to the efforts (1024, 8192,
-# 24576).
+# Largest budget of each effort: midway between the budgets that gateways use for the efforts (1024, 8192, 24576).
 _NEAREST = [(0, "none"), (4608, "low"), (16384, "medium")]
 
 
 def nearest_effort(budget_tokens: int) -> str:
-    """The nearest effort; "" for -1, where the model decides."""
+    """Return the nearest effort of a budget; "" for -1, which leaves it to the model."""
     if budget_tokens < 0:
         return ""
     return next((effort for limit, effort in _NEAREST if budget_tokens <= limit), "high")

@@ -1,6 +1,7 @@
-"""Opaque reasoning state on a face whose format did not make it: shown so that it comes back to us, and read again.
+"""Opaque reasoning state on a face whose format did not create it: encoded for the caller, and decoded when it comes
+back.
 
-What is of the face's own format stands there as it is. Any other is shown as `umg.<format>.<data>`; on native, whose
+State of the face's own format is sent unchanged. Any other state is sent as `umg.<format>.<data>`; on native, whose
 clients decode the field, as the base64 of that text (reference, 6.4).
 """
 
@@ -13,23 +14,22 @@ from umg_grpc.v1 import pb
 PREFIX = "umg."
 
 NO_SIGNATURE = "skip_thought_signature_validator"
-"""Signature of a call that native's model did not make; base64 as it stands. From the third generation on such a call
-of the running turn is refused without one (reference, 6.4).
+"""Signature, already in base64, of a call that native's model did not make. From the third generation on, native
+rejects an unsigned call in the current turn (reference, 6.4).
 """
-# What callers of native send for it, as text or as base64 of that. None of it is state.
+# Placeholders that callers of native send instead of a signature, as text or as its base64. None of them is state.
 PLACEHOLDERS = frozenset({NO_SIGNATURE, "context_engineering_is_the_way_to_go"})
 MAX_PLACEHOLDER = 64  # characters
-FORMATS = ("chat", "responses", "messages", "native")
 
-_SHOWN = re.compile(rf"umg\.({'|'.join(FORMATS)})\.(.+)", re.DOTALL)
+_WRAPPED = re.compile(r"umg\.([a-z_]{1,32})\.(.+)", re.DOTALL)
 _STANDARD = str.maketrans("-_", "+/")
 
 
 def show(state: pb.ReasoningState, face_format: str) -> str:
-    """The state as a caller of `face_format` is given it: the inverse of `read`, less the channel.
+    """Encode the state for a caller of `face_format`: the inverse of `read`, except for the channel.
 
-    Own state is wrapped as well where it could not come back as it is: when it looks like a wrapped one (the provider
-    is a gateway such as this), or is no base64 on native.
+    State of the face's own format is wrapped, too, where it would not be decoded unchanged: when it looks like wrapped
+    state (the provider is a gateway like this one), or is not base64 on native.
     """
     own = state.format in ("", face_format)
     if face_format != "native":
@@ -41,25 +41,25 @@ def show(state: pb.ReasoningState, face_format: str) -> str:
 
 
 def read(text: str, face_format: str) -> pb.ReasoningState:
-    """What a caller of `face_format` sent as state: of the format that made it. Nothing is refused: what is not wrapped
-    is the face's own, whatever it looks like.
+    """Decode the state that a caller of `face_format` sent, with the format that created it. Any text is accepted: a
+    text that is not wrapped is state of the face's own format.
     """
     inner = (_decoded(text) or "") if face_format == "native" else text
-    if inner.startswith(PREFIX) and (shown := _SHOWN.fullmatch(inner)):
-        return pb.ReasoningState(format=shown[1], data=shown[2])
+    if inner.startswith(PREFIX) and (found := _WRAPPED.fullmatch(inner)):
+        return pb.ReasoningState(format=found[1], data=found[2])
     return pb.ReasoningState(format=face_format, data=text)
 
 
 def is_placeholder(signature: str) -> bool:
-    """Return whether a signature of the native format only stands for one: no provider of another format is told it."""
+    """Return whether a signature of the native format is only a placeholder; it is not forwarded to other formats."""
     if len(signature) > MAX_PLACEHOLDER:
         return False
     return signature.replace("/", "_") in PLACEHOLDERS or _decoded(signature) in PLACEHOLDERS
 
 
 def _decoded(text: str) -> str | None:
-    """The text of base64 in either alphabet, with or without padding; None for what is no base64. What is no text has
-    U+FFFD.
+    """Decode base64 in the standard or the URL-safe alphabet, with or without padding; None for a text that is not
+    base64. Invalid UTF-8 becomes U+FFFD.
     """
     compact = text.translate(_STANDARD).rstrip("=")
     try:

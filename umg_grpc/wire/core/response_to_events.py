@@ -1,12 +1,13 @@
-"""An answer that came whole, told as a stream."""
+"""Conversion of a complete response into the events of a stream."""
 
 from collections.abc import Iterator
+from typing import assert_never
 
 from umg_grpc.v1 import pb
 
 
-def replay(response: pb.GenerateResponse) -> pb.StreamGenerateResponse:
-    """The one message whose events say what the response says."""
+def response_to_events(response: pb.GenerateResponse) -> pb.StreamGenerateResponse:
+    """Return one message whose events carry the whole response."""
     return pb.StreamGenerateResponse(events=_events(response))
 
 
@@ -16,13 +17,14 @@ def _events(response: pb.GenerateResponse) -> Iterator[pb.GenerateEvent]:
         model=response.model,
         service_tier=response.service_tier,
         system_fingerprint=response.system_fingerprint,
+        stored=response.stored if response.HasField("stored") else None,
     )
     if response.HasField("create_time"):
         started.create_time.CopyFrom(response.create_time)
     yield pb.GenerateEvent(started=started)
     for candidate in response.candidates:
         for index, part in enumerate(candidate.message.parts):
-            for event in _part(part):
+            for event in part_to_events(part):
                 event.candidate_index, event.part_index = candidate.index, index
                 yield event
         finished = _finished(candidate)
@@ -38,8 +40,8 @@ def _events(response: pb.GenerateResponse) -> Iterator[pb.GenerateEvent]:
         yield pb.GenerateEvent(usage=response.usage)
 
 
-def _part(part: pb.Part) -> Iterator[pb.GenerateEvent]:
-    """Start, deltas and end of one part; what has no delta stands in its start."""
+def part_to_events(part: pb.Part) -> Iterator[pb.GenerateEvent]:  # noqa: PLR0912 - one case a kind
+    """Yield the start, the deltas and the end of one part. Content without a delta of its own is in the start."""
     start = pb.Part()
     start.CopyFrom(part)
     start.ClearField("state")
@@ -59,7 +61,7 @@ def _part(part: pb.Part) -> Iterator[pb.GenerateEvent]:
             deltas.extend(
                 pb.GenerateEvent(reasoning_delta=text, text_index=index)
                 for index, text in enumerate(part.reasoning.texts)
-            )  # before their summaries, which a format that can say one of the two then leaves out
+            )  # before their summaries: a format that has only one of the two then omits the summaries
             deltas.extend(
                 pb.GenerateEvent(summary_delta=pb.SummaryDelta(summary_index=index, text=text))
                 for index, text in enumerate(part.reasoning.summaries)
@@ -69,15 +71,19 @@ def _part(part: pb.Part) -> Iterator[pb.GenerateEvent]:
                 start.tool_call.text = ""
             else:
                 start.tool_call.arguments_json = ""
-            deltas.append(pb.GenerateEvent(arguments_delta=part.tool_call.arguments_json or part.tool_call.text))
+            if text := part.tool_call.arguments_json or part.tool_call.text:
+                deltas.append(pb.GenerateEvent(arguments_delta=text))
         case "refusal":
             start.refusal.Clear()
             start.refusal.SetInParent()
-            deltas.append(pb.GenerateEvent(refusal_delta=part.refusal.text))
+            if part.refusal.text:
+                deltas.append(pb.GenerateEvent(refusal_delta=part.refusal.text))
             if part.refusal.logprobs:
                 deltas.append(pb.GenerateEvent(logprobs=pb.LogprobsDelta(logprobs=part.refusal.logprobs)))
-        case _:
-            pass  # whole in its start
+        case "media" | "tool_result" | "server_tool_call" | "server_tool_result" | "opaque" | None:
+            pass  # complete in its start
+        case unhandled:
+            assert_never(unhandled)
     yield pb.GenerateEvent(part_started=start)
     yield from deltas
     if part.HasField("state"):
@@ -94,4 +100,5 @@ def _finished(candidate: pb.Candidate) -> pb.CandidateFinished:
         grounding_json=candidate.grounding_json,
         provider_reason=candidate.provider_reason,
         refusal_category=candidate.refusal_category,
+        container_json=candidate.container_json,
     )

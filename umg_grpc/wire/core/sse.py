@@ -1,4 +1,4 @@
-"""Server-sent events as bytes: split as they come, and written. All encoders write their events by `frame` and
+"""Server-sent events: splitting of received bytes, and encoding. All encoders write their events by `frame` and
 `named_frame`.
 """
 
@@ -13,38 +13,39 @@ MAX_EVENT_BYTES = 16 * 1024 * 1024
 DONE = b"[DONE]"
 BOM = b"\xef\xbb\xbf"
 
-_END_OF_EVENT = re.compile(rb"(?:\r\n|\n|\r(?!\n))(?:\r\n|\r|\n)")  # CRLF is one end of a line, not two
+_END_OF_EVENT = re.compile(rb"(?:\r\n|\n|\r(?!\n))(?:\r\n|\r|\n)")  # CRLF is one line end, not two
 _END_OF_LINE = re.compile(rb"\r\n|\r|\n")
-_LF, _CR = b"\n\r"  # as integers: `in` looks for one byte many times as fast as for bytes
+_NUMBERED = re.compile(rb"(?:^|[\r\n])id:")
+_LF, _CR = b"\n\r"  # as integers: `in` finds one byte many times faster than a `bytes` object
 _BLANKS = bytes.maketrans(b"\n\r", b"  ")
 
 
 class SseEvent(NamedTuple):
     """One event."""
 
-    name: bytes  # its `event:` field, b"" without one
-    data: bytes | None  # its `data:` lines joined by LF; None when they say nothing (a comment, a heartbeat)
-    raw: bytes  # as it came, with the blank line that ends it
+    name: bytes  # value of its `event:` field, b"" without one
+    data: bytes | None  # its `data:` lines joined by LF; None without data (a comment, a heartbeat)
+    raw: bytes  # as received, with the blank line that ends it
 
 
 class SseSplitter:
-    """Bytes cut anywhere -> bytes that end where an event ends."""
+    """Splitter of a byte stream at the ends of its events."""
 
     def __init__(self, limit: int = MAX_EVENT_BYTES) -> None:
-        self._rest = bytearray()  # of the event that is not complete
+        self._rest = bytearray()  # bytes of the incomplete event
         self._limit = limit
-        self._began = False
+        self._started = False
 
     def whole(self, data: bytes) -> bytes:
-        """The bytes of all events that `data` completes, b"" for none. Raises UmgError(UPSTREAM_FAILED) for an endless
-        event.
+        """Return the bytes of all events that `data` completes, b"" for none. Raise UmgError(UPSTREAM_FAILED) for an
+        event beyond the limit.
         """
-        if not self._began:
-            data = self._begin(data)
-            if not self._began:
+        if not self._started:
+            data = self._strip_bom(data)
+            if not self._started:
                 return b""
         if not self._rest:
-            if data.endswith((b"\n\n", b"\r\n\r\n")):  # as nearly every read does
+            if data.endswith((b"\n\n", b"\r\n\r\n")):  # fast path for nearly every read
                 return data
             cut = _last_end(data, 0)
             if cut == len(data):
@@ -52,37 +53,40 @@ class SseSplitter:
             self._rest += data[cut:]
             frames = data[:cut]
         else:
-            seen = max(0, len(self._rest) - 3)  # an end may have been cut in two: at most CR LF CR
+            # the blank line may be split between two reads: at most CR LF CR is here
+            seen = max(0, len(self._rest) - 3)
             self._rest += data
             cut = _last_end(self._rest, seen)
             frames = bytes(self._rest[:cut])
             del self._rest[:cut]
         if len(self._rest) > self._limit:
             message = f"the provider sent an event larger than {self._limit} bytes"
-            raise UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, message).of(Failure.AMBIGUOUS)
+            raise UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, message).with_failure(Failure.TOO_LARGE)
         return frames
 
-    def _begin(self, data: bytes) -> bytes:
-        """The first bytes less a byte order mark, which the standard ignores there; b"" until that is known."""
-        held = bytes(self._rest) + data
-        if len(held) < len(BOM) and BOM.startswith(held):
-            self._rest[:] = held
+    def _strip_bom(self, data: bytes) -> bytes:
+        """Return the first bytes without a byte order mark, which the standard ignores there; b"" until the mark is
+        complete.
+        """
+        received = bytes(self._rest) + data
+        if len(received) < len(BOM) and BOM.startswith(received):
+            self._rest[:] = received
             return b""
         self._rest.clear()
-        self._began = True
-        return held.removeprefix(BOM)
+        self._started = True
+        return received.removeprefix(BOM)
 
     def rest(self) -> bytes:
-        """What is left at the end of the stream, as a whole event: not every provider ends its last one. b"" for
-        nothing.
+        """Return the remaining bytes at the end of the stream as a complete event, since not every provider ends its
+        last event; b"" for none.
         """
         rest, self._rest = bytes(self._rest), bytearray()
         return rest.rstrip(b"\r\n") + b"\n\n" if rest.strip(b"\r\n") else b""
 
 
 def split(frames: bytes) -> Iterator[SseEvent]:
-    """The events of whole frames, in order. Their `raw` joined are the frames."""
-    if frames.startswith(b"data: "):  # most reads are one event, of one line
+    """Return the events of complete frames, in order. The concatenation of their `raw` is `frames`."""
+    if frames.startswith(b"data: "):  # fast path: most reads are one event with one line
         line, size = frames.find(b"\n"), len(frames)
         if line == size - 2 and frames.endswith(b"\n") and frames.find(b"\r") < 0:
             return iter((SseEvent(b"", frames[6:line] or None, frames),))
@@ -99,11 +103,11 @@ def _split(frames: bytes) -> Iterator[SseEvent]:
             yield from _split_mixed(frames)
             return
         end = b"\r\n\r\n"
-    start, size = 0, len(end)  # found one by one: a reader may need the first only
+    start, size = 0, len(end)  # searched one by one: a reader may need only the first
     while (cut := frames.find(end, start)) >= 0:
         raw = frames[start : cut + size]
         start = cut + size
-        # Nearly all are one of these: a line of data, or a name before it.
+        # Fast path for nearly all events: one data line, with or without an event name before it.
         if raw.startswith(b"data: "):
             if raw.find(b"\n", 0, -size) < 0:
                 yield SseEvent(b"", raw[6:-size] or None, raw)
@@ -115,42 +119,70 @@ def _split(frames: bytes) -> Iterator[SseEvent]:
                 continue
         yield _event(raw)
     if start < len(frames):
-        yield _event(frames[start:])  # one more blank line
+        yield _event(frames[start:])  # an additional blank line
 
 
 def _split_mixed(frames: bytes) -> Iterator[SseEvent]:
-    """The same where lines end in one way and another."""
+    """Yield the events of frames with different kinds of line ends."""
     start = 0
     for end in _END_OF_EVENT.finditer(frames):
         yield _event(frames[start : end.end()])
         start = end.end()
     if start < len(frames):
-        yield _event(frames[start:])  # one more blank line
+        yield _event(frames[start:])  # an additional blank line
 
 
 def frame(data: bytes) -> bytes:
-    """Return one event without a name, on one line of data. `data` is JSON."""
+    """Return one event without a name, with one data line. `data` is JSON."""
     if _LF in data or _CR in data:
         data = one_line(data)
     return b"data: %b\n\n" % data
 
 
 def named_frame(name: bytes, data: bytes) -> bytes:
-    """Return one event with its name. `data` is JSON."""
+    """Return one event with a name. `data` is JSON."""
     if _LF in data or _CR in data:
         data = one_line(data)
     return b"event: %b\ndata: %b\n\n" % (name, data)
 
 
+def encode_event(name: bytes, data: bytes) -> bytes:
+    """Return one event; without a name if that is b"". `data` is JSON."""
+    return named_frame(name, data) if name else frame(data)
+
+
+def without_id(event: SseEvent) -> SseEvent:
+    """Return the event without its `id:` line, after which the openai client takes the next blank line for an event."""
+    if b"id:" in event.raw and event.data is not None and _NUMBERED.search(event.raw):
+        return event._replace(raw=encode_event(event.name, event.data))
+    return event
+
+
+def count_data_events(frames: bytes) -> int:
+    """Return the number of events in complete frames if each is one line `data: {...}`, all with the same line ends;
+    else 0.
+    """
+    end = b"\r\n" if frames.endswith(b"\r\n") else b"\n"
+    events = frames.count(end + end)
+    regular = (
+        frames.startswith(b"data: {")
+        and frames.endswith(b"}" + end + end)
+        and frames.count(b"\n") == 2 * events
+        and frames.count(b"\r") == (2 * events if end == b"\r\n" else 0)
+        and (events == 1 or frames.count(b"}" + end + end + b"data: {") == events - 1)
+    )
+    return events if regular else 0
+
+
 def one_line(document: bytes) -> bytes:
-    """Return the JSON document with blanks for its line ends, which in valid JSON stand between tokens."""
+    """Return the JSON document with spaces instead of its line ends, which in valid JSON are only between tokens."""
     return document.translate(_BLANKS)
 
 
 def _last_end(buffer: bytes | bytearray, start: int) -> int:
-    """Position after the last blank line that begins at or after `start`, 0 for none.
+    """Return the position after the last blank line that begins at or after `start`, 0 for none.
 
-    LF, CR and CRLF end lines, nothing else; a CRLF whose LF is still to come ends none.
+    Only LF, CR and CRLF end lines; a CR LF CR at the end of the buffer is incomplete, because its LF may follow.
     """
     end = buffer.rfind(b"\n\n", start) + 2
     if buffer.find(b"\r", start) >= 0:

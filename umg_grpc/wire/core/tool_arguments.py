@@ -1,4 +1,4 @@
-"""Arguments of tool calls where a format has them as JSON objects, and those of tools that take free text."""
+"""Tool arguments for formats that have them as JSON objects, and the arguments of tools that take free text."""
 
 from typing import TypeAlias
 
@@ -6,18 +6,18 @@ import msgspec
 from msgspec import Raw, Struct
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.json import JsonObject
+from umg_grpc.wire.core.json import JsonObject
 from umg_grpc.wire.report import Report
 
 BLANK = " \t\r\n"
-"""What may stand before and behind JSON."""
+"""Whitespace that is allowed around JSON."""
 
 RAW_ARGUMENTS = "raw_arguments"
-"""Member that holds arguments which are no JSON object: a model may write anything."""
+"""Member that holds arguments which are not a JSON object: a model may write any text."""
 
 
 class _Grammar(Struct):
-    """Grammar of a custom tool; chat has it a level deeper than responses."""
+    """Grammar of a custom tool; chat nests it one level deeper than responses."""
 
     type: str | None = None
     syntax: str | None = None
@@ -26,8 +26,8 @@ class _Grammar(Struct):
 
 
 def encode_free_text(custom: pb.CustomTool, report: Report) -> JsonObject:
-    """Return the schema of a function that stands for a custom tool: one text, whose description has the grammar that
-    the text must fit. The report has the tool, and a format that is no grammar.
+    """Return the schema of a function that replaces a custom tool: one text, whose description has the grammar that the
+    text must match. Report the tool, and a format that is not a grammar.
     """
     report.drop("custom", "a function with one text")
     text: JsonObject = {"type": "string"}
@@ -48,8 +48,8 @@ def _grammar(format_json: str) -> _Grammar | None:
 
 
 def call_arguments(call: pb.ToolCall) -> object:
-    """What a call says, as an object: free text under the name that `FREE_TEXT` gives it, arguments as they stand,
-    empty for none; what is no object as one that holds its text.
+    """Return the arguments of a call as an object. Free text is under the name of `encode_free_text`; arguments that
+    are not an object are in `RAW_ARGUMENTS`; no arguments are {}.
     """
     if call.HasField("text"):
         return {"input": call.text}
@@ -64,11 +64,11 @@ def call_arguments(call: pb.ToolCall) -> object:
 
 
 Arguments: TypeAlias = str | dict[str, Raw] | None
-"""Arguments of a provider's call: a text that holds JSON, though some write the object itself."""
+"""Arguments of a provider's call: a text that contains JSON, although some providers send the object itself."""
 
 
 def arguments_text(arguments: Arguments) -> str:
-    """Arguments as the model wrote them; those of an object as JSON, "" for none."""
+    """Return the arguments as the model wrote them; an object as JSON, "" for none."""
     return msgspec.json.encode(arguments).decode() if isinstance(arguments, dict) else arguments or ""
 
 
@@ -77,7 +77,7 @@ class _FreeText(Struct):
 
 
 def free_text(arguments: str) -> str:
-    """The text of a call of a function that stands for a custom tool; what does not fit is given as it is."""
+    """Return the text of a call of a function that replaces a custom tool; arguments without that text unchanged."""
     try:
         return msgspec.json.decode(arguments, type=_FreeText).input
     except (ValueError, RecursionError):

@@ -1,29 +1,32 @@
-"""Names of tools as providers take them, and calls that came without an id. A format says which names are legal."""
+"""Conversion of tool names to names that a provider accepts, and ids of calls without an id. Each format defines the
+legal names.
+"""
 
 import hashlib
 import re
-from collections import deque
+from collections import OrderedDict, deque
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.json import JsonObject
+from umg_grpc.wire.core.json import JsonObject
 
 
 @dataclass(frozen=True)
 class Spelling:
-    """Which names of tools a format's providers take."""
+    """Tool names that a format's providers accept."""
 
     name: re.Pattern[str]
     """A legal name."""
     illegal: re.Pattern[str]
-    """One character that is in none."""
+    """Pattern of a character that no legal name has."""
     most: int
-    """Characters of the longest."""
+    """Characters of the longest legal name."""
 
     def legal(self, name: str) -> str:
-        """Return the nearest legal name. A name that has to be cut ends in a digest of the whole, so that it stays the
-        same whatever else is declared.
+        """Return the nearest legal name. A name that is cut ends with a digest of the full name, so that it does not
+        depend on the other declared tools.
         """
         plain = self.illegal.sub("_", name) or "_"
         plain = plain if self.name.match(plain) else f"_{plain}"
@@ -34,31 +37,33 @@ class Spelling:
 
 
 class ToolName(NamedTuple):
-    """Name of a tool as its caller declared it."""
+    """Name of a tool as the caller declared it."""
 
     namespace: str
     name: str
 
     @property
     def joined(self) -> str:
-        """The one name of both, for formats without namespaces."""
+        """Namespace and name in one, for formats without namespaces."""
         return f"{self.namespace}{SEPARATOR}{self.name}" if self.namespace else self.name
 
 
 SEPARATOR = "__"
-"""Between a namespace and a name, as coding agents join the names of a server and its tools."""
+"""Separator of a namespace and a name, as coding agents use it between the names of a server and of its tool."""
 DIGEST_CHARACTERS = 8
+NUMBER_CHARACTERS = 8
+"""Characters that are reserved for the number after a name that is taken."""
 
 
 def name_of(tool: pb.Tool) -> ToolName:
-    """Return the name of a function or a custom tool; the name is "" for any other tool."""
+    """Return the name of a function or a custom tool. The name is "" for any other tool."""
     return ToolName(tool.namespace.name, tool.function.name or tool.custom.name)
 
 
 class ToolNames:
-    """The caller's names of tools <-> the names that a provider gets, one to one.
+    """One-to-one mapping between the caller's tool names and the names that a provider receives.
 
-    The same request gives the same names, so that an answer is read by the names that its request was written with.
+    Equal requests give equal names, so a response is decoded with the names that its request was encoded with.
     """
 
     def __init__(self, request: pb.GenerateRequest, spelling: Spelling) -> None:
@@ -68,6 +73,7 @@ class ToolNames:
         self._sent = {name: name.name for name in legal}
         self._declared = {sent: name for name, sent in self._sent.items()}
         self._first = dict[str, ToolName]()  # namespace -> its first tool
+        self._numbers = dict[str, int]()  # first characters of equal names -> last number appended
         for name in self._tools:
             self._name(name)
             self._first.setdefault(name.namespace, name)
@@ -77,18 +83,21 @@ class ToolNames:
         return self._name(name_of(tool))
 
     def of_call(self, call: pb.ToolCall) -> str:
-        """Return the provider's name of a called tool, also of one that is not declared any more."""
+        """Return the provider's name of a called tool, which may be no longer declared."""
         return self._name(ToolName(call.namespace, call.name))
 
     def of_choice(self, name: str) -> str:
-        """Return the provider's name of a tool that is chosen by its name alone."""
-        plain = ToolName("", name)
-        if plain not in self._tools:
-            plain = next((declared for declared in self._tools if declared.name == name), plain)
-        return self._name(plain)
+        """Return the provider's name of a tool that is chosen by its name without a namespace."""
+        return self._name(self._by_name.get(name) or ToolName("", name))
+
+    @cached_property
+    def _by_name(self) -> dict[str, ToolName]:
+        """Name without namespace -> the tool of that name without a namespace, else the first of any namespace."""
+        plain = {name.name: name for name in self._tools if not name.namespace}
+        return {name.name: name for name in reversed(self._tools)} | plain
 
     def resolve(self, call: pb.ToolCall) -> bool:
-        """Give a call of a provider the caller's names of its tool. Return whether the tool takes free text."""
+        """Replace the provider's tool name in a call by the caller's. Return whether the tool takes free text."""
         name = self._declared.get(call.name) or ToolName("", call.name)
         tool = self._tools.get(name)
         call.name, call.namespace = name.name, name.namespace
@@ -98,7 +107,7 @@ class ToolNames:
 
     def head(self, tool: pb.Tool) -> JsonObject:
         """Return `name` and `description` of a declared tool for a format without namespaces. The description of the
-        first tool of a namespace begins with that of the namespace.
+        first tool of a namespace begins with the namespace's description.
         """
         kind = tool.function if tool.HasField("function") else tool.custom
         head: JsonObject = {"name": self.of_tool(tool)}
@@ -112,32 +121,33 @@ class ToolNames:
     def _name(self, name: ToolName) -> str:
         if name not in self._sent:
             joined = name.joined
-            sent = self._unlike(joined if self._spelling.name.fullmatch(joined) else self._spelling.legal(joined))
+            sent = self._unused_name(joined if self._spelling.name.fullmatch(joined) else self._spelling.legal(joined))
             self._sent[name], self._declared[sent] = sent, name
         return self._sent[name]
 
-    def _unlike(self, name: str) -> str:
-        """The name, or one like it that is not taken."""
-        number, unlike = 1, name
-        while unlike in self._declared:
-            number += 1
+    def _unused_name(self, name: str) -> str:
+        """Return the name, or a numbered variant of it that is not taken."""
+        stem, unused = name[: self._spelling.most - NUMBER_CHARACTERS], name
+        while unused in self._declared:
+            # continues from the last number: a request may have many equal names
+            number = self._numbers[stem] = self._numbers.get(stem, 1) + 1
             end = f"_{number}"
-            unlike = name[: self._spelling.most - len(end)] + end
-        return unlike
+            unused = name[: self._spelling.most - len(end)] + end
+        return unused
 
 
 class OpenCalls:
-    """Calls that came without an id, by the ids that we gave them, until their results come."""
+    """Ids that the gateway gave to calls without an id, until their results are received."""
 
     def __init__(self) -> None:
-        self._ids: dict[str, deque[str]] = {}  # name of the tool -> ids, in order
+        self._ids = OrderedDict[str, deque[str]]()  # name of the tool -> ids, in order
 
     def add(self, name: str, call_id: str) -> None:
         self._ids.setdefault(name, deque()).append(call_id)
 
     def answered(self, name: str) -> str:
-        """The id of the call that a result without one answers: the first open one of that name, else of any; "" where
-        none is open.
+        """Return the id of the call that a result without an id belongs to, and remove it: the first open call of that
+        name, else of any name; "" without an open call.
         """
         called = name if name in self._ids else next(iter(self._ids), None)
         if called is None:

@@ -1,9 +1,10 @@
-"""The fields of a request's body that nobody knows, at every level: an upstream of another format is not told them.
+"""Detection of fields of a request's body that no struct declares, at every level. Upstreams of another format do not
+get them.
 
-What is looked at is driven by the types of a format's structs, so it never enters the caller's own JSON: arguments,
-schemas, labels and whatever else a struct keeps raw. Where a struct keeps a union raw that providers extend (parts,
-items, tools), the format's table says by which struct each kind is read; one that is not in it is an opaque part, and
-is not entered either.
+The search follows the types of a format's structs, so it never enters the caller's own JSON: arguments, schemas, labels
+and other values that a struct keeps raw. Where a struct keeps a raw union that providers extend (parts, items, tools),
+the format's table maps each kind to its struct. A kind that is not in the table is an opaque part and is not entered
+either.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -15,16 +16,17 @@ from msgspec import Struct, inspect
 
 from umg_grpc.v1 import pb
 from umg_grpc.wire.report import Report
+from umg_grpc.wire.request_notes import RequestNotes
 
 Pick: TypeAlias = Callable[[Mapping[str, object]], type[Struct] | None]
-"""(members of an object) -> the struct by which it is read, None where it is not entered."""
+"""(members of an object) -> the struct that decodes it; None for an object that is not entered."""
 
 Place: TypeAlias = "tuple[Place, str, int] | None"
-"""Where an object stands: (where its parent does, name of the field, index in its list or -1); None at the top."""
+"""Position of an object: (position of its parent, name of the field, index in its list or -1); None at the top."""
 
 
 def by_type(kinds: Mapping[str, type[Struct]], untyped: type[Struct] | None = None) -> Pick:
-    """By `type`; `untyped` is for what has none."""
+    """Return a `Pick` that selects the struct by the member `type`; `untyped` is for objects without a type."""
 
     def pick(members: Mapping[str, object]) -> type[Struct] | None:
         kind = members.get("type")
@@ -33,25 +35,19 @@ def by_type(kinds: Mapping[str, type[Struct]], untyped: type[Struct] | None = No
     return pick
 
 
-def note_top_level(unknown: Iterable[str], harmless: Collection[str], source: pb.SourceDocument) -> None:
+def record_unknown_fields(unknown: Iterable[str], harmless: Collection[str], notes: RequestNotes) -> None:
     """Sort the top-level fields of a text request that have no canonical form.
 
-    A harmless one is left out and reported when the request is translated. Any other may carry state or change the
-    meaning of the request, so that an upstream of another format refuses it.
+    A harmless field is left out and reported when the request is translated. Any other may carry state or change the
+    meaning of the request, so that an upstream of another format rejects the request.
     """
     for name in unknown:
-        (source.uncarried_fields if name in harmless else source.indispensable_fields).append(name)
-
-
-def note_source(source: pb.SourceDocument, report: Report) -> None:
-    """Report the fields that only a source document of a unary format holds, towards an upstream of another format."""
-    for field in source.uncarried_fields:
-        report.drop(field)
+        (notes.uncarried if name in harmless else notes.indispensable).append(name)
 
 
 def note_nested(source: pb.SourceDocument, report: Report) -> None:
     """Report the unknown fields below the top level of a text request that is translated."""
-    from umg_grpc.wire import FORMATS  # here: the formats need this module
+    from umg_grpc.wire import FORMATS  # not at the top: the formats import this module
 
     codec = FORMATS.get(source.format)
     if codec is not None and codec.unknown_fields is not None:
@@ -61,7 +57,7 @@ def note_nested(source: pb.SourceDocument, report: Report) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Shape:
-    """A struct, as far as it is looked at."""
+    """Field names of a struct, and the fields that are entered."""
 
     known: frozenset[str]
     entered: Mapping[str, Pick]
@@ -73,7 +69,7 @@ _DECODER = msgspec.json.Decoder(dict[str, object])
 
 
 class Fields:
-    """The fields that a format's bodies may have."""
+    """Declared fields of a format's bodies."""
 
     def __init__(
         self,
@@ -81,8 +77,9 @@ class Fields:
         unions: Mapping[tuple[type[Struct], str], Pick],
         silent: Mapping[type[Struct], Collection[str]],
     ) -> None:
-        """`unions`: (struct, name of a field) -> what may stand there, or in the list that stands there. `silent`: what
-        changes no answer beside the fields of a struct, such as what answers have and callers bring back.
+        """Prepare the structs of a format. `unions`: (struct, name of a field) -> `Pick` for the value, or for the
+        items of its list. `silent`: further members of a struct that have no effect on a response, for example members
+        of responses that callers send back.
         """
         self._top = top
         self._unions = unions
@@ -92,12 +89,12 @@ class Fields:
             self._shape(struct)
 
     def nested_unknown(self, body: bytes) -> Sequence[str]:
-        """Return the paths of `unknown` that stand below the top level."""
+        """Return the paths of `unknown` below the top level."""
         return [_path(*place) for place in self._unknown(body) if place[0] is not None]
 
     def unknown(self, body: bytes) -> Sequence[str]:
-        """Return the paths of the fields that are not null and stand where no struct has them, `MAX_PATHS` at most.
-        `type` says only what an object is.
+        """Return the paths of the fields that are not null and that no struct declares, at most `MAX_PATHS`. `type` is
+        always known.
         """
         return [_path(*place) for place in self._unknown(body)]
 
@@ -105,12 +102,12 @@ class Fields:
         try:
             members = _DECODER.decode(body)
         except (ValueError, RecursionError):
-            return ()  # of a caller without a face, who alone sends such bodies: nothing is read from them
+            return ()  # only a caller without a face sends an invalid body
         places = list[tuple[Place, str]]()
-        self._look(self._shape(self._top), members, None, places)
+        self._collect(self._shape(self._top), members, None, places)
         return places[:MAX_PATHS]
 
-    def _look(self, shape: _Shape, members: dict[str, object], at: Place, found: list[tuple[Place, str]]) -> None:
+    def _collect(self, shape: _Shape, members: dict[str, object], at: Place, found: list[tuple[Place, str]]) -> None:
         if not members.keys() <= shape.known:
             found += [(at, name) for name, value in members.items() if name not in shape.known and value is not None]
         if not shape.entered:
@@ -121,14 +118,14 @@ class Fields:
             for index, item in enumerate(value) if isinstance(value, list) else ((-1, value),):
                 if isinstance(item, dict) and (struct := pick(item)) is not None:
                     inner = self._shapes.get(struct) or self._shape(struct)
-                    self._look(inner, item, (at, name, index), found)
+                    self._collect(inner, item, (at, name, index), found)
 
     def _shape(self, struct: type[Struct]) -> _Shape:
         if (shape := self._shapes.get(struct)) is None:
             info = inspect.type_info(struct)
             fields = info.fields if isinstance(info, inspect.StructType) else ()
             picks = [
-                (field.encode_name, self._unions.get((struct, field.encode_name)) or _picked(field.type))
+                (field.encode_name, self._unions.get((struct, field.encode_name)) or _pick_of(field.type))
                 for field in fields
             ]
             known = {"type", *struct.__struct_encode_fields__, *self._silent.get(struct, ())}
@@ -137,18 +134,18 @@ class Fields:
         return shape
 
 
-def _picked(info: inspect.Type) -> Pick | None:
-    """For a field that is of a struct, or a list of them."""
+def _pick_of(info: inspect.Type) -> Pick | None:
+    """Return the `Pick` of a field whose type is a struct or a list of structs, else None."""
     match info:
         case inspect.StructType():
             struct: type[Struct] = info.cls
             return lambda _: struct
         case inspect.ListType():
-            return _picked(info.item_type)
+            return _pick_of(info.item_type)
         case inspect.Metadata():
-            return _picked(info.type)
+            return _pick_of(info.type)
         case inspect.UnionType():
-            return next((pick for member in info.types if (pick := _picked(member)) is not None), None)
+            return next((pick for member in info.types if (pick := _pick_of(member)) is not None), None)
         case _:
             return None
 

@@ -1,6 +1,6 @@
-"""Vectors as they travel (`Embedding.values`): float32 elements, little-endian, one after the other.
+"""Vectors in their canonical form (`Embedding.values`): consecutive float32 elements, little-endian.
 
-In JSON they are numbers or base64. msgspec reads and writes `bytes` as base64 itself, straight from the buffer.
+In JSON they are numbers or base64. msgspec reads and writes `bytes` as base64 directly from the buffer.
 """
 
 import struct
@@ -11,7 +11,7 @@ import msgspec
 import orjson
 from msgspec import Raw
 
-from umg_grpc.wire.json import JsonObject
+from umg_grpc.wire.core.json import JsonObject
 
 if TYPE_CHECKING:
     import numpy as np
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 ELEMENT_BYTES = 4
 PIECE_BYTES = 96 * 2**10
-"""Of packed vectors that are written in one go: some 300 KB of numbers, in less than a millisecond."""
+"""Bytes of packed vectors that are encoded at a time: about 300 KB of numbers, in less than a millisecond."""
 SLICE_BYTES = 512 * 2**10
 BLOCK = 64
-"""Vectors that are looked at in one go."""
+"""Number of vectors that are checked at a time."""
 
 # --- to JSON
 
@@ -34,8 +34,8 @@ def json_pieces(
     encode: Callable[[list[JsonObject]], bytes],
     tail: bytes,
 ) -> Iterator[bytes]:
-    """`head`, the `item` of each place and vector with commas between, and `tail`: a piece for each `PIECE_BYTES`, made
-    when it is asked for.
+    """Yield `head`, the `item` of each index and vector separated by commas, and `tail`, as pieces of about
+    `PIECE_BYTES`. Each piece is encoded when it is requested.
     """
     before, items, size = head, list[JsonObject](), 0
     for place, vector in enumerate(vectors):
@@ -48,21 +48,21 @@ def json_pieces(
 
 
 def slices(body: bytes) -> Iterator[bytes]:
-    """A body that is there already, in pieces."""
+    """Yield an existing body in pieces of `SLICE_BYTES`."""
     for start in range(0, len(body), SLICE_BYTES):
         yield body[start : start + SLICE_BYTES]
 
 
 def json_with_numbers(document: JsonObject | list[JsonObject]) -> bytes:
-    """The document in JSON, each vector in it (`elements`) as an array of numbers: in the fewest digits that are the
-    same float32. Several in one go, which is twice as fast as one vector after the other.
+    """Encode the document, with each vector in it (`elements`) as an array of numbers in the fewest digits that give
+    the same float32. Encoding several vectors at once is twice as fast as one by one.
     """
     return orjson.dumps(document, option=orjson.OPT_SERIALIZE_NUMPY)
 
 
 def elements(packed: bytes) -> "NDArray[np.float32]":
-    """The vector as an array of this machine."""
-    import numpy as np  # here: it costs 15 MB, and not every process embeds
+    """Return the vector as an array in the machine's byte order."""
+    import numpy as np  # not at the top: it costs 15 MB, and not every process embeds
 
     return np.frombuffer(packed, "<f4").astype(np.float32, copy=False)
 
@@ -74,18 +74,18 @@ _EITHER = msgspec.json.Decoder(bytes | list[float])
 
 
 def from_numbers(vector: Raw | list[float]) -> bytes:
-    """The vector that an array of numbers has. Raises ValueError."""
+    """Return the packed vector of an array of numbers. Raise ValueError."""
     return pack(vector if isinstance(vector, list) else _NUMBERS.decode(vector))
 
 
 def from_either(vector: Raw | list[float] | bytes) -> bytes:
-    """The vector that an array of numbers has, or a text in base64. Raises ValueError."""
+    """Return the packed vector of an array of numbers or of a base64 text. Raise ValueError."""
     read = _EITHER.decode(vector) if isinstance(vector, Raw) else vector
     return read if isinstance(read, bytes) else pack(read)
 
 
 def pack(numbers: Sequence[float]) -> bytes:
-    """The numbers as float32. Raises ValueError for one that is larger than those."""
+    """Return the numbers as packed float32. Raise ValueError for a number that is too large."""
     try:
         return struct.pack(f"<{len(numbers)}f", *numbers)
     except OverflowError as error:
@@ -93,8 +93,8 @@ def pack(numbers: Sequence[float]) -> bytes:
 
 
 def are_whole(vectors: Sequence[bytes]) -> bool:
-    """Whether each has elements, whole ones, and all of these are finite numbers."""
-    import numpy as np  # see above
+    """Return whether each vector has at least one element, only complete elements, and only finite numbers."""
+    import numpy as np  # imported here as in `elements`
 
     if any(not vector or len(vector) % ELEMENT_BYTES for vector in vectors):
         return False
@@ -102,14 +102,14 @@ def are_whole(vectors: Sequence[bytes]) -> bool:
     return all(np.isfinite(elements(block)).all() for block in blocks)
 
 
-# --- JSON that is passed on: looked at, and not read, which takes several times as long
+# --- JSON that is passed through: scanned instead of decoded, which would take several times as long
 
-_NO_NUMBERS = (b'"', b"l", b"u", b"{")  # of texts, null, false, true, objects
+_NO_NUMBERS = (b'"', b"l", b"u", b"{")  # first characters or letters of texts, null, false, true and objects
 
 
 def count_numbers(text: bytes) -> int:
-    """How many elements an array of numbers has; 0 for anything else."""
-    import numpy as np  # see above; it counts five times as fast as `bytes` do
+    """Return the number of elements of an array of numbers; 0 for any other value."""
+    import numpy as np  # imported here as in `elements`; it counts five times as fast as `bytes.count`
 
     if not text.startswith(b"[") or text.rfind(b"[") or not text[1:16].strip(b" \t\r\n]"):
         return 0
@@ -119,7 +119,7 @@ def count_numbers(text: bytes) -> int:
 
 
 def count_either(text: bytes) -> int:
-    """How many elements an array of numbers has, or a text in base64; 0 for anything else."""
+    """Return the number of elements of an array of numbers or of a base64 text; 0 for any other value."""
     if not text.startswith(b'"'):
         return count_numbers(text)
     letters, padding = len(text) - 2, text.count(b"=", -3)

@@ -1,0 +1,1 @@
+"""Parts that the codecs of several formats share."""

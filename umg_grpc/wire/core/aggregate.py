@@ -1,0 +1,345 @@
+"""Aggregation of a streamed response into one complete response: the inverse of `response_to_events`."""
+
+from abc import ABC, abstractmethod
+from collections import defaultdict
+from collections.abc import Iterator, MutableSequence
+from contextlib import suppress
+from typing import assert_never
+
+from umg_grpc.errors import UmgError
+from umg_grpc.v1 import pb
+from umg_grpc.wire.core.text_pieces import Pieces
+from umg_grpc.wire.text_format import TextFormat
+
+ENVELOPE_EVENTS = frozenset({"started", "usage", "finished"})
+"""Events that are aggregated even after the size limit is reached."""
+MAX_SKIPPED = 100
+"""Maximum of consecutive skipped indexes of reasoning texts; providers choose the numbers, and each index costs memory.
+"""
+
+
+class AnswerAggregator(ABC):
+    """Aggregator of the messages of one stream. One instance per stream. It takes as much memory as the stream is long
+    or as its limit allows; with a limit the response holds only the beginning, which is enough to estimate the usage of
+    the whole stream.
+    """
+
+    def __init__(self, most_bytes: int | None) -> None:
+        self._max_bytes = most_bytes
+        self._kept = 0
+        self._seen = 0
+
+    @property
+    def retained_bytes(self) -> int:
+        """Size of the kept messages in bytes. Building a large response takes a while and belongs in a thread."""
+        return self._kept
+
+    @property
+    def share(self) -> float:
+        """Ratio of the received bytes to the kept bytes; 1 for a complete response."""
+        return self._seen / self._kept if self._kept else 1.0
+
+    @abstractmethod
+    def limit(self, most_bytes: int) -> None:
+        """Keep only about the first `most_bytes` bytes, of the messages received so far and of later ones."""
+
+    @abstractmethod
+    def feed(self, message: pb.StreamGenerateResponse) -> None:
+        """Add the next message. The message itself is not kept, so the sender may change it afterwards."""
+
+    @abstractmethod
+    def response(self) -> pb.GenerateResponse:
+        """Return the response as received so far. Only the reader of the stream knows whether it is complete."""
+
+
+class StreamAggregator(AnswerAggregator):
+    """Aggregator of a stream whose messages carry the whole response in their events."""
+
+    def __init__(self, most_bytes: int | None = None) -> None:
+        super().__init__(most_bytes)
+        self._response = pb.GenerateResponse()
+        self._candidates: dict[int, _Candidate] = {}
+
+    def limit(self, most_bytes: int) -> None:
+        self._max_bytes = most_bytes
+        if self._kept > most_bytes:
+            for candidate in self._candidates.values():
+                candidate.shorten(most_bytes / self._kept)
+            self._kept = most_bytes
+
+    def feed(self, message: pb.StreamGenerateResponse) -> None:
+        size = message.ByteSize()
+        self._seen += size
+        if self._max_bytes is None or self._kept < self._max_bytes:
+            self._kept += size
+            for event in message.events:
+                self._add(event)
+            return
+        for event in message.events:
+            if event.WhichOneof("kind") in ENVELOPE_EVENTS:
+                self._add(event)
+
+    def response(self) -> pb.GenerateResponse:
+        response = pb.GenerateResponse()
+        response.CopyFrom(self._response)
+        response.candidates.extend(candidate.build(index) for index, candidate in sorted(self._candidates.items()))
+        return response
+
+    def _add(self, event: pb.GenerateEvent) -> None:
+        match event.WhichOneof("kind"):
+            case "started":
+                _apply_start(self._response, event.started)
+            case "usage":
+                self._response.usage.CopyFrom(event.usage)
+            case "finished" if event.finished.HasField("complete_time") and not self._response.HasField(
+                "complete_time"
+            ):
+                self._response.complete_time.CopyFrom(event.finished.complete_time)
+                self._add(event)
+            case "finished" if event.finished.block_reason:
+                self._response.block_reason = event.finished.block_reason
+                self._response.prompt_safety_ratings.extend(event.finished.safety_ratings)
+            case "finished":
+                self._candidate(event.candidate_index).finish(event.finished)
+            case None | "opaque" | "part_ended":
+                pass  # not part of a response
+            case _:
+                self._candidate(event.candidate_index).add_to_part(event)
+
+    def _candidate(self, index: int) -> "_Candidate":
+        candidate = self._candidates.get(index)
+        if candidate is None:
+            candidate = self._candidates[index] = _Candidate()
+        return candidate
+
+
+class FrameAggregator(AnswerAggregator):
+    """Aggregator of a passed-through stream: it keeps the frames and decodes them when the response is requested."""
+
+    def __init__(self, text_format: TextFormat, request: pb.GenerateRequest, most_bytes: int | None = None) -> None:
+        super().__init__(most_bytes)
+        self._format = text_format
+        self._request = request
+        self._frames: list[bytes] = []
+        self._events: list[bytes] = []  # every event where the provider did not stream; otherwise the first ones
+        self._events_size = 0
+        self._usage = b""  # the last usage event; some providers send one with each read
+
+    @property
+    def retained_bytes(self) -> int:
+        return self._kept + self._events_size
+
+    def limit(self, most_bytes: int) -> None:
+        self._max_bytes = most_bytes
+        while self._frames and self._kept > most_bytes:
+            last = self._frames.pop()
+            self._kept -= len(last)
+            if self._kept < most_bytes:
+                self._frames.append(last[: most_bytes - self._kept])
+                self._kept = most_bytes
+
+    def feed(self, message: pb.StreamGenerateResponse) -> None:
+        if message.source_frames:
+            self._seen += len(message.source_frames)
+            if self._max_bytes is None or self._kept < self._max_bytes:
+                self._frames.append(message.source_frames)
+                self._kept += len(message.source_frames)
+        for event in message.events:  # few messages have events: the frames carry the whole response
+            if event.HasField("usage"):
+                self._usage = event.SerializeToString()
+            elif self._max_bytes is None or self._events_size < self._max_bytes:
+                self._events.append(event.SerializeToString())
+                self._events_size += len(self._events[-1])
+
+    def response(self) -> pb.GenerateResponse:
+        """Return the response as received so far. Where frames cannot be decoded, it ends before them."""
+        separate = StreamAggregator()
+        events = [*self._events, self._usage] if self._usage else self._events
+        separate.feed(pb.StreamGenerateResponse(events=map(pb.GenerateEvent.FromString, events)))
+        known = separate.response()
+        if not self._frames:
+            return known
+        aggregator = StreamAggregator()
+        for message in frames_to_events(self._format, self._request, b"".join(self._frames)):
+            aggregator.feed(message)
+        response = aggregator.response()
+        _copy_changed_fields(response, known)
+        return response
+
+
+def frames_to_events(
+    text_format: TextFormat, request: pb.GenerateRequest, frames: bytes
+) -> Iterator[pb.StreamGenerateResponse]:
+    """Yield the events that frames of a format carry, up to the first frame that cannot be decoded or to the end of the
+    stream.
+    """
+    decoder = text_format.stream_decoder(request, False)
+    with suppress(UmgError):
+        if (message := decoder.feed(frames)) is not None:
+            yield message
+        if (message := decoder.close()) is not None:
+            yield message
+
+
+def read_answer(
+    text_format: TextFormat, request: pb.GenerateRequest, response: pb.GenerateResponse
+) -> pb.GenerateResponse:
+    """Return the response with its candidates and its source; a passed-through response has only the fields that the
+    service needs.
+
+    Raise UmgError(UPSTREAM_FAILED) for a source that cannot be decoded.
+    """
+    if response.source.format != text_format.name:
+        return response
+    read = text_format.decode_response(response.source.body, request, False)
+    _copy_changed_fields(read, response)
+    return read
+
+
+def _copy_changed_fields(response: pb.GenerateResponse, known: pb.GenerateResponse) -> None:
+    """Copy the fields that the gateway may have changed from the separate events over the decoded ones."""
+    response.response_id = known.response_id or response.response_id
+    response.model = known.model or response.model
+    if known.HasField("create_time"):
+        response.create_time.CopyFrom(known.create_time)
+    if known.HasField("usage"):
+        response.usage.CopyFrom(known.usage)
+    if known.HasField("source"):
+        response.source.CopyFrom(known.source)
+
+
+def _apply_start(response: pb.GenerateResponse, started: pb.GenerationStarted) -> None:
+    response.response_id, response.model = started.response_id, started.model
+    response.service_tier, response.system_fingerprint = started.service_tier, started.system_fingerprint
+    if started.HasField("create_time"):
+        response.create_time.CopyFrom(started.create_time)
+    if started.HasField("stored"):
+        response.stored = started.stored
+
+
+class _Candidate:
+    """One candidate of a streamed response."""
+
+    def __init__(self) -> None:
+        self._parts: dict[int, _Part] = {}
+        self._finished: pb.CandidateFinished | None = None
+
+    def finish(self, finished: pb.CandidateFinished) -> None:
+        self._finished = pb.CandidateFinished()
+        self._finished.CopyFrom(finished)
+
+    def add_to_part(self, event: pb.GenerateEvent) -> None:
+        part = self._parts.get(event.part_index)
+        if part is None:
+            part = self._parts[event.part_index] = _Part()
+        part.apply(event)
+
+    def shorten(self, share: float) -> None:
+        for part in self._parts.values():
+            part.shorten(share)
+
+    def build(self, index: int) -> pb.Candidate:
+        candidate = pb.Candidate(index=index, message=pb.Message(role=pb.ROLE_ASSISTANT))
+        candidate.message.parts.extend(part.build() for _, part in sorted(self._parts.items()))
+        if (finished := self._finished) is not None:
+            candidate.finish_reason = finished.finish_reason
+            candidate.stop_sequence = finished.stop_sequence
+            candidate.finish_message = finished.finish_message
+            candidate.safety_ratings.extend(finished.safety_ratings)
+            candidate.grounding_json = finished.grounding_json
+            candidate.provider_reason = finished.provider_reason
+            candidate.refusal_category = finished.refusal_category
+            candidate.container_json = finished.container_json
+        return candidate
+
+
+class _Part:
+    """One part of a streamed response. Texts are joined at the end, so a long text is not copied with each of its
+    deltas.
+    """
+
+    def __init__(self) -> None:
+        self._part = pb.Part()
+        self._texts = Pieces()
+        self._reasoning_texts = defaultdict[int, Pieces](Pieces)
+        self._summaries = defaultdict[int, Pieces](Pieces)
+        self._data: list[bytes] = []
+        self._kept = pb.TextPart()  # citations and log probabilities
+
+    def shorten(self, share: float) -> None:
+        """Release all but the first `share` of the part's texts, and all its media, citations and logprobs."""
+        for pieces in (self._texts, *self._reasoning_texts.values(), *self._summaries.values()):
+            pieces.shorten(int(pieces.size * share))
+        self._data.clear()
+        self._kept.Clear()
+
+    def apply(self, event: pb.GenerateEvent) -> None:  # noqa: PLR0912 - one case a kind
+        match event.WhichOneof("kind"):
+            case "text_delta":
+                self._texts.append(event.text_delta)
+            case "reasoning_delta":
+                self._reasoning_texts[event.text_index].append(event.reasoning_delta)
+            case "arguments_delta":
+                self._texts.append(event.arguments_delta)
+            case "summary_delta":
+                self._summaries[event.summary_delta.summary_index].append(event.summary_delta.text)
+            case "refusal_delta":
+                self._texts.append(event.refusal_delta)
+            case "media_delta":
+                self._data.append(event.media_delta.data)
+                self._texts.append(event.media_delta.transcript)
+            case "part_started":
+                self._part.CopyFrom(event.part_started)
+            case "part_updated":
+                self._update(event.part_updated)
+            case "citation":
+                self._kept.citations.append(event.citation)
+            case "logprobs":
+                self._kept.logprobs.extend(event.logprobs.logprobs)
+            case "state":
+                self._part.state.CopyFrom(event.state)
+            case "started" | "usage" | "finished" | "opaque" | "part_ended" | None:
+                pass  # added to the response, or not part of it
+            case unhandled:
+                assert_never(unhandled)
+
+    def _update(self, part: pb.Part) -> None:
+        """Replace the part by the provider's update of it; a media part is merged with its update instead."""
+        if not part.HasField("media"):
+            self._part = pb.Part(state=self._part.state if self._part.HasField("state") else None)
+        self._part.MergeFrom(part)
+
+    def build(self) -> pb.Part:
+        part = pb.Part()
+        part.CopyFrom(self._part)
+        text = self._texts.text()
+        match part.WhichOneof("kind"):
+            case "refusal":
+                part.refusal.text += text
+                part.refusal.logprobs.extend(self._kept.logprobs)
+            case "reasoning":
+                _append_texts(part.reasoning.texts, self._reasoning_texts)
+                _append_texts(part.reasoning.summaries, self._summaries)
+            case "tool_call" if part.tool_call.HasField("text"):
+                part.tool_call.text += text
+            case "tool_call":
+                part.tool_call.arguments_json += text
+            case "media" if self._data:
+                part.media.data += b"".join(self._data)
+                part.media.transcript += text
+            case "text":
+                part.text.text += text
+                part.text.MergeFrom(self._kept)
+            case "media" | "tool_result" | "server_tool_call" | "server_tool_result" | "opaque" | None:
+                pass  # complete in its start or in its last update
+            case unhandled:
+                assert_never(unhandled)
+        return part
+
+
+def _append_texts(texts: MutableSequence[str], deltas: dict[int, Pieces]) -> None:
+    """Append the deltas to the texts with their indexes. An index that the provider skipped becomes an empty text."""
+    for index, pieces in sorted(deltas.items()):
+        place = min(index, len(texts) + MAX_SKIPPED)
+        texts.extend([""] * (place + 1 - len(texts)))
+        texts[place] += pieces.text()

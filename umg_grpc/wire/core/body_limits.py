@@ -1,0 +1,91 @@
+"""Limits of a caller's JSON: the number of members and values, and the depth of nesting.
+
+Decoding a body holds the interpreter for a time that grows with the number of members, so a limit of bytes is not
+enough. The count is exact for valid JSON and is made in steps of a fraction of a millisecond.
+"""
+
+from umg_grpc.errors import UmgError
+from umg_grpc.v1 import pb
+
+MAX_MEMBERS = 100_000
+"""Maximum of members of all objects of a body together: a conversation of 20,000 turns with five members each."""
+MAX_VALUES = 500_000
+"""Maximum of values of a body. An embedding request of 300,000 token numbers, the most that a provider accepts, is
+within it.
+"""
+MAX_LEVELS = 200
+"""Maximum depth of objects and arrays. The decoder and the walks over a schema fail at several times this depth."""
+
+STEP_BYTES = 256 * 2**10
+
+_MARKS = b'"[]{},:'
+_OTHERS = bytes(set(range(256)) - set(_MARKS))
+_SQUARE = bytes.maketrans(b"{}", b"[]")
+_NOT_BRACKETS = b",:"
+_TOO_DEEP = b"[" * (MAX_LEVELS + 1)
+
+
+def check_bounds(body: bytes) -> None:
+    """Raise UmgError(MALFORMED_BODY) for a body with too many members or values, or nested too deeply.
+
+    A body that is not valid JSON may pass: the decoder reports the error.
+    """
+    brackets = body.count(b"[") + body.count(b"{")
+    separators = body.count(b",")
+    if body.count(b":") <= MAX_MEMBERS and separators + brackets <= MAX_VALUES and brackets <= MAX_LEVELS:
+        return  # fast path for nearly all bodies: the counts include characters inside strings
+    _check_levels(_structure(body))
+
+
+def _structure(body: bytes) -> bytes:
+    """Return the brackets of the body outside strings, with braces replaced by square brackets. Raise UmgError for too
+    many members or values.
+    """
+    found, start, inside, members, values = list[bytes](), 0, False, 0, 0
+    while start < len(body):
+        end = _step_end(body, start)
+        marks, start = _marks(body[start:end]), end
+        pieces = marks.split(b'"')
+        outside = b"".join(pieces[inside::2])
+        inside ^= len(pieces) % 2 == 0
+        members += outside.count(b":")
+        brackets = outside.translate(_SQUARE, _NOT_BRACKETS)
+        values += outside.count(b",") + brackets.count(b"[")
+        if members > MAX_MEMBERS:
+            raise _too_large(f"has more than {MAX_MEMBERS} members in its objects; send fewer")
+        if values > MAX_VALUES:
+            raise _too_large(f"has more than {MAX_VALUES} values; send fewer")
+        found.append(brackets)
+    return b"".join(found)
+
+
+def _step_end(body: bytes, start: int) -> int:
+    """Return the end of the step that begins at `start`: never between a backslash and the escaped character."""
+    end = min(start + STEP_BYTES, len(body))
+    step = body[start:end]
+    return end + (len(step) - len(step.rstrip(b"\\"))) % 2
+
+
+def _marks(step: bytes) -> bytes:
+    """Return the structural characters of the step, without escaped characters and without strings that hold no
+    structural characters.
+    """
+    if b'\\"' in step:
+        step = step.replace(b"\\\\", b"").replace(b'\\"', b"")
+    return step.translate(None, _OTHERS).replace(b'""', b"")
+
+
+def _check_levels(brackets: bytes) -> None:
+    """Raise UmgError for brackets that are nested too deeply. Each pass removes the innermost level."""
+    for _ in range(MAX_LEVELS):
+        if _TOO_DEEP in brackets:
+            break
+        if b"[]" not in brackets:
+            return
+        brackets = brackets.replace(b"[]", b"")
+    if b"[]" in brackets:
+        raise _too_large(f"is nested deeper than {MAX_LEVELS} levels; flatten it")
+
+
+def _too_large(problem: str) -> UmgError:
+    return UmgError(pb.ERROR_REASON_MALFORMED_BODY, f"the body {problem}")

@@ -1,0 +1,23 @@
+"""Log probabilities of tokens in a provider's response, as chat and responses write them."""
+
+from msgspec import Struct
+
+from umg_grpc.v1 import pb
+
+
+class Logprob(Struct):
+    """Entry of `logprobs`."""
+
+    token: str | None = None
+    logprob: float | None = None
+    bytes: list[int] | None = None
+    top_logprobs: "list[Logprob] | None" = None
+
+
+def decode_logprob(entry: Logprob) -> pb.TokenLogprob:
+    """Decode the log probability of one token."""
+    decoded = pb.TokenLogprob(token=entry.token or "", logprob=0 if entry.logprob is None else entry.logprob)
+    if entry.bytes is not None:
+        decoded.raw_bytes = bytes(entry.bytes)
+    decoded.alternatives.extend(decode_logprob(other) for other in entry.top_logprobs or ())
+    return decoded

@@ -1,0 +1,42 @@
+"""Token counts and times, in the variants that providers write."""
+
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from umg_grpc.v1.limits import MAX_COUNT
+
+Count = int | float | str | None  # `50`, `50.0`, and `"50"` of providers that write 64-bit numbers as text
+
+
+def as_number(tokens: Count) -> float | None:
+    """Return the count as a number; None for a text that is not a number."""
+    if isinstance(tokens, str):
+        return int(tokens) if tokens.isdecimal() and len(tokens) < 20 else None
+    return tokens
+
+
+def count(tokens: Count) -> int:
+    """Return the count as a whole number, at least 0 and at most `MAX_COUNT`: some providers send -1 for a value that
+    they did not count, and larger numbers are errors that must not fail an answer.
+    """
+    return int(min(max(0, as_number(tokens) or 0), MAX_COUNT))
+
+
+def position(index: Count) -> int:
+    """Return the index as a whole number, at least 0. Raise ValueError if it is larger than `MAX_COUNT`."""
+    number = int(max(0, as_number(index) or 0))
+    if number > MAX_COUNT:
+        raise ValueError(f"an index of {number}")
+    return number
+
+
+LAST_SECOND = 253_402_300_799
+"""End of the year 9999, the last second that a `Timestamp` may hold."""
+
+
+def set_time(seconds: Count, target: Timestamp) -> None:
+    """Set a time to a provider's Unix seconds. Leave it unset for a value outside the calendar, for example
+    milliseconds.
+    """
+    number = as_number(seconds)
+    if number is not None and 0 < number <= LAST_SECOND:
+        target.seconds = int(number)

@@ -1,0 +1,319 @@
+"""Detection of the members of a body that name an object in the provider's account: files, stores, containers,
+conversations, prompts, caches, skills, stored items.
+
+Each format lists the members that hold the caller's own text and the members that name objects. Any other member is
+checked by its name (`knowledge_id`, `data_sources`) and by its value (`gs://...`, `projects/...`, `file-abc123`). So a
+member that is newer than this build passes unless it looks like the name of an object.
+
+A JSON object may repeat a member. The decoders here take its last value, while a provider may take its first. So every
+value of a repeated member is checked, and no exemption applies to the object.
+"""
+
+import json
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from typing import NamedTuple, TypeAlias
+from urllib.parse import unquote, urlsplit
+
+import msgspec
+
+UNKNOWN = "?"
+"""Id that is reported for JSON that cannot be decoded."""
+
+Members: TypeAlias = Mapping[str, object]
+
+
+class NamedObject(NamedTuple):
+    """An object that a request names."""
+
+    path: str
+    """Path of the member in the caller's body; the canonical path where the caller sent no body."""
+    id: str
+
+
+class _Kind(Enum):
+    """Rule by which a member is checked, chosen by the member's name."""
+
+    FREE = auto()  # the caller's own JSON: not checked
+    WORDS = auto()  # a string is the caller's own text; objects and lists are checked
+    VALUE = auto()  # a string is checked by its value
+    ADDRESS = auto()  # a string names an object unless it is a public address
+    REFERENCE = auto()  # a string names an object; objects and lists are checked
+    STORE = auto()  # every string in it names an object
+
+
+_ID_WORDS = frozenset({"id", "ids", "uuid", "uuids", "guid", "guids", "arn", "arns"})
+_ADDRESS_WORDS = frozenset({"uri", "uris", "file", "files"})
+
+LABELS = frozenset(
+    {
+        *("user", "session", "chat", "customer", "tenant", "client", "device", "workspace", "profile", "installation"),
+        *("trace", "span", "request", "correlation", "run", "turn", "experiment", "continuation"),
+        *("call", "use", "tool", "caller", "token", "tab", "download", "cell", "speaker"),
+    }
+)
+"""Words before `id` in names of labels: labels of users, of calls and traces, and of things in the request itself."""
+
+_STORES = frozenset(
+    {
+        *("datastore", "datastores", "data_store", "data_stores", "datasource", "datasources", "data_source"),
+        *("data_sources", "vector_store", "vector_stores", "search_stores", "store_names", "stores"),
+        *("knowledge", "knowledge_base", "knowledge_bases", "corpus", "corpora", "dataset", "datasets"),
+        *("bucket", "buckets", "collection", "collections", "collection_name", "collection_names"),
+        *("index_name", "index_names", "connector", "connectors", "notebook", "notebooks"),
+    }
+)
+"""Last words of member names that name a store."""
+
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+_PUBLIC = ("http", "https", "ws", "wss")
+_ADDRESS = re.compile(r"\s*([A-Za-z][A-Za-z0-9+._-]{1,40}):(?:/|(?<=urn:)|(?<=arn:))")  # `C:/` is a drive
+_RESOURCE = re.compile(
+    r"/{0,2}(?:projects|locations|files|cachedContents|fileSearchStores|ragCorpora|corpora|tunedModels|batches|"
+    r"collections|dataStores|reasoningEngines|organizations|folders)/[\w/.:@%~-]+"
+)
+_PATH_NAMES = re.compile(r"files/(?![a-z0-9-]{1,64}$)")  # a path in a file tree, not a file at the provider
+_PREFIXED = re.compile(
+    r"(?:file|asst|vs|vsf|cntr|cfile|container|conv|resp|msg|rs|ig|pmpt|skill|batch|thread)"
+    r"[-_](?=[A-Za-z0-9]*\d)[A-Za-z0-9]{6,}"
+)
+_PROVIDER_FILE = re.compile(r"(?:^|/)v\d\w*/+(?:files|cachedContents|fileSearchStores)/", re.IGNORECASE)
+_PROVIDER_HOSTS = (".googleapis.com", ".cloud.google.com")
+_OPEN_HOSTS = frozenset({"storage.googleapis.com"})  # hosts where anyone may publish a file
+_MAX_NAME_CHARACTERS = 2048  # characters of an object's name; texts, media and addresses may be longer
+_MAX_KINDS = 4096
+_CHECKED_TYPES = (str, dict, list, int, float)
+
+
+class RepeatedMembers(dict[str, object]):
+    """JSON object with repeated members, as a mapping of the last values."""
+
+    def __init__(self, every: list[tuple[str, object]]) -> None:
+        super().__init__(every)
+        self.every = every
+        """Each (name, value) pair in the order of the text, repetitions included."""
+
+
+def decode_every(body: bytes | str) -> object:
+    """Return the value of a JSON text, with `RepeatedMembers` for objects that repeat members. Raise ValueError or
+    RecursionError for a text that cannot be decoded.
+    """
+    text = body.encode() if isinstance(body, str) else body
+    value: object = msgspec.json.decode(text)
+    # Each member has a colon, and decoding drops the colons of repeated members: so nearly all bodies are decoded once.
+    if b"\\u003" not in text and text.count(b":") == _count_colons(value):
+        return value
+    repeating: object = json.loads(text, object_pairs_hook=_object, parse_int=float)
+    return repeating
+
+
+def _object(every: list[tuple[str, object]]) -> dict[str, object]:
+    members = dict(every)
+    return members if len(members) == len(every) else RepeatedMembers(every)
+
+
+def _count_colons(value: object) -> int:
+    """Return the number of colons in the JSON text of the value when none is escaped."""
+    if isinstance(value, str):
+        return value.count(":")
+    if isinstance(value, dict):
+        return sum(1 + name.count(":") + _count_colons(each) for name, each in value.items())
+    if isinstance(value, list):
+        return sum(_count_colons(each) for each in value if isinstance(each, _CHECKED_TYPES))
+    return 0
+
+
+def _items(members: Members) -> Iterable[tuple[str, object]]:
+    return members.every if isinstance(members, RepeatedMembers) else members.items()
+
+
+def is_public(address: str) -> bool:
+    """Return whether an address names nothing that belongs to an account: a public HTTP address, or a data URL."""
+    if address[:5].lower() == "data:":
+        return True
+    try:
+        parts = urlsplit(address.strip())
+        host = (parts.hostname or "").rstrip(".")
+    except ValueError:
+        return False
+    if parts.scheme.lower() not in ("http", "https") or not host:
+        return False
+    if f".{host}".endswith(_PROVIDER_HOSTS) and host not in _OPEN_HOSTS:
+        return False
+    return _PROVIDER_FILE.search(unquote(parts.path)) is None
+
+
+def looks_like_object(text: str) -> bool:
+    """Return whether a string has the form of a provider's object name."""
+    if (address := _ADDRESS.match(text)) is not None:
+        return address[1].lower() not in _PUBLIC or (address[1][:4].lower() == "http" and not is_public(text))
+    if len(text) > _MAX_NAME_CHARACTERS:
+        return False
+    if _RESOURCE.fullmatch(text) is not None:
+        return _PATH_NAMES.match(text) is None
+    return _PREFIXED.fullmatch(text) is not None
+
+
+def _never_passes(name: str, members: Members, parent: str) -> bool:
+    return False
+
+
+def _is_never_output(members: Members, from_model: bool) -> bool:
+    return False
+
+
+_At: TypeAlias = "tuple[_At, str, int] | None"
+
+
+WORDS = frozenset(
+    {
+        *("model", "type", "role", "name", "title", "display_name", "description", "filename", "status"),
+        *("text", "content", "thinking", "refusal", "reasoning_content", "data", "file_data", "stop"),
+        *("user", "safety_identifier", "prompt_cache_key", "prompt_cache_retention", "service_tier", "task"),
+        *("token", "signature", "authorization", "authorization_token", "encrypted_content"),
+    }
+)
+"""Members of several formats whose strings are the caller's own text, settings and secrets."""
+
+
+@dataclass(frozen=True)
+class ObjectRules:
+    """Rules of one format. Names are in snake case; members of a body are looked up by the snake-case form of their
+    names.
+    """
+
+    free: frozenset[str] = frozenset()
+    """Members that hold the caller's own JSON: arguments, schemas, labels."""
+    words: frozenset[str] = WORDS
+    """Members whose strings are the caller's own text or settings."""
+    maps: frozenset[str] = frozenset()
+    """Members whose own members have names that the caller chose; their strings are the caller's own text."""
+    references: frozenset[str] = frozenset()
+    """Members whose strings name objects."""
+    passes: Callable[[str, Members, str], bool] = _never_passes
+    """(name of a reference, its sibling members, name of the parent member) -> whether the id does not name an object
+    of an account but only labels the item that contains it.
+    """
+    is_output: Callable[[Members, bool], bool] = _is_never_output
+    """(members, whether they are in a turn of the model) -> whether they are the output of a provider's own tool. An id
+    in that output gives no access to the object.
+    """
+    _kinds: dict[str, tuple[_Kind, str]] = field(default_factory=dict, compare=False, repr=False)
+
+    def in_body(self, body: bytes, skipped: Collection[str] = ()) -> list[NamedObject]:
+        """Return the objects that a body names. `skipped`: names of top-level members not forwarded unchanged."""
+        try:
+            members = decode_every(body)
+        except (ValueError, RecursionError):
+            return [NamedObject("", UNKNOWN)]
+        if not isinstance(members, dict):
+            return [NamedObject("", UNKNOWN)]
+        found = list[NamedObject]()
+        self._members(members, "", None, found, False, skipped)
+        return found
+
+    def in_json(self, text: str, *, said: bool = False) -> list[NamedObject]:
+        """Return the objects that a part of a body names. `said`: whether the part is in a turn of the model."""
+        try:
+            value = decode_every(text)
+        except (ValueError, RecursionError):
+            return [NamedObject("", UNKNOWN)]
+        found = list[NamedObject]()
+        self._value(value, _Kind.VALUE, "", None, found, said)
+        return found
+
+    def _members(
+        self,
+        members: Members,
+        parent: str,
+        at: _At,
+        found: list[NamedObject],
+        from_model: bool,
+        skipped: Collection[str] = (),
+    ) -> None:
+        repeats = isinstance(members, RepeatedMembers)
+        if not repeats and self.is_output(members, from_model):
+            return
+        from_model = from_model or (not repeats and members.get("role") == "assistant")
+        for name, value in _items(members):
+            if not isinstance(value, _CHECKED_TYPES) or name in skipped:
+                continue
+            kind, plain = self._kinds.get(name) or self._kind(name)
+            if kind is _Kind.FREE or (kind is _Kind.WORDS and isinstance(value, str)):
+                continue
+            if kind is not _Kind.REFERENCE or repeats or not self.passes(plain, members, parent):
+                self._value(value, kind, plain, (at, name, -1), found, from_model)
+
+    def _value(
+        self, value: object, kind: _Kind, name: str, at: _At, found: list[NamedObject], from_model: bool
+    ) -> None:
+        if isinstance(value, str):
+            if _names_object(value, kind):
+                found.append(NamedObject(_path(at), value))
+        elif isinstance(value, list):
+            for index, each in enumerate(value):
+                if isinstance(each, _CHECKED_TYPES):
+                    self._value(each, kind, name, _element(at, index), found, from_model)
+        elif isinstance(value, dict):
+            if kind is _Kind.STORE or name in self.maps:
+                inside = kind if kind is _Kind.STORE else _Kind.WORDS
+                for inner, each in _items(value):
+                    if inner != "type":
+                        self._value(each, inside, "", (at, inner, -1), found, from_model)
+            else:
+                self._members(value, name, at, found, from_model)
+        elif kind in (_Kind.REFERENCE, _Kind.STORE) and isinstance(value, int | float) and not isinstance(value, bool):
+            found.append(NamedObject(_path(at), str(value)))  # some providers read a number as the string
+
+    def _kind(self, name: str) -> tuple[_Kind, str]:
+        plain = "_".join(word.lower() for word in _WORD.findall(name))
+        if len(self._kinds) >= _MAX_KINDS:  # bounded, because callers choose the names
+            self._kinds.clear()
+        kind = self._kinds[name] = (self._kind_of(plain), plain)
+        return kind
+
+    def _kind_of(self, name: str) -> _Kind:
+        if name in self.free:
+            return _Kind.FREE
+        if name in self.words:
+            return _Kind.WORDS
+        if name in self.references or name == "id":
+            return _Kind.REFERENCE
+        words = name.split("_")
+        if words[-1] in _ID_WORDS:
+            return _Kind.WORDS if len(words) > 1 and words[-2] in LABELS else _Kind.REFERENCE
+        if words[-1] in _ADDRESS_WORDS:
+            return _Kind.ADDRESS
+        if any("_".join(words[-count:]) in _STORES for count in (1, 2)):
+            return _Kind.STORE
+        return _Kind.VALUE
+
+
+def _names_object(text: str, kind: _Kind) -> bool:
+    match kind:
+        case _Kind.WORDS | _Kind.FREE:
+            return False
+        case _Kind.VALUE:
+            return looks_like_object(text)
+        case _Kind.ADDRESS:
+            return bool(text) and not is_public(text)
+        case _Kind.REFERENCE | _Kind.STORE:
+            return bool(text)
+
+
+def _element(at: _At, index: int) -> _At:
+    if at is None or at[2] >= 0:
+        return (at, "", index)
+    return (at[0], at[1], index)
+
+
+def _path(at: _At) -> str:
+    pieces = list[str]()
+    while at is not None:
+        at, name, index = at
+        pieces.append(name if index < 0 else f"{name}[{index}]")
+        if at is not None and name:
+            pieces.append(".")
+    return "".join(reversed(pieces))

@@ -1,0 +1,101 @@
+"""Emitter of the parts of one candidate of a stream whose format has no starts and ends of parts."""
+
+from collections.abc import Iterator
+
+from umg_grpc.v1 import pb
+from umg_grpc.wire.core.response_to_events import part_to_events
+from umg_grpc.wire.core.surrogates import SurrogateJoiner
+
+
+class PartEmitter:
+    """Emitter of one candidate: it numbers the parts, and starts and ends them.
+
+    At most one part is being written. Texts stay open until the next text, since their sources come late; with
+    `keeps_texts` until the end of the answer.
+    """
+
+    def __init__(self, index: int, *, has_halves: bool, keeps_texts: bool) -> None:
+        self.has_halves = has_halves  # whether characters may be split between deltas
+        self._index = index
+        self._keeps_texts = keeps_texts
+        self._parts = 0
+        self._kind = ""  # kind of the part that is being written: text, reasoning, refusal; "" for none
+        self._part = 0
+        self._sealed = False  # whether it accepts no more text
+        self._open_texts: list[int] = []
+        self._joiner = SurrogateJoiner()
+
+    def event(self, part: int = 0) -> pb.GenerateEvent:
+        """Return an empty event of the candidate."""
+        return pb.GenerateEvent(candidate_index=self._index, part_index=part)
+
+    def start(self, part: pb.Part) -> pb.GenerateEvent:
+        """Return the event that starts a part, with the next index."""
+        event = self.event(self._parts)
+        event.part_started.CopyFrom(part)
+        self._parts += 1
+        return event
+
+    def end(self, part: int) -> pb.GenerateEvent:
+        """Return the event that ends a part."""
+        event = self.event(part)
+        event.part_ended.SetInParent()
+        return event
+
+    def end_texts(self) -> Iterator[pb.GenerateEvent]:
+        """Yield the ends of all open texts."""
+        texts, self._open_texts = self._open_texts, []
+        yield from map(self.end, texts)
+
+    def whole(self, part: pb.Part) -> Iterator[pb.GenerateEvent]:
+        """Yield the events of a part that arrives at once."""
+        for event in part_to_events(part):
+            event.candidate_index, event.part_index = self._index, self._parts
+            yield event
+        self._parts += 1
+
+    def switch(self, kind: str) -> Iterator[pb.GenerateEvent]:
+        """Make a part of `kind` the one that is written; "" for none."""
+        if self._kind == kind and not self._sealed:
+            return
+        if self._kind:
+            if rest := self._joiner.rest():
+                yield self.delta(rest)
+            if self._kind != "text":
+                yield self.end(self._part)
+        self._kind, self._sealed = kind, False
+        if not kind:
+            return
+        part = pb.Part()
+        (part.text if kind == "text" else part.reasoning if kind == "reasoning" else part.refusal).SetInParent()
+        if kind == "text" and not self._keeps_texts:
+            yield from self.end_texts()
+        started = self.start(part)
+        self._part = started.part_index
+        if kind == "text":
+            self._open_texts.append(self._part)
+            self.text_started(self._part)
+        yield started
+
+    def append_text(self, kind: str, text: str) -> Iterator[pb.GenerateEvent]:
+        """Yield the events of more text of a kind."""
+        yield from self.switch(kind)
+        if self.has_halves:
+            text = self._joiner.join(text)
+        if text:
+            yield self.delta(text)
+
+    def delta(self, text: str) -> pb.GenerateEvent:
+        """Return the event of more text of the part that is being written."""
+        if self._kind == "text":
+            self.text_added(text)
+            return pb.GenerateEvent(candidate_index=self._index, part_index=self._part, text_delta=text)
+        if self._kind == "reasoning":
+            return pb.GenerateEvent(candidate_index=self._index, part_index=self._part, reasoning_delta=text)
+        return pb.GenerateEvent(candidate_index=self._index, part_index=self._part, refusal_delta=text)
+
+    def text_started(self, part: int) -> None:
+        """Note the start of a text part."""
+
+    def text_added(self, text: str) -> None:
+        """Note more text of the last text part."""

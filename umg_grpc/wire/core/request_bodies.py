@@ -1,0 +1,44 @@
+"""Decoding of callers' bodies on every face: limited in size before decoding, and never an internal error."""
+
+from collections.abc import Callable, Mapping
+from typing import TypeVar
+
+from umg_grpc.errors import UmgError, overloaded, place_of
+from umg_grpc.v1 import pb
+from umg_grpc.wire.core.body_limits import check_bounds
+from umg_grpc.wire.text_format import BIG_BYTES
+
+Decoded = TypeVar("Decoded")
+
+SLOW_MARKS = 4096
+"""Number of commas and colons from which a body takes milliseconds to decode, even if it has few bytes."""
+
+NO_MEMORY = "the gateway has not the memory to read this body"
+MALFORMED = "the body is not what its format says, and no field of it can be named; compare it with the format"
+
+
+def is_slow(body: bytes) -> bool:
+    """Return whether the body takes milliseconds to decode, so that callers of `decode_body` do it in a thread."""
+    return len(body) >= BIG_BYTES or body.count(b",") + body.count(b":") >= SLOW_MARKS
+
+
+def decode_body(
+    decode: Callable[[bytes, Mapping[str, str]], Decoded], body: bytes, headers: Mapping[str, str]
+) -> Decoded:
+    """Decode a caller's body, with the headers that its format allows.
+
+    Raise UmgError: the decoder's own; MALFORMED_BODY for a body beyond the limits and for any other failure of the
+    decoder, with its `place` for the log; UNAVAILABLE where the memory does not suffice.
+    """
+    check_bounds(body)
+    try:
+        return decode(body, headers)
+    except UmgError:
+        raise
+    except MemoryError:
+        place = ""
+    except Exception as error:  # any failure of the decoder is caused by the body
+        place = place_of(error)
+    if not place:  # raised outside the `except` block, so that the error does not keep the decoder's frames alive
+        raise overloaded(NO_MEMORY)
+    raise UmgError(pb.ERROR_REASON_MALFORMED_BODY, MALFORMED).at(place)

@@ -1,0 +1,246 @@
+"""Base classes of the stream decoders of all formats: complete events of each read; a failure is raised after the
+output before it.
+
+`EventDecoder` is for translated streams, `FrameDecoder` for passed-through streams.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
+from typing import TypeVar
+
+import msgspec
+
+from umg_grpc.errors import UmgError
+from umg_grpc.v1 import pb
+from umg_grpc.wire.core import sse
+from umg_grpc.wire.core.json import replace_model_id
+from umg_grpc.wire.core.surrogates import escape_halves, replace_invalid_utf8
+from umg_grpc.wire.errors.provider_errors import unreadable
+
+T = TypeVar("T")
+
+
+class _Decoder:
+    """State of both decoders. A failure after output in the same read is stored and raised by the next call."""
+
+    def __init__(self, request: pb.GenerateRequest) -> None:
+        self._request = request
+        self._splitter = sse.SseSplitter()
+        self._failure: UmgError | None = None
+        self._done = False
+
+    @property
+    def done(self) -> bool:
+        """Whether the end of the answer was received."""
+        return self._done
+
+
+class EventDecoder(_Decoder, ABC):
+    """Decoder of a provider's events into canonical events. One instance per stream."""
+
+    def __init__(self, request: pb.GenerateRequest) -> None:
+        super().__init__(request)
+        self._started = False  # whether the event that starts the answer was returned
+        self._has_halves = False  # whether an event had half of a character, which later deltas may complete
+
+    def feed(self, data: bytes) -> pb.StreamGenerateResponse | None:
+        """Return the events that one read completed. Raise UmgError for an error event, after the output before it."""
+        if self._failure is not None:
+            raise self._failure
+        return self._take(self._splitter.whole(data))
+
+    def close(self) -> pb.StreamGenerateResponse | None:
+        """Return the remaining events. Raise UmgError(UPSTREAM_CUT) for an incomplete answer."""
+        message = (None if self._done else self._take(self._splitter.rest())) or pb.StreamGenerateResponse()
+        if self._failure is not None:
+            raise self._failure
+        if not self._done:
+            try:
+                message.events.extend(self._finish())
+            except (ValueError, RecursionError):
+                raise unreadable() from None
+            self._done = True
+        return message if message.events else None
+
+    def _take(self, frames: bytes) -> pb.StreamGenerateResponse | None:
+        if not frames or self.done:
+            return None
+        message = pb.StreamGenerateResponse()
+        try:
+            for event in sse.split(frames):
+                if event.data is None:
+                    continue
+                message.events.extend(self._events(event))
+                if self._done:
+                    break
+        except UmgError as error:
+            self._failure = error
+        except (ValueError, RecursionError):
+            self._failure = unreadable()
+        if self._failure is not None and not message.events:
+            raise self._failure
+        return message if message.events else None
+
+    def _read(self, decoder: msgspec.json.Decoder[T], data: bytes) -> tuple[T, bytes]:
+        """Return the decoded data of an event, and the data with a placeholder for every half of a character."""
+        try:
+            return decoder.decode(data), data
+        except msgspec.ValidationError:
+            raise
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            escaped = escape_halves(data)
+            decoded = decoder.decode(escaped)
+        self._has_halves = True
+        return decoded, escaped
+
+    @abstractmethod
+    def _events(self, event: sse.SseEvent) -> Iterable[pb.GenerateEvent]:
+        """Return the canonical events of one event, whose data is not None. Set `_done` at the last event of the
+        answer.
+        """
+
+    @abstractmethod
+    def _finish(self) -> Iterator[pb.GenerateEvent]:
+        """Return the final events of a stream without an end marker. Raise `cut_off()` for an incomplete answer."""
+
+
+class FrameDecoder(_Decoder, ABC):
+    """Decoder that passes a provider's frames through and decodes the events that the service needs. One per stream."""
+
+    def __init__(self, request: pb.GenerateRequest) -> None:
+        super().__init__(request)
+        self._started = False  # whether the frame that starts the answer was received
+        self._early: list[bytes] = []  # frames before it
+
+    def feed(self, data: bytes) -> pb.StreamGenerateResponse | None:
+        """Return the complete frames of one read. Raise UmgError for an error event, after the frames before it."""
+        if self._failure is not None:
+            raise self._failure
+        frames = replace_invalid_utf8(self._splitter.whole(data))
+        if not frames or self._done:
+            return None
+        plain = self._plain(frames)
+        return self._decode_frames(frames) if plain is None else pb.StreamGenerateResponse(source_frames=plain)
+
+    def close(self) -> pb.StreamGenerateResponse | None:
+        """Return the remaining frames, and the end marker if the provider left it out. Raise UmgError(UPSTREAM_CUT) for
+        an incomplete answer.
+        """
+        message = None
+        if self._failure is None and not self._done and (rest := self._splitter.rest()):
+            message = self._decode_frames(replace_invalid_utf8(rest))
+        if self._failure is not None:
+            raise self._failure
+        if self._done:
+            return message
+        end = self._end()
+        self._done = True
+        if not end:
+            return message
+        message = message or pb.StreamGenerateResponse()
+        message.source_frames += end
+        return message
+
+    def _decode_frames(self, frames: bytes) -> pb.StreamGenerateResponse | None:
+        passed, events = list[bytes](), list[pb.GenerateEvent]()
+        try:
+            self._frames(frames, passed, events)
+        except UmgError as error:
+            self._failure = error
+        except (ValueError, RecursionError):
+            self._failure = unreadable()
+        if not passed and not events:
+            if self._failure is not None:
+                raise self._failure
+            return None
+        return pb.StreamGenerateResponse(source_frames=b"".join(passed), events=events)
+
+    def _frames(self, frames: bytes, passed: list[bytes], events: list[pb.GenerateEvent]) -> None:
+        """Append the passed-through bytes of frames to `passed` and the needed events to `events`. Halves of a long
+        read that need no decoding are passed on as a whole.
+        """
+        middle = frames.find(b"\n\n", len(frames) // 2) + 2
+        if 2 <= middle < len(frames):
+            for half in (frames[:middle], frames[middle:]):
+                if self._done:
+                    return
+                if (plain := self._plain(half)) is not None:
+                    passed.append(plain)
+                else:
+                    self._frames(half, passed, events)
+            return
+        for event in sse.split(frames):
+            if kept := self._comment(event.raw) if event.data is None else self._frame(event, events):
+                passed.append(kept)
+            if self._done:
+                return
+
+    def _plain(self, frames: bytes) -> bytes | None:
+        """Return the output of frames that need no decoding, None for frames that do. An optimisation only."""
+        return None
+
+    def _comment(self, frame: bytes) -> bytes:
+        """Return the output of a frame without data: a comment keeps the connection alive, other events without data
+        break clients.
+        """
+        return frame if self._started and frame.startswith(b":") else b""
+
+    def _after_start(self, frame: bytes) -> bytes:
+        """Return the frame after all frames that were held back; hold it back if the answer has not started."""
+        if not self._started:
+            self._early.append(frame)
+            return b""
+        if not self._early:
+            return frame
+        frames, self._early = b"".join([*self._early, frame]), []
+        return frames
+
+    @abstractmethod
+    def _frame(self, event: sse.SseEvent, events: list[pb.GenerateEvent]) -> bytes:
+        """Return a frame with data as it is passed through, b"" to omit it; append the events that the service needs to
+        `events`. Set `_done` at the last frame of the answer; raise UmgError for an error event.
+        """
+
+    @abstractmethod
+    def _end(self) -> bytes:
+        """Return the end marker that a provider left out, b"" for a format without one. Raise `cut_off()` for an
+        incomplete answer.
+        """
+
+
+class ModelMember:
+    """Member of a stream's frames that holds the model id. The provider's id is replaced by the caller's, all else
+    stays byte for byte.
+    """
+
+    def __init__(self, caller_model: str, member: str = "model", parent: str = "") -> None:
+        """Set the name of the member, and of the object at the top level that holds it ("" for the top level)."""
+        self._caller_model = caller_model
+        self._member, self._parent = member, parent
+        self._name = b'"%b"' % member.encode()
+        self._theirs = self._ours = b""  # the member with its value, as the last frame with a model spelled it
+
+    def replace(self, event: sse.SseEvent, provider_model: str | None) -> bytes:
+        """Return the frame of an event whose model is `provider_model`, None for none."""
+        raw, caller_model = event.raw, self._caller_model or provider_model
+        if provider_model is None:
+            return raw
+        if raw.count(self._name) == 1:
+            for start in (self._name + b":", self._name + b": "):
+                theirs, ours = start + msgspec.json.encode(provider_model), start + msgspec.json.encode(caller_model)
+                if theirs in raw:
+                    self._theirs, self._ours = theirs, ours
+                    return raw.replace(theirs, ours)
+        if provider_model == caller_model:
+            return raw
+        data = event.data or b"{}"
+        renamed = replace_model_id(data, provider_model, self._caller_model, self._member, self._parent)
+        return raw.replace(data, renamed) if raw.count(data) == 1 else sse.encode_event(event.name, renamed)
+
+    def replace_all(self, frames: bytes, count: int) -> bytes | None:
+        """Return `count` frames with the caller's model id without decoding them; None where a member may be spelled in
+        another way than in the last decoded frame.
+        """
+        if frames.count(self._theirs) == count:
+            return frames if self._theirs == self._ours else frames.replace(self._theirs, self._ours)
+        return None if self._name in frames else frames

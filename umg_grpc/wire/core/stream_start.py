@@ -1,0 +1,77 @@
+"""Detection of stream frames without output, which may be held back so that failover is still possible."""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import TypeAlias
+
+import msgspec
+
+from umg_grpc.wire.core import sse
+
+
+class Value(Enum):
+    """Shape of a value by its content."""
+
+    EMPTY = auto()  # absent, null, or empty
+    ANY = auto()
+
+
+@dataclass(frozen=True)
+class Items:
+    """Shape of a list by the shape of its items. It may be absent or null unless it is required."""
+
+    shape: "Shape"
+    required: bool = False
+
+
+Shape: TypeAlias = "Value | Items | frozenset[str] | Mapping[str, Shape]"
+"""Shape of a JSON value without output: of a string by its values, of an object by the shapes of its members."""
+
+OTHERS = ""
+"""Name for the members of an object that its shape does not name; without it they must be empty."""
+
+OutputCheck = Callable[[bytes], bool]
+
+
+def output_check(mark: re.Pattern[bytes], *shapes: Shape) -> OutputCheck:
+    """Return a check whether complete frames, as a provider sent them, hold no part of the answer: the data of each
+    event fits one of the shapes.
+
+    Frames that cannot be decoded count as output. So do frames that match `mark`, which are not decoded: most streams
+    have output in their first read.
+    """
+
+    def has_no_output(frames: bytes) -> bool:
+        if mark.search(frames):
+            return False
+        try:
+            events = (msgspec.json.decode(event.data) for event in sse.split(frames) if event.data is not None)
+            return all(data is not None and any(_fits(data, shape) for shape in shapes) for data in events)
+        except (ValueError, RecursionError):
+            return False
+
+    return has_no_output
+
+
+def _fits(value: object, shape: Shape) -> bool:
+    """Return whether a JSON value has the shape; an absent value is None."""
+    match shape:
+        case Value.ANY:
+            return True
+        case Value.EMPTY:
+            return value in (None, "", [], {})
+        case Items(inner, required):
+            if value is None:
+                return not required
+            return isinstance(value, list) and all(_fits(item, inner) for item in value)
+        case frozenset():
+            return isinstance(value, str) and value in shape
+    members: object = {} if value is None else value
+    if not isinstance(members, dict):
+        return False
+    others = shape.get(OTHERS, Value.EMPTY)
+    return all(_fits(members.get(name), inner) for name, inner in shape.items() if name != OTHERS) and all(
+        _fits(member, others) for name, member in members.items() if name not in shape
+    )

@@ -1,0 +1,118 @@
+"""Repair of characters that are split between two deltas: surrogate pairs, or bytes of one UTF-8 character."""
+
+import re
+from typing import TypeVar
+
+import msgspec
+
+T = TypeVar("T")
+
+# Halves are represented during JSON decoding by private-use characters of the last plane: surrogates from _SURROGATE,
+# stray bytes from _BYTE on.
+_SURROGATE, _BYTE = 0x100000, 0x100800
+
+_ESCAPE = re.compile(
+    rb"\\(?:u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})|u([dD][89a-fA-F][0-9a-fA-F]{2})|.)", re.DOTALL
+)
+# A surrogate pair, a run of stray bytes, or a single half or byte.
+_HELD = re.compile(
+    "([\U00100000-\U001003ff])([\U00100400-\U001007ff])|([\U00100880-\U001008ff]+)|[\U00100000-\U001008ff]"
+)
+_PLACEHOLDER = re.compile("[\U00100000-\U001008ff]")
+_STRAY = re.compile("[\udc80-\udcff]")
+
+
+def escape_halves(document: bytes) -> bytes:
+    """Return the JSON with a placeholder for every half of a character: valid UTF-8 without lone surrogates.
+
+    A character that is itself a placeholder becomes the two halves of its surrogate pair.
+    """
+    text = _PLACEHOLDER.sub(_split, document.decode("utf-8", "surrogateescape"))
+    text = _STRAY.sub(lambda stray: chr(_BYTE + ord(stray[0]) - 0xDC00), text)
+    return _ESCAPE.sub(_placeholder, text.encode())
+
+
+def decode(decoder: msgspec.json.Decoder[T], document: bytes) -> T:
+    """Return the decoded JSON, with U+FFFD for every half of a character. Raise ValueError, RecursionError."""
+    try:
+        if not document.isascii():
+            str(document, "utf-8")  # the decoder does not check the parts that it keeps raw
+        return decoder.decode(document)
+    except msgspec.ValidationError:
+        raise  # the types are wrong, not the characters
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return decoder.decode(replace_halves(document))
+
+
+def replace_halves(document: bytes) -> bytes:
+    """Return the JSON with U+FFFD for every half of a character."""
+    return unescape_halves(escape_halves(document))
+
+
+def unescape_halves(document: bytes) -> bytes:
+    """Return the output of `escape_halves` with its halves joined, and U+FFFD for every half that stands alone."""
+    return _HELD.sub(_restored, document.decode()).encode()
+
+
+def replace_invalid_utf8(document: bytes) -> bytes:
+    """Return the bytes unchanged where they are UTF-8, else with U+FFFD for invalid sequences. ASCII costs nothing."""
+    if not document.isascii():
+        try:
+            str(document, "utf-8")
+        except UnicodeDecodeError:
+            return document.decode("utf-8", "replace").encode()
+    return document
+
+
+def _placeholder(escape: "re.Match[bytes]") -> bytes:
+    return chr(_SURROGATE + int(escape[3], 16) - 0xD800).encode() if escape[3] else escape[0]
+
+
+class SurrogateJoiner:
+    """Joiner of characters that are split between the deltas of one text. A half at the end of a delta is held until
+    the next.
+    """
+
+    def __init__(self) -> None:
+        self._held = ""
+
+    def join(self, text: str) -> str:
+        """Return the complete characters of the held half and this delta."""
+        text = self._held + text
+        half = next(
+            (start for start in range(max(0, len(text) - 3), len(text)) if _is_incomplete(text[start:])), len(text)
+        )
+        self._held = text[half:]
+        return _HELD.sub(_restored, text[:half])
+
+    def rest(self) -> str:
+        """Return U+FFFD for a half that is still held at the end of the stream, else ""."""
+        held, self._held = self._held, ""
+        return "\ufffd" if held else ""
+
+
+def _split(character: "re.Match[str]") -> str:
+    """Return a placeholder for each half of the character's surrogate pair."""
+    offset = ord(character[0]) - 0x10000
+    return chr(_SURROGATE + (offset >> 10)) + chr(_SURROGATE + 0x400 + (offset & 0x3FF))
+
+
+def _restored(held: "re.Match[str]") -> str:
+    """Return the character of two halves, the characters of stray bytes, or U+FFFD."""
+    if held[1]:
+        return chr(0x10000 + ((ord(held[1]) - _SURROGATE) << 10) + (ord(held[2]) - _SURROGATE - 0x400))
+    if held[3]:
+        stray = bytes(ord(character) - _BYTE for character in held[3])
+        return _STRAY.sub("\ufffd", stray.decode("utf-8", "surrogateescape"))
+    return "\ufffd"
+
+
+def _is_incomplete(tail: str) -> bool:
+    """Return whether the next delta may complete the tail: a high surrogate, or the first bytes of a character."""
+    if len(tail) == 1 and 0x100000 <= ord(tail) < 0x100400:
+        return True
+    values = [ord(character) - _BYTE for character in tail]
+    if not all(0x80 <= value <= 0xFF for value in values) or not tail:
+        return False
+    needed = 2 if 0xC2 <= values[0] < 0xE0 else 3 if 0xE0 <= values[0] < 0xF0 else 4 if 0xF0 <= values[0] < 0xF5 else 0
+    return len(values) < needed and all(value < 0xC0 for value in values[1:])

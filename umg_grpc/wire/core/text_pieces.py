@@ -1,0 +1,76 @@
+"""Texts that are received in pieces."""
+
+from umg_grpc.errors import Failure, UmgError
+from umg_grpc.v1 import pb
+
+JOINED_PIECES = 256
+MAX_INPUT_CHARACTERS = 4 << 20
+"""Maximum of characters of tool call inputs that the decoder of one stream buffers, all calls together. The largest
+input of a model has a tenth of it.
+"""
+
+
+class Pieces:
+    """Pieces of one text. They are joined from time to time: a piece of a few characters takes ten times its size in
+    memory, and a million pieces take long to release.
+    """
+
+    __slots__ = ("_blocks", "_last", "size")
+
+    def __init__(self) -> None:
+        self._blocks: list[str] = []
+        self._last: list[str] = []
+        self.size = 0  # in characters
+
+    def __bool__(self) -> bool:
+        return bool(self._last or self._blocks)
+
+    def append(self, piece: str) -> None:
+        """Append a piece."""
+        last = self._last
+        last.append(piece)
+        self.size += len(piece)
+        if len(last) >= JOINED_PIECES:
+            self._blocks.append("".join(last))
+            last.clear()
+
+    def shorten(self, size: int) -> None:
+        """Release all but about the first `size` characters."""
+        if self.size <= size:
+            return
+        text, count = list[str](), 0
+        for block in (*self._blocks, *self._last):
+            if count >= size:
+                break
+            text.append(block[: size - count])
+            count += len(text[-1])
+        self._blocks, self._last, self.size = text, [], count
+
+    def text(self) -> str:
+        """Return the complete text."""
+        return "".join((*self._blocks, *self._last))
+
+
+class ToolInputs:
+    """Tool call inputs that a decoder buffers until they are complete. One instance per stream."""
+
+    def __init__(self, most: int = MAX_INPUT_CHARACTERS) -> None:
+        """Set the limit `most` of the characters of all inputs together."""
+        self._max_characters = most
+        self._size = 0
+
+    def append(self, pieces: Pieces, text: str) -> None:
+        """Append a piece to an input. Raise UmgError(UPSTREAM_FAILED) beyond the limit."""
+        self._size += len(text)
+        if self._size > self._max_characters:
+            message = f"the provider's answer calls tools with more than {self._max_characters} characters of input"
+            raise UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, message).with_failure(Failure.TOO_LARGE)
+        if text:
+            pieces.append(text)
+
+    def take(self, pieces: Pieces) -> str:
+        """Return an input and release its memory."""
+        text = pieces.text()
+        self._size -= pieces.size
+        pieces.shorten(0)
+        return text

@@ -1,0 +1,126 @@
+"""Shared parts of the embedding formats, as faces and as upstreams."""
+
+from collections.abc import Sequence
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta, Raw, Struct
+
+from umg_grpc.errors import Failure, UmgError
+from umg_grpc.v1 import pb
+from umg_grpc.v1.limits import MAX_COUNT
+from umg_grpc.wire.core.numbers import Count, as_number, count
+from umg_grpc.wire.core.vectors import ELEMENT_BYTES, are_whole
+from umg_grpc.wire.errors.provider_errors import as_error, from_provider, is_error, unreadable
+
+TOO_LONG = "inputs"
+"""Canonical field that is too large in a request that is too long."""
+MAX_JSON_INTEGER = 2**53
+"""Largest integer that every JSON parser reads exactly."""
+Dimensions = Annotated[int, Meta(ge=1, le=MAX_COUNT)] | Annotated[float, Meta(ge=1, le=MAX_COUNT)]
+"""Length of a vector: `256` and `256.0`."""
+
+
+# --- the request
+
+
+def without_nulls(fields: dict[str, Raw]) -> dict[str, Raw]:
+    """Return the members of a caller's body that are not null: null means absent, but some providers reject it."""
+    return {name: raw for name, raw in fields.items() if bytes(raw) != b"null"}
+
+
+# --- the answer
+
+
+class ProviderUsage(Struct):
+    """Member `usage` of a provider's response."""
+
+    prompt_tokens: Count = None
+    total_tokens: Count = None
+
+
+def raise_error(error: Raw) -> None:
+    """Raise UmgError for a response that is an error in spite of its status."""
+    if is_error(error):
+        raise from_provider(200, as_error(msgspec.json.decode(error)), too_long=TOO_LONG)
+
+
+def fill_usage(response: pb.EmbedResponse, prompt: Count, total: Count) -> None:
+    """Set the usage. Where the provider sent only one of the two counts, it is used for both; without either, the usage
+    stays unset. Invalid counts are treated as absent.
+    """
+    prompt_count, total_count = _valid_count(prompt), _valid_count(total)
+    if prompt_count is not None or total_count is not None:
+        response.usage.input_tokens = (prompt_count if prompt_count is not None else total_count) or 0
+        response.usage.total_tokens = (total_count if total_count is not None else prompt_count) or 0
+
+
+def _valid_count(tokens: Count) -> int | None:
+    number = as_number(tokens)
+    if number is None or not 0 <= number <= MAX_JSON_INTEGER or number != int(number):
+        return None
+    return count(number)
+
+
+def is_valid_count(tokens: Count) -> bool:
+    """Return whether callers can read the count unchanged."""
+    return type(tokens) is int and 0 <= tokens <= MAX_JSON_INTEGER
+
+
+def fill_vectors(response: pb.EmbedResponse, vectors: Sequence[bytes], request: pb.EmbedRequest) -> None:
+    """Set the vectors, one for each input. Raise UmgError(UPSTREAM_FAILED) for a wrong number of vectors, for an empty
+    or broken vector, and for other lengths than requested.
+    """
+    check_count(len(vectors), request)
+    if not are_whole(vectors):
+        raise unreadable(": a vector in it is empty or broken")
+    if wrong := wrong_length([len(vector) // ELEMENT_BYTES for vector in vectors], request):
+        raise wrong
+    add = response.embeddings.add
+    for vector in vectors:
+        add().values = vector
+
+
+def have_requested_length(lengths: Sequence[int], request: pb.EmbedRequest) -> bool:
+    """Return whether vectors of these lengths (0: not a vector) have the requested lengths."""
+    return all(lengths) and wrong_length(lengths, request) is None
+
+
+def wrong_length(lengths: Sequence[int], request: pb.EmbedRequest) -> UmgError | None:
+    """Return UPSTREAM_FAILED unless the vectors have the lengths that their inputs request, and all vectors without a
+    requested length have the same length.
+    """
+    other, default = 0, request.dimensions
+    for length, item in zip(lengths, request.inputs, strict=True):
+        requested = item.dimensions or default
+        other = other or (0 if requested else length)
+        if length != (requested or other):
+            return other_length(length, requested, other)
+    return None
+
+
+def own_length(response: pb.EmbedResponse, request: pb.EmbedRequest) -> int:
+    """Return the length of the vectors of a response without a requested length; 0 if every input requests a length."""
+    positions = (place for place, item in enumerate(request.inputs) if not (item.dimensions or request.dimensions))
+    place = next(positions, None)
+    return 0 if place is None else len(response.embeddings[place].values) // ELEMENT_BYTES
+
+
+def other_length(length: int, requested: int, other: int) -> UmgError:
+    """Return the error for a vector of another length than requested, or, without a requested length, than the other
+    vectors.
+    """
+    if requested:
+        problem = f"not of the {requested} that were asked for; leave the length out or choose another model"
+        message = f"the provider made vectors of {length} numbers, {problem}"
+    else:
+        message = f"the provider made vectors of {other} and of {length} numbers in one answer; try again"
+    # A length that the provider's model does not make is no fault of the channel: another model may make it.
+    failure = Failure.CONTEXT if requested else Failure.AMBIGUOUS
+    return UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, message).with_failure(failure)
+
+
+def check_count(vectors: int, request: pb.EmbedRequest) -> None:
+    """Raise UmgError(UPSTREAM_FAILED) unless there is one vector for each input."""
+    if vectors != (expected := len(request.inputs)):
+        raise unreadable(f": it has {vectors} vectors for {expected} inputs")

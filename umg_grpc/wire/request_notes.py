@@ -1,0 +1,47 @@
+"""Notes of a decoded request: facts that codecs and service record for one another, beside the canonical request."""
+
+from dataclasses import dataclass, field
+from typing import Generic, NamedTuple, TypeVar
+
+from umg_grpc.wire.report import Report
+
+Request = TypeVar("Request")
+
+
+@dataclass(slots=True, eq=False)
+class RequestNotes:
+    """Notes of one request. A decoder fills them; after that they are only read."""
+
+    uncarried: list[str] = field(default_factory=list)
+    """Known fields of the body that have no canonical form, by their paths there; an upstream of another format reports
+    them as dropped.
+    """
+    indispensable: list[str] = field(default_factory=list)
+    """Known fields without a canonical form that carry state or change the meaning (`mcp_servers`), and all top-level
+    fields of a text request that are unknown to the gateway. An upstream of another format refuses the call with
+    UNTRANSLATABLE.
+    """
+    family: list[str] = field(default_factory=list)
+    """Fields of the body that only models of some family accept, or that a family accepts only in another place, by
+    their paths there. The family's policy checks them (text document, chat rules 2, 3 and 5).
+    """
+    opaque_paths: dict[str, str] = field(default_factory=dict)
+    """Canonical path (`messages[1].parts[0]`) -> path in the body of parts of unknown kinds, where the two cannot be
+    derived from each other. For error messages only.
+    """
+
+    def report_uncarried(self, report: Report) -> None:
+        """Report the fields that only the body of a unary request has, for an upstream of another format."""
+        for path in self.uncarried:
+            report.drop(path)
+
+
+NO_NOTES = RequestNotes()
+"""Notes of a request without a source document."""
+
+
+class DecodedRequest(NamedTuple, Generic[Request]):
+    """Decoded body of a caller."""
+
+    canonical: Request  # with its source document
+    notes: RequestNotes

@@ -1,0 +1,198 @@
+"""Interface of a text format to the rest of the gateway: one face and one upstream, as functions without I/O.
+
+A format is one module (or package) with these functions and one row in `wire.FORMATS`.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+from umg_grpc.errors import UmgError
+from umg_grpc.quirks import NO_QUIRKS, Quirks
+from umg_grpc.v1 import pb
+from umg_grpc.wire.core.object_rules import ObjectRules
+from umg_grpc.wire.report import Report
+from umg_grpc.wire.request_notes import NO_NOTES, DecodedRequest, RequestNotes
+
+BIG_BYTES = 512 * 2**10
+"""Size in bytes from which a body takes milliseconds to decode or encode, so that callers do it in a thread instead of
+the event loop.
+"""
+
+
+class FaceRequest(NamedTuple):
+    """Decoded body of a caller."""
+
+    canonical: pb.GenerateRequest  # with its source document
+    stream: bool  # whether the body requests a stream
+    notes: RequestNotes
+
+
+class UpstreamRequest(NamedTuple):
+    """Encoded call to a provider."""
+
+    path: str  # below the channel's base URL, e.g. `/chat/completions`
+    body: bytes
+    headers: Mapping[str, str]  # the format's own, without credentials and content type
+    report: Report  # fields that the format could not express
+
+
+class RequestEncoder(Protocol):
+    """Encoder of a canonical request as a call to a provider."""
+
+    def __call__(
+        self,
+        request: pb.GenerateRequest,
+        model: str,
+        stream: bool,
+        quirks: Quirks = NO_QUIRKS,
+        notes: RequestNotes = NO_NOTES,
+        /,
+    ) -> UpstreamRequest:
+        """Encode the request for the provider's `model`. It starts from the source document when that is of the
+        encoder's own format. Raise UmgError for a field that cannot be expressed and must not be dropped.
+        """
+        ...
+
+
+class StreamEncoder(Protocol):
+    """Encoder of canonical messages as the face's bytes. One instance per stream."""
+
+    @property
+    def retained_bytes(self) -> int:
+        """Approximate memory in bytes for the text that is repeated at the end: open parts and final events."""
+        ...
+
+    def feed(self, message: pb.StreamGenerateResponse) -> bytes:
+        """Return all frames of one message, for one write; b"" when the message has no output in this format."""
+        ...
+
+    def close(self) -> bytes:
+        """Return the end of a complete stream: the ends of open blocks, and the end marker. b"" when it was sent
+        already.
+        """
+        ...
+
+    def closing(self) -> Iterator[bytes]:
+        """Yield the bytes of `close` in pieces. Each is encoded when it is requested, which may be in a thread."""
+        ...
+
+    def error(self, error: UmgError) -> bytes:
+        """Return the format's error event, which ends a broken stream."""
+        ...
+
+
+class StreamDecoder(Protocol):
+    """Decoder of a provider's bytes into canonical messages. One instance per stream."""
+
+    @property
+    def done(self) -> bool:
+        """Whether the format's end marker was received; bytes after it do not belong to the answer."""
+        ...
+
+    def feed(self, data: bytes) -> pb.StreamGenerateResponse | None:
+        """Return the events that one read completed, None for none. Raise UmgError for an error event, or for one that
+        cannot be decoded.
+        """
+        ...
+
+    def close(self) -> pb.StreamGenerateResponse | None:
+        """Return the remaining events at the end. Raise UmgError(UPSTREAM_CUT) for an incomplete answer."""
+        ...
+
+
+def name_model(request: pb.GenerateRequest, model: str) -> None:
+    """Set the model of a request whose format has the model in its path. Raise UmgError(INVALID_FIELD) where the body
+    names another model.
+    """
+    if request.model and model and request.model != model:
+        named = f"the path names {model[:64]!r}, the body {request.model[:64]!r}"
+        raise UmgError(pb.ERROR_REASON_INVALID_FIELD, f"`model`: {named}; leave it out of the body", field="model")
+    request.model = model or request.model
+
+
+@dataclass(frozen=True)
+class TextFormat:
+    """One text format in both directions."""
+
+    name: str
+
+    # as a face
+    source_headers: tuple[str, ...]
+    """Request headers, in lower case, that change the meaning of a body and are forwarded with it. No others are
+    forwarded.
+    """
+    decode_request: Callable[[bytes, Mapping[str, str]], FaceRequest]
+    """(body, its allow-listed headers by lower-case name). Raises UmgError naming the field as the caller wrote it."""
+    encode_response: Callable[[pb.GenerateResponse, pb.GenerateRequest], bytes]
+    """(response, its request). The response's own body when it has one of this format."""
+    shows: Callable[[pb.Part], bool]
+    """Whether a response can express the part, possibly in another form."""
+    stream_encoder: Callable[[pb.GenerateRequest], StreamEncoder]
+    encode_error: Callable[[UmgError, int], bytes]
+    """(error, HTTP status) -> JSON body."""
+    wire_path: Callable[[str], str]
+    """Path of a canonical field (`messages[0].parts`) in this format. For errors only."""
+    heartbeat: bytes
+    """Bytes between events that every client of the format ignores."""
+
+    # as an upstream
+    encode_request: RequestEncoder
+    """(request, the provider's model id, whether to stream, the quirks of that model, the notes of its
+    decoding).
+    """
+    decode_response: Callable[[bytes, pb.GenerateRequest, bool], pb.GenerateResponse]
+    """(body, request, pass). With pass the response keeps the body as `source`, under the caller's model id, and only
+    the fields that the service needs are decoded. Raises UmgError(UPSTREAM_FAILED) for a body that cannot be decoded.
+    """
+    translating_decoder: Callable[[pb.GenerateRequest], StreamDecoder]
+    """Decoder for callers of another format: it returns the whole stream as events."""
+    passthrough_decoder: Callable[[pb.GenerateRequest], StreamDecoder]
+    """Decoder for callers of this format: it returns the frames unchanged, and the events that the service needs."""
+    decode_error: Callable[[int, Mapping[str, str], bytes], UmgError]
+    """(HTTP status, headers by lower-case name, body) of a failed call -> error with its `failure`, the consequence for
+    further attempts.
+    """
+    has_no_output: Callable[[bytes], bool]
+    """Whether complete frames at the start of a stream, as `passthrough_decoder` returns them, hold no part of the
+    answer. False for frames that cannot be decoded.
+    """
+    objects: ObjectRules
+    """Rules that find the members of a body which name objects in the provider's account."""
+    conversation_field: str
+    """Member of a body that holds the conversation."""
+    key_header: str = "authorization"
+    """Default header for a provider's key: `authorization` with a Bearer token, or any other header with the bare key.
+    """
+
+    # only in some formats
+    key_headers: tuple[str, ...] = ()
+    """Headers that hold a caller's key besides `Authorization`, in order (text document, Authentication rule 3)."""
+    key_parameter: str = ""
+    """Query parameter that holds a caller's key."""
+    error_paths: tuple[str, ...] = ()
+    """Beginnings of paths whose errors have the format's bodies, although no route has the path."""
+    stores_by_default: bool = False
+    """Whether answers are stored unless the request forbids it. Callers name stored answers and their items by id."""
+    has_threads: bool = False
+    """Whether a request may continue a message thread."""
+    has_cache_marks: bool = False
+    """Whether a body marks the prefixes of the prompt that its provider caches."""
+    unreturned_reasoning: bytes = b""
+    """Mark, in the bytes of an answer, of reasoning that clients of the format do not send back."""
+    unknown_fields: Callable[[bytes], Sequence[str]] | None = None
+    """Paths of the unknown fields below the top level of a decoded body; None for a format whose decoder records them.
+    """
+    model_in_path: bool = False
+    """Whether a face's path has the model and whether to stream. A body may repeat the model (`name_model`)."""
+    array_encoder: Callable[[pb.GenerateRequest], StreamEncoder] | None = None
+    """Encoder of a stream as one JSON array, for callers that do not request events (native without `alt=sse`)."""
+    decode_count: Callable[[bytes, Mapping[str, str]], DecodedRequest[pb.GenerateRequest]] | None = None
+    """(body of a token counting call, its allow-listed headers) -> request whose tokens are counted, with its source.
+    """
+    encode_count: Callable[[int], bytes] | None = None
+    """Tokens of the prompt -> body."""
+
+    def stream_decoder(self, request: pb.GenerateRequest, pass_: bool) -> StreamDecoder:
+        """Return the decoder of the response to the request: passthrough if `pass_`, else translating."""
+        return self.passthrough_decoder(request) if pass_ else self.translating_decoder(request)

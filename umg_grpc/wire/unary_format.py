@@ -1,0 +1,96 @@
+"""Interface of a format with one request and one response to the rest of the gateway: embeddings, reranking.
+
+A format is one module (or package) with these functions and one row in `wire.EMBEDDING_FORMATS` or
+`wire.RERANK_FORMATS`.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Generic, Protocol, TypeVar
+
+from umg_grpc.errors import UmgError
+from umg_grpc.wire.core.object_rules import ObjectRules
+from umg_grpc.wire.request_notes import NO_NOTES, DecodedRequest, RequestNotes
+from umg_grpc.wire.text_format import UpstreamRequest
+
+Request = TypeVar("Request")
+Response = TypeVar("Response")
+Request_contra = TypeVar("Request_contra", contravariant=True)
+
+
+class ClientShape(Enum):
+    """Shape of a response where one body cannot satisfy both the document and the SDKs (design, "Client shapes")."""
+
+    DOCUMENTED = "documented"
+    SDK = "sdk"
+
+
+class UnaryRequestEncoder(Protocol[Request_contra]):
+    """Encoder of a canonical request as a call to a provider."""
+
+    def __call__(self, request: Request_contra, model: str, notes: RequestNotes = NO_NOTES, /) -> UpstreamRequest:
+        """Encode the request for the provider's `model`. It starts from the source document when that is of this
+        protocol.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class UnaryFormat(Generic[Request, Response]):
+    """One format in both directions, for example `UnaryFormat[pb.EmbedRequest, pb.EmbedResponse]`."""
+
+    name: str
+    """Name of the face: `SourceDocument.format` of the requests that it decodes."""
+    protocol: str
+    """Name of the providers' protocol in a channel's `protocols`. Two faces of one protocol share the upstream side."""
+
+    # as a face
+    source_headers: tuple[str, ...]
+    """Request headers, in lower case, that change the meaning of a body and are forwarded with it. No others are
+    forwarded.
+    """
+    decode_request: Callable[[bytes, Mapping[str, str]], DecodedRequest[Request]]
+    """(body, its allow-listed headers by lower-case name) -> the request with its source document, and its notes.
+    Raises UmgError naming the field as the caller wrote it.
+    """
+    encode_response: Callable[[Response, Request, ClientShape], bytes]
+    """(response, its request, shape). The response's own body when it has one of this format."""
+    encode_error: Callable[[UmgError, int], bytes]
+    """(error, HTTP status) -> JSON body."""
+    wire_path: Callable[[str], str]
+    """Path of a canonical field (`inputs[0].text`) in this format. For errors and reports only."""
+
+    # as an upstream
+    encode_request: UnaryRequestEncoder[Request]
+    """(request, the provider's model id, the notes of its decoding)."""
+    decode_response: Callable[[bytes, Request, bool], Response]
+    """(body, request, pass). With pass the response keeps the body as `source`, under the caller's model id, if callers
+    can read it unchanged; then only the fields that the service needs are decoded. Raises UmgError(UPSTREAM_FAILED) for
+    a body that cannot be decoded.
+    """
+    decode_error: Callable[[int, Mapping[str, str], bytes], UmgError]
+    """(HTTP status, headers by lower-case name, body) of a failed call -> error with its `failure`, the consequence for
+    further attempts.
+    """
+    objects: ObjectRules
+    """Rules that find the members of a body which name objects in the provider's account."""
+    key_header: str = "authorization"
+    """Default header for a provider's key: `authorization` with a Bearer token, or any other header with the bare key.
+    """
+    key_headers: tuple[str, ...] = ()
+    """Headers that hold a caller's key besides `Authorization`, in order (text document, Authentication rule 3)."""
+    key_parameter: str = ""
+    """Query parameter that holds a caller's key."""
+    takes_tokens: bool = False
+    """Whether the inputs may be tokens instead of texts."""
+    name_model: Callable[[Request, str], None] | None = None
+    """Function that sets the model of a request, for a face that has the model in its path. Raises
+    UmgError(INVALID_FIELD) where the body names another model.
+    """
+    most_items: int | None = None
+    """Default limit of the inputs in one request to a provider of the format; None for a format without a limit."""
+    encode_pieces: Callable[[Response, Request, ClientShape], Iterator[bytes]] | None = None
+    """Variant of `encode_response` for formats with very large responses: it yields pieces, each encoded when it is
+    requested, in a millisecond. A small response is one piece.
+    """

@@ -1,0 +1,60 @@
+"""Report of the request fields, other than the prompt, that a provider of another format does not support."""
+
+from collections.abc import Sequence
+
+from umg_grpc.errors import UmgError
+from umg_grpc.v1 import pb
+from umg_grpc.wire.core.betas import unjudged
+from umg_grpc.wire.core.json import echo
+from umg_grpc.wire.core.unknown_fields import note_nested
+from umg_grpc.wire.report import Report, untranslatable
+from umg_grpc.wire.request_notes import RequestNotes
+
+# Values of `include` whose content responses have in any case, if it exists. Reasoning state is also stored in the
+# gateway for callers that do not send it back.
+IMPLIED_INCLUDES = frozenset(
+    {
+        "reasoning.encrypted_content",
+        "message.output_text.logprobs",
+        "web_search_call.action.sources",
+        "web_search_call.results",
+    }
+)
+# Headers that request a feature; other headers only state the version of the body.
+FEATURE_HEADERS = frozenset({"anthropic-beta", "openai-beta"})
+
+
+def report_unsupported(
+    request: pb.GenerateRequest,
+    notes: RequestNotes,
+    report: Report,
+    *,
+    indispensable: Sequence[str],
+    unsayable: Sequence[str],
+) -> None:
+    """Report the set fields of `unsayable`, the fields that only the source document holds, and unknown fields. Raise
+    UmgError(UNTRANSLATABLE) for a field of `indispensable`, without which the response would be different.
+    """
+    present = {field.name for field, _ in request.ListFields()}
+    for field in [*notes.indispensable, *(field for field in indispensable if field in present)]:
+        raise untranslatable(echo(field), "this model's provider cannot be told; leave it out or choose another model")
+    for field in [*notes.uncarried, *(field for field in unsayable if field in present)]:
+        if not _has_no_effect(field, request):
+            report.drop(field)
+    for name in FEATURE_HEADERS & request.source.headers.keys():
+        if unjudged(request.source.headers[name]):
+            report.drop(name)
+    note_nested(request.source, report)
+
+
+def reject_several_candidates(request: pb.GenerateRequest) -> None:
+    """Raise UmgError(UNTRANSLATABLE) for several candidates, for formats whose providers return one."""
+    if request.candidate_count > 1:
+        message = "`candidate_count`: this model's provider makes one answer; ask several times"
+        raise UmgError(pb.ERROR_REASON_UNTRANSLATABLE, message, field="candidate_count")
+
+
+def _has_no_effect(field: str, request: pb.GenerateRequest) -> bool:
+    if field == "truncation":
+        return request.truncation == pb.TRUNCATION_DISABLED
+    return field == "include" and IMPLIED_INCLUDES.issuperset(request.include)
