@@ -1,7 +1,7 @@
-"""Refusals of providers, whatever their format: what the caller is told, and what is not.
+"""Conversion of provider errors of any format into the error that the caller gets, without details of the account.
 
-The formats write errors alike (`{error: {message, type, code}}` with one or the other left out or added). What they
-mean says the table of `refusals`, with a format's own rows before it.
+The formats write errors alike (`{error: {message, type, code}}` with some members missing or added). The table of
+`classification`, preceded by a format's own rows, gives their meaning.
 """
 
 import math
@@ -14,14 +14,14 @@ from msgspec import Raw, Struct
 
 from umg_grpc.errors import Failure, UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.clean import clean
-from umg_grpc.wire.json import given
-from umg_grpc.wire.refusals import DEFAULT, OURS, ProviderError, Table, row_of, stated
-from umg_grpc.wire.sse import BOM
+from umg_grpc.wire.core.json import given
+from umg_grpc.wire.core.sse import BOM
+from umg_grpc.wire.errors.classification import ACCOUNT_ERROR, DEFAULT, ProviderError, Table, row_of, stated_status
+from umg_grpc.wire.errors.redact import clean
 
 
 def is_error(raw: Raw) -> bool:
-    """Whether a member `error` states one."""
+    """Return whether the value of a member `error` is an error."""
     return given(raw) and bytes(raw) not in (b"{}", b'""', b"false")
 
 
@@ -29,44 +29,50 @@ NO_ANSWER = ": it holds no answer"
 
 
 def unreadable(why: str = "") -> UmgError:
-    """For an answer that is not what the format says: something was made that nobody can read."""
+    """Return the error for a response that does not match the format. It is ambiguous: the provider may have executed
+    the call.
+    """
     message = f"the provider's answer cannot be read{why}; try again"
-    return UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, message).of(Failure.AMBIGUOUS)
+    return UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, message).with_failure(Failure.AMBIGUOUS)
 
 
 def cut_off() -> UmgError:
-    """For a stream without an end."""
+    """Return the error for a stream that broke off before its end marker."""
     message = "the provider's stream broke off before its end; the answer is not whole, try again"
-    return UmgError(pb.ERROR_REASON_UPSTREAM_CUT, message).of(Failure.AMBIGUOUS)
+    return UmgError(pb.ERROR_REASON_UPSTREAM_CUT, message).with_failure(Failure.AMBIGUOUS)
 
 
 class Violation(Struct):
-    """One of `detail` of a body that was checked against a schema, as many Python servers write it."""
+    """Item of `detail` in the validation errors of many Python servers, which check a body against a schema."""
 
     msg: str
     loc: list[str | int] = []
 
 
-ACCOUNT = re.compile(r"credential|permission|quota|account|organi[sz]ation|subscription|\btoken is", re.IGNORECASE)
-MOST_CHARACTERS = 4000  # that are looked through
+ACCOUNT_WORDS = re.compile(
+    r"credential|permission|quota|account|organi[sz]ation|subscription|\btoken is", re.IGNORECASE
+)
+MAX_CHARACTERS = 4000  # limit of the characters that are searched
 LONGEST_WAIT = 24 * 60 * 60
-NO_WAIT, NO_QUOTA_WAIT = 1, 60  # told of a 429 that does not say for how long: a used-up quota stays so for longer
+NO_WAIT, NO_QUOTA_WAIT = 1, 60  # seconds of a 429 without a stated wait: a used-up quota lasts longer
 CODE = re.compile(r"^[a-z][a-z_]{1,63}$")
 PATH = re.compile(r"^[\w.\[\]-]{1,200}$")
-REFUSED_US = frozenset({400, 401, 402, 403, 404, 407})
+GATEWAY_CALL_STATUSES = frozenset({400, 401, 402, 403, 404, 407})
 
 
 def decode_error(
     status: int, headers: Mapping[str, str], body: bytes, *, too_long: str = "messages", table: Table = DEFAULT
 ) -> UmgError:
-    """What the caller is told of a refused call. Whatever concerns the gateway's own account with the provider is not
-    told. `too_long`, `table`: see `from_provider`.
+    """Return the caller's error for a failed call, without details of the gateway's own account with the provider.
+    `too_long`, `table`: see `from_provider`.
     """
     return from_provider(status, read_error(body), headers, too_long=too_long, table=table)
 
 
 def read_error(body: bytes) -> ProviderError:
-    """The error of a body in any of the usual shapes; an empty one where it cannot be read (HTML, nothing)."""
+    """Return the error of a body in any of the usual shapes; an empty error where the body cannot be decoded (HTML,
+    empty).
+    """
     try:
         value = msgspec.json.decode(body.removeprefix(BOM))
     except (ValueError, RecursionError):
@@ -79,13 +85,13 @@ def read_error(body: bytes) -> ProviderError:
 
 
 def as_error(value: object) -> ProviderError:
-    """The value of a member `error`: an object, or just a message."""
+    """Return the error of a member `error`: an object, or only a message."""
     if isinstance(value, str):
-        return ProviderError(message=value[:MOST_CHARACTERS], wait=_told_wait(value[:MOST_CHARACTERS]))
+        return ProviderError(message=value[:MAX_CHARACTERS], wait=_wait_of_message(value[:MAX_CHARACTERS]))
     if not isinstance(value, dict):
         return ProviderError()
     message, kind, param = (_text(value.get(name)) for name in ("message", "type", "param"))
-    message = (message or _detail(value.get("detail")))[:MOST_CHARACTERS]
+    message = (message or _detail(value.get("detail")))[:MAX_CHARACTERS]
     details = [detail for detail in _details(value.get("details")) if isinstance(detail, dict)]
     code = value.get("code")
     return ProviderError(
@@ -93,9 +99,9 @@ def as_error(value: object) -> ProviderError:
         type=kind,
         param=param or next(_fields(details), ""),
         code=code if isinstance(code, str | int | float) else None,
-        hints=" ".join([*_hints(value), *(hint for detail in details for hint in _hints(detail))])[:MOST_CHARACTERS],
-        unsupported=",".join(_unsupported(details))[:MOST_CHARACTERS],
-        wait=next(_waits(details), None) or _told_wait(message),
+        hints=" ".join([*_hints(value), *(hint for detail in details for hint in _hints(detail))])[:MAX_CHARACTERS],
+        unsupported=",".join(_unsupported(details))[:MAX_CHARACTERS],
+        wait=next(_waits(details), None) or _wait_of_message(message),
     )
 
 
@@ -104,7 +110,7 @@ def _text(value: object) -> str:
 
 
 def _detail(value: object) -> str:
-    """The message of a member `detail`: a text, or a list of what is wrong, of which the first is told."""
+    """Return the message of a member `detail`: a text, or the first of a list of violations."""
     if isinstance(value, str):
         return value
     try:
@@ -116,7 +122,7 @@ def _detail(value: object) -> str:
 
 
 def _details(value: object) -> list[object]:
-    """The members `details`: a list of objects, or one."""
+    """Return the items of a member `details`: a list of objects, or one object."""
     return value if isinstance(value, list) else [value]
 
 
@@ -125,16 +131,16 @@ _HINT = re.compile(r"[\w./:-]{1,200}", re.ASCII)
 
 
 def _hints(value: Mapping[str, object]) -> Iterator[str]:
-    """The codes that an error or one of its details has beside `code` and `type`."""
+    """Yield the codes of an error or of one of its details, other than `code` and `type`."""
     inner = value.get("innererror")
-    told = [value.get(name) for name in HINTS] + ([inner.get("code")] if isinstance(inner, dict) else [])
-    yield from (hint for hint in told if isinstance(hint, str) and _HINT.fullmatch(hint))
+    codes = [value.get(name) for name in HINTS] + ([inner.get("code")] if isinstance(inner, dict) else [])
+    yield from (hint for hint in codes if isinstance(hint, str) and _HINT.fullmatch(hint))
     for violation in _violations(value, "violations"):
         yield from _hints(violation)
 
 
 def _fields(details: list[dict[str, object]]) -> Iterator[str]:
-    """The fields of the request that details name."""
+    """Yield the fields of the request that the details name."""
     for detail in details:
         for violation in _violations(detail, "fieldViolations"):
             if isinstance(field := violation.get("field"), str) and field:
@@ -142,11 +148,11 @@ def _fields(details: list[dict[str, object]]) -> Iterator[str]:
 
 
 def _unsupported(details: list[dict[str, object]]) -> Iterator[str]:
-    """The features that details name as unsupported."""
+    """Yield the features that the details name as unsupported."""
     for detail in details:
         listed = detail.get("unsupported")
         for feature in listed if isinstance(listed, list) else []:
-            if isinstance(feature, str) and _HINT.fullmatch(feature):
+            if isinstance(feature, str) and _HINT.fullmatch(feature) and clean(feature) == feature:
                 yield feature
 
 
@@ -156,7 +162,7 @@ def _violations(value: Mapping[str, object], name: str) -> list[dict[str, object
 
 
 _DELAY = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)s", re.ASCII)
-_TOLD_WAIT = re.compile(
+_WAIT = re.compile(
     r"(?:try again|retry) (?:in|after) (?:(\d{1,4})h)?(?:(\d{1,4})m(?!s))?"
     r"(?:(\d{1,9}(?:\.\d{1,9})?) ?(ms|s(?:ec(?:ond)?s?)?)\b)?",
     re.IGNORECASE | re.ASCII,
@@ -164,20 +170,20 @@ _TOLD_WAIT = re.compile(
 
 
 def _waits(details: list[dict[str, object]]) -> Iterator[float]:
-    """The seconds until another attempt that details tell."""
+    """Yield the seconds until another attempt that the details state."""
     for detail in details:
         delay = detail.get("retryDelay")
-        if isinstance(delay, str) and (told := _DELAY.fullmatch(delay)):
-            yield float(told[1])
+        if isinstance(delay, str) and (found := _DELAY.fullmatch(delay)):
+            yield float(found[1])
 
 
-def _told_wait(message: str) -> float | None:
-    """The seconds until another attempt that a message tells: in a stream there are no headers."""
-    told = _TOLD_WAIT.search(message)
-    if told is None or not any(told.groups()):
+def _wait_of_message(message: str) -> float | None:
+    """Return the seconds until another attempt that a message states: in a stream there are no headers."""
+    found = _WAIT.search(message)
+    if found is None or not any(found.groups()):
         return None
-    last = float(told[3] or 0) / (1000 if (told[4] or "").lower() == "ms" else 1)
-    return int(told[1] or 0) * 3600 + int(told[2] or 0) * 60 + last
+    last = float(found[3] or 0) / (1000 if (found[4] or "").lower() == "ms" else 1)
+    return int(found[1] or 0) * 3600 + int(found[2] or 0) * 60 + last
 
 
 def from_provider(
@@ -188,78 +194,86 @@ def from_provider(
     too_long: str = "messages",
     table: Table = DEFAULT,
 ) -> UmgError:
-    """The error under an HTTP status, its own or the one that the error itself states (status 200). `too_long`: the
-    canonical name of what a request has too much of when it passes the model's context. `table`: the format's.
+    """Return the caller's error for an HTTP status and a provider's error; with status 200, the error states the status
+    itself.
+
+    `too_long`: canonical name of the field that is too large when the request exceeds the model's context. `table`: the
+    format's classification.
     """
-    answered = status
+    provider_status = status
     if status < 400:
-        status = stated(error)
-    said = _retry_after(headers or {})
-    seconds = _whole(error.wait) if said is None and error.wait is not None else said
+        status = stated_status(error)
+    header_seconds = _retry_after(headers or {})
+    seconds = _whole_seconds(error.wait) if header_seconds is None and error.wait is not None else header_seconds
     row = row_of(table, status, error, waits=seconds is not None)
-    told = {"upstream_status": str(answered)}
+    metadata = {"upstream_status": str(provider_status)}
     match row.reason:
         case pb.ERROR_REASON_UPSTREAM_RATE_LIMITED:
-            message = f"the provider's rate limit is reached; {_when(seconds)}"
-            unsaid = NO_QUOTA_WAIT if row.failure is Failure.DOWN else NO_WAIT  # not every provider says for how long
-            told = {"retry_after_seconds": str(unsaid if seconds is None else seconds)}
+            message = f"the provider's rate limit is reached; {_retry_advice(seconds)}"
+            # not every provider states the time to wait
+            default_wait = NO_QUOTA_WAIT if row.failure is Failure.DOWN else NO_WAIT
+            metadata = {"retry_after_seconds": str(default_wait if seconds is None else seconds)}
         case pb.ERROR_REASON_UPSTREAM_FAILED:
-            message = _failed(status, answered, error)
+            message = _failure_message(status, provider_status, error)
             if seconds is not None and row.failure not in (Failure.CALLER, Failure.DOWN):
-                told["retry_after_seconds"] = str(seconds)
-        case _:
+                metadata["retry_after_seconds"] = str(seconds)
+        case _:  # all other reasons of the table are errors of the request
             message = clean(error.message) or f"the provider refused the request (status {status})"
-            told = _of_request(row.reason, error, told, too_long)
-    return UmgError(row.reason, message, **told).of(row.failure)
+            metadata = _request_metadata(row.reason, error, metadata, too_long)
+    return UmgError(row.reason, message, **metadata).with_failure(row.failure)
 
 
-def _of_request(
-    reason: "pb.ErrorReason.ValueType", error: ProviderError, told: dict[str, str], too_long: str
+def _request_metadata(
+    reason: "pb.ErrorReason.ValueType", error: ProviderError, metadata: dict[str, str], too_long: str
 ) -> dict[str, str]:
-    """What varies of a refusal that is the request's own fault."""
+    """Return the metadata of an error that the request caused."""
     if reason == pb.ERROR_REASON_CONTEXT_TOO_LONG:
         return {"field": too_long}
     if reason == pb.ERROR_REASON_THREAD_UNSUPPORTED_REQUEST and error.unsupported:
         return {"unsupported": error.unsupported}
     if reason != pb.ERROR_REASON_UPSTREAM_REJECTED:
         return {}
-    if PATH.match(error.param):
-        told["field"] = error.param
+    # a path that `clean` would change is not a valid path
+    if PATH.match(error.param) and clean(error.param) == error.param:
+        metadata["field"] = error.param
     if isinstance(error.code, str) and CODE.match(error.code):
-        told["upstream_code"] = error.code
-    return told
+        metadata["upstream_code"] = error.code
+    return metadata
 
 
-def _failed(status: int, answered: int, error: ProviderError) -> str:
-    """What a caller may read of a failure of the provider, or of the gateway's own at it."""
-    if status in REFUSED_US:
+def _failure_message(status: int, provider_status: int, error: ProviderError) -> str:
+    """Return the message for a failure of the provider, or for a rejection of the gateway's own credentials."""
+    if status in GATEWAY_CALL_STATUSES:
         return f"the provider refused the gateway's own call (status {status}); the operator has to check the channel"
-    told = f" (status {answered})" if answered >= 400 else ""  # an error inside a good answer says nothing by it
+    # the status of an error inside a response with status 200 is not informative
+    shown_status = f" (status {provider_status})" if provider_status >= 400 else ""
     words = f"{error.codes} {error.message}"
-    if error.message and not OURS.search(words) and not ACCOUNT.search(words):
-        return f"the provider failed{told}: {clean(error.message)}"
-    return f"the provider failed{told}; try again"
+    if error.message and not ACCOUNT_ERROR.search(words) and not ACCOUNT_WORDS.search(words):
+        return f"the provider failed{shown_status}: {clean(error.message)}"
+    return f"the provider failed{shown_status}; try again"
 
 
-def _when(seconds: int | None) -> str:
+def _retry_advice(seconds: int | None) -> str:
     return "try again later" if seconds is None else f"try again in {seconds} s"
 
 
 def _retry_after(headers: Mapping[str, str]) -> int | None:
-    """Whole seconds to wait; a date counts from the answer's own `date`."""
+    """Return the whole seconds to wait; a date is relative to the response's own `date`."""
     wait = headers.get("retry-after", "")
     try:
-        if (said := headers.get("retry-after-ms") or headers.get("x-ms-retry-after-ms")) is not None:
-            return _whole(float(said) / 1000)
+        if (milliseconds := headers.get("retry-after-ms") or headers.get("x-ms-retry-after-ms")) is not None:
+            return _whole_seconds(float(milliseconds) / 1000)
         if wait.replace(".", "", 1).isdigit():
-            return _whole(float(wait))
+            return _whole_seconds(float(wait))
         if wait and "date" in headers:
-            return _whole((parsedate_to_datetime(wait) - parsedate_to_datetime(headers["date"])).total_seconds())
+            return _whole_seconds(
+                (parsedate_to_datetime(wait) - parsedate_to_datetime(headers["date"])).total_seconds()
+            )
     except (ValueError, TypeError):
         pass
     return None
 
 
-def _whole(seconds: float) -> int:
-    """Rounded up, at most a day."""
+def _whole_seconds(seconds: float) -> int:
+    """Return the seconds rounded up, at most `LONGEST_WAIT`."""
     return math.ceil(min(max(0, seconds), LONGEST_WAIT))

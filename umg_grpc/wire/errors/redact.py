@@ -1,18 +1,18 @@
-"""A provider's words as a caller may read them: without what belongs to the operator's account with it."""
+"""Redaction of provider messages for callers: removal of details of the operator's account with the provider."""
 
 import re
 
 MAX_CHARACTERS = 500
 
 _ID = r"(?=[A-Za-z0-9]*\d|[A-Za-z0-9]{16})[A-Za-z0-9*]{5,}[\w*-]*"  # with a digit, or too long for a word
-_TELLERS = "request|trace|correlation"
-_TEAMS = "org|organization|proj|project|acct|account|user|usr|team|tenant|ws|cus|sub|dep"
-_OWNERS = "account|project|organization|tenant|subscription"
+_REQUEST_WORDS = "request|trace|correlation"
+_ACCOUNT_PREFIXES = "org|organization|proj|project|acct|account|user|usr|team|tenant|ws|cus|sub|dep"
+_ACCOUNT_WORDS = "account|project|organization|tenant|subscription"
 _HEX = "[0-9a-f]{1,4}"
-_LABEL = "[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"  # repetitions have bounds: a long message must not take long
+_LABEL = "[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"  # repetitions are bounded, so that a long message takes bounded time
 _DOMAINS = "com|net|org|io|ai|dev|cloud|app|co|cn|eu|uk|de|us|internal|local|lan|svc|cluster|corp|example|test"
 
-# In this order: what stands further up may hold what stands further down.
+# The order matters: a match of an earlier rule may contain a match of a later one.
 _RULES: list[tuple[re.Pattern[str], str]] = [
     (re.compile(r"\b[a-z][a-z0-9+.-]{0,20}://[^\s\"'<>`)\]}]*[^\s\"'<>`)\]}.,;:!?]", re.IGNORECASE), "[url]"),
     (re.compile(r"\b[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,9}\b"), "[email]"),
@@ -32,14 +32,14 @@ _RULES: list[tuple[re.Pattern[str], str]] = [
     (re.compile(r"\b((?:projects|accounts|organizations|subscriptions|tenants)/)[\w.-]+", re.IGNORECASE), r"\1[id]"),
     (
         re.compile(
-            rf"\b((?:{_OWNERS}|{_TELLERS})[ _-]?id\"?(?:\s*[:=]\s*|\s+)|(?:{_OWNERS})\s*[:=]\s*)"
+            rf"\b((?:{_ACCOUNT_WORDS}|{_REQUEST_WORDS})[ _-]?id\"?(?:\s*[:=]\s*|\s+)|(?:{_ACCOUNT_WORDS})\s*[:=]\s*)"
             r"[\"'`]?(?=[\w-]*\d)[\w-]{4,}[\"'`]?",
             re.IGNORECASE,
         ),
         r"\1[id]",
     ),
     (re.compile(r"\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b", re.IGNORECASE), "[id]"),
-    (re.compile(rf"\b(?:{_TEAMS}|{_TELLERS}|req|run|cf)[-_]{_ID}"), "[id]"),
+    (re.compile(rf"\b(?:{_ACCOUNT_PREFIXES}|{_REQUEST_WORDS}|req|run|cf)[-_]{_ID}"), "[id]"),
     (re.compile(r"\b(?=[A-Za-z]*\d)(?=\d*[A-Za-z])[A-Za-z0-9]{24,}\b"), "[id]"),
     (re.compile(r"\b\d{12,}\b"), "[id]"),
     (re.compile(r"\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?\b"), "[host]"),
@@ -61,9 +61,10 @@ _BLANK = re.compile(r"[\s\x00-\x1f\x7f\u2028\u2029]+")
 
 
 def clean(message: str, limit: int = MAX_CHARACTERS) -> str:
-    """The message on one line, at most `limit` characters, with keys, addresses and account and request ids replaced.
+    """Return the message on one line, at most `limit` characters, with keys, addresses and account and request ids
+    replaced.
 
-    `[key]`, `[url]`, `[host]`, `[email]` and `[id]` stand for them; all else stays as the provider wrote it.
+    The replacements are `[key]`, `[url]`, `[host]`, `[email]` and `[id]`; the rest stays as the provider wrote it.
     """
     text = _BLANK.sub(" ", message[: 8 * limit]).strip()
     for pattern, replacement in _RULES:
