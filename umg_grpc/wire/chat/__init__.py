@@ -1,16 +1,17 @@
-"""Chat completions (`POST /v1/chat/completions`), face and upstream."""
+"""Codec of chat completions (`POST /v1/chat/completions`), as a face and as an upstream."""
 
 from umg_grpc.wire.chat.errors import encode_error
-from umg_grpc.wire.chat.fields import FIELDS
-from umg_grpc.wire.chat.passing import PassingDecoder
-from umg_grpc.wire.chat.paths import wire_path
-from umg_grpc.wire.chat.preamble import is_preamble
+from umg_grpc.wire.chat.field_paths import wire_path
+from umg_grpc.wire.chat.object_rules import OBJECTS
+from umg_grpc.wire.chat.passthrough import PassthroughDecoder
 from umg_grpc.wire.chat.request import decode_request, encode_request
 from umg_grpc.wire.chat.response import decode_response, encode_response, shows
-from umg_grpc.wire.chat.stream import StreamEncoder
-from umg_grpc.wire.chat.translating import TranslatingDecoder
-from umg_grpc.wire.format import TextFormat
-from umg_grpc.wire.provider_errors import decode_error
+from umg_grpc.wire.chat.stream_decoder import TranslatingDecoder
+from umg_grpc.wire.chat.stream_encoder import StreamEncoder
+from umg_grpc.wire.chat.stream_start import has_no_output
+from umg_grpc.wire.chat.unknown_fields import FIELDS
+from umg_grpc.wire.errors.provider_errors import decode_error
+from umg_grpc.wire.text_format import TextFormat
 
 CHAT = TextFormat(
     name="chat",
@@ -26,7 +27,10 @@ CHAT = TextFormat(
     encode_request=encode_request,
     decode_response=decode_response,
     translating_decoder=TranslatingDecoder,
-    passing_decoder=PassingDecoder,
+    passthrough_decoder=PassthroughDecoder,
     decode_error=decode_error,
-    preamble=is_preamble,
+    has_no_output=has_no_output,
+    objects=OBJECTS,
+    conversation_field="messages",
+    unreturned_reasoning=b'"reasoning_content"',
 )

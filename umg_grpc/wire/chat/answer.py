@@ -1,6 +1,6 @@
-"""What stands in a whole answer and in the chunks of a streamed one alike, both directions.
+"""Structs and conversions shared by complete chat responses and their streamed chunks, in both directions.
 
-The structs are what providers send, who differ: whatever is not needed may be absent or null.
+The structs describe the output of many providers: fields that are not needed may be absent or null.
 """
 
 import base64
@@ -11,14 +11,15 @@ from msgspec import Meta, Raw, Struct
 
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.arguments import Arguments, arguments_text
 from umg_grpc.wire.chat import schema
-from umg_grpc.wire.chat.content import thought_signature
+from umg_grpc.wire.chat.decode_messages import thought_signature
 from umg_grpc.wire.chat.usage import ProviderUsage, decode_usage
-from umg_grpc.wire.counts import Count, count
-from umg_grpc.wire.json import ABSENT, JsonObject
-from umg_grpc.wire.media import data_url, decode_base64, is_data_url, parse_data_url
-from umg_grpc.wire.provider_errors import unreadable
+from umg_grpc.wire.core.json import ABSENT, JsonObject
+from umg_grpc.wire.core.logprobs import Logprob
+from umg_grpc.wire.core.media import OUTPUT_AUDIO_TYPES, data_url, decode_base64, is_data_url, parse_data_url
+from umg_grpc.wire.core.numbers import Count, set_time
+from umg_grpc.wire.core.tool_arguments import Arguments, arguments_text
+from umg_grpc.wire.errors.provider_errors import unreadable
 
 FINISH_REASONS = {
     "stop": pb.FINISH_REASON_STOP,
@@ -27,8 +28,8 @@ FINISH_REASONS = {
     "function_call": pb.FINISH_REASON_TOOL_CALLS,
     "content_filter": pb.FINISH_REASON_CONTENT_FILTER,
 }
-# What some providers say instead (seen at servers of open models, and at gateways that mix formats).
-OTHER_WORDS = {
+# Finish reasons that some providers use instead (seen at servers of open models and at gateways that mix formats).
+OTHER_FINISH_REASONS = {
     "eos": pb.FINISH_REASON_STOP,
     "eos_token": pb.FINISH_REASON_STOP,
     "end_turn": pb.FINISH_REASON_STOP,
@@ -36,46 +37,36 @@ OTHER_WORDS = {
     "max_tokens": pb.FINISH_REASON_LENGTH,
     "model_length": pb.FINISH_REASON_LENGTH,
 }
-# Only these five are in the vocabulary: typed clients break on any other.
+# Only these five values are in the vocabulary: typed clients fail on any other.
 FINISH_NAMES = {
     pb.FINISH_REASON_STOP: "stop",
     pb.FINISH_REASON_STOP_SEQUENCE: "stop",
     pb.FINISH_REASON_LENGTH: "length",
     pb.FINISH_REASON_CONTEXT_FULL: "length",
-    pb.FINISH_REASON_OTHER: "length",  # a reason without a word here: the answer may not look whole
+    pb.FINISH_REASON_OTHER: "length",  # a reason without an equivalent here: the response may be incomplete
     pb.FINISH_REASON_TOOL_CALLS: "tool_calls",
     pb.FINISH_REASON_CONTENT_FILTER: "content_filter",
     pb.FINISH_REASON_REFUSAL: "content_filter",
     pb.FINISH_REASON_RECITATION: "content_filter",
 }
-# What an upstream may say although it called a tool.
+# Reasons that a provider may report although the model called a tool.
 OVERRIDDEN = (pb.FINISH_REASON_UNSPECIFIED, pb.FINISH_REASON_STOP)
 
 
-THOUGHTS_BEGIN, THOUGHTS_END = (
+REASONING_BEGIN, REASONING_END = (
     "<think>",
     "</think>",
-)  # around reasoning inside the text (not shown; what gateways write)
-BETWEEN_THOUGHTS = "\n\n"
-
-
-SPOKEN_TYPES = {
-    "wav": "audio/wav",
-    "aac": "audio/aac",
-    "mp3": "audio/mpeg",
-    "flac": "audio/flac",
-    "opus": "audio/opus",
-    "pcm16": "audio/pcm",
-}
+)  # markers around reasoning inside the text (not shown in the document; other gateways write them)
+REASONING_SEPARATOR = "\n\n"
 
 
 # --- provider's structs
 
-Index = Annotated[int, Meta(ge=0, le=2**31 - 1)]  # of a choice
+Index = Annotated[int, Meta(ge=0, le=2**31 - 1)]  # index of a choice
 
 
 class UrlCitation(Struct):
-    """`url_citation` of an annotation."""
+    """Content of the member `url_citation` of an annotation."""
 
     url: str
     title: str | None = None
@@ -84,43 +75,34 @@ class UrlCitation(Struct):
 
 
 class Annotation(Struct):
-    """An annotation of type `url_citation`."""
+    """Annotation of type `url_citation`."""
 
     url_citation: UrlCitation
 
 
-class Logprob(Struct):
-    """An entry of `logprobs.content`."""
-
-    token: str
-    logprob: float
-    bytes: list[int] | None = None
-    top_logprobs: "list[Logprob] | None" = None
-
-
 class Logprobs(Struct):
-    """`logprobs` of a choice."""
+    """Member `logprobs` of a choice."""
 
     content: list[Logprob] | None = None
     refusal: list[Logprob] | None = None
 
 
 class ProviderFunction(Struct):
-    """`function`."""
+    """Member `function` of a tool call."""
 
     name: str | None = None
     arguments: Arguments = None
 
 
 class ProviderCustom(Struct):
-    """`custom`."""
+    """Member `custom` of a tool call."""
 
     name: str | None = None
     input: str | None = None
 
 
 class ProviderCall(Struct):
-    """A tool call, whole or a piece of one."""
+    """Tool call: complete, or one piece of it in a stream."""
 
     index: int | None = None
     id: str | None = None
@@ -130,7 +112,7 @@ class ProviderCall(Struct):
 
 
 class ProviderAudio(Struct):
-    """`audio`, whole or a piece of it."""
+    """Member `audio`: complete, or one piece of it in a stream."""
 
     id: str | None = None
     data: str | None = None
@@ -139,18 +121,18 @@ class ProviderAudio(Struct):
 
 
 class ProviderImage(Struct):
-    """An entry of the extension `images`."""
+    """Entry of the extension `images`."""
 
     image_url: schema.ImageUrl | None = None
 
 
 class ProviderMessage(Struct):
-    """`message` of a choice, and `delta`."""
+    """Member `message` of a choice, or `delta` of a streamed one."""
 
     content: str | list[Raw] | None = None
     refusal: str | None = None
     reasoning_content: str | None = None
-    reasoning: str | dict[str, Raw] | list[Raw] | None = None  # some providers' name for it
+    reasoning: str | dict[str, Raw] | list[Raw] | None = None  # the name of the field at some providers
     annotations: list[Raw] | None = None
     tool_calls: list[ProviderCall] | None = None
     function_call: ProviderFunction | None = None
@@ -160,7 +142,7 @@ class ProviderMessage(Struct):
 
 
 class ProviderChoice(Struct):
-    """A choice of an answer."""
+    """Choice of a complete response."""
 
     index: Index | None = None
     message: ProviderMessage | None = None
@@ -169,7 +151,7 @@ class ProviderChoice(Struct):
 
 
 class Head(Struct, kw_only=True):
-    """What every body and every chunk has beside its choices."""
+    """Fields that every response body and every chunk has beside its choices."""
 
     id: str | None = None
     created: Count = None
@@ -178,14 +160,17 @@ class Head(Struct, kw_only=True):
     system_fingerprint: str | None = None
     usage: ProviderUsage | None = None
     error: Raw = ABSENT
-    citations: list[Raw] | None = None  # addresses without a place in the text
+    citations: list[Raw] | None = None  # addresses without a position in the text
 
 
 # --- canonical -> caller
 
 
 def finish_name(reason: "pb.FinishReason.ValueType", calls: bool, refused: bool, legacy: bool) -> str:
-    """The reason in chat's vocabulary. An answer with calls ends for them, a refusal in words is a whole answer."""
+    """Return the finish reason in chat's vocabulary.
+
+    A response with tool calls finishes with the reason for calls; a response with a refusal text is complete (`stop`).
+    """
     if calls and (reason in OVERRIDDEN or reason == pb.FINISH_REASON_TOOL_CALLS):
         return "function_call" if legacy else "tool_calls"
     if refused and reason == pb.FINISH_REASON_REFUSAL:
@@ -194,25 +179,27 @@ def finish_name(reason: "pb.FinishReason.ValueType", calls: bool, refused: bool,
 
 
 def call_id(call: pb.ToolCall, response_id: str, index: int) -> str:
-    """The call's id, or one that is unique in a conversation for providers that give none."""
+    """Return the id of a call, or a generated id, unique in a conversation, where the provider sent none."""
     return call.call_id or f"call_{''.join(filter(str.isalnum, response_id))[-24:]}_{index}"
 
 
 def encode_audio(media: pb.MediaPart) -> JsonObject:
-    """`message.audio`."""
+    """Encode audio as `message.audio`."""
     data = base64.b64encode(media.data).decode()
     return {"id": media.media_id, "data": data, "expires_at": media.expire_time.seconds, "transcript": media.transcript}
 
 
 def encode_image(media: pb.MediaPart) -> JsonObject:
-    """An entry of `message.images`."""
+    """Encode an image as an entry of `message.images`."""
     url = media.uri if media.HasField("uri") else data_url(media.mime_type or "image/png", media.data)
     return {"type": "image_url", "image_url": {"url": url}}
 
 
 def encode_citation(citation: pb.Citation, before: int, length: int) -> object:
-    """`url_citation` with its offsets in the whole content, `before` characters of which precede the part; None for
-    what chat cannot say.
+    """Encode a citation as `url_citation`; return None for a citation that chat cannot express.
+
+    The offsets count in the whole content, in characters: `before` characters precede the part, which has `length` of
+    them.
     """
     if citation.opaque.format == "chat":
         return Raw(citation.opaque.json.encode())
@@ -225,9 +212,9 @@ def encode_citation(citation: pb.Citation, before: int, length: int) -> object:
 
 
 def encode_logprob(entry: pb.TokenLogprob, nested: bool = False) -> JsonObject:
-    """An entry of `logprobs.content`."""
+    """Encode an entry of `logprobs.content`."""
     encoded: JsonObject = {"token": entry.token, "logprob": entry.logprob}
-    encoded["bytes"] = list(entry.token_bytes) if entry.HasField("token_bytes") else None
+    encoded["bytes"] = list(entry.raw_bytes) if entry.HasField("raw_bytes") else None
     if not nested:
         encoded["top_logprobs"] = [encode_logprob(other, nested=True) for other in entry.alternatives]
     return encoded
@@ -236,41 +223,38 @@ def encode_logprob(entry: pb.TokenLogprob, nested: bool = False) -> JsonObject:
 # --- provider -> canonical
 
 
-def begun(head: Head, model: str) -> pb.GenerateEvent:
-    """The event with which a stream starts; `model` is the caller's name of it."""
+def started_event(head: Head, model: str) -> pb.GenerateEvent:
+    """Return the event that starts a stream. `model`: the caller's name of the model."""
     event = pb.GenerateEvent()
     event.started.model = model or head.model or ""
     decode_head(head, event.started)
     return event
 
 
-def used(usage: ProviderUsage) -> pb.GenerateEvent:
-    """The event that tells the usage."""
+def usage_event(usage: ProviderUsage) -> pb.GenerateEvent:
+    """Return the event that contains the usage."""
     event = pb.GenerateEvent()
     decode_usage(usage, event.usage)
     return event
 
 
 def decode_head(head: Head, target: pb.GenerateResponse | pb.GenerationStarted) -> None:
-    """Id, time, service tier and fingerprint."""
+    """Decode the id, creation time, service tier and fingerprint."""
     target.response_id = head.id or ""
-    if head.created:
-        target.create_time.seconds = count(head.created)
+    set_time(head.created, target.create_time)
     target.service_tier, target.system_fingerprint = head.service_tier or "", head.system_fingerprint or ""
 
 
 def decode_finish(reason: str | None, target: pb.Candidate | pb.CandidateFinished) -> None:
-    """Fills in the reason, and the provider's own word where the format has none for it."""
+    """Decode the finish reason; also keep the provider's own value where the format does not define it."""
     if reason:
-        target.finish_reason = FINISH_REASONS.get(reason) or OTHER_WORDS.get(reason, pb.FINISH_REASON_OTHER)
+        target.finish_reason = FINISH_REASONS.get(reason) or OTHER_FINISH_REASONS.get(reason, pb.FINISH_REASON_OTHER)
         if reason not in FINISH_REASONS:
             target.provider_reason = reason
 
 
-def settle(target: pb.Candidate | pb.CandidateFinished, calls: bool, refused: bool) -> None:
-    """Corrects the reason where what was said tells better: a call, a refusal in words, an answer that ends without
-    one.
-    """
+def correct_finish_reason(target: pb.Candidate | pb.CandidateFinished, calls: bool, refused: bool) -> None:
+    """Correct the finish reason by the content of the response: a tool call, a refusal text, or a missing reason."""
     if calls and target.finish_reason in (*OVERRIDDEN, pb.FINISH_REASON_OTHER):
         target.finish_reason = pb.FINISH_REASON_TOOL_CALLS
     elif refused and target.finish_reason == pb.FINISH_REASON_STOP:
@@ -280,7 +264,7 @@ def settle(target: pb.Candidate | pb.CandidateFinished, calls: bool, refused: bo
 
 
 class _ContentPart(Struct):
-    """A part of a content that comes in parts. `thinking`: some providers put the thoughts there, in parts again."""
+    """Element of a content list. `thinking`: some providers put the reasoning there, again as a string or as a list."""
 
     text: str | None = None
     thinking: "str | list[_ContentPart] | None" = None
@@ -290,30 +274,30 @@ _CONTENT_PART = msgspec.json.Decoder(_ContentPart)
 
 
 def content_text(content: str | list[Raw] | None) -> str:
-    """Content as one text, also where it comes in parts; less the thoughts among these."""
+    """Return the content as one text, also where it is a list of parts; reasoning among the parts is left out."""
     if isinstance(content, list):
         return "".join(_CONTENT_PART.decode(raw).text or "" for raw in content)
     return content or ""
 
 
-def _thoughts_in(content: list[Raw]) -> str:
+def _reasoning_in_content(content: list[Raw]) -> str:
     thoughts = (_CONTENT_PART.decode(raw).thinking or "" for raw in content)
     return "".join(
         thought if isinstance(thought, str) else "".join(part.text or "" for part in thought) for thought in thoughts
     )
 
 
-def thoughts_of(message: ProviderMessage) -> str:
-    """The reasoning, under whichever name."""
+def reasoning_text(message: ProviderMessage) -> str:
+    """Return the reasoning of a message, from whichever field the provider uses."""
     if message.reasoning_content:
         return message.reasoning_content
-    if isinstance(message.content, list) and (thoughts := _thoughts_in(message.content)):
+    if isinstance(message.content, list) and (thoughts := _reasoning_in_content(message.content)):
         return thoughts
     return message.reasoning if isinstance(message.reasoning, str) else ""
 
 
 def decode_call(call: ProviderCall, target: pb.Part) -> None:
-    """A whole call."""
+    """Decode a complete tool call."""
     target.tool_call.call_id = call.id or ""
     if call.custom:
         target.tool_call.name, target.tool_call.text = call.custom.name or "", call.custom.input or ""
@@ -328,7 +312,7 @@ def decode_call(call: ProviderCall, target: pb.Part) -> None:
 
 
 def decode_annotation(raw: Raw) -> pb.Citation:
-    """A citation; what is no `url_citation` is kept as it is."""
+    """Decode an annotation; any type other than `url_citation` is kept as raw JSON."""
     try:
         cited = msgspec.json.decode(raw, type=Annotation).url_citation
     except msgspec.ValidationError:
@@ -341,22 +325,13 @@ def decode_annotation(raw: Raw) -> pb.Citation:
 
 
 def decode_url(raw: Raw) -> pb.Citation:
-    """An entry of the extension `citations`: an address that the whole text rests on."""
+    """Decode an entry of the extension `citations`: the address of a source of the whole text."""
     url = msgspec.json.decode(raw)
     return pb.Citation(web=pb.WebSource(url=url if isinstance(url, str) else ""))
 
 
-def decode_logprob(entry: Logprob) -> pb.TokenLogprob:
-    """The likelihood of one token."""
-    decoded = pb.TokenLogprob(token=entry.token, logprob=entry.logprob)
-    if entry.bytes is not None:
-        decoded.token_bytes = bytes(entry.bytes)
-    decoded.alternatives.extend(decode_logprob(other) for other in entry.top_logprobs or ())
-    return decoded
-
-
 def decode_image(url: str, media: pb.MediaPart) -> None:
-    """An image that the model made. Raises UmgError(UPSTREAM_FAILED) for broken base64."""
+    """Decode an image of the response. Raises UmgError(UPSTREAM_FAILED) for broken base64."""
     media.kind = pb.MEDIA_KIND_IMAGE
     if not is_data_url(url):
         media.uri = url
@@ -364,15 +339,17 @@ def decode_image(url: str, media: pb.MediaPart) -> None:
     try:
         media.mime_type, media.data = parse_data_url(url, "images")
     except UmgError:
-        raise unreadable() from None  # the provider's field, not the caller's
+        raise unreadable() from None  # the field is the provider's, not the caller's
 
 
 def decode_audio(audio: ProviderAudio, media: pb.MediaPart, request: pb.GenerateRequest) -> None:
-    """Sound that the model made, in the format that the request asked for: the answer does not tell.
+    """Decode audio of the response.
+
+    Its type is the format that the request selected, since the response does not state it.
 
     Raises UmgError(UPSTREAM_FAILED) for broken base64.
     """
-    media.mime_type = SPOKEN_TYPES.get(request.audio_output.format, "")
+    media.mime_type = OUTPUT_AUDIO_TYPES.get(request.audio_output.format, "")
     media.kind, media.media_id, media.transcript = pb.MEDIA_KIND_AUDIO, audio.id or "", audio.transcript or ""
     if audio.expires_at:
         media.expire_time.seconds = int(audio.expires_at)

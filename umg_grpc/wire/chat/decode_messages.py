@@ -1,14 +1,15 @@
-"""Messages and their parts as callers write them, and what stands in a request and an answer alike."""
+"""Messages and their parts in a caller's body, and the elements that requests and responses share."""
 
 import msgspec
 
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat import schema
-from umg_grpc.wire.json import JsonObject, invalid, missing, parse
-from umg_grpc.wire.media import check_address, decode_base64, is_data_url, parse_data_url, sniff
-from umg_grpc.wire.opaque import keep_turn, raw_turns
-from umg_grpc.wire.state import is_placeholder
+from umg_grpc.wire.core.json import JsonObject, invalid, missing, parse
+from umg_grpc.wire.core.media import decode_image, decode_input_audio
+from umg_grpc.wire.core.opaque import RawTurns, append_opaque_turn
+from umg_grpc.wire.core.reasoning_state import is_placeholder
+from umg_grpc.wire.request_notes import RequestNotes
 
 ROLES = {
     "system": pb.ROLE_SYSTEM,
@@ -19,25 +20,23 @@ ROLES = {
     "function": pb.ROLE_TOOL,
 }
 ROLE_NAMES = {value: name for name, value in ROLES.items() if name != "function"}
-MOST_PARTS = 5000  # of a message, in the schema
+MAX_PARTS = 5000  # parts of one message: the schema's limit
 DETAILS = ("auto", "low", "high", "original")
-AUDIO_TYPES = {"wav": "audio/wav", "mp3": "audio/mpeg"}
-AUDIO_FORMATS = {mime: name for name, mime in AUDIO_TYPES.items()}
 
 
 # --- caller -> canonical
 
 
-def decode_messages(messages: list[schema.ChatMessage], request: pb.GenerateRequest) -> None:
+def decode_messages(messages: list[schema.ChatMessage], request: pb.GenerateRequest, notes: RequestNotes) -> None:
     """Fill `request.messages`. Raises UmgError naming the field."""
+    raw_turns = RawTurns(request.source, "messages")
     for index, message in enumerate(messages):
         if message.role not in ROLES:
-            raw = raw_turns(request.source.body, "messages")[index]
-            keep_turn(request, raw, message.role, f"messages[{index}].role")
+            append_opaque_turn(request, notes, raw_turns[index], message.role, f"messages[{index}].role")
             continue
         target = request.messages.add(role=ROLES[message.role])
         if message.role == "assistant":
-            _decode_assistant(message, target, f"messages[{index}]", request.source)
+            _decode_assistant(message, target, f"messages[{index}]", notes)
         elif message.role in ("tool", "function"):
             _decode_result(message, target, f"messages[{index}]")
         else:
@@ -48,35 +47,35 @@ def decode_messages(messages: list[schema.ChatMessage], request: pb.GenerateRequ
                 target.name = message.name
 
 
-def _decode_assistant(message: schema.ChatMessage, target: pb.Message, at: str, source: pb.SourceDocument) -> None:
+def _decode_assistant(message: schema.ChatMessage, target: pb.Message, at: str, notes: RequestNotes) -> None:
     if message.name is not None:
         target.name = message.name
     if message.reasoning_content:
         target.parts.add().reasoning.texts.append(message.reasoning_content)
-    if message.content:  # "" says nothing, and other formats refuse an empty text
+    if message.content:  # "" has no content, and other formats reject an empty text
         _decode_content(message.content, target, f"{at}.content")
     if message.refusal:
         target.parts.add().refusal.text = message.refusal
     if message.audio:
         media = target.parts.add().media
         media.kind, media.file_id, media.media_id = pb.MEDIA_KIND_AUDIO, message.audio.id, message.audio.id
-    spoken = len(target.parts)
+    count = len(target.parts)
     for index, raw in enumerate(message.tool_calls or ()):
         place = f"{at}.tool_calls[{index}]"
         _decode_call(raw, target, place)
         if target.parts[-1].HasField("opaque"):
-            source.opaque_paths[f"{at}.parts[{len(target.parts) - 1}]"] = place
-    if len(target.parts) > MOST_PARTS:
-        raise invalid(f"{at}.tool_calls", f"the message has more than {MOST_PARTS} parts with them; split it")
+            notes.opaque_paths[f"{at}.parts[{len(target.parts) - 1}]"] = place
+    if len(target.parts) > MAX_PARTS:
+        raise invalid(f"{at}.tool_calls", f"the message has more than {MAX_PARTS} parts with them; split it")
     if message.function_call and not message.tool_calls:
         call = target.parts.add().tool_call
         call.name, call.arguments_json = message.function_call.name, message.function_call.arguments or ""
     if (signature := thought_signature(message.extra_content)) and target.parts:
-        target.parts[max(spoken - 1, 0)].state.MergeFrom(signature)
+        target.parts[max(count - 1, 0)].state.MergeFrom(signature)
 
 
 def thought_signature(extra: schema.ExtraContent | None) -> pb.ReasoningState | None:
-    """Vendor G's reasoning state, which is the native format's."""
+    """Return vendor G's reasoning state, which has the native format; None without one."""
     signature = extra.google.thought_signature if extra and extra.google else None
     if not signature or is_placeholder(signature):
         return None
@@ -97,7 +96,7 @@ def _decode_call(raw: msgspec.Raw, target: pb.Message, at: str) -> None:
         call = target.parts.add().tool_call
         call.call_id, call.name, call.text = custom.id, custom.custom.name, custom.custom.input or ""
     else:
-        _keep(raw, kind, target)
+        _add_opaque(raw, kind, target)
 
 
 def _decode_result(message: schema.ChatMessage, target: pb.Message, at: str) -> None:
@@ -131,11 +130,7 @@ def _decode_part(raw: msgspec.Raw, target: pb.Message | pb.ToolResult, at: str) 
             _decode_image(parse(schema.ImagePart, raw, at).image_url, target.parts.add().media, f"{at}.image_url")
         case "input_audio":
             audio = parse(schema.AudioPart, raw, at).input_audio
-            media, field = target.parts.add().media, f"{at}.input_audio.data"
-            media.kind, media.mime_type = pb.MEDIA_KIND_AUDIO, AUDIO_TYPES[audio.format]
-            media.data = (
-                parse_data_url(audio.data, field)[1] if is_data_url(audio.data) else decode_base64(audio.data, field)
-            )
+            decode_input_audio(audio.data, audio.format, target.parts.add().media, f"{at}.input_audio.data")
         case "refusal":
             target.parts.add().refusal.text = parse(schema.RefusalPart, raw, at).refusal
         case "file":
@@ -144,25 +139,18 @@ def _decode_part(raw: msgspec.Raw, target: pb.Message | pb.ToolResult, at: str) 
         case None:
             raise missing(f"{at}.type")
         case unknown:
-            _keep(raw, unknown, target)
+            _add_opaque(raw, unknown, target)
 
 
 def _decode_image(image: schema.ImageUrl | str, media: pb.MediaPart, at: str) -> None:
-    url, field = (image, at) if isinstance(image, str) else (image.url, f"{at}.url")
-    media.kind = pb.MEDIA_KIND_IMAGE
-    if is_data_url(url):
-        media.mime_type, media.data = parse_data_url(url, field)
-        if not media.data:
-            raise invalid(field, "the data URL is empty; add the image")
-        if not media.mime_type.startswith("image/"):
-            media.mime_type = sniff(media.data) or media.mime_type
+    if isinstance(image, str):
+        decode_image(image, media, at)
     else:
-        media.uri = check_address(url, field, "bytes go into a data URL, `data:image/png;base64,...`")
-    if not isinstance(image, str) and image.detail:
-        media.detail = image.detail
+        decode_image(image.url, media, f"{at}.url")
+        media.detail = image.detail or ""
 
 
-def _keep(raw: msgspec.Raw, kind: str, target: pb.Message | pb.ToolResult) -> None:
+def _add_opaque(raw: msgspec.Raw, kind: str, target: pb.Message | pb.ToolResult) -> None:
     opaque = target.parts.add().opaque
     opaque.format, opaque.type, opaque.json = "chat", kind, str(raw, "utf-8")
 
@@ -171,7 +159,7 @@ def _keep(raw: msgspec.Raw, kind: str, target: pb.Message | pb.ToolResult) -> No
 
 
 def encode_call(part: pb.Part, call_id: str, name: str) -> JsonObject:
-    """A tool call of a message, under the id and the name that its reader knows."""
+    """Encode a tool call of a message. `call_id` and `name`: in the spelling for the receiver of the message."""
     call = part.tool_call
     if call.HasField("text"):
         return {"id": call_id, "type": "custom", "custom": {"name": name, "input": call.text}}
@@ -181,15 +169,15 @@ def encode_call(part: pb.Part, call_id: str, name: str) -> JsonObject:
         "function": {"name": name, "arguments": call.arguments_json or "{}"},
     }
     if is_signed(part):
-        encoded["extra_content"] = signed(part.state)
+        encoded["extra_content"] = encode_signature(part.state)
     return encoded
 
 
 def is_signed(part: pb.Part) -> bool:
-    """Whether the part has reasoning state of vendor G."""
+    """Return whether the part has vendor G's reasoning state."""
     return part.HasField("state") and part.state.format == "native" and not is_placeholder(part.state.data)
 
 
-def signed(state: pb.ReasoningState) -> JsonObject:
-    """`extra_content` with the reasoning state of vendor G."""
+def encode_signature(state: pb.ReasoningState) -> JsonObject:
+    """Encode vendor G's reasoning state as `extra_content`."""
     return {"google": {"thought_signature": state.data}}

@@ -1,28 +1,27 @@
-"""The conversation as messages of a body: canonical -> provider."""
+"""Messages of a provider's chat body: canonical -> provider."""
 
-import base64
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, assert_never
 
 import msgspec
 
 from umg_grpc.quirks import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
-from umg_grpc.wire.chat.content import AUDIO_FORMATS, DETAILS, ROLE_NAMES, encode_call, is_signed, signed
-from umg_grpc.wire.chat.names import told_id, tool_names
-from umg_grpc.wire.json import JsonObject, json_text
-from umg_grpc.wire.media import data_url, sniff
-from umg_grpc.wire.names import OpenCalls
-from umg_grpc.wire.opaque import kept_turn, leaves_turn_out
-from umg_grpc.wire.report import Report, foreign, no_role, unknown_part, untranslatable
-from umg_grpc.wire.state import NO_SIGNATURE
+from umg_grpc.wire.chat.decode_messages import DETAILS, ROLE_NAMES, encode_call, encode_signature, is_signed
+from umg_grpc.wire.chat.tool_names import shortened_id, tool_names
+from umg_grpc.wire.core.json import JsonObject, json_text
+from umg_grpc.wire.core.media import data_url, encode_input_audio, sniff
+from umg_grpc.wire.core.opaque import omits_turn, opaque_turn
+from umg_grpc.wire.core.reasoning_state import NO_SIGNATURE
+from umg_grpc.wire.core.tool_names import OpenCalls
+from umg_grpc.wire.report import NOTHING_LEFT, Report, foreign, no_role, unknown_part, untranslatable
 
-SHOWN_BELOW = "The result is shown in the next message."
+RESULT_IN_NEXT_MESSAGE = "The result is shown in the next message."
 NO_RESULT = "No result."
 
 
 class _Turn(NamedTuple):
-    """A message less its tool results; its parts with their paths."""
+    """Message less its tool results; its parts with their canonical paths."""
 
     message: pb.Message
     place: int
@@ -30,52 +29,70 @@ class _Turn(NamedTuple):
 
 
 class MessageEncoder:
-    """Canonical messages -> chat messages. One instance a request: calls and results are paired across messages."""
+    """Encoder of canonical messages as chat messages.
+
+    One instance per request, since it pairs calls and results across messages.
+    """
 
     def __init__(self, request: pb.GenerateRequest, report: Report, quirks: Quirks = NO_QUIRKS) -> None:
         self._request = request
         self._report = report
-        self._takes_thoughts = quirks.reasoning_content is not False
+        self._takes_reasoning = quirks.reasoning_content is not False
         self._wants_signatures = quirks.signatures is True
         self._takes_custom = quirks.custom_tools is not False
         self._names = tool_names(request)
         self._unanswered = OpenCalls()
-        self._shown: list[object] = []  # images of tool results, which only a user message can show
-        self._pairs = request.HasField("source")  # gRPC callers are told by the provider what they left open
+        self._shown: list[object] = []  # images of tool results, which only a user message can contain
+        self._completes_pairs = request.HasField(
+            "source"
+        )  # gRPC callers get the provider's own error for unanswered calls
         self._open: dict[str, None] = {}  # ids of the calls that wait for a result
 
     def encode(self) -> list[object]:
-        """All messages, the instructions first. Raises UmgError for what would change the meaning."""
+        """Encode all messages, the instructions first.
+
+        Raises UmgError for content whose loss would change the meaning.
+        """
         messages = list[object]()
         if self._request.instructions:
             texts = [
                 self._text_of(part, f"instructions[{index}]") for index, part in enumerate(self._request.instructions)
             ]
             messages.append({"role": "system", "content": "\n\n".join(texts)})
-        run = list[_Turn]()
+        # consecutive turns of the model, and of the others less their results
+        run, others = list[_Turn](), list[_Turn]()
         for index, message in enumerate(self._request.messages):
-            if (kept := kept_turn(message, "chat", f"messages[{index}]")) is not None:
-                messages += [*self._answer(run), *self._end_results(), kept]
-                run = []
+            if (kept := opaque_turn(message, "chat", f"messages[{index}]")) is not None:
+                messages += [
+                    *self._encode_assistant_turns(run),
+                    *self._encode_turns(others),
+                    *self._end_results(),
+                    kept,
+                ]
+                run, others = [], []
                 continue
-            if leaves_turn_out(message, "chat", self._report):
+            if omits_turn(message, "chat", self._report):
                 continue
-            if message.role != pb.ROLE_ASSISTANT or any(part.HasField("tool_result") for part in message.parts):
-                messages += self._answer(run)
+            answers = any(part.HasField("tool_result") for part in message.parts)
+            if message.role != pb.ROLE_ASSISTANT or answers:
+                messages += self._encode_assistant_turns(run)
                 run = []
             turn, results = self._turn(message, index)
-            messages += results
-            if message.role == pb.ROLE_ASSISTANT:
-                run += [turn] if turn.parts or not results else []
-            elif turn.parts or not results:  # else more results may follow: what they show comes after the last of them
-                messages += self._say(turn)
-        messages += self._answer(run) + self._end_results()
+            if message.role == pb.ROLE_ASSISTANT or not self._completes_pairs:
+                messages += self._encode_turns(others)
+                others = []
+            messages += results  # results come before the turns between them and their calls
+            if turn.parts or not answers:
+                (run if message.role == pb.ROLE_ASSISTANT else others).append(turn)
+        messages += self._encode_assistant_turns(run) + self._encode_turns(others) + self._end_results()
+        if not messages and self._completes_pairs:
+            raise untranslatable("messages", NOTHING_LEFT)
         if self._wants_signatures:
-            _sign(messages)
+            _add_placeholder_signatures(messages)
         return messages
 
     def _turn(self, message: pb.Message, index: int) -> tuple["_Turn", list[JsonObject]]:
-        """The message less its tool results, and these as messages of their own."""
+        """Return the message less its tool results, and these as messages of their own."""
         at, turn, results = f"messages[{index}]", _Turn(message, index, []), list[JsonObject]()
         if message.phase:
             self._report.drop("phase")
@@ -90,9 +107,12 @@ class MessageEncoder:
                 turn.parts.append((part, f"{at}.parts[{position}]"))
         return turn, results
 
-    def _say(self, turn: "_Turn") -> list[JsonObject]:
-        """A turn that is not the model's."""
-        at, before, shown = f"messages[{turn.place}]", self._stubs(), list[object]()
+    def _encode_turns(self, turns: list["_Turn"]) -> list[JsonObject]:
+        return [encoded for turn in turns for encoded in self._encode_turn(turn)]
+
+    def _encode_turn(self, turn: "_Turn") -> list[JsonObject]:
+        """Encode a turn of any role but the assistant's."""
+        at, before, shown = f"messages[{turn.place}]", self._placeholder_results(), list[object]()
         if turn.message.role == pb.ROLE_USER:
             shown, self._shown = self._shown, []
         else:
@@ -100,15 +120,16 @@ class MessageEncoder:
         role = ROLE_NAMES.get(turn.message.role)
         if role is None and not any(part.HasField("opaque") for part, _ in turn.parts):
             raise no_role(at)
-        content = shown + [self._part(part, at) for part, at in turn.parts if self._can_say(part, at)]
+        content = shown + [self._part(part, at) for part, at in turn.parts if self._is_encodable(part, at)]
         if role is None or role == "tool":
             opaque = next((part.opaque for part, _ in turn.parts if part.HasField("opaque")), None)
             raise foreign(opaque, at) if opaque else untranslatable(at, "only a user or system turn can hold this")
         return [*before, _without_empty({"role": role, "content": _compact(content), "name": turn.message.name})]
 
-    def _answer(self, run: list["_Turn"]) -> list[JsonObject]:
-        """The model's turns in a row: as one where they hold a call (results follow the message with all calls, in
-        which providers look for the thoughts too) or thoughts alone.
+    def _encode_assistant_turns(self, run: list["_Turn"]) -> list[JsonObject]:
+        """Encode consecutive assistant turns as one message if one has a call or is only reasoning, else one by one.
+
+        Results follow the message with all calls, in which providers look for the reasoning too.
         """
         if not run:
             return []
@@ -120,14 +141,18 @@ class MessageEncoder:
         return before + [message for message in encoded if message is not None]
 
     def _assistant(self, turns: list["_Turn"]) -> JsonObject | None:
-        """One message; None where nothing is said, which providers refuse."""
+        """Encode assistant turns as one message; return None if it would be empty, since providers reject that."""
         content, calls, thoughts = list[object](), list[JsonObject](), list[str]()
         encoded: JsonObject = {"role": "assistant", "content": None, "name": turns[0].message.name}
         for turn in turns:
             for position, (part, at) in enumerate(turn.parts):
                 if part.HasField("reasoning"):
-                    thoughts.extend(self._thoughts(part.reasoning))
-                elif part.HasField("tool_call") and self._request.legacy_functions and not part.tool_call.call_id:
+                    thoughts.extend(self._reasoning(part.reasoning))
+                elif (
+                    part.HasField("tool_call")
+                    and self._request.face_hints.legacy_functions
+                    and not part.tool_call.call_id
+                ):
                     encoded["function_call"] = self._function_call(part.tool_call)
                 elif part.HasField("tool_call"):
                     calls.append(self._call(part, f"call_{turn.place}_{position}"))
@@ -136,7 +161,7 @@ class MessageEncoder:
                 elif part.HasField("media"):
                     raise untranslatable(at, "a chat assistant turn cannot hold it")
                 elif part.text.text or not part.HasField("text"):
-                    content += [self._part(part, at)] if self._can_say(part, at) else []
+                    content += [self._part(part, at)] if self._is_encodable(part, at) else []
                 self._state(part, encoded)
         if content:
             encoded["content"] = _compact(content)
@@ -149,22 +174,25 @@ class MessageEncoder:
             encoded["tool_calls"] = calls
         return _without_empty(encoded)
 
-    def _thoughts(self, reasoning: pb.ReasoningPart) -> Sequence[str]:
+    def _reasoning(self, reasoning: pb.ReasoningPart) -> Sequence[str]:
         thoughts = reasoning.texts or reasoning.summaries
-        if thoughts and not self._takes_thoughts:
+        if thoughts and not self._takes_reasoning:
             self._report.drop("reasoning")
             return ()
         return thoughts
 
     def _state(self, part: pb.Part, encoded: JsonObject) -> None:
-        """Only vendor G's chat has a place for reasoning state: on calls and on the message."""
+        """Add vendor G's reasoning state to the message.
+
+        Only vendor G's chat has a field for it, on calls and on messages.
+        """
         if part.HasField("state") and part.state.format != "native":
             self._report.drop("state")
         elif is_signed(part) and not part.HasField("tool_call"):
-            encoded["extra_content"] = signed(part.state)
+            encoded["extra_content"] = encode_signature(part.state)
 
     def _function_call(self, call: pb.ToolCall) -> JsonObject:
-        """The older form of a call, which has no free text."""
+        """Encode a call in the older form, which has no free text."""
         arguments = call.arguments_json or "{}"
         if call.HasField("text"):
             arguments = msgspec.json.encode({"input": call.text}).decode()
@@ -174,7 +202,7 @@ class MessageEncoder:
         call = part.tool_call
         if not call.call_id:
             self._unanswered.add(call.name, own_id)
-        call_id = told_id(call.call_id) or own_id
+        call_id = shortened_id(call.call_id) or own_id
         self._open[call_id] = None
         encoded = encode_call(part, call_id, self._names.of_call(call))
         if call.HasField("text") and not self._takes_custom:
@@ -182,10 +210,13 @@ class MessageEncoder:
         return encoded
 
     def _result(self, result: pb.ToolResult, at: str) -> list[JsonObject]:
-        """A message; none for a result without its call, which providers refuse (clients cut off old turns)."""
-        legacy = self._request.legacy_functions and not result.call_id
-        call_id = "" if legacy else told_id(result.call_id) or self._answered(result.name)
-        if self._pairs and not legacy and call_id not in self._open:
+        """Encode a tool result as a message.
+
+        A result without its call is left out, since providers reject it (clients cut off old turns).
+        """
+        legacy = self._request.face_hints.legacy_functions and not result.call_id
+        call_id = "" if legacy else shortened_id(result.call_id) or self._unanswered_id(result.name)
+        if self._completes_pairs and not legacy and call_id not in self._open:
             self._report.drop("tool_result")
             return []
         self._open.pop(call_id, None)
@@ -196,40 +227,43 @@ class MessageEncoder:
             place = f"{at}.tool_result.parts[{index}]"
             if part.HasField("media"):
                 self._shown.append(self._part(part, place))
-            elif self._can_say(part, place):
+            elif self._is_encodable(part, place):
                 texts.append(self._part(part, place))
         if not result.parts and result.result_json:
             texts.append({"type": "text", "text": result.result_json})
         if not texts and len(self._shown) > shown:
-            texts.append({"type": "text", "text": SHOWN_BELOW})  # providers refuse an empty result
+            texts.append({"type": "text", "text": RESULT_IN_NEXT_MESSAGE})  # providers reject an empty result
         content, name = _compact(texts), self._names.of_choice(result.name) if result.name else ""
         if legacy:
             return [{"role": "function", "name": name, "content": content}]
-        told: JsonObject = {"role": "tool", "tool_call_id": call_id, "name": name, "content": content}
-        if self._pairs:
-            del told["name"]  # only our document has one here
-        return [_without_empty(told)]
+        encoded: JsonObject = {"role": "tool", "tool_call_id": call_id, "name": name, "content": content}
+        if self._completes_pairs:
+            del encoded["name"]  # only our document has a name here
+        return [_without_empty(encoded)]
 
-    def _answered(self, name: str) -> str:
-        """The id of the call that a result without one answers; of none where its call was cut off."""
+    def _unanswered_id(self, name: str) -> str:
+        """Return the id of the unanswered call of this name; a generated id if that call was cut off."""
         return self._unanswered.answered(name) or f"call_{name or 'unknown'}"
 
     def _end_results(self) -> list[JsonObject]:
-        """What stands behind the last result of a turn: what they showed, as a user message."""
-        stubs, shown = self._stubs(), self._shown
+        """Return results for unanswered calls, and a user message with the images of the results."""
+        results, shown = self._placeholder_results(), self._shown
         self._shown = []
-        return [*stubs, {"role": "user", "content": shown}] if shown else stubs
+        return [*results, {"role": "user", "content": shown}] if shown else results
 
-    def _stubs(self) -> list[JsonObject]:
-        """A result for each call that has none, which providers refuse."""
+    def _placeholder_results(self) -> list[JsonObject]:
+        """Return a result for each call without one, since providers reject unanswered calls."""
         waiting, self._open = self._open, {}
-        if not waiting or not self._pairs:
+        if not waiting or not self._completes_pairs:
             return []
         self._report.drop("tool_call", "without a result")
         return [{"role": "tool", "tool_call_id": call_id, "content": NO_RESULT} for call_id in waiting]
 
-    def _can_say(self, part: pb.Part, at: str) -> bool:
-        """False for what is left out and reported. Raises UmgError for a kind newer than this build."""
+    def _is_encodable(self, part: pb.Part, at: str) -> bool:
+        """Return whether the part can be encoded; report a part that is left out.
+
+        Raises UmgError for an unknown kind.
+        """
         kind = part.WhichOneof("kind")
         if kind is None:
             raise unknown_part(at)
@@ -261,8 +295,10 @@ class MessageEncoder:
                 return {"type": "text", "text": part.opaque.text}
             case "opaque":
                 raise foreign(part.opaque, at)
-            case _:
+            case "reasoning" | "tool_call" | "tool_result" | "server_tool_call" | "server_tool_result" | None:
                 raise untranslatable(at, "a chat turn of this role cannot hold it")
+            case unhandled:
+                assert_never(unhandled)
 
     def _media(self, media: pb.MediaPart, at: str) -> JsonObject:
         source = media.WhichOneof("source")
@@ -282,9 +318,8 @@ class MessageEncoder:
             detail = media.detail or self._request.media_detail
             shown = _without_empty({"url": url, "detail": detail if detail in DETAILS else ""})
             return {"type": "image_url", "image_url": shown}
-        if media.kind == pb.MEDIA_KIND_AUDIO and source == "data" and media.mime_type in AUDIO_FORMATS:
-            audio = {"data": base64.b64encode(media.data).decode(), "format": AUDIO_FORMATS[media.mime_type]}
-            return {"type": "input_audio", "input_audio": audio}
+        if (audio := encode_input_audio(media)) is not None:
+            return audio
         if document and source == "file_id":
             return {"type": "file", "file": {"file_id": media.file_id}}
         if document and source == "data":
@@ -305,22 +340,23 @@ class MessageEncoder:
         )
 
 
-def _sign(messages: list[object]) -> None:
-    """Give the first call of each of the model's messages since the user last spoke what stands for a signature, where
-    it has none: vendor G refuses such a call.
+def _add_placeholder_signatures(messages: list[object]) -> None:
+    """Add a placeholder signature to the first unsigned call of each assistant message since the last user message.
+
+    Vendor G rejects unsigned calls.
     """
     for message in reversed(messages):
         if not isinstance(message, dict):
-            continue  # of a role that only its provider knows
+            continue  # raw message with a role that only its provider knows
         if message["role"] == "user":
             return
         calls = message.get("tool_calls")
         if isinstance(calls, list) and calls:
-            calls[0].setdefault("extra_content", signed(pb.ReasoningState(data=NO_SIGNATURE)))
+            calls[0].setdefault("extra_content", encode_signature(pb.ReasoningState(data=NO_SIGNATURE)))
 
 
 def _text_in(data: bytes) -> str | None:
-    """The text of a document, which no provider takes as a file; None for what is not UTF-8."""
+    """Return the text of a document, since no provider accepts text files as a file; None if it is not UTF-8."""
     try:
         return data.decode()
     except UnicodeDecodeError:
@@ -328,7 +364,7 @@ def _text_in(data: bytes) -> str | None:
 
 
 def _compact(content: list[object]) -> object:
-    """One text as a bare string, which every provider takes."""
+    """Return one text as a bare string, which every provider accepts; any other content as it is."""
     match content:
         case []:
             return ""
@@ -339,5 +375,5 @@ def _compact(content: list[object]) -> object:
 
 
 def _without_empty(fields: JsonObject) -> JsonObject:
-    """The object less its empty texts; an empty `content` stays, and so does null."""
+    """Return the object without empty strings; an empty `content` stays, and so does null."""
     return {name: value for name, value in fields.items() if value != "" or name == "content"}

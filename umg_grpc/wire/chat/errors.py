@@ -1,14 +1,14 @@
-"""Errors, both directions: ours as a chat body, a provider's as ours."""
+"""Error bodies of chat: canonical errors -> caller."""
 
 import msgspec
 
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.sse import frame
+from umg_grpc.wire.core.sse import frame
 
 REQUEST, SERVER, RATE = "invalid_request_error", "server_error", "rate_limit_error"
 
-# Reason -> (type, code): what current SDKs and gateways know (not shown in the document).
+# Reason -> (type, code), as current SDKs and gateways know them (not shown in the document).
 KINDS: "dict[pb.ErrorReason.ValueType, tuple[str, str | None]]" = {
     pb.ERROR_REASON_UNSPECIFIED: (SERVER, None),
     pb.ERROR_REASON_MALFORMED_BODY: (REQUEST, None),
@@ -56,7 +56,10 @@ KINDS: "dict[pb.ErrorReason.ValueType, tuple[str, str | None]]" = {
 
 
 def encode_error(error: UmgError, http_status: int) -> bytes:
-    """The body of a refused call; the status only decides for a reason that is newer than this build."""
+    """Encode the body of a rejected or failed call.
+
+    The HTTP status decides only for reasons that are newer than this build.
+    """
     fallback = (SERVER if http_status >= 500 else REQUEST, None)
     kind, code = KINDS.get(error.reason, fallback)
     code = code or error.metadata.get("upstream_code")
@@ -65,5 +68,5 @@ def encode_error(error: UmgError, http_status: int) -> bytes:
 
 
 def error_frame(error: UmgError) -> bytes:
-    """The event that ends a broken stream: no `[DONE]` follows it."""
+    """Encode the event that ends a broken stream: no `[DONE]` follows it."""
     return frame(encode_error(error, 500))

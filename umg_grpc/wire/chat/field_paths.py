@@ -1,6 +1,6 @@
-"""Paths of canonical fields as chat's callers know them. For errors only."""
+"""Paths of canonical fields in the spelling of chat callers, for error messages only."""
 
-from umg_grpc.wire.paths import wire_paths
+from umg_grpc.wire.core.field_paths import wire_paths
 
 wire_path = wire_paths(
     [
@@ -22,7 +22,7 @@ wire_path = wire_paths(
         (r"^tools\[(\d+)\]\.custom\.format_json", r"tools[\1].custom.format"),
         (r"^tools\[(\d+)\]\.(?:web_search|file_search|opaque)\b.*", r"tools[\1]"),
         (r"^tool_choice\.(?:mode|names|opaque)\b.*", "tool_choice"),
-        (r"^legacy_functions", "functions"),
+        (r"^face_hints\.legacy_functions", "functions"),
         (r"^search\.context_size", "web_search_options.search_context_size"),
         (r"^search\.user_location", "web_search_options.user_location.approximate"),
         (r"^search\.(mode|return_citations)", r"search_parameters.\1"),
@@ -30,7 +30,7 @@ wire_path = wire_paths(
         (r"^search\b", "web_search_options"),
         (r"^reasoning\.effort", "reasoning_effort"),
         (r"^reasoning\.mode", "thinking.type"),
-        (r"^reasoning\.declared_as_enable_thinking", "enable_thinking"),
+        (r"^face_hints\.enable_thinking", "enable_thinking"),
         (r"^reasoning\.budget_tokens", "extra_body.vendorg.thinking_config.thinking_budget"),
         (r"^reasoning\.include_thoughts", "extra_body.vendorg.thinking_config.include_thoughts"),
         (r"^reasoning\.level", "generationConfig.thinkingConfig.thinkingLevel"),
@@ -40,8 +40,8 @@ wire_path = wire_paths(
         (r"^audio_output\.voice_json", "audio.voice"),
         (r"^audio_output", "audio"),
         (r"^prediction\b.*", "prediction.content"),
-        (r"^include_(usage|obfuscation)", r"stream_options.include_\1"),
-        (r"^thinking_to_content", "vendorn_thinking_to_content"),
+        (r"^(?:face_hints\.)?include_(usage|obfuscation)", r"stream_options.include_\1"),
+        (r"^face_hints\.thinking_to_content", "vendorn_thinking_to_content"),
         (r"^speech_language", "parameters.asr_options.language"),
     ]
 )

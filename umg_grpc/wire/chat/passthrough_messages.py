@@ -1,20 +1,20 @@
-"""The messages of a caller's own body, with the `reasoning_content` that their provider wants, or without any."""
+"""Edits of `reasoning_content` in the messages of a passed-through body, which some providers require and others
+reject.
+"""
 
 import msgspec
 from msgspec import Raw
 
 from umg_grpc.quirks import Quirks
 from umg_grpc.v1 import pb
-from umg_grpc.wire.json import ABSENT, JsonObject, given, parse
+from umg_grpc.wire.core.json import ABSENT, JsonObject, given, parse
 from umg_grpc.wire.report import Report
 
 FIELD = "reasoning_content"
 
 
-def edit_thoughts(request: pb.GenerateRequest, report: Report, quirks: Quirks) -> JsonObject:
-    """Return `messages` with the thoughts that the caller's client left out of them; without any for a provider that
-    refuses them.
-    """
+def edit_reasoning_content(request: pb.GenerateRequest, report: Report, quirks: Quirks) -> JsonObject:
+    """Return `messages` with the reasoning that the client left out, or without any if the provider rejects it."""
     messages = parse(_Body, request.source.body).messages
     if quirks.reasoning_content is False:
         report.drop("reasoning")
@@ -22,8 +22,8 @@ def edit_thoughts(request: pb.GenerateRequest, report: Report, quirks: Quirks) -
     for index, message in enumerate(request.messages[: len(messages)]):
         thoughts = [text for part in message.parts for text in part.reasoning.texts or part.reasoning.summaries]
         if thoughts and not given(_members(messages[index]).get(FIELD, ABSENT)):
-            said = _members(messages[index]) | {FIELD: Raw(msgspec.json.encode("".join(thoughts)))}
-            messages[index] = Raw(msgspec.json.encode(said))
+            members = _members(messages[index]) | {FIELD: Raw(msgspec.json.encode("".join(thoughts)))}
+            messages[index] = Raw(msgspec.json.encode(members))
     return {"messages": messages}
 
 

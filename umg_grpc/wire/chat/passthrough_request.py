@@ -1,6 +1,4 @@
-"""Spellings that only our document has, and what a provider of the format gets instead of them: the caller's body with
-the edits that must be made.
-"""
+"""Edits of a chat caller's own body for a provider of the same format. One example is fields of our document only."""
 
 from collections.abc import Mapping
 
@@ -10,15 +8,15 @@ from msgspec import Raw
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat import schema
 from umg_grpc.wire.chat.tools import SEARCH_KEYS, SEARCH_TOOLS, is_search
-from umg_grpc.wire.json import ABSENT, JsonObject, echo, given, parse
+from umg_grpc.wire.core.json import ABSENT, JsonObject, echo, given, parse
 from umg_grpc.wire.report import Report
 
 KNOWN = frozenset(schema.ChatRequest.__struct_encode_fields__)
 
 Path = tuple[str, ...]
 
-# Where a body says a canonical field, `extra_body` merged: what an edit takes out, and where it looks for what it puts
-# in.
+# Places of each canonical field in a body after `extra_body` is merged: an edit clears all of them and looks for the
+# new value in the same places of the encoding.
 PLACES: dict[str, tuple[Path, ...]] = {
     "reasoning": (
         ("reasoning_effort",),
@@ -53,22 +51,24 @@ PLACES: dict[str, tuple[Path, ...]] = {
 }
 
 
-# Whose places all mean the same, so that an edited value stays where it stood.
-ALIKE = frozenset({"temperature", "top_p", "max_output_tokens"})
+# Fields whose places all mean the same: an edited value stays in its place.
+INTERCHANGEABLE = frozenset({"temperature", "top_p", "max_output_tokens"})
 
 
 def rebuild(
     request: pb.GenerateRequest, model: str, stream: bool, edits: Mapping[str, JsonObject], report: Report
 ) -> bytes:
-    """The caller's body, all else byte for byte: one `model`, the stream options, our dialect, and the fields that were
-    changed after decoding. `edits`: each of these by its canonical name -> an encoding of what it is now.
+    """Rebuild the caller's body with the edits that are needed; all else stays byte for byte.
+
+    Edits are the model id, the stream options, the fields that only our document defines, and the fields that were
+    changed after decoding. `edits`: canonical name of each changed field -> encoding of its present value.
     """
     fields = parse(dict[str, Raw], request.source.body)
-    fields.pop("vendorn_thinking_to_content", None)  # done by us
+    fields.pop("vendorn_thinking_to_content", None)  # the gateway does this itself
     if "extra_body" in fields or "vendorg" in fields:
         _merge_extra_body(fields, request, report)
     for field, encoded in edits.items():
-        _write_anew(fields, field, encoded)
+        _replace_field(fields, field, encoded)
     if "generationConfig" in fields:
         _replace_generation_config(fields, report)
     if request.tools and any(tool.HasField("web_search") for tool in request.tools):
@@ -79,7 +79,7 @@ def rebuild(
         options["include_usage"] = Raw(b"true")
         fields["stream"], fields["stream_options"] = Raw(b"true"), _raw(options)
     else:
-        fields.pop("stream_options", None)  # refused without a stream
+        fields.pop("stream_options", None)  # rejected without a stream
         if "stream" in fields:
             fields["stream"] = Raw(b"false")
     return msgspec.json.encode(fields)
@@ -93,26 +93,26 @@ def _raw(value: object) -> Raw:
 
 
 def _members(raw: Raw, at: str) -> dict[str, Raw]:
-    """The members of an object; none of null and of what is absent."""
+    """Return the members of an object; none for null and for an absent one."""
     return parse(dict[str, Raw], raw, at) if given(raw) else {}
 
 
-def _write_anew(fields: dict[str, Raw], field: str, encoded: JsonObject) -> None:
-    """Takes a canonical field out of all its places, and puts in what the encoding says of it."""
-    stood = [place for place in PLACES[field] if _cut(fields, place)]
+def _replace_field(fields: dict[str, Raw], field: str, encoded: JsonObject) -> None:
+    """Remove a canonical field from all its places, and add its value from the encoding."""
+    removed = [place for place in PLACES[field] if _remove_member(fields, place)]
     for place in PLACES[field]:
-        if (value := _found(encoded, place)) is not None:
-            _put(fields, stood[0] if stood and field in ALIKE else place, value)
+        if (value := _find_member(encoded, place)) is not None:
+            _set_member(fields, removed[0] if removed and field in INTERCHANGEABLE else place, value)
 
 
-def _found(encoded: object, place: Path) -> object:
+def _find_member(encoded: object, place: Path) -> object:
     for name in place:
         encoded = encoded.get(name) if isinstance(encoded, dict) else None
     return encoded
 
 
-def _cut(fields: dict[str, Raw], place: Path) -> bool:
-    """Whether something stood there. An object that holds nothing else goes with it."""
+def _remove_member(fields: dict[str, Raw], place: Path) -> bool:
+    """Remove the member at a place; return whether it was there. An object that becomes empty is removed too."""
     name, *rest = place
     if name not in fields:
         return False
@@ -120,7 +120,7 @@ def _cut(fields: dict[str, Raw], place: Path) -> bool:
         del fields[name]
         return True
     members = _members(fields[name], name)
-    if not _cut(members, tuple(rest)):
+    if not _remove_member(members, tuple(rest)):
         return False
     if members:
         fields[name] = _raw(members)
@@ -129,21 +129,20 @@ def _cut(fields: dict[str, Raw], place: Path) -> bool:
     return True
 
 
-def _put(fields: dict[str, Raw], place: Path, value: object) -> None:
+def _set_member(fields: dict[str, Raw], place: Path, value: object) -> None:
     name, *rest = place
     if rest:
         members = _members(fields.get(name, ABSENT), name)
-        _put(members, tuple(rest), value)
+        _set_member(members, tuple(rest), value)
         value = members
     fields[name] = _raw(value)
 
 
 def _merge_extra_body(fields: dict[str, Raw], request: pb.GenerateRequest, report: Report) -> None:
-    """What `extra_body` holds, at the top as an SDK would put it; vendor G's part stays inside under the name that its
-    endpoint reads.
+    """Move the members of `extra_body` to the top level, as an SDK does.
 
-    Not shown: members that are fields of the body itself. They are left out: the limits were checked against the top
-    level.
+    Vendor G's member stays inside, under the name that its endpoint reads. Not shown in the document: members that are
+    fields of the body itself. They are left out, since the limits were checked on the top level only.
     """
     extra = _members(fields.pop("extra_body", ABSENT), "extra_body")
     if "vendorg" in fields:
@@ -163,7 +162,10 @@ def _merge_extra_body(fields: dict[str, Raw], request: pb.GenerateRequest, repor
 
 
 def _replace_generation_config(fields: dict[str, Raw], report: Report) -> None:
-    """Its thinking config where vendor G's chat endpoint reads one, which refuses it beside an effort."""
+    """Replace `generationConfig` by the thinking config that vendor G's chat endpoint reads.
+
+    It rejects one beside an effort.
+    """
     members = _members(fields.pop("generationConfig"), "generationConfig")
     for name in members.keys() - CONFIG_NAMES:
         if given(members[name]):
@@ -175,7 +177,7 @@ def _replace_generation_config(fields: dict[str, Raw], report: Report) -> None:
         for key, value in _members(members[name], f"generationConfig.{name}").items():
             snake = SNAKE_CASE.get(key, key)
             place = ("extra_body", "google", "thinking_config", snake)
-            _put(fields, place, Raw(bytes(value).lower()) if snake == "thinking_level" else value)
+            _set_member(fields, place, Raw(bytes(value).lower()) if snake == "thinking_level" else value)
 
 
 SNAKE_CASE = {
@@ -186,8 +188,9 @@ SNAKE_CASE = {
 
 
 def _replace_search_tools(fields: dict[str, Raw], request: pb.GenerateRequest, report: Report) -> None:
-    """A tool named `vendorgSearch` would be called like the caller's own: the provider is asked to search by its
-    option.
+    """Replace search tools by the provider's search option.
+
+    A tool named `vendorgSearch` would be called like one of the caller's own.
     """
     raw = fields.get("tools", ABSENT)
     tools = parse(list[Raw], raw, "tools") if given(raw) else []

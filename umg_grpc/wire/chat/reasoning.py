@@ -1,13 +1,15 @@
-"""How the model shall think, both directions."""
+"""Reasoning options of chat, in both directions."""
 
 from collections.abc import Iterator
+from typing import assert_never
 
-from umg_grpc.families import ChatWords
+from umg_grpc.families import ChatFields
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat import schema
-from umg_grpc.wire.efforts import nearest_effort
-from umg_grpc.wire.json import JsonObject, echo, invalid, whole
+from umg_grpc.wire.core.json import JsonObject, echo, invalid, whole
+from umg_grpc.wire.core.reasoning_effort import nearest_effort
 from umg_grpc.wire.report import Report
+from umg_grpc.wire.request_notes import RequestNotes
 
 THINKING = {"enabled": pb.REASONING_MODE_ENABLED, "disabled": pb.REASONING_MODE_DISABLED}
 THINKING_NAMES = {value: name for name, value in THINKING.items()}
@@ -17,40 +19,40 @@ LEVELS = ("minimal", "low", "medium", "high", "xhigh")
 # --- caller -> canonical
 
 
-def decode_reasoning(chat: schema.ChatRequest, request: pb.GenerateRequest) -> None:
-    """The switches and budgets; `reasoning_effort` is read where every body is. Notes what families judge.
+def decode_reasoning(chat: schema.ChatRequest, request: pb.GenerateRequest, notes: RequestNotes) -> None:
+    """Decode the switches and budgets of reasoning; record the fields whose use depends on the model's family.
 
-    Not shown: `thinking` beside `enable_thinking`. The one that enables wins, since `disabled` is the table's default.
+    `reasoning_effort` is decoded with the options of every body. Not shown in the document: `thinking` beside
+    `enable_thinking`. The one that enables wins, since `disabled` is the table's default.
     """
-    judged = request.source.family_fields
     enables = chat.thinking is not None and chat.thinking.type == "enabled"
     if chat.thinking:
-        judged.append("thinking")
+        notes.family.append("thinking")
         if enables or chat.enable_thinking is None:
             request.reasoning.mode = THINKING[chat.thinking.type]
             _set_budget(request, chat.thinking.budget_tokens, "thinking.budget_tokens")
     if chat.enable_thinking is not None:
-        judged.append("enable_thinking")
+        notes.family.append("enable_thinking")
         if not enables:
             request.reasoning.mode = pb.REASONING_MODE_ENABLED if chat.enable_thinking else pb.REASONING_MODE_DISABLED
-            request.reasoning.declared_as_enable_thinking = True
+            request.face_hints.enable_thinking = True
     for at, config in _thinking_configs(chat):
-        judged.append(at)
+        notes.family.append(at)
         for budget, name in ((config.thinking_budget, "thinking_budget"), (config.camel_budget, "thinkingBudget")):
             if budget is not None:
                 _set_budget(request, budget, f"{at}.{name}")
-                judged.append(f"{at}.{name}")
+                notes.family.append(f"{at}.{name}")
         for thoughts in (config.include_thoughts, config.camel_thoughts):
             if thoughts is not None:
                 request.reasoning.include_thoughts = thoughts
         for level, name in ((config.thinking_level, "thinking_level"), (config.camel_level, "thinkingLevel")):
             if level is not None:
                 request.reasoning.level = _level(level, f"{at}.{name}")
-                judged.append(f"{at}.{name}")
+                notes.family.append(f"{at}.{name}")
 
 
 def vendor_places(chat: schema.ChatRequest) -> Iterator[tuple[str, schema.VendorG]]:
-    """(path, what stands there) of vendor G's part of a body: its spellings, the most particular last."""
+    """Yield (path, member) for each spelling of vendor G's part of a body, the most specific last."""
     body = chat.extra_body or schema.ExtraBody()
     for at, place in (
         ("google", chat.google),
@@ -63,7 +65,7 @@ def vendor_places(chat: schema.ChatRequest) -> Iterator[tuple[str, schema.Vendor
 
 
 def _thinking_configs(chat: schema.ChatRequest) -> Iterator[tuple[str, schema.ThinkingConfig]]:
-    """(path, config) of every place where a thinking config stands, the most particular last."""
+    """Yield (path, config) for each thinking config of a body, the most specific last."""
     places: list[tuple[str, schema.VendorG | schema.GenerationConfig]] = [*vendor_places(chat)]
     if chat.generation_config is not None:
         places.insert(0, ("generationConfig", chat.generation_config))
@@ -84,7 +86,7 @@ def _set_budget(request: pb.GenerateRequest, value: float | None, field: str) ->
 
 
 def _level(value: str, field: str) -> str:
-    """A thinking level in lower case. Raises UmgError(INVALID_FIELD)."""
+    """Return a thinking level in lower case. Raises UmgError(INVALID_FIELD)."""
     if value.lower() not in LEVELS:
         known = ", ".join(f"`{name.upper()}`" for name in LEVELS)
         raise invalid(field, f"{echo(repr(value))} is none of its values; send one of {known}")
@@ -94,11 +96,11 @@ def _level(value: str, field: str) -> str:
 # --- canonical -> provider
 
 
-def encode_reasoning(request: pb.GenerateRequest, words: ChatWords, stream: bool, report: Report) -> JsonObject:
-    """How to think, for a provider of a request that came in another format or in none.
+def encode_reasoning(request: pb.GenerateRequest, words: ChatFields, stream: bool, report: Report) -> JsonObject:
+    """Encode the reasoning options for a provider, for a request of another format or of none.
 
-    Beside a switch an effort stays what it was. What the family has no switch for is said as the nearest effort, unless
-    there is one.
+    An effort is kept beside a switch. Options without a switch in the model's family become the nearest effort, unless
+    the request has one.
     """
     reasoning = request.reasoning
     for field in ("summary", "display"):
@@ -107,7 +109,7 @@ def encode_reasoning(request: pb.GenerateRequest, words: ChatWords, stream: bool
     effort = reasoning.effort or reasoning.level
     switch = {} if effort == "none" else _switch(request, words, stream, report)
     if "extra_body" in switch:
-        return switch  # says it all; beside it the endpoint refuses an effort
+        return switch  # complete: the endpoint rejects an effort beside it
     if reasoning.HasField("include_thoughts") and effort != "none" and not (switch and reasoning.include_thoughts):
         report.drop("reasoning.include_thoughts")
     if not (switch or effort):
@@ -115,8 +117,8 @@ def encode_reasoning(request: pb.GenerateRequest, words: ChatWords, stream: bool
     return switch | ({"reasoning_effort": effort} if effort else {})
 
 
-def _switch(request: pb.GenerateRequest, words: ChatWords, stream: bool, report: Report) -> JsonObject:
-    """`thinking` or `enable_thinking`; nothing where neither says anything to the model."""
+def _switch(request: pb.GenerateRequest, words: ChatFields, stream: bool, report: Report) -> JsonObject:
+    """Encode `thinking`, `enable_thinking` or vendor G's config, by the model's family; nothing without a setting."""
     reasoning = request.reasoning
     match words.thinking:
         case "thinking":
@@ -124,21 +126,27 @@ def _switch(request: pb.GenerateRequest, words: ChatWords, stream: bool, report:
         case "enable_thinking":
             return _enable_thinking(reasoning, stream, report)
         case "budget":
-            return _vendors_config(reasoning, _budget(reasoning), request.source.format)
+            return _vendor_config(reasoning, _budget(reasoning), request.source.format)
         case "level":
-            return _vendors_config(reasoning, _level_of(reasoning, report), request.source.format)
-        case "" if not request.HasField("source"):  # callers of other formats know of neither, nor may their provider
-            switch = own_switch(reasoning)
+            return _vendor_config(reasoning, _level_of(reasoning, report), request.source.format)
+        case "" if not request.HasField("source"):  # callers of other formats know neither, nor may their provider
+            switch = declared_switch(request)
             if "enable_thinking" in switch and reasoning.HasField("budget_tokens"):
                 report.drop("reasoning.budget_tokens")
             return switch
-        case _:
+        case "reasoning_effort" | "":
             return {}
+        case unhandled:
+            assert_never(unhandled)
 
 
 def _thinking(reasoning: pb.ReasoningOptions, report: Report) -> JsonObject:
-    """`thinking`. Not shown: a word for thinking as much as the model likes; enabled without a budget comes nearest."""
-    if _off(reasoning):
+    """Encode `thinking`.
+
+    Not shown in the document: a value for as much reasoning as the model chooses; `enabled` without a budget is
+    nearest.
+    """
+    if _is_disabled(reasoning):
         return {"thinking": {"type": "disabled"}}
     if not (reasoning.mode or reasoning.HasField("budget_tokens")):
         return {}
@@ -148,12 +156,14 @@ def _thinking(reasoning: pb.ReasoningOptions, report: Report) -> JsonObject:
     return {"thinking": {"type": "enabled", **budget}}
 
 
-def _vendors_config(reasoning: pb.ReasoningOptions, config: JsonObject, asked_in: str) -> JsonObject:
-    """`extra_body.google.thinking_config`, under the name that vendor G's chat endpoint reads; nothing where the model
-    is told nothing. Thoughts are shown there when that is said, as in native; in the other formats whoever asks for
-    thinking is shown them.
+def _vendor_config(reasoning: pb.ReasoningOptions, config: JsonObject, source_format: str) -> JsonObject:
+    """Encode `extra_body.google.thinking_config`, the member that vendor G's chat endpoint reads; nothing without a
+    config.
+
+    Vendor G returns reasoning only with `include_thoughts`, as native does. Callers of the other formats expect
+    reasoning as soon as they enable it.
     """
-    shown = reasoning.include_thoughts if reasoning.HasField("include_thoughts") else asked_in != "native"
+    shown = reasoning.include_thoughts if reasoning.HasField("include_thoughts") else source_format != "native"
     if config and (shown or reasoning.HasField("include_thoughts")):
         config["include_thoughts"] = shown
     return {"extra_body": {"google": {"thinking_config": config}}} if config else {}
@@ -162,12 +172,12 @@ def _vendors_config(reasoning: pb.ReasoningOptions, config: JsonObject, asked_in
 def _budget(reasoning: pb.ReasoningOptions) -> JsonObject:
     if reasoning.HasField("budget_tokens"):
         return {"thinking_budget": reasoning.budget_tokens}
-    return {"thinking_budget": 0 if _off(reasoning) else -1} if reasoning.mode else {}
+    return {"thinking_budget": 0 if _is_disabled(reasoning) else -1} if reasoning.mode else {}
 
 
 def _level_of(reasoning: pb.ReasoningOptions, report: Report) -> JsonObject:
-    """A model with levels has none for off; what thinks as much as it likes does so at its highest."""
-    if _off(reasoning) or not (reasoning.level or reasoning.mode or reasoning.HasField("budget_tokens")):
+    """Encode `thinking_level`: models with levels have no level for off; unlimited reasoning becomes the highest."""
+    if _is_disabled(reasoning) or not (reasoning.level or reasoning.mode or reasoning.HasField("budget_tokens")):
         return {}
     if not reasoning.level and reasoning.budget_tokens > 0:
         report.drop("reasoning.budget_tokens", "level high")
@@ -175,10 +185,10 @@ def _level_of(reasoning: pb.ReasoningOptions, report: Report) -> JsonObject:
 
 
 def _enable_thinking(reasoning: pb.ReasoningOptions, stream: bool, report: Report) -> JsonObject:
-    """`enable_thinking`, which needs a stream (text document, chat rule 3): without one the model does not think."""
+    """Encode `enable_thinking`, which requires a stream (text document, chat rule 3): it is false without one."""
     if not (reasoning.mode or reasoning.HasField("budget_tokens")):
         return {}
-    if _off(reasoning):
+    if _is_disabled(reasoning):
         return {"enable_thinking": False}
     if reasoning.budget_tokens > 0:
         report.drop("reasoning.budget_tokens")
@@ -187,13 +197,13 @@ def _enable_thinking(reasoning: pb.ReasoningOptions, stream: bool, report: Repor
     return {"enable_thinking": stream}
 
 
-def _off(reasoning: pb.ReasoningOptions) -> bool:
+def _is_disabled(reasoning: pb.ReasoningOptions) -> bool:
     none = reasoning.HasField("budget_tokens") and reasoning.budget_tokens == 0
     return none or reasoning.mode == pb.REASONING_MODE_DISABLED
 
 
-def _nearest_effort(reasoning: pb.ReasoningOptions, words: ChatWords, report: Report) -> str:
-    """The effort that is nearest to a budget or a mode, with a report of the change; "" for none."""
+def _nearest_effort(reasoning: pb.ReasoningOptions, words: ChatFields, report: Report) -> str:
+    """Return the effort nearest to a budget or a mode, and report the change; "" for none."""
     if reasoning.HasField("budget_tokens") and not (reasoning.mode and reasoning.budget_tokens < 0):
         effort = nearest_effort(reasoning.budget_tokens)
         report.drop("reasoning.budget_tokens", f"effort {effort}" if effort else None)
@@ -208,12 +218,13 @@ def _nearest_effort(reasoning: pb.ReasoningOptions, words: ChatWords, report: Re
 EFFORT_BY_MODE = {pb.REASONING_MODE_ENABLED: "medium", pb.REASONING_MODE_DISABLED: "none"}
 
 
-def encode_own_reasoning(request: pb.GenerateRequest) -> JsonObject:
-    """What a caller of chat said, all of it, as it is now: once. Vendor G refuses an effort beside a budget or a level,
-    and an effort of none says what `thinking` would.
+def encode_chat_reasoning(request: pb.GenerateRequest) -> JsonObject:
+    """Encode all reasoning options of a chat caller with their present values, each once.
+
+    Vendor G rejects an effort beside a budget or a level, and an effort of `none` has the same meaning as `thinking`.
     """
     reasoning = request.reasoning
-    fields = own_switch(reasoning) if reasoning.effort != "none" else {}
+    fields = declared_switch(request) if reasoning.effort != "none" else {}
     config = _thinking_config(reasoning)
     if config:
         fields["extra_body"] = {"google": {"thinking_config": config}}
@@ -222,11 +233,12 @@ def encode_own_reasoning(request: pb.GenerateRequest) -> JsonObject:
     return fields
 
 
-def own_switch(reasoning: pb.ReasoningOptions) -> JsonObject:
-    """The switch that was named, `thinking` or `enable_thinking`; nothing where neither was."""
+def declared_switch(request: pb.GenerateRequest) -> JsonObject:
+    """Encode the switch that the request used, `thinking` or `enable_thinking`; nothing without one."""
+    reasoning = request.reasoning
     if reasoning.mode not in THINKING_NAMES:
         return {}
-    if reasoning.declared_as_enable_thinking:
+    if request.face_hints.enable_thinking:
         return {"enable_thinking": reasoning.mode == pb.REASONING_MODE_ENABLED}
     switch: JsonObject = {"type": THINKING_NAMES[reasoning.mode]}
     if reasoning.HasField("budget_tokens"):
@@ -235,7 +247,7 @@ def own_switch(reasoning: pb.ReasoningOptions) -> JsonObject:
 
 
 def _thinking_config(reasoning: pb.ReasoningOptions) -> JsonObject:
-    """Vendor G's `thinking_config`, less what a switch says already."""
+    """Encode vendor G's `thinking_config`, less the settings that a switch contains."""
     config = JsonObject()
     if reasoning.HasField("budget_tokens") and reasoning.mode not in THINKING_NAMES:
         config["thinking_budget"] = reasoning.budget_tokens

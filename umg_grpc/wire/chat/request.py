@@ -1,26 +1,26 @@
-"""The request, both directions: a caller's body -> canonical, canonical -> a provider's body."""
+"""Chat requests, in both directions: a caller's body -> canonical, canonical -> a provider's body."""
 
 import re
 from collections.abc import Callable, Mapping
 from operator import attrgetter
-from typing import get_args
+from typing import assert_never, get_args
 
 import msgspec
 
 from umg_grpc.errors import UmgError
-from umg_grpc.families import ANY_WORDS, chat_words
+from umg_grpc.families import ANY_FIELDS, chat_words
 from umg_grpc.quirks import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
-from umg_grpc.wire.chat import dialect, schema
-from umg_grpc.wire.chat.content import DETAILS, decode_messages
-from umg_grpc.wire.chat.fields import HARMLESS
-from umg_grpc.wire.chat.own_messages import edit_thoughts
-from umg_grpc.wire.chat.reasoning import decode_reasoning, encode_own_reasoning, encode_reasoning
+from umg_grpc.wire.chat import passthrough_request, schema
+from umg_grpc.wire.chat.decode_messages import DETAILS, decode_messages
+from umg_grpc.wire.chat.encode_messages import MessageEncoder
+from umg_grpc.wire.chat.passthrough_messages import edit_reasoning_content
+from umg_grpc.wire.chat.reasoning import decode_reasoning, encode_chat_reasoning, encode_reasoning
 from umg_grpc.wire.chat.search import decode_search, encode_search
 from umg_grpc.wire.chat.tools import decode_tools, encode_tools
-from umg_grpc.wire.chat.turns import MessageEncoder
-from umg_grpc.wire.format import FaceRequest, UpstreamRequest
-from umg_grpc.wire.json import (
+from umg_grpc.wire.chat.unknown_fields import HARMLESS
+from umg_grpc.wire.core.json import (
+    INT64_MAX,
     JsonObject,
     check_utf8,
     given,
@@ -31,24 +31,26 @@ from umg_grpc.wire.json import (
     unknown_fields,
     whole,
 )
-from umg_grpc.wire.quirks import (
+from umg_grpc.wire.core.json_schemas import json_schema
+from umg_grpc.wire.core.unknown_fields import record_unknown_fields
+from umg_grpc.wire.model_quirks import (
     SAMPLING,
     THOUGHTS,
     changed_fields,
     end_user,
     output_limit,
-    takes_reasoning,
-    takes_sampling,
+    supports_reasoning,
+    supports_sampling,
 )
 from umg_grpc.wire.report import Report
-from umg_grpc.wire.schemas import json_schema
-from umg_grpc.wire.unknown import note_top_level
-from umg_grpc.wire.unsaid import note_unsaid
+from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
+from umg_grpc.wire.text_format import FaceRequest, UpstreamRequest
+from umg_grpc.wire.unsupported import report_unsupported
 
 PATH = "/chat/completions"
 
-# Fields of one name and type on both sides.
-SAME = (
+# Fields of the same name and type on both sides.
+COPIED_FIELDS = (
     "temperature",
     "top_p",
     "top_k",
@@ -63,20 +65,19 @@ SAME = (
     "service_tier",
     "prompt_cache_key",
 )
-_same = attrgetter(*SAME)
+_copied_fields = attrgetter(*COPIED_FIELDS)
 
-# (ours, canonical); of the two limits the newer one wins, so it stands last.
+# (name in the body, canonical name); of the two limits the newer one wins, so it stands last.
 WHOLE_NUMBERS = (
     ("n", "candidate_count"),
-    ("seed", "seed"),
     ("top_logprobs", "top_logprobs"),
     ("max_tokens", "max_output_tokens"),
     ("max_completion_tokens", "max_output_tokens"),
 )
 _whole_numbers = attrgetter(*(name for name, _ in WHOLE_NUMBERS))
 
-# What hardly a body has: one look tells.
-SELDOM = (
+# Fields that few bodies have: they are compared with the defaults all at once.
+RARE_FIELDS = (
     "logit_bias",
     "metadata",
     "vendorn_thinking_to_content",
@@ -97,28 +98,28 @@ SELDOM = (
     "web_search_options",
     "search_parameters",
 )
-_seldom = attrgetter(*SELDOM)
-_NOT_SAID = _seldom(schema.ChatRequest(model="m", messages=[]))
+_rare_fields = attrgetter(*RARE_FIELDS)
+_RARE_DEFAULTS = _rare_fields(schema.ChatRequest(model="m", messages=[]))
 
-# Unknown at the top level of a body, save that family famQ has them inside `parameters` (text document, chat rule 2).
+# Unknown at the top level of a body, except that family famQ has them inside `parameters` (text document, chat rule 2).
 MISPLACED = ("incremental_output", "enable_search", "search_options", "asr_options")
 
-WIRE_NAMES = {name: name for name in (*SAME, "seed", "top_logprobs", "prompt_cache_retention")}
+WIRE_NAMES = {name: name for name in (*COPIED_FIELDS, "seed", "top_logprobs", "prompt_cache_retention")}
 WIRE_NAMES |= {"max_output_tokens": "max_tokens", "candidate_count": "n"}
-del WIRE_NAMES["top_k"]  # the providers of the format itself refuse it
+del WIRE_NAMES["top_k"]  # the providers of the format itself reject it
 
-# Models whose providers refuse `max_tokens` for its newer name; others may not know that one.
+# Models whose providers reject `max_tokens` in favour of its newer name; others may not know the newer name.
 NEWER_LIMIT = re.compile(r"(?:.*/)?(?:famO-|gpt-[5-9]|o[1-9](?:-|$))")
-MOST_STOPS = 4
-ASK_FOR_JSON = "Answer in JSON."  # providers refuse `json_object` unless a message says so
+MAX_STOPS = 4
+ASK_FOR_JSON = "Answer in JSON."  # providers reject `json_object` unless a message mentions JSON
 
-SPOKEN_FORMAT = "wav"  # of sound, where nobody said
+DEFAULT_AUDIO_FORMAT = "wav"  # audio format where the request has none
 
 SERVICE_TIERS = get_args(schema.ServiceTier)
 
-# What no chat provider can be told: without the first the answer would be another.
+# Fields that no chat provider supports: without the first ones the response would be another.
 INDISPENSABLE = ("previous_response_id", "conversation_id", "prompt_template", "cached_content", "thread")
-UNSAYABLE = (
+UNSUPPORTED = (
     "top_k",
     "max_tool_calls",
     "include",
@@ -132,72 +133,76 @@ UNSAYABLE = (
 
 
 def decode_request(body: bytes, headers: Mapping[str, str]) -> FaceRequest:
-    """The request with its source. Raises UmgError: MALFORMED_BODY, MISSING_FIELD, INVALID_FIELD, UNSUPPORTED_FIELD for
-    a file part.
+    """Decode the request together with its source document. Raises UmgError: MALFORMED_BODY, MISSING_FIELD,
+    INVALID_FIELD, UNSUPPORTED_FIELD for a file part.
 
-    Family rules are not applied here. Not shown: whether `parameters` or the top level wins; we take the top level.
+    Family rules are not applied here. Not shown in the document: whether `parameters` or the top level wins; we take
+    the top level.
     """
     chat, unknown = _read(body)
-    request = pb.GenerateRequest(model=chat.model)
+    request, notes = pb.GenerateRequest(model=chat.model), RequestNotes()
     source = request.source
     source.format, source.body = "chat", body
-    decode_messages(chat.messages, request)
+    decode_messages(chat.messages, request, notes)
     if chat.tools or chat.functions or given(chat.tool_choice) or chat.function_call:
         decode_tools(chat, request)
     _decode_options(chat, request)
     if chat.temperature is not None:
-        source.family_fields.append("temperature")
+        notes.family.append("temperature")
     if chat.top_p is not None:
-        source.family_fields.append("top_p")
-    if _seldom(chat) != _NOT_SAID:
-        _decode_seldom(chat, request)
+        notes.family.append("top_p")
+    if _rare_fields(chat) != _RARE_DEFAULTS:
+        _decode_rare_fields(chat, request, notes)
     if unknown:
-        note_top_level(unknown, HARMLESS, source)
-        source.family_fields.extend(name for name in MISPLACED if name in unknown)
+        record_unknown_fields(unknown, HARMLESS, notes)
+        notes.family.extend(name for name in MISPLACED if name in unknown)
     if headers:
         source.headers.update(headers)
-    return FaceRequest(request, chat.stream is True)
+    return FaceRequest(request, chat.stream is True, notes)
 
 
 def _read(body: bytes) -> tuple[schema.ChatRequest, dict[str, msgspec.Raw]]:
-    """The body, and the fields of it that nobody knows. Most bodies have none, which one pass tells."""
+    """Return the body and its unknown fields. Most bodies have none, which the first pass detects."""
     try:
         return _KNOWN.decode(check_utf8(body)), {}
     except (ValueError, RecursionError):
-        return parse(schema.ChatRequest, body), unknown_fields(body, dialect.KNOWN)
+        return parse(schema.ChatRequest, body), unknown_fields(body, passthrough_request.KNOWN)
 
 
 _KNOWN = msgspec.json.Decoder(schema.KnownChatRequest)
 
 
 def _decode_options(chat: schema.ChatRequest, request: pb.GenerateRequest) -> None:
-    for name, value in zip(SAME, _same(chat), strict=True):
+    for name, value in zip(COPIED_FIELDS, _copied_fields(chat), strict=True):
         if value is not None:
             setattr(request, name, value)
     for (name, target), number in zip(WHOLE_NUMBERS, _whole_numbers(chat), strict=True):
         if number is not None:
             setattr(request, target, whole(number, name))
+    if (seed := whole(chat.seed, "seed", INT64_MAX)) is not None:
+        request.seed = seed
     if chat.stop:
         request.stop_sequences.extend([chat.stop] if isinstance(chat.stop, str) else chat.stop)
     if chat.stream_options:
-        request.include_usage = chat.stream_options.include_usage is True
+        if chat.stream_options.include_usage:
+            request.face_hints.include_usage = True
         if chat.stream_options.include_obfuscation is not None:
             request.include_obfuscation = chat.stream_options.include_obfuscation
     if chat.reasoning_effort:
         request.reasoning.effort = chat.reasoning_effort
 
 
-def _decode_seldom(chat: schema.ChatRequest, request: pb.GenerateRequest) -> None:
+def _decode_rare_fields(chat: schema.ChatRequest, request: pb.GenerateRequest, notes: RequestNotes) -> None:
     if chat.logit_bias:
         request.logit_bias.update(chat.logit_bias)
     if chat.metadata:
         request.metadata.update(chat.metadata)
     if chat.vendorn_thinking_to_content:
-        request.thinking_to_content = True
+        request.face_hints.thinking_to_content = True
     _decode_cache(chat, request)
     _decode_output(chat, request)
-    decode_reasoning(chat, request)
-    decode_search(chat, request)
+    decode_reasoning(chat, request, notes)
+    decode_search(chat, request, notes)
 
 
 def _decode_cache(chat: schema.ChatRequest, request: pb.GenerateRequest) -> None:
@@ -245,22 +250,27 @@ def _decode_output(chat: schema.ChatRequest, request: pb.GenerateRequest) -> Non
 
 
 def encode_request(
-    request: pb.GenerateRequest, model: str, stream: bool, quirks: Quirks = NO_QUIRKS
+    request: pb.GenerateRequest,
+    model: str,
+    stream: bool,
+    quirks: Quirks = NO_QUIRKS,
+    notes: RequestNotes = NO_NOTES,
 ) -> UpstreamRequest:
-    """The call of `POST /chat/completions`. Raises UmgError(UNTRANSLATABLE, UNSUPPORTED_FIELD) with the canonical path
-    in `field`.
+    """Encode the call of `POST /chat/completions`.
+
+    Raises UmgError(UNTRANSLATABLE, UNSUPPORTED_FIELD) with the canonical path in `field`.
     """
     report, source = Report(), request.source
     if source.format == "chat":
         edited = dict.fromkeys([*source.edited_fields, *changed_fields(request, quirks)])
         if "messages" in edited:
-            edited.pop(THOUGHTS, None)  # they are written anew with all else
+            edited.pop(THOUGHTS, None)  # the messages are encoded anew, reasoning included
         encoders = dict.fromkeys(ENCODERS[field] for field in edited)
         written = {encoder: encoder(request, report, quirks) for encoder in encoders}
         edits = {field: written[ENCODERS[field]] for field in edited}
-        body = dialect.rebuild(request, model, stream, edits, report)
+        body = passthrough_request.rebuild(request, model, stream, edits, report)
         return UpstreamRequest(PATH, body, dict(source.headers), report)
-    note_unsaid(request, report, indispensable=INDISPENSABLE, unsayable=UNSAYABLE)
+    report_unsupported(request, notes, report, indispensable=INDISPENSABLE, unsayable=UNSUPPORTED)
     if request.media_detail and request.media_detail not in DETAILS:
         report.drop("media_detail")
     words = chat_words(model)
@@ -269,7 +279,7 @@ def encode_request(
         fields |= encoder(request, report, quirks)
     for name in words.parameters:
         fields.pop(name, None)
-    if takes_reasoning(request, quirks, report):
+    if supports_reasoning(request, quirks, report):
         fields |= encode_reasoning(request, words, stream, report)
     fields |= encode_search(request, words, report, quirks)
     alone = fields.keys().isdisjoint({"tools", "functions"})
@@ -277,10 +287,10 @@ def encode_request(
         report.drop("web_search")
     if NEWER_LIMIT.match(model) and "max_tokens" in fields:
         fields["max_completion_tokens"] = fields.pop("max_tokens")
-    if request.HasField("source"):  # its format may have no such rules
-        _keep_rules(fields, report)
+    if request.HasField("source"):  # the format of the source document may not have these rules
+        _apply_provider_rules(fields, report)
     if request.tools and "tools" not in fields:
-        fields.pop("parallel_tool_calls", None)  # refused without tools
+        fields.pop("parallel_tool_calls", None)  # rejected without tools
     if stream:
         options: JsonObject = {"include_usage": True}
         if request.HasField("include_obfuscation"):
@@ -289,8 +299,8 @@ def encode_request(
     return UpstreamRequest(PATH, msgspec.json.encode(fields), {}, report)
 
 
-def _keep_rules(fields: JsonObject, report: Report) -> None:
-    """What providers of the format hold against a body, and those of others do not."""
+def _apply_provider_rules(fields: JsonObject, report: Report) -> None:
+    """Apply rules that providers of this format enforce and those of other formats do not."""
     if "tools" not in fields:
         fields.pop("parallel_tool_calls", None)
         if fields.pop("tool_choice", "auto") not in ("auto", "none"):
@@ -315,15 +325,15 @@ def _encode_sampling(request: pb.GenerateRequest, report: Report, quirks: Quirks
         fields["user"] = end_user(request, quirks, report)
     if "max_tokens" in fields:
         fields["max_tokens"] = output_limit(request, quirks, report)
-    if not takes_sampling(request, quirks, report):
+    if not supports_sampling(request, quirks, report):
         fields = {name: value for name, value in fields.items() if name not in SAMPLING}
     if request.service_tier and request.service_tier not in SERVICE_TIERS:
-        del fields["service_tier"]  # another format's word
+        del fields["service_tier"]  # value of another format
         report.drop("service_tier")
     if request.stop_sequences:
-        fields["stop"] = list(request.stop_sequences[:MOST_STOPS])
-        if len(request.stop_sequences) > MOST_STOPS:
-            report.drop("stop_sequences", f"the first {MOST_STOPS}")
+        fields["stop"] = list(request.stop_sequences[:MAX_STOPS])
+        if len(request.stop_sequences) > MAX_STOPS:
+            report.drop("stop_sequences", f"the first {MAX_STOPS}")
     if request.logit_bias:
         fields["logit_bias"] = dict(request.logit_bias)
     if request.metadata:
@@ -353,14 +363,18 @@ def _encode_output(request: pb.GenerateRequest, report: Report, quirks: Quirks) 
                 "`response_format`: chat has no bare enum; ask for JSON",
                 field="response_format",
             )
+        case None:
+            pass
+        case unhandled:
+            assert_never(unhandled)
     if request.output_modalities:
         fields["modalities"] = list(request.output_modalities)
     if request.HasField("audio_output"):
         voice = request.audio_output.voice_json
         named = json_text(voice, "audio_output.voice_json") if voice.startswith("{") else voice
         if not request.audio_output.format:  # required here
-            report.drop("audio_output.format", SPOKEN_FORMAT)
-        fields["audio"] = {"format": request.audio_output.format or SPOKEN_FORMAT, "voice": named}
+            report.drop("audio_output.format", DEFAULT_AUDIO_FORMAT)
+        fields["audio"] = {"format": request.audio_output.format or DEFAULT_AUDIO_FORMAT, "voice": named}
     if request.prediction:
         for position, part in enumerate(request.prediction):
             if not part.HasField("text"):
@@ -384,11 +398,11 @@ def _encode_schema(described: pb.JsonSchemaFormat) -> JsonObject:
     return fields
 
 
-def _encode_own_reasoning(request: pb.GenerateRequest, report: Report, quirks: Quirks) -> JsonObject:
-    return encode_own_reasoning(request) if takes_reasoning(request, quirks, report) else {}
+def _encode_chat_reasoning(request: pb.GenerateRequest, report: Report, quirks: Quirks) -> JsonObject:
+    return encode_chat_reasoning(request) if supports_reasoning(request, quirks, report) else {}
 
 
-# What writes a canonical field anew that a family's policy changed after decoding, or that the provider refuses.
+# Encoder of each canonical field that a family's policy changed after decoding, or that the provider rejects.
 ENCODERS: dict[str, Callable[[pb.GenerateRequest, Report, Quirks], JsonObject]] = {
     **dict.fromkeys(("messages", "instructions"), _encode_messages),
     **dict.fromkeys(("tools", "tool_choice"), encode_tools),
@@ -397,7 +411,7 @@ ENCODERS: dict[str, Callable[[pb.GenerateRequest, Report, Quirks], JsonObject]] 
         _encode_sampling,
     ),
     "response_format": _encode_output,
-    THOUGHTS: edit_thoughts,
-    "reasoning": _encode_own_reasoning,
-    "search": lambda request, report, quirks: encode_search(request, ANY_WORDS, report, quirks),
+    THOUGHTS: edit_reasoning_content,
+    "reasoning": _encode_chat_reasoning,
+    "search": lambda request, report, quirks: encode_search(request, ANY_FIELDS, report, quirks),
 }

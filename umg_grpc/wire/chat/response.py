@@ -1,17 +1,17 @@
-"""The whole answer, both directions."""
+"""Complete chat responses, in both directions."""
 
 from collections.abc import Iterable
 from itertools import groupby
+from typing import assert_never
 
 import msgspec
 from msgspec import Raw, Struct
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.arguments import free_text
 from umg_grpc.wire.chat.answer import (
-    BETWEEN_THOUGHTS,
-    THOUGHTS_BEGIN,
-    THOUGHTS_END,
+    REASONING_BEGIN,
+    REASONING_END,
+    REASONING_SEPARATOR,
     Head,
     Index,
     ProviderCall,
@@ -19,39 +19,40 @@ from umg_grpc.wire.chat.answer import (
     ProviderMessage,
     call_id,
     content_text,
+    correct_finish_reason,
     decode_annotation,
     decode_audio,
     decode_call,
     decode_finish,
     decode_head,
     decode_image,
-    decode_logprob,
     decode_url,
     encode_audio,
     encode_citation,
     encode_image,
     encode_logprob,
     finish_name,
-    settle,
-    thoughts_of,
+    reasoning_text,
 )
-from umg_grpc.wire.chat.content import encode_call, signed, thought_signature
-from umg_grpc.wire.chat.names import tool_names
+from umg_grpc.wire.chat.decode_messages import encode_call, encode_signature, thought_signature
+from umg_grpc.wire.chat.tool_names import tool_names
 from umg_grpc.wire.chat.usage import decode_usage, encode_usage
-from umg_grpc.wire.json import JsonObject, under_model
-from umg_grpc.wire.provider_errors import NO_ANSWER, as_error, from_provider, is_error, unreadable
-from umg_grpc.wire.ragged import decode
+from umg_grpc.wire.core.json import JsonObject, replace_model_id
+from umg_grpc.wire.core.logprobs import decode_logprob
+from umg_grpc.wire.core.surrogates import decode
+from umg_grpc.wire.core.tool_arguments import free_text
+from umg_grpc.wire.errors.provider_errors import NO_ANSWER, as_error, from_provider, is_error, unreadable
 
 # --- canonical -> caller
 
 
 def encode_response(response: pb.GenerateResponse, request: pb.GenerateRequest) -> bytes:
-    """The body; the provider's own where that is of this format."""
+    """Encode the body; return the provider's own one if it has this format."""
     if response.source.format == "chat":
         return response.source.body
     candidates = response.candidates or [
         pb.Candidate(finish_reason=pb.FINISH_REASON_CONTENT_FILTER)
-    ]  # a blocked prompt
+    ]  # the prompt was blocked
     body: JsonObject = {
         "id": response.response_id,
         "object": "chat.completion",
@@ -66,7 +67,10 @@ def encode_response(response: pb.GenerateResponse, request: pb.GenerateRequest) 
 
 
 def shows(part: pb.Part) -> bool:
-    """Whether an answer says the part: of what a provider's tools did, the sources that a search found."""
+    """Return whether a response can show the part.
+
+    Of a provider's own tools it shows the sources that a search found.
+    """
     match part.WhichOneof("kind"):
         case "media":
             return not part.thought and part.media.kind in (pb.MEDIA_KIND_AUDIO, pb.MEDIA_KIND_IMAGE)
@@ -74,61 +78,65 @@ def shows(part: pb.Part) -> bool:
             return part.server_tool_call.name == "web_search"
         case "server_tool_result":
             return part.server_tool_result.name == "web_search"
-        case kind:
-            return kind != "opaque"
+        case "text" | "refusal" | "reasoning" | "tool_call" | "tool_result" | None:
+            return True
+        case "opaque":
+            return False
+        case unhandled:
+            assert_never(unhandled)
 
 
 def _encode_choice(candidate: pb.Candidate, request: pb.GenerateRequest, response_id: str) -> JsonObject:
     parts = list(candidate.message.parts)
     refusals = [part.refusal.text for part in parts if part.HasField("refusal")]
     calls = [part for part in parts if part.HasField("tool_call")]
-    thoughts = joined_thoughts(part.reasoning for part in parts if part.HasField("reasoning"))
+    thoughts = join_reasoning(part.reasoning for part in parts if part.HasField("reasoning"))
     states = [part.state for part in parts if part.state.format == "native" and not part.HasField("tool_call")]
     content, annotations, logprobs = "", list[object](), list[JsonObject]()
-    if request.thinking_to_content:
-        parts, thoughts = _thoughts_as_text(parts), ""
+    legacy = request.face_hints.legacy_functions
+    if request.face_hints.thinking_to_content:
+        parts, thoughts = _reasoning_as_text(parts), ""
     for part in parts:
         if part.HasField("text"):
-            annotations += [
-                encode_citation(citation, len(content), len(part.text.text)) for citation in part.text.citations
-            ]
+            text = part.text.text
+            annotations += [encode_citation(citation, len(content), len(text)) for citation in part.text.citations]
             logprobs += [encode_logprob(entry) for entry in part.text.logprobs]
-            content += part.text.text
+            content += text
     refused = [encode_logprob(entry) for part in parts for entry in part.refusal.logprobs]
-    spoken = any(part.HasField("text") for part in parts)
+    has_text = any(part.HasField("text") for part in parts)
     message: JsonObject = {"role": "assistant", "content": content, "refusal": "".join(refusals) or None}
     message["annotations"] = [annotation for annotation in annotations if annotation is not None]
     if thoughts:
         message["reasoning_content"] = thoughts
     message |= _encode_media(parts)
     if calls:
-        message |= _encode_calls(calls, request.legacy_functions, response_id)
-    if not spoken and (calls or refusals or "audio" in message):
+        message |= _encode_calls(calls, legacy, response_id)
+    if not has_text and (calls or refusals or "audio" in message):
         message["content"] = None
     if states:
-        message["extra_content"] = signed(states[-1])
+        message["extra_content"] = encode_signature(states[-1])
     return {
         "index": candidate.index,
         "message": message,
         "logprobs": {"content": logprobs or None, "refusal": refused or None} if logprobs or refused else None,
-        "finish_reason": finish_name(candidate.finish_reason, bool(calls), bool(refusals), request.legacy_functions),
+        "finish_reason": finish_name(candidate.finish_reason, bool(calls), bool(refusals), legacy),
     }
 
 
-def _thoughts_as_text(parts: list[pb.Part]) -> list[pb.Part]:
-    """The parts with each run of reasoning as one text part (`vendorn_thinking_to_content`)."""
+def _reasoning_as_text(parts: list[pb.Part]) -> list[pb.Part]:
+    """Return the parts with each run of reasoning as one text part (`vendorn_thinking_to_content`)."""
     written = list[pb.Part]()
     for thinks, run in groupby(parts, key=lambda part: part.HasField("reasoning")):
         if not thinks:
             written.extend(run)
-        elif thoughts := joined_thoughts(part.reasoning for part in run):
-            written.append(pb.Part(text=pb.TextPart(text=f"{THOUGHTS_BEGIN}{thoughts}{THOUGHTS_END}")))
+        elif thoughts := join_reasoning(part.reasoning for part in run):
+            written.append(pb.Part(text=pb.TextPart(text=f"{REASONING_BEGIN}{thoughts}{REASONING_END}")))
     return written
 
 
-def joined_thoughts(parts: Iterable[pb.ReasoningPart]) -> str:
-    """All thoughts as one text: the thoughts themselves, or their summaries where those are all there is."""
-    return BETWEEN_THOUGHTS.join(
+def join_reasoning(parts: Iterable[pb.ReasoningPart]) -> str:
+    """Join all reasoning as one text: the full texts, or the summaries of a part that has no texts."""
+    return REASONING_SEPARATOR.join(
         text for part in parts for text in (part.texts if any(part.texts) else part.summaries) if text
     )
 
@@ -146,7 +154,7 @@ def _encode_calls(calls: list[pb.Part], legacy: bool, response_id: str) -> JsonO
 
 
 def _encode_media(parts: Iterable[pb.Part]) -> JsonObject:
-    """Sound as `audio`; images as the extension `images`, since chat has no place for them."""
+    """Encode audio as `audio`, and images as the extension `images`, since chat has no field for them."""
     fields, images = JsonObject(), list[JsonObject]()
     for part in parts:
         if not part.HasField("media") or part.thought:
@@ -164,20 +172,20 @@ def _encode_media(parts: Iterable[pb.Part]) -> JsonObject:
 
 
 class ProviderResponse(Head, kw_only=True):
-    """A body, as far as it is decoded."""
+    """Body of a response, as far as it is decoded."""
 
     choices: list[ProviderChoice] | None = None
 
 
 class Ending(Struct):
-    """What a passed-on choice is looked at for."""
+    """Fields of a passed-through choice that the gateway reads."""
 
     index: Index | None = None
     finish_reason: str | None = None
 
 
 class PassedResponse(Head, kw_only=True):
-    """A body that is passed on."""
+    """Body that is passed through."""
 
     choices: list[Ending] | None = None
 
@@ -187,8 +195,9 @@ PASSED = msgspec.json.Decoder(PassedResponse)
 
 
 def decode_response(body: bytes, request: pb.GenerateRequest, pass_: bool) -> pb.GenerateResponse:
-    """The answer. Raises UmgError(UPSTREAM_FAILED) for a body that cannot be read or that is an error in spite of its
-    status.
+    """Decode a complete response.
+
+    Raises UmgError(UPSTREAM_FAILED) for a body that cannot be read, or that is an error in spite of its HTTP status.
     """
     try:
         answer = decode(PASSED, body) if pass_ else decode(RESPONSE, body)
@@ -202,7 +211,7 @@ def decode_response(body: bytes, request: pb.GenerateRequest, pass_: bool) -> pb
             decode_usage(answer.usage, response.usage)
         if isinstance(answer, PassedResponse):
             _decode_endings(answer, response)
-            response.source.format, response.source.body = "chat", under_model(body, answer.model, request.model)
+            response.source.format, response.source.body = "chat", replace_model_id(body, answer.model, request.model)
         else:
             for place, choice in enumerate(answer.choices or ()):
                 candidate = response.candidates.add(index=place if choice.index is None else choice.index)
@@ -224,7 +233,7 @@ def _decode_message(
 ) -> None:
     message, target = choice.message or ProviderMessage(), candidate.message
     target.role = pb.ROLE_ASSISTANT
-    if thoughts := thoughts_of(message):
+    if thoughts := reasoning_text(message):
         target.parts.add().reasoning.texts.append(thoughts)
     if content := content_text(message.content):
         text = target.parts.add().text
@@ -242,7 +251,7 @@ def _decode_message(
             decode_image(image.image_url.url, target.parts.add().media)
     if message.audio:
         decode_audio(message.audio, target.parts.add().media, request)
-    spoken = len(target.parts)
+    count = len(target.parts)
     calls = message.tool_calls or ([ProviderCall(function=message.function_call)] if message.function_call else [])
     if calls:
         names = tool_names(request)
@@ -253,6 +262,6 @@ def _decode_message(
             if custom and part.tool_call.HasField("arguments_json"):  # sent as a function with one text
                 part.tool_call.text = free_text(part.tool_call.arguments_json)
     if (signature := thought_signature(message.extra_content)) and target.parts:
-        target.parts[max(spoken - 1, 0)].state.MergeFrom(signature)
+        target.parts[max(count - 1, 0)].state.MergeFrom(signature)
     decode_finish(choice.finish_reason, candidate)
-    settle(candidate, bool(calls), bool(message.refusal))
+    correct_finish_reason(candidate, bool(calls), bool(message.refusal))

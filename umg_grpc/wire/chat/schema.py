@@ -1,24 +1,24 @@
-"""Body of `POST /v1/chat/completions` as typed structs: the text document's fields, and those of current SDK types.
+"""Body of `POST /v1/chat/completions` as typed structs: the fields of the text document and of current SDK types.
 
 Content parts, tools and tool choices stay raw: their unions grow, so each is looked up by its `type` where it is
-decoded. Fields without a name here travel in the source document only. `None` is absent: an explicit null says nothing.
+decoded. Unknown fields are kept in the source document only. `None` means absent: an explicit null has no effect.
 """
 
 from typing import Annotated, Literal
 
 from msgspec import Meta, Raw, Struct, field
 
-from umg_grpc.wire.json import ABSENT, PositiveWhole, Whole
+from umg_grpc.wire.core.json import ABSENT, PositiveWhole, Whole
 
 NonEmpty = Annotated[str, Meta(min_length=1)]
-Many = Annotated[list[Raw], Meta(max_length=5000)]  # parts of a message, tools; the schema takes no more
+Many = Annotated[list[Raw], Meta(max_length=5000)]  # parts of a message, tools; 5000 is the schema's limit
 Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
 Level = Literal["low", "medium", "high"]
 ServiceTier = Literal["auto", "default", "flex", "scale", "priority", "fast"]
 
 
 class Kind(Struct):
-    """Head of anything that has a type."""
+    """Member `type` of any element that has one."""
 
     type: str | None = None
 
@@ -27,26 +27,26 @@ class Kind(Struct):
 
 
 class GoogleContent(Struct):
-    """`extra_content.google`."""
+    """Member `extra_content.google`."""
 
     thought_signature: str | None = None
 
 
 class ExtraContent(Struct):
-    """`extra_content`: where vendor G's chat endpoint puts what chat has no place for."""
+    """Member `extra_content`, in which vendor G's chat endpoint sends fields that chat does not have."""
 
     google: GoogleContent | None = None
 
 
 class FunctionCall(Struct):
-    """`function` of a tool call, and the older `function_call`."""
+    """Member `function` of a tool call, or the older `function_call`."""
 
     name: str
     arguments: str | None = None
 
 
 class FunctionToolCall(Struct):
-    """A call of a function tool."""
+    """Call of a function tool."""
 
     id: str
     function: FunctionCall
@@ -54,27 +54,27 @@ class FunctionToolCall(Struct):
 
 
 class CustomCall(Struct):
-    """`custom` of a tool call."""
+    """Member `custom` of a tool call."""
 
     name: str
     input: str | None = None
 
 
 class CustomToolCall(Struct):
-    """A call of a custom tool."""
+    """Call of a custom tool."""
 
     id: str
     custom: CustomCall
 
 
 class AudioReference(Struct):
-    """An answer's sound, by id."""
+    """Reference to the audio of an earlier response, by id."""
 
     id: NonEmpty
 
 
 class ChatMessage(Struct):
-    """One message; which fields a role needs is checked where it is decoded."""
+    """Message of the conversation; the fields that its role requires are checked where it is decoded."""
 
     role: str
     content: str | Many | None = None
@@ -89,39 +89,39 @@ class ChatMessage(Struct):
 
 
 class TextPart(Struct):
-    """`text`."""
+    """Content part of type `text`."""
 
     text: str
 
 
 class RefusalPart(Struct):
-    """`refusal`."""
+    """Content part of type `refusal`."""
 
     refusal: str
 
 
 class ImageUrl(Struct):
-    """Where an image is: http(s) or a data URL."""
+    """Address of an image: http(s) or a data URL."""
 
     url: NonEmpty
     detail: Literal["auto", "low", "high", "original"] | None = None
 
 
 class ImagePart(Struct):
-    """`image_url`; the bare string is no SDK's, but usual."""
+    """Content part of type `image_url`; the bare string is in no SDK, but common."""
 
     image_url: ImageUrl | NonEmpty
 
 
 class InputAudio(Struct):
-    """Sound in base64."""
+    """Audio in base64."""
 
     data: NonEmpty
     format: Literal["wav", "mp3"]
 
 
 class AudioPart(Struct):
-    """`input_audio`."""
+    """Content part of type `input_audio`."""
 
     input_audio: InputAudio
 
@@ -130,7 +130,7 @@ class AudioPart(Struct):
 
 
 class FunctionDefinition(Struct):
-    """`function` of a tool, and an entry of the older `functions`."""
+    """Member `function` of a tool, or an entry of the older `functions`."""
 
     name: NonEmpty
     description: str | None = None
@@ -139,13 +139,13 @@ class FunctionDefinition(Struct):
 
 
 class FunctionTool(Struct):
-    """`function`."""
+    """Tool of type `function`."""
 
     function: FunctionDefinition
 
 
 class CustomDefinition(Struct):
-    """`custom` of a tool."""
+    """Member `custom` of a tool."""
 
     name: NonEmpty
     description: str | None = None
@@ -153,19 +153,19 @@ class CustomDefinition(Struct):
 
 
 class CustomTool(Struct):
-    """`custom`."""
+    """Tool of type `custom`."""
 
     custom: CustomDefinition
 
 
 class Named(Struct):
-    """Something by its name."""
+    """Object with a name."""
 
     name: NonEmpty
 
 
 class ChosenTool(Struct):
-    """A tool that is named in a choice."""
+    """Tool that a tool choice names."""
 
     type: str
     function: Named | None = None
@@ -173,14 +173,14 @@ class ChosenTool(Struct):
 
 
 class AllowedTools(Struct):
-    """`allowed_tools` of a tool choice."""
+    """Member `allowed_tools` of a tool choice."""
 
     mode: Literal["auto", "required"]
     tools: list[ChosenTool]
 
 
 class AllowedToolsChoice(Struct):
-    """`{type: allowed_tools}`."""
+    """Tool choice of type `allowed_tools`."""
 
     allowed_tools: AllowedTools
 
@@ -189,14 +189,14 @@ class AllowedToolsChoice(Struct):
 
 
 class StreamOptions(Struct):
-    """`stream_options`."""
+    """Member `stream_options`."""
 
     include_usage: bool | None = None
     include_obfuscation: bool | None = None
 
 
 class JsonSchema(Struct):
-    """`json_schema` of a response format."""
+    """Member `json_schema` of a response format."""
 
     name: NonEmpty
     description: str | None = None
@@ -205,41 +205,41 @@ class JsonSchema(Struct):
 
 
 class ResponseFormat(Struct):
-    """`response_format`."""
+    """Member `response_format`."""
 
     type: Literal["text", "json_object", "json_schema"]
     json_schema: JsonSchema | None = None
 
 
 class Voice(Struct):
-    """A voice of the caller's own."""
+    """Voice that the caller has made."""
 
     id: NonEmpty
 
 
 class Audio(Struct):
-    """`audio`: how to make sound."""
+    """Member `audio`: format and voice of the audio output."""
 
     format: Literal["wav", "aac", "mp3", "flac", "opus", "pcm16"]
     voice: NonEmpty | Voice
 
 
 class Prediction(Struct):
-    """`prediction`."""
+    """Member `prediction`."""
 
     type: Literal["content"]
     content: str | list[TextPart]
 
 
 class Thinking(Struct):
-    """`thinking` (family famR). `budget_tokens` is not in the document, but usual."""
+    """Member `thinking` (family famR). `budget_tokens` is not in the document, but common."""
 
     type: Literal["enabled", "disabled"]
     budget_tokens: Whole | None = None
 
 
 class Place(Struct):
-    """Roughly where the user is."""
+    """Approximate location of the user."""
 
     country: str | None = None
     region: str | None = None
@@ -248,45 +248,45 @@ class Place(Struct):
 
 
 class UserLocation(Struct):
-    """`user_location`."""
+    """Member `user_location`."""
 
     approximate: Place
     type: Literal["approximate"] | None = None
 
 
 class WebSearchOptions(Struct):
-    """`web_search_options`."""
+    """Member `web_search_options`."""
 
     search_context_size: Level | None = None
     user_location: UserLocation | None = None
 
 
 class SearchParameters(Struct):
-    """`search_parameters` (family famX)."""
+    """Member `search_parameters` (family famX)."""
 
     mode: Literal["off", "auto", "on"] | None = None
     return_citations: bool | None = None
-    sources: Raw = ABSENT  # these four are not in the document, but that family's own
+    sources: Raw = ABSENT  # these four are not in the document, but belong to that family
     from_date: Raw = ABSENT
     to_date: Raw = ABSENT
     max_search_results: Raw = ABSENT
 
 
 class SearchRange(Struct):
-    """`parameters.search_options` (family famQ)."""
+    """Member `parameters.search_options` (family famQ)."""
 
     region: str | None = None
     recency_days: Annotated[int, Meta(ge=0, le=2**31 - 1)] | Annotated[float, Meta(ge=0, le=2**31 - 1)] | None = None
 
 
 class SpeechOptions(Struct):
-    """`parameters.asr_options` (family famQ)."""
+    """Member `parameters.asr_options` (family famQ)."""
 
     language: str | None = None
 
 
 class Parameters(Struct):
-    """`parameters` (family famQ)."""
+    """Member `parameters` (family famQ)."""
 
     incremental_output: bool | None = None
     enable_search: bool | None = None
@@ -297,7 +297,7 @@ class Parameters(Struct):
 
 
 class ThinkingConfig(Struct):
-    """`thinking_config`, whose siblings spell it in camel case: both are read."""
+    """Member `thinking_config`; its fields are accepted in snake case and in camel case."""
 
     thinking_budget: Whole | None = None
     include_thoughts: bool | None = None
@@ -308,7 +308,7 @@ class ThinkingConfig(Struct):
 
 
 class VendorG(Struct):
-    """`extra_body.vendorg`, `extra_body.google`, or the same where an SDK merged `extra_body` into the body."""
+    """Member `extra_body.vendorg` or `extra_body.google`, also where an SDK merged `extra_body` into the body."""
 
     thinking_config: ThinkingConfig | None = None
     camel_config: ThinkingConfig | None = field(name="thinkingConfig", default=None)
@@ -316,14 +316,14 @@ class VendorG(Struct):
 
 
 class ExtraBody(Struct):
-    """`extra_body` as a literal key."""
+    """Member `extra_body` as a literal key."""
 
     vendorg: VendorG | None = None
     google: VendorG | None = None
 
 
 class GenerationConfig(Struct):
-    """`generationConfig`."""
+    """Member `generationConfig`."""
 
     camel_config: ThinkingConfig | None = field(name="thinkingConfig", default=None)
     thinking_config: ThinkingConfig | None = None
@@ -334,7 +334,7 @@ Label = Annotated[str, Meta(max_length=512)]
 
 
 class ChatRequest(Struct, kw_only=True):
-    """The body."""
+    """Body of the request."""
 
     model: Annotated[str, Meta(min_length=1, max_length=512)]
     messages: Annotated[list[ChatMessage], Meta(min_length=1, max_length=20000)]
@@ -344,7 +344,7 @@ class ChatRequest(Struct, kw_only=True):
     max_tokens: PositiveWhole | None = None
     temperature: Annotated[float, Meta(ge=0, le=2)] | None = None
     top_p: Annotated[float, Meta(ge=0, le=1)] | None = None
-    top_k: Annotated[float, Meta(ge=0)] | None = None  # an extension that many providers read
+    top_k: Annotated[float, Meta(ge=0)] | None = None  # an extension that many providers accept
     n: Annotated[int, Meta(ge=1, le=128)] | Annotated[float, Meta(ge=1, le=128)] | None = None
     stop: NonEmpty | Annotated[list[NonEmpty], Meta(max_length=4)] | None = None
     seed: Whole | None = None
@@ -386,4 +386,4 @@ class ChatRequest(Struct, kw_only=True):
 
 
 class KnownChatRequest(ChatRequest, forbid_unknown_fields=True):
-    """The body when it has no field beyond those."""
+    """Body that has no fields beyond those of `ChatRequest`."""

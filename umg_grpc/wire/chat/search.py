@@ -1,27 +1,31 @@
-"""Web search asked for by an option, and what else family famQ has in its container, both directions."""
+"""Web search requested by an option, and the other members of family famQ's `parameters`, in both directions."""
 
 from collections.abc import Iterator
 
-from umg_grpc.families import ChatWords
+from umg_grpc.families import ChatFields
 from umg_grpc.quirks import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat import schema
 from umg_grpc.wire.chat.reasoning import vendor_places
 from umg_grpc.wire.chat.tools import SEARCH_KEYS, encode_search_options
-from umg_grpc.wire.json import JsonObject, given, json_object, whole
-from umg_grpc.wire.quirks import takes_search
+from umg_grpc.wire.core.json import JsonObject, given, json_object, whole
+from umg_grpc.wire.model_quirks import supports_search
 from umg_grpc.wire.report import Report
+from umg_grpc.wire.request_notes import RequestNotes
+
+MODES = {"off": pb.SEARCH_MODE_OFF, "auto": pb.SEARCH_MODE_AUTO, "on": pb.SEARCH_MODE_ON}
+MODE_NAMES = {value: name for name, value in MODES.items()}
 
 # --- caller -> canonical
 
 
-def decode_search(chat: schema.ChatRequest, request: pb.GenerateRequest) -> None:
-    """`web_search_options`, `search_parameters`, `parameters`, and the search tools of vendor G. Notes what families
-    judge.
+def decode_search(chat: schema.ChatRequest, request: pb.GenerateRequest, notes: RequestNotes) -> None:
+    """Decode `web_search_options`, `search_parameters`, `parameters` and the search tools of vendor G.
+
+    Record the fields whose use depends on the model's family.
     """
-    judged = request.source.family_fields
     if (options := chat.web_search_options) is not None:
-        judged.append("web_search_options")
+        notes.family.append("web_search_options")
         request.search.SetInParent()
         request.search.context_size = options.search_context_size or ""
         if options.user_location:
@@ -30,27 +34,25 @@ def decode_search(chat: schema.ChatRequest, request: pb.GenerateRequest) -> None
             target.country, target.region = place.country or "", place.region or ""
             target.city, target.timezone = place.city or "", place.timezone or ""
     if (famx := chat.search_parameters) is not None:
-        judged.append("search_parameters")
-        request.search.mode = famx.mode or "auto"  # not shown; the provider's own default
+        notes.family.append("search_parameters")
+        request.search.mode = MODES[famx.mode or "auto"]  # not shown in the document; the provider's own default
         if famx.return_citations is not None:
             request.search.return_citations = famx.return_citations
         for name in ("sources", "from_date", "to_date", "max_search_results"):
             if given(getattr(famx, name)):
-                request.source.uncarried_fields.append(f"search_parameters.{name}")
+                notes.uncarried.append(f"search_parameters.{name}")
     if chat.parameters is not None:
-        judged.append("parameters")
+        notes.family.append("parameters")
         _decode_parameters(chat.parameters, request)
     for at, place_of_vendor in vendor_places(chat):
-        if at not in judged:
-            judged.append(at)
+        if at not in notes.family:
+            notes.family.append(at)
         for kind in _search_tools(place_of_vendor, at):
             request.tools.add().web_search.declared_type = kind
 
 
 def _search_tools(place: schema.VendorG, at: str) -> Iterator[str]:
-    """The search tools of `extra_body.vendorg.tools`, by the keys under which they were asked for. Raises
-    UmgError(INVALID_FIELD).
-    """
+    """Yield the search tools of `extra_body.vendorg.tools`, each as its key there. Raises UmgError(INVALID_FIELD)."""
     for index, tool in enumerate(place.tools or ()):
         for key, options in tool.items():
             if key in SEARCH_KEYS and given(options):
@@ -59,7 +61,7 @@ def _search_tools(place: schema.VendorG, at: str) -> Iterator[str]:
 
 
 def _decode_parameters(parameters: schema.Parameters, request: pb.GenerateRequest) -> None:
-    """The container of family famQ."""
+    """Decode `parameters` of family famQ."""
     for name in ("temperature", "top_p"):
         value = getattr(parameters, name)
         if value is not None and not request.HasField(name):
@@ -67,7 +69,7 @@ def _decode_parameters(parameters: schema.Parameters, request: pb.GenerateReques
     if parameters.incremental_output is not None:
         request.incremental_output = parameters.incremental_output
     if parameters.enable_search is not None:
-        request.search.mode = "on" if parameters.enable_search else "off"
+        request.search.mode = pb.SEARCH_MODE_ON if parameters.enable_search else pb.SEARCH_MODE_OFF
     if parameters.search_options:
         request.search.region = parameters.search_options.region or ""
         field = "parameters.search_options.recency_days"
@@ -81,46 +83,56 @@ def _decode_parameters(parameters: schema.Parameters, request: pb.GenerateReques
 
 
 def encode_search(
-    request: pb.GenerateRequest, words: ChatWords, report: Report, quirks: Quirks = NO_QUIRKS
+    request: pb.GenerateRequest, words: ChatFields, report: Report, quirks: Quirks = NO_QUIRKS
 ) -> JsonObject:
-    """Whether to search, and `parameters`, in the words of the model's family: what it has none for is reported."""
+    """Encode the search options and `parameters` with the fields of the model's family.
+
+    Options without a field in that family are reported.
+    """
     search, parameters = request.search, _encode_parameters(request, words, report)
     fields = JsonObject()
-    contained = "enable_search" in words.parameters and (bool(parameters) or not words.search_parameters)
-    if words.search_parameters and (search.HasField("return_citations") or (search.mode and not contained)):
-        fields["search_parameters"] = {
-            field.name: value for field, value in search.ListFields() if field.name in ("mode", "return_citations")
-        }
-    elif contained and (search.mode or (request.HasField("search") and not words.search_parameters)):
-        parameters["enable_search"] = search.mode != "off"
+    in_parameters = "enable_search" in words.parameters and (bool(parameters) or not words.search_parameters)
+    if words.search_parameters and (search.HasField("return_citations") or (search.mode and not in_parameters)):
+        fields["search_parameters"] = _encode_search_parameters(search)
+    elif in_parameters and (search.mode or (request.HasField("search") and not words.search_parameters)):
+        parameters["enable_search"] = search.mode != pb.SEARCH_MODE_OFF
     if search.HasField("return_citations") and not (search.return_citations or words.search_parameters):
         report.drop("search.return_citations")
     if parameters:
         fields["parameters"] = parameters
     placed = bool(search.context_size) or search.HasField("user_location")
     elsewhere = "search_parameters" in fields or not parameters.keys().isdisjoint({"enable_search", "search_options"})
-    asked = request.HasField("search") and not elsewhere
-    wanted = search.mode != "off" and (placed or asked)  # off is what saying nothing means
-    if wanted and takes_search(request, quirks, report):
+    requested = request.HasField("search") and not elsewhere
+    wanted = search.mode != pb.SEARCH_MODE_OFF and (placed or requested)  # `off` is the same as no option
+    if wanted and supports_search(request, quirks, report):
         location = search.user_location if search.HasField("user_location") else None
         fields["web_search_options"] = encode_search_options(search.context_size, location)
     return fields
 
 
-def _encode_parameters(request: pb.GenerateRequest, words: ChatWords, report: Report) -> JsonObject:
-    """What stands in `parameters`, less the wish to search itself."""
-    said: list[tuple[str, object, list[str]]] = [  # (name there, value, what is lost where it is not said there)
+def _encode_search_parameters(search: pb.SearchOptions) -> JsonObject:
+    """Return `search_parameters` of family famX."""
+    fields: JsonObject = {"mode": MODE_NAMES[search.mode]} if search.mode else {}
+    if search.HasField("return_citations"):
+        fields["return_citations"] = search.return_citations
+    return fields
+
+
+def _encode_parameters(request: pb.GenerateRequest, words: ChatFields, report: Report) -> JsonObject:
+    """Encode `parameters`, less the switch of the search itself."""
+    # (name, value, canonical fields that are lost if `parameters` does not have it)
+    candidates: list[tuple[str, object, list[str]]] = [
         (name, getattr(request, name), []) for name in ("temperature", "top_p") if request.HasField(name)
     ]
     if request.HasField("incremental_output"):
-        said.append(("incremental_output", request.incremental_output, ["incremental_output"]))
+        candidates.append(("incremental_output", request.incremental_output, ["incremental_output"]))
     if request.speech_language:
-        said.append(("asr_options", {"language": request.speech_language}, ["speech_language"]))
+        candidates.append(("asr_options", {"language": request.speech_language}, ["speech_language"]))
     fields = request.search.ListFields()
     if area := {field.name: value for field, value in fields if field.name in ("region", "recency_days")}:
-        said.append(("search_options", area, [f"search.{name}" for name in area]))
+        candidates.append(("search_options", area, [f"search.{name}" for name in area]))
     parameters = JsonObject()
-    for name, value, lost in said:
+    for name, value, lost in candidates:
         if name in words.parameters:
             parameters[name] = value
         else:

@@ -1,4 +1,4 @@
-"""The streamed answer towards a caller: canonical events -> chunks."""
+"""Encoder of a streamed chat response: canonical events -> chunks."""
 
 from collections.abc import Iterator
 from typing import assert_never
@@ -7,11 +7,10 @@ import msgspec
 
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire import sse
 from umg_grpc.wire.chat.answer import (
-    BETWEEN_THOUGHTS,
-    THOUGHTS_BEGIN,
-    THOUGHTS_END,
+    REASONING_BEGIN,
+    REASONING_END,
+    REASONING_SEPARATOR,
     call_id,
     encode_audio,
     encode_citation,
@@ -19,56 +18,59 @@ from umg_grpc.wire.chat.answer import (
     encode_logprob,
     finish_name,
 )
-from umg_grpc.wire.chat.content import signed
+from umg_grpc.wire.chat.decode_messages import encode_signature
 from umg_grpc.wire.chat.errors import error_frame
 from umg_grpc.wire.chat.usage import encode_usage
-from umg_grpc.wire.json import JsonObject
+from umg_grpc.wire.core import sse
+from umg_grpc.wire.core.json import JsonObject
 
 _encode = msgspec.json.Encoder().encode
+CITATION_BYTES = 512  # approximate memory of a citation beside its content
 
 
 class _Choice:
-    """What was said of one candidate."""
+    """State of one candidate of the stream."""
 
     def __init__(self) -> None:
-        self.begun = False  # its role was sent
+        self.has_role = False  # whether its role was sent
         self.finished = False
-        self.calls: dict[int, int] = {}  # part -> index among the calls, which clients count from 0
-        self.custom: set[int] = set()  # those of them whose input is free text
-        self.argued: set[int] = set()  # those of them whose input was begun
-        self.starts: dict[int, int] = {}  # text part -> where it starts in the content, in characters
+        self.calls: dict[int, int] = {}  # part -> index among the calls, counted from 0
+        self.custom: set[int] = set()  # parts of calls whose input is free text
+        self.has_input: set[int] = set()  # parts of calls of which some input was sent
+        self.starts: dict[int, int] = {}  # text part -> its offset in the content, in characters
         self.lengths: dict[int, int] = {}
         self.length = 0
         self.citations: list[tuple[pb.Citation, int]] = []
         self.images = 0
-        self.state: pb.ReasoningState | None = None  # of the message, for the end: clients join what comes twice
-        self.refusals: set[int] = set()  # parts
-        self.thinking = False  # inside the text
-        self.thought = False
-        self.piece: tuple[int, int] | None = None  # (part, text) that was thought last; summaries are texts -1, -2, ...
-        self.open_thoughts: set[int] = set()  # parts whose thoughts themselves are told
+        self.state: pb.ReasoningState | None = None  # of the message, sent at the end: clients join repeated values
+        self.refusals: set[int] = set()  # parts with a refusal
+        self.in_reasoning = False  # whether the reasoning inside the text is open
+        self.has_reasoning = False
+        self.piece: tuple[int, int] | None = None  # (part, text) of the last reasoning; summaries are texts -1, -2, ...
+        self.full_reasoning: set[int] = set()  # parts whose full reasoning is sent
 
 
 class StreamEncoder:
-    """Canonical events -> chunks. One instance a stream.
+    """Encoder of canonical events as chunks. One instance per stream.
 
-    A choice's role stands in its first chunk and nowhere else; a call's id, type and name in the call's first; all
-    annotations in one late delta; usage in the last chunk, and only when it was asked for. A choice begins with its
-    first part, so that `content` can be null where an answer only calls tools.
+    The role of a choice is in its first chunk only; the id, type and name of a call in the call's first chunk; all
+    annotations in one late delta; usage in the last chunk, if the request includes it. A choice begins with its first
+    part, so that `content` can be null if a response only calls tools.
     """
 
     def __init__(self, request: pb.GenerateRequest) -> None:
-        self._request = request
+        self.retained_bytes = 0
+        self._hints = request.face_hints
         self._choices: dict[int, _Choice] = {}
         self._head, self._tail = b"", b"]}"
         self._response_id = ""
         self._usage: pb.Usage | None = None
-        self._passed = False  # the provider's own frames were sent: they hold all there is to say
+        self._passed = False  # the provider's own frames were sent: they are the whole response
         self._closed = False
         self._start(pb.GenerationStarted(model=request.model))
 
     def feed(self, message: pb.StreamGenerateResponse) -> bytes:
-        """All frames of one upstream read, for one write."""
+        """Return all frames of one upstream read, for one write."""
         if message.source_frames:
             self._passed = True
             return message.source_frames
@@ -76,14 +78,14 @@ class StreamEncoder:
             return b""
         frames = list[bytes]()
         for event in message.events:
-            if event.HasField("text_delta") and (chunk := self._more_text(event)):  # by far the most
+            if event.HasField("text_delta") and (chunk := self._continue_text(event)):  # by far the most frequent
                 frames.append(chunk)
             else:
                 frames += self._chunks(event)
         return b"".join(frames)
 
     def close(self) -> bytes:
-        """The end of a whole answer: what is still open, the usage, the end marker."""
+        """Return the end of a complete response: the ends of open choices, the usage, the end marker."""
         if self._passed or self._closed:
             return b""
         self._closed = True
@@ -91,13 +93,17 @@ class StreamEncoder:
         for index in list(self._choices) or [0]:
             if not self._choice(index).finished:
                 frames += self._finish(index, pb.CandidateFinished(finish_reason=pb.FINISH_REASON_STOP))
-        if self._request.include_usage and self._usage is not None:
+        if self._hints.include_usage and self._usage is not None:
             usage = _encode(encode_usage(self._usage))
             frames.append(sse.frame(self._head + b'],"usage":' + usage + b"}"))
         return b"".join([*frames, sse.frame(sse.DONE)])
 
+    def closing(self) -> Iterator[bytes]:
+        """Yield the result of `close` in one piece."""
+        yield self.close()
+
     def error(self, error: UmgError) -> bytes:
-        """The event that ends a broken answer; no end marker follows."""
+        """Return the event that ends a broken response; no end marker follows."""
         self._closed = True
         return error_frame(error)
 
@@ -113,7 +119,7 @@ class StreamEncoder:
             head["service_tier"] = started.service_tier
         self._response_id = started.response_id
         self._head = _encode(head)[:-1] + b',"choices":['
-        self._tail = b'],"usage":null}' if self._request.include_usage else b"]}"
+        self._tail = b'],"usage":null}' if self._hints.include_usage else b"]}"
 
     def _choice(self, index: int) -> _Choice:
         if index not in self._choices:
@@ -124,8 +130,8 @@ class StreamEncoder:
         rest = b',"logprobs":%b,"finish_reason":%b}' % (_encode(logprobs), _encode(finish))
         return sse.frame(b'%b{"index":%d,"delta":%b%b%b' % (self._head, index, _encode(delta), rest, self._tail))
 
-    def _more_text(self, event: pb.GenerateEvent) -> bytes:
-        """The chunk that goes on with a text, joined by hand; b"" where its start was not told."""
+    def _continue_text(self, event: pb.GenerateEvent) -> bytes:
+        """Return the chunk that continues a text, joined from bytes for speed; b"" if the part was not started."""
         index, part, text = event.candidate_index, event.part_index, event.text_delta
         choice = self._choices.get(index)
         if choice is None or part not in choice.starts:
@@ -143,7 +149,7 @@ class StreamEncoder:
             case "text_delta":
                 yield from self._text(index, part, event.text_delta)
             case "reasoning_delta":
-                yield from self._thought(index, (part, event.text_index), event.reasoning_delta)
+                yield from self._reasoning(index, (part, event.text_index), event.reasoning_delta)
             case "arguments_delta":
                 yield from self._arguments(index, part, event.arguments_delta)
             case "started":
@@ -151,14 +157,15 @@ class StreamEncoder:
             case "part_started":
                 yield from self._part(index, part, event.part_started)
             case "summary_delta":
-                if part not in self._choice(index).open_thoughts:  # better than their summary
-                    yield from self._thought(
+                if part not in self._choice(index).full_reasoning:  # the full reasoning is sent instead
+                    yield from self._reasoning(
                         index, (part, -1 - event.summary_delta.summary_index), event.summary_delta.text
                     )
             case "refusal_delta":
                 yield from self._refusal(index, part, event.refusal_delta)
             case "citation":
                 self._choice(index).citations.append((event.citation, part))
+                self.retained_bytes += CITATION_BYTES + event.citation.ByteSize()
             case "state":
                 yield from self._state(index, part, event.state)
             case "logprobs":
@@ -178,24 +185,24 @@ class StreamEncoder:
             case "part_updated" if event.part_updated.HasField("media"):
                 yield from self._sound_ended(index, event.part_updated.media)
             case "part_updated" | "opaque" | None:
-                pass  # a provider's own tool, a foreign event, a kind newer than this build: chat has no words for them
+                pass  # a provider's own tool, an opaque event, a kind newer than this build: chat has no field for them
             case unhandled:
                 assert_never(unhandled)
 
     def _begin(self, index: int, content: str | None) -> Iterator[bytes]:
-        """The chunk with the role; `content` is null where the choice does not begin with text."""
+        """Yield the chunk with the role; `content` is null if the choice does not begin with text."""
         choice = self._choice(index)
-        if not choice.begun:
-            choice.begun = True
+        if not choice.has_role:
+            choice.has_role = True
             yield self._chunk(index, {"role": "assistant", "content": content, "refusal": None})
 
     def _part(self, index: int, part: int, started: pb.Part) -> Iterator[bytes]:
         kind, choice = started.WhichOneof("kind"), self._choice(index)
         if kind != "reasoning":
-            yield from self._stop_thinking(index)
+            yield from self._end_reasoning_text(index)
         if kind not in ("server_tool_call", "server_tool_result", "opaque", None):
             yield from self._begin(
-                index, "" if kind == "text" or (kind == "reasoning" and self._request.thinking_to_content) else None
+                index, "" if kind == "text" or (kind == "reasoning" and self._hints.thinking_to_content) else None
             )
         match kind:
             case "text":
@@ -206,21 +213,23 @@ class StreamEncoder:
                 choice.citations += [(citation, part) for citation in started.text.citations]
             case "reasoning":
                 for number, text in enumerate(started.reasoning.texts):
-                    yield from self._thought(index, (part, number), text)
+                    yield from self._reasoning(index, (part, number), text)
             case "refusal":
                 yield from self._refusal(index, part, started.refusal.text)
             case "tool_call":
                 yield from self._call(index, part, started)
             case "media":
                 yield from self._media(index, started.media)
-            case _:
-                pass  # a provider's own tool; chat has no words for it
+            case "tool_result" | "server_tool_call" | "server_tool_result" | "opaque" | None:
+                pass  # a provider's own tool; chat has no field for it
+            case unhandled:
+                assert_never(unhandled)
         if started.HasField("state") and kind != "tool_call":
             yield from self._state(index, part, started.state)
 
     def _text(self, index: int, part: int, text: str) -> Iterator[bytes]:
         choice = self._choice(index)
-        if part not in choice.starts:  # its start was not told
+        if part not in choice.starts:  # the part was not started
             yield from self._part(index, part, pb.Part(text=pb.TextPart()))
         choice.length += len(text)
         choice.lengths[part] += len(text)
@@ -232,35 +241,35 @@ class StreamEncoder:
         if text:
             yield self._chunk(index, {"refusal": text})
 
-    def _thought(self, index: int, piece: tuple[int, int], text: str) -> Iterator[bytes]:
+    def _reasoning(self, index: int, piece: tuple[int, int], text: str) -> Iterator[bytes]:
         choice = self._choice(index)
         if not text:
             return
-        between = BETWEEN_THOUGHTS if choice.thought and choice.piece != piece else ""
-        choice.piece, choice.thought = piece, True
+        between = REASONING_SEPARATOR if choice.has_reasoning and choice.piece != piece else ""
+        choice.piece, choice.has_reasoning = piece, True
         if piece[1] >= 0:
-            choice.open_thoughts.add(piece[0])
-        if not self._request.thinking_to_content:
+            choice.full_reasoning.add(piece[0])
+        if not self._hints.thinking_to_content:
             yield from self._begin(index, None)
             yield self._chunk(index, {"reasoning_content": between + text})
             return
         yield from self._begin(index, "")
-        text = between + text if choice.thinking else THOUGHTS_BEGIN + text
-        choice.thinking = True
+        text = between + text if choice.in_reasoning else REASONING_BEGIN + text
+        choice.in_reasoning = True
         choice.length += len(text)
         yield self._chunk(index, {"content": text})
 
-    def _stop_thinking(self, index: int) -> Iterator[bytes]:
+    def _end_reasoning_text(self, index: int) -> Iterator[bytes]:
         choice = self._choice(index)
-        if choice.thinking:
-            choice.thinking = False
-            choice.length += len(THOUGHTS_END)
-            yield self._chunk(index, {"content": THOUGHTS_END})
+        if choice.in_reasoning:
+            choice.in_reasoning = False
+            choice.length += len(REASONING_END)
+            yield self._chunk(index, {"content": REASONING_END})
 
     def _call(self, index: int, part: int, started: pb.Part) -> Iterator[bytes]:
         choice, call = self._choice(index), started.tool_call
         number = choice.calls[part] = len(choice.calls)
-        if self._request.legacy_functions:
+        if self._hints.legacy_functions:
             if number == 0:  # the older form has one call
                 yield self._chunk(index, {"function_call": {"name": call.name, "arguments": ""}})
         else:
@@ -277,7 +286,7 @@ class StreamEncoder:
                 kind: named,
             }
             if started.state.format == "native":
-                first["extra_content"] = signed(started.state)
+                first["extra_content"] = encode_signature(started.state)
             yield self._chunk(index, {"tool_calls": [first]})
             if custom:
                 choice.custom.add(part)
@@ -289,15 +298,15 @@ class StreamEncoder:
         number = choice.calls.get(part)
         if number is None or not text:
             return
-        choice.argued.add(part)
-        if not self._request.legacy_functions:
+        choice.has_input.add(part)
+        if not self._hints.legacy_functions:
             piece = {"custom": {"input": text}} if part in choice.custom else {"function": {"arguments": text}}
             yield self._chunk(index, {"tool_calls": [{"index": number, **piece}]})
         elif number == 0:
             yield self._chunk(index, {"function_call": {"arguments": text}})
 
-    def _sound(self, index: int, heard: pb.MediaDelta) -> Iterator[bytes]:
-        piece = encode_audio(pb.MediaPart(data=heard.data, transcript=heard.transcript))
+    def _sound(self, index: int, delta: pb.MediaDelta) -> Iterator[bytes]:
+        piece = encode_audio(pb.MediaPart(data=delta.data, transcript=delta.transcript))
         yield self._chunk(index, {"audio": {name: piece[name] for name in ("data", "transcript") if piece[name]}})
 
     def _sound_ended(self, index: int, media: pb.MediaPart) -> Iterator[bytes]:
@@ -305,7 +314,7 @@ class StreamEncoder:
             yield self._chunk(index, {"audio": {"expires_at": media.expire_time.seconds}})
 
     def _media(self, index: int, media: pb.MediaPart) -> Iterator[bytes]:
-        """Sound as far as it is known; an image whole."""
+        """Yield the first piece of audio, or a complete image."""
         if media.kind == pb.MEDIA_KIND_AUDIO:
             yield self._chunk(index, {"audio": {name: value for name, value in encode_audio(media).items() if value}})
         elif media.kind == pb.MEDIA_KIND_IMAGE:
@@ -314,21 +323,21 @@ class StreamEncoder:
             choice.images += 1
 
     def _state(self, index: int, part: int, state: pb.ReasoningState) -> Iterator[bytes]:
-        """Only vendor G's chat has a place for reasoning state: on calls, and on the message."""
+        """Keep or send the reasoning state: only vendor G's chat has a field for it, on calls and on messages."""
         choice = self._choice(index)
         if state.format != "native":
             return
         if part not in choice.calls:
             choice.state = state
-        elif not self._request.legacy_functions:
+        elif not self._hints.legacy_functions:
             piece = {"custom": {"input": ""}} if part in choice.custom else {"function": {"arguments": ""}}
-            call = {"index": choice.calls[part], **piece, "extra_content": signed(state)}
+            call = {"index": choice.calls[part], **piece, "extra_content": encode_signature(state)}
             yield self._chunk(index, {"tool_calls": [call]})
 
     def _end_part(self, index: int, part: int) -> Iterator[bytes]:
-        """A call without arguments has the empty object: clients parse what they were sent."""
+        """Send the empty object for a call without arguments, since clients parse them."""
         choice = self._choice(index)
-        if part in choice.calls and part not in choice.argued | choice.custom:
+        if part in choice.calls and part not in choice.has_input and part not in choice.custom:
             yield from self._arguments(index, part, "{}")
 
     def _finish(self, index: int, finished: pb.CandidateFinished) -> Iterator[bytes]:
@@ -339,7 +348,7 @@ class StreamEncoder:
         yield from self._begin(index, "")
         for part in choice.calls:
             yield from self._end_part(index, part)
-        yield from self._stop_thinking(index)
+        yield from self._end_reasoning_text(index)
         annotations = [
             encode_citation(citation, choice.starts.get(part, 0), choice.lengths.get(part, choice.length))
             for citation, part in choice.citations
@@ -347,8 +356,8 @@ class StreamEncoder:
         if shown := [annotation for annotation in annotations if annotation is not None]:
             yield self._chunk(index, {"annotations": shown})
         if choice.state is not None:
-            yield self._chunk(index, {"extra_content": signed(choice.state)})
+            yield self._chunk(index, {"extra_content": encode_signature(choice.state)})
         reason = pb.FINISH_REASON_CONTENT_FILTER if finished.block_reason else finished.finish_reason
         yield self._chunk(
-            index, {}, finish_name(reason, bool(choice.calls), bool(choice.refusals), self._request.legacy_functions)
+            index, {}, finish_name(reason, bool(choice.calls), bool(choice.refusals), self._hints.legacy_functions)
         )

@@ -1,23 +1,25 @@
-"""Tools and the choice among them, both directions."""
+"""Tools and the tool choice of chat, in both directions."""
+
+from typing import assert_never
 
 import msgspec
 
 from umg_grpc.quirks import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
-from umg_grpc.wire.arguments import encode_free_text
 from umg_grpc.wire.chat import schema
-from umg_grpc.wire.chat.names import tool_names
-from umg_grpc.wire.json import JsonObject, given, invalid, json_object, json_text, missing, parse
-from umg_grpc.wire.names import ToolNames
-from umg_grpc.wire.quirks import takes_search
-from umg_grpc.wire.report import Report, foreign, leaves_out
-from umg_grpc.wire.schemas import json_schema
+from umg_grpc.wire.chat.tool_names import tool_names
+from umg_grpc.wire.core.json import JsonObject, given, invalid, json_object, json_text, missing, parse
+from umg_grpc.wire.core.json_schemas import json_schema
+from umg_grpc.wire.core.tool_arguments import encode_free_text
+from umg_grpc.wire.core.tool_names import ToolNames
+from umg_grpc.wire.model_quirks import supports_search
+from umg_grpc.wire.report import Report, foreign, omits
 
-# A function tool of the first name asks for the provider's search (text document, chat rule 5). The second is how other
-# gateways call it: it is the search only where it takes no arguments, for a caller's own tool may have that name.
+# A function tool of the first name requests the provider's search (text document, chat rule 5). Other gateways use the
+# second name: it requests the search only without parameters, since a caller's own tool may have that name.
 SEARCH_TOOL, OTHER_SEARCH_TOOL = "vendorgSearch", "googleSearch"
 SEARCH_TOOLS = frozenset({SEARCH_TOOL, OTHER_SEARCH_TOOL})
-# The same as a member of `extra_body.vendorg.tools`.
+# Keys of the same search tools in `extra_body.vendorg.tools`.
 SEARCH_KEYS = (SEARCH_TOOL, OTHER_SEARCH_TOOL, "vendorg_search", "google_search")
 
 CHOICES = {"auto": pb.TOOL_CHOICE_MODE_AUTO, "none": pb.TOOL_CHOICE_MODE_NONE, "required": pb.TOOL_CHOICE_MODE_REQUIRED}
@@ -29,13 +31,13 @@ CHOICE_NAMES = {value: name for name, value in CHOICES.items()} | {pb.TOOL_CHOIC
 
 
 def decode_tools(body: schema.ChatRequest, request: pb.GenerateRequest) -> None:
-    """Fills `tools`, `tool_choice` and `legacy_functions`. Raises UmgError naming the field."""
+    """Decode `tools`, `tool_choice` and `functions`. Raises UmgError naming the field."""
     for index, raw in enumerate(body.tools or ()):
         _decode_tool(raw, request.tools.add(), f"tools[{index}]")
     if body.functions:
         if body.tools:
             raise invalid("functions", "`tools` is given as well; move the functions there")
-        request.legacy_functions = True
+        request.face_hints.legacy_functions = True
         for index, function in enumerate(body.functions):
             _decode_function(function, request.tools.add().function, f"functions[{index}]")
     if given(body.tool_choice):
@@ -69,7 +71,7 @@ def _decode_tool(raw: msgspec.Raw, tool: pb.Tool, at: str) -> None:
 
 
 def is_search(function: schema.FunctionDefinition) -> bool:
-    """Whether the tool is not the caller's own but the provider's search."""
+    """Return whether the tool is the provider's search and not the caller's own function."""
     return function.name == SEARCH_TOOL or (function.name == OTHER_SEARCH_TOOL and not given(function.parameters))
 
 
@@ -122,29 +124,30 @@ def _chosen(tool: schema.ChosenTool, at: str) -> str:
 
 
 def encode_tools(request: pb.GenerateRequest, report: Report, quirks: Quirks = NO_QUIRKS) -> JsonObject:
-    """`tools`, `tool_choice` and what stands for a search tool, or the older `functions` and `function_call`."""
+    """Encode `tools`, `tool_choice` and the option for a search tool, or the older `functions` and `function_call`."""
     fields, tools, names = JsonObject(), list[object](), tool_names(request)
+    legacy = request.face_hints.legacy_functions
     for index, tool in enumerate(request.tools):
         if tool.HasField("cache_control"):
             report.drop("cache_control")
-        if tool.HasField("opaque") and tool.opaque.format != "chat" and leaves_out(tool.opaque, report):
+        if tool.HasField("opaque") and tool.opaque.format != "chat" and omits(tool.opaque, report):
             continue
         if not tool.HasField("web_search"):
-            tools.append(_encode_tool(tool, names, request.legacy_functions, f"tools[{index}]", report, quirks))
-        elif takes_search(request, quirks, report):
+            tools.append(_encode_tool(tool, names, legacy, f"tools[{index}]", report, quirks))
+        elif supports_search(request, quirks, report):
             fields["web_search_options"] = _search_options(tool.web_search, report)
     if tools:
-        fields["functions" if request.legacy_functions else "tools"] = tools
-    hosted = request.tool_choice.HasField("opaque")  # a choice of a tool that only its own format has
+        fields["functions" if legacy else "tools"] = tools
+    hosted = request.tool_choice.HasField("opaque")  # the choice of a tool that only its own format has
     if request.HasField("tool_choice") and request.tools and not tools and not hosted:
         if request.tool_choice.mode != pb.TOOL_CHOICE_MODE_AUTO:
-            report.drop("tool_choice")  # of a search alone, which has become an option
+            report.drop("tool_choice")  # the only tools were searches, which have become an option
     elif request.HasField("tool_choice"):
-        choice = _encode_choice(request, names, report, functions=quirks.custom_tools is False)
-        if request.legacy_functions and isinstance(choice, dict):
+        choice = _encode_choice(request, names, report, functions=legacy or quirks.custom_tools is False)
+        if legacy and isinstance(choice, dict):
             choice = choice.get("function", "auto")
         if choice is not None:
-            fields["function_call" if request.legacy_functions else "tool_choice"] = choice
+            fields["function_call" if legacy else "tool_choice"] = choice
     if request.tool_choice.mode == pb.TOOL_CHOICE_MODE_VALIDATED:
         report.drop("tool_choice.mode", "auto")
     return fields
@@ -167,12 +170,14 @@ def _encode_tool(tool: pb.Tool, names: ToolNames, legacy: bool, at: str, report:
             return json_text(tool.opaque.json, f"{at}.opaque.json")
         case "opaque":
             raise foreign(tool.opaque, at)
-        case kind:
+        case "web_search" | "file_search" | None as kind:
             raise foreign(pb.OpaquePart(format="responses", type=kind or "unknown tool"), at)
+        case unhandled:
+            assert_never(unhandled)
 
 
 def _nested_format(format_json: str, at: str) -> object:
-    """A grammar on the level that chat puts it on; responses has it flat."""
+    """Nest the grammar of a custom tool below `grammar`, as chat has it; responses has it flat."""
     written = json_text(format_json, at)
     members = parse(dict[str, msgspec.Raw], written, at)
     if "definition" not in members:
@@ -199,7 +204,7 @@ def _search_options(search: pb.WebSearchTool, report: Report) -> JsonObject:
 
 
 def encode_search_options(context_size: str, location: pb.UserLocation | None) -> JsonObject:
-    """`web_search_options`."""
+    """Encode `web_search_options`."""
     options = JsonObject()
     if context_size:
         options["search_context_size"] = context_size
@@ -210,7 +215,7 @@ def encode_search_options(context_size: str, location: pb.UserLocation | None) -
 
 
 def _encode_choice(request: pb.GenerateRequest, names: ToolNames, report: Report, *, functions: bool) -> object:
-    """`tool_choice`; None where it says nothing. `functions`: whether custom tools became functions."""
+    """Encode `tool_choice`; return None without one. `functions`: whether custom tools became functions."""
     choice = request.tool_choice
     if choice.HasField("opaque"):
         if choice.opaque.format != "chat":
@@ -221,9 +226,9 @@ def _encode_choice(request: pb.GenerateRequest, names: ToolNames, report: Report
     callables = custom | {tool.function.name for tool in request.tools if tool.HasField("function")}
     named: list[JsonObject] = []
     for name in choice.names:
-        kind = "custom" if name in custom and not (functions or request.legacy_functions) else "function"
+        kind = "custom" if name in custom and not functions else "function"
         if searches and name not in callables:
-            report.drop("tool_choice")  # the search, which has become an option
+            report.drop("tool_choice")  # the chosen search has become an option
         else:
             named.append({"type": kind, kind: {"name": names.of_choice(name)}})
     if choice.names and not named:

@@ -1,27 +1,30 @@
-"""What a body may hold where its structs keep the JSON raw."""
+"""Known members of the parts of a chat body that the structs keep as raw JSON."""
 
 from msgspec import Raw, defstruct
 
 from umg_grpc.wire.chat import schema
 from umg_grpc.wire.chat.tools import SEARCH_KEYS
-from umg_grpc.wire.json import ABSENT
-from umg_grpc.wire.unknown import Fields, by_type
+from umg_grpc.wire.core.json import ABSENT
+from umg_grpc.wire.core.unknown_fields import Fields, by_type
 
 HARMLESS = frozenset(
     {
-        # sampling hints of providers with open weights, which others do not have: the answer is one of the same model
+        # sampling hints of providers with open weights, which others do not have: the same model answers without them
         *("min_p", "top_a", "typical_p", "tfs_z", "repetition_penalty", "repeat_penalty", "random_seed"),
         # accounting, tracing and caches of other gateways and local servers
         *("usage", "user_id", "session_id", "trace", "cache_prompt", "keep_alive", "id_slot"),
-        # how gateways and streams behave, not what is answered
+        # behaviour of gateways and streams, without effect on the content of the response
         *("drop_params", "allowed_openai_params", "include_reasoning", "tool_stream", "stream_tool_calls"),
-        # how another gateway chooses a provider and cuts the prompt: this one has its own routing
+        # provider selection and prompt truncation of another gateway: this one has its own routing
         *("provider", "route", "models", "transforms"),
         "input",  # of a body that was written for two paths at once
-        "vl_high_resolution_images",  # how closely one vendor's models look, as `detail` does
+        "vl_high_resolution_images",  # image resolution for the models of one vendor, like `detail`
     }
 )
-"""Top-level fields without canonical form that change no answer: left out and reported when a body is translated."""
+"""Top-level fields without canonical form that do not change the response.
+
+They are left out and reported when a body is translated.
+"""
 
 _VENDOR_TOOL = defstruct("_VENDOR_TOOL", [(key, Raw, ABSENT) for key in SEARCH_KEYS])
 
@@ -50,9 +53,9 @@ FIELDS = Fields(
         ),
     },
     {
-        # beside its id an answer's sound has all this
+        # members that the `audio` of a response has beside its id
         schema.AudioReference: ("data", "expires_at", "transcript"),
-        schema.ChatMessage: ("annotations",),  # of an answer, where they belong to its text
+        schema.ChatMessage: ("annotations",),  # from a response, where they belong to its text
         schema.FunctionToolCall: ("index",),  # of a streamed call, as clients keep it
         schema.CustomToolCall: ("index",),
         **dict.fromkeys(

@@ -1,14 +1,14 @@
-"""What an answer cost, both directions."""
+"""Token usage of a response, in both directions."""
 
 from msgspec import Struct
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.counts import Count, count
-from umg_grpc.wire.json import JsonObject
+from umg_grpc.wire.core.json import JsonObject
+from umg_grpc.wire.core.numbers import Count, count
 
 
 class TokenDetails(Struct):
-    """`prompt_tokens_details` and `completion_tokens_details`."""
+    """Members `prompt_tokens_details` and `completion_tokens_details`."""
 
     cached_tokens: Count = None
     cache_write_tokens: Count = None
@@ -20,18 +20,18 @@ class TokenDetails(Struct):
 
 
 class ProviderUsage(Struct):
-    """`usage`."""
+    """Member `usage` of a response."""
 
     prompt_tokens: Count = None
     completion_tokens: Count = None
     total_tokens: Count = None
     prompt_tokens_details: TokenDetails | None = None
     completion_tokens_details: TokenDetails | None = None
-    prompt_cache_hit_tokens: Count = None  # some providers' place for cached tokens
+    prompt_cache_hit_tokens: Count = None  # the field for cached tokens at some providers
 
     @property
     def is_whole(self) -> bool:
-        """Whether it tells both totals; one that does not is as none, and what was used is counted here."""
+        """True if both totals are present; without them the usage is ignored and the tokens are counted here."""
         return self.prompt_tokens is not None and self.completion_tokens is not None
 
 
@@ -39,7 +39,7 @@ class ProviderUsage(Struct):
 
 
 def encode_usage(usage: pb.Usage) -> JsonObject:
-    """`usage`: totals are exact sums. Counts that only some providers have stand there when they are not 0."""
+    """Encode `usage`: totals are exact sums; counts that only some providers report are included if not 0."""
     prompt: JsonObject = {"cached_tokens": usage.cache_read_tokens, "audio_tokens": usage.audio_input_tokens}
     completion: JsonObject = {
         "reasoning_tokens": usage.reasoning_tokens,
@@ -47,7 +47,7 @@ def encode_usage(usage: pb.Usage) -> JsonObject:
         "accepted_prediction_tokens": usage.accepted_prediction_tokens,
         "rejected_prediction_tokens": usage.rejected_prediction_tokens,
     }
-    if written := usage.cache_write_tokens + usage.cache_write_1h_tokens:
+    if written := usage.cache_write_tokens + usage.long_cache_write_tokens:
         prompt["cache_write_tokens"] = written
     if usage.image_input_tokens:
         prompt["image_tokens"] = usage.image_input_tokens
@@ -66,10 +66,14 @@ def encode_usage(usage: pb.Usage) -> JsonObject:
 
 
 def decode_usage(usage: ProviderUsage, target: pb.Usage) -> None:
-    """The counts of a whole usage; of its details, what a provider leaves out is 0."""
-    asked, said, total = count(usage.prompt_tokens), count(usage.completion_tokens), count(usage.total_tokens)
-    unsaid = max(0, total - asked - said)  # some providers count the reasoning in the total alone
-    target.input_tokens, target.output_tokens = asked, said + unsaid
+    """Decode the counts of a usage with both totals; missing details are 0."""
+    input_tokens, output_tokens, total = (
+        count(usage.prompt_tokens),
+        count(usage.completion_tokens),
+        count(usage.total_tokens),
+    )
+    uncounted = max(0, total - input_tokens - output_tokens)  # some providers count the reasoning in the total only
+    target.input_tokens, target.output_tokens = input_tokens, count(output_tokens + uncounted)
     prompt, completion = usage.prompt_tokens_details, usage.completion_tokens_details
     if cached := (prompt is not None and prompt.cached_tokens) or usage.prompt_cache_hit_tokens:
         target.cache_read_tokens = count(cached)
@@ -82,5 +86,5 @@ def decode_usage(usage: ProviderUsage, target: pb.Usage) -> None:
         target.image_output_tokens = count(completion.image_tokens)
         target.accepted_prediction_tokens = count(completion.accepted_prediction_tokens)
         target.rejected_prediction_tokens = count(completion.rejected_prediction_tokens)
-    if unsaid and not target.reasoning_tokens:
-        target.reasoning_tokens = unsaid
+    if uncounted and not target.reasoning_tokens:
+        target.reasoning_tokens = uncounted

@@ -1,0 +1,139 @@
+"""Passthrough of a provider's chat stream: frames are forwarded unchanged and parsed only where that is needed."""
+
+from typing import NamedTuple, Self
+
+import msgspec
+from msgspec import UNSET, Raw, Struct, UnsetType
+
+from umg_grpc.v1 import pb
+from umg_grpc.wire.chat.answer import Head, Index, decode_finish, started_event, usage_event
+from umg_grpc.wire.chat.stream_decoder import event_error
+from umg_grpc.wire.core import sse
+from umg_grpc.wire.core.json import ABSENT
+from umg_grpc.wire.core.stream_decoder import FrameDecoder, ModelMember
+from umg_grpc.wire.core.surrogates import decode
+from umg_grpc.wire.errors.provider_errors import cut_off
+
+CALLED, CALLS = b'"tool_calls"', (b'"tool_calls":[{', b'"tool_calls": [{')
+PADDING, PADDED = b',"obfuscation":"', b'"}\n\n'
+
+
+class PassedChoice(Struct):
+    """Fields of a passed-through choice that the gateway reads."""
+
+    index: Index | None = None
+    finish_reason: str | UnsetType | None = UNSET
+    delta: Raw = ABSENT
+
+
+class PassedChunk(Head, kw_only=True):
+    """Chunk that is passed through."""
+
+    choices: list[PassedChoice] | None = None
+    obfuscation: str | None = None
+
+
+_CHUNK = msgspec.json.Decoder(PassedChunk)
+
+
+class Template(NamedTuple):
+    """Bytes around the delta of a plain chunk, which only continues the output (no error, usage or finish reason).
+
+    Frames with the same bytes need no parsing: nothing in them but the deltas is new.
+    """
+
+    head: bytes  # up to the delta
+    tail: bytes  # from the delta to the end, or to the padding of any length (`obfuscation`)
+    end: bytes  # end of the frame, after the padding if there is one
+    lines: int  # line ends of one frame
+
+    @classmethod
+    def learn(cls, raw: bytes, chunk: PassedChunk) -> Self | None:
+        """Return the template of a plain chunk; None for any other.
+
+        A template without a finish reason member would also match a last chunk, whose reason would be taken for a part
+        of the delta.
+        """
+        if chunk.usage is not None or not chunk.choices or len(chunk.choices) != 1:
+            return None
+        choice, lines = chunk.choices[0], raw.count(b"\n")  # no lines: they end in CR alone
+        delta = bytes(choice.delta)
+        if choice.finish_reason is not None or not delta or raw.count(delta) != 1 or not lines:
+            return None
+        head, _, tail = raw.partition(delta)
+        if chunk.obfuscation is None:
+            return cls(head, tail, tail, lines)
+        padding = PADDING + chunk.obfuscation.encode() + PADDED
+        return cls(head, tail.removesuffix(padding) + PADDING, PADDED, lines) if tail.endswith(padding) else None
+
+    def count(self, frames: bytes) -> int:
+        """Return the number of frames if all of them are plain, else 0."""
+        if not frames.startswith(self.head) or not frames.endswith(self.end):
+            return 0
+        count = frames.count(self.end + self.head) + 1
+        regular = frames.count(b"\n") == count * self.lines and frames.count(self.tail) == count
+        return count if regular else 0
+
+
+class PassthroughDecoder(FrameDecoder):
+    """Decoder that forwards chunks and emits the events that the service needs. One instance per stream.
+
+    It changes the model id if the provider's differs, drops the usage chunk if the caller did not request it, drops
+    events without data, which break clients, and adds the end marker if the provider leaves it out.
+    """
+
+    def __init__(self, request: pb.GenerateRequest) -> None:
+        super().__init__(request)
+        self._model = ModelMember(request.model)
+        self._template: Template | None = None
+        self._finished: set[int] = set()
+        self._called = False  # whether a tool was called, which overrides the provider's finish reason
+
+    def _plain(self, frames: bytes) -> bytes | None:
+        """Return chunks that only continue the output, with the caller's model id; None for other frames."""
+        if not self._called and CALLED in frames:
+            self._called = CALLS[0] in frames or CALLS[1] in frames
+        if self._template is None or not (count := self._template.count(frames)):
+            return None
+        return self._model.replace_all(frames, count)
+
+    def _end(self) -> bytes:
+        if len(self._finished) < max(1, self._request.candidate_count):
+            raise cut_off()
+        return sse.frame(sse.DONE)
+
+    def _frame(self, event: sse.SseEvent, events: list[pb.GenerateEvent]) -> bytes:
+        data = event.data or b""
+        if data.strip() == sse.DONE:
+            if not self._started:
+                raise cut_off()
+            self._done = True
+            return event.raw
+        chunk = decode(_CHUNK, data)
+        if error := event_error(event, chunk):
+            raise error
+        if chunk.choices is None:
+            return b""  # not a chunk: JS clients read its choices
+        if not self._started and (chunk.choices or chunk.id or chunk.usage):
+            self._started = True
+            events.append(started_event(chunk, self._request.model))
+        for place, choice in enumerate(chunk.choices):
+            self._finish(place if choice.index is None else choice.index, choice.finish_reason or None, events)
+        if chunk.usage is not None:
+            if chunk.usage.is_whole:
+                events.append(usage_event(chunk.usage))
+            if not chunk.choices and not self._request.face_hints.include_usage:
+                return b""  # requested by the gateway, not by the caller
+        event = sse.without_id(event)
+        if self._request.candidate_count <= 1:  # of several candidates a chunk may hold several
+            self._template = Template.learn(event.raw, chunk) or self._template
+        return self._after_start(self._model.replace(event, chunk.model))
+
+    def _finish(self, index: int, reason: str | None, events: list[pb.GenerateEvent]) -> None:
+        if reason and index not in self._finished:
+            self._finished.add(index)
+            event = pb.GenerateEvent(candidate_index=index)
+            decode_finish(reason, event.finished)
+            if self._called and event.finished.finish_reason == pb.FINISH_REASON_STOP:
+                event.finished.finish_reason = pb.FINISH_REASON_TOOL_CALLS
+            events.append(event)

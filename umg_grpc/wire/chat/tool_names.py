@@ -1,0 +1,27 @@
+"""Tool names and call ids in the spelling that providers of chat and responses accept."""
+
+import hashlib
+import re
+
+from umg_grpc.v1 import pb
+from umg_grpc.wire.core.tool_names import Spelling, ToolNames
+
+MAX_CHARACTERS = 64
+
+_SPELLING = Spelling(re.compile(r"[a-zA-Z0-9_-]{1,64}"), illegal=re.compile(r"[^a-zA-Z0-9_-]"), most=MAX_CHARACTERS)
+
+
+def tool_names(request: pb.GenerateRequest) -> ToolNames:
+    """Return the tool names of one request and its response."""
+    return ToolNames(request, _SPELLING)
+
+
+def shortened_id(call_id: str) -> str:
+    """Return the id of a call for a provider, shortened with a digest if it is too long.
+
+    It is equal for a call and its result.
+    """
+    if len(call_id) <= MAX_CHARACTERS:
+        return call_id
+    digest = hashlib.sha256(call_id.encode()).hexdigest()[:32]
+    return f"{call_id[: MAX_CHARACTERS - 33]}_{digest}"
