@@ -1,16 +1,17 @@
-"""Messages (`POST /v1/messages`), face and upstream."""
+"""Messages format (`POST /v1/messages`): face and upstream."""
 
-from umg_grpc.wire.format import TextFormat
+from umg_grpc.wire.core.sse import named_frame
 from umg_grpc.wire.messages.errors import decode_error, encode_count_error, encode_error
-from umg_grpc.wire.messages.fields import FIELDS
-from umg_grpc.wire.messages.passing import PassingDecoder
-from umg_grpc.wire.messages.paths import wire_path
-from umg_grpc.wire.messages.preamble import is_preamble
+from umg_grpc.wire.messages.field_paths import wire_path
+from umg_grpc.wire.messages.object_rules import OBJECTS
+from umg_grpc.wire.messages.passthrough import PassthroughDecoder
 from umg_grpc.wire.messages.request import decode_count, decode_request, encode_request
 from umg_grpc.wire.messages.response import decode_response, encode_count, encode_response, shows
-from umg_grpc.wire.messages.stream import StreamEncoder
-from umg_grpc.wire.messages.translating import TranslatingDecoder
-from umg_grpc.wire.sse import named_frame
+from umg_grpc.wire.messages.stream_decoder import TranslatingDecoder
+from umg_grpc.wire.messages.stream_encoder import StreamEncoder
+from umg_grpc.wire.messages.stream_start import has_no_output
+from umg_grpc.wire.messages.unknown_fields import FIELDS
+from umg_grpc.wire.text_format import TextFormat
 
 __all__ = ["MESSAGES", "encode_count_error"]
 
@@ -29,9 +30,15 @@ MESSAGES = TextFormat(
     encode_request=encode_request,
     decode_response=decode_response,
     translating_decoder=TranslatingDecoder,
-    passing_decoder=PassingDecoder,
+    passthrough_decoder=PassthroughDecoder,
     decode_error=decode_error,
-    preamble=is_preamble,
+    has_no_output=has_no_output,
+    objects=OBJECTS,
+    conversation_field="messages",
+    key_headers=("x-api-key",),
+    error_paths=("/v1/messages",),
+    has_threads=True,
+    has_cache_marks=True,
     key_header="x-api-key",
     decode_count=decode_count,
     encode_count=encode_count,

@@ -1,18 +1,20 @@
-"""What stands in a whole answer and in the events of a streamed one alike, both directions."""
+"""Fields and blocks that a whole answer and the events of a streamed answer share, both directions."""
 
 from collections.abc import Iterator
+from typing import assert_never
 
 from msgspec import Raw, Struct
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.arguments import call_arguments, free_text
-from umg_grpc.wire.json import ABSENT, JsonObject, json_text
+from umg_grpc.wire.core.json import ABSENT, JsonObject, given, json_text
+from umg_grpc.wire.core.reasoning_state import show
+from umg_grpc.wire.core.surrogates import replace_halves
+from umg_grpc.wire.core.tool_arguments import call_arguments, free_text
+from umg_grpc.wire.core.tool_names import ToolNames
 from umg_grpc.wire.messages.blocks import encode_server_result
 from umg_grpc.wire.messages.citations import encode_citation
-from umg_grpc.wire.messages.content import OUR_CALL, UNSIGNED, queries_of
+from umg_grpc.wire.messages.decode_messages import OUR_CALL, UNSIGNED, queries_of
 from umg_grpc.wire.messages.usage import ProviderUsage
-from umg_grpc.wire.names import ToolNames
-from umg_grpc.wire.state import show
 
 FINISH_REASONS = {
     "end_turn": pb.FINISH_REASON_STOP,
@@ -27,12 +29,12 @@ FINISH_REASONS = {
 FINISH_NAMES = {value: name for name, value in FINISH_REASONS.items()} | {
     pb.FINISH_REASON_CONTENT_FILTER: "refusal",
     pb.FINISH_REASON_RECITATION: "refusal",
-    pb.FINISH_REASON_OTHER: "max_tokens",  # a reason without a word here: the answer may not look whole
-}  # any other ends the turn
-# What an upstream may say although it called a tool.
+    pb.FINISH_REASON_OTHER: "max_tokens",  # a reason without a name in this format: the answer must not look complete
+}  # any other reason becomes `end_turn`
+# Reasons that an upstream may send although the model called a tool.
 OVERRIDDEN = (pb.FINISH_REASON_UNSPECIFIED, pb.FINISH_REASON_STOP)
 
-BETWEEN_THOUGHTS = "\n\n"
+REASONING_SEPARATOR = "\n\n"
 SEARCH_ERRORS = frozenset(
     {
         "invalid_tool_input",
@@ -49,22 +51,23 @@ SEARCH_ERRORS = frozenset(
 
 
 class StopDetails(Struct):
-    """`stop_details`."""
+    """`stop_details` of an answer."""
 
     category: str | None = None
     explanation: str | None = None
 
 
 class Ending(Struct, kw_only=True):
-    """Why an answer stopped: members of an answer, and of the `delta` of a `message_delta`."""
+    """Reason why an answer stopped: members of an answer, and of the `delta` of a `message_delta`."""
 
     stop_reason: str | None = None
     stop_sequence: str | None = None
     stop_details: StopDetails | None = None
+    container: Raw = ABSENT
 
 
 class Head(Ending, kw_only=True):
-    """What every answer has beside its content."""
+    """Members that every answer has beside its content."""
 
     type: str | None = None
     id: str | None = None
@@ -76,45 +79,56 @@ class Head(Ending, kw_only=True):
 # --- canonical -> caller
 
 
-def encode_finish(said: pb.Candidate | pb.CandidateFinished, calls: bool, block_reason: str = "") -> JsonObject:
-    """`stop_reason`, `stop_sequence` and `stop_details`. An answer with calls ends for them."""
-    reason = pb.FINISH_REASON_CONTENT_FILTER if block_reason else said.finish_reason
+def encode_finish(finished: pb.Candidate | pb.CandidateFinished, calls: bool, block_reason: str = "") -> JsonObject:
+    """Return `stop_reason`, `stop_sequence`, `stop_details`, and `container` where there is one. With `calls` (the
+    model called a tool) the reason becomes `tool_use`, unless the finish reason states another cause.
+    """
+    reason = pb.FINISH_REASON_CONTENT_FILTER if block_reason else finished.finish_reason
     if calls and reason in OVERRIDDEN:
         reason = pb.FINISH_REASON_TOOL_CALLS
     name = FINISH_NAMES.get(reason, "end_turn")
     details: JsonObject | None = None
     if name == "refusal":
-        explanation = said.finish_message or (block_reason and f"the prompt was blocked: {block_reason}")
-        details = {"type": "refusal", "category": said.refusal_category or None, "explanation": explanation or None}
-    return {"stop_reason": name, "stop_sequence": said.stop_sequence or None, "stop_details": details}
+        explanation = finished.finish_message or (block_reason and f"the prompt was blocked: {block_reason}")
+        details = {"type": "refusal", "category": finished.refusal_category or None, "explanation": explanation or None}
+    fields: JsonObject = {"stop_reason": name, "stop_sequence": finished.stop_sequence or None, "stop_details": details}
+    if finished.container_json:
+        fields["container"] = Raw(finished.container_json.encode())
+    return fields
 
 
 def signature(part: pb.Part) -> str:
-    """`signature` of thoughts."""
+    """Return the `signature` of a reasoning part."""
     return show(part.state, "messages") if part.HasField("state") else UNSIGNED
 
 
 def call_state(state: pb.ReasoningState) -> JsonObject | None:
-    """The block that stands before a call which has state: this format has none there. None for no state."""
+    """Return the block that carries a call's reasoning state before the call, or None. This format has no place for
+    state in a call; None also for state of this format.
+    """
     if not state.data or state.format == "messages":
         return None
     return {"type": "redacted_thinking", "data": show(state, "messages")}
 
 
 def call_id(call: pb.ToolCall, response_id: str, index: int) -> str:
-    """The call's id, or one that is unique in a conversation for providers that give none."""
+    """Return the call's id, or one made of `response_id` and `index` (unique in a conversation) if the provider sent
+    none.
+    """
     return call.call_id or f"toolu_{''.join(filter(str.isalnum, response_id))[-24:]}_{index}"
 
 
-def thoughts_of(reasoning: pb.ReasoningPart) -> str:
-    """All thoughts as one text: the thoughts themselves, or their summaries where those are all there is."""
-    return BETWEEN_THOUGHTS.join(
+def reasoning_text(reasoning: pb.ReasoningPart) -> str:
+    """Return all reasoning as one text: the reasoning texts, or the summaries where there are no texts."""
+    return REASONING_SEPARATOR.join(
         text for text in (reasoning.texts if any(reasoning.texts) else reasoning.summaries) if text
     )
 
 
 def encode_blocks(part: pb.Part, response_id: str, index: int) -> Iterator[object]:  # noqa: PLR0912 - one case a kind
-    """The content blocks that say a part: several for a text with sources, none for what this format cannot say."""
+    """Yield the content blocks of a part: several for a text with citations, none for a part that this format cannot
+    express.
+    """
     match part.WhichOneof("kind"):
         case "text":
             for text, citations in split_text(part.text):
@@ -125,7 +139,7 @@ def encode_blocks(part: pb.Part, response_id: str, index: int) -> Iterator[objec
         case "reasoning" if part.reasoning.redacted and part.state.format == "messages":
             yield {"type": "redacted_thinking", "data": show(part.state, "messages")}
         case "reasoning":
-            if (thoughts := thoughts_of(part.reasoning)) or part.HasField("state"):
+            if (thoughts := reasoning_text(part.reasoning)) or part.HasField("state"):
                 yield {"type": "thinking", "thinking": thoughts, "signature": signature(part)}
         case "tool_call":
             if (state := call_state(part.state)) is not None:
@@ -136,20 +150,24 @@ def encode_blocks(part: pb.Part, response_id: str, index: int) -> Iterator[objec
             if (call := encode_server_call(part.server_tool_call, response_id)) is not None:
                 yield call | {"input": server_input(part.server_tool_call)}
         case "server_tool_result":
-            if (result := encode_found(part.server_tool_result, response_id)) is not None:
+            if (result := encode_server_tool_result(part.server_tool_result, response_id)) is not None:
                 yield result
         case "media" if note := media_note(part.media, len(part.media.data)):
             yield {"type": "text", "text": note}
         case "opaque" if part.opaque.format == "messages":
             yield json_text(part.opaque.json, "opaque")
-        case _:
-            pass  # another format's own
+        case "refusal" | "media" | "opaque" | "tool_result" | None:
+            pass  # empty, content that only another format has, or a kind newer than this build
+        case unhandled:
+            assert_never(unhandled)
 
 
 def split_text(text: pb.TextPart) -> Iterator[tuple[str, list[object]]]:
-    """The text in pieces with the sources of each: a cited answer has a block for every cited span. No empty ones.
+    """Return the text in non-empty pieces with the citations of each: a cited answer has one block for every cited
+    span.
 
-    Not shown: spans that overlap. What a later one shares with an earlier one stays with the earlier.
+    The documents do not show overlapping spans. The characters that a later span shares with an earlier one stay with
+    the earlier.
     """
     whole, length, place = text.text, len(text.text), 0
     spans = list[tuple[int, int, object]]()
@@ -172,7 +190,7 @@ def split_text(text: pb.TextPart) -> Iterator[tuple[str, list[object]]]:
 
 
 def encode_server_call(call: pb.ServerToolCall, response_id: str) -> JsonObject | None:
-    """A `server_tool_use` without its input; None for a tool that only another format has."""
+    """Return a `server_tool_use` without its input; None for a tool that only another format has."""
     if call.format == "messages":
         return {"type": "server_tool_use", "id": call.call_id, "name": call.name}
     if call.name != "web_search":
@@ -181,17 +199,19 @@ def encode_server_call(call: pb.ServerToolCall, response_id: str) -> JsonObject 
 
 
 def server_input(call: pb.ServerToolCall) -> object:
-    """`input` of a `server_tool_use`."""
+    """Return the `input` of a `server_tool_use`. Provider text that is no JSON object is wrapped in an object."""
     if call.format == "messages" and call.input_json:
-        return json_text(call.input_json, "server_tool_call.input_json")
+        return call_arguments(pb.ToolCall(arguments_json=call.input_json))
     return {"query": "; ".join(call.queries)}
 
 
-def encode_found(result: pb.ServerToolResult, response_id: str) -> JsonObject | None:
-    """A `web_search_tool_result` and its like; None for a tool that only another format has."""
-    theirs = result.format == "messages" or any(found.encrypted_content for found in result.results)
-    theirs = theirs or result.call_id.startswith("srvtoolu_")  # a search that failed or found nothing
-    encoded = encode_server_result(result, result.call_id if theirs else _our_id(result.call_id, response_id))
+def encode_server_tool_result(result: pb.ServerToolResult, response_id: str) -> JsonObject | None:
+    """Return a `web_search_tool_result` or the result block of another tool; None for a tool that only another format
+    has.
+    """
+    from_provider = result.format == "messages" or any(found.encrypted_content for found in result.results)
+    from_provider = from_provider or result.call_id.startswith("srvtoolu_")  # a search that failed or found nothing
+    encoded = encode_server_result(result, result.call_id if from_provider else _our_id(result.call_id, response_id))
     if encoded is not None and result.error_code and result.error_code not in SEARCH_ERRORS:
         encoded["content"] = {"type": "web_search_tool_result_error", "error_code": "unavailable"}
     return encoded
@@ -204,7 +224,7 @@ def _our_id(call_id: str, response_id: str) -> str:
 
 
 def media_note(media: pb.MediaPart, size: int) -> str:
-    """What stands for a medium that the model made: this format's answers are text."""
+    """Return the text that replaces media made by the model: answers of this format are text."""
     if media.transcript:
         return media.transcript
     kind = pb.MediaKind.Name(media.kind).removeprefix("MEDIA_KIND_").lower()
@@ -216,7 +236,7 @@ def media_note(media: pb.MediaPart, size: int) -> str:
 
 
 def decode_finish(ending: Ending, target: pb.Candidate | pb.CandidateFinished) -> None:
-    """Fills in the reason, and the provider's own word where the format has none for it."""
+    """Fill in the finish reason, and the provider's own name of it where the canonical form has none."""
     reason = ending.stop_reason
     if reason:
         target.finish_reason = FINISH_REASONS.get(reason, pb.FINISH_REASON_OTHER)
@@ -226,10 +246,12 @@ def decode_finish(ending: Ending, target: pb.Candidate | pb.CandidateFinished) -
     if ending.stop_details is not None:
         target.finish_message = ending.stop_details.explanation or ""
         target.refusal_category = ending.stop_details.category or ""
+    if given(ending.container):
+        target.container_json = replace_halves(bytes(ending.container)).decode()
 
 
-def settle(target: pb.Candidate | pb.CandidateFinished, calls: bool) -> None:
-    """Corrects the reason where what was said tells better: a call, an answer that ends without one."""
+def correct_finish(target: pb.Candidate | pb.CandidateFinished, calls: bool) -> None:
+    """Correct the finish reason: `TOOL_CALLS` if the answer called a tool, `STOP` if the provider sent no reason."""
     if calls and target.finish_reason in (*OVERRIDDEN, pb.FINISH_REASON_OTHER):
         target.finish_reason = pb.FINISH_REASON_TOOL_CALLS
     elif not target.finish_reason:
@@ -237,13 +259,13 @@ def settle(target: pb.Candidate | pb.CandidateFinished, calls: bool) -> None:
 
 
 def rename_call(call: pb.ToolCall, names: ToolNames) -> None:
-    """Give a call the caller's names of its tool, and that of a custom tool its text."""
+    """Replace a call's tool name by the caller's. For a custom tool, set the call's text."""
     if names.resolve(call):
         call.text = free_text(call.arguments_json)
 
 
 def update_search(call: pb.ServerToolCall, arguments: str) -> None:
-    """Fills in the input that a provider's own call was streamed with."""
+    """Fill in the input of a provider's own call, which a stream sends after the call."""
     call.queries[:] = queries_of(arguments)
     if call.format:
         call.input_json = arguments

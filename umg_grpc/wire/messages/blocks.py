@@ -1,11 +1,12 @@
-"""Canonical parts -> content blocks, where a provider is told and a caller is shown the same."""
+"""Canonical parts -> content blocks that are the same in a provider's request and in a caller's answer."""
 
 import base64
 from collections.abc import Iterator
+from typing import assert_never
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.json import JsonObject, json_text
-from umg_grpc.wire.media import sniff
+from umg_grpc.wire.core.json import JsonObject, json_text
+from umg_grpc.wire.core.media import sniff
 from umg_grpc.wire.messages.tools import encode_cache
 from umg_grpc.wire.report import Report, untranslatable
 
@@ -14,7 +15,7 @@ TEXT_TYPES = frozenset({"application/json", "application/xml", "application/yaml
 
 
 def encode_server_result(result: pb.ServerToolResult, call_id: str) -> JsonObject | None:
-    """The block of what a provider's own tool gave; None for what only another format can say."""
+    """Return the block of a result of a provider's own tool; None for a result that only another format can express."""
     if result.output_json:
         if result.format != "messages":
             return None
@@ -39,7 +40,7 @@ def encode_server_result(result: pb.ServerToolResult, call_id: str) -> JsonObjec
 
 
 def encode_image(media: pb.MediaPart) -> JsonObject | None:
-    """`image`; None for a type that providers do not take."""
+    """Return an `image` block; None for a type that providers do not accept."""
     match media.WhichOneof("source"):
         case "data":
             mime = media.mime_type or sniff(media.data) or "image/png"
@@ -48,8 +49,10 @@ def encode_image(media: pb.MediaPart) -> JsonObject | None:
             return {"type": "image", "source": {"type": "url", "url": media.uri}}
         case "file_id":
             return {"type": "image", "source": {"type": "file", "file_id": media.file_id}}
-        case _:
+        case "blocks" | None:
             return None
+        case unhandled:
+            assert_never(unhandled)
 
 
 def _inline(data: bytes, mime: str) -> JsonObject:
@@ -57,7 +60,9 @@ def _inline(data: bytes, mime: str) -> JsonObject:
 
 
 def encode_document(media: pb.MediaPart, report: Report, at: str) -> JsonObject | None:
-    """`document` or `search_result`; None for what providers do not take."""
+    """Return a `document` or `search_result` block; None for content that providers do not accept. Raise
+    UmgError(UNTRANSLATABLE) for a piece that is neither text nor image.
+    """
     if media.kind != pb.MEDIA_KIND_DOCUMENT:
         return None
     if media.HasField("blocks") and media.origin:
@@ -89,7 +94,7 @@ def _document_source(media: pb.MediaPart, at: str) -> JsonObject | None:
             return {"type": "url", "url": media.uri}
         case "file_id":
             return {"type": "file", "file_id": media.file_id}
-        case _:
+        case "data" | None:
             mime = media.mime_type or sniff(media.data)
             if mime == "application/pdf":
                 return _inline(media.data, mime)
@@ -99,6 +104,8 @@ def _document_source(media: pb.MediaPart, at: str) -> JsonObject | None:
                 return {"type": "text", "media_type": "text/plain", "data": media.data.decode()}
             except UnicodeDecodeError:
                 return None
+        case unhandled:
+            assert_never(unhandled)
 
 
 def _pieces(blocks: pb.DocumentBlocks, at: str) -> Iterator[JsonObject]:

@@ -7,14 +7,14 @@ from typing import TypeAlias
 import msgspec
 from msgspec import Raw, Struct
 
-from umg_grpc.wire.json import ABSENT, JsonObject, parse
+from umg_grpc.wire.core.json import ABSENT, JsonObject, parse
 
-MAX_DEPTH = 10  # of lists and objects that a mark may stand in: a document in a tool's result is the deepest
+MAX_DEPTH = 10  # maximum depth of lists and objects around a mark: a document in a tool's result is the deepest
 _PERSISTENT = re.compile(rb'"type"\s*:\s*"persistent"')
 _ANY = re.compile(rb'"cache_control"')
 
 Edit: TypeAlias = Callable[[dict[str, Raw]], None]
-"""Changes the mark of a block, a tool or a body."""
+"""Function that edits the mark of a block, a tool or a body in place."""
 
 
 class _Mark(Struct):
@@ -22,21 +22,21 @@ class _Mark(Struct):
 
 
 def has_persistent(body: bytes) -> bool:
-    """Return whether a mark may be of type `persistent`, which is the document's own."""
+    """Return whether a mark may be of type `persistent`, which only the Messages document of callers has."""
     return b'"persistent"' in body and _PERSISTENT.search(body) is not None
 
 
 def rename_persistent(fields: dict[str, Raw]) -> None:
-    """Spell the marks `persistent` of a body as providers do, wherever one may stand."""
+    """Rename the `persistent` marks of a body to the form that providers accept, wherever a mark may be."""
     _rename(fields)
     for name in ("system", "tools", "messages"):
         if name in fields:
-            fields[name] = _edited(fields[name], _PERSISTENT, _rename)
+            fields[name] = _edit_marks(fields[name], _PERSISTENT, _rename)
 
 
 def without_marks(turns: Raw) -> Raw:
     """Return `messages` without their marks."""
-    return _edited(turns, _ANY, _remove)
+    return _edit_marks(turns, _ANY, _remove)
 
 
 def _rename(members: dict[str, Raw]) -> None:
@@ -50,13 +50,13 @@ def _remove(members: dict[str, Raw]) -> None:
     members.pop("cache_control", None)
 
 
-def _edited(raw: Raw, found: re.Pattern[bytes], edit: Edit, depth: int = 0) -> Raw:
-    """Return a list of blocks, of tools or of turns with its marks edited; what holds none stays to the byte."""
+def _edit_marks(raw: Raw, found: re.Pattern[bytes], edit: Edit, depth: int = 0) -> Raw:
+    """Return a list of blocks, of tools or of turns with its marks edited. JSON without marks stays byte for byte."""
     text = bytes(raw)
     if depth > MAX_DEPTH or not found.search(text):
         return raw
     if text.startswith(b"["):
-        items = [_edited(item, found, edit, depth + 1) for item in parse(list[Raw], raw, "messages")]
+        items = [_edit_marks(item, found, edit, depth + 1) for item in parse(list[Raw], raw, "messages")]
         return Raw(msgspec.json.encode(items))
     if not text.startswith(b"{"):
         return raw
@@ -64,5 +64,5 @@ def _edited(raw: Raw, found: re.Pattern[bytes], edit: Edit, depth: int = 0) -> R
     edit(members)
     for name in ("content", "source"):  # of a turn, a tool's result, a document
         if name in members:
-            members[name] = _edited(members[name], found, edit, depth + 1)
+            members[name] = _edit_marks(members[name], found, edit, depth + 1)
     return Raw(msgspec.json.encode(members))

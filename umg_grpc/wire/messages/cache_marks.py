@@ -1,30 +1,29 @@
-"""Marks for the provider's prompt cache, in a body whose caller has none: what stands before a mark is read from the
-cache by the next call that begins alike.
+"""Marks for the provider's prompt cache, for a body whose caller set none. The provider reads the prompt up to a mark
+from its cache if a later call begins with the same prompt.
 """
 
 from collections.abc import Iterator
 
-from umg_grpc.wire.json import JsonObject
+from umg_grpc.wire.core.json import JsonObject
 
 FIELD = "cache_control"
 UNMARKABLE = frozenset({"thinking", "redacted_thinking"})
 
 
 def is_marked(fields: JsonObject) -> bool:
-    """Return whether the caller has set a mark anywhere."""
+    """Return whether the caller set a mark anywhere."""
     return FIELD in fields or any(FIELD in block for block in _blocks(fields))
 
 
 def mark_prompt(fields: JsonObject) -> None:
     """Mark the last tool, the end of the system prompt and the end of the last user turn: three of the four marks that
-    a provider takes.
+    a provider accepts.
     """
     _mark_last(fields.get("tools"))
     if "system" in fields:
         system = fields["system"] = _as_blocks(fields["system"])
         _mark_last(system)
-    messages = fields.get("messages")
-    for message in reversed(messages if isinstance(messages, list) else []):
+    for message in reversed(_turns(fields)):
         if message["role"] == "user":
             content = message["content"] = _as_blocks(message["content"])
             _mark_last(content)
@@ -41,13 +40,18 @@ def _mark_last(blocks: object) -> None:
 
 
 def _as_blocks(content: object) -> object:
-    """Return a prompt as a list of blocks, for a mark to stand on."""
+    """Return a prompt as a list of blocks, so that a mark can be set on the last one."""
     return [{"type": "text", "text": content}] if isinstance(content, str) else content
 
 
-def _blocks(fields: JsonObject) -> Iterator[JsonObject]:
+def _turns(fields: JsonObject) -> list[JsonObject]:
+    """Return the turns without those of unknown roles, which are kept as raw JSON."""
     messages = fields.get("messages")
-    contents = [message["content"] for message in messages] if isinstance(messages, list) else []
+    return [turn for turn in messages if isinstance(turn, dict)] if isinstance(messages, list) else []
+
+
+def _blocks(fields: JsonObject) -> Iterator[JsonObject]:
+    contents = [message["content"] for message in _turns(fields)]
     for blocks in (fields.get("tools"), fields.get("system"), *contents):
         if isinstance(blocks, list):
             yield from (block for block in blocks if isinstance(block, dict))

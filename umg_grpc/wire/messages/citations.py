@@ -1,13 +1,15 @@
 """Citations of text blocks, both directions."""
 
+from typing import assert_never
+
 import msgspec
 from msgspec import Raw
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.json import JsonObject
+from umg_grpc.wire.core.json import JsonObject, json_text
 from umg_grpc.wire.messages import schema
 
-# Location in a document -> (what it counts, its first, its last position).
+# Type of a location in a document -> (unit of the positions, first position, last position).
 LOCATIONS = {
     "char_location": (pb.DOCUMENT_UNIT_CHARACTER, "start_char_index", "end_char_index"),
     "page_location": (pb.DOCUMENT_UNIT_PAGE, "start_page_number", "end_page_number"),
@@ -19,14 +21,15 @@ _CITATION = msgspec.json.Decoder(schema.Citation)
 
 
 def decode_citation(raw: Raw) -> pb.Citation:
-    """A citation, of the whole text of its block; one of an unknown type, or that lacks a position, is kept as it is.
+    """Return a citation of the whole text of its block. A citation of an unknown type, or without a position, is kept
+    as raw JSON.
 
-    Raises ValueError for what is no JSON object.
+    Raise ValueError for JSON that is no `schema.Kind`.
     """
     try:
         cited = _CITATION.decode(raw)
     except msgspec.ValidationError:
-        return _kept(raw, msgspec.json.decode(raw, type=schema.Kind).type or "")
+        return _opaque_citation(raw, msgspec.json.decode(raw, type=schema.Kind).type or "")
     citation = pb.Citation(cited_text=cited.cited_text or "", title=cited.title or cited.document_title or "")
     if cited.type == "web_search_result_location" and cited.url is not None:
         citation.web.url, citation.web.encrypted_index = cited.url, cited.encrypted_index or ""
@@ -41,16 +44,18 @@ def decode_citation(raw: Raw) -> pb.Citation:
         place.document_index, place.unit, place.file_id = cited.document_index, unit, cited.file_id or ""
         place.start, place.end = getattr(cited, start) or 0, getattr(cited, end) or 0
     else:
-        return _kept(raw, cited.type)
+        return _opaque_citation(raw, cited.type)
     return citation
 
 
-def _kept(raw: Raw, kind: str) -> pb.Citation:
+def _opaque_citation(raw: Raw, kind: str) -> pb.Citation:
     return pb.Citation(opaque=pb.OpaquePart(format="messages", type=kind, json=str(raw, "utf-8")))
 
 
 def encode_citation(citation: pb.Citation) -> object:
-    """A citation of a text block; None for what this format cannot say."""
+    """Return a citation of a text block; None for a citation that this format cannot express. Raise
+    UmgError(INVALID_FIELD) for an opaque citation that is not one JSON value.
+    """
     match citation.WhichOneof("source"):
         case "web":
             return {
@@ -63,15 +68,17 @@ def encode_citation(citation: pb.Citation) -> object:
         case "document":
             return _encode_place(citation)
         case "opaque" if citation.opaque.format == "messages":
-            return Raw(citation.opaque.json.encode())
-        case _:
-            return None
+            return json_text(citation.opaque.json, "citations.opaque.json")
+        case "opaque" | None:
+            return None  # another format's citation, or one without a source
+        case unhandled:
+            assert_never(unhandled)
 
 
 def _encode_place(citation: pb.Citation) -> JsonObject | None:
     place = citation.document
     if place.unit not in LOCATION_NAMES:
-        return None  # a whole file, as responses cites it
+        return None  # a whole file, as the responses format cites it
     kind, start, end = LOCATION_NAMES[place.unit]
     if place.origin:
         return {

@@ -1,4 +1,4 @@
-"""Turns and their content blocks -> canonical: those of a caller, and the blocks of a provider's answer."""
+"""Turns and their content blocks -> canonical: the turns of a caller, and the blocks of a provider's answer."""
 
 import re
 from collections.abc import Callable
@@ -9,22 +9,26 @@ from msgspec import Raw
 
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.json import ABSENT, given, invalid, json_object, missing, parse
-from umg_grpc.wire.media import check_address, decode_base64, is_data_url, normal_mime, parse_data_url, sniff
+from umg_grpc.wire.core.json import ABSENT, given, invalid, json_object, missing, parse
+from umg_grpc.wire.core.media import check_address, decode_base64, is_data_url, normal_mime, parse_data_url, sniff
+from umg_grpc.wire.core.opaque import RawTurns, append_opaque_turn
+from umg_grpc.wire.core.reasoning_state import read
+from umg_grpc.wire.errors.provider_errors import unreadable
 from umg_grpc.wire.messages import schema
 from umg_grpc.wire.messages.citations import decode_citation
-from umg_grpc.wire.opaque import keep_turn, raw_turns
-from umg_grpc.wire.provider_errors import unreadable
-from umg_grpc.wire.state import read
+from umg_grpc.wire.request_notes import RequestNotes
 
 # `system` gives instructions in the middle of a conversation (beta `mid-conversation-system-2026-04-07`).
 ROLES = {"user": pb.ROLE_USER, "assistant": pb.ROLE_ASSISTANT, "system": pb.ROLE_SYSTEM}
 
+TTLS = {"5m": pb.CACHE_TTL_FIVE_MINUTES, "1h": pb.CACHE_TTL_ONE_HOUR}
+TTL_NAMES = {value: name for name, value in TTLS.items()}
+
 UNSIGNED = "umg.unsigned"
-"""Signature of thoughts that came without one: no provider of the format takes them back."""
+"""Signature of reasoning that came without one. No provider of the format accepts it."""
 
 OUR_CALL = "srvtoolu_umg_"
-"""Begins the id of a search that a provider of another format ran: no provider of this one knows it."""
+"""Prefix of the id of a search that a provider of another format ran. No provider of this format knows the id."""
 
 RESULT_OF = re.compile(r"(?!mcp_)(\w+)_tool_result")
 
@@ -33,35 +37,35 @@ ReadState: TypeAlias = Callable[[str], pb.ReasoningState]
 ReadBlock: TypeAlias = Callable[[Raw, Owner, str], None]
 
 
-def shown_state(text: str) -> pb.ReasoningState:
-    """State that a caller returns: of the format that made it."""
+def returned_state(text: str) -> pb.ReasoningState:
+    """Return reasoning state that a caller sent back, with the format that made it."""
     return read(text, "messages")
 
 
-def own_state(text: str) -> pb.ReasoningState:
-    """State that a provider of the format sends."""
+def provider_state(text: str) -> pb.ReasoningState:
+    """Return reasoning state that a provider of this format sent."""
     return pb.ReasoningState(format="messages", data=text)
 
 
-def decode_turns(turns: list[schema.Turn], request: pb.GenerateRequest) -> None:
-    """Fill `request.messages`. Raises UmgError naming the field."""
+def decode_turns(turns: list[schema.Turn], request: pb.GenerateRequest, notes: RequestNotes) -> None:
+    """Fill `request.messages`. Raise UmgError naming the field."""
+    raw_turns = RawTurns(request.source, "messages")
     for index, turn in enumerate(turns):
         if turn.role not in ROLES:
-            raw = raw_turns(request.source.body, "messages")[index]
-            keep_turn(request, raw, turn.role, f"messages[{index}].role")
+            append_opaque_turn(request, notes, raw_turns[index], turn.role, f"messages[{index}].role")
             continue
         message = request.messages.add(role=ROLES[turn.role])
         if turn.content is None:
-            if turn.role != "system":  # which may only change options, such as `output_config`
+            if turn.role != "system":  # a system turn may only change options, for example `output_config`
                 raise missing(f"messages[{index}].content")
         elif isinstance(turn.content, str):
             message.parts.add().text.text = turn.content
         else:
-            decode_blocks(turn.content, message, f"messages[{index}].content", shown_state, BLOCKS)
+            decode_blocks(turn.content, message, f"messages[{index}].content", returned_state, BLOCKS)
 
 
 def decode_system(system: str | list[Raw], request: pb.GenerateRequest) -> None:
-    """Fills `request.instructions`. Raises UmgError naming the field."""
+    """Fill `request.instructions`. Raise UmgError naming the field."""
     if isinstance(system, str):
         if system:
             request.instructions.add().text.text = system
@@ -77,19 +81,20 @@ def decode_system(system: str | list[Raw], request: pb.GenerateRequest) -> None:
 
 
 def decode_answer(blocks: list[Raw], message: pb.Message) -> None:
-    """Fills `message.parts` with the blocks of a provider. Raises UmgError(UPSTREAM_FAILED)."""
+    """Fill `message.parts` with the blocks of a provider. Raise UmgError(UPSTREAM_FAILED)."""
     try:
-        decode_blocks(blocks, message, "content", own_state, ANSWER_BLOCKS)
+        decode_blocks(blocks, message, "content", provider_state, ANSWER_BLOCKS)
     except UmgError:
-        raise unreadable() from None  # the provider's field, not the caller's
+        raise unreadable() from None  # the field is the provider's, not the caller's
 
 
 def decode_blocks(
     blocks: list[Raw], message: pb.Message, at: str, read_state: ReadState, known: dict[str, ReadBlock]
 ) -> None:
-    """Fills `message.parts`. Raises UmgError naming the field.
+    """Fill `message.parts`. Raise UmgError naming the field.
 
-    The state of a call that another format made is shown before the call (`answer.call_state`); it is put back there.
+    A caller gets the state of a call that another format made as a block before the call (`answer.call_state`). Here
+    the state is put back into the call.
     """
     held: pb.ReasoningState | None = None
     for index, raw in enumerate(blocks):
@@ -116,23 +121,24 @@ def decode_blocks(
         elif (result := RESULT_OF.fullmatch(kind)) and _has_content(raw):
             _server_result(raw, message, place, result[1])
         else:
-            keep(raw, kind, message)
+            append_opaque(raw, kind, message)
     if held is not None:
         _redacted(message, held)
 
 
-def keep(raw: Raw, kind: str, owner: Owner) -> None:
-    """A block that the canonical form has no place for."""
+def append_opaque(raw: Raw, kind: str, owner: Owner) -> None:
+    """Append a block of an unknown type to the parts as raw JSON."""
     opaque = owner.parts.add().opaque
     opaque.format, opaque.type, opaque.json = "messages", kind, str(raw, "utf-8")
 
 
 def decode_cache(mark: schema.CacheControl, target: pb.CacheControl, at: str) -> None:
-    """Raises UmgError(INVALID_FIELD) for a lifetime that contradicts the type."""
+    """Fill in a cache mark. Raise UmgError(INVALID_FIELD) for a lifetime that contradicts the type."""
     if mark.type == "persistent" and mark.ttl == "5m":
         raise invalid(f"{at}.ttl", "`persistent` is kept for an hour; leave the ttl out")
-    target.ttl = "1h" if mark.type == "persistent" else mark.ttl or ""
     target.SetInParent()
+    if mark.type == "persistent" or mark.ttl:
+        target.ttl = TTLS[mark.ttl or "1h"]
 
 
 def _mark(part: pb.Part, block: schema.Marked, at: str) -> None:
@@ -147,7 +153,7 @@ def _has_content(raw: Raw) -> bool:
         return False
 
 
-# --- one function a block
+# --- one function for each type of block
 
 
 def _text(raw: Raw, owner: Owner, at: str) -> None:
@@ -155,8 +161,8 @@ def _text(raw: Raw, owner: Owner, at: str) -> None:
     part = owner.parts.add()
     part.text.text = block.text
     for index, citation in enumerate(block.citations or ()):
-        if not bytes(citation).startswith(b"{"):
-            raise invalid(f"{at}.citations[{index}]", "expected an object; send a citation")
+        # raises for JSON that is no object; any other citation is kept
+        parse(schema.Kind, citation, f"{at}.citations[{index}]")
         part.text.citations.append(decode_citation(citation))
     _mark(part, block, at)
 
@@ -207,7 +213,7 @@ def _search_result(raw: Raw, owner: Owner, at: str) -> None:
 
 
 def _source(raw: Raw, media: pb.MediaPart, at: str) -> None:
-    """`source` of an image or a document."""
+    """Decode the `source` of an image or a document."""
     image = media.kind == pb.MEDIA_KIND_IMAGE
     match parse(schema.Kind, raw, at).type:
         case "base64":
@@ -249,7 +255,7 @@ def _address(url: str, media: pb.MediaPart, field: str) -> None:
 
 
 def _pieces(blocks: list[Raw], media: pb.MediaPart, at: str) -> None:
-    """The texts and images of a document in pieces."""
+    """Decode the texts and images of a document in pieces."""
     media.blocks.SetInParent()
     for index, raw in enumerate(blocks):
         match parse(schema.Kind, raw, f"{at}[{index}]").type:
@@ -290,13 +296,13 @@ def _tool_result(raw: Raw, owner: Owner, at: str) -> None:
             if kind in RESULT_BLOCKS:
                 BLOCKS[kind](inner, result, place)
             else:
-                keep(inner, kind, result)
+                append_opaque(inner, kind, result)
     _mark(part, block, at)
 
 
 def _tool_reference(raw: Raw, owner: Owner, at: str) -> None:
     block = parse(schema.ToolReferenceBlock, raw, at)
-    keep(raw, "tool_reference", owner)
+    append_opaque(raw, "tool_reference", owner)
     owner.parts[-1].opaque.text = f"loaded: {block.tool_name}"
 
 
@@ -314,7 +320,7 @@ def _server_tool_use(raw: Raw, owner: Owner, at: str) -> None:
 
 
 def queries_of(input_json: str) -> list[str]:
-    """What was searched for, of the input of a search."""
+    """Return the query in the input of a search, as a list of at most one."""
     try:
         query = msgspec.json.decode(input_json, type=schema.Query).query
     except (ValueError, RecursionError):
@@ -350,7 +356,7 @@ def _server_result(raw: Raw, owner: Owner, at: str, name: str) -> None:
 
 
 def _with_input(read_block: ReadBlock) -> ReadBlock:
-    """The same for a provider, which may leave out an input that is empty."""
+    """Return the function of a block for a provider's answer, where an empty input may be absent."""
 
     def filled(raw: Raw, owner: Owner, at: str) -> None:
         members = parse(dict[str, Raw], raw, at)

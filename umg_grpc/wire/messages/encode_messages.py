@@ -1,39 +1,41 @@
 """Canonical messages -> the turns of a provider's body."""
 
 from collections.abc import Iterator
+from typing import assert_never
 
 import msgspec
 from msgspec import Raw
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.arguments import RAW_ARGUMENTS, call_arguments
-from umg_grpc.wire.json import JsonObject, json_text
+from umg_grpc.wire.core.json import JsonObject, json_text
+from umg_grpc.wire.core.opaque import omits_turn, opaque_turn
+from umg_grpc.wire.core.tool_arguments import RAW_ARGUMENTS, call_arguments
+from umg_grpc.wire.core.tool_names import ToolNames
 from umg_grpc.wire.messages.blocks import (
     encode_document,
     encode_image,
     encode_server_result,
 )
 from umg_grpc.wire.messages.citations import encode_citation
-from umg_grpc.wire.messages.names import CallIds
+from umg_grpc.wire.messages.tool_names import CallIds
 from umg_grpc.wire.messages.tools import encode_cache
-from umg_grpc.wire.names import ToolNames
-from umg_grpc.wire.opaque import kept_turn, leaves_turn_out
 from umg_grpc.wire.report import Report, foreign, no_role, unknown_part, untranslatable
 
 SYSTEM_ROLES = (pb.ROLE_SYSTEM, pb.ROLE_DEVELOPER)
-ALTERNATING = ("user", "assistant")  # roles whose turns pair calls with results; others may stand between them
+ALTERNATING = ("user", "assistant")  # roles whose turns pair calls with results; other turns may stand between them
 MAX_CACHE_MARKS = 4
 
 NO_RESULT = "(no result)"
-FILLER = "."  # of a user's turn that a provider wants first: blank ones are refused
+FILLER = "."  # text of a user's turn that is added because providers want one first; they reject blank text
 
 
 class TurnEncoder:
-    """Canonical messages -> `system` and `messages`. One instance a request: calls and results are paired across
-    messages.
+    """Encoder of canonical messages to `system` and `messages`. One instance per request: calls and results are paired
+    across messages.
 
-    Providers want users and assistants to alternate and every call to be answered in the next turn, results first:
-    neighbours of one role are merged, calls without an answer get one that says so. Blank texts are refused: they go.
+    Providers want user and assistant turns to alternate, and the results of all calls at the start of the next turn. So
+    neighbours of one role are merged, and a call without a result gets an error result. Blank texts are left out,
+    because providers reject them.
     """
 
     def __init__(self, request: pb.GenerateRequest, names: ToolNames, report: Report) -> None:
@@ -42,13 +44,16 @@ class TurnEncoder:
         self._report = report
         self._ids = CallIds()
         self._system: list[JsonObject] = []
-        self._turns: list[tuple[str, list[object]]] = []  # role, blocks; "" and the whole turn where it is opaque
-        self._searches: set[str] = set()  # ids of the provider's own calls that are told
+        # role, blocks; an opaque turn has role "" and is its only block
+        self._turns: list[tuple[str, list[object]]] = []
+        self._server_call_ids: set[str] = set()  # ids of the provider's own calls that were encoded
 
     def encode(self, tools: list[object]) -> JsonObject:
-        """`system` and `messages`. Cache marks beyond the four that a provider takes go, those of `tools` first."""
+        """Return `system` and `messages`. Remove cache marks beyond the four that a provider accepts, those of `tools`
+        first.
+        """
         for index, part in enumerate(self._request.instructions):
-            self._instruct(part, f"instructions[{index}]")
+            self._append_instruction(part, f"instructions[{index}]")
         for index, message in enumerate(self._request.messages):
             self._message(message, index)
         self._answer_calls()
@@ -64,27 +69,27 @@ class TurnEncoder:
         return fields
 
     @property
-    def unthought(self) -> bool:
-        """Whether the assistant goes on after a tool's result, and no turn since the user's question begins with its
-        thoughts.
+    def lacks_reasoning(self) -> bool:
+        """Whether the assistant continues after a tool's result, and no turn since the user's question begins with
+        reasoning.
         """
         calls = False
         turns = [turn for turn in self._turns if turn[0] in ALTERNATING]
-        for (_, asked), (role, said) in zip(turns[::-2], turns[-2::-2], strict=False):
-            if role != "assistant" or not any(_is(block, "tool_result") for block in asked):
+        for (_, results), (role, blocks) in zip(turns[::-2], turns[-2::-2], strict=False):
+            if role != "assistant" or not any(_has_type(block, "tool_result") for block in results):
                 break
-            if _is(said[0], "thinking") or _is(said[0], "redacted_thinking"):
+            if _has_type(blocks[0], "thinking") or _has_type(blocks[0], "redacted_thinking"):
                 return False
             calls = True
         return calls
 
-    def instruct(self, text: str) -> None:
-        """Adds a line to the system prompt."""
+    def append_instruction(self, text: str) -> None:
+        """Append a line to the system prompt."""
         self._system.append({"type": "text", "text": text})
 
     # --- the system prompt
 
-    def _instruct(self, part: pb.Part, at: str) -> None:
+    def _append_instruction(self, part: pb.Part, at: str) -> None:
         if not part.HasField("text"):
             raise untranslatable(at, "a system prompt is text in this format")
         if not part.text.text.strip():
@@ -96,9 +101,10 @@ class TurnEncoder:
 
     def _system_message(self, message: pb.Message, at: str) -> None:
         if self._turns:
-            self._report.drop("role", "system prompt")  # it stands before the turns that it followed
+            # the system prompt stands before the turns that the message followed
+            self._report.drop("role", "system prompt")
         for position, part in enumerate(message.parts):
-            self._instruct(part, f"{at}.parts[{position}]")
+            self._append_instruction(part, f"{at}.parts[{position}]")
 
     # --- turns
 
@@ -107,10 +113,10 @@ class TurnEncoder:
         for name in ("name", "phase"):
             if getattr(message, name):
                 self._report.drop(name)
-        if (kept := kept_turn(message, "messages", at)) is not None:
+        if (kept := opaque_turn(message, "messages", at)) is not None:
             self._turns.append(("", [kept]))
             return
-        if leaves_turn_out(message, "messages", self._report):
+        if omits_turn(message, "messages", self._report):
             return
         own_system = message.role == pb.ROLE_SYSTEM and self._request.source.format == "messages"
         if message.role in SYSTEM_ROLES and not own_system:
@@ -119,11 +125,13 @@ class TurnEncoder:
         assistant = message.role == pb.ROLE_ASSISTANT
         if not message.role and not any(part.HasField("opaque") for part in message.parts):
             raise no_role(at)
-        blocks = self._turn("assistant" if assistant else "system" if own_system else "user")
-        for position, part in _joined(message) if assistant else enumerate(message.parts):
+        blocks = self._turn_blocks("assistant" if assistant else "system" if own_system else "user")
+        for position, part in _join_reasoning(message) if assistant else enumerate(message.parts):
             place = f"{at}.parts[{position}]"
             encoded = (
-                self._said(part, place, f"toolu_{index}_{position}") if assistant else self._asked(part, place, message)
+                self._assistant_part(part, place, f"toolu_{index}_{position}")
+                if assistant
+                else self._user_part(part, place, message)
             )
             if encoded is None:
                 if part.HasField("cache_control"):
@@ -135,30 +143,30 @@ class TurnEncoder:
         if not blocks:
             self._turns.pop()
 
-    def _turn(self, role: str) -> list[object]:
-        """The blocks of the last turn if it is of the role, else of a new one."""
+    def _turn_blocks(self, role: str) -> list[object]:
+        """Return the blocks of the last turn if it has the role, else of a new turn."""
         if not self._turns or self._turns[-1][0] != role:
             self._turns.append((role, []))
         return self._turns[-1][1]
 
     def _answer_calls(self) -> None:
-        """Puts the results of each turn in the order of their calls, before all else. A call that is left open gets a
-        result that says so; a result of no such call becomes text.
+        """Put the results of each turn in the order of their calls, before all other blocks. Add an error result for a
+        call without one; turn a result without a call into text.
         """
-        asked: list[object] = []
+        previous: list[object] = []
         for role, blocks in self._turns:
             if role not in ALTERNATING:
                 continue
-            calls = [block["id"] for block in asked if isinstance(block, dict) and block.get("type") == "tool_use"]
-            asked = blocks if role == "assistant" else []
-            if role == "user" and (calls or any(_is(block, "tool_result") for block in blocks)):
-                blocks[:] = self._answered(calls, blocks)
+            calls = [block["id"] for block in previous if isinstance(block, dict) and block.get("type") == "tool_use"]
+            previous = blocks if role == "assistant" else []
+            if role == "user" and (calls or any(_has_type(block, "tool_result") for block in blocks)):
+                blocks[:] = self._pair_results(calls, blocks)
 
-    def _answered(self, calls: list[object], blocks: list[object]) -> list[object]:
+    def _pair_results(self, calls: list[object], blocks: list[object]) -> list[object]:
         results: dict[object, object] = dict.fromkeys(calls)
         rest = list[object]()
         for block in blocks:
-            if not isinstance(block, dict) or not _is(block, "tool_result"):
+            if not isinstance(block, dict) or not _has_type(block, "tool_result"):
                 rest.append(block)
             elif block["tool_use_id"] in results:
                 results[block["tool_use_id"]] = block
@@ -173,10 +181,12 @@ class TurnEncoder:
         return [*results.values(), *rest]
 
     def _begin_with_user(self) -> None:
+        if not self._turns and self._request.thread.previous_response_id:
+            return  # the thread has the turns
         if not self._turns:
             if not self._system:
                 raise untranslatable("messages", "all of them are blank; say something")
-            self._report.drop("role", "user")  # instructions alone: providers want a question
+            self._report.drop("role", "user")  # only instructions: providers want a question
             self._turns.append(("user", [dict(block) for block in self._system]))
             self._system.clear()
         elif self._turns[0][0] == "assistant":
@@ -185,8 +195,8 @@ class TurnEncoder:
 
     # --- parts
 
-    def _said(self, part: pb.Part, at: str, own_id: str) -> object:
-        """A part of an assistant's turn; None for what is left out and reported."""
+    def _assistant_part(self, part: pb.Part, at: str, own_id: str) -> object:
+        """Return a part of an assistant's turn; None for a part that is left out and reported."""
         if part.HasField("state") and not (part.HasField("reasoning") and part.state.format == "messages"):
             self._report.drop("state")
         match part.WhichOneof("kind"):
@@ -194,7 +204,7 @@ class TurnEncoder:
                 self._report.drop("thought")
                 return None
             case "reasoning":
-                return self._thoughts(part)
+                return self._encode_reasoning(part)
             case "tool_call":
                 return self._call(part.tool_call, own_id)
             case "refusal":
@@ -206,11 +216,13 @@ class TurnEncoder:
                 return self._server_result(part.server_tool_result, at)
             case "media":
                 raise untranslatable(at, "an assistant's turn cannot hold it in this format")
-            case _:
-                return self._plain(part, at)
+            case "text" | "opaque" | "tool_result" | None:
+                return self._text_or_opaque(part, at)
+            case unhandled:
+                assert_never(unhandled)
 
-    def _asked(self, part: pb.Part, at: str, message: pb.Message) -> object:
-        """A part of a user's turn; None for what is left out and reported."""
+    def _user_part(self, part: pb.Part, at: str, message: pb.Message) -> object:
+        """Return a part of a user's turn; None for a part that is left out and reported."""
         match part.WhichOneof("kind"):
             case "tool_result":
                 return self._result(part.tool_result, at)
@@ -223,22 +235,24 @@ class TurnEncoder:
                 raise untranslatable(at, "only an assistant's turn can hold it")
             case "text" if message.role == pb.ROLE_TOOL:
                 raise untranslatable(at, "only a user's turn can hold it")
-            case _:
-                return self._plain(part, at)
+            case "text" | "opaque" | None:
+                return self._text_or_opaque(part, at)
+            case unhandled:
+                assert_never(unhandled)
 
-    def _plain(self, part: pb.Part, at: str) -> object:
+    def _text_or_opaque(self, part: pb.Part, at: str) -> object:
         match part.WhichOneof("kind"):
             case "text":
-                return self._cited(part.text)
+                return self._text_with_citations(part.text)
             case "opaque" if part.opaque.format == "messages":
                 return json_text(part.opaque.json, f"{at}.opaque.json")
             case "opaque":
                 raise foreign(part.opaque, at)
-            case _:
+            case _:  # any other kind is not allowed here
                 raise unknown_part(at)
 
-    def _cited(self, text: pb.TextPart) -> JsonObject | None:
-        """A text with those of its sources that the provider gave itself: it refuses others."""
+    def _text_with_citations(self, text: pb.TextPart) -> JsonObject | None:
+        """Return a text with the citations that the provider itself made: it rejects others."""
         block = _text(text.text)
         if not text.citations or block is None:
             return block
@@ -254,8 +268,8 @@ class TurnEncoder:
             block["citations"] = kept
         return block
 
-    def _thoughts(self, part: pb.Part) -> JsonObject | None:
-        """Thoughts that the provider signed; it refuses others."""
+    def _encode_reasoning(self, part: pb.Part) -> JsonObject | None:
+        """Return reasoning that the provider signed; None for other reasoning, which it rejects."""
         if part.state.format != "messages":
             self._report.drop("reasoning")
             return None
@@ -280,11 +294,11 @@ class TurnEncoder:
         content = list[object]()
         for index, part in enumerate(result.parts):
             place = f"{at}.tool_result.parts[{index}]"
-            encoded = self._media(part.media, place) if part.HasField("media") else self._plain(part, place)
+            encoded = self._media(part.media, place) if part.HasField("media") else self._text_or_opaque(part, place)
             if encoded is not None:
                 content.append(encoded)
             if part.HasField("cache_control"):
-                block["cache_control"] = encode_cache(part.cache_control)  # refused inside
+                block["cache_control"] = encode_cache(part.cache_control)  # providers reject marks inside a result
         if not result.parts and result.result_json:
             content.append({"type": "text", "text": result.result_json})
         if content:
@@ -297,12 +311,12 @@ class TurnEncoder:
         if call.format != "messages" or not call.input_json:
             self._report.drop("server_tool_call")
             return None
-        self._searches.add(call.call_id)
+        self._server_call_ids.add(call.call_id)
         arguments = json_text(call.input_json, f"{at}.server_tool_call.input_json")
         return {"type": "server_tool_use", "id": call.call_id, "name": call.name, "input": arguments}
 
     def _server_result(self, result: pb.ServerToolResult, at: str) -> JsonObject | None:
-        encoded = encode_server_result(result, result.call_id) if result.call_id in self._searches else None
+        encoded = encode_server_result(result, result.call_id) if result.call_id in self._server_call_ids else None
         if encoded is None:
             self._report.drop("server_tool_result")
         return encoded
@@ -317,8 +331,8 @@ class TurnEncoder:
         encoded = encode_image(media) if media.kind == pb.MEDIA_KIND_IMAGE else encode_document(media, self._report, at)
         if encoded is None:
             kind = pb.MediaKind.Name(media.kind).removeprefix("MEDIA_KIND_").lower()
-            what = media.mime_type or media.WhichOneof("source")
-            raise untranslatable(at, f"this model's provider does not take this {kind} ({what}); send another form")
+            form = media.mime_type or media.WhichOneof("source")
+            raise untranslatable(at, f"this model's provider does not take this {kind} ({form}); send another form")
         return encoded
 
     # --- cache marks
@@ -332,23 +346,24 @@ class TurnEncoder:
         return {**block, "cache_control": encode_cache(part.cache_control)} if isinstance(block, dict) else block
 
     def _mark_before(self, part: pb.Part, blocks: list[object]) -> None:
-        """A mark on what is left out goes to the block before it."""
+        """Move the cache mark of a part that is left out to the block before it."""
         if blocks:
             blocks[-1] = self._marked(blocks[-1], part)
         else:
             self._report.drop("cache_control")
 
     def _limit_marks(self, marked: list[JsonObject]) -> None:
-        """The last four stay; a mark on the whole request is one of them."""
+        """Keep the last four marks. A mark on the whole request is one of the four."""
         room = MAX_CACHE_MARKS - self._request.HasField("cache_control")
         for block in marked[: max(0, len(marked) - room)]:
             del block["cache_control"]
             self._report.drop("cache_control")
 
 
-def _joined(message: pb.Message) -> Iterator[tuple[int, pb.Part]]:
-    """The parts with their places. Thoughts that were told in pieces, of which the last one is signed, are one part
-    again: so callers of other formats bring back what was streamed to them, and the signature is for all of it.
+def _join_reasoning(message: pb.Message) -> Iterator[tuple[int, pb.Part]]:
+    """Yield the parts with their indices. Reasoning that was split into several parts, of which only the last is
+    signed, is joined into one part: callers of other formats return the pieces that were streamed to them, and the
+    signature covers them all.
     """
     pieces = list[tuple[int, pb.Part]]()
     for place, part in enumerate(message.parts):
@@ -369,24 +384,24 @@ def _joined(message: pb.Message) -> Iterator[tuple[int, pb.Part]]:
 
 
 def _text(text: str) -> JsonObject | None:
-    """None for a blank one."""
+    """Return a `text` block; None for blank text."""
     return {"type": "text", "text": text} if text.strip() else None
 
 
 def _result_blocks(block: JsonObject) -> list[object]:
-    """What a result holds, as blocks of the turn."""
+    """Return the content of a result as blocks of the turn."""
     content = block.get("content", "")
     return list(content) if isinstance(content, list) else [{"type": "text", "text": content or NO_RESULT}]
 
 
-def _is(block: object, kind: str) -> bool:
+def _has_type(block: object, kind: str) -> bool:
     return isinstance(block, dict) and block.get("type") == kind
 
 
 def _compact(blocks: list[object]) -> object:
-    """One text as a bare string, which every provider takes."""
+    """Return a single text block as a bare string, which every provider accepts."""
     match blocks:
         case [{"type": "text", "text": text, **more}] if not more:
             return text
-        case _:
+        case _:  # several blocks, or one with further members
             return blocks

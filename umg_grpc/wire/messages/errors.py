@@ -1,4 +1,4 @@
-"""Errors, both directions: ours as this format writes them, a provider's as ours."""
+"""Errors, both directions: our errors -> this format, a provider's errors -> ours."""
 
 import re
 from functools import partial
@@ -7,10 +7,10 @@ import msgspec
 
 from umg_grpc.errors import Failure, UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire import provider_errors
-from umg_grpc.wire.json import JsonObject
-from umg_grpc.wire.refusals import DEFAULT, FAILED, Row, Table
-from umg_grpc.wire.sse import named_frame
+from umg_grpc.wire.core.json import JsonObject
+from umg_grpc.wire.core.sse import named_frame
+from umg_grpc.wire.errors import provider_errors
+from umg_grpc.wire.errors.classification import DEFAULT, FAILED, Row, Table
 
 INVALID, API = "invalid_request_error", "api_error"
 
@@ -26,7 +26,7 @@ TYPES = {
     504: "timeout_error",
     529: "overloaded_error",
 }
-# In a stream there is no status. Reasons of requests that were never admitted cannot come there.
+# Reason -> type in a stream, which has no status. A stream begins after admission: no reasons of rejected requests.
 STREAM_TYPES = {
     pb.ERROR_REASON_RATE_LIMITED: "rate_limit_error",
     pb.ERROR_REASON_UPSTREAM_RATE_LIMITED: "rate_limit_error",
@@ -45,18 +45,20 @@ BAD_KEY = frozenset({pb.ERROR_REASON_MISSING_KEY, pb.ERROR_REASON_INVALID_KEY, p
 
 
 def encode_error(error: UmgError, http_status: int) -> bytes:
-    """The body of a refused call."""
+    """Return the body of a failed call."""
     return _body(error, {"type": _type(http_status), "message": error.message})
 
 
 def encode_count_error(error: UmgError, http_status: int) -> bytes:
-    """The body of a refused counting call, which the document gives another shape: one that is both (readings, 3)."""
+    """Return the body of a failed counting call. The document gives it another shape; this body fits both (readings,
+    3).
+    """
     code = "invalid_api_key" if error.reason in BAD_KEY else error.name.lower()
     return _body(error, {"type": _type(http_status), "message": error.message, "code": code})
 
 
 def error_frame(error: UmgError) -> bytes:
-    """The event that ends a broken stream."""
+    """Return the event that ends a broken stream."""
     kind = STREAM_TYPES.get(error.reason, API)
     return named_frame(b"error", _body(error, {"type": kind, "message": error.message}))
 
@@ -80,11 +82,11 @@ def _body(error: UmgError, stated: JsonObject) -> bytes:
 
 
 def _code(reason: "pb.ErrorReason.ValueType") -> re.Pattern[str]:
-    """Return a pattern of the code that providers give the reason."""
+    """Return a pattern of the code that providers use for the reason."""
     return re.compile(rf"\b{pb.ErrorReason.Name(reason).removeprefix('ERROR_REASON_').lower()}\b")
 
 
-SPEND_LIMIT = re.compile(r"reached your specified\b.{0,40}\blimit", re.IGNORECASE)  # one that the operator set
+SPEND_LIMIT = re.compile(r"reached your specified\b.{0,40}\blimit", re.IGNORECASE)  # a limit that the operator set
 THREAD_REASONS = (
     pb.ERROR_REASON_THREAD_NOT_FOUND,
     pb.ERROR_REASON_THREAD_ALREADY_CONTINUED,
@@ -99,9 +101,9 @@ TABLE: Table = (
 )
 
 decode_error = partial(provider_errors.decode_error, table=TABLE)
-"""(HTTP status, headers by lower-case name, body) -> what the caller is told of a refused call."""
+"""Function (HTTP status, headers by lower-case name, body) -> the caller's error for a failed call."""
 
 
 def stated_error(error: bytes | msgspec.Raw) -> UmgError:
-    """The error that an answer or an event states. Raises ValueError, RecursionError."""
+    """Return the error that an answer or an event contains. Raise ValueError, RecursionError."""
     return provider_errors.from_provider(200, provider_errors.as_error(msgspec.json.decode(error)), table=TABLE)

@@ -1,6 +1,6 @@
-"""Paths of canonical fields as this format's callers know them. For errors only."""
+"""Paths of canonical fields in the spelling of this format's callers, for error messages only."""
 
-from umg_grpc.wire.paths import wire_paths
+from umg_grpc.wire.core.field_paths import wire_paths
 
 _BLOCK = r"^messages\[(\d+)\]\.parts\[(\d+)\]"
 _RESULT = _BLOCK + r"\.tool_result\.parts\[(\d+)\]"

@@ -1,11 +1,11 @@
-"""How the model shall think, both directions."""
+"""Reasoning options, both directions."""
 
 from dataclasses import dataclass
 
 from umg_grpc.quirks import Quirks
 from umg_grpc.v1 import pb
-from umg_grpc.wire.efforts import nearest_effort
-from umg_grpc.wire.json import JsonObject, invalid, missing, whole
+from umg_grpc.wire.core.json import JsonObject, invalid, missing, whole
+from umg_grpc.wire.core.reasoning_effort import nearest_effort
 from umg_grpc.wire.messages import schema
 from umg_grpc.wire.report import Report
 
@@ -19,8 +19,8 @@ MODES = {
 MIN_BUDGET = 1025  # "greater than 1024" (text document, Limits); the vendor takes 1024 too
 DEFAULT_BUDGET = 8192
 
-# Effort -> (tokens to think, at most this share of the answer): what gateways give, and the document's shares of a
-# budget (chat, `reasoning_effort`).
+# Effort -> (reasoning tokens, maximum share of the answer): tokens as other gateways set them, shares as the document
+# does (chat, `reasoning_effort`).
 BUDGETS = {
     "minimal": (MIN_BUDGET, 0.1),
     "low": (1280, 0.2),
@@ -29,16 +29,16 @@ BUDGETS = {
     "xhigh": (32000, 0.9),
     "max": (32000, 0.9),
 }
-EFFORTS = ("low", "medium", "high", "xhigh", "max")  # that the format has itself
+EFFORTS = ("low", "medium", "high", "xhigh", "max")  # values that the format itself has
 
-LEAST_TOP_P = 0.95  # beside thinking
+MIN_TOP_P = 0.95  # minimum of `top_p` beside thinking
 
 
 # --- caller -> canonical
 
 
 def decode_thinking(thinking: schema.Thinking, reasoning: pb.ReasoningOptions) -> None:
-    """Fills in the switch. Raises UmgError(MISSING_FIELD, INVALID_FIELD)."""
+    """Fill in mode, budget and display. Raise UmgError(MISSING_FIELD, INVALID_FIELD)."""
     reasoning.mode, field = MODES[thinking.type], "thinking.budget_tokens"
     budget = whole(thinking.budget_tokens, field)
     if thinking.type != "enabled":
@@ -58,115 +58,115 @@ def decode_thinking(thinking: schema.Thinking, reasoning: pb.ReasoningOptions) -
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How a provider is told to think."""
+    """Reasoning options of a request to a provider."""
 
     switch: JsonObject | None = None  # `thinking`
     effort: str = ""  # `output_config.effort`
-    budget: int = 0  # tokens to think, 0 where the switch has none
+    budget: int = 0  # reasoning tokens, 0 where the switch has none
 
     @property
     def on(self) -> bool:
-        """Whether the rules for thinking hold: temperature 1, no forced tool."""
+        """Whether the rules for thinking apply: temperature 1, no forced tool."""
         return self.switch is not None and self.switch["type"] != "disabled"
 
 
 OFF: JsonObject = {"type": "disabled"}
 
 
-def plan(request: pb.GenerateRequest, report: Report, quirks: Quirks) -> Plan:
-    """The switch and the effort that say what the request does, or come nearest to it."""
+def plan_reasoning(request: pb.GenerateRequest, report: Report, quirks: Quirks) -> Plan:
+    """Return the `thinking` and the effort that express the request, or come nearest to it."""
     reasoning = request.reasoning
     if reasoning.summary:
         report.drop("reasoning.summary")
-    made = _switch(request, report, takes_budget=quirks.reasoning_budget is not False)
-    if reasoning.HasField("include_thoughts") and reasoning.include_thoughts != made.on:
-        report.drop("reasoning.include_thoughts")  # thoughts are shown, and only what was thought
-    if reasoning.display and made.switch is not None and made.switch["type"] in {"enabled", "adaptive"}:
-        made.switch["display"] = reasoning.display
+    planned = _plan_thinking(request, report, takes_budget=quirks.reasoning_budget is not False)
+    if reasoning.HasField("include_thoughts") and reasoning.include_thoughts != planned.on:
+        report.drop("reasoning.include_thoughts")  # reasoning is always shown, and there is none without thinking
+    if reasoning.display and planned.switch is not None and planned.switch["type"] in {"enabled", "adaptive"}:
+        planned.switch["display"] = reasoning.display
     elif reasoning.display:
         report.drop("reasoning.display")
-    return made
+    return planned
 
 
-def _switch(request: pb.GenerateRequest, report: Report, *, takes_budget: bool) -> Plan:
+def _plan_thinking(request: pb.GenerateRequest, report: Report, *, takes_budget: bool) -> Plan:
     reasoning = request.reasoning
     effort, mode = reasoning.effort, reasoning.mode
-    said = ""
+    own_effort = ""
     if request.source.format in {"", "messages"} and effort in EFFORTS:
-        said, effort = effort, ""  # written for this format
+        own_effort, effort = effort, ""  # written for this format
     budget = reasoning.budget_tokens if reasoning.HasField("budget_tokens") else None
     if mode == pb.REASONING_MODE_DISABLED or budget == 0 or "none" in {effort, reasoning.level}:
-        return Plan(dict(OFF), said)
+        return Plan(dict(OFF), own_effort)
     if mode == pb.REASONING_MODE_BETWEEN_TOOLS:
-        return Plan({"type": "between_tools"}, said)
+        return Plan({"type": "between_tools"}, own_effort)
     if not takes_budget:
-        return _adaptive(reasoning, said or effort or reasoning.level, report)
+        return _adaptive(reasoning, own_effort or effort or reasoning.level, report)
     if mode == pb.REASONING_MODE_ADAPTIVE or budget == -1:
-        return Plan({"type": "adaptive"}, said)
+        return Plan({"type": "adaptive"}, own_effort)
     if budget is None:
-        return _by_effort(request, effort, said, report)
+        return _by_effort(request, effort, own_effort, report)
     for name in ("level", "effort"):
-        if (value := getattr(reasoning, name)) and value != said:
+        if (value := getattr(reasoning, name)) and value != own_effort:
             report.drop(f"reasoning.{name}")
     if budget < MIN_BUDGET:
         budget = MIN_BUDGET
         report.drop("reasoning.budget_tokens", str(budget))
-    return _enabled(budget, said)
+    return _enabled(budget, own_effort)
 
 
-def _adaptive(reasoning: pb.ReasoningOptions, asked: str, report: Report) -> Plan:
-    """Return adaptive thinking, for a model that takes no budget, at the effort that is given or comes nearest."""
+def _adaptive(reasoning: pb.ReasoningOptions, requested: str, report: Report) -> Plan:
+    """Return adaptive thinking, for a model that takes no budget, at the given or the nearest effort."""
     budget = reasoning.budget_tokens if reasoning.HasField("budget_tokens") else -1
-    if not asked and budget > 0:
-        asked = nearest_effort(budget)
-        report.drop("reasoning.budget_tokens", f"effort {asked}")
-    if not asked and not reasoning.mode and not reasoning.HasField("budget_tokens"):
+    if not requested and budget > 0:
+        requested = nearest_effort(budget)
+        report.drop("reasoning.budget_tokens", f"effort {requested}")
+    if not requested and not reasoning.mode and not reasoning.HasField("budget_tokens"):
         return Plan()
-    effort = asked if asked in EFFORTS or not asked else EFFORTS[0]
-    if effort != asked:
+    effort = requested if requested in EFFORTS or not requested else EFFORTS[0]
+    if effort != requested:
         report.drop("reasoning.effort", effort)
     shown = not reasoning.HasField("include_thoughts") or reasoning.include_thoughts
-    # these models omit their thoughts by default
+    # these models omit their reasoning by default
     return Plan({"type": "adaptive", **({"display": "summarized"} if shown else {})}, effort)
 
 
-def _by_effort(request: pb.GenerateRequest, effort: str, said: str, report: Report) -> Plan:
-    """Tokens to think for an effort or a level of another format; the default where thinking is just switched on."""
+def _by_effort(request: pb.GenerateRequest, effort: str, own_effort: str, report: Report) -> Plan:
+    """Return a plan with the budget of another format's effort or level, or the default budget for plain `enabled`."""
     reasoning = request.reasoning
-    word = effort or reasoning.level
-    if not word and reasoning.mode != pb.REASONING_MODE_ENABLED:
-        return Plan(effort=said)
-    budget, share = BUDGETS.get(word, (DEFAULT_BUDGET, 0.5))
+    level = effort or reasoning.level
+    if not level and reasoning.mode != pb.REASONING_MODE_ENABLED:
+        return Plan(effort=own_effort)
+    budget, share = BUDGETS.get(level, (DEFAULT_BUDGET, 0.5))
     if request.HasField("max_output_tokens"):
         budget = max(MIN_BUDGET, min(budget, int(request.max_output_tokens * share)))
-    if word:
+    if level:
         report.drop("reasoning.effort" if effort else "reasoning.level", f"budget_tokens {budget}")
-    return _enabled(budget, said)
+    return _enabled(budget, own_effort)
 
 
-def _enabled(budget: int, said: str) -> Plan:
-    return Plan({"type": "enabled", "budget_tokens": budget}, said, budget)
+def _enabled(budget: int, own_effort: str) -> Plan:
+    return Plan({"type": "enabled", "budget_tokens": budget}, own_effort, budget)
 
 
-def allowed(made: Plan, forced: bool, unthought: bool, report: Report) -> Plan:
-    """The plan, or thinking switched off where the provider would refuse it: `forced`, a tool has to be called;
-    `unthought`, the turn that goes on has called a tool and its thoughts are gone.
+def disable_if_rejected(planned: Plan, forced: bool, lacks_reasoning: bool, report: Report) -> Plan:
+    """Return the plan, or thinking disabled where the provider would reject it: `forced`, a tool has to be called;
+    `lacks_reasoning`, the turn that continues has called a tool and its reasoning is gone.
     """
-    if not made.on or not (forced or (unthought and made.budget)):
-        return made
+    if not planned.on or not (forced or (lacks_reasoning and planned.budget)):
+        return planned
     report.drop("reasoning", "disabled")
-    return Plan(dict(OFF), made.effort)
+    return Plan(dict(OFF), planned.effort)
 
 
-def within(made: Plan, most: int, reasoning: pb.ReasoningOptions, report: Report) -> Plan:
-    """Return the plan with at most `most` tokens to think; switched off where a provider takes no fewer."""
-    if made.budget <= most:
-        return made
-    if most < MIN_BUDGET:
+def limit_budget(planned: Plan, maximum: int, reasoning: pb.ReasoningOptions, report: Report) -> Plan:
+    """Return the plan with at most `maximum` reasoning tokens; disabled if that is below the minimum budget."""
+    if planned.budget <= maximum:
+        return planned
+    if maximum < MIN_BUDGET:
         report.drop("reasoning", "disabled")
-        return Plan(dict(OFF), made.effort)
+        return Plan(dict(OFF), planned.effort)
     if reasoning.HasField("budget_tokens"):
-        report.restate("reasoning.budget_tokens", str(most))
+        report.restate("reasoning.budget_tokens", str(maximum))
     else:
-        report.restate("reasoning.effort" if reasoning.effort else "reasoning.level", f"budget_tokens {most}")
-    return Plan({**(made.switch or {}), "budget_tokens": most}, made.effort, most)
+        report.restate("reasoning.effort" if reasoning.effort else "reasoning.level", f"budget_tokens {maximum}")
+    return Plan({**(planned.switch or {}), "budget_tokens": maximum}, planned.effort, maximum)

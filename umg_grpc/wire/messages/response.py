@@ -1,32 +1,36 @@
-"""The whole answer, both directions."""
+"""Whole answer, both directions."""
+
+from typing import assert_never
 
 import msgspec
 from msgspec import Raw
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.json import JsonObject, under_model
+from umg_grpc.wire.core.json import JsonObject, replace_model_id
+from umg_grpc.wire.core.surrogates import decode
+from umg_grpc.wire.errors.provider_errors import is_error, unreadable
 from umg_grpc.wire.messages.answer import (
     Head,
+    correct_finish,
     decode_finish,
     encode_blocks,
     encode_finish,
-    encode_found,
     encode_server_call,
+    encode_server_tool_result,
     rename_call,
-    settle,
 )
-from umg_grpc.wire.messages.content import decode_answer
+from umg_grpc.wire.messages.decode_messages import decode_answer
 from umg_grpc.wire.messages.errors import stated_error
-from umg_grpc.wire.messages.names import tool_names
+from umg_grpc.wire.messages.tool_names import tool_names
 from umg_grpc.wire.messages.usage import SERVICE_TIERS, decode_usage, encode_usage
-from umg_grpc.wire.provider_errors import is_error, unreadable
-from umg_grpc.wire.ragged import decode
 
 # --- canonical -> caller
 
 
 def encode_response(response: pb.GenerateResponse, request: pb.GenerateRequest) -> bytes:
-    """The body; the provider's own where that is of this format. Of several answers the first: there is one here."""
+    """Return the body; the provider's own body where that is of this format. Of several candidates only the first is
+    encoded: this format has one answer.
+    """
     if response.source.format == "messages":
         return response.source.body
     candidate = response.candidates[0] if response.candidates else pb.Candidate()
@@ -47,20 +51,22 @@ def encode_response(response: pb.GenerateResponse, request: pb.GenerateRequest) 
 
 
 def shows(part: pb.Part) -> bool:
-    """Whether an answer says the part: media as a note."""
+    """Return whether an answer of this format can express the part; media become a note."""
     match part.WhichOneof("kind"):
         case "server_tool_call":
             return encode_server_call(part.server_tool_call, "") is not None
         case "server_tool_result":
-            return encode_found(part.server_tool_result, "") is not None
+            return encode_server_tool_result(part.server_tool_result, "") is not None
         case "opaque":
             return part.opaque.format == "messages"
-        case _:
+        case "text" | "media" | "reasoning" | "tool_call" | "tool_result" | "refusal" | None:
             return True
+        case unhandled:
+            assert_never(unhandled)
 
 
 def encode_count(input_tokens: int) -> bytes:
-    """The body of a counted prompt."""
+    """Return the body of a counting call."""
     return msgspec.json.encode({"input_tokens": input_tokens})
 
 
@@ -68,7 +74,7 @@ def encode_count(input_tokens: int) -> bytes:
 
 
 class ProviderMessage(Head, kw_only=True):
-    """A body, as far as it is decoded."""
+    """Body of an answer, as far as it is decoded."""
 
     content: list[Raw] | None = None
 
@@ -78,8 +84,8 @@ MESSAGE = msgspec.json.Decoder(ProviderMessage)
 
 
 def decode_response(body: bytes, request: pb.GenerateRequest, pass_: bool) -> pb.GenerateResponse:
-    """The answer. Raises UmgError(UPSTREAM_FAILED) for a body that cannot be read or that is an error in spite of its
-    status.
+    """Return the answer. Raise UmgError(UPSTREAM_FAILED) for a body that cannot be read, or that is an error in spite
+    of its status.
     """
     try:
         answer = decode(PASSED, body) if pass_ else decode(MESSAGE, body)
@@ -89,7 +95,7 @@ def decode_response(body: bytes, request: pb.GenerateRequest, pass_: bool) -> pb
             raise unreadable()
         response = pb.GenerateResponse(response_id=answer.id or "", model=request.model or answer.model or "")
         if answer.usage is not None:
-            if answer.usage.is_whole:
+            if answer.usage.has_totals:
                 decode_usage(answer.usage, response.usage)
             if answer.usage.service_tier in SERVICE_TIERS:
                 response.service_tier = answer.usage.service_tier
@@ -99,7 +105,7 @@ def decode_response(body: bytes, request: pb.GenerateRequest, pass_: bool) -> pb
             _decode_content(answer.content, candidate, request)
         else:
             response.source.format = "messages"
-            response.source.body = under_model(body, answer.model, request.model)
+            response.source.body = replace_model_id(body, answer.model, request.model)
     except (ValueError, RecursionError):
         raise unreadable() from None
     return response
@@ -114,4 +120,4 @@ def _decode_content(content: list[Raw] | None, candidate: pb.Candidate, request:
         names = tool_names(request)
         for call in calls:
             rename_call(call, names)
-    settle(candidate, bool(calls))
+    correct_finish(candidate, bool(calls))

@@ -1,34 +1,34 @@
 """Body of `POST /v1/messages` as typed structs: the text document's fields, and those of current SDK types.
 
 Content blocks and tools stay raw: their unions grow, so each is looked up by its `type` where it is decoded. Fields
-without a name here travel in the source document only. `None` is absent: an explicit null says nothing.
+without a name here are kept in the source document only. `None` means absent: an explicit null counts as absent.
 """
 
 from typing import Annotated, Literal
 
 from msgspec import Meta, Raw, Struct
 
-from umg_grpc.wire.json import ABSENT, PositiveWhole, Whole
+from umg_grpc.wire.core.json import ABSENT, PositiveWhole, Whole
 
 NonEmpty = Annotated[str, Meta(min_length=1)]
 Position = Annotated[int, Meta(ge=0, le=2**31 - 1)]
 
 
 class Kind(Struct):
-    """Head of anything that has a type."""
+    """Type of any object that has one."""
 
     type: str | None = None
 
 
 class CacheControl(Struct):
-    """`cache_control`: `persistent` is our document's word for `ephemeral` with a `ttl` of an hour."""
+    """`cache_control`. `persistent` is our document's name of `ephemeral` with a `ttl` of an hour."""
 
     type: Literal["ephemeral", "persistent"]
     ttl: Literal["5m", "1h"] | None = None
 
 
 class Marked(Struct, kw_only=True):
-    """What may end a prefix to cache."""
+    """Base of blocks and tools that may end a prefix to cache."""
 
     cache_control: CacheControl | None = None
 
@@ -37,7 +37,7 @@ class Marked(Struct, kw_only=True):
 
 
 class TextBlock(Marked):
-    """`text`."""
+    """`text` block."""
 
     text: str
     citations: list[Raw] | None = None
@@ -76,7 +76,7 @@ class ContentSource(Struct):
 
 
 class ImageBlock(Marked):
-    """`image`."""
+    """`image` block."""
 
     source: Raw
 
@@ -88,7 +88,7 @@ class CitationsConfig(Struct):
 
 
 class DocumentBlock(Marked):
-    """`document`."""
+    """`document` block."""
 
     source: Raw
     title: str | None = None
@@ -97,7 +97,7 @@ class DocumentBlock(Marked):
 
 
 class SearchResultBlock(Marked):
-    """`search_result`."""
+    """`search_result` block."""
 
     source: str
     title: str
@@ -106,20 +106,20 @@ class SearchResultBlock(Marked):
 
 
 class ThinkingBlock(Struct):
-    """`thinking`."""
+    """`thinking` block."""
 
     thinking: str
     signature: str | None = None
 
 
 class RedactedThinkingBlock(Struct):
-    """`redacted_thinking`."""
+    """`redacted_thinking` block."""
 
     data: NonEmpty
 
 
 class ToolUseBlock(Marked):
-    """`tool_use`."""
+    """`tool_use` block."""
 
     id: str
     name: str
@@ -127,7 +127,7 @@ class ToolUseBlock(Marked):
 
 
 class ToolResultBlock(Marked):
-    """`tool_result`."""
+    """`tool_result` block."""
 
     tool_use_id: str
     content: str | list[Raw] | None = None
@@ -135,13 +135,13 @@ class ToolResultBlock(Marked):
 
 
 class ToolReferenceBlock(Marked):
-    """`tool_reference`: a tool that a search among tools has found, in its result."""
+    """`tool_reference` block: a tool found by a search among tools, in the search's result."""
 
     tool_name: str
 
 
 class ServerToolUseBlock(Marked):
-    """`server_tool_use`."""
+    """`server_tool_use` block."""
 
     id: str
     name: str
@@ -149,14 +149,14 @@ class ServerToolUseBlock(Marked):
 
 
 class ServerToolResultBlock(Marked):
-    """`web_search_tool_result` and the results of the provider's other tools."""
+    """`web_search_tool_result` block, and result blocks of the provider's other tools."""
 
     tool_use_id: str
     content: Raw
 
 
 class WebSearchResult(Struct):
-    """An entry of a `web_search_tool_result`."""
+    """Entry of a `web_search_tool_result`."""
 
     url: str
     title: str | None = None
@@ -165,7 +165,7 @@ class WebSearchResult(Struct):
 
 
 class WebSearchError(Struct):
-    """`web_search_tool_result_error`."""
+    """Content `web_search_tool_result_error` of a failed search."""
 
     error_code: str
 
@@ -177,7 +177,7 @@ class Query(Struct):
 
 
 class Citation(Struct):
-    """A citation of any type; which fields a type needs is checked where it is decoded."""
+    """Citation of any type. The decoder checks which fields the type needs."""
 
     type: str
     cited_text: str | None = None
@@ -198,7 +198,7 @@ class Citation(Struct):
 
 
 class Turn(Struct):
-    """An element of `messages`. Which roles need content is checked where it is decoded."""
+    """Element of `messages`. The decoder checks which roles need content."""
 
     role: str
     content: str | list[Raw] | None = None
@@ -208,14 +208,14 @@ class Turn(Struct):
 
 
 class ToolHead(Struct):
-    """What tells the kinds of tool apart."""
+    """Members that distinguish the kinds of tool."""
 
     type: str | None = None
     name: str | None = None
 
 
 class FunctionTool(Marked):
-    """A tool that the caller runs."""
+    """Tool that the caller runs."""
 
     name: NonEmpty
     input_schema: Raw
@@ -226,7 +226,7 @@ class FunctionTool(Marked):
 
 
 class UserLocation(Struct):
-    """`user_location`."""
+    """`user_location` of a web search."""
 
     type: Literal["approximate"] | None = None
     country: str | None = None
@@ -236,7 +236,7 @@ class UserLocation(Struct):
 
 
 class WebSearchTool(Marked):
-    """`web_search_20250305`."""
+    """Tool `web_search_20250305`."""
 
     max_uses: PositiveWhole | None = None
     user_location: UserLocation | None = None
@@ -252,11 +252,11 @@ class ToolChoice(Struct):
     disable_parallel_tool_use: bool | None = None
 
 
-# --- the rest
+# --- other fields
 
 
 class Thinking(Struct):
-    """`thinking`."""
+    """`thinking` of the body."""
 
     type: Literal["enabled", "disabled", "adaptive", "between_tools"]
     budget_tokens: Whole | None = None
@@ -264,7 +264,7 @@ class Thinking(Struct):
 
 
 class OutputFormat(Struct):
-    """`output_config.format`, older `output_format`."""
+    """`output_config.format`, or the older `output_format`."""
 
     type: Literal["json_schema"]
     schema: Raw
@@ -285,17 +285,17 @@ class Thread(Struct):
 
 
 class CountRequest(Struct, kw_only=True):
-    """Body of `POST /v1/messages/count_tokens`. Output parameters are accepted and not looked at (readings, 15)."""
+    """Body of `POST /v1/messages/count_tokens`. Output parameters are accepted and ignored (readings, 15)."""
 
     model: Annotated[str, Meta(min_length=1, max_length=512)]
     messages: list[Turn]
-    """At least one, unless a thread is continued."""
+    """At least one turn, unless a thread is continued."""
     system: str | list[Raw] | None = None
     tools: list[Raw] | None = None
 
 
 class MessagesRequest(CountRequest, kw_only=True):
-    """The body."""
+    """Body of `POST /v1/messages`."""
 
     max_tokens: PositiveWhole
     stream: bool | None = None
@@ -318,4 +318,4 @@ class MessagesRequest(CountRequest, kw_only=True):
 
 
 class KnownMessagesRequest(MessagesRequest, forbid_unknown_fields=True):
-    """The body when it has no field beyond those."""
+    """Body of `POST /v1/messages` without unknown fields."""

@@ -1,4 +1,4 @@
-"""The streamed answer of a provider: events -> canonical events."""
+"""Streamed answer of a provider: events -> canonical events."""
 
 from collections.abc import Iterator
 
@@ -7,19 +7,20 @@ from msgspec import Raw, Struct
 
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire import sse
-from umg_grpc.wire.arguments import free_text
-from umg_grpc.wire.frames import EventDecoder
-from umg_grpc.wire.json import ABSENT
-from umg_grpc.wire.messages.answer import Ending, Head, decode_finish, settle, update_search
+from umg_grpc.wire.core import sse
+from umg_grpc.wire.core.json import ABSENT
+from umg_grpc.wire.core.stream_decoder import EventDecoder
+from umg_grpc.wire.core.surrogates import SurrogateJoiner
+from umg_grpc.wire.core.text_pieces import Pieces, ToolInputs
+from umg_grpc.wire.core.tool_arguments import free_text
+from umg_grpc.wire.core.tool_names import ToolNames
+from umg_grpc.wire.errors.provider_errors import cut_off, is_error, unreadable
+from umg_grpc.wire.messages.answer import Ending, Head, correct_finish, decode_finish, update_search
 from umg_grpc.wire.messages.citations import decode_citation
-from umg_grpc.wire.messages.content import decode_answer, own_state
+from umg_grpc.wire.messages.decode_messages import decode_answer, provider_state
 from umg_grpc.wire.messages.errors import stated_error
-from umg_grpc.wire.messages.names import tool_names
+from umg_grpc.wire.messages.tool_names import tool_names
 from umg_grpc.wire.messages.usage import SERVICE_TIERS, ProviderUsage, decode_usage
-from umg_grpc.wire.names import ToolNames
-from umg_grpc.wire.provider_errors import cut_off, is_error, unreadable
-from umg_grpc.wire.ragged import Mender, placeheld
 
 
 class Delta(Ending, kw_only=True):
@@ -34,7 +35,7 @@ class Delta(Ending, kw_only=True):
 
 
 class Event(Struct, kw_only=True):
-    """Any event."""
+    """Event of any type."""
 
     type: str | None = None
     index: int | None = None
@@ -45,8 +46,8 @@ class Event(Struct, kw_only=True):
     error: Raw = ABSENT
 
 
-class Begun(Struct):
-    """What a `content_block_start` may already hold of what is streamed after it."""
+class StartedBlock(Struct):
+    """Content of a `content_block_start` that is otherwise streamed after it."""
 
     type: str | None = None
     text: str | None = None
@@ -55,26 +56,26 @@ class Begun(Struct):
 
 
 EVENT = msgspec.json.Decoder(Event)
-_BEGUN = msgspec.json.Decoder(Begun)
+_STARTED_BLOCK = msgspec.json.Decoder(StartedBlock)
 
 TEXTS = {"text_delta": "text", "thinking_delta": "thinking", "input_json_delta": "partial_json"}
 
 
-PLAIN = b"event: content_block_delta\ndata: "
+DELTA_START = b"event: content_block_delta\ndata: "
 
 
 def only_deltas(frames: bytes) -> bool:
-    """Whether whole frames are deltas and nothing else, as they are usually written: every event has two lines, and the
-    first of each says so. In JSON there are no line ends.
+    """Return whether whole frames are only deltas in their usual form: two lines per event, the first of which names
+    the delta. JSON contains no line ends.
     """
-    if not frames.startswith(PLAIN) or b"\r" in frames:
+    if not frames.startswith(DELTA_START) or b"\r" in frames:
         return False
     events = frames.count(b"\n\n")
-    return frames.count(b"\n\n" + PLAIN) == events - 1 and frames.count(b"\n") == 3 * events
+    return frames.count(b"\n\n" + DELTA_START) == events - 1 and frames.count(b"\n") == 3 * events
 
 
 def event_error(event: Event, name: bytes, data: bytes) -> UmgError | None:
-    """The error that an event states, if it does."""
+    """Return the error that an event contains, or None."""
     if is_error(event.error):
         return stated_error(event.error)
     if event.type == "error" or name == b"error":
@@ -82,8 +83,8 @@ def event_error(event: Event, name: bytes, data: bytes) -> UmgError | None:
     return None
 
 
-def begun(message: Head, model: str) -> pb.GenerateEvent:
-    """The event with which a stream starts; `model` is the caller's name of it."""
+def started_event(message: Head, model: str) -> pb.GenerateEvent:
+    """Return the event that starts a stream. `model` is the caller's name of the model."""
     event = pb.GenerateEvent()
     event.started.response_id, event.started.model = message.id or "", model or message.model or ""
     if message.usage is not None and message.usage.service_tier in SERVICE_TIERS:
@@ -91,56 +92,57 @@ def begun(message: Head, model: str) -> pb.GenerateEvent:
     return event
 
 
-def used(usage: ProviderUsage) -> pb.GenerateEvent:
-    """The event that tells the usage."""
+def usage_event(usage: ProviderUsage) -> pb.GenerateEvent:
+    """Return the usage event."""
     event = pb.GenerateEvent()
     decode_usage(usage, event.usage)
     return event
 
 
 class _Block:
-    """A content block that is being streamed."""
+    """Content block that is being streamed."""
 
     def __init__(self, part: int, kind: str | None) -> None:
         self.part = part
         self.kind = kind
         self.custom = False
-        self.input = ""  # that the start held: of use where no deltas follow
-        self.pieces: list[str] = []  # of an input that is told whole
-        self.argued = False
+        self.input = ""  # input in the start event: used where no deltas follow
+        self.pieces = Pieces()  # pieces of an input that is sent whole
+        self.has_arguments = False
         self.call: pb.Part | None = None  # the provider's own call
-        self.mender = Mender()
+        self.joiner = SurrogateJoiner()
 
 
 class TranslatingDecoder(EventDecoder):
-    """Events -> canonical events. One instance a stream.
+    """Decoder of events into canonical events. One instance per stream.
 
-    The reason to stop is kept until the end of the stream.
+    The stop reason is held back until the end of the stream.
     """
 
     def __init__(self, request: pb.GenerateRequest) -> None:
         super().__init__(request)
         self._names: ToolNames | None = None
-        self._started = False
-        self._ragged = False
+        self._inputs = ToolInputs()
         self._parts = 0
-        self._blocks: dict[int, _Block] = {}  # the open ones, by the provider's index
+        self._blocks: dict[int, _Block] = {}  # open blocks, by the provider's index
         self._called = False
         self._usage = ProviderUsage()
         self._ending: Ending | None = None
 
     def _take(self, frames: bytes) -> pb.StreamGenerateResponse | None:
-        return self._plain(frames) or super()._take(frames)
+        return self._decode_deltas(frames) or super()._take(frames)
 
-    def _plain(self, frames: bytes) -> pb.StreamGenerateResponse | None:
-        """A read of nothing but more of what is open, which is most of a stream; None for any other. For speed only."""
-        if self._ragged or self._done or not only_deltas(frames):
+    def _decode_deltas(self, frames: bytes) -> pb.StreamGenerateResponse | None:
+        """Decode a read that has only deltas of open blocks, which is most of a stream; return None for any other read.
+        For speed only.
+        """
+        if self._has_halves or self._done or not only_deltas(frames):
             return None
         events = list[pb.GenerateEvent]()
         try:
             for frame in frames[:-2].split(b"\n\n"):
-                said = EVENT.decode(memoryview(frame)[len(PLAIN) :])
-                block, delta = self._blocks.get(-1 if said.index is None else said.index), said.delta
+                decoded = EVENT.decode(memoryview(frame)[len(DELTA_START) :])
+                block, delta = self._blocks.get(-1 if decoded.index is None else decoded.index), decoded.delta
                 if block is None or delta is None or block.custom:
                     return None
                 if block.kind == "text" and delta.text:
@@ -148,7 +150,7 @@ class TranslatingDecoder(EventDecoder):
                 elif block.kind == "reasoning" and delta.thinking:
                     events.append(pb.GenerateEvent(part_index=block.part, reasoning_delta=delta.thinking))
                 elif block.kind == "tool_call" and delta.partial_json:
-                    block.argued = True
+                    block.has_arguments = True
                     events.append(pb.GenerateEvent(part_index=block.part, arguments_delta=delta.partial_json))
                 else:
                     return None
@@ -160,26 +162,26 @@ class TranslatingDecoder(EventDecoder):
         data = event.data or b""
         if data.strip() == sse.DONE:
             return  # another format's end marker
-        said = self._read(data)
-        if error := event_error(said, event.name, data):
+        decoded, _ = self._read(EVENT, data)
+        if error := event_error(decoded, event.name, data):
             raise error
-        match said.type:
+        match decoded.type:
             case "content_block_delta":
-                yield from self._delta(said, data)
+                yield from self._delta(decoded, data)
             case "content_block_start":
-                yield from self._block_started(said)
+                yield from self._block_started(decoded)
             case "content_block_stop":
-                if (block := self._blocks.pop(-1 if said.index is None else said.index, None)) is not None:
+                if (block := self._blocks.pop(-1 if decoded.index is None else decoded.index, None)) is not None:
                     yield from self._block_ended(block)
             case "message_start":
-                yield from self._message_started(said)
+                yield from self._message_started(decoded)
             case "message_delta":
                 if not self._started:
                     raise unreadable()
-                self._ending = said.delta or self._ending
-                if said.usage is not None:
-                    self._usage = self._usage.updated(said.usage)
-                    yield from self._told_usage()
+                self._ending = decoded.delta or self._ending
+                if decoded.usage is not None:
+                    self._usage = self._usage.updated(decoded.usage)
+                    yield from self._usage_events()
             case "message_stop":
                 yield from self._finished()
             case "ping":
@@ -189,40 +191,30 @@ class TranslatingDecoder(EventDecoder):
                 if self._started:
                     yield pb.GenerateEvent(opaque=kept)
 
-    def _read(self, data: bytes) -> Event:
-        try:
-            return EVENT.decode(data)
-        except msgspec.ValidationError:
-            raise
-        except (msgspec.DecodeError, UnicodeDecodeError):
-            said = EVENT.decode(placeheld(data))
-        self._ragged = True
-        return said
-
-    def _message_started(self, said: Event) -> Iterator[pb.GenerateEvent]:
+    def _message_started(self, decoded: Event) -> Iterator[pb.GenerateEvent]:
         if self._started:
             return
-        self._started, message = True, said.message or Head()
-        yield begun(message, self._request.model)
+        self._started, message = True, decoded.message or Head()
+        yield started_event(message, self._request.model)
         if message.usage is not None:
             self._usage = message.usage
-            yield from self._told_usage()
+            yield from self._usage_events()
 
-    def _told_usage(self) -> Iterator[pb.GenerateEvent]:
-        if self._usage.is_whole:
-            yield used(self._usage)
+    def _usage_events(self) -> Iterator[pb.GenerateEvent]:
+        if self._usage.has_totals:
+            yield usage_event(self._usage)
 
-    def _block_started(self, said: Event) -> Iterator[pb.GenerateEvent]:
+    def _block_started(self, decoded: Event) -> Iterator[pb.GenerateEvent]:
         if not self._started:
             raise unreadable()
-        raw, index = said.content_block, self._parts if said.index is None else said.index
+        raw, index = decoded.content_block, self._parts if decoded.index is None else decoded.index
         if (open_block := self._blocks.pop(index, None)) is not None:
             yield from self._block_ended(open_block)
-        started = _BEGUN.decode(raw)
+        started = _STARTED_BLOCK.decode(raw)
         part = _decode_block(raw)
         block = self._blocks[index] = _Block(self._parts, part.WhichOneof("kind"))
         self._parts += 1
-        said_already = (started.text or started.thinking or "") if block.kind in {"text", "reasoning"} else ""
+        initial_text = (started.text or started.thinking or "") if block.kind in {"text", "reasoning"} else ""
         if block.kind == "text":
             part.text.text = ""
         elif block.kind == "reasoning":
@@ -233,8 +225,8 @@ class TranslatingDecoder(EventDecoder):
             block.input, block.call = part.server_tool_call.input_json, pb.Part()
             block.call.CopyFrom(part)
         yield pb.GenerateEvent(part_index=block.part, part_started=part)
-        if said_already:
-            yield from self._more(block, said_already)
+        if initial_text:
+            yield from self._text_events(block, initial_text)
 
     def _call_started(self, block: _Block, part: pb.Part) -> None:
         self._called = True
@@ -247,60 +239,60 @@ class TranslatingDecoder(EventDecoder):
         else:
             call.arguments_json = ""
 
-    def _delta(self, said: Event, data: bytes) -> Iterator[pb.GenerateEvent]:
-        block, delta = self._blocks.get(-1 if said.index is None else said.index), said.delta
+    def _delta(self, decoded: Event, data: bytes) -> Iterator[pb.GenerateEvent]:
+        block, delta = self._blocks.get(-1 if decoded.index is None else decoded.index), decoded.delta
         if delta is None:
             return
         if block is None:
             if delta.text or delta.thinking or delta.partial_json:
-                raise unreadable()  # of a block that was never started: silence would lose what it says
+                raise unreadable()  # deltas of a block that was never started: dropping them would lose content
             return
         if (text := delta.text or delta.thinking or delta.partial_json) is not None:
-            yield from self._more(block, text)
+            yield from self._text_events(block, text)
         elif delta.type == "signature_delta":
             if delta.signature:
-                yield pb.GenerateEvent(part_index=block.part, state=own_state(delta.signature))
+                yield pb.GenerateEvent(part_index=block.part, state=provider_state(delta.signature))
         elif delta.type == "citations_delta":
             yield pb.GenerateEvent(part_index=block.part, citation=decode_citation(delta.citation))
         elif delta.type not in TEXTS:
             kept = pb.OpaquePart(format="messages", type=delta.type or "", json=data.decode())
             yield pb.GenerateEvent(part_index=block.part, opaque=kept)
 
-    def _more(self, block: _Block, text: str) -> Iterator[pb.GenerateEvent]:
-        if self._ragged:
-            text = block.mender.mend(text)
+    def _text_events(self, block: _Block, text: str) -> Iterator[pb.GenerateEvent]:
+        if self._has_halves:
+            text = block.joiner.join(text)
         if text:
-            yield from self._told(block, text)
+            yield from self._delta_events(block, text)
 
-    def _told(self, block: _Block, text: str) -> Iterator[pb.GenerateEvent]:
+    def _delta_events(self, block: _Block, text: str) -> Iterator[pb.GenerateEvent]:
         match block.kind:
             case "text":
                 yield pb.GenerateEvent(part_index=block.part, text_delta=text)
             case "reasoning":
                 yield pb.GenerateEvent(part_index=block.part, reasoning_delta=text)
             case "tool_call" if not block.custom:
-                block.argued = True
+                block.has_arguments = True
                 yield pb.GenerateEvent(part_index=block.part, arguments_delta=text)
             case "tool_call" | "server_tool_call":
-                block.pieces.append(text)
+                self._inputs.append(block.pieces, text)
             case _:
-                pass  # of a block that only this format knows
+                pass  # block of a type that only this format has
 
     def _block_ended(self, block: _Block) -> Iterator[pb.GenerateEvent]:
-        if rest := block.mender.rest():
-            yield from self._told(block, rest)
-        asked = "".join(block.pieces) or block.input or "{}"
+        if rest := block.joiner.rest():
+            yield from self._delta_events(block, rest)
+        arguments = self._inputs.take(block.pieces) or block.input or "{}"
         if block.kind == "tool_call" and block.custom:
-            yield pb.GenerateEvent(part_index=block.part, arguments_delta=free_text(asked))
-        elif block.kind == "tool_call" and not block.argued:
-            yield pb.GenerateEvent(part_index=block.part, arguments_delta=asked)
+            yield pb.GenerateEvent(part_index=block.part, arguments_delta=free_text(arguments))
+        elif block.kind == "tool_call" and not block.has_arguments:
+            yield pb.GenerateEvent(part_index=block.part, arguments_delta=arguments)
         elif block.call is not None:
-            update_search(block.call.server_tool_call, asked)
+            update_search(block.call.server_tool_call, arguments)
             yield pb.GenerateEvent(part_index=block.part, part_updated=block.call)
         yield pb.GenerateEvent(part_index=block.part, part_ended=pb.PartEnded())
 
     def _finish(self) -> Iterator[pb.GenerateEvent]:
-        """Without an end marker the answer must have said why it stopped."""
+        """Finish a stream without an end marker. Raise UmgError if no stop reason was received."""
         if not self._started or self._ending is None or self._ending.stop_reason is None:
             raise cut_off()
         yield from self._finished()
@@ -315,12 +307,12 @@ class TranslatingDecoder(EventDecoder):
         event.finished.SetInParent()
         if self._ending is not None:
             decode_finish(self._ending, event.finished)
-        settle(event.finished, self._called)
+        correct_finish(event.finished, self._called)
         yield event
 
 
 def _decode_block(raw: Raw) -> pb.Part:
-    """The part that a block begins, as far as it is known."""
+    """Return the part that a block begins, as far as it is known."""
     message = pb.Message()
     decode_answer([raw], message)
     return message.parts[0]

@@ -1,31 +1,39 @@
 """Message threads (beta `message-threads-2026-08-12`): the field, and a conversation kept as JSON of this format.
 
-A kept conversation is what a caller who keeps it himself would send again: `system`, `tools`, and the turns with the
-answer behind them.
+A kept conversation is the body that a caller without threads would send: `system`, `tools`, and the turns followed by
+the answer.
 """
 
 import msgspec
 from msgspec import Raw, Struct
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.json import ABSENT, given, invalid, missing, parse
+from umg_grpc.wire.core.json import ABSENT, given, invalid, missing, parse
 from umg_grpc.wire.messages import schema
-from umg_grpc.wire.messages.marks import without_marks
+from umg_grpc.wire.messages.cache_control import without_marks
+from umg_grpc.wire.request_notes import RequestNotes
 
 CREATE, CONTINUE = "create", "continue"
 OF_THE_THREAD = ("system", "tools")
-"""Fields that a thread keeps from the request that began it."""
+"""Fields that a thread keeps from its first request."""
+
+
+KNOWN = frozenset(schema.Thread.__struct_fields__)
 
 
 class _Answer(Struct):
     content: Raw = ABSENT
 
 
-def decode_thread(asked: schema.MessagesRequest, request: pb.GenerateRequest) -> None:
-    """Fill `request.thread`. Raise UmgError naming the field. A type that is not known here is for a provider of the
-    format alone.
+class _ThreadBody(Struct):
+    thread: dict[str, Raw]
+
+
+def decode_thread(parsed: schema.MessagesRequest, request: pb.GenerateRequest, notes: RequestNotes) -> None:
+    """Fill `request.thread`. Raise UmgError naming the field. A thread of an unknown type goes only to a provider of
+    the format.
     """
-    thread = asked.thread
+    thread = parsed.thread
     if thread is None:
         return
     match thread.type:
@@ -37,27 +45,31 @@ def decode_thread(asked: schema.MessagesRequest, request: pb.GenerateRequest) ->
             if not thread.previous_message_id:
                 raise missing("thread.previous_message_id")
             for name in OF_THE_THREAD:
-                if getattr(asked, name):
+                if getattr(parsed, name):
                     raise invalid(name, "the thread keeps it from its first request; leave it out")
             request.thread.previous_response_id = thread.previous_message_id
         case _:
-            request.source.indispensable_fields.append("thread")
+            notes.indispensable.append("thread")
+            return
+    members = parse(_ThreadBody, request.source.body).thread
+    unknown = [f"thread.{name}" for name, value in members.items() if name not in KNOWN and given(value)]
+    notes.indispensable.extend(unknown)  # they may define how long, or which part of, a thread is kept
 
 
-def continues(asked: schema.CountRequest) -> bool:
-    """Return whether the request continues a thread, so that it may bring no new turns."""
-    return isinstance(asked, schema.MessagesRequest) and asked.thread is not None and asked.thread.type == CONTINUE
+def continues(parsed: schema.CountRequest) -> bool:
+    """Return whether the request continues a thread and so needs no new turns."""
+    return isinstance(parsed, schema.MessagesRequest) and parsed.thread is not None and parsed.thread.type == CONTINUE
 
 
 def without_thread(body: bytes) -> bytes:
-    """Return the body, which neither begins a thread nor continues one."""
+    """Return the body without its thread."""
     fields = parse(dict[str, Raw], body)
     fields.pop("thread", None)
     return msgspec.json.encode(fields)
 
 
-def beginning_thread(body: bytes) -> bytes:
-    """Return the body, which begins a thread."""
+def with_new_thread(body: bytes) -> bytes:
+    """Return the body with a thread that begins here."""
     return msgspec.json.encode(parse(dict[str, Raw], body) | {"thread": {"type": CREATE}})
 
 
@@ -70,8 +82,8 @@ def whole_body(body: bytes, kept: bytes) -> bytes:
 
 
 def kept_conversation(body: bytes, answer: bytes) -> bytes:
-    """Return what is kept of a whole conversation and the body of its answer. The marks for the prompt cache of its
-    turns are left out: a request takes four.
+    """Return the conversation to keep, of the body of a whole conversation and the body of its answer. The prompt cache
+    marks of the turns are removed: a request takes four.
     """
     fields = parse(dict[str, Raw], body)
     turns, content = parse(list[Raw], without_marks(fields["messages"])), parse(_Answer, answer).content

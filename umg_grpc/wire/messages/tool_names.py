@@ -1,47 +1,49 @@
-"""Names of tools and ids of calls as providers of messages take them: letters, digits, `_` and `-`."""
+"""Names of tools and ids of calls in the characters that providers of messages accept: letters, digits, `_` and `-`."""
 
 import re
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.names import OpenCalls, Spelling, ToolNames
+from umg_grpc.wire.core.tool_names import OpenCalls, Spelling, ToolNames
 
 _ILLEGAL = re.compile(r"[^a-zA-Z0-9_-]")
 _SPELLING = Spelling(re.compile(r"[a-zA-Z0-9_-]{1,128}"), illegal=_ILLEGAL, most=128)
 
 
 def tool_names(request: pb.GenerateRequest) -> ToolNames:
-    """The names of one request and its answer."""
+    """Return the tool names of one request and its answer."""
     return ToolNames(request, _SPELLING)
 
 
 class CallIds:
-    """Ids of the calls of a conversation as a provider is told them: calls and results get the same one."""
+    """Ids of the calls of a conversation as sent to a provider: a call and its result get the same id."""
 
     def __init__(self) -> None:
-        self._told: dict[str, str] = {}
+        self._sent: dict[str, str] = {}
         self._taken: set[str] = set()
         self._open = OpenCalls()
 
-    def of_call(self, call: pb.ToolCall, own: str) -> str:
-        """The id of a call; `own` where it has none."""
-        call_id = self._legal(call.call_id or own)
+    def of_call(self, call: pb.ToolCall, default: str) -> str:
+        """Return the id of a call; `own` where it has none."""
+        call_id = self._legal(call.call_id or default)
         if not call.call_id:
             self._open.add(call.name, call_id)
         return call_id
 
     def of_result(self, result: pb.ToolResult) -> str:
-        """The id of the call that a result answers: without one, the first open call of its name, else of any."""
+        """Return the id of the call that a result answers. For a result without id: the first open call of its name,
+        else of any.
+        """
         if result.call_id:
             return self._legal(result.call_id)
         return self._open.answered(result.name) or self._legal(f"toolu_{result.name or 'unknown'}")
 
     def _legal(self, call_id: str) -> str:
-        if call_id not in self._told:
+        if call_id not in self._sent:
             legal = plain = _ILLEGAL.sub("_", call_id)
             number = 1
             while legal in self._taken:
                 number += 1
                 legal = f"{plain}_{number}"
-            self._told[call_id] = legal
+            self._sent[call_id] = legal
             self._taken.add(legal)
-        return self._told[call_id]
+        return self._sent[call_id]

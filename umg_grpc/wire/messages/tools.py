@@ -1,17 +1,20 @@
-"""Tools and the choice among them, both directions."""
+"""Tools and tool choice, both directions."""
+
+from typing import assert_never
 
 import msgspec
 
 from umg_grpc.quirks import Quirks
 from umg_grpc.v1 import pb
-from umg_grpc.wire.arguments import encode_free_text
-from umg_grpc.wire.json import JsonObject, given, invalid, json_object, json_text, missing, parse, whole
+from umg_grpc.wire.core.json import JsonObject, given, invalid, json_object, json_text, missing, parse, whole
+from umg_grpc.wire.core.json_schemas import json_schema
+from umg_grpc.wire.core.tool_arguments import encode_free_text
+from umg_grpc.wire.core.tool_names import ToolNames
 from umg_grpc.wire.messages import schema
-from umg_grpc.wire.messages.content import decode_cache
-from umg_grpc.wire.names import ToolNames
-from umg_grpc.wire.quirks import asks_for_search, takes_search
-from umg_grpc.wire.report import Report, foreign, leaves_out
-from umg_grpc.wire.schemas import json_schema
+from umg_grpc.wire.messages.decode_messages import TTL_NAMES, decode_cache
+from umg_grpc.wire.model_quirks import has_search_option, requests_search, supports_search
+from umg_grpc.wire.report import Report, foreign, omits
+from umg_grpc.wire.request_notes import RequestNotes
 
 SEARCH_TYPE, SEARCH_NAME = "web_search_20250305", "web_search"
 
@@ -36,13 +39,13 @@ NO_ARGUMENTS: JsonObject = {"type": "object", "properties": {}}
 # --- caller -> canonical
 
 
-def decode_tools(tools: list[msgspec.Raw], request: pb.GenerateRequest) -> None:
-    """Fills `tools`. Raises UmgError naming the field."""
+def decode_tools(tools: list[msgspec.Raw], request: pb.GenerateRequest, notes: RequestNotes) -> None:
+    """Fill `tools`. Raise UmgError naming the field."""
     for index, raw in enumerate(tools):
-        _decode_tool(raw, request, f"tools[{index}]")
+        _decode_tool(raw, request, notes, f"tools[{index}]")
 
 
-def _decode_tool(raw: msgspec.Raw, request: pb.GenerateRequest, at: str) -> None:
+def _decode_tool(raw: msgspec.Raw, request: pb.GenerateRequest, notes: RequestNotes, at: str) -> None:
     head, tool = parse(schema.ToolHead, raw, at), request.tools.add()
     kind = head.type or "custom"
     if kind.startswith("web_search_") or head.name == SEARCH_NAME:
@@ -58,7 +61,7 @@ def _decode_tool(raw: msgspec.Raw, request: pb.GenerateRequest, at: str) -> None
         _decode_function(function, tool.function, at)
         for name in ("input_examples", "eager_input_streaming"):
             if given(getattr(function, name)):
-                request.source.uncarried_fields.append(name)
+                notes.uncarried.append(name)
         marked = function
     else:
         tool.opaque.format, tool.opaque.type, tool.opaque.json = "messages", kind, str(raw, "utf-8")
@@ -90,7 +93,7 @@ def _decode_search(search: schema.WebSearchTool, target: pb.WebSearchTool, at: s
 
 
 def decode_choice(choice: schema.ToolChoice, request: pb.GenerateRequest) -> None:
-    """Fills `tool_choice` and `parallel_tool_calls`. Raises UmgError(MISSING_FIELD)."""
+    """Fill `tool_choice` and `parallel_tool_calls`. Raise UmgError(MISSING_FIELD)."""
     request.tool_choice.mode = MODES[choice.type]
     if choice.type == "tool":
         if choice.name is None:
@@ -104,16 +107,16 @@ def decode_choice(choice: schema.ToolChoice, request: pb.GenerateRequest) -> Non
 
 
 def encode_tools(request: pb.GenerateRequest, names: ToolNames, report: Report, quirks: Quirks) -> JsonObject:
-    """`tools` and `tool_choice`. Raises UmgError for a tool that only another format knows."""
+    """Return `tools` and `tool_choice`. Raise UmgError for a tool that only another format has."""
     tools = list[object]()
-    allowed = _allowed(request)
-    searches = not asks_for_search(request) or takes_search(request, quirks, report)
+    allowed = _offered_names(request)
+    searches = not requests_search(request) or supports_search(request, quirks, report)
     for index, tool in enumerate(request.tools):
         if tool.HasField("web_search") and not searches:
             continue
         if allowed and (tool.function.name or tool.custom.name) not in {"", *allowed}:
-            continue  # the choice is among others
-        if tool.HasField("opaque") and tool.opaque.format != "messages" and leaves_out(tool.opaque, report):
+            continue  # the choice is among other tools
+        if tool.HasField("opaque") and tool.opaque.format != "messages" and omits(tool.opaque, report):
             continue
         encoded = _encode_tool(tool, names, report, f"tools[{index}]")
         if tool.HasField("cache_control"):
@@ -140,12 +143,14 @@ def encode_tools(request: pb.GenerateRequest, names: ToolNames, report: Report, 
 
 
 def encode_cache(mark: pb.CacheControl) -> JsonObject:
-    """`cache_control`."""
-    return {"type": "ephemeral", "ttl": mark.ttl} if mark.ttl else {"type": "ephemeral"}
+    """Return `cache_control`."""
+    return {"type": "ephemeral", "ttl": TTL_NAMES[mark.ttl]} if mark.ttl else {"type": "ephemeral"}
 
 
-def _allowed(request: pb.GenerateRequest) -> set[str]:
-    """The only tools that a provider is told of, where the choice is among some: it cannot be told which. None: all."""
+def _offered_names(request: pb.GenerateRequest) -> set[str]:
+    """Return the names of the only tools to send, where the choice is among some: the format cannot restrict a choice.
+    An empty set means all tools.
+    """
     choice = request.tool_choice
     forced = choice.mode == pb.TOOL_CHOICE_MODE_REQUIRED and len(choice.names) == 1 and not choice.allowed_tools
     return set() if forced or choice.mode == pb.TOOL_CHOICE_MODE_NONE else set(choice.names)
@@ -163,8 +168,10 @@ def _encode_tool(tool: pb.Tool, names: ToolNames, report: Report, at: str) -> "J
             return json_text(tool.opaque.json, f"{at}.opaque.json")
         case "opaque":
             raise foreign(tool.opaque, at)
-        case kind:
+        case "file_search" | None as kind:
             raise foreign(pb.OpaquePart(format="responses", type=kind or "unknown tool"), at)
+        case unhandled:
+            assert_never(unhandled)
 
 
 def _encode_function(tool: pb.Tool, names: ToolNames, at: str) -> JsonObject:
@@ -176,7 +183,7 @@ def _encode_function(tool: pb.Tool, names: ToolNames, at: str) -> JsonObject:
 
 
 def _encode_schema(function: pb.FunctionTool, at: str) -> object:
-    """`input_schema`, whose `type` is always `object`."""
+    """Return `input_schema`, whose `type` is always `object`."""
     if not function.parameters_json:
         return NO_ARGUMENTS
     encoded = json_schema(function.parameters_json, function.native_schema, at)
@@ -208,7 +215,7 @@ def _encode_search(search: pb.WebSearchTool, report: Report) -> JsonObject:
     if search.allowed_domains:
         encoded["allowed_domains"] = list(search.allowed_domains)
         if search.blocked_domains:
-            report.drop("blocked_domains")  # refused beside the others
+            report.drop("blocked_domains")  # providers reject it beside allowed domains
     elif search.blocked_domains:
         encoded["blocked_domains"] = list(search.blocked_domains)
     return encoded
@@ -225,14 +232,16 @@ def _place(location: pb.UserLocation) -> JsonObject:
 
 
 def _encode_option(request: pb.GenerateRequest, report: Report) -> JsonObject | None:
-    """The search that was asked for by an option; None where none was, or a tool asks for it too."""
+    """Return the web search tool of the `search` option; None without the option, or where a tool of the request is a
+    search.
+    """
     search = request.search
     for name in ("region", "recency_days"):
         if getattr(search, name):
             report.drop(f"search.{name}")
     if search.HasField("return_citations") and not search.return_citations:
         report.drop("search.return_citations")
-    if not _searches(request) or any(tool.HasField("web_search") for tool in request.tools):
+    if not has_search_option(request) or any(tool.HasField("web_search") for tool in request.tools):
         return None
     encoded: JsonObject = {"type": SEARCH_TYPE, "name": SEARCH_NAME}
     if search.context_size:
@@ -240,10 +249,6 @@ def _encode_option(request: pb.GenerateRequest, report: Report) -> JsonObject | 
     if search.HasField("user_location"):
         encoded["user_location"] = _place(search.user_location)
     return encoded
-
-
-def _searches(request: pb.GenerateRequest) -> bool:
-    return request.HasField("search") and request.search.mode != "off"
 
 
 def _chooses_search(request: pb.GenerateRequest) -> bool:

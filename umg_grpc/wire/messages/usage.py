@@ -1,35 +1,35 @@
-"""What an answer cost, both directions."""
+"""Token usage of an answer, both directions."""
 
 from msgspec import Struct
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.counts import Count, count
-from umg_grpc.wire.json import JsonObject
+from umg_grpc.wire.core.json import JsonObject
+from umg_grpc.wire.core.numbers import Count, count
 
 SERVICE_TIERS = ("standard", "priority", "batch")
 
 
 class CacheCreation(Struct):
-    """`cache_creation`."""
+    """`cache_creation` of the usage."""
 
     ephemeral_5m_input_tokens: Count = None
     ephemeral_1h_input_tokens: Count = None
 
 
 class OutputDetails(Struct):
-    """`output_tokens_details`."""
+    """`output_tokens_details` of the usage."""
 
     thinking_tokens: Count = None
 
 
 class ServerToolUse(Struct):
-    """`server_tool_use`."""
+    """`server_tool_use` of the usage."""
 
     web_search_requests: Count = None
 
 
 class ProviderUsage(Struct):
-    """`usage`, of an answer, of `message_start` and of `message_delta`."""
+    """`usage` of an answer, of `message_start` and of `message_delta`."""
 
     input_tokens: Count = None
     output_tokens: Count = None
@@ -41,12 +41,12 @@ class ProviderUsage(Struct):
     service_tier: str | None = None
 
     @property
-    def is_whole(self) -> bool:
-        """Whether it tells both totals; one that does not is as none, and what was used is counted here."""
+    def has_totals(self) -> bool:
+        """Whether both totals are present. A usage without one is ignored, and the gateway counts the tokens itself."""
         return self.input_tokens is not None and self.output_tokens is not None
 
     def updated(self, newer: "ProviderUsage") -> "ProviderUsage":
-        """The counts with those that a later event states: they are totals."""
+        """Return the usage with the counts of a later event in place of the earlier ones: counts are totals."""
         stated = {name: value for name in self.__struct_fields__ if (value := getattr(newer, name)) is not None}
         kept = {name: getattr(self, name) for name in self.__struct_fields__}
         if "cache_creation_input_tokens" in stated and "cache_creation" not in stated:
@@ -58,15 +58,15 @@ class ProviderUsage(Struct):
 
 
 def encode_usage(usage: pb.Usage, service_tier: str) -> JsonObject:
-    """`usage`: the prompt's count is without the caches (text formats, 3.3)."""
-    written = usage.cache_write_tokens + usage.cache_write_1h_tokens
+    """Return `usage`, whose `input_tokens` excludes cached tokens (text formats, 3.3)."""
+    written = usage.cache_write_tokens + usage.long_cache_write_tokens
     encoded: JsonObject = {
         "input_tokens": max(0, usage.input_tokens - usage.cache_read_tokens - written),
         "cache_creation_input_tokens": written,
         "cache_read_input_tokens": usage.cache_read_tokens,
         "cache_creation": {
             "ephemeral_5m_input_tokens": usage.cache_write_tokens,
-            "ephemeral_1h_input_tokens": usage.cache_write_1h_tokens,
+            "ephemeral_1h_input_tokens": usage.long_cache_write_tokens,
         },
         "output_tokens": usage.output_tokens,
     }
@@ -83,13 +83,13 @@ def encode_usage(usage: pb.Usage, service_tier: str) -> JsonObject:
 
 
 def decode_usage(usage: ProviderUsage, target: pb.Usage) -> None:
-    """The counts of a whole usage; of its details, what a provider leaves out is 0."""
+    """Fill in the counts of a complete usage; details that a provider leaves out are 0."""
     parts = usage.cache_creation or CacheCreation()
     hour, minutes = count(parts.ephemeral_1h_input_tokens), count(parts.ephemeral_5m_input_tokens)
-    written = max(count(usage.cache_creation_input_tokens), hour + minutes)
-    target.cache_write_1h_tokens, target.cache_write_tokens = hour, written - hour
+    written = count(max(count(usage.cache_creation_input_tokens), hour + minutes))
+    target.long_cache_write_tokens, target.cache_write_tokens = hour, written - hour
     target.cache_read_tokens = count(usage.cache_read_input_tokens)
-    target.input_tokens = count(usage.input_tokens) + target.cache_read_tokens + written
+    target.input_tokens = count(count(usage.input_tokens) + target.cache_read_tokens + written)
     target.output_tokens = count(usage.output_tokens)
     if usage.output_tokens_details is not None:
         target.reasoning_tokens = count(usage.output_tokens_details.thinking_tokens)

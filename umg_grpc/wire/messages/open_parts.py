@@ -1,0 +1,69 @@
+"""Parts of a streamed answer while they are encoded as content blocks."""
+
+import msgspec
+
+from umg_grpc.v1 import pb
+from umg_grpc.wire.core.tool_arguments import BLANK
+
+
+class OpenPart:
+    """Part that is being written."""
+
+    def __init__(self, index: int, part: pb.Part) -> None:
+        self.index = index
+        self.part = part  # as far as it is known
+        self.kind = part.WhichOneof("kind")
+        self.block: int | None = None  # index of its open block
+        # index of the reasoning text written last; summaries have the indices -1, -2, ...
+        self.piece: int | None = None
+        self.held: list[str] = []  # arguments that may not be an object
+        self.unreadable = False  # whether they are known not to be an object
+        self.arguments: list[str] = []  # arguments that were written
+        self.checked_pieces = 0  # length of `arguments` when they were last found incomplete
+        self.size = 0  # bytes of media
+        self.retained_bytes = 0  # bytes of arguments
+
+    @property
+    def interruptible(self) -> bool:
+        """Whether another part may begin before the end of this one: the rest of a text goes into another block."""
+        return self.kind in {"text", "refusal"}
+
+    def first_arguments(self, text: str) -> str:
+        """Return the arguments so far once they are known to begin as an object; "" before that, and where they
+        do not.
+        """
+        self.held.append(text)
+        stripped = text.lstrip(BLANK)
+        self.unreadable = self.unreadable or (stripped != "" and stripped[0] != "{")
+        return "".join(self.held) if stripped and not self.unreadable else ""
+
+    def is_complete(self) -> bool:
+        """Return whether the part is a call whose arguments are a whole object, so that nothing can follow them. The
+        arguments are checked again only after their pieces have doubled, since this is called for every waiting
+        event.
+        """
+        pieces = len(self.arguments)
+        if self.kind != "tool_call" or pieces < max(1, 2 * self.checked_pieces):
+            return False
+        self.checked_pieces = pieces
+        try:
+            msgspec.json.decode("".join(self.arguments), type=dict[str, msgspec.Raw])
+        except (ValueError, RecursionError):
+            return False
+        return True
+
+    def update(self, part: pb.Part) -> None:
+        """Replace the part by its provider's final version. The transcript so far is kept if that has none."""
+        transcript = self.part.media.transcript if self.kind == "media" else ""
+        self.part = pb.Part()
+        self.part.CopyFrom(part)
+        if self.kind == "media":
+            self.part.media.transcript = part.media.transcript or transcript
+
+    def append_transcript(self, transcript: str) -> None:
+        """Append to the transcript of a medium."""
+        if transcript:
+            copy = pb.Part()
+            copy.CopyFrom(self.part)
+            copy.media.transcript += transcript
+            self.part = copy

@@ -1,0 +1,95 @@
+"""Streamed answer of a provider for a caller of the same format: frames are passed on as they are, and decoded only
+where the service needs their content.
+"""
+
+from umg_grpc.v1 import pb
+from umg_grpc.wire.core import sse
+from umg_grpc.wire.core.stream_decoder import FrameDecoder, ModelMember
+from umg_grpc.wire.core.surrogates import decode
+from umg_grpc.wire.errors.provider_errors import cut_off, unreadable
+from umg_grpc.wire.messages.answer import Ending, Head, decode_finish
+from umg_grpc.wire.messages.stream_decoder import EVENT, Event, event_error, only_deltas, started_event, usage_event
+from umg_grpc.wire.messages.usage import ProviderUsage
+
+STOP = sse.named_frame(b"message_stop", b'{"type":"message_stop"}')
+
+# Types of events that may not come before `message_start`.
+AFTER_START = frozenset(
+    {"content_block_start", "content_block_delta", "content_block_stop", "message_delta", "message_stop"}
+)
+# Names of events without anything that the service needs.
+SKIPPED_EVENTS = frozenset({b"content_block_delta", b"content_block_start", b"content_block_stop", b"ping"})
+
+
+class PassthroughDecoder(FrameDecoder):
+    """Decoder of events into the same events, with the canonical events that the service needs. One instance per
+    stream.
+
+    Four changes are made to the frames. The model id in `message_start` is replaced if the provider's differs. Events
+    without data or of another format (`[DONE]`) are left out. Events without an `event:` line, which clients drop, get
+    one. The end marker is added if the provider leaves it out.
+    """
+
+    def __init__(self, request: pb.GenerateRequest) -> None:
+        super().__init__(request)
+        self._model = ModelMember(request.model, parent="message")
+        self._usage = ProviderUsage()
+        self._stopped = False  # the stop reason was emitted
+
+    def _plain(self, frames: bytes) -> bytes | None:
+        return frames if self._started and only_deltas(frames) else None
+
+    def _end(self) -> bytes:
+        if not self._stopped:
+            raise cut_off()
+        return STOP
+
+    def _frame(self, event: sse.SseEvent, events: list[pb.GenerateEvent]) -> bytes:
+        data = event.data or b""
+        if data.strip() == sse.DONE:
+            return b""
+        if self._started and event.name in SKIPPED_EVENTS:
+            return event.raw
+        decoded = decode(EVENT, data)
+        if error := event_error(decoded, event.name, data):
+            raise error
+        if not self._started and decoded.type in AFTER_START:
+            raise unreadable()
+        if not event.name:
+            name = (decoded.type or "message").encode()
+            event = event._replace(name=name, raw=sse.named_frame(name, data))
+        kept = event.raw
+        match decoded.type:
+            case "message_start":
+                message = decoded.message or Head()
+                self._start(message, events)
+                kept = self._model.replace(event, message.model)
+            case "message_delta":
+                self._read_message_delta(decoded, events)
+            case "message_stop":
+                self._done = True
+        return self._after_start(kept)
+
+    def _start(self, message: Head, events: list[pb.GenerateEvent]) -> None:
+        if not self._started:
+            self._started = True
+            events.append(started_event(message, self._request.model))
+            if message.usage is not None:
+                self._usage = message.usage
+                self._append_usage(events)
+
+    def _read_message_delta(self, decoded: Event, events: list[pb.GenerateEvent]) -> None:
+        """Append the stop reason and the usage of a `message_delta` to `events`."""
+        ending = decoded.delta or Ending()
+        if ending.stop_reason is not None and not self._stopped:
+            self._stopped = True
+            finished = pb.GenerateEvent()
+            decode_finish(ending, finished.finished)
+            events.append(finished)
+        if decoded.usage is not None:
+            self._usage = self._usage.updated(decoded.usage)
+            self._append_usage(events)
+
+    def _append_usage(self, events: list[pb.GenerateEvent]) -> None:
+        if self._usage.has_totals:
+            events.append(usage_event(self._usage))

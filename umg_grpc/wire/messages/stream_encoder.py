@@ -1,0 +1,430 @@
+"""Streamed answer for a caller: canonical events -> this format's events."""
+
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator
+from typing import assert_never
+
+import msgspec
+
+from umg_grpc.errors import UmgError
+from umg_grpc.v1 import pb
+from umg_grpc.wire.core.json import JsonObject
+from umg_grpc.wire.core.sse import named_frame
+from umg_grpc.wire.core.tool_arguments import RAW_ARGUMENTS
+from umg_grpc.wire.messages.answer import (
+    REASONING_SEPARATOR,
+    call_id,
+    call_state,
+    encode_blocks,
+    encode_finish,
+    encode_server_call,
+    media_note,
+    server_input,
+    signature,
+)
+from umg_grpc.wire.messages.citations import encode_citation
+from umg_grpc.wire.messages.errors import error_frame
+from umg_grpc.wire.messages.open_parts import OpenPart
+from umg_grpc.wire.messages.usage import encode_usage
+
+CHARACTERS_PER_TOKEN = 4  # for the estimate at the start of a stream
+
+EVENT_BYTES = 512  # memory of an event beside its content
+
+_encode = msgspec.json.Encoder().encode
+
+
+class StreamEncoder:
+    """Encoder of canonical events into this format's events. One instance per stream.
+
+    Blocks are numbered 0, 1, 2, ... and one is open at a time. Events of another part wait meanwhile, except that a
+    text is interrupted, and a call with complete arguments is ended. A block is opened by its first content, so that no
+    block is empty. The stop reason is sent once, at the end, with the usage known then.
+
+    Arguments of a call that begin as an object are written as they come. Others are written at their end, as an object
+    that contains their text. Arguments that begin as an object but are none in the end (cut off, for example) cannot be
+    corrected.
+    """
+
+    def __init__(self, request: pb.GenerateRequest) -> None:
+        self.retained_bytes = 0
+        self._request = request
+        self._response_id = ""
+        self._usage: pb.Usage | None = None
+        self._has_started = False
+        self._passes_through = False  # the provider's own frames were sent, which are complete
+        self._closed = False
+        self._finished = pb.CandidateFinished()
+        self._blocks = 0
+        self._called = False
+        self._current: OpenPart | None = None
+        self._text: OpenPart | None = None  # `_current` while its text block is open
+        self._text_head = b""
+        self._interrupted: dict[int, str] = {}  # texts whose block was ended before they were
+        self._waiting = OrderedDict[
+            int, list[pb.GenerateEvent]
+        ]()  # part -> its events so far, in the order of the parts
+        self._states: dict[int, pb.ReasoningState] = {}  # of calls, known before they begin
+        self._states_read = False  # whether `_states` has those of the message that is being encoded
+
+    def feed(self, message: pb.StreamGenerateResponse) -> bytes:
+        """Return all frames of one upstream read, for one write."""
+        if message.source_frames:
+            self._passes_through = True
+            return message.source_frames
+        if self._passes_through or self._closed:
+            return b""
+        frames, events = list[bytes](), message.events
+        self._states_read = False
+        for event in events:
+            kind = event.WhichOneof("kind")
+            if (
+                kind == "text_delta"
+                and self._text is not None
+                and self._text.index == event.part_index
+                and not event.candidate_index
+            ):
+                data = b"%b%b}}" % (self._text_head, _encode(event.text_delta))
+                frames.append(named_frame(b"content_block_delta", data))
+            elif not event.candidate_index:  # this format has one answer
+                frames += self._event(event, kind, events)
+        return b"".join(frames)
+
+    def close(self) -> bytes:
+        """Return the end of a whole answer: the ends of open blocks, the stop reason, the usage, the end marker."""
+        if self._passes_through or self._closed:
+            return b""
+        self._closed = True
+        frames = list(self._start_message(pb.GenerationStarted(model=self._request.model), ()))
+        while self._current is not None:
+            frames += self._end_part()
+            frames += self._write_waiting()
+        delta = encode_finish(self._finished, self._called, self._finished.block_reason)
+        usage = encode_usage(self._usage or pb.Usage(), "")
+        frames.append(_frame("message_delta", {"type": "message_delta", "delta": delta, "usage": usage}))
+        frames.append(_frame("message_stop", {"type": "message_stop"}))
+        return b"".join(frames)
+
+    def closing(self) -> Iterator[bytes]:
+        """Yield the bytes of `close`, in one piece (see `StreamEncoder`)."""
+        yield self.close()
+
+    def error(self, error: UmgError) -> bytes:
+        """Return the event that ends a broken answer."""
+        self._closed = True
+        return error_frame(error)
+
+    def _event(
+        self, event: pb.GenerateEvent, kind: str | None, message_events: Iterable[pb.GenerateEvent]
+    ) -> Iterator[bytes]:
+        """Yield the frames of an event. `message_events` are all events of the message: a start uses their usage and
+        states.
+        """
+        match kind:
+            case "started":
+                yield from self._start_message(event.started, message_events)
+            case "usage":
+                self._usage = event.usage
+            case "finished":
+                self._finished = event.finished
+            case "opaque" | "logprobs" | None:
+                pass  # content of another format, or that this format cannot express
+            case "part_started":
+                if not self._states_read and event.part_started.HasField("tool_call"):
+                    self._states_read = True
+                    self._states.update(_states_of_calls(message_events))
+                yield from self._start_message(pb.GenerationStarted(model=self._request.model), message_events)
+                yield from self._dispatch(event, kind)
+                yield from self._write_waiting()
+            case _:  # all other kinds are events of a part
+                yield from self._dispatch(event, kind)
+                yield from self._write_waiting()
+
+    def _start_message(
+        self, started: pb.GenerationStarted, message_events: Iterable[pb.GenerateEvent]
+    ) -> Iterator[bytes]:
+        """Yield `message_start`, once. Without a usage event in `message_events` the prompt is estimated: clients use
+        the later count.
+        """
+        if self._has_started:
+            return
+        self._has_started, self._response_id = True, started.response_id
+        usage = next((event.usage for event in message_events if event.HasField("usage")), None)
+        if usage is None:
+            usage = pb.Usage(input_tokens=_estimate(self._request), output_tokens=1)
+        message: JsonObject = {
+            "id": started.response_id,
+            "type": "message",
+            "role": "assistant",
+            "model": started.model,
+            "content": [],
+            "stop_reason": None,
+            "stop_sequence": None,
+            "stop_details": None,
+            "usage": encode_usage(usage, started.service_tier),
+        }
+        yield _frame("message_start", {"type": "message_start", "message": message})
+
+    # --- order of the parts
+
+    def _dispatch(self, event: pb.GenerateEvent, kind: str) -> Iterator[bytes]:
+        part, current = event.part_index, self._current
+        if kind == "part_started":
+            if current is not None and not current.interruptible:
+                yield from self._hold_back(event)
+                return
+            yield from self._interrupt()
+            yield from self._start_part(part, event.part_started)
+        elif current is not None and current.index == part:
+            yield from self._write_event(current, event, kind)
+        elif part in self._waiting:
+            yield from self._hold_back(event)
+        elif part in self._interrupted and kind in {"text_delta", "refusal_delta"}:
+            if current is not None and not current.interruptible:
+                yield from self._hold_back(event)
+                return
+            yield from self._interrupt()
+            self._current = resumed = OpenPart(part, pb.Part(text=pb.TextPart()))
+            yield from self._write_event(resumed, event, kind)
+        elif kind == "part_ended":
+            self._interrupted.pop(part, None)
+        # a citation of a text whose block is ended is lost
+
+    def _hold_back(self, event: pb.GenerateEvent) -> Iterator[bytes]:
+        """Hold the event back for its part's turn, which comes when the open call is complete (`_write_waiting`)."""
+        self._waiting.setdefault(event.part_index, []).append(event)
+        self.retained_bytes += EVENT_BYTES + event.ByteSize()
+        if self._current is not None and self._current.is_complete():
+            yield from self._end_part()
+
+    def _write_waiting(self) -> Iterator[bytes]:
+        """Write the parts that wait, up to the first that has not ended. No function called from here may call it
+        again: every frame would pass through each level of recursion.
+        """
+        while self._waiting and (self._current is None or self._current.interruptible):
+            for event in self._waiting.popitem(last=False)[1]:
+                self.retained_bytes -= EVENT_BYTES + event.ByteSize()
+                yield from self._dispatch(event, event.WhichOneof("kind") or "")
+            if self._current is not None and self._waiting and self._current.is_complete():
+                yield from self._end_part()
+
+    def _interrupt(self) -> Iterator[bytes]:
+        """End the block of a text, so that another part can begin."""
+        if self._current is not None:
+            self._interrupted[self._current.index] = ""
+            yield from self._close_block(self._current)
+            self._current = None
+
+    # --- blocks
+
+    def _start_part(self, index: int, part: pb.Part) -> Iterator[bytes]:
+        self._current = current = OpenPart(index, part)
+        match current.kind:
+            case "text":
+                if part.text.text:
+                    yield from self._write_text(current, part.text.text)
+                for citation in part.text.citations:
+                    yield from self._write_citation(current, citation)
+            case "refusal" if part.refusal.text:
+                yield from self._write_text(current, part.refusal.text)
+            case "reasoning":
+                for number, text in enumerate(part.reasoning.texts):
+                    yield from self._write_reasoning(current, number, text)
+            case "tool_call":
+                yield from self._call(current)
+            case "media":
+                current.size = len(part.media.data)
+            case "refusal" | "tool_result" | "server_tool_call" | "server_tool_result" | "opaque" | None:
+                pass  # empty, or written when the part ends
+            case unhandled:
+                assert_never(unhandled)
+
+    def _write_event(self, current: OpenPart, event: pb.GenerateEvent, kind: str) -> Iterator[bytes]:
+        match kind:
+            case "text_delta":
+                yield from self._write_text(current, event.text_delta)
+            case "refusal_delta":
+                yield from self._write_text(current, event.refusal_delta)
+            case "citation":
+                yield from self._write_citation(current, event.citation)
+            case "reasoning_delta":
+                yield from self._write_reasoning(current, event.text_index, event.reasoning_delta)
+            case "summary_delta":
+                if current.piece is None or current.piece < 0:  # the reasoning itself is preferred to its summaries
+                    yield from self._write_reasoning(
+                        current, -1 - event.summary_delta.summary_index, event.summary_delta.text
+                    )
+            case "arguments_delta":
+                yield from self._write_arguments(current, event.arguments_delta)
+            case "state":
+                current.part = _with_state(current.part, event.state)
+            case "part_updated":
+                current.update(event.part_updated)
+            case "media_delta":
+                current.size += len(event.media_delta.data)
+                current.append_transcript(event.media_delta.transcript)
+            case "part_ended":
+                yield from self._end_part()
+
+    def _open_block(self, current: OpenPart, block: object) -> Iterator[bytes]:
+        current.block = self._blocks
+        self._blocks += 1
+        started = {"type": "content_block_start", "index": current.block, "content_block": block}
+        yield _frame("content_block_start", started)
+
+    def _close_block(self, current: OpenPart) -> Iterator[bytes]:
+        if current.block is not None:
+            yield _frame("content_block_stop", {"type": "content_block_stop", "index": current.block})
+        current.block = self._text = None
+
+    def _write_block(self, current: OpenPart, block: object) -> Iterator[bytes]:
+        """Yield a block that is complete at once."""
+        yield from self._open_block(current, block)
+        yield from self._close_block(current)
+
+    def _write_text(self, current: OpenPart, text: str) -> Iterator[bytes]:
+        if not text:
+            return
+        if current.block is None:
+            yield from self._open_text(current)
+        yield _delta(self._text_head, text)
+
+    def _open_text(self, current: OpenPart) -> Iterator[bytes]:
+        yield from self._open_block(current, {"type": "text", "text": ""})
+        self._text_head = _delta_head(current.block or 0, b"text_delta", b"text")
+        self._text = current
+
+    def _write_citation(self, current: OpenPart, citation: pb.Citation) -> Iterator[bytes]:
+        encoded = encode_citation(citation)
+        if encoded is None:
+            return
+        if current.block is None:
+            yield from self._open_text(current)
+        yield _delta(_delta_head(current.block or 0, b"citations_delta", b"citation"), encoded)
+
+    def _write_reasoning(self, current: OpenPart, piece: int, text: str) -> Iterator[bytes]:
+        if not text:
+            return
+        if current.block is None:
+            yield from self._open_block(current, {"type": "thinking", "thinking": "", "signature": ""})
+        elif current.piece != piece:
+            text = REASONING_SEPARATOR + text
+        current.piece = piece
+        yield _delta(_delta_head(current.block or 0, b"thinking_delta", b"thinking"), text)
+
+    def _call(self, current: OpenPart) -> Iterator[bytes]:
+        self._called = True
+        call, state = current.part.tool_call, self._states.pop(current.index, current.part.state)
+        if (shown := call_state(state)) is not None:
+            yield from self._write_block(current, shown)
+        named = {"id": call_id(call, self._response_id, current.index), "name": call.name}
+        yield from self._open_block(current, {"type": "tool_use", **named, "input": {}})
+        if call.WhichOneof("input") == "text":
+            yield from self._write_arguments(current, call.text)
+        elif call.arguments_json:
+            yield from self._write_arguments(current, call.arguments_json)
+
+    def _write_arguments(self, current: OpenPart, text: str) -> Iterator[bytes]:
+        if not text or current.block is None:
+            return
+        current.retained_bytes += len(text)
+        self.retained_bytes += len(text)
+        if current.part.tool_call.WhichOneof("input") == "text":  # free text is the one member of the input
+            text = _encode(text).decode()[1:-1]
+            text = text if current.arguments else '{"input":"' + text
+        elif not current.arguments and not (text := current.first_arguments(text)):
+            return
+        current.arguments.append(text)
+        yield _delta(_delta_head(current.block, b"input_json_delta", b"partial_json"), text)
+
+    def _end_part(self) -> Iterator[bytes]:
+        """End the part that is being written."""
+        current, self._current = self._current, None
+        if current is None:
+            return
+        self.retained_bytes -= current.retained_bytes
+        part = current.part
+        match current.kind:
+            case "reasoning" if not part.reasoning.redacted:
+                if current.block is None and part.HasField("state"):
+                    yield from self._open_block(current, {"type": "thinking", "thinking": "", "signature": ""})
+                if current.block is not None:
+                    head = _delta_head(current.block, b"signature_delta", b"signature")
+                    yield _delta(head, signature(part))
+            case "tool_call" if part.tool_call.WhichOneof("input") == "text" and current.block is not None:
+                rest = '"}' if current.arguments else '{"input":""}'
+                yield _delta(_delta_head(current.block, b"input_json_delta", b"partial_json"), rest)
+            case "tool_call" if current.unreadable and current.block is not None:
+                wrapped = _encode({RAW_ARGUMENTS: "".join(current.held)}).decode()
+                yield _delta(_delta_head(current.block, b"input_json_delta", b"partial_json"), wrapped)
+            case "server_tool_call":
+                yield from self._server_call(current)
+            case "media":
+                yield from self._write_text(current, media_note(part.media, current.size))
+            case "reasoning" | "server_tool_result" | "opaque":
+                for block in encode_blocks(part, self._response_id, current.index):
+                    yield from self._write_block(current, block)
+            case "text" | "refusal" | "tool_call" | "tool_result" | None:
+                pass  # written already
+            case unhandled:
+                assert_never(unhandled)
+        yield from self._close_block(current)
+
+    def _server_call(self, current: OpenPart) -> Iterator[bytes]:
+        call = current.part.server_tool_call
+        block = encode_server_call(call, self._response_id)
+        if block is None:
+            return
+        yield from self._open_block(current, {**block, "input": {}})
+        arguments = _encode(server_input(call)).decode()
+        yield _delta(_delta_head(current.block or 0, b"input_json_delta", b"partial_json"), arguments)
+
+
+def _frame(name: str, event: JsonObject) -> bytes:
+    return named_frame(name.encode(), _encode(event))
+
+
+def _delta_head(index: int, kind: bytes, member: bytes) -> bytes:
+    """Return the data of a delta up to its value."""
+    head = b'{"type":"content_block_delta","index":%d,' % index
+    return head + b'"delta":{"type":"%b","%b":' % (kind, member)
+
+
+def _delta(head: bytes, value: object) -> bytes:
+    """Return the event of a delta, given its head (`_delta_head`)."""
+    return named_frame(b"content_block_delta", b"%b%b}}" % (head, _encode(value)))
+
+
+def _states_of_calls(events: Iterable[pb.GenerateEvent]) -> dict[int, pb.ReasoningState]:
+    """Return the states that arrive in the same message as the start of their calls, by part: they are shown before the
+    calls.
+    """
+    first = [event for event in events if not event.candidate_index]
+    states = {event.part_index: event.state for event in first if event.WhichOneof("kind") == "state"}
+    return {
+        event.part_index: states[event.part_index]
+        for event in first
+        if event.part_index in states and event.part_started.HasField("tool_call")
+    }
+
+
+def _with_state(part: pb.Part, state: pb.ReasoningState) -> pb.Part:
+    """Return a copy of the part with the state: messages are not ours to change."""
+    copy = pb.Part()
+    copy.CopyFrom(part)
+    copy.state.CopyFrom(state)
+    return copy
+
+
+def _estimate(request: pb.GenerateRequest) -> int:
+    """Return an estimate of the prompt's tokens from its length, without its media."""
+    body = request.source.body
+    if body and b"base64" not in body:
+        return len(body) // CHARACTERS_PER_TOKEN
+    length = sum(len(part.text.text) for part in request.instructions)
+    for message in request.messages:
+        for part in message.parts:
+            length += len(part.text.text) + len(part.tool_call.arguments_json)
+            length += sum(len(inner.text.text) for inner in part.tool_result.parts)
+    length += sum(len(tool.function.parameters_json) + len(tool.function.description) for tool in request.tools)
+    return length // CHARACTERS_PER_TOKEN
