@@ -1,20 +1,21 @@
-"""Native generation (`POST /v1beta/models/{model}:generateContent`), face and upstream."""
+"""Native generation format (`POST /v1beta/models/{model}:generateContent`): face and upstream."""
 
 import msgspec
 
-from umg_grpc.wire.format import TextFormat
 from umg_grpc.wire.native.errors import decode_error, encode_error
-from umg_grpc.wire.native.passing import PassingDecoder
-from umg_grpc.wire.native.paths import wire_path
-from umg_grpc.wire.native.preamble import is_preamble
+from umg_grpc.wire.native.field_paths import wire_path
+from umg_grpc.wire.native.object_rules import OBJECTS
+from umg_grpc.wire.native.passthrough import PassthroughDecoder
 from umg_grpc.wire.native.request import decode_count, decode_request, encode_request
 from umg_grpc.wire.native.response import decode_response, encode_response, shows
-from umg_grpc.wire.native.stream import ArrayEncoder, StreamEncoder
-from umg_grpc.wire.native.translating import TranslatingDecoder
+from umg_grpc.wire.native.stream_decoder import TranslatingDecoder
+from umg_grpc.wire.native.stream_encoder import ArrayEncoder, StreamEncoder
+from umg_grpc.wire.native.stream_start import has_no_output
+from umg_grpc.wire.text_format import TextFormat
 
 
 def encode_count(tokens: int) -> bytes:
-    """Body of `:countTokens`."""
+    """Return the body of an answer of `:countTokens`."""
     return msgspec.json.encode({"totalTokens": tokens})
 
 
@@ -31,9 +32,14 @@ NATIVE = TextFormat(
     encode_request=encode_request,
     decode_response=decode_response,
     translating_decoder=TranslatingDecoder,
-    passing_decoder=PassingDecoder,
+    passthrough_decoder=PassthroughDecoder,
     decode_error=decode_error,
-    preamble=is_preamble,
+    has_no_output=has_no_output,
+    objects=OBJECTS,
+    conversation_field="contents",
+    key_headers=("x-vendorg-api-key", "x-goog-api-key"),
+    key_parameter="key",
+    error_paths=("/v1beta/",),
     key_header="x-goog-api-key",
     model_in_path=True,
     array_encoder=ArrayEncoder,

@@ -1,10 +1,10 @@
-"""What stands in a whole answer and in the chunks of a streamed one alike, both directions.
+"""Fields and parts that a whole answer and the chunks of a streamed answer share, both directions.
 
-The structs are what providers send, who differ: whatever is not needed may be absent or null.
+The structs accept the answers of all providers, which differ: every member that is not needed may be absent or null.
 """
 
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, assert_never
 
 import msgspec
 from google.protobuf.timestamp_pb2 import Timestamp
@@ -12,22 +12,22 @@ from msgspec import Meta, Raw, Struct
 
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.arguments import free_text
-from umg_grpc.wire.json import ABSENT, JsonObject, given
-from umg_grpc.wire.names import ToolNames
+from umg_grpc.wire.core.json import ABSENT, JsonObject, given
+from umg_grpc.wire.core.reasoning_state import show
+from umg_grpc.wire.core.tool_arguments import free_text
+from umg_grpc.wire.core.tool_names import ToolNames
+from umg_grpc.wire.errors.provider_errors import unreadable
 from umg_grpc.wire.native import schema
 from umg_grpc.wire.native.grounding import SEARCH, Cited, encode_grounding
 from umg_grpc.wire.native.parts import (
     decode_part,
     encode_call,
     encode_media,
+    encode_reasoning,
     encode_server_tool,
-    encode_thoughts,
     kind_of,
 )
 from umg_grpc.wire.native.usage import UsageMetadata
-from umg_grpc.wire.provider_errors import unreadable
-from umg_grpc.wire.state import show
 
 FINISH_REASONS = {
     "STOP": pb.FINISH_REASON_STOP,
@@ -53,8 +53,8 @@ FINISH_REASONS = {
     "ESCALATION": pb.FINISH_REASON_OTHER,
     "CONTINUATION": pb.FINISH_REASON_OTHER,
 }
-UNSAID = ("", "FINISH_REASON_UNSPECIFIED")
-# The first word of each, which stands for it; calls finish with STOP.
+NO_REASON = ("", "FINISH_REASON_UNSPECIFIED")
+# The first name of each reason is used for it; answers with calls finish with STOP.
 FINISH_NAMES = {reason: word for word, reason in reversed(FINISH_REASONS.items())} | {
     pb.FINISH_REASON_STOP_SEQUENCE: "STOP",
     pb.FINISH_REASON_CONTEXT_FULL: "MAX_TOKENS",
@@ -63,9 +63,9 @@ FINISH_NAMES = {reason: word for word, reason in reversed(FINISH_REASONS.items()
     pb.FINISH_REASON_PAUSE: "STOP",
     pb.FINISH_REASON_COMPACTION: "STOP",
 }
-# Why a prompt was blocked, where an answer that is not there stops for the same.
+# Reasons of a blocked prompt that are also the finish reason of its empty candidate.
 BLOCKED = ("SAFETY", "BLOCKLIST", "PROHIBITED_CONTENT", "IMAGE_SAFETY", "MODEL_ARMOR")
-# What an upstream may say although it called a tool.
+# Reasons that an upstream may send although the model called a tool.
 OVERRIDDEN = (pb.FINISH_REASON_UNSPECIFIED, pb.FINISH_REASON_STOP)
 
 Index = Annotated[int, Meta(ge=0, le=2**31 - 1)]  # of a candidate
@@ -75,7 +75,7 @@ Index = Annotated[int, Meta(ge=0, le=2**31 - 1)]  # of a candidate
 
 
 class ProviderRating(Struct):
-    """An element of `safetyRatings`."""
+    """Element of `safetyRatings`."""
 
     category: str | None = None
     probability: str | None = None
@@ -83,26 +83,26 @@ class ProviderRating(Struct):
 
 
 class ProviderContent(Struct):
-    """`content`; it may be empty or lack its parts."""
+    """`content`, which may be empty or lack its parts."""
 
     parts: list[schema.ProviderPart] | None = None
 
 
 class RawContent(Struct):
-    """`content` with its parts as they came, for those of an unknown kind."""
+    """`content` with its parts as raw JSON, for parts of an unknown kind."""
 
     parts: list[Raw] | None = None
 
 
 class TokenCandidate(Struct, rename="camel"):
-    """An element of `chosenCandidates`."""
+    """Element of `chosenCandidates`."""
 
     token: str | None = None
     log_probability: float | None = None
 
 
 class TopCandidates(Struct):
-    """An element of `topCandidates`."""
+    """Element of `topCandidates`."""
 
     candidates: list[TokenCandidate] | None = None
 
@@ -115,7 +115,7 @@ class LogprobsResult(Struct, rename="camel"):
 
 
 class Ending(Struct, rename="camel"):
-    """What a candidate that is passed on is looked at for."""
+    """Members of a candidate that are decoded when its answer is passed on."""
 
     index: Index | None = None
     finish_reason: str | None = None
@@ -123,12 +123,14 @@ class Ending(Struct, rename="camel"):
 
     @property
     def calls(self) -> bool:
-        """Whether it calls a tool. Inside a text the quotes would be escaped; in arguments nobody looks for it."""
+        """Whether the candidate calls a tool. The search in the raw JSON is safe: inside a text the quotes would be
+        escaped, and a match inside a call's arguments is in a call anyway.
+        """
         return b'"functionCall"' in bytes(self.content)
 
 
 class ProviderCandidate(Struct, rename="camel"):
-    """An element of `candidates`."""
+    """Element of `candidates`."""
 
     index: Index | None = None
     finish_reason: str | None = None
@@ -140,20 +142,20 @@ class ProviderCandidate(Struct, rename="camel"):
 
 
 class RawCandidate(Struct):
-    """A candidate whose parts are looked at again."""
+    """Candidate whose parts are decoded again as raw JSON."""
 
     content: RawContent | None = None
 
 
 class PromptFeedback(Struct, rename="camel"):
-    """`promptFeedback`."""
+    """`promptFeedback` of an answer."""
 
     block_reason: str | None = None
     safety_ratings: list[ProviderRating] | None = None
 
 
 class Head(Struct, rename="camel", kw_only=True):
-    """What every body and every chunk has beside its candidates."""
+    """Members that every body and every chunk has beside its candidates."""
 
     response_id: str | None = None
     model_version: str | None = None
@@ -164,19 +166,19 @@ class Head(Struct, rename="camel", kw_only=True):
 
 
 class ProviderAnswer(Head, kw_only=True, rename="camel"):
-    """A body, or a chunk of a stream."""
+    """Body, or chunk of a stream."""
 
     candidates: list[ProviderCandidate] | None = None
 
 
 class PassedAnswer(Head, kw_only=True, rename="camel"):
-    """A body or chunk that is passed on."""
+    """Body or chunk that is passed on."""
 
     candidates: list[Ending] | None = None
 
 
 class RawAnswer(Struct):
-    """A body or chunk whose parts are looked at again."""
+    """Body or chunk whose parts are decoded again as raw JSON."""
 
     candidates: list[RawCandidate] | None = None
 
@@ -185,26 +187,30 @@ class RawAnswer(Struct):
 
 
 def decode_head(head: Head, target: pb.GenerateResponse | pb.GenerationStarted) -> None:
-    """Id and time."""
+    """Fill in id and time."""
     target.response_id = head.response_id or ""
     if head.create_time:
         try:
             target.create_time.FromJsonString(head.create_time)
         except ValueError:
-            target.ClearField("create_time")  # the gateway's own clock will do
+            target.ClearField("create_time")  # the gateway's own clock replaces it
 
 
 def decode_finish(reason: str | None, target: pb.Candidate | pb.CandidateFinished) -> None:
-    """Fills in the reason, and the provider's own word where it shares its meaning with others or is unknown."""
-    if reason is None or reason in UNSAID:
+    """Fill in the finish reason, and the provider's own name of it where several names share the reason or the name is
+    unknown.
+    """
+    if reason is None or reason in NO_REASON:
         return
     target.finish_reason = FINISH_REASONS.get(reason, pb.FINISH_REASON_OTHER)
     if FINISH_NAMES.get(target.finish_reason) != reason:
         target.provider_reason = reason
 
 
-def settle(target: pb.Candidate | pb.CandidateFinished, *, called: bool) -> None:
-    """Corrects the reason where what was said tells better: calls finish with STOP."""
+def correct_finish(target: pb.Candidate | pb.CandidateFinished, *, called: bool) -> None:
+    """Correct the finish reason: `TOOL_CALLS` where the candidate called a tool (calls finish with STOP), `STOP` where
+    the provider sent none.
+    """
     if called and target.finish_reason in OVERRIDDEN:
         target.finish_reason = pb.FINISH_REASON_TOOL_CALLS
     elif not target.finish_reason:
@@ -212,7 +218,7 @@ def settle(target: pb.Candidate | pb.CandidateFinished, *, called: bool) -> None
 
 
 def decode_ratings(ratings: Sequence[ProviderRating] | None) -> list[pb.SafetyRating]:
-    """What the safety filters found."""
+    """Return the ratings of the safety filters."""
     return [
         pb.SafetyRating(
             category=rating.category or "", probability=rating.probability or "", blocked=rating.blocked or False
@@ -222,8 +228,8 @@ def decode_ratings(ratings: Sequence[ProviderRating] | None) -> list[pb.SafetyRa
 
 
 def decode_answer_part(part: schema.ProviderPart, raw: Raw | None, names: ToolNames) -> pb.Part:
-    """A part of an answer; `raw` is there for one of an unknown kind. Raises UmgError(UPSTREAM_FAILED) for what cannot
-    be read.
+    """Return a part of an answer. `raw` is its JSON if its kind is unknown. Raise UmgError(UPSTREAM_FAILED) for a part
+    that cannot be read.
     """
     target = pb.Part()
     if raw is not None:
@@ -231,7 +237,7 @@ def decode_answer_part(part: schema.ProviderPart, raw: Raw | None, names: ToolNa
     try:
         decode_part(part, target, "")
     except UmgError:
-        raise unreadable() from None  # the provider's field, not the caller's
+        raise unreadable() from None  # the field is the provider's, not the caller's
     if target.HasField("tool_call"):
         call = target.tool_call
         if names.resolve(call):
@@ -242,31 +248,39 @@ def decode_answer_part(part: schema.ProviderPart, raw: Raw | None, names: ToolNa
 
 
 def is_known(part: schema.ProviderPart) -> bool:
-    """Whether a part says what it is in a word that is known here."""
+    """Return whether the kind of a part is known."""
     return (
         part.text is not None
         or part.function_call is not None
         or part.inline_data is not None
-        or any(_is_there(getattr(part, name)) for name in schema.KINDS)
+        or any(_is_given(getattr(part, name)) for name in schema.KINDS)
     )
 
 
-def _is_there(value: object) -> bool:
+def _is_given(value: object) -> bool:
     return given(value) if isinstance(value, Raw) else value is not None
 
 
-def unknown_parts(parts: Sequence[schema.ProviderPart], body: bytes, place: int) -> Sequence[Raw | None]:
-    """For each part of a body's candidate how it came, where its kind is not known; None for all others."""
-    if all(map(is_known, parts)):
-        return [None] * len(parts)
-    candidates = msgspec.json.decode(body, type=RawAnswer).candidates or []
-    content = candidates[place].content
-    raws = (content and content.parts) or []
-    return [raw if not is_known(part) and kind_of(raw) else None for part, raw in zip(parts, raws, strict=True)]
+class UnknownParts:
+    """Parts of a body whose kind is unknown, as raw JSON. The body is decoded once, for the first of them."""
+
+    def __init__(self, body: bytes) -> None:
+        self._body = body
+        self._candidates: list[RawCandidate] | None = None
+
+    def of(self, parts: Sequence[schema.ProviderPart], place: int) -> Sequence[Raw | None]:
+        """Return for each part of the candidate at `place` its JSON; None for a part of a known kind."""
+        if all(map(is_known, parts)):
+            return [None] * len(parts)
+        if self._candidates is None:
+            self._candidates = msgspec.json.decode(self._body, type=RawAnswer).candidates or []
+        content = self._candidates[place].content
+        raws = (content and content.parts) or []
+        return [raw if not is_known(part) and kind_of(raw) else None for part, raw in zip(parts, raws, strict=True)]
 
 
 def decode_logprobs(result: LogprobsResult | None) -> list[pb.TokenLogprob]:
-    """Likelihoods of the tokens, each with its alternatives."""
+    """Return the log probabilities of the tokens, each with its alternatives."""
     tops = (result and result.top_candidates) or []
     decoded = list[pb.TokenLogprob]()
     for place, chosen in enumerate((result and result.chosen_candidates) or []):
@@ -287,7 +301,7 @@ def _logprob(candidate: TokenCandidate) -> pb.TokenLogprob:
 
 
 def finish_name(reason: "pb.FinishReason.ValueType", provider_reason: str) -> str:
-    """The reason in native's vocabulary: the provider's own word where it is one of native's for this."""
+    """Return native's name of the reason: the provider's own name if that is one of native's for the reason."""
     if provider_reason and FINISH_REASONS.get(provider_reason) == reason:
         return provider_reason
     unknown = reason == pb.FINISH_REASON_OTHER and provider_reason not in FINISH_REASONS
@@ -297,12 +311,12 @@ def finish_name(reason: "pb.FinishReason.ValueType", provider_reason: str) -> st
 
 
 def blocked_name(block_reason: str) -> str:
-    """Why a candidate that stands for a blocked prompt stopped."""
+    """Return the finish reason of the candidate of a blocked prompt."""
     return block_reason if block_reason in BLOCKED else "OTHER"
 
 
 def encode_ratings(ratings: Sequence[pb.SafetyRating]) -> list[JsonObject]:
-    """`safetyRatings`."""
+    """Return `safetyRatings`."""
     return [
         {"category": rating.category, "probability": rating.probability} | ({"blocked": True} if rating.blocked else {})
         for rating in ratings
@@ -310,23 +324,23 @@ def encode_ratings(ratings: Sequence[pb.SafetyRating]) -> list[JsonObject]:
 
 
 def encode_feedback(block_reason: str, ratings: Sequence[pb.SafetyRating]) -> JsonObject:
-    """`promptFeedback`."""
+    """Return `promptFeedback`."""
     return {"blockReason": block_reason, "safetyRatings": encode_ratings(ratings)}
 
 
 def encode_time(time: Timestamp) -> str:
-    """ISO 8601."""
+    """Return the time in ISO 8601."""
     return time.ToJsonString()
 
 
-def encode_answer_part(part: pb.Part) -> JsonObject | Raw | None:
-    """A part of an answer; None for what native has no words for, or that says nothing."""
+def encode_answer_part(part: pb.Part) -> JsonObject | Raw | None:  # noqa: PLR0912 - one case a kind
+    """Return a part of an answer; None for a part that native cannot express, or without content."""
     encoded: JsonObject | None = None
     match part.WhichOneof("kind"):
         case "text":
             encoded = {"text": part.text.text}
         case "reasoning":
-            encoded = encode_thoughts(part)
+            encoded = encode_reasoning(part)
         case "tool_call":
             encoded = encode_call(part.tool_call, part.tool_call.name)
         case "media":
@@ -337,6 +351,10 @@ def encode_answer_part(part: pb.Part) -> JsonObject | Raw | None:
             encoded = _server_tool(part)
         case "opaque" if part.opaque.format == "native":
             return _raw(part.opaque.json)
+        case "opaque" | "tool_result" | None:
+            pass  # content that only another format has, or a kind newer than this build
+        case unhandled:
+            assert_never(unhandled)
     if encoded is None:
         return None
     if part.thought:
@@ -352,31 +370,31 @@ def _server_tool(part: pb.Part) -> JsonObject | None:
     try:
         return encode_server_tool(part, "")
     except UmgError:
-        return None  # no JSON: a gRPC upstream's mistake costs the part, not the answer
+        return None  # no JSON: the mistake of a gRPC upstream costs the part, not the answer
 
 
 def _raw(text: str) -> Raw | None:
-    """Return the JSON as it stands, None for a text that is not JSON."""
+    """Return the text as raw JSON; None for a text that is not JSON."""
     try:
         return msgspec.json.decode(text, type=Raw)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
 
 
 def queries_of(part: pb.Part) -> Sequence[str]:
-    """What a search of the provider's looked for, which stands beside the answer."""
+    """Return the queries of the provider's search, which native puts beside the answer's parts."""
     call = part.server_tool_call
     return call.queries if part.HasField("server_tool_call") and call.name == SEARCH else ()
 
 
 def encode_sources(cited: Sequence[Cited], queries: Sequence[str], rest: str) -> JsonObject:
-    """`groundingMetadata` of a candidate, as the member that it is; {} for none."""
+    """Return the member `groundingMetadata` of a candidate; {} without sources and queries."""
     grounding = encode_grounding(cited, queries, rest)
     return {} if grounding == {} else {"groundingMetadata": grounding}
 
 
 def encode_logprobs(entries: Sequence[pb.TokenLogprob]) -> JsonObject:
-    """`logprobsResult`, as the member that it is; {} for none."""
+    """Return the member `logprobsResult` of a candidate; {} without log probabilities."""
     if not entries:
         return {}
     result: JsonObject = {"chosenCandidates": [_chosen(entry) for entry in entries]}

@@ -1,25 +1,26 @@
-"""The canonical request as a native body, for callers of other formats and for what a family's policy changed."""
+"""Canonical request -> native body, for callers of other formats and for fields that a family's policy changed."""
 
 import re
 from collections.abc import Mapping
 
 from umg_grpc.quirks import Quirks
 from umg_grpc.v1 import pb
-from umg_grpc.wire.json import JsonObject
-from umg_grpc.wire.native.config import encode_config
-from umg_grpc.wire.native.content import ContentEncoder
-from umg_grpc.wire.native.names import tool_names
+from umg_grpc.wire.core.json import JsonObject
+from umg_grpc.wire.native.generation_config import encode_config
+from umg_grpc.wire.native.messages import ContentEncoder
+from umg_grpc.wire.native.tool_names import tool_names
 from umg_grpc.wire.native.tools import encode_tools
 from umg_grpc.wire.report import Report
-from umg_grpc.wire.unsaid import note_unsaid
+from umg_grpc.wire.request_notes import RequestNotes
+from umg_grpc.wire.unsupported import report_unsupported
 
-# What a label may be: the provider refuses the whole call for another.
+# Legal keys and values of labels: the provider rejects the whole call for any other.
 LABEL_KEY, LABEL = re.compile(r"[a-z][\w-]{0,62}"), re.compile(r"[\w-]{0,63}")
 SERVICE_TIERS = ("standard", "flex", "priority")
 
-# What no native provider can be told: without the first the answer would be another.
+# Fields that no native provider has. Without the indispensable ones the answer would be another.
 INDISPENSABLE = ("previous_response_id", "conversation_id", "prompt_template", "thread")
-UNSAYABLE = (
+UNSUPPORTED = (
     "logit_bias",
     "prediction",
     "speech_language",
@@ -38,19 +39,21 @@ UNSAYABLE = (
 )
 
 
-def encode_body(request: pb.GenerateRequest, model: str, report: Report, quirks: Quirks) -> JsonObject:
-    """The members of the body. Raises UmgError(UNTRANSLATABLE, UNSUPPORTED_FIELD)."""
-    note_unsaid(request, report, indispensable=INDISPENSABLE, unsayable=UNSAYABLE)
+def encode_body(
+    request: pb.GenerateRequest, notes: RequestNotes, model: str, report: Report, quirks: Quirks
+) -> JsonObject:
+    """Return the members of the body. Raise UmgError(UNTRANSLATABLE, UNSUPPORTED_FIELD)."""
+    report_unsupported(request, notes, report, indispensable=INDISPENSABLE, unsayable=UNSUPPORTED)
     return encode_turns(request, model, report) | encode_options(request, model, report, quirks)
 
 
 def encode_turns(request: pb.GenerateRequest, model: str, report: Report) -> JsonObject:
-    """`contents` and `systemInstruction`."""
+    """Return `contents` and `systemInstruction`."""
     return ContentEncoder(request, model, tool_names(request), report).encode()
 
 
 def encode_options(request: pb.GenerateRequest, model: str, report: Report, quirks: Quirks) -> JsonObject:
-    """All other members of the body."""
+    """Return all other members of the body."""
     fields = encode_tools(request, tool_names(request), report, quirks)
     if config := encode_config(request, model, report, quirks):
         fields["generationConfig"] = config

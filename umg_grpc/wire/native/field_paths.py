@@ -1,6 +1,6 @@
-"""Paths of canonical fields as native's callers know them. For errors only."""
+"""Paths of canonical fields in the spelling of native's callers, for error messages only."""
 
-from umg_grpc.wire.paths import wire_paths
+from umg_grpc.wire.core.field_paths import wire_paths
 
 _PART = r"^messages\[(\d+)\]\.parts\[(\d+)\]"
 _AT = r"contents[\1].parts[\2]"

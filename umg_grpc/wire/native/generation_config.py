@@ -1,21 +1,23 @@
-"""`generationConfig`, both directions."""
+"""Generation options (`generationConfig`), both directions."""
+
+from typing import assert_never
 
 from msgspec import Raw
 
 from umg_grpc.quirks import Quirks
 from umg_grpc.v1 import pb
-from umg_grpc.wire.json import JsonObject, given, json_object, json_text, whole
+from umg_grpc.wire.core.json import INT64_MAX, JsonObject, given, json_object, json_text, whole
+from umg_grpc.wire.model_quirks import SAMPLING, output_limit, supports_reasoning, supports_sampling
 from umg_grpc.wire.native import schema
-from umg_grpc.wire.native.content import generation
+from umg_grpc.wire.native.messages import generation
 from umg_grpc.wire.native.parts import RESOLUTION, resolution
-from umg_grpc.wire.native.spelling import Notes, read
-from umg_grpc.wire.quirks import SAMPLING, output_limit, takes_reasoning, takes_sampling
+from umg_grpc.wire.native.proto_json import Notes, read
 from umg_grpc.wire.report import Report
 
 AT = "generationConfig"
 
-# Canonical field -> ours, of one type on both sides.
-SAME = {
+# Canonical field -> native field of the same type.
+COPIED_FIELDS = {
     "temperature": "temperature",
     "top_p": "topP",
     "top_k": "topK",
@@ -28,19 +30,19 @@ SAME = {
     "top_logprobs": "logprobs",
 }
 NUMBERS = ("temperature", "top_p", "top_k", "presence_penalty", "frequency_penalty")
-# (field of the struct, canonical, path)
+# (field of the struct, canonical field, name in the body)
 WHOLE_NUMBERS = (
     ("max_output_tokens", "max_output_tokens", "maxOutputTokens"),
     ("candidate_count", "candidate_count", "candidateCount"),
-    ("seed", "seed", "seed"),
     ("logprobs", "top_logprobs", "logprobs"),
 )
-SEEDS = range(-(2**31), 2**31)  # the provider's are 32 bits wide
+SEEDS = range(-(2**31), 2**31)  # 32 bits, as the provider requires
 
 JSON, ENUM, TEXT = "application/json", "text/x.enum", "text/plain"
 RESOLUTIONS = ("low", "medium", "high")
 
-# What gateways give to an effort (reference, 6.4: Gemini compat endpoint), and the level of that name.
+# Budget of an effort as other gateways set it (reference, 6.4: Gemini compat endpoint). An effort without a level of
+# its own name has its level below.
 EFFORT_BUDGETS = {
     "none": 0,
     "minimal": 1024,
@@ -50,29 +52,31 @@ EFFORT_BUDGETS = {
     "xhigh": 24576,
     "max": 24576,
 }
-LEVELS_SINCE = 3  # generation
+LEVELS_SINCE = 3  # first generation that takes levels
 EFFORT_LEVELS = {"none": "MINIMAL", "xhigh": "HIGH", "max": "HIGH"}
-SHOWN = (pb.REASONING_MODE_ENABLED, pb.REASONING_MODE_ADAPTIVE)  # modes of a format that shows its thoughts
+SHOWING_MODES = (pb.REASONING_MODE_ENABLED, pb.REASONING_MODE_ADAPTIVE)  # modes of a format that shows its reasoning
 
 
 # --- caller -> canonical
 
 
 def decode_config(config: schema.GenerationConfig, request: pb.GenerateRequest, notes: Notes) -> None:
-    """Fills in the options. Raises UmgError naming the field."""
+    """Fill in the options. Raise UmgError naming the field."""
     for name in NUMBERS:
         if (value := getattr(config, name)) is not None:
             setattr(request, name, value)
     for name, target, path in WHOLE_NUMBERS:
         if (number := whole(getattr(config, name), f"{AT}.{path}")) is not None:
             setattr(request, target, number)
+    if (seed := whole(config.seed, f"{AT}.seed", INT64_MAX)) is not None:
+        request.seed = seed
     if config.response_logprobs is not None:
         request.logprobs = config.response_logprobs
     request.stop_sequences.extend(config.stop_sequences or ())
     request.media_detail = resolution(config.media_resolution)
     modalities = (word.lower() for word in config.response_modalities or ())
     request.output_modalities.extend(word for word in modalities if word != "modality_unspecified")
-    _decode_format(config, request)
+    _decode_format(config, request, notes)
     if config.thinking_config is not None:
         _decode_thinking(config.thinking_config, request.reasoning)
     if config.image_config is not None:
@@ -81,7 +85,7 @@ def decode_config(config: schema.GenerationConfig, request: pb.GenerateRequest, 
         _decode_speech(config.speech_config, request, notes)
 
 
-def _decode_format(config: schema.GenerationConfig, request: pb.GenerateRequest) -> None:
+def _decode_format(config: schema.GenerationConfig, request: pb.GenerateRequest, notes: Notes) -> None:
     mime = (config.response_mime_type or "").strip().lower()
     native = given(config.response_schema) and not given(config.response_json_schema)
     schema_json = ""
@@ -101,7 +105,7 @@ def _decode_format(config: schema.GenerationConfig, request: pb.GenerateRequest)
     elif mime == TEXT:
         target.text.SetInParent()
     if mime not in {"", JSON, ENUM, TEXT}:
-        request.source.uncarried_fields.append(f"{AT}.responseMimeType")
+        notes.request.uncarried.append(f"{AT}.responseMimeType")
 
 
 def _decode_thinking(config: schema.ThinkingConfig, reasoning: pb.ReasoningOptions) -> None:
@@ -122,26 +126,28 @@ def _decode_images(config: schema.ImageConfig, target: pb.ImageOutputOptions) ->
 
 
 def _decode_speech(raw: Raw, request: pb.GenerateRequest, notes: Notes) -> None:
-    """The name of the voice; several speakers and languages are one provider's own."""
+    """Decode the name of the voice. Several speakers and languages exist only at one provider."""
     speech = read(schema.SpeechConfig, raw, notes, f"{AT}.speechConfig")
     voice = speech.voice_config.prebuilt_voice_config if speech.voice_config else None
     if voice and voice.voice_name:
         request.audio_output.voice_json = voice.voice_name
     if given(speech.language_code) or given(speech.multi_speaker_voice_config) or not (voice and voice.voice_name):
-        request.source.uncarried_fields.append(f"{AT}.speechConfig")
+        notes.request.uncarried.append(f"{AT}.speechConfig")
 
 
 # --- canonical -> provider
 
 
 def encode_config(request: pb.GenerateRequest, model: str, report: Report, quirks: Quirks) -> JsonObject:
-    """`generationConfig`; {} where it says nothing. Raises UmgError for a schema that is no JSON."""
-    fields: JsonObject = {SAME[field.name]: value for field, value in request.ListFields() if field.name in SAME}
+    """Return `generationConfig`; {} without options. Raise UmgError for a schema that is no JSON."""
+    fields: JsonObject = {
+        COPIED_FIELDS[field.name]: value for field, value in request.ListFields() if field.name in COPIED_FIELDS
+    }
     if (limit := output_limit(request, quirks, report)) is not None:
         fields["maxOutputTokens"] = limit
-    if not takes_sampling(request, quirks, report):
+    if not supports_sampling(request, quirks, report):
         for name in SAMPLING:
-            fields.pop(SAME[name], None)
+            fields.pop(COPIED_FIELDS[name], None)
     if request.HasField("seed") and request.seed not in SEEDS:
         del fields["seed"]
         report.drop("seed")
@@ -156,8 +162,8 @@ def encode_config(request: pb.GenerateRequest, model: str, report: Report, quirk
         report.drop("media_detail")
     if request.HasField("audio_output"):
         fields |= _encode_speech(request.audio_output, report)
-    reasons = request.HasField("reasoning") and takes_reasoning(request, quirks, report)
-    if reasons and (thinking := _encode_thinking(request, model, report)):
+    has_reasoning = request.HasField("reasoning") and supports_reasoning(request, quirks, report)
+    if has_reasoning and (thinking := _encode_thinking(request, model, report)):
         fields["thinkingConfig"] = thinking
     if request.HasField("image_output"):
         fields["imageConfig"] = _encode_images(request.image_output)
@@ -174,7 +180,10 @@ def _encode_format(chosen: pb.ResponseFormat, report: Report) -> JsonObject:
             return {"responseMimeType": JSON, **_encode_schema(chosen.json_schema, "json_schema", report)}
         case "enum_text":
             return {"responseMimeType": ENUM, **_encode_schema(chosen.enum_text, "enum_text", report)}
-    return {}
+        case None:
+            return {}
+        case unhandled:
+            assert_never(unhandled)
 
 
 def _encode_schema(described: pb.JsonSchemaFormat, kind: str, report: Report) -> JsonObject:
@@ -210,29 +219,29 @@ def _encode_images(images: pb.ImageOutputOptions) -> JsonObject:
 
 
 def _encode_thinking(request: pb.GenerateRequest, model: str, report: Report) -> JsonObject:
-    """`thinkingConfig`, with a budget or a level and never both: the provider refuses that.
+    """Return `thinkingConfig`, with a budget or a level but never both, which the provider rejects.
 
-    Thoughts are asked for where the caller's format shows them unless told otherwise.
+    Reasoning is requested where the caller's format shows it, unless the caller decides otherwise.
     """
     reasoning = request.reasoning
-    fields = _depth(reasoning, generation(model) or generation(request.model), model, report)
+    fields = _encode_effort(reasoning, generation(model) or generation(request.model), model, report)
     if reasoning.HasField("include_thoughts"):
         fields["includeThoughts"] = reasoning.include_thoughts
-    elif fields.get("thinkingBudget") != 0 and _shows(reasoning):
+    elif fields.get("thinkingBudget") != 0 and _shows_reasoning(reasoning):
         fields["includeThoughts"] = True
     if reasoning.summary not in ("", "auto", "none"):
         report.drop("reasoning.summary", "auto")
     return fields
 
 
-def _shows(reasoning: pb.ReasoningOptions) -> bool:
-    return (reasoning.mode in SHOWN and reasoning.display != "omitted") or reasoning.summary not in ("", "none")
+def _shows_reasoning(reasoning: pb.ReasoningOptions) -> bool:
+    return (reasoning.mode in SHOWING_MODES and reasoning.display != "omitted") or reasoning.summary not in ("", "none")
 
 
-def _depth(reasoning: pb.ReasoningOptions, known: int, model: str, report: Report) -> JsonObject:
-    """How much to think. A level or a budget stands for the effort beside it, as the family's policy made it so; an
-    effort alone becomes what models of its generation take, a budget where that is not `known` (0): the newer ones
-    still read it.
+def _encode_effort(reasoning: pb.ReasoningOptions, known: int, model: str, report: Report) -> JsonObject:
+    """Return the level or the budget. Either one takes precedence over an effort, since the family's policy set it. An
+    effort alone becomes a level for generations that have levels, and a budget for older ones and for an unknown
+    generation (`known` is 0), since the newer models still accept budgets.
     """
     if reasoning.level:
         if reasoning.HasField("budget_tokens"):
@@ -246,10 +255,10 @@ def _depth(reasoning: pb.ReasoningOptions, known: int, model: str, report: Repor
     effort = "none" if off else reasoning.effort
     if known >= LEVELS_SINCE:
         if not effort:
-            return {}  # it decides by itself unless told otherwise
+            return {}  # the model decides by itself
         level = EFFORT_LEVELS.get(effort, effort.upper())
         if effort == "none" and "flash" not in model:
-            level = "LOW"  # the least that larger models take
+            level = "LOW"  # the lowest level that larger models accept
         if level.lower() != effort:
             report.drop("reasoning.mode" if off else "reasoning.effort", f"level {level.lower()}")
         return {"thinkingLevel": level}
@@ -261,4 +270,4 @@ def _depth(reasoning: pb.ReasoningOptions, known: int, model: str, report: Repor
         return {} if budget is None else {"thinkingBudget": budget}
     if reasoning.mode == pb.REASONING_MODE_ENABLED:
         report.drop("reasoning.mode", "budget -1")
-    return {"thinkingBudget": -1} if reasoning.mode in SHOWN else {}
+    return {"thinkingBudget": -1} if reasoning.mode in SHOWING_MODES else {}

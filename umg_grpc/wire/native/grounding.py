@@ -1,26 +1,30 @@
-"""Sources of an answer, both directions: citations <-> `groundingMetadata`, whose places count bytes of UTF-8."""
+"""Citations of an answer <-> `groundingMetadata`, both directions. The positions of native count bytes of UTF-8."""
 
+from bisect import bisect_right
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import NamedTuple
 
 import msgspec
 from msgspec import Raw, Struct
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.json import JsonObject
+from umg_grpc.wire.core.json import JsonObject
+from umg_grpc.wire.core.surrogates import replace_halves
+from umg_grpc.wire.native.offsets import Offsets
 
 SEARCH = "web_search"
 
 
 class Page(Struct, rename="camel"):
-    """`web` of a chunk, and what else may stand in its place."""
+    """Page of a chunk: `web`, or one of the members that may replace it."""
 
     uri: str | None = None
     title: str | None = None
 
 
 class Chunk(Struct, rename="camel"):
-    """An element of `groundingChunks`."""
+    """Element of `groundingChunks`."""
 
     web: Page | None = None
     maps: Page | None = None
@@ -29,7 +33,7 @@ class Chunk(Struct, rename="camel"):
 
 
 class Segment(Struct, rename="camel"):
-    """`segment` of a support; a start of 0 is left out."""
+    """`segment` of a support. A start of 0 is left out."""
 
     part_index: int | None = None
     start_index: int | None = None
@@ -37,7 +41,7 @@ class Segment(Struct, rename="camel"):
 
 
 class Support(Struct, rename="camel"):
-    """An element of `groundingSupports`."""
+    """Element of `groundingSupports`."""
 
     segment: Segment | None = None
     grounding_chunk_indices: list[int] | None = None
@@ -71,7 +75,7 @@ class _ExactSupport(Struct, forbid_unknown_fields=True, rename="camel"):
 
 
 class _Exact(Struct, forbid_unknown_fields=True, rename="camel"):
-    """`groundingMetadata` that says no more than citations and queries do."""
+    """`groundingMetadata` with only the members that citations and queries can express."""
 
     web_search_queries: list[str] | None = None
     grounding_chunks: list[_ExactChunk] | None = None
@@ -83,34 +87,47 @@ _GROUNDING = msgspec.json.Decoder(Grounding)
 _EXACT = msgspec.json.Decoder(_Exact)
 
 
-class Text(NamedTuple):
-    """A text part, whose citations count from its own start."""
+MAX_CITED_CHARACTERS = 1 << 20
+"""Maximum characters of a streamed text that are kept for its citations, which have positions in it. A position beyond
+them becomes their end.
+"""
 
-    part: int  # its number among the parts of the candidate
-    place: int  # its number among the parts as the provider wrote them; -1 where those are pieces of a stream
+
+class Text(NamedTuple):
+    """Text part, whose citations count from its own start."""
+
+    part: int  # index among the parts of the candidate
+    place: int  # index among the parts as the provider wrote them; -1 for pieces of a stream
     text: str
 
 
 class Sources(NamedTuple):
-    """What `groundingMetadata` says."""
+    """Content of `groundingMetadata`."""
 
     citations: list[tuple[int, pb.Citation]]  # (part, citation)
     queries: list[str]
-    rest: str  # the whole JSON where it says more than that, else ""
+    rest: str  # the whole JSON if it has more members than that, else ""
 
 
 # --- provider -> canonical
 
 
 def decode_grounding(raw: Raw, texts: Sequence[Text]) -> Sources:
-    """The sources of a candidate's texts: one citation for each support and chunk; without supports one of each chunk
-    for the whole first text. Raises ValueError for what cannot be read.
+    """Return the sources of a candidate's texts: one citation for each support and chunk; without supports one citation
+    of the whole first text for each chunk. An object with members of unexpected types has no citations and is kept
+    as raw JSON, so that the answer is not lost.
     """
-    grounding = _GROUNDING.decode(raw)
+    document = replace_halves(bytes(raw))
+    try:
+        grounding = _GROUNDING.decode(document)
+    except (ValueError, RecursionError):
+        rest = document.decode()
+        return Sources([], [], rest if _rest(rest) else "")
+    places = _Places(texts)
     pages = [_page(chunk) for chunk in grounding.grounding_chunks or ()]
     citations = list[tuple[int, pb.Citation]]()
     for support in grounding.grounding_supports or ():
-        if support.segment is None or (place := _span(support.segment, texts)) is None:
+        if support.segment is None or (place := places.span(support.segment)) is None:
             continue
         part, start, end = place
         for index in support.grounding_chunk_indices or ():
@@ -123,42 +140,47 @@ def decode_grounding(raw: Raw, texts: Sequence[Text]) -> Sources:
         citations += [
             (texts[0].part, pb.Citation(title=page.title or "", web=pb.WebSource(url=page.uri or ""))) for page in whole
         ]
-    return Sources(citations, grounding.web_search_queries or [], "" if _is_exact(raw) else str(raw, "utf-8"))
+    return Sources(citations, grounding.web_search_queries or [], "" if _is_exact(document) else document.decode())
 
 
 def _page(chunk: Chunk) -> Page:
     return chunk.web or chunk.maps or chunk.retrieved_context or chunk.image or Page()
 
 
-def _span(segment: Segment, texts: Sequence[Text]) -> tuple[int, int, int] | None:
-    """(part, first code point, the one after the last) of a segment; None for one of no text.
+class _Places:
+    """Texts of a candidate by position, in bytes of UTF-8."""
 
-    A segment without a part counts from the start of all text, which is that of the first part where there is one.
-    """
-    start, end = segment.start_index or 0, segment.end_index or 0
-    for text in texts:
-        size = len(text.text) if text.text.isascii() else len(text.text.encode())
+    def __init__(self, texts: Sequence[Text]) -> None:
+        self._texts = texts
+        self._offsets = [Offsets(text.text) for text in texts]
+        self._ends = list(accumulate(offsets.size for offsets in self._offsets))
+        self._by_place = {text.place: position for position, text in reversed(list(enumerate(texts)))}
+
+    def span(self, segment: Segment) -> tuple[int, int, int] | None:
+        """Return the part of a segment, its first code point and the one after the last; None for a segment without
+        text.
+
+        A segment without a part counts from the start of all text, which is the first part's where there is one.
+        """
+        start, end = segment.start_index or 0, segment.end_index or 0
         if segment.part_index:
-            if text.place == segment.part_index:
-                return text.part, _code_point(text.text, start), _code_point(text.text, end)
-        elif start < size or text is texts[-1]:
-            return text.part, _code_point(text.text, start), _code_point(text.text, min(end, size))
+            position = self._by_place.get(segment.part_index)
+            if position is None:
+                return None
+        elif self._texts:
+            position = min(bisect_right(self._ends, start), len(self._texts) - 1)
+            before = self._ends[position] - self._offsets[position].size
+            start, end = start - before, end - before
         else:
-            start, end = start - size, end - size
-    return None
+            return None
+        offsets = self._offsets[position]
+        return self._texts[position].part, offsets.code_points(start), offsets.code_points(end)
 
 
-def _code_point(text: str, offset: int) -> int:
-    """The place of a byte in code points; of one inside a character the place of that character."""
-    if text.isascii():
-        return max(0, min(offset, len(text)))
-    return len(text.encode()[: max(0, offset)].decode("utf-8", "ignore"))
-
-
-def _is_exact(raw: Raw) -> bool:
+def _is_exact(document: bytes) -> bool:
     try:
-        _EXACT.decode(raw)
-    except ValueError:
+        _EXACT.decode(document)
+    except (ValueError, RecursionError):
         return False
     return True
 
@@ -167,37 +189,38 @@ def _is_exact(raw: Raw) -> bool:
 
 
 class Cited(NamedTuple):
-    """A text and its sources, on the way to a caller."""
+    """Text and its citations, to be encoded for a caller."""
 
     text: str
     citations: Sequence[pb.Citation]
-    place: int | None  # its number among the parts as they are written; None where the text is one with the first
+    place: int | None  # index among the encoded parts; None if the text belongs to the first
     before: int = 0  # bytes of text that precede it there
 
 
 def encode_grounding(cited: Sequence[Cited], queries: Sequence[str], rest: str) -> JsonObject | Raw:
-    """`groundingMetadata`; {} for none. A page is one chunk however often it is cited.
+    """Return `groundingMetadata`; {} without sources. A page is one chunk however often it is cited.
 
-    `rest` is a provider's own: it stands as it is where the citations are still those that it states.
+    `rest` is the provider's own JSON: it is returned unchanged if it still has the same citations.
     """
-    if rest and _states(rest, cited):
+    if _rest(rest) and _has_citations(rest, cited):
         return Raw(rest.encode())
-    chunks, supports = dict[tuple[str, str], int](), dict[tuple[int | None, int, int], tuple[str, list[int]]]()
+    chunks, supports = dict[tuple[str, str], int](), dict[tuple[int | None, int, int], tuple[str, dict[int, None]]]()
     spans = any(citation.HasField("start_index") for text in cited for citation in text.citations)
     for text in cited:
+        offsets = Offsets(text.text if text.citations else "")
         for citation in text.citations:
             if not citation.HasField("web"):
-                continue  # a place in a document: native has no words for it
+                continue  # a position in a document, which native cannot express
             chunk = chunks.setdefault((citation.web.url, citation.title), len(chunks))
             if not spans and len(cited) == 1:
                 continue  # of the whole text
             start = citation.start_index if citation.HasField("start_index") else 0
             end = citation.end_index if citation.HasField("end_index") else len(text.text)
-            first, last = (text.before + len(text.text[:edge].encode()) for edge in (start, end))
+            first, last = (text.before + offsets.bytes(edge) for edge in (start, end))
             place = (text.place, first, last)
-            indices = supports.setdefault(place, (text.text[start:end], []))[1]
-            if chunk not in indices:
-                indices.append(chunk)
+            if place not in supports:
+                supports[place] = text.text[start:end], {}
+            supports[place][1][chunk] = None
     fields: JsonObject = {name: value for name, value in _rest(rest).items() if name not in OURS}
     if queries:
         fields["webSearchQueries"] = list(queries)
@@ -205,20 +228,17 @@ def encode_grounding(cited: Sequence[Cited], queries: Sequence[str], rest: str) 
         fields["groundingChunks"] = [{"web": {"uri": url, "title": title}} for url, title in chunks]
     if supports:
         fields["groundingSupports"] = [
-            {"segment": _segment(*place, text), "groundingChunkIndices": indices}
+            {"segment": _segment(*place, text), "groundingChunkIndices": list(indices)}
             for place, (text, indices) in supports.items()
         ]
     return fields
 
 
-def _states(rest: str, cited: Sequence[Cited]) -> bool:
-    """Whether these are the citations of that JSON."""
+def _has_citations(rest: str, cited: Sequence[Cited]) -> bool:
+    """Return whether `rest` has exactly these citations."""
     texts = [Text(part, -1 if text.place is None else text.place, text.text) for part, text in enumerate(cited)]
-    try:
-        told = decode_grounding(Raw(rest.encode()), texts).citations
-    except (ValueError, RecursionError):
-        return False
-    return told == [(part, citation) for part, text in enumerate(cited) for citation in text.citations]
+    decoded = decode_grounding(Raw(rest.encode()), texts).citations
+    return decoded == [(part, citation) for part, text in enumerate(cited) for citation in text.citations]
 
 
 def _segment(place: int | None, start: int, end: int, text: str) -> JsonObject:
@@ -229,7 +249,7 @@ def _segment(place: int | None, start: int, end: int, text: str) -> JsonObject:
 
 
 def _rest(text: str) -> dict[str, Raw]:
-    """What must be shown beside the sources, such as search suggestions; nothing where it is no object."""
+    """Return the members to show beside the citations, for example search suggestions; {} if the text is no object."""
     try:
         return msgspec.json.decode(text, type=dict[str, Raw]) if text else {}
     except (ValueError, RecursionError):

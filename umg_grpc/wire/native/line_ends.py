@@ -1,10 +1,10 @@
-"""Characters that older clients of this format take for line ends."""
+"""Characters that older clients of this format mistake for line ends."""
 
 
 def escaped(document: bytes) -> bytes:
-    """Return the JSON with escapes for U+0085, U+2028 and U+2029, which stand inside strings.
+    """Return the JSON with escapes for U+0085, U+2028 and U+2029, which occur inside strings only.
 
-    They end no line of an event, but older google-genai clients split lines there.
+    None of them ends a line of an event, but older google-genai clients split lines at them.
     """
     if 0xE2 in document:
         document = document.replace(b"\xe2\x80\xa8", rb"\u2028").replace(b"\xe2\x80\xa9", rb"\u2029")

@@ -1,16 +1,19 @@
-"""Turns, both directions."""
+"""Turns of a conversation, both directions."""
 
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import assert_never
 
 import msgspec
 from msgspec import Raw
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.json import JsonObject, invalid, json_text, missing
-from umg_grpc.wire.media import check_address
-from umg_grpc.wire.names import ToolNames
+from umg_grpc.wire.core.json import JsonObject, invalid, json_text, missing
+from umg_grpc.wire.core.media import check_address
+from umg_grpc.wire.core.opaque import RawTurns, append_opaque_turn, omits_turn, opaque_turn
+from umg_grpc.wire.core.reasoning_state import NO_SIGNATURE, is_placeholder
+from umg_grpc.wire.core.tool_names import ToolNames
 from umg_grpc.wire.native import schema
 from umg_grpc.wire.native.parts import (
     ERROR,
@@ -19,14 +22,13 @@ from umg_grpc.wire.native.parts import (
     decode_part,
     encode_call,
     encode_media,
+    encode_reasoning,
     encode_server_tool,
-    encode_thoughts,
     is_own_file,
 )
-from umg_grpc.wire.native.results import Result, Waiting, pair_results
-from umg_grpc.wire.opaque import keep_turn, kept_turn, leaves_turn_out, raw_turns
+from umg_grpc.wire.native.proto_json import Notes
+from umg_grpc.wire.native.tool_results import Result, UnansweredCalls, pair_results
 from umg_grpc.wire.report import Report, foreign, no_role, unknown_part, untranslatable
-from umg_grpc.wire.state import NO_SIGNATURE, is_placeholder
 
 ROLES = {
     "user": pb.ROLE_USER,
@@ -37,75 +39,72 @@ ROLES = {
 USER, MODEL = "user", "model"
 SYSTEM_ROLES = (pb.ROLE_SYSTEM, pb.ROLE_DEVELOPER)
 DETAILS = ("low", "medium", "high", "ultra_high")
-SHOWN_BELOW = "The result is shown below."
+RESULT_IN_NEXT_MESSAGE = "The result is shown below."
 NO_RESULT = "(no result)"
 
 _GENERATION = re.compile(r"(?:^|[/.])(?:gemini|famG)-(\d+)")
 
 
 def generation(model: str) -> int:
-    """Generation of the provider's model as its id tells it; 0 where it does not."""
-    told = _GENERATION.search(model)
-    return int(told[1]) if told else 0
+    """Return the generation in the id of the provider's model; 0 for an id without one."""
+    found = _GENERATION.search(model)
+    return int(found[1]) if found else 0
 
 
 # --- caller -> canonical
 
 
-def decode_contents(contents: list[schema.Content], request: pb.GenerateRequest) -> None:
-    """Fills `request.messages`: one message a turn. Raises UmgError naming the field.
+def decode_contents(contents: list[schema.Content], request: pb.GenerateRequest, notes: Notes) -> None:
+    """Fill `request.messages` with one message per turn. Raise UmgError naming the field.
 
-    Only the model may have said nothing: its answers may lack parts, and clients send them back.
+    Only turns of the model may be empty: its answers may lack parts, and clients send them back.
     """
+    raw_turns = RawTurns(request.source, "contents")
     for index, content in enumerate(contents):
         role = ROLES.get((content.role or USER).lower())
         if role is None:
-            raw = raw_turns(request.source.body, "contents")[index]
-            keep_turn(request, raw, content.role or "", f"contents[{index}].role")
+            append_opaque_turn(request, notes.request, raw_turns[index], content.role or "", f"contents[{index}].role")
             continue
         if not content.parts and role != pb.ROLE_ASSISTANT:
             raise missing(f"contents[{index}].parts")
         message = request.messages.add(role=role)
         for position, part in enumerate(content.parts or ()):
-            _decode(part, message.parts.add(), f"contents[{index}].parts[{position}]", request)
+            _decode(part, message.parts.add(), f"contents[{index}].parts[{position}]", notes)
     pair_results(request.messages)
 
 
-def decode_instructions(content: schema.Content, request: pb.GenerateRequest) -> None:
-    """Fills `request.instructions`."""
+def decode_instructions(content: schema.Content, request: pb.GenerateRequest, notes: Notes) -> None:
+    """Fill `request.instructions`."""
     for position, part in enumerate(content.parts or ()):
-        _decode(part, request.instructions.add(), f"systemInstruction.parts[{position}]", request)
+        _decode(part, request.instructions.add(), f"systemInstruction.parts[{position}]", notes)
 
 
-def _decode(part: schema.Part, target: pb.Part, at: str, request: pb.GenerateRequest) -> None:
-    kinds = [name for name in schema.KINDS if _says(getattr(part, name))]
+def _decode(part: schema.Part, target: pb.Part, at: str, notes: Notes) -> None:
+    kinds = [name for name in schema.KINDS if _is_given(getattr(part, name))]
     if len(kinds) > 1:
         raise invalid(at, f"one part is one thing, this is {' and '.join(kinds)}; make them several parts")
     decode_part(part, target, at)
-    if _says(part.video_metadata):
-        _uncarried("videoMetadata", request)
+    if _is_given(part.video_metadata):
+        notes.record_uncarried("videoMetadata")
     _check_file(part.file_data, f"{at}.fileData")
     if part.function_response is not None:
         for index, shown in enumerate(part.function_response.parts or ()):
             _check_file(shown.file_data, f"{at}.functionResponse.parts[{index}].fileData")
         for name in ("will_continue", "scheduling"):
-            if _says(getattr(part.function_response, name)):
-                _uncarried(f"functionResponse.{'willContinue' if name == 'will_continue' else name}", request)
+            if _is_given(getattr(part.function_response, name)):
+                notes.record_uncarried(f"functionResponse.{'willContinue' if name == 'will_continue' else name}")
 
 
 def _check_file(file: schema.ProviderFile | None, at: str) -> None:
-    """Raises UmgError for an address that no provider may fetch; a file of its own may stand without one."""
+    """Raise UmgError for an address that no provider may fetch. A file of the provider's own may be named without
+    address.
+    """
     if file is not None and file.file_uri and ("://" in file.file_uri or not is_own_file(file.file_uri)):
         check_address(file.file_uri, f"{at}.fileUri", "bytes go into `inlineData`")
 
 
-def _says(value: object) -> bool:
+def _is_given(value: object) -> bool:
     return bytes(value) not in (b"", b"null") if isinstance(value, Raw) else value is not None
-
-
-def _uncarried(name: str, request: pb.GenerateRequest) -> None:
-    if name not in request.source.uncarried_fields:
-        request.source.uncarried_fields.append(name)
 
 
 # --- canonical -> provider
@@ -116,16 +115,17 @@ class _Turn:
     role: str  # "" for an opaque turn, which is its only part
     parts: list[object] = field(default_factory=list)
     calls: list[pb.ToolCall] = field(default_factory=list)
-    results: list[JsonObject] = field(default_factory=list)  # which stand before the parts
+    results: list[JsonObject] = field(default_factory=list)  # encoded before the parts
     signed: bool = True  # whether its first call has a signature
 
 
 class ContentEncoder:
-    """Canonical messages -> turns. One instance a request: results are paired with calls across messages.
+    """Encoder of canonical messages into turns. One instance per request: results are paired with calls across
+    messages.
 
-    Neighbours of one role become one turn, the results of one turn its first parts in the order of the calls of the
-    turn before: the provider counts them. A call without a result gets one that says so; a result of no such call
-    becomes text in its place.
+    Neighbours of one role become one turn. The results of a turn become its first parts, in the order of the calls of
+    the turn before, because the provider counts them. A call without a result gets an error result; a result without a
+    call becomes text in its place.
     """
 
     def __init__(self, request: pb.GenerateRequest, model: str, names: ToolNames, report: Report) -> None:
@@ -136,7 +136,9 @@ class ContentEncoder:
         self._turns: list[_Turn] = []
 
     def encode(self) -> JsonObject:
-        """`contents` and `systemInstruction`. Raises UmgError for what would change the meaning."""
+        """Return `contents` and `systemInstruction`. Raise UmgError where leaving content out would change the
+        meaning.
+        """
         system: list[JsonObject] = [
             {"text": text}
             for index, part in enumerate(self._request.instructions)
@@ -149,7 +151,7 @@ class ContentEncoder:
                 self._message(message, f"messages[{index}]")
         self._answer_calls()
         if self._generation >= 3:
-            self._sign()
+            self._add_signatures()
         contents: list[object] = [
             {"role": turn.role, "parts": [*turn.results, *turn.parts]} if turn.role else turn.parts[0]
             for turn in self._turns
@@ -157,13 +159,13 @@ class ContentEncoder:
         if not contents:
             if not system:
                 raise untranslatable("messages", "all of them are blank; say something")
-            self._report.drop("instructions", "a user turn")  # refused without one
+            self._report.drop("instructions", "a user turn")  # rejected without one
             return {"contents": [{"role": USER, "parts": system}]}
         return {"systemInstruction": {"parts": system}, "contents": contents} if system else {"contents": contents}
 
     def _system(self, message: pb.Message, at: str) -> Iterator[JsonObject]:
         if self._turns:
-            self._report.drop("messages.role", "systemInstruction")  # its place is lost
+            self._report.drop("messages.role", "systemInstruction")  # its position among the messages is lost
         for position, part in enumerate(message.parts):
             if text := self._text_of(part, f"{at}.parts[{position}]"):
                 yield {"text": text}
@@ -176,10 +178,10 @@ class ContentEncoder:
         return part.text.text
 
     def _message(self, message: pb.Message, at: str) -> None:
-        if (kept := kept_turn(message, "native", at)) is not None:
+        if (kept := opaque_turn(message, "native", at)) is not None:
             self._turns.append(_Turn("", [kept]))
             return
-        if leaves_turn_out(message, "native", self._report):
+        if omits_turn(message, "native", self._report):
             return
         if message.phase:
             self._report.drop("phase")
@@ -206,22 +208,22 @@ class ContentEncoder:
         state = part.state.data if part.state.format == "native" and not is_placeholder(part.state.data) else ""
         if part.HasField("state") and part.state.format != "native":
             self._report.drop("state")
-        said = [*self._said(part, at, signed=bool(state))]
-        if not said:
+        encoded_parts = [*self._encode_part(part, at, signed=bool(state))]
+        if not encoded_parts:
             return
         marks: JsonObject = {"thought": True} if part.thought else {}
         if state:
             marks["thoughtSignature"] = state
-        last = said[-1]
+        last = encoded_parts[-1]
         if marks and isinstance(last, dict):
-            said[-1] = {**last, **marks}
+            encoded_parts[-1] = {**last, **marks}
         if part.HasField("tool_call"):
             if not turn.calls:
                 turn.signed = bool(state)
             turn.calls.append(part.tool_call)
-        turn.parts += said
+        turn.parts += encoded_parts
 
-    def _said(self, part: pb.Part, at: str, *, signed: bool) -> Iterator[object]:  # noqa: PLR0912 - one case a kind
+    def _encode_part(self, part: pb.Part, at: str, *, signed: bool) -> Iterator[object]:  # noqa: PLR0912 - one case a kind
         match part.WhichOneof("kind"):
             case "text":
                 if part.text.citations:
@@ -229,7 +231,7 @@ class ContentEncoder:
                 if part.text.text or signed:
                     yield {"text": part.text.text}
             case "reasoning":
-                thought = encode_thoughts(part)
+                thought = encode_reasoning(part)
                 if thought.get("text") or signed:
                     yield thought
             case "tool_call":
@@ -250,12 +252,14 @@ class ContentEncoder:
                 yield {"text": part.opaque.text}
             case "opaque":
                 raise foreign(part.opaque, at)
-            case _:
-                raise unknown_part(at)
+            case "tool_result" | None:
+                raise unknown_part(at)  # results are encoded by `_result`
+            case unhandled:
+                assert_never(unhandled)
 
     def _result(self, result: pb.ToolResult, at: str) -> Iterator[object]:
-        """The result, and what it shows. That stands in it where the caller knows of that place, else behind it: only
-        the newest models look for it there.
+        """Yield the result and its media. The media are inside the result if its caller's format has a place for them,
+        else behind it: only the newest models look inside.
         """
         texts, shown = list[str](), list[object]()
         for index, part in enumerate(result.parts):
@@ -269,23 +273,23 @@ class ContentEncoder:
                     texts.append(part.opaque.text)
                 case "opaque":
                     raise foreign(part.opaque, place)
-                case _:
+                case _:  # no other kind is allowed in a result
                     raise untranslatable(place, "a result is text, images and documents in native")
         text = "\n".join(texts)
-        words = text or result.result_json or ("" if shown else NO_RESULT)
-        said: list[object] = [{"text": words}] if words else []
+        fallback_text = text or result.result_json or ("" if shown else NO_RESULT)
+        encoded_parts: list[object] = [{"text": fallback_text}] if fallback_text else []
         if not result.result_json:
-            response = _response(text or (SHOWN_BELOW if shown else ""), failed=result.is_error)
-            yield Result(result.call_id, result.name, {"response": response}, said)
+            response = _response(text or (RESULT_IN_NEXT_MESSAGE if shown else ""), failed=result.is_error)
+            yield Result(result.call_id, result.name, {"response": response}, encoded_parts)
             yield from shown
             return
         fields: JsonObject = {"response": _object(result.result_json, f"{at}.tool_result.result_json")}
         if shown:
             fields["parts"] = shown
-        yield Result(result.call_id, result.name, fields, said + shown)
+        yield Result(result.call_id, result.name, fields, encoded_parts + shown)
 
     def _answer_calls(self) -> None:
-        """Pairs the results of each turn with the calls of the one before."""
+        """Pair the results of each turn with the calls of the turn before."""
         calls = list[pb.ToolCall]()
         for turn in self._turns:
             if not turn.role:
@@ -295,19 +299,19 @@ class ContentEncoder:
             calls = turn.calls
 
     def _answer(self, calls: list[pb.ToolCall], turn: _Turn) -> None:
-        waiting, rest = Waiting(calls), list[object]()
+        waiting, rest = UnansweredCalls(calls), list[object]()
         for part in turn.parts:
             if not isinstance(part, Result):
                 rest.append(part)
             elif not waiting.answer(part):
                 self._report.drop("tool_result", "text")
-                rest += part.said
+                rest += part.fallback
         for call, fields in zip(calls, waiting.answers, strict=True):
             if fields is None:
                 self._report.drop("tool_call", "no result")
-            told: JsonObject = {"id": call.call_id} if call.call_id else {}
-            told["name"] = self._names.of_call(call)
-            turn.results.append({"functionResponse": told | (fields or {"response": {ERROR: NO_RESULT}})})
+            response: JsonObject = {"id": call.call_id} if call.call_id else {}
+            response["name"] = self._names.of_call(call)
+            turn.results.append({"functionResponse": response | (fields or {"response": {ERROR: NO_RESULT}})})
         turn.parts = rest
 
     def _media(self, media: pb.MediaPart, at: str) -> Iterator[JsonObject]:
@@ -325,7 +329,7 @@ class ContentEncoder:
             raise untranslatable(at, "the file lives at another provider; send its bytes or its address")
         if media.detail in ("", "auto"):
             pass
-        elif media.detail not in DETAILS or 0 < self._generation < 3:  # older models refuse it
+        elif media.detail not in DETAILS or 0 < self._generation < 3:  # older models reject it
             self._report.drop("detail")
         else:
             encoded["mediaResolution"] = {"level": RESOLUTION + media.detail.upper()}
@@ -339,8 +343,10 @@ class ContentEncoder:
         else:
             raise untranslatable(at, "a document is text and images in native")
 
-    def _sign(self) -> None:
-        """Gives the first call of each of the model's turns since the user last spoke what stands for a signature."""
+    def _add_signatures(self) -> None:
+        """Add the placeholder of a signature to the first call of each of the model's turns since the user's last
+        message.
+        """
         for turn in reversed(self._turns):
             if turn.role == USER and turn.parts:
                 return
@@ -354,7 +360,7 @@ def _is_call(part: object) -> bool:
 
 
 def _object(text: str, at: str) -> Raw:
-    """The JSON of a result. Raises UmgError(INVALID_FIELD) for anything but one object."""
+    """Return the JSON of a result. Raise UmgError(INVALID_FIELD) for JSON that is not one object."""
     raw = json_text(text, at)
     if not bytes(raw).startswith(b"{"):
         raise invalid(at, "expected an object; send a JSON object")
@@ -362,7 +368,7 @@ def _object(text: str, at: str) -> Raw:
 
 
 def _response(text: str, *, failed: bool) -> object:
-    """A result as an object: one that is JSON is the object itself, any other is its `output` (reference, 6.3)."""
+    """Return a result as an object: a JSON object as it is, other text as its `output` (reference, 6.3)."""
     if failed:
         return {ERROR: text}
     if text.lstrip().startswith("{"):

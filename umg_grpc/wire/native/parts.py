@@ -1,24 +1,25 @@
-"""Single parts, both directions."""
+"""Parts of a turn, both directions."""
 
 import base64
 import re
+from typing import assert_never
 
 import msgspec
 from msgspec import Raw
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.arguments import call_arguments
-from umg_grpc.wire.json import JsonObject, given, invalid, json_object, json_text, missing, parse
-from umg_grpc.wire.media import decode_base64, normal_mime, sniff
+from umg_grpc.wire.core.json import JsonObject, given, invalid, json_object, json_text, missing, parse
+from umg_grpc.wire.core.media import decode_base64, normal_mime, sniff
+from umg_grpc.wire.core.reasoning_state import is_placeholder, read
+from umg_grpc.wire.core.tool_arguments import call_arguments
 from umg_grpc.wire.native import schema
-from umg_grpc.wire.state import is_placeholder, read
 
 RESOLUTION = "MEDIA_RESOLUTION_"
 OUTPUT, ERROR = "output", "error"  # keys of a result
-BETWEEN_THOUGHTS = "\n\n"
+REASONING_SEPARATOR = "\n\n"
 
 CODE = "code_execution"
-# The format's words for its own tools (SDK types `ToolType`), and ours.
+# The format's names of its own tools (SDK types `ToolType`) -> ours.
 TOOL_TYPES = {
     "GOOGLE_SEARCH_WEB": "web_search",
     "GOOGLE_SEARCH_IMAGE": "image_search",
@@ -29,7 +30,7 @@ TOOL_TYPES = {
 TOOL_TYPE_NAMES = {ours: name for name, ours in TOOL_TYPES.items()}
 
 MEDIA_KINDS = {"image": pb.MEDIA_KIND_IMAGE, "audio": pb.MEDIA_KIND_AUDIO, "video": pb.MEDIA_KIND_VIDEO}
-# What bytes are when nobody says it and they do not tell.
+# Media types of bytes whose type is neither given nor detected.
 DEFAULT_TYPES = {
     pb.MEDIA_KIND_IMAGE: "image/png",
     pb.MEDIA_KIND_AUDIO: "audio/wav",
@@ -63,7 +64,7 @@ _VIDEO_SITE = re.compile(r"^https?://(?:www\.|m\.)?(?:youtube\.com|youtu\.be)/")
 
 
 def decode_part(part: schema.ProviderPart, target: pb.Part, at: str) -> None:
-    """Fills in the part. Raises UmgError naming the field."""
+    """Fill in the part. Raise UmgError naming the field."""
     if part.text is not None:
         if part.thought:
             target.reasoning.SetInParent()
@@ -90,7 +91,7 @@ def decode_part(part: schema.ProviderPart, target: pb.Part, at: str) -> None:
 
 
 def resolution(level: str | None) -> str:
-    """`MEDIA_RESOLUTION_HIGH` as `high`; "" for none."""
+    """Return the level in lower case, `MEDIA_RESOLUTION_HIGH` as `high`; "" for none."""
     word = (level or "").removeprefix(RESOLUTION).lower()
     return "" if word == "unspecified" else word
 
@@ -100,7 +101,7 @@ def _decode_rest(part: schema.ProviderPart, target: pb.Part, at: str) -> None:
         target.opaque.format, target.opaque.json = "native", str(part.opaque, "utf-8")
         target.opaque.type = kind_of(part.opaque)
     elif part.thought and part.thought_signature:
-        target.reasoning.redacted = True  # thoughts that are not shown: only their state travels
+        target.reasoning.redacted = True  # hidden reasoning, of which only the state is kept
     elif part.thought_signature:
         target.text.SetInParent()
     else:
@@ -108,7 +109,7 @@ def _decode_rest(part: schema.ProviderPart, target: pb.Part, at: str) -> None:
 
 
 def kind_of(part: Raw) -> str:
-    """The name under which an unknown part holds what it is: its first key that is no property of all parts."""
+    """Return the name of an unknown part's kind: its first key that is not common to all parts."""
     keys = msgspec.json.decode(part, type=dict[str, Raw])
     return next((key for key in keys if key not in ("thought", "thoughtSignature", "thought_signature")), "")
 
@@ -142,15 +143,15 @@ def _decode_result(result: schema.FunctionResponse, target: pb.ToolResult, at: s
 
 
 def result_text(response: str) -> tuple[str, bool]:
-    """(what a result says as text, whether it says that the tool failed).
+    """Return the text of a result, and whether the result states that the tool failed.
 
     `output` holds the result and `error` the failure; without them the object is the whole result (reference, 4.1).
     """
     members = msgspec.json.decode(response, type=dict[str, Raw])
-    said = {name: value for name, value in members.items() if given(value)}
-    failed = ERROR in said and OUTPUT not in said
-    if len(said) == 1 and (OUTPUT in said or failed):
-        value = next(iter(said.values()))
+    present = {name: value for name, value in members.items() if given(value)}
+    failed = ERROR in present and OUTPUT not in present
+    if len(present) == 1 and (OUTPUT in present or failed):
+        value = next(iter(present.values()))
         text = str(value, "utf-8")
         return msgspec.json.decode(value, type=str) if text.startswith('"') else text, failed
     return response, failed
@@ -169,7 +170,7 @@ def _decode_blob(blob: schema.ProviderBlob, media: pb.MediaPart, at: str) -> Non
 
 
 def _mime(mime: str) -> str:
-    """The media type; that of bare samples keeps the parameters without which nobody can play them."""
+    """Return the media type. Raw audio samples keep their parameters, without which they cannot be played."""
     plain = normal_mime(mime)
     return mime.strip().lower() if plain in ("audio/pcm", "audio/l16") else plain
 
@@ -182,17 +183,17 @@ def _decode_file(file: schema.ProviderFile, media: pb.MediaPart, at: str) -> Non
     else:
         media.uri = file.file_uri
     media.mime_type = _mime(file.mime_type or "")
-    told = media.mime_type or ("video/*" if _VIDEO_SITE.match(file.file_uri) else _by_suffix(file.file_uri))
-    media.kind = MEDIA_KINDS.get(told.partition("/")[0], pb.MEDIA_KIND_DOCUMENT)
+    mime = media.mime_type or ("video/*" if _VIDEO_SITE.match(file.file_uri) else _by_suffix(file.file_uri))
+    media.kind = MEDIA_KINDS.get(mime.partition("/")[0], pb.MEDIA_KIND_DOCUMENT)
 
 
 def is_own_file(name: str) -> bool:
-    """Whether it names a file that the format's provider keeps."""
+    """Return whether the name is of a file that the format's provider stores."""
     return _OWN_FILE.search(name) is not None
 
 
 def _by_suffix(address: str) -> str:
-    """The media type that the end of an address tells, "" when it does not."""
+    """Return the media type of an address by its suffix, or ""."""
     suffix = _SUFFIX.search(address)
     return SUFFIXES.get(suffix[1].lower(), "") if suffix else ""
 
@@ -202,7 +203,7 @@ class _Id(msgspec.Struct):
 
 
 def _decode_server_tool(part: schema.ProviderPart, target: pb.Part, at: str) -> bool:
-    """Whether it is one of the provider's own tools at work."""
+    """Decode a call or a result of one of the provider's own tools. Return whether the part is one."""
     if given(part.executable_code):
         target.server_tool_call.name, target.server_tool_call.format = CODE, "native"
         target.server_tool_call.input_json = str(part.executable_code, "utf-8")
@@ -235,48 +236,51 @@ def _tool_name(used: schema.ServerTool) -> str:
 # --- canonical -> wire
 
 
-def encode_thoughts(part: pb.Part) -> JsonObject:
-    """A thought, or what stands for one that is not shown; {} where it says nothing."""
+def encode_reasoning(part: pb.Part) -> JsonObject:
+    """Return a reasoning part, or the placeholder of hidden reasoning."""
     reasoning = part.reasoning
     if reasoning.redacted:
         return {"thought": True}
     texts = reasoning.texts if any(reasoning.texts) else reasoning.summaries
-    return {"text": BETWEEN_THOUGHTS.join(text for text in texts if text), "thought": True}
+    return {"text": REASONING_SEPARATOR.join(text for text in texts if text), "thought": True}
 
 
 def encode_call(call: pb.ToolCall, name: str) -> JsonObject:
-    """`functionCall`."""
+    """Return `functionCall`."""
     called: JsonObject = {"id": call.call_id} if call.call_id else {}
     return {"functionCall": {**called, "name": name, "args": call_arguments(call)}}
 
 
 def encode_server_tool(part: pb.Part, at: str) -> JsonObject | None:
-    """One of the format's own tools at work; None for another format's, which native has no words for.
+    """Return a call or a result of one of the format's own tools; None for another format's, which native cannot
+    express.
 
-    Raises UmgError(INVALID_FIELD) for JSON that cannot be read.
+    Raise UmgError(INVALID_FIELD) for JSON that cannot be read.
     """
     if part.HasField("server_tool_call"):
         call = part.server_tool_call
         if call.format != "native":
             return None
         args = json_text(call.input_json, f"{at}.server_tool_call.input_json")
-        return {"executableCode": args} if call.name == CODE else {"toolCall": _used(call, "args", args)}
+        return {"executableCode": args} if call.name == CODE else {"toolCall": _server_tool_members(call, "args", args)}
     result = part.server_tool_result
     if result.format != "native":
         return None
     output = json_text(result.output_json, f"{at}.server_tool_result.output_json")
     if result.name == CODE:
         return {"codeExecutionResult": output}
-    return {"toolResponse": _used(result, "response", output)}
+    return {"toolResponse": _server_tool_members(result, "response", output)}
 
 
-def _used(tool: pb.ServerToolCall | pb.ServerToolResult, name: str, value: Raw) -> JsonObject:
+def _server_tool_members(tool: pb.ServerToolCall | pb.ServerToolResult, name: str, value: Raw) -> JsonObject:
     used: JsonObject = {"id": tool.call_id} if tool.call_id else {}
     return {**used, "toolType": TOOL_TYPE_NAMES.get(tool.name, tool.name.upper()), name: value}
 
 
 def encode_media(media: pb.MediaPart) -> JsonObject | None:
-    """`inlineData` or `fileData`; None for what is neither bytes nor an address that native's provider may know."""
+    """Return `inlineData` or `fileData`; None for media that are neither bytes nor an address known to native's
+    provider.
+    """
     match media.WhichOneof("source"):
         case "data":
             mime = media.mime_type or sniff(media.data) or DEFAULT_TYPES.get(media.kind, "application/octet-stream")
@@ -285,7 +289,10 @@ def encode_media(media: pb.MediaPart) -> JsonObject | None:
             return {"fileData": _file(media.uri, media.mime_type)}
         case "file_id" if is_own_file(media.file_id):
             return {"fileData": _file(media.file_id, media.mime_type)}
-    return None
+        case "file_id" | "blocks" | None:
+            return None
+        case unhandled:
+            assert_never(unhandled)
 
 
 def _file(address: str, mime: str) -> JsonObject:

@@ -1,76 +1,71 @@
-"""The streamed answer of a provider for a native caller: whole frames as they came, looked into only where that is
-needed.
+"""Streamed answer of a provider for a native caller: frames are passed on as they are, and decoded only where the
+service needs their content.
 """
 
 import msgspec
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire import sse
-from umg_grpc.wire.frames import FrameDecoder
-from umg_grpc.wire.native.answer import PassedAnswer, decode_finish, settle
-from umg_grpc.wire.native.response import renamed
-from umg_grpc.wire.native.translating import begun, blocked, chunk_error, used
+from umg_grpc.wire.core import sse
+from umg_grpc.wire.core.stream_decoder import FrameDecoder, ModelMember
+from umg_grpc.wire.core.surrogates import decode
+from umg_grpc.wire.errors.provider_errors import cut_off
+from umg_grpc.wire.native.answer import PassedAnswer, correct_finish, decode_finish
+from umg_grpc.wire.native.stream_decoder import blocked_event, chunk_error, started_event, usage_event
 from umg_grpc.wire.native.usage import UsageMetadata
-from umg_grpc.wire.provider_errors import cut_off
-from umg_grpc.wire.ragged import decode
 
 _CHUNK = msgspec.json.Decoder(PassedAnswer)
-MODEL = b'"modelVersion"'
+NEEDED = (b'"finishReason"', b'"functionCall"', b'"error"', b'"promptFeedback"')
+"""Members that the service needs. They cannot be found inside a text: their quotes would be escaped there."""
 
 
-class PassingDecoder(FrameDecoder):
-    """Chunks -> the same chunks, with the events that the service needs. One instance a stream.
+class PassthroughDecoder(FrameDecoder):
+    """Decoder of chunks into the same chunks, with the events that the service needs. One instance per stream.
 
-    Changed are: the model id, if the provider's is another; what the format's clients cannot read, which are comments,
-    `event:` lines and another format's end marker.
+    The model id is replaced if the provider's differs. Content that the format's clients cannot read is left out:
+    comments, `event:` lines and another format's end marker.
     """
 
     def __init__(self, request: pb.GenerateRequest) -> None:
         super().__init__(request)
-        self._started = False
+        self._model = ModelMember(request.model, "modelVersion")
         self._finished: set[int] = set()
         self._blocked = False
-        self._called: set[int] = set()  # candidates that call a tool, which overrides why they are said to stop
-        self._theirs: bytes | None = None  # the member with the provider's model id, as its chunks spell it
-        self._ours = MODEL + b":" + msgspec.json.encode(request.model)
+        self._called: set[int] = set()  # candidates that call a tool, which overrides their finish reason
         self._usage: UsageMetadata | None = None
 
     def feed(self, data: bytes) -> pb.StreamGenerateResponse | None:
-        """All whole frames of one read, with the usage that the last of them tells."""
+        """Return all whole frames of one read, with the usage of the last one."""
         return self._with_usage(super().feed(data))
 
     def close(self) -> pb.StreamGenerateResponse | None:
-        """The rest. Raises UmgError(UPSTREAM_CUT) when the answer was not whole."""
+        """Return the remaining frames. Raise UmgError(UPSTREAM_CUT) if the answer was not whole."""
         return self._with_usage(super().close())
 
     def _with_usage(self, message: pb.StreamGenerateResponse | None) -> pb.StreamGenerateResponse | None:
-        if message is not None and self._usage is not None and self._usage.is_whole:
-            message.events.append(used(self._usage))
+        if message is not None and self._usage is not None and self._usage.has_total:
+            message.events.append(usage_event(self._usage))
             self._usage = None
         return message
 
     def _plain(self, frames: bytes) -> bytes | None:
-        """Frames that only move the answer on, under the caller's model id; the last tells the usage.
-
-        The members that others have stand in no text: their quotes would be escaped there.
-        """
-        if self._theirs is None or b'"finishReason"' in frames or b'"functionCall"' in frames:
-            return None
-        if b'"error"' in frames or b'"promptFeedback"' in frames or not _is_data(frames):
+        """Return frames that only continue the answer, with the caller's model id; None for other frames."""
+        for name in NEEDED:
+            if name in frames:
+                return None
+        if not self._started or not (count := sse.count_data_events(frames)):
             return None
         try:
             last = _CHUNK.decode(frames[max(6, frames.rfind(b"\ndata: ") + 7) :])
         except (ValueError, RecursionError):
             return None
         self._usage = last.usage_metadata
-        if not self._theirs:
-            return frames
-        return frames.replace(self._theirs, self._ours) if frames.count(MODEL) == frames.count(self._theirs) else None
+        return self._model.replace_all(frames, count)
+
+    def _comment(self, frame: bytes) -> bytes:
+        return b"\n" if self._started and not frame.strip() else b""  # a heartbeat of empty lines, or a comment
 
     def _frame(self, event: sse.SseEvent, events: list[pb.GenerateEvent]) -> bytes:
-        data = event.data
-        if data is None:
-            return b"\n" if self._started and not event.raw.strip() else b""  # a heartbeat of bare lines, or a comment
+        data = event.data or b""
         if data.strip() == sse.DONE:
             return b""
         chunk = decode(_CHUNK, data)
@@ -78,7 +73,7 @@ class PassingDecoder(FrameDecoder):
             raise error
         if not self._started and (chunk.candidates or chunk.response_id or chunk.usage_metadata):
             self._started = True
-            events.append(begun(chunk, self._request.model))
+            events.append(started_event(chunk, self._request.model))
         for place, ending in enumerate(chunk.candidates or ()):
             index = place if ending.index is None else ending.index
             if ending.calls:
@@ -88,49 +83,23 @@ class PassingDecoder(FrameDecoder):
             self._blocked = True
             if not self._started:
                 self._started = True
-                events.append(begun(chunk, self._request.model))
-            events.append(blocked(chunk.prompt_feedback))
+                events.append(started_event(chunk, self._request.model))
+            events.append(blocked_event(chunk.prompt_feedback))
         if chunk.usage_metadata is not None:
             self._usage = chunk.usage_metadata
-        return self._renamed(event, chunk)
+        if not event.raw.startswith(b"data: ") or event.raw.strip() != b"data: " + data:
+            event = event._replace(raw=sse.frame(data))  # in the only form that clients can read
+        return self._model.replace(event, chunk.model_version)
 
     def _finish(self, index: int, reason: str | None, events: list[pb.GenerateEvent]) -> None:
         if reason and index not in self._finished:
             self._finished.add(index)
             event = pb.GenerateEvent(candidate_index=index)
             decode_finish(reason, event.finished)
-            settle(event.finished, called=index in self._called)
+            correct_finish(event.finished, called=index in self._called)
             events.append(event)
-
-    def _renamed(self, event: sse.SseEvent, chunk: PassedAnswer) -> bytes:
-        """The frame under the caller's model id, all else byte for byte where clients can read it."""
-        data, theirs = event.data or b"{}", chunk.model_version
-        raw = event.raw if event.raw.startswith(b"data: ") and event.raw.strip() == b"data: " + data else b""
-        if theirs == self._request.model or not self._request.model or theirs is None:
-            self._theirs = b"" if theirs is not None else self._theirs
-            return raw or sse.frame(data)
-        for name in (MODEL + b":", MODEL + b": "):
-            spelled = name + msgspec.json.encode(theirs)
-            if raw.count(MODEL) == 1 and spelled in raw:
-                self._theirs, self._ours = spelled, name + msgspec.json.encode(self._request.model)
-                return raw.replace(spelled, self._ours)
-        ours = renamed(data, theirs, self._request.model)
-        return raw.replace(data, ours) if raw else sse.frame(ours)
 
     def _end(self) -> bytes:
         if not self._blocked and len(self._finished) < max(1, self._request.candidate_count):
             raise cut_off()
         return b""
-
-
-def _is_data(frames: bytes) -> bool:
-    """Whether they are nothing but events of one `data: ` line, all with the same line ends."""
-    end = b"\r\n" if frames.endswith(b"\r\n") else b"\n"
-    events = frames.count(end + end)
-    return (
-        frames.startswith(b"data: {")
-        and frames.endswith(end + end)
-        and frames.count(end + end + b"data: {") == events - 1
-        and frames.count(b"\n") == 2 * events
-        and frames.count(b"\r") == (2 * events if end == b"\r\n" else 0)
-    )

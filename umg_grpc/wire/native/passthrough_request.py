@@ -1,4 +1,4 @@
-"""What a provider gets of a body that a caller wrote in this format: the same bytes, save what providers refuse or a
+"""Caller's native body for a native provider: the same bytes, except for fields that providers reject or that a
 family's policy changed.
 """
 
@@ -7,18 +7,19 @@ from msgspec import Raw
 
 from umg_grpc.quirks import Quirks
 from umg_grpc.v1 import pb
-from umg_grpc.wire.json import JsonObject, given, parse
-from umg_grpc.wire.native.canonical import encode_options, encode_turns
+from umg_grpc.wire.core.json import JsonObject, given, parse
+from umg_grpc.wire.model_quirks import changed_fields, has_functions, requests_search
+from umg_grpc.wire.native.encode_canonical import encode_options, encode_turns
 from umg_grpc.wire.native.tools import SEARCH_KEYS
-from umg_grpc.wire.quirks import asks_for_search, changed_fields, has_functions
 from umg_grpc.wire.report import Report
+from umg_grpc.wire.request_notes import RequestNotes
 
 OUR_SEARCH = ("vendorgSearch", "vendorg_search")  # spellings that only the text document has
 CONFIG = "generationConfig"
 TURNS = {"messages", "instructions"}
 DECLARED = "toolConfig.includeServerSideToolInvocations"
 
-# Canonical field -> its members of the body, `generationConfig.` before those that stand there.
+# Canonical field -> its members of the body, with the prefix `generationConfig.` for members of that object.
 PLACES: dict[str, tuple[str, ...]] = {
     "messages": ("contents", "systemInstruction"),
     "instructions": ("systemInstruction", "contents"),
@@ -50,9 +51,9 @@ PLACES: dict[str, tuple[str, ...]] = {
 }
 
 
-def rebuild(request: pb.GenerateRequest, model: str, report: Report, quirks: Quirks) -> bytes:
-    """The caller's body, all that need not change byte for byte. A model in it would be a second one; turns, a system
-    instruction and tools that stand without their list get it.
+def rebuild(request: pb.GenerateRequest, notes: RequestNotes, model: str, report: Report, quirks: Quirks) -> bytes:
+    """Return the caller's body, byte for byte where it need not change. The model is removed, since the path has it.
+    Turns, a system instruction and tools that stand without their list get one.
     """
     fields = parse(dict[str, Raw], request.source.body)
     fields.pop("model", None)
@@ -64,14 +65,14 @@ def rebuild(request: pb.GenerateRequest, model: str, report: Report, quirks: Qui
             fields[name] = _instruction(fields[name])
     if any(tool.web_search.declared_type in OUR_SEARCH for tool in request.tools):
         fields["tools"] = _with_search(fields["tools"])
-    changed = _changed(request, quirks)
+    changed = _changed(request, notes, quirks)
     if changed or request.source.edited_fields:
-        _edit(fields, request, model, report, quirks, changed)
+        _edit(fields, request, notes, model, report, quirks, changed)
     return msgspec.json.encode(fields)
 
 
 def _instruction(raw: Raw) -> Raw:
-    """A system instruction as a turn: clients send its text, its parts or its one part."""
+    """Return a system instruction as a turn: clients send its text, its parts or its only part."""
     text = bytes(raw)
     if text.startswith(b'"'):
         return Raw(b'{"parts":[{"text":' + text + b"}]}")
@@ -82,7 +83,7 @@ def _instruction(raw: Raw) -> Raw:
 
 
 def _with_search(raw: Raw) -> Raw:
-    """The tools with the search under the provider's own name."""
+    """Return the tools with the search under the provider's own name."""
     elements = parse(list[Raw], raw, "tools")
     for index, element in enumerate(elements):
         members = parse(dict[str, Raw], element, f"tools[{index}]") if given(element) else {}
@@ -93,11 +94,11 @@ def _with_search(raw: Raw) -> Raw:
     return Raw(msgspec.json.encode(elements))
 
 
-def _changed(request: pb.GenerateRequest, quirks: Quirks) -> list[str]:
-    """Return the canonical fields that the provider takes in another form only."""
+def _changed(request: pb.GenerateRequest, notes: RequestNotes, quirks: Quirks) -> list[str]:
+    """Return the canonical fields that the provider accepts in another form only."""
     changed = [name for name in changed_fields(request, quirks) if name in PLACES]
-    declared = DECLARED in request.source.uncarried_fields
-    both = asks_for_search(request) and has_functions(request)
+    declared = DECLARED in notes.uncarried
+    both = requests_search(request) and has_functions(request)
     if quirks.search_with_functions == "declare" and both and not declared:
         changed.append("tool_choice")
     return changed
@@ -106,13 +107,14 @@ def _changed(request: pb.GenerateRequest, quirks: Quirks) -> list[str]:
 def _edit(
     fields: dict[str, Raw],
     request: pb.GenerateRequest,
+    notes: RequestNotes,
     model: str,
     report: Report,
     quirks: Quirks,
     changed: list[str],
 ) -> None:
-    """Writes the fields that a policy changed anew, and the `changed` ones, which are reported; what nothing is said of
-    any more goes.
+    """Encode the fields that a policy changed and the `changed` ones again, and report the latter. Members without a
+    new value are removed.
     """
     own = Report()
     options = encode_options(request, model, own, quirks)
@@ -137,7 +139,7 @@ def _edit(
         fields[at] = Raw(msgspec.json.encode(kept))
     else:
         fields.pop(at, None)
-    for name in request.source.uncarried_fields:
+    for name in notes.uncarried:
         if (name.startswith("toolConfig.") and name != DECLARED and "tool_choice" in changed) or (
             name.partition(".")[0] in ("functionDeclarations", "googleSearch")
             and "tools" in request.source.edited_fields

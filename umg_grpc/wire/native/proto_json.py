@@ -1,8 +1,8 @@
-"""One spelling of what proto-JSON spells in several: keys in camelCase or snake_case, 64-bit numbers as text, enums in
-any case, a list's only element without the list, null for what is absent.
+"""Normalization of proto-JSON, which allows several spellings: keys in camelCase or snake_case, 64-bit numbers as text,
+enums in any case, a list's only element without the list, null for absent members.
 
-What is read is driven by the types of the structs, so it never enters the caller's own JSON: arguments, results,
-schemas and labels are raw there. A body that is spelled as the structs are is decoded at once.
+The types of the structs decide which members are normalized, so the caller's own JSON (arguments, results, schemas,
+labels) stays unchanged: it is raw there. A body in the spelling of the structs is decoded at once.
 """
 
 import re
@@ -15,9 +15,10 @@ import msgspec
 from msgspec import Raw, inspect
 
 from umg_grpc.errors import UmgError
-from umg_grpc.wire.json import echo, parse
+from umg_grpc.wire.core.json import echo, parse
+from umg_grpc.wire.core.unknown_fields import MAX_PATHS
 from umg_grpc.wire.native import schema
-from umg_grpc.wire.unknown import MAX_PATHS
+from umg_grpc.wire.request_notes import RequestNotes
 
 T = TypeVar("T")
 
@@ -25,27 +26,33 @@ _NUMBER = re.compile(rb'"(-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)"')
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _PLACE = re.compile(r"^`[^`]*`")
 
-OPAQUE = "(opaque)"  # where a part of an unknown kind is kept
+OPAQUE = "(opaque)"  # key under which a part of an unknown kind is kept
 
 
 class UnknownField(NamedTuple):
-    """A field of a body that no struct has."""
+    """Field of a body that no struct has."""
 
     path: str
-    nested: bool  # whether it stands below the top level
+    nested: bool  # whether it is below the top level
 
 
 @dataclass(slots=True)
 class Notes:
-    """What was met while reading."""
+    """Notes taken while a body is read."""
 
     unknown: list[UnknownField] = field(default_factory=list)  # `MAX_PATHS` at most
-    at: list[str] = field(default_factory=list)  # where one reads
+    at: list[str] = field(default_factory=list)  # path of the member that is read
     base: int = 0  # length of `at` at the top of the body
-    snake: dict[str, str] = field(default_factory=dict)  # our spelling -> the caller's, where that is another
+    snake: dict[str, str] = field(default_factory=dict)  # our spelling -> the caller's, where they differ
+    request: RequestNotes = field(default_factory=RequestNotes)
 
-    def spelled(self, error: UmgError) -> UmgError:
-        """The error with the path of its field as the caller wrote it."""
+    def record_uncarried(self, name: str) -> None:
+        """Record a known field without a canonical form, once."""
+        if name not in self.request.uncarried:
+            self.request.uncarried.append(name)
+
+    def with_caller_path(self, error: UmgError) -> UmgError:
+        """Return the error with the path of its field as the caller wrote it."""
         path = error.metadata.get("field")
         if not self.snake or path is None:
             return error
@@ -55,27 +62,27 @@ class Notes:
 
 
 def read(kind: type[T], raw: bytes | Raw, notes: Notes, at: str = "") -> T:
-    """The JSON as a `kind` in whatever spelling. Raises UmgError as `json.parse` does."""
+    """Return the JSON as a `kind`, in whichever spelling. Raise UmgError as `json.parse` does."""
     try:
         return msgspec.json.decode(raw, type=kind)
     except (ValueError, RecursionError):
-        pass  # another spelling, a field that nobody knows, or a fault
+        pass  # another spelling, an unknown field, or an error
     notes.at[:] = [at] if at else []
     try:
-        plain = _plain(_plan_of(kind), Raw(bytes(raw)), notes)
+        normalized = _normalize(_plan_of(kind), Raw(bytes(raw)), notes)
     except (ValueError, RecursionError):
-        plain = parse(Raw, raw, at)  # says what is wrong with the JSON
-    return parse(kind, plain, at)
+        normalized = parse(Raw, raw, at)  # raises the error of the JSON
+    return parse(kind, normalized, at)
 
 
-# --- what the types say
+# --- plans of the types
 
 
 @dataclass(frozen=True)
 class _Struct:
     kind: type
-    fields: Mapping[str, "tuple[str, _Plan]"]  # either spelling -> (ours, what stands there)
-    kinds: frozenset[str]  # keys that say of which kind a part is; none for anything else
+    fields: Mapping[str, "tuple[str, _Plan]"]  # either spelling -> (ours, plan of the value)
+    kinds: frozenset[str]  # keys that name the kind of a part; empty for any other type
 
 
 @dataclass(frozen=True)
@@ -96,7 +103,7 @@ class _Upper:
     pass
 
 
-_Plan = _Struct | _List | _Words | _Number | _Upper | None  # None: as it stands
+_Plan = _Struct | _List | _Words | _Number | _Upper | None  # None: unchanged
 
 
 def _plan(info: inspect.Type) -> _Plan:
@@ -135,16 +142,16 @@ def _plan_of(kind: object) -> _Plan:
     return _PLANS[kind]
 
 
-# --- reading by them
+# --- normalization by plans
 
 
-def _plain(plan: _Plan, raw: Raw, notes: Notes) -> Raw:
+def _normalize(plan: _Plan, raw: Raw, notes: Notes) -> Raw:
     text = bytes(raw)
     match plan:
         case _Struct():
-            return _members(plan, _whole(plan.kind, raw), notes)
+            return _members(plan, _wrap_part(plan.kind, raw), notes)
         case _List() if text.startswith(b"{"):  # its only element
-            return Raw(b"[" + bytes(_plain(plan.item, raw, notes)) + b"]")
+            return Raw(b"[" + bytes(_normalize(plan.item, raw, notes)) + b"]")
         case _List() if text.startswith(b"["):
             items = msgspec.json.decode(raw, type=list[Raw])
             return Raw(msgspec.json.encode([_item(plan.item, f"[{n}]", item, notes) for n, item in enumerate(items)]))
@@ -159,9 +166,9 @@ def _plain(plan: _Plan, raw: Raw, notes: Notes) -> Raw:
 
 def _item(plan: _Plan, step: str, raw: Raw, notes: Notes) -> Raw:
     notes.at.append(step)
-    plain = _plain(plan, raw, notes)
+    normalized = _normalize(plan, raw, notes)
     notes.at.pop()
-    return plain
+    return normalized
 
 
 def _members(plan: _Struct, raw: Raw, notes: Notes) -> Raw:
@@ -170,7 +177,7 @@ def _members(plan: _Struct, raw: Raw, notes: Notes) -> Raw:
     members = msgspec.json.decode(raw, type=dict[str, Raw])
     if plan.kinds and not plan.kinds & members.keys() and members.keys() - plan.fields.keys():
         return Raw(msgspec.json.encode({OPAQUE: raw}))
-    plain = dict[str, Raw]()
+    normalized = dict[str, Raw]()
     for key, value in members.items():
         if bytes(value) == b"null":
             continue
@@ -182,14 +189,14 @@ def _members(plan: _Struct, raw: Raw, notes: Notes) -> Raw:
         name, inner = entry
         if key != name:
             if name in members:
-                continue  # it stands there in our spelling, too
+                continue  # the member is there in our spelling, too
             notes.snake[name] = key
-        plain[name] = _item(inner, f".{key}", value, notes)
-    return Raw(msgspec.json.encode(plain))
+        normalized[name] = _item(inner, f".{key}", value, notes)
+    return Raw(msgspec.json.encode(normalized))
 
 
-def _whole(kind: type, raw: Raw) -> Raw:
-    """A turn that is only its one part, as clients send system instructions."""
+def _wrap_part(kind: type, raw: Raw) -> Raw:
+    """Return a turn for a turn that is only its one part, as clients send system instructions."""
     if kind is not schema.Content:
         return raw
     text = bytes(raw)

@@ -1,4 +1,4 @@
-"""The request, both directions: a caller's body -> canonical, canonical -> a provider's body."""
+"""Request, both directions: a caller's body -> canonical, canonical -> a provider's body."""
 
 from collections.abc import Mapping
 from urllib.parse import quote
@@ -8,16 +8,17 @@ import msgspec
 from umg_grpc.errors import UmgError
 from umg_grpc.quirks import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
-from umg_grpc.wire.format import FaceRequest, UpstreamRequest
-from umg_grpc.wire.json import JsonObject, check_utf8, given, parse
-from umg_grpc.wire.native import dialect, schema
-from umg_grpc.wire.native.canonical import encode_body
-from umg_grpc.wire.native.config import decode_config
-from umg_grpc.wire.native.content import decode_contents, decode_instructions
-from umg_grpc.wire.native.spelling import Notes, read
+from umg_grpc.wire.core.json import JsonObject, check_utf8, given, parse
+from umg_grpc.wire.core.unknown_fields import record_unknown_fields
+from umg_grpc.wire.native import passthrough_request, schema
+from umg_grpc.wire.native.encode_canonical import encode_body
+from umg_grpc.wire.native.generation_config import decode_config
+from umg_grpc.wire.native.messages import decode_contents, decode_instructions
+from umg_grpc.wire.native.proto_json import Notes, read
 from umg_grpc.wire.native.tools import decode_tools
 from umg_grpc.wire.report import Report
-from umg_grpc.wire.unknown import note_top_level
+from umg_grpc.wire.request_notes import NO_NOTES, DecodedRequest, RequestNotes
+from umg_grpc.wire.text_format import FaceRequest, UpstreamRequest
 
 GENERATE, STREAM = ":generateContent", ":streamGenerateContent?alt=sse"
 PREFIX = "models/"
@@ -30,14 +31,15 @@ HARMLESS = frozenset({"stream"})
 
 
 def decode_request(body: bytes, headers: Mapping[str, str]) -> FaceRequest:
-    """The request with its source. Its model and whether it streams are in the path: it has the model that the body
-    repeats, if it does. Raises UmgError: MALFORMED_BODY, MISSING_FIELD, INVALID_FIELD.
+    """Return the request with its source. The path has its model and whether it streams; a model in the body is kept,
+    for `name_model` to compare. Raise UmgError: MALFORMED_BODY, MISSING_FIELD, INVALID_FIELD.
     """
-    return FaceRequest(_decode(body, ""), stream=False)
+    decoded = _decode(body, "")
+    return FaceRequest(decoded.canonical, stream=False, notes=decoded.notes)
 
 
-def decode_count(body: bytes, headers: Mapping[str, str]) -> pb.GenerateRequest:
-    """What `:countTokens` shall count: a request, or one inside `generateContentRequest`."""
+def decode_count(body: bytes, headers: Mapping[str, str]) -> DecodedRequest[pb.GenerateRequest]:
+    """Return the request that `:countTokens` counts: the body, or its `generateContentRequest`."""
     counted = parse(schema.CountBody, check_utf8(body))
     for raw, name in (
         (counted.generate_content_request, "generateContentRequest"),
@@ -48,31 +50,31 @@ def decode_count(body: bytes, headers: Mapping[str, str]) -> pb.GenerateRequest:
     return _decode(body, "")
 
 
-def _decode(body: bytes, at: str) -> pb.GenerateRequest:
+def _decode(body: bytes, at: str) -> DecodedRequest[pb.GenerateRequest]:
     notes, request = Notes(base=1 if at else 0), pb.GenerateRequest()
     try:
         parsed = read(schema.GenerateBody, check_utf8(body), notes, at)
         request.model = (parsed.model or "").removeprefix(PREFIX)
         request.source.format, request.source.body = "native", body
-        decode_contents(parsed.contents, request)
+        decode_contents(parsed.contents, request, notes)
         _decode_options(parsed, request, notes)
     except UmgError as error:
-        raise notes.spelled(error) from None
-    request.source.uncarried_fields.extend(field.path for field in notes.unknown if field.nested)
-    note_top_level([field.path for field in notes.unknown if not field.nested], HARMLESS, request.source)
-    return request
+        raise notes.with_caller_path(error) from None
+    notes.request.uncarried.extend(field.path for field in notes.unknown if field.nested)
+    record_unknown_fields([field.path for field in notes.unknown if not field.nested], HARMLESS, notes.request)
+    return DecodedRequest(request, notes.request)
 
 
 def _decode_options(body: schema.GenerateBody, request: pb.GenerateRequest, notes: Notes) -> None:
     if body.system_instruction is not None:
-        decode_instructions(body.system_instruction, request)
+        decode_instructions(body.system_instruction, request, notes)
     if body.generation_config is not None:
         decode_config(body.generation_config, request, notes)
     decode_tools(body, request, notes)
     for setting in body.safety_settings or ():
         request.safety_settings.add(category=setting.category, threshold=setting.threshold)
-        if given(setting.method) and "safetySettings.method" not in request.source.uncarried_fields:
-            request.source.uncarried_fields.append("safetySettings.method")
+        if given(setting.method):
+            notes.record_uncarried("safetySettings.method")
     request.cached_content = body.cached_content or ""
     request.metadata.update(body.labels or {})
     tier = (body.service_tier or "").lower()
@@ -85,23 +87,27 @@ def _decode_options(body: schema.GenerateBody, request: pb.GenerateRequest, note
 
 
 def encode_request(
-    request: pb.GenerateRequest, model: str, stream: bool, quirks: Quirks = NO_QUIRKS
+    request: pb.GenerateRequest,
+    model: str,
+    stream: bool,
+    quirks: Quirks = NO_QUIRKS,
+    notes: RequestNotes = NO_NOTES,
 ) -> UpstreamRequest:
-    """The call of `POST /models/{model}:generateContent`, or of its stream. Raises UmgError(UNTRANSLATABLE,
+    """Return the call of `POST /models/{model}:generateContent`, or of its stream. Raise UmgError(UNTRANSLATABLE,
     UNSUPPORTED_FIELD) with the canonical path in `field`.
     """
     report = Report()
     if request.source.format == "native":
-        body = dialect.rebuild(request, model, report, quirks)
+        body = passthrough_request.rebuild(request, notes, model, report, quirks)
     else:
-        fields: JsonObject = encode_body(request, model, report, quirks)
+        fields: JsonObject = encode_body(request, notes, model, report, quirks)
         body = msgspec.json.encode(fields)
     return UpstreamRequest(call_path(model, STREAM if stream else GENERATE), body, {}, report)
 
 
 def call_path(model: str, action: str) -> str:
-    """The path of an action (`:generateContent`) of a model; a slash in an id stays one, unless it would lead
-    elsewhere.
+    """Return the path of an action (`:generateContent`) of a model. A slash in an id is kept, unless it would lead to
+    another path.
     """
     name = model.removeprefix(PREFIX)
     keep = "" if {".", "..", ""} & set(name.split("/")) else "/"

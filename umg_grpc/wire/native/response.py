@@ -1,19 +1,24 @@
-"""The whole answer, both directions."""
+"""Whole answer, both directions."""
 
 from collections.abc import Iterator
+from typing import assert_never
 
 import msgspec
 from msgspec import Raw
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.json import JsonObject, given, under_model
-from umg_grpc.wire.names import ToolNames
+from umg_grpc.wire.core.json import JsonObject, given, replace_model_id
+from umg_grpc.wire.core.surrogates import decode, replace_invalid_utf8
+from umg_grpc.wire.core.tool_names import ToolNames
+from umg_grpc.wire.errors.provider_errors import NO_ANSWER, is_error, unreadable
 from umg_grpc.wire.native.answer import (
     FINISH_NAMES,
     PassedAnswer,
     ProviderAnswer,
     ProviderCandidate,
+    UnknownParts,
     blocked_name,
+    correct_finish,
     decode_answer_part,
     decode_finish,
     decode_head,
@@ -28,25 +33,22 @@ from umg_grpc.wire.native.answer import (
     finish_name,
     is_known,
     queries_of,
-    settle,
-    unknown_parts,
 )
 from umg_grpc.wire.native.errors import stated_error
 from umg_grpc.wire.native.grounding import SEARCH, Cited, Text, decode_grounding
-from umg_grpc.wire.native.names import tool_names
 from umg_grpc.wire.native.parts import encode_media
 from umg_grpc.wire.native.schema import ProviderPart
+from umg_grpc.wire.native.tool_names import tool_names
 from umg_grpc.wire.native.usage import decode_usage, encode_usage
-from umg_grpc.wire.provider_errors import NO_ANSWER, is_error, unreadable
-from umg_grpc.wire.ragged import decode
 
 # --- canonical -> caller
 
 
 def encode_response(response: pb.GenerateResponse, request: pb.GenerateRequest) -> bytes:
-    """The body; the provider's own where that is of this format.
+    """Return the body; the provider's own body where that is of this format.
 
-    A blocked prompt is told as the format does, beside a candidate without parts: callers look at the first one.
+    A blocked prompt is encoded as `promptFeedback`, beside a candidate without parts, because callers read the first
+    one.
     """
     if response.source.format == "native":
         return response.source.body
@@ -66,7 +68,7 @@ def encode_response(response: pb.GenerateResponse, request: pb.GenerateRequest) 
 
 
 def shows(part: pb.Part) -> bool:
-    """Whether an answer says the part: of a search, its sources."""
+    """Return whether an answer of this format can express the part; a search is expressed by its sources."""
     match part.WhichOneof("kind"):
         case "media":
             return encode_media(part.media) is not None
@@ -76,8 +78,10 @@ def shows(part: pb.Part) -> bool:
             return part.server_tool_result.format == "native" or part.server_tool_result.name == SEARCH
         case "opaque":
             return part.opaque.format == "native"
-        case _:
+        case "text" | "reasoning" | "tool_call" | "tool_result" | "refusal" | None:
             return True
+        case unhandled:
+            assert_never(unhandled)
 
 
 def _encode_candidate(candidate: pb.Candidate) -> JsonObject:
@@ -113,8 +117,8 @@ _PASSED = msgspec.json.Decoder(PassedAnswer)
 
 
 def decode_response(body: bytes, request: pb.GenerateRequest, pass_: bool) -> pb.GenerateResponse:
-    """The answer. Raises UmgError(UPSTREAM_FAILED) for a body that cannot be read or that is an error in spite of its
-    status.
+    """Return the answer. Raise UmgError(UPSTREAM_FAILED) for a body that cannot be read, or that is an error in spite
+    of its status.
     """
     try:
         answer = decode(_PASSED, body) if pass_ else decode(_ANSWER, body)
@@ -126,14 +130,18 @@ def decode_response(body: bytes, request: pb.GenerateRequest, pass_: bool) -> pb
             raise unreadable(NO_ANSWER)
         response = pb.GenerateResponse(model=request.model or answer.model_version or "", block_reason=blocked)
         decode_head(answer, response)
-        if answer.usage_metadata is not None and answer.usage_metadata.is_whole:
+        if answer.usage_metadata is not None and answer.usage_metadata.has_total:
             decode_usage(answer.usage_metadata, response.usage)
         if feedback is not None and blocked:
             response.prompt_safety_ratings.extend(decode_ratings(feedback.safety_ratings))
         if isinstance(answer, PassedAnswer):
             _decode_endings(answer, response)
             response.source.format = "native"
-            response.source.body = renamed(body, answer.model_version, request.model)
+            response.source.body = (
+                replace_invalid_utf8(body)
+                if answer.model_version is None
+                else replace_model_id(body, answer.model_version, request.model, "modelVersion")
+            )
         else:
             _decode_candidates(answer, body, request, response)
     except (ValueError, RecursionError):
@@ -141,48 +149,45 @@ def decode_response(body: bytes, request: pb.GenerateRequest, pass_: bool) -> pb
     return response
 
 
-def renamed(body: bytes, theirs: str | None, ours: str) -> bytes:
-    """The JSON under the caller's model id, where it names one; all else byte for byte."""
-    return body if theirs is None else under_model(body, theirs, ours, "modelVersion")
-
-
 def _decode_endings(answer: PassedAnswer, response: pb.GenerateResponse) -> None:
     for place, ending in enumerate(answer.candidates or ()):
         candidate = response.candidates.add(index=place if ending.index is None else ending.index)
         decode_finish(ending.finish_reason, candidate)
-        settle(candidate, called=ending.calls)
+        correct_finish(candidate, called=ending.calls)
 
 
 def _decode_candidates(
     answer: ProviderAnswer, body: bytes, request: pb.GenerateRequest, response: pb.GenerateResponse
 ) -> None:
-    names = tool_names(request)
-    for place, told in enumerate(answer.candidates or ()):
-        if response.block_reason and not (told.content and told.content.parts):
-            continue  # it stands for the prompt that was blocked
-        candidate = response.candidates.add(index=place if told.index is None else told.index)
+    names, unknown = tool_names(request), UnknownParts(body)
+    for place, provider_candidate in enumerate(answer.candidates or ()):
+        if response.block_reason and not (provider_candidate.content and provider_candidate.content.parts):
+            continue  # the placeholder of a blocked prompt
+        candidate = response.candidates.add(
+            index=place if provider_candidate.index is None else provider_candidate.index
+        )
         candidate.message.role = pb.ROLE_ASSISTANT
-        texts = _decode_parts(told, body, place, names, candidate.message)
-        _decode_sources(told, texts, candidate)
-        decode_finish(told.finish_reason, candidate)
-        candidate.finish_message = told.finish_message or ""
-        candidate.safety_ratings.extend(decode_ratings(told.safety_ratings))
-        settle(candidate, called=any(part.HasField("tool_call") for part in candidate.message.parts))
+        texts = _decode_parts(provider_candidate, unknown, place, names, candidate.message)
+        _decode_sources(provider_candidate, texts, candidate)
+        decode_finish(provider_candidate.finish_reason, candidate)
+        candidate.finish_message = provider_candidate.finish_message or ""
+        candidate.safety_ratings.extend(decode_ratings(provider_candidate.safety_ratings))
+        correct_finish(candidate, called=any(part.HasField("tool_call") for part in candidate.message.parts))
     response.candidates.sort(key=lambda candidate: candidate.index)
 
 
 def _decode_parts(
-    told: ProviderCandidate, body: bytes, place: int, names: ToolNames, message: pb.Message
+    provider_candidate: ProviderCandidate, unknown: UnknownParts, place: int, names: ToolNames, message: pb.Message
 ) -> list[Text]:
-    """Fills in the parts; gives the texts with where they stand."""
+    """Fill in the parts. Return the texts with their positions."""
     texts = list[Text]()
-    for position, (part, raw) in enumerate(_parts(told, body, place)):
+    for position, (part, raw) in enumerate(_parts(provider_candidate, unknown, place)):
         decoded = decode_answer_part(part, raw, names)
         if decoded.WhichOneof("kind") == "text" and not decoded.text.text:
             if not decoded.HasField("state"):
-                continue  # it says nothing
+                continue  # an empty text
             if message.parts and _unsigned_text(message.parts[-1]):
-                message.parts[-1].state.CopyFrom(decoded.state)  # of the text before it
+                message.parts[-1].state.CopyFrom(decoded.state)  # state of the text before it
                 continue
         if decoded.HasField("text"):
             texts.append(Text(len(message.parts), position, decoded.text.text))
@@ -194,21 +199,23 @@ def _unsigned_text(part: pb.Part) -> bool:
     return part.HasField("text") and not part.HasField("state")
 
 
-def _parts(told: ProviderCandidate, body: bytes, place: int) -> Iterator[tuple[ProviderPart, Raw | None]]:
-    """The parts, those of an unknown kind as they came; without any that says nothing."""
-    parts = (told.content and told.content.parts) or []
-    for part, raw in zip(parts, unknown_parts(parts, body, place), strict=True):
+def _parts(
+    provider_candidate: ProviderCandidate, unknown: UnknownParts, place: int
+) -> Iterator[tuple[ProviderPart, Raw | None]]:
+    """Yield the parts, with the raw JSON of those of an unknown kind, without empty parts."""
+    parts = (provider_candidate.content and provider_candidate.content.parts) or []
+    for part, raw in zip(parts, unknown.of(parts, place), strict=True):
         if raw is not None or is_known(part) or part.thought_signature:
             yield part, raw
 
 
-def _decode_sources(told: ProviderCandidate, texts: list[Text], candidate: pb.Candidate) -> None:
+def _decode_sources(provider_candidate: ProviderCandidate, texts: list[Text], candidate: pb.Candidate) -> None:
     parts = candidate.message.parts
-    if texts and (logprobs := decode_logprobs(told.logprobs_result)):
+    if texts and (logprobs := decode_logprobs(provider_candidate.logprobs_result)):
         parts[texts[0].part].text.logprobs.extend(logprobs)
-    if not given(told.grounding_metadata):
+    if not given(provider_candidate.grounding_metadata):
         return
-    sources = decode_grounding(told.grounding_metadata, texts)
+    sources = decode_grounding(provider_candidate.grounding_metadata, texts)
     for part, citation in sources.citations:
         parts[part].text.citations.append(citation)
     if sources.queries:

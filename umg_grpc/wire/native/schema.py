@@ -1,9 +1,9 @@
 """Body of `POST /v1beta/models/{model}:generateContent` as typed structs: the text document's fields, and those of
 current SDK types.
 
-What a class knows stands in one that reads past anything else, as providers' answers need; requests are read by a
-subclass that refuses what it does not know, so that `spelling.read` looks again where a caller spelled it in another
-way. Tools and all that is the caller's own JSON (arguments, results, schemas) stay raw. `None` is absent.
+Base classes ignore unknown fields, as providers' answers need. Requests are decoded by subclasses that reject unknown
+fields, so that `proto_json.read` normalizes a body in another spelling. Tools and the caller's own JSON (arguments,
+results, schemas) stay raw. `None` means absent.
 """
 
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Raw, Struct, field
 
-from umg_grpc.wire.json import ABSENT, PositiveWhole, Whole
+from umg_grpc.wire.core.json import ABSENT, PositiveWhole, Whole
 
 NonEmpty = Annotated[str, Meta(min_length=1)]
 Penalty = Annotated[float, Meta(ge=-2, le=2)]
@@ -34,7 +34,7 @@ Threshold = Literal[
     "BLOCK_NONE",
     "OFF",
 ]
-# Categories are added by the year; `upper` makes the word readable in any case, as an enum is.
+# Categories are added yearly; `upper` makes the name readable in any case, as an enum is.
 Category = Annotated[str, Meta(pattern="^HARM_CATEGORY_[A-Z_]+$", extra={"upper": True})]
 
 
@@ -42,21 +42,21 @@ Category = Annotated[str, Meta(pattern="^HARM_CATEGORY_[A-Z_]+$", extra={"upper"
 
 
 class ProviderBlob(Struct, rename="camel"):
-    """`inlineData`."""
+    """`inlineData` of a part."""
 
     mime_type: str | None = None
     data: str | None = None
 
 
 class ProviderFile(Struct, rename="camel"):
-    """`fileData`."""
+    """`fileData` of a part."""
 
     mime_type: str | None = None
     file_uri: str | None = None
 
 
 class ProviderCall(Struct, rename="camel"):
-    """`functionCall`."""
+    """`functionCall` of a part."""
 
     name: str | None = None
     args: Raw = ABSENT
@@ -64,14 +64,14 @@ class ProviderCall(Struct, rename="camel"):
 
 
 class ResultPart(Struct, rename="camel"):
-    """An element of `functionResponse.parts`."""
+    """Element of `functionResponse.parts`."""
 
     inline_data: ProviderBlob | None = None
     file_data: ProviderFile | None = None
 
 
 class FunctionResponse(Struct, rename="camel"):
-    """`functionResponse`."""
+    """`functionResponse` of a part."""
 
     name: str | None = None
     response: Raw = ABSENT
@@ -88,7 +88,7 @@ class PartResolution(Struct, rename="camel"):
 
 
 class ServerTool(Struct, rename="camel"):
-    """`toolCall` and `toolResponse`."""
+    """`toolCall` or `toolResponse` of a part."""
 
     id: str | None = None
     tool_type: str | None = None
@@ -97,7 +97,7 @@ class ServerTool(Struct, rename="camel"):
 
 
 class ProviderPart(Struct, rename="camel"):
-    """A part: one of its kinds, and what is said of it."""
+    """Part: one of its kinds, and properties of the part."""
 
     text: str | None = None
     thought: bool | None = None
@@ -112,7 +112,7 @@ class ProviderPart(Struct, rename="camel"):
     tool_response: ServerTool | None = None
     media_resolution: PartResolution | None = None
     video_metadata: Raw = ABSENT
-    opaque: Raw = field(name="(opaque)", default=ABSENT)  # a whole part of an unknown kind, set by `spelling`
+    opaque: Raw = field(name="(opaque)", default=ABSENT)  # a whole part of an unknown kind, set by `proto_json`
 
 
 KINDS = (
@@ -127,7 +127,7 @@ KINDS = (
     "tool_response",
     "opaque",
 )
-"""What a part has one of."""
+"""Members that define the kind of a part, which has one of them."""
 
 
 class Blob(ProviderBlob, forbid_unknown_fields=True):
@@ -149,7 +149,7 @@ class FunctionResult(FunctionResponse, forbid_unknown_fields=True):
 
 
 class FunctionResultPart(ResultPart, forbid_unknown_fields=True):
-    """An element of `functionResponse.parts` of a request."""
+    """Element of `functionResponse.parts` of a request."""
 
     inline_data: Blob | None = None
     file_data: FileData | None = None
@@ -162,11 +162,11 @@ class MediaResolution(PartResolution, forbid_unknown_fields=True):
 
 
 class ToolUse(ServerTool, forbid_unknown_fields=True):
-    """`toolCall` and `toolResponse` of a request."""
+    """`toolCall` or `toolResponse` of a request."""
 
 
 class Part(ProviderPart, forbid_unknown_fields=True):
-    """A part of a request."""
+    """Part of a request."""
 
     function_call: FunctionCall | None = None
     inline_data: Blob | None = None
@@ -178,7 +178,7 @@ class Part(ProviderPart, forbid_unknown_fields=True):
 
 
 class Content(Struct, forbid_unknown_fields=True, rename="camel"):
-    """A turn; without a role it is the user's."""
+    """Turn; one without a role is the user's."""
 
     role: str | None = None
     parts: list[Part] | None = None
@@ -188,7 +188,7 @@ class Content(Struct, forbid_unknown_fields=True, rename="camel"):
 
 
 class FunctionDeclaration(Struct, forbid_unknown_fields=True, rename="camel"):
-    """An element of `functionDeclarations`."""
+    """Element of `functionDeclarations`."""
 
     name: NonEmpty
     description: str | None = None
@@ -200,7 +200,7 @@ class FunctionDeclaration(Struct, forbid_unknown_fields=True, rename="camel"):
 
 
 class GoogleSearch(Struct, forbid_unknown_fields=True, rename="camel"):
-    """`googleSearch`, under whichever name."""
+    """`googleSearch`, under any of its names."""
 
     exclude_domains: list[str] | None = None
     dynamic_retrieval_config: Raw = ABSENT  # of the older `googleSearchRetrieval`
@@ -275,7 +275,7 @@ class GenerationConfig(Struct, forbid_unknown_fields=True, rename="camel"):
 
 
 class SafetySetting(Struct, forbid_unknown_fields=True, rename="camel"):
-    """An element of `safetySettings`."""
+    """Element of `safetySettings`."""
 
     category: Category
     threshold: Threshold
@@ -283,7 +283,7 @@ class SafetySetting(Struct, forbid_unknown_fields=True, rename="camel"):
 
 
 class GenerateBody(Struct, forbid_unknown_fields=True, rename="camel", kw_only=True):
-    """The body. Its model is in the path; one that stands here as well has to be the same."""
+    """Body of `:generateContent`. Its model is in the path; a model here must be the same."""
 
     contents: Annotated[list[Content], Meta(min_length=1)]
     system_instruction: Content | None = None
@@ -299,20 +299,20 @@ class GenerateBody(Struct, forbid_unknown_fields=True, rename="camel", kw_only=T
 
 
 class CountBody(Struct, rename="camel"):
-    """Body of `:countTokens` where it holds the whole request."""
+    """Body of `:countTokens` that contains a whole request."""
 
     generate_content_request: Raw = ABSENT
     snake_request: Raw = field(name="generate_content_request", default=ABSENT)
 
 
 class VoiceName(Struct, rename="camel", forbid_unknown_fields=True):
-    """`prebuiltVoiceConfig`."""
+    """`prebuiltVoiceConfig` of a voice."""
 
     voice_name: str | None = None
 
 
 class VoiceConfig(Struct, rename="camel", forbid_unknown_fields=True):
-    """`voiceConfig`."""
+    """`voiceConfig` of a speaker."""
 
     prebuilt_voice_config: VoiceName | None = None
 

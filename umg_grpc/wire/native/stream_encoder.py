@@ -1,4 +1,4 @@
-"""The streamed answer towards a caller: canonical events -> lines, or one array of them."""
+"""Streamed answer for a caller: canonical events -> lines, or one array of them."""
 
 from collections.abc import Iterator
 from typing import assert_never
@@ -7,8 +7,10 @@ import msgspec
 
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire import sse
-from umg_grpc.wire.json import JsonObject
+from umg_grpc.wire.core import sse
+from umg_grpc.wire.core.json import JsonObject
+from umg_grpc.wire.core.reasoning_state import show
+from umg_grpc.wire.core.text_pieces import Pieces
 from umg_grpc.wire.native.answer import (
     blocked_name,
     encode_answer_part,
@@ -21,50 +23,53 @@ from umg_grpc.wire.native.answer import (
     queries_of,
 )
 from umg_grpc.wire.native.errors import error_body, error_frame
-from umg_grpc.wire.native.grounding import Cited
-from umg_grpc.wire.native.lines import escaped
+from umg_grpc.wire.native.grounding import MAX_CITED_CHARACTERS, Cited
+from umg_grpc.wire.native.line_ends import escaped
 from umg_grpc.wire.native.usage import encode_usage
-from umg_grpc.wire.state import show
 
 _encode = msgspec.json.Encoder().encode
-NOTHING: JsonObject = {"text": ""}  # a part for a line that says something else: callers look for its parts
+CITATION_BYTES = 512  # memory of a citation beside its content
+NOTHING: JsonObject = {"text": ""}  # empty part of a line without content: callers expect parts
 
 
 class _Text:
-    """A text part: what was said of it, and where it starts in all text, in bytes."""
+    """Text part: its beginning, its citations, and its start in all text, in bytes."""
 
     def __init__(self, before: int) -> None:
         self.before = before
-        self.pieces: list[str] = []
+        self.pieces = Pieces()  # up to `MAX_CITED_CHARACTERS`
         self.citations: list[pb.Citation] = []
 
 
 class _Held:
-    """A part that is told when it is whole. Its pieces are joined then: a long one is not copied at each of them."""
+    """Part that is encoded when it is complete. Its pieces are joined then, so that a long part is not copied for each
+    piece.
+    """
 
     def __init__(self, started: pb.Part) -> None:
         self.part = pb.Part()
         self.part.CopyFrom(started)
-        self.inputs: list[str] = []
+        self.inputs = Pieces()
         self.data: list[bytes] = []
+        self.size = 0  # in bytes, approximately
 
     def whole(self) -> pb.Part:
-        """The part with its pieces."""
+        """Return the part with its pieces."""
         if self.inputs and self.part.tool_call.WhichOneof("input") == "text":
-            self.part.tool_call.text += "".join(self.inputs)
+            self.part.tool_call.text += self.inputs.text()
         elif self.inputs:
-            self.part.tool_call.arguments_json += "".join(self.inputs)
+            self.part.tool_call.arguments_json += self.inputs.text()
         if self.data:
             self.part.media.data += b"".join(self.data)
         return self.part
 
 
 class _Candidate:
-    """What was said of one candidate."""
+    """State of one candidate."""
 
     def __init__(self) -> None:
         self.texts: dict[int, _Text] = {}  # by part
-        self.thoughts: dict[int, tuple[int, bool]] = {}  # part -> (the piece that was told last, whether a summary is)
+        self.thoughts: dict[int, tuple[int, bool]] = {}  # part -> (index written last, whether of a summary)
         self.held: dict[int, _Held] = {}
         self.queries: list[str] = []
         self.size = 0  # bytes of all text
@@ -72,34 +77,35 @@ class _Candidate:
 
 
 class StreamEncoder:
-    """Canonical events -> `data:` lines. One instance a stream.
+    """Encoder of canonical events into `data:` lines. One instance per stream.
 
-    Every line is an answer of its own, with the candidate's parts, the usage until then, model, time and id. Calls and
-    media are told whole; sources, the reason and the final usage in the last line, which has no marker behind it. Lines
-    end in LF, which every client reads, also those that look for two of them.
+    Every line is a complete answer, with the candidate's parts, the usage so far, model, time and id. Calls and media
+    are encoded when they are complete. Citations, the finish reason and the final usage are in the last line; there is
+    no end marker. Lines end in LF, which every client accepts, also clients that look for two of them.
     """
 
     def __init__(self, request: pb.GenerateRequest) -> None:
+        self.retained_bytes = 0
         self._candidates: dict[int, _Candidate] = {}
         self._usage = pb.Usage()
         self._head: JsonObject = {"modelVersion": request.model}
         self._tail = b""
-        self._passed = False  # the provider's own frames were sent: they hold all there is to say
+        self._passes_through = False  # the provider's own frames were sent, which are complete
         self._closed = False
-        self._renew()
+        self._update_tail()
 
     def feed(self, message: pb.StreamGenerateResponse) -> bytes:
-        """All frames of one upstream read, for one write."""
+        """Return all frames of one upstream read, for one write."""
         if message.source_frames:
-            self._passed = True
+            self._passes_through = True
             return message.source_frames
-        if self._passed or self._closed:
+        if self._passes_through or self._closed:
             return b""
         return b"".join(line for event in message.events for line in self._lines(event))
 
     def close(self) -> bytes:
-        """The end of a whole answer: what is still held, then for each candidate why it stopped."""
-        if self._passed or self._closed:
+        """Return the end of a whole answer: the parts still held, then the finish reason of each candidate."""
+        if self._passes_through or self._closed:
             return b""
         self._closed = True
         lines = list[bytes]()
@@ -110,13 +116,17 @@ class StreamEncoder:
             lines.append(self._last(index, candidate))
         return b"".join(lines)
 
+    def closing(self) -> Iterator[bytes]:
+        """Yield the bytes of `close`, in one piece (see `StreamEncoder`)."""
+        yield self.close()
+
     def error(self, error: UmgError) -> bytes:
-        """The event that ends a broken answer."""
+        """Return the event that ends a broken answer."""
         self._closed = True
         return error_frame(error)
 
-    def _renew(self) -> None:
-        """What ends each line from now on."""
+    def _update_tail(self) -> None:
+        """Encode the end of the following lines: usage, model, time and id."""
         rest = escaped(_encode({"usageMetadata": encode_usage(self._usage), **self._head}))
         self._tail = b'}],"role":"model"},"index":%d,"safetyRatings":[]}],' + rest[1:].replace(b"%", b"%%")
 
@@ -129,22 +139,23 @@ class StreamEncoder:
         index, part = event.candidate_index, event.part_index
         match event.WhichOneof("kind"):
             case "text_delta":
-                yield from self._say(index, part, event.text_delta)
+                yield from self._text_line(index, part, event.text_delta)
             case "reasoning_delta":
-                yield from self._think(index, part, event.reasoning_delta, event.text_index, summary=False)
+                yield from self._reasoning_line(index, part, event.reasoning_delta, event.text_index, summary=False)
             case "arguments_delta":
-                self._argue(index, part, event.arguments_delta)
+                self._append_arguments(index, part, event.arguments_delta)
             case "started":
                 self._start(event.started)
             case "part_started":
                 yield from self._part(index, part, event.part_started)
             case "summary_delta":
                 piece = event.summary_delta
-                yield from self._think(index, part, piece.text, piece.summary_index, summary=True)
+                yield from self._reasoning_line(index, part, piece.text, piece.summary_index, summary=True)
             case "refusal_delta":
-                yield from self._say(index, part, event.refusal_delta)
+                yield from self._text_line(index, part, event.refusal_delta)
             case "citation":
                 self._text(index, part).citations.append(event.citation)
+                self.retained_bytes += CITATION_BYTES + event.citation.ByteSize()
             case "state":
                 yield from self._state(index, part, event.state)
             case "logprobs":
@@ -152,6 +163,7 @@ class StreamEncoder:
             case "media_delta":
                 if (held := self._candidate(index).held.get(part)) is not None:
                     held.data.append(event.media_delta.data)
+                    self._hold(held, len(event.media_delta.data))
             case "part_updated":
                 self._update(index, part, event.part_updated)
             case "part_ended":
@@ -160,7 +172,7 @@ class StreamEncoder:
                 self._candidate(index).finished = event.finished
             case "usage":
                 self._usage = event.usage
-                self._renew()
+                self._update_tail()
             case "opaque" | None:
                 pass  # another format's event, or a kind newer than this build
             case unhandled:
@@ -172,7 +184,7 @@ class StreamEncoder:
             self._head["createTime"] = encode_time(started.create_time)
         if started.response_id:
             self._head["responseId"] = started.response_id
-        self._renew()
+        self._update_tail()
 
     def _text(self, index: int, part: int) -> _Text:
         candidate = self._candidate(index)
@@ -186,30 +198,45 @@ class StreamEncoder:
             case "text":
                 text = self._text(index, part)
                 text.citations.extend(started.text.citations)
-                yield from self._say(index, part, started.text.text)
+                yield from self._text_line(index, part, started.text.text)
             case "refusal":
-                yield from self._say(index, part, started.refusal.text)
+                yield from self._text_line(index, part, started.refusal.text)
             case "reasoning" if not started.reasoning.redacted:
                 for number, thought in enumerate(started.reasoning.texts):
-                    yield from self._think(index, part, thought, number, summary=False)
+                    yield from self._reasoning_line(index, part, thought, number, summary=False)
             case None:
                 return  # a kind newer than this build
-            case _:
-                candidate.held[part] = _Held(started)
+            case (
+                "reasoning"
+                | "tool_call"
+                | "tool_result"
+                | "media"
+                | "server_tool_call"
+                | "server_tool_result"
+                | "opaque"
+            ):
+                held = candidate.held[part] = _Held(started)
+                self._hold(held, started.ByteSize())
                 return
+            case unhandled:
+                assert_never(unhandled)
         if started.HasField("state"):
             yield from self._state(index, part, started.state)
 
-    def _say(self, index: int, part: int, text: str) -> Iterator[bytes]:
+    def _text_line(self, index: int, part: int, text: str) -> Iterator[bytes]:
         if not text:
             return
-        self._text(index, part).pieces.append(text)
+        pieces = self._text(index, part).pieces
+        if pieces.size < MAX_CITED_CHARACTERS:
+            pieces.append(text)
         self._candidate(index).size += len(text) if text.isascii() else len(text.encode())
-        said = b'{"candidates":[{"content":{"parts":[{"text":' + escaped(_encode(text))
-        yield sse.frame(said + self._tail % index)
+        line = b'{"candidates":[{"content":{"parts":[{"text":' + escaped(_encode(text))
+        yield sse.frame(line + self._tail % index)
 
-    def _think(self, index: int, part: int, text: str, number: int, *, summary: bool) -> Iterator[bytes]:
-        """A piece of the thoughts; of thoughts that are told themselves the summaries are not."""
+    def _reasoning_line(self, index: int, part: int, text: str, number: int, *, summary: bool) -> Iterator[bytes]:
+        """Yield the line of a piece of reasoning. Summaries of a part whose reasoning itself was written are left
+        out.
+        """
         if not text:
             return
         thoughts = self._candidate(index).thoughts
@@ -220,15 +247,20 @@ class StreamEncoder:
             if last[0] != number:
                 text = "\n\n" + text
         thoughts[part] = (number, summary)
-        said = b'{"candidates":[{"content":{"parts":[{"thought":true,"text":' + escaped(_encode(text))
-        yield sse.frame(said + self._tail % index)
+        line = b'{"candidates":[{"content":{"parts":[{"thought":true,"text":' + escaped(_encode(text))
+        yield sse.frame(line + self._tail % index)
 
-    def _argue(self, index: int, part: int, text: str) -> None:
+    def _append_arguments(self, index: int, part: int, text: str) -> None:
         if (held := self._candidate(index).held.get(part)) is not None:
             held.inputs.append(text)
+            self._hold(held, len(text))
+
+    def _hold(self, held: _Held, size: int) -> None:
+        held.size += size
+        self.retained_bytes += size
 
     def _state(self, index: int, part: int, state: pb.ReasoningState) -> Iterator[bytes]:
-        """On the part that is held, else on an empty piece of the part that it belongs to."""
+        """Set the state of a held part, else yield it on an empty piece of its part."""
         candidate = self._candidate(index)
         if part in candidate.held:
             candidate.held[part].part.state.CopyFrom(state)
@@ -239,28 +271,31 @@ class StreamEncoder:
         yield self._line(index, signed)
 
     def _update(self, index: int, part: int, updated: pb.Part) -> None:
-        """What the provider's own tool has left; of sound that was told in pieces it says nothing of the sound."""
+        """Replace a held part by the final version of the provider's own tool. Media keep the pieces received."""
         held = self._candidate(index).held
         if part in held and not updated.HasField("media"):
+            self._hold(held[part], -held[part].size)
             held[part] = _Held(updated)
+            self._hold(held[part], updated.ByteSize())
 
     def _release(self, index: int, part: int) -> Iterator[bytes]:
         candidate = self._candidate(index)
         held = candidate.held.pop(part, None)
         if held is None:
             return
+        self._hold(held, -held.size)
         whole = held.whole()
         candidate.queries.extend(queries_of(whole))
         if (encoded := encode_answer_part(whole)) is not None:
             yield self._line(index, encoded)
 
     def _line(self, index: int, part: object, more: JsonObject | None = None) -> bytes:
-        """A line with one part; `more` are further members of its candidate."""
+        """Return a line with one part. `more` are further members of its candidate."""
         encoded = escaped(_encode(part))
-        said = b'{"candidates":[{'
+        line = b'{"candidates":[{'
         if more:
-            said += escaped(_encode(more))[1:-1] + b","
-        return sse.frame(said + b'"content":{"parts":[' + encoded[:-1] + self._tail % index)
+            line += escaped(_encode(more))[1:-1] + b","
+        return sse.frame(line + b'"content":{"parts":[' + encoded[:-1] + self._tail % index)
 
     def _last(self, index: int, candidate: _Candidate) -> bytes:
         finished = candidate.finished or pb.CandidateFinished(finish_reason=pb.FINISH_REASON_STOP)
@@ -275,7 +310,7 @@ class StreamEncoder:
         }
         if finished.finish_message:
             fields["finishMessage"] = finished.finish_message
-        cited = [Cited("".join(text.pieces), text.citations, None, text.before) for text in candidate.texts.values()]
+        cited = [Cited(text.pieces.text(), text.citations, None, text.before) for text in candidate.texts.values()]
         fields |= encode_sources(cited, candidate.queries, finished.grounding_json)
         line: JsonObject = {"candidates": [fields]}
         if finished.block_reason:
@@ -285,27 +320,36 @@ class StreamEncoder:
 
 
 class ArrayEncoder:
-    """The same stream as one JSON array, for callers who ask for no events. One instance a stream."""
+    """Encoder of the same stream into one JSON array, for callers that request no events. One instance per stream."""
 
     def __init__(self, request: pb.GenerateRequest) -> None:
         self._encoder = StreamEncoder(request)
         self._begun = False
         self._ended = False
 
+    @property
+    def retained_bytes(self) -> int:
+        """Bytes held for later events (see `StreamEncoder`)."""
+        return self._encoder.retained_bytes
+
     def feed(self, message: pb.StreamGenerateResponse) -> bytes:
-        """The elements of one upstream read."""
+        """Return the elements of one upstream read."""
         return self._elements(self._encoder.feed(message))
 
     def close(self) -> bytes:
-        """The last elements and the end of the array."""
+        """Return the last elements and the end of the array."""
         if self._ended:
             return b""
         self._ended = True
         last = self._elements(self._encoder.close())
         return last + (b"]" if self._begun else b"[]")
 
+    def closing(self) -> Iterator[bytes]:
+        """Yield the bytes of `close`, in one piece (see `StreamEncoder`)."""
+        yield self.close()
+
     def error(self, error: UmgError) -> bytes:
-        """The error as the last element, and the end of the array."""
+        """Return the error as the last element, and the end of the array."""
         self._ended = True
         return self._element(error_body(error)) + b"]"
 

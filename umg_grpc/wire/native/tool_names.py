@@ -1,9 +1,9 @@
-"""Names of tools as providers of native take them."""
+"""Names of tools in the characters that native's providers accept."""
 
 import re
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.names import Spelling, ToolNames
+from umg_grpc.wire.core.tool_names import Spelling, ToolNames
 
 _SPELLING = Spelling(
     re.compile(r"[A-Za-z_][\w.:-]{0,63}", re.ASCII), illegal=re.compile(r"[^\w.:-]", re.ASCII), most=64
@@ -11,5 +11,5 @@ _SPELLING = Spelling(
 
 
 def tool_names(request: pb.GenerateRequest) -> ToolNames:
-    """The names of one request and its answer."""
+    """Return the tool names of one request and its answer."""
     return ToolNames(request, _SPELLING)

@@ -1,17 +1,17 @@
-"""Which call a tool's result answers: native may leave ids out."""
+"""Pairing of tool results with calls: native may leave ids out."""
 
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.json import JsonObject
-from umg_grpc.wire.names import OpenCalls
+from umg_grpc.wire.core.json import JsonObject
+from umg_grpc.wire.core.tool_names import OpenCalls
 
 
 def pair_results(messages: Iterable[pb.Message]) -> None:
-    """Gives results without an id that of the first open call of their name in the turn before: clients bring back the
-    call as the model made it, with its id, and a result of their own without.
+    """Give each result without an id the id of the first open call of its name in the turn before. Clients return the
+    call as the model made it, with its id, and their own result without.
     """
     waiting, answered = dict[str, deque[str]](), set[str]()
     for message in messages:
@@ -34,19 +34,19 @@ def pair_results(messages: Iterable[pb.Message]) -> None:
 
 @dataclass(slots=True)
 class Result:
-    """A tool's result in its place among the parts of a turn, until it is known which call it answers."""
+    """Tool result among the parts of a turn, until its call is found."""
 
     call_id: str
     name: str
-    fields: JsonObject  # `functionResponse` less id and name
-    said: list[object]  # what it says where it answers none
+    fields: JsonObject  # `functionResponse` without id and name
+    fallback: list[object]  # content for a result without a call
 
 
-class Waiting:
-    """The calls of one turn, until their results come."""
+class UnansweredCalls:
+    """Calls of one turn, until their results come."""
 
     def __init__(self, calls: list[pb.ToolCall]) -> None:
-        self.answers: list[JsonObject | None] = [None] * len(calls)  # `functionResponse` of each, less id and name
+        self.answers: list[JsonObject | None] = [None] * len(calls)  # `functionResponse` of each, without id and name
         self._by_id, self._by_name = dict[str, list[int]](), OpenCalls()
         for place, call in enumerate(calls):
             self._by_name.add(call.name, str(place))
@@ -54,7 +54,9 @@ class Waiting:
                 self._by_id.setdefault(call.call_id, []).append(place)
 
     def answer(self, result: Result) -> bool:
-        """Whether it answers an open call: that of its id, or without one the first of its name, else of any."""
+        """Pair the result with the open call of its id; for a result without id, the first of its name, else of any.
+        Return whether there was one.
+        """
         place = self._of_id(result.call_id) if result.call_id else self._of_name(result.name)
         if place is None:
             return False

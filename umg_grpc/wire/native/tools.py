@@ -1,17 +1,19 @@
-"""Tools and the choice among them, both directions."""
+"""Tools and tool choice, both directions."""
+
+from typing import assert_never
 
 import msgspec
 from msgspec import Raw
 
 from umg_grpc.quirks import Quirks
 from umg_grpc.v1 import pb
-from umg_grpc.wire.arguments import encode_free_text
-from umg_grpc.wire.json import JsonObject, given, json_object, json_text
-from umg_grpc.wire.names import ToolNames
+from umg_grpc.wire.core.json import JsonObject, given, json_object, json_text
+from umg_grpc.wire.core.tool_arguments import encode_free_text
+from umg_grpc.wire.core.tool_names import ToolNames
+from umg_grpc.wire.model_quirks import has_search_option, requests_search, supports_search
 from umg_grpc.wire.native import schema
-from umg_grpc.wire.native.spelling import Notes, read
-from umg_grpc.wire.quirks import asks_for_search, takes_search
-from umg_grpc.wire.report import Report, foreign, leaves_out
+from umg_grpc.wire.native.proto_json import Notes, read
+from umg_grpc.wire.report import Report, foreign, omits
 
 DECLARATIONS = ("functionDeclarations", "function_declarations")
 # Key of a search tool -> the provider's own spelling of it (text document: `vendorgSearch`).
@@ -38,31 +40,31 @@ MODE_NAMES = {value: name for name, value in MODES.items()}
 
 
 def decode_tools(body: schema.GenerateBody, request: pb.GenerateRequest, notes: Notes) -> None:
-    """Fills `tools` and `tool_choice`: each key of an element is a tool. Raises UmgError naming the field."""
+    """Fill `tools` and `tool_choice`: each key of an element is a tool. Raise UmgError naming the field."""
     for index, element in enumerate(body.tools or ()):
         for key, value in element.items():
             if not given(value):
                 continue
             at = f"tools[{index}].{key}"
             if key in DECLARATIONS:
-                for position, declared in enumerate(read(schema.Declarations, _listed(value), notes, at)):
-                    _decode_function(declared, request, f"{at}[{position}]")
+                for position, declared in enumerate(read(schema.Declarations, _as_list(value), notes, at)):
+                    _decode_function(declared, request, notes, f"{at}[{position}]")
             elif key in SEARCH_KEYS:
-                _decode_search(key, read(schema.GoogleSearch, value, notes, at), request)
+                _decode_search(key, read(schema.GoogleSearch, value, notes, at), request, notes)
             else:
                 opaque = request.tools.add().opaque
                 opaque.format, opaque.type = "native", key
                 opaque.json = msgspec.json.encode({key: value}).decode()
     if body.tool_config is not None:
-        _decode_choice(body.tool_config, request)
+        _decode_choice(body.tool_config, request, notes)
 
 
-def _listed(value: Raw) -> Raw:
-    """A list, also of the one declaration that stands without it."""
+def _as_list(value: Raw) -> Raw:
+    """Return a list, also for a single declaration without one."""
     return Raw(b"[" + bytes(value) + b"]") if bytes(value).startswith(b"{") else value
 
 
-def _decode_function(declared: schema.FunctionDeclaration, request: pb.GenerateRequest, at: str) -> None:
+def _decode_function(declared: schema.FunctionDeclaration, request: pb.GenerateRequest, notes: Notes, at: str) -> None:
     function = request.tools.add().function
     function.name = declared.name
     if declared.description is not None:
@@ -72,15 +74,14 @@ def _decode_function(declared: schema.FunctionDeclaration, request: pb.GenerateR
     elif given(declared.parameters):
         function.parameters_json = json_object(declared.parameters, f"{at}.parameters")
         function.native_schema = True
-    uncarried = request.source.uncarried_fields
     for name, value in (("response", declared.response), ("responseJsonSchema", declared.response_json_schema)):
-        if given(value) and f"functionDeclarations.{name}" not in uncarried:
-            uncarried.append(f"functionDeclarations.{name}")
-    if given(declared.behavior) and "functionDeclarations.behavior" not in uncarried:
-        uncarried.append("functionDeclarations.behavior")
+        if given(value):
+            notes.record_uncarried(f"functionDeclarations.{name}")
+    if given(declared.behavior):
+        notes.record_uncarried("functionDeclarations.behavior")
 
 
-def _decode_search(key: str, search: schema.GoogleSearch, request: pb.GenerateRequest) -> None:
+def _decode_search(key: str, search: schema.GoogleSearch, request: pb.GenerateRequest, notes: Notes) -> None:
     tool = request.tools.add().web_search
     tool.declared_type = key if "_" not in key else SEARCH_KEYS[key] if not key.startswith("v") else "vendorgSearch"
     tool.blocked_domains.extend(search.exclude_domains or ())
@@ -90,29 +91,33 @@ def _decode_search(key: str, search: schema.GoogleSearch, request: pb.GenerateRe
         "googleSearch.timeRangeFilter": search.time_range_filter,
         "googleSearch.blockingConfidence": search.blocking_confidence,
     }
-    request.source.uncarried_fields.extend(name for name, value in options.items() if given(value))
+    notes.request.uncarried.extend(name for name, value in options.items() if given(value))
 
 
-def _decode_choice(config: schema.ToolConfig, request: pb.GenerateRequest) -> None:
+def _decode_choice(config: schema.ToolConfig, request: pb.GenerateRequest, notes: Notes) -> None:
     calling = config.function_calling_config
     if calling is not None and (calling.mode in MODES or calling.allowed_function_names):
         choice = request.tool_choice
         choice.mode = MODES.get(calling.mode or "", pb.TOOL_CHOICE_MODE_UNSPECIFIED)
         choice.names.extend(calling.allowed_function_names or ())
     if given(config.retrieval_config):
-        request.source.uncarried_fields.append("toolConfig.retrievalConfig")
+        notes.request.uncarried.append("toolConfig.retrievalConfig")
     if given(config.include_server_side_tool_invocations):
-        request.source.uncarried_fields.append("toolConfig.includeServerSideToolInvocations")
+        notes.request.uncarried.append("toolConfig.includeServerSideToolInvocations")
 
 
 # --- canonical -> provider
 
 
 def encode_tools(request: pb.GenerateRequest, names: ToolNames, report: Report, quirks: Quirks) -> JsonObject:
-    """`tools`, one kind an element, and `toolConfig`."""
-    searches = asks_for_search(request) and takes_search(request, quirks, report)
-    functions, others = _sorted_tools(request, names, report, searches=searches)
-    if searches and _asks_to_search(request, report) and not any(tool.HasField("web_search") for tool in request.tools):
+    """Return `tools`, one kind per element, and `toolConfig`."""
+    searches = requests_search(request) and supports_search(request, quirks, report)
+    functions, others = _encode_each(request, names, report, searches=searches)
+    if (
+        searches
+        and _requests_search(request, report)
+        and not any(tool.HasField("web_search") for tool in request.tools)
+    ):
         others.append({"googleSearch": {}})
     tools = [{"functionDeclarations": functions}, *others] if functions else others
     fields: JsonObject = {"tools": tools} if tools else {}
@@ -120,20 +125,20 @@ def encode_tools(request: pb.GenerateRequest, names: ToolNames, report: Report, 
     if config:
         fields["toolConfig"] = {"functionCallingConfig": config}
     if searches and functions and quirks.search_with_functions == "declare":
-        fields["toolConfig"] = _declaring(config)
+        fields["toolConfig"] = _declare_search(config)
     if request.HasField("parallel_tool_calls") and not request.parallel_tool_calls:
         report.drop("parallel_tool_calls")
     return fields
 
 
-def _sorted_tools(
+def _encode_each(
     request: pb.GenerateRequest, names: ToolNames, report: Report, *, searches: bool
 ) -> tuple[list[JsonObject], list[object]]:
-    """Return the functions and all other tools. `searches`: whether the provider takes its search."""
+    """Return the functions and all other tools. `searches`: whether the provider accepts its search."""
     functions, others = list[JsonObject](), list[object]()
     left_out = _left_out(request)
     for index, tool in enumerate(request.tools):
-        if tool.HasField("opaque") and tool.opaque.format != "native" and leaves_out(tool.opaque, report):
+        if tool.HasField("opaque") and tool.opaque.format != "native" and omits(tool.opaque, report):
             continue
         if tool.HasField("cache_control"):
             report.drop("cache_control")
@@ -143,22 +148,26 @@ def _sorted_tools(
             case "custom" if tool.custom.name not in left_out:
                 functions.append(_encode_custom(tool, names, report))
             case "function" | "custom":
-                pass  # not among those that may be called
+                pass  # not among the tools that may be called
             case "web_search" if searches:
                 others.append(_encode_search(tool.web_search, report))
             case "web_search":
-                pass  # the provider refuses it
+                pass  # the provider rejects it
             case "opaque" if tool.opaque.format == "native":
                 others.append(json_text(tool.opaque.json, f"tools[{index}].opaque.json"))
             case "opaque":
                 raise foreign(tool.opaque, f"tools[{index}]")
-            case kind:
+            case "file_search" | None as kind:
                 raise foreign(pb.OpaquePart(format="responses", type=kind or "unknown tool"), f"tools[{index}]")
+            case unhandled:
+                assert_never(unhandled)
     return functions, others
 
 
-def _declaring(choice: JsonObject) -> JsonObject:
-    """Return `toolConfig` for functions beside a search, where `AUTO` is refused; `VALIDATED` chooses as freely."""
+def _declare_search(choice: JsonObject) -> JsonObject:
+    """Return `toolConfig` for functions beside a search, where `AUTO` is rejected; `VALIDATED` leaves the same
+    choice.
+    """
     config: JsonObject = {"includeServerSideToolInvocations": True}
     if choice:
         mode = "VALIDATED" if choice.get("mode") == "AUTO" else choice.get("mode")
@@ -167,7 +176,9 @@ def _declaring(choice: JsonObject) -> JsonObject:
 
 
 def _left_out(request: pb.GenerateRequest) -> set[str]:
-    """The tools beyond those that it may choose from: the provider takes names only where it must call one."""
+    """Return the names of the tools to leave out, where the choice is among others: the provider accepts names only
+    where a call is required.
+    """
     choice = request.tool_choice
     if choice.mode not in (pb.TOOL_CHOICE_MODE_AUTO, pb.TOOL_CHOICE_MODE_UNSPECIFIED) or not choice.names:
         return set()
@@ -175,8 +186,8 @@ def _left_out(request: pb.GenerateRequest) -> set[str]:
 
 
 def _encode_function(tool: pb.Tool, names: ToolNames, at: str, report: Report) -> JsonObject:
-    """A declaration. A full JSON schema stands as it is under `parametersJsonSchema`: the older `parameters` takes a
-    subset, and what would have to be cut from a schema for it is lost to the model.
+    """Return a declaration. A full JSON schema goes unchanged into `parametersJsonSchema`: the older `parameters` takes
+    a subset, so parts of the schema would be lost to the model.
     """
     function, encoded = tool.function, names.head(tool)
     if function.parameters_json:
@@ -188,7 +199,7 @@ def _encode_function(tool: pb.Tool, names: ToolNames, at: str, report: Report) -
 
 
 def _encode_custom(tool: pb.Tool, names: ToolNames, report: Report) -> JsonObject:
-    """A tool with free text as one with a single argument, which the answer's calls are turned back from."""
+    """Return a tool with free text as a function with a single argument, which the answer's decoder turns back."""
     return {**names.head(tool), "parametersJsonSchema": encode_free_text(tool.custom, report)}
 
 
@@ -204,10 +215,10 @@ def _encode_search(search: pb.WebSearchTool, report: Report) -> JsonObject:
     return {"googleSearch": blocked}
 
 
-def _asks_to_search(request: pb.GenerateRequest, report: Report) -> bool:
-    """Whether an option asks for what is a tool here."""
+def _requests_search(request: pb.GenerateRequest, report: Report) -> bool:
+    """Return whether an option requests a search, which is a tool in this format."""
     search = request.search
-    if not request.HasField("search") or search.mode == "off":
+    if not has_search_option(request):
         return False
     for name in ("context_size", "region", "recency_days"):
         if getattr(search, name):
@@ -220,7 +231,7 @@ def _asks_to_search(request: pb.GenerateRequest, report: Report) -> bool:
 
 
 def _encode_choice(request: pb.GenerateRequest, names: ToolNames, callable_: bool, report: Report) -> JsonObject:
-    """`functionCallingConfig`; {} where it says nothing, or where there is nothing to choose from."""
+    """Return `functionCallingConfig`; {} without a choice, or without functions to choose from."""
     choice = request.tool_choice
     if choice.HasField("opaque"):
         raise foreign(choice.opaque, "tool_choice")
@@ -231,7 +242,7 @@ def _encode_choice(request: pb.GenerateRequest, names: ToolNames, callable_: boo
     declared = {tool.function.name or tool.custom.name for tool in request.tools}
     chosen = [name for name in choice.names if name in declared]
     if choice.names and not chosen and choice.mode == pb.TOOL_CHOICE_MODE_REQUIRED:
-        report.drop("tool_choice")  # a search, which nobody can force here
+        report.drop("tool_choice")  # a search, which native cannot force
         return {}
     mode = MODE_NAMES.get(choice.mode)
     config: JsonObject = {"mode": mode} if mode else {}

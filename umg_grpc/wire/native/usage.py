@@ -1,12 +1,12 @@
-"""What an answer cost, both directions."""
+"""Token usage of an answer, both directions."""
 
 from msgspec import Struct
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.counts import Count, count
-from umg_grpc.wire.json import JsonObject
+from umg_grpc.wire.core.json import JsonObject
+from umg_grpc.wire.core.numbers import Count, count
 
-# Kind of token -> canonical field of it in the prompt and in the answer.
+# Kind of token -> its canonical field, in the prompt and in the answer.
 PROMPT_KINDS = {
     "AUDIO": "audio_input_tokens",
     "IMAGE": "image_input_tokens",
@@ -17,14 +17,14 @@ ANSWER_KINDS = {"AUDIO": "audio_output_tokens", "IMAGE": "image_output_tokens"}
 
 
 class ModalityCount(Struct, rename="camel"):
-    """An element of `promptTokensDetails` and its like."""
+    """Element of `promptTokensDetails` and of `candidatesTokensDetails`."""
 
     modality: str | None = None
     token_count: Count = None
 
 
 class UsageMetadata(Struct, rename="camel"):
-    """`usageMetadata`; counts of 0 are left out."""
+    """`usageMetadata` of an answer; counts of 0 are left out."""
 
     prompt_token_count: Count = None
     candidates_token_count: Count = None
@@ -36,8 +36,10 @@ class UsageMetadata(Struct, rename="camel"):
     candidates_tokens_details: list[ModalityCount] | None = None
 
     @property
-    def is_whole(self) -> bool:
-        """Whether it tells the prompt's total; one that does not is as none, and what was used is counted here."""
+    def has_total(self) -> bool:
+        """Whether the prompt's total is present. A usage without it is ignored, and the gateway counts the tokens
+        itself.
+        """
         return self.prompt_token_count is not None
 
 
@@ -45,8 +47,8 @@ class UsageMetadata(Struct, rename="camel"):
 
 
 def encode_usage(usage: pb.Usage) -> JsonObject:
-    """`usageMetadata` with its five counters always (readings, 7). The prompt is without what tools put in, the
-    candidates without the thoughts.
+    """Return `usageMetadata`, always with its five counters (readings, 7). The prompt's count excludes tokens added by
+    tools, the candidates' count excludes reasoning.
     """
     prompt = max(0, usage.input_tokens - usage.tool_input_tokens)
     candidates = max(0, usage.output_tokens - usage.reasoning_tokens)
@@ -67,7 +69,7 @@ def encode_usage(usage: pb.Usage) -> JsonObject:
 
 
 def _details(usage: pb.Usage, kinds: dict[str, str], total: int) -> list[JsonObject]:
-    """The kinds of token; none where all are text."""
+    """Return the token counts by kind; none where all are text."""
     others = {kind: tokens for kind, name in kinds.items() if (tokens := getattr(usage, name))}
     if not others:
         return []
@@ -79,17 +81,17 @@ def _details(usage: pb.Usage, kinds: dict[str, str], total: int) -> list[JsonObj
 
 
 def decode_usage(usage: UsageMetadata, target: pb.Usage) -> None:
-    """The counts of a whole usage; what a provider leaves out of it is 0."""
+    """Fill in the counts of a complete usage; counts that a provider leaves out are 0."""
     tools, thoughts = usage.tool_use_prompt_token_count, usage.thoughts_token_count
     target.input_tokens, target.output_tokens = count(usage.prompt_token_count), count(usage.candidates_token_count)
     if usage.cached_content_token_count:
         target.cache_read_tokens = count(usage.cached_content_token_count)
     if tools:
         target.tool_input_tokens = count(tools)
-        target.input_tokens += target.tool_input_tokens
+        target.input_tokens = count(target.input_tokens + target.tool_input_tokens)
     if thoughts:
         target.reasoning_tokens = count(thoughts)
-        target.output_tokens += target.reasoning_tokens
+        target.output_tokens = count(target.output_tokens + target.reasoning_tokens)
     for detail in usage.prompt_tokens_details or ():
         _decode_kind(detail, PROMPT_KINDS, target)
     for detail in usage.candidates_tokens_details or ():

@@ -1,0 +1,45 @@
+"""Offsets into a text: code points <-> bytes of UTF-8."""
+
+BLOCK = 1024
+"""Bytes, or code points, between two precomputed offsets."""
+_INNER = bytes(range(0x80, 0xC0))  # bytes of a character after its first
+
+
+class Offsets:
+    """Offsets into one text, each found in constant time."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._encoded = b"" if text.isascii() else text.encode()
+        self.size = len(self._encoded) or len(text)
+        self._points = [0]  # code points before each block of bytes
+        self._bytes = [0]  # bytes before each block of code points
+        if not self._encoded:
+            return
+        for start in range(0, self.size, BLOCK):
+            self._points.append(self._points[-1] + _count_starts(self._encoded[start : start + BLOCK]))
+        for start in range(0, len(text), BLOCK):
+            self._bytes.append(self._bytes[-1] + len(text[start : start + BLOCK].encode()))
+
+    def code_points(self, offset: int) -> int:
+        """Return the number of whole characters before a byte."""
+        offset = max(0, min(offset, self.size))
+        if not self._encoded:
+            return offset
+        block = offset // BLOCK
+        started = self._points[block] + _count_starts(self._encoded[block * BLOCK : offset])
+        cut = offset < self.size and self._encoded[offset] in _INNER
+        return started - cut
+
+    def bytes(self, point: int) -> int:
+        """Return the number of bytes before a code point."""
+        point = max(0, min(point, len(self._text)))
+        if not self._encoded:
+            return point
+        block = point // BLOCK
+        return self._bytes[block] + len(self._text[block * BLOCK : point].encode())
+
+
+def _count_starts(encoded: bytes) -> int:
+    """Return the number of characters that begin in a piece of UTF-8."""
+    return len(encoded.translate(None, _INNER))
