@@ -1,16 +1,17 @@
-"""Responses (`POST /v1/responses` and what is stored of it), face and upstream."""
+"""Codec of responses (`POST /v1/responses` and the paths of stored responses), as a face and as an upstream."""
 
 from umg_grpc.wire.chat.errors import encode_error
-from umg_grpc.wire.format import TextFormat
-from umg_grpc.wire.provider_errors import decode_error
-from umg_grpc.wire.responses.fields import FIELDS
-from umg_grpc.wire.responses.passing import PassingDecoder
-from umg_grpc.wire.responses.paths import wire_path
-from umg_grpc.wire.responses.preamble import is_preamble
+from umg_grpc.wire.errors.provider_errors import decode_error
+from umg_grpc.wire.responses.field_paths import wire_path
+from umg_grpc.wire.responses.object_rules import OBJECTS
+from umg_grpc.wire.responses.passthrough import PassthroughDecoder
 from umg_grpc.wire.responses.request import decode_count, decode_request, encode_request
 from umg_grpc.wire.responses.response import decode_response, encode_count, encode_response, shows
-from umg_grpc.wire.responses.stream import StreamEncoder
-from umg_grpc.wire.responses.translating import TranslatingDecoder
+from umg_grpc.wire.responses.stream_decoder import TranslatingDecoder
+from umg_grpc.wire.responses.stream_encoder import StreamEncoder
+from umg_grpc.wire.responses.stream_start import has_no_output
+from umg_grpc.wire.responses.unknown_fields import FIELDS
+from umg_grpc.wire.text_format import TextFormat
 
 RESPONSES = TextFormat(
     name="responses",
@@ -26,9 +27,13 @@ RESPONSES = TextFormat(
     encode_request=encode_request,
     decode_response=decode_response,
     translating_decoder=TranslatingDecoder,
-    passing_decoder=PassingDecoder,
+    passthrough_decoder=PassthroughDecoder,
     decode_error=decode_error,
-    preamble=is_preamble,
+    has_no_output=has_no_output,
+    objects=OBJECTS,
+    conversation_field="input",
+    error_paths=("/v1/responses",),
+    stores_by_default=True,
     decode_count=decode_count,
     encode_count=encode_count,
 )

@@ -1,7 +1,7 @@
 """Tools of this format that the caller runs and that have a type instead of a schema, as functions of other formats.
 
-Each is declared as a function, called as one, and its call and its result come back as the items that the format has
-for them. Sources: the openai SDK's types `ApplyPatchToolParam`, `FunctionShellToolParam`, `LocalShell` and
+Each is declared and called as a function; its call and its result are encoded as the items that the format has for
+them. Sources: the openai SDK's types `ApplyPatchToolParam`, `FunctionShellToolParam`, `LocalShell` and
 `ToolSearchToolParam` with their items.
 """
 
@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.json import ABSENT, JsonObject, given, json_text, parse
+from umg_grpc.wire.core.json import ABSENT, JsonObject, given, json_text, parse
 
 
 class DeclaredTool(Struct):
@@ -25,13 +25,13 @@ class DeclaredTool(Struct):
 
 
 class Environment(Struct):
-    """`environment` of a `shell` tool or call."""
+    """Member `environment` of a `shell` tool or call."""
 
     type: str | None = None
 
 
 class CallItem(Struct):
-    """A call of such a tool."""
+    """Call of a tool of this module."""
 
     id: str | None = None
     call_id: str | None = None
@@ -43,14 +43,14 @@ class CallItem(Struct):
 
 
 class Outcome(Struct):
-    """`outcome` of a command of a `shell` call."""
+    """Member `outcome` of a command of a `shell` call."""
 
     type: str | None = None
     exit_code: int | None = None
 
 
 class CommandOutput(Struct):
-    """An element of `output` of a `shell_call_output`."""
+    """Element of `output` of a `shell_call_output`."""
 
     stdout: str = ""
     stderr: str = ""
@@ -58,7 +58,7 @@ class CommandOutput(Struct):
 
 
 class OutputItem(Struct):
-    """A result of such a tool."""
+    """Result of a tool of this module."""
 
     id: str | None = None
     call_id: str | None = None
@@ -69,7 +69,7 @@ class OutputItem(Struct):
 
 
 class ToolHead(Struct):
-    """Name of a tool that a search has found."""
+    """Name of a tool that a search found."""
 
     type: str | None = None
     name: str | None = None
@@ -77,20 +77,20 @@ class ToolHead(Struct):
 
 @dataclass(frozen=True)
 class ClientTool:
-    """One of the tools."""
+    """Tool with a type of its own, and the function that represents it in other formats."""
 
     type: str
     """`type` of its declaration, and the name of the function."""
     call: str
     """`type` of its call items."""
     prefix: str
-    """Begins the ids of its call items."""
+    """Prefix of the ids of its call items."""
     member: str
-    """Member of a call item that holds what the function gets as arguments."""
+    """Member of a call item that contains the arguments of the function."""
     description: str
     parameters: JsonObject
     completed: Callable[[JsonObject], JsonObject] = lambda arguments: arguments
-    """Arguments of a model -> the member, with all that the SDK's type requires."""
+    """Arguments by the model -> that member, completed with the fields that the SDK's type requires."""
 
     @property
     def output(self) -> str:
@@ -178,7 +178,7 @@ HOSTED_ENVIRONMENTS = ("container_auto", "container_reference")
 
 
 def decode_tool(raw: Raw, kind: str, target: pb.Tool, at: str) -> bool:
-    """Fill in the function that stands for a declared tool. Return False for one that the provider runs itself."""
+    """Decode a declared tool as a function. Return False for a tool that the provider runs itself."""
     tool, declared = CLIENT_TOOLS[kind], parse(DeclaredTool, raw, at)
     environment = parse(Environment, declared.environment, f"{at}.environment") if given(declared.environment) else None
     if environment is not None and environment.type in HOSTED_ENVIRONMENTS:
@@ -194,7 +194,7 @@ def decode_tool(raw: Raw, kind: str, target: pb.Tool, at: str) -> bool:
 
 
 def decode_call(raw: Raw, kind: str, part: pb.Part, at: str) -> bool:
-    """Fill in a call item. Return False for a call that the provider made to itself."""
+    """Decode a call item. Return False for a call that the provider made to itself."""
     tool, item = CALLS[kind], parse(CallItem, raw, at)
     hosted = item.environment is not None and item.environment.type in HOSTED_ENVIRONMENTS
     if hosted or item.execution == "server" or item.call_id is None:
@@ -207,22 +207,22 @@ def decode_call(raw: Raw, kind: str, part: pb.Part, at: str) -> bool:
 
 
 def decode_output(raw: Raw, kind: str, result: pb.ToolResult, at: str) -> bool:
-    """Fill in a result item. Return False for a result of the provider's own tool."""
+    """Decode a result item. Return False for a result of the provider's own tool."""
     tool, item = OUTPUTS[kind], parse(OutputItem, raw, at)
     call_id = item.call_id or (item.id if tool.type == "local_shell" else None)
     if item.execution == "server" or call_id is None:
         return False
     result.call_id, result.name, result.item_id = call_id, tool.type, item.id or ""
-    if text := _output_text(item):
+    if text := _output_text(item, at):
         result.parts.add().text.text = text
     if item.status == "failed":
         result.is_error = True
     return True
 
 
-def _output_text(item: OutputItem) -> str:
+def _output_text(item: OutputItem, at: str) -> str:
     if item.tools is not None:
-        found = [msgspec.json.decode(tool, type=ToolHead) for tool in item.tools]
+        found = [parse(ToolHead, tool, f"{at}.tools[{index}]") for index, tool in enumerate(item.tools)]
         return "loaded: " + ", ".join(tool.name or tool.type or "" for tool in found) if found else "no tool was found"
     if isinstance(item.output, list):
         return "\n".join(_command_text(output) for output in item.output)
@@ -236,7 +236,7 @@ def _command_text(output: CommandOutput) -> str:
 
 
 def call_item(item_id: str, call_id: str, status: str, call: pb.ToolCall, arguments: str) -> JsonObject:
-    """Return the item of a call. Arguments that are no JSON object are kept as one text, for the caller to refuse."""
+    """Encode the item of a call. Arguments that are no JSON object are kept as one text, for the caller to reject."""
     tool = CLIENT_TOOLS[call.tool_type]
     item: JsonObject = {"id": item_id, "type": tool.call, "call_id": call_id, "status": status}
     item[tool.member] = tool.completed(_arguments(arguments))
@@ -256,7 +256,7 @@ def _arguments(text: str) -> JsonObject:
 
 
 def output_item(call_id: str, tool_type: str, result: pb.ToolResult) -> JsonObject:
-    """Return the item of a result, for a provider of the format."""
+    """Encode the item of a result, for a provider of the format."""
     tool = CLIENT_TOOLS[tool_type]
     text = "\n".join(part.text.text for part in result.parts if part.HasField("text"))
     item: JsonObject = {"type": tool.output, "call_id": call_id}
@@ -268,10 +268,10 @@ def output_item(call_id: str, tool_type: str, result: pb.ToolResult) -> JsonObje
             return {"type": tool.output, "id": call_id, "output": text}
         case "tool_search":
             return item | {"execution": "client", "status": "completed", "tools": []}
-        case _:
+        case _:  # apply_patch
             return item | {"status": "failed" if result.is_error else "completed", "output": text}
 
 
 def declared(function: pb.FunctionTool, at: str) -> Raw:
-    """Return the declaration of a function that stands for such a tool."""
+    """Return the tool declaration that a function was decoded from."""
     return json_text(function.declared.json, f"{at}.declared.json")

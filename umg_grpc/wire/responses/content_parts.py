@@ -1,22 +1,30 @@
-"""Content parts of messages and tool results, both directions."""
+"""Content parts of messages and tool results, in both directions."""
 
-import base64
+from typing import assert_never
 
 import msgspec
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.json import JsonObject, invalid, json_text, missing, parse
-from umg_grpc.wire.media import check_address, data_url, decode_base64, is_data_url, parse_data_url, sniff
+from umg_grpc.wire.core.json import JsonObject, invalid, json_text, missing, parse
+from umg_grpc.wire.core.media import (
+    check_address,
+    data_url,
+    decode_base64,
+    decode_image,
+    decode_input_audio,
+    encode_input_audio,
+    is_data_url,
+    parse_data_url,
+    sniff,
+)
 from umg_grpc.wire.report import Report, foreign, unknown_part, untranslatable
 from umg_grpc.wire.responses import schema
 
 DETAILS = ("auto", "low", "high", "original")
 FILE_DETAILS = ("auto", "low", "high")
-AUDIO_TYPES = {"wav": "audio/wav", "mp3": "audio/mpeg"}
-AUDIO_FORMATS = {mime: name for name, mime in AUDIO_TYPES.items()}
 BETWEEN_TEXTS = "\n\n"
 
-# For a file in bare base64, whose bytes do not always tell what it is.
+# Types of files in bare base64, whose bytes do not always reveal the type.
 TYPES_BY_ENDING = {
     "pdf": "application/pdf",
     "txt": "text/plain",
@@ -31,7 +39,7 @@ TYPES_BY_ENDING = {
 
 
 def decode_content(content: str | list[msgspec.Raw], target: pb.Message | pb.ToolResult, at: str) -> None:
-    """Adds the parts. Raises UmgError naming the field; `at` is the path of the content."""
+    """Add the parts. Raises UmgError naming the field; `at` is the path of the content."""
     if isinstance(content, str):
         target.parts.add().text.text = content
         return
@@ -40,15 +48,15 @@ def decode_content(content: str | list[msgspec.Raw], target: pb.Message | pb.Too
 
 
 def decode_part(raw: msgspec.Raw, target: pb.Message | pb.ToolResult, at: str) -> None:
-    """Adds one part. Raises UmgError naming the field."""
+    """Add one part. Raises UmgError naming the field."""
     match parse(schema.Kind, raw, at).type:
         case "input_text":
             target.parts.add().text.text = parse(schema.TextPart, raw, at).text
         case "output_text":
-            said = parse(schema.OutputText, raw, at)
+            decoded = parse(schema.OutputText, raw, at)
             text = target.parts.add().text
-            text.text = said.text
-            for index, annotation in enumerate(said.annotations or ()):
+            text.text = decoded.text
+            for index, annotation in enumerate(decoded.annotations or ()):
                 parse(schema.Kind, annotation, f"{at}.annotations[{index}]")
                 text.citations.append(decode_annotation(annotation))
         case "refusal":
@@ -59,11 +67,7 @@ def decode_part(raw: msgspec.Raw, target: pb.Message | pb.ToolResult, at: str) -
             _decode_file(parse(schema.FilePart, raw, at), target.parts.add().media, at)
         case "input_audio":
             audio = parse(schema.AudioPart, raw, at).input_audio
-            media, field = target.parts.add().media, f"{at}.input_audio.data"
-            media.kind, media.mime_type = pb.MEDIA_KIND_AUDIO, AUDIO_TYPES[audio.format]
-            media.data = (
-                parse_data_url(audio.data, field)[1] if is_data_url(audio.data) else decode_base64(audio.data, field)
-            )
+            decode_input_audio(audio.data, audio.format, target.parts.add().media, f"{at}.input_audio.data")
         case None:
             raise missing(f"{at}.type")
         case unknown:
@@ -81,18 +85,13 @@ def _decode_image(image: schema.ImagePart, media: pb.MediaPart, at: str) -> None
     field = f"{at}.image_url"
     if image.file_id is not None:
         raise invalid(field, "`file_id` is given as well; send one of the two")
-    if is_data_url(image.image_url):
-        media.mime_type, media.data = parse_data_url(image.image_url, field)
-        if not media.data:
-            raise invalid(field, "the data URL is empty; add the image")
-        if not media.mime_type.startswith("image/"):
-            media.mime_type = sniff(media.data) or media.mime_type
-    else:
-        media.uri = check_address(image.image_url, field, "bytes go into a data URL, `data:image/png;base64,...`")
+    decode_image(image.image_url, media, field)
 
 
 def _decode_file(file: schema.FilePart, media: pb.MediaPart, at: str) -> None:
-    """Base64 form not shown; we take data URLs as SDKs send them, and bare base64."""
+    """Decode a file. The document does not show the base64 form; we accept data URLs, as SDKs send them, and bare
+    base64.
+    """
     media.kind, media.filename, media.detail = pb.MEDIA_KIND_DOCUMENT, file.filename or "", file.detail or ""
     sources = [name for name in ("file_data", "file_url", "file_id") if getattr(file, name) is not None]
     if not sources:
@@ -120,7 +119,7 @@ def _decode_file(file: schema.FilePart, media: pb.MediaPart, at: str) -> None:
 
 
 class Annotation(msgspec.Struct):
-    """An annotation of either kind that is decoded."""
+    """Annotation of either kind that is decoded."""
 
     type: str | None = None
     url: str | None = None
@@ -137,20 +136,20 @@ LAST_INDEX = 2**31 - 1
 
 
 def decode_annotation(raw: msgspec.Raw) -> pb.Citation:
-    """A citation; what is neither a page nor a file is kept as it is."""
+    """Decode a citation; any other than of a page or a file is kept as raw JSON."""
     try:
-        said = _ANNOTATION.decode(raw)
+        decoded = _ANNOTATION.decode(raw)
     except msgspec.ValidationError:
-        said = Annotation(type=_kind(raw))
-    if said.type == "url_citation" and said.url is not None:
-        citation = pb.Citation(title=said.title or "", web=pb.WebSource(url=said.url))
-        if said.start_index is not None and said.end_index is not None:
-            citation.start_index, citation.end_index = _index(said.start_index), _index(said.end_index)
+        decoded = Annotation(type=_kind(raw))
+    if decoded.type == "url_citation" and decoded.url is not None:
+        citation = pb.Citation(title=decoded.title or "", web=pb.WebSource(url=decoded.url))
+        if decoded.start_index is not None and decoded.end_index is not None:
+            citation.start_index, citation.end_index = _index(decoded.start_index), _index(decoded.end_index)
         return citation
-    if said.type == "file_citation" and said.file_id is not None:
-        document = pb.DocumentSource(file_id=said.file_id, document_index=_index(said.index or 0))
-        return pb.Citation(title=said.filename or "", document=document)
-    return pb.Citation(opaque=pb.OpaquePart(format="responses", type=said.type or "", json=str(raw, "utf-8")))
+    if decoded.type == "file_citation" and decoded.file_id is not None:
+        document = pb.DocumentSource(file_id=decoded.file_id, document_index=_index(decoded.index or 0))
+        return pb.Citation(title=decoded.filename or "", document=document)
+    return pb.Citation(opaque=pb.OpaquePart(format="responses", type=decoded.type or "", json=str(raw, "utf-8")))
 
 
 def _kind(raw: msgspec.Raw) -> str | None:
@@ -168,7 +167,9 @@ def _index(value: float) -> int:
 
 
 def encode_citation(citation: pb.Citation, length: int) -> object:
-    """An annotation of a text of `length` characters; None for what this format cannot say."""
+    """Encode a citation as an annotation of a text of `length` characters; return None for one that the
+    format lacks.
+    """
     match citation.WhichOneof("source"):
         case "web":
             start = citation.start_index if citation.HasField("start_index") else 0
@@ -189,24 +190,27 @@ def encode_citation(citation: pb.Citation, length: int) -> object:
                 "index": document.document_index,
             }
         case "opaque" if citation.opaque.format == "responses":
-            return msgspec.Raw(citation.opaque.json.encode())
-        case _:
+            return json_text(citation.opaque.json, "citations.opaque.json")
+        case "document" | "opaque" | None:
             return None
+        case unhandled:
+            assert_never(unhandled)
 
 
 def encode_annotations(text: pb.TextPart) -> list[object]:
-    """All annotations of a text."""
-    encoded = (encode_citation(citation, len(text.text)) for citation in text.citations)
+    """Encode all annotations of a text."""
+    length = len(text.text)
+    encoded = (encode_citation(citation, length) for citation in text.citations)
     return [annotation for annotation in encoded if annotation is not None]
 
 
 def encode_logprob(entry: pb.TokenLogprob) -> JsonObject:
-    """An entry of `logprobs`: `bytes` are mandatory there."""
+    """Encode an entry of `logprobs`, in which `bytes` are mandatory."""
     return {**_token(entry), "top_logprobs": [_token(other) for other in entry.alternatives]}
 
 
 def _token(entry: pb.TokenLogprob) -> JsonObject:
-    known = entry.token_bytes if entry.HasField("token_bytes") else entry.token.encode()
+    known = entry.raw_bytes if entry.HasField("raw_bytes") else entry.token.encode()
     return {"token": entry.token, "bytes": list(known), "logprob": entry.logprob}
 
 
@@ -214,8 +218,9 @@ def _token(entry: pb.TokenLogprob) -> JsonObject:
 
 
 def encode_part(part: pb.Part, at: str, report: Report, media_detail: str = "") -> object:
-    """A part of a turn that is not the model's, or of a tool result. Raises UmgError for what would change the meaning;
-    `at` is its canonical path.
+    """Encode a part of a turn that is not the model's, or of a tool result.
+
+    Raises UmgError for content whose loss would change the meaning; `at` is the canonical path of the part.
     """
     match part.WhichOneof("kind"):
         case "text":
@@ -234,12 +239,14 @@ def encode_part(part: pb.Part, at: str, report: Report, media_detail: str = "") 
             raise foreign(part.opaque, at)
         case None:
             raise unknown_part(at)
-        case _:
+        case "reasoning" | "tool_call" | "tool_result" | "server_tool_call" | "server_tool_result":
             raise untranslatable(at, "a turn of this role cannot hold it")
+        case unhandled:
+            assert_never(unhandled)
 
 
 def encode_media(media: pb.MediaPart, at: str, report: Report, media_detail: str = "") -> JsonObject:
-    """`input_image`, `input_file` or `input_audio`. Raises UmgError(UNTRANSLATABLE) for any other medium."""
+    """Encode `input_image`, `input_file` or `input_audio`. Raises UmgError(UNTRANSLATABLE) for any other medium."""
     source, mime = media.WhichOneof("source"), media.mime_type
     titled = source == "blocks" or (source == "data" and not media.filename)
     for field in ("context", "citable", "origin") if titled else ("title", "context", "citable", "origin"):
@@ -256,9 +263,8 @@ def encode_media(media: pb.MediaPart, at: str, report: Report, media_detail: str
             bytes_of = media.data if source == "data" else b""
             encoded["image_url"] = media.uri or data_url(mime or sniff(bytes_of) or "image/png", bytes_of)
         return encoded
-    if media.kind == pb.MEDIA_KIND_AUDIO and source == "data" and mime in AUDIO_FORMATS:
-        audio = {"data": base64.b64encode(media.data).decode(), "format": AUDIO_FORMATS[mime]}
-        return {"type": "input_audio", "input_audio": audio}
+    if (audio := encode_input_audio(media)) is not None:
+        return audio
     if media.kind == pb.MEDIA_KIND_DOCUMENT and source == "blocks":
         if all(part.HasField("text") for part in media.blocks.parts):
             texts = [media.title, *(part.text.text for part in media.blocks.parts)]
@@ -270,7 +276,7 @@ def encode_media(media: pb.MediaPart, at: str, report: Report, media_detail: str
 
 
 def _text_file(media: pb.MediaPart) -> JsonObject | None:
-    """A file of text as text, which not every provider takes as a file; None for any other."""
+    """Encode a text file as text, since not every provider accepts it as a file; return None for any other."""
     if not (media.mime_type.startswith("text/") and media.HasField("data")):
         return None
     try:
@@ -290,8 +296,10 @@ def _encode_file(media: pb.MediaPart, report: Report) -> JsonObject:
             encoded["file_data"] = data_url(mime, media.data)
         case "uri":
             encoded["file_url"] = media.uri
-        case _:
+        case "file_id" | "blocks" | None:
             encoded["file_id"] = media.file_id
+        case unhandled:
+            assert_never(unhandled)
     if media.filename:
         encoded["filename"] = media.filename
     if media.detail in FILE_DETAILS:
@@ -302,7 +310,7 @@ def _encode_file(media: pb.MediaPart, report: Report) -> JsonObject:
 
 
 def compact_output(content: list[object], result: pb.ToolResult) -> object:
-    """`output` of a tool's result with this content: one text as a bare string, which every provider takes."""
+    """Return `output` of a tool's result with this content: one text as a bare string, which every provider accepts."""
     match content:
         case []:
             return result.result_json

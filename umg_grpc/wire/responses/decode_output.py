@@ -1,6 +1,6 @@
-"""A provider's response object and its items: provider -> canonical, for whole answers and streamed ones alike.
+"""A provider's response object and its items: provider -> canonical, for complete and for streamed responses.
 
-The structs are what providers send, who differ: whatever is not needed may be absent or null.
+The structs describe the output of many providers: fields that are not needed may be absent or null.
 """
 
 import msgspec
@@ -8,14 +8,15 @@ from msgspec import Raw, Struct
 
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.arguments import Arguments, arguments_text
-from umg_grpc.wire.counts import Count, count
-from umg_grpc.wire.json import ABSENT
-from umg_grpc.wire.provider_errors import as_error, is_error, unreadable
+from umg_grpc.wire.core.json import ABSENT
+from umg_grpc.wire.core.logprobs import Logprob, decode_logprob
+from umg_grpc.wire.core.numbers import Count, set_time
+from umg_grpc.wire.core.tool_arguments import Arguments, arguments_text
+from umg_grpc.wire.errors.provider_errors import as_error, is_error, unreadable
 from umg_grpc.wire.responses import client_tools, schema
-from umg_grpc.wire.responses.content import decode_annotation
+from umg_grpc.wire.responses.content_parts import decode_annotation
+from umg_grpc.wire.responses.decode_items import decode_item, decode_reasoning
 from umg_grpc.wire.responses.errors import failure
-from umg_grpc.wire.responses.items import decode_item, decode_reasoning
 from umg_grpc.wire.responses.usage import ProviderUsage, decode_usage
 
 INCOMPLETE = {"max_output_tokens": pb.FINISH_REASON_LENGTH, "content_filter": pb.FINISH_REASON_CONTENT_FILTER}
@@ -24,13 +25,13 @@ CALLS = (*FUNCTION_CALLS, *client_tools.CALLS)
 
 
 class IncompleteDetails(Struct):
-    """`incomplete_details`."""
+    """Member `incomplete_details`."""
 
     reason: str | None = None
 
 
 class Head(Struct, kw_only=True):
-    """What a response object has beside its output."""
+    """Members of a response object beside its output."""
 
     id: str | None = None
     created_at: Count = None
@@ -44,41 +45,32 @@ class Head(Struct, kw_only=True):
 
 
 class ProviderResponse(Head, kw_only=True):
-    """A response object, as far as it is decoded."""
+    """Response object, as far as it is decoded."""
 
     output: list[Raw] | None = None
 
 
 class SeenContent(Struct):
-    """What a part of a passed-on item is looked at for."""
+    """Member of a passed-through content part that the gateway reads."""
 
     type: str | None = None
 
 
 class SeenItem(Struct):
-    """What a passed-on item is looked at for."""
+    """Members of a passed-through item that the gateway reads."""
 
     type: str | None = None
     content: list[SeenContent] | None = None
 
 
 class PassedResponse(Head, kw_only=True):
-    """A response object that is passed on."""
+    """Response object that is passed through."""
 
     output: list[SeenItem] | None = None
 
 
-class Logprob(Struct):
-    """An entry of `logprobs`."""
-
-    token: str | None = None
-    logprob: float | None = None
-    bytes: list[int] | None = None
-    top_logprobs: "list[Logprob] | None" = None
-
-
 class ContentPart(Struct):
-    """A part of a message."""
+    """Content part of a message."""
 
     type: str | None = None
     text: str | None = None
@@ -88,7 +80,7 @@ class ContentPart(Struct):
 
 
 class ProviderMessage(Struct):
-    """An item of type `message`."""
+    """Item of type `message`."""
 
     id: str | None = None
     phase: str | None = None
@@ -96,7 +88,7 @@ class ProviderMessage(Struct):
 
 
 class ProviderCall(Struct):
-    """An item of type `function_call` or `custom_tool_call`."""
+    """Item of type `function_call` or `custom_tool_call`."""
 
     id: str | None = None
     call_id: str | None = None
@@ -114,7 +106,7 @@ SEEN = msgspec.json.Decoder(SeenItem)
 
 
 def check_status(head: Head) -> None:
-    """Raises UmgError for a response that failed, or that is not finished."""
+    """Raise UmgError for a response that failed, or that is not finished."""
     if head.status in ("failed", "cancelled") or (head.status is None and is_error(head.error)):
         raise failure(as_error(msgspec.json.decode(head.error) if is_error(head.error) else None))
     if head.status in ("queued", "in_progress"):
@@ -122,15 +114,14 @@ def check_status(head: Head) -> None:
 
 
 def decode_head(head: Head, target: pb.GenerateResponse | pb.GenerationStarted) -> None:
-    """Id, time and service tier."""
+    """Decode the id, creation time and service tier."""
     target.response_id = head.id or ""
-    if head.created_at:
-        target.create_time.seconds = count(head.created_at)
+    set_time(head.created_at, target.create_time)
     target.service_tier = head.service_tier or ""
 
 
 def decode_finish(head: Head, calls: bool, refused: bool, target: pb.Candidate | pb.CandidateFinished) -> None:
-    """Why the answer stopped. `calls`, `refused`: whether it holds calls, or a refusal in words."""
+    """Decode the finish reason. `calls`, `refused`: whether the response contains calls, or a refusal text."""
     reason = head.incomplete_details.reason if head.incomplete_details else None
     if head.status == "incomplete":
         target.finish_reason = INCOMPLETE.get(reason or "max_output_tokens", pb.FINISH_REASON_OTHER)
@@ -143,7 +134,7 @@ def decode_finish(head: Head, calls: bool, refused: bool, target: pb.Candidate |
 
 
 def decode_used(head: Head, searches: int, target: pb.GenerateResponse | pb.GenerateEvent) -> bool:
-    """Fills in the usage; whether there is one."""
+    """Decode the usage; return whether there is one."""
     if head.usage is None or not head.usage.is_whole:
         return False
     decode_usage(head.usage, searches, target.usage)
@@ -151,7 +142,7 @@ def decode_used(head: Head, searches: int, target: pb.GenerateResponse | pb.Gene
 
 
 def decode_output_item(raw: Raw, message: pb.Message) -> None:
-    """Adds the parts of an output item. Raises UmgError(UPSTREAM_FAILED), ValueError."""
+    """Add the parts of an output item. Raises UmgError(UPSTREAM_FAILED), ValueError."""
     kind = KIND.decode(raw).type or ""
     if kind == "message":
         _decode_message(MESSAGE.decode(raw), message)
@@ -163,7 +154,7 @@ def decode_output_item(raw: Raw, message: pb.Message) -> None:
         try:
             decode_item(raw, kind, message, "output")
         except UmgError:
-            raise unreadable() from None  # the provider's item, not the caller's
+            raise unreadable() from None  # the item is the provider's, not the caller's
 
 
 def _decode_message(item: ProviderMessage, message: pb.Message) -> None:
@@ -184,14 +175,3 @@ def _decode_call(item: ProviderCall, call: pb.ToolCall, *, custom: bool) -> None
         call.text = item.input or ""
     else:
         call.arguments_json = arguments_text(item.arguments)
-
-
-def decode_logprob(entry: Logprob) -> pb.TokenLogprob:
-    """The likelihood of one token."""
-    decoded = pb.TokenLogprob(token=entry.token or "")
-    if entry.logprob is not None:
-        decoded.logprob = entry.logprob
-    if entry.bytes is not None:
-        decoded.token_bytes = bytes(entry.bytes)
-    decoded.alternatives.extend(decode_logprob(other) for other in entry.top_logprobs or ())
-    return decoded

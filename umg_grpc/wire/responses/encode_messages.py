@@ -1,28 +1,35 @@
-"""The conversation as items of an input: canonical -> a provider's `input`."""
+"""Conversation as items of an input: canonical -> a provider's `input`."""
 
 from collections.abc import Iterator, Sequence
+from typing import assert_never
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.chat.names import told_id, tool_names
-from umg_grpc.wire.json import JsonObject, json_text
-from umg_grpc.wire.names import OpenCalls
-from umg_grpc.wire.opaque import leaves_turn_out
-from umg_grpc.wire.report import Report, foreign, no_role, unknown_part, untranslatable
+from umg_grpc.wire.chat.tool_names import shortened_id, tool_names
+from umg_grpc.wire.core.json import JsonObject, json_text
+from umg_grpc.wire.core.opaque import omits_turn
+from umg_grpc.wire.core.tool_names import OpenCalls
+from umg_grpc.wire.report import NOTHING_LEFT, Report, foreign, no_role, unknown_part, untranslatable
 from umg_grpc.wire.responses.client_tools import CLIENT_TOOLS, call_item, output_item
-from umg_grpc.wire.responses.content import BETWEEN_TEXTS, DETAILS, compact_output, encode_annotations, encode_part
-from umg_grpc.wire.responses.items import OURS, ROLE_NAMES, image_item, reasoning_item
+from umg_grpc.wire.responses.content_parts import (
+    BETWEEN_TEXTS,
+    DETAILS,
+    compact_output,
+    encode_annotations,
+    encode_part,
+)
+from umg_grpc.wire.responses.decode_items import OURS, ROLE_NAMES, image_item, reasoning_item
 
 NO_RESULT = "No result."
 Placed = tuple[pb.Part, str]  # a part and its canonical path
 
 
-def is_spoken(part: pb.Part) -> bool:
-    """Whether the part belongs into an item of type `message`."""
+def is_message_part(part: pb.Part) -> bool:
+    """Return whether the part belongs into an item of type `message`."""
     return part.HasField("text") or part.HasField("refusal")
 
 
 def encode_instructions(request: pb.GenerateRequest, report: Report) -> str:
-    """`instructions`: all texts, joined. Raises UmgError(UNTRANSLATABLE) for what is no text."""
+    """Encode `instructions`: all texts, joined. Raises UmgError(UNTRANSLATABLE) for a part that is no text."""
     texts = list[str]()
     for index, part in enumerate(request.instructions):
         if part.HasField("cache_control"):
@@ -34,24 +41,25 @@ def encode_instructions(request: pb.GenerateRequest, report: Report) -> str:
 
 
 class InputEncoder:
-    """The items of one conversation, in order."""
+    """Encoder of one conversation as items, in order."""
 
     def __init__(self, request: pb.GenerateRequest, report: Report) -> None:
         self._request = request
         self._report = report
         self._detail = request.media_detail if request.media_detail in DETAILS else ""
         self._items: list[object] = []
-        self._made = 0  # ids that we made
-        self._thoughts: list[object] = []  # reasoning whose item is still to come: a provider refuses it alone
-        self._cut = False  # whether the turn's reasoning was left out: its items' ids would ask for it
+        self._generated_ids = 0  # number of generated ids
+        self._reasoning_items: list[object] = []  # reasoning whose item is still to come: a provider rejects it alone
+        # Whether the turn's reasoning was left out: the ids of its items would require it.
+        self._reasoning_dropped = False
         self._unanswered = OpenCalls()
         self._names = tool_names(request)
-        self._called: dict[str, bool] = {}  # ids of calls -> whether they are to custom tools
-        self._typed: dict[str, str] = {}  # ids of calls of tools that have a type of their own -> that type
-        self._stubs: list[JsonObject] = []  # results for calls that have none
-        # A provider that has the turns before tells its callers itself what they left open, as it tells gRPC's.
+        self._called: dict[str, bool] = {}  # ids of calls -> whether they are calls of custom tools
+        self._typed: dict[str, str] = {}  # ids of calls of tools with a type of their own -> that type
+        self._placeholder_results: list[JsonObject] = []  # results for calls without one
+        # A provider that stores the earlier turns reports open calls itself, as it does to gRPC callers.
         continued = request.previous_response_id or request.conversation_id or request.HasField("prompt_template")
-        self._pairs = request.HasField("source") and not continued
+        self._completes_pairs = request.HasField("source") and not continued
         self._results = {
             part.tool_result.call_id
             for message in request.messages
@@ -60,14 +68,16 @@ class InputEncoder:
         }
 
     def encode(self) -> list[object]:
-        """`input`. Raises UmgError for what would change the meaning."""
+        """Encode `input`. Raises UmgError for content whose loss would change the meaning."""
         for index, message in enumerate(self._request.messages):
             self._message(message, f"messages[{index}]", index)
         self._end_turn()
+        if not self._items and self._completes_pairs:
+            raise untranslatable("messages", NOTHING_LEFT)
         return self._items
 
     def _message(self, message: pb.Message, at: str, index: int) -> None:
-        if leaves_turn_out(message, "responses", self._report):
+        if omits_turn(message, "responses", self._report):
             return
         if message.name:
             self._report.drop("name")
@@ -96,11 +106,11 @@ class InputEncoder:
             if message.role == pb.ROLE_TOOL:
                 raise untranslatable(at, "only a user or system turn can hold this")
             raise no_role(at)
-        content = [self._input(part, place) for part, place in rest if self._can_say(part)]
+        content = [self._input(part, place) for part, place in rest if self._is_encodable(part)]
         self._items.append({"type": "message", "role": role, "content": content})
 
-    def _can_say(self, part: pb.Part) -> bool:
-        """False for what is left out and reported."""
+    def _is_encodable(self, part: pb.Part) -> bool:
+        """Return whether the part can be encoded; report a part that is left out."""
         kind = part.WhichOneof("kind")
         if kind in ("server_tool_call", "server_tool_result", "reasoning") or part.thought:
             self._report.drop("thought" if part.thought else kind or "")
@@ -113,57 +123,57 @@ class InputEncoder:
         return encode_part(part, at, self._report, self._detail)
 
     def _end_turn(self, *, results: bool = False) -> None:
-        """What is not the model's follows: reasoning without its item is left out, and calls without a result get one,
-        which providers ask for.
+        """End the model's turn: drop reasoning without an item, and add results for unanswered calls, which providers
+        require.
         """
-        if self._stubs and not results:
+        if self._placeholder_results and not results:
             self._report.drop("tool_call", "without a result")
-            self._items += self._stubs
-            self._stubs = []
-        if self._thoughts:
+            self._items += self._placeholder_results
+            self._placeholder_results = []
+        if self._reasoning_items:
             self._report.drop("reasoning")
-            self._thoughts = []
-        self._cut = False
+            self._reasoning_items = []
+        self._reasoning_dropped = False
 
     def _own_id(self, prefix: str, given: str) -> str:
-        """The item's own id, where a provider may see it, else one of ours."""
-        if given.startswith(prefix) and not self._cut:
+        """Return the item's own id if a provider accepts it, else a generated one."""
+        if given.startswith(prefix) and not self._reasoning_dropped:
             return given
-        self._made += 1
-        return f"{prefix}{OURS}{self._made}"
+        self._generated_ids += 1
+        return f"{prefix}{OURS}{self._generated_ids}"
 
     def _assistant(self, message: pb.Message, rest: Sequence[Placed], index: int) -> None:
-        spoken, spoken_id, phase = list[Placed](), "", ""
+        run, run_id, phase = list[Placed](), "", ""
         for position, (part, at) in enumerate(rest):
-            if is_spoken(part):
+            if is_message_part(part):
                 item_id = part.message_id or message.message_id
-                if spoken and item_id != spoken_id:
-                    self._said(spoken, spoken_id, phase)
-                    spoken = []
-                spoken.append((part, at))
-                spoken_id, phase = item_id, part.phase or message.phase
+                if run and item_id != run_id:
+                    self._add_message_item(run, run_id, phase)
+                    run = []
+                run.append((part, at))
+                run_id, phase = item_id, part.phase or message.phase
                 continue
-            if spoken:
-                self._said(spoken, spoken_id, phase)
-                spoken = []
+            if run:
+                self._add_message_item(run, run_id, phase)
+                run = []
             if part.HasField("reasoning"):
                 self._reasoning(part)
             else:
-                self._made_item(self._other(part, at, f"call_{index}_{position}"))
+                self._add_item(self._item(part, at, f"call_{index}_{position}"))
             if part.HasField("state") and not part.HasField("reasoning"):
                 self._report.drop("state")
-        if spoken:
-            self._said(spoken, spoken_id, phase)
+        if run:
+            self._add_message_item(run, run_id, phase)
 
-    def _made_item(self, item: object) -> None:
-        """Adds an item that the model made, behind its reasoning."""
+    def _add_item(self, item: object) -> None:
+        """Add an item of the model, after the reasoning that precedes it."""
         if item is not None:
-            self._items += [*self._thoughts, item]
-            self._thoughts = []
+            self._items += [*self._reasoning_items, item]
+            self._reasoning_items = []
 
-    def _said(self, spoken: list[Placed], message_id: str, phase: str) -> None:
+    def _add_message_item(self, run: list[Placed], message_id: str, phase: str) -> None:
         content = list[JsonObject]()
-        for part, _ in spoken:
+        for part, _ in run:
             if part.HasField("state"):
                 self._report.drop("state")
             if part.HasField("refusal"):
@@ -182,21 +192,24 @@ class InputEncoder:
         }
         if phase:
             item["phase"] = phase
-        self._made_item(item)
+        self._add_item(item)
 
     def _reasoning(self, part: pb.Part) -> None:
-        """Only with a state that such a provider can read: without, it looks for an item that it does not have."""
+        """Add a reasoning item if its state is of this format.
+
+        Without one the provider looks for a stored item, which it does not have.
+        """
         if part.state.format != "responses":
             self._report.drop("reasoning")
             if part.HasField("state"):
                 self._report.drop("state")
-            self._cut = True
+            self._reasoning_dropped = True
             return
         item = reasoning_item(part, self._own_id("rs_", part.reasoning.item_id), shown=False)
-        self._thoughts.append(item | {"encrypted_content": part.state.data})
+        self._reasoning_items.append(item | {"encrypted_content": part.state.data})
 
-    def _other(self, part: pb.Part, at: str, own_id: str) -> object:
-        """The item of a part that is no text; None for what is left out and reported."""
+    def _item(self, part: pb.Part, at: str, own_id: str) -> object:
+        """Encode a part that is no text as an item; return None for one that is left out and reported."""
         match part.WhichOneof("kind"):
             case "tool_call":
                 return self._call(part.tool_call, own_id)
@@ -216,13 +229,15 @@ class InputEncoder:
             case None:
                 raise unknown_part(at)
             case "server_tool_result" if part.server_tool_result.name == "web_search":
-                return None  # its pages stand in the call, or were reported with it
-            case kind:
+                return None  # its pages are in the call, or were reported with it
+            case ("text" | "refusal" | "reasoning" | "tool_result" | "server_tool_call" | "server_tool_result") as kind:
                 self._report.drop(kind)
                 return None
+            case unhandled:
+                assert_never(unhandled)
 
     def _search(self, call: pb.ServerToolCall) -> object:
-        """A search that such a provider made; one of another's cannot be shown to it."""
+        """Encode a search that a provider of this format made; leave out and report any other."""
         if call.format != "responses" or not call.call_id.startswith("ws_"):
             self._report.drop("server_tool_call")
             return None
@@ -235,7 +250,7 @@ class InputEncoder:
         }
 
     def _call(self, call: pb.ToolCall, own_id: str) -> JsonObject:
-        call_id = told_id(call.call_id) or own_id
+        call_id = shortened_id(call.call_id) or own_id
         if not call.call_id:
             self._unanswered.add(call.name, call_id)
         if call.tool_type in CLIENT_TOOLS:
@@ -250,21 +265,24 @@ class InputEncoder:
         }
         if call.namespace:
             item["namespace"] = call.namespace
-        if call.item_id.startswith("ctc_" if custom else "fc_") and not self._cut:
+        if call.item_id.startswith("ctc_" if custom else "fc_") and not self._reasoning_dropped:
             item["id"] = call.item_id
         item["input" if custom else "arguments"] = call.text if custom else call.arguments_json or "{}"
-        if self._pairs and call.call_id and call.call_id not in self._results:
+        if self._completes_pairs and call.call_id and call.call_id not in self._results:
             kind = "custom_tool_call_output" if custom else "function_call_output"
-            self._stubs.append({"type": kind, "call_id": call_id, "output": NO_RESULT})
+            self._placeholder_results.append({"type": kind, "call_id": call_id, "output": NO_RESULT})
         return item
 
     def _result(self, result: pb.ToolResult, at: str) -> None:
-        """Adds a result; none without its call, which providers refuse (clients cut off old turns)."""
-        call_id = told_id(result.call_id) or self._answered(result.name)
+        """Add a tool result.
+
+        A result without its call is left out, since providers reject it (clients cut off old turns).
+        """
+        call_id = shortened_id(result.call_id) or self._unanswered_id(result.name)
         if call_id in self._typed:
             self._items.append(output_item(call_id, self._typed[call_id], result))
             return
-        if self._pairs and call_id not in self._called:
+        if self._completes_pairs and call_id not in self._called:
             self._report.drop("tool_result")
             return
         if result.is_error:
@@ -275,7 +293,7 @@ class InputEncoder:
             "call_id": call_id,
             "output": compact_output(list(self._result_parts(result, at)), result),
         }
-        if result.item_id.startswith(("fc_", "fco_", "ctc_", "ctco_")) and not self._cut:
+        if result.item_id.startswith(("fc_", "fco_", "ctc_", "ctco_")) and not self._reasoning_dropped:
             item["id"] = result.item_id
         self._items.append(item)
 
@@ -284,9 +302,9 @@ class InputEncoder:
             place = f"{at}.tool_result.parts[{index}]"
             if part.HasField("media") and part.media.kind == pb.MEDIA_KIND_AUDIO:
                 raise untranslatable(place, "a tool result of responses cannot hold sound")
-            if self._can_say(part):
+            if self._is_encodable(part):
                 yield self._input(part, place)
 
-    def _answered(self, name: str) -> str:
-        """The id of the call that a result without one answers; of none where its call was cut off."""
+    def _unanswered_id(self, name: str) -> str:
+        """Return the id of the unanswered call of this name; a generated id if that call was cut off."""
         return self._unanswered.answered(name) or f"call_{name or 'unknown'}"

@@ -1,25 +1,29 @@
-"""All of a request beside its conversation and tools: canonical -> a provider's body."""
+"""Options of a request beside its conversation and tools: canonical -> a provider's body."""
 
-from typing import get_args
+from typing import assert_never, get_args
 
 from umg_grpc.quirks import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
-from umg_grpc.wire.efforts import nearest_effort
-from umg_grpc.wire.json import JsonObject, json_text
-from umg_grpc.wire.quirks import SAMPLING, end_user, output_limit, takes_reasoning, takes_sampling
+from umg_grpc.wire.core.json import JsonObject, json_text
+from umg_grpc.wire.core.json_schemas import json_schema
+from umg_grpc.wire.core.reasoning_effort import nearest_effort
+from umg_grpc.wire.model_quirks import SAMPLING, end_user, output_limit, supports_reasoning, supports_sampling
 from umg_grpc.wire.report import Report, untranslatable
+from umg_grpc.wire.request_notes import RequestNotes
 from umg_grpc.wire.responses import schema
-from umg_grpc.wire.responses.content import DETAILS
-from umg_grpc.wire.responses.tools import encode_choice, encode_tools
-from umg_grpc.wire.responses.turns import encode_instructions
-from umg_grpc.wire.schemas import json_schema
-from umg_grpc.wire.unsaid import note_unsaid, refuse_several_answers
+from umg_grpc.wire.responses.content_parts import DETAILS
+from umg_grpc.wire.responses.encode_messages import encode_instructions
+from umg_grpc.wire.responses.tool_choice import encode_choice
+from umg_grpc.wire.responses.tools import encode_tools
+from umg_grpc.wire.unsupported import reject_several_candidates, report_unsupported
 
 LOGPROBS, ENCRYPTED = "message.output_text.logprobs", "reasoning.encrypted_content"
 SERVICE_TIERS = get_args(schema.ServiceTier)
+TRUNCATIONS = {"auto": pb.TRUNCATION_AUTO, "disabled": pb.TRUNCATION_DISABLED}
+TRUNCATION_NAMES = {value: name for name, value in TRUNCATIONS.items()}
 
-# Fields of one name on both sides.
-SAME = frozenset(
+# Fields of the same name on both sides.
+COPIED_FIELDS = frozenset(
     {
         "temperature",
         "top_p",
@@ -28,7 +32,6 @@ SAME = frozenset(
         "parallel_tool_calls",
         "max_tool_calls",
         "previous_response_id",
-        "truncation",
         "user",
         "safety_identifier",
         "service_tier",
@@ -37,8 +40,8 @@ SAME = frozenset(
     }
 )
 
-# What no responses provider can be told.
-UNSAYABLE = (
+# Fields that no responses provider supports.
+UNSUPPORTED = (
     "top_k",
     "stop_sequences",
     "seed",
@@ -54,7 +57,7 @@ UNSAYABLE = (
     "speech_language",
 )
 
-# Canonical field -> the fields of a body that say it, where the name is another.
+# Canonical field -> the fields of a body that contain it, where the name differs.
 WIRE_NAMES = {
     "messages": ("input",),
     "logprobs": ("include",),
@@ -68,13 +71,13 @@ WIRE_NAMES = {
     "moderation_json": ("moderation",),
 }
 
-FEWEST_TOKENS = 16  # of an answer: providers refuse less
+MIN_OUTPUT_TOKENS = 16  # providers reject a lower limit of output tokens
 
 
-def report_unsayable(request: pb.GenerateRequest, report: Report) -> None:
-    """Notes what this format has no words for, and what only the source document holds."""
-    note_unsaid(request, report, indispensable=("cached_content",), unsayable=UNSAYABLE)
-    refuse_several_answers(request)
+def report_unsupported_fields(request: pb.GenerateRequest, notes: RequestNotes, report: Report) -> None:
+    """Report the fields that this format does not have, and the fields that only the source document contains."""
+    report_unsupported(request, notes, report, indispensable=("cached_content",), unsayable=UNSUPPORTED)
+    reject_several_candidates(request)
     if any(kind != "text" for kind in request.output_modalities):
         report.drop("output_modalities")
     if request.media_detail and request.media_detail not in DETAILS:
@@ -82,12 +85,14 @@ def report_unsayable(request: pb.GenerateRequest, report: Report) -> None:
 
 
 def encode_options(request: pb.GenerateRequest, report: Report, quirks: Quirks = NO_QUIRKS) -> JsonObject:
-    """All fields save `model`, `input` and `stream`. Raises UmgError for what would change the meaning."""
-    fields = _encode_same(request, report, quirks)
+    """Encode all fields but `model`, `input` and `stream`. Raises UmgError for a loss that would change the meaning."""
+    fields = _encode_copied_fields(request, report, quirks)
     if instructions := encode_instructions(request, report):
         fields["instructions"] = instructions
     if request.conversation_id:
         fields["conversation"] = request.conversation_id
+    if request.truncation:
+        fields["truncation"] = TRUNCATION_NAMES[request.truncation]
     if request.HasField("prompt_template"):
         fields["prompt"] = encode_prompt(request.prompt_template)
     if request.metadata:
@@ -100,7 +105,7 @@ def encode_options(request: pb.GenerateRequest, report: Report, quirks: Quirks =
     if tools:
         fields["tools"] = tools
     fields |= encode_choice(request, report, tools)
-    if takes_reasoning(request, quirks, report):
+    if supports_reasoning(request, quirks, report):
         fields |= encode_reasoning(request, report)
     fields |= _encode_storage(request, quirks)
     if text := encode_text(request):
@@ -110,21 +115,21 @@ def encode_options(request: pb.GenerateRequest, report: Report, quirks: Quirks =
     return fields
 
 
-def _encode_same(request: pb.GenerateRequest, report: Report, quirks: Quirks) -> JsonObject:
-    """Return the fields of one name on both sides, within what the provider takes."""
-    fields: JsonObject = {field.name: value for field, value in request.ListFields() if field.name in SAME}
+def _encode_copied_fields(request: pb.GenerateRequest, report: Report, quirks: Quirks) -> JsonObject:
+    """Return the fields of the same name on both sides, with values that the provider accepts."""
+    fields: JsonObject = {field.name: value for field, value in request.ListFields() if field.name in COPIED_FIELDS}
     if "user" in fields:
         fields["user"] = end_user(request, quirks, report)
     if "max_output_tokens" in fields:
         fields["max_output_tokens"] = output_limit(request, quirks, report)
-    if not takes_sampling(request, quirks, report):
+    if not supports_sampling(request, quirks, report):
         fields = {name: value for name, value in fields.items() if name not in SAMPLING}
     if request.service_tier and request.service_tier not in SERVICE_TIERS:
-        del fields["service_tier"]  # another format's word
+        del fields["service_tier"]  # value of another format
         report.drop("service_tier")
-    if request.HasField("max_output_tokens") and request.max_output_tokens < FEWEST_TOKENS and _is_foreign(request):
-        fields["max_output_tokens"] = FEWEST_TOKENS
-        report.drop("max_output_tokens", str(FEWEST_TOKENS))
+    if request.HasField("max_output_tokens") and request.max_output_tokens < MIN_OUTPUT_TOKENS and _is_foreign(request):
+        fields["max_output_tokens"] = MIN_OUTPUT_TOKENS
+        report.drop("max_output_tokens", str(MIN_OUTPUT_TOKENS))
     return fields
 
 
@@ -133,7 +138,7 @@ def _is_foreign(request: pb.GenerateRequest) -> bool:
 
 
 def encode_prompt(prompt: pb.PromptTemplate) -> JsonObject:
-    """`prompt`."""
+    """Encode `prompt`."""
     fields: JsonObject = {"id": prompt.prompt_id}
     if prompt.version:
         fields["version"] = prompt.version
@@ -143,7 +148,7 @@ def encode_prompt(prompt: pb.PromptTemplate) -> JsonObject:
 
 
 def encode_text(request: pb.GenerateRequest) -> JsonObject:
-    """`text`; empty where nothing is said of it. Raises UmgError(UNTRANSLATABLE)."""
+    """Encode `text`; empty without a setting. Raises UmgError(UNTRANSLATABLE)."""
     fields = JsonObject()
     match request.response_format.WhichOneof("kind"):
         case "text":
@@ -154,6 +159,10 @@ def encode_text(request: pb.GenerateRequest) -> JsonObject:
             fields["format"] = _encode_schema(request.response_format.json_schema)
         case "enum_text":
             raise untranslatable("response_format", "responses has no bare enum; ask for JSON")
+        case None:
+            pass
+        case unhandled:
+            assert_never(unhandled)
     if request.verbosity:
         fields["verbosity"] = request.verbosity
     return fields
@@ -171,7 +180,7 @@ def _encode_schema(described: pb.JsonSchemaFormat) -> JsonObject:
 
 
 def encode_reasoning(request: pb.GenerateRequest, report: Report) -> JsonObject:
-    """`reasoning`: effort where there is one, else what comes nearest to it; a summary to see the thoughts."""
+    """Encode `reasoning`: the effort, else the nearest one, and a summary if the caller wants to see reasoning."""
     reasoning = request.reasoning
     effort = reasoning.effort or reasoning.level
     if reasoning.display:
@@ -191,7 +200,10 @@ def encode_reasoning(request: pb.GenerateRequest, report: Report) -> JsonObject:
 
 
 def _summary(reasoning: pb.ReasoningOptions, effort: str) -> str:
-    """Thoughts are seen as summaries only; `none` is our document's word for leaving it out."""
+    """Return the kind of summary: reasoning is visible as summaries only.
+
+    `none` is our document's value for no summary.
+    """
     if reasoning.summary:
         return "" if reasoning.summary == "none" else reasoning.summary
     seen = reasoning.include_thoughts if reasoning.HasField("include_thoughts") else reasoning.mode in SHOWING
@@ -202,10 +214,10 @@ SHOWING = (pb.REASONING_MODE_ENABLED, pb.REASONING_MODE_ADAPTIVE, pb.REASONING_M
 
 
 def _encode_storage(request: pb.GenerateRequest, quirks: Quirks) -> JsonObject:
-    """`store` and `include`.
+    """Encode `store` and `include`.
 
-    A caller of another format does not know of stored responses: nothing is stored for it, and the reasoning's state
-    travels in the answer. It is asked for where there is reasoning: models without refuse the wish.
+    A caller of another format does not know stored responses: nothing is stored for it, and the reasoning state is part
+    of the response. The state is requested only with reasoning, since models without reasoning reject that.
     """
     include, fields = list(request.include), JsonObject()
     if request.logprobs and LOGPROBS not in include:
@@ -217,7 +229,7 @@ def _encode_storage(request: pb.GenerateRequest, quirks: Quirks) -> JsonObject:
     if (
         fields.get("store") is False
         and quirks.reasoning is not False
-        and _reasons(request)
+        and _uses_reasoning(request)
         and ENCRYPTED not in include
     ):
         include.append(ENCRYPTED)
@@ -226,10 +238,10 @@ def _encode_storage(request: pb.GenerateRequest, quirks: Quirks) -> JsonObject:
     return fields
 
 
-def _reasons(request: pb.GenerateRequest) -> bool:
-    """Whether the model is asked to think, or was before."""
+def _uses_reasoning(request: pb.GenerateRequest) -> bool:
+    """Return whether the request enables reasoning, or has reasoning state of earlier turns."""
     if request.source.format == "responses":
-        return False  # its caller says by itself what to include
+        return False  # a caller of this format sets `include` itself
     reasoning = request.reasoning
     off = reasoning.mode == pb.REASONING_MODE_DISABLED or "none" in (reasoning.effort, reasoning.level)
     none = reasoning.HasField("budget_tokens") and reasoning.budget_tokens == 0

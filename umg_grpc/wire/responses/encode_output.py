@@ -1,17 +1,18 @@
-"""Output items and the response object around them: canonical -> caller, for whole answers and streamed ones alike."""
+"""Output items and the response object around them: canonical -> caller, for complete and for streamed responses."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import assert_never
 
 import msgspec
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.json import JsonObject, json_text
+from umg_grpc.wire.core.json import JsonObject, json_text
 from umg_grpc.wire.responses import client_tools
-from umg_grpc.wire.responses.content import encode_annotations, encode_logprob
-from umg_grpc.wire.responses.echo import service_tier
-from umg_grpc.wire.responses.items import OURS, image_item, shown_state
-from umg_grpc.wire.responses.options import ENCRYPTED
+from umg_grpc.wire.responses.content_parts import encode_annotations, encode_logprob
+from umg_grpc.wire.responses.decode_items import OURS, image_item, shown_state
+from umg_grpc.wire.responses.encode_options import ENCRYPTED
+from umg_grpc.wire.responses.request_echo import service_tier
 from umg_grpc.wire.responses.usage import encode_usage
 
 SOURCES = "web_search_call.action.sources"
@@ -24,10 +25,10 @@ SERVER_ITEMS = {
 INCOMPLETE_NAMES = {
     pb.FINISH_REASON_LENGTH: "max_output_tokens",
     pb.FINISH_REASON_CONTEXT_FULL: "max_output_tokens",
-    pb.FINISH_REASON_OTHER: "max_output_tokens",  # a reason without a word here: the answer may not look whole
+    pb.FINISH_REASON_OTHER: "max_output_tokens",  # a reason without an equivalent here: the response may be incomplete
     pb.FINISH_REASON_CONTENT_FILTER: "content_filter",
     pb.FINISH_REASON_RECITATION: "content_filter",
-    pb.FINISH_REASON_REFUSAL: "content_filter",  # without words; one in words is a whole answer
+    pb.FINISH_REASON_REFUSAL: "content_filter",  # without a refusal text; a response with one is complete
 }
 STEERED = ("max_messages", "steered")  # a provider's own reasons, of this format
 UNREADABLE_CALL = "the model made a tool call that cannot be read; try again"
@@ -37,34 +38,36 @@ _encode = msgspec.json.Encoder().encode
 
 @dataclass(frozen=True)
 class Shown:
-    """What the caller asked to see."""
+    """Optional members of the output that the caller requested."""
 
-    states: bool  # of the reasoning
-    sources: bool  # of searches
+    states: bool  # state of the reasoning
+    sources: bool  # sources of searches
     thoughts: bool
 
     @classmethod
     def of(cls, request: pb.GenerateRequest) -> "Shown":
-        """State only where it is included, as the providers of this format do."""
+        """Return the members that the request selects; the state only if it is included, as at providers of this
+        format.
+        """
         include = set(request.include)
         return cls(ENCRYPTED in include, SOURCES in include, request.reasoning.summary != "none")
 
 
 class Ids:
-    """Ids of one response's items: the provider's, or ours, which only depend on the response's id and the place."""
+    """Ids of one response's items: the provider's, or ones generated from the response's id and the item's index."""
 
     def __init__(self, response_id: str) -> None:
         self._core = "".join(filter(str.isalnum, response_id))[-32:]
         self._taken: set[str] = set()
 
     def item(self, prefix: str, given: str, index: int) -> str:
-        """The id of the item at `index`; unlike all others of the response."""
+        """Return the id of the item at `index`; it is unique in the response."""
         item_id = given if given and given not in self._taken else f"{prefix}{OURS}{self._core}_{index}"
         self._taken.add(item_id)
         return item_id
 
     def call(self, call: pb.ToolCall, index: int) -> str:
-        """The id that pairs the call with its result."""
+        """Return the id that pairs the call with its result."""
         return call.call_id or f"call_{self._core}_{index}"
 
 
@@ -72,7 +75,7 @@ class Ids:
 
 
 def kind_of(part: pb.Part) -> str:
-    """Kind of the item that shows the part: message, reasoning, call, server, image, opaque; "" for none."""
+    """Return the kind of the item for the part: message, reasoning, call, server, image, opaque; "" for none."""
     if part.thought:
         return ""
     match part.WhichOneof("kind"):
@@ -88,34 +91,38 @@ def kind_of(part: pb.Part) -> str:
             return "message" if part.media.HasField("uri") else "image"
         case "opaque" if part.opaque.format == "responses":
             return "opaque"
-        case _:
+        case "server_tool_call" | "server_tool_result" | "media" | "opaque" | "tool_result" | None:
             return ""
+        case unhandled:
+            assert_never(unhandled)
 
 
 def has_state(part: pb.Part, shown: Shown) -> bool:
-    """Whether the part has a state that an item of its own must show, since this format has no place for it: before a
-    call, as reasoning stands before its item, and behind all else, whose state is known only at their end.
+    """Return whether the part needs an item of its own for its state, since this format has no other place for it.
+
+    That item stands before a call, as reasoning stands before its item, and after any other part, whose state is known
+    only at its end.
     """
     return shown.states and part.HasField("state") and not part.HasField("reasoning")
 
 
 def image_text(media: pb.MediaPart) -> str:
-    """An image by its address: items hold bytes alone, so that it is written as text."""
+    """Return an image given by its address as text, since items hold bytes only."""
     return f"![image]({media.uri})"
 
 
 def text_content(text: str, annotations: list[object], logprobs: list[JsonObject]) -> JsonObject:
-    """An `output_text` part."""
+    """Encode an `output_text` part."""
     return {"type": "output_text", "text": text, "annotations": annotations, "logprobs": logprobs}
 
 
 def refusal_content(text: str) -> JsonObject:
-    """A `refusal` part."""
+    """Encode a `refusal` part."""
     return {"type": "refusal", "refusal": text}
 
 
 def message_item(item_id: str, status: str, phase: str, content: list[JsonObject]) -> JsonObject:
-    """An item of type `message`."""
+    """Encode an item of type `message`."""
     item: JsonObject = {"id": item_id, "type": "message", "status": status, "role": "assistant", "content": content}
     if phase:
         item["phase"] = phase
@@ -123,7 +130,7 @@ def message_item(item_id: str, status: str, phase: str, content: list[JsonObject
 
 
 def call_item(item_id: str, call_id: str, status: str, call: pb.ToolCall, text: str) -> JsonObject:
-    """A call; `text`: its arguments, or a custom tool's input."""
+    """Encode a call. `text`: its arguments, or the input of a custom tool."""
     if call.tool_type in client_tools.CLIENT_TOOLS:
         return client_tools.call_item(item_id, call_id, status, call, text)
     custom = call.HasField("text")
@@ -141,14 +148,14 @@ def call_item(item_id: str, call_id: str, status: str, call: pb.ToolCall, text: 
 
 
 def call_prefix(call: pb.ToolCall) -> str:
-    """Return the beginning of the ids of a call's item."""
+    """Return the prefix of the ids of a call's item."""
     if call.tool_type in client_tools.CLIENT_TOOLS:
         return client_tools.CLIENT_TOOLS[call.tool_type].prefix
     return "ctc_" if call.HasField("text") else "fc_"
 
 
 def reasoning_item(item_id: str, thoughts: Sequence[str], state: str) -> JsonObject:
-    """Thoughts, all as summaries: they are what the clients of this format show."""
+    """Encode reasoning with all texts as summaries, which clients of this format display."""
     item: JsonObject = {
         "id": item_id,
         "type": "reasoning",
@@ -160,7 +167,7 @@ def reasoning_item(item_id: str, thoughts: Sequence[str], state: str) -> JsonObj
 
 
 def server_item(item_id: str, call: pb.ServerToolCall, result: pb.ServerToolResult | None, shown: Shown) -> JsonObject:
-    """A tool that the provider ran."""
+    """Encode an item of a tool that the provider ran."""
     failed = result is not None and result.error_code
     kind, _ = SERVER_ITEMS[call.name]
     item: JsonObject = {"id": item_id, "type": kind, "status": "failed" if failed else call.status or "completed"}
@@ -171,8 +178,8 @@ def server_item(item_id: str, call: pb.ServerToolCall, result: pb.ServerToolResu
         case "file_search":
             item["queries"] = list(call.queries)
             item["results"] = json_text(output, "output_json") if output else None
-        case _:
-            item |= {"code": code_of(call), "container_id": "", "outputs": None}
+        case _:  # code_execution
+            item |= {"code": code_of(call), "container_id": call.container_id, "outputs": None}
             if output:
                 item["outputs"] = json_text(output, "output_json")
             elif result is not None and (logs := _text_of(result.output_json, "output", "stdout")):
@@ -181,7 +188,7 @@ def server_item(item_id: str, call: pb.ServerToolCall, result: pb.ServerToolResu
 
 
 def action_of(call: pb.ServerToolCall, result: pb.ServerToolResult | None, shown: Shown) -> object:
-    """`action` of a search: the provider's own, or one made of what was searched for."""
+    """Return `action` of a search: the provider's own, or one made from the queries."""
     if call.format == "responses" and call.input_json:
         return json_text(call.input_json, "input_json")
     queries = list(call.queries)
@@ -192,12 +199,12 @@ def action_of(call: pb.ServerToolCall, result: pb.ServerToolResult | None, shown
 
 
 def code_of(call: pb.ServerToolCall) -> str:
-    """The code that was run: a text in this format, a member `code` in the others."""
+    """Return the code that was run: a text in this format, a member `code` in the others."""
     return _text_of(call.input_json, "code")
 
 
 def _text_of(json: str, *names: str) -> str:
-    """The JSON's own text, or that of its first member of these names; "" for neither."""
+    """Return the text that the JSON is, or that of its first member of these names; "" for neither."""
     try:
         value: object = msgspec.json.decode(json)
     except (ValueError, RecursionError):
@@ -208,8 +215,8 @@ def _text_of(json: str, *names: str) -> str:
 
 
 @dataclass(frozen=True)
-class _Open:
-    """A message that may go on."""
+class _OpenMessage:
+    """Message item to which parts may be added."""
 
     message_id: str
     item: JsonObject
@@ -219,19 +226,19 @@ class _Open:
 def encode_output(
     parts: Sequence[pb.Part], request: pb.GenerateRequest, response_id: str, incomplete: bool
 ) -> list[object]:
-    """`output`. `incomplete`: whether the answer broke off, in its last item."""
+    """Encode `output`. `incomplete`: whether the response broke off, in its last item."""
     shown, ids, items = Shown.of(request), Ids(response_id), list[object]()
     results = {part.server_tool_result.call_id: part.server_tool_result for part in parts}
     kinds = [kind_of(part) for part in parts]
     last = max((place for place, kind in enumerate(kinds) if kind), default=-1)
-    message: _Open | None = None
+    message: _OpenMessage | None = None
     for place, (part, kind) in enumerate(zip(parts, kinds, strict=True)):
         status = "incomplete" if incomplete and place == last else "completed"
         if kind == "message":
             if message is None or message.message_id != part.message_id:
                 content = list[JsonObject]()
                 item_id = ids.item("msg_", part.message_id, len(items))
-                message = _Open(part.message_id, message_item(item_id, status, part.phase, content), content)
+                message = _OpenMessage(part.message_id, message_item(item_id, status, part.phase, content), content)
                 items.append(message.item)
             message.content.append(_content(part))
             message.item["status"] = status
@@ -265,7 +272,7 @@ def _item(
     shown: Shown,
     results: dict[str, pb.ServerToolResult],
 ) -> object:
-    """An item of one part."""
+    """Encode the item of one part."""
     match kind:
         case "reasoning":
             thoughts = [*part.reasoning.texts, *part.reasoning.summaries] if shown.thoughts else []
@@ -284,7 +291,7 @@ def _item(
             return server_item(item_id, tool, results.get(tool.call_id), shown)
         case "image":
             return image_item(part.media, ids.item("ig_", part.media.media_id, index))
-        case _:
+        case _:  # opaque
             return json_text(part.opaque.json, "opaque.json")
 
 
@@ -293,7 +300,7 @@ def _item(
 
 @dataclass(frozen=True)
 class Ending:
-    """How an answer ended."""
+    """Status of a response at its end."""
 
     status: str = "completed"
     reason: str = ""  # why it is incomplete
@@ -302,7 +309,7 @@ class Ending:
 
 
 def ending_of(finished: pb.Candidate | pb.CandidateFinished, refused: bool) -> Ending:
-    """`refused`: whether the answer holds a refusal in words."""
+    """Return the status of a finished candidate. `refused`: whether it contains a refusal text."""
     if finished.finish_reason == pb.FINISH_REASON_MALFORMED_CALL:
         return Ending("failed", code="server_error", message=UNREADABLE_CALL)
     if finished.provider_reason in STEERED:
@@ -315,7 +322,7 @@ def ending_of(finished: pb.Candidate | pb.CandidateFinished, refused: bool) -> E
 
 
 def ending_of_response(response: pb.GenerateResponse) -> Ending:
-    """How a whole answer ended; a stored one may say so itself."""
+    """Return the status of a complete response; a stored one may contain it."""
     if response.HasField("failure"):
         return Ending("failed", code=response.failure.code or "server_error", message=response.failure.message)
     if response.status not in ("", "completed", "incomplete"):
@@ -327,7 +334,7 @@ def ending_of_response(response: pb.GenerateResponse) -> Ending:
 
 
 def completed_at(response: pb.GenerateResponse, ending: Ending) -> int | None:
-    """When a whole answer was complete, where that was noted."""
+    """Return the time at which a complete response was complete, in Unix seconds; None if that was not recorded."""
     noted = response.HasField("complete_time") and ending.status == "completed"
     return response.complete_time.seconds if noted else None
 
@@ -338,7 +345,7 @@ Head = pb.GenerateResponse | pb.GenerationStarted
 def response_object(
     head: Head, ending: Ending, output: bytes, usage: pb.Usage | None, completed_at: int | None, echo: bytes
 ) -> bytes:
-    """The response object. `output`: a JSON array; `echo`: what it repeats of the request."""
+    """Encode the response object. `output`: a JSON array; `echo`: the members that repeat the request."""
     members: JsonObject = {
         "id": head.response_id,
         "object": "response",

@@ -1,6 +1,4 @@
-"""Errors of this format: the event that ends a broken stream; a provider's refusals, and the failures that it states
-inside an answer.
-"""
+"""Errors of this format: the events that end a broken stream, and errors inside a provider's response."""
 
 import msgspec
 from msgspec import Struct
@@ -8,13 +6,13 @@ from msgspec import Struct
 from umg_grpc.errors import Failure, UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat.errors import encode_error
-from umg_grpc.wire.clean import clean
-from umg_grpc.wire.provider_errors import from_provider
-from umg_grpc.wire.refusals import ProviderError
-from umg_grpc.wire.sse import named_frame
+from umg_grpc.wire.core.sse import named_frame
+from umg_grpc.wire.errors.classification import ProviderError
+from umg_grpc.wire.errors.provider_errors import from_provider
+from umg_grpc.wire.errors.redact import clean
 
 BLOCKED = frozenset({"invalid_prompt", "bio_policy", "image_content_policy_violation", "misalignment_policy_violation"})
-# Codes by which a provider says that the request was at fault.
+# Codes by which a provider reports that the request was at fault.
 REJECTED = frozenset(
     {
         "invalid_image",
@@ -34,7 +32,7 @@ REJECTED = frozenset(
 )
 
 
-# Codes that the `error` of a response may have: those of the SDK's types, and two that its clients act upon.
+# Codes allowed in `error` of a response: those of the SDK's types, and two to which its clients react.
 CODES = (
     BLOCKED
     | REJECTED
@@ -44,7 +42,7 @@ CODES = (
 
 
 class ErrorBody(Struct):
-    """`error` of a body of ours."""
+    """Member `error` of a body that the gateway encodes."""
 
     message: str
     type: str
@@ -53,14 +51,14 @@ class ErrorBody(Struct):
 
 
 class ResponseError(Struct):
-    """`error` of a response that failed."""
+    """Member `error` of a response that failed."""
 
     code: str
     message: str
 
 
 class Wrapped(Struct):
-    """A body of ours."""
+    """Error body that the gateway encodes."""
 
     error: ErrorBody
 
@@ -69,39 +67,39 @@ _BODY = msgspec.json.Decoder(Wrapped)
 
 
 def error_event(error: UmgError, sequence: int) -> bytes:
-    """Return the event that ends a broken stream, after `response.failed`.
+    """Encode the event that ends a broken stream, after `response.failed`.
 
-    Flat, as the format says, and with the same again as `error`, at which all SDKs raise (reference, 2.6).
+    The fields are flat, as the format requires, and repeated in `error`, at which all SDKs raise (reference, 2.6).
     """
-    said = _stated(error)
+    body = _error_body(error)
     payload = {
         "type": "error",
         "sequence_number": sequence,
-        "code": said.code,
-        "message": said.message,
-        "param": said.param,
-        "error": said,
+        "code": body.code,
+        "message": body.message,
+        "param": body.param,
+        "error": body,
     }
     return named_frame(b"error", msgspec.json.encode(payload))
 
 
 def response_error(error: UmgError) -> ResponseError:
-    """Return `error` of a response that failed."""
-    said = _stated(error)
-    if said.code in CODES:
-        return ResponseError(said.code, said.message)
+    """Encode `error` of a response that failed."""
+    body = _error_body(error)
+    if body.code in CODES:
+        return ResponseError(body.code, body.message)
     blocked = error.reason == pb.ERROR_REASON_CONTENT_BLOCKED
-    return ResponseError("invalid_prompt" if blocked else "server_error", said.message)
+    return ResponseError("invalid_prompt" if blocked else "server_error", body.message)
 
 
-def _stated(error: UmgError) -> ErrorBody:
+def _error_body(error: UmgError) -> ErrorBody:
     return _BODY.decode(encode_error(error, 500)).error
 
 
 def failure(error: ProviderError) -> UmgError:
-    """What the caller is told of a response that failed, by the code of its `error`."""
+    """Return the error to the caller for a response that failed, by the code of its `error`."""
     code = str(error.code or "")
     if code in BLOCKED:
         message = clean(error.message) or "the provider's safety system refused the prompt; change it"
-        return UmgError(pb.ERROR_REASON_CONTENT_BLOCKED, message).of(Failure.CALLER)
+        return UmgError(pb.ERROR_REASON_CONTENT_BLOCKED, message).with_failure(Failure.CALLER)
     return from_provider(400 if code in REJECTED else 200, error)

@@ -1,8 +1,8 @@
-"""Paths of canonical fields as this format's callers know them. For errors only."""
+"""Paths of canonical fields in the spelling of responses callers, for error messages only."""
 
-from umg_grpc.wire.paths import wire_paths
+from umg_grpc.wire.core.field_paths import wire_paths
 
-# An input as one string, and bare parts, which are gathered into turns, are counted as if they were items.
+# An input given as one string, and bare parts, which are grouped into turns, are counted as if they were items.
 wire_path = wire_paths(
     [
         (r"^messages\[(\d+)\]\.parts\[\d+\]\.tool_result\.call_id", r"input[\1].call_id"),
@@ -45,6 +45,7 @@ wire_path = wire_paths(
         (r"^prompt_cache_options_json", "prompt_cache_options"),
         (r"^moderation_json", "moderation"),
         (r"^page_size", "limit"),
+        (r"^page_token", "after"),
         (r"^ascending", "order"),
     ]
 )

@@ -1,6 +1,6 @@
-"""Items that a caller names instead of sending them again (`item_reference`), found in the responses that we keep.
+"""Items that a caller references instead of sending them again (`item_reference`), looked up in the stored responses.
 
-An id of ours tells the response that it is of; those of providers only they know.
+An id that the gateway generated contains the id of its response; the ids of providers are known only to them.
 """
 
 import re
@@ -8,12 +8,13 @@ import re
 from msgspec import Raw, Struct, json
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.responses.items import OURS, InputDecoder
-from umg_grpc.wire.responses.options import ENCRYPTED
+from umg_grpc.wire.request_notes import RequestNotes
+from umg_grpc.wire.responses.decode_items import OURS, InputDecoder
+from umg_grpc.wire.responses.encode_options import ENCRYPTED
 from umg_grpc.wire.responses.response import encode_response
 
 RESPONSE_PREFIX = "resp_"
-CORE_CHARACTERS = 32  # of a response id of ours, behind its prefix: all of them stand in the ids of its items
+CORE_CHARACTERS = 32  # of a response id of ours, after its prefix: the ids of its items contain all of them
 
 _OWN_ITEM = re.compile(rf"[a-z]+_{OURS}([0-9a-f]{{{CORE_CHARACTERS}}})_[0-9]+")
 
@@ -27,26 +28,26 @@ class _Output(Struct):
 
 
 def referenced(message: pb.Message) -> str:
-    """Id of the item that stands for itself in this message; "" where it is none."""
+    """Return the id of the item that this message references; "" if it is no reference."""
     if message.role or len(message.parts) != 1 or message.parts[0].opaque.type != "item_reference":
         return ""
     return json.decode(message.parts[0].opaque.json, type=_Reference).id
 
 
 def response_of(item_id: str) -> str:
-    """Id of the response of ours that the item is of; "" for a provider's item."""
+    """Return the id of our response that contains the item; "" for a provider's item."""
     own = _OWN_ITEM.fullmatch(item_id)
     return RESPONSE_PREFIX + own[1] if own else ""
 
 
 def items_of(stored: pb.StoredResponse) -> dict[str, list[pb.Message]]:
-    """What each output item of a stored response says as input, by its id."""
+    """Return the messages that each output item of a stored response becomes as input, by the item's id."""
     shown = pb.GenerateRequest()
     shown.CopyFrom(stored.request)
-    shown.include.append(ENCRYPTED)  # what was thought goes along, whether or not the caller was shown it
+    shown.include.append(ENCRYPTED)  # the reasoning state is included, whether or not the caller received it
     items = dict[str, list[pb.Message]]()
     for raw in json.decode(encode_response(stored.response, shown), type=_Output).output:
         request = pb.GenerateRequest()
-        InputDecoder(request).decode([raw])
+        InputDecoder(request, RequestNotes()).decode([raw])
         items[json.decode(raw, type=_Reference).id] = list(request.messages)
     return items

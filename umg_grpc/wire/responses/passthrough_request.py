@@ -1,5 +1,5 @@
-"""Spellings that only our document has, and what a provider of the format gets instead of them: the caller's body with
-the edits that must be made.
+"""Edits of a responses caller's own body for a provider of the same format, for example of fields that only our
+document defines.
 """
 
 from collections.abc import Collection
@@ -8,37 +8,44 @@ import msgspec
 from msgspec import Raw
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire import state
-from umg_grpc.wire.json import ABSENT, JsonObject, given, parse
+from umg_grpc.wire.core import reasoning_state
+from umg_grpc.wire.core.json import ABSENT, JsonObject, given, parse
 from umg_grpc.wire.report import Report
 from umg_grpc.wire.responses import schema
-from umg_grpc.wire.responses.items import BARE_PARTS, OURS, read_state
-from umg_grpc.wire.responses.options import WIRE_NAMES
+from umg_grpc.wire.responses.decode_items import BARE_PARTS, OURS, read_state
+from umg_grpc.wire.responses.encode_options import WIRE_NAMES
 
 KNOWN = frozenset(schema.ResponsesRequest.__struct_encode_fields__)
 
-# What stands in a body with reasoning that we showed of other formats.
-MARK_OF_ID, MARK_OF_STATE = f'"rs_{OURS}'.encode(), f'"{state.PREFIX}'.encode()
+# Bytes that a body with reasoning of other formats contains.
+MARK_OF_ID, MARK_OF_STATE = f'"rs_{OURS}'.encode(), f'"{reasoning_state.PREFIX}'.encode()
 
-# Members of objects that a canonical field says; the others stay when it is written anew.
+# Members of objects that have a canonical field; the others are kept when the object is encoded anew.
 MEMBERS = {"reasoning": ("effort", "summary", "generate_summary"), "text": ("format", "verbosity")}
 
 
 def wire_names(edited: str) -> tuple[str, ...]:
-    """The fields of a body that say a canonical field."""
+    """Return the fields of a body that contain a canonical field."""
     return WIRE_NAMES.get(edited, (edited,))
 
 
 def rebuild(
-    request: pb.GenerateRequest, model: str, stream: bool, anew: JsonObject, report: Report, edited: Collection[str]
+    request: pb.GenerateRequest,
+    model: str,
+    stream: bool,
+    new_values: JsonObject,
+    report: Report,
+    edited: Collection[str],
 ) -> bytes:
-    """The caller's body with the edits that must be made, all else byte for byte: one `model`, our dialect, and the
-    canonical fields that are `edited`, for which `anew` has what they are now.
+    """Rebuild the caller's body with the edits that are needed; all else stays byte for byte.
+
+    Edits are the model id, the fields that only our document defines, and the canonical fields in `edited`, whose
+    present values are in `new_values`.
     """
     fields = parse(dict[str, Raw], request.source.body)
     for field in edited:
         for name in wire_names(field):
-            _write_anew(fields, name, anew)
+            _replace_field(fields, name, new_values)
     if "messages" not in edited and given(fields.get("input", ABSENT)):
         _edit_input(fields, report)
     if given(fields.get("reasoning", ABSENT)):
@@ -51,31 +58,32 @@ def rebuild(
     if stream:
         fields["stream"] = Raw(b"true")
     else:
-        fields.pop("stream_options", None)  # refused without a stream
+        fields.pop("stream_options", None)  # rejected without a stream
         if "stream" in fields:
             fields["stream"] = Raw(b"false")
     return msgspec.json.encode(fields)
 
 
-def _write_anew(fields: dict[str, Raw], name: str, anew: JsonObject) -> None:
+def _replace_field(fields: dict[str, Raw], name: str, new_values: JsonObject) -> None:
     if name not in MEMBERS:
         fields.pop(name, None)
-        if name in anew:
-            fields[name] = Raw(msgspec.json.encode(anew[name]))
+        if name in new_values:
+            fields[name] = Raw(msgspec.json.encode(new_values[name]))
         return
     raw = fields.pop(name, ABSENT)
     members: dict[str, object] = {}
     if given(raw):
         members |= {key: value for key, value in parse(dict[str, Raw], raw, name).items() if key not in MEMBERS[name]}
-    if isinstance(said := anew.get(name), dict):
-        members |= said
+    if isinstance(value := new_values.get(name), dict):
+        members |= value
     if members:
         fields[name] = Raw(msgspec.json.encode(members))
 
 
 def _edit_input(fields: dict[str, Raw], report: Report) -> None:
-    """Bare parts as the user's turns, and the reasoning that we showed of other formats taken out: a provider looks for
-    its ids and cannot read its state.
+    """Group bare parts into user turns, and remove reasoning that came from other formats.
+
+    A provider looks for the ids of that reasoning, and cannot read its state.
     """
     raw = bytes(fields["input"])
     if not raw.startswith(b"["):
@@ -102,18 +110,18 @@ def _edit_input(fields: dict[str, Raw], report: Report) -> None:
 
 
 def _reasoning(raw: Raw, report: Report) -> Raw | None:
-    """The item with its state as the provider made it; None for one that is not a provider's of this format."""
+    """Return the item with the provider's own state; None for reasoning that is not from a provider of this format."""
     item = parse(schema.ReasoningItem, raw)
     if not item.encrypted_content:
         if (item.id or "").startswith(f"rs_{OURS}"):
             report.drop("reasoning")
             return None
         return raw
-    if not item.encrypted_content.startswith(state.PREFIX):
+    if not item.encrypted_content.startswith(reasoning_state.PREFIX):
         return raw
     made = read_state(item.encrypted_content)
     if item.encrypted_content == made.data:
-        return raw  # it only looks like ours
+        return raw  # it only looks like a wrapped state
     if made.format != "responses":
         report.drop("state")
         return None
@@ -123,7 +131,7 @@ def _reasoning(raw: Raw, report: Report) -> Raw | None:
 
 
 def _edit_reasoning(fields: dict[str, Raw]) -> None:
-    """No summary where none is wanted, and the effort that an empty object means."""
+    """Remove the summary `none`, and add the effort that an empty object means."""
     members = parse(dict[str, Raw], fields["reasoning"], "reasoning")
     if bytes(members.get("summary", ABSENT)) == b'"none"':
         del members["summary"]
@@ -146,7 +154,7 @@ def _flatten_choice(fields: dict[str, Raw]) -> None:
     if not bytes(raw).startswith(b"{"):
         return
     members = parse(dict[str, Raw], raw, "tool_choice")
-    if given(members.get("allowed_tools", ABSENT)):  # as chat has it
+    if given(members.get("allowed_tools", ABSENT)):  # as in chat
         members |= parse(dict[str, Raw], members.pop("allowed_tools"), "tool_choice.allowed_tools")
         raw = Raw(msgspec.json.encode(members))
     if bytes(members.get("type", ABSENT)) == b'"allowed_tools"' and given(members.get("tools", ABSENT)):
@@ -158,7 +166,7 @@ def _flatten_choice(fields: dict[str, Raw]) -> None:
 
 
 def _flat(tool: Raw) -> Raw:
-    """A function in the document's nested form, flat; anything else as it stands."""
+    """Flatten a function in the document's nested form; return anything else unchanged."""
     head = parse(schema.NestedFunction, tool)
     if not given(head.function) or parse(schema.Kind, tool).type != "function":
         return tool

@@ -1,4 +1,4 @@
-"""What a response object repeats of its request, and the fields that nobody here fills."""
+"""Members of a response object that repeat its request, and members that are always null here."""
 
 from typing import Literal, get_args
 
@@ -6,17 +6,18 @@ import msgspec
 from msgspec import Raw
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.json import JsonObject, json_text, parse
+from umg_grpc.wire.core.json import JsonObject, json_text, parse
 from umg_grpc.wire.responses import schema
-from umg_grpc.wire.responses.content import BETWEEN_TEXTS
-from umg_grpc.wire.responses.options import encode_prompt, encode_text
-from umg_grpc.wire.responses.tools import choice_of, repeated_tools
+from umg_grpc.wire.responses.content_parts import BETWEEN_TEXTS
+from umg_grpc.wire.responses.encode_options import TRUNCATION_NAMES, encode_prompt, encode_text
+from umg_grpc.wire.responses.tool_choice import choice_of
+from umg_grpc.wire.responses.tools import repeated_tools
 
-TEMPERATURE, TOP_P = 1.0, 0.98  # text document, "POST /v1/responses": what our own providers use
+TEMPERATURE, TOP_P = 1.0, 0.98  # text document, "POST /v1/responses": the values of our own providers
 CACHE_OPTIONS: JsonObject = {"mode": "implicit", "ttl": "30m"}  # the SDK's defaults
 
-# Of current SDK types, and of no provider but one.
-NEVER: JsonObject = {
+# Members of current SDK types that only one provider fills.
+ALWAYS_NULL: JsonObject = {
     "access_programs": None,
     "image": None,
     "input_transformations": None,
@@ -28,20 +29,21 @@ SERVICE_TIERS = get_args(schema.ServiceTier)
 OptionalNumber = Literal["max_output_tokens", "max_tool_calls"]
 
 
-def repeated(request: pb.GenerateRequest) -> bytes:
-    """The members of the object, without its braces: every field of the current SDK types, nulls included.
+def encode_echo(request: pb.GenerateRequest, head: pb.GenerateResponse | pb.GenerationStarted) -> bytes:
+    """Return the members of the object, without its braces: every field of the current SDK types, nulls included.
 
-    Options that only the provider of one format knows, and that were reported as not said, are null here.
+    Options that only the provider of another format supports, and that were reported as dropped, are null here.
     """
-    return msgspec.json.encode(_members(request))[1:-1]
+    stored = head.stored if head.HasField("stored") else not request.HasField("store") or request.store
+    return msgspec.json.encode(_members(request, stored=stored))[1:-1]
 
 
 def service_tier(tier: str) -> str | None:
-    """The tier, if the format has a word for it."""
+    """Return the tier, if the format has it; else None."""
     return tier if tier in SERVICE_TIERS else None
 
 
-def _members(request: pb.GenerateRequest) -> JsonObject:
+def _members(request: pb.GenerateRequest, *, stored: bool) -> JsonObject:
     conversation = request.conversation_id
     instructions = BETWEEN_TEXTS.join(part.text.text for part in request.instructions)
     choice = choice_of(request) if request.HasField("tool_choice") else None
@@ -60,16 +62,16 @@ def _members(request: pb.GenerateRequest) -> JsonObject:
         "prompt_cache_retention": request.prompt_cache_retention or None,
         "reasoning": _reasoning(request),
         "safety_identifier": request.safety_identifier or None,
-        "store": not request.HasField("store") or request.store,
+        "store": stored,
         "temperature": request.temperature if request.HasField("temperature") else TEMPERATURE,
         "text": _text(request),
         "tool_choice": "auto" if choice is None else choice,
         "tools": repeated_tools(request),
         "top_logprobs": request.top_logprobs,
         "top_p": request.top_p if request.HasField("top_p") else TOP_P,
-        "truncation": request.truncation or "disabled",
+        "truncation": TRUNCATION_NAMES.get(request.truncation, "disabled"),
         "user": request.user or None,
-        **NEVER,
+        **ALWAYS_NULL,
     }
 
 
@@ -95,11 +97,11 @@ CACHE_NAMES = (*CACHE_OPTIONS, "comparison_response_id")
 
 
 def _reasoning(request: pb.GenerateRequest) -> JsonObject:
-    """`none` is our document's word for no summary; the SDK types have null for it."""
-    said = request.reasoning
-    summary = said.summary if said.summary != "none" else ""
+    """Encode `reasoning`: `none`, our document's value for no summary, is null in the SDK types."""
+    options = request.reasoning
+    summary = options.summary if options.summary != "none" else ""
     return {
-        "effort": said.effort or None,
+        "effort": options.effort or None,
         "summary": summary or None,
         "generate_summary": None,
         "context": None,
@@ -108,7 +110,7 @@ def _reasoning(request: pb.GenerateRequest) -> JsonObject:
 
 
 def _text(request: pb.GenerateRequest) -> JsonObject:
-    said: JsonObject = {"format": {"type": "text"}, "verbosity": None}
+    encoded: JsonObject = {"format": {"type": "text"}, "verbosity": None}
     if request.response_format.WhichOneof("kind") == "enum_text":
-        return said
-    return said | encode_text(request)
+        return encoded
+    return encoded | encode_text(request)

@@ -1,16 +1,18 @@
-"""The whole answer, both directions."""
+"""Complete responses, in both directions."""
 
 import re
 
 import msgspec
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.chat.names import tool_names
-from umg_grpc.wire.json import JsonObject, under_model
-from umg_grpc.wire.names import ToolNames
-from umg_grpc.wire.provider_errors import unreadable
-from umg_grpc.wire.ragged import decode
-from umg_grpc.wire.responses.answer import (
+from umg_grpc.wire.chat.tool_names import tool_names
+from umg_grpc.wire.core.json import JsonObject, replace_model_id
+from umg_grpc.wire.core.numbers import set_time
+from umg_grpc.wire.core.reasoning_state import PREFIX
+from umg_grpc.wire.core.surrogates import decode
+from umg_grpc.wire.core.tool_names import ToolNames
+from umg_grpc.wire.errors.provider_errors import unreadable
+from umg_grpc.wire.responses.decode_output import (
     CALLS,
     PassedResponse,
     ProviderResponse,
@@ -21,8 +23,7 @@ from umg_grpc.wire.responses.answer import (
     decode_output_item,
     decode_used,
 )
-from umg_grpc.wire.responses.echo import repeated
-from umg_grpc.wire.responses.output import (
+from umg_grpc.wire.responses.encode_output import (
     SERVER_ITEMS,
     completed_at,
     encode_output,
@@ -30,14 +31,15 @@ from umg_grpc.wire.responses.output import (
     kind_of,
     response_object,
 )
-from umg_grpc.wire.state import PREFIX
+from umg_grpc.wire.responses.request_echo import encode_echo
 
 # --- canonical -> caller
 
 
 def encode_response(response: pb.GenerateResponse, request: pb.GenerateRequest) -> bytes:
-    """The body; the provider's own where that is of this format. Of several candidates the first: there is no place for
-    others.
+    """Encode the body; return the provider's own one if it has this format.
+
+    Of several candidates the first is encoded: the format has no place for others.
     """
     if response.source.format == "responses":
         return response.source.body
@@ -46,11 +48,13 @@ def encode_response(response: pb.GenerateResponse, request: pb.GenerateRequest) 
     output = encode_output(parts, request, response.response_id, ending.status == "incomplete")
     usage = response.usage if response.HasField("usage") else None
     completed = completed_at(response, ending)
-    return response_object(response, ending, msgspec.json.encode(output), usage, completed, repeated(request))
+    return response_object(
+        response, ending, msgspec.json.encode(output), usage, completed, encode_echo(request, response)
+    )
 
 
 def shows(part: pb.Part) -> bool:
-    """Whether an answer says the part: what a provider's tool found stands in the item of its call."""
+    """Return whether a response can show the part; results of a provider's tool are shown in the item of the call."""
     if part.HasField("server_tool_result"):
         return part.server_tool_result.name in SERVER_ITEMS
     return kind_of(part) != ""
@@ -62,12 +66,14 @@ RESPONSE = msgspec.json.Decoder(ProviderResponse)
 PASSED = msgspec.json.Decoder(PassedResponse)
 
 _STATE = re.compile(rb'("encrypted_content"\s*:\s*")' + re.escape(PREFIX.encode()))
-_WRAPPED = rb"\1" + f"{PREFIX}responses.{PREFIX}".encode()
+_MARKED = rb"\1" + f"{PREFIX}responses.{PREFIX}".encode()
 
 
 def decode_response(body: bytes, request: pb.GenerateRequest, pass_: bool) -> pb.GenerateResponse:
-    """The answer. Raises UmgError: UPSTREAM_FAILED for a body that cannot be read; for a response that failed in spite
-    of its status, by the code of its error.
+    """Decode a complete response.
+
+    Raises UmgError: UPSTREAM_FAILED for a body that cannot be read; by the code of its error for a response that failed
+    in spite of its HTTP status.
     """
     try:
         answer = decode(PASSED, body) if pass_ else decode(RESPONSE, body)
@@ -76,13 +82,12 @@ def decode_response(body: bytes, request: pb.GenerateRequest, pass_: bool) -> pb
             raise unreadable()
         response = pb.GenerateResponse(model=request.model or answer.model or "")
         decode_head(answer, response)
-        if answer.completed_at:
-            response.complete_time.seconds = int(answer.completed_at)
+        set_time(answer.completed_at, response.complete_time)
         candidate = response.candidates.add()
         if isinstance(answer, PassedResponse):
             seen = answer.output or []
             response.source.format = "responses"
-            response.source.body = under_model(wrapped(body), answer.model, request.model)
+            response.source.body = replace_model_id(mark_states(body), answer.model, request.model)
         else:
             raw = answer.output or []
             seen = [msgspec.json.decode(item, type=SeenItem) for item in raw]
@@ -90,7 +95,7 @@ def decode_response(body: bytes, request: pb.GenerateRequest, pass_: bool) -> pb
             for item in raw:
                 decode_output_item(item, candidate.message)
             rename(candidate.message, request)
-        decode_finish(answer, _calls(seen), _refused(seen), candidate)
+        decode_finish(answer, _has_calls(seen), _has_refusal(seen), candidate)
         decode_used(answer, sum(item.type == "web_search_call" for item in seen), response)
     except (ValueError, RecursionError):
         raise unreadable() from None
@@ -98,7 +103,7 @@ def decode_response(body: bytes, request: pb.GenerateRequest, pass_: bool) -> pb
 
 
 def rename(message: pb.Message, request: pb.GenerateRequest) -> None:
-    """Gives the calls the names by which the caller knows the tools."""
+    """Replace the names of the calls by the names that the caller gave the tools."""
     if calls := [part.tool_call for part in message.parts if part.HasField("tool_call")]:
         names = tool_names(request)
         for call in calls:
@@ -106,27 +111,30 @@ def rename(message: pb.Message, request: pb.GenerateRequest) -> None:
 
 
 def rename_call(call: pb.ToolCall, names: ToolNames) -> None:
-    """Give a call the caller's names of its tool, unless it has a namespace or a type of this format."""
+    """Replace the name of a call by the caller's name of the tool, unless it has a namespace or a type of
+    this format.
+    """
     if not call.namespace and not call.tool_type:
         names.resolve(call)
 
 
-def _calls(items: list[SeenItem]) -> bool:
+def _has_calls(items: list[SeenItem]) -> bool:
     return any(item.type in CALLS for item in items)
 
 
-def _refused(items: list[SeenItem]) -> bool:
+def _has_refusal(items: list[SeenItem]) -> bool:
     return any(content.type == "refusal" for item in items for content in item.content or ())
 
 
-def wrapped(document: bytes) -> bytes:
-    """A provider's JSON with states that look like ones that we show of other formats (it is a gateway such as this)
-    marked as its own, so that they come back to it.
+def mark_states(document: bytes) -> bytes:
+    """Mark states of a provider that look like wrapped states of ours (it is another gateway) as the provider's own.
+
+    The mark sends them back to it unchanged.
     """
-    return _STATE.sub(_WRAPPED, document) if PREFIX.encode() in document else document
+    return _STATE.sub(_MARKED, document) if PREFIX.encode() in document else document
 
 
 def encode_count(tokens: int) -> bytes:
-    """Body of `POST /v1/responses/input_tokens`."""
+    """Encode the body of `POST /v1/responses/input_tokens`."""
     body: JsonObject = {"object": "response.input_tokens", "input_tokens": tokens}
     return msgspec.json.encode(body)

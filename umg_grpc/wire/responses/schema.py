@@ -1,14 +1,14 @@
-"""Body of `POST /v1/responses` as typed structs: the text document's fields, and those of current SDK types.
+"""Body of `POST /v1/responses` as typed structs: the fields of the text document and of current SDK types.
 
 Items, content parts, tools and tool choices stay raw: their unions grow, so each is looked up by its `type` where it is
-decoded. Fields without a name here travel in the source document only. `None` is absent: an explicit null says nothing.
+decoded. Unknown fields are kept in the source document only. `None` means absent: an explicit null has no effect.
 """
 
 from typing import Annotated, Literal
 
 from msgspec import Meta, Raw, Struct
 
-from umg_grpc.wire.json import ABSENT, PositiveWhole
+from umg_grpc.wire.core.json import ABSENT, PositiveWhole
 
 NonEmpty = Annotated[str, Meta(min_length=1)]
 Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
@@ -17,7 +17,7 @@ ServiceTier = Literal["auto", "default", "flex", "scale", "priority", "fast", "u
 
 
 class Kind(Struct):
-    """Head of anything that has a type."""
+    """Member `type` of any element that has one."""
 
     type: str | None = None
 
@@ -26,26 +26,26 @@ class Kind(Struct):
 
 
 class TextPart(Struct):
-    """`input_text` and `summary_text`."""
+    """Content part of type `input_text` or `summary_text`."""
 
     text: str
 
 
 class OutputText(Struct):
-    """`output_text` of an assistant's turn."""
+    """Content part of type `output_text`, in an assistant's turn."""
 
     text: str
     annotations: list[Raw] | None = None
 
 
 class RefusalPart(Struct):
-    """`refusal`."""
+    """Content part of type `refusal`."""
 
     refusal: str
 
 
 class ImagePart(Struct):
-    """`input_image`: an address or data URL, or the id of a file."""
+    """Content part of type `input_image`: an address or data URL, or the id of a file."""
 
     image_url: NonEmpty | None = None
     file_id: NonEmpty | None = None
@@ -53,7 +53,7 @@ class ImagePart(Struct):
 
 
 class FilePart(Struct):
-    """`input_file`: a data URL (or bare base64), an address, or the id of a file."""
+    """Content part of type `input_file`: a data URL (or bare base64), an address, or the id of a file."""
 
     file_data: NonEmpty | None = None
     file_url: NonEmpty | None = None
@@ -63,14 +63,14 @@ class FilePart(Struct):
 
 
 class InputAudio(Struct):
-    """Sound in base64."""
+    """Audio in base64."""
 
     data: NonEmpty
     format: Literal["wav", "mp3"]
 
 
 class AudioPart(Struct):
-    """`input_audio`."""
+    """Content part of type `input_audio`."""
 
     input_audio: InputAudio
 
@@ -79,7 +79,9 @@ class AudioPart(Struct):
 
 
 class ItemHead(Struct):
-    """What tells an item's kind: its type, or the role of a message and the id of a reference without one."""
+    """Members that identify the kind of an item: its type, or the role of a message and the id of a reference without a
+    type.
+    """
 
     type: str | None = None
     role: str | None = None
@@ -90,7 +92,7 @@ Content = Annotated[list[Raw], Meta(max_length=5000)]
 
 
 class MessageItem(Struct):
-    """`message`, in the easy form too."""
+    """Item of type `message`, which may be left out."""
 
     role: str
     content: str | Content
@@ -99,7 +101,7 @@ class MessageItem(Struct):
 
 
 class FunctionCall(Struct):
-    """`function_call`."""
+    """Item of type `function_call`."""
 
     call_id: str
     name: str
@@ -109,7 +111,7 @@ class FunctionCall(Struct):
 
 
 class CustomCall(Struct):
-    """`custom_tool_call`."""
+    """Item of type `custom_tool_call`."""
 
     call_id: str
     name: str
@@ -119,7 +121,7 @@ class CustomCall(Struct):
 
 
 class CallOutput(Struct):
-    """`function_call_output` and `custom_tool_call_output`."""
+    """Item of type `function_call_output` or `custom_tool_call_output`."""
 
     output: str | Content
     call_id: str | None = None
@@ -128,13 +130,13 @@ class CallOutput(Struct):
 
 
 class Piece(Struct):
-    """An entry of a reasoning item's `summary` or `content`."""
+    """Entry of a reasoning item's `summary` or `content`."""
 
     text: str = ""
 
 
 class ReasoningItem(Struct):
-    """`reasoning`. `summary` is mandatory in the SDK types; without it nothing is summarised."""
+    """Item of type `reasoning`. `summary` is mandatory in the SDK types; without it nothing is summarised."""
 
     id: str | None = None
     summary: list[Piece] | None = None
@@ -143,13 +145,13 @@ class ReasoningItem(Struct):
 
 
 class SearchSource(Struct):
-    """An entry of `action.sources`."""
+    """Entry of `action.sources`."""
 
     url: str | None = None
 
 
 class SearchAction(Struct):
-    """`action` of a `web_search_call`, as far as it is decoded."""
+    """Member `action` of a `web_search_call`, as far as it is decoded."""
 
     type: str | None = None
     query: str | None = None
@@ -158,7 +160,7 @@ class SearchAction(Struct):
 
 
 class ToolItem(Struct):
-    """An item of a tool that the provider ran: `web_search_call`, `file_search_call`, `code_interpreter_call`."""
+    """Item of a tool that the provider ran: `web_search_call`, `file_search_call`, `code_interpreter_call`."""
 
     id: str | None = None
     status: str | None = None
@@ -166,17 +168,18 @@ class ToolItem(Struct):
     queries: list[str] | None = None
     results: Raw = ABSENT
     code: str | None = None
+    container_id: str | None = None
     outputs: Raw = ABSENT
 
 
 class AdditionalTools(Struct):
-    """`additional_tools`: tools that are declared in the middle of a conversation."""
+    """Item of type `additional_tools`: tools that are declared in the middle of a conversation."""
 
     tools: list[Raw]
 
 
 class ImageItem(Struct):
-    """`image_generation_call`."""
+    """Item of type `image_generation_call`."""
 
     id: str | None = None
     result: str | None = None
@@ -186,7 +189,7 @@ class ImageItem(Struct):
 
 
 class FunctionDefinition(Struct):
-    """A function tool: flat, or below `function` as the document shows it."""
+    """Function tool: flat, or below `function` as the document shows it."""
 
     name: NonEmpty
     description: str | None = None
@@ -195,13 +198,13 @@ class FunctionDefinition(Struct):
 
 
 class NestedFunction(Struct):
-    """A function tool, or a choice of one, in the document's form."""
+    """Function tool, or a choice of one, in the document's nested form."""
 
     function: Raw = ABSENT
 
 
 class CustomTool(Struct):
-    """`custom`."""
+    """Tool of type `custom`."""
 
     name: NonEmpty
     description: str | None = None
@@ -209,7 +212,7 @@ class CustomTool(Struct):
 
 
 class NamespaceTool(Struct):
-    """`namespace`: functions and custom tools of one group."""
+    """Tool of type `namespace`: functions and custom tools of one group."""
 
     name: NonEmpty
     tools: list[Raw]
@@ -217,7 +220,7 @@ class NamespaceTool(Struct):
 
 
 class Place(Struct):
-    """`user_location`."""
+    """Member `user_location`."""
 
     type: Literal["approximate"] | None = None
     country: str | None = None
@@ -227,13 +230,13 @@ class Place(Struct):
 
 
 class SearchFilters(Struct):
-    """`filters` of a web search."""
+    """Member `filters` of a web search."""
 
     allowed_domains: list[str] | None = None
 
 
 class WebSearchTool(Struct):
-    """`web_search`, `web_search_preview` and their dated forms."""
+    """Tool of type `web_search`, `web_search_preview` or a dated form of these."""
 
     type: str
     search_context_size: Level | None = None
@@ -242,7 +245,7 @@ class WebSearchTool(Struct):
 
 
 class FileSearchTool(Struct):
-    """`file_search`. The document asks for nothing beyond the type."""
+    """Tool of type `file_search`. The document requires nothing beyond the type."""
 
     vector_store_ids: list[str] | None = None
     max_num_results: Annotated[int, Meta(ge=1, le=50)] | Annotated[float, Meta(ge=1, le=50)] | None = None
@@ -251,13 +254,13 @@ class FileSearchTool(Struct):
 
 
 class Named(Struct):
-    """Something by its name."""
+    """Object with a name."""
 
     name: NonEmpty
 
 
 class AllowedTool(Struct):
-    """An entry of a list of allowed tools, flat or nested."""
+    """Entry of a list of allowed tools, flat or nested."""
 
     type: str
     name: NonEmpty | None = None
@@ -265,14 +268,14 @@ class AllowedTool(Struct):
 
 
 class AllowedTools(Struct):
-    """`{type: allowed_tools}`; also as chat has it, below `allowed_tools`."""
+    """Tool choice of type `allowed_tools`; in chat's form it is below a member `allowed_tools`."""
 
     mode: Literal["auto", "required"]
     tools: list[AllowedTool]
 
 
 class NestedAllowedTools(Struct):
-    """`{type: allowed_tools}` with the rest below a member of that name."""
+    """Tool choice of type `allowed_tools` with the other members below a member of that name."""
 
     allowed_tools: Raw = ABSENT
 
@@ -281,7 +284,7 @@ class NestedAllowedTools(Struct):
 
 
 class Reasoning(Struct):
-    """`reasoning`. An empty object means effort `medium` (readings, 13)."""
+    """Member `reasoning`. An empty object means effort `medium` (readings, 13)."""
 
     effort: Effort | None = None
     summary: Literal["auto", "concise", "detailed", "none"] | None = None
@@ -291,7 +294,7 @@ class Reasoning(Struct):
 
 
 class TextFormat(Struct):
-    """`text.format`, flat."""
+    """Member `text.format`, flat."""
 
     type: Literal["text", "json_object", "json_schema"]
     name: NonEmpty | None = None
@@ -301,14 +304,14 @@ class TextFormat(Struct):
 
 
 class TextOptions(Struct):
-    """`text`."""
+    """Member `text`."""
 
     format: TextFormat | None = None
     verbosity: Level | None = None
 
 
 class Prompt(Struct):
-    """`prompt`."""
+    """Member `prompt`."""
 
     id: NonEmpty
     version: str | None = None
@@ -316,13 +319,13 @@ class Prompt(Struct):
 
 
 class Conversation(Struct):
-    """`conversation` as an object."""
+    """Member `conversation` as an object."""
 
     id: NonEmpty
 
 
 class StreamOptions(Struct):
-    """`stream_options`."""
+    """Member `stream_options`."""
 
     include_obfuscation: bool | None = None
 
@@ -331,7 +334,7 @@ Label = Annotated[str, Meta(max_length=512)]
 
 
 class Prompting(Struct, kw_only=True):
-    """What makes the prompt: the fields that counting takes as well."""
+    """Fields that form the prompt; the request that counts tokens has them as well."""
 
     model: Annotated[str, Meta(min_length=1, max_length=512)]
     input: str | Annotated[list[Raw], Meta(max_length=20000)] | None = None
@@ -347,7 +350,7 @@ class Prompting(Struct, kw_only=True):
 
 
 class ResponsesRequest(Prompting, kw_only=True):
-    """The body."""
+    """Body of the request."""
 
     stream: bool | None = None
     stream_options: StreamOptions | None = None
@@ -372,4 +375,4 @@ class ResponsesRequest(Prompting, kw_only=True):
 
 
 class KnownResponsesRequest(ResponsesRequest, forbid_unknown_fields=True):
-    """The body when it has no field beyond those."""
+    """Body that has no fields beyond those of `ResponsesRequest`."""

@@ -1,34 +1,37 @@
-"""Stored responses: found again, told again, listed, deleted (reference, 2.7; not shown in the document)."""
+"""Stored responses: retrieval, replay as a stream, listing of input items, deletion (reference, 2.7; not shown in the
+document).
+"""
 
 from collections.abc import Mapping
+from typing import assert_never
 
 import msgspec
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.json import JsonObject, invalid
-from umg_grpc.wire.replay import replay
+from umg_grpc.wire.core.json import JsonObject, invalid
+from umg_grpc.wire.core.response_to_events import response_to_events
+from umg_grpc.wire.core.sse import split
 from umg_grpc.wire.report import Report
-from umg_grpc.wire.responses.content import compact_output, encode_part
-from umg_grpc.wire.responses.items import ROLE_NAMES
-from umg_grpc.wire.responses.output import completed_at, encode_output, ending_of_response
+from umg_grpc.wire.responses.content_parts import compact_output, encode_part
+from umg_grpc.wire.responses.decode_items import ROLE_NAMES
+from umg_grpc.wire.responses.encode_output import completed_at, encode_output, ending_of_response
 from umg_grpc.wire.responses.response import encode_response
-from umg_grpc.wire.responses.stream import StreamEncoder
-from umg_grpc.wire.sse import split
+from umg_grpc.wire.responses.stream_encoder import StreamEncoder
 
-MOST_ITEMS = 100
+MAX_ITEMS = 100
 
 
 def encode_stored(stored: pb.StoredResponse) -> bytes:
-    """Body of `GET /v1/responses/{id}`."""
+    """Encode the body of `GET /v1/responses/{id}`."""
     return encode_response(stored.response, stored.request)
 
 
 def encode_events(stored: pb.StoredResponse, starting_after: int = -1) -> bytes:
-    """The events of `GET /v1/responses/{id}?stream=true`, those with a number above `starting_after`."""
+    """Encode the events of `GET /v1/responses/{id}?stream=true` with a sequence number above `starting_after`."""
     encoder = StreamEncoder(stored.request)
-    stream = encoder.feed(replay(stored.response))
+    stream = encoder.feed(response_to_events(stored.response))
     ending = ending_of_response(stored.response)
-    encoder.end_as(ending, completed_at(stored.response, ending))
+    encoder.set_ending(ending, completed_at(stored.response, ending))
     stream += encoder.close()
     if starting_after < 0:
         return stream
@@ -37,7 +40,7 @@ def encode_events(stored: pb.StoredResponse, starting_after: int = -1) -> bytes:
 
 
 def decode_starting_after(query: Mapping[str, str]) -> int:
-    """`starting_after`, -1 without. Raises UmgError(INVALID_FIELD)."""
+    """Decode `starting_after`, -1 without it. Raises UmgError(INVALID_FIELD)."""
     given = query.get("starting_after", "-1")
     if given != "-1" and not (given.isascii() and given.isdecimal()):
         raise invalid("starting_after", "expected the sequence_number of an event; send a whole number")
@@ -45,46 +48,46 @@ def decode_starting_after(query: Mapping[str, str]) -> int:
 
 
 def encode_deleted(response_id: str) -> bytes:
-    """Body of `DELETE /v1/responses/{id}`."""
+    """Encode the body of `DELETE /v1/responses/{id}`."""
     return msgspec.json.encode({"id": response_id, "object": "response", "deleted": True})
 
 
 def decode_input_items_query(response_id: str, query: Mapping[str, str]) -> pb.ListInputItemsRequest:
-    """`limit`, `order` and `after`. Raises UmgError(INVALID_FIELD) naming the parameter."""
-    asked = pb.ListInputItemsRequest(response_id=response_id, after=query.get("after", ""))
+    """Decode `limit`, `order` and `after`. Raises UmgError(INVALID_FIELD) naming the parameter."""
+    request = pb.ListInputItemsRequest(response_id=response_id, page_token=query.get("after", ""))
     if (limit := query.get("limit")) is not None:
-        if not (limit.isascii() and limit.isdecimal() and 1 <= int(limit[:9]) <= MOST_ITEMS):
-            raise invalid("limit", f"expected a whole number from 1 to {MOST_ITEMS}; correct its value")
-        asked.page_size = int(limit)
+        if not (limit.isascii() and limit.isdecimal() and len(limit) < 10 and 1 <= int(limit) <= MAX_ITEMS):
+            raise invalid("limit", f"expected a whole number from 1 to {MAX_ITEMS}; correct its value")
+        request.page_size = int(limit)
     order = query.get("order", "desc")
     if order not in ("asc", "desc"):
         raise invalid("order", "expected `asc` or `desc`; send one of them")
-    asked.ascending = order == "asc"
-    return asked
+    request.ascending = order == "asc"
+    return request
 
 
 def encode_input_items(listing: pb.ListInputItemsResponse) -> bytes:
-    """Body of `GET /v1/responses/{id}/input_items`. `first_id` and `last_id` are the ids by which `after` goes on."""
+    """Encode the body of `GET /v1/responses/{id}/input_items`; `first_id` and `last_id` are valid values of `after`."""
     body: JsonObject = {
         "object": "list",
         "data": [item for message in listing.items for item in _items(message)],
         "first_id": listing.items[0].message_id if listing.items else None,
         "last_id": listing.items[-1].message_id if listing.items else None,
-        "has_more": listing.has_more,
+        "has_more": bool(listing.next_page_token),
     }
     return msgspec.json.encode(body)
 
 
 def _items(message: pb.Message) -> list[object]:
-    """The items of a message: one, or several of an assistant's turn that came in another format."""
+    """Encode the items of a message: one, or several for an assistant's turn that came in another format."""
     if message.role == pb.ROLE_ASSISTANT:
-        return _made(message)
+        return _assistant_items(message)
     items, content = list[object](), list[object]()
     for part in message.parts:
         if part.HasField("tool_result"):
             items.append(_result(part.tool_result, message.message_id, len(items)))
         elif part.HasField("opaque") and message.role == pb.ROLE_UNSPECIFIED:
-            items.append(_identified(part.opaque, message.message_id))
+            items.append(_with_id(part.opaque, message.message_id))
         else:
             content.append(_content(part))
     if content or not items:
@@ -99,8 +102,8 @@ def _items(message: pb.Message) -> list[object]:
     return items
 
 
-def _made(message: pb.Message) -> list[object]:
-    """The items of a turn of the model; the first has the message's id."""
+def _assistant_items(message: pb.Message) -> list[object]:
+    """Encode the items of a turn of the model; the first has the message's id."""
     parts = list[pb.Part]()
     for index, part in enumerate(message.parts):
         own = pb.Part()
@@ -114,6 +117,10 @@ def _made(message: pb.Message) -> list[object]:
                 own.reasoning.item_id = item_id or own.reasoning.item_id
             case "tool_call":
                 own.tool_call.item_id = item_id or own.tool_call.item_id
+            case "media" | "tool_result" | "server_tool_call" | "server_tool_result" | "opaque" | None:
+                pass  # its item has an id of its own
+            case unhandled:
+                assert_never(unhandled)
         parts.append(own)
     return encode_output(parts, pb.GenerateRequest(), message.message_id, incomplete=False)
 
@@ -129,14 +136,14 @@ def _result(result: pb.ToolResult, message_id: str, index: int) -> JsonObject:
     }
 
 
-def _identified(opaque: pb.OpaquePart, message_id: str) -> object:
-    """An item of an unknown type, which has the message's id."""
+def _with_id(opaque: pb.OpaquePart, message_id: str) -> object:
+    """Encode an item of an unknown type, with the message's id."""
     members = msgspec.json.decode(opaque.json, type=dict[str, msgspec.Raw])
     return members | {"id": message_id}
 
 
 def _content(part: pb.Part) -> object:
-    """A part in list form. Kinds that only another format knows are shown as their JSON."""
+    """Encode a part in its form for lists. Kinds that only another format has are shown as their JSON."""
     if part.HasField("opaque"):
         own = part.opaque.format == "responses"
         return msgspec.Raw(part.opaque.json.encode()) if own else {"type": "input_text", "text": part.opaque.json}

@@ -1,23 +1,24 @@
-"""The streamed answer of a provider: its events -> canonical events."""
+"""Decoder of a provider's responses stream: its events -> canonical events."""
 
 from collections.abc import Callable, Iterator
 
-import msgspec
 from msgspec import Raw
 
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire import sse
-from umg_grpc.wire.arguments import arguments_text
-from umg_grpc.wire.chat.names import tool_names
-from umg_grpc.wire.counts import count
-from umg_grpc.wire.frames import EventDecoder
-from umg_grpc.wire.json import given
-from umg_grpc.wire.media import decode_base64
-from umg_grpc.wire.names import ToolNames
-from umg_grpc.wire.provider_errors import cut_off, unreadable
-from umg_grpc.wire.ragged import placeheld
-from umg_grpc.wire.responses.answer import (
+from umg_grpc.wire.chat.tool_names import tool_names
+from umg_grpc.wire.core import sse
+from umg_grpc.wire.core.json import given
+from umg_grpc.wire.core.logprobs import decode_logprob
+from umg_grpc.wire.core.media import OUTPUT_AUDIO_TYPES, decode_base64
+from umg_grpc.wire.core.numbers import count, position
+from umg_grpc.wire.core.stream_decoder import EventDecoder
+from umg_grpc.wire.core.tool_arguments import arguments_text
+from umg_grpc.wire.core.tool_names import ToolNames
+from umg_grpc.wire.errors.provider_errors import cut_off, unreadable
+from umg_grpc.wire.responses.content_parts import decode_annotation
+from umg_grpc.wire.responses.decode_items import SERVER_TOOLS
+from umg_grpc.wire.responses.decode_output import (
     CALLS,
     ContentPart,
     Head,
@@ -25,18 +26,18 @@ from umg_grpc.wire.responses.answer import (
     check_status,
     decode_finish,
     decode_head,
-    decode_logprob,
     decode_output_item,
     decode_used,
 )
-from umg_grpc.wire.responses.content import decode_annotation
-from umg_grpc.wire.responses.events import (
+from umg_grpc.wire.responses.part_events import ARGUMENTS, REFUSAL, TEXT, Key, PartEmitter, Streamed
+from umg_grpc.wire.responses.response import rename, rename_call
+from umg_grpc.wire.responses.stream_events import (
     ARGUMENTS_DELTA,
-    AUDIO_TYPES,
     BEGINNINGS,
     ENDS,
     EVENT,
     HEAD,
+    IGNORED,
     ITEM,
     PLAIN,
     PLAIN_HEADS,
@@ -47,41 +48,37 @@ from umg_grpc.wire.responses.events import (
     StreamedItem,
     stated_error,
 )
-from umg_grpc.wire.responses.items import SERVER_TOOLS
-from umg_grpc.wire.responses.response import rename, rename_call
-from umg_grpc.wire.responses.telling import ARGUMENTS, REFUSAL, TEXT, Key, PartTeller, Streamed
 
 
 class _Item:
-    """An item that is being streamed: its parts by their index in it."""
+    """Item that is being streamed; its parts by their index in it."""
 
     def __init__(self, item: StreamedItem) -> None:
         self.kind = item.type or ""
         self.item_id = item.id or ""
         self.phase = item.phase or ""
         self.parts: dict[int, Streamed] = {}
-        self.waits = False  # whether it said what no part could take: the whole item has to tell it
+        # whether it sent content before its part could start: only the complete item can provide that
+        self.needs_item = False
         self.done = False
 
 
 class TranslatingDecoder(EventDecoder):
-    """Events -> canonical events. One instance a stream.
+    """Decoder of events into canonical events. One instance per stream.
 
-    What a provider tells only at the end of a part or an item, without deltas before, is told then.
+    Content that a provider sends only at the end of a part or an item, without deltas before, is emitted then.
     """
 
     def __init__(self, request: pb.GenerateRequest) -> None:
         super().__init__(request)
-        self._started = False
         self._items: dict[int, _Item] = {}
-        self._told = PartTeller()
-        self._ragged = False
+        self._emitter = PartEmitter()
         self._calls = False
         self._refused = False
         self._searches = 0
-        self._sound: int | None = None
-        self._names: ToolNames | None = None  # made with the first call
-        self._takes: dict[str, Callable[[Event], Iterator[pb.GenerateEvent]]] = {
+        self._audio_part: int | None = None
+        self._names: ToolNames | None = None  # created with the first call
+        self._handlers: dict[str, Callable[[Event], Iterator[pb.GenerateEvent]]] = {
             "response.output_text.delta": self._text_delta,
             "response.output_text.done": self._text_done,
             "response.output_text.annotation.added": self._annotation,
@@ -110,12 +107,14 @@ class TranslatingDecoder(EventDecoder):
         return self._plain(frames) or super()._take(frames)
 
     def _plain(self, frames: bytes) -> pb.StreamGenerateResponse | None:
-        """What a read says that holds the most usual deltas alone, of parts that have begun; None for any other. For
-        speed only.
+        """Return the message of a read with nothing but the most frequent deltas, of open parts; None for any other
+        read.
+
+        This only makes decoding faster.
         """
-        if self._ragged or self._done or not frames.startswith(PLAIN_HEADS):
+        if self._has_halves or self._done or not frames.startswith(PLAIN_HEADS):
             return None
-        message, told = pb.StreamGenerateResponse(), list[tuple[Streamed, Key]]()
+        message, emitted = pb.StreamGenerateResponse(), list[tuple[Streamed, Key]]()
         for frame in frames[:-2].split(b"\n\n"):
             head = next(filter(frame.startswith, PLAIN_HEADS), None)
             if head is None or frame.count(b"\n") != 1:
@@ -130,36 +129,36 @@ class TranslatingDecoder(EventDecoder):
                 return None
             if head is TEXT_DELTA and item.kind == "message":
                 message.events.add(part_index=streamed.part, text_delta=plain.delta)
-                told.append((streamed, TEXT))
+                emitted.append((streamed, TEXT))
             elif head is ARGUMENTS_DELTA and item.kind == "function_call":
                 message.events.add(part_index=streamed.part, arguments_delta=plain.delta)
-                told.append((streamed, ARGUMENTS))
+                emitted.append((streamed, ARGUMENTS))
             elif head is SUMMARY_DELTA and item.kind == "reasoning":
-                told.append((streamed, ("summary", plain.summary_index)))
-                message.events.append(streamed.delta(told[-1][1], plain.delta))
+                emitted.append((streamed, ("summary", plain.summary_index)))
+                message.events.append(streamed.delta(emitted[-1][1], plain.delta))
             else:
                 return None
-        for streamed, key in told:
-            streamed.told.add(key)
+        for streamed, key in emitted:
+            streamed.sent.add(key)
         return message
 
     def _events(self, event: sse.SseEvent) -> Iterator[pb.GenerateEvent]:
         data = event.data or b""
         if data.strip() == sse.DONE:
             return
-        told = self._read(data)
-        if error := stated_error(event.name, told):
+        decoded, _ = self._read(EVENT, data)
+        if error := stated_error(event.name, decoded):
             raise error
-        kind = told.type or event.name.decode("utf-8", "replace")
-        if (take := self._takes.get(kind)) is not None:
-            item = self._items.get(count(told.output_index))
-            if item is None or not item.done or told.output_index is None:
-                yield from take(told)
+        kind = decoded.type or event.name.decode("utf-8", "replace")
+        if (handler := self._handlers.get(kind)) is not None:
+            item = self._items.get(count(decoded.output_index))
+            if item is None or not item.done or decoded.output_index is None:
+                yield from handler(decoded)
         elif kind in ENDS:
-            yield from self._end(told)
+            yield from self._end(decoded)
         elif kind in BEGINNINGS:
-            yield from self._begin(HEAD.decode(told.response) if given(told.response) else Head())
-        elif kind not in _SILENT:
+            yield from self._begin(HEAD.decode(decoded.response) if given(decoded.response) else Head())
+        elif kind not in IGNORED:
             opaque = pb.GenerateEvent()
             opaque.opaque.format, opaque.opaque.type, opaque.opaque.json = "responses", kind, data.decode()
             yield from self._begin(Head())
@@ -167,16 +166,6 @@ class TranslatingDecoder(EventDecoder):
 
     def _finish(self) -> Iterator[pb.GenerateEvent]:
         raise cut_off()
-
-    def _read(self, data: bytes) -> Event:
-        try:
-            return EVENT.decode(data)
-        except msgspec.ValidationError:
-            raise
-        except (msgspec.DecodeError, UnicodeDecodeError):
-            told = EVENT.decode(placeheld(data))
-        self._ragged = True
-        return told
 
     def _begin(self, head: Head) -> Iterator[pb.GenerateEvent]:
         if not self._started:
@@ -189,24 +178,27 @@ class TranslatingDecoder(EventDecoder):
     # --- parts
 
     def _open(self, item: _Item, index: int, part: pb.Part) -> Iterator[pb.GenerateEvent]:
-        """Begins a part of an item, unless it has begun."""
+        """Start a part of an item, unless it has started."""
         if index not in item.parts:
             yield from self._begin(Head())
-            item.parts[index] = Streamed(self._told.count)
-            yield self._told.start(part)
+            item.parts[index] = Streamed(self._emitter.count)
+            yield self._emitter.start(part)
 
-    def _tell(self, streamed: Streamed, key: Key, text: str | None, whole: bool) -> Iterator[pb.GenerateEvent]:
-        """More of one of a part's texts. `whole`: it is all of the text, told only where no delta came before."""
-        if not text or streamed.ended or (whole and key in streamed.told):
+    def _emit_text(self, streamed: Streamed, key: Key, text: str | None, whole: bool) -> Iterator[pb.GenerateEvent]:
+        """Yield a delta of one text of a part.
+
+        `whole`: it is the complete text, which is used only without deltas before.
+        """
+        if not text or streamed.ended or (whole and key in streamed.sent):
             return
-        streamed.told.add(key)
-        if self._ragged:
-            text = streamed.mended(key, text)
+        streamed.sent.add(key)
+        if self._has_halves:
+            text = streamed.replace_halves(key, text)
         if text:
             yield streamed.delta(key, text)
 
     def _item(self, event: Event, kind: str) -> _Item:
-        """The item of an event; one whose start was left out begins with it."""
+        """Return the item of an event; create it if its start event was left out."""
         index = count(event.output_index)
         if index not in self._items:
             self._items[index] = _Item(StreamedItem(type=kind))
@@ -228,36 +220,38 @@ class TranslatingDecoder(EventDecoder):
         if kind in ("output_text", "refusal"):
             yield from self._content(self._item(event, "message"), event, kind == "refusal")
 
-    def _say(self, event: Event, text: str | None, refusal: bool, whole: bool) -> Iterator[pb.GenerateEvent]:
+    def _emit_message_text(
+        self, event: Event, text: str | None, refusal: bool, whole: bool
+    ) -> Iterator[pb.GenerateEvent]:
         item = self._item(event, "message")
         yield from self._content(item, event, refusal)
         streamed = item.parts[count(event.content_index)]
-        yield from self._tell(streamed, REFUSAL if refusal else TEXT, text, whole)
+        yield from self._emit_text(streamed, REFUSAL if refusal else TEXT, text, whole)
         if event.logprobs and not whole and not streamed.ended:
             likely = pb.GenerateEvent(part_index=streamed.part)
             likely.logprobs.logprobs.extend(map(decode_logprob, event.logprobs))
             yield likely
 
     def _text_delta(self, event: Event) -> Iterator[pb.GenerateEvent]:
-        return self._say(event, event.delta, refusal=False, whole=False)
+        return self._emit_message_text(event, event.delta, refusal=False, whole=False)
 
     def _text_done(self, event: Event) -> Iterator[pb.GenerateEvent]:
-        return self._say(event, event.text, refusal=False, whole=True)
+        return self._emit_message_text(event, event.text, refusal=False, whole=True)
 
     def _refusal_delta(self, event: Event) -> Iterator[pb.GenerateEvent]:
-        return self._say(event, event.delta, refusal=True, whole=False)
+        return self._emit_message_text(event, event.delta, refusal=True, whole=False)
 
     def _refusal_done(self, event: Event) -> Iterator[pb.GenerateEvent]:
-        return self._say(event, event.refusal, refusal=True, whole=True)
+        return self._emit_message_text(event, event.refusal, refusal=True, whole=True)
 
     def _annotation(self, event: Event) -> Iterator[pb.GenerateEvent]:
         item = self._item(event, "message")
         yield from self._content(item, event, refusal=False)
         streamed = item.parts[count(event.content_index)]
         if given(event.annotation) and not streamed.ended:
-            yield from self._cite(streamed, [event.annotation])
+            yield from self._emit_citations(streamed, [event.annotation])
 
-    def _cite(self, streamed: Streamed, annotations: list[Raw]) -> Iterator[pb.GenerateEvent]:
+    def _emit_citations(self, streamed: Streamed, annotations: list[Raw]) -> Iterator[pb.GenerateEvent]:
         for raw in annotations:
             streamed.cited += 1
             cited = pb.GenerateEvent(part_index=streamed.part)
@@ -269,62 +263,66 @@ class TranslatingDecoder(EventDecoder):
         streamed = item.parts.get(count(event.content_index))
         if item.kind != "message":
             return
-        said = event.part or ContentPart()
+        part = event.part or ContentPart()
         if streamed is None:
-            item.waits = item.waits or bool(said.text or said.refusal)
+            item.needs_item = item.needs_item or bool(part.text or part.refusal)
         elif not streamed.ended:
-            yield from self._tell(streamed, TEXT, said.text, whole=True)
-            yield from self._tell(streamed, REFUSAL, said.refusal, whole=True)
-            yield from self._cite(streamed, (said.annotations or [])[streamed.cited :])
-            yield from self._told.close(streamed)
+            yield from self._emit_text(streamed, TEXT, part.text, whole=True)
+            yield from self._emit_text(streamed, REFUSAL, part.refusal, whole=True)
+            yield from self._emit_citations(streamed, (part.annotations or [])[streamed.cited :])
+            yield from self._emitter.close(streamed)
 
     # --- calls, reasoning
 
-    def _argue(self, event: Event, text: str | None, whole: bool) -> Iterator[pb.GenerateEvent]:
+    def _emit_arguments(self, event: Event, text: str | None, whole: bool) -> Iterator[pb.GenerateEvent]:
         item = self._item(event, "function_call")
         if (streamed := item.parts.get(0)) is not None:
-            yield from self._tell(streamed, ARGUMENTS, text, whole)
+            yield from self._emit_text(streamed, ARGUMENTS, text, whole)
         elif text:
-            item.waits = True
+            item.needs_item = True
 
     def _arguments_delta(self, event: Event) -> Iterator[pb.GenerateEvent]:
-        return self._argue(event, event.delta, whole=False)
+        return self._emit_arguments(event, event.delta, whole=False)
 
     def _arguments_done(self, event: Event) -> Iterator[pb.GenerateEvent]:
-        return self._argue(event, arguments_text(event.arguments) or event.input, whole=True)
+        return self._emit_arguments(event, arguments_text(event.arguments) or event.input, whole=True)
 
-    def _think(self, event: Event, kind: str, text: str | None, whole: bool) -> Iterator[pb.GenerateEvent]:
+    def _emit_reasoning(self, event: Event, kind: str, text: str | None, whole: bool) -> Iterator[pb.GenerateEvent]:
         item = self._item(event, "reasoning")
         part = pb.Part()
         part.reasoning.item_id = item.item_id
         yield from self._open(item, 0, part)
-        index = count(event.summary_index if kind == "summary" else event.content_index)
-        yield from self._tell(item.parts[0], (kind, index), text, whole)
+        index = position(event.summary_index if kind == "summary" else event.content_index)
+        yield from self._emit_text(item.parts[0], (kind, index), text, whole)
 
     def _summary_delta(self, event: Event) -> Iterator[pb.GenerateEvent]:
-        return self._think(event, "summary", event.delta, whole=False)
+        return self._emit_reasoning(event, "summary", event.delta, whole=False)
 
     def _summary_done(self, event: Event) -> Iterator[pb.GenerateEvent]:
-        return self._think(event, "summary", event.text, whole=True)
+        return self._emit_reasoning(event, "summary", event.text, whole=True)
 
     def _reasoning_delta(self, event: Event) -> Iterator[pb.GenerateEvent]:
-        return self._think(event, "thought", event.delta, whole=False)
+        return self._emit_reasoning(event, "thought", event.delta, whole=False)
 
     def _reasoning_done(self, event: Event) -> Iterator[pb.GenerateEvent]:
-        return self._think(event, "thought", event.text, whole=True)
+        return self._emit_reasoning(event, "thought", event.text, whole=True)
 
     # --- items
 
     def _item_added(self, event: Event) -> Iterator[pb.GenerateEvent]:
-        told = ITEM.decode(event.item) if given(event.item) else StreamedItem()
-        item = self._items[count(event.output_index)] = _Item(told)
+        streamed_item = ITEM.decode(event.item) if given(event.item) else StreamedItem()
+        item = self._items[count(event.output_index)] = _Item(streamed_item)
         part = pb.Part()
         match item.kind:
             case "function_call" | "custom_tool_call" as kind:
                 self._calls = True
                 call = part.tool_call
-                call.call_id, call.name, call.item_id = told.call_id or "", told.name or "", item.item_id
-                call.namespace = told.namespace or ""
+                call.call_id, call.name, call.item_id = (
+                    streamed_item.call_id or "",
+                    streamed_item.name or "",
+                    item.item_id,
+                )
+                call.namespace = streamed_item.namespace or ""
                 rename_call(call, self._tool_names())
                 if kind == "function_call":
                     call.arguments_json = ""
@@ -336,7 +334,7 @@ class TranslatingDecoder(EventDecoder):
                 part.server_tool_call.call_id, part.server_tool_call.name = item.item_id, SERVER_TOOLS[kind]
                 part.server_tool_call.status = "in_progress"
             case _:
-                return  # its parts are told one by one, or the item whole when it is done
+                return  # its parts are sent one by one, or the item is sent complete when it is done
         yield from self._open(item, 0, part)
 
     def _tool_names(self) -> ToolNames:
@@ -347,10 +345,10 @@ class TranslatingDecoder(EventDecoder):
     def _searching(self, event: Event) -> Iterator[pb.GenerateEvent]:
         item = self._item(event, "")
         if (streamed := item.parts.get(0)) is not None and item.kind in SERVER_TOOLS:
-            told = pb.GenerateEvent(part_index=streamed.part)
-            call = told.part_updated.server_tool_call
+            update = pb.GenerateEvent(part_index=streamed.part)
+            call = update.part_updated.server_tool_call
             call.call_id, call.name, call.status = item.item_id, SERVER_TOOLS[item.kind], "searching"
-            yield told
+            yield update
 
     def _item_done(self, event: Event) -> Iterator[pb.GenerateEvent]:
         index = count(event.output_index)
@@ -368,55 +366,55 @@ class TranslatingDecoder(EventDecoder):
         for place, part in enumerate(whole.parts):
             if place not in item.parts:
                 self._refused = self._refused or part.HasField("refusal")
-                yield from self._told.whole(part)
+                yield from self._emitter.whole(part)
             else:
-                yield from self._told.complete(item.parts[place], part)
+                yield from self._emitter.complete(item.parts[place], part)
         for place, streamed in item.parts.items():
             if place >= len(whole.parts):
-                yield from self._told.close(streamed)
-        self._note(item.kind)
+                yield from self._emitter.close(streamed)
+        self._record(item.kind)
 
-    def _note(self, kind: str) -> None:
+    def _record(self, kind: str) -> None:
         self._calls = self._calls or kind in CALLS
         self._searches += kind == "web_search_call"
 
-    # --- sound, the end
+    # --- audio, the end of the response
 
-    def _hear(self, data: bytes, transcript: str) -> Iterator[pb.GenerateEvent]:
-        if self._sound is None:
-            self._sound = self._told.count
-            mime = AUDIO_TYPES.get(self._request.audio_output.format, "")
+    def _emit_audio(self, data: bytes, transcript: str) -> Iterator[pb.GenerateEvent]:
+        if self._audio_part is None:
+            self._audio_part = self._emitter.count
+            mime = OUTPUT_AUDIO_TYPES.get(self._request.audio_output.format, "")
             yield from self._begin(Head())
-            yield self._told.start(pb.Part(media=pb.MediaPart(kind=pb.MEDIA_KIND_AUDIO, mime_type=mime, data=b"")))
-        heard = pb.GenerateEvent(part_index=self._sound)
-        heard.media_delta.data, heard.media_delta.transcript = data, transcript
-        yield heard
+            yield self._emitter.start(pb.Part(media=pb.MediaPart(kind=pb.MEDIA_KIND_AUDIO, mime_type=mime, data=b"")))
+        delta = pb.GenerateEvent(part_index=self._audio_part)
+        delta.media_delta.data, delta.media_delta.transcript = data, transcript
+        yield delta
 
     def _audio_delta(self, event: Event) -> Iterator[pb.GenerateEvent]:
         try:
             data = decode_base64(event.delta or "", "delta")
         except UmgError:
             raise unreadable() from None
-        return self._hear(data, "")
+        return self._emit_audio(data, "")
 
     def _transcript_delta(self, event: Event) -> Iterator[pb.GenerateEvent]:
-        return self._hear(b"", event.delta or "")
+        return self._emit_audio(b"", event.delta or "")
 
     def _end(self, event: Event) -> Iterator[pb.GenerateEvent]:
-        """The whole response: what of its output was not streamed, its usage, and why it ended."""
+        """Yield the end of the response: output that was not streamed, the usage and the finish reason."""
         response = RESPONSE.decode(event.response) if given(event.response) else ProviderResponse()
         response.status = response.status or (event.type or "").removeprefix("response.")
         check_status(response)
         yield from self._begin(response)
         for index, raw in enumerate(response.output or ()):
             yield from self._item_done(Event(output_index=index, item=raw))
-        if any(item.waits and not item.done for item in self._items.values()):
-            raise unreadable()  # silence would lose it
+        if any(item.needs_item and not item.done for item in self._items.values()):
+            raise unreadable()  # content would be lost silently
         for item in self._items.values():
             for streamed in item.parts.values():
-                yield from self._told.close(streamed)
-        if self._sound is not None:
-            yield from self._told.close(Streamed(self._sound))
+                yield from self._emitter.close(streamed)
+        if self._audio_part is not None:
+            yield from self._emitter.close(Streamed(self._audio_part))
         used = pb.GenerateEvent()
         if decode_used(response, self._searches, used):
             yield used
@@ -424,26 +422,3 @@ class TranslatingDecoder(EventDecoder):
         decode_finish(response, self._calls, self._refused, ended.finished)
         self._done = True
         yield ended
-
-
-# States without content, and ends of what was told in deltas.
-_SILENT = frozenset(
-    {
-        "keepalive",
-        "response.audio.done",
-        "response.audio.transcript.done",
-        "response.reasoning_summary_part.added",
-        "response.reasoning_summary_part.done",
-        "response.web_search_call.in_progress",
-        "response.web_search_call.completed",
-        "response.file_search_call.in_progress",
-        "response.file_search_call.completed",
-        "response.code_interpreter_call.in_progress",
-        "response.code_interpreter_call.completed",
-        "response.code_interpreter_call_code.delta",
-        "response.code_interpreter_call_code.done",
-        "response.image_generation_call.in_progress",
-        "response.image_generation_call.generating",
-        "response.image_generation_call.completed",
-    }
-)

@@ -1,14 +1,11 @@
-"""The streamed answer towards a caller: canonical events -> events of this format."""
+"""Encoder of a streamed response: canonical events -> events of this format."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import assert_never
 
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.responses.echo import repeated
-from umg_grpc.wire.responses.errors import error_event, response_error
-from umg_grpc.wire.responses.failed import PassedFrames
-from umg_grpc.wire.responses.output import (
+from umg_grpc.wire.responses.encode_output import (
     SERVER_ITEMS,
     Ending,
     Ids,
@@ -19,102 +16,128 @@ from umg_grpc.wire.responses.output import (
     kind_of,
     response_object,
 )
-from umg_grpc.wire.responses.streamed import (
+from umg_grpc.wire.responses.errors import error_event, response_error
+from umg_grpc.wire.responses.event_writer import Writer
+from umg_grpc.wire.responses.request_echo import encode_echo
+from umg_grpc.wire.responses.stream_failure import PassedFrames
+from umg_grpc.wire.responses.stream_items import (
+    Audio,
     Call,
+    Image,
     Item,
     Message,
     Opaque,
-    Picture,
+    ReasoningItem,
     Server,
-    Sound,
     State,
-    Thoughts,
-    Writer,
 )
 
 IN_PROGRESS = Ending("in_progress")
-ENDS = ("completed", "incomplete", "failed")  # that are events
+ENDS = ("completed", "incomplete", "failed")  # statuses with an event of their own
 
 
 class StreamEncoder:
-    """Canonical events -> events of this format, in the orders that its clients check. One instance a stream.
+    """Encoder of canonical events as events of this format, in the orders that clients check. One instance per stream.
 
-    Items have the indexes 0, 1, 2, ... in the order in which they begin. An item is done once its parts are ended and
-    another has begun, or the answer ends: only then is known whether it broke off in it. The response that completes
-    the stream holds the items as they were told. Of several candidates the first is told.
+    Items have the indexes 0, 1, 2, ... in the order of their start. An item is done once its parts have ended and
+    another item has started, or the response ends: until then it may be incomplete. The event that completes the stream
+    contains the items as they were sent. Of several candidates only the first is encoded.
     """
 
     def __init__(self, request: pb.GenerateRequest) -> None:
-        self._echo = repeated(request)
+        self._request = request
         self._shown = Shown.of(request)
         self._writer = Writer()
         self._head = pb.GenerationStarted(model=request.model)
+        self._echo = b""  # encoded when the stream starts
         self._begun = False
         self._ids = Ids("")
         self._items: list[Item] = []
-        self._parts: dict[int, Item] = {}  # part -> its item, while it is open
-        self._sounds: dict[int, Sound] = {}
-        self._last: Item | None = None  # the item that began last, save states
+        self._parts: dict[int, Item] = {}  # part -> its item, while the part is open
+        self._audio_parts: dict[int, Audio] = {}
+        self._servers: dict[str, list[Server]] = {}  # call id -> its items
+        self._last: Item | None = None  # the item that started last, other than states
         self._refused = False
-        self._ahead: pb.Part | None = None  # the state of a call, where it is known when the call begins
-        self._stated: set[int] = set()  # calls whose state was told ahead
+        self._ahead: pb.Part | None = None  # the state of a call, if it is known when the call starts
+        self._sent_states: set[int] = set()  # calls whose state was sent before them
         self._ending: Ending | None = None
         self._completed_at: int | None = None
         self._usage: pb.Usage | None = None
-        self._passed = PassedFrames()  # the provider's own: they hold all there is to say
+        self._passed = PassedFrames()  # the provider's own frames, which are the whole response
         self._closed = False
 
     def feed(self, message: pb.StreamGenerateResponse) -> bytes:
-        """All events of one upstream read, for one write."""
+        """Return all events of one upstream read, for one write."""
         if message.source_frames:
             self._passed.feed(message.source_frames)
             return message.source_frames
         if self._passed or self._closed:
             return b""
-        for position, event in enumerate(message.events):
+        events, states = message.events, None
+        for event in events:
             if self._shown.states and event.part_started.HasField("tool_call"):
-                self._ahead = _state_of(event, message.events[position + 1 :])
-            self._take(event)
+                if states is None:
+                    states = _states_of(events)
+                started = event.part_started
+                self._ahead = started if started.HasField("state") else states.get(event.part_index)
+            self._handle_event(event)
         return self._writer.take()
 
-    def end_as(self, ending: Ending, completed_at: int | None) -> None:
-        """How a stored answer that is told again ended, which its events do not say."""
+    def set_ending(self, ending: Ending, completed_at: int | None) -> None:
+        """Set the end of a stored response, which its events do not contain."""
         self._ending, self._completed_at = ending, completed_at
 
+    @property
+    def retained_bytes(self) -> int:
+        """Approximate memory of the texts and items, which the last events repeat; see
+        `wire.text_format.StreamEncoder`.
+        """
+        return self._writer.retained_bytes
+
     def close(self) -> bytes:
-        """The end of a whole answer: what is still open, then the whole response. Nothing follows it."""
+        """Return the end of a complete response: ends of open items, then the whole response. Nothing follows it."""
+        return b"".join(self.closing())
+
+    def closing(self) -> Iterator[bytes]:
+        """Yield the result of `close` in pieces: the ends of parts, of each item, and the response."""
         if self._passed or self._closed:
-            return b""
+            return
         self._closed = True
         self._begin()
         ending = self._ending or Ending()
-        self._finish_items(ending.status == "incomplete")
+        for place in list(self._parts):
+            self._end_part(place)
+            yield self._writer.take()
+        for item in self._items:
+            if not item.encoded:
+                item.finish(ending.status == "incomplete" and item is self._last)
+                yield self._writer.take()
         name = ending.status if ending.status in ENDS else "completed"
         self._lifecycle(name, ending, [item.encoded for item in self._items], self._usage, self._completed_at)
-        return self._writer.take()
+        yield self._writer.take()
 
     def error(self, error: UmgError) -> bytes:
-        """Return the events that end a broken answer: `response.failed`, which has the output so far, then `error`.
+        """Return the events that end a broken response: `response.failed` with the output so far, then `error`.
 
-        Clients of the format read the first (Codex shows no other), the SDKs raise at the second. Items that are not
-        done stay so, since clients run a call whose item is done; of these the output has texts and thoughts alone.
+        Clients of the format read the first (Codex shows no other), the SDKs raise at the second. Unfinished items stay
+        unfinished, since clients run a call whose item is done; of these the output contains texts and reasoning only.
         """
         if self._passed:
             return self._passed.error(error)
         if not self._closed:
             self._closed = True
             self._begin()
-            said = response_error(error)
-            output = [encoded for item in self._items if (encoded := item.encoded or item.so_far())]
-            self._lifecycle("failed", Ending("failed", code=said.code, message=said.message), output, self._usage)
+            failure = response_error(error)
+            output = [encoded for item in self._items if (encoded := item.encoded or item.unfinished())]
+            self._lifecycle("failed", Ending("failed", code=failure.code, message=failure.message), output, self._usage)
         return self._writer.take() + error_event(error, self._writer.number)
 
-    def _take(self, event: pb.GenerateEvent) -> None:
+    def _handle_event(self, event: pb.GenerateEvent) -> None:
         kind = event.WhichOneof("kind")
-        if kind == "text_delta" and event.candidate_index == 0:  # by far the most
+        if kind == "text_delta" and event.candidate_index == 0:  # by far the most frequent
             item = self._parts.get(event.part_index)
             if isinstance(item, Message):
-                item.say(event.part_index, event.text_delta)
+                item.append_text(event.part_index, event.text_delta)
             return
         if kind == "started":
             self._start(event.started)
@@ -122,47 +145,47 @@ class StreamEncoder:
             self._usage = event.usage
         elif event.candidate_index == 0:
             self._begin()
-            self._tell(event)
+            self._encode_event(event)
 
-    def _tell(self, event: pb.GenerateEvent) -> None:  # noqa: PLR0912 - one case a kind
+    def _encode_event(self, event: pb.GenerateEvent) -> None:  # noqa: PLR0912 - one case a kind
         place = event.part_index
         item = self._parts.get(place)
         match event.WhichOneof("kind"):
             case "part_started":
                 self._part(place, event.part_started)
             case "reasoning_delta":
-                if isinstance(item, Thoughts):
-                    item.think((False, event.text_index), event.reasoning_delta)
+                if isinstance(item, ReasoningItem):
+                    item.append_reasoning((False, event.text_index), event.reasoning_delta)
             case "summary_delta":
-                if isinstance(item, Thoughts):
-                    item.think((True, event.summary_delta.summary_index), event.summary_delta.text)
+                if isinstance(item, ReasoningItem):
+                    item.append_reasoning((True, event.summary_delta.summary_index), event.summary_delta.text)
             case "arguments_delta":
                 if isinstance(item, Call):
-                    item.argue(event.arguments_delta)
+                    item.append_arguments(event.arguments_delta)
             case "refusal_delta":
                 if isinstance(item, Message):
-                    item.say(place, event.refusal_delta)
+                    item.append_text(place, event.refusal_delta)
             case "citation":
                 if isinstance(item, Message):
-                    item.cite(place, event.citation)
+                    item.add_citation(place, event.citation)
             case "logprobs":
                 if isinstance(item, Message):
-                    item.weigh(place, event.logprobs)
+                    item.add_logprobs(place, event.logprobs)
             case "state":
                 self._state(place, pb.Part(state=event.state))
             case "part_updated":
                 self._update(place, event.part_updated)
             case "media_delta":
-                if isinstance(item, Picture):
-                    item.draw(event.media_delta.data)
-                elif place in self._sounds:
-                    self._sounds[place].hear(event.media_delta.data, event.media_delta.transcript)
+                if isinstance(item, Image):
+                    item.append_image(event.media_delta.data)
+                elif place in self._audio_parts:
+                    self._audio_parts[place].append_audio(event.media_delta.data, event.media_delta.transcript)
             case "part_ended":
                 self._end_part(place)
             case "finished":
                 self._finished(event.finished)
             case "text_delta" | "started" | "usage" | "opaque" | None:
-                pass  # told above; progress of a provider's own tool; a kind newer than this build
+                pass  # handled above; progress of a provider's own tool; a kind newer than this build
             case unhandled:
                 assert_never(unhandled)
 
@@ -176,6 +199,7 @@ class StreamEncoder:
         if not self._begun:
             self._begun = True
             self._ids = Ids(self._head.response_id)
+            self._echo = encode_echo(self._request, self._head)
             self._lifecycle("created", IN_PROGRESS, ())
             self._lifecycle("in_progress", IN_PROGRESS, ())
 
@@ -198,24 +222,17 @@ class StreamEncoder:
         else:
             self._ending = ending_of(finished, self._refused)
 
-    def _finish_items(self, incomplete: bool) -> None:
-        for place in list(self._parts):
-            self._end_part(place)
-        for item in self._items:
-            if not item.encoded:
-                item.finish(incomplete and item is self._last)
-
     # --- items
 
     def _supersede(self) -> None:
-        """Another item begins."""
+        """Note that another item starts: finish the item before it once its parts have ended."""
         if (before := self._last) is not None:
             before.superseded = True
             if not before.open and not before.encoded:
                 before.finish(incomplete=False)
 
     def _add(self, item: Item, place: int) -> None:
-        """Takes in an item that has begun with a part."""
+        """Add an item that starts with a part."""
         self._items.append(item)
         self._last = item
         item.open.add(place)
@@ -228,35 +245,35 @@ class StreamEncoder:
         elif kind:
             self._supersede()
             if kind == "call" and self._ahead is not None:
-                self._show_state(self._ahead, ahead=True)
+                self._add_state_item(self._ahead, ahead=True)
                 self._ahead = None
-                self._stated.add(place)
+                self._sent_states.add(place)
             self._add(self._item(kind, part), place)
         elif part.HasField("server_tool_result"):
-            self._answer(part.server_tool_result)
+            self._add_result(part.server_tool_result)
         elif part.media.kind == pb.MEDIA_KIND_AUDIO:
-            sound = self._sounds[place] = Sound(self._writer)
-            sound.hear(part.media.data, part.media.transcript)
-        self._words(place, part)
+            audio = self._audio_parts[place] = Audio(self._writer)
+            audio.append_audio(part.media.data, part.media.transcript)
+        self._part_content(place, part)
         if kind and part.HasField("state"):
             self._state(place, part)
 
-    def _words(self, place: int, part: pb.Part) -> None:
-        """What a part holds that could have been told in deltas."""
+    def _part_content(self, place: int, part: pb.Part) -> None:
+        """Write the content of a part's start as deltas."""
         item = self._parts.get(place)
         if isinstance(item, Message):
             text = image_text(part.media) if part.HasField("media") else part.text.text or part.refusal.text
             if text:
-                item.say(place, text)
+                item.append_text(place, text)
             for citation in part.text.citations:
-                item.cite(place, citation)
-        elif isinstance(item, Thoughts):
+                item.add_citation(place, citation)
+        elif isinstance(item, ReasoningItem):
             for index, text in enumerate(part.reasoning.texts):
-                item.think((False, index), text)
+                item.append_reasoning((False, index), text)
             for index, text in enumerate(part.reasoning.summaries):
-                item.think((True, index), text)
+                item.append_reasoning((True, index), text)
         elif isinstance(item, Call):
-            item.argue(part.tool_call.arguments_json or part.tool_call.text)
+            item.append_arguments(part.tool_call.arguments_json or part.tool_call.text)
 
     def _message(self, place: int, part: pb.Part) -> None:
         item = self._last
@@ -274,16 +291,18 @@ class StreamEncoder:
         match kind:
             case "reasoning":
                 item_id = ids.item("rs_", part.reasoning.item_id, index)
-                return Thoughts(writer, index, item_id, part, self._shown)
+                return ReasoningItem(writer, index, item_id, part, self._shown)
             case "call":
                 return Call(writer, index, ids, part.tool_call)
             case "server":
                 call = part.server_tool_call
                 item_id = ids.item(SERVER_ITEMS[call.name][1], call.call_id, index)
-                return Server(writer, index, item_id, call, self._shown)
+                server = Server(writer, index, item_id, call, self._shown)
+                self._servers.setdefault(call.call_id, []).append(server)
+                return server
             case "image":
-                return Picture(writer, index, ids.item("ig_", part.media.media_id, index), part.media)
-            case _:
+                return Image(writer, index, ids.item("ig_", part.media.media_id, index), part.media)
+            case _:  # opaque
                 return Opaque(writer, index, "", part.opaque)
 
     def _update(self, place: int, part: pb.Part) -> None:
@@ -291,31 +310,33 @@ class StreamEncoder:
         if isinstance(item, Server) and part.HasField("server_tool_call"):
             item.update(part.server_tool_call)
         elif part.HasField("server_tool_result"):
-            self._answer(part.server_tool_result)
+            self._add_result(part.server_tool_result)
 
-    def _answer(self, result: pb.ServerToolResult) -> None:
-        for item in reversed(self._items):
-            if isinstance(item, Server) and item.call_id == result.call_id and not item.encoded:
-                item.answer(result)
-                return
+    def _add_result(self, result: pb.ServerToolResult) -> None:
+        """Add the result to the last item of its call that is not done."""
+        servers = self._servers.get(result.call_id, [])
+        while servers and servers[-1].encoded:
+            servers.pop()
+        if servers:
+            servers[-1].set_result(result)
 
     def _state(self, place: int, part: pb.Part) -> None:
-        """The state of a part: in its own item, or in one that follows at once."""
+        """Add the state of a part to its own item, or to an item that follows immediately."""
         item = self._parts.get(place)
-        if isinstance(item, Thoughts):
-            item.keep(part.state)
-        elif item is not None and place not in self._stated and has_state(part, self._shown):
+        if isinstance(item, ReasoningItem):
+            item.set_state(part.state)
+        elif item is not None and place not in self._sent_states and has_state(part, self._shown):
             if isinstance(item, Message):
                 item.sealed = True
-            self._show_state(part, ahead=False)
+            self._add_state_item(part, ahead=False)
 
-    def _show_state(self, part: pb.Part, *, ahead: bool) -> None:
+    def _add_state_item(self, part: pb.Part, *, ahead: bool) -> None:
         index = len(self._items)
         self._items.append(State(self._writer, index, self._ids.item("rs_", "", index), part, ahead=ahead))
 
     def _end_part(self, place: int) -> None:
-        if (sound := self._sounds.pop(place, None)) is not None:
-            sound.end()
+        if (audio := self._audio_parts.pop(place, None)) is not None:
+            audio.end()
         item = self._parts.pop(place, None)
         if item is None:
             return
@@ -324,11 +345,10 @@ class StreamEncoder:
             item.finish(incomplete=False)
 
 
-def _state_of(start: pb.GenerateEvent, following: Sequence[pb.GenerateEvent]) -> pb.Part | None:
-    """The state of a call that begins, if it came with it."""
-    if start.part_started.HasField("state"):
-        return start.part_started
-    for event in following:
-        if event.HasField("state") and event.part_index == start.part_index:
-            return pb.Part(state=event.state)
-    return None
+def _states_of(events: Iterable[pb.GenerateEvent]) -> dict[int, pb.Part]:
+    """Return the first state of each part among the events of one message."""
+    states = dict[int, pb.Part]()
+    for event in events:
+        if not event.candidate_index and event.WhichOneof("kind") == "state" and event.part_index not in states:
+            states[event.part_index] = pb.Part(state=event.state)
+    return states

@@ -1,34 +1,38 @@
 """Events of a provider's stream, as far as they are decoded."""
 
+from typing import Annotated
+
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Meta, Raw, Struct
 
 from umg_grpc.errors import UmgError
-from umg_grpc.wire.arguments import Arguments
-from umg_grpc.wire.counts import Count
-from umg_grpc.wire.json import ABSENT
-from umg_grpc.wire.provider_errors import as_error, is_error
-from umg_grpc.wire.refusals import ProviderError
-from umg_grpc.wire.responses.answer import ContentPart, Head, Logprob, ProviderResponse
+from umg_grpc.wire.core.json import ABSENT
+from umg_grpc.wire.core.logprobs import Logprob
+from umg_grpc.wire.core.numbers import Count
+from umg_grpc.wire.core.tool_arguments import Arguments
+from umg_grpc.wire.errors.classification import ProviderError
+from umg_grpc.wire.errors.provider_errors import as_error, is_error
+from umg_grpc.wire.responses.decode_output import ContentPart, Head, ProviderResponse
 from umg_grpc.wire.responses.errors import failure
 
 ENDS = ("response.completed", "response.incomplete", "response.failed", "response.cancelled")
 BEGINNINGS = ("response.created", "response.queued", "response.in_progress")
-AUDIO_TYPES = {
-    "wav": "audio/wav",
-    "aac": "audio/aac",
-    "mp3": "audio/mpeg",
-    "flac": "audio/flac",
-    "opus": "audio/opus",
-    "pcm16": "audio/pcm",
-}
 
 
-class Event(Struct):
-    """Any event: what it has beside its type depends on that."""
+class AnyEvent(Struct, kw_only=True):
+    """Members of every event, and of an error event, which has no other."""
 
     type: str | None = None
     response: Raw = ABSENT
+    error: Raw = ABSENT
+    code: str | int | float | None = None
+    message: str | None = None
+    param: str | None = None
+
+
+class Event(AnyEvent, kw_only=True):
+    """Event of any type; its members depend on the type."""
+
     item: Raw = ABSENT
     output_index: Count = None
     content_index: Count = None
@@ -41,14 +45,10 @@ class Event(Struct):
     logprobs: list[Logprob] | None = None
     annotation: Raw = ABSENT
     part: ContentPart | None = None
-    error: Raw = ABSENT
-    code: str | int | float | None = None
-    message: str | None = None
-    param: str | None = None
 
 
 class StreamedItem(Struct):
-    """An item of an event, as far as a stream needs it."""
+    """Item of an event, as far as the stream decoder needs it."""
 
     type: str | None = None
     id: str | None = None
@@ -59,12 +59,12 @@ class StreamedItem(Struct):
 
 
 class PlainDelta(Struct):
-    """A delta of a text, of arguments or of a summary, of which most events are."""
+    """Delta of a text, of arguments or of a summary: most events are one of these."""
 
     delta: str
     output_index: int
     content_index: int = 0
-    summary_index: int = 0
+    summary_index: Annotated[int, Meta(ge=0, lt=2**31)] = 0
     logprobs: list[Logprob] | None = None
 
 
@@ -80,10 +80,33 @@ HEAD = msgspec.json.Decoder(Head)
 RESPONSE = msgspec.json.Decoder(ProviderResponse)
 
 
-def stated_error(name: bytes, event: Event) -> UmgError | None:
-    """The error that an event states, if it does: flat, or below `error`."""
+def stated_error(name: bytes, event: AnyEvent) -> UmgError | None:
+    """Return the error that an event contains, if any: flat, or below `error`."""
     if event.type == "error" or (event.type is None and (name == b"error" or is_error(event.error))):
         if is_error(event.error):
             return failure(as_error(msgspec.json.decode(event.error)))
         return failure(ProviderError(message=event.message or "", param=event.param or "", code=event.code))
     return None
+
+
+IGNORED = frozenset(
+    {
+        "keepalive",
+        "response.audio.done",
+        "response.audio.transcript.done",
+        "response.reasoning_summary_part.added",
+        "response.reasoning_summary_part.done",
+        "response.web_search_call.in_progress",
+        "response.web_search_call.completed",
+        "response.file_search_call.in_progress",
+        "response.file_search_call.completed",
+        "response.code_interpreter_call.in_progress",
+        "response.code_interpreter_call.completed",
+        "response.code_interpreter_call_code.delta",
+        "response.code_interpreter_call_code.done",
+        "response.image_generation_call.in_progress",
+        "response.image_generation_call.generating",
+        "response.image_generation_call.completed",
+    }
+)
+"""Events without content, and ends of content that was sent in deltas."""

@@ -1,4 +1,4 @@
-"""The end of a broken stream whose events were the provider's own: what it repeats of them."""
+"""End of a broken stream that passed the provider's own events through, and the content that it repeats of them."""
 
 import re
 
@@ -6,19 +6,21 @@ import msgspec
 from msgspec import Raw, Struct
 
 from umg_grpc.errors import UmgError
-from umg_grpc.wire import sse
-from umg_grpc.wire.json import ABSENT, given
-from umg_grpc.wire.ragged import decode
+from umg_grpc.wire.core import sse
+from umg_grpc.wire.core.json import ABSENT, given
+from umg_grpc.wire.core.surrogates import decode
 from umg_grpc.wire.responses.errors import error_event, response_error
-from umg_grpc.wire.responses.events import ENDS
+from umg_grpc.wire.responses.stream_events import ENDS
 
+MAX_ITEMS_BYTES = 1 << 20
+"""Most bytes of frames with finished items that the end repeats; larger ones are left out."""
 ITEM_DONE = b"response.output_item.done"
 
 _NUMBER = re.compile(rb'"sequence_number"\s*:\s*(\d+)')
 
 
 class _Seen(Struct):
-    """An event that was passed on, as far as the end repeats it."""
+    """Members of a passed-through event that the end repeats."""
 
     type: str | None = None
     response: Raw = ABSENT
@@ -31,27 +33,32 @@ _MEMBERS = msgspec.json.Decoder(dict[str, Raw])
 
 
 class PassedFrames:
-    """Frames of a provider that were passed on, kept as far as the end of a broken stream repeats them: the first,
-    which have the response object, those with items that are done, and the last, which have the number.
+    """Frames of a provider that were passed through, as far as the end of a broken stream repeats them.
+
+    Kept are the first frames, which contain the response object, those with finished items, and the last, which contain
+    the sequence number.
     """
 
     def __init__(self) -> None:
         self._first = b""
         self._items = list[bytes]()
+        self._items_size = 0
         self._last = b""
 
     def __bool__(self) -> bool:
         return bool(self._last)
 
     def feed(self, frames: bytes) -> None:
-        """Keep the frames of one message."""
+        """Keep the frames of one message if the end needs them."""
         self._first = self._first or frames
         self._last = frames
         if frames.rfind(ITEM_DONE) >= 0:  # a quarter of the time of `in`
-            self._items.append(frames)
+            self._items_size += len(frames)
+            if self._items_size <= MAX_ITEMS_BYTES:
+                self._items.append(frames)
 
     def error(self, error: UmgError) -> bytes:
-        """Return `response.failed`, where the provider began its response and did not end it, and the event `error`."""
+        """Return `response.failed`, if the provider started its response and did not end it, and the event `error`."""
         numbers = _NUMBER.findall(self._last)
         number = int(numbers[-1]) + 1 if numbers else 0
         try:

@@ -1,4 +1,4 @@
-"""The items of a streamed answer: each knows how it is told, and what it is in the end."""
+"""Output items of a streamed response: the events of each item, and the finished item."""
 
 import base64
 from abc import ABC, abstractmethod
@@ -6,11 +6,12 @@ from abc import ABC, abstractmethod
 import msgspec
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.json import JsonObject, json_text
+from umg_grpc.wire.core.json import JsonObject, json_text
+from umg_grpc.wire.core.text_pieces import Pieces
 from umg_grpc.wire.responses.client_tools import CLIENT_TOOLS
-from umg_grpc.wire.responses.content import encode_citation, encode_logprob
-from umg_grpc.wire.responses.items import image_item, shown_state
-from umg_grpc.wire.responses.output import (
+from umg_grpc.wire.responses.content_parts import encode_citation, encode_logprob
+from umg_grpc.wire.responses.decode_items import image_item, shown_state
+from umg_grpc.wire.responses.encode_output import (
     SERVER_ITEMS,
     Ids,
     Shown,
@@ -24,101 +25,78 @@ from umg_grpc.wire.responses.output import (
     server_item,
     text_content,
 )
-from umg_grpc.wire.sse import named_frame
+from umg_grpc.wire.responses.event_writer import Delta, Writer
+
+ITEM_BYTES, ENTRY_BYTES = 2048, 512
+"""Approximate memory of an item, and of an annotation or a log probability, beside its text."""
 
 _encode = msgspec.json.Encoder().encode
 
 
-class Writer:
-    """Writes events, numbered in order."""
-
-    def __init__(self) -> None:
-        self.number = 0
-        self.frames: list[bytes] = []
-
-    def take(self) -> bytes:
-        """What was written since."""
-        frames = b"".join(self.frames)
-        self.frames.clear()
-        return frames
-
-    def event(self, name: str, fields: JsonObject) -> None:
-        """An event with its fields."""
-        self.raw(name.encode(), b"," + _encode(fields)[1:] if fields else b"}")
-
-    def raw(self, name: bytes, rest: bytes) -> None:
-        """An event; `rest`: what follows its number, from the comma to the closing brace."""
-        self.frames.append(named_frame(name, b'{"type":"%b","sequence_number":%d%b' % (name, self.number, rest)))
-        self.number += 1
-
-
-class Delta:
-    """Deltas of one kind, in one place: all but the number and the text is joined once."""
-
-    def __init__(self, name: str, place: JsonObject, tail: bytes = b"}") -> None:
-        self._name = name.encode()
-        self._head = b'{"type":"%b","sequence_number":' % self._name
-        self._place = b"," + _encode(place)[1:-1] + b',"delta":'
-        self._tail = tail
-
-    def write(self, writer: Writer, text: str) -> None:
-        """The event of one delta."""
-        data = b"%b%d%b%b%b" % (self._head, writer.number, self._place, _encode(text), self._tail)
-        writer.frames.append(named_frame(self._name, data))
-        writer.number += 1
-
-
 class Item(ABC):
-    """An output item that is being told."""
+    """Output item of the stream: writes its own events."""
 
     def __init__(self, writer: Writer, index: int, item_id: str) -> None:
         self.writer = writer
         self.index = index
         self.item_id = item_id
-        self.open: set[int] = set()  # its parts that are not ended
-        self.superseded = False  # whether another item has begun
-        self.encoded = b""  # once it is done
+        self.open: set[int] = set()  # its parts that have not ended
+        self.superseded = False  # whether another item has started
+        self.encoded = b""  # JSON of the item, once it is done
+        self._kept_bytes = 0
+        self.keep(ITEM_BYTES)
 
     @property
     def place(self) -> JsonObject:
-        """What its events have in common."""
+        """Members that all events of the item have."""
         return {"item_id": self.item_id, "output_index": self.index}
 
     def added(self, item: object) -> None:
-        """Tells that it begins."""
+        """Write the event that starts the item."""
         self.writer.event("response.output_item.added", {"output_index": self.index, "item": item})
 
     def finish(self, incomplete: bool) -> None:
-        """Tells that it is done. `incomplete`: whether the answer broke off in it."""
-        self.encoded = _encode(self.last("incomplete" if incomplete else "completed"))
+        """Write the event that ends the item. `incomplete`: whether the response broke off in this item."""
+        self.encoded = _encode(self.finished_item("incomplete" if incomplete else "completed"))
         rest = b',"output_index":%d,"item":%b}' % (self.index, self.encoded)
         self.writer.raw(b"response.output_item.done", rest)
+        self.release()
+        self.keep(len(self.encoded) - self._kept_bytes)
 
-    def so_far(self) -> bytes:
-        """Return the item as far as it was sent, for the output of an answer that breaks off; b"" for one of no use
-        until it is done.
+    def keep(self, size: int) -> None:
+        """Add a number of bytes to the memory that the item holds."""
+        self._kept_bytes += size
+        self.writer.retained_bytes += size
+
+    def release(self) -> None:
+        """Release the content that `finished_item` encodes."""
+        self.open.clear()
+
+    def unfinished(self) -> bytes:
+        """Return the JSON of the unfinished item, for the output of a response that breaks off.
+
+        Return b"" for an item that is useless until it is done.
         """
         return b""
 
     @abstractmethod
-    def last(self, status: str) -> object:
-        """Tells what stands before its end, and gives the item as it is then."""
+    def finished_item(self, status: str) -> object:
+        """Write the events before the end of the item; return the item with this status."""
 
     def end(self, part: int) -> None:
-        """Ends one of its parts."""
+        """End one of its parts."""
         self.open.discard(part)
 
 
 class _Content:
-    """A part of a message."""
+    """Content part of a message."""
 
     def __init__(self, item: "Message", index: int, refusal: bool) -> None:
         self.index = index
         self.refusal = refusal
-        self.texts: list[str] = []
-        self.length = 0
+        self.texts = Pieces()
         self.annotations: list[object] = []
-        self.sources: list[pb.Citation] = []  # of all of it
+        self.sources: list[pb.Citation] = []  # sources of the whole text
         self.logprobs: list[JsonObject] = []
         self.place = item.place | {"content_index": index}
         if refusal:
@@ -127,56 +105,63 @@ class _Content:
             self.delta = Delta("response.output_text.delta", self.place, b',"logprobs":[]}')
 
     def content(self) -> JsonObject:
-        """The part as it is now."""
-        text = "".join(self.texts)
+        """Return the part with its content up to now."""
+        text = self.texts.text()
         return refusal_content(text) if self.refusal else text_content(text, self.annotations, self.logprobs)
 
 
 class Message(Item):
-    """A `message`: any number of texts and refusals."""
+    """Item of type `message` with any number of texts and refusals."""
 
     def __init__(self, writer: Writer, index: int, item_id: str, part: pb.Part) -> None:
         super().__init__(writer, index, item_id)
         self.message_id = part.message_id
-        self.sealed = False  # whether nothing is added to it any more
+        self.sealed = False  # whether it accepts no more parts
         self._phase = part.phase
         self._contents: dict[int, _Content] = {}
         self.added(message_item(item_id, "in_progress", self._phase, []))
 
     def start(self, part: int, refusal: bool) -> None:
-        """Begins a part."""
+        """Start a part."""
         content = self._contents[part] = _Content(self, len(self._contents), refusal)
         self.open.add(part)
         self.writer.event("response.content_part.added", content.place | {"part": content.content()})
 
-    def say(self, part: int, text: str) -> None:
-        """More of its text."""
+    def append_text(self, part: int, text: str) -> None:
+        """Write a delta of the text of a part."""
         content = self._contents[part]
         content.texts.append(text)
-        content.length += len(text)
+        self.keep(len(text))
         content.delta.write(self.writer, text)
 
-    def cite(self, part: int, citation: pb.Citation) -> None:
-        """A source of its text. A page for the whole part waits for its end, where it is known how long that is."""
+    def add_citation(self, part: int, citation: pb.Citation) -> None:
+        """Add a source of the text of a part.
+
+        A web page for the whole part is written at the end of the part, since its end offset is the length of the text.
+        """
         content = self._contents[part]
         if citation.HasField("end_index") or not citation.HasField("web"):
             self._annotate(content, citation)
         else:
             content.sources.append(citation)
+            self.keep(ENTRY_BYTES + citation.ByteSize())
 
     def _annotate(self, content: "_Content", citation: pb.Citation) -> None:
-        annotation = encode_citation(citation, content.length)
+        annotation = encode_citation(citation, content.texts.size)
         if annotation is not None:
             place = {"annotation_index": len(content.annotations), "annotation": annotation}
             content.annotations.append(annotation)
+            self.keep(ENTRY_BYTES + citation.ByteSize())
             self.writer.event("response.output_text.annotation.added", content.place | place)
 
-    def weigh(self, part: int, logprobs: pb.LogprobsDelta) -> None:
-        """Likelihoods of what was said last: an event of their own, since the text was told before them."""
+    def add_logprobs(self, part: int, logprobs: pb.LogprobsDelta) -> None:
+        """Write log probabilities of the last text, as an event of their own since the text was sent before them."""
         content = self._contents[part]
         if not content.refusal:
             entries = [encode_logprob(entry) for entry in logprobs.logprobs]
             content.logprobs += entries
+            # each log probability is an object of its own
+            self.keep(len(entries) * ENTRY_BYTES + 4 * logprobs.ByteSize())
             self.writer.event("response.output_text.delta", content.place | {"delta": "", "logprobs": entries})
 
     def end(self, part: int) -> None:
@@ -184,93 +169,106 @@ class Message(Item):
         content = self._contents[part]
         for citation in content.sources:
             self._annotate(content, citation)
-        text = "".join(content.texts)
+        text = content.texts.text()
         if content.refusal:
             self.writer.event("response.refusal.done", content.place | {"refusal": text})
         else:
-            said: JsonObject = {"text": text, "logprobs": content.logprobs}
-            self.writer.event("response.output_text.done", content.place | said)
+            members: JsonObject = {"text": text, "logprobs": content.logprobs}
+            self.writer.event("response.output_text.done", content.place | members)
         self.writer.event("response.content_part.done", content.place | {"part": content.content()})
 
-    def so_far(self) -> bytes:
-        return _encode(self.last("incomplete"))
+    def unfinished(self) -> bytes:
+        return _encode(self.finished_item("incomplete"))
 
-    def last(self, status: str) -> object:
+    def finished_item(self, status: str) -> object:
         contents = [content.content() for content in self._contents.values()]
         return message_item(self.item_id, status, self._phase, contents)
 
+    def release(self) -> None:
+        super().release()
+        self._contents.clear()
+
 
 class Call(Item):
-    """A call of a function or a custom tool."""
+    """Item of a call of a function, a custom tool or a tool with a type of its own."""
 
     def __init__(self, writer: Writer, index: int, ids: Ids, call: pb.ToolCall) -> None:
         self._custom = call.HasField("text")
-        self._typed = call.tool_type in CLIENT_TOOLS  # its item has no events for arguments
+        # whether it calls a tool with a type of its own, whose item has no events for arguments
+        self._typed = call.tool_type in CLIENT_TOOLS
         super().__init__(writer, index, ids.item(call_prefix(call), call.item_id, index))
         self._call = pb.ToolCall()
         self._call.CopyFrom(call)
         self._call_id = ids.call(call, index)
-        self._texts: list[str] = []
+        self._texts = Pieces()
         self._name = "response.custom_tool_call_input" if self._custom else "response.function_call_arguments"
         self._delta = Delta(f"{self._name}.delta", self.place)
         self.added(call_item(self.item_id, self._call_id, "in_progress", call, ""))
 
-    def argue(self, text: str) -> None:
-        """More of its arguments, or of its input."""
+    def append_arguments(self, text: str) -> None:
+        """Write a delta of the arguments, or of the input of a custom tool."""
         if text:
             self._texts.append(text)
+            self.keep(len(text))
             if not self._typed:
                 self._delta.write(self.writer, text)
 
     def end(self, part: int) -> None:
         super().end(part)
         if not self._texts and not self._custom:
-            self.argue("{}")  # clients parse what they were sent
-        text = "".join(self._texts)
+            self.append_arguments("{}")  # clients parse the arguments
+        text = self._texts.text()
         if self._typed:
             return
         self.writer.event(f"{self._name}.done", self.place | {"input" if self._custom else "arguments": text})
 
-    def last(self, status: str) -> object:
-        return call_item(self.item_id, self._call_id, status, self._call, "".join(self._texts))
+    def finished_item(self, status: str) -> object:
+        return call_item(self.item_id, self._call_id, status, self._call, self._texts.text())
+
+    def release(self) -> None:
+        super().release()
+        self._texts = Pieces()
 
 
-class Thoughts(Item):
-    """A `reasoning`: all thoughts are told as summaries, each piece as one of its own."""
+class ReasoningItem(Item):
+    """Item of type `reasoning`: full texts and summaries are both sent as summaries, each piece as one of its own."""
 
     def __init__(self, writer: Writer, index: int, item_id: str, part: pb.Part, shown: Shown) -> None:
         super().__init__(writer, index, item_id)
         self._part = pb.Part()
         self._part.CopyFrom(part)
         self._shown = shown
-        self._piece: tuple[bool, int] | None = None  # that is being told: whether it is a summary, and its index
-        self._texts: list[list[str]] = []
+        # the piece that is being written: whether it is a summary, and its index
+        self._piece: tuple[bool, int] | None = None
+        self._texts: list[Pieces] = []
         self._delta: Delta | None = None
         self.added(reasoning_item(item_id, (), ""))
 
-    def think(self, piece: tuple[bool, int], text: str) -> None:
-        """More of a piece."""
+    def append_reasoning(self, piece: tuple[bool, int], text: str) -> None:
+        """Write a delta of a piece of the reasoning."""
         if not text or not self._shown.thoughts:
             return
         if piece != self._piece or self._delta is None:
             self._end_piece()
             self._piece = piece
             place = self.place | {"summary_index": len(self._texts)}
-            self._texts.append([])
+            self._texts.append(Pieces())
+            self.keep(ENTRY_BYTES)
             self._delta = Delta("response.reasoning_summary_text.delta", place)
             part = {"type": "summary_text", "text": ""}
             self.writer.event("response.reasoning_summary_part.added", place | {"part": part})
         self._texts[-1].append(text)
+        self.keep(len(text))
         self._delta.write(self.writer, text)
 
-    def keep(self, state: pb.ReasoningState) -> None:
-        """Its state, which stands in the item when it is done."""
+    def set_state(self, state: pb.ReasoningState) -> None:
+        """Set the reasoning state, which the finished item contains."""
         self._part.state.CopyFrom(state)
 
     def _end_piece(self) -> None:
         if self._delta is None:
             return
-        place, text = self.place | {"summary_index": len(self._texts) - 1}, "".join(self._texts[-1])
+        place, text = self.place | {"summary_index": len(self._texts) - 1}, self._texts[-1].text()
         part = {"type": "summary_text", "text": text}
         self.writer.event("response.reasoning_summary_text.done", place | {"text": text})
         self.writer.event("response.reasoning_summary_part.done", place | {"part": part})
@@ -280,93 +278,106 @@ class Thoughts(Item):
         super().end(part)
         self._end_piece()
 
-    def so_far(self) -> bytes:
-        return _encode(self.last("incomplete"))
+    def unfinished(self) -> bytes:
+        return _encode(self.finished_item("incomplete"))
 
-    def last(self, status: str) -> object:
+    def finished_item(self, status: str) -> object:
         state = shown_state(self._part) if self._shown.states and self._part.HasField("state") else ""
-        return reasoning_item(self.item_id, ["".join(pieces) for pieces in self._texts], state)
+        return reasoning_item(self.item_id, [pieces.text() for pieces in self._texts], state)
+
+    def release(self) -> None:
+        super().release()
+        self._texts.clear()
 
 
 class Server(Item):
-    """A tool that the provider runs."""
+    """Item of a tool that the provider runs."""
 
     def __init__(self, writer: Writer, index: int, item_id: str, call: pb.ServerToolCall, shown: Shown) -> None:
         super().__init__(writer, index, item_id)
-        self.call_id = call.call_id
         self._shown = shown
         self._call, self._result = pb.ServerToolCall(), pb.ServerToolResult()
         self._call.CopyFrom(call)
-        self._answered = False
+        self._has_result = False
         self._kind = SERVER_ITEMS[call.name][0]
         started: JsonObject = {"id": item_id, "type": self._kind, "status": "in_progress"}
         if self._kind == "web_search_call":
-            started["action"] = action_of(call, None, shown)  # as far as it is known: the SDK types want one
+            # with the queries known so far: the SDK types require an action
+            started["action"] = action_of(call, None, shown)
         elif self._kind == "file_search_call":
             started |= {"queries": list(call.queries), "results": None}
         elif self._kind == "code_interpreter_call":
-            started |= {"code": None, "container_id": "", "outputs": None}
+            started |= {"code": None, "container_id": call.container_id, "outputs": None}
         self.added(started)
-        self._tell("in_progress")
+        self._write_state("in_progress")
         if self._kind != "code_interpreter_call":
-            self._tell("searching")
+            self._write_state("searching")
 
     def update(self, call: pb.ServerToolCall) -> None:
-        """The call as it is known now."""
+        """Replace the call by its present content."""
         self._call.CopyFrom(call)
 
-    def answer(self, result: pb.ServerToolResult) -> None:
-        """What the tool gave."""
+    def set_result(self, result: pb.ServerToolResult) -> None:
+        """Set the result of the tool."""
         self._result.CopyFrom(result)
-        self._answered = True
+        self._has_result = True
 
-    def _tell(self, state: str) -> None:
+    def _write_state(self, state: str) -> None:
         self.writer.event(f"response.{self._kind}.{state}", self.place)
 
-    def last(self, status: str) -> object:
+    def finished_item(self, status: str) -> object:
         if self._kind == "code_interpreter_call":
             code = code_of(self._call)
             self.writer.event("response.code_interpreter_call_code.delta", self.place | {"delta": code})
             self.writer.event("response.code_interpreter_call_code.done", self.place | {"code": code})
-            self._tell("interpreting")
-        self._tell("completed")
-        return server_item(self.item_id, self._call, self._result if self._answered else None, self._shown)
+            self._write_state("interpreting")
+        self._write_state("completed")
+        return server_item(self.item_id, self._call, self._result if self._has_result else None, self._shown)
 
 
-class Picture(Item):
-    """An image that the model made."""
+class Image(Item):
+    """Item of an image that the model made."""
 
     def __init__(self, writer: Writer, index: int, item_id: str, media: pb.MediaPart) -> None:
         super().__init__(writer, index, item_id)
         self._media = pb.MediaPart()
         self._media.CopyFrom(media)
+        self._data: list[bytes] = [media.data]
+        self.keep(media.ByteSize())
         self.added({"id": item_id, "type": "image_generation_call", "status": "in_progress", "result": None})
         for state in ("in_progress", "generating"):
             self.writer.event(f"response.image_generation_call.{state}", self.place)
 
-    def draw(self, data: bytes) -> None:
-        """More of its bytes."""
-        self._media.data += data
+    def append_image(self, data: bytes) -> None:
+        """Add a piece of the image bytes."""
+        self._data.append(data)
+        self.keep(len(data))
 
-    def last(self, status: str) -> object:
+    def finished_item(self, status: str) -> object:
         self.writer.event("response.image_generation_call.completed", self.place)
+        self._media.data = b"".join(self._data)
         return image_item(self._media, self.item_id)
+
+    def release(self) -> None:
+        super().release()
+        self._media.ClearField("data")
+        self._data.clear()
 
 
 class Opaque(Item):
-    """An item of a type that only this format knows, whole from its start."""
+    """Item of a type that only this format has, complete from its start."""
 
     def __init__(self, writer: Writer, index: int, item_id: str, opaque: pb.OpaquePart) -> None:
         super().__init__(writer, index, item_id)
         self._json = json_text(opaque.json, "opaque.json")
         self.added(self._json)
 
-    def last(self, status: str) -> object:
+    def finished_item(self, status: str) -> object:
         return self._json
 
 
 class State(Item):
-    """The state of a part that this format has no place for: reasoning without words."""
+    """Item for the reasoning state of a part of another type: `reasoning` without text."""
 
     def __init__(self, writer: Writer, index: int, item_id: str, part: pb.Part, *, ahead: bool) -> None:
         super().__init__(writer, index, item_id)
@@ -374,19 +385,19 @@ class State(Item):
         self.added(reasoning_item(item_id, (), ""))
         self.finish(incomplete=False)
 
-    def last(self, status: str) -> object:
+    def finished_item(self, status: str) -> object:
         return reasoning_item(self.item_id, (), self._state)
 
 
-class Sound:
-    """Sound that the model made: it has events, and no item."""
+class Audio:
+    """Audio that the model made: it has events and no item."""
 
     def __init__(self, writer: Writer) -> None:
         self._writer = writer
         self._spoken = False
 
-    def hear(self, data: bytes, transcript: str) -> None:
-        """More of it."""
+    def append_audio(self, data: bytes, transcript: str) -> None:
+        """Write a piece of the audio and of its transcript."""
         if data:
             self._writer.event("response.audio.delta", {"delta": base64.b64encode(data).decode()})
         if transcript:
@@ -394,7 +405,7 @@ class Sound:
             self._writer.event("response.audio.transcript.delta", {"delta": transcript})
 
     def end(self) -> None:
-        """All of it was told."""
+        """Write the events that end the audio."""
         self._writer.event("response.audio.done", {})
         if self._spoken:
             self._writer.event("response.audio.transcript.done", {})

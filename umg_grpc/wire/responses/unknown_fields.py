@@ -1,24 +1,27 @@
-"""What a body may hold where its structs keep the JSON raw."""
+"""Known members of the parts of a responses body that the structs keep as raw JSON."""
 
 from collections.abc import Mapping
 
 from msgspec import Struct
 
+from umg_grpc.wire.core.unknown_fields import Fields, by_type
 from umg_grpc.wire.responses import schema
-from umg_grpc.wire.responses.items import SERVER_TOOLS
+from umg_grpc.wire.responses.decode_items import SERVER_TOOLS
 from umg_grpc.wire.responses.tools import SEARCH_PREFIX, UNCARRIED
-from umg_grpc.wire.unknown import Fields, by_type
 
 HARMLESS = frozenset(
     {
-        "access_programs",  # what a vendor's customer may ask its own models
+        "access_programs",  # access of a vendor's customers to its own models
         "background_options",  # of background responses, which are not served
         "client_metadata",  # labels of a coding agent
         "image",  # compression of the vendor's own context
         *("messages", "max_tokens", "max_completion_tokens"),  # of a body that was written for two paths at once
     }
 )
-"""Top-level fields without canonical form that change no answer: left out and reported when a body is translated."""
+"""Top-level fields without canonical form that do not change the response.
+
+They are left out and reported when a body is translated.
+"""
 
 _PARTS: dict[str, type[Struct]] = {
     "input_text": schema.TextPart,
@@ -63,7 +66,7 @@ def _tool(members: Mapping[str, object]) -> type[Struct] | None:
             return schema.FileSearchTool
         case str(kind) if kind.startswith(SEARCH_PREFIX):
             return schema.WebSearchTool
-        case _:
+        case _:  # a type without a struct: all its fields are kept
             return None
 
 
@@ -75,7 +78,7 @@ def _choice(members: Mapping[str, object]) -> type[Struct] | None:
             return schema.Named
         case "allowed_tools":
             return schema.AllowedTools if members.get("allowed_tools") is None else schema.NestedAllowedTools
-        case _:
+        case _:  # a type without a struct: all its fields are kept
             return None
 
 
@@ -100,7 +103,7 @@ FIELDS = Fields(
         (schema.NestedAllowedTools, "allowed_tools"): _allowed,
     },
     {
-        # those of an input are complete
+        # items of an input are always complete
         **dict.fromkeys(
             (
                 schema.MessageItem,
@@ -108,13 +111,12 @@ FIELDS = Fields(
             ),
             ("status",),
         ),
-        schema.OutputText: ("logprobs",),  # of an earlier answer
-        # who made the call, which the call itself says
+        schema.OutputText: ("logprobs",),  # of an earlier response
+        # the caller of the call, which the call itself contains
         **dict.fromkeys((schema.FunctionCall, schema.CustomCall), ("status", "caller", "async")),
         schema.CallOutput: ("status", "caller", "namespace"),
         # how the image was made
         schema.ImageItem: ("status", "revised_prompt", "action", "background", "output_format", "quality", "size"),
-        schema.ToolItem: ("container_id",),  # of code that was run
         # reported by their names
         **dict.fromkeys(
             (

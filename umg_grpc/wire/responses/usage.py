@@ -1,27 +1,27 @@
-"""What an answer cost, both directions."""
+"""Token usage of a response, in both directions."""
 
 from msgspec import Struct
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.counts import Count, count
-from umg_grpc.wire.json import JsonObject
+from umg_grpc.wire.core.json import JsonObject
+from umg_grpc.wire.core.numbers import Count, count
 
 
 class InputDetails(Struct):
-    """`input_tokens_details`."""
+    """Member `input_tokens_details`."""
 
     cached_tokens: Count = None
     cache_write_tokens: Count = None
 
 
 class OutputDetails(Struct):
-    """`output_tokens_details`."""
+    """Member `output_tokens_details`."""
 
     reasoning_tokens: Count = None
 
 
 class ProviderUsage(Struct):
-    """`usage`."""
+    """Member `usage` of a response."""
 
     input_tokens: Count = None
     output_tokens: Count = None
@@ -31,13 +31,13 @@ class ProviderUsage(Struct):
 
     @property
     def is_whole(self) -> bool:
-        """Whether it tells both totals; one that does not is as none, and what was used is counted here."""
+        """True if both totals are present; without them the usage is ignored and the tokens are counted here."""
         return self.input_tokens is not None and self.output_tokens is not None
 
 
 def encode_usage(usage: pb.Usage) -> JsonObject:
-    """`usage`: totals are exact sums."""
-    written = usage.cache_write_tokens + usage.cache_write_1h_tokens
+    """Encode `usage`: totals are exact sums."""
+    written = usage.cache_write_tokens + usage.long_cache_write_tokens
     return {
         "input_tokens": usage.input_tokens,
         "input_tokens_details": {"cached_tokens": usage.cache_read_tokens, "cache_write_tokens": written},
@@ -48,8 +48,9 @@ def encode_usage(usage: pb.Usage) -> JsonObject:
 
 
 def decode_usage(usage: ProviderUsage, searches: int, target: pb.Usage) -> None:
-    """The counts of a whole usage; of its details, what a provider leaves out is 0. `searches`: its `web_search_call`
-    items.
+    """Decode the counts of a usage with both totals; missing details are 0.
+
+    `searches`: number of `web_search_call` items.
     """
     details = usage.input_tokens_details or InputDetails()
     target.input_tokens, target.output_tokens = count(usage.input_tokens), count(usage.output_tokens)

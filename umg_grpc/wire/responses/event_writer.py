@@ -1,0 +1,48 @@
+"""Writer of the events of a streamed response as bytes."""
+
+import msgspec
+
+from umg_grpc.wire.core.json import JsonObject
+from umg_grpc.wire.core.sse import named_frame
+
+_encode = msgspec.json.Encoder().encode
+
+
+class Writer:
+    """Writer of events with ascending sequence numbers."""
+
+    def __init__(self) -> None:
+        self.number = 0
+        self.frames: list[bytes] = []
+        self.retained_bytes = 0  # approximate memory that all items hold
+
+    def take(self) -> bytes:
+        """Return the events written since the last call."""
+        frames = b"".join(self.frames)
+        self.frames.clear()
+        return frames
+
+    def event(self, name: str, fields: JsonObject) -> None:
+        """Write an event with its fields."""
+        self.raw(name.encode(), b"," + _encode(fields)[1:] if fields else b"}")
+
+    def raw(self, name: bytes, rest: bytes) -> None:
+        """Write an event. `rest`: the bytes after its sequence number, from the comma to the closing brace."""
+        self.frames.append(named_frame(name, b'{"type":"%b","sequence_number":%d%b' % (name, self.number, rest)))
+        self.number += 1
+
+
+class Delta:
+    """Deltas of one kind and place: all but the sequence number and the text is encoded once."""
+
+    def __init__(self, name: str, place: JsonObject, tail: bytes = b"}") -> None:
+        self._name = name.encode()
+        self._head = b'{"type":"%b","sequence_number":' % self._name
+        self._place = b"," + _encode(place)[1:-1] + b',"delta":'
+        self._tail = tail
+
+    def write(self, writer: Writer, text: str) -> None:
+        """Write the event of one delta."""
+        data = b"%b%d%b%b%b" % (self._head, writer.number, self._place, _encode(text), self._tail)
+        writer.frames.append(named_frame(self._name, data))
+        writer.number += 1

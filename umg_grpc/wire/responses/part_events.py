@@ -1,0 +1,109 @@
+"""Parts of a provider's stream as canonical events: their starts, content that arrives late, their ends."""
+
+from collections.abc import Iterator
+
+from umg_grpc.v1 import pb
+from umg_grpc.wire.core.response_to_events import part_to_events
+from umg_grpc.wire.core.surrogates import SurrogateJoiner
+
+Key = tuple[str, int]
+"""Key of a text of a part: its kind, and its index among the texts of that kind."""
+
+TEXT, REFUSAL, ARGUMENTS = ("text", 0), ("refusal", 0), ("arguments", 0)
+
+
+class Streamed:
+    """Part that is being streamed."""
+
+    def __init__(self, part: int) -> None:
+        self.part = part
+        self.sent: set[Key] = set()  # texts of which a delta was emitted
+        self.cited = 0
+        self.ended = False
+        self._joiners: dict[Key, SurrogateJoiner] = {}
+
+    def replace_halves(self, key: Key, text: str) -> str:
+        """Return the text with split characters joined; an incomplete character at the end is kept for the
+        next delta.
+        """
+        return self._joiners.setdefault(key, SurrogateJoiner()).join(text)
+
+    def rest(self) -> Iterator[pb.GenerateEvent]:
+        """Yield deltas for incomplete characters that were never completed."""
+        for key, joiner in self._joiners.items():
+            if rest := joiner.rest():
+                yield self.delta(key, rest)
+
+    def delta(self, key: Key, text: str) -> pb.GenerateEvent:
+        """Return the event of a delta of one text."""
+        event = pb.GenerateEvent(part_index=self.part)
+        match key:
+            case ("text", _):
+                event.text_delta = text
+            case ("refusal", _):
+                event.refusal_delta = text
+            case ("arguments", _):
+                event.arguments_delta = text
+            case ("summary", index):
+                event.summary_delta.summary_index, event.summary_delta.text = index, text
+            case (_, index):
+                event.reasoning_delta, event.text_index = text, index
+        return event
+
+
+class PartEmitter:
+    """Emitter of the parts of one response; it numbers them."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def start(self, part: pb.Part) -> pb.GenerateEvent:
+        """Return the event that starts the part."""
+        event = pb.GenerateEvent(part_index=self.count)
+        event.part_started.CopyFrom(part)
+        self.count += 1
+        return event
+
+    def close(self, streamed: Streamed) -> Iterator[pb.GenerateEvent]:
+        """Yield the event that ends the part, unless it has ended."""
+        if streamed.ended:
+            return
+        streamed.ended = True
+        yield from streamed.rest()
+        event = pb.GenerateEvent(part_index=streamed.part)
+        event.part_ended.SetInParent()
+        yield event
+
+    def whole(self, part: pb.Part) -> Iterator[pb.GenerateEvent]:
+        """Yield the events of a part that was not streamed."""
+        for event in part_to_events(part):
+            event.part_index = self.count
+            yield event
+        self.count += 1
+
+    def complete(self, streamed: Streamed, part: pb.Part) -> Iterator[pb.GenerateEvent]:
+        """Yield the content of a started part that was not sent yet, then `part_ended`."""
+        if streamed.ended:
+            return
+        if part.HasField("server_tool_call"):
+            yield pb.GenerateEvent(part_index=streamed.part, part_updated=part)
+        cited = 0
+        for event in part_to_events(part):
+            match event.WhichOneof("kind"):
+                case "part_started" | "part_ended":
+                    continue
+                case "citation":
+                    cited += 1
+                    sent = cited <= streamed.cited
+                case "reasoning_delta":
+                    sent = ("thought", event.text_index) in streamed.sent
+                case "summary_delta":
+                    sent = ("summary", event.summary_delta.summary_index) in streamed.sent
+                case "state":
+                    sent = False
+                case _:
+                    sent = bool(streamed.sent)
+            if not sent:
+                event.part_index = streamed.part
+                yield event
+        yield from self.close(streamed)

@@ -1,0 +1,118 @@
+"""Passthrough of a provider's responses stream: frames are forwarded unchanged and parsed only where that is needed."""
+
+import msgspec
+
+from umg_grpc.v1 import pb
+from umg_grpc.wire.core import sse
+from umg_grpc.wire.core.json import given
+from umg_grpc.wire.core.stream_decoder import FrameDecoder, ModelMember
+from umg_grpc.wire.core.surrogates import decode
+from umg_grpc.wire.errors.provider_errors import cut_off
+from umg_grpc.wire.responses.decode_output import (
+    CALLS,
+    Head,
+    PassedResponse,
+    SeenItem,
+    check_status,
+    decode_finish,
+    decode_head,
+    decode_used,
+)
+from umg_grpc.wire.responses.response import mark_states
+from umg_grpc.wire.responses.stream_events import BEGINNINGS, ENDS, HEAD, AnyEvent, stated_error
+
+EVENT, DELTA, BLANK = b"event: response.", b".delta\ndata: {", b"\n\n"
+
+
+class PassedEvent(AnyEvent, kw_only=True):
+    """Members of a passed-through event that the gateway reads."""
+
+    item: SeenItem | None = None
+
+
+_EVENT = msgspec.json.Decoder(PassedEvent)
+_RESPONSE = msgspec.json.Decoder(PassedResponse)
+
+
+class PassthroughDecoder(FrameDecoder):
+    """Decoder that forwards events and emits the events that the service needs. One instance per stream.
+
+    It changes the model id in response objects if the provider's differs, marks states that look like ours, and drops
+    events without data, which break clients. An error event is not forwarded: it raises the error of the call, whose
+    message is cleaned, and the face encodes it.
+    """
+
+    def __init__(self, request: pb.GenerateRequest) -> None:
+        super().__init__(request)
+        self._model = ModelMember(request.model, parent="response")
+        self._kinds: list[str] = []  # types of the items that are done
+        self._refused = False
+
+    def _plain(self, frames: bytes) -> bytes | None:
+        """Return frames that are all deltas: each has three line ends, and none but the first is inside the frame."""
+        if not self._started or not frames.startswith(EVENT):
+            return None
+        number = frames.count(BLANK)
+        if frames.count(DELTA) != number or frames.count(BLANK + EVENT) != number - 1:
+            return None
+        if frames.count(b"\n") != 3 * number or not frames.endswith(b"}\n\n") or b"\r" in frames:
+            return None
+        return frames
+
+    def _end(self) -> bytes:
+        raise cut_off()
+
+    def _frame(self, event: sse.SseEvent, events: list[pb.GenerateEvent]) -> bytes:
+        data = event.data or b""
+        if data.strip() == sse.DONE:
+            return b""
+        event = sse.without_id(event)
+        passed = decode(_EVENT, data)
+        if error := stated_error(event.name, passed):
+            raise error
+        kind = passed.type or event.name.decode("utf-8", "replace")
+        if kind in ENDS:
+            return self._end_frame(event, passed, kind, events)
+        if kind in BEGINNINGS:
+            return self._start_frame(event, passed, events)
+        if passed.item is not None and kind == "response.output_item.done":
+            self._record(passed.item)
+        return mark_states(event.raw) if self._started else b""  # clients expect `response.created` first
+
+    def _record(self, item: SeenItem) -> None:
+        self._kinds.append(item.type or "")
+        self._refused = self._refused or any(content.type == "refusal" for content in item.content or ())
+
+    def _start_frame(self, event: sse.SseEvent, passed: PassedEvent, events: list[pb.GenerateEvent]) -> bytes:
+        head = decode(HEAD, bytes(passed.response)) if given(passed.response) else Head()
+        if not self._started:
+            self._started = True
+            started = pb.GenerateEvent()
+            started.started.model = self._request.model or head.model or ""
+            decode_head(head, started.started)
+            events.append(started)
+        return self._renamed(event, head.model)
+
+    def _end_frame(self, event: sse.SseEvent, passed: PassedEvent, kind: str, events: list[pb.GenerateEvent]) -> bytes:
+        response = decode(_RESPONSE, bytes(passed.response)) if given(passed.response) else PassedResponse()
+        response.status = response.status or kind.removeprefix("response.")
+        check_status(response)
+        if not self._started:
+            raise cut_off()
+        if response.output:
+            self._kinds, self._refused = [], False
+            for item in response.output:
+                self._record(item)
+        used = pb.GenerateEvent()
+        if decode_used(response, self._kinds.count("web_search_call"), used):
+            events.append(used)
+        ended = pb.GenerateEvent()
+        decode_finish(response, any(call in self._kinds for call in CALLS), self._refused, ended.finished)
+        events.append(ended)
+        self._done = True
+        return self._renamed(event, response.model)
+
+    def _renamed(self, event: sse.SseEvent, provider_model: str | None) -> bytes:
+        """Return the frame with the caller's model id in its response, unchanged otherwise."""
+        marked = event._replace(raw=mark_states(event.raw), data=mark_states(event.data or b""))
+        return self._model.replace(marked, provider_model)
