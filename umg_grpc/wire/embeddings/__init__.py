@@ -4,18 +4,20 @@ from functools import partial
 
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat.errors import encode_error
-from umg_grpc.wire.embed import TOO_LONG
+from umg_grpc.wire.core.object_rules import WORDS, ObjectRules
+from umg_grpc.wire.embedding_format import TOO_LONG
 from umg_grpc.wire.embeddings.request import NAME, decode_request, encode_request, wire_path
 from umg_grpc.wire.embeddings.response import decode_response, encode_pieces, encode_response
-from umg_grpc.wire.provider_errors import decode_error
-from umg_grpc.wire.unary import UnaryFormat
+from umg_grpc.wire.errors.provider_errors import decode_error
+from umg_grpc.wire.unary_format import UnaryFormat
 
-MOST_INPUTS = 2048  # reference, 5.1
+MAX_INPUTS = 2048  # reference, 5.1
 
 
 EMBEDDINGS: UnaryFormat[pb.EmbedRequest, pb.EmbedResponse] = UnaryFormat(
     name=NAME,
     protocol="embeddings",
+    takes_tokens=True,
     source_headers=(),
     decode_request=decode_request,
     encode_response=encode_response,
@@ -24,6 +26,7 @@ EMBEDDINGS: UnaryFormat[pb.EmbedRequest, pb.EmbedResponse] = UnaryFormat(
     encode_request=encode_request,
     decode_response=decode_response,
     decode_error=partial(decode_error, too_long=TOO_LONG),
-    most_items=MOST_INPUTS,
+    objects=ObjectRules(free=frozenset({"input"}), words=WORDS | {"encoding_format"}),
+    most_items=MAX_INPUTS,
     encode_pieces=encode_pieces,
 )

@@ -1,4 +1,4 @@
-"""The answer, both directions: canonical -> a caller's body, a provider's body -> canonical."""
+"""Response in both directions: from canonical to a caller's body, and from a provider's body to canonical."""
 
 from collections.abc import Iterator, Sequence, Sized
 
@@ -6,34 +6,36 @@ import msgspec
 from msgspec import Raw
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.embed import (
+from umg_grpc.wire.core.json import JsonObject, decode_or_none, replace_model_id
+from umg_grpc.wire.core.surrogates import decode
+from umg_grpc.wire.core.vectors import count_either, elements, from_either, json_pieces, json_with_numbers, slices
+from umg_grpc.wire.embedding_format import (
     ProviderUsage,
-    are_well,
     check_count,
     fill_usage,
     fill_vectors,
-    is_sane,
-    refuse_error,
+    have_requested_length,
+    is_valid_count,
+    raise_error,
 )
 from umg_grpc.wire.embeddings.request import NAME
 from umg_grpc.wire.embeddings.schema import Head, Numbers, ProviderAnswer, ProviderEmbedding
-from umg_grpc.wire.format import BIG_BYTES
-from umg_grpc.wire.json import JsonObject, loosely, under_model
-from umg_grpc.wire.provider_errors import NO_ANSWER, unreadable
-from umg_grpc.wire.ragged import decode
-from umg_grpc.wire.unary import ClientShape
-from umg_grpc.wire.vectors import count_either, elements, from_either, json_pieces, json_with_numbers, slices
+from umg_grpc.wire.errors.provider_errors import NO_ANSWER, unreadable
+from umg_grpc.wire.text_format import BIG_BYTES
+from umg_grpc.wire.unary_format import ClientShape
 
 # --- canonical -> caller
 
 
 def encode_response(response: pb.EmbedResponse, request: pb.EmbedRequest, shape: ClientShape) -> bytes:
-    """The body; the provider's own where that is of this format. Numbers, unless base64 was asked for."""
+    """Return the body; the provider's own body if it is of this format. Vectors are numbers unless base64 was
+    requested.
+    """
     return b"".join(encode_pieces(response, request, shape))
 
 
 def encode_pieces(response: pb.EmbedResponse, request: pb.EmbedRequest, shape: ClientShape) -> Iterator[bytes]:
-    """The body, piece by piece."""
+    """Yield the body in pieces."""
     if response.source.format == NAME:
         return slices(response.source.body)
     packed = request.encoding == pb.EMBEDDING_ENCODING_BASE64
@@ -50,23 +52,23 @@ def encode_pieces(response: pb.EmbedResponse, request: pb.EmbedRequest, shape: C
 
 # --- provider -> canonical
 
-_READ = msgspec.json.Decoder(ProviderAnswer[Numbers])
-_UNREAD = msgspec.json.Decoder(ProviderAnswer[Raw])
+_DECODED_VECTORS = msgspec.json.Decoder(ProviderAnswer[Numbers])
+_RAW_VECTORS = msgspec.json.Decoder(ProviderAnswer[Raw])
 _USAGE = msgspec.json.Decoder(ProviderUsage)
 _HEAD = msgspec.json.Decoder(Head)
 
 
 def decode_response(body: bytes, request: pb.EmbedRequest, pass_: bool) -> pb.EmbedResponse:
-    """The answer. One that callers could not read as it is goes to none of them so, but decoded.
+    """Return the canonical response. With `pass_`, it keeps the provider's body if callers can read it unchanged.
 
-    Raises UmgError(UPSTREAM_FAILED) for a body that cannot be read, that is an error in spite of its status, or that
-    has not one vector an input, of the length that was asked for.
+    Raise UmgError(UPSTREAM_FAILED) for a body that cannot be decoded, that is an error in spite of its status, or that
+    does not have one vector of the requested length for each input.
     """
     try:
         if pass_ and (passed := _decode_passed(body, request)) is not None:
             return passed
-        # a large one vector by vector: in the midst of one call nothing else has its turn
-        answer = decode(_READ, body) if len(body) < BIG_BYTES else decode(_UNREAD, body)
+        # a large response is decoded vector by vector: a single call would block the interpreter
+        answer = decode(_DECODED_VECTORS, body) if len(body) < BIG_BYTES else decode(_RAW_VECTORS, body)
         response = _decode_head(answer, _usage(answer), answer.data, request)
         fill_vectors(response, _in_order(answer.data or ()), request)
     except (ValueError, RecursionError):
@@ -75,25 +77,25 @@ def decode_response(body: bytes, request: pb.EmbedRequest, pass_: bool) -> pb.Em
 
 
 def _decode_passed(body: bytes, request: pb.EmbedRequest) -> pb.EmbedResponse | None:
-    """The answer with its body, as far as one sees without reading the vectors; None where callers would stumble over
-    it: each vector is to be one, at its place and as long as was asked for, and the usage to be told.
+    """Return the response with the provider's body, checked as far as possible without decoding the vectors. None for a
+    body that callers could not read: a vector is missing, misplaced or of the wrong length, or the usage is missing.
     """
-    answer = decode(_UNREAD, body)
+    answer = decode(_RAW_VECTORS, body)
     usage, data = _usage(answer), answer.data or ()
     response = _decode_head(answer, usage, answer.data, request)
-    if not (is_sane(usage.prompt_tokens) and is_sane(usage.total_tokens)):
+    if not (is_valid_count(usage.prompt_tokens) and is_valid_count(usage.total_tokens)):
         return None
     if any(item.index != place for place, item in enumerate(data)):
         return None
-    if not are_well([count_either(bytes(item.embedding)) for item in data], request):
+    if not have_requested_length([count_either(bytes(item.embedding)) for item in data], request):
         return None
     response.source.format, response.source.body = NAME, _renamed(body, answer.model, request.model)
     return response
 
 
 def _decode_head(answer: Head, usage: ProviderUsage, data: Sized | None, request: pb.EmbedRequest) -> pb.EmbedResponse:
-    """The answer without its vectors. Raises UmgError(UPSTREAM_FAILED) for one that has not one an input."""
-    refuse_error(answer.error)
+    """Return the response without its vectors. Raise UmgError(UPSTREAM_FAILED) unless it has one for each input."""
+    raise_error(answer.error)
     if data is None:
         raise unreadable(NO_ANSWER)
     check_count(len(data), request)
@@ -103,40 +105,40 @@ def _decode_head(answer: Head, usage: ProviderUsage, data: Sized | None, request
 
 
 def _usage(answer: Head) -> ProviderUsage:
-    return loosely(_USAGE, answer.usage) or ProviderUsage()
+    return decode_or_none(_USAGE, answer.usage) or ProviderUsage()
 
 
 def _in_order(data: Sequence[ProviderEmbedding[Numbers]] | Sequence[ProviderEmbedding[Raw]]) -> list[bytes]:
-    """The vectors by their `index`, which is their place where it is not told."""
+    """Return the vectors sorted by `index`; without it, the position in the list is used."""
     vectors = [from_either(item.embedding) for item in data]
-    told = [place if index is None else index for place, index in enumerate([item.index for item in data])]
+    indexes = [place if index is None else index for place, index in enumerate([item.index for item in data])]
     places = list(range(len(data)))
-    if told == places:
+    if indexes == places:
         return vectors
-    if sorted(told) != places:
+    if sorted(indexes) != places:
         raise unreadable(": its vectors are not numbered from 0 on, each once")
-    return [vector for _, vector in sorted(zip(told, vectors, strict=True))]
+    return [vector for _, vector in sorted(zip(indexes, vectors, strict=True))]
 
 
-def _renamed(body: bytes, theirs: str | None, ours: str) -> bytes:
-    """The JSON under the caller's model id, all else byte for byte.
+def _renamed(body: bytes, provider_id: str | None, public_id: str) -> bytes:
+    """Return the JSON under the caller's model id, all else byte for byte.
 
-    Nearly all of it are the vectors, so the place is looked for in what is left without them: without what stands from
-    the first bracket to the last.
+    Nearly all of the body is vectors, so the id is searched in the rest: without the text between the first and the
+    last bracket.
     """
-    if theirs == ours or not ours:
+    if provider_id == public_id or not public_id:
         return body
     begin, end = body.find(b"[") + 1, body.rfind(b"]")
     rest = body[:begin] + body[end:]
-    if rest.count(b"[]") == 1 and _names(rest, theirs):
-        renamed = under_model(rest, theirs, ours)
+    if rest.count(b"[]") == 1 and _has_model(rest, provider_id):
+        renamed = replace_model_id(rest, provider_id, public_id)
         if renamed.count(b"[]") == 1:
             return renamed.replace(b"[]", body[begin - 1 : end + 1])
-    return under_model(body, theirs, ours)
+    return replace_model_id(body, provider_id, public_id)
 
 
-def _names(document: bytes, model: str | None) -> bool:
-    """Whether it is an answer under that model id."""
+def _has_model(document: bytes, model: str | None) -> bool:
+    """Return whether the document is a response with that model id."""
     try:
         return _HEAD.decode(document).model == model
     except (ValueError, RecursionError):

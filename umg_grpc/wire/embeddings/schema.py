@@ -1,14 +1,14 @@
-"""Bodies of `POST /v1/embeddings` as typed structs: the text document's fields, and those of current SDK types.
+"""Bodies of `POST /v1/embeddings` as typed structs: the text document's fields, and the fields of current SDK types.
 
-`None` is absent: an explicit null says nothing.
+`None` means absent, and so does an explicit null.
 """
 
 from typing import Annotated, Generic, Literal, TypeVar
 
 from msgspec import Meta, Raw, Struct
 
-from umg_grpc.wire.embed import Dimensions
-from umg_grpc.wire.json import ABSENT
+from umg_grpc.wire.core.json import ABSENT
+from umg_grpc.wire.embedding_format import Dimensions
 
 Text = Annotated[str, Meta(min_length=1)]
 Token = Annotated[int, Meta(ge=0, le=2**32 - 1)]
@@ -16,14 +16,15 @@ Tokens = Annotated[list[Token], Meta(min_length=1)]
 Index = Annotated[int, Meta(ge=0, le=2**31 - 1)]  # of an input
 
 
-# --- a caller's
+# --- bodies of callers
 
 
 class EmbeddingsBody(Struct, kw_only=True):
-    """The body."""
+    """Body of a request."""
 
     model: Annotated[str, Meta(min_length=1, max_length=512)]
-    # one text; several; one as token ids; several so (what stands in one list is of one kind: `decode_request` sees)
+    # one text; several texts; the token ids of one text; several lists of token ids (`decode_request` rejects mixed
+    # lists)
     input: Text | Annotated[list[Text | Token | Tokens], Meta(min_length=1)] | None = None
     encoding_format: Literal["float", "base64"] | None = None
     dimensions: Dimensions | None = None
@@ -31,27 +32,27 @@ class EmbeddingsBody(Struct, kw_only=True):
 
 
 class KnownEmbeddingsBody(EmbeddingsBody, forbid_unknown_fields=True):
-    """A body without fields that nobody knows, as most are."""
+    """Body with known fields only, as most bodies are."""
 
 
-# --- a provider's
+# --- bodies of providers
 
 
 Vector = TypeVar("Vector")
-"""`Numbers`, or `Raw` where it is not read (yet)."""
+"""`Numbers`, or `Raw` for a vector that is not decoded (yet)."""
 Numbers = bytes | list[float]
-"""Base64 or numbers, whatever was asked for."""
+"""Base64 or numbers, independent of the requested encoding."""
 
 
 class ProviderEmbedding(Struct, Generic[Vector]):
-    """An element of `data`."""
+    """Element of `data`."""
 
     embedding: Vector
     index: Index | None = None
 
 
 class Head(Struct, kw_only=True):
-    """What an answer says beside its vectors."""
+    """Response without its vectors."""
 
     model: str | None = None
     usage: Raw = ABSENT
@@ -59,6 +60,6 @@ class Head(Struct, kw_only=True):
 
 
 class ProviderAnswer(Head, Generic[Vector], kw_only=True):
-    """An answer."""
+    """Response of a provider."""
 
     data: list[ProviderEmbedding[Vector]] | None = None

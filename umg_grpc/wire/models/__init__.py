@@ -1,44 +1,44 @@
-"""The model list in the shapes of three formats (text document, "GET /v1/models"); one row of `MODEL_LISTS` each."""
+"""Model list in the shapes of three formats (text document, "GET /v1/models"); one row of `MODEL_LISTS` each."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
+from umg_grpc.wire.core.field_paths import wire_paths
 from umg_grpc.wire.messages.errors import encode_count_error
 from umg_grpc.wire.models import chat, messages, native
 from umg_grpc.wire.models.query import Query
 from umg_grpc.wire.native.errors import encode_error as encode_native_error
-from umg_grpc.wire.paths import wire_paths
 
 
 @dataclass(frozen=True)
 class ModelList:
-    """One shape."""
+    """One shape of the model list."""
 
     decode_query: Callable[[Query], pb.ListModelsRequest]
-    """Which page a query asks for. Raises UmgError(INVALID_FIELD) naming the parameter."""
+    """Page that a query requests. Raises UmgError(INVALID_FIELD) naming the parameter."""
     encode_list: Callable[[pb.ListModelsResponse, pb.ListModelsRequest], bytes]
-    """(page, what it answers) -> body."""
+    """(page, its request) -> body."""
     encode_model: Callable[[pb.Model], bytes]
     encode_error: Callable[[UmgError, int], bytes]
     """(error, HTTP status) -> body."""
     wire_path: Callable[[str], str]
-    """Name of a canonical field (`page_size`) as this shape's callers know it. For errors only."""
+    """Name of a canonical field (`page_size`) in this shape. For errors only."""
 
 
-CHOSEN = "models"
-"""The face whose callers choose its shape. The row of this name is what they get who choose none."""
+DEFAULT_SHAPE = "models"
+"""Face whose callers choose its shape, and row of `MODEL_LISTS` for callers that choose none."""
 MESSAGES, NATIVE = "messages_models", "key_native_models"
 CHOOSING_HEADERS = {"anthropic-version": MESSAGES, "x-goog-api-key": NATIVE, "x-vendorg-api-key": NATIVE}
-"""Header -> shape, the first that is there (text formats, 0)."""
+"""Header -> shape; the first header that is present decides (text formats, 0)."""
 CHOOSING_PARAMETERS = {"key": NATIVE}
-"""Query parameter -> shape, where no header chose."""
+"""Query parameter -> shape, without a choosing header."""
 
 _native_path = wire_paths([(r"^page_size$", "pageSize"), (r"^page_token$", "pageToken")])
 
 MODEL_LISTS = {
-    CHOSEN: ModelList(
+    DEFAULT_SHAPE: ModelList(
         decode_query=chat.decode_query,
         encode_list=chat.encode_list,
         encode_model=chat.encode_model,
@@ -68,18 +68,18 @@ MODEL_LISTS = {
         wire_path=_native_path,
     ),
 }
-"""By face, and by what callers of the face `models` choose."""
+"""Name of a face, or of a shape that callers of the face `models` choose -> shape."""
 
 
 def shape_of(headers: Mapping[str, str], query: Query) -> str:
-    """The row of `MODEL_LISTS` that callers of the face `models` choose, by their headers before their query."""
+    """Return the row of `MODEL_LISTS` that callers of the face `models` choose; headers precede the query."""
     by_header = (shape for header, shape in CHOOSING_HEADERS.items() if header in headers)
     by_parameter = (shape for parameter, shape in CHOOSING_PARAMETERS.items() if parameter in query)
-    return next(by_header, None) or next(by_parameter, CHOSEN)
+    return next(by_header, None) or next(by_parameter, DEFAULT_SHAPE)
 
 
 def shape_for(face: str, headers: Mapping[str, str], query: Query) -> str:
-    """The name by which answers and errors of a face are written: `shape_of` on the one whose callers choose, and the
-    face itself on any other, be it one of model lists or not.
+    """Return the name of the shape in which responses and errors of a face are written: that of `shape_of` for the face
+    `models`, else the name of the face itself, which may be any face.
     """
-    return shape_of(headers, query) if face == CHOSEN else face
+    return shape_of(headers, query) if face == DEFAULT_SHAPE else face

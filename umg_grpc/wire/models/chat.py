@@ -1,73 +1,43 @@
-"""The model list in the chat shape (text document, "GET /v1/models" and "Model object")."""
-
-from typing import Literal
+"""Model list in the chat shape (text document, "GET /v1/models" and "Model object")."""
 
 import msgspec
 
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
+from umg_grpc.wire.core.json import JsonObject
 from umg_grpc.wire.messages.errors import BAD_KEY
 from umg_grpc.wire.models.query import Query
 
 
-class ChatModel(msgspec.Struct, kw_only=True):
-    """A model."""
-
-    id: str
-    object: Literal["model"] = "model"
-    created: int  # seconds since 1970; 0 where nobody said
-    owned_by: str
-
-
-class ChatModelList(msgspec.Struct, kw_only=True):
-    """Body of `GET /v1/models`."""
-
-    object: Literal["list"] = "list"
-    data: list[ChatModel]
-
-
-class ErrorDetails(msgspec.Struct):
-    """What an error body says."""
-
-    message: str
-    type: str
-    code: str
-
-
-class ErrorBody(msgspec.Struct):
-    """Body of a failed call: `{error: {message, type, code}}` (text document, "Errors"; readings, 3)."""
-
-    error: ErrorDetails
-
-
 def decode_query(_: Query) -> pb.ListModelsRequest:
-    """All models: this shape has one page, whatever a query says."""
+    """Return a request for all models: this shape has one page, independent of the query."""
     return pb.ListModelsRequest()
 
 
 def encode_list(response: pb.ListModelsResponse, _: pb.ListModelsRequest) -> bytes:
-    """The body that lists the models."""
-    return msgspec.json.encode(ChatModelList(data=[_model(model) for model in response.models]))
+    """Return the body that lists the models."""
+    return msgspec.json.encode({"object": "list", "data": [_model(model) for model in response.models]})
 
 
 def encode_model(model: pb.Model) -> bytes:
-    """The body that describes one model."""
+    """Return the body that describes one model."""
     return msgspec.json.encode(_model(model))
 
 
 def encode_error(error: UmgError, status: int) -> bytes:
-    """The body of a failed call."""
-    return msgspec.json.encode(ErrorBody(error_details(error, status)))
+    """Return the body of a failed call: `{error: {message, type, code}}` (text document, "Errors"; readings, 3)."""
+    return msgspec.json.encode({"error": error_details(error, status)})
 
 
-def error_details(error: UmgError, status: int) -> ErrorDetails:
-    """`code` is the reason in lower case, or the documented `invalid_api_key`."""
+def error_details(error: UmgError, status: int) -> JsonObject:
+    """Return the content of an error body. `code` is the reason in lower case, or the documented `invalid_api_key`."""
     code = "invalid_api_key" if error.reason in BAD_KEY else error.name.lower()
-    return ErrorDetails(error.message, _error_type(status), code)
+    return {"message": error.message, "type": _error_type(status), "code": code}
 
 
-def _model(model: pb.Model) -> ChatModel:
-    return ChatModel(id=model.id, created=model.create_time.seconds, owned_by=model.owned_by)
+def _model(model: pb.Model) -> JsonObject:
+    """Return a model. `created` is in seconds since 1970; 0 if unknown."""
+    return {"id": model.id, "object": "model", "created": model.create_time.seconds, "owned_by": model.owned_by}
 
 
 def _error_type(status: int) -> str:

@@ -1,14 +1,15 @@
-"""Native embeddings (`POST /v1beta/models/{model}:embedContent` and `:batchEmbedContents`), faces and upstream: two
-faces of one protocol.
+"""Native embeddings (`POST /v1beta/models/{model}:embedContent` and `:batchEmbedContents`): two faces of one protocol,
+and its upstream.
 """
 
 from dataclasses import replace
 from functools import partial
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.embed import TOO_LONG
+from umg_grpc.wire.embedding_format import TOO_LONG
 from umg_grpc.wire.native import errors
-from umg_grpc.wire.native_embeddings.paths import wire_path_of_batch, wire_path_of_single
+from umg_grpc.wire.native.object_rules import OBJECTS
+from umg_grpc.wire.native_embeddings.field_paths import wire_path_of_batch, wire_path_of_single
 from umg_grpc.wire.native_embeddings.request import (
     BATCH,
     SINGLE,
@@ -22,9 +23,9 @@ from umg_grpc.wire.native_embeddings.response import (
     encode_pieces_of_batch,
     encode_single,
 )
-from umg_grpc.wire.unary import UnaryFormat
+from umg_grpc.wire.unary_format import UnaryFormat
 
-MOST_INPUTS = 100  # of `:batchEmbedContents`, as its provider says
+MAX_INPUTS = 100  # inputs of `:batchEmbedContents`, as its provider documents
 
 
 NATIVE_EMBEDDINGS: UnaryFormat[pb.EmbedRequest, pb.EmbedResponse] = UnaryFormat(
@@ -38,9 +39,12 @@ NATIVE_EMBEDDINGS: UnaryFormat[pb.EmbedRequest, pb.EmbedResponse] = UnaryFormat(
     encode_request=encode_request,
     decode_response=decode_response,
     decode_error=partial(errors.decode_error, too_long=TOO_LONG),
+    objects=OBJECTS,
     key_header="x-goog-api-key",
+    key_headers=("x-vendorg-api-key", "x-goog-api-key"),
+    key_parameter="key",
     name_model=name_model,
-    most_items=MOST_INPUTS,
+    most_items=MAX_INPUTS,
     encode_pieces=encode_pieces_of_batch,
 )
 NATIVE_EMBEDDING: UnaryFormat[pb.EmbedRequest, pb.EmbedResponse] = replace(

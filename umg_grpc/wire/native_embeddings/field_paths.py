@@ -1,6 +1,6 @@
-"""Paths of canonical fields as the callers of either native face know them. For errors and reports only."""
+"""Paths of canonical fields in the spelling of the callers of either native face, for errors and reports only."""
 
-from umg_grpc.wire.paths import wire_paths
+from umg_grpc.wire.core.field_paths import wire_paths
 
 _ITEM = r"^inputs\[(\d+)\]"
 
@@ -13,7 +13,7 @@ wire_path_of_single = wire_paths(
         (r"^inputs.*", "content"),
     ]
 )
-# What all items ask for stands in each of them.
+# Options that all items share are repeated in each of them.
 wire_path_of_batch = wire_paths(
     [
         (_ITEM + r"\.title", r"requests[\1].title"),

@@ -1,4 +1,4 @@
-"""The request, both directions: a caller's body -> canonical, canonical -> a provider's body."""
+"""Request, both directions: a caller's body -> canonical, canonical -> a provider's body."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -8,20 +8,20 @@ from msgspec import Raw
 
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.embed import without_nulls
-from umg_grpc.wire.format import UpstreamRequest
-from umg_grpc.wire.json import ABSENT, JsonObject, check_utf8, given, invalid, missing, parse, whole
+from umg_grpc.wire.core.json import ABSENT, JsonObject, check_utf8, given, invalid, missing, parse, whole
+from umg_grpc.wire.embedding_format import without_nulls
+from umg_grpc.wire.native.proto_json import Notes, read
 from umg_grpc.wire.native.request import PREFIX, call_path
-from umg_grpc.wire.native.spelling import Notes, read
 from umg_grpc.wire.native_embeddings.schema import BatchBody, Config, Content, EmbedBody
 from umg_grpc.wire.report import Report, untranslatable
-from umg_grpc.wire.unknown import note_source
+from umg_grpc.wire.request_notes import NO_NOTES, DecodedRequest, RequestNotes
+from umg_grpc.wire.text_format import UpstreamRequest
 
 SINGLE, BATCH = "native_embedding", "native_embeddings"
-"""The faces."""
+"""Names of the two faces."""
 ONE, MANY = ":embedContent", ":batchEmbedContents"
 
-BETWEEN = "\n"  # parts of one content
+BETWEEN = "\n"  # between the parts of one content
 UNSPECIFIED = "TASK_TYPE_UNSPECIFIED"
 LENGTH = "outputDimensionality"
 CONFIG = "embedContentConfig"
@@ -32,38 +32,38 @@ UNCARRIED = {
     "document_ocr": "documentOcr",
     "audio_track_extraction": "audioTrackExtraction",
 }
-"""Of that: what has no canonical form."""
+"""Options of `embedContentConfig` without canonical form: field of the struct -> name in the body."""
 
 
 # --- caller -> canonical
 
 
-def decode_request(face: str, body: bytes, headers: Mapping[str, str]) -> pb.EmbedRequest:
-    """The request with its source. Its model is in the path: it has the model that the body repeats, if it does. What
-    all items ask for stands in the request itself.
+def decode_request(face: str, body: bytes, headers: Mapping[str, str]) -> DecodedRequest[pb.EmbedRequest]:
+    """Return the request with its source. Its model is in the path; a model in the body is kept, for `name_model` to
+    compare. Options that all items share become fields of the request itself.
 
-    Raises UmgError: MALFORMED_BODY, MISSING_FIELD, INVALID_FIELD, UNSUPPORTED_FIELD for what is no text.
+    Raise UmgError: MALFORMED_BODY, MISSING_FIELD, INVALID_FIELD, UNSUPPORTED_FIELD for content other than text.
     """
     return _decode(face, body, Notes())
 
 
 def name_model(request: pb.EmbedRequest, model: str) -> None:
-    """Gives the request the model of its path. Raises UmgError(INVALID_FIELD) where the body names another."""
+    """Set the model of the request to that of its path. Raise UmgError(INVALID_FIELD) where the body names another."""
     if request.model and model and request.model != model:
         named = _read(request.source.format, request.source.body, Notes()).named
-        told = f"the path names {model[:64]!r}, the body {request.model[:64]!r}"
-        raise invalid(named[0][0] if named else "model", f"{told}; leave it out of the body")
+        conflict = f"the path names {model[:64]!r}, the body {request.model[:64]!r}"
+        raise invalid(named[0][0] if named else "model", f"{conflict}; leave it out of the body")
     request.model = model or request.model
 
 
-class _Asked(NamedTuple):
-    """A body of either face."""
+class _Body(NamedTuple):
+    """Body of either face."""
 
     items: Sequence[EmbedBody]
-    named: Sequence[tuple[str, str]]  # where the body has a model, and which
+    named: Sequence[tuple[str, str]]  # (path, model) for each model in the body
 
 
-def _read(face: str, body: bytes, notes: Notes) -> _Asked:
+def _read(face: str, body: bytes, notes: Notes) -> _Body:
     if face == SINGLE:
         single = read(EmbedBody, body, notes)
         items, models = [single], [("model", single.model)]
@@ -71,39 +71,41 @@ def _read(face: str, body: bytes, notes: Notes) -> _Asked:
         batch = read(BatchBody, body, notes)
         items, models = batch.requests, [("model", batch.model)]
         models += [(f"requests[{place}].model", item.model) for place, item in enumerate(items) if item.model]
-    return _Asked(items, [(at, model.removeprefix(PREFIX)) for at, model in models if model])
+    return _Body(items, [(at, model.removeprefix(PREFIX)) for at, model in models if model])
 
 
-def _decode(face: str, body: bytes, notes: Notes) -> pb.EmbedRequest:
-    request = pb.EmbedRequest()
+def _decode(face: str, body: bytes, notes: Notes) -> DecodedRequest[pb.EmbedRequest]:
+    request, uncarried = pb.EmbedRequest(), list[str]()
     try:
-        asked = _read(face, check_utf8(body), notes)
-        for at, named in asked.named:
+        parsed = _read(face, check_utf8(body), notes)
+        for at, named in parsed.named:
             if request.model not in ("", named):
-                told = f"it names {named[:64]!r}, another place {request.model[:64]!r}"
-                raise invalid(at, f"{told}; leave it out of the body, the path has it")
+                conflict = f"it names {named[:64]!r}, another place {request.model[:64]!r}"
+                raise invalid(at, f"{conflict}; leave it out of the body, the path has it")
             request.model = named
-        _decode_items(asked.items, "" if face == SINGLE else "requests[{}].", request, notes)
+        _decode_items(parsed.items, "" if face == SINGLE else "requests[{}].", request, notes, uncarried)
     except UmgError as error:
-        raise notes.spelled(error) from None
+        raise notes.with_caller_path(error) from None
     source = request.source
     source.format, source.body = face, body
-    source.uncarried_fields.extend(field.path for field in notes.unknown)
-    return request
+    uncarried.extend(field.path for field in notes.unknown)
+    return DecodedRequest(request, RequestNotes(uncarried))
 
 
-def _decode_items(items: Sequence[EmbedBody], place: str, request: pb.EmbedRequest, notes: Notes) -> None:
-    """Fills `request.inputs`. `place`: what stands before the names of an item's fields, with its number left open."""
+def _decode_items(
+    items: Sequence[EmbedBody], place: str, request: pb.EmbedRequest, notes: Notes, uncarried: list[str]
+) -> None:
+    """Fill `request.inputs`. `place` is the path before an item's fields, with a placeholder for the item's index."""
     task_types, lengths = list[str | None](), list[int | None]()
     for index, item in enumerate(items):
         at, target = place.format(index), request.inputs.add()
         target.text = _text(item.content, at)
         title, task_type, length = item.title, item.task_type, item.output_dimensionality
         length = None if length is None else whole(length, f"{at}{LENGTH}")
-        if (config := item.embed_content_config) is not None:  # not shown which place wins; we take the newer one
+        if (config := item.embed_content_config) is not None:  # no document shows which one wins; we take the newer
             title, task_type = config.title or title, config.task_type or task_type
             length = whole(config.output_dimensionality, f"{at}{CONFIG}.{LENGTH}") or length
-            _note_uncarried(config, at, request.source, notes)
+            _note_uncarried(config, at, notes, uncarried)
         if title is not None:
             target.title = title
         task_type = task_type.upper() if task_type else UNSPECIFIED  # an enum may be written in any case
@@ -113,16 +115,16 @@ def _decode_items(items: Sequence[EmbedBody], place: str, request: pb.EmbedReque
     _set(request, "dimensions", lengths)
 
 
-def _note_uncarried(config: Config, at: str, source: pb.SourceDocument, notes: Notes) -> None:
-    """Notes each where it stands first, as the caller spelled it."""
+def _note_uncarried(config: Config, at: str, notes: Notes, uncarried: list[str]) -> None:
+    """Note each option at its first occurrence, as the caller spelled it."""
     for field, name in UNCARRIED.items():
         end = f"{notes.snake.get(CONFIG, CONFIG)}.{notes.snake.get(name, name)}"
-        if given(getattr(config, field)) and not any(noted.endswith(end) for noted in source.uncarried_fields):
-            source.uncarried_fields.append(f"{at}{end}")
+        if given(getattr(config, field)) and not any(noted.endswith(end) for noted in uncarried):
+            uncarried.append(f"{at}{end}")
 
 
 def _text(content: Content | str | None, at: str) -> str:
-    """The text of a content: its parts that are not empty, joined."""
+    """Return the text of a content: its non-empty parts, joined."""
     if content is None:
         raise missing(f"{at}content")
     if isinstance(content, str):
@@ -142,10 +144,10 @@ def _text(content: Content | str | None, at: str) -> str:
     return text
 
 
-def _set(request: pb.EmbedRequest, name: str, told: Sequence[str | int | None]) -> None:
-    """Sets a field of the request where all items say the same of it, else of each input."""
-    alike = told.count(told[0]) == len(told)
-    for target, value in zip([request] if alike else request.inputs, told, strict=False):
+def _set(request: pb.EmbedRequest, name: str, values: Sequence[str | int | None]) -> None:
+    """Set a field on the request if all items have the same value, else on each input."""
+    all_equal = values.count(values[0]) == len(values)
+    for target, value in zip([request] if all_equal else request.inputs, values, strict=False):
         if value is not None:
             setattr(target, name, value)
 
@@ -153,17 +155,18 @@ def _set(request: pb.EmbedRequest, name: str, told: Sequence[str | int | None]) 
 # --- canonical -> provider
 
 
-def encode_request(request: pb.EmbedRequest, model: str) -> UpstreamRequest:
-    """The call of `POST /models/{model}:batchEmbedContents`; of `:embedContent` for a caller's own body of that.
+def encode_request(request: pb.EmbedRequest, model: str, notes: RequestNotes = NO_NOTES) -> UpstreamRequest:
+    """Return the call of `POST /models/{model}:batchEmbedContents`, or of `:embedContent` for a caller's own body of
+    that.
 
-    Raises UmgError(UNTRANSLATABLE) for tokens.
+    Raise UmgError(UNTRANSLATABLE) for tokens.
     """
     report, name = Report(), PREFIX + model.removeprefix(PREFIX)
     if request.source.format == SINGLE:
         return UpstreamRequest(call_path(model, ONE), _rebuild_single(request.source.body, name), {}, report)
     if request.source.format == BATCH:
         return UpstreamRequest(call_path(model, MANY), _rebuild_batch(request.source.body, name), {}, report)
-    note_source(request.source, report)
+    notes.report_uncarried(report)
     if request.user:
         report.drop("user")
     items = [_encode_item(item, f"inputs[{place}]", request, name) for place, item in enumerate(request.inputs)]
@@ -185,12 +188,16 @@ def _encode_item(item: pb.EmbeddingInput, at: str, request: pb.EmbedRequest, nam
 
 
 def _rebuild_single(body: bytes, name: str) -> bytes:
-    """The caller's body, all else byte for byte: its model, where it has one, and a content that is an object."""
+    """Return the caller's body with the provider's model id, where it has one, and a content that is an object; the
+    rest is unchanged byte for byte.
+    """
     return msgspec.json.encode(_edited(parse(dict[str, Raw], body), name))
 
 
 def _rebuild_batch(body: bytes, name: str) -> bytes:
-    """As above; in a batch every item must have a model, which our document's callers leave out."""
+    """Return the caller's body of a batch, edited in the same way. Every item gets a model: providers require it, and
+    callers of our document leave it out.
+    """
     fields = parse(dict[str, Raw], body)
     if "model" in fields:
         fields["model"] = Raw(msgspec.json.encode(name))

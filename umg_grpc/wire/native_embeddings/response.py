@@ -1,4 +1,4 @@
-"""The answer, both directions: canonical -> a caller's body, a provider's body -> canonical."""
+"""Answer, both directions: canonical -> a caller's body, a provider's body -> canonical."""
 
 from collections.abc import Iterator, Sequence
 from typing import TypeVar
@@ -7,24 +7,24 @@ import msgspec
 from msgspec import Raw
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.counts import Count
-from umg_grpc.wire.embed import (
+from umg_grpc.wire.core.json import JsonObject, decode_or_none
+from umg_grpc.wire.core.numbers import Count
+from umg_grpc.wire.core.surrogates import decode
+from umg_grpc.wire.core.vectors import count_numbers, elements, from_numbers, json_pieces, json_with_numbers, slices
+from umg_grpc.wire.embedding_format import (
     ProviderUsage,
-    are_well,
     check_count,
     fill_usage,
     fill_vectors,
-    is_sane,
-    refuse_error,
+    have_requested_length,
+    is_valid_count,
+    raise_error,
 )
-from umg_grpc.wire.format import BIG_BYTES
-from umg_grpc.wire.json import JsonObject, loosely
+from umg_grpc.wire.errors.provider_errors import NO_ANSWER, unreadable
 from umg_grpc.wire.native_embeddings.request import BATCH, SINGLE
 from umg_grpc.wire.native_embeddings.schema import Head, Metadata, ProviderAnswer, UsageMetadata, Vector
-from umg_grpc.wire.provider_errors import NO_ANSWER, unreadable
-from umg_grpc.wire.ragged import decode
-from umg_grpc.wire.unary import ClientShape
-from umg_grpc.wire.vectors import count_numbers, elements, from_numbers, json_pieces, json_with_numbers, slices
+from umg_grpc.wire.text_format import BIG_BYTES
+from umg_grpc.wire.unary_format import ClientShape
 
 T = TypeVar("T")
 
@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 
 def encode_single(response: pb.EmbedResponse, request: pb.EmbedRequest, shape: ClientShape) -> bytes:
-    """The body of `:embedContent`; the provider's own where that is of this format."""
+    """Return the body of `:embedContent`; the provider's own body where that is of this format."""
     if response.source.format == SINGLE:
         return response.source.body
     vector: JsonObject = {"values": elements(response.embeddings[0].values)}
@@ -40,12 +40,12 @@ def encode_single(response: pb.EmbedResponse, request: pb.EmbedRequest, shape: C
 
 
 def encode_batch(response: pb.EmbedResponse, request: pb.EmbedRequest, shape: ClientShape) -> bytes:
-    """The body of `:batchEmbedContents`; the provider's own where that is of this format."""
+    """Return the body of `:batchEmbedContents`; the provider's own body where that is of this format."""
     return b"".join(encode_pieces_of_batch(response, request, shape))
 
 
 def encode_pieces_of_batch(response: pb.EmbedResponse, request: pb.EmbedRequest, shape: ClientShape) -> Iterator[bytes]:
-    """The same, piece by piece."""
+    """Return the body of `:batchEmbedContents` in pieces."""
     if response.source.format == BATCH:
         return slices(response.source.body)
     vectors = (embedding.values for embedding in response.embeddings)
@@ -58,36 +58,36 @@ def _item(_: int, vector: bytes) -> JsonObject:
 
 
 def _encode_usage(usage: pb.EmbeddingUsage) -> JsonObject:
-    """As the text document has it, and as SDKs read it."""
-    told = {"prompt_tokens": usage.input_tokens, "total_tokens": usage.total_tokens}
-    return {"usageMetadata": {"promptTokenCount": usage.input_tokens}, "metadata": {"usage": told}}
+    """Return the usage in both places: the text document's and that which SDKs read."""
+    counts = {"prompt_tokens": usage.input_tokens, "total_tokens": usage.total_tokens}
+    return {"usageMetadata": {"promptTokenCount": usage.input_tokens}, "metadata": {"usage": counts}}
 
 
 # --- provider -> canonical
 
-_READ = msgspec.json.Decoder(ProviderAnswer[list[float]])
-_UNREAD = msgspec.json.Decoder(ProviderAnswer[Raw])
+_DECODED = msgspec.json.Decoder(ProviderAnswer[list[float]])
+_RAW = msgspec.json.Decoder(ProviderAnswer[Raw])
 _METADATA = msgspec.json.Decoder(Metadata)
 _USAGE = msgspec.json.Decoder(ProviderUsage)
 _USAGE_METADATA = msgspec.json.Decoder(UsageMetadata)
 
 
 def decode_response(body: bytes, request: pb.EmbedRequest, pass_: bool) -> pb.EmbedResponse:
-    """The answer, of one content or of a batch. One that callers could not read as it is goes to none of them so, but
-    decoded.
+    """Return the answer, of one content or of a batch. An answer that callers could not read in its own form is decoded
+    instead of passed on.
 
-    Raises UmgError(UPSTREAM_FAILED) for a body that cannot be read, that is an error in spite of its status, or that
-    has not one vector an input, of the length that was asked for.
+    Raise UmgError(UPSTREAM_FAILED) for a body that cannot be read, that is an error in spite of its status, or that
+    does not have one vector per input, each of the requested length.
     """
     try:
         if pass_ and (passed := _decode_passed(body, request)) is not None:
             return passed
-        # a large one vector by vector: in the midst of one call nothing else has its turn
-        answer = decode(_READ, body) if len(body) < BIG_BYTES else decode(_UNREAD, body)
-        refuse_error(answer.error)
+        # a large body vector by vector: one long call would block the event loop
+        answer = decode(_DECODED, body) if len(body) < BIG_BYTES else decode(_RAW, body)
+        raise_error(answer.error)
         response = pb.EmbedResponse(model=request.model)
         _decode_usage(answer, response)
-        vectors: Sequence[Vector[list[float]] | Vector[Raw]] = _either(answer.embedding, answer.embeddings)
+        vectors: Sequence[Vector[list[float]] | Vector[Raw]] = _vectors(answer.embedding, answer.embeddings)
         fill_vectors(response, [from_numbers(vector.values) for vector in vectors], request)
     except (ValueError, RecursionError):
         raise unreadable() from None
@@ -95,23 +95,23 @@ def decode_response(body: bytes, request: pb.EmbedRequest, pass_: bool) -> pb.Em
 
 
 def _decode_passed(body: bytes, request: pb.EmbedRequest) -> pb.EmbedResponse | None:
-    """The answer with its body, as far as one sees without reading the vectors; None where callers would stumble over
-    it: it is to be of the face's form, each vector one and as long as was asked for, and the usage told.
+    """Return the answer with its body, checked without decoding the vectors; None where callers could not read it: it
+    must be of the face's form, with vectors of the requested length and a usage.
     """
-    answer, face = decode(_UNREAD, body), request.source.format
-    refuse_error(answer.error)
-    response, vectors = pb.EmbedResponse(model=request.model), _either(answer.embedding, answer.embeddings)
+    answer, face = decode(_RAW, body), request.source.format
+    raise_error(answer.error)
+    response, vectors = pb.EmbedResponse(model=request.model), _vectors(answer.embedding, answer.embeddings)
     check_count(len(vectors), request)
     if not _decode_usage(answer, response) or (answer.embedding is None) != (face == BATCH):
         return None
-    if not are_well([count_numbers(bytes(vector.values)) for vector in vectors], request):
+    if not have_requested_length([count_numbers(bytes(vector.values)) for vector in vectors], request):
         return None
     response.source.format, response.source.body = face, body
     return response
 
 
-def _either(one: T | None, several: Sequence[T] | None) -> Sequence[T]:
-    """The vectors of an answer. Raises UmgError(UPSTREAM_FAILED) where it has none."""
+def _vectors(one: T | None, several: Sequence[T] | None) -> Sequence[T]:
+    """Return the vectors of an answer. Raise UmgError(UPSTREAM_FAILED) for an answer without any."""
     if one is not None:
         return [one]
     if several is None:
@@ -120,17 +120,17 @@ def _either(one: T | None, several: Sequence[T] | None) -> Sequence[T]:
 
 
 def _decode_usage(answer: Head, response: pb.EmbedResponse) -> bool:
-    """Fills in the usage, from where the text document has it too (another gateway may answer). Returns whether callers
-    can read it as it is told.
+    """Fill in the usage, also from the text document's place (another gateway may answer). Return whether callers can
+    read it as it is.
     """
-    told = list[tuple[Count, Count]]()
-    if answer.usage_metadata and (counted := loosely(_USAGE_METADATA, answer.usage_metadata)) is not None:
+    counts = list[tuple[Count, Count]]()
+    if answer.usage_metadata and (counted := decode_or_none(_USAGE_METADATA, answer.usage_metadata)) is not None:
         prompt, total = counted.prompt_token_count, counted.total_token_count
-        told.append((prompt, prompt if total is None else total))
-    metadata = loosely(_METADATA, answer.metadata)
+        counts.append((prompt, prompt if total is None else total))
+    metadata = decode_or_none(_METADATA, answer.metadata)
     if metadata is not None and metadata.usage:
-        usage = loosely(_USAGE, metadata.usage) or ProviderUsage()
-        told.append((usage.prompt_tokens, usage.total_tokens))
-    for prompt, total in told:
+        usage = decode_or_none(_USAGE, metadata.usage) or ProviderUsage()
+        counts.append((usage.prompt_tokens, usage.total_tokens))
+    for prompt, total in counts:
         fill_usage(response, prompt, total)
-    return bool(told) and all(is_sane(prompt) and is_sane(total) for prompt, total in told)
+    return bool(counts) and all(is_valid_count(prompt) and is_valid_count(total) for prompt, total in counts)

@@ -1,37 +1,37 @@
 """Bodies of `:embedContent` and `:batchEmbedContents` as typed structs: the text document's fields, and those of
-current SDK types. `None` is absent.
+current SDK types. `None` means absent.
 
-Requests are read by structs that refuse what they do not know, so that `native.spelling` looks again where a caller
-spelled it in another way.
+Requests are decoded by structs that reject unknown fields, so that `native.proto_json` normalizes a body in another
+spelling.
 """
 
 from typing import Annotated, Generic, TypeVar
 
 from msgspec import Meta, Raw, Struct
 
-from umg_grpc.wire.counts import Count
-from umg_grpc.wire.embed import Dimensions
-from umg_grpc.wire.json import ABSENT
+from umg_grpc.wire.core.json import ABSENT
+from umg_grpc.wire.core.numbers import Count
+from umg_grpc.wire.embedding_format import Dimensions
 from umg_grpc.wire.native.schema import NonEmpty
 
-# --- a caller's
+# --- structs of a caller's body
 
 
 class TextPart(Struct, forbid_unknown_fields=True):
-    """A part. No other kind is embedded here: one without a text is refused."""
+    """Part of a content. No other kind is embedded: a part without text is rejected."""
 
     text: str | None = None
 
 
 class Content(Struct, forbid_unknown_fields=True):
-    """A content; whose turn it is changes nothing."""
+    """Content to embed; its role changes nothing."""
 
     parts: list[TextPart] | None = None
     role: str | None = None
 
 
 class Options(Struct, forbid_unknown_fields=True, rename="camel", kw_only=True):
-    """What is said beside a content."""
+    """Options beside a content."""
 
     task_type: NonEmpty | None = None
     title: str | None = None
@@ -39,7 +39,7 @@ class Options(Struct, forbid_unknown_fields=True, rename="camel", kw_only=True):
 
 
 class Config(Options, forbid_unknown_fields=True, rename="camel", kw_only=True):
-    """`embedContentConfig`: the options' newer place, and others that only some providers know."""
+    """`embedContentConfig`: the newer place of the options, and further options that only some providers have."""
 
     mime_type: Raw = ABSENT
     auto_truncate: Raw = ABSENT
@@ -48,9 +48,7 @@ class Config(Options, forbid_unknown_fields=True, rename="camel", kw_only=True):
 
 
 class EmbedBody(Options, forbid_unknown_fields=True, rename="camel", kw_only=True):
-    """Body of `:embedContent`, and an element of `requests`. Its model is in the path; one that stands here as well has
-    to be the same.
-    """
+    """Body of `:embedContent`, and element of `requests`. Its model is in the path; a model here must be the same."""
 
     content: Content | str | None = None
     embed_content_config: Config | None = None
@@ -64,34 +62,34 @@ class BatchBody(Struct, forbid_unknown_fields=True, rename="camel", kw_only=True
     model: str | None = None
 
 
-# --- a provider's
+# --- structs of a provider's body
 
 
 Values = TypeVar("Values")
-"""Numbers, or `Raw` where these are not read (yet)."""
+"""Numbers, or `Raw` where they are not decoded (yet)."""
 
 
 class Vector(Struct, Generic[Values]):
-    """An embedding."""
+    """Vector of one input."""
 
     values: Values
 
 
 class UsageMetadata(Struct, rename="camel"):
-    """`usageMetadata`."""
+    """`usageMetadata` of an answer."""
 
     prompt_token_count: Count = None
     total_token_count: Count = None
 
 
 class Metadata(Struct):
-    """`metadata`, as the text document has it."""
+    """`metadata` of an answer, as the text document defines it."""
 
     usage: Raw = ABSENT
 
 
 class Head(Struct, rename="camel", kw_only=True):
-    """What an answer says beside its vectors."""
+    """Members of an answer beside its vectors."""
 
     usage_metadata: Raw = ABSENT
     metadata: Raw = ABSENT
@@ -99,7 +97,7 @@ class Head(Struct, rename="camel", kw_only=True):
 
 
 class ProviderAnswer(Head, Generic[Values], rename="camel", kw_only=True):
-    """An answer: `embedding` of one content, `embeddings` of a batch."""
+    """Answer: `embedding` of one content, `embeddings` of a batch."""
 
     embedding: Vector[Values] | None = None
     embeddings: list[Vector[Values]] | None = None

@@ -5,11 +5,12 @@ from functools import partial
 
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat.errors import encode_error
+from umg_grpc.wire.core.object_rules import WORDS, ObjectRules
 from umg_grpc.wire.rerank.documents import ranked_texts
 from umg_grpc.wire.rerank.errors import decode_error, encode_error_v2
 from umg_grpc.wire.rerank.request import V1, V2, decode_request, encode_request, wire_path
 from umg_grpc.wire.rerank.response import decode_response, encode_response, encode_response_v2
-from umg_grpc.wire.unary import UnaryFormat
+from umg_grpc.wire.unary_format import UnaryFormat
 
 __all__ = ["RERANK", "RERANK_V2", "ranked_texts"]
 
@@ -24,6 +25,7 @@ RERANK: UnaryFormat[pb.RerankRequest, pb.RerankResponse] = UnaryFormat(
     encode_request=partial(encode_request, V1),
     decode_response=decode_response,
     decode_error=decode_error,
+    objects=ObjectRules(free=frozenset({"documents", "rank_fields"}), words=WORDS | {"query"}),
 )
 RERANK_V2: UnaryFormat[pb.RerankRequest, pb.RerankResponse] = replace(
     RERANK,

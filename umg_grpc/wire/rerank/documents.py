@@ -1,4 +1,6 @@
-"""What is ranked of a document. Local and simulated rerankers use it too: they know strings only, as providers do."""
+"""Text of a document that is ranked. Local and simulated rerankers use it too: like providers, they accept only
+strings.
+"""
 
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -7,16 +9,16 @@ import msgspec
 from msgspec import Raw, Struct
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.json import ABSENT, echo, given, invalid
+from umg_grpc.wire.core.json import ABSENT, echo, given, invalid
 
 TEXT = "text"
-BETWEEN = "\n"  # members that are ranked together; not shown
-SHOWN = 3
-"""So many names a message repeats."""
+SEPARATOR = "\n"  # separator of members that are ranked together; not shown
+MAX_LISTED_NAMES = 3
+"""Maximum of names that an error message repeats."""
 
 
 class PlainDocument(Struct):
-    """An object document as nearly all are."""
+    """Object document with a `text`, as nearly all are."""
 
     text: str
 
@@ -27,47 +29,51 @@ _STRING = msgspec.json.Decoder(str)
 
 
 def ranked_texts(request: pb.RerankRequest) -> list[str]:
-    """What is ranked of each document of the request, in order. Raises UmgError(INVALID_FIELD), naming the document."""
-    fields = places(request.rank_fields)
+    """Return the ranked text of each document of the request, in order. Raise UmgError(INVALID_FIELD) naming the
+    document.
+    """
+    fields = positions(request.rank_fields)
     return [
         object_text(text, fields, f"documents[{index}]") if (text := document.object_json) else document.text
         for index, document in enumerate(request.documents)
     ]
 
 
-def places(rank_fields: Iterable[str]) -> Mapping[str, int]:
-    """Each name and its place; one that is repeated counts once. Made once a request: the names are looked up in each
-    of its objects.
+def positions(rank_fields: Iterable[str]) -> Mapping[str, int]:
+    """Return each name with its position; a repeated name counts once. Computed once per request, because the names are
+    looked up in each of its objects.
     """
-    return {name: place for place, name in enumerate(dict.fromkeys(rank_fields))}
+    return {name: position for position, name in enumerate(dict.fromkeys(rank_fields))}
 
 
 def object_text(document: str, fields: Mapping[str, int], at: str) -> str:
-    """What is ranked of the object at the path `at`: the members that `fields` names, on a line each and in that order,
-    or its `text` where it has none of them.
+    """Return the ranked text of the object at the path `at`: the members in `fields`, one per line and in that order,
+    or its `text` if it has none of them.
 
-    A member that is null is not there; one that is no string is ranked as its JSON, save `text`, which must be a string
-    (not shown). Raises UmgError(INVALID_FIELD) for an object without any, or what is no object.
+    A null member counts as absent. A member that is not a string is ranked as its JSON, except `text`, which must be a
+    string (not shown). Raise UmgError(INVALID_FIELD) for an object without a ranked member, or for a text that is not
+    an object.
     """
     if not fields:
-        with suppress(ValueError, RecursionError):  # then it is told below what is wrong
+        with suppress(ValueError, RecursionError):  # the error is raised below
             return _PLAIN.decode(document).text
     try:
         members = _MEMBERS.decode(document)
     except (ValueError, RecursionError):
         raise invalid(at, "it is not one JSON object; correct it") from None
-    named = sorted(members.keys() & fields.keys(), key=fields.__getitem__)  # in the time of the fewer of the two
+    # takes the time of the smaller of the two sets
+    named = sorted(members.keys() & fields.keys(), key=fields.__getitem__)
     texts = [_member(members[name], name, at) for name in named if given(members[name])]
     if not texts:
         if not given(text := members.get(TEXT, ABSENT)):
-            raise _without_any(fields, at)
+            raise _nothing_to_rank(fields, at)
         texts = [_member(text, TEXT, at)]
-    return BETWEEN.join(texts)
+    return SEPARATOR.join(texts)
 
 
-def _without_any(fields: Mapping[str, int], at: str) -> Exception:
+def _nothing_to_rank(fields: Mapping[str, int], at: str) -> Exception:
     named = [f"`{echo(name)}`" for name in fields if name != TEXT]
-    if len(named) > SHOWN:
+    if len(named) > MAX_LISTED_NAMES:
         named = ["member of `rank_fields`"]
     wanted = " or ".join([*named, f"`{TEXT}`"])
     return invalid(at, f"the object has no {wanted} to rank; add one, or name its members in `rank_fields`")

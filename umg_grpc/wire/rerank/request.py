@@ -1,4 +1,4 @@
-"""The request, both directions: a caller's body -> canonical, canonical -> a provider's body."""
+"""Request in both directions: from a caller's body to canonical, and from canonical to a provider's body."""
 
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -8,18 +8,20 @@ import msgspec
 from msgspec import Raw
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.format import UpstreamRequest
-from umg_grpc.wire.json import JsonObject, check_utf8, invalid, parse, whole
-from umg_grpc.wire.paths import wire_paths
+from umg_grpc.v1.limits import MAX_COUNT
+from umg_grpc.wire.core.field_paths import wire_paths
+from umg_grpc.wire.core.json import INT64_MAX, JsonObject, check_utf8, invalid, parse, whole
+from umg_grpc.wire.core.unknown_fields import Fields
 from umg_grpc.wire.report import Report
-from umg_grpc.wire.rerank.documents import object_text, places, ranked_texts
-from umg_grpc.wire.rerank.schema import LARGEST, Asked, PlainBody, RerankBody
-from umg_grpc.wire.unknown import Fields, note_source
+from umg_grpc.wire.request_notes import NO_NOTES, DecodedRequest, RequestNotes
+from umg_grpc.wire.rerank.documents import object_text, positions, ranked_texts
+from umg_grpc.wire.rerank.schema import PlainBody, RerankBody, RerankOptions
+from umg_grpc.wire.text_format import UpstreamRequest
 
 PATH = "/rerank"
 
 FIELDS = Fields(RerankBody, {}, {})
-"""A body's. Object documents are the caller's own JSON."""
+"""Known fields of a body. Object documents are the caller's own JSON and are not checked."""
 
 OPTIONS = {
     "top_n": "top_n",
@@ -28,7 +30,7 @@ OPTIONS = {
     "priority": "priority",
 }
 """Canonical field -> its name on the wire."""
-DONE_HERE = ("return_documents", "rank_fields")
+GATEWAY_OPTIONS = ("return_documents", "rank_fields")
 UNCARRIED = ("relevant_spans",)
 
 wire_path = wire_paths(
@@ -41,75 +43,76 @@ wire_path = wire_paths(
 
 @dataclass(frozen=True)
 class Shape:
-    """What a provider of one kind is told beside the model, the query and the documents."""
+    """Fields that a provider of one kind receives, other than the model, the query and the documents."""
 
     name: str
-    """Of the face whose callers write the same."""
+    """Name of the face with the same shape."""
     options: AbstractSet[str]
-    """Canonical fields."""
+    """Canonical fields that the shape supports."""
     always: Mapping[str, object] = field(default_factory=dict)
 
 
-V1 = Shape("rerank", {"top_n", "max_chunks_per_document"}, {"return_documents": False})  # it has them from us
+# the request has the documents already
+V1 = Shape("rerank", {"top_n", "max_chunks_per_document"}, {"return_documents": False})
 V2 = Shape("rerank_v2", {"top_n", "max_tokens_per_document", "priority"})
 
 
 # --- caller -> canonical
 
 
-def decode_request(face: str, body: bytes, headers: Mapping[str, str]) -> pb.RerankRequest:
-    """The request with its source. Raises UmgError: MALFORMED_BODY, MISSING_FIELD, INVALID_FIELD."""
+def decode_request(face: str, body: bytes, headers: Mapping[str, str]) -> DecodedRequest[pb.RerankRequest]:
+    """Return the canonical request with its source. Raise UmgError: MALFORMED_BODY, MISSING_FIELD, INVALID_FIELD."""
     try:
-        asked: PlainBody | RerankBody = _PLAIN.decode(check_utf8(body))
+        decoded: PlainBody | RerankBody = _PLAIN.decode(check_utf8(body))
         unknown: Sequence[str] = ()
     except (ValueError, RecursionError):
-        asked = parse(RerankBody, body)
+        decoded = parse(RerankBody, body)
         unknown = FIELDS.unknown(body)
-    request = pb.RerankRequest(model=asked.model, query=asked.query)
+    request = pb.RerankRequest(model=decoded.model, query=decoded.query)
     source = request.source
     source.format, source.body = face, body
-    source.uncarried_fields.extend(unknown)
     if headers:
         source.headers.update(headers)
-    _decode_options(asked, request)
-    _decode_documents(asked, request)
-    return request
+    _decode_options(decoded, request)
+    _decode_documents(decoded, request)
+    notes = RequestNotes(uncarried=list(unknown))
+    if decoded.relevant_spans is not None and decoded.relevant_spans.mode == "enabled":
+        notes.uncarried.append("relevant_spans")
+    return DecodedRequest(request, notes)
 
 
 _PLAIN = msgspec.json.Decoder(PlainBody)
-_KINDS = {b"n": "null", b"t": "a boolean", b"f": "a boolean", b"[": "an array"}  # by how they begin
+_KINDS = {b"n": "null", b"t": "a boolean", b"f": "a boolean", b"[": "an array"}  # by the first character
 
 
-def _decode_options(asked: Asked, request: pb.RerankRequest) -> None:
-    if (top_n := whole(asked.top_n, "top_n")) is not None:
-        request.top_n = min(top_n, LARGEST)  # more than there are documents, and so all of them
+def _decode_options(decoded: RerankOptions, request: pb.RerankRequest) -> None:
+    if (top_n := whole(decoded.top_n, "top_n", INT64_MAX)) is not None:
+        request.top_n = min(top_n, MAX_COUNT)  # larger than any number of documents, so that it means all of them
     for canonical, name, value in (
-        ("max_chunks_per_document", "max_chunks_per_doc", asked.max_chunks_per_doc),
-        ("max_tokens_per_document", "max_tokens_per_doc", asked.max_tokens_per_doc),
-        ("priority", "priority", asked.priority),
+        ("max_chunks_per_document", "max_chunks_per_doc", decoded.max_chunks_per_doc),
+        ("max_tokens_per_document", "max_tokens_per_doc", decoded.max_tokens_per_doc),
+        ("priority", "priority", decoded.priority),
     ):
         if (number := whole(value, name)) is not None:
             setattr(request, canonical, number)
-    if asked.return_documents is not None:
-        request.return_documents = asked.return_documents
-    request.rank_fields.extend(asked.rank_fields or ())
-    if asked.relevant_spans is not None and asked.relevant_spans.mode == "enabled":
-        request.source.uncarried_fields.append("relevant_spans")
+    if decoded.return_documents is not None:
+        request.return_documents = decoded.return_documents
+    request.rank_fields.extend(decoded.rank_fields or ())
 
 
-def _decode_documents(asked: PlainBody | RerankBody, request: pb.RerankRequest) -> None:
-    add = request.documents.add  # filled in place: a message that is copied costs twice
-    if isinstance(asked, PlainBody):
-        for text in asked.documents:
+def _decode_documents(decoded: PlainBody | RerankBody, request: pb.RerankRequest) -> None:
+    add = request.documents.add  # filled in place: copying a message takes twice the time
+    if isinstance(decoded, PlainBody):
+        for text in decoded.documents:
             add().text = text
         return
-    fields = places(asked.rank_fields or ())
-    for index, raw in enumerate(asked.documents):
+    fields = positions(decoded.rank_fields or ())
+    for index, raw in enumerate(decoded.documents):
         _decode_document(raw, add(), fields, f"documents[{index}]")
 
 
 def _decode_document(raw: Raw, document: pb.RerankDocument, fields: Mapping[str, int], at: str) -> None:
-    """A string as text, an object byte for byte."""
+    """Decode one document: a string as text, an object byte for byte."""
     match bytes(raw)[:1]:
         case b'"':
             document.text = parse(str, raw, at)
@@ -124,22 +127,24 @@ def _decode_document(raw: Raw, document: pb.RerankDocument, fields: Mapping[str,
 # --- canonical -> provider
 
 
-def encode_request(shape: Shape, request: pb.RerankRequest, model: str) -> UpstreamRequest:
-    """The call of `POST /rerank` below `/v1` or `/v2`. A caller's body of the same shape goes on with all that is
-    unknown here, and with options that only the other shape has.
+def encode_request(
+    shape: Shape, request: pb.RerankRequest, model: str, notes: RequestNotes = NO_NOTES
+) -> UpstreamRequest:
+    """Return the call of `POST /rerank` below `/v1` or `/v2`. A caller's body of the same shape keeps its unknown
+    fields, and the options that only the other shape has.
 
-    Documents go as strings, and are never asked back: the request has them. Raises UmgError(INVALID_FIELD) for one that
-    cannot be ranked.
+    Documents are sent as strings and never requested back, because the request has them. Raise UmgError(INVALID_FIELD)
+    for a document that cannot be ranked.
     """
     report, fields = Report(), JsonObject()
     if request.source.format == shape.name:
         fields |= parse(dict[str, Raw], request.source.body)
         for name in UNCARRIED:
-            if name in request.source.uncarried_fields:
+            if name in notes.uncarried:
                 report.drop(name)
     else:
-        note_source(request.source, report)
-    for name in (*DONE_HERE, *UNCARRIED):
+        notes.report_uncarried(report)
+    for name in (*GATEWAY_OPTIONS, *UNCARRIED):
         fields.pop(name, None)
     _encode_options(shape, request, fields, report)
     fields |= {"model": model, "query": request.query, "documents": ranked_texts(request), **shape.always}
@@ -147,17 +152,17 @@ def encode_request(shape: Shape, request: pb.RerankRequest, model: str) -> Upstr
 
 
 def _encode_options(shape: Shape, request: pb.RerankRequest, fields: JsonObject, report: Report) -> None:
-    """Writes into `fields`, in whole numbers: `50.0` as 50, and no null. A `top_n` above the number of documents, which
-    not every provider takes, as that number.
+    """Write the options into `fields` as integers (`50.0` as 50) and without nulls. A `top_n` above the number of
+    documents, which some providers reject, becomes that number.
     """
-    said: dict[str, int] = {descriptor.name: value for descriptor, value in request.ListFields()}
+    values: dict[str, int] = {descriptor.name: value for descriptor, value in request.ListFields()}
     if request.top_n:
-        said["top_n"] = min(request.top_n, len(request.documents))
+        values["top_n"] = min(request.top_n, len(request.documents))
     for canonical, name in OPTIONS.items():
         written = fields.pop(name, None) is not None
-        if canonical not in said:
+        if canonical not in values:
             continue
         if written or canonical in shape.options:
-            fields[name] = said[canonical]
-        elif said[canonical]:  # a priority of 0 is everybody's
+            fields[name] = values[canonical]
+        elif values[canonical]:  # a priority of 0 is the default
             report.drop(canonical)

@@ -1,4 +1,4 @@
-"""The answer, both directions: canonical -> a caller's body, a provider's body -> canonical."""
+"""Response in both directions: from canonical to a caller's body, and from a provider's body to canonical."""
 
 import math
 
@@ -6,26 +6,26 @@ import msgspec
 from msgspec import Raw, Struct
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.counts import Count, count
-from umg_grpc.wire.json import ABSENT, JsonObject, loosely
-from umg_grpc.wire.provider_errors import NO_ANSWER, as_error, from_provider, is_error, unreadable
-from umg_grpc.wire.ragged import decode
+from umg_grpc.wire.core.json import ABSENT, JsonObject, decode_or_none
+from umg_grpc.wire.core.numbers import Count, count
+from umg_grpc.wire.core.surrogates import decode
+from umg_grpc.wire.errors.provider_errors import NO_ANSWER, as_error, from_provider, is_error, unreadable
 from umg_grpc.wire.rerank.errors import TOO_LONG
 from umg_grpc.wire.rerank.scores import in_unit
-from umg_grpc.wire.unary import ClientShape
+from umg_grpc.wire.unary_format import ClientShape
 
 # --- canonical -> caller
 
 
 def encode_response(response: pb.RerankResponse, request: pb.RerankRequest, shape: ClientShape) -> bytes:
-    """The body of `POST /v1/rerank` (text document, "Rerank result"), and beside it the `id` and `meta` that clients of
-    the Cohere kind read. The shape is that of documents which were sent as strings.
+    """Return the body of `POST /v1/rerank` (text document, "Rerank result"), with the `id` and `meta` that clients of
+    the Cohere kind read. The shape is that for documents sent as strings.
     """
     return _encode(response, "1", shape)
 
 
 def encode_response_v2(response: pb.RerankResponse, request: pb.RerankRequest, shape: ClientShape) -> bytes:
-    """The body of `POST /v2/rerank`, which no document describes: always as the SDKs have it."""
+    """Return the body of `POST /v2/rerank`, which no document describes: always in the shape of the SDKs."""
     return _encode(response, "2", ClientShape.SDK)
 
 
@@ -54,7 +54,7 @@ def _encode_document(document: pb.RerankDocument, shape: ClientShape) -> object:
 
 
 def _encode_meta(usage: pb.RerankUsage, version: str) -> JsonObject:
-    """`meta`: search units only where they are known."""
+    """Return `meta`; it has search units only where they are known."""
     billed: JsonObject = {"input_tokens": usage.total_tokens}
     if usage.HasField("search_units"):
         billed = {"search_units": usage.search_units}
@@ -69,15 +69,15 @@ def _encode_meta(usage: pb.RerankUsage, version: str) -> JsonObject:
 
 
 class ProviderResult(Struct):
-    """One of `results`."""
+    """Item of `results`."""
 
     index: int | float
     relevance_score: float | None = None
-    score: float | None = None  # some providers' name for it
+    score: float | None = None  # name of the score at some providers
 
 
 class ProviderUsage(Struct):
-    """`usage`."""
+    """Member `usage`."""
 
     total_tokens: Count = None
     prompt_tokens: Count = None
@@ -85,25 +85,25 @@ class ProviderUsage(Struct):
 
 
 class Units(Struct):
-    """`meta.billed_units`, `meta.tokens`."""
+    """Members `meta.billed_units` and `meta.tokens`."""
 
     input_tokens: Count = None
     search_units: Count = None
 
 
 class ProviderMeta(Struct):
-    """`meta`."""
+    """Member `meta`."""
 
     tokens: Units | None = None
     billed_units: Units | None = None
 
 
 class ProviderResponse(Struct):
-    """A body, as far as it is decoded."""
+    """Decoded members of a body."""
 
     id: Raw = ABSENT
     results: list[ProviderResult] | None = None
-    data: list[ProviderResult] | None = None  # some providers' name for it
+    data: list[ProviderResult] | None = None  # name of the results at some providers
     usage: Raw = ABSENT
     meta: Raw = ABSENT
     error: Raw = ABSENT
@@ -116,12 +116,12 @@ _META = msgspec.json.Decoder(ProviderMeta)
 
 
 def decode_response(body: bytes, request: pb.RerankRequest, pass_: bool) -> pb.RerankResponse:
-    """The answer, its results in the provider's order and without documents: the request has them. Never passed on as
-    it is, for no provider writes the document's shape.
+    """Return the canonical response, with the results in the provider's order and without documents, which the request
+    has. The body is never passed through, because no provider writes the document's shape.
 
-    Its usage has 0 tokens where the provider tells none. Scores on another scale than [0, 1] are mapped into it
-    (`in_unit`). Raises UmgError(UPSTREAM_FAILED) for a body that cannot be read, that is an error in spite of its
-    status, that ranks a document twice or one that was not sent, or fewer than were asked for.
+    The usage has 0 tokens where the provider sends none. Scores outside [0, 1] are mapped into it (`in_unit`). Raise
+    UmgError(UPSTREAM_FAILED) for a body that cannot be decoded, that is an error in spite of its status, that ranks a
+    document twice or an unknown document, or that has fewer results than requested.
     """
     try:
         answer = decode(_RESPONSE, body)
@@ -132,7 +132,7 @@ def decode_response(body: bytes, request: pb.RerankRequest, pass_: bool) -> pb.R
     results = answer.data if answer.results is None else answer.results
     if results is None:
         raise unreadable(NO_ANSWER)
-    response = pb.RerankResponse(response_id=loosely(_ID, answer.id) or "", model=request.model)
+    response = pb.RerankResponse(response_id=decode_or_none(_ID, answer.id) or "", model=request.model)
     places = _places(results, len(request.documents))
     wanted = min(request.top_n or len(request.documents), len(request.documents))
     if len(places) < wanted:
@@ -140,7 +140,7 @@ def decode_response(body: bytes, request: pb.RerankRequest, pass_: bool) -> pb.R
     for index, score in zip(places, in_unit([_score(result) for result in results]), strict=True):
         decoded = response.results.add()
         decoded.index, decoded.relevance_score = index, score
-    _decode_usage(loosely(_USAGE, answer.usage), loosely(_META, answer.meta), response)
+    _decode_usage(decode_or_none(_USAGE, answer.usage), decode_or_none(_META, answer.meta), response)
     return response
 
 
@@ -163,10 +163,10 @@ def _score(result: ProviderResult) -> float:
 
 
 def _decode_usage(usage: ProviderUsage | None, meta: ProviderMeta | None, response: pb.RerankResponse) -> None:
-    """The first count that is told; tokens that are billed are taken for those that were used."""
-    told = usage or ProviderUsage()
+    """Set the usage from the first token count that the provider sent; billed tokens count as used."""
+    sent = usage or ProviderUsage()
     tokens, billed = (meta and meta.tokens) or Units(), (meta and meta.billed_units) or Units()
-    counts = (told.total_tokens, told.prompt_tokens, told.input_tokens, tokens.input_tokens, billed.input_tokens)
+    counts = (sent.total_tokens, sent.prompt_tokens, sent.input_tokens, tokens.input_tokens, billed.input_tokens)
     if total := next((number for counted in counts if (number := count(counted))), 0):
         response.usage.total_tokens = total
     if units := count(billed.search_units):
