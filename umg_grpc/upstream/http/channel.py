@@ -1,4 +1,6 @@
-"""A channel's way to its provider: which key, which address, which deadlines. What is said there, the codecs know."""
+"""Connection settings of a channel to its provider: key, address and deadlines. The codecs build and parse the
+bodies.
+"""
 
 import asyncio
 import math
@@ -10,75 +12,81 @@ from ssl import SSLContext
 from typing import Protocol, TypeVar
 
 from umg_grpc.errors import Failure, UmgError
-from umg_grpc.upstream.keys import Keys
-from umg_grpc.upstream.transport import Deadlines, Outgoing, Transport, late
+from umg_grpc.upstream.http.decoding import DecodeError, decoded, refusal
+from umg_grpc.upstream.http.keys import Keys
+from umg_grpc.upstream.http1.client import Client
+from umg_grpc.upstream.http1.deadlines import Deadlines
+from umg_grpc.upstream.http1.request import Outgoing
+from umg_grpc.upstream.http1.response import MAX_RESPONSE_BYTES
 from umg_grpc.v1 import pb
-from umg_grpc.wire.format import BIG_BYTES, UpstreamRequest
-from umg_grpc.wire.ragged import well_formed
-from umg_grpc.wire.sse import BOM
+from umg_grpc.wire.text_format import UpstreamRequest
 
-Made = TypeVar("Made")
-DecodeError = Callable[[int, Mapping[str, str], bytes], UmgError]
+Decoded = TypeVar("Decoded")
 
 BROKEN = frozenset({pb.ERROR_REASON_UPSTREAM_UNREACHABLE, pb.ERROR_REASON_UPSTREAM_CUT})
 
 
 @dataclass(frozen=True)
 class Endpoint:
-    """Where a channel leads and what opens it."""
+    """Address and credentials of a channel."""
 
     base_url: str
-    headers: Mapping[str, str]  # what goes with every request, credentials too where the operator says which header
-    key: str = ""  # the credentials where the format says it
+    headers: Mapping[str, str]
+    """Headers of every request, with the credentials where the operator configures their header."""
+    key: str = ""
+    """Credentials where the format defines their header."""
 
     @cached_property
-    def _sent(self) -> dict[str, dict[str, str]]:
+    def _headers_by_key_header(self) -> dict[str, dict[str, str]]:
         return {}
 
-    def sent(self, key_header: str) -> dict[str, str]:
-        """What goes with every request of a format, by the header in which its providers take the key. Not to be
-        changed.
+    def request_headers(self, key_header: str) -> dict[str, str]:
+        """Return the headers of every request, given the header in which the format's providers expect the key. The
+        mapping is cached: callers must not change it.
         """
-        if (known := self._sent.get(key_header)) is None:
+        if (known := self._headers_by_key_header.get(key_header)) is None:
             known = {"Content-Type": "application/json", **self.headers, **_credentials(key_header, self.key)}
-            self._sent[key_header] = known
+            self._headers_by_key_header[key_header] = known
         return known
 
 
 class EndpointSource(Protocol):
-    """Where a channel leads at this call."""
+    """Source of the endpoint for each call."""
 
     async def __call__(self, broken: Endpoint | None) -> Endpoint:
-        """`broken` is where a connection last broke, or could not be made."""
+        """Return the endpoint. `broken` is the endpoint whose connection last broke or could not be made."""
         ...
 
 
-class InTurn:
-    """The endpoints of a provider, one for each key of a channel: in turn those whose key does not rest."""
+class RotatingEndpoints:
+    """Endpoints of a provider, one for each key of a channel; used in turn, without the keys that are suspended."""
 
     def __init__(self, endpoints: Sequence[Endpoint], now: Callable[[], float] = time.monotonic) -> None:
         self.keys = Keys(len(endpoints), now)
         self._endpoints = endpoints
 
     def next(self) -> Endpoint:
-        """The one to be used."""
+        """Return the endpoint to use for the next call."""
         return self._endpoints[self.keys.next()]
 
     async def __call__(self, broken: Endpoint | None) -> Endpoint:
-        """See `EndpointSource`: a provider's address stays."""
+        """Return the endpoint for a call, see `EndpointSource`. A provider's address never changes, so `broken` is
+        ignored.
+        """
         return self.next()
 
-    def works(self, endpoint: Endpoint) -> None:
-        """A good answer came from there."""
-        if not self.keys.all_well:
-            self.keys.works(self._number(endpoint))
+    def record_success(self, endpoint: Endpoint) -> None:
+        """Record a successful response from the endpoint."""
+        if not self.keys.none_suspended:
+            self.keys.record_success(self._number(endpoint))
 
-    def failed(self, endpoint: Endpoint, error: UmgError) -> None:
-        """Makes an error that is the key's own one that another key need not have; where all rest, one that tells when
-        the first of them is over.
+    def record_failure(self, endpoint: Endpoint, error: UmgError) -> None:
+        """Record an error of the endpoint. Mark the error as OTHER_KEY if it concerns only this key and another key is
+        free. If it is a rate limit and all keys are suspended, set its `retry_after_seconds` to the time until the
+        first key is free.
         """
-        if self.keys.failed(self._number(endpoint), error):
-            error.of(Failure.OTHER_KEY)
+        if self.keys.record_failure(self._number(endpoint), error):
+            error.with_failure(Failure.OTHER_KEY)
         elif error.failure is Failure.OVERLOADED and len(self._endpoints) > 1 and (wait := self.keys.seconds_to_free):
             seconds = math.ceil(wait)
             error.metadata["retry_after_seconds"] = str(seconds)
@@ -89,20 +97,20 @@ class InTurn:
 
 
 class HttpChannel:
-    """One channel, for all that its provider can do. Raises what the transport and the codecs raise."""
+    """Channel for all operations of its provider. Raises the errors of the client and the codecs."""
 
     def __init__(
         self,
-        transport: Transport,
+        client: Client,
         endpoint: EndpointSource,
         deadlines: Deadlines,
         *,
         proxy: str | None = None,
-        tls: SSLContext | bool = True,
+        tls: SSLContext | None = None,
     ) -> None:
-        self.transport = transport
+        self.client = client
         self._endpoint = endpoint
-        self._in_turn = endpoint if isinstance(endpoint, InTurn) else None
+        self._in_turn = endpoint if isinstance(endpoint, RotatingEndpoints) else None
         self._broken: Endpoint | None = None
         self._deadlines = deadlines
         self._proxy = proxy
@@ -110,102 +118,103 @@ class HttpChannel:
 
     @property
     def total_seconds(self) -> float:
-        """The deadline of a whole call."""
+        """Deadline of a whole call."""
         return self._deadlines.total
 
     @property
-    def resting_keys(self) -> int:
-        """How many of its keys are left out for now."""
-        return 0 if self._in_turn is None else self._in_turn.keys.resting
+    def suspended_keys(self) -> int:
+        """Number of keys that are suspended."""
+        return 0 if self._in_turn is None else self._in_turn.keys.suspended
 
     async def fetch(
         self,
         encoded: UpstreamRequest,
         key_header: str,
         decode_error: DecodeError,
-        decode: Callable[[bytes], Made],
+        decode: Callable[[bytes], Decoded],
         seconds: float,
         *,
         repeatable: bool = True,
-    ) -> Made:
-        """What `decode` makes of the body of a good answer, within `seconds` and the channel's own deadlines.
-
-        `repeatable`: what the request asks for may be made twice.
+        most_bytes: int = MAX_RESPONSE_BYTES,
+    ) -> Decoded:
+        """Return the decoded body of a successful response, within `seconds` and the channel's own deadlines.
+        `repeatable`: the provider may process the request twice. `most_bytes`: limit of the response.
         """
-        endpoint, outgoing = await self.outgoing(encoded, key_header, seconds, repeatable=repeatable)
+        endpoint, outgoing = await self.outgoing(
+            encoded, key_header, seconds, repeatable=repeatable, most_bytes=most_bytes
+        )
         try:
-            status, headers, body = await self.transport.fetch(outgoing)
-            self.is_there(endpoint)
+            status, headers, body = await self.client.fetch(outgoing)
+            self.record_reachable(endpoint)
             if status != 200:
                 raise refusal(decode_error, status, headers, body)
-            made = await decoded(body, decode)
+            response = await decoded(body, decode)
         except UmgError as error:
-            self.note(error, endpoint)
+            self.record_failure(error, endpoint)
             raise
-        self.works(endpoint)
-        return made
+        self.record_success(endpoint)
+        return response
 
     async def outgoing(
-        self, encoded: UpstreamRequest, key_header: str, seconds: float, *, repeatable: bool = True
+        self,
+        encoded: UpstreamRequest,
+        key_header: str,
+        seconds: float,
+        *,
+        repeatable: bool = True,
+        most_bytes: int = MAX_RESPONSE_BYTES,
     ) -> tuple[Endpoint, Outgoing]:
-        """Where a call goes, and what is sent there. Raises UmgError(UPSTREAM_TIMEOUT) when no time is left."""
+        """Return the endpoint of a call and the request to send. Raise UmgError(UPSTREAM_TIMEOUT) if no time is
+        left.
+        """
         if self._in_turn is not None:
             endpoint, left = self._in_turn.next(), seconds
         else:
-            endpoint, left = await self._place(seconds)
-        sent = endpoint.sent(key_header)
+            endpoint, left = await self._resolve_endpoint(seconds)
+        headers = endpoint.request_headers(key_header)
         outgoing = Outgoing(
             url=endpoint.base_url + encoded.path,
-            # the operator's headers come before those of the format
-            headers={**encoded.headers, **sent} if encoded.headers else sent,
+            # the operator's headers override those of the format
+            headers={**encoded.headers, **headers} if encoded.headers else headers,
             body=encoded.body,
             deadlines=self._deadlines.within(left),
             proxy=self._proxy,
             tls=self._tls,
             repeatable=repeatable,
+            most_bytes=most_bytes,
         )
         return endpoint, outgoing
 
-    def is_there(self, endpoint: Endpoint) -> None:
-        """It broke off an answer, but it answers again: the next call need not wait for another."""
+    def record_reachable(self, endpoint: Endpoint) -> None:
+        """Record that an endpoint which broke a connection responds again, so the next call need not wait for another
+        endpoint.
+        """
         if self._broken is not None and self._broken == endpoint:
             self._broken = None
 
-    def works(self, endpoint: Endpoint) -> None:
-        """A good answer came, or began."""
+    def record_success(self, endpoint: Endpoint) -> None:
+        """Record that a successful response arrived or began."""
         if self._in_turn is not None:
-            self._in_turn.works(endpoint)
+            self._in_turn.record_success(endpoint)
 
-    def note(self, error: UmgError, endpoint: Endpoint) -> None:
-        """Remembers where a call broke, and which key is no good: the error is then OTHER_KEY where there is one."""
+    def record_failure(self, error: UmgError, endpoint: Endpoint) -> None:
+        """Record the endpoint where a call broke and a key that the provider rejected; the error becomes OTHER_KEY
+        where another key is free.
+        """
         if error.reason in BROKEN:
             self._broken = endpoint
         if self._in_turn is not None:
-            self._in_turn.failed(endpoint, error)
+            self._in_turn.record_failure(endpoint, error)
 
-    async def _place(self, seconds: float) -> tuple[Endpoint, float]:
-        """Where the call goes, and the seconds that are left for it."""
+    async def _resolve_endpoint(self, seconds: float) -> tuple[Endpoint, float]:
+        """Return the endpoint of the call and the seconds that are left for it."""
         started, most = time.monotonic(), min(seconds, self._deadlines.total)
         try:
             async with asyncio.timeout(most):
                 endpoint = await self._endpoint(self._broken)
         except TimeoutError:
-            raise late("total", self._deadlines.within(seconds), sent=False) from None
+            raise self._deadlines.within(seconds).late("total", sent=False) from None
         return endpoint, seconds - (time.monotonic() - started)
-
-
-async def decoded(body: bytes, decode: Callable[[bytes], Made]) -> Made:
-    """What becomes of a body; of a big one, in a thread."""
-    body = well_formed(body.removeprefix(BOM))
-    return decode(body) if len(body) < BIG_BYTES else await asyncio.to_thread(decode, body)
-
-
-def refusal(decode_error: DecodeError, status: int, headers: Mapping[str, str], body: bytes) -> UmgError:
-    """Why the provider did not answer with 200."""
-    if 300 <= status < 400:
-        message = "the provider answered with a redirect, which is not followed; its base_url may be wrong"
-        return UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, message, upstream_status=str(status)).of(Failure.DOWN)
-    return decode_error(status, {name.lower(): value for name, value in headers.items()}, body)
 
 
 def _credentials(key_header: str, key: str) -> dict[str, str]:

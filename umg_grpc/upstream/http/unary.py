@@ -1,82 +1,64 @@
-"""Embedding and reranking by a provider over HTTP: codec and transport put together."""
+"""Embedding and reranking by a provider over HTTP: combines a codec and the HTTP client."""
 
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, TypeVar
 
 from umg_grpc.errors import Failure, UmgError
-from umg_grpc.upstream.http_channel import HttpChannel
+from umg_grpc.upstream.http.call import HasSource, HttpCall
+from umg_grpc.upstream.http.channel import HttpChannel
+from umg_grpc.upstream.http1.response import MAX_EMBEDDINGS_BYTES, MAX_RESPONSE_BYTES
 from umg_grpc.v1 import pb
-from umg_grpc.wire.embed import other_length, own_length
-from umg_grpc.wire.format import BIG_BYTES, UpstreamRequest
+from umg_grpc.wire.core.numbers import count
+from umg_grpc.wire.embedding_format import other_length, own_length
 from umg_grpc.wire.report import Report
-from umg_grpc.wire.unary import UnaryFormat
-from umg_grpc.wire.unknown import note_source
+from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
+from umg_grpc.wire.text_format import BIG_BYTES
+from umg_grpc.wire.unary_format import UnaryFormat
 
-PARTS_AT_ONCE = 4
-"""Of a batch that is split: so many requests are with the provider at a time."""
-
-
-class HasSource(Protocol):
-    """A request that may carry the body as its caller sent it."""
-
-    @property
-    def source(self) -> pb.SourceDocument: ...
-
+MAX_CONCURRENT_PARTS = 4
+"""Maximum concurrent requests of one split batch."""
 
 Request = TypeVar("Request", bound=HasSource)
 Response = TypeVar("Response")
 
 
-@dataclass(frozen=True)
-class HttpUnaryCall(Generic[Request, Response]):
-    """A request as it goes to one channel."""
-
-    channel: HttpChannel
-    format: UnaryFormat[Request, Response]
-    request: Request
-    encoded: UpstreamRequest
-    passes: bool  # whether the answer goes back as it comes, if callers can read it so
-
-    @property
-    def report(self) -> Report:
-        """What the channel cannot be told."""
-        return self.encoded.report
-
-    async def send(self, seconds: float) -> Response:
-        """See `UnaryCall`."""
-        codec = self.format
-        return await self.channel.fetch(self.encoded, codec.key_header, codec.decode_error, self._decode, seconds)
-
-    def _decode(self, body: bytes) -> Response:
-        return self.format.decode_response(body, self.request, self.passes)
-
-
 class HttpUnary(Generic[Request, Response]):
-    """One channel, for one operation. Raises what the transport and the codec raise."""
+    """Channel for one operation. Raises the errors of the client and the codec."""
 
-    def __init__(self, channel: HttpChannel, formats: Sequence[UnaryFormat[Request, Response]]) -> None:
-        """`formats`: those that the provider speaks, the preferred one first; several may share a protocol."""
-        self.slow_bytes = BIG_BYTES
+    def __init__(
+        self,
+        channel: HttpChannel,
+        formats: Sequence[UnaryFormat[Request, Response]],
+        most_bytes: int = MAX_RESPONSE_BYTES,
+    ) -> None:
+        """Create a channel. `formats`: formats of the provider, the preferred one first; several may share a protocol.
+        `most_bytes`: limit of a response.
+        """
         self._channel = channel
+        self._most_bytes = most_bytes
         self._formats = {codec.name: codec for codec in formats}
         self._preferred = formats[0]
 
+    def is_slow(self, request: Request, size: int) -> bool:
+        """Return whether `prepare` takes milliseconds, see `UnaryUpstream`."""
+        return size >= BIG_BYTES
+
     def codec_of(self, request: Request) -> UnaryFormat[Request, Response]:
-        """The format in which the request goes."""
+        """Return the format in which the request is sent."""
         return self._formats.get(request.source.format, self._preferred)
 
-    def prepare(self, request: Request, model: str) -> HttpUnaryCall[Request, Response]:
-        """The request in the caller's own format where the channel speaks it, else in the one that it prefers."""
+    def prepare(self, request: Request, model: str, notes: RequestNotes = NO_NOTES) -> HttpCall[Request, Response]:
+        """Encode the request in the caller's own format if the provider supports it, else in the preferred one."""
         codec = self.codec_of(request)
-        encoded = codec.encode_request(request, model)
+        encoded = codec.encode_request(request, model, notes)
         passes = codec.name == request.source.format
-        return HttpUnaryCall(self._channel, codec, request, encoded, passes)
+        return HttpCall(self._channel, codec, request, encoded, passes, self._most_bytes)
 
 
 class HttpEmbedding:
-    """One channel that embeds. What the provider does not take at once goes to it in parts."""
+    """Channel that embeds. A batch over the provider's limit is split into several requests."""
 
     def __init__(
         self,
@@ -85,57 +67,59 @@ class HttpEmbedding:
         *,
         most_items: int | None = None,
     ) -> None:
-        """`most_items`: most inputs of one request, None for what the format says."""
-        self.slow_bytes = BIG_BYTES
+        """Create a channel. `most_items`: maximum inputs of one request, None for the limit of the format."""
         self._channel = channel
-        self._unary = HttpUnary(channel, formats)
+        self._unary = HttpUnary(channel, formats, MAX_EMBEDDINGS_BYTES)
         self._most_items = most_items
 
+    def is_slow(self, request: pb.EmbedRequest, size: int) -> bool:
+        """Return whether `prepare` takes milliseconds, see `UnaryUpstream`."""
+        return size >= BIG_BYTES
+
     def prepare(
-        self, request: pb.EmbedRequest, model: str
-    ) -> "HttpUnaryCall[pb.EmbedRequest, pb.EmbedResponse] | SplitCall":
-        """See `UnaryUpstream`."""
+        self, request: pb.EmbedRequest, model: str, notes: RequestNotes = NO_NOTES
+    ) -> "HttpCall[pb.EmbedRequest, pb.EmbedResponse] | SplitCall":
+        """Encode the request as one call or as a split batch, see `UnaryUpstream`."""
         codec = self._unary.codec_of(request)
         most = self._most_items or codec.most_items or len(request.inputs)
         if len(request.inputs) <= most:
-            return self._unary.prepare(request, model)
-        if codec.name == request.source.format:  # what only the provider knows of the caller's body is in no part
-            report = Report()
-            note_source(request.source, report)
-        else:  # by the places of the whole
-            report = codec.encode_request(request, model).report
+            return self._unary.prepare(request, model, notes)
+        if codec.name == request.source.format:
+            report = Report()  # the parts omit fields of the caller's body that only the provider knows
+            notes.report_uncarried(report)
+        else:  # field paths with the positions of the whole batch
+            report = codec.encode_request(request, model, notes).report
         parts = [self._unary.prepare(part, model) for part in _parts(request, most)]
         return SplitCall(report, parts, self._channel.total_seconds)
 
 
 @dataclass(frozen=True)
 class SplitCall:
-    """A batch in parts."""
+    """Batch that is sent in parts."""
 
     report: Report
-    parts: Sequence[HttpUnaryCall[pb.EmbedRequest, pb.EmbedResponse]]
+    parts: Sequence[HttpCall[pb.EmbedRequest, pb.EmbedResponse]]
     total_seconds: float
-    """The channel's deadline for all of them."""
+    """The channel's deadline for all parts together."""
 
     async def send(self, seconds: float) -> pb.EmbedResponse:
-        """All vectors in the order of the inputs. When one part fails, the others are stopped and the call fails.
-
-        Raises UmgError(UPSTREAM_FAILED) for parts with vectors of different lengths.
+        """Return all vectors in the order of the inputs. When one part fails, the others are cancelled and the call
+        fails. Raise UmgError(UPSTREAM_FAILED) for parts with vectors of different lengths.
         """
-        turn, joined = asyncio.Semaphore(PARTS_AT_ONCE), pb.EmbedResponse()
-        is_channels = self.total_seconds <= seconds  # whose deadline the parts have
+        slots, response = asyncio.Semaphore(MAX_CONCURRENT_PARTS), pb.EmbedResponse()
+        is_channels = self.total_seconds <= seconds  # whether the channel's deadline comes first
         deadline = asyncio.get_running_loop().time() + min(seconds, self.total_seconds)
 
-        async def send(part: HttpUnaryCall[pb.EmbedRequest, pb.EmbedResponse]) -> pb.EmbedResponse:
-            await turn.acquire()
+        async def send(part: HttpCall[pb.EmbedRequest, pb.EmbedResponse]) -> pb.EmbedResponse:
+            await slots.acquire()
             try:
                 answer = await part.send(deadline - asyncio.get_running_loop().time())
-            except UmgError as error:  # its provider counts from the beginning of the part
+            except UmgError as error:  # the provider's field path counts from the beginning of the part
                 error.metadata.pop("field", None)
                 if is_channels and error.reason == pb.ERROR_REASON_UPSTREAM_TIMEOUT and error.failure is None:
-                    error.of(Failure.AMBIGUOUS)
+                    error.with_failure(Failure.AMBIGUOUS)
                 raise
-            turn.release()  # not after a failure: nobody is to begin then
+            slots.release()  # not after a failure: no further part may begin then
             return answer
 
         tasks = [asyncio.create_task(send(part)) for part in self.parts]
@@ -145,19 +129,21 @@ class SplitCall:
             for task in tasks:
                 task.cancel()
             await asyncio.wait(tasks)
-        own = {own_length(answer, part.request) for answer, part in zip(answers, self.parts, strict=True)} - {0}
-        if len(own) > 1:
-            raise other_length(max(own), 0, min(own))
+        lengths = {own_length(answer, part.request) for answer, part in zip(answers, self.parts, strict=True)} - {0}
+        if len(lengths) > 1:
+            raise other_length(max(lengths), 0, min(lengths))
         for answer in answers:
-            joined.embeddings.extend(answer.embeddings)
+            response.embeddings.extend(answer.embeddings)
         if all(answer.HasField("usage") for answer in answers):
-            joined.usage.input_tokens = sum(answer.usage.input_tokens for answer in answers)
-            joined.usage.total_tokens = sum(answer.usage.total_tokens for answer in answers)
-        return joined
+            response.usage.input_tokens = count(sum(answer.usage.input_tokens for answer in answers))
+            response.usage.total_tokens = count(sum(answer.usage.total_tokens for answer in answers))
+        return response
 
 
 def _parts(request: pb.EmbedRequest, most: int) -> list[pb.EmbedRequest]:
-    """The request without its inputs, several times over, each with some of them. No part is what the caller wrote."""
+    """Return copies of the request with at most `most` inputs each. The parts have no source document, since no part is
+    the caller's own body.
+    """
     rest = pb.EmbedRequest(
         model=request.model,
         dimensions=request.dimensions if request.HasField("dimensions") else None,

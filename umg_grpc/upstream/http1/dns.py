@@ -1,4 +1,4 @@
-"""The addresses of hosts."""
+"""DNS cache for the hosts of providers."""
 
 import asyncio
 import itertools
@@ -6,41 +6,41 @@ import socket
 
 from aiohappyeyeballs import AddrInfoType
 
-SECONDS = 60  # how long a host's addresses are believed
+SECONDS = 60  # time for which a host's addresses are cached
 
 Addresses = list[AddrInfoType]
 
 
-class Names:
-    """The addresses of hosts. However many ask at once, a name is looked up once."""
+class DnsCache:
+    """Cache of hosts' addresses. Concurrent calls for one host share one lookup."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
-        self._known: dict[tuple[str, int], tuple[float, asyncio.Task[Addresses]]] = {}
-        self._turn = itertools.count()
+        self._lookups: dict[tuple[str, int], tuple[float, asyncio.Task[Addresses]]] = {}
+        self._rotation = itertools.count()
 
     async def addresses(self, host: str, port: int) -> Addresses:
-        """At least one; those of a host take turns. Raises OSError."""
-        until, lookup = self._known.get((host, port), (0.0, None))
+        """Return at least one address; those of a host are rotated. Raise OSError."""
+        until, lookup = self._lookups.get((host, port), (0.0, None))
         if lookup is None or until < self._loop.time():
             lookup = self._loop.create_task(self._look_up(host, port))
             lookup.add_done_callback(lambda done: self._looked_up(host, port, done))
-            self._known[host, port] = (self._loop.time() + SECONDS, lookup)
+            self._lookups[host, port] = (self._loop.time() + SECONDS, lookup)
         if not lookup.done():
-            await asyncio.wait({lookup})  # goes on when this call is cancelled: others may wait for it too
+            await asyncio.wait({lookup})  # continues when this call is cancelled: other calls may wait for it too
         if lookup.cancelled():
             raise OSError("no more names are looked up")
         found = lookup.result()
-        first = next(self._turn) % len(found)
+        first = next(self._rotation) % len(found)
         return found[first:] + found[:first]
 
     def forget(self, host: str, port: int) -> None:
-        """Nobody answers there: the next call asks again."""
-        self._known.pop((host, port), None)
+        """Remove a host that could not be reached, so that the next call looks it up again."""
+        self._lookups.pop((host, port), None)
 
     async def close(self) -> None:
-        """Ends what is being looked up."""
-        lookups = [lookup for _, lookup in self._known.values()]
+        """Cancel the lookups in flight."""
+        lookups = [lookup for _, lookup in self._lookups.values()]
         for lookup in lookups:
             lookup.cancel()
         await asyncio.gather(*lookups, return_exceptions=True)

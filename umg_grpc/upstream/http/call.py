@@ -1,0 +1,64 @@
+"""Request encoded for a provider with a format over HTTP, and its response."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
+
+from umg_grpc.errors import UmgError
+from umg_grpc.upstream.http.channel import HttpChannel
+from umg_grpc.upstream.http1.response import MAX_RESPONSE_BYTES
+from umg_grpc.v1 import pb
+from umg_grpc.wire.report import Report
+from umg_grpc.wire.text_format import UpstreamRequest
+
+
+class HasSource(Protocol):
+    """Request that may carry the body as its caller sent it."""
+
+    @property
+    def source(self) -> pb.SourceDocument: ...
+
+
+Request = TypeVar("Request", bound=HasSource)
+Response = TypeVar("Response")
+Request_contra = TypeVar("Request_contra", bound=HasSource, contravariant=True)
+Response_co = TypeVar("Response_co", covariant=True)
+
+
+class ProviderFormat(Protocol[Request_contra, Response_co]):
+    """The part of a format that decodes the responses of a provider, see `TextFormat` and `UnaryFormat`."""
+
+    @property
+    def key_header(self) -> str: ...
+    @property
+    def decode_response(self) -> Callable[[bytes, Request_contra, bool], Response_co]: ...
+    @property
+    def decode_error(self) -> Callable[[int, Mapping[str, str], bytes], UmgError]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class HttpCall(Generic[Request, Response]):
+    """Request encoded for one channel. Raises the errors of the client and the codec."""
+
+    channel: HttpChannel
+    format: ProviderFormat[Request, Response]
+    request: Request
+    encoded: UpstreamRequest
+    passes: bool  # whether the response may be passed through unchanged
+    most_bytes: int = MAX_RESPONSE_BYTES  # limit of the response
+
+    @property
+    def report(self) -> Report:
+        """Parts of the request that the channel does not support."""
+        return self.encoded.report
+
+    async def send(self, seconds: float) -> Response:
+        """Return the whole response, see `PreparedCall`."""
+        codec = self.format
+        return await self.channel.fetch(
+            self.encoded, codec.key_header, codec.decode_error, self.decode, seconds, most_bytes=self.most_bytes
+        )
+
+    def decode(self, body: bytes) -> Response:
+        """Decode a whole response."""
+        return self.format.decode_response(body, self.request, self.passes)

@@ -1,0 +1,79 @@
+"""Decoding of providers' responses. A decoder's failure is an error of the provider, which leads to failover."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import ParamSpec, TypeVar
+
+import structlog
+
+from umg_grpc.errors import Failure, UmgError, place_of
+from umg_grpc.v1 import pb
+from umg_grpc.wire.core.sse import BOM
+from umg_grpc.wire.core.surrogates import replace_invalid_utf8
+from umg_grpc.wire.errors.classification import ProviderError
+from umg_grpc.wire.errors.provider_errors import from_provider, unreadable
+from umg_grpc.wire.text_format import BIG_BYTES, StreamDecoder
+
+logger: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
+
+Params = ParamSpec("Params")
+Decoded = TypeVar("Decoded")
+DecodeError = Callable[[int, Mapping[str, str], bytes], UmgError]
+
+
+async def decoded(body: bytes, decode: Callable[[bytes], Decoded]) -> Decoded:
+    """Decode a whole response, a large one in a thread. Raise UmgError."""
+    if len(body) < BIG_BYTES:
+        return _decode_body(body, decode)
+    return await asyncio.to_thread(_decode_body, body, decode)
+
+
+def _decode_body(body: bytes, decode: Callable[[bytes], Decoded]) -> Decoded:
+    return guarded(decode, replace_invalid_utf8(body.removeprefix(BOM)))
+
+
+def refusal(decode_error: DecodeError, status: int, headers: Mapping[str, str], body: bytes) -> UmgError:
+    """Return the error for a response whose status is not 200."""
+    if 300 <= status < 400:
+        message = "the provider answered with a redirect, which is not followed; its base_url may be wrong"
+        return UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, message, upstream_status=str(status)).with_failure(
+            Failure.DOWN
+        )
+    known = {name.lower(): value for name, value in headers.items()}
+    try:
+        return guarded(decode_error, status, known, body)
+    except UmgError:
+        return from_provider(status, ProviderError())  # the status is sufficient
+
+
+class GuardedDecoder:
+    """Decoder of one stream that raises only UmgError."""
+
+    def __init__(self, decoder: StreamDecoder) -> None:
+        self._decoder = decoder
+
+    @property
+    def done(self) -> bool:
+        """Whether the end of the response was received."""
+        return self._decoder.done
+
+    def feed(self, data: bytes) -> pb.StreamGenerateResponse | None:
+        """Decode the next bytes, see `StreamDecoder`."""
+        return guarded(self._decoder.feed, data)
+
+    def close(self) -> pb.StreamGenerateResponse | None:
+        """Finish decoding, see `StreamDecoder`."""
+        return guarded(self._decoder.close)
+
+
+def guarded(decode: Callable[Params, Decoded], *arguments: Params.args, **named: Params.kwargs) -> Decoded:
+    """Call a decoder of a provider's bytes. Raise its UmgError; any other exception is logged with its place and raised
+    as UPSTREAM_FAILED.
+    """
+    try:
+        return decode(*arguments, **named)
+    except UmgError:
+        raise
+    except Exception as error:  # the cause of any exception is the provider's bytes
+        logger.error("an answer could not be decoded", place=place_of(error))
+    raise unreadable()  # raised outside the except clause, so that it does not reference the frames of the decoder

@@ -1,0 +1,80 @@
+"""Keys of a channel: their rotation, and the suspension of keys that the provider rejects."""
+
+from collections.abc import Callable
+
+from umg_grpc.errors import Failure, UmgError
+from umg_grpc.v1 import pb
+
+FIRST_SUSPENSION_SECONDS = 60.0
+"""Seconds for which a key that the provider rejects is suspended; each further rejection doubles them, up to
+MAX_SUSPENSION_SECONDS.
+"""
+MAX_SUSPENSION_SECONDS = 900.0
+RATE_LIMIT_SUSPENSION_SECONDS = 1.0
+"""Seconds for which a rate-limited key is suspended if the provider does not state the time."""
+MAX_RATE_LIMIT_SUSPENSION_SECONDS = 60.0
+
+OF_THE_CHANNEL = frozenset({"301", "302", "303", "304", "307", "308", "404", "407"})
+"""Statuses that do not concern the key: the address, the model or the proxy is wrong."""
+
+
+class Keys:
+    """Rotation of keys by their numbers. Skips suspended keys, which the provider rejects or which reached their rate
+    limit.
+    """
+
+    def __init__(self, count: int, now: Callable[[], float]) -> None:
+        self._now = now
+        self._turn = 0
+        self._until = [0.0] * count  # the end of each key's suspension
+        self._refusals = [0] * count  # consecutive rejections of each key
+        self.none_suspended = True  # no key is suspended, the usual case, which needs no look at the clock
+
+    @property
+    def suspended(self) -> int:
+        """Number of suspended keys."""
+        return 0 if self.none_suspended else sum(until > self._now() for until in self._until)
+
+    def next(self) -> int:
+        """Return the key to use. If all are suspended, return the one whose suspension ends first."""
+        count, key = len(self._until), self._turn
+        if not self.none_suspended:
+            now = self._now()
+            order = [(self._turn + step) % count for step in range(count)]
+            free = (key for key in order if self._until[key] <= now)
+            key = next(free, min(order, key=self._until.__getitem__))
+        self._turn = (key + 1) % count
+        return key
+
+    def record_success(self, key: int) -> None:
+        """Record a successful response with the key, which ends its suspension. Ignored if the key is suspended and
+        other keys are not: the call then began before the suspension.
+        """
+        if self.none_suspended or (self._until[key] > self._now() and self.suspended < len(self._until)):
+            return
+        self._until[key], self._refusals[key] = 0.0, 0
+        self.none_suspended = not any(self._until)
+
+    @property
+    def seconds_to_free(self) -> float:
+        """Seconds until some key is not suspended."""
+        return max(0.0, min(self._until) - self._now())
+
+    def record_failure(self, key: int, error: UmgError) -> bool:
+        """Suspend the key if the error concerns it. Return whether that is so and another key is free."""
+        now = self._now()
+        if (seconds := self._suspension_seconds(key, error, now)) is None:
+            return False
+        self._until[key] = max(self._until[key], now + seconds)
+        self.none_suspended = False
+        return any(until <= now for other, until in enumerate(self._until) if other != key)
+
+    def _suspension_seconds(self, key: int, error: UmgError, now: float) -> float | None:
+        """Return for how many seconds to suspend the key, or None for an error that does not concern it."""
+        if error.failure is Failure.OVERLOADED and error.reason == pb.ERROR_REASON_UPSTREAM_RATE_LIMITED:
+            return min(error.retry_after or RATE_LIMIT_SUSPENSION_SECONDS, MAX_RATE_LIMIT_SUSPENSION_SECONDS)
+        if error.failure is not Failure.DOWN or error.metadata.get("upstream_status") in OF_THE_CHANNEL:
+            return None
+        if not self._refusals[key] or self._until[key] <= now:  # otherwise the call began before the key was suspended
+            self._refusals[key] += 1
+        return min(FIRST_SUSPENSION_SECONDS * 2.0 ** (self._refusals[key] - 1), MAX_SUSPENSION_SECONDS)

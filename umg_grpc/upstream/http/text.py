@@ -1,0 +1,149 @@
+"""Text generation by a provider with a text format over HTTP: combines a codec and the HTTP client."""
+
+from collections.abc import AsyncGenerator, AsyncIterable, Callable, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+
+from umg_grpc.errors import UmgError
+from umg_grpc.quirks import NO_CHANNEL_QUIRKS, ChannelQuirks
+from umg_grpc.upstream.http.call import HttpCall
+from umg_grpc.upstream.http.channel import HttpChannel
+from umg_grpc.upstream.http.decoding import GuardedDecoder, decoded, refusal
+from umg_grpc.upstream.http1.connection import Exchange
+from umg_grpc.upstream.http1.faults import too_large
+from umg_grpc.upstream.http1.response import MAX_RESPONSE_BYTES
+from umg_grpc.v1 import pb
+from umg_grpc.wire.core import sse
+from umg_grpc.wire.core.response_to_events import response_to_events
+from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
+from umg_grpc.wire.text_format import BIG_BYTES, TextFormat
+
+JSON = "application/json"
+SMALL_BYTES = 1 << 10
+"""Largest read of a stream that does not use the round budget: a few events, at the speed at which models generate
+them.
+"""
+
+
+class HttpText:
+    """Channel that generates text."""
+
+    def __init__(
+        self,
+        channel: HttpChannel,
+        formats: Sequence[TextFormat],
+        *,
+        check: Callable[[pb.GenerateRequest], None] = lambda _: None,
+    ) -> None:
+        """Create a channel. `formats`: text formats of the provider, the preferred one first. `check`: raises UmgError
+        for a request that the channel's models cannot serve.
+        """
+        self._channel = channel
+        self._formats = {text_format.name: text_format for text_format in formats}
+        self._preferred = formats[0]
+        self._check = check
+
+    def is_slow(self, request: pb.GenerateRequest, size: int) -> bool:
+        """Return whether `prepare` takes milliseconds, see `UnaryUpstream`."""
+        return size >= BIG_BYTES
+
+    def prepare(
+        self,
+        request: pb.GenerateRequest,
+        model: str,
+        notes: RequestNotes = NO_NOTES,
+        *,
+        stream: bool,
+        quirks: ChannelQuirks = NO_CHANNEL_QUIRKS,
+    ) -> "HttpTextCall":
+        """Encode the request in the caller's own format if the provider supports it, else in the preferred one."""
+        self._check(request)
+        text_format = self._formats.get(request.source.format, self._preferred)
+        own = quirks.of(text_format.name, request.source.format)
+        encoded = text_format.encode_request(request, model, stream, own, notes)
+        passes = _can_pass_through(request, text_format)
+        return HttpTextCall(self._channel, text_format, request, encoded, passes)
+
+
+@dataclass(frozen=True, slots=True)
+class HttpTextCall(HttpCall[pb.GenerateRequest, pb.GenerateResponse]):
+    """Text request encoded for one channel."""
+
+    format: TextFormat
+
+    async def stream(self, seconds: float) -> AsyncGenerator[pb.StreamGenerateResponse, None]:
+        """Yield the response as it arrives, one message for each read. Closing the generator closes the provider's
+        connection.
+        """
+        channel, codec = self.channel, self.format
+        exchange: Exchange | None = None
+        endpoint, outgoing = await channel.outgoing(self.encoded, codec.key_header, seconds)
+        try:
+            exchange = await channel.client.open(outgoing)
+            channel.record_reachable(endpoint)
+            response = exchange.response
+            if response.status != 200:
+                raise refusal(codec.decode_error, response.status, response.headers, await exchange.refusal())
+            async with aclosing(exchange.chunks()) as chunks:
+                chunk: bytes | None = await anext(chunks, b"")
+                if response.content_type == JSON and chunk and chunk.removeprefix(sse.BOM).lstrip()[:1] == b"{":
+                    exchange.deadline.record_start()
+                    body = await _joined(chunk, chunks)
+                    yield response_to_events(await decoded(body, self._decode_whole))
+                    channel.record_success(endpoint)
+                    return
+                decoder = GuardedDecoder(codec.stream_decoder(self.request, self.passes))
+                begun = False
+                while chunk is not None:
+                    if len(chunk) > SMALL_BYTES:
+                        await channel.client.streams.take(len(chunk))
+                    if (message := decoder.feed(chunk)) is not None:
+                        if not begun and (begun := _has_events(message)):
+                            exchange.deadline.record_start()
+                            channel.record_success(endpoint)
+                        yield message
+                    chunk = None if decoder.done else await anext(chunks, None)
+            if (message := decoder.close()) is not None:
+                yield message
+            await exchange.finish()
+        except UmgError as error:
+            channel.record_failure(error, endpoint)
+            raise
+        finally:
+            if exchange is not None:
+                exchange.close()
+
+    def _decode_whole(self, body: bytes) -> pb.GenerateResponse:
+        """Decode the whole response of a provider that ignored the request to stream."""
+        return self.format.decode_response(body, self.request, False)
+
+
+def _can_pass_through(request: pb.GenerateRequest, text_format: TextFormat) -> bool:
+    """Return whether the provider's response can be passed through to the caller unchanged. It cannot if it has to be
+    rewritten, or if it would have to name a previous response that was not sent to the provider.
+    """
+    if request.source.format != text_format.name or request.face_hints.thinking_to_content:
+        return False
+    return "previous_response_id" not in request.source.edited_fields or bool(request.previous_response_id)
+
+
+def _has_events(message: pb.StreamGenerateResponse) -> bool:
+    """Return whether the message holds events, not only comments that keep the connection alive."""
+    if message.events:
+        return True
+    for event in sse.split(message.source_frames):  # noqa: SIM110  `any` over a generator takes longer
+        if event.data is not None:
+            return True
+    return False
+
+
+async def _joined(beginning: bytes, chunks: AsyncIterable[bytes]) -> bytes:
+    """Return the beginning and the chunks as one body. Raise UmgError(UPSTREAM_FAILED) for a body that is too large."""
+    parts, size = [beginning], len(beginning)
+    async for chunk in chunks:
+        parts.append(chunk)
+        size += len(chunk)
+        if size > MAX_RESPONSE_BYTES:
+            parts.clear()  # the traceback of the error references this frame
+            raise too_large(MAX_RESPONSE_BYTES)
+    return b"".join(parts)

@@ -1,0 +1,218 @@
+"""HTTP/1.1 client with one connection pool to all providers."""
+
+import asyncio
+import socket
+import ssl
+from collections import defaultdict
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager, suppress
+from functools import cached_property
+from typing import Self, TypeVar
+
+import aiohappyeyeballs
+
+from umg_grpc.errors import UmgError
+from umg_grpc.upstream.http1.connection import Connection, Exchange
+from umg_grpc.upstream.http1.deadlines import ExchangeDeadline, LoadAwareTimeout, LoopDelay
+from umg_grpc.upstream.http1.dns import DnsCache
+from umg_grpc.upstream.http1.faults import disconnected, unreachable
+from umg_grpc.upstream.http1.inflate import inflate
+from umg_grpc.upstream.http1.proxy import TunnelProtocol
+from umg_grpc.upstream.http1.request import Origin, Outgoing, Server, request_to
+from umg_grpc.upstream.http1.response import Fetched
+from umg_grpc.upstream.round_budget import RoundBudget
+from umg_grpc.v1 import pb
+
+SECOND_ADDRESS_SECONDS = 0.25  # time for which one address of a host is tried alone (RFC 8305)
+END_SECONDS = 1
+STALE_SECONDS = 2.0  # time, one round trip, in which a write to a closed connection fails
+
+SomeProtocol = TypeVar("SomeProtocol", bound=asyncio.Protocol)
+
+
+class Client:
+    """HTTP client, one for each process. Redirects are not followed.
+
+    A provider may close an idle connection while the gateway writes to it. The call then uses a new connection if it is
+    `repeatable`, since the provider may have processed the request.
+    """
+
+    def __init__(self, idle: float = 60, lateness: LoopDelay | None = None) -> None:
+        """Create a client. `idle`: seconds for which an idle connection is pooled. `lateness`: measured delay of this
+        process, by which deadlines other than `total` are extended.
+        """
+        self._loop = asyncio.get_running_loop()
+        self._idle = idle
+        self._lateness = lateness or LoopDelay()
+        self._all: set[Connection] = set()
+        self._pooled: defaultdict[Origin, list[Connection]] = defaultdict(list)  # idle connections
+        self._dns = DnsCache()
+        self._closed: asyncio.Future[None] | None = None
+        self.streams = RoundBudget()
+
+    @classmethod
+    @asynccontextmanager
+    async def opened(cls) -> AsyncGenerator[Self, None]:
+        """Yield a client that measures the delay of this process; close its connections at the end."""
+        lateness = LoopDelay()
+        client = cls(lateness=lateness)
+        lateness.start()
+        try:
+            yield client
+        finally:
+            lateness.close()
+            await client.close()
+
+    async def fetch(self, call: Outgoing) -> Fetched:
+        """Return the whole response; of an error response, as much as arrives. Raise UmgError: UPSTREAM_UNREACHABLE if
+        nothing can have been sent, UPSTREAM_CUT if the connection broke, UPSTREAM_TIMEOUT with the name of the
+        deadline, UPSTREAM_FAILED for a head of more than 64 KiB or a body of more than `most_bytes`.
+        """
+        response = (await self._send(call, streams=False)).response
+        return await inflate(response, call.most_bytes)
+
+    async def open(self, call: Outgoing) -> Exchange:
+        """Return an exchange whose head was received, within the first-byte deadline. Raise UmgError as `fetch` does.
+        The caller has to close it: closing it before the end of the body closes the connection, which stops the
+        provider.
+        """
+        return await self._send(call, streams=True)
+
+    async def close(self) -> None:
+        """Close all connections, also those with an exchange in flight, and wait until they are closed."""
+        self._closed = self._loop.create_future()
+        await self._dns.close()
+        for connection in tuple(self._all):
+            connection.close()
+        if self._all:
+            await asyncio.wait({self._closed}, timeout=END_SECONDS)
+
+    @cached_property
+    def _system_tls(self) -> ssl.SSLContext:
+        context = ssl.create_default_context()
+        context.set_alpn_protocols(["http/1.1"])
+        return context
+
+    async def _send(self, call: Outgoing, *, streams: bool) -> Exchange:
+        started = self._loop.time()
+        deadline = ExchangeDeadline(call.deadlines, self._lateness, started)
+        origin, head = request_to(call.url, tuple(call.headers.items()), call.proxy, call.tls)
+        head = b"%b%d\r\n\r\n" % (head, len(call.body))
+        if (pooled := self._take(origin)) is not None:
+            try:
+                return await _exchange(pooled, call, head, deadline, streams=streams)
+            except UmgError as fault:
+                is_cut = fault.reason == pb.ERROR_REASON_UPSTREAM_CUT and not pooled.answered
+                if not is_cut or self._loop.time() - started > STALE_SECONDS or self._closed is not None:
+                    raise
+                self._close_pooled(origin)
+                if not call.repeatable:
+                    raise disconnected(f"stale: {fault.cause}") from None
+        connection = await self._connect(origin, deadline, streams=streams)
+        return await _exchange(connection, call, head, deadline, streams=streams)
+
+    def _take(self, origin: Origin) -> Connection | None:
+        """Return the idle connection that was used last, so that the others can expire."""
+        pooled = self._pooled.get(origin)
+        while pooled:
+            connection = pooled.pop()
+            if not connection.closed:
+                return connection
+        return None
+
+    def _close_pooled(self, origin: Origin) -> None:
+        """Close all idle connections to an origin: the cause that closed one of them, for example a restart of the
+        provider, has closed the others too.
+        """
+        for connection in self._pooled.pop(origin, ()):
+            connection.close()
+
+    async def _connect(self, origin: Origin, deadline: ExchangeDeadline, *, streams: bool) -> Connection:
+        name, seconds = "connect", deadline.deadlines.connect
+        if streams and (left := deadline.first - self._loop.time()) < seconds:
+            name, seconds = "first_byte", left
+        try:
+            async with (
+                asyncio.timeout_at(deadline.end) as ending,
+                LoadAwareTimeout(seconds, self._lateness) as connecting,
+            ):
+                connection = await self._connected(origin)
+        except (OSError, UnicodeError) as error:  # TimeoutError and ssl.SSLError are OSErrors
+            if connecting.expired() or ending.expired():
+                raise deadline.deadlines.late("total" if ending.expired() else name, sent=False) from None
+            raise unreachable(f"{type(error).__name__}: {error}", getattr(error, "errno", None)) from None
+        if not connection.closed:
+            self._all.add(connection)
+        if self._closed is not None:
+            connection.close()
+        return connection
+
+    async def _connected(self, origin: Origin) -> Connection:
+        """Return a new connection, through the proxy if there is one."""
+        connection = Connection(self, origin, self._idle)
+        if (proxy := origin.proxy) is None or not origin.server.secure:
+            await self._dial(proxy or origin.server, origin.tls, lambda: connection)
+            return connection
+        transport, tunnel = await self._dial(proxy, origin.tls, TunnelProtocol)
+        try:
+            transport.write(origin.connect)
+            await tunnel.connected()
+            await connection.start_tls(transport, origin.tls or self._system_tls)
+        except BaseException:
+            transport.abort()
+            raise
+        return connection
+
+    async def _dial(
+        self, server: Server, tls: ssl.SSLContext | None, protocol: Callable[[], SomeProtocol]
+    ) -> tuple[asyncio.Transport, SomeProtocol]:
+        """Return a new connection to a server, with TLS if the server uses it."""
+        try:
+            addresses = await self._dns.addresses(server.host, server.port)
+            opened = await aiohappyeyeballs.start_connection(
+                addresses, happy_eyeballs_delay=SECOND_ADDRESS_SECONDS, interleave=1
+            )
+            with suppress(OSError):  # it was reset already, which `create_connection` reports
+                opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            # create_connection closes the socket itself when it fails or is cancelled
+            # the socket must not be closed before it returns: uvloop would then close its descriptor twice
+            return await self._loop.create_connection(
+                protocol,
+                sock=opened,
+                ssl=(tls or self._system_tls) if server.secure else None,
+                server_hostname=server.tls_name,
+            )
+        except (OSError, UnicodeError):
+            self._dns.forget(server.host, server.port)
+            raise
+
+    # callbacks of the connections
+
+    def keep(self, connection: Connection) -> None:
+        self._pooled[connection.origin].append(connection)
+
+    def lost(self, connection: Connection) -> None:
+        self._all.discard(connection)
+        pooled = self._pooled[connection.origin]
+        with suppress(ValueError):  # it had an exchange in flight
+            pooled.remove(connection)
+        if not pooled:
+            del self._pooled[connection.origin]
+        if self._closed is not None and not self._all and not self._closed.done():
+            self._closed.set_result(None)
+
+
+async def _exchange(
+    connection: Connection, call: Outgoing, head: bytes, deadline: ExchangeDeadline, *, streams: bool
+) -> Exchange:
+    """Send the request. Return the exchange with its head, or all of its response."""
+    if streams:
+        deadline.start_read(deadline.first)
+    exchange = connection.begin(deadline, None if streams else call.most_bytes)
+    try:
+        await exchange.send(head, call.body)
+        await (exchange.receive_head() if streams else exchange.receive_all())
+    except BaseException:
+        exchange.close()
+        raise
+    return exchange

@@ -1,0 +1,347 @@
+"""One HTTP/1.1 connection to a provider, and the exchanges on it."""
+
+import asyncio
+import ssl
+from collections.abc import AsyncGenerator
+from contextlib import suppress
+from typing import Protocol, runtime_checkable
+
+from umg_grpc.errors import UmgError
+from umg_grpc.upstream.http1.deadlines import ExchangeDeadline
+from umg_grpc.upstream.http1.faults import broken, unreachable
+from umg_grpc.upstream.http1.inflate import Inflater, inflate
+from umg_grpc.upstream.http1.request import Origin
+from umg_grpc.upstream.http1.response import MAX_ERROR_BODY_BYTES, Response, ResponseParser
+
+PART_BYTES = 256 << 10  # a longer body is written in parts, each after the one before was sent
+READ_BYTES = 32 << 10
+"""Maximum size of one read. A burst of events is forwarded as one message, which takes about a millisecond to
+translate.
+"""
+BUFFER_BYTES = 64 << 10
+"""Read-ahead buffer of each stream. The event loop adds the bytes of one read, up to 256 KiB."""
+ERROR_BODY_SECONDS = 5.0  # from the first bytes of an error response to its end
+END_SECONDS = 0.1  # from a response's last event to the end of its body
+
+
+class Owner(Protocol):
+    """Pool that owns connections."""
+
+    def keep(self, connection: "Connection") -> None:
+        """Take back a connection that can serve another exchange."""
+        ...
+
+    def lost(self, connection: "Connection") -> None:
+        """Remove a closed connection."""
+        ...
+
+
+@runtime_checkable
+class Transport(Protocol):
+    """Methods of a transport that a connection uses. Transports of uvloop are not subclasses of `asyncio.Transport`."""
+
+    def write(self, data: bytes | memoryview) -> None: ...
+
+    def get_write_buffer_size(self) -> int: ...
+
+    def pause_reading(self) -> None: ...
+
+    def resume_reading(self) -> None: ...
+
+    def abort(self) -> None: ...
+
+
+class Exchange:
+    """Request and its response. It leaves its connection as soon as the response is complete: later events of the
+    connection do not affect a body that is not read yet.
+    """
+
+    def __init__(self, connection: "Connection", response: Response, deadline: ExchangeDeadline) -> None:
+        self.response = response
+        self.deadline = deadline
+        self.done = False  # the response is complete, or the connection broke
+        self._connection = connection
+        self._loop = connection.loop
+        self._fault: UmgError | None = None
+        self._waiter: asyncio.Future[None] | None = None
+
+    async def send(self, head: bytes, body: bytes) -> None:
+        """Write the request, a long one as fast as the provider reads it and until the provider has responded."""
+        connection = self._connection
+        if len(body) <= PART_BYTES:
+            connection.write(head + body)
+            return
+        connection.sending = True  # a response before the end of the request leaves the connection unusable
+        connection.write(head)
+        view = memoryview(body)
+        for start in range(0, len(body), PART_BYTES):
+            connection.write(view[start : start + PART_BYTES])
+            while connection.writing_paused and not self.done:
+                await self._event()
+            if self.done:
+                return
+        connection.sending = False
+
+    async def receive_head(self) -> None:
+        """Wait until the head was received. Raise the fault of the connection if it was not or is too large."""
+        while not (self.response.has_head or self.done):
+            await self._event()
+        self.deadline.end_read()
+        if not self.response.has_head:
+            self._raise_fault()
+
+    async def receive_all(self) -> None:
+        """Wait until the response is complete. Raise the fault of the connection."""
+        while not self.done:
+            await self._event()
+        self._raise_fault()
+
+    async def refusal(self) -> bytes:
+        """Return the body of an error response, as far as it arrives and within its size limit."""
+        await self.receive_all()
+        return (await inflate(self.response, MAX_ERROR_BODY_BYTES)).body
+
+    async def chunks(self) -> AsyncGenerator[bytes, None]:
+        """Yield the body as it arrives, decompressed, one item for each read. Raise UmgError when the connection breaks
+        or a read is too late.
+        """
+        encodings = self.response.encodings
+        inflater = Inflater(encodings, READ_BYTES) if encodings else None
+        while chunk := await self.read():
+            if inflater is None:
+                yield chunk
+                continue
+            for piece in inflater.feed(chunk):
+                yield piece
+        if inflater is not None:
+            inflater.close()
+
+    async def finish(self) -> None:
+        """Read the end of the body after its last event, so that its connection can be reused. The connection is not
+        reused if the provider does not end the body at once.
+        """
+        if self.done:
+            return
+        with suppress(UmgError, TimeoutError):
+            async with asyncio.timeout(END_SECONDS):
+                while await self.read():
+                    pass
+
+    async def read(self) -> bytes:
+        """Return the next part of the body as soon as one was received, b"" at its end. Raise the fault of the
+        connection, after the bytes that were received before.
+        """
+        body = self.response.body
+        if not (body or self.done):
+            self.deadline.start_read(self._loop.time())
+            self._connection.set_deadline(self.deadline.next)
+            while not (body or self.done):
+                await self._event()
+            self.deadline.end_read()
+        if not body:
+            self._raise_fault()
+            return b""
+        data = self.response.take(READ_BYTES)
+        if not (body or self.done):
+            self._connection.resume_reading()
+        return data
+
+    def close(self) -> None:
+        """Release the response. Close the connection if the response is not complete, which stops the provider."""
+        self.response.body.clear()
+        if not self.done:
+            self._connection.abandon()
+
+    def end(self, fault: UmgError | None) -> None:
+        """Record the end of the response, or the fault of the connection."""
+        self.done = True
+        self._fault = fault
+        self.wake()
+
+    def wake(self) -> None:
+        """Continue the task that waits for the connection."""
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    def _event(self) -> asyncio.Future[None]:
+        """Return a future that is done at the next event of the connection."""
+        self._waiter = self._loop.create_future()
+        return self._waiter
+
+    def _raise_fault(self) -> None:
+        if self._fault is not None:
+            try:
+                raise self._fault
+            finally:
+                self._fault = None  # its traceback references this frame, which references it
+
+
+class Connection(asyncio.Protocol):
+    """One connection to a provider, for one exchange at a time."""
+
+    _transport: Transport
+    _timer: asyncio.TimerHandle | None = None
+    _fires: float  # when the timer fires, on the event loop's clock; not all timers of uvloop report it
+    _idle_end: float  # end of the time in the pool
+
+    def __init__(self, owner: Owner, origin: Origin, idle: float) -> None:
+        self.origin = origin
+        self.closed = False
+        self.sending = False
+        self.writing_paused = False
+        self._owner = owner
+        self._idle = idle
+        self.loop = asyncio.get_running_loop()
+        self._parser = ResponseParser()
+        self._exchange: Exchange | None = None
+        self._reading_paused = False
+
+    @property
+    def answered(self) -> bool:
+        """Whether any byte of the last response was received."""
+        return self._parser.response.received > 0
+
+    async def start_tls(self, transport: asyncio.Transport, tls: ssl.SSLContext) -> None:
+        """Begin TLS with the provider, over a connection of its proxy. Raise OSError."""
+        self._transport = transport
+        secured = await self.loop.start_tls(transport, self, tls, server_hostname=self.origin.server.tls_name)
+        if secured is None:
+            raise ConnectionResetError("the connection was closed during the TLS handshake")
+        self.connection_made(secured)
+
+    def begin(self, deadline: ExchangeDeadline, most_bytes: int | None) -> Exchange:
+        """Return a new exchange. `most_bytes`: limit of the response, None for a stream. Raise
+        UmgError(UPSTREAM_UNREACHABLE) if the connection was closed.
+        """
+        if self.closed:
+            raise unreachable("the connection was closed before the request was sent")
+        self._exchange = exchange = Exchange(self, self._parser.start(most_bytes), deadline)
+        self.set_deadline(deadline.next)
+        return exchange
+
+    def write(self, data: bytes | memoryview) -> None:
+        """Write a part of a request."""
+        self._transport.write(data)
+
+    def resume_reading(self) -> None:
+        """Continue to read the body, after its read-ahead buffer was full."""
+        if self._reading_paused:
+            self._reading_paused = False
+            if not self.closed:
+                self._transport.resume_reading()
+
+    def set_deadline(self, due: float) -> None:
+        """Have the timer fire at this time or before."""
+        if due < self._fires:
+            self._set_timer(due)
+
+    def abandon(self) -> None:
+        """Close the connection, whose response is not wanted any more."""
+        self._exchange = None
+        self.close()
+
+    def close(self) -> None:
+        """Close the connection at once, in any state."""
+        self.closed = True
+        self._transport.abort()
+
+    def _set_timer(self, due: float) -> None:
+        self._stop_timer()
+        self._fires = due
+        self._timer = self.loop.call_at(due, self._on_timer)
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _on_timer(self) -> None:
+        """Handle the timer. It may have been set for an earlier state of the connection: then set it for the current
+        one.
+        """
+        now = self.loop.time()
+        if self._exchange is None:
+            if now >= self._idle_end:
+                self.close()
+            else:
+                self._set_timer(self._idle_end)
+        elif name := self._exchange.deadline.expired(now, self._fires):
+            self._end(None if self._parser.response.refused else self._exchange.deadline.deadlines.late(name))
+        else:
+            self._set_timer(self._exchange.deadline.next)
+
+    def _end(self, fault: UmgError | None = None) -> None:
+        """End the exchange, with a fault or a complete response. Return the connection to the pool if it can be
+        reused.
+        """
+        exchange, self._exchange = self._exchange, None
+        if exchange is not None:
+            exchange.end(fault)
+        keeps = fault is None and self._parser.response.keep and not (self.closed or self.sending)
+        if keeps and not self._transport.get_write_buffer_size():
+            self._idle_end = self.loop.time() + self._idle
+            self.set_deadline(self._idle_end)
+            self._owner.keep(self)
+        else:
+            self.close()
+
+    # callbacks of the event loop
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        if not isinstance(transport, Transport):
+            raise TypeError("expected a stream's transport")
+        self._transport = transport
+        if not self.closed:
+            self._idle_end = self.loop.time() + self._idle
+            self._set_timer(self._idle_end)
+
+    def data_received(self, data: bytes) -> None:
+        exchange = self._exchange
+        if exchange is None:
+            self.close()  # no request was sent
+            return
+        try:
+            is_complete = self._parser.feed(data)
+        except UmgError as fault:
+            self._end(fault)
+            return
+        if is_complete:
+            self._end()
+            return
+        response = exchange.response
+        if response.refused:
+            exchange.deadline.end = min(exchange.deadline.end, self.loop.time() + ERROR_BODY_SECONDS)
+            self.set_deadline(exchange.deadline.end)
+        elif response.limit is None and len(response.body) > BUFFER_BYTES and not self._reading_paused:
+            self._reading_paused = True
+            self._transport.pause_reading()
+        exchange.wake()
+
+    def eof_received(self) -> None:
+        self._finish(None)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._finish(exc)
+        self._stop_timer()
+        self._owner.lost(self)
+
+    def _finish(self, error: Exception | None) -> None:
+        self.closed = True
+        if self._exchange is None:
+            return
+        response = self._exchange.response
+        try:
+            if error is not None and not response.refused:
+                raise broken(f"{type(error).__name__}: {error}")
+            response.close()
+        except UmgError as fault:
+            self._end(fault)
+        else:
+            self._end()
+
+    def pause_writing(self) -> None:
+        self.writing_paused = True
+
+    def resume_writing(self) -> None:
+        self.writing_paused = False
+        if self._exchange is not None:
+            self._exchange.wake()

@@ -1,0 +1,52 @@
+"""Errors of connections to providers. Their causes are for the log."""
+
+import errno
+
+from umg_grpc.errors import Failure, UmgError, overloaded
+from umg_grpc.v1 import pb
+
+NO_MORE_FILES = frozenset[int | None]({errno.EMFILE, errno.ENFILE})
+
+
+def unreachable(cause: str, number: int | None = None) -> UmgError:
+    """Return the error of a connection that could not be opened or was closed at once: nothing was sent. `number`:
+    error number of the system.
+    """
+    if number in NO_MORE_FILES:  # a failure of the gateway, not of a provider
+        full = overloaded("the gateway has as many connections open as its system allows")
+        full.cause = cause
+        return full
+    error = UmgError(pb.ERROR_REASON_UPSTREAM_UNREACHABLE, "the provider could not be reached; try again")
+    return error.with_failure(Failure.NOT_SENT, cause)
+
+
+def refused_by_proxy(cause: str) -> UmgError:
+    """Return the error of a proxy that rejected the gateway's credentials."""
+    message = "the proxy to the provider refused the gateway; the operator has to check the channel"
+    return UmgError(pb.ERROR_REASON_UPSTREAM_UNREACHABLE, message).with_failure(Failure.DOWN, cause)
+
+
+def disconnected(cause: str) -> UmgError:
+    """Return the error of a connection that was closed before a response began."""
+    message = "the provider closed the connection before it answered; try again"
+    return UmgError(pb.ERROR_REASON_UPSTREAM_CUT, message).with_failure(Failure.AMBIGUOUS, cause)
+
+
+def broken(cause: str) -> UmgError:
+    """Return the error of a connection that broke, or of input that is not HTTP."""
+    message = "the provider's connection broke before the answer was whole; try again"
+    return UmgError(pb.ERROR_REASON_UPSTREAM_CUT, message).with_failure(Failure.AMBIGUOUS, cause)
+
+
+def head_too_large() -> UmgError:
+    """Return the error for a head over the limit."""
+    message = "the head of the provider's answer is larger than 64 KiB"
+    return UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, message).with_failure(Failure.AMBIGUOUS)
+
+
+def too_large(limit: int) -> UmgError:
+    """Return the error for a body of more than `limit` bytes. It leads to no failover: the request itself caused the
+    size, and a second provider's response would have to be paid for too.
+    """
+    message = f"the provider's answer is larger than {limit / 2**20:g} MiB; ask for less in one call"
+    return UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, message).with_failure(Failure.TOO_LARGE)

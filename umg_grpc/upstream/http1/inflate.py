@@ -1,0 +1,126 @@
+"""Decompression of response bodies in steps, up to their size limit."""
+
+import asyncio
+import itertools
+import zlib
+from collections.abc import Iterable, Iterator
+
+from umg_grpc.errors import UmgError
+from umg_grpc.upstream.http1.faults import broken, too_large
+from umg_grpc.upstream.http1.response import MAX_ERROR_BODY_BYTES, Fetched, Response
+
+STEP_BYTES = 256 << 10
+"""Decompressed bytes of one step, which takes about half a millisecond. A larger body is decompressed in a thread."""
+INFLATED = {b"gzip", b"deflate"}
+
+
+class Inflater:
+    """Decompressor of a body that is received in pieces."""
+
+    def __init__(self, encodings: tuple[bytes, ...], most: int) -> None:
+        """Create a decompressor. `encodings`: content encodings, the last applied first; unknown ones are ignored.
+        `most`: size of a decompressed piece. Raise UmgError(UPSTREAM_CUT) for an encoding that was not requested.
+        """
+        self._decoders = [_Decoder(encoding, most) for encoding in encodings if encoding in INFLATED]
+        if unasked := {b"br", b"zstd"}.intersection(encodings):
+            raise broken(f"the body is encoded as {unasked.pop().decode()}, which was not asked for")
+
+    def feed(self, data: bytes) -> Iterable[bytes]:
+        """Return the decompressed pieces of the next bytes, lazily. Raise UmgError(UPSTREAM_CUT) if they cannot be
+        decompressed.
+        """
+        pieces: Iterable[bytes] = (data,)
+        for decoder in self._decoders:
+            pieces = itertools.chain.from_iterable(map(decoder.feed, pieces))
+        return pieces
+
+    def close(self) -> None:
+        """Raise UmgError(UPSTREAM_CUT) if the end of the body is missing."""
+        for decoder in self._decoders:
+            decoder.close()
+
+
+class _Decoder:
+    """Decompressor of one content encoding."""
+
+    def __init__(self, encoding: bytes, most: int) -> None:
+        self._encoding = encoding.decode()
+        self._most = most
+        self._inflater = zlib.decompressobj()
+        self._is_open = False  # whether the end of the data is missing
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        try:
+            while data:  # a gzip body may have several members
+                if not self._is_open:
+                    self._inflater, self._is_open = zlib.decompressobj(self._window_bits(data)), True
+                piece = b""
+                while (data or len(piece) == self._most) and not self._inflater.eof:
+                    piece = self._inflater.decompress(data, self._most)
+                    data = self._inflater.unconsumed_tail
+                    if piece:
+                        yield piece
+                if self._inflater.eof:
+                    self._is_open, data = False, self._inflater.unused_data
+        except zlib.error as error:
+            raise broken(f"the body cannot be inflated: {error}") from None
+
+    def close(self) -> None:
+        if self._is_open:
+            raise broken(f"the body ends before its {self._encoding} does")
+
+    def _window_bits(self, data: bytes) -> int:
+        # some providers send raw deflate, without a zlib header
+        return -zlib.MAX_WBITS if self._encoding == "deflate" and data[0] & 0xF != 8 else 32 + zlib.MAX_WBITS
+
+
+async def inflate(response: Response, limit: int) -> Fetched:
+    """Return a complete response, its body decompressed. Raise UmgError: UPSTREAM_FAILED for a body larger than
+    `limit`, UPSTREAM_CUT for one that cannot be decompressed. The body of an error response raises neither: it is
+    truncated.
+    """
+    body, encodings = response.take(response.size), response.encodings
+    if response.refused:
+        body = _inflate_refusal(body, encodings)
+    elif encodings:
+        first = _inflate_in_one_step(body, encodings)
+        body = await asyncio.to_thread(_inflate, body, encodings, limit) if first is None else first
+    return Fetched(response.status, response.headers, body)
+
+
+def _steps(body: bytes, encodings: tuple[bytes, ...], most: int) -> Iterator[bytes]:
+    """Yield the decompressed body in pieces of at most `most` bytes."""
+    inflater = Inflater(encodings, most)
+    yield from inflater.feed(body)
+    inflater.close()
+
+
+def _inflate_in_one_step(body: bytes, encodings: tuple[bytes, ...]) -> bytes | None:
+    """Return the decompressed body if one step is enough for it, else None."""
+    steps = _steps(body, encodings, STEP_BYTES)
+    first = next(steps, b"")
+    return first if next(steps, None) is None else None
+
+
+def _inflate(body: bytes, encodings: tuple[bytes, ...], limit: int) -> bytes:
+    """Return the decompressed body. Its size is counted first, without storing it, so that a body over the limit takes
+    no memory.
+    """
+    size = 0
+    for step in _steps(body, encodings, STEP_BYTES):
+        size += len(step)
+        if size > limit:
+            raise too_large(limit)
+    return b"".join(_steps(body, encodings, size))
+
+
+def _inflate_refusal(body: bytes, encodings: tuple[bytes, ...]) -> bytes:
+    inflated = bytearray()
+    try:
+        for step in _steps(body, encodings, MAX_ERROR_BODY_BYTES):
+            inflated += step
+            if len(inflated) >= MAX_ERROR_BODY_BYTES:
+                break
+    except UmgError:
+        pass  # the status is sufficient
+    return bytes(inflated[:MAX_ERROR_BODY_BYTES])

@@ -1,0 +1,36 @@
+"""Tunnels through HTTP proxies, for providers over TLS."""
+
+import asyncio
+import re
+
+from umg_grpc.upstream.http1.faults import refused_by_proxy, unreachable
+from umg_grpc.upstream.http1.response import MAX_HEAD_BYTES
+
+END = b"\r\n\r\n"
+
+
+class TunnelProtocol(asyncio.Protocol):
+    """Receiver of a proxy's response to CONNECT. The proxy sends nothing after the head before TLS begins."""
+
+    def __init__(self) -> None:
+        self._head = b""
+        self._received = asyncio.get_running_loop().create_future()
+
+    async def connected(self) -> None:
+        """Wait until the proxy is connected to the provider. Raise UmgError(UPSTREAM_UNREACHABLE)."""
+        await self._received
+        line = re.match(rb"HTTP/1\.[01] (\d{3})[ \r]", self._head)
+        status = 0 if line is None else int(line[1])
+        if status in {401, 403, 407}:
+            raise refused_by_proxy(f"the proxy answered CONNECT with status {status}")
+        if status != 200 or not self._head.endswith(END) or self._head.count(END) > 1:
+            raise unreachable(f"the proxy did not connect: {self._head[:80]!r}")
+
+    def data_received(self, data: bytes) -> None:
+        self._head += data
+        if (END in self._head or len(self._head) > MAX_HEAD_BYTES) and not self._received.done():
+            self._received.set_result(None)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if not self._received.done():
+            self._received.set_result(None)

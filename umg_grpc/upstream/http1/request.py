@@ -1,0 +1,104 @@
+"""Requests, and the encoding of their heads."""
+
+import re
+import ssl
+from base64 import b64encode
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import NamedTuple
+
+from multidict import CIMultiDict
+from yarl import URL
+
+from umg_grpc.upstream.http1.deadlines import Deadlines
+from umg_grpc.upstream.http1.response import MAX_RESPONSE_BYTES
+
+USER_AGENT = "unified-model-gateway"
+DEFAULT_HEADERS = {
+    "Accept": "*/*",
+    "Accept-Encoding": "identity",  # on a fast network, decompressing costs more than transferring the plain body
+    "User-Agent": USER_AGENT,
+}
+OURS = {"content-length", "transfer-encoding", "connection", "host"}
+FORBIDDEN = re.compile(r"[\x00\r\n]")
+
+
+class Outgoing(NamedTuple):
+    """Request to a provider."""
+
+    url: str
+    headers: Mapping[str, str]
+    body: bytes
+    deadlines: Deadlines
+    proxy: str | None = None  # URL of an HTTP proxy, optionally with credentials
+    tls: ssl.SSLContext | None = None  # None: certificates are verified with the system's authorities
+    repeatable: bool = True  # the provider may process it twice
+    most_bytes: int = MAX_RESPONSE_BYTES  # limit of a whole response
+
+
+class Server(NamedTuple):
+    """Address of a provider or proxy."""
+
+    host: str
+    port: int
+    secure: bool
+
+    @property
+    def tls_name(self) -> str | None:
+        """Name in the server's certificate, None without TLS."""
+        return self.host.rstrip(".") if self.secure else None
+
+
+class Origin(NamedTuple):
+    """Destination of connections that a call can use interchangeably."""
+
+    server: Server
+    tls: ssl.SSLContext | None  # for the server and the proxy, None for the system's authorities
+    proxy: Server | None
+    connect: bytes  # request to the proxy for a tunnel to a provider over TLS
+
+
+class Request(NamedTuple):
+    """Common part of all requests to a URL with the same headers."""
+
+    origin: Origin
+    head: bytes  # up to the value of Content-Length
+
+
+@lru_cache(maxsize=1024)
+def request_to(
+    url: str, fields: tuple[tuple[str, str], ...], proxy: str | None = None, tls: ssl.SSLContext | None = None
+) -> Request:
+    """Return the common part of requests to a URL with these headers. A proxy gets the request itself, with the whole
+    URL, if the provider is reached without TLS. Raise ValueError for an invalid URL or header.
+    """
+    parts = URL(url)
+    server, via = _server(parts), URL(proxy) if proxy else None
+    credentials = [] if via is None else _proxy_credentials(via)
+    given = CIMultiDict(fields)
+    host = given.get("host", parts.host_port_subcomponent)
+    is_forwarded = via is not None and not server.secure
+    target = f"{parts.origin()}{parts.raw_path_qs}" if is_forwarded else parts.raw_path_qs
+    lines = [f"POST {target} HTTP/1.1", f"Host: {host}", *(credentials if is_forwarded else ())]
+    lines += [f"{name}: {value}" for name, value in given.items() if name.lower() not in OURS]
+    lines += [f"{name}: {value}" for name, value in DEFAULT_HEADERS.items() if name not in given]
+    if any(FORBIDDEN.search(line) for line in lines):
+        raise ValueError("a header has a line break in it")
+    place = f"{parts.host_subcomponent}:{parts.port}"
+    connect = (f"CONNECT {place} HTTP/1.1", f"Host: {place}", f"User-Agent: {USER_AGENT}", *credentials, "", "")
+    origin = Origin(server, tls, None if via is None else _server(via), "\r\n".join(connect).encode())
+    return Request(origin, "\r\n".join((*lines, "Content-Length: ")).encode())
+
+
+def _server(url: URL) -> Server:
+    if url.scheme not in {"http", "https"} or not url.raw_host or not url.port:
+        raise ValueError("expected a URL, http:// or https:// with a host")
+    return Server(url.raw_host, url.port, url.scheme == "https")
+
+
+def _proxy_credentials(proxy: URL) -> list[str]:
+    """Return the header with the credentials in a proxy's URL, if it has any."""
+    if proxy.user is None and proxy.password is None:
+        return []
+    credentials = b64encode(f"{proxy.user or ''}:{proxy.password or ''}".encode()).decode()
+    return [f"Proxy-Authorization: Basic {credentials}"]

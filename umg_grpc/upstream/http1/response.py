@@ -1,0 +1,210 @@
+"""Parsing of responses: the bytes of a connection -> status, headers and body."""
+
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from typing import NamedTuple
+
+from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
+from multidict import CIMultiDict
+
+from umg_grpc.upstream.http1.faults import broken, disconnected, head_too_large, too_large
+
+MAX_RESPONSE_BYTES = 64 << 20
+"""Maximum size of a response, decompressed. A text response with several large images in base64 is half as large."""
+MAX_EMBEDDINGS_BYTES = 192 << 20
+"""Maximum size of a response with embeddings: 2048 vectors of 4096 numbers, 22 characters each."""
+MAX_ERROR_BODY_BYTES = 64 << 10  # only this much of an error response is read
+MAX_HEAD_BYTES = 64 << 10
+
+
+class Headers(Mapping[str, str]):
+    """Case-insensitive headers, decoded at the first lookup. Of a repeated name the first value is returned."""
+
+    def __init__(self, fields: list[tuple[bytes, bytes]]) -> None:
+        self._fields = fields
+
+    @cached_property
+    def _decoded(self) -> CIMultiDict[str]:
+        return CIMultiDict(
+            (name.decode("latin-1"), value.rstrip(b" \t").decode("utf-8", "surrogateescape"))
+            for name, value in self._fields
+        )
+
+    def __getitem__(self, name: str) -> str:
+        return self._decoded[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._decoded)
+
+    def __len__(self) -> int:
+        return len(self._decoded)
+
+
+class Fetched(NamedTuple):
+    """Provider's response, read to its end."""
+
+    status: int
+    headers: Mapping[str, str]  # case-insensitive
+    body: bytes
+
+
+class Response:
+    """Response as far as it was received. The status is sufficient for an error response, so its body may be
+    incomplete or malformed.
+    """
+
+    def __init__(self, most_bytes: int | None) -> None:
+        """Create a response. `most_bytes`: limit of its body, None for a stream."""
+        self.has_head = False
+        self.status = 0
+        self.fields: list[tuple[bytes, bytes]] = []
+        self.body = bytearray()  # received and not taken, perhaps compressed
+        self.complete = False
+        self.keep = False  # the connection can serve another exchange
+        self.received = 0  # bytes of the head, or more
+        self.size = 0  # bytes of the body
+        self.content_length = 0  # size of the body, if the head states it
+        self.encodings: tuple[bytes, ...] = ()  # content encodings in lower case, the last applied first
+        self.limit = most_bytes
+
+    @property
+    def refused(self) -> bool:
+        """Whether the head was received and its status is an error."""
+        return self.has_head and self.status != 200
+
+    @property
+    def headers(self) -> Headers:
+        """Headers, without the trailers."""
+        return Headers(self.fields)
+
+    @property
+    def content_type(self) -> str:
+        """Media type in lower case, without parameters."""
+        return self.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+    def take(self, most: int) -> bytes:
+        """Remove and return the first `most` bytes of the body that were received."""
+        body = self.body
+        if len(body) <= most:
+            taken = bytes(body)
+            body.clear()
+        else:
+            taken = bytes(body[:most])
+            del body[:most]
+        return taken
+
+    def close(self) -> None:
+        """Handle the end of the connection. Raise UmgError(UPSTREAM_CUT) unless it ends the response."""
+        if not self.has_head:
+            raise disconnected("the connection was closed before an answer began")
+        if self.refused:
+            return
+        names = {name.lower(): value for name, value in self.fields}
+        if b"content-length" in names or b"chunked" in names.get(b"transfer-encoding", b"").lower():
+            raise broken(f"the connection was closed after {self.size} bytes of the body")
+
+
+class ResponseParser:
+    """Parser of a connection's bytes into its responses, one after the other. Does no I/O."""
+
+    def __init__(self) -> None:
+        self._parser = HttpResponseParser(self)
+        # for providers that send malformed heads
+        self._parser.set_dangerous_leniencies(
+            lenient_headers=True, lenient_optional_cr_before_lf=True, lenient_spaces_after_chunk_size=True
+        )
+        self._fields: list[tuple[bytes, bytes]] = []
+        self.response = Response(None)
+
+    def start(self, most_bytes: int | None = MAX_RESPONSE_BYTES) -> Response:
+        """Return the next response, which `feed` fills; the parser releases the last one. `most_bytes`: limit of its
+        body, None for a stream.
+        """
+        self._fields = []
+        self.response = Response(most_bytes)
+        return self.response
+
+    def feed(self, data: bytes) -> bool:
+        """Parse received bytes. Return whether the response is complete, or an error response has reached its size
+        limit.
+
+        Raise UmgError: UPSTREAM_CUT for bytes that are not HTTP, UPSTREAM_FAILED for a head of more than 64 KiB or a
+        body over the limit, at the head already if that states the length.
+        """
+        response, had_head = self.response, self.response.has_head
+        try:
+            self._parser.feed_data(data)
+        except (HttpParserError, HttpParserUpgrade) as error:
+            response.received += len(data)
+            response.keep = False
+            if not response.complete and not response.refused:
+                raise broken(f"{error}") from None
+            return True
+        if not had_head:
+            response.received += len(data)
+            if response.received > MAX_HEAD_BYTES:
+                _check_head(response)
+        limit = response.limit
+        if limit is not None and (response.size > limit or response.content_length > limit):
+            return _end_at_limit(response, limit)
+        return response.complete
+
+    # callbacks of the parser
+
+    def on_message_begin(self) -> None:
+        if self.response.complete:
+            raise ValueError("more than the answer came")  # ends `feed_data`, see `feed`
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self._fields.append((name, value))
+
+    def on_headers_complete(self) -> None:
+        status = self._parser.get_status_code()
+        if 100 <= status < 200 and status != 101:
+            return  # another head follows
+        response = self.response
+        response.has_head = True
+        response.status = status
+        if status != 200:
+            response.limit = MAX_ERROR_BODY_BYTES
+        response.fields, self._fields = self._fields, []  # trailers of a chunked body are ignored
+        for name, value in response.fields:
+            length = len(name)  # compared first, since only few names have one of the two lengths
+            if length == len("content-length") and name.lower() == b"content-length":
+                response.content_length = int(value)
+            elif length == len("content-encoding") and name.lower() == b"content-encoding":
+                encodings = [encoding.strip().lower() for encoding in value.split(b",")]
+                response.encodings = (*reversed(encodings), *response.encodings)
+
+    def on_body(self, body: bytes) -> None:
+        response = self.response
+        response.body.extend(body)
+        response.size += len(body)
+
+    def on_message_complete(self) -> None:
+        if self.response.has_head:
+            self.response.complete = True
+            self.response.keep = self._parser.should_keep_alive()
+        else:
+            self._fields = []
+
+
+def _check_head(response: Response) -> None:
+    size = sum(len(name) + len(value) for name, value in response.fields) if response.has_head else response.received
+    if size > MAX_HEAD_BYTES:
+        response.has_head = False
+        raise head_too_large()
+
+
+def _end_at_limit(response: Response, limit: int) -> bool:
+    """Raise the error for a successful response over the limit. Return whether an error response is complete or reached
+    the limit.
+    """
+    if not response.refused:
+        response.keep = False
+        response.body.clear()
+        raise too_large(limit)
+    if response.size > limit:
+        response.keep = False
+        return True
+    return response.complete
