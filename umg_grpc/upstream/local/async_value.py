@@ -1,4 +1,4 @@
-"""A value that changes, for those who wait for it."""
+"""A value that changes, with a wait for the next value."""
 
 import asyncio
 from typing import Generic, TypeVar
@@ -9,25 +9,23 @@ from umg_grpc.v1 import pb
 Value = TypeVar("Value")
 
 
-class Latest(Generic[Value]):
-    """Where a model can be called now, None while it cannot. For one event loop."""
+class AsyncValue(Generic[Value]):
+    """Current address of a model, None while it is unavailable. For one event loop."""
 
     def __init__(self, model: str) -> None:
         self.value: Value | None = None
         self._model = model
-        self._next = asyncio.Event()  # set, and replaced, when there is another value
+        self._next = asyncio.Event()  # set, and replaced, when a value is published
 
     def publish(self, value: Value | None) -> None:
-        """Replaces the value; who waits for one is woken."""
+        """Replace the value, and wake the waiting calls."""
         self.value = value
         if value is not None:
             self._next.set()
             self._next = asyncio.Event()
 
     async def wait(self, seconds: float, *, after: object = None) -> Value:
-        """The value, as soon as there is one, and another than `after`. Raises UmgError(UNAVAILABLE) after
-        `seconds`.
-        """
+        """Return the value as soon as there is one other than `after`. Raise UmgError(UNAVAILABLE) after `seconds`."""
         try:
             async with asyncio.timeout(seconds):
                 while self.value is None or self.value == after:
@@ -35,4 +33,4 @@ class Latest(Generic[Value]):
                 return self.value
         except TimeoutError:
             message = f"{self._model} is being started; try again in a few seconds"
-            raise UmgError(pb.ERROR_REASON_UNAVAILABLE, message).of(Failure.NOT_SENT) from None
+            raise UmgError(pb.ERROR_REASON_UNAVAILABLE, message).with_failure(Failure.NOT_SENT) from None

@@ -1,12 +1,12 @@
-"""What the small models can do. Not in the package itself, which their child process loads."""
+"""Limits of the small models. A module of its own, since the child process imports the package."""
 
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 
 
-def refuse_beyond_text(request: pb.GenerateRequest) -> None:
-    """Raises UmgError(UNSUPPORTED_FIELD) for what our small models cannot do: their server would ignore tools in
-    silence, and fail on media.
+def reject_unsupported_content(request: pb.GenerateRequest) -> None:
+    """Raise UmgError(UNSUPPORTED_FIELD) for tools and media. The server of the small models would ignore tools silently
+    and fail on media.
     """
     if request.tools:
         raise UmgError(

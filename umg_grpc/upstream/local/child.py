@@ -1,8 +1,8 @@
-"""The child process: llama.cpp's own HTTP server for one GGUF file on a free port of the loopback.
+"""Child process: llama.cpp's HTTP server for one GGUF file on a free port of the loopback interface.
 
-Run as `python -m umg_grpc.upstream.local.child`. Reads its `Settings` as one line of JSON from stdin (the key must not
-be seen in `ps`), writes a `Ready` line to stdout when it can serve, and lives until its stdin ends: whatever becomes of
-the gateway, the kernel closes that pipe. Standard error is llama.cpp's log.
+Run as `python -m umg_grpc.upstream.local.child`. Reads its `Settings` as one line of JSON from stdin (so that `ps` does
+not show the key), writes a `Ready` line to stdout when the server is ready, and exits when stdin ends: the kernel
+closes that pipe when the gateway ends in any way. Standard error is llama.cpp's log.
 """
 
 import ctypes
@@ -13,15 +13,15 @@ import sys
 from typing import Protocol, TypedDict
 from urllib.parse import urlsplit
 
-PROMPT_CACHE_MIB = 256  # states of prompts that lost their slot; llama.cpp would take 8 GiB
-BATCH_TOKENS = 64  # half a second of one core: how long a prompt keeps the other slots, and its own end, waiting
-HTTP_THREADS = 64  # one is held by each request and by each idle connection, so slots alone are too few
-ERRORS_ONLY = 1  # llama.cpp's verbosity: from 2 on it writes lines for every request
+PROMPT_CACHE_MIB = 256  # states of prompts without a slot; llama.cpp's default is 8 GiB
+BATCH_TOKENS = 64  # half a second of one core, for which a prompt delays the other slots and its own cancellation
+HTTP_THREADS = 64  # each request and each idle connection occupies one, so more than the slots are needed
+ERRORS_ONLY = 1  # llama.cpp's verbosity; from 2 on it logs every request
 PR_SET_PDEATHSIG = 1
 
 
 class Settings(TypedDict):
-    """What the child serves, as the first line of its stdin."""
+    """Settings of the child, the first line of its stdin."""
 
     weights: str
     model: str
@@ -32,21 +32,21 @@ class Settings(TypedDict):
 
 
 class Ready(TypedDict):
-    """The only line on the child's stdout."""
+    """Only line on the child's stdout."""
 
     port: int
 
 
 class LlamaServer(Protocol):
-    """`xllamacpp.Server`, as far as it is used: it loads and listens when made, on threads of its own."""
+    """Used part of `xllamacpp.Server`, which loads the model and listens when created, in its own threads."""
 
     @property
     def listening_address(self) -> str: ...
 
 
 def serve(settings: Settings) -> LlamaServer:
-    """A server that is ready. Raises RuntimeError if the weights cannot be loaded."""
-    from xllamacpp import CommonParams, Server  # here: the gateway imports this module for its types
+    """Return a server that is ready. Raise RuntimeError if the weights cannot be loaded."""
+    from xllamacpp import CommonParams, Server  # imported here: the gateway imports this module for its types
 
     params = CommonParams()
     params.model.path = settings["weights"]
@@ -55,7 +55,7 @@ def serve(settings: Settings) -> LlamaServer:
     params.api_keys = [settings["api_key"]]
     params.n_parallel = settings["slots"]
     params.n_ctx = settings["slots"] * settings["slot_context"]
-    params.kv_unified = False  # a slot's context is its own: a long request cannot make a neighbour fail
+    params.kv_unified = False  # separate contexts, so that a long request cannot make another slot fail
     params.cont_batching = True
     params.n_batch = params.n_ubatch = BATCH_TOKENS
     params.cache_prompt = True
@@ -71,19 +71,21 @@ def serve(settings: Settings) -> LlamaServer:
 
 
 def main() -> None:
-    """Serves until stdin ends. Interrupts meant for the gateway are not meant for us: it drains, which needs us."""
+    """Serve until stdin ends. Ignore signals sent to the gateway, which needs the child while it drains."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    if sys.platform == "linux":  # at once, even while the model loads; elsewhere the end of stdin does it
+    if (
+        sys.platform == "linux"
+    ):  # exits at once, even while the model loads; on other systems the end of stdin ends the process
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     stdout = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # what llama.cpp prints must not be taken for our line
+    os.dup2(2, 1)  # output of llama.cpp must not be mixed with the Ready line
     settings: Settings = json.loads(sys.stdin.readline())
     server = serve(settings)
     ready = Ready(port=urlsplit(server.listening_address).port or 0)
     print(json.dumps(ready), file=stdout, flush=True)
     sys.stdin.read()
-    os._exit(0)  # nothing to save, and answers under way would hold up an orderly exit
+    os._exit(0)  # nothing to save, and requests in flight would delay an orderly exit
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The owner of the child process: starts it, starts it again when it dies, ends it with the gateway."""
+"""Supervisor of the child process: starts it, restarts it when it dies, stops it with the gateway."""
 
 import asyncio
 import json
@@ -14,10 +14,10 @@ import structlog
 from structlog.typing import FilteringBoundLogger
 
 from umg_grpc.upstream.local import TextModel, child
-from umg_grpc.upstream.local.latest import Latest
+from umg_grpc.upstream.local.async_value import AsyncValue
 
-START_SECONDS = 60.0  # to be ready; about one second is usual, a cold disk takes longer
-END_SECONDS = 5.0  # between the end of its output and its own
+START_SECONDS = 60.0  # until it is ready; usually about one second, longer from a cold disk
+END_SECONDS = 5.0  # between the end of its output and its exit
 FIRST_DELAY_SECONDS = 0.2
 LONGEST_DELAY_SECONDS = 30.0
 STABLE_SECONDS = 60.0  # a child that lived this long did not fail at its start
@@ -28,101 +28,102 @@ logger: FilteringBoundLogger = structlog.get_logger(__name__)
 
 @dataclass(frozen=True)
 class Endpoint:
-    """Where one life of the child can be called; port and key are others after a restart."""
+    """Address of one run of the child; port and key change with a restart."""
 
     base_url: str
-    """All that stands before a format's own path: `http://127.0.0.1:PORT/v1`."""
+    """Prefix of a format's own path: `http://127.0.0.1:PORT/v1`."""
     api_key: str = field(repr=False)
     pid: int
 
     @property
     def headers(self) -> dict[str, str]:
-        """What every call has to send. llama.cpp says it keeps the connection of a streamed answer and closes it: the
-        next call on it would fail.
+        """Headers of every call. `Connection: close` is needed because llama.cpp announces keep-alive after a streamed
+        answer but closes the connection, which would make the next call fail.
         """
         return {"Authorization": f"Bearer {self.api_key}", "Connection": "close"}
 
 
 class LocalModel:
-    """A model in a child process that is there from `start` to `close`. It runs on the event loop that starts it."""
+    """Model in a child process that runs from `start` to `close`, on the event loop that starts it."""
 
     def __init__(self, model: TextModel, weights: Path, *, slots: int = 4, threads: int | None = None) -> None:
-        """`slots` requests are answered at once, more wait in the child; `threads` defaults to `spare_cores()`."""
+        """Create a model. `slots`: requests processed at once, more wait in the child. `threads`: by default
+        `spare_cores()`.
+        """
         self._model = model
         self._weights = weights
         self._slots = slots
         self._threads = threads or spare_cores()
         self._log = logger.bind(model=model.model)
-        self._latest = Latest[Endpoint](model.model)
-        self._owner: asyncio.Task[None] | None = None
+        self._latest = AsyncValue[Endpoint](model.model)
+        self._task: asyncio.Task[None] | None = None
 
     @property
     def endpoint(self) -> Endpoint | None:
-        """Where the model can be called at this moment, None while there is no child that could answer."""
+        """Current address of the model, None while no child is ready."""
         return self._latest.value
 
     async def wait_ready(self, seconds: float, *, after: object = None) -> Endpoint:
-        """Where the model can be called, as soon as it can. Raises UmgError(UNAVAILABLE) after `seconds`.
-
-        `after` is an endpoint whose connection was refused or broke off, which can be seen a moment before the end of
-        the process is: then it has to be another one.
+        """Return the address of the model as soon as it is ready. Raise UmgError(UNAVAILABLE) after `seconds`. `after`:
+        an endpoint whose connection failed or broke off, which may happen a moment before the process ends; a different
+        endpoint is then awaited.
         """
         return await self._latest.wait(seconds, after=after)
 
     async def start(self) -> None:
-        """Begins to load the model, which takes about a second: `wait_ready` waits for it."""
-        if self._owner is None:
-            self._owner = asyncio.create_task(self._keep_alive(), name=f"local model {self._model.model}")
+        """Start loading the model, which takes about a second; `wait_ready` waits for it."""
+        if self._task is None:
+            self._task = asyncio.create_task(self._supervise(), name=f"local model {self._model.model}")
 
     async def close(self) -> None:
-        """Returns when the child is gone. Answers under way break off."""
-        if self._owner is not None:
-            self._owner.cancel()
-            await asyncio.wait([self._owner])
-            self._owner = None
+        """Stop the child and wait for its end. Requests in flight break off."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task])
+            self._task = None
 
-    async def _keep_alive(self) -> None:
+    async def _supervise(self) -> None:
         delay = FIRST_DELAY_SECONDS
         while True:
             started = time.monotonic()
             try:
-                await self._live()
+                await self._run_child()
             except Exception:
                 self._log.exception("the local model could not be started")
             if time.monotonic() - started > STABLE_SECONDS:
                 delay = FIRST_DELAY_SECONDS
-            await asyncio.sleep(delay * random.uniform(0.75, 1.25))  # noqa: S311 - it spreads restarts, it guards nothing
+            await asyncio.sleep(delay * random.uniform(0.75, 1.25))  # noqa: S311 - spreads restarts, not for security
             delay = min(2 * delay, LONGEST_DELAY_SECONDS)
 
-    async def _live(self) -> None:
-        """One life of the child, from its start to its end, whichever side ends it."""
+    async def _run_child(self) -> None:
+        """Run the child once, from its start to its end."""
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-P", "-m", "umg_grpc.upstream.local.child"),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
-            start_new_session=True,  # Ctrl-C in the terminal is for the gateway, which then drains
+            start_new_session=True,  # Ctrl-C in the terminal must reach only the gateway, which then drains
         )
         assert process.stdin and process.stdout and process.stderr  # noqa: S101, PT018 - for the type checker
         try:
             async with asyncio.TaskGroup() as group:
-                log = group.create_task(self._relay(process.stderr))
+                log = group.create_task(self._relay_log(process.stderr))
                 await self._serve(process, process.stdin, process.stdout)
                 tail = await log
         finally:
             self._latest.publish(None)
             if process.returncode is None:
-                process.kill()  # at once: it has nothing to save, and must not outlive us
+                process.kill()  # at once: it has nothing to save, and must not outlive the gateway
             try:
                 await asyncio.wait_for(process.wait(), END_SECONDS)
-            except TimeoutError:  # said and not raised: it would hide that this task is being cancelled
+            except TimeoutError:  # logged and not raised: an exception would hide the cancellation of this task
                 self._log.error("the local model's process was killed and does not end", pid=process.pid)
         self._log.error("the local model's process ended", exit_code=process.returncode, last_words=tail)
 
     async def _serve(
         self, process: asyncio.subprocess.Process, stdin: asyncio.StreamWriter, stdout: asyncio.StreamReader
     ) -> None:
-        """Publishes the endpoint once the child can answer; returns when the child has ended."""
+        """Publish the endpoint when the child is ready. Return when the child has ended."""
         api_key = secrets.token_urlsafe(32)
         settings = child.Settings(
             weights=str(self._weights),
@@ -146,8 +147,8 @@ class LocalModel:
         async with asyncio.timeout(END_SECONDS):
             await process.wait()
 
-    async def _relay(self, log: asyncio.StreamReader) -> str:
-        """Passes llama.cpp's log on; returns the end of it, which says why the child ended."""
+    async def _relay_log(self, log: asyncio.StreamReader) -> str:
+        """Log the output of llama.cpp. Return its end, which shows why the child ended."""
         tail = ""
         while chunk := await log.read(4096):
             text = chunk.decode(errors="replace")
@@ -157,6 +158,6 @@ class LocalModel:
 
 
 def spare_cores() -> int:
-    """The cores this process may use, less one for the gateway itself; at least 1."""
+    """Return the number of cores this process may use, less one for the gateway itself; at least 1."""
     usable = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
     return max(1, usable - 1)

@@ -1,10 +1,10 @@
-"""A deterministic simulated provider that says so: for tests, and for people without keys.
+"""Deterministic simulated provider whose answers say that they are simulated: for tests, and for users without keys.
 
-Text: `SandboxText`, a channel whose answers follow from the prompt alone. What the user's last words hold makes it
-misbehave: `[[fail]]` (500), `[[fail:mid]]` (the stream breaks off), `[[fail:429]]`, `[[slow]]`, `[[refuse]]`,
-`[[block]]` (the prompt is blocked), `[[redacted]]` (the thoughts are hidden).
+Text: `SandboxText`, a channel whose answers follow from the prompt alone. Marks in the last user turn select a fault:
+`[[fail]]` (500), `[[fail:mid]]` (the stream breaks off), `[[fail:429]]`, `[[slow]]`, `[[refuse]]`, `[[block]]` (the
+prompt is blocked), `[[redacted]]` (the reasoning is redacted).
 
-Embedding and reranking: `SandboxEmbedding`, `SandboxRerank`, with the meaning that the local model finds.
+Embedding and reranking: `SandboxEmbedding`, `SandboxRerank`, based on the vectors of the local model.
 """
 
 from umg_grpc.upstream.sandbox.embedding import SandboxEmbedding

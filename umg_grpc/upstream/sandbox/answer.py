@@ -1,26 +1,28 @@
-"""The answer: what the sandbox says to a prompt. Deterministic, and labelled as simulated."""
+"""Generation of the sandbox's response to a prompt. Deterministic, and labelled as simulated."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import islice
+from typing import assert_never
 
-from umg_grpc.upstream.sandbox import drawing, faults
-from umg_grpc.upstream.sandbox.calls import call_part, called_tools, made_up, read_schema, searches, tool_words
-from umg_grpc.upstream.sandbox.instances import json_of
-from umg_grpc.upstream.sandbox.limits import pieces, shortened, stopped
+from umg_grpc.upstream.sandbox import faults, images
+from umg_grpc.upstream.sandbox.budget import Budget
+from umg_grpc.upstream.sandbox.calls import call_part, called_tools, read_schema, searches, tool_words
 from umg_grpc.upstream.sandbox.models import max_output_tokens
+from umg_grpc.upstream.sandbox.output_limits import cut_at_stop, pieces, truncate
 from umg_grpc.upstream.sandbox.prompt import Count, Prompt, first_words, numbered
-from umg_grpc.upstream.sandbox.searching import Page, found, search_parts
-from umg_grpc.upstream.sandbox.thoughts import reasoning_part, signed, think, thinking
-from umg_grpc.upstream.sandbox.words import Words, digest
+from umg_grpc.upstream.sandbox.reasoning import reasoning_part, reasoning_plan, reasoning_text, signed
+from umg_grpc.upstream.sandbox.schema_instances import REQUEST_STEPS, instance, json_of
+from umg_grpc.upstream.sandbox.vocabulary import Words, digest
+from umg_grpc.upstream.sandbox.web_search import Page, find_pages, search_parts
 from umg_grpc.v1 import pb
 
 QUOTED = 600
-"""Characters of what the user said that an answer repeats."""
+"""Maximum characters of the question that an answer repeats."""
 RESULT = 4000
-"""Characters of what a tool gave that an answer repeats."""
+"""Maximum characters of a tool's result that an answer repeats."""
 SEEN = 20
-"""Media that an answer describes one by one."""
+"""Maximum number of media that an answer describes one by one."""
 
 REFUSAL = "I cannot help with that. (A simulated refusal, as [[refuse]] in the prompt asks for.)"
 RATING = pb.SafetyRating(category="HARM_CATEGORY_DANGEROUS_CONTENT", probability="HIGH", blocked=True)
@@ -34,21 +36,21 @@ FILLERS = (
 
 
 @dataclass
-class Made:
-    """An answer, less the images that are still to be drawn."""
+class Draft:
+    """Response without its images, which are drawn later."""
 
     response: pb.GenerateResponse
-    drawings: list[tuple[pb.MediaPart, drawing.Drawing]] = field(default_factory=list)
+    drawings: list[tuple[pb.MediaPart, images.Drawing]] = field(default_factory=list)
 
 
 @dataclass
 class _Text:
-    """Text with spans that have sources, in code points."""
+    """Text with citations of spans, in code points."""
 
     text: str = ""
     citations: list[pb.Citation] = field(default_factory=list)
 
-    def say(self, sentence: str, page: Page | None = None, between: str = " ") -> None:
+    def append(self, sentence: str, page: Page | None = None, between: str = " ") -> None:
         if self.text:
             self.text += between
         start = len(self.text)
@@ -57,100 +59,105 @@ class _Text:
             self.citations.append(page.citation(start, len(self.text)))
 
 
-def make(request: pb.GenerateRequest, model: str, prompt: Prompt, count: Count) -> Made:
-    """The whole answer with its usage, less what the prompt cache did. Raises UmgError for choices and schemas that
-    make no sense.
+def make_response(request: pb.GenerateRequest, model: str, prompt: Prompt, count: Count) -> Draft:
+    """Return the whole response with its usage, without the cache tokens. Raise UmgError for invalid tool choices and
+    JSON schemas.
     """
-    made = Made(pb.GenerateResponse(model=model))
-    usage = made.response.usage
+    draft = Draft(pb.GenerateResponse(model=model))
+    usage = draft.response.usage
     usage.input_tokens = prompt.tokens
     usage.image_input_tokens = prompt.media_tokens(pb.MEDIA_KIND_IMAGE)
     usage.audio_input_tokens = prompt.media_tokens(pb.MEDIA_KIND_AUDIO)
     usage.video_input_tokens = prompt.media_tokens(pb.MEDIA_KIND_VIDEO)
     usage.document_input_tokens = prompt.media_tokens(pb.MEDIA_KIND_DOCUMENT)
-    if faults.mark(prompt.asked) == faults.BLOCK:
-        made.response.block_reason = "SAFETY"
-        made.response.prompt_safety_ratings.append(RATING)
-        return made
+    if faults.mark(prompt.recent_text) == faults.BLOCK:
+        draft.response.block_reason = "SAFETY"
+        draft.response.prompt_safety_ratings.append(RATING)
+        return draft
+    budget = Budget(REQUEST_STEPS)
     for index in range(request.candidate_count or 1):
-        _Candidate(request, model, prompt, count, made, index).make()
-    return made
+        _Candidate(request, model, prompt, count, draft, index, budget).make()
+    return draft
 
 
+@dataclass
 class _Candidate:
-    """One of the answers."""
+    """Generator of one candidate of the response."""
 
-    def __init__(
-        self, request: pb.GenerateRequest, model: str, prompt: Prompt, count: Count, made: Made, index: int
-    ) -> None:
-        self._request = request
-        self._model = model
-        self._prompt = prompt
-        self._count = count
-        self._made = made
-        self._usage = made.response.usage
-        self._candidate = made.response.candidates.add(index=index, message=pb.Message(role=pb.ROLE_ASSISTANT))
+    request: pb.GenerateRequest
+    model: str
+    prompt: Prompt
+    count: Count
+    draft: Draft
+    index: int
+    budget: Budget
+    """Steps for the JSON values of all candidates."""
+
+    def __post_init__(self) -> None:
+        request, prompt, response = self.request, self.prompt, self.draft.response
+        self._usage = response.usage
+        self._candidate = response.candidates.add(index=self.index, message=pb.Message(role=pb.ROLE_ASSISTANT))
         self._parts = self._candidate.message.parts
-        self._left = request.max_output_tokens or max_output_tokens(model)
-        said = "\n".join([*(result.text for result in prompt.results), prompt.question or prompt.system])
-        self._words = Words(said, str(index), tool_words(request))
-        self._call_words = Words(prompt.question, str(index), tool_words(request))
+        self._left = request.max_output_tokens or max_output_tokens(self.model)
+        text = "\n".join([*(result.text for result in prompt.results), prompt.question or prompt.system])
+        self._words = Words(text, str(self.index), tool_words(request))
+        self._call_words = Words(prompt.question, str(self.index), tool_words(request))
 
     def make(self) -> None:
-        """Thoughts, then a refusal, calls, or text and images."""
-        thought = self._think()
-        called = called_tools(self._request, self._prompt)
+        """Add reasoning, then a refusal, tool calls, or text and images."""
+        has_reasoning = self._add_reasoning()
+        called = called_tools(self.request, self.prompt)
         if self._left <= 0:
             self._candidate.finish_reason = pb.FINISH_REASON_LENGTH
-        elif faults.mark(self._prompt.asked) == faults.REFUSE:
-            self._refuse()
+        elif faults.mark(self.prompt.recent_text) == faults.REFUSE:
+            self._add_refusal()
         elif called:
-            self._call(called)
+            self._add_calls(called)
         else:
-            self._speak()
-        if thought and self._request.source.format == "native":
-            self._sign()
+            self._add_text()
+        if has_reasoning and self.request.source.format == "native":
+            self._attach_state()
 
     def _spend(self, tokens: int) -> None:
         self._left -= tokens
         self._usage.output_tokens += tokens
 
-    def _think(self) -> bool:
-        how = thinking(self._request, self._prompt)
-        if how is None:
+    def _add_reasoning(self) -> bool:
+        reasoning = reasoning_plan(self.request, self.prompt)
+        if reasoning is None:
             return False
-        text = think(how, self._prompt, self._words, self._left, self._count)
-        tokens = self._count(text)
+        text = reasoning_text(reasoning, self.prompt, self._words, self._left, self.count)
+        tokens = self.count(text)
         self._spend(tokens)
         self._usage.reasoning_tokens += tokens
-        if how.shown:
-            self._parts.append(reasoning_part(how, text, self._request, self._prompt))
+        if reasoning.shown:
+            self._parts.append(reasoning_part(reasoning, text, self.request, self.prompt))
         return True
 
-    def _sign(self) -> None:
-        """As native has it: the first call carries the state of the thoughts, or else the last text."""
+    def _attach_state(self) -> None:
+        """Attach the reasoning state as in the native format: to the first tool call, or else to the last text."""
         calls = [part for part in self._parts if part.HasField("tool_call")]
         texts = [part for part in self._parts if part.HasField("text")]
         for part in calls[:1] or texts[-1:]:
-            said = part.tool_call.arguments_json or part.tool_call.text or part.text.text
-            part.state.CopyFrom(signed(said, "native"))
+            text = part.tool_call.arguments_json or part.tool_call.text or part.text.text
+            part.state.CopyFrom(signed(text, "native"))
 
-    def _refuse(self) -> None:
-        text = shortened(REFUSAL, self._left, self._count)
-        self._spend(self._count(text))
+    def _add_refusal(self) -> None:
+        text = truncate(REFUSAL, self._left, self.count)
+        self._spend(self.count(text))
         whole = text == REFUSAL
         self._candidate.finish_reason = pb.FINISH_REASON_REFUSAL if whole else pb.FINISH_REASON_LENGTH
         if text:
             self._parts.add().refusal.text = text
             self._parts[-1].refusal.logprobs.extend(self._logprobs(text, []))
 
-    def _call(self, called: list[tuple[int, pb.Tool]]) -> None:
-        """A call that the limit would cut is left out: half of its arguments would be no JSON."""
+    def _add_calls(self, called: list[tuple[int, pb.Tool]]) -> None:
+        """Add the tool calls. A call over the token limit is omitted: truncated arguments would be invalid JSON."""
         for position, tool in called:
-            salt = f"{self._candidate.index}.{position}"
-            part = call_part(self._request, self._prompt, position, tool, self._call_words, salt)
+            salt = f"{self.index}.{position}"
+            part = call_part(self.request, self.prompt, position, tool, self._call_words, salt, self.budget)
             call = part.tool_call
-            tokens = self._count(f"{call.name} {call.arguments_json or call.text}")
+            tokens = self.count(f"{call.name} {call.arguments_json or call.text}")
             if tokens > self._left:
                 break
             self._spend(tokens)
@@ -158,19 +165,19 @@ class _Candidate:
         calls = any(part.HasField("tool_call") for part in self._parts)
         self._candidate.finish_reason = pb.FINISH_REASON_TOOL_CALLS if calls else pb.FINISH_REASON_LENGTH
 
-    def _speak(self) -> None:
-        request, pages = self._request, list[Page]()
+    def _add_text(self) -> None:
+        request, pages = self.request, list[Page]()
         if searches(request):
-            pages = found(request, self._prompt, self._words)
-            self._parts.extend(search_parts(request, self._prompt, pages))
+            pages = find_pages(request, self.prompt, self._words)
+            self._parts.extend(search_parts(request, self.prompt, pages))
             self._usage.web_search_requests += 1
         only_images = list(request.output_modalities) == ["image"]
-        said = _Text() if only_images else self._text(pages)
-        text, sequence = stopped(said.text, request.stop_sequences)
-        fits = shortened(text, self._left, self._count)
-        self._spend(self._count(fits))
+        answer = _Text() if only_images else self._text(pages)
+        text, sequence = cut_at_stop(answer.text, request.stop_sequences)
+        fits = truncate(text, self._left, self.count)
+        self._spend(self.count(fits))
         if fits:
-            self._parts.append(self._text_part(fits, said.citations))
+            self._parts.append(self._text_part(fits, answer.citations))
         self._candidate.finish_reason = pb.FINISH_REASON_STOP
         if fits != text:
             self._candidate.finish_reason = pb.FINISH_REASON_LENGTH
@@ -178,7 +185,7 @@ class _Candidate:
             self._candidate.finish_reason = pb.FINISH_REASON_STOP_SEQUENCE
             self._candidate.stop_sequence = sequence
         elif "image" in request.output_modalities:
-            self._draw()
+            self._add_image()
 
     def _text_part(self, text: str, citations: list[pb.Citation]) -> pb.Part:
         part = pb.Part(text=pb.TextPart(text=text))
@@ -189,41 +196,44 @@ class _Candidate:
         part.text.logprobs.extend(self._logprobs(text, [citation.end_index for citation in part.text.citations]))
         return part
 
-    def _draw(self) -> None:
-        plan = drawing.plan(self._request.image_output, first_words(self._prompt.question))
-        if self._left < drawing.TOKENS:
+    def _add_image(self) -> None:
+        plan = images.plan(self.request.image_output, first_words(self.prompt.question))
+        if self._left < images.TOKENS:
             self._candidate.finish_reason = pb.FINISH_REASON_LENGTH
             return
-        self._spend(drawing.TOKENS)
-        self._usage.image_output_tokens += drawing.TOKENS
+        self._spend(images.TOKENS)
+        self._usage.image_output_tokens += images.TOKENS
         media = self._parts.add().media
         media.kind, media.mime_type = pb.MEDIA_KIND_IMAGE, plan.mime_type
-        self._made.drawings.append((media, plan))
+        self.draft.drawings.append((media, plan))
 
     def _logprobs(self, text: str, ends: list[int]) -> Iterator[pb.TokenLogprob]:
-        """Likelihoods of the pieces in which a stream tells the text: the sandbox has no tokens of its own."""
-        if not self._request.logprobs:
+        """Yield logprobs of the pieces in which a stream sends the text: the sandbox has no tokens of its own."""
+        if not self.request.logprobs:
             return
         for place, piece in enumerate(pieces(text, ends)):
             entry = _likelihood(piece, 1 + self._words.pick(f"logprob {place}", 400))
-            if self._request.top_logprobs:
+            if self.request.top_logprobs:
                 entry.alternatives.append(_likelihood(piece, 1 + self._words.pick(f"logprob {place}", 400)))
-            for rank in range(1, self._request.top_logprobs):
+            for rank in range(1, self.request.top_logprobs):
                 entry.alternatives.append(_likelihood(f"{piece}{rank}", 1000 * rank + 500))
             yield entry
 
-    # --- what is said
+    # --- text
 
     def _text(self, pages: list[Page]) -> _Text:
-        match self._request.response_format.WhichOneof("kind"):
+        match self.request.response_format.WhichOneof("kind"):
             case "json":
                 return self._structured(json_of(self._object()), pages)
             case "json_schema":
-                return self._structured(json_of(self._instance(self._request.response_format.json_schema)), pages)
+                return self._structured(json_of(self._instance(self.request.response_format.json_schema)), pages)
             case "enum_text":
-                value = self._instance(self._request.response_format.enum_text)
+                value = self._instance(self.request.response_format.enum_text)
                 return _Text(value if isinstance(value, str) else json_of(value))
-        return self._prose(pages)
+            case "text" | None:
+                return self._prose(pages)
+            case unhandled:
+                assert_never(unhandled)
 
     def _structured(self, text: str, pages: list[Page]) -> _Text:
         return _Text(text, [page.citation(0, len(text)) for page in pages])
@@ -231,62 +241,63 @@ class _Candidate:
     def _instance(self, described: pb.JsonSchemaFormat) -> object:
         if not described.schema_json:
             return self._object()
-        field = f"response_format.{self._request.response_format.WhichOneof('kind')}.schema_json"
+        field = f"response_format.{self.request.response_format.WhichOneof('kind')}.schema_json"
         schema = read_schema(described.schema_json, described.native_schema, field)
-        return made_up(schema, self._words, field)
+        return instance(schema, self._words, field=field, budget=self.budget)
 
     def _object(self) -> dict[str, object]:
-        """Any JSON object: what was asked and what was seen."""
-        made: dict[str, object] = {"simulated": True, "question": first_words(self._prompt.question)}
+        """Return a JSON object that describes the question, the topics, the tools' results and the media."""
+        made: dict[str, object] = {"simulated": True, "question": first_words(self.prompt.question)}
         made["topics"] = list(self._words.topics(4))
-        if self._prompt.results:
-            made["results"] = [result.text[:RESULT] for result in self._prompt.results]
-        if self._prompt.sights:
-            made["seen"] = [sight.words for sight in self._prompt.sights[:SEEN]]
+        if self.prompt.results:
+            made["results"] = [result.text[:RESULT] for result in self.prompt.results]
+        if self.prompt.media_descriptions:
+            made["seen"] = [description.words for description in self.prompt.media_descriptions[:SEEN]]
         return made
 
     def _prose(self, pages: list[Page]) -> _Text:
-        prompt, said = self._prompt, _Text()
-        said.say(f"This is a simulated answer: the sandbox plays {self._model}, and no model was asked.")
-        if (self._request.candidate_count or 1) > 1:
-            said.say(f"It is answer {self._candidate.index + 1} of {self._request.candidate_count}.")
+        prompt, answer = self.prompt, _Text()
+        answer.append(f"This is a simulated answer: the sandbox plays {self.model}, and no model was asked.")
+        if (self.request.candidate_count or 1) > 1:
+            answer.append(f"It is answer {self.index + 1} of {self.request.candidate_count}.")
         for result in prompt.results:
             tool = f"The tool {result.name}" if result.name else "The tool"
-            said.say(f"{tool} gave: {_cut(result.text, RESULT)}", between="\n")
+            answer.append(f"{tool} gave: {_cut(result.text, RESULT)}", between="\n")
         if prompt.question and not prompt.results:
-            said.say(f"You said: {_cut(prompt.question, QUOTED)}", between="\n")
+            answer.append(f"You said: {_cut(prompt.question, QUOTED)}", between="\n")
         if prompt.system:
-            said.say(f"My instructions begin: {first_words(prompt.system)}", between="\n")
+            answer.append(f"My instructions begin: {first_words(prompt.system)}", between="\n")
         if prompt.turns > 1:
-            said.say(f"This is turn {prompt.turns}; you began with: {first_words(prompt.opening)}", between="\n")
-        self._describe(said)
+            answer.append(f"This is turn {prompt.turns}; you began with: {first_words(prompt.opening)}", between="\n")
+        self._describe(answer)
         if pages:
-            said.say("The simulated search found this.", between="\n")
+            answer.append("The simulated search found this.", between="\n")
         for page in pages:
-            said.say(page.sentence, page)
+            answer.append(page.sentence, page)
         topics = ", ".join(self._words.topics(3))
-        begin = digest(prompt.question, str(self._candidate.index))[0]
+        begin = digest(prompt.question, str(self.index))[0]
         fillers = [FILLERS[(begin + step) % len(FILLERS)].format(topics=topics) for step in range(2)]
-        said.say(" ".join(fillers), between="\n")
-        return said
+        answer.append(" ".join(fillers), between="\n")
+        return answer
 
-    def _describe(self, said: _Text) -> None:
-        """What was seen of each medium."""
+    def _describe(self, answer: _Text) -> None:
+        """Add a description of each medium."""
         documents = 0
-        for name, sight in islice(numbered(self._prompt.sights), SEEN):
-            said.say(f"{name}: {sight.words}.", between="\n")
-            if sight.text is not None:
-                said.say(f"It begins: {first_words(sight.text)}")
-                if sight.citable and sight.text:
-                    start = len(said.text) - len(first_words(sight.text))
-                    said.citations.append(_of_document(sight.text, sight.blocks, documents, start, len(said.text)))
-            documents += sight.kind == pb.MEDIA_KIND_DOCUMENT
-        if (more := len(self._prompt.sights) - SEEN) > 0:
-            said.say(f"There are {more} more files.", between="\n")
+        for name, description in islice(numbered(self.prompt.media_descriptions), SEEN):
+            answer.append(f"{name}: {description.words}.", between="\n")
+            if description.text is not None:
+                answer.append(f"It begins: {first_words(description.text)}")
+                if description.citable and description.text:
+                    end = len(answer.text)
+                    start = end - len(first_words(description.text))
+                    answer.citations.append(_of_document(description.text, description.blocks, documents, start, end))
+            documents += description.kind == pb.MEDIA_KIND_DOCUMENT
+        if (more := len(self.prompt.media_descriptions) - SEEN) > 0:
+            answer.append(f"There are {more} more files.", between="\n")
 
 
 def _of_document(text: str, blocks: int, index: int, start: int, end: int) -> pb.Citation:
-    """The beginning of a document as the source of a span of the answer."""
+    """Return a citation of the beginning of a document for a span of the answer."""
     unit = pb.DOCUMENT_UNIT_BLOCK if blocks else pb.DOCUMENT_UNIT_CHARACTER
     last = 1 if blocks else min(len(text), end - start)
     source = pb.DocumentSource(document_index=index, unit=unit, start=0, end=last)
@@ -295,7 +306,7 @@ def _of_document(text: str, blocks: int, index: int, start: int, end: int) -> pb
 
 
 def _likelihood(token: str, thousandths: int) -> pb.TokenLogprob:
-    return pb.TokenLogprob(token=token, logprob=-thousandths / 1000, token_bytes=token.encode("utf-8", "replace"))
+    return pb.TokenLogprob(token=token, logprob=-thousandths / 1000, raw_bytes=token.encode("utf-8", "replace"))
 
 
 def _cut(text: str, most: int) -> str:

@@ -1,26 +1,26 @@
-"""A prompt cache, as providers have it."""
+"""Simulated prompt cache."""
 
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from umg_grpc.upstream.sandbox.prompt import Block
-from umg_grpc.upstream.sandbox.words import digest
+from umg_grpc.upstream.sandbox.vocabulary import digest
 from umg_grpc.v1 import pb
 
 # Text document, messages rule 4 and Limits.
-LIFETIMES = {"5m": 300.0, "1h": 3600.0}
+LIFETIMES = {pb.CACHE_TTL_UNSPECIFIED: 300.0, pb.CACHE_TTL_FIVE_MINUTES: 300.0, pb.CACHE_TTL_ONE_HOUR: 3600.0}
 RETENTIONS = {"24h": 86400.0}
 LEAST_TOKENS = 1024
 LEAST_TOKENS_OF_SMALL = 2048
 SMALL = ("mini", "flash")
 CACHED_CONTENT_TOKENS = 2048
-"""Of a prefix that the caller names by its id (`cachedContent`); any id will do."""
+"""Tokens of a prefix that the caller references by its id (`cachedContent`); any id is accepted."""
 
 
 @dataclass(frozen=True)
 class CacheUse:
-    """Tokens of one prompt."""
+    """Tokens of one prompt that were read from and written to the cache."""
 
     read: int = 0
     written: int = 0
@@ -28,19 +28,23 @@ class CacheUse:
 
 
 class PromptCache:
-    """Prefixes of prompts by whose they are. Reading one keeps it for its lifetime again."""
+    """Cache of prompt prefixes by owner. Reading an entry restarts its lifetime."""
 
     def __init__(self, clock: Callable[[], float], most: int) -> None:
-        """`clock`: seconds, of any origin. `most`: prefixes that are kept; the longest unused go first."""
+        """Create a cache. `clock`: seconds, of any origin. `most`: maximum entries; the least recently used are removed
+        first.
+        """
         self._clock = clock
         self._most = most
-        self._entries: OrderedDict[bytes, tuple[float, float]] = OrderedDict()  # -> end, lifetime
+        self._entries: OrderedDict[bytes, tuple[float, float]] = OrderedDict()  # key -> end, lifetime
 
     def use(self, scope: str, request: pb.GenerateRequest, model: str, blocks: Sequence[Block]) -> CacheUse:
-        """What of the prompt was kept, and what of it is kept from now on. `scope`: whose the prompt is.
+        """Return how many tokens of the prompt were cached and how many are cached from now on. `scope`: owner of the
+        prompt.
 
-        Prefixes end where a mark stands (or, with the mark of the whole request, at the end). Without any mark nothing
-        is kept, save under a `prompt_cache_key`: that keeps the whole prompt, and shares it with prompts of that key.
+        A prefix ends at each cache mark (with the mark of the whole request, at the end). Without a mark nothing is
+        cached, except with a `prompt_cache_key`: that caches the whole prompt and shares it with prompts of the same
+        key.
         """
         marks = self._marks(request, blocks)
         if not marks:
@@ -60,18 +64,18 @@ class PromptCache:
         written, begin = {True: 0, False: 0}, read
         for index, (key, tokens) in ends.items():
             if tokens > read:
-                written[marks[index] == LIFETIMES["1h"]] += tokens - begin
+                written[marks[index] == LIFETIMES[pb.CACHE_TTL_ONE_HOUR]] += tokens - begin
                 begin = tokens
                 self._write(key, now, marks[index])
         return CacheUse(read, written[False], written[True])
 
     def _marks(self, request: pb.GenerateRequest, blocks: Sequence[Block]) -> dict[int, float]:
-        """Lifetimes by the positions of the blocks that end a prefix."""
+        """Return the lifetimes by the positions of the blocks that end a prefix."""
         marks = {index: LIFETIMES[block.ttl] for index, block in enumerate(blocks) if block.ttl}
         if blocks and request.HasField("cache_control"):
-            marks[len(blocks) - 1] = LIFETIMES[request.cache_control.ttl or "5m"]
+            marks[len(blocks) - 1] = LIFETIMES[request.cache_control.ttl]
         elif blocks and not marks and request.prompt_cache_key:
-            marks[len(blocks) - 1] = RETENTIONS.get(request.prompt_cache_retention, LIFETIMES["5m"])
+            marks[len(blocks) - 1] = RETENTIONS.get(request.prompt_cache_retention, LIFETIMES[pb.CACHE_TTL_UNSPECIFIED])
         return marks
 
     def _read(self, key: bytes, now: float) -> bool:

@@ -1,32 +1,33 @@
-"""Which tools are called, and with what."""
+"""Selection of the tools to call, and their arguments."""
 
 import re
 from collections.abc import Iterable
 
 import msgspec
 
-from umg_grpc.upstream.sandbox import patterns
-from umg_grpc.upstream.sandbox.instances import instance, json_of
+from umg_grpc.upstream.sandbox.budget import Budget
+from umg_grpc.upstream.sandbox.patterns import matching_sample
 from umg_grpc.upstream.sandbox.prompt import Prompt
-from umg_grpc.upstream.sandbox.words import Words, digest
+from umg_grpc.upstream.sandbox.schema_instances import instance, json_of
+from umg_grpc.upstream.sandbox.vocabulary import Words, digest
 from umg_grpc.v1 import pb
-from umg_grpc.wire.json import invalid
-from umg_grpc.wire.names import name_of
+from umg_grpc.wire.core.json import invalid
+from umg_grpc.wire.core.json_schemas import json_schema
+from umg_grpc.wire.core.tool_names import name_of
 from umg_grpc.wire.report import foreign
-from umg_grpc.wire.schemas import json_schema
 
 _WORD = re.compile(r"[\w-]+")
-PATTERN_STEPS = 20_000
 OWN_TOOLS = ("web_search", "file_search")
-"""How the types begin of the tools that the sandbox runs itself, and never asks the caller to run."""
+"""Prefixes of the types of the tools that the sandbox runs itself and never requests the caller to run."""
 
 
 def called_tools(request: pb.GenerateRequest, prompt: Prompt) -> list[tuple[int, pb.Tool]]:
-    """The tools to call, with their positions in the request: the one that is forced; else those that the last user
-    text names, in its order; else, where one is required, the first. After a tool gave its result only what is forced.
+    """Return the tools to call with their positions in the request: the forced tool; else the tools that the last user
+    text names, in its order; else the first tool if a call is required. After a tool result tools are called only if a
+    call is required.
 
-    Raises UmgError: INVALID_FIELD for a choice among tools that are not there, UNSUPPORTED_FIELD for a choice that only
-    another format knows.
+    Raise UmgError: INVALID_FIELD for a choice of a missing tool, UNSUPPORTED_FIELD for a choice that only another
+    format supports.
     """
     choice = request.tool_choice
     if choice.HasField("opaque") and not choice.opaque.type.startswith(OWN_TOOLS):
@@ -48,46 +49,53 @@ def called_tools(request: pb.GenerateRequest, prompt: Prompt) -> list[tuple[int,
     called = _named(prompt.question, allowed)
     if required and not called:
         called = [next(iter(allowed))]
-    single = request.legacy_functions or (request.HasField("parallel_tool_calls") and not request.parallel_tool_calls)
-    found = dict(allowed[name] for name in called)  # under either of its names
+    serial = request.HasField("parallel_tool_calls") and not request.parallel_tool_calls
+    single = serial or request.face_hints.legacy_functions
+    found = dict(allowed[name] for name in called)  # one entry for each tool, also if both its names occur
     return list(found.items())[: 1 if single else None]
 
 
+def has_schema(request: pb.GenerateRequest) -> bool:
+    """Return whether the answer may contain values for the caller's JSON schema or grammar."""
+    return bool(request.tools) or request.response_format.WhichOneof("kind") in {"json_schema", "enum_text"}
+
+
 def searches(request: pb.GenerateRequest) -> bool:
-    """Whether to search in the web: a tool or an option asks for it, and `tool_choice` does not forbid it."""
+    """Return whether to search the web: a tool or an option requests it, and `tool_choice` does not forbid it."""
     if request.HasField("search"):
-        return request.search.mode != "off"
+        return request.search.mode != pb.SEARCH_MODE_OFF
     if request.tool_choice.mode == pb.TOOL_CHOICE_MODE_NONE:
         return False
     return any(tool.HasField("web_search") for tool in request.tools)
 
 
 def tool_words(request: pb.GenerateRequest) -> list[str]:
-    """Names of all tools: in a prompt they are no words to make values of."""
+    """Return the names of all tools, which are excluded from the words that values are made of."""
     return [name for tool in request.tools if (name := _name(tool))]
 
 
 def call_part(
-    request: pb.GenerateRequest, prompt: Prompt, position: int, tool: pb.Tool, words: Words, salt: str
+    request: pb.GenerateRequest, prompt: Prompt, position: int, tool: pb.Tool, words: Words, salt: str, budget: Budget
 ) -> pb.Part:
-    """The call of one tool. Its id follows from the prompt: another one after each call of a conversation. `words`: of
-    the question alone, since the caller may run what they make (a `command`, a `script`).
+    """Return the call of one tool, made within the budget of the request. Its id follows from the prompt and differs
+    for each call of a conversation. `words`: of the question alone, since the caller may execute the arguments (a
+    `command`, a `script`).
     """
     name = _name(tool)
     call = pb.ToolCall(name=name_of(tool).name, namespace=tool.namespace.name)
     call.tool_type = tool.function.declared.type
-    if not request.legacy_functions:
+    if not request.face_hints.legacy_functions:
         prefix = "toolu" if request.source.format == "messages" else "call"
         call.call_id = f"{prefix}_{digest(prompt.opening, prompt.question, str(prompt.calls), name, salt).hex()[:24]}"
     if tool.HasField("custom"):
         call.text = _free_text(tool.custom, words)
     else:
-        call.arguments_json = _arguments(tool.function, position, words)
+        call.arguments_json = _arguments(tool.function, position, words, budget)
     return pb.Part(tool_call=call)
 
 
 def read_schema(schema_json: str, native: bool, field: str) -> object:
-    """The schema as plain values. Raises UmgError(INVALID_FIELD) for what is none."""
+    """Return the schema as plain values. Raise UmgError(INVALID_FIELD) for an invalid one."""
     schema = json_schema(schema_json, native, field)
     if isinstance(schema, msgspec.Raw):
         try:
@@ -99,27 +107,17 @@ def read_schema(schema_json: str, native: bool, field: str) -> object:
     return schema
 
 
-def made_up(schema: object, words: Words, field: str, *, sparing: bool = False) -> object:
-    """A value that is valid for the schema; `sparing`: see `instance`. Raises UmgError(INVALID_FIELD) for one that is
-    nested too deeply.
-    """
-    try:
-        return instance(schema, words, sparing=sparing)
-    except RecursionError:
-        raise invalid(field, "the schema is nested too deeply; simplify it") from None
-
-
-def _arguments(function: pb.FunctionTool, position: int, words: Words) -> str:
+def _arguments(function: pb.FunctionTool, position: int, words: Words, budget: Budget) -> str:
     if not function.parameters_json:
         return "{}"
     field = f"tools[{position}].function.parameters_json"
     schema = read_schema(function.parameters_json, function.native_schema, field)
-    made = made_up(schema, words, field, sparing=True)
+    made = instance(schema, words, field=field, only_mentioned=True, budget=budget)
     return json_of(made) if isinstance(made, dict) else "{}"
 
 
 def _free_text(tool: pb.CustomTool, words: Words) -> str:
-    """Text for a custom tool: one of its regular grammar, else words of the prompt."""
+    """Return text for a custom tool: a sample of its regular grammar, else words of the prompt."""
     try:
         grammar = msgspec.json.decode(tool.format_json or "{}")
     except (ValueError, RecursionError):
@@ -127,36 +125,33 @@ def _free_text(tool: pb.CustomTool, words: Words) -> str:
     if isinstance(grammar, dict):
         inner = grammar.get("grammar", grammar)
         if isinstance(inner, dict) and inner.get("syntax") == "regex" and isinstance(inner.get("definition"), str):
-            pattern = patterns.parse(inner["definition"], patterns.Budget(PATTERN_STEPS))
-            try:
-                if pattern is not None:
-                    return pattern.sample(words.pick)
-            except patterns.Exhausted:
-                pass
+            sample = matching_sample(inner["definition"])
+            if sample is not None:
+                return sample
     return " ".join(words.topics(5))
 
 
 def _own_names(request: pb.GenerateRequest) -> set[str]:
-    """Names under which a caller may choose the web search."""
+    """Return the names by which a caller may choose the web search."""
     declared = {tool.web_search.declared_type for tool in request.tools if tool.HasField("web_search")}
     return {"web_search", *declared} if declared else set()
 
 
 def _name(tool: pb.Tool) -> str:
-    """Name of a tool, joined with its namespace where it has one; "" for a tool that is not called."""
+    """Return the name of a tool, joined with its namespace if it has one; "" for a tool that cannot be called."""
     name = name_of(tool)
     return name.joined if name.name else ""
 
 
 def _named(text: str, names: Iterable[str]) -> list[str]:
-    """The names that the text has as whole words, in its order."""
+    """Return the names that occur in the text as whole words, in the order of the text."""
     places = dict[str, int]()
     for found in _WORD.finditer(text):
         places.setdefault(found[0].strip("-"), found.start())
     at = dict[str, int]()
     for name in names:
         place = places.get(name, -1)
-        if place < 0 and not _WORD.fullmatch(name) and name in text:  # dots and other characters
+        if place < 0 and not _WORD.fullmatch(name) and name in text:  # names with dots or other characters
             whole = re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", text)
             place = whole.start() if whole else -1
         if place >= 0:

@@ -1,4 +1,6 @@
-"""Embedding by a simulated provider: vectors of the documented lengths, with the meaning that the local model finds."""
+"""Channel of the simulated provider for embedding: vectors of the documented lengths, based on those of the local
+model.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,31 +14,31 @@ from umg_grpc.upstream.local.wordllama.embedding import (
     NO_LENGTHS,
     SLOW_BYTES,
     TEXT_FIELD,
-    asked_lengths,
-    embedded,
+    embed,
     embedded_texts,
     note_task_types,
-    one_for_all,
+    requested_lengths,
+    shared_embedding,
 )
-from umg_grpc.upstream.local.wordllama.lengths import refuse_endless
-from umg_grpc.upstream.sandbox.misbehaving import Deadlines, misbehave
+from umg_grpc.upstream.local.wordllama.lengths import check_characters
+from umg_grpc.upstream.sandbox.faults import Deadlines, raise_in_unary_call
 from umg_grpc.v1 import pb
 from umg_grpc.wire.report import Report
-from umg_grpc.wire.unknown import note_source
+from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
 
 if TYPE_CHECKING:
     from umg_grpc.upstream.local.wordllama.model import Vectors
 
 UNKNOWN = pb.ModelEmbedding(default_dimensions=1536)
-"""Of an id that only some config gives a simulated model."""
-LONGEST_TOKEN = 128  # of the vocabulary that counts
+"""Default for a model id that is only in the configuration, not in the catalogue."""
+LONGEST_TOKEN = 128  # characters of a token, in the vocabulary of `count`
 
 
 class SandboxEmbedding:
-    """A channel of simulated models. Near texts have near vectors, however many of their numbers are asked for; the
-    vectors of two models have nothing in common. Not shown: what task types change; nothing here.
+    """Channel of simulated models. Similar texts have similar vectors at any requested length; vectors of two models
+    are unrelated. The documents do not show the effect of task types; they have none here.
 
-    `[[fail]]`, `[[fail:429]]` and `[[slow]]` in a text make the whole call misbehave.
+    `[[fail]]`, `[[fail:429]]` and `[[slow]]` in a text select a fault of the whole call.
     """
 
     def __init__(
@@ -48,34 +50,39 @@ class SandboxEmbedding:
         first_byte_seconds: float = 60,
         total_seconds: float = 600,
     ) -> None:
-        """`count`: tokens of a text, called in the engine's thread; by default as the vendors of such models do.
-        `lengths`: of vectors for which none is asked, by model, where the operator says. `first_byte_seconds`,
-        `total_seconds`: the channel's deadlines, the first of which `[[slow]]` runs into.
+        """Create a channel. `count`: tokens of a text, called in the engine's thread; by default the tokenizer of the
+        vendors of these models. `lengths`: operator's default length of vectors by model. `first_byte_seconds`,
+        `total_seconds`: the channel's deadlines; `[[slow]]` exceeds the first.
         """
-        self.slow_bytes = SLOW_BYTES
         self.engine = engine
         self._lengths = lengths
-        self.count = count or TokenCounter(tokenizer=EMBEDDING_TOKENIZER).count_whole
+        self.count = count or TokenCounter(tokenizer=EMBEDDING_TOKENIZER).count_unsplit
         self.deadlines = Deadlines(first_byte_seconds, total_seconds)
 
-    def prepare(self, request: pb.EmbedRequest, model: str) -> "SandboxEmbeddingCall":
-        """Raises UmgError: UNSUPPORTED_FIELD for tokens, INVALID_FIELD for a length, CONTEXT_TOO_LONG."""
+    def is_slow(self, request: pb.EmbedRequest, size: int) -> bool:
+        """Return whether `prepare` takes milliseconds, see `UnaryUpstream`."""
+        return size >= SLOW_BYTES
+
+    def prepare(self, request: pb.EmbedRequest, model: str, notes: RequestNotes = NO_NOTES) -> "SandboxEmbeddingCall":
+        """Encode the request. Raise UmgError: UNSUPPORTED_FIELD for tokens, INVALID_FIELD for a length,
+        CONTEXT_TOO_LONG.
+        """
         texts = embedded_texts(request)
-        refuse_endless(texts, model, LONGEST_TOKEN, TEXT_FIELD)
+        check_characters(texts, model, LONGEST_TOKEN, TEXT_FIELD)
         report = Report()
-        note_source(request.source, report)
+        notes.report_uncarried(report)
         known = describe(model)
         described = known.embedding if known is not None and known.HasField("embedding") else UNKNOWN
         if not described.task_types:
             note_task_types(request, report)
         own = self._lengths.get(model, described.default_dimensions)
-        lengths = asked_lengths(request, own, max(own, described.default_dimensions))
+        lengths = requested_lengths(request, own, max(own, described.default_dimensions))
         return SandboxEmbeddingCall(self, model, texts, lengths, report)
 
 
 @dataclass(frozen=True)
 class SandboxEmbeddingCall:
-    """A request that can be told."""
+    """Request ready to be sent to the engine."""
 
     upstream: SandboxEmbedding
     model: str
@@ -84,14 +91,16 @@ class SandboxEmbeddingCall:
     report: Report
 
     async def send(self, seconds: float) -> pb.EmbedResponse:
-        """See `UnaryCall`. Raises UmgError: CONTEXT_TOO_LONG, what the engine raises, and what the texts ask for."""
+        """Return the response, see `PreparedCall`. Raise UmgError: CONTEXT_TOO_LONG, the errors of the engine, and a
+        fault that the texts select.
+        """
         upstream = self.upstream
-        await misbehave(self.texts, seconds, upstream.deadlines)
-        embedding = one_for_all(self.model, self.lengths, _carry, upstream.count)
-        return await embedded(upstream.engine, self.texts, embedding, seconds, upstream.deadlines.total)
+        await raise_in_unary_call(self.texts, seconds, upstream.deadlines)
+        embedding = shared_embedding(self.model, self.lengths, _transform, upstream.count)
+        return await embed(upstream.engine, self.texts, embedding, seconds, upstream.deadlines.total)
 
 
-def _carry(vectors: "Vectors", model: str, length: int) -> "Vectors":
-    from umg_grpc.upstream.sandbox.isometry import carry  # here: see there
+def _transform(vectors: "Vectors", model: str, length: int) -> "Vectors":
+    from umg_grpc.upstream.sandbox.vector_lengths import transform  # imported here: it imports numpy
 
-    return carry(vectors, model, length)
+    return transform(vectors, model, length)

@@ -1,7 +1,9 @@
-"""Marks in what the user says that make the simulated provider misbehave."""
+"""Faults of the simulated provider, selected by marks in the user's texts."""
 
 import asyncio
 import re
+from collections.abc import Iterable
+from dataclasses import dataclass
 
 from umg_grpc.errors import Failure, UmgError
 from umg_grpc.v1 import pb
@@ -18,52 +20,70 @@ _MARK = re.compile(r"\[\[(fail(?::mid|:429)?|slow|refuse|block)\]\]")
 
 
 def mark(text: str) -> str:
-    """The first mark of the text, "" without one."""
+    """Return the first mark of the text, "" without one."""
     found = _MARK.search(text)
     return found[1] if found else ""
 
 
-async def befall(mark: str, seconds: float, *, first_byte: float, total: float) -> None:
-    """Raises what goes wrong before the first byte. `SLOW` waits for the nearest deadline before: the caller's, in
-    `seconds`, or the channel's.
+@dataclass(frozen=True)
+class Deadlines:
+    """Deadlines of a channel, in seconds."""
+
+    first_byte: float
+    total: float
+
+
+async def raise_early(mark: str, seconds: float, deadlines: Deadlines) -> None:
+    """Raise the fault that occurs before the first byte. `SLOW` first waits until the nearest deadline: the caller's,
+    in `seconds`, or the channel's.
     """
     if mark == FAIL:
         raise failed()
     if mark == BUSY:
         raise busy()
     if mark == SLOW:
-        whole = min(max(seconds, 0), total)
-        await asyncio.sleep(min(whole, first_byte))
-        name = "total" if whole <= first_byte else "first_byte"
-        raise late(name, callers=seconds <= min(first_byte, total))
+        whole = min(max(seconds, 0), deadlines.total)
+        await asyncio.sleep(min(whole, deadlines.first_byte))
+        name = "total" if whole <= deadlines.first_byte else "first_byte"
+        raise late(name, callers=seconds <= min(deadlines.first_byte, deadlines.total))
+
+
+async def raise_in_unary_call(texts: Iterable[str], seconds: float, deadlines: Deadlines) -> None:
+    """Raise the fault that the first mark in the texts selects, see `raise_early`. A unary response cannot break off in
+    the middle.
+    """
+    selected = next((found for text in texts if "[[" in text and (found := mark(text))), "")
+    await raise_early(FAIL if selected == CUT else selected, seconds, deadlines)
 
 
 def redacted(text: str) -> bool:
-    """Whether the thoughts shall be hidden."""
+    """Return whether the reasoning shall be redacted."""
     return f"[[{REDACTED}]]" in text
 
 
 def failed() -> UmgError:
-    """The provider answered with 500."""
+    """Return the error for a response with status 500."""
     message = "the provider failed (status 500): a simulated failure, as [[fail]] in the prompt asks for"
-    return UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, message, upstream_status="500").of(Failure.TRANSIENT)
+    return UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, message, upstream_status="500").with_failure(Failure.TRANSIENT)
 
 
 def busy() -> UmgError:
-    """The provider answered with 429."""
+    """Return the error for a response with status 429."""
     message = "the provider's rate limit is reached (simulated); try again in 1 s"
     error = UmgError(pb.ERROR_REASON_UPSTREAM_RATE_LIMITED, message, retry_after_seconds="1")
-    return error.of(Failure.OVERLOADED)
+    return error.with_failure(Failure.OVERLOADED)
 
 
 def cut() -> UmgError:
-    """The provider's stream broke off."""
+    """Return the error for a stream that broke off."""
     message = "the provider's stream broke off before its end (simulated); the answer is not whole, try again"
-    return UmgError(pb.ERROR_REASON_UPSTREAM_CUT, message).of(Failure.AMBIGUOUS)
+    return UmgError(pb.ERROR_REASON_UPSTREAM_CUT, message).with_failure(Failure.AMBIGUOUS)
 
 
 def late(deadline: str, *, callers: bool) -> UmgError:
-    """The provider took longer than `first_byte` or `total`, or than its caller waits, which is nobody's failure."""
+    """Return the error for the deadline `first_byte` or `total`. If it is the caller's own it counts as no failure of
+    the provider.
+    """
     message = "the provider was too slow (simulated): the time for the answer is over; try again"
     error = UmgError(pb.ERROR_REASON_UPSTREAM_TIMEOUT, message, deadline=deadline)
-    return error if callers else error.of(Failure.AMBIGUOUS)
+    return error if callers else error.with_failure(Failure.AMBIGUOUS)

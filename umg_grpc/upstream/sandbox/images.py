@@ -1,4 +1,4 @@
-"""Images that say they are simulated."""
+"""Drawing of simulated images, which are labelled as simulated."""
 
 import math
 import re
@@ -8,14 +8,14 @@ from io import BytesIO
 
 from PIL import Image, ImageDraw, ImageFont
 
-from umg_grpc.upstream.sandbox.words import digest
+from umg_grpc.upstream.sandbox.vocabulary import digest
 from umg_grpc.v1 import pb
-from umg_grpc.wire.json import invalid
+from umg_grpc.wire.core.json import invalid
 
 TOKENS = 1290
-"""Of an image in an answer."""
+"""Tokens of an image in an answer."""
 EDGE = 1024
-"""Of a square 1K image, in pixels."""
+"""Edge of a square 1K image, in pixels."""
 LARGEST = 4
 FORMATS = {"image/png": "PNG", "image/jpeg": "JPEG", "image/webp": "WEBP"}
 
@@ -25,7 +25,7 @@ _SIZE = re.compile(r"(\d(?:\.\d)?)K", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class Drawing:
-    """What to draw."""
+    """Parameters of an image."""
 
     width: int
     height: int
@@ -34,8 +34,8 @@ class Drawing:
 
 
 def plan(options: pb.ImageOutputOptions, words: str) -> Drawing:
-    """An image of exactly the asked ratio and about the asked size: 1K has the area of 1024 x 1024 pixels. Raises
-    UmgError(INVALID_FIELD) for what is no ratio, no size, or a type that is not made.
+    """Return the parameters of an image of exactly the requested ratio and about the requested size: 1K has the area of
+    1024 x 1024 pixels. Raise UmgError(INVALID_FIELD) for an invalid ratio or size or an unsupported type.
     """
     ratio = _RATIO.fullmatch(options.aspect_ratio or "1:1")
     if ratio is None or not (wide := int(ratio[1])) or not (high := int(ratio[2])) or not 0.1 <= wide / high <= 10:
@@ -52,11 +52,11 @@ def plan(options: pb.ImageOutputOptions, words: str) -> Drawing:
 
 
 def draw(drawing: Drawing) -> bytes:
-    """The file. Takes up to a second of CPU."""
+    """Return the bytes of the image file. Takes up to a second of CPU."""
     hue = digest(drawing.words)
     back, front = (hue[0] // 2, hue[1] // 2, hue[2] // 2), (255, 255, 255)
     image = Image.new("P" if drawing.mime_type == "image/png" else "RGB", (drawing.width, drawing.height))
-    if image.mode == "P":  # two colours: a large image is then drawn and packed in a tenth of the time
+    if image.mode == "P":  # two colours: drawing and compressing a large image then takes a tenth of the time
         image.putpalette([*back, *front])
         fill, ink = 0, 1
         image.paste(fill, (0, 0, *image.size))

@@ -1,4 +1,4 @@
-"""Where an answer ends: token limits and stop sequences."""
+"""Truncation of answers: token limits and stop sequences."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -10,26 +10,28 @@ LOOK_AHEAD = 16
 _PIECE = re.compile(rf"\s*\S{{1,{LONGEST_PIECE}}}|\s+")
 
 
-def shortened(text: str, tokens: int, count: Count) -> str:
-    """As much of the beginning of the text as the tokens hold."""
+def truncate(text: str, tokens: int, count: Count) -> str:
+    """Return the longest beginning of the text that fits in the tokens."""
     if tokens <= 0:
         return ""
     if count(text) <= tokens:
         return text
-    low, high = 0, len(text)  # the first `low` characters fit
+    low, high = 0, len(text)  # invariant: the first `low` characters fit
     while high - low > 1:
         middle = (low + high) // 2
         if count(text[:middle]) <= tokens:
             low = middle
         else:
             high = middle
-    # the count may fall again where characters join to one token
+    # a longer beginning may have fewer tokens, if characters join to one token
     further = (end for end in range(min(len(text), low + LOOK_AHEAD), low, -1) if count(text[:end]) <= tokens)
     return text[: next(further, low)]
 
 
-def stopped(text: str, sequences: Iterable[str]) -> tuple[str, str]:
-    """The text before the first of the sequences, and that sequence; the whole text and "" when it has none."""
+def cut_at_stop(text: str, sequences: Iterable[str]) -> tuple[str, str]:
+    """Return the text before the first of the sequences, and that sequence; the whole text and "" if it contains
+    none.
+    """
     places = [(at, sequence) for sequence in sequences if (at := text.find(sequence)) >= 0]
     if not places:
         return text, ""
@@ -38,7 +40,7 @@ def stopped(text: str, sequences: Iterable[str]) -> tuple[str, str]:
 
 
 def pieces(text: str, ends: Sequence[int] = ()) -> list[str]:
-    """The text in small pieces, as a stream tells it; a piece ends at each of `ends`, in code points."""
+    """Return the text in small pieces, as streamed; a piece ends at each of `ends`, in code points."""
     result, begin = list[str](), 0
     for end in sorted({*(end for end in ends if 0 < end < len(text)), len(text)}):
         result += _PIECE.findall(text[begin:end])

@@ -1,20 +1,23 @@
-"""What a request says, as the sandbox reads it."""
+"""Reading of a request: its system prompt, question, tool results, media and cache blocks."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import assert_never
 
 from umg_grpc.errors import UmgError
-from umg_grpc.upstream.sandbox.sight import FIRST_WORDS, Sight, look
-from umg_grpc.upstream.sandbox.words import digest
+from umg_grpc.upstream.sandbox.media_inspection import FIRST_WORDS, MediaDescription, inspect_media
+from umg_grpc.upstream.sandbox.vocabulary import digest
 from umg_grpc.v1 import pb
-from umg_grpc.wire.opaque import leaves_turn_out
-from umg_grpc.wire.report import Report, foreign, leaves_out, untranslatable
-from umg_grpc.wire.unknown import note_nested
+from umg_grpc.v1.limits import MAX_COUNT
+from umg_grpc.wire.core.opaque import omits_turn
+from umg_grpc.wire.core.unknown_fields import note_nested
+from umg_grpc.wire.report import Report, foreign, omits, untranslatable
+from umg_grpc.wire.request_notes import RequestNotes
 
 Count = Callable[[str], int]
-"""Tokens of a text."""
+"""Function that returns the number of tokens of a text."""
 
-# Without these the answer would be another, and the sandbox has nothing of its own to look them up in.
+# Without these fields the answer would differ, and the sandbox stores nothing to which they could refer.
 INDISPENSABLE = ("previous_response_id", "conversation_id", "prompt_template")
 NOT_HONOURED = ("audio_output", "moderation_json")
 
@@ -23,7 +26,7 @@ SYSTEM_ROLES = (pb.ROLE_SYSTEM, pb.ROLE_DEVELOPER)
 
 @dataclass(frozen=True)
 class Result:
-    """What a tool gave."""
+    """Result of a tool call."""
 
     name: str
     text: str
@@ -31,57 +34,59 @@ class Result:
 
 @dataclass(frozen=True)
 class Block:
-    """A piece of the prompt, as a prompt cache sees it."""
+    """Piece of the prompt, as used by the prompt cache."""
 
     fingerprint: bytes
     tokens: int
-    ttl: str
-    """`5m` or `1h` where the prompt up to here shall be kept; "" elsewhere."""
+    ttl: pb.CacheTtl.ValueType
+    """Lifetime of the prompt up to here in the cache; unspecified if it shall not be cached."""
 
 
 @dataclass
 class Prompt:
-    """What was read."""
+    """Content of a request."""
 
     system: str = ""
     question: str = ""
-    """The last text part of the last user message: agents put reminders and their environment before it."""
+    """Last text part of the last user message: agents put reminders and descriptions of their environment before it."""
     last_turn: str = ""
-    """All texts of the last turn in which the user spoke."""
-    asked: str = ""
-    """What the user said since the last answer; "" in a turn that only returns what tools gave."""
+    """All texts of the last user turn."""
+    recent_text: str = ""
+    """Texts of the user since the last answer; "" in a turn with tool results only."""
     opening: str = ""
-    """The question of the first turn."""
+    """Question of the first turn."""
     turns: int = 0
-    """How often the user spoke."""
+    """Number of user turns."""
     results: list[Result] = field(default_factory=list)
-    """What tools gave since the last answer."""
+    """Tool results since the last answer."""
     calls: int = 0
-    """How many tools the model has called before."""
-    sights: list[Sight] = field(default_factory=list)
+    """Number of tool calls in the conversation."""
+    media_descriptions: list[MediaDescription] = field(default_factory=list)
     blocks: list[Block] = field(default_factory=list)
+    family_fields: Sequence[str] = ()
+    """Fields of the caller's body that only some families accept."""
 
     @property
     def tokens(self) -> int:
-        """Of the whole prompt."""
-        return sum(block.tokens for block in self.blocks)
+        """Tokens of the whole prompt."""
+        return min(sum(block.tokens for block in self.blocks), MAX_COUNT)
 
     def media_tokens(self, kind: "pb.MediaKind.ValueType") -> int:
-        """Of the media of one kind."""
-        return sum(sight.tokens for sight in self.sights if sight.kind == kind)
+        """Return the tokens of the media of one kind."""
+        return min(sum(media.tokens for media in self.media_descriptions if media.kind == kind), MAX_COUNT)
 
 
-def read_prompt(request: pb.GenerateRequest, count: Count, report: Report) -> Prompt:
-    """The prompt; what cannot be honoured goes into the report. Raises UmgError: UNTRANSLATABLE and UNSUPPORTED_FIELD
-    for what it would be wrong to leave out, INVALID_FIELD for a broken image, MISSING_FIELD for a message of nobody.
+def read_prompt(request: pb.GenerateRequest, notes: RequestNotes, count: Count, report: Report) -> Prompt:
+    """Return the content of the request; fields that are not supported go into the report. Raise UmgError:
+    UNTRANSLATABLE and UNSUPPORTED_FIELD for content that cannot be left out without changing the meaning, INVALID_FIELD
+    for a broken image, MISSING_FIELD for a message without a role.
     """
-    source = request.source
-    said = {field.name for field, _ in request.ListFields()}
-    for name in [*source.indispensable_fields, *(name for name in INDISPENSABLE if name in said)]:
+    present = {field.name for field, _ in request.ListFields()}
+    for name in [*notes.indispensable, *(name for name in INDISPENSABLE if name in present)]:
         raise untranslatable(name, "the sandbox cannot be told; leave it out or choose another model")
-    for name in [*source.uncarried_fields, *(name for name in NOT_HONOURED if name in said)]:
+    for name in [*notes.uncarried, *(name for name in NOT_HONOURED if name in present)]:
         report.drop(name)
-    note_nested(source, report)
+    note_nested(request.source, report)
     reader = _Reader(count, report)
     for index, tool in enumerate(request.tools):
         reader.tool(tool, f"tools[{index}]")
@@ -89,31 +94,36 @@ def read_prompt(request: pb.GenerateRequest, count: Count, report: Report) -> Pr
         reader.system.append(reader.part(part, "system", f"instructions[{index}]"))
     reader.conversation(request.messages)
     prompt = reader.prompt
+    prompt.family_fields = notes.family
     prompt.system = "\n\n".join(text for text in reader.system if text)
     return prompt
 
 
 class _Reader:
-    """One request."""
+    """Reader of one request."""
 
     def __init__(self, count: Count, report: Report) -> None:
         self._report = report
         self.prompt = Prompt()
         self.system = list[str]()
         self._count = count
-        self._names = dict[str, str]()  # of tools by the ids of their calls
+        self._names = dict[str, str]()  # names of tools by call ids
 
     def tool(self, tool: pb.Tool, at: str) -> None:
-        """A tool, which is part of the prompt. Raises UmgError for one that the sandbox does not have."""
+        """Add a tool to the prompt's blocks. Raise UmgError for one that the sandbox does not have."""
         match tool.WhichOneof("kind"):
-            case "opaque" if leaves_out(tool.opaque, self._report):
+            case "opaque" if omits(tool.opaque, self._report):
                 return
             case "opaque":
                 raise foreign(tool.opaque, at)
             case None:
                 raise _unknown(at)
             case "file_search":
-                self._report.drop("file_search")  # accepted, and finds nothing: the sandbox keeps no files
+                self._report.drop("file_search")  # accepted without results: the sandbox stores no files
+            case "function" | "custom" | "web_search":
+                pass
+            case unhandled:
+                assert_never(unhandled)
         described = pb.Tool()
         described.CopyFrom(tool)
         described.ClearField("cache_control")
@@ -125,12 +135,12 @@ class _Reader:
         self._block(fingerprint, self._count(text), _ttl(tool))
 
     def conversation(self, messages: Sequence[pb.Message]) -> None:
-        """The messages in order."""
+        """Read the messages in order."""
         begin, end = _last_turn(messages)
-        spoken = list[str]()  # since the last answer
+        turn_texts = list[str]()  # texts of the user since the last answer
         for index, message in enumerate(messages):
             at = f"messages[{index}]"
-            if leaves_turn_out(message, "", self._report):
+            if omits_turn(message, "", self._report):
                 continue
             if message.role == pb.ROLE_UNSPECIFIED and not any(part.HasField("opaque") for part in message.parts):
                 text = f"{at}.role: say who speaks"
@@ -149,37 +159,37 @@ class _Reader:
             if message.role in SYSTEM_ROLES:
                 self.system.append(text)
             elif message.role == pb.ROLE_ASSISTANT:
-                spoken.clear()
+                turn_texts.clear()
             elif message.role == pb.ROLE_USER and text:
-                self._spoken(texts, spoken, index >= begin)
+                self._record_user_texts(texts, turn_texts, index >= begin)
 
-    def _spoken(self, texts: list[str], spoken: list[str], last: bool) -> None:
-        """Note the texts of a user message. `spoken`: those of the turn so far."""
+    def _record_user_texts(self, texts: list[str], turn_texts: list[str], last: bool) -> None:
+        """Record the texts of a user message. `turn_texts`: texts of the turn so far."""
         prompt = self.prompt
-        if not spoken:
+        if not turn_texts:
             prompt.turns += 1
-        spoken += texts
+        turn_texts += texts
         prompt.question = next((text for text in reversed(texts) if text.strip()), texts[-1])
-        prompt.last_turn = "\n".join(spoken)
+        prompt.last_turn = "\n".join(turn_texts)
         if prompt.turns == 1:
             prompt.opening = prompt.question
         if last:
-            prompt.asked = prompt.last_turn
+            prompt.recent_text = prompt.last_turn
 
     def part(self, part: pb.Part, role: str, at: str) -> str:
-        """The text of a part, and of what is in it; the part is noted as a block. Raises UmgError."""
-        before, seen = _ttl(part), len(self.prompt.sights)
+        """Return the text of a part and of its inner parts, and add the part as a block. Raise UmgError."""
+        before, seen = _ttl(part), len(self.prompt.media_descriptions)
         text, extra = self._text(part, at)
         tokens = self._count(text) if text else 0
-        for sight in self.prompt.sights[seen:]:
-            tokens += sight.tokens
-            extra += sight.fingerprint
+        for description in self.prompt.media_descriptions[seen:]:
+            tokens += description.tokens
+            extra += description.fingerprint
         kind = part.WhichOneof("kind") or ""
         self._block(digest(role, kind, text, extra.hex()), tokens, before)
         return text
 
     def _text(self, part: pb.Part, at: str) -> tuple[str, bytes]:
-        """Text of a part; what else tells it from others."""
+        """Return the text of a part, and bytes that distinguish it from parts with the same text."""
         match part.WhichOneof("kind"):
             case "text":
                 return part.text.text, b""
@@ -206,10 +216,15 @@ class _Reader:
                 return "\n".join(f"{result.title} {result.url}" for result in results), b""
             case "opaque":
                 raise foreign(part.opaque, at)
-        raise _unknown(at)
+            case None:
+                raise _unknown(at)
+            case unhandled:
+                assert_never(unhandled)
 
     def _inner(self, part: pb.Part, at: str) -> str:
-        """A part of a tool's result or of a document. Raises UmgError for what is neither text nor a medium."""
+        """Return the text of a part inside a tool result or a document. Raise UmgError for a part other than text and
+        media.
+        """
         match part.WhichOneof("kind"):
             case "text":
                 return part.text.text
@@ -219,27 +234,34 @@ class _Reader:
                 return part.opaque.text
             case "opaque":
                 raise foreign(part.opaque, at)
-        raise _unknown(at)
+            case (
+                "reasoning" | "tool_call" | "tool_result" | "server_tool_call" | "server_tool_result" | "refusal" | None
+            ):
+                raise _unknown(at)
+            case unhandled:
+                assert_never(unhandled)
 
     def _media(self, media: pb.MediaPart, at: str) -> str:
-        """The text that a medium holds; what was seen of it is noted."""
+        """Return the text of a medium, and add its description to the prompt."""
         if media.WhichOneof("source") != "blocks":
-            sight = look(media, f"{at}.media")
-            self.prompt.sights.append(sight)
-            return sight.text or ""
+            description = inspect_media(media, f"{at}.media")
+            self.prompt.media_descriptions.append(description)
+            return description.text or ""
         parts = media.blocks.parts
         texts = [self._inner(part, f"{at}.media.blocks.parts[{index}]") for index, part in enumerate(parts)]
         text = "\n".join(texts)
-        seen = Sight(media.kind, f"in {len(parts)} pieces", 0, digest(text), text, len(parts), media.citable)
-        self.prompt.sights.append(seen)
+        seen = MediaDescription(media.kind, f"in {len(parts)} pieces", 0, digest(text), text, len(parts), media.citable)
+        self.prompt.media_descriptions.append(seen)
         return text
 
-    def _block(self, fingerprint: bytes, tokens: int, ttl: str) -> None:
+    def _block(self, fingerprint: bytes, tokens: int, ttl: pb.CacheTtl.ValueType) -> None:
         self.prompt.blocks.append(Block(fingerprint, tokens, ttl))
 
 
 def _last_turn(messages: Sequence[pb.Message]) -> tuple[int, int]:
-    """The messages since the model last spoke. What it is given to go on with at the end is no turn of its own."""
+    """Return the range of the messages since the last assistant message. Assistant messages at the end, which the model
+    shall continue, are skipped.
+    """
     end = len(messages)
     while end and messages[end - 1].role == pb.ROLE_ASSISTANT:
         end -= 1
@@ -249,13 +271,15 @@ def _last_turn(messages: Sequence[pb.Message]) -> tuple[int, int]:
     return begin, end
 
 
-def _ttl(marked: pb.Part | pb.Tool) -> str:
-    """How long the prompt up to here shall be kept. A mark inside a tool's result is one of the whole result."""
+def _ttl(marked: pb.Part | pb.Tool) -> pb.CacheTtl.ValueType:
+    """Return how long the prompt up to here shall be cached. A cache mark inside a tool result applies to the whole
+    result.
+    """
     if marked.HasField("cache_control"):
-        return marked.cache_control.ttl or "5m"
+        return marked.cache_control.ttl or pb.CACHE_TTL_FIVE_MINUTES
     if isinstance(marked, pb.Part) and marked.HasField("tool_result"):
-        return next((ttl for part in marked.tool_result.parts if (ttl := _ttl(part))), "")
-    return ""
+        return next((ttl for part in marked.tool_result.parts if (ttl := _ttl(part))), pb.CACHE_TTL_UNSPECIFIED)
+    return pb.CACHE_TTL_UNSPECIFIED
 
 
 def _unknown(at: str) -> UmgError:
@@ -264,14 +288,14 @@ def _unknown(at: str) -> UmgError:
 
 
 def first_words(text: str) -> str:
-    """The beginning of a text, in one line."""
+    """Return the beginning of a text in one line."""
     line = " ".join(text.split())
     return line if len(line) <= FIRST_WORDS else line[:FIRST_WORDS].rsplit(" ", 1)[0] + " ..."
 
 
-def numbered(sights: list[Sight]) -> Iterator[tuple[str, Sight]]:
-    """Each with its name: `Image 1`, `Image 2`, `Document 1`."""
+def numbered(media_descriptions: list[MediaDescription]) -> Iterator[tuple[str, MediaDescription]]:
+    """Yield each medium with its name: `Image 1`, `Image 2`, `Document 1`."""
     counted = dict[str, int]()
-    for sight in sights:
-        counted[sight.name] = counted.get(sight.name, 0) + 1
-        yield f"{sight.name} {counted[sight.name]}", sight
+    for description in media_descriptions:
+        counted[description.name] = counted.get(description.name, 0) + 1
+        yield f"{description.name} {counted[description.name]}", description

@@ -1,4 +1,4 @@
-"""Thinking before the answer, and the state that proves it."""
+"""Simulated reasoning before the answer, and the signed reasoning state."""
 
 import base64
 import binascii
@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from hashlib import blake2b
 
 from umg_grpc.upstream.sandbox import faults
-from umg_grpc.upstream.sandbox.limits import shortened
+from umg_grpc.upstream.sandbox.output_limits import truncate
 from umg_grpc.upstream.sandbox.prompt import Count, Prompt, first_words
-from umg_grpc.upstream.sandbox.words import Words, digest
+from umg_grpc.upstream.sandbox.vocabulary import Words, digest
 from umg_grpc.v1 import pb
-from umg_grpc.wire.json import invalid
+from umg_grpc.wire.core.json import invalid
 from umg_grpc.wire.report import Report
 
-KEY = b"umg sandbox"  # no secret: it tells our states from those of others
+KEY = b"umg sandbox"  # not secret: it distinguishes the sandbox's states from those of other providers
 SIGNED_FORMATS = ("messages", "native", "responses", "chat")
-# Vendor G takes these for calls that another model made (reference, 6.4).
+# Vendor G accepts these for tool calls of another model (reference, 6.4).
 PLACEHOLDERS = ("skip_thought_signature_validator", "context_engineering_is_the_way_to_go")
 ENCRYPTED = "reasoning.encrypted_content"
 
@@ -25,54 +25,55 @@ LARGE_BUDGET = 8192
 
 
 @dataclass(frozen=True)
-class Thinking:
-    """How to think."""
+class ReasoningPlan:
+    """Amount and visibility of reasoning."""
 
     sentences: int
     budget: int | None
-    """Most tokens; None without a limit of its own."""
+    """Maximum tokens; None without a limit of its own."""
     shown: bool
-    """Whether there is a reasoning part at all."""
+    """Whether the response has a reasoning part."""
     texts: bool
-    """Whether that part has the thoughts themselves."""
+    """Whether the reasoning part has the reasoning text itself."""
     summaries: int
 
 
-def thinking(request: pb.GenerateRequest, prompt: Prompt) -> Thinking | None:
-    """How to think, None for not at all: the sandbox thinks only where something in `reasoning` asks for it.
+def reasoning_plan(request: pb.GenerateRequest, prompt: Prompt) -> ReasoningPlan | None:
+    """Return the amount of reasoning, None for no reasoning: the sandbox reasons only if a field of `reasoning`
+    requests it.
 
-    Not shown: what an absent `include_thoughts` means. Native, and chat in native's words, show thoughts only when it
-    is true (reference, 6.4; readings, 10), the other formats whenever there are some. Responses shows summaries, and
-    those only when they are asked for.
+    Not documented: the meaning of an absent `include_thoughts`. In the native format, and in chat with native's fields,
+    reasoning is shown only if it is true (reference, 6.4; readings, 10); in the other formats always. Responses shows
+    summaries, and only on request.
     """
-    asked = request.reasoning
-    if not _wanted(asked, bool(prompt.results)):
+    options = request.reasoning
+    if not _is_requested(options, bool(prompt.results)):
         return None
-    sentences = SENTENCES.get(asked.effort or asked.level, 3)
-    budget = asked.budget_tokens if asked.budget_tokens > 0 else None
-    if budget is not None and not asked.effort:
+    sentences = SENTENCES.get(options.effort or options.level, 3)
+    budget = options.budget_tokens if options.budget_tokens > 0 else None
+    if budget is not None and not options.effort:
         sentences = SENTENCES["high"] if budget >= LARGE_BUDGET else SENTENCES["medium"]
-    source, fields = request.source.format, request.source.family_fields
+    source, fields = request.source.format, prompt.family_fields
     native = source == "native" or any("thinking_config" in path or "thinkingConfig" in path for path in fields)
-    shown = asked.include_thoughts if asked.HasField("include_thoughts") else not native
-    summaries = {"auto": 1, "concise": 1, "detailed": 2}.get(asked.summary, 0)
-    texts = source != "responses" and asked.display != "omitted"
-    return Thinking(sentences, budget, shown, texts, summaries)
+    shown = options.include_thoughts if options.HasField("include_thoughts") else not native
+    summaries = {"auto": 1, "concise": 1, "detailed": 2}.get(options.summary, 0)
+    texts = source != "responses" and options.display != "omitted"
+    return ReasoningPlan(sentences, budget, shown, texts, summaries)
 
 
-def _wanted(asked: pb.ReasoningOptions, after_tools: bool) -> bool:
-    if asked.mode == pb.REASONING_MODE_DISABLED or asked.effort == "none":
+def _is_requested(options: pb.ReasoningOptions, after_tools: bool) -> bool:
+    if options.mode == pb.REASONING_MODE_DISABLED or options.effort == "none":
         return False
-    if asked.HasField("budget_tokens"):
-        return asked.budget_tokens != 0
-    if asked.mode == pb.REASONING_MODE_BETWEEN_TOOLS:
+    if options.HasField("budget_tokens"):
+        return options.budget_tokens != 0
+    if options.mode == pb.REASONING_MODE_BETWEEN_TOOLS:
         return after_tools
-    asked_for = asked.mode or asked.effort or asked.level or asked.include_thoughts
-    return bool(asked_for) or asked.summary not in ("", "none")
+    requested = options.mode or options.effort or options.level or options.include_thoughts
+    return bool(requested) or options.summary not in ("", "none")
 
 
-def think(how: Thinking, prompt: Prompt, words: Words, most: int, count: Count) -> str:
-    """The thoughts, in at most `most` tokens and within their budget."""
+def reasoning_text(plan: ReasoningPlan, prompt: Prompt, words: Words, most: int, count: Count) -> str:
+    """Return the reasoning text, in at most `most` tokens and within its budget."""
     subject = first_words(prompt.question or prompt.system) or "nothing"
     topics = ", ".join(words.topics(4))
     sentences = [
@@ -81,31 +82,31 @@ def think(how: Thinking, prompt: Prompt, words: Words, most: int, count: Count) 
         "\nThe tools gave: " + "; ".join(first_words(result.text) for result in prompt.results)
         if prompt.results
         else "\nNo tool has given anything yet.",
-        f"\nThere were {prompt.turns} turns and {len(prompt.sights)} files to look at.",
+        f"\nThere were {prompt.turns} turns and {len(prompt.media_descriptions)} files to look at.",
         "\nA plain answer that repeats what was asked will do.",
         "\nNothing in it may look like the words of a real model.",
         "\nSo the answer says first that it is simulated.",
     ]
-    limit = most if how.budget is None else min(most, how.budget)
-    return shortened("".join(sentences[: how.sentences]), limit, count)
+    limit = most if plan.budget is None else min(most, plan.budget)
+    return truncate("".join(sentences[: plan.sentences]), limit, count)
 
 
-def reasoning_part(how: Thinking, text: str, request: pb.GenerateRequest, prompt: Prompt) -> pb.Part:
-    """The thoughts as the caller sees them, with their state."""
+def reasoning_part(plan: ReasoningPlan, text: str, request: pb.GenerateRequest, prompt: Prompt) -> pb.Part:
+    """Return the reasoning part of the response, with its state."""
     part = pb.Part(reasoning=pb.ReasoningPart(redacted=faults.redacted(prompt.last_turn)))
     if not part.reasoning.redacted:
-        if how.texts and text:
+        if plan.texts and text:
             part.reasoning.texts.append(text)
         head, _, rest = text.partition("\n")
         summaries = [f"**Reading the question**\n\n{head}", f"**Finding the answer**\n\n{rest or head}"]
-        part.reasoning.summaries.extend(summaries[: how.summaries])
+        part.reasoning.summaries.extend(summaries[: plan.summaries])
     if request.source.format != "responses" or ENCRYPTED in request.include:
         part.state.CopyFrom(signed(text, request.source.format))
     return part
 
 
 def signed(text: str, source_format: str) -> pb.ReasoningState:
-    """The state that belongs to a text, in the words of the caller's format; of messages where that is not known."""
+    """Return the reasoning state of a text in the caller's format, or in messages if the format is unknown."""
     seed = digest(text)
     return pb.ReasoningState(
         data=base64.b64encode(seed + _seal(seed)).decode(),
@@ -114,9 +115,9 @@ def signed(text: str, source_format: str) -> pb.ReasoningState:
 
 
 def check_states(request: pb.GenerateRequest, report: Report) -> None:
-    """Raises UmgError(INVALID_FIELD) for a state that the sandbox never made and for one whose thoughts were changed. A
-    state of an unknown format is left out. A tool turn without its thinking block is taken, which real providers of the
-    messages format refuse: towards them the codec makes such a conversation legal, and the sandbox has none.
+    """Raise UmgError(INVALID_FIELD) for a state that the sandbox did not create or whose reasoning text was changed.
+    Report a state of an unknown format as dropped. Accept a tool turn without its thinking block, which real providers
+    of the messages format reject: for these the codec corrects the conversation, and the sandbox has no codec.
     """
     for index, message in enumerate(request.messages):
         for position, part in enumerate(message.parts):
@@ -125,7 +126,7 @@ def check_states(request: pb.GenerateRequest, report: Report) -> None:
             field = f"messages[{index}].parts[{position}].state"
             if part.state.format not in SIGNED_FORMATS:
                 report.drop("state")
-            elif (seed := _opened(part.state)) is None:
+            elif (seed := _seed_of(part.state)) is None:
                 raise invalid(field, "the model never made this reasoning state; return it unchanged, or leave it out")
             elif part.state.format == "messages" and (text := "".join(part.reasoning.texts)) and seed != digest(text):
                 raise invalid(field, "the thoughts are not those that were signed; return them unchanged")
@@ -135,8 +136,8 @@ def _seal(seed: bytes) -> bytes:
     return blake2b(seed, key=KEY, digest_size=16).digest()
 
 
-def _opened(state: pb.ReasoningState) -> bytes | None:
-    """What the state was made from, None for one of another maker; b"" for a placeholder."""
+def _seed_of(state: pb.ReasoningState) -> bytes | None:
+    """Return the seed of a state, b"" for a placeholder, None for a state of another provider."""
     plain = state.data.translate(str.maketrans("-_", "+/")).rstrip("=")
     try:
         decoded = binascii.a2b_base64(plain + "=" * (-len(plain) % 4), strict_mode=True)

@@ -1,309 +1,250 @@
-"""JSON schemas as the sandbox reads them: references resolved, and what holds together put together."""
+"""Reading of callers' JSON schemas: the form of keywords, references, and older drafts as 2020-12.
+
+All other keywords are annotations and are ignored, as the standard requires for unknown keywords: formats are hints for
+the generator; `$id`, `$anchor`, `$dynamicRef` and `unevaluated*` have no effect.
+"""
 
 import math
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from fractions import Fraction
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Annotated, Literal
 from urllib.parse import unquote
 
-Said = dict[str, object]
-"""Keywords of one schema object."""
+import msgspec
+from msgspec import UNSET, Meta, field
+
+from umg_grpc.errors import UmgError
+from umg_grpc.upstream.sandbox.budget import Budget
+from umg_grpc.upstream.sandbox.patterns import MAX_PATTERN, MAX_PATTERNS
+from umg_grpc.wire.core.json import convert, echo, invalid
 
 MAX_LEVELS = 100
-"""Of references and combinations around one value."""
+"""Maximum depth of nested schemas."""
+MAX_PATH = 200
+"""Maximum characters of a path inside a schema in an error."""
 
-REFERENCES = ("$ref", "$dynamicRef", "ref")
+Kind = Literal["string", "number", "integer", "boolean", "object", "array", "null"]
+Count = Annotated[int, Meta(ge=0)]
+Number = int | float
+Branches = Annotated[list[object], Meta(min_length=1)]
+
+
+class Keywords(msgspec.Struct, rename="camel", kw_only=True):
+    """Keywords of one schema that have an effect, with their defaults. Inner schemas are `object`."""
+
+    type: Kind | Annotated[list[Kind], Meta(min_length=1, max_length=7)] | None = None
+    enum: list[object] | None = None
+    const: object = UNSET
+    properties: dict[str, object] = {}
+    required: list[str] = []
+    additional_properties: object = True
+    pattern_properties: dict[Annotated[str, Meta(max_length=MAX_PATTERN)], object] = {}
+    property_names: object = True
+    dependent_required: dict[str, list[str]] = {}
+    dependent_schemas: dict[str, object] = {}
+    min_properties: Count = 0
+    max_properties: Count | None = None
+    items: object = True
+    prefix_items: list[object] = []
+    contains: object = True
+    min_contains: Count = 1
+    max_contains: Count | None = None
+    unique_items: bool = False
+    min_items: Count = 0
+    max_items: Count | None = None
+    minimum: Number | None = None
+    maximum: Number | None = None
+    exclusive_minimum: Number | None = None
+    exclusive_maximum: Number | None = None
+    multiple_of: Annotated[int, Meta(gt=0)] | Annotated[float, Meta(gt=0)] | None = None
+    min_length: Count = 0
+    max_length: Count | None = None
+    pattern: Annotated[str, Meta(max_length=MAX_PATTERN)] | None = None
+    format: str | None = None
+    all_of: Branches = []
+    any_of: Branches = []
+    one_of: Branches = []
+    not_: object = field(default=False, name="not")
+    if_: object = field(default=True, name="if")
+    then: object = True
+    else_: object = field(default=True, name="else")
+    ref: object = field(default=None, name="$ref")
+
+    @property
+    def types(self) -> list[Kind]:
+        """`type` as a list, empty by default."""
+        return self.type if isinstance(self.type, list) else [self.type] if self.type else []
+
+
+KNOWN = frozenset(Keywords.__struct_encode_fields__)
+SINGLE = {"items", "additionalProperties", "propertyNames", "contains", "not", "if", "then", "else"}
+SEVERAL = {"allOf", "anyOf", "oneOf", "prefixItems"}
 CHOICES = ("anyOf", "oneOf")
-HIGHEST = ("minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties", "minContains")
-LOWEST = ("maximum", "exclusiveMaximum", "maxLength", "maxItems", "maxProperties", "maxContains")
-INNER = ("items", "additionalProperties", "propertyNames", "contains", "unevaluatedProperties", "unevaluatedItems")
+NAMED = {"properties", "patternProperties", "dependentSchemas"}
 
 
-@dataclass
-class Flat:
-    """All that holds for one value, whatever it was said by."""
+class Schema(dict[str, object]):
+    """Keywords of one schema, read; `$ref` is a Reference."""
 
-    said: Said = field(default_factory=dict)
-    patterns: list[str] = field(default_factory=list)
-    choices: list[list[object]] = field(default_factory=list)
-    """Of each, one branch holds too."""
-    conditions: list[tuple[object, object, object]] = field(default_factory=list)
-    """`if`, `then`, `else`."""
-    impossible: bool = False
+    @cached_property
+    def keywords(self) -> Keywords:
+        """The keywords with their types."""
+        return msgspec.convert(self, Keywords)
+
+    def __repr__(self) -> str:
+        return "Schema"  # short, since jsonschema writes it into messages, which are never shown
+
+
+@dataclass(eq=False)
+class Reference:
+    """Resolved `$ref`: the target schema, and the nesting depth of the flattest value of that schema."""
+
+    target: object = True
+    height: float = math.inf
+
+
+def keywords(schema: object) -> Keywords:
+    """Return the keywords of a schema that was read; none for a boolean."""
+    return schema.keywords if isinstance(schema, Schema) else Keywords()
+
+
+def members(value: object) -> int:
+    """Return the number of members of a list or an object; 0 for another value."""
+    return len(value) if isinstance(value, list | dict) else 0
+
+
+def height(schema: object, budget: Budget) -> float:
+    """Return the nesting depth of the flattest valid value; infinite if every value contains itself. Raise
+    Exhausted.
+    """
+    budget.spend(1)
+    known = keywords(schema)
+    if schema is False or known.const is not UNSET or known.enum is not None:
+        return math.inf if schema is False else 0
+    heights = [height(part, budget) for part in known.all_of]
+    heights += [
+        min(height(branch, budget) for branch in branches) for branches in (known.any_of, known.one_of) if branches
+    ]
+    if isinstance(known.ref, Reference):
+        heights.append(known.ref.height)
+    if "null" not in known.types:
+        heights += [1 + height(known.properties.get(name, True), budget) for name in known.required]
+        if known.min_items:
+            heights.append(1 + height(known.items, budget))
+    return max(heights, default=0)
 
 
 class Document:
-    """A schema with what it refers to."""
+    """Schema with all targets of its references."""
 
-    def __init__(self, root: object) -> None:
-        self.root = root
-        self._named: dict[str, object] | None = None
-        self._heights: dict[str, float] | None = None
+    def __init__(self, raw: object, field: str, budget: Budget) -> None:
+        """Read the schema in the field of that path. Raise UmgError(INVALID_FIELD) with the path of a malformed
+        keyword, Exhausted.
+        """
+        self.references = dict[str, Reference]()
+        self._raw = raw
+        self._field = field
+        self._budget = budget
+        self._read = dict[int, Schema]()
+        self._patterns = set[str]()
+        self._pending = list[tuple[str, str]]()
+        self.root = self._schema(raw, field, 0)
+        while self._pending:
+            self._resolve(*self._pending.pop())
+        self._measure()
 
-    def target(self, reference: str) -> object:
-        """What a reference means; anything where it leads nowhere."""
-        address, _, place = reference.partition("#")
-        if not address and not place:
-            return self.root
-        if place.startswith("/") and (not address or address == self._root_name()):
-            return _at(self.root, place)
-        if self._named is None:
-            self._named = {}
-            _index(self.root, self._named, 0)
-        if reference in self._named:
-            return self._named[reference]
-        if address in self._named and place.startswith("/"):
-            return _at(self._named[address], place)
-        return self._named.get(address, True) if not place else self._named.get("#" + place, True)
+    def _measure(self) -> None:
+        """Set the heights of the references, until none changes: that of a reference is that of its target."""
+        references = self.references.values()
+        for _ in range(MAX_LEVELS):
+            before = [reference.height for reference in references]
+            for reference in references:
+                reference.height = height(reference.target, self._budget)
+            if before == [reference.height for reference in references]:
+                break
 
-    def flat(self, schema: object) -> Flat:
-        """The schema without references and `allOf`."""
-        flat = Flat()
-        self._flatten(schema, flat, 0, set())
-        return flat
+    def _schema(self, raw: object, at: str, level: int) -> object:
+        self._budget.spend(1)
+        if isinstance(raw, bool):
+            return raw
+        if not isinstance(raw, dict):
+            raise invalid(at, "expected a JSON schema, which is an object or a boolean; correct it")
+        if level > MAX_LEVELS:
+            raise invalid(self._field, "the schema is nested too deeply; simplify it")
+        if id(raw) in self._read:
+            return self._read[id(raw)]
+        self._read[id(raw)] = schema = Schema()
+        modern = _modern(raw)
+        known = convert(Keywords, modern, at)
+        self._count_patterns([*known.pattern_properties, *([known.pattern] if known.pattern else [])], at)
+        for name, value in modern.items():
+            self._budget.spend(1 + members(value) // 16)
+            schema[name] = self._keyword(name, value, _path(at, name), level + 1)
+        return schema
 
-    def _root_name(self) -> str:
-        return str(self.root.get("$id", "")) if isinstance(self.root, dict) else ""
+    def _count_patterns(self, patterns: list[str], at: str) -> None:
+        new = set(patterns) - self._patterns
+        self._patterns |= new
+        self._budget.spend(sum(100 + len(pattern) // 10 for pattern in new))
+        if len(self._patterns) > MAX_PATTERNS:
+            raise invalid(at, f"expected at most {MAX_PATTERNS} different patterns in the schema; simplify it")
 
-    def _flatten(self, schema: object, flat: Flat, level: int, followed: set[str]) -> None:
-        if schema is False or level > MAX_LEVELS:
-            flat.impossible = True
-        if not isinstance(schema, dict):
-            return
-        for keyword, value in schema.items():
-            if keyword in REFERENCES and isinstance(value, str):
-                if value not in followed:
-                    followed.add(value)
-                    self._flatten(self.target(value), flat, level + 1, followed)
-            elif keyword == "allOf" and isinstance(value, list):
-                for part in value:
-                    self._flatten(part, flat, level + 1, followed)
-            elif keyword in CHOICES and isinstance(value, list):
-                flat.choices.append(value)
-            elif keyword == "if":
-                flat.conditions.append((value, schema.get("then", True), schema.get("else", True)))
-            elif keyword == "pattern" and isinstance(value, str):
-                flat.patterns.append(value)
-            elif keyword in flat.said:
-                flat.said[keyword] = _both(keyword, flat.said[keyword], value, flat)
+    def _keyword(self, name: str, value: object, at: str, level: int) -> object:
+        if name in SINGLE:
+            return self._schema(value, at, level)
+        if name in SEVERAL and isinstance(value, list):
+            return [self._schema(inner, f"{at}[{index}]", level) for index, inner in enumerate(value)]
+        if name in NAMED and isinstance(value, dict):
+            return {key: self._schema(inner, _path(at, echo(str(key))), level) for key, inner in value.items()}
+        if name == "$ref":
+            return self._reference(value, at)
+        return [value] if name == "type" and isinstance(value, str) else value
+
+    def _reference(self, value: object, at: str) -> Reference:
+        if not isinstance(value, str) or (value != "#" and not value.startswith("#/")):
+            raise _unresolved(at)
+        if value not in self.references:
+            self.references[value] = Reference()
+            self._pending.append((value, at))
+        return self.references[value]
+
+    def _resolve(self, pointer: str, at: str) -> None:
+        """Read the target of a JSON pointer (`#/$defs/x`)."""
+        target, place = self._raw, self._field
+        for step in pointer.split("/")[1:]:
+            self._budget.spend(1)
+            name = unquote(step).replace("~1", "/").replace("~0", "~")
+            if isinstance(target, dict) and name in target:
+                target, place = target[name], _path(place, echo(name))
+            elif isinstance(target, list) and name.isdecimal() and len(name) < 10 and int(name) < len(target):
+                target, place = target[int(name)], f"{place}[{name}]"
             else:
-                flat.said[keyword] = value
-
-    def height(self, schema: object) -> float:
-        """How deep the flattest value that fits is nested; infinite where every value would hold itself."""
-        if self._heights is None:
-            self._heights = dict.fromkeys(_references(self.root), math.inf)
-            for _ in range(MAX_LEVELS):  # until nothing gets flatter: a reference is as high as what it leads to
-                before = dict(self._heights)
-                for reference in before:
-                    self._heights[reference] = self._measure(self.target(reference))
-                if self._heights == before:
-                    break
-        return self._measure(schema)
-
-    def _measure(self, schema: object) -> float:
-        if not isinstance(schema, dict):
-            return math.inf if schema is False else 0
-        if "const" in schema or "enum" in schema:
-            return 0
-        heights, known = [0.0], self._heights or {}
-        heights += [known.get(reference, math.inf) for reference in referred(schema)]
-        heights += [self._measure(part) for part in listed(schema.get("allOf"))]
-        for keyword in CHOICES:
-            if branches := listed(schema.get(keyword)):
-                heights.append(min(map(self._measure, branches)))
-        kind = kind_of(schema)
-        if nullable(schema):
-            pass
-        elif kind == "object":
-            properties = named(schema.get("properties"))
-            heights += [1 + self._measure(properties.get(str(name), True)) for name in listed(schema.get("required"))]
-        elif kind == "array" and size(schema.get("minItems")) > 0:
-            heights.append(1 + self._measure(schema.get("items", True)))
-        return max(heights)
+                raise _unresolved(at)
+        self.references[pointer].target = self._schema(target, place, 0)
 
 
-def referred(schema: Said) -> list[str]:
-    """What the schema itself refers to."""
-    return [reference for keyword in REFERENCES if isinstance(reference := schema.get(keyword), str)]
+def _modern(raw: dict[str, object]) -> dict[str, object]:
+    """Return the known keywords, those of drafts 4 to 7 as in 2020-12. Null is an absent keyword, save in `const`."""
+    modern = {name: value for name, value in raw.items() if value is not None or name == "const"}
+    if isinstance(modern.get("items"), list):
+        modern["prefixItems"] = modern.pop("items")
+        modern["items"] = modern.get("additionalItems", True)
+    for bound, exclusive in (("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")):
+        if isinstance(modern.get(exclusive), bool) and modern.pop(exclusive) and bound in modern:
+            modern[exclusive] = modern.pop(bound)
+    if isinstance(dependencies := modern.get("dependencies"), dict):
+        for keyword, kind in (("dependentRequired", list), ("dependentSchemas", dict | bool)):
+            modern[keyword] = {name: needs for name, needs in dependencies.items() if isinstance(needs, kind)}
+    return {
+        name: int(value) if isinstance(value, float) and value.is_integer() else value
+        for name, value in modern.items()
+        if name in KNOWN
+    }
 
 
-def _references(value: object) -> Iterator[str]:
-    """All references of a document."""
-    if isinstance(value, dict):
-        yield from referred(value)
-        for inner in value.values():
-            yield from _references(inner)
-    elif isinstance(value, list):
-        for inner in value:
-            yield from _references(inner)
+def _path(at: str, name: str) -> str:
+    return f"{at}.{name}" if len(at) + len(name) < MAX_PATH else at
 
 
-def _at(value: object, pointer: str) -> object:
-    for step in pointer.split("/")[1:]:
-        name = unquote(step).replace("~1", "/").replace("~0", "~")
-        if isinstance(value, dict) and name in value:
-            value = value[name]
-        elif isinstance(value, list) and name.isdecimal() and int(name) < len(value):
-            value = value[int(name)]
-        else:
-            return True
-    return value
-
-
-def _index(value: object, into: dict[str, object], level: int) -> None:
-    """All schemas that have an id or an anchor."""
-    if isinstance(value, dict) and level <= MAX_LEVELS:
-        for keyword, prefix in (("$id", ""), ("id", ""), ("$anchor", "#"), ("$dynamicAnchor", "#")):
-            if isinstance(name := value.get(keyword), str):
-                into.setdefault(prefix + name, value)
-        for inner in value.values():
-            _index(inner, into, level + 1)
-    elif isinstance(value, list) and level <= MAX_LEVELS:
-        for inner in value:
-            _index(inner, into, level + 1)
-
-
-def _both(keyword: str, one: object, other: object, flat: Flat) -> object:
-    """What a keyword says where two schemas that say it hold together."""
-    if one == other and type(one) is type(other):
-        return one
-    if keyword == "properties" and isinstance(one, dict) and isinstance(other, dict):
-        return one | {name: {"allOf": [one[name], other[name]]} if name in one else other[name] for name in other}
-    if keyword == "patternProperties" and isinstance(one, dict) and isinstance(other, dict):
-        return one | {name: {"allOf": [one[name], other[name]]} if name in one else other[name] for name in other}
-    if keyword == "required" and isinstance(one, list) and isinstance(other, list):
-        return list(dict.fromkeys([*map(str, one), *map(str, other)]))
-    if keyword in INNER:
-        return {"allOf": [one, other]}
-    if keyword in HIGHEST and number(one) and number(other):
-        return max(value_of(one), value_of(other))
-    if keyword in LOWEST and number(one) and number(other):
-        return min(value_of(one), value_of(other))
-    if keyword == "multipleOf" and number(one) and number(other):
-        first, second = exact(one), exact(other)
-        return float(
-            Fraction(math.lcm(first.numerator, second.numerator), math.gcd(first.denominator, second.denominator))
-        )
-    if keyword in ("enum", "type"):
-        kept = [
-            value for value in listed_or_one(one) if any(_same_kind(value, choice) for choice in listed_or_one(other))
-        ]
-        if keyword == "type" and "number" in listed_or_one(one) and "integer" in listed_or_one(other):
-            kept.append("integer")
-        flat.impossible |= not kept
-        return kept
-    if keyword == "const":
-        flat.impossible = True
-    return one if keyword in ("title", "description", "default", "examples") else other
-
-
-def _same_kind(one: object, other: object) -> bool:
-    return same(one, other) or (one == "integer" and other == "number")
-
-
-def listed(value: object) -> list[object]:
-    """The list, or none."""
-    return value if isinstance(value, list) else []
-
-
-def listed_or_one(value: object) -> list[object]:
-    """The list, or the value alone."""
-    return value if isinstance(value, list) else [value]
-
-
-def named(value: object) -> dict[str, object]:
-    """The object, or none."""
-    return value if isinstance(value, dict) else {}
-
-
-def number(value: object) -> bool:
-    """Whether it is a JSON number."""
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def value_of(value: object) -> int | float:
-    """The number; 0 for what is none."""
-    return value if isinstance(value, int | float) else 0
-
-
-def exact(value: object) -> Fraction:
-    """A number as it is written: 0.1 is a tenth."""
-    return Fraction(str(value))
-
-
-def size(value: object) -> int:
-    """A number of things; 0 for what is none."""
-    return int(value) if isinstance(value, int | float) and math.isfinite(value) else 0
-
-
-def nullable(said: Said) -> bool:
-    """Whether null is among several types."""
-    return isinstance(kinds := said.get("type"), list) and "null" in kinds
-
-
-def kind_of(said: Said) -> str:
-    """The type of value to make: the first that is not null, else what the keywords speak of; "" for any."""
-    kinds = [str(kind) for kind in listed_or_one(said["type"])] if "type" in said else []
-    if kinds:
-        return next((kind for kind in kinds if kind != "null"), "null")
-    for kind, keywords in _SPOKEN_OF.items():
-        if any(keyword in said for keyword in keywords):
-            return kind
-    return ""
-
-
-_SPOKEN_OF = {
-    "object": ("properties", "required", "additionalProperties", "patternProperties", "minProperties", "propertyNames"),
-    "array": ("items", "prefixItems", "minItems", "contains", "uniqueItems"),
-    "string": ("minLength", "maxLength", "pattern", "format", "contentEncoding"),
-    "number": ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"),
-}
-
-
-def same(one: object, other: object) -> bool:
-    """Equality of JSON values: 1 equals 1.0, and true is no number."""
-    if isinstance(one, bool) or isinstance(other, bool):
-        return one is other
-    if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(map(same, one, other))
-    if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(same(one[name], other[name]) for name in one)
-    return one == other
-
-
-class Bounds:
-    """Range of a number. `above` and `below`: whether the bound itself is outside."""
-
-    def __init__(self, said: Said) -> None:
-        self.low, self.above = _bound(said, "minimum", "exclusiveMinimum", max)
-        self.high, self.below = _bound(said, "maximum", "exclusiveMaximum", min)
-        step = said.get("multipleOf")
-        self.step = exact(step) if number(step) and value_of(step) > 0 else None
-
-
-def _bound(
-    said: Said, closed: str, opened: str, stricter: Callable[[Fraction, Fraction], Fraction]
-) -> tuple[Fraction | None, bool]:
-    inside = exact(said[closed]) if number(said.get(closed)) else None
-    if said.get(opened) is True:  # draft 4
-        return inside, True
-    if not number(said.get(opened)):
-        return inside, False
-    outside = exact(said[opened])
-    if inside is None or stricter(inside, outside) == outside:
-        return outside, True
-    return inside, False
-
-
-def limits(said: Said, least: str, most: str) -> tuple[int, int | None]:
-    """Two sizes: the least, the most (None without)."""
-    return size(said.get(least)), size(said[most]) if number(said.get(most)) else None
-
-
-def tuple_items(said: Said) -> tuple[list[object], object]:
-    """Schemas of the first items, and of all that follow; older drafts write the former as a list of `items`."""
-    items = said.get("items", True)
-    if isinstance(items, list):
-        return items, said.get("additionalItems", True)
-    return listed(said.get("prefixItems")), items
+def _unresolved(at: str) -> UmgError:
+    return invalid(at, "expected a reference to a schema in the same document, such as `#/$defs/name`; correct it")

@@ -1,25 +1,25 @@
-"""A whole answer told as a stream: the same words in small pieces."""
+"""Conversion of a whole response to a stream of small pieces."""
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import NamedTuple, assert_never
 
-from umg_grpc.upstream.sandbox.limits import pieces
+from umg_grpc.upstream.sandbox.output_limits import pieces
 from umg_grpc.upstream.sandbox.prompt import Count
 from umg_grpc.v1 import pb
-from umg_grpc.wire.replay import replay
+from umg_grpc.wire.core.response_to_events import response_to_events
 
 
 class Step(NamedTuple):
-    """What is told at once."""
+    """Events that are sent together."""
 
     events: list[pb.GenerateEvent]
     tokens: int
-    """How long it takes, in tokens of the answer."""
+    """Duration of the step, in tokens of the answer."""
 
 
-def tell(response: pb.GenerateResponse, count: Count) -> Iterator[Step]:
-    """The steps of the stream. The first has the tokens of the prompt, which some formats tell at once."""
-    for event in replay(response).events:
+def stream_steps(response: pb.GenerateResponse, count: Count) -> Iterator[Step]:
+    """Yield the steps of the stream. The first contains the prompt's tokens, which some formats send at the start."""
+    for event in response_to_events(response).events:
         match event.WhichOneof("kind"):
             case "started":
                 prompt = pb.Usage()
@@ -29,55 +29,62 @@ def tell(response: pb.GenerateResponse, count: Count) -> Iterator[Step]:
                 yield Step([event, pb.GenerateEvent(usage=prompt)], 0)
             case "text_delta":
                 part = response.candidates[event.candidate_index].message.parts[event.part_index]
-                yield from _text(event, part.text, count)
-            case "reasoning_delta" | "summary_delta" | "arguments_delta" | "refusal_delta":
-                yield from _pieces(event, count)
+                yield from _text_steps(event, part.text, count)
+            case "reasoning_delta" | "summary_delta" | "arguments_delta" | "refusal_delta" as kind:
+                yield from _delta_steps(event, kind, count)
             case "citation" | "logprobs":
                 part = response.candidates[event.candidate_index].message.parts[event.part_index]
                 if not part.HasField("text"):
-                    yield Step([event], 0)  # those of a text stand beside its words
-            case _:
+                    yield Step([event], 0)  # those of a text are sent with its pieces
+            case (
+                "part_started"
+                | "state"
+                | "part_updated"
+                | "part_ended"
+                | "finished"
+                | "usage"
+                | "opaque"
+                | "media_delta"
+                | None
+            ):
                 yield Step([event], 0)
+            case unhandled:
+                assert_never(unhandled)
 
 
-def _pieces(event: pb.GenerateEvent, count: Count) -> Iterator[Step]:
-    kind = event.WhichOneof("kind")
-    text = event.reasoning_delta or event.arguments_delta or event.refusal_delta or event.summary_delta.text
+def _delta_steps(event: pb.GenerateEvent, kind: str, count: Count) -> Iterator[Step]:
+    """Yield the text of an event of that kind in pieces."""
+    is_summary = kind == "summary_delta"
+    text: str = event.summary_delta.text if is_summary else getattr(event, kind)
     for piece in pieces(text):
-        told = _beside(event)
-        told.text_index = event.text_index
-        match kind:
-            case "reasoning_delta":
-                told.reasoning_delta = piece
-            case "arguments_delta":
-                told.arguments_delta = piece
-            case "refusal_delta":
-                told.refusal_delta = piece
-            case _:
-                told.summary_delta.CopyFrom(event.summary_delta)
-                told.summary_delta.text = piece
-        yield Step([told], count(piece))
+        delta = pb.GenerateEvent()
+        delta.CopyFrom(event)
+        if is_summary:
+            delta.summary_delta.text = piece
+        else:
+            setattr(delta, kind, piece)
+        yield Step([delta], count(piece))
 
 
-def _text(event: pb.GenerateEvent, part: pb.TextPart, count: Count) -> Iterator[Step]:
-    """Text with its likelihoods, and each source where the words that it says end."""
+def _text_steps(event: pb.GenerateEvent, part: pb.TextPart, count: Count) -> Iterator[Step]:
+    """Yield the text in pieces, each with its logprobs and the citations that end in it."""
     ends = [citation.end_index for citation in part.citations]
     at, cited = 0, 0
     for index, piece in enumerate(pieces(part.text, ends)):
-        told = _beside(event)
-        told.text_delta = piece
-        events = [told]
+        delta = _same_part(event)
+        delta.text_delta = piece
+        events = [delta]
         if part.logprobs:
-            events.append(_beside(event))
+            events.append(_same_part(event))
             events[-1].logprobs.logprobs.append(part.logprobs[index])
         at += len(piece)
         while cited < len(part.citations) and part.citations[cited].end_index <= at:
-            events.append(_beside(event))
+            events.append(_same_part(event))
             events[-1].citation.CopyFrom(part.citations[cited])
             cited += 1
         yield Step(events, count(piece))
 
 
-def _beside(event: pb.GenerateEvent) -> pb.GenerateEvent:
-    """An empty event of the same part."""
+def _same_part(event: pb.GenerateEvent) -> pb.GenerateEvent:
+    """Return an empty event of the same part."""
     return pb.GenerateEvent(candidate_index=event.candidate_index, part_index=event.part_index)

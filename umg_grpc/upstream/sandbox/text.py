@@ -1,4 +1,4 @@
-"""Text generation by a simulated provider: the whole of it behind the interface of a channel."""
+"""Channel of the simulated provider for text generation."""
 
 import asyncio
 import time
@@ -7,24 +7,30 @@ from dataclasses import dataclass
 
 from umg_grpc.errors import Failure, UmgError
 from umg_grpc.quirks import NO_CHANNEL_QUIRKS, ChannelQuirks
-from umg_grpc.upstream.sandbox import cache, drawing, faults
-from umg_grpc.upstream.sandbox.answer import Made, make
+from umg_grpc.upstream.sandbox import cache, faults, images
+from umg_grpc.upstream.sandbox.answer import Draft, make_response
 from umg_grpc.upstream.sandbox.cache import PromptCache
+from umg_grpc.upstream.sandbox.calls import has_schema
+from umg_grpc.upstream.sandbox.faults import Deadlines
 from umg_grpc.upstream.sandbox.models import context_tokens
 from umg_grpc.upstream.sandbox.prompt import Count, Prompt, read_prompt
-from umg_grpc.upstream.sandbox.telling import Step, tell
-from umg_grpc.upstream.sandbox.thoughts import check_states
+from umg_grpc.upstream.sandbox.reasoning import check_states
+from umg_grpc.upstream.sandbox.streaming import Step, stream_steps
 from umg_grpc.v1 import pb
+from umg_grpc.wire.core import numbers
 from umg_grpc.wire.report import Report
+from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
 
 COUNTED_BYTES = 16 * 2**10
-"""Of a request whose tokens are counted in a millisecond or so."""
-MOST_EVENTS = 16
-"""Of one message of a stream that is told at once."""
+"""Size of a request whose tokens are counted in about a millisecond."""
+MAX_EVENTS = 16
+"""Maximum events of one message of a stream without pacing."""
 
 
 class SandboxText:
-    """A channel of simulated models. Not shown: what they cost in time; whole answers come at once."""
+    """Channel of simulated models. The time that a model takes is simulated in streams only; whole responses are
+    immediate.
+    """
 
     def __init__(
         self,
@@ -37,62 +43,73 @@ class SandboxText:
         clock: Callable[[], float] = time.monotonic,
         cached_prompts: int = 10_000,
     ) -> None:
-        """`count`: tokens of a text; called from several threads. `owner`: whose call this is, for the prompt cache.
-        `tokens_per_second`: of streams; 0 is at once. `first_byte_seconds`, `total_seconds`: the channel's deadlines,
-        the first of which `[[slow]]` runs into. `clock`: for the prompt cache, in seconds. `cached_prompts`: prefixes
-        that it keeps.
+        """Create a channel. `count`: tokens of a text; called from several threads. `owner`: owner of the current call,
+        for the prompt cache. `tokens_per_second`: speed of streams; 0 is without pacing. `first_byte_seconds`,
+        `total_seconds`: the channel's deadlines; `[[slow]]` exceeds the first. `clock`: for the prompt cache, in
+        seconds. `cached_prompts`: maximum prefixes in the prompt cache.
         """
-        self.slow_bytes = 0  # the first count reads a vocabulary
+        self.counted = False  # whether tokens were counted before: the first count loads a vocabulary
         self.count = count
         self.owner = owner
         self.tokens_per_second = tokens_per_second
-        self.first_byte_seconds = first_byte_seconds
-        self.total_seconds = total_seconds
+        self.deadlines = Deadlines(first_byte_seconds, total_seconds)
         self.cache = PromptCache(clock, cached_prompts)
 
-    def prepare(
-        self, request: pb.GenerateRequest, model: str, *, stream: bool, quirks: ChannelQuirks = NO_CHANNEL_QUIRKS
-    ) -> "SandboxCall":
-        """The answer is made here, since all that can be wrong with the request shows then; it is told later.
+    def is_slow(self, request: pb.GenerateRequest, size: int) -> bool:
+        """Return whether `prepare` takes milliseconds, see `TextUpstream`. Even a small schema may take as much work as
+        a large one.
+        """
+        return not self.counted or size >= COUNTED_BYTES or has_schema(request)
 
-        Raises UmgError: UNSUPPORTED_FIELD, UNTRANSLATABLE, INVALID_FIELD, MISSING_FIELD, CONTEXT_TOO_LONG.
+    def prepare(
+        self,
+        request: pb.GenerateRequest,
+        model: str,
+        notes: RequestNotes = NO_NOTES,
+        *,
+        stream: bool,
+        quirks: ChannelQuirks = NO_CHANNEL_QUIRKS,
+    ) -> "SandboxCall":
+        """Generate the response, which validates the whole request; the call sends it later.
+
+        Raise UmgError: UNSUPPORTED_FIELD, UNTRANSLATABLE, INVALID_FIELD, MISSING_FIELD, CONTEXT_TOO_LONG.
         """
         report = Report()
         if "audio" in request.output_modalities:
             _refuse_sound(request, report)
-        prompt = read_prompt(request, self.count, report)
+        prompt = read_prompt(request, notes, self.count, report)
         check_states(request, report)
         _check_length(request, model, prompt)
-        made = make(request, model, prompt, self.count)
-        self.slow_bytes = COUNTED_BYTES
-        return SandboxCall(self, request, model, prompt, made, report)
+        draft = make_response(request, model, prompt, self.count)
+        self.counted = True
+        return SandboxCall(self, request, model, prompt, draft, report)
 
 
 @dataclass(frozen=True)
 class SandboxCall:
-    """A request whose answer is ready."""
+    """Request whose response is generated."""
 
     upstream: SandboxText
     request: pb.GenerateRequest
     model: str
     prompt: Prompt
-    made: Made
+    draft: Draft
     report: Report
 
-    async def generate(self, seconds: float) -> pb.GenerateResponse:
-        """See `TextCall`."""
+    async def send(self, seconds: float) -> pb.GenerateResponse:
+        """Return the whole response, see `TextCall`."""
         mark = await self._begin(seconds)
         if mark == faults.CUT:
             raise faults.failed()
-        return await self._finished()
+        return await self._response()
 
     async def stream(self, seconds: float) -> AsyncGenerator[pb.StreamGenerateResponse, None]:
-        """See `TextCall`. One message for each piece, or, told at once, for some of them."""
+        """Yield the response, see `TextCall`: one message for each piece, or for several events without pacing."""
         pace, loop = self.upstream.tokens_per_second, asyncio.get_running_loop()
-        total = self.upstream.total_seconds
+        total = self.upstream.deadlines.total
         deadline, callers = loop.time() + min(seconds, total), seconds <= total
         mark = await self._begin(seconds)
-        steps = list(tell(await self._finished(), self.upstream.count))
+        steps = list(stream_steps(await self._response(), self.upstream.count))
         if mark == faults.CUT:
             steps = _first_half(steps)
         begun, tokens, events = loop.time(), 0, list[pb.GenerateEvent]()
@@ -101,40 +118,38 @@ class SandboxCall:
             if pace and step.tokens:
                 await _until(begun + tokens / pace, deadline, callers=callers)
             events += step.events
-            if (pace and (step.tokens or not index)) or len(events) >= MOST_EVENTS:
+            if (pace and (step.tokens or not index)) or len(events) >= MAX_EVENTS:
                 yield pb.StreamGenerateResponse(events=events)
                 events = []
             if not pace:
-                await asyncio.sleep(0)  # others have their turn
+                await asyncio.sleep(0)  # let other tasks run
         if events:
             yield pb.StreamGenerateResponse(events=events)
         if mark == faults.CUT:
             raise faults.cut()
 
     async def _begin(self, seconds: float) -> str:
-        """What the user asked to go wrong later; what goes wrong before the first byte is raised."""
-        mark = faults.mark(self.prompt.asked)
-        upstream = self.upstream
-        await faults.befall(mark, seconds, first_byte=upstream.first_byte_seconds, total=upstream.total_seconds)
+        """Raise a fault that the prompt selects before the first byte. Return the mark for later faults."""
+        mark = faults.mark(self.prompt.recent_text)
+        await faults.raise_early(mark, seconds, self.upstream.deadlines)
         return mark
 
-    async def _finished(self) -> pb.GenerateResponse:
-        """The answer with its images and the whole of its usage."""
-        for media, plan in self.made.drawings:
-            media.data = await asyncio.to_thread(drawing.draw, plan)
-        request, response = self.request, self.made.response
+    async def _response(self) -> pb.GenerateResponse:
+        """Return the response with its images and its complete usage."""
+        for media, plan in self.draft.drawings:
+            media.data = await asyncio.to_thread(images.draw, plan)
+        request, response = self.request, self.draft.response
         use = self.upstream.cache.use(self.upstream.owner(), request, self.model, self.prompt.blocks)
-        response.usage.cache_read_tokens = use.read
-        response.usage.cache_write_tokens = use.written
-        response.usage.cache_write_1h_tokens = use.written_1h
-        if request.cached_content:
-            response.usage.cache_read_tokens += cache.CACHED_CONTENT_TOKENS
-            response.usage.input_tokens += cache.CACHED_CONTENT_TOKENS
+        referenced = cache.CACHED_CONTENT_TOKENS if request.cached_content else 0
+        response.usage.cache_read_tokens = numbers.count(use.read + referenced)
+        response.usage.cache_write_tokens = numbers.count(use.written)
+        response.usage.long_cache_write_tokens = numbers.count(use.written_1h)
+        response.usage.input_tokens = numbers.count(response.usage.input_tokens + referenced)
         return response
 
 
 def _refuse_sound(request: pb.GenerateRequest, report: Report) -> None:
-    """The sandbox makes no sound: it says so, and answers with text where text will do."""
+    """Raise UmgError if only audio output is requested, otherwise report audio output as dropped."""
     if set(request.output_modalities) == {"audio"}:
         text = "output_modalities: the sandbox makes no sound; ask for text too"
         raise UmgError(pb.ERROR_REASON_UNTRANSLATABLE, text, field="output_modalities")
@@ -143,20 +158,20 @@ def _refuse_sound(request: pb.GenerateRequest, report: Report) -> None:
 
 def _check_length(request: pb.GenerateRequest, model: str, prompt: Prompt) -> None:
     most = context_tokens(model)
-    if prompt.tokens > most and request.truncation != "auto":
+    if prompt.tokens > most and request.truncation != pb.TRUNCATION_AUTO:
         text = f"the prompt is too long: {prompt.tokens} tokens, and {model} takes at most {most}; shorten it"
-        raise UmgError(pb.ERROR_REASON_CONTEXT_TOO_LONG, text, field="messages").of(Failure.CONTEXT)
+        raise UmgError(pb.ERROR_REASON_CONTEXT_TOO_LONG, text, field="messages").with_failure(Failure.CONTEXT)
 
 
 def _first_half(steps: list[Step]) -> list[Step]:
-    """As far as half of what takes time, and at least the first of that."""
-    told = [index for index, step in enumerate(steps) if step.tokens]
-    return steps[: told[(len(told) - 1) // 2] + 1] if told else steps[:1]
+    """Return the steps up to half of those with tokens, at least up to the first of them."""
+    timed = [index for index, step in enumerate(steps) if step.tokens]
+    return steps[: timed[(len(timed) - 1) // 2] + 1] if timed else steps[:1]
 
 
 async def _until(due: float, deadline: float, *, callers: bool) -> None:
-    """Waits for a time of the loop's clock. Raises UmgError(UPSTREAM_TIMEOUT) at the deadline, if that comes first;
-    `callers` says whose it is.
+    """Wait until a time of the event loop's clock. Raise UmgError(UPSTREAM_TIMEOUT) at the deadline if that comes
+    first; `callers`: whether it is the caller's deadline.
     """
     now = asyncio.get_running_loop().time()
     if due > deadline:

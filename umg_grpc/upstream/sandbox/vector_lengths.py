@@ -1,5 +1,5 @@
-"""Vectors of the local model as those of simulated ones, whatever their length. Imports numpy, so only the engine's
-thread imports it.
+"""Transformation of the local model's vectors into vectors of simulated models of any length. Imports numpy, so only
+the engine's thread imports it.
 """
 
 from functools import cache, lru_cache
@@ -11,16 +11,17 @@ from umg_grpc.upstream.local.wordllama.lengths import DIMENSIONS
 from umg_grpc.upstream.local.wordllama.model import Vectors
 
 PARTS = ((0, 64), (64, 128), (128, 256))
-"""Of a vector, each turned within itself: the model's vectors keep their meaning when they are cut to 64 or 128
-numbers, and so do those made of them.
+"""Ranges of a vector that are rotated separately. The model's vectors stay meaningful when they are cut to 64 or 128
+numbers, and so do the rotated ones.
 """
 
 
-def carry(vectors: Vectors, model: str, length: int) -> Vectors:
-    """The first `length` numbers of the vectors that the simulated model makes of these; not of length 1.
+def transform(vectors: Vectors, model: str, length: int) -> Vectors:
+    """Return the first `length` numbers of the simulated model's vectors; not scaled to length 1.
 
-    They are the vector, turned, again and again: each time in another way, which follows from the id of the model. So
-    angles stay as they were, after every 256 numbers exactly, and a prefix of any length keeps most of them.
+    A vector of the simulated model is a sequence of rotations of the local model's vector, each different and
+    determined by the model id. Rotations preserve angles: exactly after every 256 numbers, and mostly for a prefix of
+    another length.
     """
     turns = -(-length // DIMENSIONS)
     turned = vectors[:, None, :] * _signs(model, turns)
@@ -32,14 +33,14 @@ def carry(vectors: Vectors, model: str, length: int) -> Vectors:
 
 @lru_cache(64)
 def _signs(model: str, turns: int) -> Vectors:
-    """1 or -1 for every number of every turn."""
+    """Return 1 or -1 for every number of every rotation."""
     bits = np.unpackbits(np.frombuffer(shake_256(model.encode()).digest(turns * DIMENSIONS // 8), np.uint8))
     return (1 - 2 * bits.astype(np.float32)).reshape(turns, DIMENSIONS)
 
 
 @cache
 def _hadamard(size: int) -> Vectors:
-    """An orthogonal matrix whose elements all have one magnitude. `size` is a power of two."""
+    """Return an orthogonal matrix whose elements all have the same magnitude. `size` is a power of two."""
     made = np.ones((1, 1), np.float32)
     while len(made) < size:
         made = np.block([[made, made], [made, -made]])

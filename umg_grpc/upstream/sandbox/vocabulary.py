@@ -1,13 +1,17 @@
-"""What made-up values are made of: the words and numbers of the prompt, and choices that follow from it alone."""
+"""Words and numbers of the prompt, and choices that depend on the prompt alone, for simulated values."""
 
 import re
 from collections.abc import Iterable
 from hashlib import blake2b
 
 READ = 4000
-"""Characters at the end of a prompt that words are taken from."""
+"""Characters at the end of a prompt from which words are taken."""
+OCCURRENCES = 20
+"""Maximum occurrences of a name in the prompt that are looked at, since it may be a part of many words."""
+NUMBERS = 50
+"""Maximum numbers of a prompt that are used as values."""
 
-_MARK = re.compile(r"\[\[[a-z0-9:]+\]\]")  # of what shall go wrong
+_MARK = re.compile(r"\[\[[a-z0-9:]+\]\]")  # marks that select faults
 _QUOTED = re.compile(r"[\"“‘`]([^\"”’`\n]{2,40})[\"”’`]")
 _WORD = re.compile(r"[^\W_][\w'-]*")
 _NUMBER = re.compile(r"(?<![\w.])-?\d{1,15}(?:\.\d{1,6})?(?![\w.]*\w)")
@@ -20,7 +24,7 @@ _COMMON = frozenset(_COMMON_TEXT.split())
 
 
 def digest(*parts: str) -> bytes:
-    """16 bytes that follow from the texts and nothing else."""
+    """Return 16 bytes that depend only on the texts."""
     hashed = blake2b(digest_size=16)
     for part in parts:
         encoded = part.encode("utf-8", "surrogatepass")
@@ -29,29 +33,30 @@ def digest(*parts: str) -> bytes:
 
 
 class Words:
-    """Words, numbers and choices for one answer, the same for the same prompt. Asked twice it goes on to the next
-    word.
+    """Words, numbers and choices for one answer, the same for the same prompt. Each call for a phrase continues with
+    the next word.
     """
 
     def __init__(self, text: str, salt: str = "", without: Iterable[str] = ()) -> None:
-        """`without`: words that carry no meaning here, such as names of tools."""
+        """Prepare the words of a text. `without`: words to exclude, for example names of tools."""
         self.text = _MARK.sub(" ", text[-READ:])
+        self._lower = self.text.lower()
         self._seed = digest(salt, self.text).hex()
         self._salient = _salient(self.text, frozenset(without)) or ["simulated"]
         self._next = 0
         numbers = [(float(found) if "." in found else int(found)) for found in _NUMBER.findall(self.text)]
-        self.numbers: list[int | float] = list(dict.fromkeys(numbers))
+        self.numbers: list[int | float] = list(dict.fromkeys(numbers))[:NUMBERS]
 
     def topics(self, most: int) -> list[str]:
-        """The words that say what the prompt is about, the best first; at least one."""
+        """Return the most significant words of the prompt, the best first; at least one."""
         return self._salient[:most]
 
     def pick(self, place: str, among: int) -> int:
-        """A number in [0, among) that follows from the prompt and the place it is for."""
+        """Return a number in [0, among) that depends on the prompt and the place of the value."""
         return int.from_bytes(digest(self._seed, place)[:8], "big") % among
 
     def phrase(self, least: int = 0, most: int | None = None) -> str:
-        """The next word, and as many more as `least` characters take, cut to `most`."""
+        """Return the next word, extended by further words to `least` characters and cut to `most`."""
         phrase = self._word()
         while len(phrase) < least:
             phrase += " " + self._word()
@@ -61,10 +66,20 @@ class Words:
         return cut + "x" * (max(least, 0) - len(cut))
 
     def mentioned(self, values: Iterable[str]) -> str | None:
-        """The first of the values that the prompt names as whole words, in any case."""
-        return next(
-            (value for value in values if value and re.search(rf"(?i)(?<!\w){re.escape(value)}(?!\w)", self.text)), None
-        )
+        """Return the first of the values that the prompt contains as whole words, ignoring case."""
+        return next((value for value in values if value and self._has(value.lower())), None)
+
+    def _has(self, words: str) -> bool:
+        """Return whether the text contains the words, in lower case, as whole words."""
+        start = -1
+        for _ in range(OCCURRENCES):
+            start = self._lower.find(words, start + 1)
+            if start < 0:
+                break
+            around = self._lower[max(start - 1, 0) : start] + self._lower[start + len(words) : start + len(words) + 1]
+            if not any(character.isalnum() or character == "_" for character in around):
+                return True
+        return False
 
     def _word(self) -> str:
         word = self._salient[self._next % len(self._salient)]
@@ -73,7 +88,7 @@ class Words:
 
 
 def _salient(text: str, without: frozenset[str]) -> list[str]:
-    """Quoted phrases, then names (capital letters inside a sentence), then the other words that are not common."""
+    """Return quoted phrases, then names (capitalised inside a sentence), then the other words that are not common."""
     quoted = [phrase.strip() for phrase in _QUOTED.findall(text) if phrase.strip()]
     names, others = list[str](), list[str]()
     for found in _WORD.finditer(text):

@@ -1,41 +1,41 @@
-"""A web search that finds made-up pages."""
+"""Simulated web search with invented pages."""
 
 import re
 from dataclasses import dataclass
 
-from umg_grpc.upstream.sandbox.instances import json_of
 from umg_grpc.upstream.sandbox.prompt import Prompt, first_words
-from umg_grpc.upstream.sandbox.thoughts import signed
-from umg_grpc.upstream.sandbox.words import Words, digest
+from umg_grpc.upstream.sandbox.reasoning import signed
+from umg_grpc.upstream.sandbox.schema_instances import json_of
+from umg_grpc.upstream.sandbox.vocabulary import Words, digest
 from umg_grpc.v1 import pb
 
 NAME = "web_search"
 PAGES = 2
 DOMAIN = "sandbox.example"
 OWN = "messages"
-"""The format whose search the sandbox imitates in all its fields, for callers of that format."""
+"""Format whose web search fields are all simulated, for callers of that format."""
 
 
 @dataclass(frozen=True)
 class Page:
-    """A page that the search found."""
+    """Search result."""
 
     url: str
     title: str
     sentence: str
-    """What the answer says of it."""
+    """Sentence of the answer about the page."""
 
     encrypted: bool
-    """Whether the caller's format has encrypted pages, which it returns with the conversation: messages."""
+    """Whether the caller's format (messages) has encrypted pages, which the caller sends back with the conversation."""
 
     def citation(self, start: int, end: int) -> pb.Citation:
-        """The page as the source of a span of the answer."""
+        """Return the page as the source of a span of the answer."""
         web = pb.WebSource(url=self.url, encrypted_index=signed(self.url, OWN).data if self.encrypted else "")
         return pb.Citation(start_index=start, end_index=end, cited_text=self.sentence, title=self.title, web=web)
 
 
-def found(request: pb.GenerateRequest, prompt: Prompt, words: Words) -> list[Page]:
-    """The pages, on the domains that the caller allows. None when the caller wants no sources."""
+def find_pages(request: pb.GenerateRequest, prompt: Prompt, words: Words) -> list[Page]:
+    """Return the pages, on the domains that the caller allows; none if the caller wants no sources."""
     if request.search.HasField("return_citations") and not request.search.return_citations:
         return []
     tool = next((tool.web_search for tool in request.tools if tool.HasField("web_search")), pb.WebSearchTool())
@@ -51,7 +51,7 @@ def found(request: pb.GenerateRequest, prompt: Prompt, words: Words) -> list[Pag
 
 
 def search_parts(request: pb.GenerateRequest, prompt: Prompt, pages: list[Page]) -> list[pb.Part]:
-    """The search and what it found."""
+    """Return the parts of the search call and its results."""
     query, own = first_words(prompt.question), request.source.format == OWN
     call_id = f"{'srvtoolu' if own else 'ws'}_{digest(prompt.question, str(prompt.turns)).hex()[:24]}"
     call = pb.ServerToolCall(call_id=call_id, name=NAME, queries=[query], status="completed")

@@ -1,4 +1,4 @@
-"""Texts into vectors, as a channel."""
+"""Channel that embeds texts with wordllama."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from umg_grpc.errors import UmgError
 from umg_grpc.upstream.local.wordllama.engine import WordLlamaEngine
-from umg_grpc.upstream.local.wordllama.lengths import DIMENSIONS, LONGEST_TOKEN, most_tokens, refuse_endless, too_long
+from umg_grpc.upstream.local.wordllama.lengths import DIMENSIONS, LONGEST_TOKEN, check_characters, most_tokens, too_long
 from umg_grpc.v1 import pb
-from umg_grpc.wire.json import invalid
+from umg_grpc.wire.core.json import invalid
 from umg_grpc.wire.report import Report
-from umg_grpc.wire.unknown import note_source
+from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
 
 if TYPE_CHECKING:
     from umg_grpc.upstream.local.wordllama.model import Vectors, WordLlamaModel
@@ -20,39 +20,44 @@ if TYPE_CHECKING:
 TEXT_FIELD = "inputs[{}].text"
 NO_LENGTHS: Mapping[str, int] = MappingProxyType({})
 SLOW_BYTES = 64 * 2**10
-"""Of a request that is read in a millisecond."""
+"""Size of a request that is encoded in a millisecond."""
 
 
 class LocalEmbedding:
-    """A channel of `wordllama-256`. Its vectors keep their meaning when they are cut to 128 or 64 numbers; a title is
-    the first line of its text; for what a vector is asked makes no difference.
+    """Channel of `wordllama-256`. Its vectors stay meaningful when they are cut to 128 or 64 numbers. A title is
+    embedded as the first line of its text. Task types have no effect.
     """
 
     def __init__(
         self, engine: WordLlamaEngine, *, lengths: Mapping[str, int] = NO_LENGTHS, total_seconds: float = 600
     ) -> None:
-        """`lengths`: of vectors for which none is asked, by model, where the operator says. `total_seconds`: the
-        channel's deadline.
+        """Create a channel. `lengths`: operator's default length of vectors by model. `total_seconds`: the channel's
+        deadline.
         """
-        self.slow_bytes = SLOW_BYTES
         self._engine = engine
         self._lengths = lengths
         self._total_seconds = total_seconds
 
-    def prepare(self, request: pb.EmbedRequest, model: str) -> "LocalEmbeddingCall":
-        """Raises UmgError: UNSUPPORTED_FIELD for tokens, INVALID_FIELD for a length, CONTEXT_TOO_LONG."""
+    def is_slow(self, request: pb.EmbedRequest, size: int) -> bool:
+        """Return whether `prepare` takes milliseconds, see `UnaryUpstream`."""
+        return size >= SLOW_BYTES
+
+    def prepare(self, request: pb.EmbedRequest, model: str, notes: RequestNotes = NO_NOTES) -> "LocalEmbeddingCall":
+        """Encode the request. Raise UmgError: UNSUPPORTED_FIELD for tokens, INVALID_FIELD for a length,
+        CONTEXT_TOO_LONG.
+        """
         texts = embedded_texts(request)
-        refuse_endless(texts, model, LONGEST_TOKEN, TEXT_FIELD)
-        lengths = asked_lengths(request, self._lengths.get(model, DIMENSIONS), DIMENSIONS)
+        check_characters(texts, model, LONGEST_TOKEN, TEXT_FIELD)
+        lengths = requested_lengths(request, self._lengths.get(model, DIMENSIONS), DIMENSIONS)
         report = Report()
-        note_source(request.source, report)
+        notes.report_uncarried(report)
         note_task_types(request, report)
         return LocalEmbeddingCall(self._engine, self._total_seconds, model, texts, lengths, report)
 
 
 @dataclass(frozen=True)
 class LocalEmbeddingCall:
-    """A request that can be told."""
+    """Request ready to be sent to the engine."""
 
     engine: WordLlamaEngine
     total_seconds: float
@@ -62,51 +67,51 @@ class LocalEmbeddingCall:
     report: Report
 
     async def send(self, seconds: float) -> pb.EmbedResponse:
-        """See `UnaryCall`. Raises UmgError: CONTEXT_TOO_LONG, and what the engine raises."""
-        embedding = one_for_all(self.model, self.lengths, cut)
-        return await embedded(self.engine, self.texts, embedding, seconds, self.total_seconds)
+        """Return the response, see `PreparedCall`. Raise UmgError: CONTEXT_TOO_LONG, and the errors of the engine."""
+        embedding = shared_embedding(self.model, self.lengths, cut)
+        return await embed(self.engine, self.texts, embedding, seconds, self.total_seconds)
 
 
 class Vector(NamedTuple):
-    """What becomes of a text."""
+    """Embedding of one text."""
 
     values: bytes
-    """See `Embedding.values` of the schema."""
+    """Bytes of `Embedding.values` of the schema."""
     tokens: int
 
 
 class Embedding:
-    """Makes texts vectors. Calls share it whose vectors all have one length."""
+    """Work that embeds texts. Calls with the same single length of vectors share one instance."""
 
     def __init__(
         self,
         model: str,
         lengths: int | Sequence[int],
-        carry: "Callable[[Vectors, str, int], Vectors]",
+        transform: "Callable[[Vectors, str, int], Vectors]",
         count: Callable[[str], int] | None = None,
     ) -> None:
-        """`lengths`: of all vectors, or of each. `carry`: makes the model's vectors those of another, of a length.
-        `count`: tokens of a text, where not the model's own.
+        """Create the work. `lengths`: of all vectors, or of each. `transform`: turns vectors of wordllama into vectors
+        of the model with a given length. `count`: counts the tokens of a text, by default wordllama's own.
         """
         self._model = model
         self._most = most_tokens(model)
         self._lengths = lengths
-        self._carry = carry
+        self._transform = transform
         self._count = count
 
     def __call__(self, model: "WordLlamaModel", first: int, texts: Sequence[str]) -> list[Vector]:
-        """See `Work`. Raises UmgError(CONTEXT_TOO_LONG)."""
+        """Return the vectors of the texts, see `Work`. Raise UmgError(CONTEXT_TOO_LONG)."""
         counts = [self._count(text) for text in texts] if self._count else None
         if counts is not None:
-            self._check(counts, first)  # before the other vocabulary is asked
+            self._check(counts, first)  # before wordllama tokenizes the texts
         tokens = model.tokenize(texts)
         if counts is None:
             self._check(counts := list(map(len, tokens)), first)
         vectors, lengths = model.embed(tokens), self._lengths
         if isinstance(lengths, int):
-            packed = self._packed(vectors, lengths)
+            packed = self._pack(vectors, lengths)
         else:
-            packed = self._packed_each(vectors, lengths[first : first + len(texts)])
+            packed = self._pack_each(vectors, lengths[first : first + len(texts)])
         return list(map(Vector, packed, counts))
 
     def _check(self, counts: Sequence[int], first: int) -> None:
@@ -114,43 +119,45 @@ class Embedding:
             if tokens > self._most:
                 raise too_long(TEXT_FIELD.format(position), f"{tokens} tokens", self._model)
 
-    def _packed(self, vectors: "Vectors", length: int) -> list[bytes]:
-        """Each vector at this length."""
-        from umg_grpc.upstream.local.wordllama.model import unit  # here: the thread has it by now
+    def _pack(self, vectors: "Vectors", length: int) -> list[bytes]:
+        """Return the bytes of each vector at this length."""
+        from umg_grpc.upstream.local.wordllama.model import unit  # imported here: already loaded in the thread
 
         return [
-            vector.tobytes() for vector in unit(self._carry(vectors, self._model, length)).astype("<f4", copy=False)
+            vector.tobytes() for vector in unit(self._transform(vectors, self._model, length)).astype("<f4", copy=False)
         ]
 
-    def _packed_each(self, vectors: "Vectors", lengths: Sequence[int]) -> list[bytes]:
-        """Each vector at its own length."""
+    def _pack_each(self, vectors: "Vectors", lengths: Sequence[int]) -> list[bytes]:
+        """Return the bytes of each vector at its own length."""
         packed = [b""] * len(lengths)
         for length in set(lengths):
-            places = [place for place, asked in enumerate(lengths) if asked == length]
-            for place, values in zip(places, self._packed(vectors[places], length), strict=True):
+            places = [place for place, requested in enumerate(lengths) if requested == length]
+            for place, values in zip(places, self._pack(vectors[places], length), strict=True):
                 packed[place] = values
         return packed
 
 
-def one_for_all(
+def shared_embedding(
     model: str,
     lengths: Sequence[int],
-    carry: "Callable[[Vectors, str, int], Vectors]",
+    transform: "Callable[[Vectors, str, int], Vectors]",
     count: Callable[[str], int] | None = None,
 ) -> Embedding:
-    """An `Embedding` for a call whose vectors have these lengths: that of all such calls, where these are one."""
+    """Return the `Embedding` for a call with these vector lengths; shared between all calls with the same single
+    length.
+    """
     if lengths.count(lengths[0]) == len(lengths):
-        return _shared(model, lengths[0], carry, count)
-    return Embedding(model, lengths, carry, count)
+        return _cached_embedding(model, lengths[0], transform, count)
+    return Embedding(model, lengths, transform, count)
 
 
-_shared = lru_cache(256)(Embedding)
+_cached_embedding = lru_cache(256)(Embedding)
 
 
-async def embedded(
+async def embed(
     engine: WordLlamaEngine, texts: Sequence[str], embedding: Embedding, seconds: float, total_seconds: float
 ) -> pb.EmbedResponse:
-    """The answer to a call. Raises UmgError: CONTEXT_TOO_LONG, and what the engine raises."""
+    """Return the response to a call. Raise UmgError: CONTEXT_TOO_LONG, and the errors of the engine."""
     response = pb.EmbedResponse(usage=pb.EmbeddingUsage())
     await engine.run(texts, embedding, partial(_fill, response), seconds, total_seconds)
     return response
@@ -166,15 +173,19 @@ def _fill(response: pb.EmbedResponse, vectors: Sequence[Vector]) -> None:
 
 
 def embedded_texts(request: pb.EmbedRequest) -> list[str]:
-    """What is embedded for each input: its text, below its title if it has one. Raises UmgError(UNSUPPORTED_FIELD)."""
+    """Return the text to embed for each input: its title, if it has one, above its text. Raise
+    UmgError(UNSUPPORTED_FIELD).
+    """
     return [
-        f"{given.title}\n{given.text}" if given.title else given.text or _no_tokens(given, place)
+        f"{given.title}\n{given.text}" if given.title else given.text or _text_of(given, place)
         for place, given in enumerate(request.inputs)
     ]
 
 
-def asked_lengths(request: pb.EmbedRequest, own: int, most: int) -> list[int]:
-    """The length of each vector; `own` where none was asked for. Raises UmgError(INVALID_FIELD) above `most`."""
+def requested_lengths(request: pb.EmbedRequest, own: int, most: int) -> list[int]:
+    """Return the requested length of each vector, `own` by default. Raise UmgError(INVALID_FIELD) for more than
+    `most`.
+    """
     every = request.dimensions or own
     lengths = [given.dimensions or every for given in request.inputs]
     if (longest := max(lengths, default=0)) > most:
@@ -185,7 +196,7 @@ def asked_lengths(request: pb.EmbedRequest, own: int, most: int) -> list[int]:
 
 
 def note_task_types(request: pb.EmbedRequest, report: Report) -> None:
-    """Reports what vectors are for, for a model to which that makes no difference."""
+    """Report the task types as dropped, for a model on which they have no effect."""
     if request.task_type:
         report.drop("task_type")
     for place, given in enumerate(request.inputs):
@@ -194,11 +205,11 @@ def note_task_types(request: pb.EmbedRequest, report: Report) -> None:
 
 
 def cut(vectors: "Vectors", _: str, length: int) -> "Vectors":
-    """The first numbers of each vector."""
+    """Return the first numbers of each vector."""
     return vectors[:, :length]
 
 
-def _no_tokens(given: pb.EmbeddingInput, place: int) -> str:
+def _text_of(given: pb.EmbeddingInput, place: int) -> str:
     if given.HasField("tokens"):
         field = f"inputs[{place}].tokens"
         message = f"{field}: this model takes texts, and its vocabulary is not the one of these tokens; send the text"

@@ -1,4 +1,4 @@
-"""One model and one thread for all calls of this process."""
+"""Engine of wordllama: one model and one thread for all calls of this process."""
 
 import asyncio
 import math
@@ -19,12 +19,16 @@ from umg_grpc.v1 import pb
 if TYPE_CHECKING:
     from umg_grpc.upstream.local.wordllama.model import WordLlamaModel
 
-GO_COST = 64 * 2**10
-"""Of the texts of one go: some 10 ms of Latin script, 100 of emoji. So long another call waits for its turn."""
+BATCH_COST = 64 * 2**10
+"""Maximum cost of the texts of one batch: about 10 ms of Latin script, 100 ms of emoji. Another call waits at most this
+long for the next batch.
+"""
 TEXT_COST = 128
-"""Of each text beside its characters: so no go has more than 512."""
-AT_ONCE_COST = 1536
-"""Of a go that needs no thread: 0.3 ms of Latin script, 1 of emoji, and to wake the thread takes 0.1."""
+"""Cost of each text in addition to its characters: a batch has at most 512 texts."""
+INLINE_COST = 1536
+"""Maximum cost of a batch that runs on the event loop: 0.3 ms of Latin script, 1 ms of emoji; waking the thread takes
+0.1 ms.
+"""
 
 Made = TypeVar("Made")
 Made_co = TypeVar("Made_co", covariant=True)
@@ -33,39 +37,41 @@ logger: FilteringBoundLogger = structlog.get_logger(__name__)
 
 
 class Work(Protocol[Made_co]):
-    """What is done with texts. Calls may share it: in one go it is then done once for all of them, at half the cost of
-    one after the other; only if that fails, for each of them.
+    """Processing of texts. Calls may share an instance: one batch then runs it once for all of them, at half the cost
+    of separate runs, and separately only if that fails.
     """
 
     def __call__(self, model: "WordLlamaModel", first: int, texts: Sequence[str]) -> Sequence[Made_co]:
-        """What becomes of each text. They stand from position `first` on in their call, of which one portion comes
-        after another. Raises UmgError.
+        """Return the result for each text. The texts begin at position `first` of their call, which may be processed in
+        several portions. Raise UmgError.
         """
         ...
 
 
 class WordLlamaEngine:
-    """The model, loaded at the first call, and its thread. For one event loop.
+    """Model, loaded at the first call, and its thread. For one event loop.
 
-    What waits while the thread works is taken together in its next go, each call with a portion of its texts: one that
-    has many gives way to the others between its portions. While the thread rests, little work is done on the event
-    loop, all together that comes in one of its rounds; but not what is done for the first time, which may load more.
+    Calls that arrive while the thread works form its next batch, each with a portion of its texts, so that a call with
+    many texts does not block the others. While the thread is idle, small batches run on the event loop, one for all
+    calls that arrive in one of its iterations; but not work that runs for the first time, which may load more code.
     """
 
     def __init__(self, load: "Callable[[], WordLlamaModel] | None" = None, *, retry_seconds: float = 30) -> None:
-        """`load`: called in the thread, until it gives a model; not for `retry_seconds` after it failed."""
-        self.goes = 0
-        """How often some calls were advanced."""
+        """Create an engine. `load`: returns the model, called in the thread; after a failure it is not called again for
+        `retry_seconds`.
+        """
+        self.batches = 0
+        """Number of batches that ran."""
         self._load = load or _load
         self._model: WordLlamaModel | None = None
-        self._failure: UmgError | None = None  # why there is none
+        self._failure: UmgError | None = None  # why the model could not be loaded
         self._retry_at = 0.0
         self._retry_seconds = retry_seconds
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="wordllama")
         self._waiting = deque[_Job[Any]]()
-        self._going: asyncio.Future[None] | None = None  # in the thread
-        self._resting = True  # with nothing begun, nor about to be
-        self._known = WeakSet[Work[Any]]()  # what was done before
+        self._running: asyncio.Future[None] | None = None  # the batch in the thread
+        self._is_idle = True  # no batch is running or scheduled
+        self._has_run = WeakSet[Work[Any]]()  # work that has run before
         self._closed = False
 
     async def run(
@@ -76,26 +82,25 @@ class WordLlamaEngine:
         seconds: float,
         total_seconds: float = math.inf,
     ) -> None:
-        """Returns when all texts are done. When the caller leaves, what was not begun is not done.
+        """Process all texts. When the caller is cancelled, the remaining portions are not processed. `take` receives
+        the results portion by portion, where they are computed. The caller waits for `seconds`, the channel allows
+        `total_seconds`.
 
-        `take` gets what became of them, portion by portion, where they are done. The caller waits for `seconds`, the
-        channel allows `total_seconds`.
-
-        Raises what `work` raises, UmgError(UNAVAILABLE) where there is no model, UPSTREAM_TIMEOUT when the time is
-        over, UPSTREAM_FAILED for anything unexpected, which the log has.
+        Raise the errors of `work`, UmgError(UNAVAILABLE) if the model cannot be loaded, UPSTREAM_TIMEOUT when the time
+        is over, UPSTREAM_FAILED for an unexpected error, which is logged.
         """
         if self._closed:
             raise _closing()
         loop = asyncio.get_running_loop()
         job = _Job(texts, work, take, loop.create_future())
         self._waiting.append(job)
-        if self._resting:
-            self._resting = False
+        if self._is_idle:
+            self._is_idle = False
             if self._model is None:
-                self._begin()
+                self._start_batch()
             else:
-                loop.call_soon(self._begin)
-        # `asyncio.timeout` takes 5 us more
+                loop.call_soon(self._start_batch)
+        # `asyncio.timeout` takes 5 us longer
         timer = loop.call_later(min(seconds, total_seconds), job.expire, seconds <= total_seconds)
         try:
             await job.done
@@ -103,45 +108,47 @@ class WordLlamaEngine:
             timer.cancel()
 
     async def aclose(self) -> None:
-        """Returns when the thread is at rest; calls that are not done fail."""
+        """Stop the engine when the running batch is done; the remaining calls fail."""
         self._closed = True
-        if self._going is not None:
-            await asyncio.wait([self._going])
+        if self._running is not None:
+            await asyncio.wait([self._running])
         for job in self._waiting:
             job.fail(_closing())
         self._waiting.clear()
         self._thread.shutdown()
         self._model = None
 
-    def _begin(self) -> None:
-        """Does the next portions of those who wait, the first comers first, or gives them to the thread."""
-        jobs, left = list["_Job[Any]"](), GO_COST
+    def _start_batch(self) -> None:
+        """Process the next portions of the waiting calls, in the order of arrival, here or in the thread."""
+        jobs, left = list["_Job[Any]"](), BATCH_COST
         while self._waiting and left > 0:
             job = self._waiting.popleft()
-            if not job.done.done():  # else its caller left
+            if not job.done.done():  # otherwise its caller was cancelled
                 left -= job.begin(left)
                 jobs.append(job)
         if not jobs:
-            self._resting = True
+            self._is_idle = True
             return
-        self.goes += 1
-        if GO_COST - left <= AT_ONCE_COST and all(job.work in self._known for job in jobs):
-            self._go(jobs)
-            self._settle(jobs)
+        self.batches += 1
+        if BATCH_COST - left <= INLINE_COST and all(job.work in self._has_run for job in jobs):
+            self._run_batch(jobs)
+            self._finish_batch(jobs)
             return
-        self._going = asyncio.get_running_loop().run_in_executor(self._thread, self._go, jobs)
-        self._going.add_done_callback(lambda _: self._settle(jobs))
+        self._running = asyncio.get_running_loop().run_in_executor(self._thread, self._run_batch, jobs)
+        self._running.add_done_callback(lambda _: self._finish_batch(jobs))
 
-    def _go(self, jobs: "Sequence[_Job[Any]]") -> None:
-        """One go: in the thread, or while that rests. Raises nothing: a panic of the tokenizer's is no `Exception`."""
+    def _run_batch(self, jobs: "Sequence[_Job[Any]]") -> None:
+        """Process one batch, in the thread or while that is idle. Raises nothing: also catches panics of the tokenizer,
+        which are no `Exception`.
+        """
         try:
-            self._advance(jobs, self._loaded())
+            self._process(jobs, self._loaded())
         except BaseException as error:
             for job in jobs:
                 job.error = job.error or error
 
     def _loaded(self) -> "WordLlamaModel":
-        """The model, which is loaded once; a failure stands for a while before it is tried again."""
+        """Return the model, loading it once. A failure is raised again for a while before loading is retried."""
         if self._failure is not None and time.monotonic() < self._retry_at:
             raise self._failure
         try:
@@ -151,30 +158,30 @@ class WordLlamaEngine:
         except Exception as error:
             logger.error("the local embedding model cannot be loaded", exc_info=error)
             message = "the local model cannot be loaded; the gateway's log says why"
-            self._failure = UmgError(pb.ERROR_REASON_UNAVAILABLE, message).of(Failure.DOWN)
+            self._failure = UmgError(pb.ERROR_REASON_UNAVAILABLE, message).with_failure(Failure.DOWN)
             self._retry_at = time.monotonic() + self._retry_seconds
             raise self._failure from None
         return self._model
 
-    def _advance(self, jobs: "Sequence[_Job[Any]]", model: "WordLlamaModel") -> None:
+    def _process(self, jobs: "Sequence[_Job[Any]]", model: "WordLlamaModel") -> None:
         sharing = dict[int, list[_Job[Any]]]()
         for job in jobs:
             sharing.setdefault(id(job.work), []).append(job)
-        for alike in sharing.values():
-            _advance(alike, model)
-            if alike[0].error is None:
-                self._known.add(alike[0].work)
+        for group in sharing.values():
+            _process(group, model)
+            if group[0].error is None:
+                self._has_run.add(group[0].work)
 
-    def _settle(self, jobs: "Sequence[_Job[Any]]") -> None:
-        """After a go: who is done is told so, the others wait again."""
-        self._going = None
-        self._waiting += [job for job in jobs if not job.settle()]
+    def _finish_batch(self, jobs: "Sequence[_Job[Any]]") -> None:
+        """Finish the calls that are done after a batch; the others wait again."""
+        self._running = None
+        self._waiting += [job for job in jobs if not job.finish()]
         if not self._closed:
-            self._begin()
+            self._start_batch()
 
 
 class _Job(Generic[Made]):
-    """A call, and how far it is."""
+    """Call and its progress."""
 
     def __init__(
         self,
@@ -192,17 +199,17 @@ class _Job(Generic[Made]):
 
     @property
     def portion(self) -> Sequence[str]:
-        """The texts whose turn it is."""
+        """Texts of the current batch."""
         return self._texts[self._from : self._to]
 
     def begin(self, cost: int) -> int:
-        """Makes the next portion one of about that cost; gives what it costs."""
+        """Select the next portion, of about that cost. Return its actual cost."""
         self._from = self._to
         self._to, taken = portion(self._texts, self._from, cost)
         return taken
 
-    def advance(self, model: "WordLlamaModel") -> None:
-        """Does the portion."""
+    def process(self, model: "WordLlamaModel") -> None:
+        """Process the portion."""
         try:
             made = self.work(model, self._from, self.portion)
         except Exception as error:
@@ -211,14 +218,14 @@ class _Job(Generic[Made]):
             self.receive(made)
 
     def receive(self, made: Sequence[Made]) -> None:
-        """Hands on what became of the portion."""
+        """Hand the results of the portion to the caller."""
         try:
             self._take(made)
         except Exception as error:
             self.error = error
 
-    def settle(self) -> bool:
-        """Whether nothing is left to do, of which the caller is then told."""
+    def finish(self) -> bool:
+        """Finish the call if it failed or all its texts are done. Return whether it is finished."""
         if self.error is not None:
             self.fail(self.error)
         elif self._to >= len(self._texts) and not self.done.done():
@@ -226,38 +233,42 @@ class _Job(Generic[Made]):
         return self.done.done()
 
     def expire(self, callers: bool) -> None:
-        """Tells the caller that the time is over, its own or the channel's."""
+        """Fail the call because its time is over. `callers`: whether the caller's deadline came first, not the
+        channel's.
+        """
         message = "the local model had too much to do: the time for the answer is over; try again or send less"
         error = UmgError(pb.ERROR_REASON_UPSTREAM_TIMEOUT, message, deadline="total")
-        self.fail(error if callers else error.of(Failure.AMBIGUOUS))
+        self.fail(error if callers else error.with_failure(Failure.AMBIGUOUS))
 
     def fail(self, error: BaseException) -> None:
-        """Tells the caller, unless it left."""
+        """Fail the call, unless its caller was cancelled."""
         if not isinstance(error, UmgError):
             logger.error("the local embedding model failed", exc_info=error)
             message = "the local model failed; the gateway's log says why"
-            error = UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, message).of(Failure.TRANSIENT)
-        if not self.done.done():  # an error of its own: others may be told the same, each by its own names of fields
-            self.done.set_exception(error.saying(error.message))
-            self.done.exception()  # seen: a caller that leaves at this moment does not look
+            error = UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, message).with_failure(Failure.TRANSIENT)
+        if not self.done.done():  # a copy: other calls may fail with the same error, each with its own field paths
+            self.done.set_exception(error.with_message(error.message))
+            self.done.exception()  # marks it as retrieved: a caller that is cancelled at this moment does not read it
 
 
-def _advance(jobs: Sequence[_Job[Made]], model: "WordLlamaModel") -> None:
-    """Does the portions of calls that share their work."""
+def _process(jobs: Sequence[_Job[Made]], model: "WordLlamaModel") -> None:
+    """Process the portions of calls that share their work."""
     if len(jobs) > 1:
         portions = [job.portion for job in jobs]
-        with suppress(Exception):  # of one of them, whom it is told by its own positions; the others go on
+        with suppress(Exception):  # an error of one call: it is raised again below, with the call's own positions
             made, end = jobs[0].work(model, 0, [text for portion in portions for text in portion]), 0
             for job, texts in zip(jobs, portions, strict=True):
                 first, end = end, end + len(texts)
                 job.receive(made[first:end])
             return
     for job in jobs:
-        job.advance(model)
+        job.process(model)
 
 
 def portion(texts: Sequence[str], first: int, cost: int) -> tuple[int, int]:
-    """(end, cost) of the texts from `first` on that cost no more than `cost` together; at least one, if there is."""
+    """Return (end, cost) of the texts from `first` on that together cost at most `cost`; at least one, if there is
+    any.
+    """
     end, taken = first, 0
     while end < len(texts):
         taken += TEXT_COST + len(texts[end])
@@ -268,10 +279,10 @@ def portion(texts: Sequence[str], first: int, cost: int) -> tuple[int, int]:
 
 
 def _load() -> "WordLlamaModel":
-    from umg_grpc.upstream.local.wordllama.model import load  # here: see there
+    from umg_grpc.upstream.local.wordllama.model import load  # imported here: it imports numpy
 
     return load()
 
 
 def _closing() -> UmgError:
-    return UmgError(pb.ERROR_REASON_UNAVAILABLE, "the gateway is stopping; try again").of(Failure.NOT_SENT)
+    return UmgError(pb.ERROR_REASON_UNAVAILABLE, "the gateway is stopping; try again").with_failure(Failure.NOT_SENT)

@@ -1,4 +1,4 @@
-"""How long texts may be, and vectors are."""
+"""Limits of texts and lengths of vectors."""
 
 from collections.abc import Sequence
 
@@ -7,22 +7,22 @@ from umg_grpc.errors import Failure, UmgError
 from umg_grpc.v1 import pb
 
 DIMENSIONS = 256
-"""Of the model's own vectors."""
+"""Length of the model's own vectors."""
 LONGEST_TOKEN = 16
-"""Characters of a token of the model: a text of n has at least n / 16."""
-MOST_TOKENS = 8192
-"""Of a text for a model that the catalogue does not know."""
+"""Maximum characters of one token of the model: a text of n characters has at least n / 16 tokens."""
+MAX_TOKENS = 8192
+"""Maximum tokens of a text for a model that the catalogue does not list."""
 
 
 def most_tokens(model: str) -> int:
-    """Of one text."""
+    """Return the maximum tokens of one text."""
     known = describe(model)
-    return known.input_token_limit if known is not None and known.input_token_limit else MOST_TOKENS
+    return known.input_token_limit if known is not None and known.input_token_limit else MAX_TOKENS
 
 
-def refuse_endless(texts: Sequence[str], model: str, characters: int, field: str) -> None:
-    """Raises UmgError(CONTEXT_TOO_LONG) for a text that is too long whatever it says, `characters` being those of the
-    longest token: such a text is not even read. `field` has a place for its position.
+def check_characters(texts: Sequence[str], model: str, characters: int, field: str) -> None:
+    """Raise UmgError(CONTEXT_TOO_LONG) for a text that is too long by its characters alone, before it is tokenized.
+    `characters`: of the longest token. `field`: path of a text, with a placeholder for its position.
     """
     limit = most_tokens(model)
     for position, text in enumerate(texts):
@@ -31,7 +31,7 @@ def refuse_endless(texts: Sequence[str], model: str, characters: int, field: str
 
 
 def too_long(field: str, length: str, model: str) -> UmgError:
-    """For a text of `length` (`9000 tokens`)."""
+    """Return the error for a text of `length` (`9000 tokens`)."""
     most = most_tokens(model)
     message = f"{field} is too long: {length}, and {model} takes texts of at most {most} tokens; split it"
-    return UmgError(pb.ERROR_REASON_CONTEXT_TOO_LONG, message, field=field).of(Failure.CONTEXT)
+    return UmgError(pb.ERROR_REASON_CONTEXT_TOO_LONG, message, field=field).with_failure(Failure.CONTEXT)

@@ -1,4 +1,4 @@
-"""Documents by their nearness to a query, as a channel."""
+"""Channel that ranks documents by their similarity to a query."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,50 +6,57 @@ from typing import TYPE_CHECKING
 
 from umg_grpc.upstream.local.wordllama.embedding import SLOW_BYTES
 from umg_grpc.upstream.local.wordllama.engine import WordLlamaEngine
-from umg_grpc.upstream.local.wordllama.lengths import LONGEST_TOKEN, most_tokens, refuse_endless, too_long
+from umg_grpc.upstream.local.wordllama.lengths import LONGEST_TOKEN, check_characters, most_tokens, too_long
 from umg_grpc.v1 import pb
 from umg_grpc.wire.report import Report
+from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
 from umg_grpc.wire.rerank import ranked_texts
-from umg_grpc.wire.unknown import note_source
 
 if TYPE_CHECKING:
     from umg_grpc.upstream.local.wordllama.model import Vectors, WordLlamaModel
 
 CHUNK_TOKENS = 64
-"""Some three sentences: of a document that treats of more, the vector is near to nothing."""
+"""Tokens of one chunk, about three sentences: the vector of a longer text on several subjects is similar to none of
+them.
+"""
 STEP_TOKENS = CHUNK_TOKENS // 2
 QUERY_FIELD = "query"
-MANY = 2**31 - 1
+UNLIMITED = 2**31 - 1
 
 
 class LocalRerank:
-    """A channel of `wordllama-rerank`. A document is as relevant as the most relevant of its chunks, which is (1 + the
-    cosine to the query) / 2: the order of plain cosines, while documents are short. An empty document has 0.
+    """Channel of `wordllama-rerank`. The score of a document is that of its most relevant chunk, (1 + the cosine to the
+    query) / 2, which orders short documents by cosine. An empty document has the score 0.
 
-    Documents are cut off at the model's own limit, as rerankers do, or at `max_tokens_per_document`.
+    Documents are cut off at the model's own limit, as other rerankers do, or at `max_tokens_per_document`.
     """
 
     def __init__(self, engine: WordLlamaEngine, *, total_seconds: float = 600) -> None:
-        """`total_seconds`: the channel's deadline."""
-        self.slow_bytes = SLOW_BYTES
+        """Create a channel. `total_seconds`: the channel's deadline."""
         self._engine = engine
         self._total_seconds = total_seconds
 
-    def prepare(self, request: pb.RerankRequest, model: str) -> "LocalRerankCall":
-        """Raises UmgError: INVALID_FIELD for a document that cannot be ranked, CONTEXT_TOO_LONG for the query."""
-        refuse_endless([request.query], model, LONGEST_TOKEN, QUERY_FIELD)
+    def is_slow(self, request: pb.RerankRequest, size: int) -> bool:
+        """Return whether `prepare` takes milliseconds, see `UnaryUpstream`."""
+        return size >= SLOW_BYTES
+
+    def prepare(self, request: pb.RerankRequest, model: str, notes: RequestNotes = NO_NOTES) -> "LocalRerankCall":
+        """Encode the request. Raise UmgError: INVALID_FIELD for a document that cannot be ranked, CONTEXT_TOO_LONG for
+        the query.
+        """
+        check_characters([request.query], model, LONGEST_TOKEN, QUERY_FIELD)
         report = Report()
-        note_source(request.source, report)
-        if request.priority:  # 0 is everybody's
+        notes.report_uncarried(report)
+        if request.priority:  # 0 is the default priority
             report.drop("priority")
-        most = min(most_tokens(model), request.max_tokens_per_document or MANY)
+        most = min(most_tokens(model), request.max_tokens_per_document or UNLIMITED)
         texts = [text[: most * LONGEST_TOKEN] for text in ranked_texts(request)]
         return LocalRerankCall(self._engine, self._total_seconds, request, model, texts, most, report)
 
 
 @dataclass(frozen=True)
 class LocalRerankCall:
-    """A request that can be told."""
+    """Request ready to be sent to the engine."""
 
     engine: WordLlamaEngine
     total_seconds: float
@@ -57,23 +64,25 @@ class LocalRerankCall:
     model: str
     texts: Sequence[str]
     most_tokens: int
-    """Of each document."""
+    """Maximum tokens of each document."""
     report: Report
 
     async def send(self, seconds: float) -> pb.RerankResponse:
-        """See `UnaryCall`. Raises UmgError: CONTEXT_TOO_LONG for the query, and what the engine raises."""
+        """Return the response, see `PreparedCall`. Raise UmgError: CONTEXT_TOO_LONG for the query, and the errors of
+        the engine.
+        """
         ranking = Ranking(self.request, self.model, self.most_tokens)
         await self.engine.run(self.texts, ranking, ranking.scores.extend, seconds, self.total_seconds)
         return ranking.response()
 
 
 class Ranking:
-    """The scores of one call, which the engine makes portion by portion."""
+    """Scores of one call, which the engine computes portion by portion."""
 
     def __init__(self, request: pb.RerankRequest, model: str, most: int) -> None:
-        """`most`: tokens of a document."""
+        """Create the work. `most`: maximum tokens of a document."""
         self.scores = list[float]()
-        """By document, as far as it was told."""
+        """Score of each document that was processed."""
         self._request = request
         self._model = model
         self._most = most
@@ -81,31 +90,31 @@ class Ranking:
         self._tokens = 0
 
     def __call__(self, model: "WordLlamaModel", first: int, texts: Sequence[str]) -> list[float]:
-        """See `Work`. Raises UmgError(CONTEXT_TOO_LONG)."""
-        from umg_grpc.upstream.local.wordllama.model import unit  # here: the thread has it by now
+        """Return the scores of the documents, see `Work`. Raise UmgError(CONTEXT_TOO_LONG)."""
+        from umg_grpc.upstream.local.wordllama.model import unit  # imported here: already loaded in the thread
 
         if self._query is None:
-            self._query = unit(self._read_query(model))
+            self._query = unit(self._embed_query(model))
         documents = [ids[: self._most] for ids in model.tokenize(texts)]
         self._tokens += sum(map(len, documents))
-        cut = [chunks(ids)[: self._request.max_chunks_per_document or MANY] for ids in documents]
-        vectors = unit(model.embed([chunk for pieces in cut for chunk in pieces]))
-        nearness = (vectors * self._query).sum(axis=1).tolist()  # row by row: the same for the same text
+        chunked = [chunks(ids)[: self._request.max_chunks_per_document or UNLIMITED] for ids in documents]
+        vectors = unit(model.embed([chunk for pieces in chunked for chunk in pieces]))
+        cosines = (vectors * self._query).sum(axis=1).tolist()  # row by row, so that equal texts have equal scores
         scores, place = list[float](), 0
-        for pieces in cut:
-            scores.append(_score(nearness[place : place + len(pieces)]))
+        for pieces in chunked:
+            scores.append(_score(cosines[place : place + len(pieces)]))
             place += len(pieces)
         return scores
 
     def response(self) -> pb.RerankResponse:
-        """The best first, those of one score in the order of the documents."""
+        """Return the response, the best score first; documents of equal score stay in their order."""
         order = sorted(range(len(self.scores)), key=lambda place: -self.scores[place])
         response = pb.RerankResponse(usage=pb.RerankUsage(total_tokens=self._tokens))
         for place in order[: self._request.top_n or None]:
             response.results.add(index=place, relevance_score=self.scores[place])
         return response
 
-    def _read_query(self, model: "WordLlamaModel") -> "Vectors":
+    def _embed_query(self, model: "WordLlamaModel") -> "Vectors":
         tokens = model.tokenize([self._request.query])
         self._tokens = len(tokens[0])
         if self._tokens > most_tokens(self._model):
@@ -114,12 +123,12 @@ class Ranking:
 
 
 def chunks(tokens: Sequence[int]) -> list[Sequence[int]]:
-    """Pieces of a document, each overlapping the one before by half; none of an empty one."""
+    """Return the chunks of a document, each overlapping the one before by half; none for an empty document."""
     if not tokens:
         return []
     return [tokens[start : start + CHUNK_TOKENS] for start in range(0, max(len(tokens) - STEP_TOKENS, 1), STEP_TOKENS)]
 
 
-def _score(nearness: Sequence[float]) -> float:
-    """Of the cosines of a document's chunks."""
-    return min(max((1 + max(nearness)) / 2, 0.0), 1.0) if nearness else 0.0
+def _score(cosines: Sequence[float]) -> float:
+    """Return the score for the cosines of a document's chunks."""
+    return min(max((1 + max(cosines)) / 2, 0.0), 1.0) if cosines else 0.0

@@ -1,0 +1,39 @@
+"""Limit of the work that a caller's schema may cause."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+MAX_NESTED = 150
+"""Maximum keywords that are checked one inside another; each takes three frames of the stack, of which Python has
+1000.
+"""
+
+
+class Exhausted(Exception):  # noqa: N818 - names the state of the budget
+    """All steps of a budget are spent."""
+
+
+@dataclass
+class Budget:
+    """Remaining steps: callers write schemas and patterns, and none of them may occupy the gateway for long."""
+
+    left: int
+    nested: int = 0
+    """Number of keywords whose checks are running."""
+
+    def spend(self, steps: int) -> None:
+        """Take steps from the budget. Raise Exhausted when none are left."""
+        self.left -= steps
+        if self.left < 0:
+            raise Exhausted
+
+    @contextmanager
+    def part(self, most: int) -> "Iterator[Budget]":
+        """Return a new budget of at most `most` steps, whose spent steps are taken from this one at the end."""
+        steps = min(most, self.left)
+        part = Budget(steps)
+        try:
+            yield part
+        finally:
+            self.left -= min(steps, steps - part.left)
