@@ -1,1 +1,1 @@
-"""Ways to the providers: everything here reaches models that other processes run."""
+"""Channels to model providers, including models that run in child processes of the gateway or in the gateway itself."""

@@ -1,0 +1,50 @@
+"""Limit of the work that is done in one iteration of the event loop."""
+
+import asyncio
+from collections import deque
+
+ROUND_BYTES = 32 << 10
+"""Maximum bytes of streams that are translated in one iteration: one or two milliseconds of work."""
+
+
+class RoundBudget:
+    """Units of work for each iteration of the event loop, granted in the order of arrival.
+
+    Without a limit, two hundred streams with data to translate would make every other call wait for all of them. With
+    it the other calls run between the iterations.
+    """
+
+    def __init__(self, most: int = ROUND_BYTES) -> None:
+        """Set the units of work in one iteration. Larger work gets an iteration of its own."""
+        self._most = most
+        self._left = most
+        self._waiting = deque[tuple[asyncio.Future[None], int]]()
+        self._in_rounds = False  # whether the next iteration is scheduled
+
+    async def take(self, size: int) -> None:
+        """Wait for an iteration with room for `size` units of work."""
+        if not self._in_rounds:
+            self._await_round()
+        if not self._waiting and self._has_room(size):
+            self._left -= size
+            return
+        granted = asyncio.get_running_loop().create_future()
+        self._waiting.append((granted, size))
+        await granted
+
+    def _has_room(self, size: int) -> bool:
+        return size <= self._left or self._left == self._most
+
+    def _await_round(self) -> None:
+        self._in_rounds = True
+        asyncio.get_running_loop().call_soon(self._next_round)
+
+    def _next_round(self) -> None:
+        self._left, self._in_rounds = self._most, False
+        while self._waiting and (self._waiting[0][0].done() or self._has_room(self._waiting[0][1])):
+            granted, size = self._waiting.popleft()
+            if not granted.done():  # otherwise its task was cancelled
+                granted.set_result(None)
+                self._left -= size
+        if self._left < self._most:
+            self._await_round()
