@@ -1,4 +1,4 @@
-"""So many at once, some more in a queue, and the rest told at once to come again."""
+"""Concurrency limiter: at most N calls in flight and M waiting; the rest are rejected at once."""
 
 import asyncio
 import time
@@ -6,21 +6,25 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 
-from umg_grpc.errors import Failure, UmgError, come_again
+from umg_grpc.errors import Failure, UmgError, overloaded
 
-REMEMBERED = 8
-"""The mean length is known of so many calls at least, else of as many as there are slots."""
+MIN_SAMPLES = 8
+"""Minimum number of calls in the mean duration of a call; with more slots than this it is the number of slots."""
 MARGIN = 2.0
-"""So many times the wait that is to be expected has to fit into what one may wait: slots come free unevenly."""
+"""Factor by which a call's time limit must exceed the expected wait, since slots are released at uneven intervals."""
 
 
-class Slots:
-    """Bounds what is under way. Who waits longest is next; nobody waits who would not be taken in time."""
+class ConcurrencyLimiter:
+    """Bound on the calls in flight. Waiting calls get slots in order of arrival; a call whose expected wait exceeds its
+    time limit is rejected at once.
+    """
 
     def __init__(
         self, most: int, queue: int, wait: float, what: str, now: Callable[[], float] = time.monotonic
     ) -> None:
-        """`queue`: most that wait, each at most `wait` seconds. `what` is full, for the message: `the gateway`."""
+        """Allow `most` calls in flight and `queue` waiting calls, each waiting at most `wait` seconds. `what` names the
+        limited resource in error messages: `the gateway`.
+        """
         self._free = most
         self._queue = queue
         self._wait = wait
@@ -29,65 +33,68 @@ class Slots:
         self._waiting: deque[asyncio.Future[bool]] = deque()
         self.most = most
         self.bounds = (most, queue, wait)
-        # how long slots are taken: seconds of all together until `_seen`, in which so many were given back
-        self._taken_seconds = 0.0
-        self._given_back = 0
-        self._seen = now()
+        # For the mean duration of a call: seconds that slots were in use, summed over all slots until the last update,
+        # and the number of slots released in that time.
+        self._busy_seconds = 0.0
+        self._released = 0
+        self._updated = now()
 
     @property
     def has_room(self) -> bool:
-        """Whether one would be taken at once."""
+        """Whether a slot is free."""
         return self._free > 0
 
     @property
     def taken(self) -> int:
-        """How many are under way."""
+        """Number of slots in use, which is the number of calls in flight."""
         return self.most - self._free
 
     @property
     def waiting(self) -> int:
-        """How many wait."""
+        """Number of waiting calls."""
         return len(self._waiting)
 
     def refuses(self, seconds: float = float("inf")) -> bool:
-        """Whether one that may wait so many seconds would be refused at once."""
+        """Return whether a call that may wait up to `seconds` would be rejected at once."""
         if self._free > 0:
             return False
         within = min(self._wait, seconds)
         return len(self._waiting) >= self._queue or within <= 0 or MARGIN * self.expected_wait > within
 
     async def take(self, seconds: float = float("inf")) -> None:
-        """A slot, within `seconds`; to be given back. Raises UmgError(UNAVAILABLE), of which nothing was sent."""
+        """Acquire a slot within `seconds`; the caller must release it by `release`. Raises UmgError(UNAVAILABLE) with
+        `Failure.NOT_SENT`.
+        """
         if self._free > 0:
-            self._pass_time()
+            self._add_busy_time()
             self._free -= 1
             return
         if self.refuses(seconds):
-            raise self._full()
+            raise self._full_error()
         loop = asyncio.get_running_loop()
         turn: asyncio.Future[bool] = loop.create_future()
         self._waiting.append(turn)
-        timer = loop.call_later(min(self._wait, seconds), _give_up, turn)
+        timer = loop.call_later(min(self._wait, seconds), _reject, turn)
         try:
             granted = await turn
         except asyncio.CancelledError:
             if turn.done() and not turn.cancelled() and turn.result():
-                self.give_back()
-            self._forget(turn)
+                self.release()
+            self._remove(turn)
             raise
         finally:
             timer.cancel()
         if not granted:
-            self._forget(turn)
-            raise self._full()
+            self._remove(turn)
+            raise self._full_error()
 
-    def give_back(self) -> None:
-        """The slot goes to whoever waits longest."""
-        self._pass_time()
-        self._given_back += 1
-        if self._given_back >= 2 * max(REMEMBERED, self.most):
-            self._given_back //= 2
-            self._taken_seconds /= 2
+    def release(self) -> None:
+        """Release a slot: give it to the call that has waited longest, or mark it as free."""
+        self._add_busy_time()
+        self._released += 1
+        if self._released >= 2 * max(MIN_SAMPLES, self.most):
+            self._released //= 2
+            self._busy_seconds /= 2
         while self._waiting:
             turn = self._waiting.popleft()
             if not turn.done():
@@ -95,26 +102,26 @@ class Slots:
                 return
         self._free += 1
 
-    def _forget(self, turn: asyncio.Future[bool]) -> None:
-        with suppress(ValueError):  # a slot that came free meanwhile passed it by
+    def _remove(self, turn: asyncio.Future[bool]) -> None:
+        with suppress(ValueError):  # `release` may have removed it already
             self._waiting.remove(turn)
 
-    def _pass_time(self) -> None:
+    def _add_busy_time(self) -> None:
         now = self._now()
-        self._taken_seconds += self.taken * (now - self._seen)
-        self._seen = now
+        self._busy_seconds += self.taken * (now - self._updated)
+        self._updated = now
 
     @property
     def expected_wait(self) -> float:
-        """Seconds until one more that waits would be taken; where nothing is given back any more it grows."""
-        self._pass_time()
-        length = self._taken_seconds / max(1, self._given_back)
+        """Estimated seconds until a call that joins the queue now gets a slot. Grows while no slot is released."""
+        self._add_busy_time()
+        length = self._busy_seconds / max(1, self._released)
         return length / self.most * (len(self._waiting) + 1)
 
-    def _full(self) -> UmgError:
-        return come_again(f"{self._what} has as many calls under way as it takes").of(Failure.NOT_SENT)
+    def _full_error(self) -> UmgError:
+        return overloaded(f"{self._what} has as many calls under way as it takes").with_failure(Failure.NOT_SENT)
 
 
-def _give_up(turn: asyncio.Future[bool]) -> None:
+def _reject(turn: asyncio.Future[bool]) -> None:
     if not turn.done():
         turn.set_result(False)

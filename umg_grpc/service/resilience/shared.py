@@ -1,4 +1,4 @@
-"""What all calls of a process share that have to survive their providers."""
+"""Failure handling shared by all calls of a process: circuit breakers, concurrency limits, retry budgets, back-off."""
 
 import random
 import time
@@ -6,57 +6,56 @@ from collections.abc import Callable, Sequence
 
 from umg_grpc.config import Channel, Config
 from umg_grpc.routing import Target
-from umg_grpc.service.health import Health
 from umg_grpc.service.metrics import Metrics
-from umg_grpc.service.slots import Slots
+from umg_grpc.service.resilience.circuit_breaker import CircuitBreakers
+from umg_grpc.service.resilience.concurrency import ConcurrencyLimiter
 
-MOST_SAVED = 50.0
-SECONDS_FOR_ONE = 10.0
-"""In which a channel that is rarely called may be asked again once."""
+MAX_TOKENS = 50.0
+"""Maximum number of retries that a budget holds."""
+SECONDS_PER_TOKEN = 10.0
+"""Seconds in which a budget gains one retry without calls, for channels that are rarely called."""
 
 
 class Budget:
-    """How often a channel may be asked again: a share of the calls that go there, so that trying again does not make
-    much more of them.
-    """
+    """Retry budget of a channel: retries are limited to a share of its calls, so that they add little load."""
 
     def __init__(self, share: float, now: Callable[[], float] = time.monotonic) -> None:
         self._share = share
         self._now = now
-        self._saved = 1.0 if share else 0.0
-        self._seen = now()
+        self._tokens = 1.0 if share else 0.0
+        self._updated = now()
 
     def earn(self) -> None:
-        """A call goes to the channel."""
-        self._saved = min(MOST_SAVED, self._saved + self._share)
+        """Count a call to the channel, which adds its share of a retry to the budget."""
+        self._tokens = min(MAX_TOKENS, self._tokens + self._share)
 
     def spend(self) -> bool:
-        """Whether it may be asked once more."""
+        """Take one retry from the budget. Return whether there was one."""
         if not self._share:
             return False
         now = self._now()
-        self._saved = min(MOST_SAVED, self._saved + (now - self._seen) / SECONDS_FOR_ONE)
-        self._seen = now
-        if self._saved < 1:
+        self._tokens = min(MAX_TOKENS, self._tokens + (now - self._updated) / SECONDS_PER_TOKEN)
+        self._updated = now
+        if self._tokens < 1:
             return False
-        self._saved -= 1
+        self._tokens -= 1
         return True
 
 
 class Resilience:
-    """How the channels do, how much goes to each at once, and how often one may be asked again."""
+    """Circuit breakers, concurrency limiters and retry budgets of all channels."""
 
     def __init__(self, config: Config, metrics: Metrics, chance: Callable[[], float] = random.random) -> None:
         self.metrics = metrics
-        self.health = Health(config.breaker)
+        self.health = CircuitBreakers(config.breaker)
         self._chance = chance
         self._channels: Sequence[Channel] = ()
-        self.slots: dict[str, Slots] = {}
+        self.slots: dict[str, ConcurrencyLimiter] = {}
         self.take(config)
 
     def take(self, config: Config) -> None:
-        """Those of another config, for the calls that begin from now on. What is known stays of channels that stay as
-        they are: one that was changed was perhaps mended.
+        """Apply another config to the calls that begin from now on. Only unchanged channels keep their circuit
+        breakers, since a change may have repaired a channel.
         """
         self.retries = config.retries
         self._budgets: dict[str, Budget] = {}
@@ -66,25 +65,25 @@ class Resilience:
         self._channels = config.channels
         bound, known = config.overload, self.slots
         self.slots = {
-            channel.name: Slots(channel.concurrency, bound.queue, bound.wait, "the provider of this model")
+            channel.name: ConcurrencyLimiter(channel.concurrency, bound.queue, bound.wait, "the provider of this model")
             for channel in config.channels
             if channel.concurrency is not None
         }
         for name, slots in self.slots.items():
-            if name in known and known[name].bounds == slots.bounds:  # which knows the calls under way
+            if name in known and known[name].bounds == slots.bounds:  # it has the calls in flight
                 self.slots[name] = known[name]
 
-    def is_well(self, target: Target) -> bool:
-        """Whether its channel may be asked for the model, as far as is known of it."""
-        return self.health.is_well(target.channel.name, target.model)
+    def is_healthy(self, target: Target) -> bool:
+        """Return whether the circuit breaker of the target lets its channel be selected."""
+        return self.health.is_healthy(target.channel.name, target.model)
 
     def budget(self, channel: str) -> Budget:
-        """That of a channel."""
+        """Return the retry budget of a channel."""
         if (known := self._budgets.get(channel)) is None:
             known = self._budgets[channel] = Budget(self.retries.budget)
         return known
 
-    def backoff(self, repeated: int) -> float:
-        """Seconds before a channel is asked again, for the second time and so on: half of them at random."""
-        whole = min(self.retries.max_backoff, self.retries.backoff * 2.0 ** min(repeated, 32))
+    def backoff(self, retries: int) -> float:
+        """Return the seconds to wait after `retries` earlier retries: exponential back-off, half of it random."""
+        whole = min(self.retries.max_backoff, self.retries.backoff * 2.0 ** min(retries, 32))
         return whole * (0.5 + self._chance() / 2)

@@ -1,0 +1,1 @@
+"""Limits and failure handling that all calls of a process share."""

@@ -1,0 +1,288 @@
+"""Circuit breakers: a channel that fails at a model gets no calls for a while, then one call probes it."""
+
+import random
+import time
+from collections.abc import Callable, Collection
+from enum import IntEnum
+from typing import NamedTuple
+
+import structlog
+
+from umg_grpc.config import Breaker
+from umg_grpc.errors import Failure, UmgError
+from umg_grpc.v1 import pb
+
+logger = structlog.get_logger()
+
+MAX_PROBES = 8
+"""Maximum number of calls in flight at a channel whose circuit breaker is not closed."""
+MIN_CALLS = 20
+"""Minimum number of calls in the window from which the share of failures is computed."""
+DOWN_SECONDS, LONGEST_DOWN_SECONDS = 60.0, 900.0
+"""First and longest open time, in seconds, of a channel that needs the operator (`Failure.DOWN`)."""
+OVERLOADED_SECONDS, LONGEST_OVERLOADED_SECONDS = 1.0, 60.0
+"""Default and longest open time, in seconds, of an overloaded channel; the default holds without `Retry-After`."""
+JITTER = 0.2
+"""Maximum random share added to an open time, so that several gateways do not probe at the same moment."""
+MAX_DOUBLINGS = 32
+"""Maximum number of times the open time doubles, which keeps the power of two within the range of a float."""
+PARTS = 10
+"""Number of parts of the sliding window, which moves by one part at a time."""
+MAX_BREAKERS = 4096
+"""Maximum number of circuit breakers, one for each pair of channel and model. It bounds memory, since callers choose
+the models' names where the config has patterns.
+"""
+
+INCONCLUSIVE = frozenset({None, Failure.OTHER_KEY})
+"""Failures that are no evidence for or against the channel's health."""
+ANSWERED = frozenset({Failure.CALLER, Failure.CONTEXT, Failure.TOO_LARGE})
+"""Failures caused by the request, which count as successes: a channel that rejects a bad request works."""
+
+
+class State(IntEnum):
+    """State of the circuit breaker of a channel and model."""
+
+    CLOSED = 0
+    """Closed: the channel is healthy and gets all calls."""
+    OPEN = 1
+    """Open: the channel gets no calls, except at most `MAX_PROBES` at a time without another channel."""
+    HALF_OPEN = 2
+    """Half-open: the open time is over, and the result of the next call decides."""
+
+
+class BreakerState(NamedTuple):
+    """Snapshot of one circuit breaker, for operators and metrics."""
+
+    channel: str
+    model: str
+    state: State
+    rest: float
+    """Seconds until the open time is over."""
+    calls: int
+    """Calls in flight."""
+
+
+class _Circuit:
+    """Circuit breaker of one channel and model. It is closed while `until` is 0."""
+
+    __slots__ = (
+        "calls",
+        "consecutive_failures",
+        "faults",
+        "generation",
+        "in_flight",
+        "part",
+        "probe_first",
+        "probes",
+        "times_opened",
+        "until",
+    )
+
+    def __init__(self, generation: int) -> None:
+        self.generation = generation
+        """Number that changes when the breaker closes or opens: results of calls begun earlier are ignored."""
+        self.in_flight = 0
+        self.until = 0.0
+        self.probe_first = False  # whether the breaker becomes half-open after the open time, and admits one call first
+        self.probes = 0  # calls in flight that began while the breaker was not closed
+        self.times_opened = 0  # times the breaker opened since the last success
+        self.consecutive_failures = 0
+        self.part = 0
+        self.calls = [0] * PARTS
+        self.faults = [0] * PARTS
+
+
+class CircuitBreakers:
+    """Circuit breakers of all pairs of channel and model (the provider's name of the model), fed by the calls' results.
+
+    `begin` returns a generation, which the caller passes to `end` or `cancelled`: the result of a call that began
+    before the breaker opened is ignored. Not thread-safe; a successful call costs less than a microsecond.
+    """
+
+    def __init__(
+        self,
+        breaker: Breaker,
+        now: Callable[[], float] = time.monotonic,
+        chance: Callable[[], float] = random.random,
+    ) -> None:
+        self.take(breaker)
+        self._now = now
+        self._chance = chance
+        self._circuits: dict[tuple[str, str], _Circuit] = {}
+        self._generations = 0
+
+    def take(self, breaker: Breaker) -> None:
+        """Replace the settings. The breakers keep their states."""
+        self._breaker = breaker
+        self._part_seconds = breaker.window / PARTS
+
+    def is_healthy(self, channel: str, model: str) -> bool:
+        """Return whether the channel may be selected: the breaker is closed, or half-open without a probe in flight."""
+        circuit = self._circuits.get((channel, model))
+        if circuit is None or not circuit.until:
+            return True
+        return self._now() >= circuit.until and (circuit.probes == 0 or not circuit.probe_first)
+
+    def may_probe(self, channel: str, model: str) -> bool:
+        """Return whether a call without another channel may use this one although its breaker is not closed."""
+        circuit = self._circuits.get((channel, model))
+        return circuit is None or not circuit.until or circuit.probes < MAX_PROBES
+
+    def seconds_to_probe(self, channel: str, model: str) -> float:
+        """Return the seconds until the breaker's open time is over; 0 if the breaker is not open."""
+        circuit = self._circuits.get((channel, model))
+        return 0.0 if circuit is None or not circuit.until else max(0.0, circuit.until - self._now())
+
+    def begin(self, channel: str, model: str) -> int:
+        """Record the start of a call. Return its generation; `end` or `cancelled` must follow with it."""
+        circuit = self._circuits.get((channel, model)) or self._new_circuit(channel, model)
+        circuit.in_flight += 1
+        if circuit.until:
+            if circuit.probe_first or self._now() < circuit.until:
+                circuit.probes += 1
+            else:
+                self._new_generation(circuit)
+                circuit.until = 0.0
+        return circuit.generation
+
+    def end(self, channel: str, model: str, error: UmgError | None, generation: int) -> None:
+        """Record the result of a call; `error` is None after a complete response."""
+        circuit = self._end_call(channel, model, generation)
+        if circuit is None:
+            return
+        if error is None:
+            self._record_success(circuit, channel, model)
+            return
+        failure = error.failure
+        if failure in INCONCLUSIVE or (failure is Failure.NOT_SENT and error.reason == pb.ERROR_REASON_UNAVAILABLE):
+            self._end_probe(circuit)  # nothing was sent: our concurrency limit was reached, or the deadline passed
+        elif failure in ANSWERED:
+            self._record_success(circuit, channel, model)
+        elif failure is Failure.OVERLOADED:
+            self._record_overload(circuit, error.retry_after)
+        elif failure is Failure.DOWN:
+            self._record_down(circuit, channel, model)
+        else:
+            self._record_failure(circuit, channel, model, error)
+
+    def cancelled(self, channel: str, model: str, generation: int) -> None:
+        """Record a cancelled call, which is no evidence for or against the channel's health."""
+        if circuit := self._end_call(channel, model, generation):
+            self._end_probe(circuit)
+
+    def forget(self, known: Collection[tuple[str, str]]) -> None:
+        """Drop the breakers of all pairs that are not in `known`; a model with `*` keeps all models of its channel."""
+        whole = {channel for channel, model in known if "*" in model}
+        self._circuits = {key: circuit for key, circuit in self._circuits.items() if key in known or key[0] in whole}
+
+    def snapshot(self) -> list[BreakerState]:
+        """Return a snapshot of every breaker, in no particular order."""
+        now = self._now()
+        return [
+            BreakerState(channel, model, _state(circuit, now), max(0.0, circuit.until - now), circuit.in_flight)
+            for (channel, model), circuit in self._circuits.items()
+        ]
+
+    def _end_call(self, channel: str, model: str, generation: int) -> _Circuit | None:
+        """Record the end of a call. Return its breaker, or None if the call's result is to be ignored."""
+        circuit = self._circuits.get((channel, model))
+        if circuit is None:
+            return None
+        circuit.in_flight = max(0, circuit.in_flight - 1)  # the call may have begun before `forget` dropped the breaker
+        return circuit if generation == circuit.generation else None
+
+    def _record_success(self, circuit: _Circuit, channel: str, model: str) -> None:
+        if circuit.until:
+            self._close(circuit)
+            logger.info("channel is well again", channel=channel, upstream_model=model)
+        else:
+            circuit.consecutive_failures = 0
+            circuit.calls[self._window_index(circuit)] += 1
+
+    def _record_failure(self, circuit: _Circuit, channel: str, model: str, error: UmgError) -> None:
+        breaker = self._breaker
+        if circuit.until:
+            self._end_probe(circuit)
+            failing = circuit.probe_first and self._now() >= circuit.until
+        else:
+            circuit.consecutive_failures += 1
+            index = self._window_index(circuit)
+            circuit.calls[index] += 1
+            circuit.faults[index] += 1
+            calls = sum(circuit.calls)
+            many = calls >= MIN_CALLS and sum(circuit.faults) >= breaker.share * calls
+            failing = many or circuit.consecutive_failures >= breaker.failures
+        if failing:
+            seconds = self._open(circuit, breaker.rest, breaker.max_rest)
+            why = error.failure.value if error.failure else None
+            logger.warning("channel is left alone", channel=channel, upstream_model=model, seconds=seconds, failure=why)
+
+    def _record_down(self, circuit: _Circuit, channel: str, model: str) -> None:
+        if circuit.until:
+            self._end_probe(circuit)
+            if circuit.probe_first and self._now() < circuit.until:
+                return
+        seconds = self._open(circuit, DOWN_SECONDS, LONGEST_DOWN_SECONDS)
+        why = Failure.DOWN.value
+        logger.warning("channel is left alone", channel=channel, upstream_model=model, seconds=seconds, failure=why)
+
+    def _record_overload(self, circuit: _Circuit, retry_after: float | None) -> None:
+        """Open the breaker for the `Retry-After` time. One that was closed then closes again without a probe, since
+        overload is no fault.
+        """
+        seconds = min(retry_after or OVERLOADED_SECONDS, LONGEST_OVERLOADED_SECONDS)
+        if circuit.until:
+            self._end_probe(circuit)
+        else:
+            self._new_generation(circuit)
+        circuit.until = max(circuit.until, self._now() + seconds)
+
+    def _open(self, circuit: _Circuit, first: float, longest: float) -> float:
+        """Open the breaker. Return the open time in seconds, which doubles each time until a call succeeds."""
+        seconds = min(first * 2.0 ** min(circuit.times_opened, MAX_DOUBLINGS), longest) * (1 + JITTER * self._chance())
+        self._new_generation(circuit)
+        circuit.until = self._now() + seconds
+        circuit.probe_first = True
+        circuit.times_opened += 1
+        return round(seconds, 1)
+
+    def _new_generation(self, circuit: _Circuit) -> None:
+        """Ignore the results of all calls that began before now."""
+        self._generations += 1
+        circuit.generation = self._generations
+        circuit.probes = 0
+
+    def _close(self, circuit: _Circuit) -> None:
+        self._new_generation(circuit)
+        circuit.until, circuit.probe_first, circuit.times_opened, circuit.consecutive_failures = 0.0, False, 0, 0
+        circuit.calls, circuit.faults = [0] * PARTS, [0] * PARTS
+
+    def _end_probe(self, circuit: _Circuit) -> None:
+        """Count one probe less in flight."""
+        if circuit.probes:
+            circuit.probes -= 1
+
+    def _window_index(self, circuit: _Circuit) -> int:
+        """Return the index of the window's current part. Reset the parts that have expired."""
+        part = int(self._now() / self._part_seconds)
+        if part != circuit.part:
+            for passed in range(max(circuit.part, part - PARTS) + 1, part + 1):
+                circuit.calls[passed % PARTS] = circuit.faults[passed % PARTS] = 0
+            circuit.part = part
+        return part % PARTS
+
+    def _new_circuit(self, channel: str, model: str) -> _Circuit:
+        circuits = self._circuits
+        if len(circuits) >= MAX_BREAKERS:
+            idle = [key for key, circuit in circuits.items() if not circuit.until and not circuit.in_flight]
+            for key in idle or list(circuits):
+                del circuits[key]
+        self._generations += 1
+        circuit = circuits[channel, model] = _Circuit(self._generations)
+        return circuit
+
+
+def _state(circuit: _Circuit, now: float) -> State:
+    if not circuit.until or (now >= circuit.until and not circuit.probe_first):
+        return State.CLOSED
+    return State.OPEN if now < circuit.until else State.HALF_OPEN

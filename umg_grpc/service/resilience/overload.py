@@ -1,0 +1,155 @@
+"""Load shedding: the process limits its calls in flight and rejects calls that it could not start soon."""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+from typing import Any
+
+import structlog
+
+from umg_grpc.config import Overload
+from umg_grpc.errors import UmgError, overloaded
+from umg_grpc.inprocess import Context, Interceptor, Stream, Unary
+from umg_grpc.service.pipeline.call import current
+from umg_grpc.service.resilience.concurrency import ConcurrencyLimiter
+from umg_grpc.service.resilience.start_queue import StartQueue
+
+logger = structlog.get_logger()
+
+OWN_METHODS = "/umg.v1."
+READ_PREFIXES = ("Get", "List", "Delete", "Cancel")
+"""Prefixes of the names of methods that call no model. Like health checks, they are served under any load."""
+
+FULL, BEHIND = "full", "behind"
+"""Reasons for a rejection: the `reason` in the metrics, and the `cause` of the error."""
+REFUSALS = frozenset({FULL, BEHIND})
+"""Causes of errors that are not logged one by one: `LoadShedder` writes one line a second for all."""
+
+LOG_SECONDS = 1.0
+
+
+class LoadShedder:
+    """Load shedder: admits calls, and rejects calls beyond the limits at once."""
+
+    def __init__(self, bounds: Overload, count: Callable[[str], None] | None = None) -> None:
+        """Apply the limits `bounds`. `count` is called with the reason of each rejection."""
+        self._slots = ConcurrencyLimiter(bounds.calls, bounds.queue, bounds.wait, "the gateway")
+        self._start_queue = StartQueue(bounds.queue, bounds.lag)
+        self._count = count
+        self._rejected = Counter[str]()  # by reason, since the last line of the log
+        self._logging: asyncio.TimerHandle | None = None
+
+    @property
+    def calls(self) -> int:
+        """Number of calls in flight."""
+        return self._slots.taken
+
+    @property
+    def waiting(self) -> int:
+        """Number of waiting calls."""
+        return self._slots.waiting + self._start_queue.waiting
+
+    def close(self) -> None:
+        """Log the rejections that were not logged yet."""
+        if self._logging is not None:
+            self._log()
+
+    def refuses(self) -> bool:
+        """Return whether `check` would reject a call."""
+        return self._start_queue.refuses() or self._slots.refuses()
+
+    def refusal(self) -> UmgError:
+        """Return the error for a call that was rejected without `check`, and count the rejection."""
+        return self._rejection(FULL if self._slots.refuses() else BEHIND)
+
+    def expect(self) -> None:
+        """Count an admitted call that will `enter` soon, as `check` does."""
+        self._start_queue.expect()
+
+    def check(self) -> None:
+        """Admit a call before any work for it. Raises UmgError(UNAVAILABLE) if too many calls wait already."""
+        if self.refuses():
+            raise self.refusal()
+        self.expect()
+
+    async def enter(self, seconds: float = float("inf")) -> None:
+        """Wait up to `seconds` for a slot, which `leave` must release, for an admitted call. Raises
+        UmgError(UNAVAILABLE).
+        """
+        await self._start_queue.take()
+        try:
+            await self._slots.take(seconds)
+        except UmgError:
+            raise self._rejection(FULL) from None
+
+    def leave(self) -> None:
+        """Release the slot of a call that ended."""
+        self._slots.release()
+
+    def refused(self, reason: str) -> None:
+        """Count a rejected call for the metrics and the log."""
+        if self._count is not None:
+            self._count(reason)
+        self._rejected[reason] += 1
+        if self._logging is None:
+            self._logging = asyncio.get_running_loop().call_later(LOG_SECONDS, self._log)
+
+    def _rejection(self, reason: str) -> UmgError:
+        self.refused(reason)
+        why = "has as many calls under way as it takes" if reason == FULL else "is behind with its work"
+        error = overloaded(f"the gateway {why}")
+        error.cause = reason
+        return error
+
+    def _log(self) -> None:
+        if self._logging is not None:
+            self._logging.cancel()
+            self._logging = None
+        logger.warning("calls refused", **self._rejected, under_way=self.calls, waiting=self.waiting)
+        self._rejected.clear()
+
+
+class OverloadInterceptor(Interceptor):
+    """Interceptor that applies the load shedder to each call that uses a model. In-process calls have no
+    interceptor, since the HTTP face applies the load shedder before it reads the request.
+    """
+
+    def __init__(self, gate: LoadShedder) -> None:
+        super().__init__()
+        self._shedder = gate
+
+    def wrap_unary(self, method: str, inner: Unary) -> Unary:
+        if not uses_model(method):
+            return inner
+
+        async def limited(request: object, context: Context) -> object:
+            self._shedder.check()
+            await self._shedder.enter(current().seconds_left())
+            try:
+                return await inner(request, context)
+            finally:
+                self._shedder.leave()
+
+        return limited
+
+    def wrap_stream(self, method: str, inner: Stream) -> Stream:
+        if not uses_model(method):
+            return inner
+
+        async def limited(request: object, context: Context) -> AsyncGenerator[Any, None]:
+            self._shedder.check()
+            await self._shedder.enter(current().seconds_left())
+            try:
+                async with aclosing(inner(request, context)) as messages:
+                    async for message in messages:
+                        yield message
+            finally:
+                self._shedder.leave()
+
+        return limited
+
+
+def uses_model(method: str) -> bool:
+    """Return whether `/package.Service/Method` is subject to load shedding: a `umg.v1` method that uses a model."""
+    return method.startswith(OWN_METHODS) and not method.rpartition("/")[2].startswith(READ_PREFIXES)
