@@ -1,4 +1,4 @@
-"""Whether a call may have an answer that was given before, and what becomes of it then."""
+"""Cached responses: decides whether a call may use the cache, and serves or records its response."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -8,117 +8,124 @@ from types import TracebackType
 from typing import Self, TypeVar
 
 from umg_grpc.routing import PublicModel, Router
-from umg_grpc.service.cache_key import key_of
-from umg_grpc.service.call import Call
-from umg_grpc.service.channels import Channels
+from umg_grpc.service.caching.cache_key import CacheableRequest, key_of
+from umg_grpc.service.caching.response_cache import MAX_BYTES, CacheFill, ResponseCache
 from umg_grpc.service.metrics import Metrics
-from umg_grpc.service.response_cache import MAX_BYTES, Lead, ResponseCache
+from umg_grpc.service.pipeline.call import Call
+from umg_grpc.service.pipeline.channels import Channels
 from umg_grpc.v1 import pb
-from umg_grpc.wire.format import BIG_BYTES
-from umg_grpc.wire.headers import CACHE, cache_seconds
+from umg_grpc.wire.core.headers import CACHE, cache_seconds
+from umg_grpc.wire.request_notes import RequestNotes
+from umg_grpc.wire.text_format import BIG_BYTES
 
-Request = TypeVar("Request", pb.GenerateRequest, pb.EmbedRequest, pb.RerankRequest)
-Response = TypeVar("Response", pb.GenerateResponse, pb.EmbedResponse, pb.RerankResponse)
+Request = TypeVar("Request", bound=CacheableRequest)
+Response = TypeVar("Response", bound=pb.GenerateResponse | pb.EmbedResponse | pb.RerankResponse)
 
 HIT, MISS, BYPASS = "hit", "miss", "bypass"
-"""What `x-umg-cache` says of an answer: given before, made for this call and kept, made and not to be kept."""
+"""Values of `x-umg-cache`: served from the cache, made for this call and cacheable, made for this call and not
+cacheable.
+"""
 
 
 @dataclass(frozen=True)
-class Kept:
-    """Answers that are given again, where the operator or the caller asks for it."""
+class CacheLookup:
+    """Access to the response cache for calls for which the operator or the caller turned it on."""
 
     cache: ResponseCache
     metrics: Metrics
     channels: Channels
 
-    async def place(self, call: Call, model: PublicModel, operation: str, request: Request) -> "Place | None":
-        """Where the answer to the request is kept, or is not; None where nobody asks for it. Raises
-        UmgError(INVALID_FIELD) for a header that says neither.
+    async def place(
+        self, call: Call, model: PublicModel, operation: str, request: Request, notes: RequestNotes
+    ) -> "Place | None":
+        """Return the place of the request's response in the cache, or None if caching is off for the call. Raises
+        UmgError(INVALID_FIELD) for a malformed header.
         """
-        asked = cache_seconds(call.metadata.get(CACHE))
-        seconds = model.cache if asked is None else asked
+        requested = cache_seconds(call.metadata.get(CACHE))
+        seconds = model.cache if requested is None else requested
         if not seconds:
             return None
         owner, router = call.caller.key_id, self.channels.router
-        ways = _ways(router, model.id)
+        ways = _targets_of(router, model.id)
         if (len(request.source.body) or request.ByteSize()) < BIG_BYTES:
-            key = key_of(owner, operation, ways, request)
+            key = key_of(owner, operation, ways, request, notes)
         else:
-            key = await asyncio.to_thread(key_of, owner, operation, ways, request)
+            key = await asyncio.to_thread(key_of, owner, operation, ways, request, notes)
         return Place(self, call, model.id, router, key, seconds)
 
 
-def _ways(router: Router, model: str) -> list[str]:
-    """What a public id leads to: all that answers may come from."""
+def _targets_of(router: Router, model: str) -> list[str]:
+    """Return a public model id followed by channel name, base URL and upstream model of each of its targets."""
     targets = {(target.channel.name, target.channel.base_url, target.model) for target in router.targets(model)}
     return [model, *chain.from_iterable(sorted(targets))]
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where one answer is kept."""
+    """Place of one response in the cache."""
 
-    kept: Kept
+    lookup: CacheLookup
     call: Call
     model: str
-    router: Router  # which said where the model leads
-    key: str | None  # None for an answer that is not to be kept
-    seconds: float
+    router: Router  # the router from which the key was computed
+    key: str | None  # None for a response that must not be cached
+    seconds: float  # maximum age of a cached response, and its lifetime
 
     async def whole(self, make: Callable[[], Awaitable[Response]], kind: type[Response]) -> Response:
-        """The kept answer, or the one that `make` makes. Raises what that raises."""
+        """Return the cached response, or the one that `make` returns. Raises the errors of `make`."""
         if self.key is None:
             answer, outcome = await make(), BYPASS
         else:
             left = self.call.seconds_left()
-            answer, hit = await self.kept.cache.get_or_make(
+            answer, hit = await self.lookup.cache.get_or_make(
                 self.key, self.seconds, make, kind, keep=lambda: self.is_exact, seconds=left
             )
             outcome = HIT if hit else MISS
-        self.tell(outcome)
+        self.report(outcome)
         return answer
 
     async def streamed(self) -> "pb.StreamGenerateResponse | Recording":
-        """The kept answer, all of it in one message; else what records the one that is made, to be closed."""
+        """Return the cached stream as one message, or a recording for the stream that the caller then makes."""
         if self.key is None:
             return Recording(self, None)
         left = self.call.seconds_left()
-        found = await self.kept.cache.get_or_lead(self.key, self.seconds, pb.StreamGenerateResponse, seconds=left)
-        if isinstance(found, Lead):
+        found = await self.lookup.cache.get_or_fill(self.key, self.seconds, pb.StreamGenerateResponse, seconds=left)
+        if isinstance(found, CacheFill):
             return Recording(self, found)
-        self.tell(HIT)
+        self.report(HIT)
         return found
 
     @property
     def is_exact(self) -> bool:
-        """Whether the answer is what the key says: the provider was told all of the request (another call may find one
-        that can be), and the model leads where it did.
+        """Whether the response matches its key: the provider got every field of the request (the channel of another
+        call may support more fields), and the router is still the one from which the key was computed.
         """
-        return "x-umg-dropped" not in self.call.headers and self.kept.channels.router is self.router
+        return "x-umg-dropped" not in self.call.headers and self.lookup.channels.router is self.router
 
-    def tell(self, outcome: str) -> None:
-        """Says it to the caller: only when there is an answer, for a failure is none of the three."""
+    def report(self, outcome: str) -> None:
+        """Set the call's cache header, and count the outcome. Called only once there is a response, not after an
+        error.
+        """
         call = self.call
         call.headers[CACHE] = outcome
-        self.kept.metrics.looked_up(outcome)
+        self.lookup.metrics.count_cache_lookup(outcome)
         if outcome == HIT:
-            call.model, call.is_kept = self.model, True
+            call.model, call.is_cached = self.model, True
             if call.caller.show_route:
                 call.headers["x-umg-route"] = "channel=; attempts=0; reason=kept answer"
 
 
 class Recording:
-    """Keeps a stream that is made, in the `with` in which it is: as its caller got it, in one message."""
+    """Context manager that records a stream as its caller gets it, and caches it as one message."""
 
-    def __init__(self, place: Place, lead: Lead[pb.StreamGenerateResponse] | None) -> None:
-        """Without a lead the stream is not kept."""
+    def __init__(self, place: Place, lead: CacheFill[pb.StreamGenerateResponse] | None) -> None:
+        """Record the stream for `lead`; without one the stream is not cached."""
         self._place = place
         self._lead = lead
-        self._whole = None if lead is None else pb.StreamGenerateResponse()
+        self._message = None if lead is None else pb.StreamGenerateResponse()
         self._frames: list[bytes] = []
         self._size = 0
-        self._told = False
+        self._reported = False
 
     def __enter__(self) -> Self:
         if self._lead is not None:
@@ -132,30 +139,30 @@ class Recording:
             self._lead.__exit__(kind, error, traceback)
 
     def feed(self, message: pb.StreamGenerateResponse) -> None:
-        """The next message."""
-        if not self._told:  # with the first, after which nothing more can be
-            self._told = True
-            self._place.tell(BYPASS if self._lead is None else MISS)
+        """Record the next message."""
+        if not self._reported:  # headers can be set only before the first message
+            self._reported = True
+            self._place.report(BYPASS if self._lead is None else MISS)
             if not self._place.is_exact:
                 self._give_up()
-        if self._whole is None:
+        if self._message is None:
             return
         self._size += message.ByteSize()
         if self._size > MAX_BYTES:
-            self._give_up()  # it is too large
+            self._give_up()  # the stream is too large to be cached
             return
-        self._whole.events.extend(message.events)
+        self._message.events.extend(message.events)
         self._frames.append(message.source_frames)
 
     def close(self) -> None:
-        """Its end was seen."""
-        if self._lead is not None and self._whole is not None and self._place.is_exact:
-            self._whole.source_frames = b"".join(self._frames)
-            self._lead.keep(self._whole)
+        """Cache the stream, which is complete."""
+        if self._lead is not None and self._message is not None and self._place.is_exact:
+            self._message.source_frames = b"".join(self._frames)
+            self._lead.keep(self._message)
 
     def _give_up(self) -> None:
-        """It will not be kept."""
-        self._whole = None
+        """Stop recording: the stream will not be cached."""
+        self._message = None
         self._frames.clear()
         if self._lead is not None:
             self._lead.give_up()

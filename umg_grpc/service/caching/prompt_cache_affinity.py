@@ -1,4 +1,4 @@
-"""Which channel has the beginning of a conversation in its cache: the one that served it last."""
+"""Prompt cache affinity: the channel that served a conversation last has its beginning in the provider's cache."""
 
 import hashlib
 import time
@@ -7,14 +7,14 @@ from collections.abc import Callable
 
 from umg_grpc.v1 import pb
 
-SMALLEST_BYTES = 4 * 2**10  # of a request: providers cache no shorter prompts (1024 tokens)
-MOST = 20_000
-SECONDS = 600.0  # how long providers keep what nobody asks for
+SMALLEST_BYTES = 4 * 2**10  # minimum size of a request: providers cache no prompt below 1024 tokens
+MOST = 20_000  # maximum number of conversations in memory
+SECONDS = 600.0  # time for which providers keep an unused prompt
 
 
 def beginning(owner: str, request: pb.GenerateRequest) -> bytes | None:
-    """What the turns of one conversation have in common, and no others: a digest of its instructions and of what was
-    said before the first answer. None for a short one.
+    """Return a digest of the request's instructions and of its messages before the first assistant message, which
+    identifies the conversation. None for a request that is too short for a prompt cache.
     """
     if (len(request.source.body) or request.ByteSize()) < SMALLEST_BYTES:
         return None
@@ -28,25 +28,25 @@ def beginning(owner: str, request: pb.GenerateRequest) -> bytes | None:
     return digest.digest()
 
 
-class Nearness:
-    """Remembers, in this process, which channel served a beginning."""
+class PromptCacheAffinity:
+    """Memory, within this process, of the channel that served each conversation last."""
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self._now = now
-        self._known: OrderedDict[bytes, tuple[str, float]] = OrderedDict()
+        self._channels: OrderedDict[bytes, tuple[str, float]] = OrderedDict()
 
     def channel(self, beginning: bytes | None) -> str:
-        """Its name, "" where none is known."""
+        """Return the name of the channel that served the conversation, "" if none is known."""
         if beginning is None:
             return ""
-        channel, seen = self._known.get(beginning, ("", 0.0))
+        channel, seen = self._channels.get(beginning, ("", 0.0))
         return channel if self._now() - seen <= SECONDS else ""
 
     def note(self, beginning: bytes | None, channel: str) -> None:
-        """The channel has served it."""
+        """Record that the channel has served the conversation."""
         if beginning is None:
             return
-        self._known[beginning] = (channel, self._now())
-        self._known.move_to_end(beginning)
-        if len(self._known) > MOST:
-            self._known.popitem(last=False)
+        self._channels[beginning] = (channel, self._now())
+        self._channels.move_to_end(beginning)
+        if len(self._channels) > MOST:
+            self._channels.popitem(last=False)

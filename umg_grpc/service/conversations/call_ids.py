@@ -1,7 +1,7 @@
-"""Ids that pair tool calls with their results, where a provider gives none or the same one twice.
+"""Ids that pair tool calls with their results, where a provider sends none or the same one twice.
 
-They are given here and not by the faces, so that what the caller is told, what is stored for continuation and what is
-remembered of the model's thoughts go by the same ids.
+They are assigned here and not by the faces, so that the response to the caller, the stored conversation and the stored
+reasoning have the same ids.
 """
 
 import secrets
@@ -10,16 +10,16 @@ from umg_grpc.v1 import pb
 
 
 class CallIds:
-    """Of one answer."""
+    """Ids of the tool calls of one response."""
 
     def __init__(self) -> None:
-        self._given: set[str] = set()
+        self._used_ids: set[str] = set()
 
     def complete(self, part: pb.Part) -> None:
-        """Gives the call an id of its own, if the part is one and has none."""
+        """Set a new id on a tool call that has none, or the id of an earlier call. Ignore parts of other kinds."""
         if not part.HasField("tool_call"):
             return
         call = part.tool_call
-        if not call.call_id or call.call_id in self._given:
+        if not call.call_id or call.call_id in self._used_ids:
             call.call_id = f"call_{secrets.token_hex(12)}"
-        self._given.add(call.call_id)
+        self._used_ids.add(call.call_id)

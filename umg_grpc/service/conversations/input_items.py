@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from typing import assert_never
 
 import msgspec
 
@@ -12,7 +13,7 @@ from umg_grpc.v1 import pb
 
 PAGE_SIZE = 20
 
-# Beginnings of the ids of items, as the responses format has them.
+# Prefixes of item ids in the responses format, by kind of part.
 PREFIXES = {
     "tool_call": "fc",
     "tool_result": "fco",
@@ -23,32 +24,33 @@ PREFIXES = {
 MESSAGE_PREFIX = "msg"
 
 
-def page(asked: Iterable[pb.Message], scope: str, request: pb.ListInputItemsRequest) -> pb.ListInputItemsResponse:
-    """A page of the items that a response was asked, each with an id that stays: `scope` tells the response from
-    others. Raises UmgError(INVALID_FIELD) for an `after` that is no item of it.
+def page(messages: Iterable[pb.Message], scope: str, request: pb.ListInputItemsRequest) -> pb.ListInputItemsResponse:
+    """Return a page of a response's input items. Items without an id get one that is the same in every call; `scope`
+    makes it unique to the response. Raises UmgError(INVALID_FIELD) for an unknown page token.
     """
-    items = [item for message in asked for item in items_of(message)]
+    items = [item for message in messages for item in items_of(message)]
     ids = dict[str, int]()
     for position, item in enumerate(items):
         if not item.message_id or item.message_id in ids:
             digest = hashlib.sha256(f"{scope}\0{position}".encode()).hexdigest()[:48]
             _set_id(item, f"{_prefix(item)}_{digest}")
         ids[item.message_id] = position
-    place = len(items) if not request.ascending else -1
-    if request.after:
-        if request.after not in ids:
-            message = f"after: there is no item {request.after[:MAX_OBJECT_ID_CHARACTERS]!r} in this response's input"
-            raise UmgError(pb.ERROR_REASON_INVALID_FIELD, message, field="after")
-        place = ids[request.after]
-    following = items[place + 1 :] if request.ascending else items[:place][::-1]
+    start = len(items) if not request.ascending else -1
+    if after := request.page_token:
+        if after not in ids:
+            message = f"page_token: there is no item {after[:MAX_OBJECT_ID_CHARACTERS]!r} in this response's input"
+            raise UmgError(pb.ERROR_REASON_INVALID_FIELD, message, field="page_token")
+        start = ids[after]
+    following = items[start + 1 :] if request.ascending else items[:start][::-1]
     size = request.page_size if request.HasField("page_size") else PAGE_SIZE
-    return pb.ListInputItemsResponse(items=following[:size], has_more=len(following) > size)
+    next_token = following[size - 1].message_id if len(following) > size else ""
+    return pb.ListInputItemsResponse(items=following[:size], next_page_token=next_token)
 
 
 def items_of(message: pb.Message) -> Iterator[pb.Message]:
-    """The message as items: a call, a result and a thought are one each; texts and media that stand together are one.
+    """Yield the message as items: each call, result and reasoning part is one item, and so is each run of other parts.
 
-    Formats whose turns hold all of these in one message are listed like those whose items do not.
+    Thus formats that have all these in one message are listed like the formats that have an item for each.
     """
     if len(message.parts) <= 1:
         yield _item(message, list(message.parts), message.message_id)
@@ -68,7 +70,7 @@ def items_of(message: pb.Message) -> Iterator[pb.Message]:
 
 
 def _item(message: pb.Message, parts: list[pb.Part], item_id: str) -> pb.Message:
-    """These parts of the message as an item under the id that its caller gave it, "" for none."""
+    """Return these parts of the message as an item. Its id is the caller's, "" for none."""
     item = pb.Message(role=message.role, name=message.name, phase=message.phase, parts=parts)
     part = parts[0] if parts else pb.Part()
     match part.WhichOneof("kind"):
@@ -82,21 +84,23 @@ def _item(message: pb.Message, parts: list[pb.Part], item_id: str) -> pb.Message
             item_id = part.server_tool_call.call_id or item_id
         case "opaque":
             with suppress(ValueError, RecursionError):
-                item_id = item_id or msgspec.json.decode(part.opaque.json, type=_Identified).id
-        case _:
+                item_id = item_id or msgspec.json.decode(part.opaque.json, type=_IdOnly).id
+        case "text" | "media" | "server_tool_result" | "refusal" | None:
             pass
+        case unhandled:
+            assert_never(unhandled)
     _set_id(item, item_id)
     return item
 
 
-class _Identified(msgspec.Struct):
-    """An item that only its own format knows."""
+class _IdOnly(msgspec.Struct):
+    """Id of an opaque item, which has no canonical form."""
 
     id: str = ""
 
 
 def _set_id(item: pb.Message, item_id: str) -> None:
-    """Gives the item its id in each place where a face looks for it."""
+    """Set the item's id in each field from which a face reads it."""
     item.message_id = item_id
     part = item.parts[0] if item.parts else pb.Part()
     match part.WhichOneof("kind"):
@@ -106,8 +110,10 @@ def _set_id(item: pb.Message, item_id: str) -> None:
             part.tool_result.item_id = item_id
         case "reasoning":
             part.reasoning.item_id = item_id
-        case _:
+        case "text" | "media" | "server_tool_call" | "server_tool_result" | "refusal" | "opaque" | None:
             pass
+        case unhandled:
+            assert_never(unhandled)
 
 
 def _prefix(item: pb.Message) -> str:

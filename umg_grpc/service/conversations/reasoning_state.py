@@ -1,18 +1,22 @@
-"""What a conversation says of reasoning states, and what it leaves to be known: whose they are. Pure."""
+"""Reasoning states of a conversation and the channels that made them. Pure."""
 
 import hashlib
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
+
+import msgspec
 
 from umg_grpc.v1 import pb
+from umg_grpc.wire import FORMATS
 
 STANDARD_ALPHABET = str.maketrans("-_", "+/")
 
 THOUGHTS = "messages.parts.reasoning"
-"""What restoring changed, for an upstream that starts from the caller's body."""
+"""Entry of `edited_fields` for restored reasoning, for an upstream that starts from the caller's body."""
 
 
 def needs(request: pb.GenerateRequest) -> bool:
-    """Whether the vault may know something of the request that the request does not say itself."""
+    """Return whether the reasoning store may have reasoning or channels that the request does not contain."""
     for message in request.messages:
         if message.role == pb.ROLE_ASSISTANT:
             for part in message.parts:
@@ -24,14 +28,15 @@ def needs(request: pb.GenerateRequest) -> bool:
 
 
 def may_be_stripped(request: pb.GenerateRequest) -> bool:
-    """Whether thoughts may be missing although the upstream is of the caller's format: chat has no place for them that
-    clients know, and only a model that was asked to think is likely to want them back.
+    """Return whether reasoning may be missing although the upstream has the caller's format: clients of some formats do
+    not send it back, and only a model with reasoning turned on is likely to need it.
     """
-    return request.source.format == "chat" and request.HasField("reasoning") and needs(request)
+    codec = FORMATS.get(request.source.format)
+    return codec is not None and bool(codec.unreturned_reasoning) and request.HasField("reasoning") and needs(request)
 
 
 def pinned_channel(request: pb.GenerateRequest) -> str:
-    """The channel that made the newest reasoning state of the conversation; "" when none is known."""
+    """Return the channel that made the newest reasoning state of the conversation; "" if none is known."""
     for message in reversed(request.messages):
         for part in reversed(message.parts):
             if part.HasField("state") and part.state.channel:
@@ -40,7 +45,7 @@ def pinned_channel(request: pb.GenerateRequest) -> str:
 
 
 def makers(request: pb.GenerateRequest) -> dict[str, str]:
-    """The channels that made the reasoning states of the conversation, by their data, where they are known."""
+    """Return the known channels of the conversation's reasoning states, by the states' data."""
     return {
         part.state.data: part.state.channel
         for message in request.messages
@@ -51,47 +56,76 @@ def makers(request: pb.GenerateRequest) -> dict[str, str]:
 
 
 def without_states_of_others(request: pb.GenerateRequest, channel: str, known: Mapping[str, str]) -> pb.GenerateRequest:
-    """The request without the states that another channel made, since no other account can read them; itself where
-    there are none. `known` are makers of states whose request does not say them.
+    """Return the request without the reasoning states that another channel made, which this channel's account cannot
+    read; the request itself if it has none. `known`: channels of states, by their data, that the request does not name.
     """
-    strange = [
+    foreign = [
         (index, position)
         for index, message in enumerate(request.messages)
         if message.role == pb.ROLE_ASSISTANT
         for position, part in enumerate(message.parts)
         if part.HasField("state") and (part.state.channel or known.get(part.state.data, channel)) != channel
     ]
-    if not strange:
+    if not foreign:
         return request
-    less = pb.GenerateRequest()
-    less.CopyFrom(request)
-    for index, position in strange:
-        less.messages[index].parts[position].ClearField("state")
-    if less.HasField("source") and "messages" not in less.source.edited_fields:
-        less.source.edited_fields.append("messages")
-    return less
+    copy = pb.GenerateRequest()
+    copy.CopyFrom(request)
+    for index, position in foreign:
+        copy.messages[index].parts[position].ClearField("state")
+    if copy.HasField("source") and "messages" not in copy.source.edited_fields:
+        copy.source.edited_fields.append("messages")
+    return copy
 
 
 def digest_of(kind: str, text: str) -> str:
-    """Of states only what their base64 says counts: clients write it anew in the other alphabet, and pad it."""
+    """Return the digest of an id or a state. It ignores the base64 alphabet and padding of a state, which some clients
+    change.
+    """
     if kind == "state":
         text = text.translate(STANDARD_ALPHABET).rstrip("=")
     return hashlib.blake2b(f"{kind}\0{text}".encode(), digest_size=16).hexdigest()
 
 
 def object_ids(part: pb.Part) -> Iterator[str]:
-    """Ids of all that a provider may keep of a part of its answer."""
+    """Yield the ids of all objects that a provider may keep of a part of its response."""
     yield from {
         part.message_id,
         part.reasoning.item_id,
         part.tool_call.item_id,
         part.server_tool_call.call_id,
+        part.server_tool_call.container_id,
         part.media.media_id,
+        *_ids_in_json(part),
     } - {""}
 
 
+def container_id(candidate: pb.Candidate) -> str:
+    """Return the id of the container in which the provider's tools ran; "" for none."""
+    with suppress(ValueError, RecursionError):
+        return msgspec.json.decode(candidate.container_json, type=_Item).id if candidate.container_json else ""
+    return ""
+
+
+class _Item(msgspec.Struct):
+    """Id of a JSON object."""
+
+    id: str = ""
+
+
+def _ids_in_json(part: pb.Part) -> Iterator[str]:
+    """Yield the ids in a part that is JSON of its provider's format: its own id, and those of files and stores."""
+    wire_format, text = part.opaque.format, part.opaque.json
+    if part.HasField("server_tool_result"):
+        wire_format, text = part.server_tool_result.format, part.server_tool_result.output_json
+    if not text or (codec := FORMATS.get(wire_format)) is None:
+        return
+    with suppress(ValueError, RecursionError):
+        yield msgspec.json.decode(text, type=_Item).id
+    yield from (named.id for named in codec.objects.in_json(text))
+
+
 def digests_of(request: pb.GenerateRequest) -> Iterator[str]:
-    """Of all that the vault may know something of."""
+    """Yield the digests of all states and tool calls that the reasoning store may have an entry of."""
     for message in request.messages:
         if message.role == pb.ROLE_ASSISTANT:
             for part in message.parts:

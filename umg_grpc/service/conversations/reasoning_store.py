@@ -1,8 +1,9 @@
-"""What models thought before their tool calls, for callers whose clients or formats do not bring it back.
+"""Reasoning before tool calls, stored for callers whose clients or formats do not send it back.
 
-Three kinds of things are remembered for each owner (the id of a caller's key), under digests, since they may be long:
-by the id of a tool call what was thought before it and the call's own state; by a reasoning state, and by the id of
-what a provider keeps of its answers, the channel whose account made it, since a caller sends it back without saying so.
+Entries belong to an owner (the id of a caller's key). Their keys are digests, since ids and states may be long. The
+entry of a tool call's id has the reasoning before the call and the call's own state. The entry of a reasoning state, or
+of the id of an object that a provider keeps of its response, has the channel that made it, which callers do not send
+back.
 """
 
 import asyncio
@@ -15,8 +16,8 @@ from sqlalchemy.exc import SQLAlchemyError
 from structlog.typing import FilteringBoundLogger
 
 from umg_grpc.access.keys import utc_now
-from umg_grpc.service.restoring import Entry, Restoration
-from umg_grpc.service.states import digest_of, digests_of, object_ids
+from umg_grpc.service.conversations.reasoning_restore import Entry, Restoration
+from umg_grpc.service.conversations.reasoning_state import container_id, digest_of, digests_of, object_ids
 from umg_grpc.store import Store
 from umg_grpc.store.background import reason_of
 from umg_grpc.store.retained import Bounds, Retained
@@ -26,19 +27,19 @@ from umg_grpc.v1 import pb
 LIFETIME = timedelta(days=1)
 MEMORY_BYTES = 64 * 2**20
 BOUNDS = Bounds(owner_bytes=256 * 2**20, total_bytes=2 * 2**30)
-LOOK_SECONDS = 1.0
-RETRY_TIME = timedelta(seconds=1)
-ABSENT_TIME = timedelta(seconds=30)  # in which what the database did not have is not asked for again
+READ_SECONDS = 1.0
+RETRY_TIME = timedelta(seconds=1)  # time without reads after the database failed
+ABSENT_TIME = timedelta(seconds=30)  # time in which a digest that the database does not have is not read again
 MAX_ABSENT = 65_536
-FEW = 50  # calls and states that are put back in half a millisecond; more are in a thread
-RENEWALS = 24  # in a lifetime, at most: an entry that is used lives on, without a write at each use
+FEW = 50  # entries that are restored in half a millisecond; more are restored in a thread
+RENEWALS = 24  # maximum renewals in a lifetime: use renews an entry, but not every use writes to the database
 
 logger: FilteringBoundLogger = structlog.get_logger(__name__)
 _Key = tuple[str, str]  # owner, digest
 
 
-class Vault:
-    """Remembers in memory and, soon after, in the store, from `start` to `aclose`."""
+class ReasoningStore:
+    """Store of reasoning, in memory and, written soon after, in the database, from `start` to `aclose`."""
 
     def __init__(
         self,
@@ -49,15 +50,15 @@ class Vault:
         bounds: Bounds = BOUNDS,
         now: Callable[[], datetime] = utc_now,
     ) -> None:
-        """`lifetime` is counted from the last use."""
+        """Keep entries for `lifetime` since their last use."""
         self._rows = Retained(store, KeptReasoning, bounds, now)
         self._lifetime = lifetime
         self._memory_bytes = memory_bytes
         self._now = now
-        self._entries: OrderedDict[_Key, Entry] = OrderedDict()  # the one that was used last is last
+        self._entries: OrderedDict[_Key, Entry] = OrderedDict()  # in order of last use
         self._size = 0
-        self._absent: OrderedDict[_Key, datetime] = OrderedDict()  # until when the database need not be asked
-        self._ask_from = now()  # a database that did not answer is left alone for a while
+        self._absent: OrderedDict[_Key, datetime] = OrderedDict()  # time until which the database is not read for it
+        self._retry_from = now()  # time of the next read, after the database failed
 
     @property
     def size(self) -> int:
@@ -65,24 +66,24 @@ class Vault:
         return self._size
 
     def start(self) -> None:
-        """From now on what is remembered outlives the process."""
+        """Start writing entries to the database."""
         self._rows.start()
 
     async def aclose(self) -> None:
-        """Writes what is not written yet, and ends the work behind it."""
+        """Write the pending entries, and end the background tasks."""
         await self._rows.aclose()
 
-    async def flushed(self, seconds: float = LOOK_SECONDS) -> bool:
-        """Whether every process finds what was remembered until now; waits for that."""
+    async def flushed(self, seconds: float = READ_SECONDS) -> bool:
+        """Wait until every process can find the entries stored so far. Return False if that takes over `seconds`."""
         return await self._rows.flushed(seconds)
 
     async def sweep(self) -> None:
-        """Forgets what has expired or is too much, which is done once a minute anyway."""
+        """Delete the rows that have expired or exceed the bounds, which a background task does once a minute too."""
         await self._rows.sweep()
 
     def remember(self, owner: str, channel: str, parts: Iterable[pb.Part]) -> None:
-        """Remembers one answer: its tool calls that have an id, with what was thought before each, and whose its states
-        are. Of an answer without both it is cheap.
+        """Store the reasoning before each tool call of a response that has an id, and the channel of each reasoning
+        state. Cheap for a response without either.
         """
         turn = pb.Message()
         for part in parts:
@@ -90,7 +91,7 @@ class Vault:
                 self._remember(owner, digest_of("state", part.state.data), channel, b"")
             if part.HasField("reasoning"):
                 turn.parts.add().CopyFrom(part)
-                _sign(turn.parts[-1], channel)
+                _set_channel(turn.parts[-1], channel)
             elif part.HasField("tool_call") and part.tool_call.call_id:
                 digest = digest_of("call", part.tool_call.call_id)
                 turn.message_id = turn.message_id or digest
@@ -98,43 +99,46 @@ class Vault:
                     own = turn.parts.add()
                     if part.HasField("state"):
                         own.state.CopyFrom(part.state)
-                        _sign(own, channel)
+                        _set_channel(own, channel)
                     self._remember(owner, digest, channel, turn.SerializeToString())
                     del turn.parts[-1]
 
     async def restore(
         self, owner: str, request: pb.GenerateRequest, channel: str | None = None, *, thoughts: bool = True
     ) -> pb.GenerateRequest:
-        """The request with what is known: before tool calls that stand there without thoughts, what was thought; on
-        calls, their state; on all states, their channel. With `channel` only what that channel made is put back;
-        without `thoughts` nothing that was thought.
+        """Return the request with its stored reasoning restored: reasoning before tool calls that lack it, states of
+        calls, and the channel of each state. With `channel` restore the reasoning of that channel alone; without
+        `thoughts` restore states and channels alone.
 
-        It is for an upstream that the request has to be translated for, and never fails: without the database it goes
-        by what is in memory. The request itself stays as it is, and is returned when nothing is known. Its source
-        document does not say what was put back.
+        For upstreams to which the request is translated. Never fails: without the database it uses the memory alone.
+        The request is not modified, and is returned itself if there is nothing to restore. The source document of the
+        result does not contain the restored reasoning.
         """
-        known = await self._known(owner, set(digests_of(request)))
+        known = await self._find(owner, set(digests_of(request)))
         if not known:
             return request
         restoration = Restoration(request, known, channel, thoughts=thoughts)
         return restoration.request() if len(known) <= FEW else await asyncio.to_thread(restoration.request)
 
-    def own(self, owner: str, channel: str, parts: Iterable[pb.Part]) -> None:
-        """Remembers of an answer that its caller was given in the provider's own words whose the states in it are, and
-        what else the provider keeps of it: the caller will name both without saying whose they are.
+    def own(self, owner: str, channel: str, candidate: pb.Candidate, response_id: str = "") -> None:
+        """Store the channel of a response's reasoning states and of the objects that the provider keeps of it, by their
+        ids: the response, its parts and its container. A caller of a passed-through response sends these ids back.
         """
-        for part in parts:
+        for object_id in (response_id, container_id(candidate)):
+            if object_id:
+                self._remember(owner, digest_of("object", object_id), channel, b"")
+        for part in candidate.message.parts:
             if part.HasField("state"):
                 self._remember(owner, digest_of("state", part.state.data), channel, b"")
             for object_id in object_ids(part):
                 self._remember(owner, digest_of("object", object_id), channel, b"")
 
     async def channels_of(self, owner: str, object_ids: Iterable[str]) -> dict[str, str]:
-        """The channels whose accounts keep these objects, by their ids: of those that the owner was told of. Fails as
-        little as `restore`.
+        """Return the channels whose accounts keep these objects, by the objects' ids, for all that were sent to the
+        owner. Like `restore` it never fails.
         """
         digests = {object_id: digest_of("object", object_id) for object_id in object_ids}
-        known = await self._known(owner, set(digests.values()))
+        known = await self._find(owner, set(digests.values()))
         return {object_id: known[digest].channel for object_id, digest in digests.items() if digest in known}
 
     # --- memory
@@ -169,8 +173,8 @@ class Vault:
         if (entry := self._entries.pop(key, None)) is not None:
             self._size -= entry.size
 
-    def _used(self, key: _Key, entry: Entry, now: datetime) -> Entry:
-        """The entry, which lives on."""
+    def _renew(self, key: _Key, entry: Entry, now: datetime) -> Entry:
+        """Return the entry with its lifetime renewed."""
         self._entries.move_to_end(key)
         expires = now + self._lifetime
         if expires - entry.expires > self._lifetime / RENEWALS:
@@ -181,35 +185,35 @@ class Vault:
 
     # --- looking up
 
-    async def _known(self, owner: str, digests: Collection[str]) -> dict[str, Entry]:
+    async def _find(self, owner: str, digests: Collection[str]) -> dict[str, Entry]:
         now = self._now()
         known, unknown = dict[str, Entry](), list[str]()
         for digest in digests:
             key = (owner, digest)
             entry = self._entries.get(key)
             if entry is not None and entry.expires > now:
-                known[digest] = self._used(key, entry, now)
+                known[digest] = self._renew(key, entry, now)
                 continue
             self._drop(key)  # another process may have used it since
             if (until := self._absent.get(key)) is None or until <= now:
                 unknown.append(digest)
-        if unknown and now >= self._ask_from:
-            for row in await self._look(owner, unknown):
+        if unknown and now >= self._retry_from:
+            for row in await self._read_rows(owner, unknown):
                 key = (owner, row.object_id)
                 entry = Entry(row.channel, row.thoughts, row.expire_time)
                 self._put(key, entry)
-                if key in self._entries:  # its size may be beyond the bound of this process
-                    entry = self._used(key, entry, now)
+                if key in self._entries:  # a large entry may exceed the memory bound of this process
+                    entry = self._renew(key, entry, now)
                 known[row.object_id] = entry
         return known
 
-    async def _look(self, owner: str, digests: Collection[str]) -> list[KeptReasoning]:
+    async def _read_rows(self, owner: str, digests: Collection[str]) -> list[KeptReasoning]:
         try:
-            async with asyncio.timeout(LOOK_SECONDS):
+            async with asyncio.timeout(READ_SECONDS):
                 rows = await self._rows.find(owner, digests)
         except (SQLAlchemyError, OSError) as error:  # TimeoutError is an OSError
             logger.warning("kept reasoning cannot be read", reason=reason_of(error))
-            self._ask_from = self._now() + RETRY_TIME
+            self._retry_from = self._now() + RETRY_TIME
             return []
         until = self._now() + ABSENT_TIME
         for digest in set(digests) - {row.object_id for row in rows}:
@@ -219,6 +223,6 @@ class Vault:
         return rows
 
 
-def _sign(part: pb.Part, channel: str) -> None:
+def _set_channel(part: pb.Part, channel: str) -> None:
     if part.HasField("state"):
         part.state.channel = channel

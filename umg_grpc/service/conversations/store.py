@@ -1,4 +1,4 @@
-"""Responses that callers can look up and continue, on every upstream: each with the whole conversation that it ends."""
+"""Stored responses, each with its whole conversation, which callers can read and continue with every provider."""
 
 import asyncio
 import secrets
@@ -16,37 +16,38 @@ from structlog.typing import FilteringBoundLogger
 
 from umg_grpc.access.keys import utc_now
 from umg_grpc.errors import UmgError
-from umg_grpc.service.input_items import page
+from umg_grpc.routing import Target
+from umg_grpc.service.conversations.input_items import page
 from umg_grpc.store import Store
 from umg_grpc.store.background import reason_of
 from umg_grpc.store.retained import Bounds, Retained
 from umg_grpc.store.tables import MAX_OBJECT_ID_CHARACTERS, KeptResponse
 from umg_grpc.v1 import pb
-from umg_grpc.wire.responses.references import CORE_CHARACTERS, RESPONSE_PREFIX, items_of, referenced, response_of
+from umg_grpc.wire import FORMATS
+from umg_grpc.wire.responses.item_references import CORE_CHARACTERS, RESPONSE_PREFIX, items_of, referenced, response_of
 
 LIFETIME = timedelta(days=30)
 BOUNDS = Bounds(owner_bytes=2**30, total_bytes=8 * 2**30)
-KEEP_SECONDS = 2.0  # that an answer waits for the database, which should take a millisecond
+KEEP_SECONDS = 2.0  # longest time that a response waits for the database, which usually takes a millisecond
 READ_SECONDS = 5.0
-SMALL_BYTES = 64 * 2**10  # what is packed in a millisecond; more is done in a thread
-PACKED_BYTES = 8 * 2**10  # the same of what is unpacked, which may be many times as large
-MOST_NAMED = 500  # responses whose items a request names; each is read
+SMALL_BYTES = 64 * 2**10  # size that is compressed in a millisecond; more is compressed in a thread
+PACKED_BYTES = 8 * 2**10  # the same for decompression, whose result may be many times larger
+MAX_NAMED = 500  # maximum number of responses whose items a request names; each needs a read
 
-# Field of each format's body that holds the conversation.
-CONVERSATION_FIELDS = {"responses": "input", "chat": "messages", "messages": "messages", "native": "contents"}
+# Field of each format's body that contains the conversation.
 
 logger: FilteringBoundLogger = structlog.get_logger(__name__)
 
 
 class Place(NamedTuple):
-    """Where an answer was made."""
+    """Origin of a response."""
 
     channel: str
-    upstream_response_id: str  # "" where the provider knows it by none
+    upstream_response_id: str  # "" if the provider stores no response
 
 
-# What providers say of an id that they no longer know.
-FORGOTTEN = frozenset({"previous_response_not_found"})
+# Error codes of providers for a previous response that they no longer have.
+NOT_FOUND_CODES = frozenset({"previous_response_not_found"})
 
 
 @dataclass
@@ -54,55 +55,62 @@ class Continued:
     """A request that continues a response."""
 
     caller_request: pb.GenerateRequest
-    """As the caller sent it."""
+    """The request as the caller sent it."""
     request: pb.GenerateRequest
-    """With the whole conversation, and continuing nothing."""
+    """The request with the whole conversation, and without a previous response."""
     place: Place
-    """Where the earlier response was made, and can be continued by its id there."""
+    """Origin of the previous response, where it can be continued by its id."""
     earlier: bytes
-    """The conversation before the request, as `KeptResponse.conversation` has it, unpacked."""
+    """The conversation before the request: `KeptResponse.conversation`, decompressed."""
     earlier_count: int
-    _forgotten: bool = False  # whether the provider no longer knows the response
+    """Number of messages in `earlier`."""
+    _forgotten: bool = False  # whether the provider no longer has the response
 
-    def told_to(self, channel: str, *, same: bool) -> pb.GenerateRequest:
-        """Return the request as it goes to a channel; `same`: whether that speaks the caller's own format."""
-        known = self.place.upstream_response_id and self.place.channel == channel and not self._forgotten
+    def request_for(self, target: Target) -> pb.GenerateRequest:
+        """Return the request as it is sent to a channel: with the previous response's id if the channel made that
+        response and has the caller's format, otherwise with the whole conversation.
+        """
+        same = self.caller_request.source.format in target.channel.protocols
+        known = self.place.upstream_response_id and self.place.channel == target.channel.name and not self._forgotten
         return self._by_id if same and known else self.request
 
-    def mends(self, told: pb.GenerateRequest, error: UmgError) -> bool:
-        """Return whether the call is good if the provider is told the whole conversation: it has forgotten the
-        response.
+    def mends(self, sent: pb.GenerateRequest, error: UmgError) -> bool:
+        """Return whether the error is due to the provider no longer having the previous response. The call may then be
+        repeated with the new result of `request_for`.
         """
-        if not told.previous_response_id or self._forgotten:
+        if not sent.previous_response_id or self._forgotten:
             return False
-        if error.metadata.get("upstream_status") != "404" and error.metadata.get("upstream_code") not in FORGOTTEN:
+        if (
+            error.metadata.get("upstream_status") != "404"
+            and error.metadata.get("upstream_code") not in NOT_FOUND_CODES
+        ):
             return False
         self._forgotten = True
         return True
 
     @property
     def _by_id(self) -> pb.GenerateRequest:
-        """The caller's request, with the id that is known where the response was made."""
+        """The caller's request, with the provider's own id of the previous response."""
         request = self.caller_request
         if request.previous_response_id == self.place.upstream_response_id:
             return request
         sent = pb.GenerateRequest()
         sent.CopyFrom(request)
         sent.previous_response_id = self.place.upstream_response_id
-        _edited(sent, "previous_response_id")
+        _mark_edited(sent, "previous_response_id")
         return sent
 
 
 def new_response_id() -> str:
-    """An id that nobody can guess, for a response that has none of its provider's."""
+    """Return a random, unguessable id for a response without an id from its provider."""
     return RESPONSE_PREFIX + secrets.token_hex(CORE_CHARACTERS // 2)
 
 
 class Conversations:
-    """The stored responses of all callers, from `start` to `aclose`. An owner is the id of a caller's key: to any other
-    the responses do not exist.
+    """Stored responses of all callers, usable from `start` to `aclose`. A response's owner is the id of a caller's key;
+    for other keys the response does not exist.
 
-    Reading raises UmgError(UNAVAILABLE) while the database is away.
+    Reads raise UmgError(UNAVAILABLE) while the database is unavailable.
     """
 
     def __init__(
@@ -118,15 +126,15 @@ class Conversations:
         self._now = now
 
     def start(self) -> None:
-        """From now on responses can be kept."""
+        """Start writing responses to the database."""
         self._rows.start()
 
     async def aclose(self) -> None:
-        """Ends the work behind it."""
+        """Write the pending rows, and end the background tasks."""
         await self._rows.aclose()
 
     async def sweep(self) -> None:
-        """Forgets what has expired or is too much, which is done once a minute anyway."""
+        """Delete the rows that have expired or exceed the bounds, which a background task does once a minute too."""
         await self._rows.sweep()
 
     async def keep(
@@ -140,12 +148,12 @@ class Conversations:
         continued: Continued | None = None,
         upstream_response_id: str = "",
     ) -> bool:
-        """Keeps a finished answer by its id. When this returns, every process finds it; so it is awaited before the
-        caller learns that the answer is whole.
+        """Store a complete response by its id. Every process finds it once this returns, so it is awaited before the
+        end of the response is sent to the caller.
 
-        `request` is as its caller sent it, `continued` what `continue_` made of it. `response` has its candidates, also
-        where it was passed on (see `wire/gather.py`); the first one continues the conversation. False when it could not
-        be kept, which the log tells: the answer is good all the same.
+        `request` is as its caller sent it, `continued` the result of `continue_` for it. `response` has its candidates,
+        also after passthrough (see `wire/core/aggregate.py`); the first one becomes part of the conversation. Return
+        False, and log a warning, if the response could not be stored; the response is valid all the same.
         """
         if not _is_id(response.response_id):
             logger.warning("a response is not kept: its id is too long or not printable", channel=channel)
@@ -173,8 +181,8 @@ class Conversations:
         return kept
 
     async def continue_(self, owner: str, request: pb.GenerateRequest) -> Continued:
-        """The request with the conversation of its `previous_response_id` before its own messages; the instructions are
-        its own alone. Raises UmgError(OBJECT_NOT_FOUND).
+        """Return the request with the conversation of its `previous_response_id` before its own messages. Instructions
+        of earlier requests are not included. Raises UmgError(OBJECT_NOT_FOUND).
         """
         row = await self._row(owner, request.previous_response_id, "previous_response_id")
         if len(row.conversation) <= PACKED_BYTES and request.ByteSize() <= SMALL_BYTES:
@@ -182,14 +190,14 @@ class Conversations:
         return await asyncio.to_thread(_continue, row, request)
 
     async def resolve(self, owner: str, request: pb.GenerateRequest) -> pb.GenerateRequest:
-        """The request with the items that it only names by ids of ours; itself where there are none. Raises
-        UmgError(OBJECT_NOT_FOUND) for one that this caller has not, or no more.
+        """Return the request with item references to stored responses replaced by the items; the request itself if it
+        has none. Raises UmgError(OBJECT_NOT_FOUND) for an item that this caller does not have.
         """
         named = {at: item for at, message in enumerate(request.messages) if (item := referenced(message))}
         found = dict[str, list[pb.Message]]()
         responses = dict.fromkeys(response_id for item in named.values() if (response_id := response_of(item)))
-        if len(responses) > MOST_NAMED:
-            text = f"input: it names items of more than {MOST_NAMED} responses; send the items themselves"
+        if len(responses) > MAX_NAMED:
+            text = f"input: it names items of more than {MAX_NAMED} responses; send the items themselves"
             raise UmgError(pb.ERROR_REASON_INVALID_FIELD, text, field="input")
         for response_id in responses:
             row = await self._row(owner, response_id)
@@ -205,19 +213,19 @@ class Conversations:
             if item and response_of(item) and item not in found:
                 raise _not_found(item, f"input[{at}].id")
             resolved.messages.extend(found.get(item, [message]))
-        _edited(resolved, "messages")
+        _mark_edited(resolved, "messages")
         return resolved
 
     async def get(self, owner: str, response_id: str) -> pb.StoredResponse:
-        """Raises UmgError(OBJECT_NOT_FOUND)."""
+        """Return a stored response. Raises UmgError(OBJECT_NOT_FOUND)."""
         row = await self._row(owner, response_id)
         if len(row.answer) <= PACKED_BYTES:
             return _answer(row)
         return await asyncio.to_thread(_answer, row)
 
     async def delete(self, owner: str, response_id: str) -> Place:
-        """Forgets the response, also for continuation; those that continued it already stay whole. Says where it was
-        made. Raises UmgError(OBJECT_NOT_FOUND).
+        """Delete the response, which can then no longer be continued; responses that continued it stay complete. Return
+        its origin. Raises UmgError(OBJECT_NOT_FOUND).
         """
         row = await self._row(owner, response_id)
         async with _reading():
@@ -226,14 +234,14 @@ class Conversations:
         return Place(row.channel, row.upstream_response_id)
 
     async def cancel(self, owner: str, response_id: str) -> NoReturn:
-        """Raises UmgError: OBJECT_NOT_FOUND, else WRONG_STATE, for what is kept is finished."""
+        """Raise UmgError: OBJECT_NOT_FOUND, or WRONG_STATE, since every stored response is complete."""
         status = (await self.get(owner, response_id)).response.status or "completed"
         message = f"response {response_id} is {status}; only one that is being made in the background can be cancelled"
         raise UmgError(pb.ERROR_REASON_WRONG_STATE, message, state=status)
 
     async def list_items(self, owner: str, request: pb.ListInputItemsRequest) -> pb.ListInputItemsResponse:
-        """What the response was asked itself, without what earlier responses brought: one message an item, each with an
-        id that stays. Raises UmgError: OBJECT_NOT_FOUND, INVALID_FIELD for an `after` that is no item of it.
+        """Return a page of the input items of the response's own request, without the earlier conversation: one message
+        for each item, with a stable id. Raises UmgError: OBJECT_NOT_FOUND, INVALID_FIELD for an unknown page token.
         """
         row = await self._row(owner, request.response_id)
         if len(row.conversation) <= PACKED_BYTES:
@@ -256,28 +264,29 @@ class Conversations:
 def _pack(
     row: KeptResponse, request: pb.GenerateRequest, response: pb.GenerateResponse, earlier: bytes, *, streamed: bool
 ) -> None:
-    """Fills in what is kept of request and answer."""
-    said = pb.GenerateRequest(messages=request.messages)
+    """Fill in the row's conversation, answer and size."""
+    conversation = pb.GenerateRequest(messages=request.messages)
     if response.candidates and response.candidates[0].message.parts:
-        output = said.messages.add()
+        output = conversation.messages.add()
         output.CopyFrom(response.candidates[0].message)
         for part in output.parts:
             if part.HasField("state") and not part.state.channel:
-                part.state.channel = row.channel  # no other may be given it
-    # Serialized messages of one field, one behind the other, are the messages of both.
-    row.conversation = zlib.compress(earlier + said.SerializeToString(), level=1)
+                part.state.channel = row.channel  # no other channel may get the state
+    # Two serialized messages one after the other are, in protobuf, the two messages merged.
+    row.conversation = zlib.compress(earlier + conversation.SerializeToString(), level=1)
     stored = pb.StoredResponse(response=response, request=request, streamed=streamed)
     stored.request.ClearField("messages")
-    _forget_conversation(stored.request)
+    _remove_conversation(stored.request)
     row.answer = zlib.compress(stored.SerializeToString(), level=1)
     row.size_bytes = len(row.conversation) + len(row.answer) + len(row.object_id) + 200
 
 
-def _forget_conversation(request: pb.GenerateRequest) -> None:
-    """Takes the conversation out of the source document: what is left of it is for echoes."""
-    field = CONVERSATION_FIELDS.get(request.source.format)
-    if field is None:
+def _remove_conversation(request: pb.GenerateRequest) -> None:
+    """Remove the conversation from the source document. The rest is kept for fields that a response repeats."""
+    codec = FORMATS.get(request.source.format)
+    if codec is None:
         return
+    field = codec.conversation_field
     try:
         body = msgspec.json.decode(request.source.body, type=dict[str, msgspec.Raw])
     except (ValueError, RecursionError):
@@ -310,12 +319,12 @@ def _continue(row: KeptResponse, request: pb.GenerateRequest) -> Continued:
     count = len(expanded.messages)
     expanded.MergeFrom(request)
     expanded.ClearField("previous_response_id")
-    _edited(expanded, "messages", "previous_response_id")
+    _mark_edited(expanded, "messages", "previous_response_id")
     return Continued(request, expanded, Place(row.channel, row.upstream_response_id), earlier, count)
 
 
-def _edited(request: pb.GenerateRequest, *fields: str) -> None:
-    """Notes what the source document does not say, for an upstream that starts from it."""
+def _mark_edited(request: pb.GenerateRequest, *fields: str) -> None:
+    """Record the canonical fields that differ from the source document, for an upstream that starts from its body."""
     if request.HasField("source"):
         request.source.edited_fields.extend(field for field in fields if field not in request.source.edited_fields)
 
@@ -325,7 +334,7 @@ def _edited(request: pb.GenerateRequest, *fields: str) -> None:
 
 @asynccontextmanager
 async def _reading() -> AsyncGenerator[None, None]:
-    """Bounds what the database takes. Raises UmgError(UNAVAILABLE)."""
+    """Limit the time of a database access. Raises UmgError(UNAVAILABLE) if the database fails."""
     try:
         async with asyncio.timeout(READ_SECONDS):
             yield

@@ -1,14 +1,14 @@
-"""Message threads: conversations that are kept from call to call, so that callers send their new messages alone.
+"""Message threads: stored conversations that a caller continues by sending only its new messages.
 
-A thread is kept for every provider. One of the messages format that keeps threads itself is told the thread by the ids
-of its own answers, as long as its channel serves the conversation; any other is told the whole conversation.
+Threads work with every provider. A provider of the messages format that stores threads itself is sent the id of its own
+previous response, as long as its channel serves the conversation; any other is sent the whole conversation.
 """
 
 import asyncio
 import zlib
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property
 
@@ -19,7 +19,8 @@ from structlog.typing import FilteringBoundLogger
 
 from umg_grpc.access.keys import utc_now
 from umg_grpc.errors import UmgError
-from umg_grpc.service.conversations import PACKED_BYTES, SMALL_BYTES, Place
+from umg_grpc.routing import Target
+from umg_grpc.service.conversations.store import PACKED_BYTES, SMALL_BYTES, Place
 from umg_grpc.store import Store
 from umg_grpc.store.background import reason_of
 from umg_grpc.store.retained import Bounds, Retained
@@ -27,14 +28,15 @@ from umg_grpc.store.tables import MAX_OBJECT_ID_CHARACTERS, KeptThread
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS
 from umg_grpc.wire.messages import threads as bodies
+from umg_grpc.wire.request_notes import NO_NOTES, DecodedRequest, RequestNotes
 
-MESSAGES = "messages"
-"""The format whose callers and providers know threads."""
+THREADED = next(name for name, codec in FORMATS.items() if codec.has_threads)
+"""Wire format whose callers and providers support message threads."""
 IDLE = timedelta(minutes=5)
-"""How long an answer can be continued."""
-LONGEST_CALL = timedelta(hours=1)
-"""How long a call may last that continues a thread, where its caller set no deadline."""
-KEEP_SECONDS = 2.0  # that an answer waits for the database
+"""Time after a response in which it can be continued."""
+LONGEST_CALL_SECONDS = 3600.0
+"""Maximum duration of a claim, which also applies to calls without a deadline."""
+KEEP_SECONDS = 2.0  # longest time that a response waits for the database
 READ_SECONDS = 5.0
 
 logger: FilteringBoundLogger = structlog.get_logger(__name__)
@@ -42,118 +44,130 @@ logger: FilteringBoundLogger = structlog.get_logger(__name__)
 
 @dataclass
 class Thread:
-    """One call of a thread, which begins or continues it."""
+    """One call of a thread, which begins or continues the thread."""
 
     caller_request: pb.GenerateRequest
-    """As the caller sent it."""
+    """The request as the caller sent it."""
     place: Place
-    """Where the answer that is continued was made; nowhere for a new thread."""
+    """Origin of the response that is continued; empty for a new thread."""
     whole: pb.GenerateRequest | None = None
-    """A continuing request with the whole conversation, and without a thread."""
+    """The request with the whole conversation and without a thread; None for a new thread."""
     claim_end_time: datetime | None = None
-    """Of this call's claim on the answer that it continues."""
+    """End of this call's claim on the response that it continues."""
     answered_id: str = ""
-    """Id of the answer of this call, once it is complete."""
+    """Id of the response of this call, once the response is complete."""
+    notes: RequestNotes = NO_NOTES
+    """Notes of `request`."""
     _forgotten: bool = False  # whether the provider no longer has the thread
-    _refusing: set[str] = field(default_factory=set)  # channels whose providers keep no threads
+    _refused: bool = False  # whether a provider rejected the thread
 
     @property
     def previous_id(self) -> str:
-        """Id of the answer that is continued; "" for a new thread."""
+        """Id of the response that is continued; "" for a new thread."""
         return self.caller_request.thread.previous_response_id
 
     @cached_property
     def request(self) -> pb.GenerateRequest:
-        """The request with the whole conversation, for providers that keep no threads."""
+        """Request with the whole conversation, for providers that store no threads."""
         if self.whole is not None:
             return self.whole
         alone = _copy(self.caller_request)
         alone.ClearField("thread")
-        if alone.source.format == MESSAGES:
+        if alone.source.format == THREADED:
             alone.source.body = bodies.without_thread(alone.source.body)
         return alone
 
     @cached_property
     def begun(self) -> pb.GenerateRequest:
-        """The request with the whole conversation, which begins a thread at the provider."""
+        """Request with the whole conversation that begins a new thread at the provider."""
         if self.whole is None:
             return self.caller_request
         begun = _copy(self.whole)
         begun.thread.SetInParent()
-        begun.source.body = bodies.beginning_thread(begun.source.body)
+        begun.source.body = bodies.with_new_thread(begun.source.body)
         return begun
 
-    def told_to(self, channel: str, *, keeps: bool) -> pb.GenerateRequest:
-        """Return the request as it goes to a channel; `keeps`: whether its provider may keep threads."""
-        if not keeps or channel in self._refusing:
+    def request_for(self, target: Target) -> pb.GenerateRequest:
+        """Return the request as it is sent to a channel.
+
+        A provider that stores threads is sent the id of its own previous response or, if it does not have the thread, a
+        body that begins it; there is no body for a conversation that began in another format. Any other provider is
+        sent the whole conversation.
+        """
+        keeps = self.caller_request.source.format in target.channel.protocols and target.quirks.keeps_threads
+        if not keeps or self._refused or (self.whole is not None and not self.whole.HasField("source")):
             return self.request
-        known = self.place.upstream_response_id and self.place.channel == channel and not self._forgotten
+        known = self.place.upstream_response_id and self.place.channel == target.channel.name and not self._forgotten
         return self.caller_request if known else self.begun
 
-    def mends(self, told: pb.GenerateRequest, channel: str, error: UmgError) -> bool:
-        """Return whether the call is good if the provider is told more of the conversation than it was: it has
-        forgotten the thread, or keeps none.
+    def mends(self, sent: pb.GenerateRequest, error: UmgError) -> bool:
+        """Return whether the error is due to the provider no longer having the thread, or storing none. The call may
+        then be repeated with the new result of `request_for`.
         """
-        if not told.HasField("thread"):
+        if not sent.HasField("thread"):
             return False
-        if error.reason == pb.ERROR_REASON_THREAD_NOT_FOUND and told.thread.previous_response_id:
+        if error.reason == pb.ERROR_REASON_THREAD_NOT_FOUND and sent.thread.previous_response_id:
             self._forgotten = True
             return True
         named = error.metadata.get("field", "").partition(".")[0] == "thread" or error.message.startswith("thread:")
         if error.reason == pb.ERROR_REASON_THREAD_UNSUPPORTED_REQUEST or (
             error.reason == pb.ERROR_REASON_UPSTREAM_REJECTED and named
         ):
-            self._refusing.add(channel)
+            self._refused = True
             return True
         return False
 
 
 class Threads:
-    """The threads of all callers, from `start` to `aclose`. An owner is the id of a caller's key: to any other the
-    threads do not exist.
+    """Stored threads of all callers, usable from `start` to `aclose`. A thread's owner is the id of a caller's key; for
+    other keys the thread does not exist.
     """
 
     def __init__(self, store: Store, *, bounds: Bounds, most_bytes: int, now: Callable[[], datetime] = utc_now) -> None:
-        """`most_bytes`: of a conversation; a longer one is not kept."""
+        """Store conversations of up to `most_bytes`, measured before compression."""
         self._store = store
         self._rows = Retained(store, KeptThread, bounds, now)
         self._most_bytes = most_bytes
         self._now = now
 
     def start(self) -> None:
-        """From now on threads can be kept."""
+        """Start writing threads to the database."""
         self._rows.start()
 
     async def aclose(self) -> None:
-        """End the work behind it."""
+        """Write the pending rows, and end the background tasks."""
         await self._rows.aclose()
 
-    async def open(self, owner: str, request: pb.GenerateRequest, seconds: float) -> Thread:
-        """Return the call that `request` makes of its thread. The answer that it continues is claimed for `seconds` at
-        most, to be given back by `close`. Raises UmgError: THREAD_NOT_FOUND, THREAD_ALREADY_CONTINUED,
-        THREAD_CONTINUE_IN_FLIGHT.
+    async def open(
+        self, owner: str, request: pb.GenerateRequest, seconds: float, notes: RequestNotes = NO_NOTES
+    ) -> Thread:
+        """Return the thread of a request. Claims the response that the request continues for at most `seconds`; `close`
+        must release the claim. Raises UmgError: THREAD_NOT_FOUND, THREAD_ALREADY_CONTINUED, THREAD_CONTINUE_IN_FLIGHT,
+        INVALID_FIELD for a field that only the thread's first request may have.
         """
         previous_id = request.thread.previous_response_id
         if not previous_id:
-            return Thread(request, Place("", ""))
+            return Thread(request, Place("", ""), notes=notes)
         for name, given in (("instructions", request.instructions), ("tools", request.tools)):
             if given:
                 message = f"`{name}`: the thread keeps it from its first request; leave it out"
                 raise UmgError(pb.ERROR_REASON_INVALID_FIELD, message, field=name)
-        row = await self._claimed(owner, previous_id, seconds)
+        row = await self._claim(owner, previous_id, seconds)
         thread = Thread(request, Place(row.channel, row.upstream_response_id), claim_end_time=row.claim_end_time)
         try:
             small = len(row.conversation) <= PACKED_BYTES and request.ByteSize() <= SMALL_BYTES
-            thread.whole = _whole(row, request) if small else await asyncio.to_thread(_whole, row, request)
+            whole = _whole(row, request, notes) if small else await asyncio.to_thread(_whole, row, request, notes)
+            thread.whole, thread.notes = whole
         except BaseException:
             await self.close(owner, thread)
             raise
         return thread
 
     async def keep(self, owner: str, thread: Thread, response: pb.GenerateResponse, place: Place) -> bool:
-        """Keep the conversation under the id of its finished answer, for every process to find when this returns.
-        `response` has its candidates; `place` is where it was made. False when it could not be kept, which the log
-        tells: the answer is good all the same.
+        """Store the conversation by the id of its complete response. Every process finds it once this returns.
+
+        `response` has its candidates; `place` is its origin. Return False, and log a warning, if the conversation could
+        not be stored; the response is valid all the same.
         """
         thread.answered_id = response.response_id
         if not 0 < len(response.response_id) <= MAX_OBJECT_ID_CHARACTERS or not response.response_id.isprintable():
@@ -177,16 +191,17 @@ class Threads:
         return kept
 
     async def close(self, owner: str, thread: Thread) -> None:
-        """Settle the claim of a call that is over: the answer that it continued was continued, or may be once more.
-        What the database does not take is left to the end of the claim.
+        """Release the claim of a call that ended. After a complete response, mark the previous response as continued.
+
+        If the database fails, the claim lasts until its end time.
         """
         if thread.claim_end_time is None or thread.answered_id == thread.previous_id:
-            return  # in the latter case the row is the new answer's, which no call continues yet
-        mine = _row_of(owner, thread.previous_id).where(KeptThread.claim_end_time == thread.claim_end_time)
+            return  # with equal ids the row is that of the new response, which no call has claimed
+        claimed_row = _row_of(owner, thread.previous_id).where(KeptThread.claim_end_time == thread.claim_end_time)
         settled = (
-            mine.values(continued=True, conversation=b"", size_bytes=0)
+            claimed_row.values(continued=True, conversation=b"", size_bytes=0)
             if thread.answered_id
-            else mine.values(claim_end_time=None)
+            else claimed_row.values(claim_end_time=None)
         )
         try:
             async with asyncio.timeout(READ_SECONDS), self._store.write() as session:
@@ -194,10 +209,10 @@ class Threads:
         except (SQLAlchemyError, OSError) as error:
             logger.warning("a thread's claim is not settled", reason=reason_of(error))
 
-    async def _claimed(self, owner: str, previous_id: str, seconds: float) -> KeptThread:
-        """Return the answer that is continued, which is this call's from now on."""
+    async def _claim(self, owner: str, previous_id: str, seconds: float) -> KeptThread:
+        """Claim the response that the call continues, until its end time. Return its row."""
         now = self._now()
-        end = now + min(LONGEST_CALL, timedelta(seconds=min(seconds, LONGEST_CALL.total_seconds())))
+        end = now + timedelta(seconds=min(seconds, LONGEST_CALL_SECONDS))
         free = (KeptThread.claim_end_time.is_(None)) | (KeptThread.claim_end_time <= now)
         claim = (
             _row_of(owner, previous_id)
@@ -209,18 +224,18 @@ class Threads:
             async with self._store.write() as session:
                 row = await session.scalar(claim)
             if row is None:
-                raise await self._refusal(owner, previous_id, now)
+                raise await self._claim_error(owner, previous_id, now)
         return row
 
-    async def _refusal(self, owner: str, previous_id: str, now: datetime) -> UmgError:
-        """Return why the answer cannot be claimed."""
+    async def _claim_error(self, owner: str, previous_id: str, now: datetime) -> UmgError:
+        """Return the error for a response that cannot be claimed."""
         query = select(KeptThread.continued, KeptThread.expire_time).where(
             KeptThread.owner == owner, KeptThread.object_id == previous_id
         )
         async with self._store.read() as session:
             found = (await session.execute(query)).one_or_none()
         if found is None or found.expire_time <= now:
-            return _lost(previous_id)
+            return _not_found(previous_id)
         shown = previous_id[:MAX_OBJECT_ID_CHARACTERS]
         if found.continued:
             message = f"`{shown}` has been continued by another call; send the whole conversation as a new thread"
@@ -230,12 +245,12 @@ class Threads:
 
 
 def unsupported() -> UmgError:
-    """For a gateway that stores nothing."""
+    """Return the error of a gateway that stores no conversations."""
     message = "this gateway stores no conversations; send the whole conversation, without `thread`"
     return UmgError(pb.ERROR_REASON_THREAD_UNSUPPORTED_REQUEST, message, unsupported="thread")
 
 
-def _lost(previous_id: str, why: str = "") -> UmgError:
+def _not_found(previous_id: str, why: str = "") -> UmgError:
     shown = previous_id[:MAX_OBJECT_ID_CHARACTERS]
     message = f"no thread is kept for `{shown}`{why}; send the whole conversation as a new thread"
     return UmgError(pb.ERROR_REASON_THREAD_NOT_FOUND, message, id=shown)
@@ -243,30 +258,30 @@ def _lost(previous_id: str, why: str = "") -> UmgError:
 
 @asynccontextmanager
 async def _reading(previous_id: str) -> AsyncGenerator[None, None]:
-    """Bound the time that the database takes. Raises UmgError(THREAD_NOT_FOUND), after which a caller goes on without
-    it.
+    """Limit the time of a database access. Raises UmgError(THREAD_NOT_FOUND) if the database fails; the caller can then
+    send the whole conversation.
     """
     try:
         async with asyncio.timeout(READ_SECONDS):
             yield
     except (SQLAlchemyError, OSError) as error:  # TimeoutError is an OSError
         logger.warning("threads cannot be read", reason=reason_of(error))
-        raise _lost(previous_id, " that can be read at the moment") from error
+        raise _not_found(previous_id, " that can be read at the moment") from error
 
 
 def _row_of(owner: str, object_id: str) -> Update:
     return update(KeptThread).where(KeptThread.owner == owner, KeptThread.object_id == object_id)
 
 
-# --- what is kept: `messages`, `instructions` and `tools`, or, of a caller of messages, `source` with his own JSON
+# --- stored content: `messages`, `instructions` and `tools` or, for a caller of the messages format, `source` with JSON
 
 
 def _pack(row: KeptThread, request: pb.GenerateRequest, response: pb.GenerateResponse) -> int:
-    """Fill in what is kept. Return its size before it is compressed."""
+    """Fill in the row's conversation. Return its uncompressed size in bytes."""
     kept = pb.GenerateRequest()
-    if request.source.format == MESSAGES:
-        answer = FORMATS[MESSAGES].encode_response(response, request)
-        kept.source.format = MESSAGES
+    if request.source.format == THREADED:
+        answer = FORMATS[THREADED].encode_response(response, request)
+        kept.source.format = THREADED
         kept.source.body = bodies.kept_conversation(request.source.body, answer)
     else:
         kept.messages.MergeFrom(request.messages)
@@ -276,27 +291,30 @@ def _pack(row: KeptThread, request: pb.GenerateRequest, response: pb.GenerateRes
             kept.messages.append(response.candidates[0].message)
             for part in kept.messages[-1].parts:
                 if part.HasField("state") and not part.state.channel:
-                    part.state.channel = row.channel  # no other may be given it
+                    part.state.channel = row.channel  # no other channel may get the state
     plain = kept.SerializeToString()
     row.conversation = zlib.compress(plain, level=1)
     row.size_bytes = len(row.conversation) + len(row.object_id) + 200
     return len(plain)
 
 
-def _whole(row: KeptThread, request: pb.GenerateRequest) -> pb.GenerateRequest:
-    """Return the request with the kept conversation before its own messages, and without a thread."""
+def _whole(row: KeptThread, request: pb.GenerateRequest, notes: RequestNotes) -> DecodedRequest[pb.GenerateRequest]:
+    """Return the request with the stored conversation before its own messages, and without a thread."""
     kept = pb.GenerateRequest.FromString(zlib.decompress(row.conversation))
     own, earlier = request.source, kept.source
-    if own.format == earlier.format == MESSAGES:
+    if own.format == earlier.format == THREADED:
         body = bodies.whole_body(own.body, earlier.body)
-        return FORMATS[MESSAGES].decode_request(body, dict(own.headers)).canonical
-    if earlier.format == MESSAGES and (decode_count := FORMATS[MESSAGES].decode_count) is not None:
-        kept = decode_count(bodies.countable(earlier.body), {})
+        whole, _, whole_notes = FORMATS[THREADED].decode_request(body, dict(own.headers))
+        named = (name for name in notes.indispensable if name.startswith("thread."))
+        whole_notes.indispensable.extend(named)  # of the thread, which the body no longer has
+        return DecodedRequest(whole, whole_notes)
+    if earlier.format == THREADED and (decode_count := FORMATS[THREADED].decode_count) is not None:
+        kept = decode_count(bodies.countable(earlier.body), {}).canonical
     whole = pb.GenerateRequest(messages=kept.messages, instructions=kept.instructions, tools=kept.tools)
     whole.MergeFrom(request)
     whole.ClearField("thread")
-    whole.ClearField("source")  # which has the new messages alone
-    return whole
+    whole.ClearField("source")  # the source document has only the new messages
+    return DecodedRequest(whole, NO_NOTES)
 
 
 def _copy(request: pb.GenerateRequest) -> pb.GenerateRequest:

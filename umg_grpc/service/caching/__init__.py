@@ -1,0 +1,1 @@
+"""Cached responses, and affinity to providers' prompt caches."""

@@ -1,0 +1,106 @@
+"""Cache keys of requests whose responses may be cached."""
+
+import hashlib
+from collections.abc import Iterable
+from copy import deepcopy
+from typing import TypeAlias, assert_never
+
+import msgspec
+
+from umg_grpc.v1 import pb
+from umg_grpc.wire import stores_by_default
+from umg_grpc.wire.model_quirks import has_search_option
+from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
+
+CacheableRequest: TypeAlias = pb.GenerateRequest | pb.EmbedRequest | pb.RerankRequest
+
+STREAM = "stream"  # left out of the body, since the operation already distinguishes streams
+
+# Fields that refer to content outside the request, which may change between two calls.
+REFERENCE_FIELDS = ("previous_response_id", "conversation_id", "cached_content")
+
+
+def key_of(
+    owner: str, operation: str, ways: Iterable[str], request: CacheableRequest, notes: RequestNotes = NO_NOTES
+) -> str | None:
+    """Return the cache key of a request, or None if its response must not be cached.
+
+    Two keys are equal if and only if owner, operation, `ways` and request (ignoring JSON key order) are equal.
+    `operation`: name of the method. `ways`: the model's id and the targets that it currently leads to, since the config
+    may change them.
+
+    Responses to embedding and rerank requests are always cacheable. Text is if the caller makes it deterministic, by
+    temperature 0 or a seed, and the request contains all its input: no earlier response, no tool that the provider
+    runs, no reference (a URL, a file), no field unknown to the gateway (`notes`). Takes milliseconds for a megabyte.
+    """
+    if not _is_deterministic(request) or notes.indispensable:
+        return None
+    try:
+        relevant = _relevant_content(request)
+    except (ValueError, RecursionError):  # JSON that we cannot read, although the provider may
+        return None
+    digest = hashlib.sha256()
+    for piece in (*map(str.encode, (owner, operation, *ways)), relevant):
+        digest.update(len(piece).to_bytes(8, "big"))
+        digest.update(piece)
+    return digest.hexdigest()
+
+
+def _relevant_content(request: CacheableRequest) -> bytes:
+    """Return the request's content that determines the response: the canonical fields and the caller's body with its
+    keys sorted. Raises ValueError or RecursionError.
+    """
+    relevant = deepcopy(request)
+    if relevant.HasField("source"):
+        source, body = request.source, _normalised(request.source.body)
+        relevant.source.CopyFrom(pb.SourceDocument(format=source.format, headers=source.headers, body=body))
+    return relevant.SerializeToString(deterministic=True)
+
+
+def _normalised(body: bytes) -> bytes:
+    members = msgspec.json.decode(body, type=dict[str, object])
+    members.pop(STREAM, None)
+    return msgspec.json.encode(members, order="sorted")
+
+
+def _is_deterministic(request: CacheableRequest) -> bool:
+    if not isinstance(request, pb.GenerateRequest):
+        return True
+    source = request.source
+    if not (request.HasField("seed") or (request.HasField("temperature") and request.temperature == 0)):
+        return False
+    if request.candidate_count > 1 or any(kind != "text" for kind in request.output_modalities):
+        return False
+    if request.store if request.HasField("store") else stores_by_default(source.format):
+        return False
+    if request.HasField("thread"):
+        return False
+    if any(getattr(request, field) for field in REFERENCE_FIELDS) or request.HasField("prompt_template"):
+        return False
+    if has_search_option(request) or not all(map(_is_run_by_caller, request.tools)):
+        return False
+    return all(map(_is_self_contained, request.instructions)) and all(
+        _is_self_contained(part) for message in request.messages for part in message.parts
+    )
+
+
+def _is_run_by_caller(tool: pb.Tool) -> bool:
+    """Return whether the caller runs the tool. The results of a provider's own tool may change between two calls."""
+    return tool.HasField("function") or tool.HasField("custom")
+
+
+def _is_self_contained(part: pb.Part) -> bool:
+    """Return whether the part contains all its content, without a reference to content elsewhere."""
+    match part.WhichOneof("kind"):
+        case "media":
+            return part.media.HasField("data") or (
+                part.media.HasField("blocks") and all(map(_is_self_contained, part.media.blocks.parts))
+            )
+        case "tool_result":
+            return all(map(_is_self_contained, part.tool_result.parts))
+        case "opaque" | None:  # its content is not known, so it may refer to anything
+            return False
+        case "text" | "reasoning" | "tool_call" | "server_tool_call" | "server_tool_result" | "refusal":
+            return True
+        case unhandled:
+            assert_never(unhandled)

@@ -1,0 +1,306 @@
+"""Response cache: serves a repeated request from memory or, if configured, from Redis."""
+
+import asyncio
+import hashlib
+import struct
+import time
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any, Generic, Self, TypeVar, assert_never
+
+from google.protobuf.message import DecodeError, Message
+
+from umg_grpc.store.redis import Redis, RedisUnavailable, Writes
+from umg_grpc.v1 import pb
+
+MAX_BYTES = 2**20  # maximum size of a response: a larger one would evict too many others
+OVERHEAD_BYTES = 512  # memory that Python needs for an entry beside the response
+MAX_FAILURES = 2  # failures of other calls after which a waiting call makes its own response
+WHOLE_SECONDS = 60.0  # longest total wait for another call's response: as long as most responses take
+STREAM_SECONDS = 5.0  # the same for a stream, which is complete only when the client of the other call has read it
+MAX_WAIT_SHARE = 0.25  # longest wait as a share of the call's deadline; the rest is for making the response itself
+SKEW_SECONDS = 60.0  # allowed clock difference between replicas; entries dated further in the future are ignored
+PREFIX = "umg:answer:1:"  # the number is the version of the stored value
+HEAD = struct.Struct(">32sdd")  # digest of the entry's key, as a check of the key; time made, time of expiry
+
+CACHEABLE_FINISH_REASONS = frozenset(
+    {
+        pb.FINISH_REASON_STOP,
+        pb.FINISH_REASON_STOP_SEQUENCE,
+        pb.FINISH_REASON_LENGTH,
+        pb.FINISH_REASON_TOOL_CALLS,
+    }
+)
+
+Response = TypeVar(
+    "Response", bound=pb.GenerateResponse | pb.StreamGenerateResponse | pb.EmbedResponse | pb.RerankResponse
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """Cached response with its time of making and of expiry, in Unix seconds."""
+
+    answer: bytes
+    made: float
+    until: float
+
+    def is_fresh(self, ttl: float, now: float) -> bool:
+        """Return whether the entry is valid by its own lifetime and by the `ttl` of the call that reads it."""
+        return self.made - SKEW_SECONDS <= now < self.until and now - self.made <= ttl
+
+
+@dataclass(slots=True)
+class _Pending:
+    """Response that one call makes and other calls with the same key wait for."""
+
+    waiting: int = 0
+    finished: asyncio.Event = field(default_factory=asyncio.Event)
+    answer: bytes | None = None
+    failed: bool = False
+    shared: bool = True  # whether other calls may use the response
+
+
+class ResponseCache:
+    """Cache of responses by the keys of `cache_key.key_of`, which include the owner. Each returned message is a new
+    copy.
+
+    No method fails: while Redis is unavailable, the cache uses the memory of this process alone. Writes to Redis run in
+    the background until `aclose`; no response waits for them.
+    """
+
+    def __init__(self, memory_bytes: int, redis: Redis | None = None, now: Callable[[], float] = time.time) -> None:
+        """Use up to `memory_bytes` of memory. `now` returns Unix seconds, which replicas share."""
+        self._memory_bytes = memory_bytes
+        self._redis = redis
+        self._writes = None if redis is None else Writes(redis, "writing kept answers")
+        self._now = now
+        self._entries: OrderedDict[str, _Entry] = OrderedDict()  # in order of last use
+        self._size = 0
+        self._pending_by_key: dict[str, _Pending] = {}
+
+    @property
+    def size(self) -> int:
+        """Bytes of memory in use."""
+        return self._size
+
+    async def aclose(self) -> None:
+        """Finish the pending writes to Redis within a bounded time."""
+        if self._writes is not None:
+            await self._writes.aclose()
+
+    async def written(self) -> None:
+        """Wait until all pending writes to Redis are done or dropped."""
+        if self._writes is not None:
+            await self._writes.done()
+
+    async def get(self, key: str, ttl: float, kind: type[Response]) -> Response | None:
+        """Return the cached response that is at most `ttl` seconds old, or None."""
+        entry_key = _entry_key(key, kind)
+        entry = self._from_memory(entry_key, ttl)
+        if entry is None and self._redis is not None:
+            entry = await self._from_redis(self._redis, entry_key, ttl)
+            entry = entry or self._from_memory(entry_key, ttl)  # stored during the read from Redis
+        return None if entry is None else _decode(kind, entry.answer)
+
+    def put(self, key: str, message: Response, ttl: float) -> None:
+        """Store a complete response for `ttl` seconds, unless it is too large or did not finish normally."""
+        if _is_cacheable(message) and message.ByteSize() <= MAX_BYTES:
+            self._keep(_entry_key(key, type(message)), ttl, message.SerializeToString())
+
+    async def get_or_make(
+        self,
+        key: str,
+        ttl: float,
+        make: Callable[[], Awaitable[Response]],
+        kind: type[Response],
+        *,
+        keep: Callable[[], bool] = lambda: True,
+        seconds: float = float("inf"),
+    ) -> tuple[Response, bool]:
+        """Return the response and whether it comes from the cache or from another call; otherwise call `make`.
+
+        `keep`, called after `make`, returns whether the response may be cached and shared. Raises the errors of `make`.
+        Of several concurrent calls only one calls `make`: see `get_or_fill`.
+        """
+        found = await self.get_or_fill(key, ttl, kind, seconds=seconds)
+        if not isinstance(found, CacheFill):
+            return found, True
+        with found:
+            message = await make()
+            if keep():
+                found.keep(message)
+        return message, False
+
+    async def get_or_fill(
+        self, key: str, ttl: float, kind: type[Response], *, seconds: float = float("inf")
+    ) -> "Response | CacheFill[Response]":
+        """Return the response, or a `CacheFill` for the call that has to make it.
+
+        Of several concurrent calls one makes the response and the others wait. If that call fails or is cancelled, the
+        next one makes it. A call that has seen two failures, or has waited long, makes its own. `seconds`: time until
+        the call's deadline; the wait takes only a small share of it.
+        """
+        entry_key, failures = _entry_key(key, kind), 0
+        end = asyncio.get_running_loop().time() + _wait_limit(kind, seconds)
+        while (found := await self.get(key, ttl, kind)) is None:
+            pending = self._pending_by_key.get(entry_key)
+            if pending is None:
+                pending = self._pending_by_key[entry_key] = _Pending()
+                return self._lead(entry_key, ttl, pending)
+            if failures >= MAX_FAILURES or not await _wait_until_finished(pending, end) or not pending.shared:
+                return self._lead(entry_key, ttl, _Pending())  # no call waits for this one
+            if pending.answer is not None and (found := _decode(kind, pending.answer)) is not None:
+                return found
+            failures += pending.failed
+        return found
+
+    def _lead(self, entry_key: str, ttl: float, pending: _Pending) -> "CacheFill[Any]":
+        return CacheFill(
+            pending, lambda: self._finish(entry_key, pending), lambda answer: self._keep(entry_key, ttl, answer)
+        )
+
+    def _finish(self, entry_key: str, pending: _Pending) -> None:
+        current = self._pending_by_key.get(entry_key)
+        if current is pending or (current is not None and pending.answer is not None):
+            del self._pending_by_key[entry_key]
+            current.answer = pending.answer  # if `pending` is another one, a call that did not wait finished first
+            current.finished.set()
+        pending.finished.set()
+
+    # --- keeping
+
+    def _keep(self, entry_key: str, ttl: float, answer: bytes) -> None:
+        now = self._now()
+        entry = _Entry(answer, now, now + ttl)
+        self._store_in_memory(entry_key, entry)
+        if self._writes is not None:
+            self._writes.set(PREFIX + entry_key, HEAD.pack(_digest(entry_key), entry.made, entry.until) + answer, ttl)
+
+    def _store_in_memory(self, entry_key: str, entry: _Entry) -> None:
+        self._evict(entry_key)
+        self._entries[entry_key] = entry
+        self._size += len(entry.answer) + OVERHEAD_BYTES
+        while self._size > self._memory_bytes:
+            self._evict(next(iter(self._entries)))
+
+    def _evict(self, entry_key: str) -> None:
+        if (entry := self._entries.pop(entry_key, None)) is not None:
+            self._size -= len(entry.answer) + OVERHEAD_BYTES
+
+    def _from_memory(self, entry_key: str, ttl: float) -> _Entry | None:
+        entry = self._entries.get(entry_key)
+        if entry is None or not entry.is_fresh(ttl, self._now()):
+            return None
+        self._entries.move_to_end(entry_key)
+        return entry
+
+    async def _from_redis(self, redis: Redis, entry_key: str, ttl: float) -> _Entry | None:
+        try:
+            value = await redis.run(lambda client: client.get(PREFIX + entry_key))
+        except RedisUnavailable:
+            return None
+        if not isinstance(value, bytes) or len(value) < HEAD.size:
+            return None
+        digest, made, until = HEAD.unpack_from(value)
+        entry = _Entry(value[HEAD.size :], made, until)
+        if digest != _digest(entry_key) or not entry.is_fresh(ttl, self._now()):
+            return None
+        self._store_in_memory(entry_key, entry)
+        return entry
+
+
+class CacheFill(Generic[Response]):
+    """Context manager around the making of a response for which other calls wait.
+
+    The waiting calls get the response that is passed to `keep`. If the block ends without one, each makes its own; if
+    it fails or is cancelled, one of them becomes the next lead.
+    """
+
+    def __init__(self, pending: _Pending, finish: Callable[[], None], keep: Callable[[bytes], None]) -> None:
+        self._pending = pending
+        self._finish = finish
+        self._keep = keep
+
+    def keep(self, message: Response) -> None:
+        """Pass the response to the waiting calls, and cache it. One that did not finish normally is neither passed on
+        nor cached; a large one is only passed on.
+        """
+        pending, small = self._pending, message.ByteSize() <= MAX_BYTES
+        if not _is_cacheable(message) or not (small or pending.waiting):
+            return
+        pending.answer = message.SerializeToString()
+        self._finish()
+        if small:
+            self._keep(pending.answer)
+
+    def give_up(self) -> None:
+        """Let the waiting calls make their own responses, since this one will not be shared."""
+        self._pending.shared = False
+        self._finish()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._pending.finished.is_set():
+            return
+        self._pending.failed = isinstance(error, Exception)
+        self._pending.shared = error is not None
+        self._finish()
+
+
+async def _wait_until_finished(pending: _Pending, end: float) -> bool:
+    """Wait until the response is finished. Return False if it is not by `end`, on the clock of the event loop."""
+    pending.waiting += 1
+    try:
+        async with asyncio.timeout_at(end):
+            await pending.finished.wait()
+    except TimeoutError:
+        return False
+    finally:
+        pending.waiting -= 1
+    return True
+
+
+def _wait_limit(kind: type[Message], seconds: float) -> float:
+    """Return the longest time in seconds that a call waits for the response of another call."""
+    return min(STREAM_SECONDS if kind is pb.StreamGenerateResponse else WHOLE_SECONDS, seconds * MAX_WAIT_SHARE)
+
+
+def _entry_key(key: str, kind: type[Message]) -> str:
+    """Return the entry's key: streams and single messages of one cache key have separate entries."""
+    return f"{kind.DESCRIPTOR.name}:{key}"
+
+
+def _digest(entry_key: str) -> bytes:
+    return hashlib.sha256(entry_key.encode()).digest()
+
+
+def _is_cacheable(
+    message: pb.GenerateResponse | pb.StreamGenerateResponse | pb.EmbedResponse | pb.RerankResponse,
+) -> bool:
+    """Return whether the response finished normally."""
+    match message:
+        case pb.GenerateResponse():
+            ends = [candidate.finish_reason for candidate in message.candidates]
+        case pb.StreamGenerateResponse():
+            ends = [event.finished.finish_reason for event in message.events if event.HasField("finished")]
+        case pb.EmbedResponse() | pb.RerankResponse():
+            return True
+        case unhandled:
+            assert_never(unhandled)
+    return bool(ends) and CACHEABLE_FINISH_REASONS.issuperset(ends)
+
+
+def _decode(kind: type[Response], answer: bytes) -> Response | None:
+    message = kind()
+    try:
+        message.ParseFromString(answer)
+    except DecodeError:
+        return None
+    return message

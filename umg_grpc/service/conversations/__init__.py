@@ -1,0 +1,1 @@
+"""Stored responses, message threads, and the reasoning state of conversations."""

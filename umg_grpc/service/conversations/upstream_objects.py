@@ -1,0 +1,189 @@
+"""Objects in a provider's account that a text request names: files, conversations, caches, stores. Pure.
+
+All callers of a channel share its account, so a caller that guessed or saw an id could read another caller's object.
+"""
+
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import NamedTuple, assert_never
+
+import msgspec
+
+from umg_grpc.errors import UmgError
+from umg_grpc.v1 import pb
+from umg_grpc.wire import FORMATS
+from umg_grpc.wire.core.object_rules import UNKNOWN, is_public
+
+SHOWN_CHARACTERS = 128
+_FILE_SCHEME = "fileid://"
+_FILE_ADDRESS = re.compile(rf"{_FILE_SCHEME}([\w.-]+)", re.IGNORECASE)
+
+# Canonical field in `edited_fields` -> members of the body that are encoded again for an upstream of the same format.
+REENCODED_MEMBERS = {
+    "messages": ("messages", "input", "contents", "systemInstruction", "system_instruction", "system"),
+    "previous_response_id": ("previous_response_id",),
+}
+
+
+class AccountObject(NamedTuple):
+    """Reference of a request to an object in a provider's account."""
+
+    field: str
+    """Path of the member that names the object: canonical, or as in the caller's body."""
+    id: str
+
+
+def account_objects(request: pb.GenerateRequest, protocols: Collection[str]) -> list[AccountObject]:
+    """Return all objects that the request names to a channel of these protocols, in no particular order.
+
+    A body that goes to an upstream of its own format is searched by the rules of that format
+    (`wire/core/object_rules.py`), since it contains members that have no canonical form.
+    """
+    source = request.source
+    own = source.format if source.format in FORMATS and source.format in protocols else ""
+    named = list[AccountObject]()
+    if own:
+        skipped = [name for edited in source.edited_fields for name in REENCODED_MEMBERS.get(edited, ())]
+        named += (AccountObject(*found) for found in FORMATS[own].objects.in_body(source.body, skipped))
+    named += _in_instructions(request)
+    found = {each.id for each in named}
+    named += (each for each in _in_fields(request) if each.id not in found)
+    if own and "messages" not in source.edited_fields:
+        return named
+    named += _in_tools(request, protocols)
+    for index, part in enumerate(request.instructions):
+        if not part.HasField("text"):
+            at = f"instructions[{index}]"
+            named += (AccountObject(at + inner, name) for inner, name in _in_part(part, protocols))
+    for index, message in enumerate(request.messages):
+        from_model = message.role == pb.ROLE_ASSISTANT
+        for position, part in enumerate(message.parts):
+            if not part.HasField("text") and part.WhichOneof("kind") in OBJECT_PARTS:
+                at = f"messages[{index}].parts[{position}]"
+                named += (
+                    AccountObject(at + inner, name) for inner, name in _in_part(part, protocols, from_model=from_model)
+                )
+    return named
+
+
+OBJECT_PARTS = frozenset({"media", "tool_result", "opaque"})
+"""Kinds of parts that may name an object."""
+
+
+def check_ownership(objects: Sequence[AccountObject], made: Mapping[str, str], channel: str) -> None:
+    """Raise UmgError(OBJECT_NOT_FOUND) unless `channel` made all the objects for this caller. `made`: object id ->
+    channel that made it.
+    """
+    for field, name in objects:
+        if made.get(name) != channel:
+            shown = name[:SHOWN_CHARACTERS]
+            at = f"`{field}`: " if field else ""
+            message = (
+                f"{at}this key has no object '{shown}' at the provider; leave it out, or send the content itself. What "
+                "lies in the provider's account can be named only where the operator says `shared_objects: true` of "
+                "the channel"
+            )
+            error = UmgError(pb.ERROR_REASON_OBJECT_NOT_FOUND, message, id=shown)
+            if field:
+                error.metadata["field"] = field
+            raise error
+
+
+def _in_fields(request: pb.GenerateRequest) -> Iterator[AccountObject]:
+    """Yield the objects in canonical fields, which every face of their format sets."""
+    for field, name in (
+        ("previous_response_id", request.previous_response_id),
+        ("conversation_id", request.conversation_id),
+        ("cached_content", request.cached_content),
+    ):
+        if name:
+            yield AccountObject(field, name)
+    if request.HasField("prompt_template") and (name := request.prompt_template.prompt_id):
+        yield AccountObject("prompt_template.prompt_id", name)
+
+
+def _in_instructions(request: pb.GenerateRequest) -> Iterator[AccountObject]:
+    """Yield the files that instructions name by an address: some providers replace it by the file's content."""
+    for path, part in _instruction_parts(request):
+        text = part.text.text
+        if _FILE_SCHEME in text.lower():  # the search of the pattern takes ten times as long
+            yield from (AccountObject(path, name) for name in _FILE_ADDRESS.findall(text))
+
+
+def _instruction_parts(request: pb.GenerateRequest) -> Iterator[tuple[str, pb.Part]]:
+    """Yield (path, part) of the instructions and of the messages with the role of instructions."""
+    for index, part in enumerate(request.instructions):
+        yield f"instructions[{index}]", part
+    for index, message in enumerate(request.messages):
+        if message.role in (pb.ROLE_SYSTEM, pb.ROLE_DEVELOPER):
+            for position, part in enumerate(message.parts):
+                yield f"messages[{index}].parts[{position}]", part
+
+
+class _Voice(msgspec.Struct):
+    """Custom voice, in the JSON of `audio_output.voice_json`."""
+
+    id: str
+
+
+def _in_tools(request: pb.GenerateRequest, protocols: Collection[str]) -> Iterator[AccountObject]:
+    for index, tool in enumerate(request.tools):
+        kind = tool.WhichOneof("kind")
+        if kind == "file_search":
+            at = f"tools[{index}].file_search.vector_store_ids"
+            yield from (AccountObject(at, name) for name in tool.file_search.vector_store_ids)
+        elif kind == "opaque":
+            yield from (AccountObject(f"tools[{index}]", name) for name in _in_opaque(tool.opaque, protocols))
+        elif kind == "function" and tool.function.HasField("declared"):
+            declared = tool.function.declared
+            yield from (AccountObject(f"tools[{index}]", name) for name in _in_opaque(declared, protocols))
+    if "{" in (voice := request.audio_output.voice_json):
+        try:
+            yield AccountObject("audio_output.voice_json", msgspec.json.decode(voice, type=_Voice).id)
+        except (ValueError, RecursionError):
+            yield AccountObject("audio_output.voice_json", UNKNOWN)
+
+
+def _in_part(part: pb.Part, protocols: Collection[str], *, from_model: bool = False) -> Iterator[tuple[str, str]]:
+    """Yield (path below the part, id). `from_model`: whether the part is in an assistant message."""
+    match part.WhichOneof("kind"):
+        case "media":
+            yield from _in_media(part.media, protocols, from_model=from_model)
+        case "tool_result":
+            for index, piece in enumerate(part.tool_result.parts):
+                if piece.HasField("text"):
+                    continue
+                inside = _in_part(piece, protocols, from_model=from_model)
+                yield from ((f".tool_result.parts[{index}]{at}", name) for at, name in inside)
+        case "opaque":
+            yield from (("", name) for name in _in_opaque(part.opaque, protocols, from_model=from_model))
+        case "text" | "reasoning" | "tool_call" | "server_tool_call" | "server_tool_result" | "refusal" | None:
+            pass  # not in `OBJECT_PARTS`
+        case unhandled:
+            assert_never(unhandled)
+
+
+def _in_media(media: pb.MediaPart, protocols: Collection[str], *, from_model: bool) -> Iterator[tuple[str, str]]:
+    match media.WhichOneof("source"):
+        case "file_id" if media.file_id and media.file_id == media.media_id:
+            yield "", media.media_id  # media that the model made, which is sent by its media id
+        case "file_id" if media.file_id:
+            yield ".media.file_id", media.file_id
+        case "uri" if not is_public(media.uri):
+            yield ".media.uri", media.uri
+        case "data" if media.media_id and not media.data:
+            yield ".media.media_id", media.media_id
+        case "blocks":
+            for index, piece in enumerate(media.blocks.parts):
+                inside = _in_part(piece, protocols, from_model=from_model)
+                yield from ((f".media.blocks.parts[{index}]{at}", name) for at, name in inside)
+        case "file_id" | "uri" | "data" | None:
+            pass  # no object: an empty id, a public address, or the content itself
+        case unhandled:
+            assert_never(unhandled)
+
+
+def _in_opaque(opaque: pb.OpaquePart, protocols: Collection[str], *, from_model: bool = False) -> Iterator[str]:
+    """Yield the ids in an opaque part. A part of a format that the channel does not support is not sent."""
+    if opaque.format in protocols and (codec := FORMATS.get(opaque.format)) is not None:
+        yield from (name for _, name in codec.objects.in_json(opaque.json, said=from_model))
