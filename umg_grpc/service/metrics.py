@@ -1,4 +1,4 @@
-"""Figures of the service, in Prometheus' form."""
+"""Metrics of the service, for Prometheus."""
 
 import asyncio
 import os
@@ -11,43 +11,43 @@ from typing import Literal, TypeAlias
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
 from prometheus_client.multiprocess import MultiProcessCollector
 
-from umg_grpc.service.call import Call
-from umg_grpc.service.health import Standing
+from umg_grpc.service.pipeline.call import Call
+from umg_grpc.service.resilience.circuit_breaker import BreakerState
 
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600)
 SHARED_FOLDER = "PROMETHEUS_MULTIPROC_DIR"
-"""Environment variable that the library reads: the folder in which several worker processes add their figures up."""
-FRESH_SECONDS = 1.0
-"""How old the figures of another worker are at most."""
-MOST_MODELS = 1000
+"""Environment variable of prometheus_client: the folder in which several worker processes share their metrics."""
+REFRESH_SECONDS = 1.0
+"""Seconds between two refreshes of the metrics that are shared with other workers."""
+MAX_MODELS = 1000
 OTHER_MODELS = "other"
-"""Stands for the models beyond these: where a channel serves a pattern, callers choose the names."""
+"""Label of all models after the first `MAX_MODELS`: callers choose the names of models served by a pattern."""
 
 Values: TypeAlias = Mapping[tuple[str, ...], float]
-"""By the values of the labels."""
+"""Label values -> value."""
 
 
 @dataclass(slots=True)
 class Row:
-    """The figures of calls that are alike, since the library was last told."""
+    """Metrics of the calls with the same labels since the last flush to the library."""
 
     calls: int = 0
     seconds: float = 0.0
-    by_length: list[int] = field(default_factory=lambda: [0] * (len(SECONDS) + 1))
-    """How many were no longer than each of `SECONDS`, and longer than the one before; last those longer than all."""
+    by_duration: list[int] = field(default_factory=lambda: [0] * (len(SECONDS) + 1))
+    """Number of calls in each histogram bucket of `SECONDS`; the last counts longer ones."""
     input_tokens: int = 0
     output_tokens: int = 0
 
 
 @dataclass(frozen=True)
 class Level:
-    """A figure that rises and falls."""
+    """Definition of a gauge."""
 
     name: str
-    what: str
+    help_text: str
     labels: tuple[str, ...] = ()
     of_workers: Literal["livesum", "livemax"] = "livesum"
-    """What the figures of several workers come to; those of a worker that ended do not count."""
+    """Aggregation of the values of several workers, without workers that have ended."""
 
 
 CHANNEL_STATE = Level(
@@ -63,17 +63,17 @@ TASKS = Level("umg_tasks", "Tasks alive in the event loop.")
 
 
 class Metrics:
-    """What the calls of this process come to, and what it is at. Label values come from the schema and the config; of
-    models whose names are the callers', only so many have figures of their own.
+    """Counters and gauges of this process. Label values come from the schema and the config; at most `MAX_MODELS`
+    models have labels of their own.
 
-    Calls are counted in plain numbers, and the library is told when somebody wants to know, or other workers may: to it
-    a figure is a lock, and where several workers share theirs a write to a file.
+    Calls are counted in plain integers, which are flushed to the library when the metrics are read or shared: each
+    update in the library takes a lock and, with several workers, a write to a file.
     """
 
     def __init__(self) -> None:
         self._registry = registry = CollectorRegistry()
         self._shared = SHARED_FOLDER in os.environ
-        if not self._shared:  # several workers have no memory or start time in common
+        if not self._shared:  # several workers have no common memory or start time
             ProcessCollector(registry=registry)
         labels = ["method", "channel", "model"]
         self._calls = Counter("umg_calls", "Calls finished.", [*labels, "outcome"], registry=registry)
@@ -93,60 +93,60 @@ class Metrics:
         self.watch(TASKS, _tasks)
 
     def finished(self, call: Call, outcome: str, seconds: float) -> None:
-        """Counts a call. Its model is known only once it was routed."""
-        key = (call.method, call.channel, self._known(call.model), outcome)
+        """Count a call. Its model is "" if it was not routed."""
+        key = (call.method, call.channel, self._model_label(call.model), outcome)
         row = self._rows[key]
         row.calls += 1
         row.seconds += seconds
-        row.by_length[bisect_left(SECONDS, seconds)] += 1
+        row.by_duration[bisect_left(SECONDS, seconds)] += 1
         if (usage := call.usage) is not None:
             row.input_tokens += usage.input_tokens
             row.output_tokens += usage.output_tokens
-            for channel in call.abandoned:  # which read the prompt too
-                self._counts[self._tokens, (channel, self._known(call.model), "input")] += usage.input_tokens
+            for channel in call.abandoned:  # these channels have read the prompt too
+                self._counts[self._tokens, (channel, self._model_label(call.model), "input")] += usage.input_tokens
 
     def attempt(self, channel: str, model: str, outcome: str) -> None:
-        """Counts an attempt. `model`: as its upstream names it; `outcome`: `ok`, `left`, or what its failure is."""
-        self._counts[self._attempts, (channel, self._known(model), outcome)] += 1
+        """Count an attempt. `model`: upstream id. `outcome`: `ok`, `left` (cancelled) or the failure."""
+        self._counts[self._attempts, (channel, self._model_label(model), outcome)] += 1
 
     def refused(self, reason: str) -> None:
-        """Counts a call that was refused for overload."""
+        """Count a call that was rejected for overload."""
         self._counts[self._refused, (reason,)] += 1
 
     def hedged(self, model: str, *, won: bool) -> None:
-        """Counts a second channel; `won`: whether it was the first to speak."""
-        self._counts[self._hedges, (self._known(model), str(won).lower())] += 1
+        """Count a hedge. `won`: whether the hedge answered first."""
+        self._counts[self._hedges, (self._model_label(model), str(won).lower())] += 1
 
-    def looked_up(self, outcome: str) -> None:
-        """Counts a look for a kept answer: `hit`, `miss`, or how else it ended."""
+    def count_cache_lookup(self, outcome: str) -> None:
+        """Count a cache look-up. `outcome`: `hit`, `miss` or `bypass`."""
         self._counts[self._cache, (outcome,)] += 1
 
     def watch(self, level: Level, read: Callable[[], Values]) -> None:
-        """From now on `read` says what a level is, when somebody wants to know."""
+        """Set the function that reads a gauge when the metrics are read."""
         known = self._gauges.get(level)
         self._gauges[level] = known or _Gauge(level, self._registry, shared=self._shared)
         self._gauges[level].read = read
 
-    def watch_channels(self, standings: Callable[[], Iterable[Standing]]) -> None:
-        """From now on `standings` says how the channels do."""
-        self.watch(CHANNEL_STATE, lambda: self._worst({s[:2]: s.state for s in standings()}))
-        self.watch(CHANNEL_REST, lambda: self._worst({s[:2]: s.rest for s in standings()}))
-        self.watch(CHANNEL_CALLS, lambda: _calls(standings()))
+    def watch_channels(self, snapshot: Callable[[], Iterable[BreakerState]]) -> None:
+        """Set the function that reads the circuit breakers of the channels."""
+        self.watch(CHANNEL_STATE, lambda: self._max_by_label({s[:2]: s.state for s in snapshot()}))
+        self.watch(CHANNEL_REST, lambda: self._max_by_label({s[:2]: s.rest for s in snapshot()}))
+        self.watch(CHANNEL_CALLS, lambda: _calls(snapshot()))
 
     def start(self) -> None:
-        """Keeps the figures fresh for other workers, which answer for this one too, until `close`."""
+        """Refresh the metrics periodically until `close`: other workers report them too."""
         if self._shared:
-            self._timer = asyncio.get_running_loop().call_later(FRESH_SECONDS, self.start)
+            self._timer = asyncio.get_running_loop().call_later(REFRESH_SECONDS, self.start)
             self._refresh()
 
     def close(self) -> None:
-        """Keeps nothing fresh any more; what was counted is told."""
+        """Stop the refreshes and flush the counts."""
         if self._timer is not None:
             self._timer.cancel()
-            self._tell()
+            self._flush()
 
     def exposition(self) -> bytes:
-        """The figures as text: of all workers where there are several."""
+        """Return the metrics in text format, of all workers if there are several."""
         self._refresh()
         if not self._shared:
             return generate_latest(self._registry)
@@ -155,65 +155,68 @@ class Metrics:
         return generate_latest(together)
 
     def _refresh(self) -> None:
-        self._tell()
+        self._flush()
         for gauge in self._gauges.values():
             gauge.refresh()
 
-    def _counter(self, name: str, what: str, *labels: str) -> Counter:
-        return Counter(name, what, labels, registry=self._registry)
+    def _counter(self, name: str, help_text: str, *labels: str) -> Counter:
+        return Counter(name, help_text, labels, registry=self._registry)
 
-    def _tell(self) -> None:
-        """Tells the library what was counted since it was last told."""
+    def _flush(self) -> None:
+        """Pass the counts since the last flush to the library."""
         rows, self._rows = self._rows, defaultdict(Row)
         counts, self._counts = self._counts, defaultdict(int)
         for (path, channel, model, outcome), row in rows.items():
             method = path.rpartition("/")[2]
             self._calls.labels(method, channel, model, outcome).inc(row.calls)
-            self._seconds.labels(method, channel, model).add(row.by_length, row.seconds)
+            self._seconds.labels(method, channel, model).add(row.by_duration, row.seconds)
             counts[self._tokens, (channel, model, "input")] += row.input_tokens
             counts[self._tokens, (channel, model, "output")] += row.output_tokens
         for (counter, labels), amount in counts.items():
             counter.labels(*labels).inc(amount)
 
-    def _known(self, model: str) -> str:
+    def _model_label(self, model: str) -> str:
+        """Return the model, or `OTHER_MODELS` if too many models have labels."""
         if model not in self._models:
-            if len(self._models) >= MOST_MODELS:
+            if len(self._models) >= MAX_MODELS:
                 return OTHER_MODELS
             self._models[model] = None
         return model
 
-    def _worst(self, values: Mapping[tuple[str, str], float]) -> Values:
-        """The values under the models' labels; of models that share one the highest."""
-        worst: dict[tuple[str, ...], float] = {}
+    def _max_by_label(self, values: Mapping[tuple[str, str], float]) -> Values:
+        """Return the values by label; the highest of models that share a label."""
+        highest: dict[tuple[str, ...], float] = {}
         for (channel, model), value in values.items():
-            key = channel, self._known(model)
-            worst[key] = max(value, worst.get(key, 0.0))
-        return worst
+            key = channel, self._model_label(model)
+            highest[key] = max(value, highest.get(key, 0.0))
+        return highest
 
 
 class Durations(Histogram):
-    """A histogram that takes many at once."""
+    """A histogram with an update for many observations at once."""
 
-    def add(self, by_length: Sequence[int], seconds: float) -> None:
-        """`by_length`: how many fall into each bucket and into none before it; `seconds`: of all together."""
+    def add(self, by_duration: Sequence[int], seconds: float) -> None:
+        """Add observations. `by_duration`: number in each bucket, not cumulative. `seconds`: sum of all."""
         self._sum.inc(seconds)
-        for bucket, count in zip(self._buckets, by_length, strict=True):
+        for bucket, count in zip(self._buckets, by_duration, strict=True):
             if count:
                 bucket.inc(count)
 
 
 class _Gauge:
-    """A level as the library keeps it."""
+    """A gauge of the library with the function that reads it."""
 
     def __init__(self, level: Level, registry: CollectorRegistry, *, shared: bool) -> None:
-        self._gauge = Gauge(level.name, level.what, level.labels, registry=registry, multiprocess_mode=level.of_workers)
+        self._gauge = Gauge(
+            level.name, level.help_text, level.labels, registry=registry, multiprocess_mode=level.of_workers
+        )
         self._shared = shared
         self._shown: set[tuple[str, ...]] = set()
         self.read: Callable[[], Values] = dict
 
     def refresh(self) -> None:
-        """Shows what it is now. What is gone is 0 where several workers share their figures: there the library cannot
-        take anything away.
+        """Set the gauge to its current values. Labels without a value are removed, or set to 0 with several workers,
+        since the library cannot remove them there.
         """
         values = self.read()
         for labels in self._shown - values.keys():
@@ -226,9 +229,9 @@ class _Gauge:
         self._shown = set(values)
 
 
-def _calls(standings: Iterable[Standing]) -> Values:
+def _calls(snapshot: Iterable[BreakerState]) -> Values:
     calls: dict[tuple[str, ...], float] = {}
-    for standing in standings:
+    for standing in snapshot:
         key = (standing.channel,)
         calls[key] = calls.get(key, 0) + standing.calls
     return calls
@@ -237,5 +240,5 @@ def _calls(standings: Iterable[Standing]) -> Values:
 def _tasks() -> Values:
     try:
         return {(): len(asyncio.all_tasks())}
-    except RuntimeError:  # no loop runs
+    except RuntimeError:  # no event loop is running
         return {(): 0}

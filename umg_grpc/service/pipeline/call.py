@@ -1,4 +1,4 @@
-"""What the gateway knows of the call that it is serving."""
+"""The state of the call that is being served."""
 
 import secrets
 import time
@@ -6,11 +6,16 @@ from collections.abc import Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from math import inf
+from typing import TypeAlias
 
 from umg_grpc.access.caller import Caller
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.headers import TIMEOUT, is_request_id, is_strict, timeout_seconds
+from umg_grpc.wire.core.headers import TIMEOUT, is_request_id, is_strict, timeout_seconds
+from umg_grpc.wire.report import Report
+from umg_grpc.wire.request_notes import RequestNotes
+
+Answer: TypeAlias = pb.GenerateResponse | pb.GenerationStarted | pb.EmbedResponse | pb.RerankResponse
 
 
 @dataclass(slots=True)
@@ -18,43 +23,50 @@ class Call:
     """One call, from its first byte to its log line."""
 
     method: str
-    metadata: Mapping[str, str]  # what came with it, by lower-case name
+    metadata: Mapping[str, str]  # of the request; names in lower case
     trusted: bool  # whether it came from our own facade, without a socket
     request_id: str
+    notes: RequestNotes | None = None  # of the request, from a caller in this process that decoded its source
     headers: dict[str, str] = field(default_factory=dict)  # initial metadata to send
+    report: Report | None = None  # fields that the provider of the selected attempt was not sent
     known_caller: Caller | None = None
-    ends_at: float = inf  # when nobody waits any more, on the monotonic clock
+    ends_at: float = inf  # the caller's deadline, on the monotonic clock
     # for the log and the metrics
     model: str = ""
     channel: str = ""
     attempts: int = 0
-    abandoned: list[str] = field(default_factory=list)  # channels that were asked too and were left for this one
-    is_kept: bool = False  # whether its answer was made for another call, which had its cost
+    abandoned: list[str] = field(default_factory=list)  # channels of hedged attempts that did not win
+    is_cached: bool = False  # whether the answer is a cached response: its usage was counted before
     usage: pb.Usage | None = None
+
+    def list_dropped(self, answer: Answer) -> None:
+        """List the dropped fields in the answer for a gRPC caller. HTTP callers get them in a header."""
+        if not self.trusted and self.report is not None and self.report.lost:
+            answer.dropped_fields.extend(self.report.entries())
 
     @property
     def caller(self) -> Caller:
-        """Who calls. Raises UmgError(MISSING_KEY) in a call that no interceptor authenticated."""
+        """The caller. Raises UmgError(MISSING_KEY) in a call that no interceptor authenticated."""
         if self.known_caller is None:
             raise UmgError(pb.ERROR_REASON_MISSING_KEY, "this call has no credentials")
         return self.known_caller
 
     def limit(self, seconds: float | None) -> None:
-        """Takes the caller's deadline: that of the connection, in `seconds`, or `x-umg-timeout`, if that is shorter.
-        Raises UmgError(INVALID_FIELD).
+        """Set the caller's deadline: `seconds` of the gRPC deadline, or the metadata `x-umg-timeout` if that is
+        shorter. Raise UmgError(INVALID_FIELD).
         """
-        if (asked := self.metadata.get(TIMEOUT)) is not None:
-            seconds = min(timeout_seconds(asked), inf if seconds is None else seconds)
+        if (timeout := self.metadata.get(TIMEOUT)) is not None:
+            seconds = min(timeout_seconds(timeout), inf if seconds is None else seconds)
         if seconds is not None and seconds != inf:
             self.ends_at = time.monotonic() + seconds
 
     def seconds_left(self) -> float:
-        """Until the caller's deadline; infinite without one."""
+        """Return the seconds until the caller's deadline; infinite without one."""
         return inf if self.ends_at == inf else self.ends_at - time.monotonic()
 
     @property
     def strict(self) -> bool:
-        """Whether the caller wants a refusal where something would be dropped. Raises UmgError(INVALID_FIELD)."""
+        """Whether a request is rejected if it would lose a field (strict mode). Raises UmgError(INVALID_FIELD)."""
         return is_strict(self.metadata.get("x-umg-strict"))
 
 
@@ -62,10 +74,12 @@ CURRENT: ContextVar[Call] = ContextVar("call")
 
 
 def current() -> Call:
-    """The call being served. A streaming servicer asks at its first step: later steps may run in another context."""
+    """Return the call being served. A streaming servicer calls this at its first step: later steps may run in another
+    context.
+    """
     return CURRENT.get()
 
 
-def request_id_of(given: str | None) -> str:
-    """The caller's own request id where it is one, else a new one."""
-    return given if given is not None and is_request_id(given) else f"req_{secrets.token_hex(16)}"
+def request_id_of(supplied: str | None) -> str:
+    """Return the caller's own request id if it is valid, else a new one."""
+    return supplied if supplied is not None and is_request_id(supplied) else f"req_{secrets.token_hex(16)}"

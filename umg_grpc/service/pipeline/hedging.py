@@ -1,57 +1,76 @@
-"""A second channel where the first does not begin to answer: who does so first is heard, the other is stopped."""
+"""Hedged requests: a slow channel gets a second one beside it; the first answer wins and the other is cancelled."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Coroutine
 from typing import Any, TypeVar
 
 from umg_grpc.errors import UmgError
-from umg_grpc.service.course import FINAL, Course, Tried, Try
+from umg_grpc.service.pipeline.attempt import AttemptT
+from umg_grpc.service.pipeline.failover import AttemptScope, FailoverLoop
+from umg_grpc.service.pipeline.failure_policy import FINAL
 
-Said = TypeVar("Said")
+Result = TypeVar("Result")
 Message = TypeVar("Message")
 Opened = tuple[list[Message], AsyncGenerator[Message, None]]
-"""A stream, and what was read of it."""
+"""A stream, with the messages already read from it."""
+
+
+async def first_response(
+    attempts: FailoverLoop[AttemptT],
+    scope: AttemptScope[AttemptT],
+    hedge_seconds: float | None,
+    send: Callable[[AttemptT], Coroutine[Any, Any, Result]],
+) -> Result:
+    """Return the response of the attempt or, if it takes longer than `hedge_seconds`, the first of it and its hedge.
+    `hedge_seconds`: None for no hedge.
+    """
+    if hedge_seconds is None or not attempts.has_others:
+        return await send(scope.attempt)
+    return await first_to_answer(attempts, scope, hedge_seconds, send)
 
 
 async def first_to_answer(
-    course: Course[Tried],
-    tried: Try[Tried],
+    attempts: FailoverLoop[AttemptT],
+    scope: AttemptScope[AttemptT],
     seconds: float,
-    start: Callable[[Tried], Coroutine[Any, Any, Said]],
-    close: Callable[[Said], Awaitable[None]] | None = None,
-) -> Said:
-    """What the attempt gives, or, if it gives nothing within `seconds`, what it or another gives first; `tried` is then
-    the one that did. Raises the failure of the last that is left, or of the first one that no other would mend.
+    start: Callable[[AttemptT], Coroutine[Any, Any, Result]],
+    close: Callable[[Result], Awaitable[None]] | None = None,
+) -> Result:
+    """Return the result of the attempt; if it takes longer than `seconds`, start a hedge and return the first result.
 
-    The other is cancelled and at its end before this returns; `close` lets go of what it gave in the same moment.
+    `scope` then has the attempt that won. Raises the failure of the last attempt that is left, or a failure of the
+    first attempt after which no other channel is tried. The other attempt is cancelled and has ended before this
+    function returns; `close` releases a result that it produced in the meantime.
     """
-    first, spare, won = tried.attempt, None, False
+    first, hedge, won = scope.attempt, None, False
     running = {asyncio.create_task(start(first), name="attempt"): first}
     try:
         await asyncio.wait(running, timeout=seconds)
-        if not next(iter(running)).done() and (spare := await course.spare(first)) is not None:
-            running[asyncio.create_task(start(spare), name="hedge")] = spare
+        if not next(iter(running)).done() and (hedge := await attempts.next_hedge(first)) is not None:
+            running[asyncio.create_task(start(hedge), name="hedge")] = hedge
         while True:
             done, _ = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
             task = next(iter(done))
             attempt, error = running.pop(task), task.exception()
             if not running or not isinstance(error, UmgError) or (attempt is first and error.failure in FINAL):
-                tried.attempt, won = attempt, error is None and attempt is spare
-                course.speaks(attempt)
+                scope.attempt, won = attempt, error is None and attempt is hedge
+                attempts.select(attempt)
                 return task.result()
-            course.goes_on(attempt, course.failed(attempt, error))
-            tried.attempt = next(iter(running.values()))  # its end is the one that counts
+            attempts.should_retry(attempt, attempts.outcomes.failed(attempt, error))
+            scope.attempt = next(iter(running.values()))  # its outcome is recorded by the scope
     finally:
-        for attempt in running.values():  # before anything is waited for, so that its place is free whatever comes
-            if attempt is not tried.attempt:
-                course.abandoned(attempt, slow=won)
-        if spare is not None:
-            course.hedged(won=won)
-        await _stopped(running, close)
+        for attempt in running.values():  # before any await: the slot is released even if this task is cancelled
+            if attempt is not scope.attempt:
+                attempts.outcomes.abandoned(attempt, slow=won)
+        if hedge is not None:
+            attempts.outcomes.count_hedge(won=won)
+        await _cancel_all(running, close)
 
 
-async def _stopped(tasks: Collection[asyncio.Task[Said]], close: Callable[[Said], Awaitable[None]] | None) -> None:
-    """Cancels the tasks and waits for their end, unless whoever waits is cancelled once more."""
+async def _cancel_all(
+    tasks: Collection[asyncio.Task[Result]], close: Callable[[Result], Awaitable[None]] | None
+) -> None:
+    """Cancel the tasks and wait for their end, unless the waiting task is cancelled again."""
     if not tasks:
         return
     for task in tasks:
@@ -63,14 +82,14 @@ async def _stopped(tasks: Collection[asyncio.Task[Said]], close: Callable[[Said]
 
 
 async def open_stream(
-    stream: AsyncGenerator[Message, None], says_nothing: Callable[[Message], bool]
+    stream: AsyncGenerator[Message, None], has_no_output: Callable[[Message], bool]
 ) -> Opened[Message]:
-    """The stream, up to its first message that says something. Whatever goes wrong, it is closed."""
+    """Read the stream up to its first message with output. Close it on any error."""
     early = list[Message]()
     try:
         while (message := await anext(stream, None)) is not None:
             early.append(message)
-            if not says_nothing(message):
+            if not has_no_output(message):
                 break
         return early, stream
     except BaseException:
@@ -79,41 +98,43 @@ async def open_stream(
 
 
 async def open_within(
-    stream: AsyncGenerator[Message, None], says_nothing: Callable[[Message], bool], seconds: float
+    stream: AsyncGenerator[Message, None], has_no_output: Callable[[Message], bool], seconds: float
 ) -> Opened[Message]:
-    """The same, where messages that say nothing are held back for at most `seconds`: until then another channel may
-    still give the answer.
+    """Read the stream up to its first message with output, for at most `seconds` after its first message. Failover to
+    another channel is possible until then.
     """
     loop, early = asyncio.get_running_loop(), list[Message]()
-    until, reading = loop.time() + seconds, None
+    deadline, reading = loop.time() + seconds, None
 
     async def read_on() -> None:
         while (message := await anext(stream, None)) is not None:
             early.append(message)
-            if not says_nothing(message) or loop.time() >= until:
+            if not has_no_output(message) or loop.time() >= deadline:
                 break
 
     try:
         if (message := await anext(stream, None)) is None:
             return early, stream
         early.append(message)
-        if not says_nothing(message):  # as most streams begin: without a task
+        if not has_no_output(message):  # the usual case needs no task
             return early, stream
         reading = asyncio.create_task(read_on(), name="beginning")
-        await asyncio.wait({reading}, timeout=until - loop.time())
+        await asyncio.wait({reading}, timeout=deadline - loop.time())
         if not reading.done():
-            return [], _late(early, reading, stream)  # with nothing before it: to be begun at once, and so closed
+            return [], _delayed_stream(
+                early, reading, stream
+            )  # no messages before it: the consumer starts, and so closes, it immediately
         reading.result()
         return early, stream
     except BaseException:
-        await _closed(reading, stream)
+        await _close_stream(reading, stream)
         raise
 
 
-async def _late(
+async def _delayed_stream(
     early: list[Message], reading: asyncio.Task[None], stream: AsyncGenerator[Message, None]
 ) -> AsyncGenerator[Message, None]:
-    """All messages of a stream of which these were held back, while its next is read."""
+    """Yield the messages that were held back, then the rest of the stream, whose next message is being read."""
     held = len(early)
     try:
         for message in early[:held]:
@@ -124,13 +145,13 @@ async def _late(
         async for message in stream:
             yield message
     finally:
-        await _closed(reading, stream)
+        await _close_stream(reading, stream)
 
 
-async def _closed(reading: asyncio.Task[None] | None, stream: AsyncGenerator[Any, None]) -> None:
-    """Ends the reading of a stream, and it."""
+async def _close_stream(reading: asyncio.Task[None] | None, stream: AsyncGenerator[Any, None]) -> None:
+    """Cancel the reading of a stream and close the stream."""
     try:
         if reading is not None:
-            await _stopped({reading}, None)
+            await _cancel_all({reading}, None)
     finally:
         await stream.aclose()

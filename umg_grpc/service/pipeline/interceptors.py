@@ -1,6 +1,4 @@
-"""What every operation has around it: a request id, errors told as statuses, a log line, figures; and
-authentication.
-"""
+"""Interceptors of every operation: request id, errors as gRPC statuses, log line and metrics; authentication."""
 
 import asyncio
 import time
@@ -9,71 +7,74 @@ from contextlib import aclosing
 from typing import Any, Never
 
 import structlog
+from google.protobuf.message import DecodeError
 
-from umg_grpc.access.authenticate import Authenticator
+from umg_grpc.access.authentication import Authenticator
 from umg_grpc.errors import UmgError, internal, shutting_down
-from umg_grpc.inprocess import Context, InProcessContext, Interceptor, Pairs, Stream, Unary, Undecodable
-from umg_grpc.service.call import CURRENT, Call, current, request_id_of
-from umg_grpc.service.gate import REFUSALS
+from umg_grpc.inprocess import Context, Deserializer, InProcessContext, Interceptor, Pairs, Stream, Unary
 from umg_grpc.service.metrics import Metrics
+from umg_grpc.service.pipeline.call import CURRENT, Call, current, request_id_of
+from umg_grpc.service.resilience.overload import REFUSALS
 from umg_grpc.status import DETAILS_KEY, STATUS, to_status
 from umg_grpc.v1 import pb
+from umg_grpc.wire.request_notes import RequestNotes
+from umg_grpc.wire.text_format import BIG_BYTES
 
 logger = structlog.get_logger()
 
-OWN = "/umg.v1."  # health and reflection are served without credentials and are no operations of ours
+OWN_PREFIX = "/umg.v1."  # health and reflection are other services, served without credentials
 
 
-class Observing(Interceptor):
-    """Outermost: opens the `Call`, sends its initial metadata, tells failures in the catalogue's words, logs and
+class LoggingInterceptor(Interceptor):
+    """Outermost interceptor: creates the `Call`, sends the initial metadata, converts errors to statuses, logs and
     counts.
     """
 
     def __init__(self, metrics: Metrics) -> None:
         super().__init__()
         self._metrics = metrics
-        self._over_sockets: set[asyncio.Task[Any] | None] = set()
-        self._is_cut_off = False
+        self._socket_tasks: set[asyncio.Task[Any] | None] = set()
+        self._is_shutting_down = False
 
     def cut_off(self) -> None:
-        """Ends the calls under way that came over a socket, and tells each why; the others are our own face's."""
-        self._is_cut_off = True
-        for task in tuple(self._over_sockets):
+        """Cancel the calls in flight over sockets, each with the error of a shutdown. The HTTP face cancels its own."""
+        self._is_shutting_down = True
+        for task in tuple(self._socket_tasks):
             if task is not None:
                 task.cancel()
 
     def wrap_unary(self, method: str, inner: Unary) -> Unary:
-        if not method.startswith(OWN):
+        if not method.startswith(OWN_PREFIX):
             return inner
 
-        async def observed(request: object, context: Context) -> object:
+        async def logged(request: object, context: Context) -> object:
             call, started, failure = _open(method, context), time.perf_counter(), None
-            task = self._enter(call)
+            task = self._register(call)
             try:
                 call.limit(_time_left(context))
                 answer = await inner(request, context)
                 await context.send_initial_metadata(_headers(call))
                 return answer
-            except Exception as error:  # every failure ends here, known or not
+            except Exception as error:  # all failures, expected or not
                 failure = _failure(error, call)
             except asyncio.CancelledError:
-                failure = self._ended(task)
+                failure = self._cancellation_error(task)
                 if failure.reason == pb.ERROR_REASON_CANCELLED:
                     raise
             finally:
-                self._over_sockets.discard(task)
+                self._socket_tasks.discard(task)
                 self._finish(call, started, failure)
             return await _abort(failure, call, context)
 
-        return observed
+        return logged
 
     def wrap_stream(self, method: str, inner: Stream) -> Stream:
-        if not method.startswith(OWN):
+        if not method.startswith(OWN_PREFIX):
             return inner
 
-        async def observed(request: object, context: Context) -> AsyncGenerator[Any, None]:
+        async def logged(request: object, context: Context) -> AsyncGenerator[Any, None]:
             call, started, failure, sent = _open(method, context), time.perf_counter(), None, False
-            task = self._enter(call)
+            task = self._register(call)
             try:
                 call.limit(_time_left(context))
                 async with aclosing(inner(request, context)) as messages:
@@ -85,38 +86,39 @@ class Observing(Interceptor):
             except Exception as error:
                 failure = _failure(error, call)
             except (asyncio.CancelledError, GeneratorExit) as end:
-                failure = _left() if isinstance(end, GeneratorExit) else self._ended(task)
+                failure = _caller_cancelled() if isinstance(end, GeneratorExit) else self._cancellation_error(task)
                 if failure.reason == pb.ERROR_REASON_CANCELLED:
                     raise
             finally:
-                self._over_sockets.discard(task)
+                self._socket_tasks.discard(task)
                 self._finish(call, started, failure)
             if failure is not None:
                 await _abort(failure, call, context, sent=sent)
 
-        return observed
+        return logged
 
-    def _enter(self, call: Call) -> asyncio.Task[Any] | None:
-        """The task of a call that came over a socket."""
+    def _register(self, call: Call) -> asyncio.Task[Any] | None:
+        """Add the task of a call over a socket to the tasks to cancel and return it; None for an in-process call."""
         task = None if call.trusted else asyncio.current_task()
         if task is not None:
-            self._over_sockets.add(task)
+            self._socket_tasks.add(task)
         return task
 
-    def _ended(self, task: asyncio.Task[Any] | None) -> UmgError:
-        """Why a call was cancelled."""
-        return shutting_down() if self._is_cut_off and task is not None else _left()
+    def _cancellation_error(self, task: asyncio.Task[Any] | None) -> UmgError:
+        """Return the error of a cancelled call: a shutdown or a cancellation by the caller."""
+        return shutting_down() if self._is_shutting_down and task is not None else _caller_cancelled()
 
     def _finish(self, call: Call, started: float, failure: UmgError | None) -> None:
+        """Count the call and write its log line."""
         seconds = time.perf_counter() - started
         outcome = "OK" if failure is None else failure.name
         self._metrics.finished(call, outcome, seconds)
         if failure is not None and failure.cause in REFUSALS:
-            return  # of which the gate has a line for all of a second
+            return  # the load shedder logs one line per second for all of them
         usage = call.usage
         logger.info(
             "call",
-            method=call.method.removeprefix(OWN),
+            method=call.method.removeprefix(OWN_PREFIX),
             face=call.metadata.get("x-umg-face"),
             request_id=call.request_id,
             outcome=outcome,
@@ -133,36 +135,60 @@ class Observing(Interceptor):
         )
 
 
-class Authenticating(Interceptor):
-    """Finds who calls, by the bearer key in the metadata `authorization`."""
+class AuthenticationInterceptor(Interceptor):
+    """Authentication by the bearer key in the metadata `authorization`, before the request is decoded."""
 
     def __init__(self, authenticator: Authenticator) -> None:
         super().__init__()
         self._authenticator = authenticator
+        self._deserializers: dict[str, Deserializer] = {}
+
+    def wrap_deserializer(self, method: str, deserialize: Deserializer | None) -> Deserializer | None:
+        if not method.startswith(OWN_PREFIX) or deserialize is None:
+            return deserialize
+        self._deserializers[method] = deserialize
+        return None
 
     def wrap_unary(self, method: str, inner: Unary) -> Unary:
-        if not method.startswith(OWN):
+        if not method.startswith(OWN_PREFIX):
             return inner
 
         async def authenticated(request: object, context: Context) -> object:
             await self._authenticate(current())
-            _check_decoded(request)
-            return await inner(request, context)
+            return await inner(await self._message(method, request), context)
 
         return authenticated
 
     def wrap_stream(self, method: str, inner: Stream) -> Stream:
-        if not method.startswith(OWN):
+        if not method.startswith(OWN_PREFIX):
             return inner
 
         async def authenticated(request: object, context: Context) -> AsyncGenerator[Any, None]:
             await self._authenticate(current())
-            _check_decoded(request)
-            async with aclosing(inner(request, context)) as messages:
+            async with aclosing(inner(await self._message(method, request), context)) as messages:
                 async for message in messages:
                     yield message
 
         return authenticated
+
+    async def _message(self, method: str, request: object) -> object:
+        """Return the request, decoded if it came over a socket. Raise UmgError(MALFORMED_BODY) for bytes that are not a
+        message of the method's type.
+        """
+        if not isinstance(request, bytes):
+            return request
+        try:
+            if len(request) < BIG_BYTES:
+                return self._deserializers[method](request)
+            return await asyncio.to_thread(self._deserializers[method], request)
+        except DecodeError:
+            message = "the request is no message of the kind that this method takes"
+        raise UmgError(pb.ERROR_REASON_MALFORMED_BODY, message)
+
+    def is_cached(self, authorization: str) -> bool:
+        """Return whether the key is valid according to the cache of the authenticator, without a look-up."""
+        scheme, _, secret = authorization.partition(" ")
+        return scheme.lower() == "bearer" and self._authenticator.cached(secret.strip()) is not None
 
     async def _authenticate(self, call: Call) -> None:
         scheme, _, secret = call.metadata.get("authorization", "").partition(" ")
@@ -173,44 +199,53 @@ class Authenticating(Interceptor):
         call.known_caller = self._authenticator.cached(secret) or await self._authenticator.authenticate(secret)
 
 
-def _check_decoded(request: object) -> None:
-    if isinstance(request, Undecodable):
-        raise UmgError(pb.ERROR_REASON_MALFORMED_BODY, "the request is no message of the kind that this method takes")
-
-
 def _open(method: str, context: Context) -> Call:
+    """Create the call and make it the current one."""
     trusted = isinstance(context, InProcessContext)
     pairs = context.pairs if isinstance(context, InProcessContext) else context.invocation_metadata() or ()
     metadata = {key: value for key, value in pairs if isinstance(value, str)}
     request_id = metadata.get("x-request-id", "")
-    call = Call(method, metadata, trusted, request_id if trusted and request_id else request_id_of(request_id))
+    request_id = request_id if trusted and request_id else request_id_of(request_id)
+    call = Call(method, metadata, trusted, request_id, _notes(context))
     CURRENT.set(call)
     return call
 
 
+def _notes(context: Context) -> RequestNotes | None:
+    attachment = context.attachment if isinstance(context, InProcessContext) else None
+    return attachment if isinstance(attachment, RequestNotes) else None
+
+
 def _time_left(context: Context) -> float | None:
-    left: object = context.time_remaining()  # a socket's context says None, whatever its stubs say
+    left: object = context.time_remaining()  # None for a socket without a deadline, although the stubs do not allow it
     return left if isinstance(left, float) else None
 
 
 def _headers(call: Call) -> Pairs:
-    """What to tell before the answer. Our own facade chose the request id itself."""
+    """Return the initial metadata. The HTTP face chose its request id itself and gets none."""
     return [*call.headers.items()] if call.trusted else [("x-request-id", call.request_id), *call.headers.items()]
 
 
 def _failure(error: Exception, call: Call) -> UmgError:
-    """The error as the caller may know it. What nobody expected goes to the log, whole, and not to the caller."""
+    """Return the error for the caller. An unexpected exception is logged, and the caller gets an internal error."""
     if isinstance(error, UmgError):
+        if error.place:
+            logger.error("a body could not be decoded", request_id=call.request_id, place=error.place)
         return error
     logger.error("unexpected failure", request_id=call.request_id, method=call.method, exc_info=error)
     return internal(call.request_id)
 
 
-def _left() -> UmgError:
+def _caller_cancelled() -> UmgError:
     return UmgError(pb.ERROR_REASON_CANCELLED, "the caller went away")
 
 
 async def _abort(error: UmgError, call: Call, context: Context, *, sent: bool = False) -> Never:
+    """End the call with the error. The headers of a failure before the first message are also in its trailing metadata:
+    the Python client of gRPC reports no initial metadata if the status overtakes it.
+    """
+    headers = [] if sent else _headers(call)
     if not sent:
-        await context.send_initial_metadata(_headers(call))
-    await context.abort(STATUS[error.reason], error.message, ((DETAILS_KEY, to_status(error)),))
+        await context.send_initial_metadata(headers)
+    details = to_status(error, "" if call.trusted else call.request_id)
+    await context.abort(STATUS[error.reason], error.message, (*headers, (DETAILS_KEY, details)))

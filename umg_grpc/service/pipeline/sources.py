@@ -1,4 +1,4 @@
-"""A caller's own body, from which an untrusted call's canonical form is taken."""
+"""Source documents: the caller's own body, from which the canonical request of an untrusted call is decoded."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -6,13 +6,14 @@ from typing import Protocol, TypeVar
 
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.format import BIG_BYTES
-from umg_grpc.wire.headers import source_headers
-from umg_grpc.wire.json import missing
+from umg_grpc.wire.core.headers import source_headers
+from umg_grpc.wire.core.json import missing
+from umg_grpc.wire.core.request_bodies import decode_body, is_slow
+from umg_grpc.wire.request_notes import DecodedRequest
 
 
 class Face(Protocol):
-    """A wire format, as far as its bodies are read here."""
+    """The part of a wire format that is needed to read a body."""
 
     @property
     def source_headers(self) -> tuple[str, ...]: ...
@@ -31,14 +32,14 @@ Request = TypeVar("Request", bound=Named)
 async def read_source(
     source: pb.SourceDocument,
     formats: Mapping[str, Codec],
-    decode: Callable[[Codec, bytes, Mapping[str, str]], Request],
+    decode: Callable[[Codec, bytes, Mapping[str, str]], DecodedRequest[Request]],
     *,
     none: str,
     limit: int,
-) -> Request:
-    """What the document says, in the words of its own format's errors. `decode`: (codec, body, headers), which also
-    gives the request the model of its path; called in a thread for a large body. `none`: what a format is that is not
-    one of `formats`, for its error. `limit`: of the body, in bytes.
+) -> DecodedRequest[Request]:
+    """Decode the document. Raise UmgError with the messages of its own format. `decode`: takes codec, body and headers,
+    and sets the model from the path; called in a thread for a large body. `none`: description of a format that is not
+    in `formats`, for the error. `limit`: maximum size of the body in bytes.
     """
     if len(source.body) > limit:
         message = f"source.body is larger than {limit} bytes, the most that this gateway takes"
@@ -48,10 +49,14 @@ async def read_source(
         message = f"source.format: {source.format[:64]!r} is {none}; use one of {', '.join(formats)}"
         raise UmgError(pb.ERROR_REASON_INVALID_FIELD, message, field="source.format")
     headers = source_headers(codec.source_headers, source.headers)
-    if len(source.body) < BIG_BYTES:
-        request = decode(codec, source.body, headers)
+
+    def decoded(body: bytes, headers: Mapping[str, str]) -> DecodedRequest[Request]:
+        return decode(codec, body, headers)
+
+    if is_slow(source.body):
+        read = await asyncio.to_thread(decode_body, decoded, source.body, headers)
     else:
-        request = await asyncio.to_thread(decode, codec, source.body, headers)
-    if not request.model:
+        read = decode_body(decoded, source.body, headers)
+    if not read.canonical.model:
         raise missing("model")
-    return request
+    return read

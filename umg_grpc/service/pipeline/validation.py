@@ -1,4 +1,4 @@
-"""The rules written in the .proto files, enforced for every caller."""
+"""Validation of messages by the rules in the .proto files."""
 
 from google.protobuf.message import Message
 from protovalidate import Validator, Violation
@@ -12,7 +12,7 @@ _validator = Validator()
 
 
 def check(message: Message) -> None:
-    """Raises UmgError for the first rule that the message breaks, naming the field by its canonical path."""
+    """Raise UmgError for the first rule that the message breaks, with the canonical path of the field."""
     violations = _validator.collect_violations(message, fail_fast=True)
     if violations:
         raise _error(violations[0])
@@ -28,5 +28,5 @@ def _error(violation: Violation) -> UmgError:
         if subscript is not None:
             path += f"[{subscript.value}]"
     reason = pb.ERROR_REASON_MISSING_FIELD if rule_id in MISSING else pb.ERROR_REASON_INVALID_FIELD
-    # a rule of the whole message has no path, and names its fields itself
+    # a rule of the whole message has no path: its text names the fields
     return UmgError(reason, f"{path}: {text}", field=path) if path else UmgError(reason, text)

@@ -1,4 +1,4 @@
-"""Services that are in the schema and that this version does not have: each says so, instead of being unknown."""
+"""Services of the schema that this version does not implement: their methods fail with NOT_IMPLEMENTED."""
 
 from collections.abc import AsyncGenerator
 from typing import Any, Never
@@ -21,12 +21,12 @@ UNSERVED = {
 
 
 def not_served(what: str) -> UmgError:
-    """What a caller of an operation is told that this version does not have."""
+    """Return the error of an operation that this version does not implement."""
     return UmgError(pb.ERROR_REASON_NOT_IMPLEMENTED, f"this version of the gateway does not serve {what}")
 
 
 def add_unserved(server: grpc.aio.Server) -> None:
-    """Adds every method of the services above, to be answered UNIMPLEMENTED with the reason NOT_IMPLEMENTED."""
+    """Register every method of the services above, which fails with UNIMPLEMENTED and the reason NOT_IMPLEMENTED."""
     for name, what in UNSERVED.items():
         service = Default().FindServiceByName(name)
         server.add_registered_method_handlers(name, {method.name: _handler(method, what) for method in service.methods})

@@ -1,0 +1,1 @@
+"""Steps of one call, from the interceptors to the answer."""

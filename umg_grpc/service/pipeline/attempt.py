@@ -1,0 +1,69 @@
+"""One attempt of a call at one channel."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
+
+from umg_grpc.errors import UmgError
+from umg_grpc.routing import Target
+from umg_grpc.service.pipeline.call import Call
+from umg_grpc.service.resilience.concurrency import ConcurrencyLimiter
+from umg_grpc.wire.report import Report
+
+
+class EncodedRequest(Protocol):
+    """A request encoded for a channel, see `PreparedCall`."""
+
+    @property
+    def report(self) -> Report: ...
+
+
+CallT = TypeVar("CallT", bound=EncodedRequest)
+
+
+@dataclass(slots=True, eq=False)
+class Attempt(Generic[CallT]):
+    """A channel to try, with the request encoded for it."""
+
+    target: Target
+    call: CallT
+    generation: int = 0
+    """Generation of the channel's circuit breaker when the attempt began, see `CircuitBreakers`."""
+    slots: ConcurrencyLimiter | None = None
+    """Limiter whose slot the attempt holds; None for a channel without a limit."""
+
+    @property
+    def channel(self) -> str:
+        """Name of the channel."""
+        return self.target.channel.name
+
+    @property
+    def lost_fields(self) -> int:
+        """Number of fields of the request that the channel is not sent."""
+        return self.call.report.lost
+
+
+AttemptT = TypeVar("AttemptT", bound=Attempt)  # type: ignore[type-arg]  # of any kind of call
+
+
+class RequestEncoder(Protocol[AttemptT]):
+    """Encoder of the request of one call for each channel to try."""
+
+    async def encode(self, target: Target) -> AttemptT:
+        """Encode the request for the channel. Raise UmgError, also in strict mode if a field would be dropped."""
+        ...
+
+    def can_repair(self, attempt: AttemptT, error: UmgError) -> bool:
+        """Return whether the channel may accept the request after the failure if it is encoded again."""
+        ...
+
+
+def finish_report(call: Call, report: Report, wire_path: Callable[[str], str] | None) -> None:
+    """Translate the paths of dropped fields into the caller's format; called once for each encoded request. Raise
+    UmgError(UNTRANSLATABLE) in strict mode if a field was dropped. `wire_path`: translates a canonical path; None for a
+    request in the canonical form.
+    """
+    if report.dropped and wire_path is not None:
+        report.rename(wire_path)
+    if call.strict:
+        report.refuse()

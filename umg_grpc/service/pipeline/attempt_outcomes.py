@@ -1,0 +1,80 @@
+"""Outcomes of the attempts of a call: their effect on circuit breakers, concurrency limits and metrics."""
+
+from typing import Any
+
+from umg_grpc.config import Channel
+from umg_grpc.errors import Failure, UmgError
+from umg_grpc.routing import PublicModel, model_not_found
+from umg_grpc.service.pipeline.attempt import Attempt
+from umg_grpc.service.pipeline.call import Call
+from umg_grpc.service.pipeline.failure_policy import too_slow, under_public_name
+from umg_grpc.service.resilience.shared import Resilience
+
+
+class AttemptOutcomes:
+    """Recorder of the outcomes of one call's attempts. Each attempt that begins ends with exactly one of them, which
+    releases the slot of its channel.
+    """
+
+    def __init__(self, call: Call, model: PublicModel, requested_model: str, shared: Resilience) -> None:
+        """`requested_model`: id or alias of the model in the request."""
+        self._call = call
+        self._model = model.id
+        self._requested_model = requested_model
+        self._shared = shared
+
+    def begin(self, attempt: Attempt[Any], *, is_retry: bool) -> None:
+        """Record the start of an attempt, which holds the slot that it needs."""
+        if not is_retry:
+            self._shared.budget(attempt.channel).earn()
+        attempt.generation = self._shared.health.begin(attempt.channel, attempt.target.model)
+        self._call.attempts += 1
+
+    def succeeded(self, attempt: Attempt[Any]) -> None:
+        """Record that the answer is complete."""
+        self._finish(attempt, "ok")
+        self._shared.health.end(attempt.channel, attempt.target.model, None, attempt.generation)
+
+    def cancelled(self, attempt: Attempt[Any]) -> None:
+        """Record that the attempt was cancelled."""
+        self._finish(attempt, "left")
+        self._shared.health.cancelled(attempt.channel, attempt.target.model, attempt.generation)
+
+    def abandoned(self, attempt: Attempt[Any], *, slow: bool) -> None:
+        """Record that another attempt won the hedge; the provider may charge for this one too. `slow`: this attempt
+        began first and counts as a failure, so that the circuit breaker opens for a channel that never answers.
+        """
+        self._call.abandoned.append(attempt.channel)
+        if slow:
+            self.failed(attempt, too_slow())
+        else:
+            self.cancelled(attempt)
+
+    def failed(self, attempt: Attempt[Any], error: UmgError) -> UmgError:
+        """Record the failure. Return the error for the caller."""
+        channel, model = attempt.target.channel, attempt.target.model
+        missing = error.failure is Failure.DOWN and error.metadata.get("upstream_status") == "404"
+        if missing and _serves_by_pattern(channel, self._model):
+            # callers choose the names of a pattern's models
+            error = model_not_found(self._requested_model).with_failure(Failure.CONTEXT)
+        self._finish(attempt, error.failure.value if error.failure else "refused")
+        if "sandbox" in channel.protocols:  # it fails only on the caller's demand
+            self._shared.health.cancelled(channel.name, model, attempt.generation)
+        else:
+            self._shared.health.end(channel.name, model, error, attempt.generation)
+        return under_public_name(error, attempt.target, self._requested_model)
+
+    def count_hedge(self, *, won: bool) -> None:
+        """Count a hedge. `won`: whether the caller gets the answer of the hedge."""
+        self._shared.metrics.hedged(self._model, won=won)
+
+    def _finish(self, attempt: Attempt[Any], outcome: str) -> None:
+        """Count the attempt and release its slot."""
+        self._shared.metrics.attempt(attempt.channel, attempt.target.model, outcome)
+        if attempt.slots is not None:
+            attempt.slots.release()
+
+
+def _serves_by_pattern(channel: Channel, model: str) -> bool:
+    """Return whether the channel serves the model by a pattern, not by its id."""
+    return all(served.id != model for served in channel.models)

@@ -1,0 +1,127 @@
+"""Order in which the channels of a call are tried."""
+
+from collections import deque
+from collections.abc import Iterable
+from typing import Generic
+
+from umg_grpc.errors import UmgError
+from umg_grpc.routing import Target
+from umg_grpc.service.pipeline.attempt import AttemptT, RequestEncoder
+from umg_grpc.service.resilience.concurrency import ConcurrencyLimiter
+from umg_grpc.service.resilience.shared import Resilience
+
+
+class AttemptPlan(Generic[AttemptT]):
+    """Plan of the attempts of one call.
+
+    Every channel is tried once, in the order of the targets, in three groups: channels with a free slot; channels that
+    were deferred because they have no free slot or an open circuit breaker; channels whose format cannot carry all of
+    the request, the one that loses least first. Channels to retry are kept apart.
+    """
+
+    def __init__(self, targets: Iterable[Target], encoder: RequestEncoder[AttemptT], shared: Resilience) -> None:
+        """Plan attempts at the targets. `shared`: state of all calls."""
+        self._encoder: RequestEncoder[AttemptT] = encoder
+        self._shared = shared
+        self._slots = shared.slots  # a reload of the config may replace it during the call
+        self._targets = deque(targets)
+        self.is_single = len(self._targets) == 1
+        self._urgent: deque[AttemptT] = deque()  # to try before all others
+        self._deferred: deque[AttemptT] = deque()
+        self._lossy: list[AttemptT] = []
+        self._repeatable: deque[AttemptT] = deque()
+        self.encoding_error: UmgError | None = None  # why the request could not be encoded for a channel
+
+    @property
+    def has_targets(self) -> bool:
+        """Whether a channel is left for which the request was not encoded yet."""
+        return bool(self._targets)
+
+    @property
+    def has_untried(self) -> bool:
+        """Whether a channel is left that was not tried yet."""
+        return bool(self._targets or self._deferred or self._lossy)
+
+    def slots_of(self, attempt: AttemptT) -> ConcurrencyLimiter | None:
+        """Return the concurrency limiter of the attempt's channel; None for a channel without a limit."""
+        return self._slots.get(attempt.target.channel.name)
+
+    async def next(self) -> AttemptT | None:
+        """Return the next channel that was not tried yet, or is to be tried again immediately; None if there is
+        none.
+        """
+        if self._urgent:
+            return self._urgent.popleft()
+        while self._targets:
+            try:
+                attempt = await self._encoder.encode(self._targets.popleft())
+            except UmgError as error:
+                # for this channel only: another one may accept the request
+                self.encoding_error = self.encoding_error or error
+                continue
+            if self.is_single:
+                return attempt
+            if attempt.lost_fields:
+                self._lossy.append(attempt)
+            elif self._has_room(attempt):
+                return attempt
+            else:
+                self._deferred.append(attempt)
+        if self._deferred:
+            soonest = min(self._deferred, key=self._expected_wait)
+            self._deferred.remove(soonest)
+            return soonest
+        if not self._lossy:
+            return None
+        best = min(self._lossy, key=lambda attempt: attempt.lost_fields)
+        self._lossy.remove(best)
+        return best
+
+    async def next_hedge(self, hedged: AttemptT) -> AttemptT | None:
+        """Return the next untried healthy channel with a free slot, None if there is none. Its request loses no more
+        fields than the one of the attempt that it hedges.
+        """
+        skipped, found = list[AttemptT](), None
+        while found is None and (self._targets or self._deferred) and (attempt := await self.next()) is not None:
+            if attempt.lost_fields > hedged.lost_fields:
+                self._lossy.append(attempt)
+                break
+            if self._shared.is_healthy(attempt.target) and self._has_room(attempt):
+                found = attempt
+            else:
+                skipped.append(attempt)  # a hedge does not wait; it may be tried after both have failed
+        self._deferred.extend(skipped)
+        return found
+
+    def defer(self, attempt: AttemptT) -> None:
+        """Try the attempt after the channels that were not tried yet."""
+        self._deferred.append(attempt)
+
+    def try_immediately(self, attempt: AttemptT) -> None:
+        """Try the attempt before all others."""
+        self._urgent.append(attempt)
+
+    def encode_again(self, target: Target) -> None:
+        """Encode the request for the channel again, and try it before the channels that were not tried yet."""
+        self._targets.appendleft(target)
+
+    def add_retry(self, attempt: AttemptT, *, first: bool = False) -> None:
+        """Add a channel that may be tried again. `first`: before the other retries."""
+        (self._repeatable.appendleft if first else self._repeatable.append)(attempt)
+
+    def next_retry(self) -> AttemptT | None:
+        """Return the next channel to try again, None if there is none."""
+        return self._repeatable.popleft() if self._repeatable else None
+
+    def skip_model(self, model: str) -> None:
+        """Remove the channels whose provider serves the model from all further attempts."""
+        self._targets = deque(target for target in self._targets if target.model != model)
+        self._deferred = deque(attempt for attempt in self._deferred if attempt.target.model != model)
+        self._repeatable = deque(attempt for attempt in self._repeatable if attempt.target.model != model)
+        self._lossy = [attempt for attempt in self._lossy if attempt.target.model != model]
+
+    def _has_room(self, attempt: AttemptT) -> bool:
+        return (slots := self.slots_of(attempt)) is None or slots.has_room
+
+    def _expected_wait(self, attempt: AttemptT) -> float:
+        return 0.0 if (slots := self.slots_of(attempt)) is None else slots.expected_wait

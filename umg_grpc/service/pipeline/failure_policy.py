@@ -1,0 +1,89 @@
+"""Consequences of failures: which are retried, and which one of several the caller gets."""
+
+import re
+
+from umg_grpc.errors import Failure, UmgError
+from umg_grpc.routing import Target
+from umg_grpc.v1 import pb
+
+REPEATABLE = frozenset({Failure.NOT_SENT, Failure.TRANSIENT, Failure.AMBIGUOUS})
+"""Failures after which the same channel may be tried again: they are often temporary."""
+FINAL = frozenset({None, Failure.CALLER, Failure.TOO_LARGE})
+"""Failures after which no channel is tried: the request is invalid or too large, or the caller's deadline is over."""
+FAILURE_PRECEDENCE = (
+    Failure.DOWN,
+    Failure.NOT_SENT,
+    Failure.AMBIGUOUS,
+    Failure.TRANSIENT,
+    Failure.OVERLOADED,
+    Failure.CONTEXT,
+)
+"""Of several failures the caller gets the one that is last in this list; of equal ones the latest."""
+NO_SLOT_PRECEDENCE = FAILURE_PRECEDENCE.index(Failure.TRANSIENT) + 0.5
+"""Precedence of a healthy channel without a free slot: it may have one soon."""
+
+
+def is_repeatable(error: UmgError) -> bool:
+    """Return whether the same channel may be tried again: not after a timeout, which would take as long again."""
+    return error.failure in REPEATABLE and error.reason != pb.ERROR_REASON_UPSTREAM_TIMEOUT
+
+
+class FailureLog:
+    """Failures of the attempts of one call."""
+
+    def __init__(self) -> None:
+        self.route: list[str] = []  # channels that failed, each with the reason, for `x-umg-route`
+        self._failures: list[UmgError] = []
+        self._channels_of_refused_keys: list[str] = []
+
+    def add(self, error: UmgError, channel: str = "") -> None:
+        """Add a failure of the channel; without a channel, one for which no provider was called."""
+        self._failures.append(error)
+        if channel:
+            self.route.append(f"{channel}: {error.failure.value if error.failure else error.name.lower()}")
+
+    def count_refused_key(self, channel: str) -> int:
+        """Count a key that the provider refused. Return the number of refused keys of the channel."""
+        self._channels_of_refused_keys.append(channel)
+        return self._channels_of_refused_keys.count(channel)
+
+    def take_most_important(self) -> UmgError | None:
+        """Remove all failures and return the one with the highest precedence; None if there was none."""
+        failures, self._failures = self._failures, []  # avoids a reference cycle: a raised error holds this call
+        return max(reversed(failures), key=_precedence, default=None)
+
+
+def _precedence(error: UmgError) -> tuple[float, float]:
+    """Return the sort key of a failure: the greatest is sent to the caller."""
+    failure = error.failure
+    if failure is Failure.NOT_SENT and error.reason == pb.ERROR_REASON_UNAVAILABLE:
+        return NO_SLOT_PRECEDENCE, 0.0
+    if failure is Failure.OTHER_KEY:  # a failure of one key ranks as the same failure of the whole channel
+        failure = Failure.DOWN if error.retry_after is None else Failure.OVERLOADED
+    return FAILURE_PRECEDENCE.index(failure) if failure in FAILURE_PRECEDENCE else -1, -(error.retry_after or 0.0)
+
+
+def under_public_name(error: UmgError, target: Target, model: str) -> UmgError:
+    """Return a provider's error with the model id of the caller in place of the upstream's id, which is private."""
+    if target.model in (model, "") or target.model not in error.message:
+        return error
+    named = re.compile(rf"(?<![\w.-]){re.escape(target.model)}(?![\w-]|\.\w)")
+    return error.with_message(named.sub(lambda _: model, error.message))
+
+
+def too_slow() -> UmgError:
+    """Return the failure of an attempt whose hedge answered first."""
+    message = "the provider was too slow to begin; another answered"
+    return UmgError(pb.ERROR_REASON_UPSTREAM_TIMEOUT, message, deadline="first_byte").with_failure(Failure.AMBIGUOUS)
+
+
+def circuit_open(model: str, seconds: float) -> UmgError:
+    """Return the error for a channel whose circuit breaker is open."""
+    wait = max(1, round(seconds))
+    message = f"the providers of the model {model} do not answer now; try again in {wait} s"
+    return UmgError(pb.ERROR_REASON_UNAVAILABLE, message, retry_after_seconds=str(wait)).with_failure(Failure.DOWN)
+
+
+def no_channel(model: str) -> UmgError:
+    """Return the error for a model whose channels could not be tried."""
+    return UmgError(pb.ERROR_REASON_UNAVAILABLE, f"no channel of the model {model} can serve now; try again")

@@ -1,0 +1,255 @@
+"""Pipeline of text generation: whole answers and streams."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Coroutine, Mapping
+from contextlib import aclosing
+from dataclasses import replace
+
+from google.protobuf.message import Message
+
+from umg_grpc import families
+from umg_grpc.errors import UmgError
+from umg_grpc.routing import ANY, GENERATE, Resolved, RoutePreferences
+from umg_grpc.service.caching import prompt_cache_affinity
+from umg_grpc.service.caching.prompt_cache_affinity import PromptCacheAffinity
+from umg_grpc.service.conversations.store import Continued
+from umg_grpc.service.conversations.threads import THREADED, Thread, unsupported
+from umg_grpc.service.pipeline.answers import Answer, Memory, StreamedAnswer
+from umg_grpc.service.pipeline.call import Call
+from umg_grpc.service.pipeline.failover import AttemptScope, FailoverLoop
+from umg_grpc.service.pipeline.generation_encoder import (
+    NO_ORIGIN,
+    GenerationAttempt,
+    GenerationCall,
+    GenerationEncoder,
+    find_origin,
+)
+from umg_grpc.service.pipeline.hedging import Opened, first_to_answer, open_stream, open_within
+from umg_grpc.service.pipeline.pipeline import Pipeline, PipelineContext
+from umg_grpc.service.pipeline.sources import read_source
+from umg_grpc.service.pipeline.stream_output import output_check
+from umg_grpc.service.pipeline.tool_choice import check_tool_choice
+from umg_grpc.v1 import pb
+from umg_grpc.wire import FORMATS, stores_by_default
+from umg_grpc.wire.request_notes import DecodedRequest, RequestNotes
+from umg_grpc.wire.text_format import TextFormat, name_model
+
+HOLD_SECONDS = 2.0
+"""Maximum time that the start of a stream is held back until its first message with output."""
+
+
+class GenerationPipeline(Pipeline[pb.GenerateRequest, pb.GenerateResponse, GenerationCall, GenerationAttempt]):
+    """Pipeline of text generation."""
+
+    def __init__(self, context: PipelineContext, memory: Memory) -> None:
+        super().__init__(context, GENERATE, pb.GenerateResponse)
+        self._memory = memory
+        self._prompt_cache_affinity = PromptCacheAffinity()
+
+    async def admit(self, call: Call, message: Message, request: pb.GenerateRequest, *, stream: bool) -> GenerationCall:
+        """Return the admitted call, with its continued response or thread; the caller closes it. Raise UmgError if the
+        request breaks a rule of the schema (checked on `message`, which contains it), a rule of the model's family or a
+        limit of the key.
+        """
+        (request, notes), resolved = await self.read(call, message, request)
+        request = _apply_rules(request, notes, resolved, stream=stream)
+        model, conversations = resolved.model, self._memory.conversations
+        await self.count_request(call, model)
+        if conversations is None:
+            request, notes = _disable_storage(request, notes)
+        elif stores_by_default(request.source.format):
+            request = await conversations.resolve(call.caller.key_id, request)
+        continued: Continued | Thread | None = None
+        if request.HasField("thread"):
+            continued = await self._open_thread(call, DecodedRequest(request, notes), resolved, stream=stream)
+        elif request.previous_response_id:
+            continued = await self._continue(call, request, model.id)
+        several = self._context.channels.router.has_several(model.id)
+        conversation = continued.whole if isinstance(continued, Thread) and continued.whole is not None else request
+        beginning = prompt_cache_affinity.beginning(call.caller.key_id, conversation) if several else None
+        return GenerationCall(
+            call=call,
+            request=request,
+            notes=notes,
+            model=model,
+            format=request.source.format,
+            continued=continued,
+            several=several,
+            beginning=beginning,
+        )
+
+    async def close(self, admitted: GenerationCall) -> None:
+        """Release the thread of the call, also when the call is cancelled."""
+        if self._memory.threads is not None and isinstance(admitted.continued, Thread):
+            await asyncio.shield(self._memory.threads.close(admitted.call.caller.key_id, admitted.continued))
+
+    async def stream(self, admitted: GenerationCall) -> AsyncGenerator[pb.StreamGenerateResponse, None]:
+        """Yield the cached response in one message, else the stream of the first channel with one. Raise UmgError."""
+        call = admitted.call
+        entry = await self._context.cache.place(call, admitted.model, call.method, admitted.request, admitted.notes)
+        recording = await entry.streamed() if entry is not None else None
+        if isinstance(recording, pb.StreamGenerateResponse):
+            yield recording
+            return
+        async with aclosing(self._stream_channels(admitted)) as messages:
+            if recording is None:
+                async for message in messages:
+                    yield message
+                return
+            with recording:
+                async for message in messages:
+                    recording.feed(message)
+                    yield message
+                recording.close()
+
+    async def _stream_channels(self, admitted: GenerationCall) -> AsyncGenerator[pb.StreamGenerateResponse, None]:
+        """Yield the stream of the first channel with one. Failover stops with the first message sent."""
+        attempts = await self.attempts(admitted, stream=True)
+        async for attempt in attempts:
+            with attempts.scope_of(attempt) as scope:
+                early, messages = await self._first_stream(admitted, attempts, scope)
+                with StreamedAnswer(admitted, scope.attempt, self._memory) as answer:
+                    try:
+                        async with aclosing(messages):
+                            for message in filter(answer.feed, early):
+                                scope.output_sent = True
+                                yield message
+                            async for message in messages:
+                                if answer.feed(message):
+                                    scope.output_sent = True
+                                    yield message
+                    except (UmgError, asyncio.CancelledError, GeneratorExit):
+                        if scope.output_sent:
+                            await answer.break_off()
+                        raise
+                    self._prompt_cache_affinity.note(admitted.beginning, scope.attempt.channel)
+                    for message in await answer.close():
+                        scope.output_sent = True
+                        yield message
+                    return
+
+    async def _first_stream(
+        self,
+        admitted: GenerationCall,
+        attempts: FailoverLoop[GenerationAttempt],
+        scope: AttemptScope[GenerationAttempt],
+    ) -> Opened[pb.StreamGenerateResponse]:
+        """Return the stream of the attempt or, if it is slow, of the first of it and its hedge to produce output."""
+        call, hedge, has_no_output = admitted.call, admitted.model.hedge, output_check(admitted.format)
+        if hedge is None or not attempts.has_others:
+            return await open_within(scope.attempt.call.stream(call.seconds_left()), has_no_output, HOLD_SECONDS)
+
+        async def close(opened: Opened[pb.StreamGenerateResponse]) -> None:
+            await opened[1].aclose()
+
+        def start(attempt: GenerationAttempt) -> Coroutine[None, None, Opened[pb.StreamGenerateResponse]]:
+            return open_stream(attempt.call.stream(call.seconds_left()), has_no_output)
+
+        return await first_to_answer(attempts, scope, hedge, start, close)
+
+    def _check_content(self, request: pb.GenerateRequest) -> None:
+        if not (
+            request.messages
+            or request.instructions
+            or request.HasField("continuation")
+            or request.thread.previous_response_id
+            or request.HasField("prompt_template")
+        ):
+            text = "messages must not be empty; send at least one"
+            raise UmgError(pb.ERROR_REASON_MISSING_FIELD, text, field="messages")
+
+    async def _decode(self, given: pb.GenerateRequest, *, counted: bool) -> DecodedRequest[pb.GenerateRequest]:
+        def decode(codec: TextFormat, body: bytes, headers: Mapping[str, str]) -> DecodedRequest[pb.GenerateRequest]:
+            if counted and codec.decode_count is not None:
+                request, notes = codec.decode_count(body, headers)
+            else:
+                request, _, notes = codec.decode_request(body, headers)
+            if codec.model_in_path:
+                name_model(request, given.model)
+            return DecodedRequest(request, notes)
+
+        return await read_source(given.source, FORMATS, decode, none="no text format", limit=self._context.body_limit)
+
+    async def _plan(self, admitted: GenerationCall, *, stream: bool) -> tuple[RoutePreferences, GenerationEncoder]:
+        reasoning, origin, pins, preferences = self._memory.reasoning, NO_ORIGIN, admitted.call.caller.channels, ANY
+        if admitted.several or pins:
+            origin = await find_origin(admitted, reasoning)
+            preferences = RoutePreferences(
+                protocol=admitted.format,
+                pins=pins,
+                state_channel=origin.channel,
+                prompt_cache_channel=self._prompt_cache_affinity.channel(admitted.beginning),
+                affinity=admitted.request.prompt_cache_key,
+                is_healthy=self._context.shared.is_healthy,
+            )
+        upstreams = self._context.channels.text
+        return preferences, GenerationEncoder(admitted, upstreams, reasoning, origin.state_channels, stream=stream)
+
+    async def _settle(
+        self, admitted: GenerationCall, attempt: GenerationAttempt, response: pb.GenerateResponse
+    ) -> pb.GenerateResponse:
+        self._prompt_cache_affinity.note(admitted.beginning, attempt.channel)
+        return await Answer(admitted, attempt, self._memory).whole(response)
+
+    async def _open_thread(
+        self, call: Call, decoded: DecodedRequest[pb.GenerateRequest], resolved: Resolved, *, stream: bool
+    ) -> Thread | None:
+        """Open the thread of the request. Return None for an unknown one if the operator shares the account of a
+        provider that may have it.
+        """
+        request, notes = decoded
+        threads, owner = self._memory.threads, call.caller.key_id
+        shared = request.source.format == THREADED and self._context.channels.router.shares(resolved.model.id, THREADED)
+        if threads is None:
+            if shared:
+                return None
+            raise unsupported()
+        try:
+            thread = await threads.open(owner, request, call.seconds_left(), notes)
+        except UmgError as error:
+            if error.reason == pb.ERROR_REASON_THREAD_NOT_FOUND and shared:
+                return None
+            raise
+        if thread.whole is not None:
+            try:
+                thread.whole = _apply_rules(thread.whole, thread.notes, resolved, stream=stream)
+            except UmgError:
+                await threads.close(owner, thread)
+                raise
+        return thread
+
+    async def _continue(self, call: Call, request: pb.GenerateRequest, model: str) -> Continued | None:
+        """Return the continued response. Return None for an unknown one if the operator shares the account of a
+        provider that may have it.
+        """
+        try:
+            return await self._memory.stored_responses.continue_(call.caller.key_id, request)
+        except UmgError as error:
+            router = self._context.channels.router
+            shared = any(codec.stores_by_default and router.shares(model, name) for name, codec in FORMATS.items())
+            if error.reason == pb.ERROR_REASON_OBJECT_NOT_FOUND and shared:
+                return None
+            raise
+
+
+def _apply_rules(
+    request: pb.GenerateRequest, notes: RequestNotes, resolved: Resolved, *, stream: bool
+) -> pb.GenerateRequest:
+    """Check the tool choice, and return the request under the rules of the model's family. Raise UmgError."""
+    if not request.thread.previous_response_id:  # the tools of a continued thread are in the thread
+        check_tool_choice(request)
+    return families.apply(request, notes.family, resolved.rules, resolved.suffix, stream=stream)
+
+
+def _disable_storage(request: pb.GenerateRequest, notes: RequestNotes) -> DecodedRequest[pb.GenerateRequest]:
+    """Return the request with storage turned off, for a gateway without stored responses; the notes report an explicit
+    `store` as dropped.
+    """
+    if request.store:
+        notes = replace(notes, uncarried=[*notes.uncarried, "store"])
+    if request.store or stores_by_default(request.source.format):
+        given = request
+        request = pb.GenerateRequest()
+        request.CopyFrom(given)
+        request.store = False
+    return DecodedRequest(request, notes)

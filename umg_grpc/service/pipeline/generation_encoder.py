@@ -1,0 +1,189 @@
+"""Encoding of a text request for the channels to try."""
+
+import asyncio
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import NamedTuple
+
+from umg_grpc.errors import UmgError
+from umg_grpc.routing import Target
+from umg_grpc.service.conversations import reasoning_state
+from umg_grpc.service.conversations.reasoning_store import ReasoningStore
+from umg_grpc.service.conversations.store import Continued
+from umg_grpc.service.conversations.threads import Thread
+from umg_grpc.service.conversations.upstream_objects import AccountObject, account_objects, check_ownership
+from umg_grpc.service.pipeline.attempt import Attempt, finish_report
+from umg_grpc.service.pipeline.pipeline import Admitted
+from umg_grpc.upstream.interface import TextCall, TextUpstream
+from umg_grpc.v1 import pb
+from umg_grpc.wire import FORMATS
+from umg_grpc.wire.request_notes import RequestNotes
+
+MESSAGE_PATH = re.compile(r"messages\[(\d+)\]")
+
+
+@dataclass(frozen=True, kw_only=True)
+class GenerationCall(Admitted[pb.GenerateRequest]):
+    """An admitted call, with the state that its attempts need."""
+
+    format: str  # of the caller's body; "" for a request in the canonical form
+    continued: Continued | Thread | None
+    several: bool  # whether more than one channel serves the model
+    beginning: bytes | None
+    """Digest of the conversation's beginning, for prompt cache affinity; None for no affinity."""
+
+    @property
+    def full_request(self) -> pb.GenerateRequest:
+        """The request with the whole conversation."""
+        return self.request if self.continued is None else self.continued.request
+
+    def notes_of(self, request: pb.GenerateRequest) -> RequestNotes:
+        """Return the notes of the request for a channel. The body of a whole thread has notes of its own."""
+        if isinstance(self.continued, Thread) and request is not self.request:
+            return self.continued.notes
+        return self.notes
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class GenerationAttempt(Attempt[TextCall]):
+    """A channel to try, with the request encoded for it."""
+
+    request: pb.GenerateRequest  # for this channel: with the conversation that it continues
+
+
+class Origin(NamedTuple):
+    """Channels that produced the state that a request continues."""
+
+    channel: str = ""  # the one whose account has the state; "" if none is known
+    state_channels: Mapping[str, str] = MappingProxyType({})  # data of a reasoning state in the request -> channel
+
+
+NO_ORIGIN = Origin()
+
+
+async def find_origin(admitted: GenerationCall, reasoning: ReasoningStore | None) -> Origin:
+    """Return the channels whose accounts can read the state in the request. Those of reasoning states are looked up if
+    several channels serve the model.
+    """
+    continued, request = admitted.continued, admitted.full_request
+    # the reasoning states of a stored response name their channels, those in a caller's body do not
+    place = continued.place.channel if continued is not None else ""
+    if isinstance(continued, Continued) or not admitted.several:
+        return Origin(place)
+    if reasoning is None or not reasoning_state.needs(request):
+        return Origin(place)
+    known = await reasoning.restore(admitted.call.caller.key_id, request)
+    return Origin(place or reasoning_state.pinned_channel(known), reasoning_state.makers(known))
+
+
+class GenerationEncoder:
+    """Encoder of a text request for each channel to try."""
+
+    def __init__(
+        self,
+        admitted: GenerationCall,
+        upstreams: Mapping[str, TextUpstream],
+        reasoning: ReasoningStore | None,
+        state_channels: Mapping[str, str],
+        *,
+        stream: bool,
+    ) -> None:
+        """`upstreams`: by channel, as of the start of the call: a reload of the config replaces them.
+        `state_channels`: see `Origin`.
+        """
+        self._admitted = admitted
+        self._owner = admitted.call.caller.key_id
+        self._upstreams = upstreams
+        self._reasoning = reasoning
+        self._state_channels = state_channels
+        self._stream = stream
+
+    def can_repair(self, attempt: GenerationAttempt, error: UmgError) -> bool:
+        """Return whether the call failed only because the provider no longer has, or never stores, the continued
+        conversation. The channel may then be sent the whole conversation.
+        """
+        continued = self._admitted.continued
+        return continued is not None and continued.mends(attempt.request, error)
+
+    async def encode(self, target: Target) -> GenerationAttempt:
+        """Encode the request for the channel, see `RequestEncoder`."""
+        request = await self._request(target)
+        try:
+            return await self._build_attempt(request, target)
+        except UmgError as error:
+            place = error.metadata.get("field", "")
+            caller_path = self._request_path(place)
+            caller_path = self._admitted.notes.opaque_paths.get(caller_path, caller_path)
+            if caller_path == place:
+                raise
+            message = error.message.replace(place, caller_path)
+            raise error.with_message(message, field=caller_path) from None
+
+    def _request_path(self, place: str) -> str:
+        """Return the path in the caller's request for a path in the whole conversation, which has earlier messages."""
+        earlier = len(self._admitted.full_request.messages) - len(self._admitted.request.messages)
+        found = MESSAGE_PATH.match(place)
+        if found is None or (index := int(found[1]) - earlier) < 0:
+            return place
+        return f"messages[{index}]{place[found.end() :]}"
+
+    async def _build_attempt(self, request: pb.GenerateRequest, target: Target) -> GenerationAttempt:
+        size = len(request.source.body) or request.ByteSize()
+        if self._upstreams[target.channel.name].is_slow(request, size):
+            attempt, objects = await asyncio.to_thread(self._prepare, request, target)
+        else:
+            attempt, objects = self._prepare(request, target)
+        if objects:
+            owners = dict[str, str]()
+            if self._reasoning is not None:
+                owners = await self._reasoning.channels_of(self._owner, [named.id for named in objects])
+            check_ownership(objects, owners, attempt.channel)
+        wire_path = FORMATS[self._admitted.format].wire_path if self._admitted.format else None
+        finish_report(self._admitted.call, attempt.call.report, wire_path)
+        return attempt
+
+    def _prepare(self, given: pb.GenerateRequest, target: Target) -> tuple[GenerationAttempt, Sequence[AccountObject]]:
+        """Return the attempt and the objects of the channel's account that it names, whose owner has to be checked: not
+        those in dropped fields, nor the continued response, which belongs to this caller.
+        """
+        channel, notes = target.channel, self._admitted.notes_of(given)
+        request = reasoning_state.without_states_of_others(given, channel.name, self._state_channels)
+        upstream = self._upstreams[channel.name]
+        call = upstream.prepare(request, target.model, notes, stream=self._stream, quirks=target.quirks)
+        if request is not given:
+            call.report.drop("state")
+        attempt = GenerationAttempt(target=target, call=call, request=request)
+        if channel.shared_objects:
+            return attempt, ()
+        if not (objects := account_objects(request, channel.protocols)):
+            return attempt, ()
+        known = {"previous_response_id"} if isinstance(self._admitted.continued, Continued) else set[str]()
+        known.update(call.report.dropped)
+        return attempt, [named for named in objects if named.field not in known]
+
+    async def _request(self, target: Target) -> pb.GenerateRequest:
+        """Return the request for a channel: the caller's own body for a channel of the same format, the id of
+        the continued response for the provider that stores it, else the whole conversation with its reasoning restored.
+        """
+        continued, channel = self._admitted.continued, target.channel
+        request = self._admitted.request if continued is None else continued.request_for(target)
+        same_format = request.source.format in channel.protocols
+        continues = request.previous_response_id or request.thread.previous_response_id
+        if continues and continued is not None:
+            return request  # the provider has the earlier conversation
+        if self._reasoning is None or not (
+            reasoning_state.may_be_stripped(request) if same_format else reasoning_state.needs(request)
+        ):
+            return request
+        format_name = (
+            self._admitted.format if same_format else next((name for name in channel.protocols if name in FORMATS), "")
+        )
+        thoughts = target.quirks.accepts_reasoning(format_name)
+        if same_format and not thoughts:
+            return request
+        restored = await self._reasoning.restore(self._owner, request, channel.name, thoughts=thoughts)
+        if same_format and restored is not request:
+            restored.source.edited_fields.append(reasoning_state.THOUGHTS)
+        return restored

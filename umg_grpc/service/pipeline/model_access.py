@@ -1,0 +1,31 @@
+"""Access of keys to models: one rule for calls and for the lists of models."""
+
+from umg_grpc.access.caller import Caller
+from umg_grpc.errors import UmgError
+from umg_grpc.routing import PublicModel, Resolved, Router, model_not_found
+
+
+def find_model(router: Router, caller: Caller, name: str) -> Resolved:
+    """Return the model that a caller names. Raise UmgError(MODEL_NOT_FOUND) with one message for a model that does not
+    exist and for one that the key may not use, so that a restricted key cannot discover models.
+    """
+    try:
+        found = router.resolve(name)
+    except UmgError:
+        raise not_found(caller, name) from None
+    if not may_use(router, caller, found.model, found.alias):
+        raise not_found(caller, name)
+    return found
+
+
+def may_use(router: Router, caller: Caller, model: PublicModel, alias: str = "") -> bool:
+    """Return whether the key's model patterns match and one of the key's channels serves the model."""
+    return caller.may_use(model.id, alias) and router.reaches(model.id, caller.channels)
+
+
+def not_found(caller: Caller, name: str) -> UmgError:
+    """Return the error for a model that does not exist for the key. It lists the models of a restricted key."""
+    error = model_not_found(name)
+    if not caller.model_patterns:
+        return error
+    return error.with_message(f"{error.message} This API key may use: {', '.join(caller.model_patterns)}.")

@@ -1,0 +1,134 @@
+"""Pipeline of an operation: admission, cached response, routing, attempts with failover and hedging, settlement.
+
+All operations go through these steps. An operation adds its decoder, its encoder and route preferences, and its
+settlement.
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from google.protobuf.message import Message
+
+from umg_grpc.access.rate_limits import RequestLimits
+from umg_grpc.routing import GENERATE, Operation, PublicModel, Resolved, RoutePreferences
+from umg_grpc.service.caching.cached_responses import CacheLookup
+from umg_grpc.service.pipeline.attempt import AttemptT, RequestEncoder
+from umg_grpc.service.pipeline.attempt_plan import AttemptPlan
+from umg_grpc.service.pipeline.call import Call
+from umg_grpc.service.pipeline.channels import Channels
+from umg_grpc.service.pipeline.failover import FailoverLoop
+from umg_grpc.service.pipeline.hedging import first_response
+from umg_grpc.service.pipeline.model_access import find_model, not_found
+from umg_grpc.service.pipeline.validation import check
+from umg_grpc.service.resilience.shared import Resilience
+from umg_grpc.v1 import pb
+from umg_grpc.wire.request_notes import NO_NOTES, DecodedRequest, RequestNotes
+
+RequestT = TypeVar("RequestT", bound=pb.GenerateRequest | pb.EmbedRequest | pb.RerankRequest)
+ResponseT = TypeVar("ResponseT", bound=pb.GenerateResponse | pb.EmbedResponse | pb.RerankResponse)
+
+
+@dataclass(frozen=True)
+class PipelineContext:
+    """State of the process that all pipelines share."""
+
+    channels: Channels
+    limits: RequestLimits
+    body_limit: int
+    """Maximum size of a source document in bytes, as on the HTTP face."""
+    shared: Resilience
+    cache: CacheLookup
+
+
+@dataclass(frozen=True, kw_only=True)
+class Admitted(Generic[RequestT]):
+    """An admitted call."""
+
+    call: Call
+    request: RequestT  # as the caller sent it
+    notes: RequestNotes
+    model: PublicModel
+
+
+AdmittedT = TypeVar("AdmittedT", bound=Admitted)  # type: ignore[type-arg]  # with any request
+
+
+class Pipeline(ABC, Generic[RequestT, ResponseT, AdmittedT, AttemptT]):
+    """Pipeline of one operation."""
+
+    def __init__(self, context: PipelineContext, operation: Operation, response_type: type[ResponseT]) -> None:
+        self._context = context
+        self._operation = operation
+        self._response_type: type[ResponseT] = response_type
+
+    async def read(
+        self, call: Call, message: Message, request: RequestT, *, counted: bool = False
+    ) -> tuple[DecodedRequest[RequestT], Resolved]:
+        """Return the request, decoded from its source document unless the caller has decoded it, and its model. Raise
+        UmgError if it breaks a rule of the schema (checked on `message`, which contains the request), or for a model
+        that the key may not use. `counted`: only its tokens are counted.
+
+        A decoded request is not validated again: the rules of the codecs are as strict (tested for every codec), and
+        validation of a long conversation takes longer than all other steps here.
+        """
+        notes = call.notes or NO_NOTES
+        if not request.HasField("source"):
+            check(message if message is request or not request.ListFields() else request)
+        elif call.notes is None:
+            request, notes = await self._decode(request, counted=counted)
+        self._check_content(request)
+        router, caller = self._context.channels.router, call.caller
+        resolved = find_model(router, caller, request.model)
+        if resolved.suffix is not None and self._operation != GENERATE:  # it sets the reasoning of a text model
+            raise not_found(caller, request.model)
+        router.check(resolved.model.id, self._operation, caller.channels)
+        return DecodedRequest(request, notes), resolved
+
+    async def count_request(self, call: Call, model: PublicModel) -> None:
+        """Count the call against the limits of its key. Raise UmgError(RATE_LIMITED)."""
+        await self._context.limits.admit(call.caller)
+        call.model = model.id  # set here, since the call may reach no channel
+
+    async def answer(self, admitted: AdmittedT) -> ResponseT:
+        """Return the cached response, else the settled response of the first channel with one. Raise UmgError."""
+        call: Call = admitted.call
+        entry = await self._context.cache.place(call, admitted.model, call.method, admitted.request, admitted.notes)
+        if entry is None:
+            return await self._call_channels(admitted)
+        return await entry.whole(lambda: self._call_channels(admitted), self._response_type)
+
+    async def attempts(self, admitted: AdmittedT, *, stream: bool = False) -> FailoverLoop[AttemptT]:
+        """Return the attempts of the call, best channel first."""
+        shared, router = self._context.shared, self._context.channels.router
+        preferences, encoder = await self._plan(admitted, stream=stream)
+        targets = router.channels(admitted.model.id, self._operation, preferences)
+        plan: AttemptPlan[AttemptT] = AttemptPlan(targets, encoder, shared)
+        return FailoverLoop(admitted.call, admitted.model, admitted.request.model, plan, encoder, shared)
+
+    async def _call_channels(self, admitted: AdmittedT) -> ResponseT:
+        """Return the settled response of the first channel with one."""
+        call: Call = admitted.call
+        attempts = await self.attempts(admitted)
+        async for attempt in attempts:
+            with attempts.scope_of(attempt) as scope:
+                response: ResponseT = await first_response(
+                    attempts, scope, admitted.model.hedge, lambda attempt: attempt.call.send(call.seconds_left())
+                )
+                return await self._settle(admitted, scope.attempt, response)
+        raise AssertionError  # the iterator raises after the last attempt
+
+    def _check_content(self, request: RequestT) -> None:
+        """Raise UmgError for a request that no model can answer."""
+
+    @abstractmethod
+    async def _decode(self, given: RequestT, *, counted: bool) -> DecodedRequest[RequestT]:
+        """Decode the source document of a request. Raise UmgError with the messages of its own format."""
+
+    @abstractmethod
+    async def _plan(self, admitted: AdmittedT, *, stream: bool) -> tuple[RoutePreferences, RequestEncoder[AttemptT]]:
+        """Return the preferences for the order of the channels, and the encoder of the request."""
+
+    @abstractmethod
+    async def _settle(self, admitted: AdmittedT, attempt: AttemptT, response: ResponseT) -> ResponseT:
+        """Complete the response of the attempt, and account for it."""

@@ -1,0 +1,1 @@
+"""Servicers of `umg.v1`, one module for each service."""

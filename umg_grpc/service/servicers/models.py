@@ -1,0 +1,56 @@
+"""The list of models that the calling key may use."""
+
+from bisect import bisect_left
+
+from umg_grpc.access.caller import Caller
+from umg_grpc.inprocess import Context
+from umg_grpc.routing import PublicModel, Router, under_name
+from umg_grpc.service.pipeline.call import current
+from umg_grpc.service.pipeline.channels import Channels
+from umg_grpc.service.pipeline.model_access import find_model, may_use
+from umg_grpc.service.pipeline.validation import check
+from umg_grpc.v1 import pb, rpc
+from umg_grpc.wire.models.page_token import PageBoundary, decode_token, encode_token, page_after, page_before
+
+
+class ModelServicer(rpc.ModelServiceServicer):
+    """`umg.v1.ModelService`."""
+
+    def __init__(self, channels: Channels) -> None:
+        self._channels = channels
+
+    async def ListModels(self, request: pb.ListModelsRequest, context: Context) -> pb.ListModelsResponse:
+        """Return one page of the models of this key, sorted by id."""
+        check(request)
+        boundary, caller = decode_token(request.page_token), current().caller
+        models = _models(self._channels.router, caller)
+        ids = sorted(models)
+        start, end = _page(boundary, ids, request.page_size if request.HasField("page_size") else len(ids))
+        response = pb.ListModelsResponse(models=[under_name(models[name], name) for name in ids[start:end]])
+        if end < len(ids):
+            behind = page_after(ids[end - 1]) if end > start else PageBoundary(boundary.id)
+            response.next_page_token = encode_token(behind)
+        if start > 0:
+            response.previous_page_token = encode_token(page_before(ids[start] if end > start else boundary.id))
+        return response
+
+    async def GetModel(self, request: pb.GetModelRequest, context: Context) -> pb.GetModelResponse:
+        """Return one model under the requested id. Raise UmgError(MODEL_NOT_FOUND), also if the key may not use it."""
+        check(request)
+        found = find_model(self._channels.router, current().caller, request.model)
+        return pb.GetModelResponse(model=under_name(found.model, request.model))
+
+
+def _models(router: Router, caller: Caller) -> dict[str, PublicModel]:
+    """Return the models that the key may use, by id and by alias."""
+    models = {model.id: model for model in router.models() if may_use(router, caller, model)}
+    for alias, resolved in router.aliases().items():
+        if may_use(router, caller, resolved.model, alias):
+            models[alias] = resolved.model
+    return models
+
+
+def _page(boundary: PageBoundary, ids: list[str], size: int) -> tuple[int, int]:
+    """Return the start and the exclusive end of the page in `ids`."""
+    place = bisect_left(ids, boundary.id)
+    return (max(0, place - size), place) if boundary.back else (place, min(len(ids), place + size))
