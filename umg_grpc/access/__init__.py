@@ -1,1 +1,1 @@
-"""Who calls, and what that caller may do: keys, their check at each call, permissions, limits."""
+"""Access control: API keys, authentication of each call, permissions, rate limits."""

@@ -1,4 +1,4 @@
-"""Requests a minute."""
+"""Rate limits: requests per minute of each caller."""
 
 import math
 import time
@@ -10,21 +10,20 @@ from limits.aio.storage import MemoryStorage
 from limits.aio.strategies import MovingWindowRateLimiter
 
 from umg_grpc.access.caller import Caller
-from umg_grpc.access.shared_limits import SharedWindows
+from umg_grpc.access.shared_rate_limits import SharedWindows
 from umg_grpc.errors import UmgError
-from umg_grpc.store.redis import Redis, RedisAway
+from umg_grpc.store.redis import Redis, RedisUnavailable
 from umg_grpc.v1 import pb
 
 
 class RequestLimits:
-    """Holds each caller to the requests a minute of its key: those of this process, and with Redis those of all that
-    share it.
+    """Limit of each caller's requests per minute, in this process or, with Redis, in all processes that share it.
 
-    The window moves: in no span of 60 seconds are more let in than the limit, and `retry_after_seconds` is when the
-    next one will be. A refused request does not count. Nothing runs in the background.
+    The window slides: no span of 60 seconds has more requests than the limit, and `retry_after_seconds` is the time
+    until the next one is admitted. Rejected requests do not count. Nothing runs in the background.
 
-    A request has to pass the process's own window first, also where there is Redis: what is refused there costs no way
-    to the server, and while that is away the window knows what this process let in before.
+    A request is first checked by the process's own window, also with Redis: a rejection there needs no command to the
+    server, and while Redis is unavailable the window has the earlier requests of this process.
     """
 
     def __init__(self, now: Callable[[], float] = time.monotonic, redis: Redis | None = None) -> None:
@@ -35,54 +34,54 @@ class RequestLimits:
 
     @property
     def remembered(self) -> int:
-        """How many callers take up memory: those of the last two minutes."""
+        """Number of callers in memory, which are those of the last two minutes."""
         return len(self._windows)
 
     async def admit(self, caller: Caller) -> None:
-        """Counts a request. Raises UmgError(RATE_LIMITED)."""
+        """Count a request of the caller. Raises UmgError(RATE_LIMITED)."""
         if caller.requests_per_minute is None:
             return
         limit = RateLimitItemPerMinute(caller.requests_per_minute)
         if not await self._limiter.hit(limit, caller.key_id):
             window = await self._limiter.get_window_stats(limit, caller.key_id)
-            raise _refusal(limit.amount, window.reset_time - self._now())
+            raise _rate_limit_error(limit.amount, window.reset_time - self._now())
         if self._shared is None:
             return
         try:
             seconds = await self._shared.hit(caller.key_id, limit.amount, limit.get_expiry())
-        except RedisAway:
+        except RedisUnavailable:
             return
         if seconds > 0:
             self._windows.take_back(limit.key_for(caller.key_id))
-            raise _refusal(limit.amount, seconds)
+            raise _rate_limit_error(limit.amount, seconds)
 
 
-def _refusal(limit: int, seconds: float) -> UmgError:
-    told = max(1, math.ceil(seconds))
+def _rate_limit_error(limit: int, seconds: float) -> UmgError:
+    shown_seconds = max(1, math.ceil(seconds))
     return UmgError(
         pb.ERROR_REASON_RATE_LIMITED,
-        f"this API key has made its {limit} requests of a minute; try again in {told} s",
-        retry_after_seconds=str(told),
+        f"this API key has made its {limit} requests of a minute; try again in {shown_seconds} s",
+        retry_after_seconds=str(shown_seconds),
         limit=str(limit),
     )
 
 
 class _Windows(MemoryStorage):
-    """The library's memory, without the task that it starts at each hit to tidy up, and on a clock that is given."""
+    """The library's memory storage, with a given clock, and without the clean-up task that it starts at each hit."""
 
     def __init__(self, now: Callable[[], float]) -> None:
         super().__init__()
         self._now = now
         self._windows: dict[str, deque[float]] = {}
-        self._tidy_at = 0.0
+        self._clean_up_at = 0.0
 
     def __len__(self) -> int:
         return len(self._windows)
 
     async def acquire_entry(self, key: str, limit: int, expiry: int, amount: int = 1) -> bool:
         now = self._now()
-        if now >= self._tidy_at:
-            self._tidy_at = now + expiry
+        if now >= self._clean_up_at:
+            self._clean_up_at = now + expiry
             self._windows = {key: times for key, times in self._windows.items() if times and times[-1] > now - expiry}
         times = self._window(key, now - expiry)
         if len(times) + amount > limit:
@@ -97,12 +96,12 @@ class _Windows(MemoryStorage):
         return (times[0] if times else now, len(times))
 
     def take_back(self, key: str) -> None:
-        """Lets the newest request of the window be as if it had not come."""
+        """Remove the newest request from the window."""
         if times := self._windows.get(key):
             times.pop()
 
     def _window(self, key: str, start: float) -> deque[float]:
-        """When the requests after `start` came, the oldest first."""
+        """Return the times of the requests after `start`, the oldest first."""
         times = self._windows.get(key) or deque()
         while times and times[0] <= start:
             times.popleft()

@@ -1,4 +1,4 @@
-"""The windows of requests a minute that replicas share in Redis."""
+"""Rate limit windows that the replicas share in Redis."""
 
 from typing import TYPE_CHECKING
 
@@ -10,9 +10,9 @@ if TYPE_CHECKING:
 
 PREFIX = "umg:requests:"
 
-# In one step, by the server's clock, which is the same for all: the library `limits` would take that of each process.
-# KEYS[1]: the times of the requests, the newest first. ARGV: the limit, and the seconds of the window. Gives back how
-# many milliseconds are left until one more is let in; 0 when it was.
+# Atomic, and by the server's clock, which is the same for all replicas; the library `limits` uses the clock of each
+# process. KEYS[1]: the times of the requests, the newest first. ARGV: the limit, and the seconds of the window. Returns
+# the milliseconds until the next request is admitted; 0 if this one was.
 HIT = """
 local time = redis.call('TIME')
 local now = time[1] + time[2] / 1000000
@@ -29,15 +29,15 @@ return 0
 
 
 class SharedWindows:
-    """Those of all callers, by their keys' ids."""
+    """Rate limit windows of all callers, by the ids of their keys."""
 
     def __init__(self, redis: Redis) -> None:
         self._redis = redis
         self._script: AsyncScript | None = None
 
     async def hit(self, key_id: str, limit: int, span: int) -> float:
-        """Counts a request, of which `span` seconds may have `limit`; 0 when it was let in, else the seconds until one
-        will be. Raises RedisAway.
+        """Count a request, with at most `limit` requests in `span` seconds. Return 0 if it is admitted, otherwise the
+        seconds until the next one is. Raises RedisUnavailable.
         """
         milliseconds = await self._redis.run(lambda client: self._hit(client, key_id, limit, span))
         return milliseconds / 1000

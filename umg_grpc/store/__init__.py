@@ -1,4 +1,4 @@
-"""What outlives the process: one database, SQLite in the data dir or PostgreSQL for many nodes, behind one code."""
+"""Persistent storage: one database, which is SQLite in the data dir or, for several nodes, PostgreSQL."""
 
 from umg_grpc.store.database import Store, StoreError, open_store
 

@@ -1,4 +1,4 @@
-"""The connection pool of the one database, and its opening."""
+"""Connection pool of the database."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -15,52 +15,52 @@ from umg_grpc.store.migrate import NewerDatabaseError, migrate
 
 SQLITE = "sqlite"
 SQLITE_FILE = "umg.db"
-STATEMENTS = 32  # that a connection to SQLite keeps compiled: a large one takes 100 KB
-BUSY_SECONDS = 30  # that SQLite waits for another process's write
-WAL_RETRY_SECONDS = 0.02  # for the one lock that SQLite does not wait for by itself, whatever its timeout
+STATEMENTS = 32  # compiled statements cached by a connection to SQLite; a large one takes 100 KB
+BUSY_SECONDS = 30  # longest time that SQLite waits for another process's write
+WAL_RETRY_SECONDS = 0.02  # interval of retries for the only lock for which SQLite's own timeout has no effect
 CONNECT_SECONDS = 5
-# After which a connection whose other side is silent is broken; the kernel alone would take a quarter of an hour.
+# Time after which a connection without acknowledgement from the server is closed; the kernel's default is 15 minutes.
 SILENCE_MILLISECONDS = 10_000
-MIGRATION_LOCK = 0x554D475F4D494752  # of PostgreSQL's advisory locks: any number that is ours
+MIGRATION_LOCK = 0x554D475F4D494752  # number of a PostgreSQL advisory lock, chosen freely
 MIGRATION_LOCK_SECONDS = 60
 
 
 class StoreError(Exception):
-    """The database cannot be used; the text tells the operator why, without the password."""
+    """Error for a database that cannot be used. The text is for the operator, and does not contain the password."""
 
 
 class Store:
-    """Sessions on the database, from `open_store` to `aclose`."""
+    """Database sessions, from `open_store` to `aclose`."""
 
     def __init__(self, engine: AsyncEngine) -> None:
         self._engine = engine
         self._readers = async_sessionmaker(engine, expire_on_commit=False)
-        # SQLite must know at once that a transaction will write: one that reads first may find that it cannot go on.
+        # SQLite must take the write lock when a transaction begins: one that reads first may fail at its first write.
         self._writers = async_sessionmaker(engine.execution_options(sqlite_begin="IMMEDIATE"), expire_on_commit=False)
 
     @asynccontextmanager
     async def read(self) -> AsyncIterator[AsyncSession]:
-        """A session that only reads. What happens to the database meanwhile raises SQLAlchemyError."""
+        """Open a session for reads alone. Raises SQLAlchemyError if the database fails."""
         async with self._readers() as session:
             yield session
 
     @asynccontextmanager
     async def write(self) -> AsyncIterator[AsyncSession]:
-        """A session whose changes are committed at its end, all or, on any exception, none."""
+        """Open a session whose changes are committed at its end or, on any exception, rolled back."""
         async with self._writers.begin() as session:
             yield session
 
     async def aclose(self) -> None:
-        """Closes every connection."""
+        """Close every connection."""
         await self._engine.dispose()
 
 
 async def open_store(database: str, data_dir: Path) -> Store:
-    """The store, with the schema of this version.
+    """Open the database, and migrate it to the schema of this version.
 
-    `database` is as in the config: `sqlite`, which is a file in `data_dir`, or a PostgreSQL URL. Any number of
-    processes may open it at once: one of them migrates and the others wait. (Different databases are opened one after
-    the other in a process; alembic's context is global.) Raises StoreError.
+    `database` is the config value: `sqlite`, which is a file in `data_dir`, or a PostgreSQL URL. Several processes may
+    open a database at the same time: one of them migrates it and the others wait. One process must not open two
+    databases at the same time, since alembic's context is global. Raises StoreError.
     """
     if database == SQLITE:
         place = str(data_dir / SQLITE_FILE)
@@ -92,7 +92,7 @@ async def _migrate(engine: AsyncEngine) -> None:
 
 
 async def _use_wal(engine: AsyncEngine) -> None:
-    """Lets readers and the writer of this file go on beside each other, which stays with the file."""
+    """Set the write-ahead log mode, in which readers and a writer do not block each other. The file keeps the mode."""
     loop = asyncio.get_running_loop()
     deadline = loop.time() + BUSY_SECONDS
     async with engine.execution_options(isolation_level="AUTOCOMMIT").connect() as connection:
@@ -112,11 +112,11 @@ def _sqlite_engine(data_dir: Path) -> AsyncEngine:
     except OSError as error:
         raise StoreError(f"cannot make the data dir {data_dir}: {error.strerror}") from None
     try:
-        (data_dir / SQLITE_FILE).touch(mode=0o600)  # its neighbours, which SQLite makes, get the same mode
+        (data_dir / SQLITE_FILE).touch(mode=0o600)  # SQLite creates its other files with the same mode
     except OSError as error:
         raise StoreError(f"cannot make the database in {data_dir}: {error.strerror}") from None
     url = URL.create("sqlite+aiosqlite", database=str(data_dir / SQLITE_FILE))
-    # The driver would begin transactions by rules of its own, and none for DDL; so it begins none, and we do.
+    # The driver begins transactions by its own rules, and none for DDL: that is turned off, and `begin` below does it.
     connect_args = {"isolation_level": None, "timeout": BUSY_SECONDS, "cached_statements": STATEMENTS}
     engine = create_async_engine(url, connect_args=connect_args, hide_parameters=True)
 
@@ -124,7 +124,9 @@ def _sqlite_engine(data_dir: Path) -> AsyncEngine:
     def configure(connection: DBAPIConnection, _: ConnectionPoolEntry) -> None:
         cursor = connection.cursor()
         cursor.execute("PRAGMA foreign_keys=ON")
-        cursor.execute("PRAGMA synchronous=NORMAL")  # with WAL: safe when the process dies, and whole after a power cut
+        cursor.execute(
+            "PRAGMA synchronous=NORMAL"
+        )  # with WAL: no loss if the process dies, no corruption after a power cut
         cursor.close()
 
     @event.listens_for(engine.sync_engine, "begin")
@@ -150,10 +152,10 @@ def _postgresql_engine(url: URL) -> AsyncEngine:
         connect_args={
             "connect_timeout": CONNECT_SECONDS,
             "tcp_user_timeout": SILENCE_MILLISECONDS,
-            "prepare_threshold": None,  # statements prepared on a connection do not survive a pooler between us
+            "prepare_threshold": None,  # prepared statements do not work through a connection pooler
             "application_name": "umg",
         },
-        pool_pre_ping=True,  # after an outage the pool holds connections that are dead
+        pool_pre_ping=True,  # after an outage the pool has broken connections
         pool_timeout=CONNECT_SECONDS,
-        hide_parameters=True,  # in errors, which are logged: they are what callers said
+        hide_parameters=True,  # errors are logged, and the parameters are callers' content
     )

@@ -1,23 +1,24 @@
-"""Brings a database to this version's schema."""
+"""Migration of a database to the schema of this version."""
 
 from sqlalchemy import Connection, inspect, text
 
 from umg_grpc.store.tables import Base
 
 HEAD = "0004"
-"""The newest of `migrations/versions`; a test holds it to that."""
+"""Newest revision in `migrations/versions`, which a test checks."""
 VERSION_TABLE = "alembic_version"
 
 
 class NewerDatabaseError(Exception):
-    """A later version has been here; this one must not touch what it does not know."""
+    """Error for a database with the schema of a later version, which this version must not change."""
 
 
 def migrate(connection: Connection) -> None:
-    """Applies the migrations that are missing, in the caller's transaction and under the caller's lock.
+    """Apply the missing migrations, in the caller's transaction and under the caller's lock.
 
-    A database that is empty gets the newest schema at once (a test holds that to what the migrations make), and one
-    that has it is left alone: for neither is alembic loaded, which takes megabytes. Raises NewerDatabaseError.
+    An empty database gets the newest schema directly (a test compares it with that of the migrations), and an
+    up-to-date one is not changed; in both cases alembic, which takes megabytes, is not loaded. Raises
+    NewerDatabaseError.
     """
     tables = set(inspect(connection).get_table_names())
     if not tables:

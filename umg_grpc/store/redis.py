@@ -1,4 +1,4 @@
-"""The Redis server that replicas share, which may be away: whoever uses it goes on without it."""
+"""Redis server shared by the replicas. It may be unavailable; its users then work without it."""
 
 import asyncio
 import time
@@ -15,44 +15,44 @@ from umg_grpc.store.background import Background
 if TYPE_CHECKING:
     from redis.asyncio import Redis as Client
 
-ANSWER_SECONDS = 0.25  # whoever waits for it could do without
+ANSWER_SECONDS = 0.25  # short, since every caller can work without Redis
 PAUSE_SECONDS = 1.0
-WAITING_BYTES = 8 * 2**20  # of what is to be written; of more the oldest is not
+WAITING_BYTES = 8 * 2**20  # maximum size of pending writes; beyond it the oldest are dropped
 CLOSE_SECONDS = 1.0
-CONNECTIONS = 16  # so many are asked at once; the others wait for their turn, or until one of these finds it away
+CONNECTIONS = 16  # maximum number of commands in flight; others wait for a slot, or until one of these fails
 
 logger: FilteringBoundLogger = structlog.get_logger(__name__)
 T = TypeVar("T")
 
 
-class RedisAway(Exception):  # noqa: N818  # it is no error: the caller has a way without
-    """Redis did not answer, or not as it should, or has not since a moment ago."""
+class RedisUnavailable(Exception):  # noqa: N818  # no error: the caller works without Redis
+    """Redis did not answer, answered with an error, or has failed within the last second."""
 
 
 class Redis:
-    """Asks it, for a bounded time. After a failure it is left alone for a second, and then asked by one call only until
-    it answers: were it silent, all would wait for it every second.
+    """Client with a time limit and a circuit breaker. After a failure no command is sent for a second, and then one at
+    a time until Redis answers; otherwise, with a silent server, all calls would wait for it every second.
     """
 
     def __init__(
         self, client: "Client", errors: tuple[type[Exception], ...], now: Callable[[], float], seconds: float
     ) -> None:
-        """`errors`: what the client raises. `seconds`: for a turn, a connection and an answer together."""
+        """Wrap a client. `errors`: exceptions that it raises. `seconds`: limit for slot, connection and answer."""
         self._client = client
         self._errors = errors
         self._seconds = seconds
-        self._turns = asyncio.Semaphore(CONNECTIONS)
+        self._slots = asyncio.Semaphore(CONNECTIONS)
         self._now = now
         self._away = False
-        self._ask_from = 0.0
+        self._retry_from = 0.0
 
     @classmethod
     @asynccontextmanager
     async def opened(
         cls, url: str, now: Callable[[], float] = time.monotonic, seconds: float = ANSWER_SECONDS
     ) -> "AsyncGenerator[Redis, None]":
-        """As long as the block lasts. The server is not asked before it is needed, and need not be there."""
-        # here: it takes 0.1 s, and few have a Redis
+        """Open a client for the duration of the block. It connects only at the first command."""
+        # Imported here, since the import takes 0.1 s and few operators use Redis.
         from redis.asyncio import ConnectionPool, RedisError
         from redis.asyncio import Redis as Client
         from redis.asyncio.retry import Retry
@@ -63,8 +63,8 @@ class Redis:
             max_connections=CONNECTIONS,
             socket_timeout=seconds,
             socket_connect_timeout=seconds,
-            retry=Retry(NoBackoff(), 1),  # a connection that a restart of the server broke
-            protocol=2,  # which every version and look-alike speaks
+            retry=Retry(NoBackoff(), 1),  # for connections broken by a restart of the server
+            protocol=2,  # supported by every version and compatible server
         )
         client = Client.from_pool(pool)
         try:
@@ -73,43 +73,43 @@ class Redis:
             await client.aclose()
 
     async def run(self, step: "Callable[[Client], Awaitable[T]]") -> T:
-        """What the step gives back. Raises RedisAway."""
+        """Run the step and return its result. Raises RedisUnavailable."""
         self._check()
         end = asyncio.get_running_loop().time() + self._seconds
-        await self._take_turn(end - self._seconds / 2)  # what is left is enough to tell a slow answer from none
+        await self._take_slot(end - self._seconds / 2)  # leaves half of the time for the answer
         try:
-            return await self._asked(step, end)
+            return await self._call(step, end)
         finally:
-            self._turns.release()
+            self._slots.release()
 
-    async def _take_turn(self, end: float) -> None:
+    async def _take_slot(self, end: float) -> None:
         try:
             async with asyncio.timeout_at(end):
-                await self._turns.acquire()
+                await self._slots.acquire()
         except TimeoutError:
-            raise RedisAway from None
+            raise RedisUnavailable from None
 
-    async def _asked(self, step: "Callable[[Client], Awaitable[T]]", end: float) -> T:
-        self._check()  # again: those before may have found it away
+    async def _call(self, step: "Callable[[Client], Awaitable[T]]", end: float) -> T:
+        self._check()  # again, since another call may have failed during the wait for the slot
         if self._away:
-            self._ask_from = self._now() + PAUSE_SECONDS
+            self._retry_from = self._now() + PAUSE_SECONDS
         try:
             async with asyncio.timeout_at(end):
-                given = await step(self._client)
+                result = await step(self._client)
         except self._errors as error:  # TimeoutError is an OSError
-            self._note(str(error) or "no answer")
-            raise RedisAway from None
-        self._note("")
-        return given
+            self._record_result(str(error) or "no answer")
+            raise RedisUnavailable from None
+        self._record_result("")
+        return result
 
     def _check(self) -> None:
-        if self._away and self._now() < self._ask_from:
-            raise RedisAway
+        if self._away and self._now() < self._retry_from:
+            raise RedisUnavailable
 
-    def _note(self, failure: str) -> None:
-        """What came of a call: "" for an answer."""
+    def _record_result(self, failure: str) -> None:
+        """Record the result of a command: an error text, or "" for an answer."""
         if failure:
-            self._ask_from = self._now() + PAUSE_SECONDS
+            self._retry_from = self._now() + PAUSE_SECONDS
             if not self._away:
                 logger.warning("Redis is away; each process goes on by itself", reason=failure)
         elif self._away:
@@ -118,13 +118,13 @@ class Redis:
 
 
 class Writes:
-    """Writes values to Redis beside the calls, until `aclose`. Nobody waits for them; when it is away they are lost."""
+    """Background writes to Redis, until `aclose`. No call waits for them; while Redis is unavailable they are lost."""
 
     def __init__(self, redis: Redis, work: str) -> None:
-        """`work`: what the log calls it."""
+        """Write to `redis`. `work` names the task in the log."""
         self._redis = redis
         self._work = work
-        self._waiting: OrderedDict[str, tuple[bytes, float]] = OrderedDict()  # the value, and for how long it lives
+        self._waiting: OrderedDict[str, tuple[bytes, float]] = OrderedDict()  # value, lifetime in seconds
         self._size = 0
         self._idle = asyncio.Event()
         self._idle.set()
@@ -132,25 +132,25 @@ class Writes:
         self._closed = False
 
     def set(self, key: str, value: bytes, seconds: float) -> None:
-        """Lets the value be written soon, in place of an older one, to live for so many seconds."""
+        """Queue a write of the value with a lifetime of `seconds`, which replaces a pending one of the same key."""
         if self._closed:
             return
-        self._take(key)
+        self._remove(key)
         self._waiting[key] = (value, seconds)
         self._size += len(value)
         while self._size > WAITING_BYTES:
-            self._take(next(iter(self._waiting)))
+            self._remove(next(iter(self._waiting)))
         self._idle.clear()
         if self._writer is None:
             self._writer = Background(self._work, self._write)
         self._writer.wake()
 
     async def done(self) -> None:
-        """Returns when nothing waits any more."""
+        """Wait until there are no pending writes."""
         await self._idle.wait()
 
     async def aclose(self) -> None:
-        """Writes what waits, for a bounded time."""
+        """Finish the pending writes within a bounded time."""
         self._closed = True
         with suppress(TimeoutError):
             async with asyncio.timeout(CLOSE_SECONDS):
@@ -162,10 +162,10 @@ class Writes:
         while self._waiting:
             key = next(iter(self._waiting))
             value, seconds = self._waiting[key]
-            self._take(key)
+            self._remove(key)
             try:
                 await self._set(key, value, max(1, int(seconds * 1000)))
-            except RedisAway:
+            except RedisUnavailable:
                 self._waiting.clear()
                 self._size = 0
         self._idle.set()
@@ -173,6 +173,6 @@ class Writes:
     async def _set(self, key: str, value: bytes, milliseconds: int) -> None:
         await self._redis.run(lambda client: client.set(key, value, px=milliseconds))
 
-    def _take(self, key: str) -> None:
+    def _remove(self, key: str) -> None:
         if (waiting := self._waiting.pop(key, None)) is not None:
             self._size -= len(waiting[0])

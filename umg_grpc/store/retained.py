@@ -1,4 +1,4 @@
-"""Rows that are kept for their callers for a while: written in batches, taken away by time and size."""
+"""Rows that are kept for a limited time: written in batches, deleted by age and size."""
 
 import asyncio
 import itertools
@@ -20,17 +20,17 @@ from umg_grpc.store.tables import RetainedRow
 
 BATCH_ROWS = 200
 BATCH_BYTES = 8 * 2**20
-STATEMENT_ROWS = 20  # that one statement of SQLite writes
-WAITING_BYTES = 64 * 2**20  # of rows that a database which is away makes wait; what comes after them is not kept
+STATEMENT_ROWS = 20  # rows written by one SQLite statement
+WAITING_BYTES = 64 * 2**20  # maximum size of pending rows while the database is unavailable; further rows are rejected
 CLOSE_SECONDS = 5.0
-BATCHES_AT_ONCE = 5  # that one transaction of the sweep takes away: others wait for it
-SWEEP_LOCK = 0x554D475F53574550  # of PostgreSQL's advisory locks: any number that is ours
+BATCHES_AT_ONCE = 5  # maximum number of batches deleted in one transaction, since other writers wait for it
+SWEEP_LOCK = 0x554D475F53574550  # number of a PostgreSQL advisory lock, chosen freely
 SWEEP_SECONDS = 60.0
 
 logger: FilteringBoundLogger = structlog.get_logger(__name__)
 
 Row = TypeVar("Row", bound=RetainedRow)
-_Any = TypeVar("_Any")
+_Value = TypeVar("_Value")
 
 _Key = tuple[str, str]
 _Upsert = Callable[[AsyncConnection, Sequence[RetainedRow]], Awaitable[None]]
@@ -38,9 +38,9 @@ _Upsert = Callable[[AsyncConnection, Sequence[RetainedRow]], Awaitable[None]]
 
 @dataclass(frozen=True)
 class Bounds:
-    """How many bytes are kept; 0 is without bound. Above it the rows go first that would expire first.
+    """Maximum number of bytes kept; 0 is no limit. Above it, the rows that would expire first are deleted first.
 
-    It is held to by the sweeps, so that between two of them a little more may be there.
+    The sweeps enforce the limits, so the size may exceed them a little between two sweeps.
     """
 
     owner_bytes: int
@@ -49,22 +49,24 @@ class Bounds:
 
 @dataclass(slots=True)
 class _Waiting(Generic[Row]):
-    row: Row
-    told: list["asyncio.Future[bool]"] = field(default_factory=list)  # whether it was written
+    """Pending row, with the futures of the calls that wait for it."""
 
-    def tell(self, written: bool) -> None:
-        for future in self.told:
+    row: Row
+    futures: list["asyncio.Future[bool]"] = field(default_factory=list)  # results: whether the row was written
+
+    def resolve(self, written: bool) -> None:
+        for future in self.futures:
             if not future.done():
                 future.set_result(written)
-        self.told.clear()
+        self.futures.clear()
 
 
 class Retained(Generic[Row]):
-    """The rows of one table, from `start` to `aclose`.
+    """Rows of one table, written in the background from `start` to `aclose`.
 
-    All rows of a process are written by one task, those that wait for it in one transaction: the file of SQLite has
-    one writer at a time, and many that wait for each other are slow. What a database that is away did not take is
-    written when it is back. Raises what the store raises, where it reads.
+    One task writes all rows of a process, with all pending rows in one transaction: an SQLite file has one writer at a
+    time, and many waiting writers are slow. Rows that could not be written while the database was unavailable are
+    written once it is available again. Reads raise the store's errors.
     """
 
     def __init__(self, store: Store, table: type[Row], bounds: Bounds, now: Callable[[], datetime]) -> None:
@@ -76,16 +78,16 @@ class Retained(Generic[Row]):
         self._waiting: dict[_Key, _Waiting[Row]] = {}
         self._writing: dict[_Key, _Waiting[Row]] = {}
         self._waiting_bytes = 0
-        self._refused = 0  # rows, since the database went away
+        self._rejected_count = 0  # rows rejected since the database became unavailable
         self._away = False
         self._writer: Background | None = None
         self._sweeper: Background | None = None
         self._unswept_bytes = 0
         smallest = min((bound for bound in (bounds.owner_bytes, bounds.total_bytes) if bound), default=0)
-        self._early_bytes = max(smallest // 8, 1) if smallest else 0
+        self._early_sweep_bytes = max(smallest // 8, 1) if smallest else 0
 
     def start(self) -> None:
-        """From now on rows are written and swept."""
+        """Start to write rows and to sweep the table."""
         if self._writer is None:
             name = self._table.__tablename__
             self._writer = Background(f"writing {name}", self._write, at_end=True)
@@ -94,7 +96,7 @@ class Retained(Generic[Row]):
                 self._writer.wake()
 
     async def aclose(self) -> None:
-        """Writes what waits, for a bounded time, and ends the work."""
+        """Write the pending rows within a bounded time, and end the background tasks."""
         writer, sweeper, self._writer, self._sweeper = self._writer, self._sweeper, None, None
         for background in (sweeper, writer):
             if background is not None:
@@ -102,31 +104,31 @@ class Retained(Generic[Row]):
         if lost := len(self._waiting):
             logger.warning("rows are lost: the database did not take them", table=self._table.__tablename__, rows=lost)
         for waiting in self._waiting.values():
-            waiting.tell(written=False)
+            waiting.resolve(written=False)
 
     def add(self, row: Row) -> bool:
-        """Lets the row be written soon, in place of an older one of its id. False when it is not kept: it is larger
-        than the bound, or too many wait.
+        """Queue a write of the row, which replaces an older one with its id. Return False if the row is rejected: it is
+        larger than the bound, or too many rows are pending.
         """
-        return self._take(row) is not None
+        return self._enqueue(row) is not None
 
     async def put(self, row: Row, seconds: float) -> bool:
-        """As `add`, and returns when the row is written. False when it is not kept, or not written in this time; a
-        database that is known to be away is not waited for.
+        """Add the row, and wait until it is written. Return False if it is rejected or not written within `seconds`;
+        does not wait while the database is unavailable.
         """
-        waiting = self._take(row)
-        return waiting is not None and await self._told([waiting], seconds)
+        waiting = self._enqueue(row)
+        return waiting is not None and await self._wait_written([waiting], seconds)
 
     async def flushed(self, seconds: float) -> bool:
-        """Whether all that waits now is written in this time, as `put` waits."""
-        return await self._told([*self._writing.values(), *self._waiting.values()], seconds)
+        """Wait until all rows that are pending now are written. Return False in the cases of `put`."""
+        return await self._wait_written([*self._writing.values(), *self._waiting.values()], seconds)
 
     async def get(self, owner: str, object_id: str) -> Row | None:
-        """The row, if it has not expired."""
+        """Return the row, or None if there is none or it has expired."""
         return next(iter(await self.find(owner, [object_id])), None)
 
     async def find(self, owner: str, object_ids: Collection[str]) -> list[Row]:
-        """Those of the rows that are there and have not expired, in any order."""
+        """Return the rows that exist and have not expired, in any order."""
         now, found, rest = self._now(), list[Row](), list[str]()
         for object_id in object_ids:
             key = (owner, object_id)
@@ -142,12 +144,12 @@ class Retained(Generic[Row]):
         return [row for row in found if row.expire_time > now]
 
     async def delete(self, owner: str, object_id: str) -> bool:
-        """Whether there was such a row; now there is none."""
-        await self.flushed(CLOSE_SECONDS)  # one that is being written must not come back
+        """Delete the row. Return whether it existed."""
+        await self.flushed(CLOSE_SECONDS)  # otherwise a write in flight could restore the row
         waiting = self._waiting.pop((owner, object_id), None)
         if waiting is not None:
             self._waiting_bytes -= waiting.row.size_bytes
-            waiting.tell(written=False)
+            waiting.resolve(written=False)
         table, now = self._table, self._now()
         statement = delete(table).where(table.owner == owner, table.object_id == object_id).returning(table.expire_time)
         async with self._store.write() as session:
@@ -155,10 +157,10 @@ class Retained(Generic[Row]):
         return waiting is not None or (expire_time is not None and expire_time > now)
 
     async def sweep(self) -> None:
-        """Takes away what has expired, and what is above the bounds."""
+        """Delete the rows that have expired, and the oldest rows above the bounds."""
         table, now = self._table, self._now()
         expired = select(table).where(table.expire_time <= now)
-        live = select(table).where(table.expire_time > now)  # another sweep may take the others away at this moment
+        live = select(table).where(table.expire_time > now)  # another sweep may be deleting the expired ones
         while await self._remove_oldest(expired) == BATCH_ROWS:
             pass
         if not (self._bounds.owner_bytes or self._bounds.total_bytes):
@@ -175,11 +177,11 @@ class Retained(Generic[Row]):
 
     # --- writing
 
-    def _take(self, row: Row) -> "_Waiting[Row] | None":
+    def _enqueue(self, row: Row) -> "_Waiting[Row] | None":
         size, bound = row.size_bytes, self._bounds.owner_bytes or self._bounds.total_bytes
         if (bound and size > bound) or self._waiting_bytes + size > WAITING_BYTES:
-            self._refused += 1
-            if self._refused == 1:
+            self._rejected_count += 1
+            if self._rejected_count == 1:
                 logger.warning("a row is not kept", table=self._table.__tablename__, bytes=size, bound=bound)
             return None
         key = (row.owner, row.object_id)
@@ -194,7 +196,7 @@ class Retained(Generic[Row]):
             self._writer.wake()
         return waiting
 
-    async def _told(self, rows: Sequence["_Waiting[Row]"], seconds: float) -> bool:
+    async def _wait_written(self, rows: Sequence["_Waiting[Row]"], seconds: float) -> bool:
         if not rows:
             return True
         if self._away or self._writer is None:
@@ -202,7 +204,7 @@ class Retained(Generic[Row]):
         futures = list[asyncio.Future[bool]]()
         for waiting in rows:
             future = asyncio.get_running_loop().create_future()
-            waiting.told.append(future)
+            waiting.futures.append(future)
             futures.append(future)
         await asyncio.wait(futures, timeout=seconds)
         return all(future.done() and future.result() for future in futures)
@@ -219,29 +221,29 @@ class Retained(Generic[Row]):
             if size >= BATCH_BYTES:
                 break
         self._waiting_bytes -= size
-        # In the order of their keys: two processes that write the same rows must not wait for each other in a ring.
+        # In the order of their keys, so that two processes that write the same rows do not deadlock.
         return [self._writing[key] for key in sorted(self._writing)]
 
     async def _write_batch(self, batch: Sequence["_Waiting[Row]"]) -> None:
         try:
             try:
                 await self._upsert([waiting.row for waiting in batch])
-                self._written(batch, written=True)
-            except (DataError, IntegrityError):  # one that the database will never take must not keep back the others
+                self._complete(batch, written=True)
+            except (DataError, IntegrityError):  # a row that the database rejects must not block the others
                 for waiting in batch:
                     await self._write_alone(waiting)
         except BaseException:
             self._away = True
             for key, waiting in self._writing.items():
-                waiting.tell(written=False)
+                waiting.resolve(written=False)
                 if key not in self._waiting:
                     self._waiting_bytes += waiting.row.size_bytes
             self._waiting = self._writing | self._waiting
             self._writing = {}
             raise
-        if self._away or self._refused:
-            logger.info("rows are written again", table=self._table.__tablename__, refused=self._refused)
-        self._away, self._refused = False, 0
+        if self._away or self._rejected_count:
+            logger.info("rows are written again", table=self._table.__tablename__, refused=self._rejected_count)
+        self._away, self._rejected_count = False, 0
 
     async def _write_alone(self, waiting: "_Waiting[Row]") -> None:
         written = False
@@ -250,15 +252,15 @@ class Retained(Generic[Row]):
             written = True
         except (DataError, IntegrityError) as error:
             logger.error("the database refuses a row", table=self._table.__tablename__, reason=reason_of(error))
-        self._written([waiting], written=written)
+        self._complete([waiting], written=written)
 
-    def _written(self, batch: Iterable["_Waiting[Row]"], *, written: bool) -> None:
+    def _complete(self, batch: Iterable["_Waiting[Row]"], *, written: bool) -> None:
         for waiting in batch:
             row = waiting.row
             del self._writing[row.owner, row.object_id]
             self._unswept_bytes += row.size_bytes
-            waiting.tell(written)
-        if self._sweeper is not None and 0 < self._early_bytes <= self._unswept_bytes:
+            waiting.resolve(written)
+        if self._sweeper is not None and 0 < self._early_sweep_bytes <= self._unswept_bytes:
             self._sweeper.wake()
 
     async def _upsert(self, rows: Sequence[Row]) -> None:
@@ -274,17 +276,16 @@ class Retained(Generic[Row]):
         await self.sweep()
 
     async def _shrink(self, rows: Select[Row], bound: int) -> None:
-        """Takes away of these rows what is above the bound."""
-        while await self._shrink_some(rows, bound):
+        """Delete the oldest of these rows until their total size is within the bound."""
+        while await self._shrink_step(rows, bound):
             pass
 
-    async def _shrink_some(self, rows: Select[Row], bound: int) -> bool:
-        """The same as far as one transaction should go; says whether there is more. Sum and removal are in one, or two
-        processes would take away the same excess twice.
+    async def _shrink_step(self, rows: Select[Row], bound: int) -> bool:
+        """Delete as many rows as one transaction should. Return whether there is more to delete. Sum and deletion are
+        in one transaction, since two processes could otherwise delete the same excess twice.
         """
         async with self._store.write() as session:
-            if session.get_bind().dialect.name != SQLITE:  # which has one writer anyway
-                await session.execute(select(func.pg_advisory_xact_lock(SWEEP_LOCK)))
+            await self._lock_sweeps(session)
             size = await session.scalar(rows.with_only_columns(func.sum(self._table.size_bytes)))
             excess = int(size or 0) - bound
             for _ in range(BATCHES_AT_ONCE):
@@ -298,31 +299,38 @@ class Retained(Generic[Row]):
             return excess > 0
 
     async def _remove_oldest(self, rows: Select[Row]) -> int:
-        """Takes away a batch of these rows; says how many they were."""
+        """Delete a batch of these rows. Return the number of rows."""
         async with self._store.read() as session:
             oldest = await self._oldest(session, rows)
         if oldest:
             async with self._store.write() as session:
+                # another sweep that has counted these rows would delete as many newer ones instead
+                await self._lock_sweeps(session)
                 await self._remove(session, oldest)
         return len(oldest)
 
-    async def _oldest(self, session: AsyncSession, rows: Select[Row]) -> "list[_Found]":
-        """A batch of those that expire first."""
+    async def _lock_sweeps(self, session: AsyncSession) -> None:
+        """Wait for the deletions of other sweeps, in any process, and exclude them until the transaction ends."""
+        if session.get_bind().dialect.name != SQLITE:  # SQLite has only one writer
+            await session.execute(select(func.pg_advisory_xact_lock(SWEEP_LOCK)))
+
+    async def _oldest(self, session: AsyncSession, rows: Select[Row]) -> "list[_SweptRow]":
+        """Return a batch of the rows that expire first."""
         table = self._table
         query = rows.with_only_columns(table.owner, table.object_id, table.expire_time, table.size_bytes)
         found = await session.execute(query.order_by(table.expire_time).limit(BATCH_ROWS))
-        return [_Found(*columns) for columns in found]
+        return [_SweptRow(*columns) for columns in found]
 
-    async def _remove(self, session: AsyncSession, rows: "Collection[_Found]") -> None:
+    async def _remove(self, session: AsyncSession, rows: "Collection[_SweptRow]") -> None:
         table = self._table
         keys = [(row.owner, row.object_id) for row in rows]
-        keys += keys[-1:] * (BATCH_ROWS - len(keys))  # statements are kept compiled, one for each number of keys
-        seen = table.expire_time <= max(row.expire_time for row in rows)  # and not written anew since
+        keys += keys[-1:] * (BATCH_ROWS - len(keys))  # a constant number of keys needs one compiled statement
+        seen = table.expire_time <= max(row.expire_time for row in rows)  # excludes rows that were written again since
         await session.execute(delete(table).where(tuple_(table.owner, table.object_id).in_(keys), seen))
 
 
-class _Found(NamedTuple):
-    """What the sweep needs of a row."""
+class _SweptRow(NamedTuple):
+    """Columns of a row that the sweep needs."""
 
     owner: str
     object_id: str
@@ -331,7 +339,7 @@ class _Found(NamedTuple):
 
 
 def _upsert_into(row: type[RetainedRow], dialect: Dialect) -> _Upsert:
-    """Writes rows in place of older ones of their keys."""
+    """Return a function that inserts rows, or replaces older rows with the same keys."""
     table = RetainedRow.metadata.tables[row.__tablename__]
     keys, names = list(table.primary_key.columns), [column.name for column in table.columns]
     changed = [column.name for column in table.columns if not column.primary_key]
@@ -339,13 +347,13 @@ def _upsert_into(row: type[RetainedRow], dialect: Dialect) -> _Upsert:
         full = postgresql.insert(table)
         upsert = full.on_conflict_do_update(index_elements=keys, set_={name: full.excluded[name] for name in changed})
 
-        async def one_by_one(connection: AsyncConnection, rows: Sequence[RetainedRow]) -> None:
+        async def upsert_each(connection: AsyncConnection, rows: Sequence[RetainedRow]) -> None:
             await connection.execute(upsert, [{name: getattr(row, name) for name in names} for row in rows])
 
-        return one_by_one
+        return upsert_each
 
-    # Few statements: Python's driver gives up the interpreter at each, and in a busy process its thread waits long
-    # until it has it again.
+    # Few statements, since Python's SQLite driver releases the GIL at each one, and in a busy process its thread waits
+    # long to get it back.
     lite = sqlite.insert(table)
     single = lite.on_conflict_do_update(index_elements=keys, set_={name: lite.excluded[name] for name in changed})
     one, places = str(single.compile(dialect=dialect)), f"({', '.join('?' for _ in names)})"
@@ -353,20 +361,20 @@ def _upsert_into(row: type[RetainedRow], dialect: Dialect) -> _Upsert:
     many = f"{before}{', '.join([places] * STATEMENT_ROWS)}{after}"
     stored = [(column.name, column.type.dialect_impl(dialect).bind_processor(dialect)) for column in table.columns]
 
-    def flat(rows: Sequence[RetainedRow]) -> tuple[object, ...]:
+    def values_of(rows: Sequence[RetainedRow]) -> tuple[object, ...]:
         return tuple(
             getattr(row, name) if to is None else to(getattr(row, name)) for row in rows for name, to in stored
         )
 
-    async def in_groups(connection: AsyncConnection, rows: Sequence[RetainedRow]) -> None:
+    async def upsert_groups(connection: AsyncConnection, rows: Sequence[RetainedRow]) -> None:
         whole = len(rows) - len(rows) % STATEMENT_ROWS
         groups, rest = _batches(rows[:whole], STATEMENT_ROWS), _batches(rows[whole:], 1)
         for statement, parts in ((many, groups), (one, rest)):
-            if values := [flat(part) for part in parts]:
+            if values := [values_of(part) for part in parts]:
                 await connection.exec_driver_sql(statement, values)
 
-    return in_groups
+    return upsert_groups
 
 
-def _batches(values: Sequence[_Any], size: int) -> Iterable[Sequence[_Any]]:
+def _batches(values: Sequence[_Value], size: int) -> Iterable[Sequence[_Value]]:
     return (values[start : start + size] for start in range(0, len(values), size))

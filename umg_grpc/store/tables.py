@@ -1,4 +1,4 @@
-"""The tables as this version of the code knows them. `migrations/` makes them; a test holds the two together."""
+"""Tables of the current schema. `migrations/` creates the same schema, which a test checks."""
 
 from datetime import UTC, datetime
 
@@ -21,13 +21,13 @@ from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 
 class UtcTime(TypeDecorator[datetime]):
-    """A point in time, in UTC both ways. SQLite keeps no zone, so none but UTC may reach it."""
+    """Column type of a point in time, in UTC both in Python and in the database, since SQLite stores no time zone."""
 
     impl = DateTime(timezone=True)
     cache_ok = True
 
     def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
-        """Raises ValueError for a time without a zone, which could mean any point in time."""
+        """Return the time in UTC. Raises ValueError for a time without a zone, which is ambiguous."""
         if value is None:
             return None
         if value.tzinfo is None:
@@ -35,13 +35,14 @@ class UtcTime(TypeDecorator[datetime]):
         return value.astimezone(UTC)
 
     def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        """Return the time with its zone, UTC."""
         if value is None:
             return None
         return value.astimezone(UTC) if value.tzinfo else value.replace(tzinfo=UTC)
 
 
 class Base(DeclarativeBase):
-    """All tables. Constraints are named, so that a later migration can name them too."""
+    """Base class of all tables. It names the constraints, so that later migrations can refer to them."""
 
     metadata = MetaData(
         naming_convention={
@@ -59,7 +60,7 @@ class ApiKey(Base):
 
     __tablename__ = "api_keys"
     __table_args__ = (
-        # A revoked key frees its name, so that the key that replaces it can have it.
+        # The name of a revoked key is free for the key that replaces it.
         Index(
             "uq_api_keys_live_name",
             "name",
@@ -80,7 +81,9 @@ class ApiKey(Base):
     expire_time: Mapped[datetime | None] = mapped_column(UtcTime)
     revoke_time: Mapped[datetime | None] = mapped_column(UtcTime)
     channels: Mapped[list[str] | None] = mapped_column(JSON)
-    """Names of channels, with `*`; none at all allows each. None where a key is older than this column."""
+    """Names of allowed channels, with `*` as wildcard; empty allows every channel. None for keys made before this
+    column existed.
+    """
     show_route: Mapped[bool] = mapped_column(Boolean, server_default=false())
 
 
@@ -88,20 +91,20 @@ MAX_OBJECT_ID_CHARACTERS = 512
 
 
 class RetainedRow(Base):
-    """What is kept for one caller for a while: `retained.py` writes such rows, finds them and takes them away."""
+    """Base class of rows kept for one caller for a limited time, which `retained.py` writes, reads and deletes."""
 
     __abstract__ = True
 
     owner: Mapped[str] = mapped_column(String(64), primary_key=True, sort_order=-1)
-    """Id of the key whose holder alone may see it."""
+    """Id of the only key that may read the row."""
     object_id: Mapped[str] = mapped_column(String(MAX_OBJECT_ID_CHARACTERS), primary_key=True, sort_order=-1)
     expire_time: Mapped[datetime] = mapped_column(UtcTime, sort_order=-1)
     size_bytes: Mapped[int] = mapped_column(BigInteger, sort_order=-1)
-    """About what the row takes."""
+    """Approximate size of the row."""
 
 
 class KeptResponse(RetainedRow):
-    """An answer, by its response id, with the conversation that it ends."""
+    """Stored response, by its id, with the conversation up to and including it."""
 
     __tablename__ = "responses"
     __table_args__ = (
@@ -111,22 +114,22 @@ class KeptResponse(RetainedRow):
 
     create_time: Mapped[datetime] = mapped_column(UtcTime)
     channel: Mapped[str] = mapped_column(String)
-    """Name of the channel that gave it."""
+    """Name of the channel that made the response."""
     upstream_response_id: Mapped[str] = mapped_column(String)
-    """Its id at the provider, "" where the provider knows it by none."""
+    """Id of the response at the provider, "" if the provider stores no response."""
     earlier_count: Mapped[int] = mapped_column(Integer)
-    """How many messages of the conversation earlier responses brought."""
+    """Number of messages of the conversation before the response's own request."""
     input_count: Mapped[int] = mapped_column(Integer)
-    """How many after those its own request brought; what follows is its output."""
-    # Last, so that whoever reads the columns above need not read past them.
+    """Number of messages of the response's own request; the messages after them are its output."""
+    # Large columns last, so that a read of the columns above does not read past them.
     answer: Mapped[bytes] = mapped_column(LargeBinary, sort_order=1)
-    """`umg.v1.StoredResponse`, zlib."""
+    """`umg.v1.StoredResponse`, zlib-compressed."""
     conversation: Mapped[bytes] = mapped_column(LargeBinary, sort_order=1)
-    """`umg.v1.GenerateRequest` that has all messages and nothing else, zlib."""
+    """`umg.v1.GenerateRequest` with all messages and no other fields, zlib-compressed."""
 
 
 class KeptThread(RetainedRow):
-    """The conversation of a message thread up to one answer, by the id of the answer."""
+    """Conversation of a message thread up to and including one response, by the id of the response."""
 
     __tablename__ = "threads"
     __table_args__ = (
@@ -135,20 +138,20 @@ class KeptThread(RetainedRow):
     )
 
     channel: Mapped[str] = mapped_column(String)
-    """Name of the channel that gave the answer."""
+    """Name of the channel that made the response."""
     upstream_response_id: Mapped[str] = mapped_column(String)
-    """Id of the answer at the provider, "" where the provider keeps no thread."""
+    """Id of the response at the provider, "" if the provider stores no thread."""
     claim_end_time: Mapped[datetime | None] = mapped_column(UtcTime)
-    """Until when a call that continues it may last; None where no call does."""
+    """Latest end of the call in flight that continues the response; None if there is none."""
     continued: Mapped[bool] = mapped_column(Boolean)
-    """Whether a call has continued it, after which no other may."""
+    """Whether a call has continued the response; it can be continued only once."""
     conversation: Mapped[bytes] = mapped_column(LargeBinary, sort_order=1)
-    """`umg.v1.GenerateRequest`, zlib; `service/threads.py` says what is in it."""
+    """`umg.v1.GenerateRequest`, zlib-compressed; `service/conversations/threads.py` describes its fields."""
 
 
 class KeptReasoning(RetainedRow):
-    """What a model thought before a tool call, or whose a reasoning state or an object of a provider's account is, by a
-    digest of its id or of the state.
+    """Reasoning before a tool call, or the channel of a reasoning state or of an object in a provider's account, by a
+    digest of the id or state.
     """
 
     __tablename__ = "reasoning"
@@ -158,6 +161,6 @@ class KeptReasoning(RetainedRow):
     )
 
     channel: Mapped[str] = mapped_column(String)
-    """Name of the channel whose account can read it."""
+    """Name of the channel whose account can read the state or object."""
     thoughts: Mapped[bytes] = mapped_column(LargeBinary, sort_order=1)
-    """`umg.v1.Message`, b"" for a channel alone; `service/restoring.py` says what is in it."""
+    """`umg.v1.Message` as in `service/conversations/reasoning_restore.py`; b"" for a channel alone."""

@@ -1,4 +1,4 @@
-"""What alembic runs for every command: migrations go through the connection, and in the transaction, of `migrate`."""
+"""Alembic environment, run for every command: migrations use the connection and transaction of `migrate`."""
 
 from alembic import context
 
@@ -7,7 +7,7 @@ from umg_grpc.store.tables import Base
 context.configure(
     connection=context.config.attributes["connection"],
     target_metadata=Base.metadata,
-    render_as_batch=True,  # SQLite changes a column by making the table anew
+    render_as_batch=True,  # SQLite can change a column only by recreating its table
 )
 with context.begin_transaction():
     context.run_migrations()

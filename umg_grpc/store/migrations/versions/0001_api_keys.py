@@ -1,4 +1,4 @@
-"""Callers' keys. Migrations name their types themselves: what was applied once must not change with the code."""
+"""API keys. Migrations define their own column types, since an applied migration must not change with the code."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -10,7 +10,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Applied in a transaction. There is no way back: an older version refuses a newer database."""
+    """Create the table, in a transaction. There is no downgrade: an older version rejects a newer database."""
     op.create_table(
         "api_keys",
         sa.Column("key_id", sa.String(40), nullable=False),

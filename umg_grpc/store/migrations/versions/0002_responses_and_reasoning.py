@@ -1,4 +1,4 @@
-"""Stored responses, and reasoning by tool call."""
+"""Stored responses, and reasoning by tool call id."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -10,7 +10,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Applied in a transaction."""
+    """Create the tables, in a transaction."""
     op.create_table(
         "responses",
         sa.Column("owner", sa.String(64), nullable=False),

@@ -1,4 +1,4 @@
-"""Which channels a key may reach, and whether it is told which it reached."""
+"""Allowed channels of an API key, and whether its responses name the channel that served them."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -10,7 +10,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Applied in a transaction."""
+    """Add the columns, in a transaction. The bootstrap key's responses name the channel."""
     op.add_column("api_keys", sa.Column("channels", sa.JSON()))
     op.add_column("api_keys", sa.Column("show_route", sa.Boolean(), nullable=False, server_default=sa.false()))
     keys = sa.table("api_keys", sa.column("name", sa.String()), sa.column("show_route", sa.Boolean()))

@@ -1,4 +1,4 @@
-"""Conversations that callers continue with their new messages alone."""
+"""Message threads: stored conversations that callers continue by sending only their new messages."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -10,7 +10,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Applied in a transaction."""
+    """Create the table, in a transaction."""
     op.create_table(
         "threads",
         sa.Column("owner", sa.String(64), nullable=False),
