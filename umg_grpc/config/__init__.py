@@ -1,8 +1,8 @@
-"""What the operator wrote: one YAML file, read strictly. Pure: `parse` is given the text and the environment."""
+"""Config of the gateway: one YAML file, read strictly. Pure: `parse` takes the text and the environment."""
 
+from umg_grpc.config.address import Address
 from umg_grpc.config.built_in import BUILT_IN
-from umg_grpc.config.document import ConfigError, Problem
-from umg_grpc.config.read import built_in, parse
+from umg_grpc.config.file_schema import built_in, parse
 from umg_grpc.config.values import (
     Auth,
     BearerAuth,
@@ -14,6 +14,7 @@ from umg_grpc.config.values import (
     HeaderAuth,
     Limits,
     Log,
+    MetricsAccess,
     ModelInfo,
     NoAuth,
     Overload,
@@ -21,9 +22,11 @@ from umg_grpc.config.values import (
     Retries,
     Timeout,
 )
+from umg_grpc.config.yaml_document import ConfigError, Problem
 
 __all__ = [
     "BUILT_IN",
+    "Address",
     "Auth",
     "BearerAuth",
     "Breaker",
@@ -35,6 +38,7 @@ __all__ = [
     "HeaderAuth",
     "Limits",
     "Log",
+    "MetricsAccess",
     "ModelInfo",
     "NoAuth",
     "Overload",

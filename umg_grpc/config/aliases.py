@@ -1,18 +1,20 @@
-"""Further names of models: what stands below `aliases`."""
+"""Additional names of models: the section `aliases` of the config."""
 
 from collections.abc import Mapping
 
 from umg_grpc.config.channels import MODEL_ID
-from umg_grpc.config.document import Document, Path
-from umg_grpc.config.served import Served
+from umg_grpc.config.model_index import ModelIndex
 from umg_grpc.config.values import ModelInfo
+from umg_grpc.config.yaml_document import Document, Path
 from umg_grpc.families import family_of, split_suffix
 
 
 def aliases(
-    document: Document, written: Mapping[str, str], models: Mapping[str, ModelInfo], served: Served | None
+    document: Document, written: Mapping[str, str], models: Mapping[str, ModelInfo], served: ModelIndex | None
 ) -> dict[str, str]:
-    """What each name stands for. `models`: what is said of ids; `served`: None if the channels are not all known."""
+    """Return the model id of each alias, and report problems. `models`: config entries of ids; `served`: None if a
+    channel could not be read.
+    """
     ids = set() if served is None else {*served.exact(), *models}
     for name, model in written.items():
         path: Path = ("aliases", name)
@@ -27,8 +29,8 @@ def aliases(
     return dict(written)
 
 
-def _is_served(served: Served, models: Mapping[str, ModelInfo], model: str) -> bool:
-    """Whether a call for the id would find a model, under the id itself or the one in front of a suffix of famG."""
+def _is_served(served: ModelIndex, models: Mapping[str, ModelInfo], model: str) -> bool:
+    """Return whether a call for the id finds a model, by the id itself or by the part in front of a suffix of famG."""
     if served.find(model) is not None:
         return True
     found = served.find(split[0]) if (split := split_suffix(model)) is not None else None

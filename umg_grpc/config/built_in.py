@@ -1,4 +1,4 @@
-"""What is served without a file."""
+"""Config that is used without a config file."""
 
 BUILT_IN = """\
 channels:

@@ -1,7 +1,7 @@
-"""The channels of the file: what each kind takes, and what must fit together."""
+"""Channels of the config: the keys of each kind of channel, and the checks between them."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import PurePath
 from types import MappingProxyType
 from typing import Annotated, Literal
@@ -9,36 +9,37 @@ from typing import Annotated, Literal
 import msgspec
 
 from umg_grpc.config.convert import any_of, read_entry
-from umg_grpc.config.document import Document, Path, Value
 from umg_grpc.config.scalars import PRINTABLE, family, url
 from umg_grpc.config.values import (
     Auth,
     BearerAuth,
     Channel,
     ChannelModel,
+    ConfigEntry,
     HeaderAuth,
     NoAuth,
     Seconds,
     Timeout,
-    Written,
 )
+from umg_grpc.config.yaml_document import Document, Path, Value
 from umg_grpc.quirks import HASH_CHARACTERS, NO_QUIRKS, Quirks, SearchWithFunctions
 from umg_grpc.v1 import pb
+from umg_grpc.v1.limits import MAX_COUNT
+from umg_grpc.wire import EMBEDDING_FORMATS, FORMATS, RERANK_FORMATS, codec_of
 
 OWN_PROTOCOLS = ("local", "sandbox")
-"""Upstreams inside the gateway: each stands alone, and takes nothing that has to do with the network."""
-TEXT_PROTOCOLS = ("chat", "responses", "messages", "native")
-EMBEDDING_PROTOCOLS = ("embeddings", "native_embeddings")
-RERANK_PROTOCOLS = ("rerank",)
-PROTOCOLS: "Mapping[pb.ModelOperation.ValueType, tuple[str, ...]]" = {
+"""Upstreams inside the gateway: each is the only protocol of its channel, and takes no network settings."""
+TEXT_PROTOCOLS = FORMATS.keys()
+EMBEDDING_PROTOCOLS = tuple(dict.fromkeys(codec.protocol for codec in EMBEDDING_FORMATS.values()))
+RERANK_PROTOCOLS = tuple(dict.fromkeys(codec.protocol for codec in RERANK_FORMATS.values()))
+PROTOCOLS: "Mapping[pb.ModelOperation.ValueType, Collection[str]]" = {
     pb.MODEL_OPERATION_GENERATE: TEXT_PROTOCOLS,
     pb.MODEL_OPERATION_COUNT_TOKENS: TEXT_PROTOCOLS,
     pb.MODEL_OPERATION_EMBED: EMBEDDING_PROTOCOLS,
     pb.MODEL_OPERATION_RERANK: RERANK_PROTOCOLS,
 }
-"""Of the providers that can do it."""
-SERVED_PROTOCOLS = (*TEXT_PROTOCOLS, *EMBEDDING_PROTOCOLS, *RERANK_PROTOCOLS, *OWN_PROTOCOLS)
-# Parts of the contract that come with what makes them work; until then they are refused, by a message of their own.
+"""Protocols of the providers that can do an operation."""
+# Documented protocols that this version does not serve; they have an error message of their own.
 LATER_PROTOCOLS = frozenset(
     {
         *("images", "ark_images", "dashscope_images", "native_images"),
@@ -46,29 +47,38 @@ LATER_PROTOCOLS = frozenset(
     }
 )
 
-KEY_HEADERS = {"messages": "x-api-key", "native": "x-goog-api-key", "native_embeddings": "x-goog-api-key"}
-"""Headers that carry the key where no `auth` is written; of other formats it is `authorization`."""
+
+def served_protocols() -> tuple[str, ...]:
+    """Return all protocols that a channel may name."""
+    return (*TEXT_PROTOCOLS, *EMBEDDING_PROTOCOLS, *RERANK_PROTOCOLS, *OWN_PROTOCOLS)
+
+
+def key_header(protocol: str) -> str:
+    """Return the header that carries the key to a provider of the protocol without an `auth` in the config."""
+    codec = codec_of(protocol)
+    return codec.key_header if codec is not None else "authorization"
+
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-MODEL_ID = re.compile(r"[^\s*\x00-\x1f\x7f]{1,256}")  # no `*`: it is the wildcard of patterns
+MODEL_ID = re.compile(r"[^\s*\x00-\x1f\x7f]{1,256}")  # without `*`, which is the wildcard of patterns
 MODEL_PATTERN = re.compile(r"(?=.{1,256}$)[^\s*\x00-\x1f\x7f]*\*?[^\s*\x00-\x1f\x7f]*")
 HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 HEADER_VALUE = re.compile(r"[ -~\t]*")
 FRAMING_HEADERS = frozenset({"connection", "content-length", "transfer-encoding"})
 
 
-class _ModelEntry(Written, frozen=True):
+class _ModelEntry(ConfigEntry, frozen=True):
     id: str
     upstream: str | None = None
     family: str | None = None
 
 
 Characters = Annotated[int, msgspec.Meta(ge=1, le=4096)]
-Tokens = Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1)]
+Tokens = Annotated[int, msgspec.Meta(ge=1, le=MAX_COUNT)]
 
 
-class QuirksEntry(Written, frozen=True):
-    """What the operator says of the channel's models: fields of `Quirks`."""
+class QuirksEntry(ConfigEntry, frozen=True):
+    """Quirks of the channel's models in the config: fields of `Quirks`."""
 
     min_user_characters: Characters | None = None
     max_user_characters: Annotated[int, msgspec.Meta(ge=16, le=4096)] | None = None
@@ -83,7 +93,7 @@ class QuirksEntry(Written, frozen=True):
     max_output_tokens: Tokens | None = None
 
 
-class _ChannelEntry(Written, frozen=True):
+class _ChannelEntry(ConfigEntry, frozen=True):
     name: str
     protocols: Annotated[list[str], msgspec.Meta(min_length=1)]
     models: Annotated[list[str | _ModelEntry], msgspec.Meta(min_length=1)]
@@ -105,7 +115,7 @@ class _ChannelEntry(Written, frozen=True):
 
 
 def channels(document: Document, values: Value, directory: PurePath, notices: list[str]) -> Iterator[Channel]:
-    """The channels, less those that have no meaning at all for their problems."""
+    """Yield the channels, except unreadable ones; report problems to the document."""
     names: set[str] = set()
     for position, value in enumerate(values if isinstance(values, list) else []):
         path: Path = ("channels", position)
@@ -126,8 +136,9 @@ def channels(document: Document, values: Value, directory: PurePath, notices: li
             document.problem((*path, "pace"), "expected only of a `sandbox` channel")
         if entry.max_inputs is not None and protocols and not set(EMBEDDING_PROTOCOLS) & set(protocols):
             document.problem((*path, "max_inputs"), f"expected only with {any_of(EMBEDDING_PROTOCOLS)}")
-        if entry.prompt_caching is not None and protocols and "messages" not in protocols:
-            document.problem((*path, "prompt_caching"), "expected only with messages")
+        marked = [name for name, codec in FORMATS.items() if codec.has_cache_marks]
+        if entry.prompt_caching is not None and protocols and set(marked).isdisjoint(protocols):
+            document.problem((*path, "prompt_caching"), f"expected only with {any_of(marked)}")
         if entry.quirks != QuirksEntry() and protocols and not set(TEXT_PROTOCOLS) & set(protocols):
             document.problem((*path, "quirks"), f"expected only with {any_of(TEXT_PROTOCOLS)}")
         if own is not None:
@@ -137,12 +148,14 @@ def channels(document: Document, values: Value, directory: PurePath, notices: li
 
 
 def _protocols(document: Document, path: Path, protocols: list[str]) -> tuple[str, ...]:
-    """Those that are served. Beside one of them a later one is no mistake: the file serves a newer version as well."""
-    served = tuple(protocol for protocol in protocols if protocol in SERVED_PROTOCOLS)
+    """Return the served protocols, and report problems. A later protocol beside a served one is allowed, so that one
+    file suits newer versions, too.
+    """
+    served = tuple(protocol for protocol in protocols if protocol in served_protocols())
     for position, protocol in enumerate(protocols):
-        if protocol not in SERVED_PROTOCOLS and not (served and protocol in LATER_PROTOCOLS):
+        if protocol not in served_protocols() and not (served and protocol in LATER_PROTOCOLS):
             why = "is not served by this version" if protocol in LATER_PROTOCOLS else "is not a protocol"
-            document.problem((*path, position), f"expected {any_of(SERVED_PROTOCOLS)}; `{protocol}` {why}")
+            document.problem((*path, position), f"expected {any_of(served_protocols())}; `{protocol}` {why}")
         elif protocol in protocols[:position]:
             document.problem((*path, position), f"expected `{protocol}` once")
     own = next((name for name in OWN_PROTOCOLS if name in protocols), None)
@@ -156,8 +169,8 @@ def _channel_models(document: Document, path: Path, entries: list[str | _ModelEn
     for position, written in enumerate(entries):
         entry = _ModelEntry(id=written) if isinstance(written, str) else written
         upstream = entry.id if entry.upstream is None else entry.upstream
-        of_family = family(document, (*path, position, "family"), entry.family)
-        model = ChannelModel(entry.id, upstream, of_family)
+        model_family = family(document, (*path, position, "family"), entry.family)
+        model = ChannelModel(entry.id, upstream, model_family)
         if not (MODEL_PATTERN.fullmatch(model.id) and MODEL_PATTERN.fullmatch(model.upstream)):
             document.problem(
                 (*path, position), "expected a model id: up to 256 characters without spaces, at most one of them `*`"
@@ -206,7 +219,7 @@ def _http_channel(
         base_url=url(document, (*path, "base_url"), entry.base_url) if entry.base_url is not None else "",
         api_keys=_api_keys(document, path, entry),
         auth=_auth(entry),
-        auth_written=entry.auth is not None,
+        has_explicit_auth=entry.auth is not None,
         headers=MappingProxyType(_headers(document, (*path, "headers"), entry, protocols)),
         proxy=url(document, (*path, "proxy"), entry.proxy, user=True) if entry.proxy is not None else None,
         ca_file=str(directory / entry.ca_file) if entry.ca_file else None,
@@ -222,7 +235,9 @@ def _http_channel(
 
 
 def _auth(entry: _ChannelEntry) -> Auth:
-    """What was written, else a Bearer if there is a key; a format may have a header of its own for that one."""
+    """Return the configured `auth`, else bearer if there is a key. Without `auth`, `key_header` may override the
+    header.
+    """
     return entry.auth or (NoAuth() if entry.api_key is None else BearerAuth())
 
 
@@ -242,7 +257,7 @@ def _headers(document: Document, path: Path, entry: _ChannelEntry, protocols: tu
     auth = _auth(entry)
     taken = {"authorization"} if isinstance(auth, BearerAuth) else set()
     if entry.auth is None and taken:
-        taken = {KEY_HEADERS.get(protocol, "authorization") for protocol in protocols}
+        taken = {key_header(protocol) for protocol in protocols}
     if isinstance(auth, HeaderAuth):
         taken = {auth.header.lower()}
         if not HEADER_NAME.fullmatch(auth.header) or taken & FRAMING_HEADERS:

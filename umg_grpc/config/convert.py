@@ -1,13 +1,13 @@
-"""A mapping of the file as a typed entry, and what msgspec finds wrong in it in the file's own terms."""
+"""Conversion of a mapping of the file to a typed entry, with msgspec's errors reworded in the terms of the file."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TypeVar, get_args, get_origin
 
 import msgspec
 
-from umg_grpc.config.document import Document, Path, Value
-from umg_grpc.config.values import Channel, Log, Written
+from umg_grpc.config.values import Channel, ConfigEntry, Log
+from umg_grpc.config.yaml_document import Document, Path, Value
 from umg_grpc.quirks import SearchWithFunctions
 
 LATER_AUTH = frozenset({"access_key", "service_account"})
@@ -21,7 +21,7 @@ CHOICES = {
     "search_with_functions": get_args(SearchWithFunctions),
 }
 
-STEP = re.compile(r"\.(?P<key>\w+)|\[(?P<index>\d+)\]|\[\.\.\.\]")  # the last: some key of a mapping
+STEP = re.compile(r"\.(?P<key>\w+)|\[(?P<index>\d+)\]|\[\.\.\.\]")  # the last is any key of a mapping
 MISSING = re.compile(r"Object missing required field `([^`]*)`")
 UNKNOWN = re.compile(r"Object contains unknown field `([^`]*)`")
 WORDS = {
@@ -32,52 +32,52 @@ WORDS = {
     "array": "a list",
     "object": "a mapping",
 }
-OF_NUMBER = re.compile(r"Expected `(?:[a-z]+ \| )*(?:int|float)\b")
+NUMBER_EXPECTED = re.compile(r"Expected `(?:[a-z]+ \| )*(?:int|float)\b")
 FRACTION = re.compile(r"[-+]?(?:[0-9]+\.[0-9]*|\.[0-9]+)(?:e[-+]?[0-9]+)?", re.IGNORECASE)
 INFINITE = re.compile(r"[-+]?\.?inf(?:inity)?", re.IGNORECASE)
 NAN = re.compile(r"[-+]?\.?nan", re.IGNORECASE)
 
-Entry = TypeVar("Entry", bound=Written)
+Entry = TypeVar("Entry", bound=ConfigEntry)
 
 
 def read_entry(document: Document, path: Path, value: Value, kind: type[Entry]) -> Entry | None:
-    """The mapping at the path as `kind`, a key without a value counting as absent; None if it has problems."""
+    """Return the mapping at the path as `kind`; None if it has problems. A key without a value counts as absent."""
     if not isinstance(value, dict):
         document.problem(path, "expected a mapping of keys to values")
         return None
-    good = True
+    is_valid = True
     fields = {field.name: field for field in msgspec.structs.fields(kind)}
-    given = {key: child for key, child in value.items() if child is not None or key not in fields}
-    for key in given.keys() - fields.keys():
-        document.problem((*path, key), _unknown(key, fields))
-        good = False
+    present = {key: child for key, child in value.items() if child is not None or key not in fields}
+    for key in present.keys() - fields.keys():
+        document.problem((*path, key), _unknown_key(key, fields))
+        is_valid = False
     for key, field in fields.items():
-        if key in given:
-            for part in _parts(given[key], field.type):
+        if key in present:
+            for part in _parts(present[key], field.type):
                 try:
                     msgspec.convert(part, field.type, strict=False)
                 except msgspec.ValidationError as error:
-                    _mismatch(document, (*path, key), part, str(error))
-                    good = False
+                    _report_mismatch(document, (*path, key), part, str(error))
+                    is_valid = False
         elif field.required:
             document.problem(path, f"expected `{key}`, which is missing")
-            good = False
-    return msgspec.convert(given, kind, strict=False) if good else None
+            is_valid = False
+    return msgspec.convert(present, kind, strict=False) if is_valid else None
 
 
 def _parts(value: Value, kind: object) -> Sequence[Value]:
-    """A mapping whose keys are free, in mappings of one key each: msgspec does not say which key it means."""
+    """Return a mapping with free keys as mappings of one key each, since msgspec's errors do not name the key."""
     if get_origin(kind) is dict and isinstance(value, dict):
         return [{key: child} for key, child in value.items()]
     return [value]
 
 
-def _unknown(key: str, known: Mapping[str, object]) -> str:
+def _unknown_key(key: str, known: Mapping[str, object]) -> str:
     return f"`{key}` is not known here; expected {any_of(tuple(known))}"
 
 
-def _mismatch(document: Document, path: Path, value: Value, message: str) -> None:
-    """Notes msgspec's complaint of the value, in the file's terms, at the place it is about."""
+def _report_mismatch(document: Document, path: Path, value: Value, message: str) -> None:
+    """Report an error message of msgspec in the terms of the file, at the path of the wrong value."""
     text, _, place = message.partition(" - at `$")
     for step in STEP.finditer(place):
         if isinstance(value, list):
@@ -94,15 +94,17 @@ def _mismatch(document: Document, path: Path, value: Value, message: str) -> Non
         later = any(f"'{kind}'" in text for kind in LATER_AUTH)
         document.problem(path, f"expected {choices}" + ("; this one is not served by this version" if later else ""))
     else:
-        told = _of_number(text, value) if isinstance(value, str) else text
-        document.problem(path, re.sub(r"`([a-z| ]+)`", _words, told).replace("Expected", "expected", 1))
+        reworded = _number_mismatch(text, value) if isinstance(value, str) else text
+        document.problem(path, re.sub(r"`([a-z| ]+)`", _type_words, reworded).replace("Expected", "expected", 1))
 
 
-def _of_number(text: str, value: str) -> str:
-    """The complaint with what is wrong with a number: to msgspec each is text. The value may be a secret."""
+def _number_mismatch(text: str, value: str) -> str:
+    """Return the message with the problem of a number, which msgspec sees as text. It must not contain the value, which
+    may be a secret.
+    """
     if text == "Number out of range":
         return "Expected a number nearer to 0"
-    if not OF_NUMBER.match(text):
+    if not NUMBER_EXPECTED.match(text):
         return text
     expected = text.partition(", got ")[0]
     if INFINITE.fullmatch(value):
@@ -114,10 +116,10 @@ def _of_number(text: str, value: str) -> str:
     return text
 
 
-def _words(match: re.Match[str]) -> str:
+def _type_words(match: re.Match[str]) -> str:
     return " or ".join(WORDS.get(kind, "nothing") for kind in match[1].split(" | "))
 
 
-def any_of(names: tuple[str, ...]) -> str:
-    """The names as a reader would be told them."""
+def any_of(names: Collection[str]) -> str:
+    """Return the names as a phrase: `a or b`, or `one of a, b, c`."""
     return f"one of {', '.join(names)}" if len(names) > 2 else " or ".join(names)

@@ -1,4 +1,4 @@
-"""The file's contract: which keys there are, and what each takes."""
+"""Schema of the config file: its keys and their values."""
 
 import re
 from collections.abc import Mapping
@@ -12,32 +12,38 @@ from umg_grpc.config.aliases import aliases
 from umg_grpc.config.built_in import BUILT_IN
 from umg_grpc.config.channels import channels
 from umg_grpc.config.convert import read_entry
-from umg_grpc.config.document import ConfigError, Document
+from umg_grpc.config.model_index import ModelIndex
 from umg_grpc.config.models import models
-from umg_grpc.config.scalars import body_size, duration, redis_url, scheme, store_size, url
-from umg_grpc.config.served import Served
+from umg_grpc.config.scalars import address, body_size, duration, redis_url, scheme, store_size, token, url
 from umg_grpc.config.values import (
     Breaker,
     Config,
+    ConfigEntry,
     Cors,
     Limits,
     Log,
+    MetricsAccess,
     Overload,
     Retention,
     Retries,
-    Written,
 )
+from umg_grpc.config.yaml_document import ConfigError, Document
 
 ORIGIN = re.compile(r"\*|https?://[^\s/?#]+")
 
 
-class _RetentionEntry(Written, frozen=True):
+class _RetentionEntry(ConfigEntry, frozen=True):
     ttl: str | None = None
     max_bytes: str | None = None
     enabled: bool = True
 
 
-class _File(Written, frozen=True):
+class _MetricsEntry(ConfigEntry, frozen=True):
+    address: str | None = None
+    key: Annotated[str, msgspec.Meta(min_length=16)] | None = None
+
+
+class _File(ConfigEntry, frozen=True):
     channels: Annotated[list[object], msgspec.Meta(min_length=1)]
     models: dict[str, object] = msgspec.field(default_factory=dict)
     aliases: dict[str, str] = msgspec.field(default_factory=dict)
@@ -54,20 +60,21 @@ class _File(Written, frozen=True):
     cache_bytes: str = "64MiB"
     drain: Annotated[float, msgspec.Meta(ge=0, le=3600)] = 30
     log: Log = Log()
+    metrics: _MetricsEntry = _MetricsEntry()
     responses: _RetentionEntry = _RetentionEntry()
     reasoning: _RetentionEntry = _RetentionEntry()
 
 
 def built_in() -> Config:
-    """The config of a start without a file: the embedded model and the simulated provider."""
+    """Return the config that is used without a file: the local models and the simulated provider."""
     return parse(BUILT_IN, "built-in config", {})
 
 
 def parse(text: str, filename: str, environment: Mapping[str, str]) -> Config:
-    """The config that the text says. `${NAME}` in a value stands for a variable of the environment, `$${` for `${`.
+    """Return the config in the text. `${NAME}` in a value is replaced by an environment variable, `$${` by `${`.
 
-    Relative paths in it are taken from the file's own directory. Raises ConfigError, which has all that must be
-    corrected, as far as one mistake does not hide another.
+    Relative paths are relative to the directory of the file. Raises ConfigError with all problems that are
+    not hidden by other problems.
     """
     document = Document(text, filename, environment)
     config = _config(document, PurePath(filename).parent)
@@ -77,14 +84,16 @@ def parse(text: str, filename: str, environment: Mapping[str, str]) -> Config:
 
 
 def _config(document: Document, directory: PurePath) -> Config | None:
-    """All parts are read, whatever is wrong with one of them, so that a problem in each is found."""
+    """Return the config, None if it cannot be read. Reads all parts even after a problem, so that all problems are
+    found.
+    """
     file = read_entry(document, (), document.value, _File)
     values = document.value if isinstance(document.value, dict) else {}
     notices = list[str]()
     served_channels = tuple(channels(document, values.get("channels"), directory, notices))
     written = values.get("channels")
     complete = isinstance(written, list) and len(written) == len(served_channels)
-    served = Served(served_channels) if complete else None
+    served = ModelIndex(served_channels) if complete else None
     described = dict(models(document, values.get("models"), served))
     if file is None:
         return None
@@ -94,8 +103,8 @@ def _config(document: Document, directory: PurePath) -> Config | None:
     if file.database != "sqlite" and scheme(file.database) not in {"postgresql", "postgres"}:
         document.problem(("database",), "expected `sqlite` or postgresql://USER:PASSWORD@HOST:PORT/DATABASE")
     retries, breaker = file.retries, file.breaker
-    _in_order(document, "retries", ("backoff", retries.backoff), ("max_backoff", retries.max_backoff))
-    _in_order(document, "breaker", ("rest", breaker.rest), ("max_rest", breaker.max_rest))
+    _check_order(document, "retries", ("backoff", retries.backoff), ("max_backoff", retries.max_backoff))
+    _check_order(document, "breaker", ("rest", breaker.rest), ("max_rest", breaker.max_rest))
     return Config(
         channels=served_channels,
         models=MappingProxyType(described),
@@ -113,14 +122,15 @@ def _config(document: Document, directory: PurePath) -> Config | None:
         cache_bytes=store_size(document, ("cache_bytes",), file.cache_bytes),
         drain=file.drain,
         log=file.log,
+        metrics=_metrics(document, file.metrics),
         responses=_retention(document, "responses", file.responses, Config.responses),
         reasoning=_retention(document, "reasoning", file.reasoning, Config.reasoning),
         notices=tuple(notices),
     )
 
 
-def _in_order(document: Document, part: str, first: tuple[str, float], bound: tuple[str, float]) -> None:
-    """The first may be as large as its bound. What the file does not say is named with its value: nobody sees it."""
+def _check_order(document: Document, part: str, first: tuple[str, float], bound: tuple[str, float]) -> None:
+    """Report a value above its bound. The message states the value of a key that is absent from the file."""
     (name, value), (bound_name, most) = first, bound
     if value <= most:
         return
@@ -132,13 +142,20 @@ def _in_order(document: Document, part: str, first: tuple[str, float], bound: tu
         document.problem((part, name), f"expected at most `{bound_name}`")
 
 
-def _retention(document: Document, key: str, entry: _RetentionEntry, usual: Retention) -> Retention:
+def _metrics(document: Document, entry: _MetricsEntry) -> MetricsAccess:
+    return MetricsAccess(
+        address=address(document, ("metrics", "address"), entry.address) if entry.address is not None else None,
+        key=token(document, ("metrics", "key"), entry.key) if entry.key is not None else None,
+    )
+
+
+def _retention(document: Document, key: str, entry: _RetentionEntry, default: Retention) -> Retention:
     return Retention(
-        ttl=duration(document, (key, "ttl"), entry.ttl) if entry.ttl is not None else usual.ttl,
+        ttl=duration(document, (key, "ttl"), entry.ttl) if entry.ttl is not None else default.ttl,
         max_bytes=(
             store_size(document, (key, "max_bytes"), entry.max_bytes)
             if entry.max_bytes is not None
-            else usual.max_bytes
+            else default.max_bytes
         ),
         enabled=entry.enabled,
     )

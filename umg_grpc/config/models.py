@@ -1,4 +1,4 @@
-"""What the operator says of public model ids: the entries below `models`."""
+"""Properties of public model ids: the section `models` of the config."""
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -9,42 +9,43 @@ import msgspec
 from umg_grpc.catalogue import GENERATES
 from umg_grpc.config.channels import OWN_PROTOCOLS, PROTOCOLS
 from umg_grpc.config.convert import any_of, read_entry
-from umg_grpc.config.document import Document, Path, Value
+from umg_grpc.config.model_index import ModelIndex
 from umg_grpc.config.scalars import duration, family, time
-from umg_grpc.config.served import Served
-from umg_grpc.config.values import ModelInfo, Seconds, Written
+from umg_grpc.config.values import ConfigEntry, ModelInfo, Seconds
+from umg_grpc.config.yaml_document import Document, Path, Value
 from umg_grpc.tokens.vocabularies import TOKENIZERS
 from umg_grpc.v1 import pb
+from umg_grpc.v1.limits import MAX_COUNT
 
-Count = Annotated[int, msgspec.Meta(ge=1, le=2**53)]
+Count = Annotated[int, msgspec.Meta(ge=1, le=MAX_COUNT)]
 Length = Annotated[int, msgspec.Meta(ge=1, le=65_536)]
-"""Of a vector."""
+"""Length of an embedding vector."""
 T = TypeVar("T")
 
 PRICE = re.compile(r"[0-9]{1,15}")
 
 
-def _words(values: Iterable[tuple[str, T]], prefix: str) -> dict[str, T]:
-    """The values of an enum by what of their names is their own, in lower case: `input_token`."""
+def _enum_names(values: Iterable[tuple[str, T]], prefix: str) -> dict[str, T]:
+    """Return the values of an enum by their names in lower case without the prefix, for example `input_token`."""
     return {name.removeprefix(prefix).lower(): value for name, value in values if value}
 
 
-_UNITS = _words(pb.BillableUnit.items(), "BILLABLE_UNIT_")
-_REASONING = _words(pb.ReasoningControl.items(), "REASONING_CONTROL_")
-_LIFECYCLES = _words(pb.ModelLifecycle.items(), "MODEL_LIFECYCLE_")
+_UNITS = _enum_names(pb.BillableUnit.items(), "BILLABLE_UNIT_")
+_REASONING = _enum_names(pb.ReasoningControl.items(), "REASONING_CONTROL_")
+_LIFECYCLES = _enum_names(pb.ModelLifecycle.items(), "MODEL_LIFECYCLE_")
 _OPERATIONS = {
     "generate": GENERATES,
     "embed": (pb.MODEL_OPERATION_EMBED,),
     "rerank": (pb.MODEL_OPERATION_RERANK,),
 }
 
-_OF_CAPABILITIES = (
+_CAPABILITY_FIELDS = (
     *("inputs", "outputs", "tools", "parallel_tools", "structured_output", "search", "reasoning"),
     *("max_reasoning_tokens", "min_cached_tokens"),
 )
 
 
-class _CapabilitiesEntry(Written, frozen=True):
+class _CapabilitiesEntry(ConfigEntry, frozen=True):
     operations: Annotated[list[str], msgspec.Meta(min_length=1)] | None = None
     inputs: list[str] | None = None
     outputs: list[str] | None = None
@@ -62,7 +63,7 @@ class _CapabilitiesEntry(Written, frozen=True):
     task_types: list[str] | None = None
 
 
-class _ModelEntry(Written, frozen=True):
+class _ModelEntry(ConfigEntry, frozen=True):
     owned_by: str | None = None
     display_name: str | None = None
     description: str | None = None
@@ -77,8 +78,8 @@ class _ModelEntry(Written, frozen=True):
     cache: str | None = None
 
 
-def models(document: Document, values: Value, served: Served | None) -> Iterator[tuple[str, ModelInfo]]:
-    """What is said of each id. `served`: None if the channels are not all known."""
+def models(document: Document, values: Value, served: ModelIndex | None) -> Iterator[tuple[str, ModelInfo]]:
+    """Yield each model id with its properties, and report problems. `served`: None if a channel could not be read."""
     for model, value in values.items() if isinstance(values, dict) else ():
         path: Path = ("models", model)
         entry = read_entry(document, path, {} if value is None else value, _ModelEntry)
@@ -94,15 +95,15 @@ def models(document: Document, values: Value, served: Served | None) -> Iterator
                     create_time=time(document, (*path, "created"), entry.created),
                     family=family(document, (*path, "family"), entry.family),
                     tokenizer=_one_of(document, (*path, "tokenizer"), entry.tokenizer, TOKENIZERS),
-                    described=_described(document, path, entry, found.protocols if found else ()),
+                    described=_public_model(document, path, entry, found.protocols if found else ()),
                     hedge=entry.hedge,
                     cache=duration(document, (*path, "cache"), entry.cache) if entry.cache is not None else None,
                 ),
             )
 
 
-def _described(document: Document, path: Path, entry: _ModelEntry, protocols: Collection[str]) -> pb.Model:
-    """What of the entry callers are shown as it stands: prices, capabilities, limits, lifecycle."""
+def _public_model(document: Document, path: Path, entry: _ModelEntry, protocols: Collection[str]) -> pb.Model:
+    """Return the properties that callers get unchanged: prices, capabilities, limits, lifecycle."""
     model = pb.Model(description=entry.description)
     if (lifecycle := _one_of(document, (*path, "lifecycle"), entry.lifecycle, tuple(_LIFECYCLES))) in _LIFECYCLES:
         model.lifecycle = _LIFECYCLES[lifecycle]
@@ -117,7 +118,7 @@ def _described(document: Document, path: Path, entry: _ModelEntry, protocols: Co
 
 
 def _prices(document: Document, path: Path, written: Mapping[str, object]) -> Iterator[pb.Price]:
-    """In the order of the file. Each is checked here, so that a wrong one is named by its own line."""
+    """Yield the prices in the order of the file. Each is checked here, so that a problem has the line of its price."""
     for unit, price in written.items():
         if unit not in _UNITS:
             document.problem((*path, unit), f"expected {any_of(tuple(_UNITS))}")
@@ -130,7 +131,7 @@ def _prices(document: Document, path: Path, written: Mapping[str, object]) -> It
 def _operations(
     document: Document, path: Path, words: list[str] | None, protocols: Collection[str]
 ) -> "Iterator[pb.ModelOperation.ValueType]":
-    """`protocols`: of all channels of the model, none where they are not known."""
+    """Yield the operations. `protocols`: those of all channels of the model; empty if unknown."""
     for position, word in enumerate(words or ()):
         if word not in _OPERATIONS:
             document.problem((*path, position), f"expected {any_of(tuple(_OPERATIONS))}")
@@ -155,7 +156,9 @@ def _capabilities(document: Document, path: Path, entry: _CapabilitiesEntry, mod
         max_reasoning_tokens=entry.max_reasoning_tokens,
         min_cached_tokens=entry.min_cached_tokens,
     )
-    if any(getattr(entry, name) is not None for name in _OF_CAPABILITIES):  # else what is known of the model stands
+    if any(
+        getattr(entry, name) is not None for name in _CAPABILITY_FIELDS
+    ):  # else the built-in capabilities of the model apply
         model.capabilities.CopyFrom(capabilities)
     if entry.dimensions is not None:
         others = entry.other_dimensions or ()

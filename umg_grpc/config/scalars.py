@@ -1,19 +1,20 @@
-"""Values that are written as text: sizes, durations, times, URLs, short names. What is wrong becomes a problem."""
+"""Parsers of values that are text: sizes, durations, times, URLs, short names. They report problems to the document."""
 
 import re
 from datetime import UTC, datetime
 from urllib.parse import SplitResult, parse_qsl, urlsplit
 
-from umg_grpc.config.document import Document, Path
+from umg_grpc.config.address import Address
+from umg_grpc.config.yaml_document import Document, Path
 from umg_grpc.families import FAMILIES
 
 UNITS = {"": 1, "B": 1, "KiB": 1024, "MiB": 1024**2, "GiB": 1024**3, "TiB": 1024**4}
 UNITS |= {"KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
-# gRPC's limit of a message is twice that of a body, and takes 31 bits.
+# The gRPC message limit is twice the body limit, and must fit in 31 bits.
 LARGEST_BODY = 1023 * 1024**2
 LARGEST_STORE = 1024 * 1024**4
-LONGEST = 3650 * 86400
+MAX_SECONDS = 3650 * 86400
 
 REDIS_PATH = re.compile(r"/?|/[0-9]{1,9}")
 REDIS_OPTIONS = {
@@ -29,21 +30,21 @@ REDISS_OPTIONS = {
     "ssl_cert_reqs": re.compile(r"none|optional|required"),
     "ssl_check_hostname": re.compile(r"true|false"),
 }
-"""What its client may be told behind a `?`; how long it waits and whom it asks again is the gateway's own."""
+"""Allowed query parameters of Redis URLs. Timeouts and retries are set by the gateway, not by the URL."""
 
 PRINTABLE = re.compile(r"[!-~]+")
 FAMILY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,31}")
 
 
 def body_size(document: Document, path: Path, text: str) -> int:
-    """Bytes of a request body, from `64MiB` or a plain number."""
+    """Return a body size in bytes, from text like `64MiB` or a plain number."""
     if not 1 <= (size := _size(text)) <= LARGEST_BODY:
         document.problem(path, "expected a number of bytes or a size like 64MiB, at most 1023MiB")
     return size
 
 
 def store_size(document: Document, path: Path, text: str) -> int:
-    """Bytes of what is kept, from `1GiB` or a plain number."""
+    """Return a storage size in bytes, from text like `1GiB` or a plain number."""
     if not 1 <= (size := _size(text)) <= LARGEST_STORE:
         document.problem(path, "expected a number of bytes or a size like 1GiB, at most 1024TiB")
     return size
@@ -55,26 +56,30 @@ def _size(text: str) -> int:
 
 
 def duration(document: Document, path: Path, text: str) -> int:
-    """Seconds, from `30d`, `12h`, `15m`, `45s` or a plain number."""
+    """Return a duration in seconds, from text like `30d`, `12h`, `15m`, `45s` or a plain number."""
     match = re.fullmatch(r"([0-9]{1,10})\s*([smhd]?)", text)
     seconds = int(match[1]) * SECONDS[match[2]] if match else 0
-    if not 1 <= seconds <= LONGEST:
+    if not 1 <= seconds <= MAX_SECONDS:
         document.problem(path, "expected a time like 30d, 12h, 15m or seconds, at most 3650d")
     return seconds
 
 
 def family(document: Document, path: Path, text: str | None) -> str | None:
-    """A family with rules, or any other short name, which has none. `famo` is a slip of the pen."""
-    meant = next((known for known in FAMILIES if text is not None and text.lower() == known.lower()), text)
-    if meant != text:
-        document.problem(path, f"expected `{meant}`, in this spelling")
+    """Return the name of a family, also of one without rules. Reports a known family in another letter case, like
+    `famo`.
+    """
+    spelling = next((known for known in FAMILIES if text is not None and text.lower() == known.lower()), text)
+    if spelling != text:
+        document.problem(path, f"expected `{spelling}`, in this spelling")
     elif text is not None and not FAMILY.fullmatch(text):
         document.problem(path, "expected a family such as famG: up to 32 letters, digits, `.`, `_` or `-`")
     return text
 
 
 def time(document: Document, path: Path, text: str | None) -> datetime | None:
-    """A date, a time (UTC unless it says otherwise) or Unix seconds."""
+    """Return a time in UTC, from a date, an ISO 8601 time (UTC without an offset) or Unix seconds; None if absent or
+    invalid.
+    """
     if text is None:
         return None
     try:
@@ -86,21 +91,39 @@ def time(document: Document, path: Path, text: str | None) -> datetime | None:
 
 
 def url(document: Document, path: Path, text: str, *, user: bool = False) -> str:
-    """The URL without a slash at its end. Credentials in it are taken only where `user` says so."""
+    """Return the URL without trailing slashes. `user` allows credentials in it."""
     try:
         parts = urlsplit(text)
-        good = parts.scheme in {"http", "https"} and parts.hostname and parts.port != 0 and PRINTABLE.fullmatch(text)
+        is_valid = (
+            parts.scheme in {"http", "https"} and parts.hostname and parts.port != 0 and PRINTABLE.fullmatch(text)
+        )
     except ValueError:
-        good = False
-    if not good or parts.query or parts.fragment or "?" in text or "#" in text:
+        is_valid = False
+    if not is_valid or parts.query or parts.fragment or "?" in text or "#" in text:
         document.problem(path, "expected a URL, http:// or https:// with a host and without a query")
     elif "@" in parts.netloc and not user:
         document.problem(path, "expected a URL without credentials; a key goes into `api_key`")
     return text.rstrip("/")
 
 
+def address(document: Document, path: Path, text: str) -> Address | None:
+    """Return the address that `HOST:PORT` names; None if it is invalid."""
+    try:
+        return Address.parse(text)
+    except ValueError:
+        document.problem(path, "expected HOST:PORT, such as 127.0.0.1:9464 or [::1]:9464; port 0 is any free one")
+        return None
+
+
+def token(document: Document, path: Path, text: str) -> str:
+    """Return a secret that is sent as `authorization: Bearer SECRET`."""
+    if PRINTABLE.fullmatch(text) is None:
+        document.problem(path, "expected ASCII characters without spaces, since it is sent in a header")
+    return text
+
+
 def scheme(text: str) -> str:
-    """Of a URL; empty for what is none."""
+    """Return the scheme of a URL; empty if the URL is invalid."""
     try:
         return urlsplit(text).scheme
     except ValueError:
@@ -108,15 +131,15 @@ def scheme(text: str) -> str:
 
 
 def redis_url(document: Document, path: Path, text: str) -> str:
-    """The URL of a Redis server, which its client understands as a whole."""
+    """Return the URL of a Redis server, with checked query parameters."""
     try:
         parts = urlsplit(text)
-        good = "#" not in text and PRINTABLE.fullmatch(text) and _is_redis_place(parts)
-    except ValueError:  # also of a port that is no number
+        is_valid = "#" not in text and PRINTABLE.fullmatch(text) and _is_redis_address(parts)
+    except ValueError:  # raised also for an invalid port
         document.problem(path, "expected redis://HOST:PORT/NUMBER, rediss:// or unix://PATH")
         return text
     options = REDISS_OPTIONS if parts.scheme == "rediss" else REDIS_OPTIONS
-    if not good:
+    if not is_valid:
         document.problem(path, "expected redis://HOST:PORT/NUMBER, rediss:// or unix://PATH")
     elif not all(
         name in options and options[name].fullmatch(value)
@@ -126,9 +149,9 @@ def redis_url(document: Document, path: Path, text: str) -> str:
     return text
 
 
-def _is_redis_place(parts: SplitResult) -> bool:
-    """Raises ValueError for a port that is none."""
+def _is_redis_address(parts: SplitResult) -> bool:
+    """Return whether scheme, host, port and path are valid for Redis. Raises ValueError for an invalid port."""
     if parts.scheme == "unix":
         return not parts.hostname and parts.port is None and parts.path not in {"", "/"}
-    good = parts.scheme in {"redis", "rediss"} and parts.hostname and parts.port != 0
-    return bool(good and REDIS_PATH.fullmatch(parts.path))
+    is_valid = parts.scheme in {"redis", "rediss"} and parts.hostname and parts.port != 0
+    return bool(is_valid and REDIS_PATH.fullmatch(parts.path))

@@ -1,4 +1,4 @@
-"""What the gateway is given of the config: complete, checked, immutable. Secrets stay out of every `repr`."""
+"""Config values: complete, checked and immutable. Secrets are excluded from every `repr`."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,107 +8,106 @@ from typing import Annotated, Literal
 
 import msgspec
 
+from umg_grpc.config.address import Address
 from umg_grpc.quirks import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
 
 Seconds = Annotated[float, msgspec.Meta(gt=0, le=86400)]
 
 
-class Written(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A part of the file that is used as it was written."""
+class ConfigEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Base of the sections of the config file, which reject unknown keys."""
 
 
-class Cors(Written, frozen=True):
-    """Which browsers' pages may call."""
+class Cors(ConfigEntry, frozen=True):
+    """Web pages that may call the gateway from a browser."""
 
     origins: tuple[str, ...] = ()
-    """`https://app.example` or `*` for all."""
+    """Origins like `https://app.example`, or `*` for all."""
 
 
-class Log(Written, frozen=True):
-    """What is logged to standard error, and how."""
+class Log(ConfigEntry, frozen=True):
+    """Level and format of the log, which goes to standard error."""
 
     level: Literal["debug", "info", "warning", "error"] = "info"
     format: Literal["auto", "text", "json"] = "auto"
     """`auto` is text on a terminal and JSON elsewhere."""
 
 
-class Timeout(Written, frozen=True):
-    """How long an upstream may take, in seconds. A plain number in the file is `first_byte`."""
+class Timeout(ConfigEntry, frozen=True):
+    """Timeouts of upstream calls, in seconds. A plain number in the file is `first_byte`."""
 
     connect: Seconds = 5
     first_byte: Seconds = 60
-    """From the sent request to the first byte of a stream."""
+    """Time from the sent request to the first byte of a stream."""
     idle: Seconds = 60
-    """Between two reads of a stream."""
+    """Time between two reads of a stream."""
     total: Seconds = 600
-    """The whole call, streamed or not."""
+    """Time of the whole call, streamed or not."""
 
 
-class Retries(Written, frozen=True):
-    """How often a call asks a channel again that failed, once each of its channels was asked, and how long it waits
-    before it does.
-    """
+class Retries(ConfigEntry, frozen=True):
+    """Repeated attempts on channels that failed, after each channel of a call was tried once, and their back-off."""
 
     repeats: Annotated[int, msgspec.Meta(ge=0, le=100)] = 1
-    """Most such attempts of one call, on all its channels together."""
+    """Most repeated attempts of one call, on all its channels together."""
     backoff: Seconds = 0.1
-    """Seconds before the first of them; twice as many before each that follows. A random part of them is waited, so
-    that calls that failed together do not come back together.
+    """Longest wait in seconds before the first repeated attempt, doubled for each next one. The actual wait is
+    random between half of it and all of it, so that calls that failed together do not retry together.
     """
     max_backoff: Seconds = 2
     budget: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.2
-    """Share of the calls of the last while that may ask a channel again, so that a provider in trouble is not asked
-    for several times of what it could not do once.
+    """Retry budget: share of the recent calls that may repeat an attempt, so that retries do not multiply the load of a
+    failing provider.
     """
 
 
-class Breaker(Written, frozen=True):
-    """When a channel is left alone with a model that it fails at, and for how long."""
+class Breaker(ConfigEntry, frozen=True):
+    """Circuit breaker of each channel and model: when it opens, and for how long."""
 
     failures: Annotated[int, msgspec.Meta(ge=1, le=1_000_000)] = 5
-    """So many in a row are enough."""
+    """Number of consecutive failures that opens it."""
     share: Annotated[float, msgspec.Meta(gt=0, le=1)] = 0.5
-    """Or so large a share of the calls of the last `window` seconds, of at least 20."""
+    """Share of failures among the calls of the last `window` seconds, at least 20 calls, that opens it, too."""
     window: Seconds = 30
     rest: Seconds = 5
-    """Seconds without a call, before one is sent to see; twice as many after each that fails."""
+    """Seconds for which it stays open before one call probes the channel; doubled after each failed probe."""
     max_rest: Seconds = 300
 
 
-class Overload(Written, frozen=True):
-    """How much the process takes on at once, and what it does not wait for."""
+class Overload(ConfigEntry, frozen=True):
+    """Load shedding: limits of calls and connections in the process, and timeouts of slow clients."""
 
     calls: Annotated[int, msgspec.Meta(ge=1, le=1_000_000)] = 4096
-    """Most calls under way."""
+    """Most calls in flight."""
     queue: Annotated[int, msgspec.Meta(ge=0, le=1_000_000)] = 256
-    """Most calls that wait for their turn, in front of the process and of each channel that has a bound of its own."""
-    wait: Seconds = 1
-    """Seconds that one waits at most."""
-    lag: Seconds = 0.2
-    """Seconds by which the process may be behind with its work. When it is so for three times as long on end, calls are
-    counted out until it keeps up. Less happens to one that reads a vocabulary, or has to share its cores.
+    """Most calls that wait for a slot, of the process and of each channel with a concurrency limit; also the most calls
+    that wait to be started by the process (at least 64).
     """
+    wait: Seconds = 1
+    """Longest wait of a call for a slot, in seconds."""
+    lag: Seconds = 0.2
+    """Longest wait in seconds of processor time for the call that is to start next, if 64 or more calls wait."""
     connections: Annotated[int, msgspec.Meta(ge=1, le=1_000_000)] = 8192
-    """Most connections of HTTP clients; above them only health and metrics are answered."""
+    """Most connections of HTTP clients; beyond them only health checks and metrics are served."""
     head: Seconds = 10
-    """Seconds in which the head of a request has to arrive, from its first byte on."""
+    """Seconds in which the headers of a request must be complete, from their first byte on."""
     upload: Seconds = 60
-    """Seconds that an upload may stand still, and that a body has to arrive in beside one for each 16 KiB of it."""
+    """Seconds for which an upload may send nothing, and seconds for a whole body besides one for each 16 KiB."""
 
 
-class BearerAuth(Written, frozen=True, tag="bearer", tag_field="kind"):
-    """The key goes into `authorization: Bearer KEY`."""
+class BearerAuth(ConfigEntry, frozen=True, tag="bearer", tag_field="kind"):
+    """Authentication by the header `authorization: Bearer KEY`."""
 
 
-class HeaderAuth(Written, frozen=True, tag="header", tag_field="kind"):
-    """The key, bare, is the value of a header."""
+class HeaderAuth(ConfigEntry, frozen=True, tag="header", tag_field="kind"):
+    """Authentication by a header whose value is the bare key."""
 
     header: str
 
 
-class NoAuth(Written, frozen=True, tag="none", tag_field="kind"):
-    """The upstream wants no key."""
+class NoAuth(ConfigEntry, frozen=True, tag="none", tag_field="kind"):
+    """No authentication: the upstream needs no key."""
 
 
 Auth = BearerAuth | HeaderAuth | NoAuth
@@ -116,123 +115,132 @@ Auth = BearerAuth | HeaderAuth | NoAuth
 
 @dataclass(frozen=True)
 class ChannelModel:
-    """A model that a channel reaches, or all whose ids match a pattern."""
+    """Model of a channel, or a pattern of models."""
 
     id: str
-    """The public id, which callers name; one `*` in it stands for any characters."""
+    """Public id, which callers send; one `*` in it matches any characters."""
     upstream: str
-    """The id that the upstream knows it by; a `*` in it is what the one in `id` stands for."""
+    """Id at the upstream; a `*` in it is replaced by the match of the `*` in `id`."""
     family: str | None
-    """The family whose rules apply, e.g. `famG`; None where the operator says nothing."""
+    """Family whose rules apply, for example `famG`; None if not configured."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Channel:
-    """A configured way to an upstream.
-
-    Of a `local` or `sandbox` channel all that has to do with the network is empty.
-    """
+    """Configured connection to an upstream. The network settings of a `local` or `sandbox` channel are empty."""
 
     name: str
     protocols: tuple[str, ...]
-    """Wire formats that the upstream speaks, in order of preference; `local` and `sandbox` stand alone."""
+    """Wire formats of the upstream, best first; or only `local`, or only `sandbox`."""
     models: tuple[ChannelModel, ...]
     base_url: str = ""
-    """All that stands before a format's own path, without a slash at the end."""
+    """URL in front of the paths of the wire format, without a trailing slash."""
     api_keys: tuple[str, ...] = field(default=(), repr=False)
-    """Used in turn; none with `NoAuth`, at least one otherwise."""
+    """Keys that are used in turn; empty with `NoAuth`, else at least one."""
     auth: Auth = field(default_factory=NoAuth)
-    """How the key travels; where `auth_written` is false and there is a key, the format's own header carries it."""
-    auth_written: bool = False
-    """Whether the operator said so, whatever the format."""
+    """Way of sending the key. If `has_explicit_auth` is false, a key is sent in the header of the wire format."""
+    has_explicit_auth: bool = False
+    """Whether `auth` is configured, and so applies to every wire format."""
     headers: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}), repr=False)
-    """Sent with every request; none of them is the one that carries the key."""
+    """Headers sent with every request; none of them carries the key."""
     proxy: str | None = field(default=None, repr=False)
-    """URL of an HTTP proxy, perhaps with credentials."""
+    """URL of an HTTP proxy, optionally with credentials."""
     ca_file: str | None = None
-    """PEM file of the certificate authorities to trust instead of the system's."""
+    """PEM file of the trusted certificate authorities, instead of those of the system."""
     priority: int = 0
-    """Lower first."""
+    """Priority; lower values come first."""
     weight: int = 1
-    """Share among channels of the same priority; 0 is used only after them."""
+    """Share of the calls among channels of the same priority; 0 comes after all others of the priority."""
     timeout: Timeout = field(default_factory=Timeout)
     shared_objects: bool = False
-    """Whether callers may name what they like of the upstream's account by its id (files, conversations, caches); of
-    `local` and `sandbox` channels, which have no account, it is true.
+    """Whether callers may use any object of the upstream's account by its id (files, conversations, caches). True for
+    `local` and `sandbox` channels, which have no account.
     """
     pace: float = 50.0
-    """Of a `sandbox` channel: tokens a second of a stream; 0 is at once."""
+    """Tokens a second of the streams of a `sandbox` channel; 0 sends all tokens at once."""
     max_inputs: int | None = None
-    """Most texts of one embedding request to the upstream, which gets larger batches in parts; None is what the format
-    says.
+    """Most texts of one embedding request to the upstream; larger batches are sent in parts. None is the limit of the
+    wire format.
     """
     quirks: Quirks = NO_QUIRKS
-    """What the operator says that its models refuse or need; it comes before what is known of them."""
+    """Configured quirks of the models, which override the built-in ones."""
     prompt_caching: Literal["auto", "off"] = "auto"
-    """Whether `messages` upstreams are given marks for their prompt cache where the caller's format has none."""
+    """Whether requests to `messages` upstreams get prompt cache marks if the caller's format has none."""
     concurrency: int | None = None
-    """Most calls under way at the upstream; None is no bound. Those beyond it go to another channel, or wait."""
+    """Concurrency limit: most calls in flight at the upstream; None is unlimited. Further calls use another channel, or
+    wait.
+    """
 
 
 @dataclass(frozen=True, kw_only=True)
 class ModelInfo:
-    """What the operator says of a public model id. None where nothing was said."""
+    """Configured properties of a public model id; None if not configured."""
 
     owned_by: str | None = None
     display_name: str | None = None
     create_time: datetime | None = None
-    """When the model was released, in UTC."""
+    """Release time of the model, in UTC."""
     family: str | None = None
     tokenizer: str | None = None
-    """Vocabulary that counts its tokens, one of `umg_grpc.tokens.TOKENIZERS`; None means its family's."""
+    """Vocabulary that counts its tokens, one of `umg_grpc.tokens.TOKENIZERS`; None selects that of its family."""
     described: pb.Model = field(default_factory=pb.Model)
-    """What callers are shown of it beside the above: capabilities, limits, prices, lifecycle. Not to be changed."""
+    """Further public properties: capabilities, limits, prices, lifecycle. Must not be modified."""
     hedge: float | None = None
-    """Seconds without a first byte after which a second channel is asked too; None is never."""
+    """Seconds without a first byte after which a hedged request goes to a second channel; None disables hedging."""
     cache: int | None = None
-    """Seconds for which an answer is kept and given again to the same question of the same key; None is not at all,
-    unless the caller asks for it.
+    """Seconds for which a response is cached for equal requests of the same key; None caches only responses that the
+    caller wants cached.
     """
 
 
-class Limits(Written, frozen=True):
-    """How much one call may ask for."""
+class Limits(ConfigEntry, frozen=True):
+    """Limits of one call."""
 
     embedding_inputs: Annotated[int, msgspec.Meta(ge=1, le=1_000_000)] = 2048
-    """Texts to embed; what the vendor of the format takes."""
+    """Most texts to embed; the default is the limit of the vendor of the format."""
     rerank_documents: Annotated[int, msgspec.Meta(ge=1, le=1_000_000)] = 1000
-    """Documents to rank; what the vendors of the format advise."""
+    """Most documents to rank; the default is the advice of the vendors of the format."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Retention:
-    """How long something of the callers' is kept, and how much of it."""
+    """Retention of data of the callers: time and size."""
 
     ttl: int
-    """Seconds from its last change."""
+    """Seconds for which an entry is kept after its last change."""
     max_bytes: int
-    """Of all callers together; the oldest goes first."""
+    """Most bytes of all callers together; the oldest entry is deleted first."""
     enabled: bool = True
-    """Whether anything is kept at all."""
+    """Whether any entry is kept."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MetricsAccess:
+    """Address of `/metrics` and key of the scrapers. Without either the HTTP face serves it without a key."""
+
+    address: Address | None = None
+    """Address of a listener for `/metrics` only; the HTTP face then answers 404 for that path."""
+    key: str | None = field(default=None, repr=False)
+    """Bearer token of the scrapers; the key of a caller is not accepted instead."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Config:
-    """The whole of it."""
+    """Complete config of the gateway."""
 
     channels: tuple[Channel, ...]
     models: Mapping[str, ModelInfo] = field(default_factory=lambda: MappingProxyType({}))
-    """By public id; only of ids that some channel serves."""
+    """Properties of models by public id; only ids that a channel serves."""
     aliases: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
-    """Further names of models: name -> the public id, or the id with a suffix, that it stands for."""
+    """Additional names of models: name -> public id, or id with a suffix."""
     public_url: str | None = None
-    """Where callers reach the gateway, without a slash at the end; None means the HTTP address."""
+    """URL of the gateway for callers, without a trailing slash; None means the HTTP address."""
     secret: str | None = field(default=None, repr=False)
-    """Signs links and callback paths; None means one that is made in the data dir."""
+    """Secret that signs links and callback paths; None means a generated one in the data directory."""
     database: str = field(default="sqlite", repr=False)
     """`sqlite`, or the URL of a PostgreSQL database."""
     redis: str | None = field(default=None, repr=False)
-    """URL of a Redis server, which replicas share: for requests a minute, and for answers that are kept."""
+    """URL of a Redis server that replicas share, for limits of requests a minute and for cached responses."""
     cors: Cors = field(default_factory=Cors)
     body_limit: int = 64 * 1024 * 1024
     """Largest request body, in bytes."""
@@ -241,13 +249,14 @@ class Config:
     breaker: Breaker = field(default_factory=Breaker)
     overload: Overload = field(default_factory=Overload)
     cache_bytes: int = 64 * 1024**2
-    """Most memory that kept answers take in a process; in Redis its own bound holds."""
+    """Most memory of the cached responses in a process, in bytes; Redis has its own limit."""
     drain: float = 30.0
-    """Seconds that calls under way are given when the service is told to end."""
+    """Seconds that calls in flight may still take at a shutdown."""
     log: Log = field(default_factory=Log)
+    metrics: MetricsAccess = MetricsAccess()
     responses: Retention = Retention(ttl=30 * 86400, max_bytes=1024**3)
-    """Stored answers with the conversations they continue."""
+    """Retention of stored responses with their conversations."""
     reasoning: Retention = Retention(ttl=86400, max_bytes=64 * 1024**2)
-    """Reasoning state, for callers whose client does not send it back."""
+    """Retention of reasoning state, for clients that do not send it back."""
     notices: tuple[str, ...] = ()
-    """What the file asks for that this version leaves out, for the log."""
+    """Parts of the file that this version does not serve, for the log."""

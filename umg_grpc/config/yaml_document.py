@@ -1,7 +1,7 @@
-"""YAML with its places: plain values, each known by its path, and the line on which it stands.
+"""YAML document with the line of each value, by the value's path.
 
-Scalars stay text, and the field that takes one decides its type: `api_key: 0123` is a key and `weight: "2"` a number,
-so a variable (`weight: ${WEIGHT}`) can stand wherever a value can.
+Scalars stay text until the field converts them: `api_key: 0123` is a key and `weight: "2"` a number. So a variable
+(`weight: ${WEIGHT}`) can be used for any value.
 """
 
 import re
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import yaml
 
 Path = tuple[str | int, ...]
-"""Keys and positions from the top: `("channels", 0, "name")`."""
+"""Keys and positions from the root: `("channels", 0, "name")`."""
 
 Value = str | None | list["Value"] | dict[str, "Value"]
 
@@ -22,12 +22,12 @@ NULL_TAG = "tag:yaml.org,2002:null"
 
 @dataclass(frozen=True)
 class Problem:
-    """One thing that must be corrected: where it stands, and what was expected there."""
+    """Problem of the config: its position in the file, and the expected value."""
 
     filename: str
     line: int
     path: str
-    """As the file nests it: `channels[0].name`; empty for the file as a whole."""
+    """Path in the file, for example `channels[0].name`; empty for the whole file."""
     expected: str
 
     def __str__(self) -> str:
@@ -36,9 +36,9 @@ class Problem:
 
 
 class ConfigError(Exception):
-    """The config cannot be used. Its text has a line for each problem, in the order of the file.
+    """Error of a config with problems. Its text has one line for each problem, in the order of the file.
 
-    No value that came from a variable is ever part of it.
+    It never contains the value of an environment variable.
     """
 
     def __init__(self, problems: Iterable[Problem]) -> None:
@@ -47,16 +47,16 @@ class ConfigError(Exception):
 
 
 class Document:
-    """A file as values, with the problems that were met in it so far."""
+    """Values of a YAML file, with the problems found so far."""
 
     def __init__(self, text: str, filename: str, environment: Mapping[str, str]) -> None:
-        """Raises ConfigError if the text is not YAML; all else becomes a problem."""
+        """Parse the text. Raises ConfigError if it is not YAML; anything else is reported as a problem."""
         self._filename = filename
         self._environment = environment
         self._lines: dict[Path, int] = {}
         self.problems: list[Problem] = []
         self._seen: set[int] = set()
-        self._loader = yaml.SafeLoader("")  # for its rules: merge keys, and which plain text means null
+        self._loader = yaml.SafeLoader("")  # used for its rules of merge keys and of null
         try:
             root = yaml.compose(text, Loader=yaml.SafeLoader)
         except yaml.MarkedYAMLError as error:
@@ -68,53 +68,57 @@ class Document:
         self.value: Value = self._read(root, (), ()) if root is not None else None
 
     def problem(self, path: Path, expected: str) -> None:
-        """Notes that what stands at the path, or is missing there, is not what was expected.
+        """Record a problem of the value at the path, or of its absence.
 
-        What else is wrong with the same value mostly follows from that, and is left out.
+        Further problems of the same value are left out, since they mostly follow from the first.
         """
-        problem = Problem(self._filename, self._line(path), _text(path), expected)
+        problem = Problem(self._filename, self._line(path), _format_path(path), expected)
         if all(problem.path != earlier.path for earlier in self.problems) or not problem.path:
             self.problems.append(problem)
 
     def has(self, path: Path) -> bool:
-        """Whether the file says something there."""
+        """Return whether the file has a value at the path."""
         return path in self._lines
 
     def _line(self, path: Path) -> int:
-        """The line of the path, or of the nearest thing around it that has one."""
+        """Return the line of the path, or of its nearest parent with a line."""
         while path and path not in self._lines:
             path = path[:-1]
         return self._lines.get(path, 1)
 
-    def _read(self, node: yaml.Node, path: Path, around: tuple[yaml.Node, ...]) -> Value:
-        """The node's value. `around` are the nodes it lies in, for an alias may name one of them."""
+    def _read(self, node: yaml.Node, path: Path, ancestors: tuple[yaml.Node, ...]) -> Value:
+        """Return the value of a node. `ancestors` are its ancestors, which detect an alias that refers to one
+        of them.
+        """
         self._lines.setdefault(path, node.start_mark.line + 1)
-        if any(node is outer for outer in around):
+        if any(node is outer for outer in ancestors):
             self.problem(path, "expected a value that does not contain itself")
             return None
-        around = (*around, node)
+        ancestors = (*ancestors, node)
         match node:
             case yaml.MappingNode():
-                return self._mapping(node, path, around)
+                return self._mapping(node, path, ancestors)
             case yaml.SequenceNode():
-                return [self._read(child, (*path, index), around) for index, child in enumerate(node.value)]
+                return [self._read(child, (*path, index), ancestors) for index, child in enumerate(node.value)]
             case yaml.ScalarNode() if node.tag == NULL_TAG:
                 return None
-            case _:
+            case _:  # any other scalar
                 return self._substitute(str(node.value), path)
 
-    def _mapping(self, node: yaml.MappingNode, path: Path, around: tuple[yaml.Node, ...]) -> Value:
-        if id(node) not in self._seen:  # an alias brings it again, with what was merged into it in its place
+    def _mapping(self, node: yaml.MappingNode, path: Path, ancestors: tuple[yaml.Node, ...]) -> Value:
+        if id(node) not in self._seen:  # an alias repeats the node, with its merge keys already replaced
             self._seen.add(id(node))
             self._check_keys(node, path)
             try:
-                self._loader.flatten_mapping(node)  # `<<: *defaults`; what is written beside it comes later and wins
+                self._loader.flatten_mapping(
+                    node
+                )  # `<<: *defaults`; the node's own keys come later and take precedence
             except yaml.MarkedYAMLError as error:
                 self.problem(path, f"expected YAML: {error.problem}")
         values: dict[str, Value] = {}
         for key, child in node.value:
             if isinstance(key, yaml.ScalarNode):
-                values[key.value] = self._read(child, (*path, key.value), around)
+                values[key.value] = self._read(child, (*path, key.value), ancestors)
         return values
 
     def _check_keys(self, node: yaml.MappingNode, path: Path) -> None:
@@ -129,7 +133,7 @@ class Document:
             written.add(name)
 
     def _substitute(self, text: str, path: Path) -> str:
-        """The text with each `${NAME}` replaced by the variable; `$${` stands for `${` itself."""
+        """Return the text with each `${NAME}` replaced by the environment variable, and `$${` by `${`."""
 
         def replace(match: re.Match[str]) -> str:
             name = match["name"]
@@ -148,6 +152,6 @@ class Document:
         return REFERENCE.sub(replace, text)
 
 
-def _text(path: Path) -> str:
-    """The path as the file's reader would say it."""
+def _format_path(path: Path) -> str:
+    """Return the path as text, for example `channels[0].name`."""
     return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).removeprefix(".")

@@ -1,20 +1,20 @@
-"""From a model id to the channels that serve it. Pure, save for whose turn it is.
+"""Routing: from a model id to the channels that serve it. Pure, except for the round-robin state.
 
-`router` is what the service asks; `order` says who comes first, `target` what a channel can do with a model,
-`described` what callers are told of one.
+Modules: `router` resolves models and selects channels, `order` ranks the channels of a call, `target` describes the
+operations of a channel for a model, `public_model` the model as listed to callers.
 """
 
 from umg_grpc.config.channels import PROTOCOLS
-from umg_grpc.routing.described import PublicModel, Resolved, under_name
-from umg_grpc.routing.order import ANY, Wish
-from umg_grpc.routing.router import LONGEST_ID, VERBS, Explained, Router, model_not_found
+from umg_grpc.routing.order import ANY, RoutePreferences
+from umg_grpc.routing.public_model import PublicModel, Resolved, under_name
+from umg_grpc.routing.router import MAX_ID_LENGTH, VERBS, Explained, Router, model_not_found
 from umg_grpc.routing.target import EMBED, GENERATE, RERANK, Operation, Target
 
 __all__ = [
     "ANY",
     "EMBED",
     "GENERATE",
-    "LONGEST_ID",
+    "MAX_ID_LENGTH",
     "PROTOCOLS",
     "RERANK",
     "VERBS",
@@ -22,9 +22,9 @@ __all__ = [
     "Operation",
     "PublicModel",
     "Resolved",
+    "RoutePreferences",
     "Router",
     "Target",
-    "Wish",
     "model_not_found",
     "under_name",
 ]

@@ -1,4 +1,4 @@
-"""Which of a model's channels comes first: rank by rank, and within a rank by nearness, affinity or turn."""
+"""Order of a model's channels: by rank, and within a rank by prompt cache affinity, affinity key or round-robin."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -8,66 +8,66 @@ from itertools import groupby
 from math import log2
 from typing import NamedTuple
 
-from umg_grpc.patterns import matcher
 from umg_grpc.routing.target import Target
+from umg_grpc.wildcards import matcher
 
 
-def _always(target: Target) -> bool:
+def _always_healthy(target: Target) -> bool:
     return True
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
-    """What a call would like of the channels, beside being served."""
+class RoutePreferences:
+    """Preferences and restrictions of a call for the order of channels."""
 
     protocol: str = ""
-    """The caller's own format: among channels of one priority those that speak it come first, for they need no
-    translation.
-    """
+    """The caller's own format. Channels of this format come first within a priority: they need no translation."""
     pins: tuple[str, ...] = ()
-    """Names of channels, `*` standing for anything: the only ones that its key may reach. Empty allows all."""
-    maker: str = ""
-    """The channel that made what the call goes on from, and may alone be able to read: first of all that are well."""
-    near: str = ""
-    """The channel that served the beginning of the conversation, and may still have it in its cache."""
+    """Patterns of the channel names that the key may use, with `*` as wildcard. Empty allows all."""
+    state_channel: str = ""
+    """Channel that produced the state that the call continues, perhaps the only one that can read it: first of all
+    healthy channels.
+    """
+    prompt_cache_channel: str = ""
+    """Channel that served the beginning of the conversation and may still have it in its prompt cache."""
     affinity: str = ""
-    """Calls of the same text prefer the same channel, each channel having its share of the texts by weight."""
-    well: Callable[[Target], bool] = _always
-    """Whether a channel is up to it now; one that is not comes after all that are."""
+    """Affinity key: calls with the same key prefer the same channel. Keys are distributed by the channels' weights."""
+    is_healthy: Callable[[Target], bool] = _always_healthy
+    """Whether a channel is healthy; unhealthy channels come last."""
 
 
-ANY = Wish()
-MOST_SETS = 256
-"""Sets of channels of a model whose turns are known; what is forgotten begins anew."""
+ANY = RoutePreferences()
+MAX_ROUND_ROBINS = 256
+"""Maximum number of sets of channels of a model with round-robin state; a dropped set starts anew."""
 
 
 class Rank(NamedTuple):
-    """Where a channel stands for a call; the least comes first. Those of one rank are as good as each other."""
+    """Rank of a channel for a call; the smallest comes first. Channels of one rank are equivalent."""
 
-    unwell: bool
-    stranger: bool
-    """Whether another channel made what the call goes on from."""
+    unhealthy: bool
+    not_state_channel: bool
+    """Whether another channel produced the state that the call continues."""
     priority: int
-    spare: bool
-    """Whether it has no weight: it is used only after those that have."""
-    foreign: bool
-    """Whether it takes a translation."""
+    weightless: bool
+    """Whether the channel has weight 0: it is used only after the channels with a weight."""
+    needs_translation: bool
+    """Whether the channel does not have the caller's format."""
 
 
-class Turns:
-    """Whose turn it is among channels of one rank, by weight: smooth weighted round-robin, as nginx does it.
+class RoundRobin:
+    """Smooth weighted round-robin among channels of one rank, as in nginx.
 
-    Each turn every channel gains its weight and the one that has most is first, for which it pays what all gained:
-    with weights 5, 1 and 1 the first are a a b a c a a. The rest follow by what they have. Each set of channels (for
-    some may rest, and a key may reach only some) has turns of its own: with common ones a key that may reach two of
-    three could find one of them busy with the others' turns for ever.
+    At each turn every channel gains its weight as credit; the one with most credit is first and pays the sum of all
+    weights. With weights 5, 1 and 1 the first channels are a a b a c a a. The others follow by credit. Each set of
+    channels (some may be unhealthy or out of reach of a key) has its own credits: with shared credits, a key with two
+    of three channels might never be served by one of them.
     """
 
     def __init__(self) -> None:
         self._credits: dict[tuple[str, ...], list[int]] = {}
 
     def take(self, targets: Sequence[Target]) -> list[Target]:
-        """The targets in their order, which moves on."""
+        """Return the targets in their order and advance the turn."""
         channels, credit = [target.channel for target in targets], self._credit(targets)
         for at, channel in enumerate(channels):
             credit[at] += channel.weight
@@ -75,45 +75,45 @@ class Turns:
         credit[order[0]] -= sum(channel.weight for channel in channels)
         return [targets[at] for at in order]
 
-    def look(self, targets: Sequence[Target]) -> list[Target]:
-        """The order that `take` would give now."""
+    def peek(self, targets: Sequence[Target]) -> list[Target]:
+        """Return the order of the next `take`, without advancing the turn."""
         gained = [has + target.channel.weight for has, target in zip(self._credit(targets), targets, strict=True)]
         return [targets[at] for at in sorted(range(len(gained)), key=lambda at: -gained[at])]
 
     def _credit(self, targets: Sequence[Target]) -> list[int]:
-        """What each has, in their order."""
+        """Return the credits of the targets, in their order."""
         names = tuple(target.channel.name for target in targets)
         if (credit := self._credits.get(names)) is None:
-            if len(self._credits) >= MOST_SETS:
+            if len(self._credits) >= MAX_ROUND_ROBINS:
                 del self._credits[next(iter(self._credits))]
             credit = self._credits[names] = [0] * len(names)
         return credit
 
 
 def ordered(
-    targets: Sequence[Target], wish: Wish, turn: Callable[[Sequence[Target]], list[Target]]
+    targets: Sequence[Target], preferences: RoutePreferences, turn: Callable[[Sequence[Target]], list[Target]]
 ) -> Iterator[tuple[Target, Rank]]:
-    """The targets, best first, each with its rank. `turn` orders those between which nothing else decides."""
-    ranked = sorted([(_rank(target, wish), target) for target in targets], key=_by_rank)
+    """Yield the targets, best first, each with its rank. `turn` orders targets that are otherwise equivalent."""
+    ranked = sorted([(_rank(target, preferences), target) for target in targets], key=_by_rank)
     for rank, group in groupby(ranked, key=_by_rank):
         equals = [target for _, target in group]
-        for target in equals if len(equals) == 1 else _among_equals(equals, wish, turn):
+        for target in equals if len(equals) == 1 else _order_equals(equals, preferences, turn):
             yield target, rank
 
 
 def allowed(pins: tuple[str, ...], channel: str) -> bool:
-    """Whether a key with these pins may reach the channel."""
+    """Return whether a key with these pins may use the channel."""
     return not pins or _pinned(pins)(channel)
 
 
-def _rank(target: Target, wish: Wish) -> Rank:
+def _rank(target: Target, preferences: RoutePreferences) -> Rank:
     channel = target.channel
     return Rank(
-        not wish.well(target),
-        channel.name != wish.maker,
+        not preferences.is_healthy(target),
+        channel.name != preferences.state_channel,
         channel.priority,
         channel.weight == 0,
-        wish.protocol not in channel.protocols,
+        preferences.protocol not in channel.protocols,
     )
 
 
@@ -121,19 +121,23 @@ def _by_rank(ranked: tuple[Rank, Target]) -> Rank:
     return ranked[0]
 
 
-def _among_equals(targets: list[Target], wish: Wish, turn: Callable[[Sequence[Target]], list[Target]]) -> list[Target]:
-    if wish.affinity:
-        targets = sorted(targets, key=lambda target: _distance(target, wish.affinity))
-    near = [target for target in targets if target.channel.name == wish.near]
-    others = [target for target in targets if target.channel.name != wish.near]
-    return near + (others if wish.affinity or len(others) < 2 else turn(others))
+def _order_equals(
+    targets: list[Target], preferences: RoutePreferences, turn: Callable[[Sequence[Target]], list[Target]]
+) -> list[Target]:
+    if preferences.affinity:
+        targets = sorted(targets, key=lambda target: _distance(target, preferences.affinity))
+    known = [target for target in targets if target.channel.name == preferences.prompt_cache_channel]
+    others = [target for target in targets if target.channel.name != preferences.prompt_cache_channel]
+    return known + (others if preferences.affinity or len(others) < 2 else turn(others))
 
 
 def _distance(target: Target, affinity: str) -> float:
-    """Weighted rendezvous hashing: the least is the nearest. A channel that comes or goes moves only its own texts."""
-    said = f"{target.channel.name}\0{affinity}".encode(errors="surrogatepass")
-    even = (int.from_bytes(blake2b(said, digest_size=8).digest()) + 1) / 2**64
-    return -log2(even) / (target.channel.weight or 1)
+    """Return the distance by weighted rendezvous hashing; the smallest is preferred. A channel that is added or removed
+    moves only its own keys.
+    """
+    text = f"{target.channel.name}\0{affinity}".encode(errors="surrogatepass")
+    fraction = (int.from_bytes(blake2b(text, digest_size=8).digest()) + 1) / 2**64
+    return -log2(fraction) / (target.channel.weight or 1)
 
 
 @lru_cache(maxsize=4096)

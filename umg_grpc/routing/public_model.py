@@ -1,4 +1,4 @@
-"""What is known of a model that callers may name, and what they are told of it."""
+"""Models as callers name them: properties, and the description in the list of models."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,72 +12,70 @@ from umg_grpc.v1 import pb
 
 @dataclass(frozen=True)
 class PublicModel:
-    """What is known of a model that callers may name."""
+    """A model that callers may name."""
 
     id: str
     family: str
-    """Empty for a model without special rules."""
+    """Empty for a model without family rules."""
     described: pb.Model
-    """As callers are told of it. Not to be changed."""
+    """Description for the list of models. Not to be changed."""
     tokenizer: str | None
-    """What counts its tokens; None for that of its family."""
+    """Name of its tokenizer; None for the one of its family."""
     hedge: float | None = None
-    """Seconds without a first byte after which a second channel is asked too; None is never."""
+    """Seconds without a first byte after which a hedge starts; None for no hedging."""
     cache: int | None = None
-    """Seconds for which answers are kept, unless the caller says otherwise; None is not at all."""
+    """Seconds for which responses are cached, unless the caller sets another time; None for no caching."""
 
 
 @dataclass(frozen=True)
 class Resolved:
-    """What an id names, as callers write it."""
+    """The result of resolving an id or alias."""
 
     model: PublicModel
-    """The base model, which channels serve."""
+    """Base model, which channels serve."""
     rules: FamilyModel
-    """The model as the rules of its family see it."""
+    """Description of the model for the rules of its family."""
     suffix: Suffix | None
-    """What was written behind the base model's id (famG only)."""
+    """Suffix after the base model's id (famG only)."""
     alias: str = ""
-    """The alias by which it was named; a key that may use that may use the model."""
+    """Alias in the request, "" for none; a key that may use the alias may use the model."""
 
 
 def public_model(config: Config, model: str, targets: Sequence[Target]) -> PublicModel:
-    """The model that the channels serve under the id; there is at least one."""
+    """Build the model that the channels serve under the id. `targets` is not empty."""
     family = next((target.family for target in targets if target.family), "")
-    described, info = _described(config, model, family, targets), config.models.get(model)
+    described, info = _build_description(config, model, family, targets), config.models.get(model)
     if info is None:
         return PublicModel(model, family, described, tokenizer=None)
     return PublicModel(model, family, described, info.tokenizer, info.hedge, info.cache)
 
 
 def rules_of(model: str, family: str, targets: Sequence[Target]) -> FamilyModel:
-    """The model as the rules of its family see it."""
+    """Return the description of the model for the rules of its family."""
     return family_model(family, model, *(target.model for target in targets))
 
 
 def under_name(model: PublicModel, name: str) -> pb.Model:
-    """What callers are told of the model under this name, perhaps another than its own. Not to be changed."""
+    """Return the description of the model under its id or an alias. Not to be changed."""
     if name == model.id:
         return model.described
-    told = pb.Model()
-    told.CopyFrom(model.described)
-    if told.display_name == told.id:
-        told.display_name = name
-    told.id = name
-    return told
+    renamed = pb.Model()
+    renamed.CopyFrom(model.described)
+    if renamed.display_name == renamed.id:
+        renamed.display_name = name
+    renamed.id = name
+    return renamed
 
 
-def _described(config: Config, model: str, family: str, targets: Sequence[Target]) -> pb.Model:
-    """What is known of the model, under what the operator says of it. Where he says nothing of its owner, its first
-    channel is its owner.
-    """
+def _build_description(config: Config, model: str, family: str, targets: Sequence[Target]) -> pb.Model:
+    """Build the description from the catalogue, overridden by the config. The default owner is the first channel."""
     info, described = config.models.get(model), pb.Model(lifecycle=pb.MODEL_LIFECYCLE_ACTIVE)
     if (known := describe(*(target.model for target in targets), model)) is not None:
         described.MergeFrom(known)
-    said = info.described if info else pb.Model()
-    for field, _ in said.ListFields():  # what he says of anything stands for all of it: lists are not added to
+    configured = info.described if info else pb.Model()
+    for field, _ in configured.ListFields():  # replaces whole fields: lists are not merged
         described.ClearField(field.name)  # type: ignore[arg-type]  # its stub lists the names
-    described.MergeFrom(said)
+    described.MergeFrom(configured)
     operations = {operation for target in targets for operation in target.operations}
     described.ClearField("operations")
     described.operations.extend(sorted(operations))
@@ -90,12 +88,14 @@ def _described(config: Config, model: str, family: str, targets: Sequence[Target
         described.create_time.FromDatetime(info.create_time)
     if EMBED not in operations:
         described.ClearField("embedding")
-    thinks = described.capabilities
-    if family == "famG" and thinks.reasoning == pb.REASONING_CONTROL_BUDGET:  # of other families nobody knows it
-        thinks.max_reasoning_tokens = thinks.max_reasoning_tokens or rules_of(model, family, targets).largest_budget
+    capabilities = described.capabilities
+    if family == "famG" and capabilities.reasoning == pb.REASONING_CONTROL_BUDGET:  # unknown for other families
+        capabilities.max_reasoning_tokens = (
+            capabilities.max_reasoning_tokens or rules_of(model, family, targets).largest_budget
+        )
     return described
 
 
 def _owner(channel: Channel) -> str:
-    """Its name; a simulated one says that it is."""
+    """Return the name of the channel as owner; a sandbox is marked as simulated."""
     return f"{channel.name} (simulated)" if "sandbox" in channel.protocols else channel.name

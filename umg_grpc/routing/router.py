@@ -1,4 +1,4 @@
-"""The channels of every model, in the order in which a call asks them."""
+"""Resolution of model ids, and the channels of a model in the order in which a call tries them."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,23 +9,23 @@ from typing import NamedTuple
 
 from umg_grpc.config import Config
 from umg_grpc.config.channels import PROTOCOLS
-from umg_grpc.config.served import Served
+from umg_grpc.config.model_index import ModelIndex
 from umg_grpc.errors import UmgError
 from umg_grpc.families import split_suffix
-from umg_grpc.routing.described import PublicModel, Resolved, public_model, rules_of
-from umg_grpc.routing.order import ANY, Rank, Turns, Wish, allowed, ordered
+from umg_grpc.routing.order import ANY, Rank, RoundRobin, RoutePreferences, allowed, ordered
+from umg_grpc.routing.public_model import PublicModel, Resolved, public_model, rules_of
 from umg_grpc.routing.target import EMBED, GENERATE, RERANK, Operation, Target, target_of
 from umg_grpc.v1 import pb
 
 VERBS: dict[Operation, str] = {GENERATE: "generate text", EMBED: "embed texts", RERANK: "rerank documents"}
-LONGEST_ID = 256
-"""Characters of a model's id; what is longer is no model's."""
-MOST_FOUND = 1024
-"""Ids that only a pattern serves are remembered, the last ones used."""
+MAX_ID_LENGTH = 256
+"""Maximum number of characters of a model id."""
+MAX_PATTERN_MODELS = 1024
+"""Maximum number of cached ids that only a pattern serves, least recently used first out."""
 
 
 class Explained(NamedTuple):
-    """A channel, and why it has its place."""
+    """A channel with the reasons for its position."""
 
     target: Target
     reasons: tuple[str, ...]
@@ -33,115 +33,124 @@ class Explained(NamedTuple):
 
 @dataclass(frozen=True)
 class _Model:
-    """All that is known of one id."""
+    """Routing data of one model id."""
 
     resolved: Resolved
     targets: Sequence[Target]
-    """In the order of the config."""
+    """All channels, in the order of the config."""
     able: Mapping[Operation, list[Target]]
-    turns: defaultdict[Operation, Turns]
+    round_robins: defaultdict[Operation, RoundRobin]
     shared: frozenset[str]
-    """Protocols of the channels whose account's objects every caller may name."""
+    """Protocols of the channels whose account is shared: every caller may name its objects."""
 
 
 class Router:
-    """The channels of every model, in the order of the config. For one thread: each call moves the turns on."""
+    """Router over the channels of a config. Not thread-safe: each call advances a round-robin turn."""
 
     def __init__(self, config: Config) -> None:
-        """A config without channels is taken too: it serves no model."""
+        """Index the models of the config. A config without channels is valid and serves no model."""
         self._config = config
-        self._ids = Served(config.channels)
-        self._turns: defaultdict[str, defaultdict[Operation, Turns]] = defaultdict(lambda: defaultdict(Turns))
-        self._found: dict[str, _Model] = {}
-        named = dict.fromkeys((*self._ids.exact(), *config.models))  # a pattern may serve what is described
+        self._ids = ModelIndex(config.channels)
+        self._round_robins: defaultdict[str, defaultdict[Operation, RoundRobin]] = defaultdict(
+            lambda: defaultdict(RoundRobin)
+        )
+        self._pattern_models: dict[str, _Model] = {}
+        # config.models too: a pattern may serve a model that the config describes
+        named = dict.fromkeys((*self._ids.exact(), *config.models))
         self._exact = {model: served for model in named if (served := self._serve(model)) is not None}
         self._aliases: dict[str, Resolved] = {}
         self._aliases = dict(self._resolved_aliases())
         self._models = tuple(served.resolved.model for served in self._exact.values())
 
     def resolve(self, model: str) -> Resolved:
-        """The model of an id: one that the config names exactly so, else an alias, else a famG model with a suffix
-        behind its id, else one that a pattern serves. Raises UmgError(MODEL_NOT_FOUND), also for a suffix that is not
-        one of the five forms (readings, 10).
+        """Return the model of an id: an exact id of the config, else an alias, else a famG model with a suffix after
+        its id, else a model that a pattern serves. Raise UmgError(MODEL_NOT_FOUND), also for a suffix that is not one
+        of the five forms (readings, 10).
         """
         if (exact := self._exact.get(model)) is not None:
             return exact.resolved
         if (alias := self._aliases.get(model)) is not None:
             return alias
-        found = self._suffixed(model)
+        found = self._resolve_suffix(model)
         if found is None and (served := self._served(model)) is not None:
             found = served.resolved
         if found is None:
             raise model_not_found(model)
         return found
 
-    def channels(self, model: str, operation: Operation = GENERATE, wish: Wish = ANY) -> list[Target]:
-        """Where to try for a base model, best first; never empty. Raises UmgError: MODEL_NOT_FOUND, UNSUPPORTED_FIELD
-        for one that no channel can do that with, PERMISSION_DENIED where the key's pins leave none of those that can.
+    def channels(
+        self, model: str, operation: Operation = GENERATE, preferences: RoutePreferences = ANY
+    ) -> list[Target]:
+        """Return the channels for a base model, best first; never empty. Raise UmgError: MODEL_NOT_FOUND,
+        UNSUPPORTED_FIELD if no channel supports the operation, PERMISSION_DENIED if the pins exclude all that do.
         """
-        served = self._known(model)
-        targets = self._reachable(served, operation, wish)
+        served = self._require(model)
+        targets = self._reachable(served, operation, preferences)
         if len(targets) == 1:
             return targets
-        return [target for target, _ in ordered(targets, wish, served.turns[operation].take)]
+        return [target for target, _ in ordered(targets, preferences, served.round_robins[operation].take)]
 
-    def explain(self, model: str, operation: Operation = GENERATE, wish: Wish = ANY) -> list[Explained]:
-        """What `channels` would give now, and why; it moves no turn. Raises UmgError as that does."""
-        served = self._known(model)
-        targets = self._reachable(served, operation, wish)
-        order = list(ordered(targets, wish, served.turns[operation].look))
+    def explain(
+        self, model: str, operation: Operation = GENERATE, preferences: RoutePreferences = ANY
+    ) -> list[Explained]:
+        """Return the result of `channels` with reasons, without advancing a turn. Raise UmgError as `channels` does."""
+        served = self._require(model)
+        targets = self._reachable(served, operation, preferences)
+        order = list(ordered(targets, preferences, served.round_robins[operation].peek))
         weights = Counter[Rank]()
         for target, rank in order:
             weights[rank] += target.channel.weight
-        return [Explained(target, tuple(_reasons(target, rank, wish, weights[rank]))) for target, rank in order]
+        return [Explained(target, tuple(_reasons(target, rank, preferences, weights[rank]))) for target, rank in order]
 
     def check(self, model: str, operation: Operation, pins: tuple[str, ...] = ()) -> None:
-        """Raises UmgError as `channels` does."""
-        self._reachable(self._known(model), operation, Wish(pins=pins) if pins else ANY)
+        """Raise UmgError as `channels` does."""
+        self._reachable(self._require(model), operation, RoutePreferences(pins=pins) if pins else ANY)
 
     def reaches(self, model: str, pins: tuple[str, ...]) -> bool:
-        """Whether some channel of a base model is left to a key with these pins."""
-        return not pins or any(allowed(pins, target.channel.name) for target in self._known(model).targets)
+        """Return whether a key with these pins may use a channel of a base model."""
+        return not pins or any(allowed(pins, target.channel.name) for target in self._require(model).targets)
 
     def has_several(self, model: str) -> bool:
-        """Whether more than one channel serves a base model, whatever they can do with it."""
-        return len(self._known(model).targets) > 1
+        """Return whether more than one channel serves a base model, for any operation."""
+        return len(self._require(model).targets) > 1
 
     def targets(self, model: str) -> list[Target]:
-        """All channels of a base model, whatever they can do with it, lower priorities first."""
-        return sorted(self._known(model).targets, key=lambda target: target.channel.priority)
+        """Return all channels of a base model, for any operation, lower priorities first."""
+        return sorted(self._require(model).targets, key=lambda target: target.channel.priority)
 
     def shares(self, model: str, protocol: str) -> bool:
-        """Whether callers may name what they like in the account of a channel that speaks the protocol."""
+        """Return whether a channel of the protocol has a shared account, whose objects every caller may name."""
         served = self._served(model)
         return served is not None and protocol in served.shared
 
     def models(self) -> tuple[PublicModel, ...]:
-        """Every model, in the order in which the config names them first; those that only a pattern serves where the
-        config describes them.
+        """Return every model, in the order of the config. A model that only a pattern serves is included if the config
+        describes it.
         """
         return self._models
 
     def aliases(self) -> Mapping[str, Resolved]:
-        """What each further name of a model stands for."""
+        """Return alias -> resolved model."""
         return self._aliases
 
-    def _known(self, model: str) -> _Model:
+    def _require(self, model: str) -> _Model:
+        """Return the routing data of a base model. Raise UmgError(MODEL_NOT_FOUND)."""
         if (served := self._served(model)) is None:
             raise model_not_found(model)
         return served
 
     def _served(self, model: str) -> _Model | None:
-        """What is known of a base model; of one that a pattern serves it is remembered for a while."""
+        """Return the routing data of a base model; those of a model that a pattern serves are cached."""
         if (served := self._exact.get(model)) is not None:
             return served
-        if (served := self._found.pop(model, None) or self._serve(model)) is not None:
-            self._found[model] = served
-            if len(self._found) > MOST_FOUND:
-                del self._found[next(iter(self._found))]
+        if (served := self._pattern_models.pop(model, None) or self._serve(model)) is not None:
+            self._pattern_models[model] = served
+            if len(self._pattern_models) > MAX_PATTERN_MODELS:
+                del self._pattern_models[next(iter(self._pattern_models))]
         return served
 
     def _serve(self, model: str) -> _Model | None:
+        """Build the routing data of a base model; None for one that no channel serves."""
         if (found := self._ids.find(model)) is None:
             return None
         targets = [target_of(self._config, channel, way) for channel, way in found.ways]
@@ -150,13 +159,13 @@ class Router:
             Resolved(public, rules_of(model, public.family, targets), suffix=None),
             targets,
             {done: [target for target in targets if done in target.operations] for done in PROTOCOLS},
-            # the ids of a pattern share their turns: most of them are asked for only now and then
-            self._turns[found.written],
+            # the ids of a pattern share their round-robin state: most of them are rarely called
+            self._round_robins[found.written],
             frozenset(chain.from_iterable(way.protocols for way, _ in found.ways if way.shared_objects)),
         )
 
-    def _suffixed(self, model: str) -> Resolved | None:
-        """A famG model, or an alias of one, with a suffix behind its id."""
+    def _resolve_suffix(self, model: str) -> Resolved | None:
+        """Resolve the id or alias of a famG model with a suffix; None for any other id."""
         if (split := split_suffix(model)) is None:
             return None
         base, suffix = split
@@ -170,19 +179,19 @@ class Router:
         return Resolved(served.resolved.model, served.resolved.rules, suffix, alias.alias if alias else "")
 
     def _resolved_aliases(self) -> Iterator[tuple[str, Resolved]]:
-        """One that stands for nothing that is served is left out."""
+        """Yield alias and resolved model, without the aliases of models that no channel serves."""
         for alias, model in self._config.aliases.items():
             with suppress(UmgError):
                 yield alias, replace(self.resolve(model), alias=alias)
 
-    def _reachable(self, served: _Model, operation: Operation, wish: Wish) -> list[Target]:
-        """The channels that can do it and that the key may reach, in no order of preference."""
+    def _reachable(self, served: _Model, operation: Operation, preferences: RoutePreferences) -> list[Target]:
+        """Return the channels that support the operation and that the key may use, unordered."""
         able = served.able.get(operation)
         if not able:
-            raise _cannot(served, operation)
-        if not wish.pins:
+            raise _unsupported_operation(served, operation)
+        if not preferences.pins:
             return able
-        reached = [target for target in able if allowed(wish.pins, target.channel.name)]
+        reached = [target for target in able if allowed(preferences.pins, target.channel.name)]
         if not reached:
             model = served.resolved.model.id
             message = f"none of the channels of this API key serves the model `{model}`; use another model or key"
@@ -190,36 +199,36 @@ class Router:
         return reached
 
 
-def _cannot(served: _Model, operation: Operation) -> UmgError:
+def _unsupported_operation(served: _Model, operation: Operation) -> UmgError:
     can = [verb for known, verb in VERBS.items() if served.able[known]]
     does = f"; it can {' and '.join(can)}" if can else ""
     message = f"model: `{served.resolved.model.id}` cannot {VERBS.get(operation, 'do that')}{does}"
     return UmgError(pb.ERROR_REASON_UNSUPPORTED_FIELD, message, field="model")
 
 
-def _reasons(target: Target, rank: Rank, wish: Wish, weights: int) -> Iterator[str]:
-    """In the order in which they decide. `weights`: of all channels of the rank."""
+def _reasons(target: Target, rank: Rank, preferences: RoutePreferences, weights: int) -> Iterator[str]:
+    """Yield the reasons for a position, the most important first. `weights`: sum over all channels of the rank."""
     channel = target.channel
-    if rank.unwell:
+    if rank.unhealthy:
         yield "not well now"
-    if not rank.stranger:
+    if not rank.not_state_channel:
         yield "made what the call goes on from"
     yield f"priority {channel.priority}"
-    if wish.protocol:
-        spoken = ", ".join(channel.protocols)
-        yield f"translated to {spoken}" if rank.foreign else f"speaks {wish.protocol}"
-    if channel.name == wish.near:
+    if preferences.protocol:
+        formats = ", ".join(channel.protocols)
+        yield f"translated to {formats}" if rank.needs_translation else f"speaks {preferences.protocol}"
+    if channel.name == preferences.prompt_cache_channel:
         yield "served the conversation's beginning"
-    if wish.affinity:
+    if preferences.affinity:
         yield "by affinity"
-    if rank.spare:
+    if rank.weightless:
         yield "no weight: after those that have one"
     elif channel.weight != weights:
         yield f"weight {channel.weight} of {weights}"
 
 
 def model_not_found(model: str) -> UmgError:
-    """What a caller is told of an id that is not served, or not to it: the two are not told apart."""
-    named = model if len(model) <= LONGEST_ID else f"{model[:LONGEST_ID]}..."
+    """Return the error for an id that does not exist or that the caller may not use: one text for both."""
+    named = model if len(model) <= MAX_ID_LENGTH else f"{model[:MAX_ID_LENGTH]}..."
     message = f"The model `{named}` does not exist or you do not have access to it."
     return UmgError(pb.ERROR_REASON_MODEL_NOT_FOUND, message, model=named)

@@ -1,6 +1,6 @@
-"""A channel as a way to one model, and what it can do with it."""
+"""Targets: a channel for one model, with the operations and quirks of the channel for it."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from itertools import chain
 from types import MappingProxyType
@@ -12,6 +12,7 @@ from umg_grpc.config.channels import OWN_PROTOCOLS, PROTOCOLS, TEXT_PROTOCOLS
 from umg_grpc.families import family_of
 from umg_grpc.quirks import NO_CHANNEL_QUIRKS, NO_QUIRKS, ChannelQuirks, Quirks, known
 from umg_grpc.v1 import pb
+from umg_grpc.wire import FORMATS
 
 Operation: TypeAlias = "pb.ModelOperation.ValueType"
 
@@ -20,30 +21,30 @@ GENERATE, EMBED, RERANK = pb.MODEL_OPERATION_GENERATE, pb.MODEL_OPERATION_EMBED,
 
 @dataclass(frozen=True)
 class Target:
-    """A channel, and how its upstream calls the model."""
+    """A channel with its upstream's id of the model."""
 
     channel: Channel
     model: str
     family: str
     operations: frozenset[Operation]
-    """What it can do with the model."""
+    """Operations that the channel supports for the model."""
     quirks: ChannelQuirks = NO_CHANNEL_QUIRKS
-    """What the provider refuses of a request for the model, or needs in it."""
+    """Fields of a request for the model that the provider rejects or requires."""
 
 
 def target_of(config: Config, channel: Channel, model: ChannelModel) -> Target:
-    """The channel as a way to the model, which is no pattern."""
+    """Build the target of a channel and a model, which is not a pattern."""
     info = config.models.get(model.id)
-    said = model.family or (info.family if info else None)
-    family = said or family_of(model.id, model.upstream)
+    configured = model.family or (info.family if info else None)
+    family = configured or family_of(model.id, model.upstream)
     return Target(
         channel, model.upstream, family, _operations(config, channel, model), _quirks(config, channel, model, family)
     )
 
 
 def _quirks(config: Config, channel: Channel, model: ChannelModel, family: str) -> ChannelQuirks:
-    """Return what the operator wrote of the channel, then of the model, then what is known of it: first by the
-    provider's own id, since the public one may be an alias of another model.
+    """Merge the quirks: config of the channel, then config of the model, then the known quirks. The provider's id is
+    looked up before the public one, which may be an alias of another model.
     """
     written, described = channel.quirks, _described_quirks(config, model.id)
     marks = Quirks(cache_marks=channel.prompt_caching == "auto")
@@ -54,7 +55,7 @@ def _quirks(config: Config, channel: Channel, model: ChannelModel, family: str) 
                 .over(_limit(model.upstream))
                 .over(known(model.upstream, family, channel.base_url, protocol))
                 .over(_limit(model.id))
-                .over(marks if protocol == "messages" else NO_QUIRKS)
+                .over(marks if FORMATS[protocol].has_cache_marks else NO_QUIRKS)
                 for protocol in channel.protocols
                 if protocol in TEXT_PROTOCOLS
             }
@@ -64,8 +65,8 @@ def _quirks(config: Config, channel: Channel, model: ChannelModel, family: str) 
 
 
 def _described_quirks(config: Config, model: str) -> Quirks:
-    """Return what the operator's entry of a public model implies. Capabilities without a control of reasoning mean that
-    it does not reason; those without search mean nothing, since most providers search in some formats only.
+    """Return the quirks implied by the config's entry of a public model. Capabilities without a reasoning control mean
+    a model without reasoning; those without search imply nothing, since most providers search in some formats only.
     """
     if (info := config.models.get(model)) is None:
         return NO_QUIRKS
@@ -79,17 +80,17 @@ def _described_quirks(config: Config, model: str) -> Quirks:
 
 
 def _limit(model: str) -> Quirks:
-    """Return the documented limit of the answers of a model."""
+    """Return the documented output token limit of a model."""
     known_model = describe(model)
     return Quirks(max_output_tokens=known_model.output_token_limit or None) if known_model is not None else NO_QUIRKS
 
 
 def _operations(config: Config, channel: Channel, model: ChannelModel) -> frozenset[Operation]:
-    """What the operator says that the model does, else what is known of it, else all that the channel's protocols do;
-    of an upstream of our own, which takes any id, what most are asked for: text. Of what he says the channel may be
-    able to do nothing; a known id that its protocols make no sense for is another model of that name.
+    """Return the operations of the model in the config, else in the catalogue, else all of the channel's protocols (for
+    local and sandbox channels, which accept any id, only text generation), limited to those of the channel. The result
+    may be empty for a config entry. A catalogue entry without common operations is of another model of that name.
     """
-    able = frozenset(operation for operation in PROTOCOLS if _ways(channel, operation))
+    able = frozenset(operation for operation in PROTOCOLS if _formats_for(channel, operation))
     info, known = config.models.get(model.id), describe(model.upstream, model.id)
     if info is not None and info.described.operations:
         return able.intersection(info.described.operations)
@@ -99,18 +100,19 @@ def _operations(config: Config, channel: Channel, model: ChannelModel) -> frozen
 
 
 def formats_of(targets: Iterable[Target]) -> list[str]:
-    """Those in which some channel does what it does with the model, in the order of the operations."""
-    spoken = {name for target in targets for done in target.operations for name in _ways(target.channel, done)}
-    return [name for name in dict.fromkeys(chain.from_iterable(PROTOCOLS.values())) if name in spoken]
+    """Return the formats in which any of the targets is called, in the order of the operations."""
+    formats = {name for target in targets for done in target.operations for name in _formats_for(target.channel, done)}
+    return [name for name in dict.fromkeys(chain.from_iterable(PROTOCOLS.values())) if name in formats]
 
 
-def _ways(channel: Channel, operation: Operation) -> tuple[str, ...]:
-    """The formats in which the channel's upstream does it; one of our own takes the canonical form, which is as near to
-    all of them.
+def _formats_for(channel: Channel, operation: Operation) -> Collection[str]:
+    """Return the formats of the operation at the channel's upstream. Local and sandbox channels take the canonical
+    form, which can be translated from all formats.
     """
     names = PROTOCOLS[operation]
     return names if _is_own(channel) else tuple(name for name in names if name in channel.protocols)
 
 
 def _is_own(channel: Channel) -> bool:
+    """Return whether the upstream is part of UMG: a local model or the sandbox."""
     return not set(OWN_PROTOCOLS).isdisjoint(channel.protocols)

@@ -1,4 +1,4 @@
-"""Local token counting: no model call, no network. docs/tokens.md says how far off it may be."""
+"""Local token counting without model calls or network. docs/tokens.md states its accuracy."""
 
 from umg_grpc.tokens.counter import TokenCounter
 from umg_grpc.tokens.vocabularies import TOKENIZERS

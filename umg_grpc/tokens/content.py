@@ -1,6 +1,6 @@
-"""What of a request the model reads, piece by piece: the system prompt, the messages and the tools.
+"""Content of a request that the model reads, in pieces: the system prompt, the messages and the tools.
 
-Output parameters, the form of the answer included, are not part of it, nor is what only the provider can see: a prompt
+Output parameters, the response format included, do not count, nor does content that only the provider has: a prompt
 template, a cached prefix, an earlier response.
 """
 
@@ -10,15 +10,15 @@ from typing import assert_never
 from umg_grpc.v1 import pb
 
 NAME_TOKENS = 1
-TOOL_TOKENS = 4  # marks around a declaration, a call, a result
-HIDDEN_CHARACTERS = 6  # of state that only the provider can read, base64 of encrypted text, for one token
+TOOL_TOKENS = 4  # marks around a tool declaration, call or result
+HIDDEN_CHARACTERS = 6  # characters for one token in base64 of encrypted text, which only the provider can read
 
 Piece = str | int | pb.MediaPart
-"""A text to be counted, a number of tokens, or a medium whose tokens depend on its bytes."""
+"""Text to be counted, number of tokens, or media part whose tokens depend on its bytes."""
 
 
 def request_pieces(request: pb.GenerateRequest, message_tokens: int) -> Iterator[Piece]:
-    """All of it, in order, with so many tokens for the marks of each turn."""
+    """Yield the pieces of a request in order, with `message_tokens` for the marks of each turn."""
     if request.instructions:
         yield message_tokens
         yield from part_pieces(request.instructions)
@@ -34,7 +34,7 @@ def request_pieces(request: pb.GenerateRequest, message_tokens: int) -> Iterator
 
 
 def part_pieces(parts: Iterable[pb.Part]) -> Iterator[Piece]:
-    """What is said in the parts. Ids, sources and likelihoods are not: the model does not read them."""
+    """Yield the pieces of parts, without ids, sources and log probabilities, which the model does not read."""
     for part in parts:
         yield from _part_pieces(part)
 
@@ -64,6 +64,8 @@ def _part_pieces(part: pb.Part) -> Iterator[Piece]:
             yield from _server_result_pieces(part.server_tool_result)
         case "refusal":
             yield part.refusal.text
+        case "opaque" if part.opaque.handling == pb.OPAQUE_HANDLING_CARRIED:
+            pass  # other fields have the same content
         case "opaque":
             yield part.opaque.text or part.opaque.json
         case None:
@@ -84,12 +86,14 @@ def _media_pieces(media: pb.MediaPart) -> Iterator[Piece]:
 
 
 def _reasoning_pieces(part: pb.Part) -> Iterator[Piece]:
-    """The thoughts, of earlier turns too: some providers forget those and some do not. Where only the provider can
-    read them their state tells how long they are; beside readable thoughts it is a signature, which nobody reads.
+    """Yield the reasoning, also of earlier turns, which some providers keep and some drop.
+
+    The length of encrypted reasoning is estimated from its state. The state beside readable reasoning is a signature,
+    which does not count.
     """
-    thoughts = "".join(part.reasoning.texts)
-    if thoughts:
-        yield thoughts
+    reasoning = "".join(part.reasoning.texts)
+    if reasoning:
+        yield reasoning
     elif part.state.data:
         yield len(part.state.data) // HIDDEN_CHARACTERS
     else:
@@ -97,7 +101,7 @@ def _reasoning_pieces(part: pb.Part) -> Iterator[Piece]:
 
 
 def _result_pieces(result: pb.ToolResult) -> Iterator[Piece]:
-    """The parts; where there are none, the JSON whose text form they would be."""
+    """Yield the pieces of the parts; without parts the JSON of the result."""
     if result.parts:
         yield from part_pieces(result.parts)
     else:
@@ -112,8 +116,8 @@ def _server_result_pieces(result: pb.ServerToolResult) -> Iterator[Piece]:
 
 
 def _tool_pieces(tool: pb.Tool) -> Iterator[Piece]:
-    """The declaration as the caller wrote it. What a provider tells the model of its own tools is not known: their
-    names stand for it.
+    """Yield the declaration as the caller wrote it. A provider's own tools count as their names, since their
+    declarations are not known.
     """
     match tool.WhichOneof("kind"):
         case "function":

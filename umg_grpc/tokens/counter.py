@@ -1,4 +1,4 @@
-"""Counts the tokens of requests and answers for one kind of model."""
+"""Token counter of requests and responses for one kind of model."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -6,81 +6,98 @@ from collections.abc import Iterable, Iterator
 from umg_grpc.tokens.content import Piece, part_pieces, request_pieces
 from umg_grpc.tokens.loading import is_loaded, load
 from umg_grpc.tokens.media import media_tokens
-from umg_grpc.tokens.vocabularies import SENTENCE_PIECE, counting_of
+from umg_grpc.tokens.vocabularies import SENTENCE_PIECE, counting_rules
 from umg_grpc.v1 import pb
+from umg_grpc.v1.limits import MAX_COUNT
 
-# The library holds the interpreter while it reads a text, 0.1-3 ms for so many characters.
-STRETCH = 8192
+# Characters encoded in one library call, which holds the interpreter lock, 0.1-3 ms for this many.
+CHUNK_CHARACTERS = 8192
 LINE_END = re.compile(r"\n(?=[ \t]*[^\s/])")
-# A millisecond or so.
+# Characters that take about a millisecond.
 THREAD_CHARACTERS = 32_768
 SLOW_THREAD_CHARACTERS = 4096
-THREAD_BYTES = 1 << 20  # of documents, which are searched for pages
+THREAD_BYTES = 1 << 20  # of documents, which are searched for page marks
 
 
 class TokenCounter:
-    """Counts as the vocabulary of a family does, or the one that the operator chose (`TOKENIZERS`). Cheap to make, for
-    any thread, and a pure function of what it is given: vocabularies are read once a process, at the first count.
+    """Counter with the vocabulary of a family, or with the configured one (`TOKENIZERS`).
+
+    Cheap to create, thread-safe, and deterministic. A vocabulary is loaded once a process, at the first count.
     """
 
     def __init__(self, family: str = "", tokenizer: str | None = None) -> None:
-        self._counting = counting_of(family, tokenizer)
+        self._counting = counting_rules(family, tokenizer)
 
     def count_text(self, text: str) -> int:
-        """Tokens of a text; 0 for an empty one. Markup like `<|im_end|>` counts as the text that it is."""
+        """Return the tokens of a text; 0 for an empty one. Markup like `<|im_end|>` counts as plain text."""
         return self._count([text])
 
-    def count_whole(self, text: str) -> int:
-        """Tokens of a text in one go, for limits: `count_text` may count one more for every 8192 characters. Holds the
-        interpreter meanwhile, 0.1-3 ms for so many.
+    def count_unsplit(self, text: str) -> int:
+        """Return the tokens of a text encoded as a whole, for limits: `count_text` may count one more per 8192
+        characters.
+
+        Holds the interpreter lock meanwhile, 0.1-3 ms per 8192 characters.
         """
         tokens = len(load(self._counting.vocabulary).encode_ordinary(text))
         return -(-tokens * self._counting.percent // 100)
 
-    def count_request(self, request: pb.GenerateRequest) -> int:
-        """Tokens of the prompt, an estimate: at least 3, and 1000 for each image. What is to be generated, and how
-        much, adds nothing.
+    def count_request(self, request: pb.GenerateRequest, sample: int | None = None) -> int:
+        """Return an estimate of the prompt tokens: at least 3, and 1000 for each image. Output parameters add nothing.
+
+        `sample`: number of characters to encode; the tokens of the rest are extrapolated.
         """
         counting = self._counting
         preamble = counting.tool_preamble if request.tools else 0
-        return preamble + self._count(request_pieces(request, counting.message_tokens)) + counting.answer_tokens
+        pieces = request_pieces(request, counting.message_tokens)
+        return min(preamble + self._count(pieces, sample) + counting.answer_tokens, MAX_COUNT)
 
-    def count_parts(self, parts: Iterable[pb.Part]) -> int:
-        """Tokens of what parts say, of a prompt or an answer, without the marks of a turn."""
-        return self._count(part_pieces(parts))
+    def count_parts(self, parts: Iterable[pb.Part], sample: int | None = None) -> int:
+        """Return the tokens of parts, of a prompt or a response, without the marks of a turn. `sample`: see
+        `count_request`.
+        """
+        return self._count(part_pieces(parts), sample)
 
     def estimate_usage(
         self, request: pb.GenerateRequest, texts: Iterable[str], reasoning: Iterable[str] = ()
     ) -> pb.Usage:
-        """The usage of an answer for which the provider sent none, or that was cut off. `texts` is all that was
-        generated beside the thoughts (text, names and arguments of calls), `reasoning` the thoughts; pieces of a
-        stream are joined before they are counted.
+        """Return the estimated usage of an answer without usage from the provider, or of one that was cut off.
+
+        `texts` is all generated content except reasoning (text, names and arguments of tool calls). Pieces of a stream
+        are joined before they are counted.
         """
-        thoughts = self.count_text("".join(reasoning))
+        reasoning_tokens = self.count_text("".join(reasoning))
         return pb.Usage(
             input_tokens=self.count_request(request),
-            output_tokens=self.count_text("".join(texts)) + thoughts,
-            reasoning_tokens=thoughts,
+            output_tokens=self.count_text("".join(texts)) + reasoning_tokens,
+            reasoning_tokens=reasoning_tokens,
             estimated=True,
         )
 
-    def estimate_response(self, request: pb.GenerateRequest, response: pb.GenerateResponse) -> pb.Usage:
-        """As `estimate_usage`, of an answer in one piece, all candidates together."""
+    def estimate_response(
+        self, request: pb.GenerateRequest, response: pb.GenerateResponse, sample: int | None = None
+    ) -> pb.Usage:
+        """Return the estimated usage of a whole response, all candidates together. `sample`: see `count_request`."""
         parts = [part for candidate in response.candidates for part in candidate.message.parts]
-        thoughts = self.count_parts(part for part in parts if part.WhichOneof("kind") == "reasoning" or part.thought)
+        reasoning_parts = [part for part in parts if part.WhichOneof("kind") == "reasoning" or part.thought]
+        output_parts = [part for part in parts if part.WhichOneof("kind") != "reasoning" and not part.thought]
+        reasoning = self.count_parts(reasoning_parts, sample)
         return pb.Usage(
-            input_tokens=self.count_request(request),
-            output_tokens=thoughts
-            + self.count_parts(part for part in parts if part.WhichOneof("kind") != "reasoning" and not part.thought),
-            reasoning_tokens=thoughts,
+            input_tokens=self.count_request(request, sample),
+            output_tokens=min(reasoning + self.count_parts(output_parts, sample), MAX_COUNT),
+            reasoning_tokens=reasoning,
             estimated=True,
         )
+
+    @property
+    def is_slow(self) -> bool:
+        """Whether the next count is slow because the vocabulary must be loaded first."""
+        return not is_loaded(self._counting.vocabulary)
 
     def needs_thread(self, request: pb.GenerateRequest) -> bool:
-        """Whether to count the request takes so long (over a millisecond or so) that an event loop should leave it to
-        a thread. Cheap: it looks no further than it has to.
+        """Return whether to count the request in a thread, since it takes over about a millisecond. Cheap: stops
+        reading the request at the limit.
         """
-        if not is_loaded(self._counting.vocabulary):
+        if self.is_slow:
             return True
         limit = SLOW_THREAD_CHARACTERS if self._counting.vocabulary in SENTENCE_PIECE else THREAD_CHARACTERS
         characters = documents = 0
@@ -93,26 +110,34 @@ class TokenCounter:
                 return True
         return False
 
-    def _count(self, pieces: Iterable[Piece]) -> int:
+    def _count(self, pieces: Iterable[Piece], sample: int | None = None) -> int:
         tokenizer = load(self._counting.vocabulary)
-        tokens = fixed = 0
+        tokens = fixed = characters = rest = 0
         for piece in pieces:
             counted = media_tokens(piece) if isinstance(piece, pb.MediaPart) else piece
             if isinstance(counted, int):
                 fixed += counted
-            else:
-                tokens += sum(len(tokenizer.encode_ordinary(stretch)) for stretch in _stretches(counted))
-        return fixed + -(-tokens * self._counting.percent // 100)
+                continue
+            if sample is not None:
+                rest += max(0, len(counted) - (sample - characters))
+                counted = counted[: sample - characters]
+            characters += len(counted)
+            tokens += sum(len(tokenizer.encode_ordinary(chunk)) for chunk in _chunks(counted))
+        if rest:
+            tokens = round(tokens * (characters + rest) / characters)
+        return min(fixed + -(-tokens * self._counting.percent // 100), MAX_COUNT)
 
 
-def _stretches(text: str) -> Iterator[str]:
-    """The text in stretches that end, where they can, with a line before one that is not blank: there hardly any
-    vocabulary joins anything, so the count is as if the text were whole. Elsewhere it may be off by one for each.
+def _chunks(text: str) -> Iterator[str]:
+    """Yield the text in chunks that end, if possible, at the end of a line in front of a line that is not blank.
+
+    There almost no vocabulary has a token across the boundary, so the count equals that of the whole text. At other
+    boundaries the count may be off by one.
     """
     start = 0
-    while len(text) - start > STRETCH:
-        end = start + STRETCH
-        for line_end in LINE_END.finditer(text, end - STRETCH // 4, end):
+    while len(text) - start > CHUNK_CHARACTERS:
+        end = start + CHUNK_CHARACTERS
+        for line_end in LINE_END.finditer(text, end - CHUNK_CHARACTERS // 4, end):
             end = line_end.end()
         yield text[start:end]
         start = end

@@ -1,4 +1,4 @@
-"""Token ids back into text, for models whose providers take text only."""
+"""Decoding of token ids to text, for providers that take only text."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -8,27 +8,28 @@ from umg_grpc.tokens.loading import load
 if TYPE_CHECKING:
     from splintr import AnyTokenizer
 
-OWN_TOKENS = {"cl100k_base": 100_277, "o200k_base": 200_019}
-"""How many the vocabularies have as their vendor made them: the library adds marks of its own."""
+VENDOR_TOKENS = {"cl100k_base": 100_277, "o200k_base": 200_019}
+"""Sizes of the vendors' vocabularies, to which the library adds marks of its own."""
 
 EMBEDDING_TOKENIZER = "cl100k_base"
-"""Of embedding models without one of their own: that of the vendor's, which clients take for any id unknown to them."""
+"""Tokenizer of embedding models without a configured one: that of the vendor, which SDKs use for unknown model ids."""
 
 
 def decode(ids: Sequence[int], tokenizer: str | None) -> str:
-    """The text; half a character at either end, where a client cut a long text, becomes U+FFFD. Marks that stand for no
-    text are left out. Raises ValueError for an id that the vocabulary does not have, with its position, and for ids
-    that are marks alone.
+    """Return the text of token ids. A partial character at either end, where a client cut a long text, becomes U+FFFD,
+    and marks without text are left out.
+
+    Raises ValueError for an id that is not in the vocabulary, with its position, and for ids that are all marks.
     """
     name = tokenizer or EMBEDDING_TOKENIZER
     vocabulary = load(name)
     try:
         text = vocabulary.decode(ids)
-    except ValueError:  # half a character, or an unknown id
+    except ValueError:  # a partial character, or an unknown id
         text = _lossy(ids, vocabulary, name)
     else:
-        # some vocabularies leave out what they do not know
-        if max(ids, default=0) >= OWN_TOKENS.get(name, vocabulary.vocab_size):
+        # some vocabularies skip unknown ids
+        if max(ids, default=0) >= VENDOR_TOKENS.get(name, vocabulary.vocab_size):
             _lossy(ids, vocabulary, name)
     if not text:
         raise ValueError("they stand for no text")
@@ -36,8 +37,8 @@ def decode(ids: Sequence[int], tokenizer: str | None) -> str:
 
 
 def _lossy(ids: Sequence[int], vocabulary: "AnyTokenizer", name: str) -> str:
-    """One after the other; the library's own way of this is not there for every kind of vocabulary."""
-    pieces, end = bytearray(), OWN_TOKENS.get(name, 2**32)
+    """Return the text, decoded id by id: the library's own lossy decoder does not support every kind of vocabulary."""
+    pieces, end = bytearray(), VENDOR_TOKENS.get(name, 2**32)
     for position, token in enumerate(ids):
         try:
             if token >= end:

@@ -1,6 +1,6 @@
-"""The vocabulary inside a GGUF file (the weights of a local model), as the tokenizer.json that `splintr` reads.
+"""Vocabulary of a GGUF file (the weights of a local model) as the tokenizer.json that `splintr` reads.
 
-Only what the SmolLM2 family needs: byte-level BPE with the pre-tokenizer `smollm`. Layout: ggml, docs/gguf.md.
+Supports only the SmolLM2 family: byte-level BPE with the pre-tokenizer `smollm`. Layout: ggml, docs/gguf.md.
 """
 
 import struct
@@ -18,15 +18,15 @@ Value = str | float | list["Value"]
 
 
 def weights(package: str) -> Path | None:
-    """The GGUF file in an installed package, which is not imported; None if it is not installed."""
+    """Return the GGUF file of an installed package, without importing it; None if it is not installed."""
     spec = find_spec(package)
     folders = (spec.submodule_search_locations or ()) if spec else ()
     return next((file for folder in folders for file in sorted(Path(folder).glob("*.gguf"))), None)
 
 
 def hugging_face_tokenizer(file: Path) -> bytes:
-    """The tokenizer.json of the file's vocabulary. Reads the file's head only, some 2 MB. Raises ValueError for a file
-    that has none of the kind.
+    """Return the tokenizer.json of the file's vocabulary. Reads only the first 2 MB or so of the file. Raises
+    ValueError for a file without a vocabulary of SmolLM2.
     """
     with file.open("rb") as stream:
         keys = _keys(stream)

@@ -1,14 +1,14 @@
-"""What media cost, by estimate: no provider publishes how it counts all of them."""
+"""Estimated tokens of media: no provider publishes how it counts all of them."""
 
 import re
 import struct
 
 from umg_grpc.v1 import pb
 
-IMAGE_TOKENS = 1000  # whatever the size and the source (text document, count_tokens rules; readings, 15)
+IMAGE_TOKENS = 1000  # for any size and source (text document, count_tokens rules; readings, 15)
 
 PAGE_TOKENS = 1500
-PAGE_BYTES = 50_000  # of a document whose pages cannot be counted
+PAGE_BYTES = 50_000  # bytes a page of a document whose pages cannot be counted
 PAGE = re.compile(rb"/Type\s*/Page(?![a-zA-Z])")
 
 AUDIO_TOKENS_PER_SECOND = 32
@@ -21,8 +21,8 @@ VIDEO_SECONDS_BY_REFERENCE = 60
 
 
 def media_tokens(media: pb.MediaPart) -> int | str:
-    """The tokens, or the text of a document that is text. What lies elsewhere is not fetched: an address and a file id
-    count as one page or one minute.
+    """Return the tokens, or the text of a text document. URLs and file ids are not fetched: they count as one page or
+    one minute.
     """
     if media.kind == pb.MEDIA_KIND_IMAGE or media.mime_type.startswith("image/"):
         return IMAGE_TOKENS
@@ -46,7 +46,7 @@ def _document(data: bytes) -> int | str:
 
 
 def _seconds(data: bytes) -> float:
-    """Length of a sound: exact for WAV, whose head has the bytes a second."""
+    """Return the length of audio in seconds: exact for WAV, whose header has the bytes a second, else estimated."""
     bytes_per_second = AUDIO_BYTES_PER_SECOND
     if data[:4] == b"RIFF" and data[8:16] == b"WAVEfmt " and len(data) >= 44:
         bytes_per_second = struct.unpack_from("<I", data, 28)[0] or AUDIO_BYTES_PER_SECOND

@@ -1,4 +1,4 @@
-"""Which vocabulary counts for which model. Pure: the names alone; `loading` has what they stand for."""
+"""Names of the vocabularies and the counting rules of models. `loading` loads the vocabularies themselves."""
 
 from dataclasses import dataclass
 
@@ -7,41 +7,41 @@ TOKENIZERS = (
     *("llama3", "qwen3", "glm4", "kimi_k2", "deepseek_v3", "gemma3", "mistral_v3"),
     *("mistral_v2", "llama2", "smollm2"),
 )
-"""What `tokenizer` of a model's entry in the config may be."""
+"""Allowed values of `tokenizer` in the config of a model."""
 
 SENTENCE_PIECE = frozenset({"gemma3", "mistral_v2", "llama2"})
-"""Those that are a dozen times slower than the others."""
+"""SentencePiece vocabularies, which are a dozen times slower than the others."""
 
 
 @dataclass(frozen=True)
-class Counting:
-    """How the tokens of a model are counted."""
+class CountingRules:
+    """Rules for counting the tokens of a model."""
 
     vocabulary: str
     percent: int = 100
-    """What a count of texts by the vocabulary is scaled to, for models whose own vocabulary is not published."""
+    """Scale of text counts in percent, for models whose own vocabulary is not published."""
     tool_preamble: int = 0
-    """Tokens that the provider adds to a request which has tools."""
+    """Tokens that the provider adds to a request with tools."""
     message_tokens: int = 4
-    """A turn's role and its marks."""
+    """Tokens of the role and the marks of a turn."""
     answer_tokens: int = 3
-    """The marks that open the answer."""
+    """Tokens of the marks that begin the answer."""
 
 
-DEFAULT = Counting("o200k_base")
+DEFAULT = CountingRules("o200k_base")
 FAMILIES = {
-    "famG": Counting("gemma3"),
+    "famG": CountingRules("gemma3"),
     "famO": DEFAULT,
-    "famC": Counting("o200k_base", percent=120, tool_preamble=346),
-    "famQ": Counting("qwen3"),
-    "famR": Counting("deepseek_v3"),
+    "famC": CountingRules("o200k_base", percent=120, tool_preamble=346),
+    "famQ": CountingRules("qwen3"),
+    "famR": CountingRules("deepseek_v3"),
     "famX": DEFAULT,
 }
-BY_TOKENIZER = {"smollm2": Counting("smollm2", message_tokens=5, answer_tokens=4)}
+BY_TOKENIZER = {"smollm2": CountingRules("smollm2", message_tokens=5, answer_tokens=4)}
 
 
-def counting_of(family: str, tokenizer: str | None) -> Counting:
-    """By the tokenizer that the operator chose, else by the family; a family without a row is counted as famO."""
+def counting_rules(family: str, tokenizer: str | None) -> CountingRules:
+    """Return the rules of the configured tokenizer, else of the family; an unknown family counts as famO."""
     if tokenizer is not None:
-        return BY_TOKENIZER.get(tokenizer, Counting(tokenizer))
+        return BY_TOKENIZER.get(tokenizer, CountingRules(tokenizer))
     return FAMILIES.get(family, DEFAULT)

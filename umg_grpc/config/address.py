@@ -1,0 +1,23 @@
+"""Addresses of the form HOST:PORT."""
+
+from dataclasses import dataclass
+from typing import Self
+
+
+@dataclass(frozen=True)
+class Address:
+    """Address to listen on or of a server to call."""
+
+    host: str
+    port: int
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Return the address that `HOST:PORT` names; an IPv6 host is in brackets. Raises ValueError."""
+        host, separator, port = text.rpartition(":")
+        if not separator or not host or not port.isascii() or not port.isdigit() or int(port) > 65535:
+            raise ValueError(f"{text!r} is no HOST:PORT, such as 127.0.0.1:8080 or [::1]:0")
+        return cls(host.removeprefix("[").removesuffix("]"), int(port))
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
