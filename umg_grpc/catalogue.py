@@ -1,7 +1,8 @@
-"""What is documented of models by their ids, whoever serves them: the text document's own and those that run here.
+"""Documented properties of models by their ids, independent of the provider: the text document's models and the models
+that run here.
 
-What the operator says of a model in the config comes before it. Not shown: how long prompts of the simulated text
-models may be; long enough here for the 2 MB that coding agents send.
+The operator's settings of a model have precedence. Not shown: the maximum prompt of the simulated text models; the
+values here allow the 2 MB that coding agents send.
 """
 
 from collections.abc import Mapping
@@ -13,7 +14,7 @@ TASK_TYPES = (
     *("RETRIEVAL_QUERY", "RETRIEVAL_DOCUMENT", "SEMANTIC_SIMILARITY", "CLASSIFICATION", "CLUSTERING"),
     *("QUESTION_ANSWERING", "FACT_VERIFICATION", "CODE_RETRIEVAL_QUERY"),
 )
-"""Of the native vocabulary (text document, ":embedContent")."""
+"""Task types of the native format (text document, ":embedContent")."""
 
 
 def _text(
@@ -25,7 +26,9 @@ def _text(
     images: bool = False,
     plain: bool = False,
 ) -> pb.Model:
-    """A text model; `images`: it makes them too; `plain`: it reads and writes text and can do nothing else."""
+    """Return a text model. `images`: it also generates images; `plain`: text input and output only, without other
+    capabilities.
+    """
     capabilities = pb.ModelCapabilities(output_modalities=["text"])
     if not plain:
         capabilities = pb.ModelCapabilities(
@@ -85,7 +88,7 @@ CATALOGUE: Mapping[str, pb.Model] = {
         _text("famG-2.5-flash", 1_048_576, 65_536, reasoning=_BUDGET),
         _text("famG-2.5-pro", 2_097_152, 65_536, reasoning=_BUDGET),
         _text("famG-3-pro", 1_048_576, 65_536, reasoning=_LEVEL),
-        # the two that also make images on the native path (image document, "Native family G")
+        # models that also generate images on the native path (image document, "Native family G")
         _text("famG-2.5-flash-image", 65_536, 32_768, images=True),
         _text("famG-3-pro-image-preview", 65_536, 32_768, images=True),
         _text("famO-5-mini", 1_048_576, 128_000, reasoning=_LEVEL),
@@ -95,21 +98,21 @@ CATALOGUE: Mapping[str, pb.Model] = {
         _text("famR-1", 1_000_000, 65_536, reasoning=_SWITCH),
         _text("famX-4", 1_000_000, 65_536),
         _text("smollm2-135m-instruct", 4096, 4096, plain=True),
-        # text document, "POST /v1/embeddings" and ":embedContent"; which lengths may be chosen: the vendors' own pages
+        # text document, "POST /v1/embeddings" and ":embedContent"; selectable lengths: the vendors' own pages
         _embedding("text-embedding-3-small", 1536, context=8192, any_length=True),
         _embedding("text-embedding-3-large", 3072, context=8192, any_length=True),
         _embedding("text-embedding-ada-002", 1536, context=8192),
         _embedding("famG-embedding-001", 3072, context=2048, any_length=True, task_types=TASK_TYPES),
         _embedding("text-embedding-004", 768, context=2048, any_length=True, task_types=TASK_TYPES),
-        # twice what clients cut texts to, by another vocabulary, in which they have fewer tokens
+        # twice the length to which clients cut texts, because their vocabulary yields fewer tokens
         _embedding("wordllama-256", 256, context=16_384, choices=(64, 128, 256)),
         _rerank("rerank-v1", context=4096),
         _rerank("wordllama-rerank", context=8192),
     )
 }
-"""By id."""
+"""Model id -> description."""
 
 
 def describe(*ids: str) -> pb.Model | None:
-    """What is known of the first of the ids that anything is known of; None where nothing is. Not to be changed."""
+    """Return the description of the first id in the catalogue, None if none is in it. The caller must not change it."""
     return next((CATALOGUE[model] for model in ids if model in CATALOGUE), None)

@@ -1,4 +1,4 @@
-"""The channels of a config, put together: for each what it is to every operation that it serves."""
+"""Factory of the channels of a config, with an upstream for each operation that a channel serves."""
 
 import ssl
 from collections.abc import Mapping
@@ -8,23 +8,24 @@ from typing import Protocol, assert_never
 from umg_grpc.config import BearerAuth, Channel, Config, HeaderAuth, NoAuth
 from umg_grpc.errors import UmgError
 from umg_grpc.routing import Router
-from umg_grpc.service.call import current
-from umg_grpc.service.channels import Channels
+from umg_grpc.service.pipeline.call import current
+from umg_grpc.service.pipeline.channels import Channels
 from umg_grpc.tokens import TokenCounter
-from umg_grpc.upstream.http_channel import Endpoint, EndpointSource, HttpChannel, InTurn
-from umg_grpc.upstream.http_text import HttpText
-from umg_grpc.upstream.http_unary import HttpEmbedding, HttpUnary
-from umg_grpc.upstream.local.capability import refuse_beyond_text
+from umg_grpc.upstream.http.channel import Endpoint, EndpointSource, HttpChannel, RotatingEndpoints
+from umg_grpc.upstream.http.text import HttpText
+from umg_grpc.upstream.http.unary import HttpEmbedding, HttpUnary
+from umg_grpc.upstream.http1.client import Client
+from umg_grpc.upstream.http1.deadlines import Deadlines
+from umg_grpc.upstream.local.capability import reject_unsupported_content
 from umg_grpc.upstream.local.wordllama import LocalEmbedding, LocalRerank, WordLlamaEngine
-from umg_grpc.upstream.transport import Deadlines, Transport
 from umg_grpc.wire import EMBEDDING_FORMATS, FORMATS, RERANK_FORMATS
 
-LOCAL_END_SECONDS = 0.5  # from the break of its connections to its end, in which its address still looks good
-LOCAL_START_SECONDS = 10.0  # what a call waits for the local model to come (back) up
+LOCAL_END_SECONDS = 0.5  # from the break of its connections to its exit, while its address still seems valid
+LOCAL_START_SECONDS = 10.0  # time that a call waits for the local model to start or restart
 
 
 class LocalEndpoint(Protocol):
-    """One life of the local model's server."""
+    """Address of one process of the local model's server."""
 
     @property
     def base_url(self) -> str: ...
@@ -33,97 +34,99 @@ class LocalEndpoint(Protocol):
 
 
 class LocalSource(Protocol):
-    """Where the local model can be called."""
+    """Source of the address of the local model."""
 
     async def wait_ready(self, seconds: float, *, after: object = None) -> LocalEndpoint:
-        """As soon as it can be, and elsewhere than `after`. Raises UmgError(UNAVAILABLE) when it is not in time."""
+        """Wait until the local model can be called at another endpoint than `after`. Raise UmgError(UNAVAILABLE)."""
         ...
 
 
-class Assembly:
-    """Makes the channels of each config that the process is given."""
+class ChannelFactory:
+    """Factory of the channels of a config."""
 
-    def __init__(self, transport: Transport, engine: WordLlamaEngine, local: LocalSource | None) -> None:
-        """`local` is None where no local text model runs."""
-        self._transport = transport
+    def __init__(self, client: Client, engine: WordLlamaEngine, local: LocalSource | None) -> None:
+        """`local` is None without a local text model."""
+        self._client = client
         self._engine = engine
         self._local = local
 
     def channels(self, config: Config) -> Channels:
-        """The channels, and the router over them. Raises OSError when a file of the config cannot be read."""
-        made = Channels(Router(config))
+        """Build the channels and their router. Raise OSError if a file of the config cannot be read."""
+        channels = Channels(Router(config))
         for channel in config.channels:
             if "local" in channel.protocols:
-                self._add_local(made, channel, config)
+                self._add_local(channels, channel, config)
             elif "sandbox" in channel.protocols:
-                self._add_sandbox(made, channel, config)
+                self._add_sandbox(channels, channel, config)
             else:
-                self._add_http(made, channel)
-        return made
+                self._add_http(channels, channel)
+        return channels
 
-    def _add_local(self, made: Channels, channel: Channel, config: Config) -> None:
+    def _add_local(self, channels: Channels, channel: Channel, config: Config) -> None:
         if self._local is not None:
-            http = HttpChannel(self._transport, _following(self._local), _deadlines(channel))
-            made.text[channel.name] = HttpText(http, [FORMATS["chat"]], check=refuse_beyond_text)
-        made.embedding[channel.name] = LocalEmbedding(
-            self._engine, lengths=_lengths(channel, config), total_seconds=channel.timeout.total
+            http = HttpChannel(self._client, _local_endpoint(self._local), _deadlines(channel))
+            channels.text[channel.name] = HttpText(http, [FORMATS["chat"]], check=reject_unsupported_content)
+        channels.embedding[channel.name] = LocalEmbedding(
+            self._engine, lengths=_default_dimensions(channel, config), total_seconds=channel.timeout.total
         )
-        made.rerank[channel.name] = LocalRerank(self._engine, total_seconds=channel.timeout.total)
+        channels.rerank[channel.name] = LocalRerank(self._engine, total_seconds=channel.timeout.total)
 
-    def _add_sandbox(self, made: Channels, channel: Channel, config: Config) -> None:
-        # here: it and what it draws with take 5 MB
+    def _add_sandbox(self, channels: Channels, channel: Channel, config: Config) -> None:
+        # imported only if used: it takes 5 MB with its image library
         from umg_grpc.upstream.sandbox import SandboxEmbedding, SandboxRerank, SandboxText
 
         first, total = channel.timeout.first_byte, channel.timeout.total
-        made.text[channel.name] = SandboxText(
+        channels.text[channel.name] = SandboxText(
             TokenCounter().count_text,
             lambda: current().caller.key_id,
             tokens_per_second=channel.pace,
             first_byte_seconds=first,
             total_seconds=total,
         )
-        made.embedding[channel.name] = SandboxEmbedding(
-            self._engine, lengths=_lengths(channel, config), first_byte_seconds=first, total_seconds=total
+        channels.embedding[channel.name] = SandboxEmbedding(
+            self._engine, lengths=_default_dimensions(channel, config), first_byte_seconds=first, total_seconds=total
         )
-        made.rerank[channel.name] = SandboxRerank(self._engine, first_byte_seconds=first, total_seconds=total)
+        channels.rerank[channel.name] = SandboxRerank(self._engine, first_byte_seconds=first, total_seconds=total)
 
-    def _add_http(self, made: Channels, channel: Channel) -> None:
+    def _add_http(self, channels: Channels, channel: Channel) -> None:
         endpoints = [_endpoint(channel, key) for key in channel.api_keys]
-        source = InTurn(endpoints or [Endpoint(channel.base_url, channel.headers)])
+        source = RotatingEndpoints(endpoints or [Endpoint(channel.base_url, channel.headers)])
         tls = tls_context(channel)
-        http = HttpChannel(self._transport, source, _deadlines(channel), proxy=channel.proxy, tls=tls)
-        made.resting_keys[channel.name] = lambda: http.resting_keys
+        http = HttpChannel(self._client, source, _deadlines(channel), proxy=channel.proxy, tls=tls)
+        channels.suspended_keys[channel.name] = lambda: http.suspended_keys
         if text := [FORMATS[protocol] for protocol in channel.protocols if protocol in FORMATS]:
-            made.text[channel.name] = HttpText(http, text)
+            channels.text[channel.name] = HttpText(http, text)
         if embedding := [
             codec
             for protocol in channel.protocols
             for codec in EMBEDDING_FORMATS.values()
             if codec.protocol == protocol
         ]:
-            made.embedding[channel.name] = HttpEmbedding(http, embedding, most_items=channel.max_inputs)
+            channels.embedding[channel.name] = HttpEmbedding(http, embedding, most_items=channel.max_inputs)
         if "rerank" in channel.protocols:
-            # the vendor's two versions, told apart as its clients do
+            # the vendor's clients also distinguish its two versions by the path
             version = "rerank_v2" if channel.base_url.endswith("/v2") else "rerank"
-            made.rerank[channel.name] = HttpUnary(http, [RERANK_FORMATS[version]])
+            channels.rerank[channel.name] = HttpUnary(http, [RERANK_FORMATS[version]])
 
 
-def tls_context(channel: Channel) -> ssl.SSLContext | bool:
-    """Whom the channel trusts; True is whom the system trusts. Raises OSError when its `ca_file` cannot be used."""
+def tls_context(channel: Channel) -> ssl.SSLContext | None:
+    """Return the TLS context of the channel's `ca_file`; None for the system's certificates. Raise OSError if the file
+    cannot be used.
+    """
     if channel.ca_file is None:
-        return True
+        return None
     try:
         return ssl.create_default_context(cafile=channel.ca_file)
     except OSError as error:  # ssl.SSLError is one
         raise OSError(f"channel {channel.name}: ca_file {channel.ca_file}: {error.strerror or error}") from None
 
 
-def _lengths(channel: Channel, config: Config) -> dict[str, int]:
-    """Of vectors for which none is asked, by the upstream's name of the model, where the operator says."""
-    said = {model.upstream: config.models.get(model.id) for model in channel.models}
+def _default_dimensions(channel: Channel, config: Config) -> dict[str, int]:
+    """Return upstream model id -> default vector length, for the models whose length is in the config."""
+    infos = {model.upstream: config.models.get(model.id) for model in channel.models}
     return {
         model: length
-        for model, info in said.items()
+        for model, info in infos.items()
         if info and (length := info.described.embedding.default_dimensions)
     }
 
@@ -133,13 +136,13 @@ def _deadlines(channel: Channel) -> Deadlines:
     return Deadlines(timeout.connect, timeout.first_byte, timeout.idle, timeout.total)
 
 
-def _following(local: LocalSource) -> EndpointSource:
-    """Where the local model is at each call, once it is up again after a connection to it broke."""
+def _local_endpoint(local: LocalSource) -> EndpointSource:
+    """Return an endpoint source that waits for the local model to restart after a connection to it broke."""
 
     async def endpoint(broken: Endpoint | None) -> Endpoint:
         known = await local.wait_ready(LOCAL_START_SECONDS)
         if broken is not None and broken.base_url == known.base_url:
-            with suppress(UmgError):  # it may have broken off without ending
+            with suppress(UmgError):  # the connection may have broken without an exit of the process
                 known = await local.wait_ready(LOCAL_END_SECONDS, after=known)
         return Endpoint(known.base_url, known.headers)
 
@@ -147,8 +150,10 @@ def _following(local: LocalSource) -> EndpointSource:
 
 
 def _endpoint(channel: Channel, key: str) -> Endpoint:
-    """Where the channel leads with one of its keys, which each format sends in its own way unless the operator said."""
-    if not channel.auth_written:
+    """Return the endpoint of the channel with one of its keys. Each format sends the key in its own way unless the
+    config sets `auth`.
+    """
+    if not channel.has_explicit_auth:
         return Endpoint(channel.base_url, channel.headers, key)
     return Endpoint(channel.base_url, {**channel.headers, **_credentials(channel, key)})
 

@@ -1,4 +1,4 @@
-"""The one exception of the gateway."""
+"""The exception class of the gateway, and the kinds of failed attempts."""
 
 from enum import Enum
 from typing import Self
@@ -9,44 +9,66 @@ MAX_MESSAGE_CHARACTERS = 2000
 
 
 class Failure(Enum):
-    """What a failed attempt means for those that could follow. Each is classified once, where it is met: the answers of
-    providers by the table of their format, what goes wrong with connections by `upstream.transport`.
+    """Consequence of a failed attempt for further attempts. Each failure is classified once, where it occurs: responses
+    of providers by the table of their format, connection failures by `upstream.transport`.
     """
 
     CALLER = "caller"
-    """The request itself is wrong: it fails the same way everywhere."""
+    """The request itself is wrong: it fails the same way on every channel."""
     CONTEXT = "context"
-    """The request is too long for the provider's model: another model may take it."""
+    """The request is too long for the provider's model: another model may accept it."""
     NOT_SENT = "not sent"
-    """The provider got nothing of it: asking again, here or elsewhere, makes nothing twice."""
+    """The provider received nothing of the request: a retry, on this or another channel, cannot execute it twice."""
     TRANSIENT = "transient"
-    """The provider says that it failed: nothing was made, and another attempt may be better."""
+    """The provider reports a failure: it generated nothing, and another attempt may succeed."""
     OVERLOADED = "overloaded"
-    """The provider has too much to do, or the account has used up its share for now. `retry_after` says how long."""
+    """The provider is overloaded, or the account reached its rate limit. `retry_after` is the time to wait."""
     OTHER_KEY = "other key"
-    """The channel's key is no good or has used up its share, and the channel has another."""
+    """The channel's key is invalid or has reached its limit, and the channel has another key."""
     DOWN = "down"
-    """The channel cannot serve the model until somebody mends it: its key is no good, its account has no credit, its
-    address or the model there does not exist.
+    """The channel cannot serve the model until an operator corrects it: the key is invalid, the account has no credit,
+    or the address or its model does not exist.
+    """
+    TOO_LARGE = "too large"
+    """The provider's response is larger than the gateway's limit. Another attempt would fail the same way and cost
+    again.
     """
     AMBIGUOUS = "ambiguous"
-    """The provider may have taken it and be at work, or have made what nobody could read: asking again may make, and
-    cost, the same twice.
+    """The provider may be executing the request, or has returned a response that cannot be decoded: a retry may
+    execute, and cost, the same twice.
     """
+
+
+OWN_MODULES = ("umg_grpc.", "http_facade.")
+"""Prefixes of the names of the gateway's own modules."""
+
+
+def place_of(error: BaseException) -> str:
+    """Return the type of an exception and the line of the gateway's own code where it was raised, for the log. It
+    contains none of the values involved.
+    """
+    place, traceback = "", error.__traceback__
+    while traceback is not None:
+        module = traceback.tb_frame.f_globals.get("__name__", "")
+        if not place or str(module).startswith(OWN_MODULES):
+            place = f"{module}:{traceback.tb_lineno}"
+        traceback = traceback.tb_next
+    return f"{type(error).__name__} at {place}"
 
 
 class UmgError(Exception):
-    """A failed call: a reason of the catalogue (`error_reason.proto`), a message for the caller that says what to do,
-    and what varies.
+    """A failed call: a reason of the catalogue (`error_reason.proto`), a message for the caller that states the remedy,
+    and metadata.
 
-    `metadata` has the keys that the reason's comment names, each value as text. Nothing in it or in the message may be
-    secret: both reach the caller. `cause` is for the log alone.
+    `metadata` has the keys that the reason's comment names, each value as text. Neither it nor the message may contain
+    secrets: both reach the caller. `cause` is for the log alone.
 
-    An error of a provider says besides what it means for whoever would ask again: `failure`. It is None for what no
-    provider was asked.
+    `failure` of a provider's error is the consequence for further attempts; it is None for an error without a provider
+    call. `place` is where the gateway's own decoder failed, for the log alone (see `place_of`).
     """
 
     cause = ""
+    place = ""
     failure: Failure | None = None
 
     def __init__(self, reason: "pb.ErrorReason.ValueType", message: str, **metadata: str) -> None:
@@ -55,27 +77,32 @@ class UmgError(Exception):
         self.message = message[:MAX_MESSAGE_CHARACTERS]
         self.metadata = metadata
 
-    def of(self, failure: Failure, cause: str = "") -> Self:
-        """The error itself, which now says what it means for whoever would ask again, and its cause for the log."""
+    def with_failure(self, failure: Failure, cause: str = "") -> Self:
+        """Set the consequence for further attempts, and the cause for the log. Return the error itself."""
         self.failure = failure
         self.cause = cause or self.cause
         return self
 
-    def saying(self, message: str, **metadata: str) -> "UmgError":
-        """The same error in other words; `metadata` is added to what it has."""
-        told = UmgError(self.reason, message, **{**self.metadata, **metadata})
-        told.cause, told.failure = self.cause, self.failure
-        return told
+    def at(self, place: str) -> Self:
+        """Set the place where the gateway's own decoder failed. Return the error itself."""
+        self.place = place
+        return self
+
+    def with_message(self, message: str, **metadata: str) -> "UmgError":
+        """Return the same error with another message; `metadata` is added to the existing metadata."""
+        changed = UmgError(self.reason, message, **{**self.metadata, **metadata})
+        changed.cause, changed.failure = self.cause, self.failure
+        return changed
 
     @property
     def retry_after(self) -> float | None:
-        """Seconds to wait before another attempt, where somebody said so."""
-        said = self.metadata.get("retry_after_seconds")
-        return None if said is None else float(said)
+        """Seconds to wait before another attempt, where known."""
+        seconds = self.metadata.get("retry_after_seconds")
+        return None if seconds is None else float(seconds)
 
     @property
     def name(self) -> str:
-        """The reason as `google.rpc.ErrorInfo` writes it: `MODEL_NOT_FOUND`."""
+        """The reason in the form of `google.rpc.ErrorInfo`: `MODEL_NOT_FOUND`."""
         return pb.ErrorReason.Name(self.reason).removeprefix("ERROR_REASON_")
 
     def __repr__(self) -> str:
@@ -83,21 +110,21 @@ class UmgError(Exception):
 
 
 def internal(request_id: str) -> UmgError:
-    """What a caller is told of anything unexpected: where to look, and nothing of what happened."""
+    """Return the caller's error for an unexpected failure: a reference to the log, without details."""
     return UmgError(pb.ERROR_REASON_INTERNAL, f"internal error; the log has it under request id {request_id}")
 
 
 AGAIN_SECONDS = 1
-"""When those should come again that found no room."""
+"""Seconds clients should wait before retrying after a rejection by overload (`Retry-After`)."""
 
 
-def come_again(why: str) -> UmgError:
-    """UNAVAILABLE, for what passes by itself, and soon."""
+def overloaded(why: str) -> UmgError:
+    """Return UNAVAILABLE for a temporary, short condition."""
     message = f"{why}; try again in {AGAIN_SECONDS} s"
     return UmgError(pb.ERROR_REASON_UNAVAILABLE, message, retry_after_seconds=str(AGAIN_SECONDS))
 
 
 def shutting_down() -> UmgError:
-    """What ends an answer that a drain did not wait for."""
+    """Return the error that ends a response when a drain does not wait for it."""
     message = "the gateway is shutting down; try again"
     return UmgError(pb.ERROR_REASON_UNAVAILABLE, message, retry_after_seconds="1")

@@ -1,46 +1,49 @@
-"""The rules of model families, all of them: what a family refuses of a request, and what it makes of the rest.
+"""Rules of the model families: the fields of a request that a family rejects, and the changes to the rest.
 
-The text document gives six families, by the prefixes of its example ids, fields and a thinking control that differ
-from model to model. No codec knows a family: a codec notes what stood where (`SourceDocument.family_fields`), `apply`
-judges it once, before the first channel is tried, and notes what it changed (`SourceDocument.edited_fields`), so that a
-provider of the caller's own format is told the same as any other.
+The text document defines six families, by the prefixes of its example ids, whose fields and reasoning controls differ
+from model to model. No codec knows a family: a codec records where fields were written
+(`RequestNotes.family`); `apply` checks them once, before the first channel is tried, and records its changes
+(`SourceDocument.edited_fields`), so that a provider of the caller's own format receives the same as any other.
 
 Pure: no I/O and no clock.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
+from umg_grpc.v1.limits import MAX_COUNT
 
 FAMILIES = ("famG", "famO", "famC", "famQ", "famR", "famX")
 
 
-# --- which model it is
+# --- the model's family
 
 
 @dataclass(frozen=True)
 class FamilyModel:
-    """A model as the rules of its family see it."""
+    """A model as the rules of its family distinguish it."""
 
     family: str = ""
-    """"" for a model without special rules, which goes for every family that the document does not name."""
+    """Name of the family; "" for a model without special rules, as all models of families that the document does not
+    name.
+    """
     levels: bool = False
-    """famG: whether thinking is set by a level (famG-3), not by a budget of tokens (famG-2.5)."""
+    """famG: whether reasoning is set by a level (famG-3) instead of a budget of tokens (famG-2.5)."""
     largest_budget: int = 32768
-    """famG: most tokens to think; what shares of "the thinking budget" are taken of."""
+    """famG: maximum of reasoning tokens; the base of the shares of "the thinking budget"."""
 
 
 @dataclass(frozen=True)
 class Suffix:
-    """What was written behind a model's id (text document, "generationConfig" and chat rule 5)."""
+    """Suffix of a model id (text document, "generationConfig" and chat rule 5)."""
 
     form: Literal["thinking", "budget", "nothinking", "low", "high"]
     budget: int = 0
-    """Of the form `budget` (`-thinking-<n>`)."""
+    """Number of the form `budget` (`-thinking-<n>`)."""
 
 
 _SUFFIX = re.compile(r"(.+)-(?:(thinking)|(nothinking)|thinking-(low|high)|thinking-([0-9]{1,18}))", re.ASCII)
@@ -48,7 +51,7 @@ _LEVEL_TIER = re.compile(r"-3(?![0-9])")
 
 
 def split_suffix(model: str) -> tuple[str, Suffix] | None:
-    """(base id, suffix) of an id that ends in one of the five forms, None for any other."""
+    """Return the base id and the suffix of an id that ends in one of the five forms, None for any other."""
     if (found := _SUFFIX.fullmatch(model)) is None:
         return None
     base, thinking, nothinking, level, budget = found.groups()
@@ -62,28 +65,28 @@ def split_suffix(model: str) -> tuple[str, Suffix] | None:
 
 
 def family_of(*ids: str) -> str:
-    """The family whose documented prefix (`famG-`) one of the ids has, the first that has one; "" for none."""
+    """Return the family whose documented prefix (`famG-`) one of the ids has; the first match wins, "" for none."""
     return next((family for model in ids for family in FAMILIES if model.startswith(f"{family}-")), "")
 
 
 def family_model(family: str, *ids: str) -> FamilyModel:
-    """The model of that family which has these ids, the public one first.
+    """Return the model of the family with these ids, the public id first.
 
-    famG-2.5 is the budget tier, famG-3 the level tier (readings, 8), told by `2.5` or `-3` in the first id that has
-    one; an id of an operator's that has neither is of the budget tier. Largest budgets are not shown: those of the
-    vendor's own models, 24576 for `flash` and 32768 for others.
+    famG-2.5 is the budget tier, famG-3 the level tier (readings, 8), recognised by `2.5` or `-3` in the first id that
+    has either; an operator's id with neither is of the budget tier. Largest budgets are not shown; the values are those
+    of the vendor's own models, 24576 for `flash` and 32768 for others.
     """
     if family != "famG":
         return FamilyModel(family)
-    telling = next((model for model in ids if "2.5" in model or _LEVEL_TIER.search(model)), "2.5")
+    deciding_id = next((model for model in ids if "2.5" in model or _LEVEL_TIER.search(model)), "2.5")
     flash = any("flash" in model.lower() for model in ids)
-    return FamilyModel(family, levels="2.5" not in telling, largest_budget=24576 if flash else 32768)
+    return FamilyModel(family, levels="2.5" not in deciding_id, largest_budget=24576 if flash else 32768)
 
 
-# --- what the families refuse
+# --- fields that the families reject
 
 # Chat fields that the document gives to one family (chat rules 2 and 5, and the notes of the table). On a model of
-# another family they are a 400 (readings, 1); on one without a family they go to the provider as they stand.
+# another family they are a 400 (readings, 1); on a model without a family they are forwarded unchanged.
 OWNERS = {
     "enable_thinking": "famQ",
     "parameters": "famQ",
@@ -95,76 +98,107 @@ OWNERS = {
     "generationConfig": "famG",
 }
 
-# Chat fields that famQ takes inside `parameters` and nowhere else (chat rule 2; readings, 9).
+# Chat fields that famQ accepts only inside `parameters` (chat rule 2; readings, 9).
 INSIDE_PARAMETERS = frozenset(
     {"incremental_output", "enable_search", "search_options", "asr_options", "temperature", "top_p"}
 )
 
 
-# --- what a provider of chat is told of a request that was not written for it
+# --- chat fields for a request that was written in another format
 
 
 @dataclass(frozen=True)
-class ChatWords:
-    """Which of chat's words for one thing a body for a model has, where it is not the caller's own body."""
+class ChatFields:
+    """Fields that a chat body translated for a model uses, where the format has several for one option."""
 
     thinking: Literal["thinking", "enable_thinking", "budget", "level", "reasoning_effort", ""] = "reasoning_effort"
-    """What says whether to think; "" for either switch, as the caller named it."""
+    """Field that switches reasoning; "" for either switch, as the caller named it."""
     parameters: frozenset[str] = frozenset()
-    """What stands in `parameters`, by the names there. What else it could hold is not said."""
+    """Fields that are sent in `parameters`, by their names there. Other fields of it are not sent."""
     search_parameters: bool = False
-    """Whether `search_parameters` says whether to search."""
+    """Whether search is requested by `search_parameters`."""
     searches_alone: bool = True
-    """Whether `web_search_options` is taken without a tool of the caller's beside it."""
+    """Whether `web_search_options` is accepted without a tool of the caller."""
 
 
 # The object `thinking` belongs to famR (chat rule 4; readings, 8), but the document names no family at the field. famC
-# takes it too: it is that vendor's own object, and callers of other gateways send it to its models in this format.
-CHAT_WORDS = {
-    "famG": ChatWords(thinking="budget"),  # chat rule 5: an effort alone changes nothing
-    "famO": ChatWords(),
-    "famC": ChatWords(thinking="thinking", searches_alone=False),  # chat rule 6
-    "famQ": ChatWords(thinking="enable_thinking", parameters=INSIDE_PARAMETERS),  # chat rules 2 and 3
-    "famR": ChatWords(thinking="thinking"),  # chat rule 4
-    "famX": ChatWords(search_parameters=True),
+# accepts it too: it is that vendor's own object, and callers of other gateways send it to its models in this format.
+CHAT_FIELDS = {
+    "famG": ChatFields(thinking="budget"),  # chat rule 5: an effort alone changes nothing
+    "famO": ChatFields(),
+    "famC": ChatFields(thinking="thinking", searches_alone=False),  # chat rule 6
+    "famQ": ChatFields(thinking="enable_thinking", parameters=INSIDE_PARAMETERS),  # chat rules 2 and 3
+    "famR": ChatFields(thinking="thinking"),  # chat rule 4
+    "famX": ChatFields(search_parameters=True),
 }
-LEVEL_WORDS = ChatWords(thinking="level")  # of famG-3, which takes no budget
-# Of a model without a family: all words, as it was said; sampling where the format itself has it.
-ANY_WORDS = ChatWords(thinking="", parameters=INSIDE_PARAMETERS - {"temperature", "top_p"}, search_parameters=True)
+LEVEL_WORDS = ChatFields(thinking="level")  # famG-3, which accepts no budget
+# A model without a family: all fields, as the caller wrote them; sampling fields only where the format itself has them.
+ANY_FIELDS = ChatFields(thinking="", parameters=INSIDE_PARAMETERS - {"temperature", "top_p"}, search_parameters=True)
 
 
-def chat_words(model: str) -> ChatWords:
-    """The words of the family that a provider's model id shows."""
+def chat_words(model: str) -> ChatFields:
+    """Return the chat fields of the family of a provider's model id."""
     family = family_of(model)
     if family_model(family, model).levels:
         return LEVEL_WORDS
-    return CHAT_WORDS.get(family, ANY_WORDS)
+    return CHAT_FIELDS.get(family, ANY_FIELDS)
 
 
-# --- what they make of a request
+# --- changes to a request
 
 
-def apply(request: pb.GenerateRequest, model: FamilyModel, suffix: Suffix | None, *, stream: bool) -> None:
-    """Makes of the request what the family's rules say, in place. Raises UmgError(UNSUPPORTED_FIELD, INVALID_FIELD) for
-    what they refuse, naming the field as the caller wrote it, or by its canonical path where only that is known.
+def apply(
+    request: pb.GenerateRequest, fields: Sequence[str], model: FamilyModel, suffix: Suffix | None, *, stream: bool
+) -> pb.GenerateRequest:
+    """Return the request under the family's rules: the request itself, or a copy with another `reasoning`. Raise
+    UmgError(UNSUPPORTED_FIELD, INVALID_FIELD) for a rejected field, named as the caller wrote it, or by its canonical
+    path where only that is known. `fields`: those of the body whose use depends on the family, see
+    `RequestNotes.family`.
 
-    Only `reasoning` and `source.edited_fields` are ever written: a copy of a long conversation would cost more than all
-    else here. The request is the service's own from its admission on; whoever handed it in must not rely on these two.
-
-    What is changed from what the caller said is noted in `edited_fields`; an effort that is put into the words of the
-    model's tier beside itself is not, since a provider of the caller's format still reads the original.
+    Changes of the caller's options are recorded in `edited_fields`. A level or budget that is added for an effort is
+    not recorded, since a provider of the caller's format still reads the original effort.
     """
     if not model.family and suffix is None:
-        return
-    if request.source.family_fields and model.family in FAMILIES:
-        _refuse_fields(request.source.family_fields, model.family)
-    if (rules := RULES.get(model.family)) is not None:
-        rules(request, model, suffix, stream)
+        return request
+    if fields and model.family in FAMILIES:
+        _reject_fields(fields, model.family)
+    if model.family == "famC":
+        _check_search(request, fields)
+    if (rules := RULES.get(model.family)) is None or (suffix is None and not request.HasField("reasoning")):
+        return request
+    options = _options_of(request)
+    rules(options, fields, model, suffix, stream)
+    if options == _options_of(request):
+        return request
+    changed = pb.GenerateRequest()
+    changed.CopyFrom(request)
+    for name in ("reasoning", "face_hints"):
+        changed.ClearField(name)
+    del changed.source.edited_fields[:]
+    changed.MergeFrom(options)
+    if not request.HasField("source"):
+        changed.ClearField("source")
+    return changed
 
 
-def _refuse_fields(written: Iterable[str], family: str) -> None:
+def _options_of(request: pb.GenerateRequest) -> pb.GenerateRequest:
+    """Return a copy of the fields that the rules read or change. A copy of a long conversation takes milliseconds."""
+    options = pb.GenerateRequest()
+    if request.HasField("reasoning"):
+        options.reasoning.CopyFrom(request.reasoning)
+    if request.HasField("face_hints"):
+        options.face_hints.CopyFrom(request.face_hints)
+    if request.HasField("max_output_tokens"):
+        options.max_output_tokens = request.max_output_tokens
+    if request.HasField("source"):
+        options.source.format = request.source.format
+        options.source.edited_fields.extend(request.source.edited_fields)
+    return options
+
+
+def _reject_fields(written: Iterable[str], family: str) -> None:
     for path in written:
-        owner = OWNERS.get(path) or next((OWNERS[head] for head in _heads(path) if head in OWNERS), "")
+        owner = OWNERS.get(path) or next((OWNERS[prefix] for prefix in _prefixes(path) if prefix in OWNERS), "")
         if owner not in ("", family):
             raise _unsupported(path, f"only models of family {owner} take it, not those of {family}; leave it out")
         if family == "famQ" and path in INSIDE_PARAMETERS:
@@ -172,90 +206,93 @@ def _refuse_fields(written: Iterable[str], family: str) -> None:
             raise _invalid(path, problem)
 
 
-def _heads(path: str) -> Iterator[str]:
-    """`a.b.c` -> `a`, `a.b`."""
+def _prefixes(path: str) -> Iterator[str]:
+    """Yield the prefixes of a path: `a.b.c` -> `a`, `a.b`."""
     return (path[:at] for at, character in enumerate(path) if character == ".") if "." in path else iter(())
 
 
-def _refuse_thinking(request: pb.GenerateRequest, model: FamilyModel) -> None:
-    """For the families without the object `thinking`: they have a switch of their own, so that `enabled` would be taken
-    and ignored, and is refused. `disabled` is the table's default and says nothing to them: what it left in the
-    canonical form goes.
+def _reject_thinking(request: pb.GenerateRequest, fields: Sequence[str], model: FamilyModel) -> None:
+    """Reject the object `thinking` for families without it. They have a switch of their own and would ignore `enabled`,
+    so it is an error. `disabled` is the table's default and has no effect on them: its canonical form is removed.
     """
     reasoning = request.reasoning
-    if "thinking" not in request.source.family_fields or reasoning.declared_as_enable_thinking:
+    if "thinking" not in fields or request.face_hints.enable_thinking:
         return
     if reasoning.mode == pb.REASONING_MODE_ENABLED:
         problem = f"models of family {model.family} are not switched by it; leave it out or choose another model"
         raise _unsupported("thinking", problem)
     reasoning.ClearField("mode")
-    if _written(request, "thinking_budget", "thinkingBudget") is None:
-        reasoning.ClearField("budget_tokens")  # that of `thinking` itself
+    if _caller_path(fields, "thinking_budget", "thinkingBudget") is None:
+        reasoning.ClearField("budget_tokens")  # the budget of `thinking` itself
 
 
 # --- famG
 
 
-# Share of the largest budget that an effort stands for (the chat table: about 20 %, 50 % and 80 %). Not shown: the
-# efforts that only SDKs know; we take the next step below, and all above.
+# Share of the largest budget for each effort (the chat table: about 20 %, 50 % and 80 %). Not shown: the efforts that
+# only SDKs know; we use the next lower step, and the whole budget for the highest efforts.
 SHARES = {"none": 0.0, "minimal": 0.05, "low": 0.2, "medium": 0.5, "high": 0.8, "xhigh": 1.0, "max": 1.0}
 
-# The level tier documents two levels. Not shown: which one is nearest to the other efforts.
+# The level tier documents two levels. Not shown: the nearest level of the other efforts.
 LEVELS = {"minimal": "low", "low": "low", "medium": "high", "high": "high", "xhigh": "high", "max": "high"}
 
 
-def _fam_g(request: pb.GenerateRequest, model: FamilyModel, suffix: Suffix | None, stream: bool) -> None:
-    """Chat rule 5, "generationConfig", readings 8 and 10."""
-    if suffix is None and not request.HasField("reasoning"):
-        return
-    reasoning, before = request.reasoning, _kept(request)
+def _fam_g(
+    request: pb.GenerateRequest, fields: Sequence[str], model: FamilyModel, suffix: Suffix | None, stream: bool
+) -> None:
+    """Apply chat rule 5, "generationConfig", readings 8 and 10."""
+    reasoning, before = request.reasoning, _copied_reasoning(request)
     chat = request.source.format == "chat"
     if chat:
-        _refuse_thinking(request, model)
+        _reject_thinking(request, fields, model)
         if not (suffix and suffix.form == "thinking" and not request.HasField("max_output_tokens")):
             reasoning.ClearField("effort")  # reading 10: changes nothing
     if chat or request.source.format == "native":
-        _refuse_other_tier(request, model)
+        _reject_other_tier(request, fields, model)
     if suffix is not None:
-        _think_by_suffix(reasoning, model, suffix)
+        _apply_suffix(request, model, suffix)
         if not reasoning.HasField("include_thoughts"):
-            reasoning.include_thoughts = not _off(reasoning)
+            reasoning.include_thoughts = not _is_off(reasoning)
     if not chat:
-        _settle(request, before)
-        _say_by_tier(reasoning, model)
+        _record_change(request, before)
+        _convert_to_tier(reasoning, model)
         return
-    _say_by_tier(reasoning, model)
+    _convert_to_tier(reasoning, model)
     if reasoning.HasField("include_thoughts"):
-        # Readable in streams only, and only where thinking is on and was asked for: by a suffix, or by a budget (a
-        # model with levels takes none, so that `include_thoughts` alone asks).
-        asked = suffix is not None or model.levels or reasoning.HasField("budget_tokens")
-        reasoning.include_thoughts = reasoning.include_thoughts and asked and stream and not _off(reasoning)
-    _settle(request, before)
+        # Reasoning is readable in streams only, and only where it is on and was requested: by a suffix, or by a budget
+        # (a model with levels accepts none, so `include_thoughts` alone requests it).
+        requested = suffix is not None or model.levels or reasoning.HasField("budget_tokens")
+        reasoning.include_thoughts = reasoning.include_thoughts and requested and stream and not _is_off(reasoning)
+    _record_change(request, before)
 
 
-def _refuse_other_tier(request: pb.GenerateRequest, model: FamilyModel) -> None:
-    """A budget is for the tier with budget control, a level for that with level control ("generationConfig")."""
+def _reject_other_tier(request: pb.GenerateRequest, fields: Sequence[str], model: FamilyModel) -> None:
+    """Reject a budget for the level tier and a level for the budget tier ("generationConfig")."""
     if model.levels and request.reasoning.HasField("budget_tokens"):
-        path = _written(request, "thinking_budget", "thinkingBudget") or "reasoning.budget_tokens"
+        path = _caller_path(fields, "thinking_budget", "thinkingBudget") or "reasoning.budget_tokens"
         raise _unsupported(path, "this model takes no budget; set its thinking level to LOW or HIGH")
     if not model.levels and request.reasoning.level:
-        path = _written(request, "thinking_level", "thinkingLevel") or "reasoning.level"
+        path = _caller_path(fields, "thinking_level", "thinkingLevel") or "reasoning.level"
         raise _unsupported(path, "this model takes no level; set its thinking budget")
 
 
-def _think_by_suffix(reasoning: pb.ReasoningOptions, model: FamilyModel, suffix: Suffix) -> None:
-    """The suffix wins over what the body says. Only `-thinking`, which says no more than that it thinks, leaves the
-    body the say in how much.
+def _apply_suffix(request: pb.GenerateRequest, model: FamilyModel, suffix: Suffix) -> None:
+    """Apply the suffix, which has precedence over the body. Only `-thinking`, which sets no amount of reasoning, leaves
+    the amount to the body.
     """
+    reasoning = request.reasoning
     if suffix.form == "thinking":
-        _think(reasoning, model)
+        _turn_on(reasoning, model)
         return
-    for field in ("mode", "budget_tokens", "effort", "level", "declared_as_enable_thinking"):
+    for field in ("mode", "budget_tokens", "effort", "level"):
         reasoning.ClearField(field)
+    request.face_hints.ClearField("enable_thinking")
     if suffix.form == "budget":
         if model.levels:
             problem = "this model takes no budget; use the suffix -thinking-low or -thinking-high"
             raise _invalid("model", problem)
+        if suffix.budget > MAX_COUNT:
+            raise _invalid("model", f"its budget is larger than {MAX_COUNT}, the maximum; send a smaller one")
         reasoning.budget_tokens = suffix.budget
     elif suffix.form == "nothinking":
         _switch_off(reasoning, model)
@@ -265,24 +302,24 @@ def _think_by_suffix(reasoning: pb.ReasoningOptions, model: FamilyModel, suffix:
         reasoning.effort, reasoning.budget_tokens = suffix.form, _share(suffix.form, model.largest_budget)
 
 
-def _think(reasoning: pb.ReasoningOptions, model: FamilyModel) -> None:
-    """As much as the body's effort (a share of its budget where it gives both), level or budget says, else
-    automatically, which models with levels do unless told otherwise.
+def _turn_on(reasoning: pb.ReasoningOptions, model: FamilyModel) -> None:
+    """Turn reasoning on by the body's effort (a share of its budget where it has both), level or budget, else
+    automatically, which is the default of models with levels.
     """
     if reasoning.effort and reasoning.budget_tokens:
         whole = reasoning.budget_tokens if reasoning.budget_tokens > 0 else model.largest_budget
         reasoning.budget_tokens = _share(reasoning.effort, whole)
-    elif not (reasoning.effort or reasoning.HasField("budget_tokens") or _off(reasoning) or model.levels):
+    elif not (reasoning.effort or reasoning.HasField("budget_tokens") or _is_off(reasoning) or model.levels):
         reasoning.budget_tokens = -1
 
 
-def _say_by_tier(reasoning: pb.ReasoningOptions, model: FamilyModel) -> None:
-    """What was said in the words of other formats, as the model's tier says it. An effort stays beside it: providers
-    of formats without budgets read that.
+def _convert_to_tier(reasoning: pb.ReasoningOptions, model: FamilyModel) -> None:
+    """Convert options of other formats to the level or the budget of the model's tier. An effort is kept as well:
+    providers of formats without budgets read it.
     """
     effort = reasoning.effort
     if model.levels:
-        if _off(reasoning) or effort == "none":
+        if _is_off(reasoning) or effort == "none":
             _switch_off(reasoning, model)
         elif effort and not reasoning.level:
             reasoning.level = LEVELS.get(effort, "high")
@@ -290,7 +327,7 @@ def _say_by_tier(reasoning: pb.ReasoningOptions, model: FamilyModel) -> None:
             reasoning.level = "low" if 2 * reasoning.budget_tokens <= model.largest_budget else "high"
         reasoning.ClearField("budget_tokens")
     elif not reasoning.HasField("budget_tokens"):
-        if _off(reasoning):
+        if _is_off(reasoning):
             reasoning.budget_tokens = 0
         elif effort or reasoning.level:
             reasoning.budget_tokens = _share(effort or reasoning.level, model.largest_budget)
@@ -300,8 +337,8 @@ def _say_by_tier(reasoning: pb.ReasoningOptions, model: FamilyModel) -> None:
 
 
 def _switch_off(reasoning: pb.ReasoningOptions, model: FamilyModel) -> None:
-    """Each tier in its own word, as if the body had said it; levels have none for off. Beside it the effort, as in
-    `_say_by_tier`.
+    """Turn reasoning off in the tier's own form, as if the body did; the level tier has no level for off. The effort is
+    set as well, as in `_convert_to_tier`.
     """
     reasoning.ClearField("level")
     reasoning.effort = "none"
@@ -312,66 +349,69 @@ def _switch_off(reasoning: pb.ReasoningOptions, model: FamilyModel) -> None:
         reasoning.budget_tokens = 0
 
 
-def _off(reasoning: pb.ReasoningOptions) -> bool:
+def _is_off(reasoning: pb.ReasoningOptions) -> bool:
     if reasoning.HasField("budget_tokens"):
         return reasoning.budget_tokens == 0
     return reasoning.mode == pb.REASONING_MODE_DISABLED
 
 
 def _share(effort: str, budget: int) -> int:
-    """Tokens of the effort; at least 1 where it thinks, for 0 would switch it off."""
+    """Return the tokens of an effort; at least 1 unless the effort is `none`, because 0 would turn reasoning off."""
     share = SHARES.get(effort, 1.0)
     return max(int(share * budget), 1) if share else 0
 
 
-# --- the others
+# --- the other families
 
 
-def _fam_q(request: pb.GenerateRequest, model: FamilyModel, suffix: Suffix | None, stream: bool) -> None:
-    """Chat rule 3: without a stream `enable_thinking` is turned off (readings, 9: a normal answer, no reasoning)."""
+def _fam_q(
+    request: pb.GenerateRequest, fields: Sequence[str], model: FamilyModel, suffix: Suffix | None, stream: bool
+) -> None:
+    """Apply chat rule 3: without a stream turn `enable_thinking` off (readings, 9: a normal answer, no reasoning)."""
     if not request.HasField("reasoning"):
         return
-    reasoning, before = request.reasoning, _kept(request)
-    _refuse_thinking(request, model)
-    if reasoning.declared_as_enable_thinking and reasoning.mode == pb.REASONING_MODE_ENABLED and not stream:
+    reasoning, before = request.reasoning, _copied_reasoning(request)
+    _reject_thinking(request, fields, model)
+    if request.face_hints.enable_thinking and reasoning.mode == pb.REASONING_MODE_ENABLED and not stream:
         reasoning.mode = pb.REASONING_MODE_DISABLED
-    _settle(request, before)
+    _record_change(request, before)
 
 
-def _fam_c(request: pb.GenerateRequest, model: FamilyModel, suffix: Suffix | None, stream: bool) -> None:
-    """Chat rule 6: search is done with a tool of the caller's, beside which the option may stand."""
+def _check_search(request: pb.GenerateRequest, fields: Sequence[str]) -> None:
+    """Apply chat rule 6: search uses a tool of the caller, and the option is accepted only together with one."""
     if request.HasField("search") and not request.tools:
-        field = "web_search_options" if "web_search_options" in request.source.family_fields else "search"
+        field = "web_search_options" if "web_search_options" in fields else "search"
         problem = "models of family famC do not search by this option alone; send a search tool of your own in `tools`"
         raise _unsupported(field, problem)
 
 
-def _other(request: pb.GenerateRequest, model: FamilyModel, suffix: Suffix | None, stream: bool) -> None:
-    """Of famO and famX. What the latter says of search (`mode`, `return_citations`) is canonical already."""
+def _fam_o_or_x(
+    request: pb.GenerateRequest, fields: Sequence[str], model: FamilyModel, suffix: Suffix | None, stream: bool
+) -> None:
+    """Apply the rules of famO and famX. famX's search options (`mode`, `return_citations`) are canonical already."""
     if request.HasField("reasoning"):
-        before = _kept(request)
-        _refuse_thinking(request, model)
-        _settle(request, before)
+        before = _copied_reasoning(request)
+        _reject_thinking(request, fields, model)
+        _record_change(request, before)
 
 
-# famR is not here: `thinking` is its own, and that it is off by default is what our own providers do, not forced.
-RULES: dict[str, Callable[[pb.GenerateRequest, FamilyModel, Suffix | None, bool], None]] = {
+# famR is not here: `thinking` is its own field, and reasoning is off by default in our own providers, not forced off.
+RULES: dict[str, Callable[[pb.GenerateRequest, Sequence[str], FamilyModel, Suffix | None, bool], None]] = {
     "famG": _fam_g,
     "famQ": _fam_q,
-    "famC": _fam_c,
-    "famO": _other,
-    "famX": _other,
+    "famO": _fam_o_or_x,
+    "famX": _fam_o_or_x,
 }
 
 
-def _kept(request: pb.GenerateRequest) -> pb.ReasoningOptions:
-    kept = pb.ReasoningOptions()
-    kept.CopyFrom(request.reasoning)
-    return kept
+def _copied_reasoning(request: pb.GenerateRequest) -> pb.ReasoningOptions:
+    copied = pb.ReasoningOptions()
+    copied.CopyFrom(request.reasoning)
+    return copied
 
 
-def _settle(request: pb.GenerateRequest, before: pb.ReasoningOptions) -> None:
-    """Notes that `reasoning` is not what it was."""
+def _record_change(request: pb.GenerateRequest, before: pb.ReasoningOptions) -> None:
+    """Record a change of `reasoning`."""
     changed = request.reasoning != before
     if not request.reasoning.ListFields():
         request.ClearField("reasoning")
@@ -379,9 +419,9 @@ def _settle(request: pb.GenerateRequest, before: pb.ReasoningOptions) -> None:
         request.source.edited_fields.append("reasoning")
 
 
-def _written(request: pb.GenerateRequest, *names: str) -> str | None:
-    """The path under which a chat body said one of the names."""
-    return next((path for path in request.source.family_fields if path.rpartition(".")[2] in names), None)
+def _caller_path(fields: Sequence[str], *names: str) -> str | None:
+    """Return the path under which a chat body has one of the names."""
+    return next((path for path in fields if path.rpartition(".")[2] in names), None)
 
 
 def _unsupported(field: str, problem: str) -> UmgError:

@@ -1,8 +1,8 @@
 """A `grpc.aio` server and channel without a socket: the same stubs, servicers and interceptors, in one process.
 
-Messages pass by reference, so whoever got one does not change it. A call is driven by its consumer: `await call` runs
-the servicer's coroutine, and each step of `async for` one step of its generator, in the consumer's task. So
-back-pressure, cancellation and context variables come for nothing, and there is no queue and no task.
+Messages are passed by reference: the receiver must not change them. A call is driven by its consumer: `await call` runs
+the servicer's coroutine, and each step of `async for` one step of its generator, in the consumer's task. Backpressure,
+cancellation and context variables therefore work without a queue or a task.
 """
 
 from __future__ import annotations  # grpc's classes are generic in their stubs only
@@ -12,38 +12,45 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, 
 from typing import Any, Never, Self, TypeAlias, TypeVar
 
 import grpc
-from google.protobuf.message import DecodeError
 
 Response = TypeVar("Response")
 Pairs: TypeAlias = grpc.aio.Metadata | Sequence[tuple[str, str | bytes]]
 # The stubs of grpc type a handler's functions for the threaded server only; those of a grpc.aio server are coroutine
-# functions and asynchronous generator functions. `Any` stands for a call's messages here: nothing in this module looks
-# inside them.
+# functions and asynchronous generator functions. `Any` is the type of the messages: this module does not read them.
 Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
 Context: TypeAlias = grpc.aio.ServicerContext[Any, Any]
 Unary: TypeAlias = Callable[[Any, Context], Awaitable[Any]]
 Stream: TypeAlias = Callable[[Any, Context], AsyncGenerator[Any, None]]
+Deserializer: TypeAlias = Callable[[bytes], Any]
 
-NOTHING = grpc.aio.Metadata()
+EMPTY_METADATA = grpc.aio.Metadata()
 NO_MESSAGES: tuple[object, ...] = ()
 
 
 class Interceptor(grpc.aio.ServerInterceptor):
-    """A server interceptor that wraps a method's function once, whichever server it serves. This one adds nothing."""
+    """Base of interceptors for both servers: it wraps each method's function once. The base class adds nothing."""
 
     def __init__(self) -> None:
         self._wrapped: dict[str, Handler] = {}
 
     def wrap_unary(self, method: str, inner: Unary) -> Unary:
-        """The function of `/package.Service/Method`, which has one answer, with what this interceptor adds."""
+        """Wrap the function of the unary method `/package.Service/Method`."""
         return inner
 
     def wrap_stream(self, method: str, inner: Stream) -> Stream:
-        """The same for one with a stream of answers."""
+        """Wrap the function of a method with a stream of answers."""
         return inner
 
+    def wrap_deserializer(self, method: str, deserialize: Deserializer | None) -> Deserializer | None:
+        """Return the function that decodes a method's request before the method is called; None passes the bytes to the
+        wrapped function. An in-process call has a decoded message already.
+        """
+        return deserialize
+
     def wrap(self, method: str, handler: Handler) -> Handler:
-        """The handler with its function wrapped; one that takes a stream, which none of ours does, as it is."""
+        """Return the handler with its function wrapped. A handler of request streams is returned unchanged: UMG has
+        none.
+        """
         if handler.request_streaming:
             return handler
         behavior: Any = handler.unary_stream if handler.response_streaming else handler.unary_unary
@@ -53,54 +60,37 @@ class Interceptor(grpc.aio.ServerInterceptor):
         wrapped = (
             self.wrap_stream(method, behavior) if handler.response_streaming else self.wrap_unary(method, behavior)
         )
-        made: Handler = make(wrapped, _tolerant(handler.request_deserializer), handler.response_serializer)
-        return made
+        deserialize = self.wrap_deserializer(method, handler.request_deserializer)
+        wrapped_handler: Handler = make(wrapped, deserialize, handler.response_serializer)
+        return wrapped_handler
 
     async def intercept_service(
         self,
         continuation: Callable[[grpc.HandlerCallDetails], Awaitable[Handler | None]],
         handler_call_details: grpc.HandlerCallDetails,
     ) -> Handler | None:
-        """Called by a `grpc.aio` server at each call."""
+        """Return the wrapped handler of a method. A `grpc.aio` server calls this for each call."""
         method = handler_call_details.method
         if method not in self._wrapped:
             handler = await continuation(handler_call_details)
-            if (
-                handler is None
-            ):  # no such method: gRPC answers UNIMPLEMENTED; not remembered, since callers choose the names
+            if handler is None:  # gRPC answers UNIMPLEMENTED; not cached, since callers choose the names
                 return None
             self._wrapped[method] = self.wrap(method, handler)
         return self._wrapped[method]
 
 
-class Undecodable:
-    """A request whose bytes are no message of its kind: interceptors see it and no servicer may. (An exception in the
-    deserializer would reach the caller as it is.)
-    """
-
-
-def _tolerant(deserialize: Callable[[bytes], Any] | None) -> Callable[[bytes], Any]:
-    def decoded(data: bytes) -> Any:
-        try:
-            return data if deserialize is None else deserialize(data)
-        except DecodeError:
-            return Undecodable()
-
-    return decoded
-
-
 class InProcessServer(grpc.aio.Server):
-    """Where generated `add_..._to_server` functions register servicers that are called without a socket."""
+    """Server without a socket, at which generated `add_..._to_server` functions register servicers."""
 
     def __init__(self, interceptors: Sequence[Interceptor] = ()) -> None:
         self._interceptors = interceptors
         self.handlers: dict[str, Handler] = {}
 
     def add_generic_rpc_handlers(self, generic_rpc_handlers: Iterable[grpc.GenericRpcHandler]) -> None:
-        """Nothing: the same methods come by name in `add_registered_method_handlers`."""
+        """Do nothing: `add_registered_method_handlers` gets the same methods by name."""
 
     def add_registered_method_handlers(self, service_name: str, method_handlers: Mapping[str, Handler]) -> None:
-        """Takes a service's methods, each wrapped by the interceptors, the first outermost."""
+        """Register the methods of a service, each wrapped by the interceptors, the first outermost."""
         for name, handler in method_handlers.items():
             method = f"/{service_name}/{name}"
             wrapped = handler
@@ -115,21 +105,23 @@ class InProcessServer(grpc.aio.Server):
         raise TypeError("this server has no socket")
 
     async def start(self) -> None:
-        """Nothing: a call runs when it is made."""
+        """Do nothing: a call runs when it is made."""
 
     async def stop(self, grace: float | None) -> None:
-        """Nothing: the calls belong to their consumers."""
+        """Do nothing: the calls belong to their consumers."""
 
     async def wait_for_termination(self, timeout: float | None = None) -> bool:
-        """At once."""
+        """Return False at once."""
         return False
 
 
 class InProcessContext(Context):
-    """What a servicer sees of a call without a socket."""
+    """Servicer's side of an in-process call."""
 
-    def __init__(self, pairs: Pairs, timeout: float | None) -> None:
-        self.pairs = pairs  # what came with the call; cheaper to read than `invocation_metadata`
+    def __init__(self, pairs: Pairs, timeout: float | None, attachment: object = None) -> None:
+        """`attachment`: object that the caller passes by reference, beside the request."""
+        self.pairs = pairs  # metadata of the request; faster to read than `invocation_metadata`
+        self.attachment = attachment
         self._deadline = None if timeout is None else time.monotonic() + timeout
         self.initial: Pairs = ()
         self.trailing: Pairs = ()
@@ -151,7 +143,7 @@ class InProcessContext(Context):
         await self.abort(status.code, status.details, status.trailing_metadata or ())
 
     def time_remaining(self) -> float:
-        """Seconds until the caller's deadline; infinite without one."""
+        """Return the seconds until the caller's deadline; infinite without one."""
         return float("inf") if self._deadline is None else max(0.0, self._deadline - time.monotonic())
 
     def peer(self) -> str:
@@ -167,12 +159,12 @@ class InProcessContext(Context):
         return {}
 
     def set_compression(self, compression: grpc.Compression) -> None:
-        """Nothing: there are no bytes to compress."""
+        """Do nothing: no bytes are sent."""
 
     def disable_next_message_compression(self) -> None:
-        """Nothing: there are no bytes to compress."""
+        """Do nothing: no bytes are sent."""
 
-    # The older way of the API to read, write and fail, which our servicers do not use.
+    # The older API to read, write and fail, which UMG does not use.
     async def read(self) -> Never:
         raise TypeError("a call without a socket takes one request")
 
@@ -187,40 +179,40 @@ class InProcessContext(Context):
 
 
 class InProcessCall(grpc.aio.Call):
-    """The caller's side of a call without a socket. What it asks of the status is known when the call was consumed."""
+    """Caller's side of an in-process call. The status is known once the call was consumed."""
 
     def __init__(self, context: InProcessContext) -> None:
         self._context = context
 
     async def initial_metadata(self) -> grpc.aio.Metadata:
-        """The servicer's, from its first message on."""
+        """Return the servicer's initial metadata, available from its first message on."""
         return _metadata(self._context.initial)
 
     async def trailing_metadata(self) -> grpc.aio.Metadata:
         return _metadata(self._context.trailing)
 
     async def code(self) -> grpc.StatusCode:
-        """OK: any other status was raised to the consumer."""
+        """Return OK: any other status was raised to the consumer."""
         return grpc.StatusCode.OK
 
     async def details(self) -> str:
         return ""
 
     async def wait_for_connection(self) -> None:
-        """At once."""
+        """Return at once."""
 
     def time_remaining(self) -> float | None:
         return self._context.time_remaining()
 
     def cancel(self) -> bool:
-        """False: the call runs in its consumer's task, which is what to cancel; a stream is left by `aclose`."""
+        """Return False: the call runs in its consumer's task and is cancelled with it; `aclose` ends a stream."""
         return False
 
     def cancelled(self) -> bool:
         return False
 
     def done(self) -> bool:
-        """False: only its consumer knows."""
+        """Return False: only the consumer knows the end of the call."""
         return False
 
     def add_done_callback(self, callback: Callable[[Any], None]) -> Never:
@@ -228,7 +220,7 @@ class InProcessCall(grpc.aio.Call):
 
 
 class InProcessUnaryCall(InProcessCall, grpc.aio.UnaryUnaryCall[Any, Response]):
-    """A call with one answer. It runs when it is awaited, once."""
+    """A unary call. It runs when it is awaited, once."""
 
     def __init__(self, answer: Awaitable[Response], context: InProcessContext) -> None:
         super().__init__(context)
@@ -239,7 +231,7 @@ class InProcessUnaryCall(InProcessCall, grpc.aio.UnaryUnaryCall[Any, Response]):
 
 
 class InProcessStreamCall(InProcessCall, grpc.aio.UnaryStreamCall[Any, Response]):
-    """A call with a stream of answers. Each step runs the servicer to its next message."""
+    """A call with a stream of answers. Each step runs the servicer up to its next message."""
 
     def __init__(self, messages: AsyncGenerator[Response, None], context: InProcessContext) -> None:
         super().__init__(context)
@@ -249,19 +241,24 @@ class InProcessStreamCall(InProcessCall, grpc.aio.UnaryStreamCall[Any, Response]
         return self._messages
 
     async def read(self) -> Response | object:
-        """The next message, or `grpc.aio.EOF`."""
+        """Return the next message, or `grpc.aio.EOF`."""
         return await anext(self._messages, grpc.aio.EOF)
 
     async def aclose(self) -> None:
-        """Ends the call where it stands: what the servicer holds is let go before this returns."""
+        """End the call early. The servicer has released its resources when this returns."""
         await self._messages.aclose()
 
 
 class InProcessUnaryMethod(grpc.aio.UnaryUnaryMultiCallable[Any, Any]):
-    """One method with one answer."""
+    """A unary method."""
 
-    def __init__(self, behavior: Unary) -> None:
+    def __init__(self, behavior: Unary, attachment: object = None) -> None:
         self._behavior = behavior
+        self._attachment = attachment
+
+    def with_attachment(self, attachment: object) -> Self:
+        """Return the method for calls that pass an object beside the request, see `InProcessContext`."""
+        return type(self)(self._behavior, attachment)
 
     def __call__(
         self,
@@ -273,15 +270,20 @@ class InProcessUnaryMethod(grpc.aio.UnaryUnaryMultiCallable[Any, Any]):
         wait_for_ready: bool | None = None,
         compression: grpc.Compression | None = None,
     ) -> InProcessUnaryCall[Any]:
-        context = InProcessContext(metadata or (), timeout)
+        context = InProcessContext(metadata or (), timeout, self._attachment)
         return InProcessUnaryCall(self._behavior(request, context), context)
 
 
 class InProcessStreamMethod(grpc.aio.UnaryStreamMultiCallable[Any, Any]):
-    """One method with a stream of answers."""
+    """A method with a stream of answers."""
 
-    def __init__(self, behavior: Stream) -> None:
+    def __init__(self, behavior: Stream, attachment: object = None) -> None:
         self._behavior = behavior
+        self._attachment = attachment
+
+    def with_attachment(self, attachment: object) -> Self:
+        """Return the method for calls that pass an object beside the request, see `InProcessContext`."""
+        return type(self)(self._behavior, attachment)
 
     def __call__(
         self,
@@ -293,12 +295,12 @@ class InProcessStreamMethod(grpc.aio.UnaryStreamMultiCallable[Any, Any]):
         wait_for_ready: bool | None = None,
         compression: grpc.Compression | None = None,
     ) -> InProcessStreamCall[Any]:
-        context = InProcessContext(metadata or (), timeout)
+        context = InProcessContext(metadata or (), timeout, self._attachment)
         return InProcessStreamCall(self._behavior(request, context), context)
 
 
 class InProcessChannel(grpc.aio.Channel):
-    """A channel to the servicers of an `InProcessServer`. Generated stubs take it as any other."""
+    """A channel to the servicers of an `InProcessServer`, for generated stubs."""
 
     def __init__(self, server: InProcessServer) -> None:
         self._handlers = server.handlers
@@ -318,16 +320,16 @@ class InProcessChannel(grpc.aio.Channel):
         raise TypeError("no operation of the gateway takes a stream")
 
     async def close(self, grace: float | None = None) -> None:
-        """Nothing: the calls belong to their consumers."""
+        """Do nothing: the calls belong to their consumers."""
 
     def get_state(self, try_to_connect: bool = False) -> grpc.ChannelConnectivity:
         return grpc.ChannelConnectivity.READY
 
     async def wait_for_state_change(self, last_observed_state: grpc.ChannelConnectivity) -> None:
-        """At once: the state is always READY."""
+        """Return at once: the state is always READY."""
 
     async def channel_ready(self) -> None:
-        """At once."""
+        """Return at once."""
 
     async def __aenter__(self) -> Self:
         return self
@@ -338,7 +340,7 @@ class InProcessChannel(grpc.aio.Channel):
 
 def _metadata(pairs: Pairs) -> grpc.aio.Metadata:
     if not pairs:
-        return NOTHING
+        return EMPTY_METADATA
     return pairs if isinstance(pairs, grpc.aio.Metadata) else grpc.aio.Metadata(*pairs)
 
 

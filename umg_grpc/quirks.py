@@ -1,7 +1,7 @@
-"""What real providers refuse of a request, or need in it, beyond what their wire format says: data, with its sources.
+"""Quirks of real providers: limits and needs of their models beyond the wire format, as data with its sources.
 
-`known` reads the table for one model of a provider. The operator's own `quirks` of a channel come before it
-(`routing.target`); the codecs keep to the result when they encode a request for the provider. Nothing here changes a
+`known` reads the table for one model of a provider. The operator's own `quirks` of a channel have precedence
+(`routing.target`). The codecs apply the result when they encode a request for the provider. Nothing here changes a
 request.
 
 Pure: no I/O and no clock.
@@ -16,51 +16,54 @@ from typing import Literal
 from urllib.parse import urlsplit
 
 HASH_CHARACTERS = 64
-"""Of the hash that stands for an end user's id, at most."""
+"""Maximum length of the hash that replaces an end user's id."""
 
 SearchWithFunctions = Literal["send", "declare", "drop"]
-"""`send`: both go as they are; `declare`: both, with the switch that newer native models want for that; `drop`: the
-search is left out where there are functions.
+"""`send`: both are sent unchanged; `declare`: both, with the switch that newer native models require for it; `drop`:
+the search is left out where there are functions.
 """
 
 
 @dataclass(frozen=True, kw_only=True)
 class Quirks:
-    """What one model of a provider refuses or needs in one format. None: not known, and nothing is changed for it."""
+    """Limits and needs of one model of a provider in one format. None means unknown, and nothing is changed for it."""
 
     min_user_characters: int | None = None
-    """Fewest characters of the end user's id (`user`, `metadata.user_id`); a shorter one is hashed."""
+    """Minimum of characters of the end user's id (`user`, `metadata.user_id`); a shorter id is hashed."""
     max_user_characters: int | None = None
-    """Most characters of it; a longer one is hashed."""
+    """Maximum of characters of the end user's id; a longer id is hashed."""
     web_search: bool | None = None
-    """Whether the provider searches the web by itself; false: no search is asked for."""
+    """Whether the provider can search the web; if false, no search is requested."""
     search_with_functions: SearchWithFunctions | None = None
-    """What becomes of a search that is asked for beside functions; None is `send`."""
+    """Handling of a search that is requested together with functions; None is `send`."""
     reasoning: bool | None = None
-    """Whether an effort, a budget or a switch for thinking is taken."""
+    """Whether an effort, a budget or a switch for reasoning is accepted."""
     reasoning_budget: bool | None = None
-    """Whether a budget of tokens to think is taken; false: the messages format asks for adaptive thinking instead."""
+    """Whether a budget of reasoning tokens is accepted; if false, the messages format requests adaptive thinking
+    instead.
+    """
     reasoning_content: bool | None = None
-    """Whether chat messages of earlier turns may hold `reasoning_content`."""
+    """Whether chat messages of earlier turns may contain `reasoning_content`."""
     custom_tools: bool | None = None
-    """Whether chat takes tools of type `custom`; false: each becomes a function with one text."""
+    """Whether chat accepts tools of type `custom`; if false, each becomes a function with one text."""
     signatures: bool | None = None
-    """Whether the calls of the running turn need a thought signature in chat; one that has none gets a placeholder."""
+    """Whether the calls of the current turn need a thought signature in chat; a call without one gets a placeholder."""
     sampling: bool | None = None
-    """Whether `temperature`, `top_p` and `top_k` are taken."""
+    """Whether `temperature`, `top_p` and `top_k` are accepted."""
     max_output_tokens: int | None = None
-    """Most tokens of an answer; a higher limit of the caller's is lowered to it."""
+    """Maximum of output tokens; a higher limit of the caller is lowered to it."""
     default_output_tokens: int | None = None
-    """Limit of an answer, for formats that require one, where the caller set none and `max_output_tokens` is unset."""
+    """Default output limit, for formats that require one, where the caller set none and `max_output_tokens` is unset.
+    """
     threads: bool | None = None
-    """Whether the provider keeps message threads; false: it is told the whole conversation."""
+    """Whether the provider stores message threads; if false, it receives the whole conversation."""
     cache_marks: bool | None = None
-    """Whether a request without marks for the prompt cache is given some (messages format)."""
+    """Whether prompt cache marks are added to a request without any (messages format)."""
 
     def over(self, other: "Quirks") -> "Quirks":
-        """Return these, and those of the other where these are unset."""
-        said = {name: value for name in _NAMES if (value := getattr(self, name)) is not None}
-        return Quirks(**{name: getattr(other, name) for name in _NAMES} | said)
+        """Return these quirks, with unset ones taken from `other`."""
+        own = {name: value for name in _NAMES if (value := getattr(self, name)) is not None}
+        return Quirks(**{name: getattr(other, name) for name in _NAMES} | own)
 
 
 _NAMES = tuple(field.name for field in fields(Quirks))
@@ -69,24 +72,24 @@ NO_QUIRKS = Quirks()
 
 @dataclass(frozen=True)
 class ChannelQuirks:
-    """The quirks of one model of a channel, in each format that the channel speaks."""
+    """Quirks of one model of a channel, in each format of the channel."""
 
     by_protocol: Mapping[str, Quirks] = field(default_factory=lambda: MappingProxyType({}))
-    """For requests that are translated into the format, by its name."""
+    """Protocol -> quirks, for requests that are translated into it."""
     written: Quirks = NO_QUIRKS
-    """What the operator wrote, for requests that came in the provider's own format."""
+    """The operator's own quirks, for requests that came in the provider's own format."""
 
     def of(self, protocol: str, source_format: str) -> Quirks:
-        """Return those to keep to when a request that came in `source_format` is encoded for the provider."""
+        """Return the quirks for a request in `source_format` that is encoded for the provider."""
         return self.written if protocol == source_format else self.by_protocol.get(protocol, NO_QUIRKS)
 
-    def takes_thoughts(self, protocol: str) -> bool:
-        """Return whether thoughts of earlier turns that a client left out are sent to the provider."""
+    def accepts_reasoning(self, protocol: str) -> bool:
+        """Return whether reasoning of earlier turns that a client left out is sent to the provider."""
         return protocol != "chat" or self.by_protocol.get(protocol, NO_QUIRKS).reasoning_content is not False
 
     @property
     def keeps_threads(self) -> bool:
-        """Whether the provider may keep message threads, which callers of its own format begin."""
+        """Whether the provider may store message threads, which callers of its own format begin."""
         return self.by_protocol.get("messages", NO_QUIRKS).threads is not False
 
 
@@ -95,22 +98,22 @@ NO_CHANNEL_QUIRKS = ChannelQuirks()
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """A fact about providers. It holds where all of its conditions do; one that is not given always holds."""
+    """A fact about providers. It applies where all of its conditions match; an unset condition always matches."""
 
     quirks: Quirks
     source: str
-    """Where it is documented or reported."""
+    """Document or report of the fact."""
     models: str = ""
-    """Pattern of the beginning of the provider's model id, behind a vendor's name (`vendor/`, `vendor.`)."""
+    """Pattern of the beginning of the provider's model id, after a vendor's name (`vendor/`, `vendor.`)."""
     family: str = ""
-    """Family of the model; one that the operator gives it holds as well as an id that fits `models`."""
+    """Family of the model; a family that the operator sets matches as well as an id that matches `models`."""
     hosts: str = ""
-    """Pattern of the domain of the channel's `base_url`; it holds for all below that too."""
+    """Pattern of the domain of the channel's `base_url`; it includes all subdomains."""
     protocols: tuple[str, ...] = ()
-    """Formats in which it holds."""
+    """Formats in which it applies."""
 
     def holds(self, model: str, family: str, host: str, protocol: str) -> bool:
-        """Return whether the row is about this model at this host, in this format."""
+        """Return whether the row applies to this model at this host, in this format."""
         if self.protocols and protocol not in self.protocols:
             return False
         if self.hosts and self._domain.fullmatch(host) is None:
@@ -134,7 +137,7 @@ def _limit(tokens: int) -> Quirks:
 
 TEXT_WITH_USER = ("chat", "responses")
 
-# For each quirk the first row that holds and names it decides: hosts before models, special ids before general ones.
+# For each quirk the first matching row that sets it decides: hosts before models, special ids before general ones.
 PROVIDER_QUIRKS = (
     # --- the end user's id
     Row(
@@ -195,7 +198,7 @@ PROVIDER_QUIRKS = (
         quirks=Quirks(search_with_functions="declare"),
         source="cloudwego/eino-ext#761: 400, Please enable tool_config.include_server_side_tool_invocations",
     ),
-    # --- thoughts of earlier turns in chat
+    # --- reasoning of earlier turns in chat
     Row(
         hosts=r"groq\.com",
         protocols=("chat",),
@@ -277,7 +280,7 @@ PROVIDER_QUIRKS = (
         source="Gitlawb/openclaude#76, securo-finance/securo#884: 400, Function call is missing a thought_signature; "
         "the vendor's guide to thought signatures has the placeholder",
     ),
-    # --- models that do not reason, or not as they are told
+    # --- models that do not reason, or not by the usual options
     Row(
         models=r"(?:chatgpt-4o|gpt-4o|gpt-4\.[15]|gpt-4(?:-|$)|gpt-3\.5)",
         quirks=Quirks(reasoning=False),
@@ -305,7 +308,7 @@ PROVIDER_QUIRKS = (
         quirks=Quirks(reasoning=False),
         source="brendanlong/lion-reader#1325, diegosouzapw/OmniRoute#3277: 400, reasoning_effort is not supported",
     ),
-    # --- models that decide themselves how much they think and how they sample
+    # --- models that choose their amount of reasoning and their sampling themselves
     Row(
         models=r"claude-(?:opus-4[.-][78]|(?:opus|sonnet|haiku|fable|mythos)-[5-9])",
         protocols=("messages",),
@@ -319,7 +322,7 @@ PROVIDER_QUIRKS = (
         source="QwenLM/qwen-code#921, cline/cline#341: 400, 'temperature' does not support 0 with this model; "
         "aandrew-me/tgpt#333: Unsupported parameter: 'top_p'",
     ),
-    # --- longest answers
+    # --- output limits
     Row(
         models=r"claude-3-5",
         quirks=_limit(8192),
@@ -416,7 +419,7 @@ PROVIDER_QUIRKS = (
 
 
 def known(model: str, family: str, base_url: str, protocol: str) -> Quirks:
-    """Return what the table has of the provider's `model`, called at `base_url` in the format."""
+    """Return the quirks in the table for the provider's `model`, called at `base_url` in the format."""
     host = urlsplit(base_url).hostname or ""
     found = NO_QUIRKS
     for row in PROVIDER_QUIRKS:

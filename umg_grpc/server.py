@@ -1,4 +1,4 @@
-"""Puts the service together from the config, and serves it over gRPC. Nothing else builds anything."""
+"""Construction of the service from the config, and the gRPC server. All objects of the service are built here."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
@@ -11,106 +11,110 @@ import grpc
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
-from umg_grpc.access.authenticate import Authenticator
+from umg_grpc.access.authentication import Authenticator
 from umg_grpc.access.keys import Keys
-from umg_grpc.access.limits import RequestLimits
-from umg_grpc.assembly import Assembly, LocalSource
+from umg_grpc.access.rate_limits import RequestLimits
+from umg_grpc.channel_factory import ChannelFactory, LocalSource
 from umg_grpc.config import Config
 from umg_grpc.errors import UmgError
 from umg_grpc.inprocess import InProcessChannel, InProcessServer, Interceptor
 from umg_grpc.routing import EMBED, RERANK
-from umg_grpc.service.admission import Admission
-from umg_grpc.service.answers import Memory
-from umg_grpc.service.conversations import Conversations
-from umg_grpc.service.embeddings import EmbeddingServicer
-from umg_grpc.service.gate import Gate, Gating
-from umg_grpc.service.generation import GenerationServicer
-from umg_grpc.service.interceptors import Authenticating, Observing
-from umg_grpc.service.kept import Kept
+from umg_grpc.service.caching.cached_responses import CacheLookup
+from umg_grpc.service.caching.response_cache import ResponseCache
+from umg_grpc.service.conversations.reasoning_store import ReasoningStore
+from umg_grpc.service.conversations.store import Conversations
+from umg_grpc.service.conversations.threads import Threads
 from umg_grpc.service.metrics import CHANNEL_KEYS_RESTING, CHANNEL_QUEUE, Metrics
-from umg_grpc.service.models import ModelServicer
-from umg_grpc.service.reranking import RerankServicer
-from umg_grpc.service.resilience import Resilience
-from umg_grpc.service.response_cache import ResponseCache
-from umg_grpc.service.threads import Threads
-from umg_grpc.service.unary import Unary
-from umg_grpc.service.unserved import UNSERVED, add_unserved
-from umg_grpc.service.vault import Vault
+from umg_grpc.service.pipeline.answers import Memory
+from umg_grpc.service.pipeline.generation import GenerationPipeline
+from umg_grpc.service.pipeline.interceptors import AuthenticationInterceptor, LoggingInterceptor
+from umg_grpc.service.pipeline.pipeline import PipelineContext
+from umg_grpc.service.pipeline.unary import UnaryPipeline
+from umg_grpc.service.resilience.overload import LoadShedder, OverloadInterceptor
+from umg_grpc.service.resilience.shared import Resilience
+from umg_grpc.service.servicers.embeddings import EmbeddingServicer
+from umg_grpc.service.servicers.generation import GenerationServicer
+from umg_grpc.service.servicers.models import ModelServicer
+from umg_grpc.service.servicers.reranking import RerankServicer
+from umg_grpc.service.servicers.unserved import UNSERVED, add_unserved
 from umg_grpc.store import Store, open_store
 from umg_grpc.store.redis import Redis
 from umg_grpc.store.retained import Bounds
+from umg_grpc.upstream.http1.client import Client
 from umg_grpc.upstream.local.wordllama import WordLlamaEngine
-from umg_grpc.upstream.transport import Transport
-from umg_grpc.v1 import rpc
+from umg_grpc.v1 import pb, rpc
 from umg_grpc.wire import EMBEDDING_FORMATS, RERANK_FORMATS
+from umg_grpc.wire.core.stream_memory import MAX_KEPT_BYTES, Budget
 
 SERVED = ["umg.v1.EmbeddingService", "umg.v1.GenerationService", "umg.v1.ModelService", "umg.v1.RerankService"]
 SERVICES = [*SERVED, *UNSERVED]
 
 
-LAST_WORDS_SECONDS = 0.2  # in which calls that outlast a drain are told so
+LAST_WORDS_SECONDS = 2.0  # time to send its error to each call that outlasts the drain
 
 
-class Outside(NamedTuple):
-    """What the service has in common with the process around it."""
+class ProcessContext(NamedTuple):
+    """Objects that the service shares with the process."""
 
     metrics: Metrics
-    gate: Gate
+    gate: LoadShedder
     redis: Redis | None
     cache: ResponseCache
 
 
 class Service:
-    """All that answers calls, whichever way they come."""
+    """The servicers and their interceptors, for calls over a socket and in process."""
 
     def __init__(
         self,
         config: Config,
         store: Store,
         authenticator: Authenticator,
-        assembly: Assembly,
+        channel_factory: ChannelFactory,
         memory: Memory,
         local: LocalSource | None,
-        outside: Outside,
+        process: ProcessContext,
     ) -> None:
         self.store = store
-        self.metrics = outside.metrics
-        self._observing = Observing(self.metrics)
+        self.metrics = process.metrics
+        self._logging_interceptor = LoggingInterceptor(self.metrics)
+        self.authenticator = authenticator
+        self._authentication_interceptor = AuthenticationInterceptor(authenticator)
         self.interceptors: Sequence[Interceptor] = [
-            self._observing,
-            Gating(outside.gate),
-            Authenticating(authenticator),
+            self._logging_interceptor,
+            OverloadInterceptor(process.gate),
+            self._authentication_interceptor,
         ]
         self._config = config
-        self._assembly = assembly
+        self._channel_factory = channel_factory
         self._local = local
-        self._channels = channels = assembly.channels(config)
+        self._channels = channels = channel_factory.channels(config)
         self._shared = shared = Resilience(config, self.metrics)
-        limits, most = RequestLimits(redis=outside.redis), config.body_limit
-        kept = Kept(outside.cache, self.metrics, channels)
-        self._generation = GenerationServicer(channels, Admission(channels, limits, most), memory, shared, kept)
+        cache = CacheLookup(process.cache, self.metrics, channels)
+        context = PipelineContext(channels, RequestLimits(redis=process.redis), config.body_limit, shared, cache)
+        self._generation = GenerationServicer(GenerationPipeline(context, memory), channels, memory)
         self._embedding = EmbeddingServicer(
-            Unary(channels, limits, most, EMBED, EMBEDDING_FORMATS, lambda now: now.embedding, shared, kept),
+            UnaryPipeline(context, EMBED, pb.EmbedResponse, EMBEDDING_FORMATS, lambda now: now.embedding),
             config.limits.embedding_inputs,
         )
         self._rerank = RerankServicer(
-            Unary(channels, limits, most, RERANK, RERANK_FORMATS, lambda now: now.rerank, shared, kept),
+            UnaryPipeline(context, RERANK, pb.RerankResponse, RERANK_FORMATS, lambda now: now.rerank),
             config.limits.rerank_documents,
         )
         self._models = ModelServicer(channels)
         self._watch()
 
     def _watch(self) -> None:
-        """Shows in the metrics what the process is at."""
+        """Register the gauges of channels, queues and keys."""
         metrics, shared, channels = self.metrics, self._shared, self._channels
-        metrics.watch_channels(shared.health.standings)
+        metrics.watch_channels(shared.health.snapshot)
         metrics.watch(CHANNEL_QUEUE, lambda: {(name,): slots.waiting for name, slots in shared.slots.items()})
         metrics.watch(
-            CHANNEL_KEYS_RESTING, lambda: {(name,): resting() for name, resting in channels.resting_keys.items()}
+            CHANNEL_KEYS_RESTING, lambda: {(name,): resting() for name, resting in channels.suspended_keys.items()}
         )
 
     def register(self, server: grpc.aio.Server) -> None:
-        """Adds every operation of the schema to a server."""
+        """Register every operation of the schema at a server."""
         rpc.add_GenerationServiceServicer_to_server(self._generation, server)
         rpc.add_EmbeddingServiceServicer_to_server(self._embedding, server)
         rpc.add_RerankServiceServicer_to_server(self._rerank, server)
@@ -118,26 +122,30 @@ class Service:
         add_unserved(server)
 
     def channel(self) -> InProcessChannel:
-        """A channel to this service without a socket."""
-        # without the gate, which our own face asks before it reads a body
-        server = InProcessServer([each for each in self.interceptors if not isinstance(each, Gating)])
+        """Return an in-process channel to this service."""
+        # without load shedding: the HTTP face applies it before it reads a body
+        server = InProcessServer([each for each in self.interceptors if not isinstance(each, OverloadInterceptor)])
         self.register(server)
         return InProcessChannel(server)
 
+    def is_cached_key(self, authorization: str) -> bool:
+        """Return whether the key in `authorization` is valid according to the cache, without a look-up."""
+        return self._authentication_interceptor.is_cached(authorization)
+
     def reload(self, config: Config) -> None:
-        """Takes the channels and models of another config, for the calls that begin from now on. What the process was
-        started with (addresses, database, limits, log) stays. Raises OSError when a file of the config cannot be read.
+        """Apply the channels and models of another config to calls that start later. Addresses, database, limits and
+        log do not change. Raise OSError if a file of the config cannot be read.
         """
-        self._channels.replace(self._assembly.channels(config))
+        self._channels.replace(self._channel_factory.channels(config))
         self._shared.take(config)
         self._config = config
 
     def cut_off(self) -> None:
-        """Ends the calls over gRPC that a drain does not wait for, and tells each why."""
-        self._observing.cut_off()
+        """Cancel the gRPC calls that outlast the drain, each with the error of a shutdown."""
+        self._logging_interceptor.cut_off()
 
     async def ready(self) -> bool:
-        """Whether some channel could be called now: only the local model takes a while to come up."""
+        """Return whether a channel can be called now. Only the local model takes time to start."""
         channels = self._config.channels
         if any("local" not in channel.protocols for channel in channels) or self._local is None:
             return bool(channels)
@@ -150,12 +158,16 @@ class Service:
 
 @asynccontextmanager
 async def open_service(
-    config: Config, data: Path, local: LocalSource | None, metrics: Metrics | None = None, gate: Gate | None = None
+    config: Config,
+    data: Path,
+    local: LocalSource | None,
+    metrics: Metrics | None = None,
+    gate: LoadShedder | None = None,
 ) -> AsyncGenerator[Service, None]:
-    """The service of a config, with its store opened and migrated. `local` is None where no local model runs;
+    """Open the service of a config, with its store opened and migrated. `local` is None without a local model;
     `metrics` and `gate` are those of the process, if it has some.
 
-    Raises StoreError for a database that cannot be used, OSError when a file of the config cannot be read.
+    Raise StoreError for a database that cannot be used, OSError if a file of the config cannot be read.
     """
     async with AsyncExitStack() as stack:
         store = await open_store(config.database, data)
@@ -163,45 +175,47 @@ async def open_service(
         authenticator = Authenticator(Keys(store))
         await authenticator.start()
         stack.push_async_callback(authenticator.aclose)
-        transport = await stack.enter_async_context(Transport.opened())
+        client = await stack.enter_async_context(Client.opened())
         engine = WordLlamaEngine()
         stack.push_async_callback(engine.aclose)
         memory = await _memory(config, store, stack)
         redis = await stack.enter_async_context(Redis.opened(config.redis)) if config.redis is not None else None
         cache = ResponseCache(config.cache_bytes, redis)
         stack.push_async_callback(cache.aclose)
-        outside = Outside(metrics or Metrics(), gate or Gate(config.overload), redis, cache)
-        yield Service(config, store, authenticator, Assembly(transport, engine, local), memory, local, outside)
+        process = ProcessContext(metrics or Metrics(), gate or LoadShedder(config.overload), redis, cache)
+        yield Service(config, store, authenticator, ChannelFactory(client, engine, local), memory, local, process)
 
 
 async def _memory(config: Config, store: Store, stack: AsyncExitStack) -> Memory:
-    """What is kept between calls, as the config bounds it: no key takes more than half of it."""
-    kept = config.responses
+    """Open the stores of conversations and reasoning. A key may use at most half of each limit of the config."""
+    storage = config.responses
     conversations = threads = None
-    if kept.enabled:
-        bounds = Bounds(owner_bytes=kept.max_bytes // 2, total_bytes=kept.max_bytes)
-        conversations = Conversations(store, lifetime=timedelta(seconds=kept.ttl), bounds=bounds)
+    if storage.enabled:
+        bounds = Bounds(owner_bytes=storage.max_bytes // 2, total_bytes=storage.max_bytes)
+        conversations = Conversations(store, lifetime=timedelta(seconds=storage.ttl), bounds=bounds)
         conversations.start()
         stack.push_async_callback(conversations.aclose)
         threads = Threads(store, bounds=bounds, most_bytes=config.body_limit)
         threads.start()
         stack.push_async_callback(threads.aclose)
-    thought = config.reasoning
-    if not thought.enabled:
-        return Memory(conversations, threads)
-    reasoning = Vault(
+    reasoning_config = config.reasoning
+    # an answer larger than the storage limit is not aggregated at all
+    budget = Budget(min(MAX_KEPT_BYTES, storage.max_bytes // 2) if storage.enabled else MAX_KEPT_BYTES)
+    if not reasoning_config.enabled:
+        return Memory(conversations, threads, budget=budget)
+    reasoning = ReasoningStore(
         store,
-        lifetime=timedelta(seconds=thought.ttl),
-        memory_bytes=thought.max_bytes,
-        bounds=Bounds(owner_bytes=thought.max_bytes // 2, total_bytes=thought.max_bytes),
+        lifetime=timedelta(seconds=reasoning_config.ttl),
+        memory_bytes=reasoning_config.max_bytes,
+        bounds=Bounds(owner_bytes=reasoning_config.max_bytes // 2, total_bytes=reasoning_config.max_bytes),
     )
     reasoning.start()
     stack.push_async_callback(reasoning.aclose)
-    return Memory(conversations, threads, reasoning)
+    return Memory(conversations, threads, reasoning, budget)
 
 
 class GrpcFace:
-    """The service behind a socket."""
+    """The gRPC server of the service."""
 
     def __init__(
         self, server: grpc.aio.Server, health_servicer: health.aio.HealthServicer, port: int, service: Service
@@ -213,8 +227,8 @@ class GrpcFace:
 
     @classmethod
     async def start(cls, service: Service, address: str, *, message_limit: int, share_port: bool = False) -> Self:
-        """Listens. `share_port` lets several processes listen on one port; without it the second fails instead of
-        taking half the calls. Raises OSError when the address cannot be had.
+        """Start to listen. `share_port` lets several processes listen on one port; without it a second process fails
+        instead of receiving half of the calls. Raise OSError if the address is not available.
         """
         server = grpc.aio.server(interceptors=service.interceptors, options=_options(message_limit, share_port))
         service.register(server)
@@ -232,15 +246,17 @@ class GrpcFace:
         return cls(server, health_servicer, port, service)
 
     async def stop(self, drain: float) -> None:
-        """Accepts nothing new, and gives the calls under way `drain` seconds."""
+        """Stop accepting calls, and give the calls in flight `drain` seconds."""
         await self._health.enter_graceful_shutdown()
-        last = asyncio.get_running_loop().call_later(max(0.0, drain - LAST_WORDS_SECONDS), self._service.cut_off)
-        await self._server.stop(drain)
-        last.cancel()
+        cut_off_timer = asyncio.get_running_loop().call_later(drain, self._service.cut_off)
+        await self._server.stop(drain + LAST_WORDS_SECONDS)
+        cut_off_timer.cancel()
 
 
 STREAMS = 8192
-"""Most calls under way on one connection: more than the gate lets in, which refuses where a client would only wait."""
+"""Maximum number of calls in flight on a connection: above the limit of the load shedder, which rejects a call that a
+client would otherwise queue.
+"""
 
 
 def _options(message_limit: int, share_port: bool) -> list[tuple[str, int]]:
@@ -250,7 +266,7 @@ def _options(message_limit: int, share_port: bool) -> list[tuple[str, int]]:
         ("grpc.max_send_message_length", -1),  # an answer may be larger than a request
         ("grpc.keepalive_time_ms", 60_000),
         ("grpc.keepalive_timeout_ms", 20_000),
-        ("grpc.http2.min_recv_ping_interval_without_data_ms", 10_000),  # who asks more often is cut off
+        ("grpc.http2.min_recv_ping_interval_without_data_ms", 10_000),  # a client that pings more often is disconnected
         ("grpc.max_concurrent_streams", STREAMS),
         ("grpc.server_handshake_timeout_ms", 10_000),
     ]

@@ -1,4 +1,4 @@
-"""Reason <-> gRPC status, and the form in which a reason crosses a socket (`google.rpc.Status` with `ErrorInfo`)."""
+"""Conversion between reasons and gRPC status, and transport of a reason (`google.rpc.Status` with `ErrorInfo`)."""
 
 import math
 
@@ -56,7 +56,7 @@ STATUS = {
 
 NAMES = frozenset(pb.ErrorReason.keys())
 
-# What a failure without our details means: gRPC itself made it (the server is away, the message is too large, ...).
+# Reason and message of a failure without our details, which gRPC itself raised (unreachable server, message too large).
 BARE_STATUS = {
     grpc.StatusCode.UNAVAILABLE: (pb.ERROR_REASON_UNAVAILABLE, "the gateway's service cannot be reached; try again"),
     grpc.StatusCode.DEADLINE_EXCEEDED: (pb.ERROR_REASON_UPSTREAM_TIMEOUT, "the call took longer than its deadline"),
@@ -72,19 +72,24 @@ BARE_STATUS = {
 }
 
 
-def to_status(error: UmgError) -> bytes:
-    """The serialised `google.rpc.Status` of the error, for the trailing metadata `grpc-status-details-bin`."""
+def to_status(error: UmgError, request_id: str = "") -> bytes:
+    """Return the serialised `google.rpc.Status` of the error, for the trailing metadata `grpc-status-details-bin`.
+
+    Its details are the `ErrorInfo`, for a limit a `RetryInfo`, and with a request id the `RequestInfo`.
+    """
     status = status_pb2.Status(code=STATUS[error.reason].value[0], message=error.message)
     status.details.add().Pack(error_details_pb2.ErrorInfo(reason=error.name, domain=DOMAIN, metadata=error.metadata))
     if "retry_after_seconds" in error.metadata:
         delay = Duration(seconds=math.ceil(float(error.metadata["retry_after_seconds"])))
         status.details.add().Pack(error_details_pb2.RetryInfo(retry_delay=delay))
+    if request_id:
+        status.details.add().Pack(error_details_pb2.RequestInfo(request_id=request_id))
     serialized: bytes = status.SerializeToString()
     return serialized
 
 
 def from_rpc(error: grpc.aio.AioRpcError) -> UmgError:
-    """The `UmgError` that a failed call stands for."""
+    """Return the `UmgError` of a failed RPC."""
     for key, value in error.trailing_metadata() or ():
         if key == DETAILS_KEY and isinstance(value, bytes):
             for detail in status_pb2.Status.FromString(value).details:
@@ -96,6 +101,6 @@ def from_rpc(error: grpc.aio.AioRpcError) -> UmgError:
 
 
 def _reason(name: str) -> "pb.ErrorReason.ValueType":
-    """A reason by its bare name; INTERNAL for one that is newer than this build."""
+    """Return the reason with this bare name; INTERNAL for a reason that is newer than this build."""
     known = f"ERROR_REASON_{name}"
     return pb.ErrorReason.Value(known) if known in NAMES else pb.ERROR_REASON_INTERNAL

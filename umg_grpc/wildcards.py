@@ -1,4 +1,4 @@
-"""Patterns in which `*` stands for any characters, and nothing else for anything but itself."""
+"""Patterns in which `*` matches any characters and every other character matches itself."""
 
 import re
 from collections.abc import Iterable
@@ -6,6 +6,7 @@ from fnmatch import translate
 
 
 def matcher(patterns: Iterable[str]) -> re.Pattern[str]:
-    """What matches each text that one of the patterns has in it, in one pass, whatever a caller may send."""
-    literal = (re.sub(r"[?\[]", r"[\g<0>]", pattern) for pattern in patterns)  # of fnmatch's wildcards only `*` is one
+    """Return one expression that matches each text that one of the patterns matches, in one pass."""
+    # `*` is the only wildcard of fnmatch that is kept
+    literal = (re.sub(r"[?\[]", r"[\g<0>]", pattern) for pattern in patterns)
     return re.compile("|".join(translate(pattern) for pattern in literal))

@@ -1,4 +1,4 @@
-"""The command line, `umg`. The only package that knows both the service and the HTTP face."""
+"""Command line `umg`. The only package that imports both the service and the HTTP face."""
 
 from umg_grpc.cli.commands import main
 

@@ -1,4 +1,4 @@
-"""`python -m umg_grpc.cli` is `umg`: how the gateway starts its own workers."""
+"""Entry point of `python -m umg_grpc.cli`, which is `umg`; the gateway starts its workers by it."""
 
 from umg_grpc.cli.commands import main
 

@@ -1,4 +1,4 @@
-"""How the channels of a running gateway do, in words."""
+"""States of the channels of a running gateway, read from its metrics."""
 
 from http.client import HTTPConnection, HTTPException
 from math import ceil
@@ -6,36 +6,38 @@ from math import ceil
 from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
-from umg_grpc.service.health import State
 from umg_grpc.service.metrics import CHANNEL_REST, CHANNEL_STATE
+from umg_grpc.service.resilience.circuit_breaker import State
 
 WAIT_SECONDS = 1.0
-WORDS: dict[int, str] = {State.WELL: "well", State.RESTING: "resting", State.PROBED: "about to be tried again"}
+STATE_NAMES: dict[int, str] = {State.CLOSED: "well", State.OPEN: "resting", State.HALF_OPEN: "about to be tried again"}
 
 Pair = tuple[str, str]
 
 
-def states(http: str) -> dict[Pair, str]:
-    """By channel and model, as the channel's upstream names it: `well`, `resting 4 s`. Of those that were called since
-    the gateway began; empty when none answers at `http` (HOST:PORT).
+def states(http: str, key: str | None = None) -> dict[Pair, str]:
+    """Return the circuit breaker states by channel and upstream model id, for example `well` or `resting 4 s`.
+
+    Only channels that the gateway has called have a state. Empty if no gateway answers at `http` (HOST:PORT), or if
+    `key` is not the key of its metrics.
     """
-    families = _families(http)
-    rests = _values(families.get(CHANNEL_REST.name))
+    families = _families(http, key)
+    open_seconds = _values(families.get(CHANNEL_REST.name))
     states = _values(families.get(CHANNEL_STATE.name))
-    return {pair: _words(state, rests.get(pair, 0)) for pair, state in states.items()}
+    return {pair: _describe(state, open_seconds.get(pair, 0)) for pair, state in states.items()}
 
 
-def _families(http: str) -> dict[str, Metric]:
+def _families(http: str, key: str | None) -> dict[str, Metric]:
     try:
         connection = HTTPConnection(http, timeout=WAIT_SECONDS)
         try:
-            connection.request("GET", "/metrics")
+            connection.request("GET", "/metrics", headers={"Authorization": f"Bearer {key}"} if key is not None else {})
             answer = connection.getresponse()
             text = answer.read().decode() if answer.status == 200 else ""
         finally:
             connection.close()
         return {family.name: family for family in text_string_to_metric_families(text)}
-    except (OSError, HTTPException, ValueError):  # nobody there, or somebody else
+    except (OSError, HTTPException, ValueError):  # no server, or no gateway, answers there
         return {}
 
 
@@ -44,6 +46,6 @@ def _values(family: Metric | None) -> dict[Pair, float]:
     return {(sample.labels.get("channel", ""), sample.labels.get("model", "")): sample.value for sample in samples}
 
 
-def _words(state: float, rest: float) -> str:
-    words = WORDS.get(int(state), "unknown")
-    return f"{words} {ceil(rest)} s" if state == State.RESTING else words
+def _describe(state: float, seconds: float) -> str:
+    name = STATE_NAMES.get(int(state), "unknown")
+    return f"{name} {ceil(seconds)} s" if state == State.OPEN else name

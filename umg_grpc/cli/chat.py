@@ -1,7 +1,7 @@
-"""`umg chat`: a conversation with a model in the terminal.
+"""Command `umg chat`: a conversation with a model in the terminal.
 
-Answers and what a command lists go to standard output. All that is said about them (the model, thoughts, usage, errors)
-goes to standard error, so that `echo hi | umg chat > answer` holds the answer alone.
+Answers and the output of commands go to standard output. Notes (the model, reasoning, usage, errors) go to standard
+error, so that `echo hi | umg chat > answer` writes only the answer.
 """
 
 import asyncio
@@ -13,6 +13,7 @@ from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from types import FrameType
+from typing import assert_never
 
 import grpc
 from rich.console import Console
@@ -21,12 +22,12 @@ from umg_grpc.errors import UmgError
 from umg_grpc.status import from_rpc
 from umg_grpc.v1 import pb, rpc
 
-with suppress(ImportError):  # not on every platform
-    import readline  # noqa: F401 - its import gives `input` arrow keys and a history
+with suppress(ImportError):  # missing on some platforms
+    import readline  # noqa: F401 - its import adds arrow keys and a history to `input`
 
 PROMPT = "> "
 QUIT = "/quit"
-LOOK_AGAIN_SECONDS = 0.2
+WAKE_UP_SECONDS = 0.2
 HELP = """\
 /model NAME   talk to another model; without a name: say which it is
 /models       list the models
@@ -35,10 +36,10 @@ HELP = """\
 /quit         end, as do Ctrl-D and Ctrl-C
 Ctrl-C while the model speaks stops it. A line that begins with a space is never a command."""
 
-# What a model could command the terminal with; an answer has no use for them.
-CONTROLS = {code: None for code in (*range(0x20), *range(0x7F, 0xA0)) if chr(code) not in "\n\t"}
+# Control characters by which a model could control the terminal; they are removed from answers.
+CONTROL_CHARACTERS = {code: None for code in (*range(0x20), *range(0x7F, 0xA0)) if chr(code) not in "\n\t"}
 
-ENDED_WELL = frozenset({pb.FINISH_REASON_UNSPECIFIED, pb.FINISH_REASON_STOP, pb.FINISH_REASON_STOP_SEQUENCE})
+USUAL_FINISH_REASONS = frozenset({pb.FINISH_REASON_UNSPECIFIED, pb.FINISH_REASON_STOP, pb.FINISH_REASON_STOP_SEQUENCE})
 
 
 async def chat(
@@ -50,35 +51,35 @@ async def chat(
     max_tokens: int | None = None,
     temperature: float | None = None,
 ) -> None:
-    """Returns when the caller ends the conversation. Each line is a turn, typed or piped in.
+    """Run a conversation until the user ends it. Each line is a turn, typed or piped in.
 
-    Without a model it is the first that can generate. Raises UmgError when that cannot be found out. To be called in
-    the main thread, which alone gets Ctrl-C.
+    Without a model, uses the first that generates text; raises UmgError if it finds none. Must be called in
+    the main thread, since only that thread receives Ctrl-C.
     """
     if isinstance(sys.stdin, io.TextIOWrapper):
-        sys.stdin.reconfigure(errors="replace")  # a piped file of another encoding is no reason to fail
+        sys.stdin.reconfigure(errors="replace")  # accept piped files in another encoding
     conversation = Conversation(model or "", system, max_tokens, temperature)
     await Chat(channel, key, conversation, Screen()).run()
 
 
 @contextmanager
 def _ctrl_c_raises() -> Iterator[None]:
-    """A block in which Ctrl-C raises KeyboardInterrupt.
+    """Return a context in which Ctrl-C raises KeyboardInterrupt.
 
-    CPython's line editor waits on, when the signal comes between the writing of its prompt and its waiting; a timer
-    makes it look again. The event loop is not told of these signals, since it cannot take them.
+    CPython's line editor keeps waiting if the signal comes between its prompt and its wait; a timer wakes it up. The
+    event loop gets no signals meanwhile, since it does not run.
     """
-    told = signal.set_wakeup_fd(-1)
+    wakeup_fd = signal.set_wakeup_fd(-1)
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     alarm = signal.signal(signal.SIGALRM, lambda _number, _frame: None)
-    signal.setitimer(signal.ITIMER_REAL, LOOK_AGAIN_SECONDS, LOOK_AGAIN_SECONDS)
+    signal.setitimer(signal.ITIMER_REAL, WAKE_UP_SECONDS, WAKE_UP_SECONDS)
     try:
         yield
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, alarm)
         signal.signal(signal.SIGINT, before)
-        signal.set_wakeup_fd(told, warn_on_full_buffer=False)
+        signal.set_wakeup_fd(wakeup_fd, warn_on_full_buffer=False)
 
 
 def _text(text: str) -> pb.Part:
@@ -87,7 +88,7 @@ def _text(text: str) -> pb.Part:
 
 @dataclass
 class Conversation:
-    """What was said until now, and to whom."""
+    """Settings of a conversation, and its turns so far."""
 
     model: str
     system: str = ""
@@ -96,20 +97,19 @@ class Conversation:
     turns: list[pb.Message] = field(default_factory=list)
 
     def ask(self, question: str) -> pb.StreamGenerateRequest:
-        """The request for the next answer."""
+        """Return the request for the answer to a question."""
         request = pb.GenerateRequest(
             model=self.model,
             instructions=[_text(self.system)] if self.system else [],
             messages=[*self.turns, pb.Message(role=pb.ROLE_USER, parts=[_text(question)])],
             max_output_tokens=self.max_tokens,
             temperature=self.temperature,
-            include_usage=True,
         )
         return pb.StreamGenerateRequest(request=request)
 
     def keep(self, question: str, answer: str) -> None:
-        """Adds a turn of each. A question that got no word in answer is forgotten: two turns of the user in a row are
-        refused by some models.
+        """Add a question and its answer. A question with an empty answer is dropped: some models reject two user turns
+        in a row.
         """
         if answer:
             self.turns.append(pb.Message(role=pb.ROLE_USER, parts=[_text(question)]))
@@ -118,7 +118,7 @@ class Conversation:
 
 @dataclass(frozen=True)
 class Piece:
-    """More of an answer."""
+    """Piece of an answer or of its reasoning."""
 
     text: str
     thought: bool = False
@@ -126,14 +126,14 @@ class Piece:
 
 @dataclass
 class Answer:
-    """What a stream has brought until now."""
+    """Part of an answer that was streamed so far."""
 
     text: str = ""
     usage: pb.Usage | None = None
     finish_reason: "pb.FinishReason.ValueType" = pb.FINISH_REASON_UNSPECIFIED
 
     def feed(self, message: pb.StreamGenerateResponse) -> Iterator[Piece]:
-        """What the message adds for the eye. Images, sound and the provider's own tools are not for a terminal."""
+        """Yield the new pieces of text and reasoning. Images, audio and the provider's own tools are not shown."""
         for event in message.events:
             match event.WhichOneof("kind"):
                 case "text_delta":
@@ -150,32 +150,38 @@ class Answer:
                     self.usage = event.usage
                 case "finished":
                     self.finish_reason = event.finished.finish_reason
-                case _:
+                case "started" | "part_started" | "part_updated" | "part_ended" | "state" | "opaque":
                     pass
+                case "arguments_delta" | "citation" | "logprobs" | "media_delta":
+                    pass
+                case None:
+                    pass  # a kind newer than this build
+                case unhandled:
+                    assert_never(unhandled)
 
     def summary(self, seconds: float) -> str:
-        """One line: the tokens, their speed over the whole call, and why it ended where that is not plain."""
-        said: list[str] = []
+        """Return one line with the tokens, their speed over the whole call, and an unusual finish reason."""
+        facts: list[str] = []
         if self.usage is not None:
             about = "about " if self.usage.estimated else ""
-            said.append(f"{about}{self.usage.input_tokens} tokens in, {self.usage.output_tokens} out")
-            said.append(f"{self.usage.output_tokens / max(seconds, 0.001):.1f} tokens/s")
-        if self.finish_reason not in ENDED_WELL:
+            facts.append(f"{about}{self.usage.input_tokens} tokens in, {self.usage.output_tokens} out")
+            facts.append(f"{self.usage.output_tokens / max(seconds, 0.001):.1f} tokens/s")
+        if self.finish_reason not in USUAL_FINISH_REASONS:
             name = pb.FinishReason.Name(self.finish_reason).removeprefix("FINISH_REASON_")
-            said.append(f"ended by {name.lower().replace('_', ' ')}")
-        return ", ".join(said)
+            facts.append(f"ended by {name.lower().replace('_', ' ')}")
+        return ", ".join(facts)
 
 
 class Screen:
-    """Standard output and standard error, told apart and never on one line."""
+    """Terminal output: answers on standard output, notes on standard error, never on the same line."""
 
     def __init__(self) -> None:
         self._notes = Console(stderr=True, highlight=False)
-        self._unfinished: str = ""  # which of the two stands within a line
+        self._unfinished: str = ""  # the output with an unfinished line: answers, notes or none
 
     def piece(self, piece: Piece) -> None:
-        """Shows more of an answer as it is, and of a thought dimmed."""
-        shown = piece.text.translate(CONTROLS)
+        """Print a piece: answers unchanged, reasoning dimmed."""
+        shown = piece.text.translate(CONTROL_CHARACTERS)
         if not shown:
             return
         where = "notes" if piece.thought else "answers"
@@ -189,20 +195,20 @@ class Screen:
         self._unfinished = "" if shown.endswith("\n") else where
 
     def line(self, text: str) -> None:
-        """A line that was asked for."""
+        """Print a line of a command's output."""
         self.piece(Piece(f"{text}\n"))
 
     def note(self, text: str, style: str = "dim") -> None:
-        """A line about the conversation."""
+        """Print a note about the conversation."""
         self.end_line()
-        self._notes.out(text.translate(CONTROLS), style=style)
+        self._notes.out(text.translate(CONTROL_CHARACTERS), style=style)
 
     def error(self, message: str) -> None:
-        """What went wrong, in one line."""
+        """Print an error message in one line."""
         self.note(f"error: {' '.join(message.split())}", style="red")
 
     def end_line(self) -> None:
-        """Goes to a new line unless one begins already."""
+        """End an unfinished line."""
         match self._unfinished:
             case "answers":
                 sys.stdout.write("\n")
@@ -213,7 +219,7 @@ class Screen:
 
 
 class Chat:
-    """Reads lines, and answers or obeys each."""
+    """Loop that reads lines and answers each as a question or runs it as a command."""
 
     def __init__(self, channel: grpc.aio.Channel, key: str, conversation: Conversation, screen: Screen) -> None:
         self._generation = rpc.GenerationServiceStub(channel)
@@ -222,10 +228,11 @@ class Chat:
         self._conversation = conversation
         self._screen = screen
         self._loop = asyncio.get_running_loop()
-        self._work: asyncio.Task[None] | None = None  # what Ctrl-C stops
+        self._work: asyncio.Task[None] | None = None  # the task that Ctrl-C stops
         self._stopped = False
 
     async def run(self) -> None:
+        """Run the conversation until the end of the input, `/quit` or Ctrl-C."""
         with self._interrupts():
             if not self._conversation.model and not await self._until_stopped(self._choose()):
                 return
@@ -236,7 +243,7 @@ class Chat:
 
     @contextmanager
     def _interrupts(self) -> Iterator[None]:
-        """A block in which Ctrl-C stops the work, if there is any, and not the program."""
+        """Return a context in which Ctrl-C stops only the current work, and not the program."""
 
         def interrupt(_number: int, _frame: FrameType | None) -> None:
             if self._work is not None:
@@ -250,7 +257,7 @@ class Chat:
             signal.signal(signal.SIGINT, before)
 
     async def _until_stopped(self, work: Coroutine[None, None, None]) -> bool:
-        """Whether the work came to its end; False when Ctrl-C stopped it."""
+        """Run the work. Return whether it completed; False if Ctrl-C stopped it."""
         self._stopped = False
         self._work = asyncio.create_task(work)
         try:
@@ -264,10 +271,10 @@ class Chat:
         return True
 
     def _read(self) -> str | None:
-        """The next line; None at the end of input and on Ctrl-C.
+        """Return the next line; None at the end of input and on Ctrl-C.
 
-        This blocks the event loop, which has nothing else to do: gRPC keeps the connection in threads of its own. In a
-        thread of ours `input` could not be interrupted, and would leave the terminal as the line editor has set it.
+        Blocks the event loop, which has no other work: gRPC keeps the connection alive in its own threads. In another
+        thread `input` could not be interrupted, and would leave the terminal in the mode of the line editor.
         """
         self._screen.end_line()
         typed = sys.stdin.isatty() and sys.stdout.isatty()
@@ -282,13 +289,13 @@ class Chat:
     async def _handle(self, line: str) -> None:
         try:
             if line.startswith("/"):
-                await self._obey(line)
+                await self._run_command(line)
             elif line.strip():
                 await self._answer(line.strip())
         except grpc.aio.AioRpcError as error:
             self._screen.error(from_rpc(error).message)
 
-    async def _obey(self, line: str) -> None:
+    async def _run_command(self, line: str) -> None:
         command, _, argument = line.partition(" ")
         match command, argument.strip():
             case "/help", _:
@@ -310,7 +317,7 @@ class Chat:
                 self._screen.error(f"there is no command {unknown}; /help lists them")
 
     async def _answer(self, question: str) -> None:
-        """Shows an answer as it comes. What was said until Ctrl-C is kept, a broken answer is not."""
+        """Print the streamed answer. An answer stopped by Ctrl-C is kept in the conversation, a failed one is not."""
         answer, began = Answer(), time.perf_counter()
         call = self._generation.StreamGenerate(self._conversation.ask(question), metadata=self._credentials)
         try:
@@ -327,7 +334,7 @@ class Chat:
             self._screen.note(summary)
 
     async def _list(self) -> list[pb.Model]:
-        """The models that can be talked to."""
+        """Return the models that generate text."""
         response = await self._models.ListModels(pb.ListModelsRequest(), metadata=self._credentials)
         return [model for model in response.models if pb.MODEL_OPERATION_GENERATE in model.operations]
 
@@ -339,6 +346,6 @@ class Chat:
         if not models:
             message = "this key may use no model that generates text; name one with --model, or use another key"
             raise UmgError(pb.ERROR_REASON_PERMISSION_DENIED, message)
-        # a real model comes before a simulated one
+        # prefer a real model over a simulated one
         real = (model for model in models if "simulated" not in model.owned_by)
         self._conversation.model = next(real, models[0]).id

@@ -1,4 +1,4 @@
-"""Every command with its flags."""
+"""Commands of `umg` with their flags. The docstrings of the command functions are their help texts."""
 
 import os
 import sys
@@ -10,6 +10,7 @@ import typer
 import uvloop
 
 from umg_grpc.cli.config import load
+from umg_grpc.config import Address
 from umg_grpc.errors import UmgError
 from umg_grpc.routing import PROTOCOLS, Router
 
@@ -37,17 +38,21 @@ def serve(
     data: DataFlag = DATA,
     workers: Annotated[int, typer.Option(min=1, max=256, help="Processes that share the ports.")] = 1,
     faces: Annotated[str, typer.Option(help="`http,grpc`, or one of them.")] = "http,grpc",
+    metrics: Annotated[
+        str | None, typer.Option(hidden=True)
+    ] = None,  # passed to workers instead of the address in the config
 ) -> None:
     """Serve HTTP and gRPC until SIGTERM or Ctrl-C, which lets calls under way end first."""
-    # here: no other command needs the servers, and starting them is slow
+    # imported here: no other command needs the servers, which are slow to import
     from umg_grpc.cli.run import run
-    from umg_grpc.cli.serve import FACES, Address, Options
+    from umg_grpc.cli.serve import FACES, Options
 
     wanted = tuple(face for face in FACES if face in {name.strip() for name in faces.split(",")})
     if not wanted or {name.strip() for name in faces.split(",")} - set(FACES):
         raise typer.BadParameter("expected http,grpc or one of them", param_hint="--faces")
     try:
-        options = Options(config, Address.parse(http), Address.parse(grpc), data, wanted, workers)
+        listener = Address.parse(metrics) if metrics is not None else None
+        options = Options(config, Address.parse(http), Address.parse(grpc), data, wanted, workers, metrics=listener)
     except ValueError as error:
         raise typer.BadParameter(str(error)) from None
     raise typer.Exit(run(options, load(config)))
@@ -55,9 +60,9 @@ def serve(
 
 @app.command()
 def check(config: Annotated[Path, typer.Argument(help="YAML file.")]) -> None:
-    """Check a config: print what is wrong, by line, or what it serves."""
-    # here: the service takes a while to load
-    from umg_grpc.assembly import tls_context
+    """Check a config: print its errors by line, or else the number of its channels and models."""
+    # imported here: the service is slow to import
+    from umg_grpc.channel_factory import tls_context
     from umg_grpc.cli.serve import check_local_models
 
     found = load(config)
@@ -82,14 +87,20 @@ def models(
     ] = None,
     key: Annotated[str, typer.Option(help="With --explain: a call of this key (id, name or prefix).")] = "",
     face: Annotated[str, typer.Option(metavar="FORMAT", help="With --explain: a call in this format.")] = "",
-    http: Annotated[str, typer.Option(metavar="HOST:PORT", help="The gateway that says how each channel is.")] = HTTP,
+    http: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HOST:PORT",
+            help=f"The gateway that says how each channel is. Default: the config's metrics.address, or {HTTP}.",
+        ),
+    ] = None,
     config: ConfigFlag = None,
     data: DataFlag = DATA,
 ) -> None:
     """List the models of a config, the channels that serve each, and how a running gateway finds them."""
-    # here: serving needs no tables, and they take megabytes
+    # imported here: serving needs no tables, which take megabytes
     from umg_grpc.cli import models as commands
-    from umg_grpc.cli.states import states
+    from umg_grpc.cli.channel_states import states
 
     faces = tuple(dict.fromkeys(name for names in PROTOCOLS.values() for name in names))
     if face and face not in faces:
@@ -97,10 +108,11 @@ def models(
     if (key or face) and explain is None:
         raise typer.BadParameter("it goes with --explain MODEL", param_hint="--key" if key else "--face")
     found = load(config)
+    states_of = states(http or str(found.metrics.address or HTTP), found.metrics.key)
     if explain is None:
-        commands.list_models(found, states(http))
+        commands.list_models(found, states_of)
     else:
-        uvloop.run(commands.explain(found, data, explain, face, key, states(http)))
+        uvloop.run(commands.explain(found, data, explain, face, key, states_of))
 
 
 @keys.command("create")
@@ -203,7 +215,7 @@ def _count(number: int, what: str) -> str:
 
 
 def _patterns(text: str | None, what: str, flag: str) -> list[str]:
-    """What the flag lists; nothing where it is absent."""
+    """Return the patterns of a comma-separated flag; empty if the flag is absent."""
     patterns = [pattern.strip() for pattern in (text or "").split(",") if pattern.strip()]
     if text is not None and not patterns:
         raise typer.BadParameter(
@@ -222,17 +234,17 @@ def _moment(text: str) -> datetime:
 
 
 def main() -> None:
-    """Runs the command line. The process's exit code says how it went."""
-    for descriptor in range(3):  # one that was closed would be taken by a socket or a pipe
+    """Run the command line, and exit with its exit code."""
+    for descriptor in range(3):  # a socket or a pipe would get the number of a closed descriptor
         try:
             os.fstat(descriptor)
         except OSError:
             os.open(os.devnull, os.O_RDWR)
-    # before grpc is loaded: its own lines are none of our log, and the child processes do not use what they inherit
+    # before grpc is imported: keeps its lines out of our log; child processes do not use inherited channels
     os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
     os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
     try:
         app()
     except BrokenPipeError:  # `umg models | head`
-        sys.stdout = open(os.devnull, "w")  # noqa: SIM115, PTH123  so that the interpreter's own flush is quiet
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115, PTH123  keeps the interpreter's last flush from failing
         sys.exit(141)

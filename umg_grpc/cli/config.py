@@ -1,4 +1,4 @@
-"""Reads the config for a command: the file that was named, or the built-in one."""
+"""Config of a command: a given file, or the built-in config."""
 
 import os
 import sys
@@ -11,14 +11,14 @@ from umg_grpc.config import Config, ConfigError, built_in, parse
 
 
 def read(path: Path | None, environment: Mapping[str, str]) -> Config:
-    """The config. Raises ConfigError, and OSError for a file that cannot be read."""
+    """Return the config. Raises ConfigError, and OSError for a file that cannot be read."""
     if path is None:
         return built_in()
     return parse(path.read_text(encoding="utf-8"), str(path), environment)
 
 
 def load(path: Path | None) -> Config:
-    """The config; a command that cannot have it ends with 2 and says why on standard error."""
+    """Return the config. If it is unusable, print the problems to standard error and exit with 2."""
     try:
         return read(path, os.environ)
     except ConfigError as error:

@@ -1,4 +1,4 @@
-"""`umg keys`: what the commands do, on the store of a config."""
+"""Commands of `umg keys`, which work on the store of a config."""
 
 import sys
 from collections.abc import AsyncGenerator, Sequence
@@ -19,19 +19,19 @@ from umg_grpc.store.database import SQLITE, SQLITE_FILE
 
 @dataclass(frozen=True)
 class Settings:
-    """What a new key may do."""
+    """Permissions and limits of a new key."""
 
     patterns: Sequence[str] = ()
-    """Of models; none allows all."""
+    """Patterns of allowed models; empty allows all."""
     rpm: int | None = None
     expires: datetime | None = None
     channels: Sequence[str] = ()
-    """Names or patterns; none allows all."""
+    """Names or patterns of allowed channels; empty allows all."""
     show_route: bool = False
 
 
 async def create(config: Config, data: Path, name: str, settings: Settings) -> None:
-    """Prints the new key's settings, then its secret alone on the last line."""
+    """Create a key. Print its settings, and its secret alone on the last line."""
     async with _keys(config, data, new=True) as keys:
         key, secret = await keys.create(
             name,
@@ -47,32 +47,33 @@ async def create(config: Config, data: Path, name: str, settings: Settings) -> N
 
 
 async def list_all(config: Config, data: Path) -> None:
-    """Prints every key, the oldest first."""
+    """Print all keys, oldest first."""
     async with _keys(config, data) as keys:
         _print(await keys.list())
 
 
 async def find(config: Config, data: Path, reference: str) -> Key:
-    """One key."""
+    """Return the key with an id, name or prefix."""
     async with _keys(config, data) as keys:
         return await keys.get(reference)
 
 
 async def show(config: Config, data: Path, reference: str) -> None:
-    """Prints one key."""
+    """Print one key."""
     _print([await find(config, data, reference)])
 
 
 async def revoke(config: Config, data: Path, reference: str) -> None:
-    """Ends one key and prints it."""
+    """Revoke one key and print it."""
     async with _keys(config, data) as keys:
         _print([await keys.revoke(reference)])
 
 
 @asynccontextmanager
 async def _keys(config: Config, data: Path, *, new: bool = False) -> AsyncGenerator[Keys, None]:
-    """The keys in the store, which only a `new` key may be the first of. What cannot be done is said on standard error
-    and ends the command with 1.
+    """Yield the keys of the store. Errors are printed to standard error and exit with 1.
+
+    Only with `new` the database may be missing, and is then created.
     """
     if config.database == SQLITE and not new and not (data / SQLITE_FILE).exists():
         print(f"umg: there is no database in {data}; say where the gateway's is with --data", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""`umg models`: the models of a config, and which channel the next call for one is sent to, and why."""
+"""Command `umg models`: the models of a config, and the order of the channels for the next call of a model."""
 
 import sys
 from collections.abc import Mapping
@@ -6,21 +6,21 @@ from pathlib import Path
 
 import typer
 
-from umg_grpc.access.authenticate import caller_of
+from umg_grpc.access.authentication import caller_of
 from umg_grpc.access.caller import Caller
 from umg_grpc.cli.keys import find
 from umg_grpc.cli.tables import print_table
 from umg_grpc.config import Config
 from umg_grpc.errors import UmgError
-from umg_grpc.routing import PROTOCOLS, VERBS, Operation, Router, Target, Wish
+from umg_grpc.routing import PROTOCOLS, VERBS, Operation, RoutePreferences, Router, Target
 
 States = Mapping[tuple[str, str], str]
-"""How a running gateway finds each channel with each model of its upstream; empty where none answers."""
-WELL = "well"
+"""State of each (channel, upstream model id) in a running gateway; empty if no gateway answers."""
+HEALTHY = "well"
 
 
 def list_models(config: Config, states: States) -> None:
-    """Prints every model, then every alias."""
+    """Print all models, then all aliases."""
     router = Router(config)
     named = [(model.id, model) for model in router.models()]
     named += [(f"{alias} = {config.aliases[alias]}", found.model) for alias, found in router.aliases().items()]
@@ -34,9 +34,10 @@ def list_models(config: Config, states: States) -> None:
 
 
 async def explain(config: Config, data: Path, model: str, face: str, key: str, states: States) -> None:
-    """Prints the channels in the order in which the next call for the model asks them, and why. `face`: the caller's
-    format; `key`: the id, name or prefix of its key, if it has one. What such a call is refused for is said on standard
-    error and ends the command with 1.
+    """Print the channels in the order in which the next call of the model tries them, with reasons.
+
+    `face`: format of the caller, or ""; `key`: id, name or prefix of the caller's key, or "". If the gateway would
+    reject the call, print the error to standard error and exit with 1.
     """
     caller = caller_of(await find(config, data, key)) if key else None
     try:
@@ -46,23 +47,23 @@ async def explain(config: Config, data: Path, model: str, face: str, key: str, s
         raise typer.Exit(1) from None
 
 
-def _explain(router: Router, named: str, face: str, caller: Caller | None, states: States) -> None:
-    found = router.resolve(named)
+def _explain(router: Router, name: str, face: str, caller: Caller | None, states: States) -> None:
+    found = router.resolve(name)
     model = found.model.id
     if caller is not None:
         caller.check_model(model, found.alias)
 
-    def is_well(target: Target) -> bool:
-        return states.get((target.channel.name, target.model), WELL) == WELL
+    def is_healthy(target: Target) -> bool:
+        return states.get((target.channel.name, target.model), HEALTHY) == HEALTHY
 
-    if named != model:
-        print(f"{named} is served as {model}")
+    if name != model:
+        print(f"{name} is served as {model}")
     pins = caller.channels if caller is not None else ()
     refusals, operations = [], [operation for operation in found.model.described.operations if operation in VERBS]
     for operation in operations:
-        wish = Wish(face if face in PROTOCOLS[operation] else "", pins, well=is_well)
+        preferences = RoutePreferences(face if face in PROTOCOLS[operation] else "", pins, is_healthy=is_healthy)
         try:
-            rows = _rows(router, model, operation, wish, states)
+            rows = _rows(router, model, operation, preferences, states)
         except UmgError as error:
             refusals.append(error)
         else:
@@ -73,13 +74,13 @@ def _explain(router: Router, named: str, face: str, caller: Caller | None, state
 
 
 def _rows(
-    router: Router, model: str, operation: Operation, wish: Wish, states: States
+    router: Router, model: str, operation: Operation, preferences: RoutePreferences, states: States
 ) -> list[tuple[str, str, str, str]]:
-    """The channels in their order, then those that are not asked. Raises UmgError where none is."""
-    explained = [(target, ", ".join(reasons)) for target, reasons in router.explain(model, operation, wish)]
-    asked = {target.channel.name for target, _ in explained}
+    """Return rows of the channels in their order, then of the unused ones. Raises UmgError if none is used."""
+    explained = [(target, ", ".join(reasons)) for target, reasons in router.explain(model, operation, preferences)]
+    used = {target.channel.name for target, _ in explained}
     for target in router.targets(model):
-        if target.channel.name not in asked:
+        if target.channel.name not in used:
             able = operation in target.operations
             why = "not one of the key's channels" if able else f"it cannot {VERBS[operation]}"
             explained.append((target, f"not asked: {why}"))
@@ -87,5 +88,5 @@ def _rows(
 
 
 def _state(states: States, target: Target) -> str:
-    """The state of a channel; a gateway says nothing of one that it has not called."""
-    return states.get((target.channel.name, target.model), WELL if states else "-")
+    """Return the state of a channel. A channel that the gateway has not called yet is healthy."""
+    return states.get((target.channel.name, target.model), HEALTHY if states else "-")

@@ -1,27 +1,27 @@
-"""How many files, and so connections, the system lets the process have open."""
+"""Limit of open files of the process, which limits its connections."""
 
 import resource
 from contextlib import suppress
 
-MOST = 1_048_576
+MAX_FILES = 1_048_576
 OTHERS = 512
-"""Open beside clients and providers: database, log, listeners, spare connections of the HTTP face."""
+"""Files for other uses than calls: database, log, listeners, connections of the HTTP face beyond its limit."""
 LEAST = 1024
-"""Those, and some 250 calls at once: fewer are a limit that nobody meant for a server."""
+"""Least limit to serve with: `OTHERS`, and some 250 concurrent calls."""
 
 
 def raise_file_limit() -> int:
-    """Most open files, after asking for all that the system gives the process without asking anybody. Raises OSError
-    where these are too few to serve with.
+    """Raise the limit of open files as far as the hard limit allows. Return the new limit. Raises OSError if it is too
+    low to serve with.
     """
     allowed, possible = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = MOST if possible == resource.RLIM_INFINITY else min(MOST, possible)
+    wanted = MAX_FILES if possible == resource.RLIM_INFINITY else min(MAX_FILES, possible)
     if allowed != resource.RLIM_INFINITY and allowed < wanted:
-        with suppress(ValueError, OSError):  # macOS has another bound, which it does not tell
+        with suppress(ValueError, OSError):  # macOS has a lower limit, which it does not report
             resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, possible))
             allowed = wanted
     if allowed == resource.RLIM_INFINITY:
-        return MOST
+        return MAX_FILES
     if allowed < LEAST:
         how = "raise the hard limit (`ulimit -Hn`, `LimitNOFILE=` of systemd, `--ulimit nofile=` of Docker)"
         raise OSError(f"the system lets this process have {allowed} open files, and it needs {LEAST} or more: {how}")
@@ -29,5 +29,5 @@ def raise_file_limit() -> int:
 
 
 def most_clients(files: int) -> int:
-    """How many clients may be connected, of whom each may need a connection to a provider."""
+    """Return the most clients that may be connected. Each may need a connection to a provider, too."""
     return (files - OTHERS) // 2

@@ -1,4 +1,4 @@
-"""Runs the gateway's processes: one, or a parent and its workers."""
+"""Processes of the gateway: one, or a parent and its workers."""
 
 import asyncio
 import gc
@@ -13,14 +13,14 @@ import structlog
 import uvloop
 
 from umg_grpc import logs
-from umg_grpc.access.bootstrap import VARIABLE, Bootstrap, ensure_bootstrap
-from umg_grpc.assembly import LocalSource
+from umg_grpc.access.bootstrap import VARIABLE, ensure_bootstrap
+from umg_grpc.channel_factory import LocalSource
 from umg_grpc.cli.config import read
-from umg_grpc.cli.files import raise_file_limit
-from umg_grpc.cli.serve import GRPC, Address, Options, gateway, local_model, served_part
+from umg_grpc.cli.open_files import raise_file_limit
+from umg_grpc.cli.serve import GRPC, Gateway, Options, gateway, local_model, served_part
 from umg_grpc.cli.signals import Signals
 from umg_grpc.cli.workers import WITH_LOCAL, WORKER, RelayedModel, Workers, follow_parent
-from umg_grpc.config import Config, ConfigError
+from umg_grpc.config import Address, Config, ConfigError
 from umg_grpc.errors import UmgError
 from umg_grpc.routing import Router
 from umg_grpc.server import Service
@@ -35,10 +35,10 @@ SWITCH_SECONDS = 0.0005
 
 
 def run(options: Options, config: Config) -> int:
-    """Serves until it is told to stop. 0 after a drain, 1 when it could not start."""
+    """Serve until a stop signal. Return the exit code: 0 after the drain, 1 if the start failed."""
     logs.configure(config.log.level, config.log.format)
     alone = _serve if options.workers == 1 else _serve_workers
-    serve = _work if WORKER in os.environ else alone
+    serve = _serve_worker if WORKER in os.environ else alone
     try:
         raise_file_limit()
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
@@ -50,24 +50,24 @@ def run(options: Options, config: Config) -> int:
 
 
 async def _serve(options: Options, config: Config) -> None:
-    """The whole gateway in this process."""
-    told = Signals()
+    """Serve the whole gateway in this process."""
+    signals = Signals()
     async with local_model(options, config) as local:
-        # a face apart serves no models itself
+        # an HTTP face without its service serves no models itself
         served = served_part(config, local=local is not None) if GRPC in options.faces else config
         async with gateway(options, served, os.environ, local) as state:
-            told.reload = _reloading(options, state.service, local) or told.reload
-            await _loaded(local, told.stop)
-            if not told.stop.is_set():
-                _announce(state.http, state.grpc, state.bootstrap, served)
+            signals.reload = _make_reload(options, state.service, local) or signals.reload
+            await _wait_loaded(local, signals.stop)
+            if not signals.stop.is_set():
+                _print_start(state, served)
                 tune()
-            await told.stop.wait()
+            await signals.stop.wait()
             logger.info("draining", seconds=served.drain)
 
 
 async def _serve_workers(options: Options, config: Config) -> None:
-    """A parent that serves nothing itself."""
-    told = Signals()
+    """Run the parent process, which starts the workers and serves no calls itself."""
+    signals = Signals()
     bootstrap = None
     if GRPC in options.faces:
         store = await open_store(config.database, options.data)
@@ -80,41 +80,41 @@ async def _serve_workers(options: Options, config: Config) -> None:
         workers = Workers(options, served, local)
         try:
             await workers.start()
-            told.reload = workers.reload
-            await _loaded(local, told.stop)
-            await workers.wait_serving(told.stop)
-            if not told.stop.is_set():
-                _announce(workers.http, workers.grpc, bootstrap, served)
-            await told.stop.wait()
+            signals.reload = workers.reload
+            await _wait_loaded(local, signals.stop)
+            await workers.wait_serving(signals.stop)
+            if not signals.stop.is_set():
+                _print_start(Gateway(workers.http, workers.grpc, None, bootstrap, workers.metrics), served)
+            await signals.stop.wait()
             logger.info("draining", seconds=served.drain)
         finally:
             await workers.close()
 
 
-async def _work(options: Options, config: Config) -> None:
-    """One worker, until its parent tells it to stop or is gone."""
-    told = Signals()
+async def _serve_worker(options: Options, config: Config) -> None:
+    """Run one worker until a stop signal or the end of its parent."""
+    signals = Signals()
     model = RelayedModel() if os.environ[WORKER] == WITH_LOCAL else None
     served = served_part(config, local=model is not None)
     async with gateway(replace(options, share_ports=True), served, os.environ, model) as state:
-        told.reload = _reloading(options, state.service, model) or told.reload
+        signals.reload = _make_reload(options, state.service, model) or signals.reload
         print("serving", flush=True)
         tune()
         parent = asyncio.create_task(follow_parent(model), name="parent")
-        parent.add_done_callback(lambda _: told.stop.set())
-        await told.stop.wait()
+        parent.add_done_callback(lambda _: signals.stop.set())
+        await signals.stop.wait()
         parent.cancel()
         await asyncio.wait([parent])
 
 
 def tune() -> None:
-    """Sets the interpreter for serving.
+    """Set the garbage collector and the thread switching of the interpreter for serving.
 
-    What the start made is never looked at again by the garbage collector, and the rest less often: a call leaves a few
-    cycles and hundreds of young objects, and with the interpreter's own thresholds the search for the former takes a
-    tenth of the time of a call. The oldest are searched more often: among them is what was left of calls that were
-    under way at a search. Threads get their turn sooner: a row for the database passes from thread to thread a dozen
-    times, and at a busy time would wait each time for the interpreter's own 5 ms.
+    The objects of the start are exempt from garbage collection, and young objects are collected less often: a call
+    leaves a few cycles among hundreds of young objects, and with the default thresholds their collection takes a tenth
+    of the time of a call. The oldest generation is collected more often: it contains the rest of calls that were in
+    flight during a collection. Threads switch sooner: a database row passes between threads a dozen times, and under
+    load would wait each time for the default of 5 ms.
     """
     gc.collect()
     gc.freeze()
@@ -122,8 +122,8 @@ def tune() -> None:
     sys.setswitchinterval(SWITCH_SECONDS)
 
 
-async def _loaded(local: LocalModel | None, stop: asyncio.Event) -> None:
-    """Waits until the local model can answer, so that the first call printed below does."""
+async def _wait_loaded(local: LocalModel | None, stop: asyncio.Event) -> None:
+    """Wait until the local model is ready or `stop` is set, so that the example call that is printed next succeeds."""
     if local is None:
         return
     print("loading the local model ...", flush=True)
@@ -137,9 +137,10 @@ async def _loaded(local: LocalModel | None, stop: asyncio.Event) -> None:
             logger.warning("serving while the local model still loads", reason=outcome.message)
 
 
-def _reloading(options: Options, service: Service | None, local: LocalSource | None) -> Callable[[], None] | None:
-    """What takes the channels and models of the file again; None where nothing of it is served. A bad file keeps the
-    old ones and says so.
+def _make_reload(options: Options, service: Service | None, local: LocalSource | None) -> Callable[[], None] | None:
+    """Return a function that reloads the channels and models from the config file; None without a service.
+
+    If the new file has problems, it logs them and keeps the old config.
     """
     if service is None:
         return None
@@ -156,14 +157,17 @@ def _reloading(options: Options, service: Service | None, local: LocalSource | N
     return reload
 
 
-def _announce(http: Address | None, grpc: Address, bootstrap: Bootstrap | None, config: Config) -> None:
-    """Says where it serves, with which key, and what to try."""
+def _print_start(state: Gateway, config: Config) -> None:
+    """Print the addresses, the bootstrap key, the models and an example call."""
+    http, grpc, bootstrap = state.http, state.grpc, state.bootstrap
     print(f"Unified Model Gateway {version('unified-model-gateway')} is serving")
     if http is not None:
         print(f"  HTTP    http://{http}")
     if config.public_url is not None:
         print(f"  public  {config.public_url}")
-    if bootstrap is None:  # a facade apart: keys and models are the service's
+    if state.metrics is not None:
+        print(f"  metrics http://{state.metrics}/metrics")
+    if bootstrap is None:  # an HTTP face without its service, which has the keys and models
         print(f"  gRPC    {grpc} (the service that this face calls)")
         print(f"try it:\ncurl http://{http}/v1/models -H 'Authorization: Bearer YOUR_KEY'", flush=True)
         return
@@ -177,13 +181,13 @@ def _announce(http: Address | None, grpc: Address, bootstrap: Bootstrap | None, 
     shown = ", ".join(models[:8]) + (f" and {len(models) - 8} more" if len(models) > 8 else "")
     print(f"  models  {shown or 'none: add a channel to the config'}")
     if models:
-        talking = (model.id for model in described if pb.MODEL_OPERATION_GENERATE in model.operations)
-        print(f"try it:\n{_trial(http, grpc, bootstrap.secret, next(talking, None))}")
+        text_models = (model.id for model in described if pb.MODEL_OPERATION_GENERATE in model.operations)
+        print(f"try it:\n{_example_call(http, grpc, bootstrap.secret, next(text_models, None))}")
     sys.stdout.flush()
 
 
-def _trial(http: Address | None, grpc: Address, key: str, model: str | None) -> str:
-    """A line to paste into another terminal; `model` generates text, None where none does."""
+def _example_call(http: Address | None, grpc: Address, key: str, model: str | None) -> str:
+    """Return an example call for a shell. `model` generates text; None if no model does."""
     if http is None:
         return f"umg chat --grpc {grpc}"
     if model is None:

@@ -1,11 +1,10 @@
-"""`umg serve`: the whole gateway in one process, or one of its faces."""
+"""Command `umg serve`: the whole gateway in one process, or only one of its faces."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Self
 
 import grpc
 import structlog
@@ -13,15 +12,16 @@ from aiohttp import web
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
 from http_facade.app import Runner, make_app, make_runner
+from http_facade.routes import METRICS_ROUTES, OTHER_ROUTES, ROUTES
 from http_facade.settings import Settings
 from umg_grpc.access.bootstrap import VARIABLE, Bootstrap, ensure_bootstrap
-from umg_grpc.assembly import LocalSource
-from umg_grpc.cli.files import most_clients, raise_file_limit
-from umg_grpc.config import Channel, Config
+from umg_grpc.channel_factory import LocalSource
+from umg_grpc.cli.open_files import most_clients, raise_file_limit
+from umg_grpc.config import Address, Channel, Config
 from umg_grpc.errors import UmgError
 from umg_grpc.server import GrpcFace, Service, open_service
-from umg_grpc.service.gate import Gate
 from umg_grpc.service.metrics import GATE_CALLS, GATE_QUEUE, Metrics
+from umg_grpc.service.resilience.overload import LoadShedder
 from umg_grpc.upstream.local import EMBEDDING_MODEL, RERANK_MODEL, TEXT_MODELS, embedding_unavailable
 from umg_grpc.upstream.local.supervisor import LocalModel
 from umg_grpc.v1 import pb
@@ -31,29 +31,15 @@ logger = structlog.get_logger()
 HTTP, GRPC = "http", "grpc"
 FACES = (HTTP, GRPC)
 
-
-@dataclass(frozen=True)
-class Address:
-    """Where to listen, or whom to call."""
-
-    host: str
-    port: int
-
-    @classmethod
-    def parse(cls, text: str) -> Self:
-        """From `HOST:PORT`; an IPv6 host stands in brackets. Raises ValueError."""
-        host, separator, port = text.rpartition(":")
-        if not separator or not host or not port.isascii() or not port.isdigit() or int(port) > 65535:
-            raise ValueError(f"{text!r} is no HOST:PORT, such as 127.0.0.1:8080 or [::1]:0")
-        return cls(host.removeprefix("[").removesuffix("]"), int(port))
-
-    def __str__(self) -> str:
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+METRICS_DRAIN_SECONDS = 1.0
+"""Longest wait at a shutdown for scrapers that still read their answers."""
+METRICS_CONNECTIONS = 64
+"""Most connections of scrapers, besides those beyond the limit that each listener keeps."""
 
 
 @dataclass(frozen=True)
 class Options:
-    """The command line of `umg serve`."""
+    """Options of `umg serve`."""
 
     config: Path | None
     http: Address
@@ -61,33 +47,37 @@ class Options:
     data: Path
     faces: tuple[str, ...] = FACES
     workers: int = 1
-    share_ports: bool = False  # one of several workers
+    share_ports: bool = False  # True for a worker process, which shares its ports with the others
+    metrics: Address | None = None
+    """For a worker process: the address of `/metrics`, with the actual port instead of port 0."""
 
 
 @dataclass
 class Gateway:
-    """A gateway that listens."""
+    """Listening gateway."""
 
     http: Address | None
     grpc: Address
-    service: Service | None  # None for a facade apart from its service
+    service: Service | None  # None for an HTTP face without its service
     bootstrap: Bootstrap | None
+    metrics: Address | None = None
+    """Address of the separate listener of `/metrics`; None without one."""
 
 
 @asynccontextmanager
 async def gateway(
     options: Options, config: Config, environment: Mapping[str, str], local: LocalSource | None
 ) -> AsyncGenerator[Gateway, None]:
-    """The gateway, listening. At the end it accepts nothing new and gives what is under way `config.drain` seconds.
+    """Yield the listening gateway. At the end, stop accepting calls and wait `config.drain` seconds for those in
+    flight.
 
-    Raises OSError when an address cannot be had, a file of the config cannot be read or too few can be open.
+    Raises OSError if an address cannot be bound, a file of the config cannot be read, or too few files can be open.
     """
     files = raise_file_limit()
-    limit = 2 * config.body_limit  # a request carries its body twice: as it came, and decoded
+    limit = 2 * config.body_limit  # a gRPC request contains the body twice: raw and decoded
     async with AsyncExitStack() as stack:
         metrics = Metrics()
-        gate = Gate(config.overload, metrics.refused)
-        gate.start()
+        gate = LoadShedder(config.overload, metrics.refused)
         stack.callback(gate.close)
         metrics.watch(GATE_CALLS, lambda: {(): gate.calls})
         metrics.watch(GATE_QUEUE, lambda: {(): gate.waiting})
@@ -100,6 +90,7 @@ async def gateway(
                 open_service(config, options.data, local, metrics, gate)
             )
             state.bootstrap = await ensure_bootstrap(service.store, options.data, environment.get(VARIABLE))
+            await service.authenticator.learn(state.bootstrap.secret)
             face = await GrpcFace.start(service, str(options.grpc), message_limit=limit, share_port=options.share_ports)
             state.grpc = Address(options.grpc.host, face.port)
             channel = service.channel()
@@ -111,7 +102,13 @@ async def gateway(
         try:
             if HTTP in options.faces:
                 runner = make_runner(_app(state.service, config, channel, metrics, gate, files))
-                state.http = await _listen(runner, options)
+                await runner.setup()
+                state.http = await _listen(runner, options.http, "HTTP", share_port=options.share_ports)
+            if (address := options.metrics or config.metrics.address) is not None:
+                scraped = make_runner(_metrics_app(config, channel, metrics))
+                await scraped.setup()
+                stack.push_async_callback(scraped.cleanup)  # after the drain, so that scrapers can observe the drain
+                state.metrics = await _listen(scraped, address, "metrics", share_port=options.share_ports)
             yield state
         finally:
             await asyncio.gather(
@@ -121,7 +118,7 @@ async def gateway(
 
 
 def _app(
-    service: Service | None, config: Config, channel: grpc.aio.Channel, metrics: Metrics, gate: Gate, files: int
+    service: Service | None, config: Config, channel: grpc.aio.Channel, metrics: Metrics, gate: LoadShedder, files: int
 ) -> web.Application:
     async def ready() -> bool:
         if service is None:
@@ -131,37 +128,51 @@ def _app(
     settings = Settings(
         ready=ready,
         metrics=lambda: (metrics.exposition(), CONTENT_TYPE_LATEST),
+        metrics_key=config.metrics.key,
         body_limit_bytes=config.body_limit,
         cors_origins=config.cors.origins,
         drain_seconds=config.drain,
         calls_are_logged=service is not None,
+        is_cached_key=service.is_cached_key if service is not None else lambda _: False,
         gate=gate,
         connections=_connections(config, files),
         head_seconds=config.overload.head,
         upload_seconds=config.overload.upload,
     )
-    return make_app(channel, settings)
+    return make_app(channel, settings, ROUTES if config.metrics.address is None else OTHER_ROUTES)
+
+
+def _metrics_app(config: Config, channel: grpc.aio.Channel, metrics: Metrics) -> web.Application:
+    """Return the application of the listener that serves `/metrics` alone."""
+    settings = Settings(
+        ready=lambda: True,
+        metrics=lambda: (metrics.exposition(), CONTENT_TYPE_LATEST),
+        metrics_key=config.metrics.key,
+        drain_seconds=METRICS_DRAIN_SECONDS,
+        connections=METRICS_CONNECTIONS,
+        head_seconds=config.overload.head,
+        upload_seconds=config.overload.upload,
+    )
+    return make_app(channel, settings, METRICS_ROUTES)
 
 
 def _connections(config: Config, files: int) -> int:
-    """How many clients may be connected: as the config says, if so many `files` may be open."""
+    """Return the connection limit: that of the config, or less if `files`, the limit of open files, is too low."""
     wanted, possible = config.overload.connections, most_clients(files)
     if possible < wanted:
         logger.warning("fewer connections than the config allows: raise the limit of open files", most=possible)
     return min(wanted, possible)
 
 
-async def _listen(runner: Runner, options: Options) -> Address:
-    await runner.setup()
-    host = options.http.host
+async def _listen(runner: Runner, address: Address, purpose: str, *, share_port: bool) -> Address:
     try:
-        return Address(host, await runner.listen(host, options.http.port, share_port=options.share_ports))
+        return Address(address.host, await runner.listen(address.host, address.port, share_port=share_port))
     except OSError as error:
-        raise OSError(f"cannot listen on {options.http} for HTTP: {error.strerror or error}") from None
+        raise OSError(f"cannot listen on {address} for {purpose}: {error.strerror or error}") from None
 
 
 def check_local_models(config: Config) -> None:
-    """Raises UmgError(INVALID_FIELD) for a local model that there is not."""
+    """Raise UmgError(INVALID_FIELD) for an unknown local model."""
     known = [*(model.model for model in TEXT_MODELS), EMBEDDING_MODEL, RERANK_MODEL]
     for channel in config.channels:
         for wanted in channel.models if "local" in channel.protocols else ():
@@ -171,19 +182,19 @@ def check_local_models(config: Config) -> None:
 
 
 def served_part(config: Config, *, local: bool) -> Config:
-    """The config less what this process cannot serve, which the log has: later protocols, and the local models that
-    cannot run here; `local`: whether the text model does. Raises UmgError(INVALID_FIELD) for a local model that there
-    is not.
+    """Return the config without the local models that cannot run here, and log all parts that are not served.
+
+    `local`: whether the local text model runs. Raises UmgError(INVALID_FIELD) for an unknown local model.
     """
     check_local_models(config)
     for notice in config.notices:
         logger.warning("part of the config is left out", why=notice)
-    channels = [_runnable(channel, local=local) for channel in config.channels]
+    channels = [_without_unavailable(channel, local=local) for channel in config.channels]
     return replace(config, channels=tuple(channel for channel in channels if channel.models))
 
 
-def _runnable(channel: Channel, *, local: bool) -> Channel:
-    """The channel less the local models that cannot run here."""
+def _without_unavailable(channel: Channel, *, local: bool) -> Channel:
+    """Return the channel without the local models that cannot run here."""
     if "local" not in channel.protocols:
         return channel
     reasons = dict.fromkeys((EMBEDDING_MODEL, RERANK_MODEL), embedding_unavailable())
@@ -196,8 +207,8 @@ def _runnable(channel: Channel, *, local: bool) -> Channel:
 
 @asynccontextmanager
 async def local_model(options: Options, config: Config) -> AsyncGenerator[LocalModel | None, None]:
-    """The local model that the config asks for, being loaded; None where it asks for none, this machine cannot, or only
-    the HTTP face is served here.
+    """Yield the local text model of the config, which starts to load. None if the config has none, if it cannot run on
+    this machine, or if only the HTTP face is served here.
     """
     text_model = TEXT_MODELS[0]
     wanted = {model.upstream for channel in config.channels if "local" in channel.protocols for model in channel.models}

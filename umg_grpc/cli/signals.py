@@ -1,4 +1,4 @@
-"""What the operator tells a process by signals."""
+"""Signals of the operator: stop and reload."""
 
 import asyncio
 import os
@@ -11,7 +11,7 @@ logger = structlog.get_logger()
 
 
 class Signals:
-    """Takes SIGTERM, SIGINT and SIGHUP from the moment it is made: none of them ends a process that is starting.
+    """Handler of SIGTERM, SIGINT and SIGHUP, from its creation on, so that they do not kill a starting process.
 
     A second SIGTERM or SIGINT ends the process at once.
     """

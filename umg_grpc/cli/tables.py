@@ -1,4 +1,4 @@
-"""Tables for people, and for programs behind a pipe."""
+"""Printed tables, for terminals and for pipes."""
 
 from collections.abc import Iterable, Sequence
 
@@ -6,11 +6,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-PIPE_COLUMNS = 400  # a cell is cut at the width of a terminal, but not where a program reads it
+PIPE_COLUMNS = 400  # wide enough that no cell is cut in a pipe; on a terminal cells are cut at its width
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Prints a table on standard output. No cell is read as markup."""
+    """Print a table to standard output. Cells are plain text, not markup."""
     table = Table(*columns)
     for row in rows:
         table.add_row(*map(Text, row))
