@@ -1,1 +1,1 @@
-"""The HTTP face: documented bodies in, `umg.v1` calls out."""
+"""HTTP face: serves the documented HTTP APIs and calls the `umg.v1` services."""

@@ -1,271 +1,252 @@
-"""Clients' connections: how many there are, how long one may say nothing or dawdle, and what is no HTTP."""
+"""Client connections: their limit, their timeouts, and errors that are sent without a handler.
+
+A `Connection` stands between the event loop and aiohttp's protocol. It hands all events on and only observes bytes and
+time, so it depends on nothing of aiohttp but that its protocol is one of asyncio.
+"""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from http import HTTPStatus
+from typing import cast
 
-from aiohttp import StreamReader, hdrs, web
-from aiohttp.helpers import rfc822_formatted_time
-from aiohttp.http import RawRequestMessage
-from aiohttp.http_exceptions import LineTooLong
+from aiohttp import hdrs, web
 
-from http_facade.calls import MESSAGES_REQUEST_ID, REQUEST_ID_HEADER, exchange, new_request_id, request_id_in
 from http_facade.cors import Cors
-from http_facade.errors import error_response, log
-from http_facade.heads import Heads
-from http_facade.listening import Arrivals
-from http_facade.routes import DEFAULT_FORMAT, asking, error_format
+from http_facade.errors import error_response
+from http_facade.grpc_calls import exchange, new_request_id
+from http_facade.overload_refusals import Refusals, encode_http, parse_model_call
+from http_facade.request_framing import RequestFraming
+from http_facade.routes import DEFAULT_FORMAT, error_format
 from http_facade.settings import Settings
-from http_facade.stalls import Stall
-from umg_grpc.errors import UmgError, internal, shutting_down
+from http_facade.write_timeout import WriteTimeout
+from umg_grpc.errors import UmgError, shutting_down
 from umg_grpc.v1 import pb
 
-SERVER = "umg"
-KEEPALIVE_SECONDS = 620.0  # longer than a load balancer's in front of us, or it meets connections that we just closed
-LINGERING_SECONDS = 30.0  # how long a refused upload is read on, so that its sender gets to read the refusal
-SPARE = 256
-"""Connections beyond the bound that are kept, so that those who watch over the gateway get through; when there is one
-more, the oldest of them is ended.
+MAX_CONNECTIONS_OVER_LIMIT = 256
+"""Most connections beyond the limit that stay open, so that health checks and metrics are still served. One more closes
+the oldest of them.
 """
-SPARE_AT_ONCE = 64
-"""Most of them that are let in before others are ended: their files are there for a moment all the same."""
+MIN_ACCEPTED = 64
+"""Connections accepted at once even at the limit; more would use up file descriptors before the excess is closed."""
 
 
-class Server(web.Server):
-    """Makes our connections, and knows which of them are too many."""
+class Connections:
+    """Open connections and their limit. A call makes the protocol of a new connection."""
 
-    def __init__(self, made: web.Server, settings: Settings) -> None:
-        """In place of one that aiohttp made."""
-        super().__init__(
-            made.request_handler,
-            request_factory=made.request_factory,
-            handler_cancellation=True,
-            loop=asyncio.get_running_loop(),
-            access_log=None,
-            keepalive_timeout=KEEPALIVE_SECONDS,
-            lingering_time=LINGERING_SECONDS,
-            auto_decompress=False,
-        )
+    def __init__(self, make_protocol: Callable[[], asyncio.Protocol], settings: Settings) -> None:
+        """`make_protocol` makes the HTTP protocol that serves one connection."""
         self.settings = settings
         self.cors = Cors(settings.cors_origins)
-        self._spare: dict[Connection, None] = {}  # the oldest first
-        self.arrivals = Arrivals(self, self._welcome)
+        self.refusals = Refusals()
+        self._make_protocol = make_protocol
+        self._open = set[Connection]()
+        self._over_limit: dict[Connection, None] = {}  # the oldest first
 
-    def __call__(self) -> web.RequestHandler:
-        self.arrivals.look()
-        return Connection(self, loop=self._loop, **self._kwargs)
+    def __call__(self) -> "Connection":
+        return Connection(self, self._make_protocol())
 
-    def pre_shutdown(self) -> None:
-        """Called when nobody new is to come."""
-        self.arrivals.close()
-        super().pre_shutdown()
+    def __iter__(self) -> "Iterator[Connection]":
+        return iter(tuple(self._open))
 
-    def has_room(self, connection: "Connection") -> bool:
-        """Whether a connection that was just made is within the bound."""
-        if len(self._connections) <= self.settings.connections:
+    def accept_limit(self) -> int:
+        """Return the number of connections that may be accepted at once."""
+        return max(MIN_ACCEPTED, self.settings.connections - len(self._open))
+
+    def add(self, connection: "Connection") -> bool:
+        """Return whether a new connection is within the limit. If too many are beyond it, close the oldest of them."""
+        self._open.add(connection)
+        if len(self._open) <= self.settings.connections:
             return True
-        self._spare[connection] = None
-        if len(self._spare) > SPARE:
-            oldest = next(iter(self._spare))
-            del self._spare[oldest]  # others may come before it has ended
-            oldest.end()
+        self._over_limit[connection] = None
+        if len(self._over_limit) > MAX_CONNECTIONS_OVER_LIMIT:
+            oldest = next(iter(self._over_limit))
+            del self._over_limit[oldest]  # more connections may come before it is closed
+            oldest.abort()
         return False
 
-    def _welcome(self) -> int:
-        return max(SPARE_AT_ONCE, self.settings.connections - len(self._connections))
-
-    def connection_lost(self, handler: web.RequestHandler, exc: BaseException | None = None) -> None:
-        super().connection_lost(handler, exc)
-        if isinstance(handler, Connection):
-            self._spare.pop(handler, None)
+    def remove(self, connection: "Connection") -> None:
+        """Remove a connection that was closed."""
+        self._open.discard(connection)
+        self._over_limit.pop(connection, None)
 
 
-class Connection(web.RequestHandler):
-    """A client's connection. It ends when it never says anything, and when the head of a request is long in coming."""
+class Connection(asyncio.Protocol):
+    """Client connection. It is closed if no request comes in time, or if the headers of a request take too long."""
 
-    __slots__ = ("_cors", "_head_began", "_heads", "_settings", "_stall", "_timer", "is_spare", "was_checked")
+    __slots__ = (
+        "_connections",
+        "_framing",
+        "_loop",
+        "_protocol",
+        "_settings",
+        "_timer",
+        "_transport",
+        "_unanswered",
+        "_write_timeout",
+        "is_expected",
+        "is_over_limit",
+        "request",
+    )
 
-    def __init__(self, server: Server, *, loop: asyncio.AbstractEventLoop, **arguments: object) -> None:
-        super().__init__(server, loop=loop, **arguments)  # type: ignore[arg-type]  # as aiohttp hands them on
-        self._settings, self._cors = server.settings, server.cors
-        self._heads = Heads()
-        self._stall: Stall | None = None  # while the client has much to read
-        self._timer: asyncio.TimerHandle | None = None  # runs while nothing was said, and while a head comes
-        self._head_began = False
-        self.is_spare = False  # whether it is one too many
-        self.was_checked = False  # whether the gate took on the call that comes next
+    def __init__(self, connections: Connections, protocol: asyncio.Protocol) -> None:
+        self._connections, self._protocol = connections, protocol
+        self._settings = connections.settings
+        self._loop = asyncio.get_running_loop()
+        self._framing = RequestFraming()
+        self._unanswered = 0  # requests whose headers are complete and whose answer is not
+        self._transport: asyncio.Transport | None = None
+        self._write_timeout: WriteTimeout | None = None  # set while the write buffer of the connection is full
+        self._timer: asyncio.TimerHandle | None = None  # runs before the first byte, and while headers are incomplete
+        self.request: web.Request | None = None  # the request in the middleware
+        self.is_over_limit = False  # whether it is beyond the connection limit
+        self.is_expected = False  # whether the load shedder admitted the next call
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Begins to wait for the first request: not for long, where others wait for a place."""
-        super().connection_made(transport)
-        server, settings = self._manager, self._settings
-        self.is_spare = isinstance(server, Server) and not server.has_room(self)
-        seconds = settings.head_seconds if self.is_spare else settings.silent_seconds
-        self._timer = self._loop.call_later(seconds, self.end)
+        """Start the timeout for the first request, which is shorter for a connection beyond the limit."""
+        self._transport = cast("asyncio.Transport", transport)  # uvloop's transports do not derive from it
+        self._protocol.connection_made(transport)
+        self.is_over_limit = not self._connections.add(self)
+        seconds = self._settings.head_seconds if self.is_over_limit else self._settings.silent_seconds
+        self._start_timer(seconds, self.abort)
 
-    def connection_lost(self, exc: BaseException | None) -> None:
-        """Waits for nothing any more."""
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Cancel the timers."""
+        self._transport = None
         self._stop_timer()
-        self._end_stall()
-        super().connection_lost(exc)
+        self._cancel_write_timeout()
+        self._connections.remove(self)
+        self._protocol.connection_lost(exc)
 
     def pause_writing(self) -> None:
-        """Watches a client who has much to read, until `resume_writing`."""
-        super().pause_writing()
-        if self.transport is not None:
-            self._stall = Stall(self.transport, self._settings.stalled_seconds)
+        """Start the write timeout, which `resume_writing` cancels."""
+        self._protocol.pause_writing()
+        if self._transport is not None:
+            self._write_timeout = WriteTimeout(self._transport, self._settings.write_timeout_seconds)
 
     def resume_writing(self) -> None:
-        """Most was read."""
-        self._end_stall()
-        super().resume_writing()
+        """Cancel the write timeout: the client has read most of the buffer."""
+        self._cancel_write_timeout()
+        self._protocol.resume_writing()
+
+    def eof_received(self) -> bool | None:
+        """Hand the event on."""
+        return self._protocol.eof_received()
 
     def data_received(self, data: bytes) -> None:
-        """Takes what came; nothing, where aiohttp looks again at what is here. From the first bytes of a head on, the
-        rest of it has its time.
-        """
-        waiter = self._waiter
-        if data and waiter is not None and not waiter.done() and self._settings.gate.is_tight:
-            self._sift(data, waiter)
-        else:
-            self._take(data)
+        """Hand received bytes on, or reject them if they are a model call and the gateway is overloaded.
 
-    def _take(self, data: bytes) -> None:
-        known = len(self._messages)
-        super().data_received(data)
-        last = self._messages[-1] if len(self._messages) > known else None
-        if self._heads.is_cut(data, last) and not self._upgraded:
-            if last is not None or not self._head_began:
-                self._head_began = True
-                self._wait_for_head()
-        elif data or last is not None:  # a whole head was here, or what comes is a body
-            self._head_began = False
+        The first bytes of headers start their timeout.
+        """
+        framing = self._framing
+        if framing.is_between_requests and not self._unanswered:
+            gate = self._settings.gate
+            if not gate.refuses():
+                gate.expect()
+                self.is_expected = True
+            elif self._reject_unparsed(data):
+                return
+        was_in_headers, begun = framing.is_in_headers, framing.feed(data)
+        self._unanswered += begun
+        self._protocol.data_received(data)
+        if not framing.is_in_headers:
             self._stop_timer()
+        elif begun or not was_in_headers:
+            self._start_timer(self._settings.head_seconds, self._reject_slow_headers)
 
-    def _sift(self, data: bytes, waiter: asyncio.Future[None]) -> None:
-        """Takes what came while nothing is under way, and turns a call away at once for which there is no room: it
-        would have to wait for its turn to be refused behind all the work that there is no room for.
+    def end_answer(self) -> None:
+        """Count an answer that was sent. The next bytes may begin a request."""
+        self._unanswered -= 1
+
+    def abort(self) -> None:
+        """Close the connection without a response."""
+        if self._transport is not None:
+            self._transport.abort()
+
+    def reject_unanswered(self) -> None:
+        """Answer the request in flight with a shutdown error and close the connection, if no answer was begun."""
+        request = self.request
+        if request is not None and not exchange(request).is_begun:
+            face = error_format(request.method, request.path)
+            self._send_error(shutting_down(), face, exchange(request).request_id, request.headers, close=True)
+
+    def reject_version(self, request: web.Request) -> int:
+        """Reject a request with a major version of HTTP other than 1 (RFC 9110, 15.6.6), and close the connection.
+
+        A later version fails with 505, HTTP/0.9 with 400: a valid HTTP/0.9 request line has no version. The answer has
+        version 1.1, that of aiohttp the version of the request. Return its status.
         """
-        self._waiter = None  # so that no task wakes
-        try:
-            self._take(data)
-        finally:
-            self._waiter = waiter
-        if len(self._messages) == 1 and self._turn_away(*self._messages[0]):
-            self._messages.clear()
-            if self._parser is not None:
-                self._parser.message_consumed()
-            self._next_keepalive_close_time = self._loop.time() + KEEPALIVE_SECONDS
-        elif self._messages and not waiter.done():
-            waiter.set_result(None)
+        major, minor = request.version
+        status = HTTPStatus.HTTP_VERSION_NOT_SUPPORTED if major > 1 else HTTPStatus.BAD_REQUEST
+        message = f"the request cannot be read: HTTP/{major}.{minor} is not spoken on this port; send HTTP/1.1"
+        error = UmgError(pb.ERROR_REASON_MALFORMED_BODY, message)
+        self._send_error(error, DEFAULT_FORMAT, exchange(request).request_id, {}, status, close=True)
+        return status
 
-    def _turn_away(self, message: object, body: StreamReader) -> bool:
-        """Whether a call of a model, which is here as a whole, was refused."""
-        if not isinstance(message, RawRequestMessage) or not body.is_eof():
-            return False  # what the handlers know better
-        route = asking(message.method, message.path)
-        if route is None or message.upgrade or self.writing_paused:
+    def _reject_unparsed(self, data: bytes) -> bool:
+        """Answer `data` with a rejection, without a handler, if it is one whole model call. Return whether it is."""
+        transport, cors = self._transport, self._connections.cors
+        call = None if self.is_over_limit else parse_model_call(data)
+        if call is None or transport is None or transport.is_closing() or self._write_timeout is not None:
             return False
-        try:
-            self._settings.gate.check()
-        except UmgError as error:
-            asked = request_id_in(message.headers)
-            self._say(error, route.error_format, asked, message.headers, close=message.should_close)
-            return True
-        self.was_checked = True
-        return False
-
-    def end(self) -> None:
-        """Ends it without a word."""
-        if self.transport is not None:
-            self.transport.abort()
-
-    def refuse_unanswered(self) -> None:
-        """Answers, whatever its handler does, a call of which nothing was said yet; nothing is sent after it."""
-        request = self._current_request
-        if request is None or request.writer.output_size > 0:
-            return
-        face = error_format(request.method, request.path)
-        self._say(shutting_down(), face, exchange(request).request_id, request.headers, close=True)
-
-    def handle_error(
-        self,
-        request: web.BaseRequest,
-        status: int = 500,
-        exc: BaseException | None = None,
-        message: str | None = None,
-    ) -> web.StreamResponse:
-        """The answer to what no handler saw (it is not HTTP) or could answer (its answer was under way)."""
-        if request.writer.output_size > 0:
-            if not isinstance(exc, ConnectionError):  # which is the client's leaving
-                log.error("answer broke off", exc_info=exc)
-            raise ConnectionError("half an answer was sent")
-        asked = exchange(request).request_id
-        if status < 500:
-            status = 431 if isinstance(exc, LineTooLong) else status
-            what = "a line of its head is too long" if status == 431 else "it is not HTTP as the standard has it"
-            error = UmgError(pb.ERROR_REASON_MALFORMED_BODY, f"the request cannot be read: {what}")
-            log.info("request", status=status, request_id=asked, failure=type(exc).__name__)
+        error = self._settings.gate.refusal()
+        if call.request_id or cors.enabled:
+            headers: dict[str, str] = {hdrs.ORIGIN: call.origin} if call.origin else {}
+            self._send_error(error, call.error_format, call.request_id or new_request_id(), headers, close=False)
         else:
-            error = internal(asked)
-            log.error("unexpected failure", request_id=asked, exc_info=exc)
-        response = error_response(error, DEFAULT_FORMAT, status)
-        response.headers.update({hdrs.SERVER: SERVER, REQUEST_ID_HEADER: asked})
-        response.force_close()
-        return response
+            transport.write(self._connections.refusals.write(error, call))
+        self._stop_timer()
+        return True
 
-    def _give_up(self) -> None:
-        """Of a head that does not come whole; not before the answers to what came before it."""
-        if self._waiter is None or self._waiter.done():
-            self._wait_for_head()
+    def _reject_slow_headers(self) -> None:
+        """Answer incomplete headers with a timeout error, after the answers to the requests before them."""
+        if self._unanswered or self.request is not None:
+            self._start_timer(self._settings.head_seconds, self._reject_slow_headers)
             return
         message = f"the request cannot be read: its head took longer than {self._settings.head_seconds:g} seconds"
         error = UmgError(pb.ERROR_REASON_MALFORMED_BODY, message)
-        self._say(error, DEFAULT_FORMAT, new_request_id(), {}, HTTPStatus.REQUEST_TIMEOUT, close=True)
+        self._send_error(error, DEFAULT_FORMAT, new_request_id(), {}, HTTPStatus.REQUEST_TIMEOUT, close=True)
 
-    def _say(
+    def _send_error(
         self,
         error: UmgError,
         face: str,
         request_id: str,
-        asked: Mapping[str, str],
+        request_headers: Mapping[str, str],
         status: int | None = None,
         *,
         close: bool,
     ) -> None:
-        """Sends an answer past the handlers; `asked` are the headers of what it answers."""
-        transport = self.transport
+        """Send an error response without a handler. `request_headers` are those of the request."""
+        transport = self._transport
         if transport is None or transport.is_closing():
             return
         error.metadata.setdefault("request_id", request_id)
         refusal = error_response(error, face, status)
-        self._cors.mark(asked, refusal)
-        body = refusal.body if isinstance(refusal.body, bytes) else b""
-        headers = {
-            **refusal.headers,
-            hdrs.CONTENT_LENGTH: len(body),
-            hdrs.DATE: rfc822_formatted_time(),
-            hdrs.SERVER: SERVER,
-            REQUEST_ID_HEADER: request_id,
-            MESSAGES_REQUEST_ID: request_id,
-            hdrs.CONNECTION: "close" if close else "keep-alive",
-        }
-        head = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
-        phrase = HTTPStatus(refusal.status).phrase
-        transport.write(f"HTTP/1.1 {refusal.status} {phrase}\r\n{head}\r\n".encode() + body)
+        self._connections.cors.add_headers(request_headers, refusal)
+        transport.write(encode_http(refusal, request_id, close=close))
         if close:
             transport.close()
 
-    def _wait_for_head(self) -> None:
+    def _start_timer(self, seconds: float, act: Callable[[], None]) -> None:
         self._stop_timer()
-        self._timer = self._loop.call_later(self._settings.head_seconds, self._give_up)
+        self._timer = self._loop.call_later(seconds, act)
 
     def _stop_timer(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
-    def _end_stall(self) -> None:
-        if self._stall is not None:
-            self._stall.end()
-            self._stall = None
+    def _cancel_write_timeout(self) -> None:
+        if self._write_timeout is not None:
+            self._write_timeout.end()
+            self._write_timeout = None
+
+
+def connection_of(request: web.Request) -> Connection | None:
+    """Return the connection of a request; None if it was closed."""
+    if request.transport is None:
+        return None
+    protocol = request.transport.get_protocol()
+    if not isinstance(protocol, Connection):
+        raise TypeError("only connections of `Runner.listen` are served: no other has limits")
+    return protocol

@@ -1,4 +1,6 @@
-"""Which browsers' pages may call, and read what they get (Fetch standard, "CORS protocol")."""
+"""Cross-origin requests: the web pages that may call the gateway and read its answers (Fetch standard, "CORS
+protocol").
+"""
 
 from collections.abc import Collection, Mapping
 
@@ -8,19 +10,21 @@ from http_facade.routes import ROUTES
 
 METHODS = ", ".join(sorted({route.method for route in ROUTES} | {"HEAD"}))
 EXPOSED = "x-request-id, retry-after, x-should-retry, *"
-"""`*` stands for the `x-umg-*` headers, whose names cannot be told beforehand; the others also for older browsers."""
+"""Response headers that pages may read. `*` covers the `x-umg-*` headers, whose names are not all known here; the
+others are listed for older browsers, which do not support `*`.
+"""
 PREFLIGHT_SECONDS = "600"
 
 
 class Cors:
-    """Answers to pages of the origins that the operator named; `*` names all, none is the default."""
+    """CORS headers for pages of the configured origins: `*` allows all origins, none is the default."""
 
     def __init__(self, origins: Collection[str]) -> None:
         self._origins = frozenset(origins)
         self.enabled = bool(origins)
 
     def preflight(self, request: web.Request) -> web.Response | None:
-        """The answer to a browser that asks before it calls. None for any other request and for other origins."""
+        """Return the answer to a preflight request. None for any other request and for origins that are not allowed."""
         method = request.headers.get(hdrs.ACCESS_CONTROL_REQUEST_METHOD)
         if request.method != hdrs.METH_OPTIONS or method is None or self._allowed(request.headers) is None:
             return None
@@ -32,20 +36,20 @@ class Cors:
         }
         return web.Response(status=204, headers=headers)
 
-    def mark(self, asked: Mapping[str, str], response: web.StreamResponse) -> None:
-        """Adds to any answer what lets the page read it. `asked`: headers of the request."""
+    def add_headers(self, request_headers: Mapping[str, str], response: web.StreamResponse) -> None:
+        """Add the headers that let an allowed page read an answer."""
         if not self.enabled:
             return
-        allowed = self._allowed(asked)
+        allowed = self._allowed(request_headers)
         if allowed is not None:
             response.headers[hdrs.ACCESS_CONTROL_ALLOW_ORIGIN] = allowed
             response.headers[hdrs.ACCESS_CONTROL_EXPOSE_HEADERS] = EXPOSED
         if allowed != "*":
-            response.headers.add(hdrs.VARY, "Origin")  # the answer to another origin, or to none, is another one
+            response.headers.add(hdrs.VARY, "Origin")  # the answer to another origin, or to none, differs
 
-    def _allowed(self, asked: Mapping[str, str]) -> str | None:
-        """What the answer says of the caller's origin; None where it may not call or is no browser."""
+    def _allowed(self, request_headers: Mapping[str, str]) -> str | None:
+        """Return the allowed origin for the answer; None if the origin is not allowed or the request has none."""
         if "*" in self._origins:
             return "*"
-        origin = asked.get(hdrs.ORIGIN)
+        origin = request_headers.get(hdrs.ORIGIN)
         return origin if origin in self._origins else None

@@ -1,4 +1,4 @@
-"""A streamed answer (server-sent events, or one long JSON array) that is under way."""
+"""Streamed HTTP response: server-sent events, or one JSON array that is sent in parts."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -9,19 +9,18 @@ from aiohttp import HttpVersion11, hdrs, web
 
 from http_facade.settings import Settings
 
+PART_BYTES = 128 << 10
 EVENTS = "text/event-stream; charset=utf-8"
 HEADERS = {
     hdrs.CACHE_CONTROL: "no-cache",
-    "x-accel-buffering": "no",  # nginx would collect the events
+    "x-accel-buffering": "no",  # keeps nginx from buffering the events
 }
 
 
 class EventStream:
-    """Sends what it is given at once, and the format's heartbeat whenever nothing was sent for a while.
+    """Streamed response that sends frames at once, and the heartbeat of the format after each pause.
 
-    The heartbeat is a timer's callback and not a task, for the price of one timer a stream: it never interrupts the
-    pull on the generator behind the stream, and since it hands the transport one whole chunk it cannot come between
-    the halves of another.
+    A timer per stream finds the pauses; only a heartbeat has a task, for which the next frames wait.
     """
 
     def __init__(
@@ -32,72 +31,65 @@ class EventStream:
         settings: Settings,
         cut: Callable[[], bytes],
     ) -> None:
-        """`cut` makes the frames that end a broken answer, for a drain that is over."""
+        """Prepare the response. `cut` returns the frames that end an incomplete answer at a shutdown."""
         self._request = request
         self._loop = asyncio.get_running_loop()
         self._seconds = settings.heartbeat_seconds
-        self._stalled_seconds = settings.stalled_seconds
-        self._moved_at = self._loop.time()  # when the client last kept up
         self._heartbeat = heartbeat
         self._cut = cut
         self._ended = False
+        self._unsent = memoryview(b"")  # rest of the frames that `write_large` sends
         self._sent_at = 0.0
         self._timer: asyncio.TimerHandle | None = None
+        self._beating: asyncio.Task[None] | None = None  # sends a heartbeat
+        self._ending: asyncio.Task[None] | None = None  # sends the end of an answer that was cut off
         self.response = web.StreamResponse(headers={hdrs.CONTENT_TYPE: content_type, **HEADERS})
 
     async def begin(self, headers: Mapping[str, str]) -> None:
-        """Sends the status line and the headers; from here on a failure is an event."""
+        """Send the status line and the headers. Later failures must be sent as events."""
         self.response.headers.update(headers)
         if self._request.version >= HttpVersion11:
             self.response.enable_chunked_encoding()
         else:
-            self.response.force_close()  # which is how its client learns of the end
+            self.response.force_close()  # an HTTP/1.0 client sees the end of the body by the close
         await self.response.prepare(self._request)
         self._request.app[STREAMS].add(self)
         self._sent_at = self._loop.time()
-        self._timer = self._loop.call_later(self._seconds, self._beat)
+        self._timer = self._loop.call_later(self._seconds, self._check_pause)
 
     async def write(self, frames: bytes) -> None:
-        """Sends; returns when the client keeps up. Raises ConnectionError when it left.
-
-        Straight to the transport, as the heartbeat: aiohttp's own way to it takes longer than all else here.
-        """
+        """Send frames; wait while the write buffer is full. Raises ConnectionError if the client disconnected."""
         self._sent_at = self._loop.time()
-        if self._ended or not frames:  # an empty chunk would be the last
-            return
-        transport = self._request.transport
-        if transport is None or transport.is_closing():
-            raise ConnectionResetError("the client left")
-        transport.write(self._chunk(frames))
-        if self._request.protocol.writing_paused:
-            await self._request.writer.drain()
+        if self._beating is not None:
+            await asyncio.gather(self._beating, return_exceptions=True)
+            self._beating = None
+        if not self._ended:
+            await self.response.write(frames)
+
+    async def write_large(self, frames: bytes) -> None:
+        """Send many frames by `write`, in parts: the transport copies all bytes that the socket does not take."""
+        self._unsent = memoryview(frames)
+        while part := bytes(self._unsent[:PART_BYTES]):
+            self._unsent = self._unsent[PART_BYTES:]
+            await self.write(part)
 
     def cut_off(self) -> None:
-        """Ends the answer with an error, wherever its handler is; nothing is sent after it."""
-        transport = self._request.transport
-        if not self._ended and transport is not None and not transport.is_closing():
-            transport.write(self._chunk(self._cut()))
-        self._ended = True
+        """Send an error and the end of the body at once; later writes of the handler send nothing."""
+        if not self._ended:
+            self._ended = True
+            # the error must not be inside another event; a write that waits for the client has handed over its part
+            self._ending = self._loop.create_task(self.response.write_eof(bytes(self._unsent) + self._cut()))
 
-    def _chunk(self, frames: bytes) -> bytes:
-        return b"%x\r\n%b\r\n" % (len(frames), frames) if self.response.chunked else frames
-
-    def _beat(self) -> None:
-        now = self._loop.time()
-        transport, idle = self._request.transport, now - self._sent_at
+    def _check_pause(self) -> None:
+        transport, pause = self._request.transport, self._loop.time() - self._sent_at
         if self._ended or transport is None or transport.is_closing():
             return
-        if not self._request.protocol.writing_paused:
-            self._moved_at = now
-        elif now - self._moved_at >= self._stalled_seconds:
-            transport.abort()  # which ends the handler, and with it the provider's work
-            return
-        if idle >= self._seconds:
-            if not self._request.protocol.writing_paused:  # else the client has enough to read
-                transport.write(self._chunk(self._heartbeat))
-            idle = 0.0
+        if pause >= self._seconds:
+            if not transport.get_write_buffer_size():  # a client with unread bytes needs no heartbeat
+                self._beating = self._loop.create_task(self.response.write(self._heartbeat))
+            pause = 0.0
             self._sent_at = self._loop.time()
-        self._timer = self._loop.call_later(self._seconds - idle, self._beat)
+        self._timer = self._loop.call_later(self._seconds - pause, self._check_pause)
 
     async def __aenter__(self) -> Self:
         return self
@@ -109,7 +101,11 @@ class EventStream:
         self._request.app[STREAMS].discard(self)
         if self._timer is not None:
             self._timer.cancel()
+        tasks = [task for task in (self._beating, self._ending) if task is not None]
+        for task in tasks if kind is not None else ():
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 STREAMS = web.AppKey("streams", set[EventStream])
-"""Those under way."""
+"""Streamed responses in flight."""

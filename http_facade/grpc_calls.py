@@ -1,60 +1,79 @@
-"""What every gRPC call of the face has: its metadata, what of the answer's becomes headers, and its end."""
+"""Common parts of the gRPC calls of the face: metadata, response headers, and the state of one HTTP request."""
 
 import secrets
 import time
 from collections.abc import Iterable, Mapping
 from math import inf
 from types import TracebackType
-from typing import Generic, Protocol, TypeVar, runtime_checkable
+from typing import Generic, Protocol, Self, TypeVar, runtime_checkable
 
 import grpc
 from aiohttp import web
 from multidict import istr
 
-from http_facade import auth
+from http_facade import credentials
 from umg_grpc.v1 import pb, rpc
-from umg_grpc.wire.headers import CACHE, TIMEOUT, cache_seconds, is_request_id, is_strict, timeout_seconds
+from umg_grpc.wire.core.headers import CACHE, TIMEOUT, cache_seconds, is_request_id, is_strict, timeout_seconds
+from umg_grpc.wire.request_notes import RequestNotes
 
 REQUEST_ID_HEADER = istr("x-request-id")
-MESSAGES_REQUEST_ID = istr("request-id")  # where the clients of that format look for it
+MESSAGES_REQUEST_ID = istr("request-id")  # the header that clients of the messages format read
 STRICT = istr("x-umg-strict")
 TIMEOUT_HEADER, CACHE_HEADER = istr(TIMEOUT), istr(CACHE)
-SHOWN = ("x-umg-", "x-ratelimit-", "retry-after")
-"""Initial metadata whose names begin so become response headers."""
+RESPONSE_HEADER_PREFIXES = ("x-umg-", "x-ratelimit-", "retry-after")
+"""Prefixes of the initial metadata that becomes response headers."""
 
-SHORTEST = 0.001
-"""Seconds: the least that the service can be told."""
+MIN_TIMEOUT_SECONDS = 0.001
+"""Shortest timeout that the service accepts, in seconds."""
 
 EXCHANGE: web.RequestKey["Exchange"] = web.RequestKey("exchange")
 
 Call = TypeVar("Call", bound=grpc.aio.Call)
+Method = TypeVar("Method")
 
 
 @runtime_checkable
 class Closable(Protocol):
-    """A call without a socket: closing it waits until what it holds upstream is let go."""
+    """In-process call. Closing it waits until its upstream resources are released."""
 
     async def aclose(self) -> None:
-        """Ends the call where it stands."""
+        """Cancel the call."""
+
+
+@runtime_checkable
+class InProcessMethod(Protocol):
+    """Method of an in-process channel."""
+
+    def with_attachment(self, attachment: object) -> Self:
+        """Return the method for calls that pass an object beside the request."""
+        ...
+
+
+def with_notes(method: Method, notes: RequestNotes) -> Method:
+    """Return the method for calls that pass the notes of the request's decoding to a service in this process. A service
+    over a socket gets none and decodes the source document itself.
+    """
+    return method.with_attachment(notes) if isinstance(method, InProcessMethod) else method
 
 
 class Exchange:
-    """What is known of one request beside what it says itself."""
+    """State of one HTTP request while the face handles it."""
 
-    __slots__ = ("admitted", "began_at", "called", "failure", "refused", "request_id", "spent")
+    __slots__ = ("admitted", "began_at", "failure", "is_begun", "is_body_unread", "is_called", "rejected", "request_id")
 
     def __init__(self, request_id: str) -> None:
-        self.request_id = request_id  # in every answer, every call and the log
+        self.request_id = request_id  # sent with every answer and call, and logged
         self.began_at = time.monotonic()
-        self.admitted = False  # whether the gate let it in, which it leaves when its answer is written
-        self.refused = False  # whether it was turned away unread, of which the log has no line
-        self.called = False  # whether the service was called for it, and so has it in its log
+        self.admitted = False  # whether the load shedder has a slot for it, released when the answer is written
+        self.rejected = False  # whether it was rejected unread, which is not logged
+        self.is_begun = False  # whether a part of its response was sent
+        self.is_called = False  # whether the service was called for it, which then logs it
         self.failure: str | None = None  # name of the reason, for the access log
-        self.spent = False  # its body was not read to its end, so its connection is not used again
+        self.is_body_unread = False  # whether a part of its body was left unread: its connection is not reused
 
 
 def exchange(request: web.BaseRequest) -> Exchange:
-    """The request's own, made when it is first asked for."""
+    """Return the state of a request, created at the first call."""
     try:
         return request[EXCHANGE]
     except KeyError:
@@ -63,18 +82,20 @@ def exchange(request: web.BaseRequest) -> Exchange:
 
 
 def request_id_in(headers: Mapping[str, str]) -> str:
-    """The caller's own where it is 1 to 128 visible ASCII characters, else one of ours."""
+    """Return the caller's request id if it is 1 to 128 visible ASCII characters, else a new one."""
     given = headers.get(REQUEST_ID_HEADER)
     return given if given is not None and is_request_id(given) else new_request_id()
 
 
 def new_request_id() -> str:
-    """One of ours."""
+    """Return a new request id."""
     return f"req_{secrets.token_hex(16)}"
 
 
 class opened(Generic[Call]):  # noqa: N801  # reads as `contextlib.aclosing` does
-    """Context in which a stream is read: a caller who left must not keep the provider busy."""
+    """Context in which a stream is read. Its exit ends the call, so that a disconnected caller keeps no
+    provider busy.
+    """
 
     def __init__(self, call: Call) -> None:
         self._call = call
@@ -85,7 +106,7 @@ class opened(Generic[Call]):  # noqa: N801  # reads as `contextlib.aclosing` doe
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        call: object = self._call  # for the type checker, to which no call of gRPC can be closed
+        call: object = self._call  # gRPC's own calls have no `aclose` for the type checker
         if isinstance(call, Closable):
             await call.aclose()
         else:
@@ -93,41 +114,52 @@ class opened(Generic[Call]):  # noqa: N801  # reads as `contextlib.aclosing` doe
 
 
 def metadata(request: web.Request, face: str) -> list[tuple[str, str]]:
-    """What goes with each call. Raises UmgError for a header that cannot be taken."""
-    known = exchange(request)
-    pairs = [("x-request-id", known.request_id), ("x-umg-face", face)]
-    authorization = auth.credentials(request.headers, request.query, face)
-    if authorization is not None:
-        pairs.append(("authorization", authorization))
+    """Return the gRPC metadata of a call. Raises UmgError for a header with an invalid value."""
+    pairs = _identity(request, face)
     if is_strict(request.headers.get(STRICT)):
         pairs.append(("x-umg-strict", "true"))
     if (cache := request.headers.get(CACHE_HEADER)) is not None:
         cache_seconds(cache)
         pairs.append((CACHE, cache.strip()))
-    if TIMEOUT_HEADER in request.headers:  # what is left of it: the caller counts from the moment in which it called
-        pairs.append((TIMEOUT, f"{max(SHORTEST, seconds_left(request)):.3f}"))
-    known.called = True
+    if TIMEOUT_HEADER in request.headers:  # the time left: the caller's timeout began with the request
+        pairs.append((TIMEOUT, f"{max(MIN_TIMEOUT_SECONDS, seconds_left(request)):.3f}"))
+    exchange(request).is_called = True
+    return pairs
+
+
+def _identity(request: web.Request, face: str) -> list[tuple[str, str]]:
+    """Return the metadata that identifies the call and the caller."""
+    pairs = [("x-request-id", exchange(request).request_id), ("x-umg-face", face)]
+    authorization = credentials.credentials(request.headers, request.query, face)
+    if authorization is not None:
+        pairs.append(("authorization", authorization))
     return pairs
 
 
 async def check_key(models: "rpc.ModelServiceAsyncStub", request: web.Request, face: str) -> None:
-    """Raises the service's error for a key that is not good. One that is good says nothing of how the request ends."""
-    await models.ListModels(pb.ListModelsRequest(page_size=1), metadata=metadata(request, face))
-    exchange(request).called = False
+    """Raise the error of the service for a key that is not valid. A valid key leaves the request unlogged so far."""
+    identity = _identity(request, face)
+    exchange(request).is_called = True
+    await models.ListModels(pb.ListModelsRequest(page_size=1), metadata=identity)
+    exchange(request).is_called = False
 
 
 def seconds_left(request: web.Request) -> float:
-    """Until the caller waits no longer; infinite where it does not say. Raises UmgError(INVALID_FIELD)."""
+    """Return the seconds until the timeout of the caller; infinite without one. Raises UmgError(INVALID_FIELD)."""
     if (given := request.headers.get(TIMEOUT_HEADER)) is None:
         return inf
     return timeout_seconds(given) - (time.monotonic() - exchange(request).began_at)
 
 
 def model_of(request: web.Request) -> str:
-    """The model that the path names, as SDKs write it: one leading `models/` is theirs."""
+    """Return the model id in the path, without the `models/` that SDKs put in front."""
     return request.match_info["model"].removeprefix("models/")
 
 
-def shown(initial: Iterable[tuple[str, str | bytes]] | None) -> dict[str, str]:
-    """The response headers that the service asked for."""
-    return {key: value for key, value in initial or () if isinstance(value, str) and key.startswith(SHOWN)}
+def response_headers(metadata: Iterable[tuple[str, str | bytes]] | None) -> dict[str, str]:
+    """Return the response headers that the service sent as initial metadata, or with a failure as trailing metadata."""
+    return {
+        key: value
+        for key, value in metadata or ()
+        if isinstance(value, str) and key.startswith(RESPONSE_HEADER_PREFIXES)
+    }

@@ -1,32 +1,35 @@
-"""One handler for each call shape: body -> `umg.v1` request -> generated stub -> body. None names a format."""
+"""Handlers, one for each call shape: body -> `umg.v1` request -> generated stub -> body. None names a format."""
 
+import hmac
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import aclosing
 from typing import TypeAlias
 
 import grpc
 from aiohttp import hdrs, web
 
-from http_facade.answers import Whole
-from http_facade.bodies import JSON, Bodies
-from http_facade.calls import exchange, metadata, model_of, opened, shown
+from http_facade.encoded_stream import EncodedStream
 from http_facade.errors import explain
-from http_facade.models import Models
-from http_facade.responses import Responses
+from http_facade.event_stream import EVENTS, EventStream
+from http_facade.grpc_calls import exchange, metadata, model_of, opened, response_headers, with_notes
+from http_facade.model_handlers import ModelHandlers
+from http_facade.request_bodies import JSON, BodyReader
 from http_facade.routes import Route, Shape
 from http_facade.settings import Settings
-from http_facade.sse import EVENTS, EventStream
-from http_facade.unary import Unary
+from http_facade.stored_responses import StoredResponseHandlers
+from http_facade.unary_handler import UnaryHandler
 from umg_grpc.errors import UmgError, shutting_down
 from umg_grpc.v1 import pb, rpc
 from umg_grpc.wire import EMBEDDING_FORMATS, FORMATS, RERANK_FORMATS
-from umg_grpc.wire.format import FaceRequest, name_model
+from umg_grpc.wire.request_notes import DecodedRequest, RequestNotes
+from umg_grpc.wire.text_format import FaceRequest, name_model
 
 Handler: TypeAlias = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 def handler(route: Route, channel: grpc.aio.Channel, settings: Settings) -> Handler:
-    """The handler of a row of the table."""
+    """Return the handler of a route."""
     match route.shape:
         case Shape.GENERATE:
             return Generate(route, channel, settings).answer
@@ -34,16 +37,16 @@ def handler(route: Route, channel: grpc.aio.Channel, settings: Settings) -> Hand
             return CountTokens(route, channel, settings).answer
         case Shape.EMBED:
             embed = rpc.EmbeddingServiceStub(channel).Embed
-            return Unary(route, EMBEDDING_FORMATS[route.format], embed, channel, settings).answer
+            return UnaryHandler(route, EMBEDDING_FORMATS[route.format], embed, channel, settings).answer
         case Shape.RERANK:
             rerank = rpc.RerankServiceStub(channel).Rerank
-            return Unary(route, RERANK_FORMATS[route.format], rerank, channel, settings).answer
+            return UnaryHandler(route, RERANK_FORMATS[route.format], rerank, channel, settings).answer
         case Shape.GET_RESPONSE | Shape.DELETE_RESPONSE | Shape.CANCEL_RESPONSE | Shape.LIST_INPUT_ITEMS:
-            return Responses(route.format, channel).handler(route.shape)
+            return StoredResponseHandlers(route.format, channel).handler(route.shape)
         case Shape.LIST_MODELS:
-            return Models(route.format, channel).list
+            return ModelHandlers(route.format, channel).list
         case Shape.GET_MODEL:
-            return Models(route.format, channel).get
+            return ModelHandlers(route.format, channel).get
         case Shape.ALIVE:
             return alive
         case Shape.READY:
@@ -53,111 +56,119 @@ def handler(route: Route, channel: grpc.aio.Channel, settings: Settings) -> Hand
 
 
 class Generate:
-    """Text in one wire format: one answer, or a stream where the body or the path asks for one."""
+    """Handler of text generation in one wire format: one answer, or a stream if the body or the path selects it."""
 
     def __init__(self, route: Route, channel: grpc.aio.Channel, settings: Settings) -> None:
         self._face = route.format
         self._codec = FORMATS[route.format]
         self._path_streams = route.stream
         self._stub = rpc.GenerationServiceStub(channel)
-        self._bodies = Bodies(route.format, self._codec.source_headers, channel, settings)
+        self._bodies = BodyReader(route.format, self._codec.source_headers, channel, settings)
         self._settings = settings
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
-        """Body of the format in, body or events of the format out."""
+        """Return the answer as a body of the format, or stream it as events of the format."""
 
         def decode(body: bytes, headers: Mapping[str, str]) -> FaceRequest:
             decoded = self._codec.decode_request(body, headers)
             if not self._codec.model_in_path:
                 return decoded
             name_model(decoded.canonical, model_of(request))
-            return FaceRequest(decoded.canonical, self._path_streams is True)
+            return decoded._replace(stream=self._path_streams is True)
 
-        canonical, stream = await self._bodies.decoded(request, decode)
+        canonical, stream, notes = await self._bodies.read(request, decode)
         if stream:
-            return await self._stream(request, canonical)
-        call = self._stub.Generate(canonical, metadata=metadata(request, self._face))
+            return await self._stream(request, canonical, notes)
+        call = with_notes(self._stub.Generate, notes)(canonical, metadata=metadata(request, self._face))
         answer = await call
-        headers = {hdrs.CONTENT_TYPE: JSON, **shown(await call.initial_metadata())}
-        return Whole(headers=headers, body=self._codec.encode_response(answer, canonical))
+        headers = {hdrs.CONTENT_TYPE: JSON, **response_headers(await call.initial_metadata())}
+        return web.Response(headers=headers, body=self._codec.encode_response(answer, canonical))
 
-    async def _stream(self, request: web.Request, canonical: pb.GenerateRequest) -> web.StreamResponse:
-        """The status line waits for the first message: a failure before it is a JSON error with its own status."""
+    async def _stream(
+        self, request: web.Request, canonical: pb.GenerateRequest, notes: RequestNotes
+    ) -> web.StreamResponse:
+        """Stream the answer. The status line waits for the first message, so that an earlier failure is a JSON
+        error.
+        """
         encoder, content_type = self._codec.stream_encoder(canonical), EVENTS
         if self._codec.array_encoder is not None and request.query.get("alt") != "sse":
             encoder, content_type = self._codec.array_encoder(canonical), JSON
-        call = self._stub.StreamGenerate(
+        call = with_notes(self._stub.StreamGenerate, notes)(
             pb.StreamGenerateRequest(request=canonical), metadata=metadata(request, self._face)
         )
+        encoded = EncodedStream(encoder, self._settings.budget)
 
         def cut() -> bytes:
-            return encoder.error(shutting_down())
+            return encoded.cut(shutting_down())
 
         async with (
             opened(call),
+            encoded,
             EventStream(request, content_type, self._codec.heartbeat, self._settings, cut) as events,
         ):
             try:
                 async for message in call:
-                    frames = encoder.feed(message)
+                    frames = encoded.feed(message)
                     if not events.response.prepared:
-                        await events.begin(shown(await call.initial_metadata()))
+                        await events.begin(response_headers(await call.initial_metadata()))
                     if frames:
                         await events.write(frames)
                 if not events.response.prepared:
                     raise UmgError(pb.ERROR_REASON_UPSTREAM_CUT, "the provider's stream ended before it began")
-                await events.write(encoder.close())
-            except ConnectionError:  # the client's: a provider's comes as an error of the call
+                async with aclosing(encoded.closing()) as parts:
+                    async for frames in parts:
+                        await events.write_large(frames)
+            except ConnectionError:  # of the client; that of a provider is an RPC error
                 raise
             except Exception as failure:
                 if not events.response.prepared:
                     raise
                 error = explain(failure, request, self._face)
                 exchange(request).failure = error.name
-                await events.write(encoder.error(error))
+                await events.write_large(await encoded.error(error))
         return events.response
 
 
 class CountTokens:
-    """How many tokens a prompt has, in one wire format."""
+    """Handler that counts the tokens of a prompt, in one wire format."""
 
     def __init__(self, route: Route, channel: grpc.aio.Channel, settings: Settings) -> None:
         self._face = route.format
         self._codec = FORMATS[route.format]
         self._stub = rpc.GenerationServiceStub(channel)
-        self._bodies = Bodies(route.format, self._codec.source_headers, channel, settings)
+        self._bodies = BodyReader(route.format, self._codec.source_headers, channel, settings)
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
-        """Body of a counting call in, the number out."""
+        """Return the number of tokens of the request in the body."""
         count, encode = self._codec.decode_count, self._codec.encode_count
         if count is None or encode is None:
             raise ValueError(f"{self._face} has no call that counts tokens")
 
-        def decode(body: bytes, headers: Mapping[str, str]) -> pb.GenerateRequest:
+        def decode(body: bytes, headers: Mapping[str, str]) -> DecodedRequest[pb.GenerateRequest]:
             counted = count(body, headers)
             if self._codec.model_in_path:
-                name_model(counted, model_of(request))
+                name_model(counted.canonical, model_of(request))
             return counted
 
-        canonical = await self._bodies.decoded(request, decode)
-        asked = pb.CountTokensRequest(request=canonical)
-        counted = await self._stub.CountTokens(asked, metadata=metadata(request, self._face))
+        canonical, notes = await self._bodies.read(request, decode)
+        count_request = pb.CountTokensRequest(request=canonical)
+        counted = await with_notes(self._stub.CountTokens, notes)(count_request, metadata=metadata(request, self._face))
         return web.Response(headers={hdrs.CONTENT_TYPE: JSON}, body=encode(counted.input_tokens))
 
 
 async def alive(_: web.Request) -> web.StreamResponse:
-    """That the process answers."""
+    """Return 200: the process answers."""
     return web.json_response({"status": "alive"})
 
 
 class Ready:
-    """Whether calls would be served."""
+    """Handler of the readiness check."""
 
     def __init__(self, settings: Settings) -> None:
         self._ready = settings.ready
 
     async def answer(self, _: web.Request) -> web.StreamResponse:
-        """200, or 503 while starting or draining."""
+        """Return 200. Raises UmgError(UNAVAILABLE) while the gateway starts or drains."""
         ready = self._ready()
         if inspect.isawaitable(ready):
             ready = await ready
@@ -167,12 +178,26 @@ class Ready:
 
 
 class Metrics:
-    """What Prometheus scrapes."""
+    """Handler of the Prometheus metrics."""
 
     def __init__(self, settings: Settings) -> None:
         self._metrics = settings.metrics
+        self._key = settings.metrics_key.encode() if settings.metrics_key is not None else None
 
-    async def answer(self, _: web.Request) -> web.StreamResponse:
-        """The text that was given, with its content type."""
+    async def answer(self, request: web.Request) -> web.StreamResponse:
+        """Return the metrics. Raises UmgError if a metrics key is configured and the request lacks it."""
+        self._check_key(request.headers.get(hdrs.AUTHORIZATION))
         body, content_type = self._metrics()
         return web.Response(headers={hdrs.CONTENT_TYPE: content_type}, body=body)
+
+    def _check_key(self, authorization: str | None) -> None:
+        if self._key is None:
+            return
+        if authorization is None:
+            message = "send the key of the metrics (`metrics.key` of the config) as `Authorization: Bearer KEY`"
+            raise UmgError(pb.ERROR_REASON_MISSING_KEY, message)
+        scheme, _, key = authorization.partition(" ")
+        sent = key.strip().encode("utf-8", "surrogateescape")
+        if not hmac.compare_digest(sent, self._key) or scheme.lower() != "bearer":  # compared in constant time
+            message = "this is not the key of the metrics; send `Authorization: Bearer` and `metrics.key` of the config"
+            raise UmgError(pb.ERROR_REASON_INVALID_KEY, message)

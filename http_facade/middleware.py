@@ -1,4 +1,4 @@
-"""What stands around every handler: the request's id, failures as answers, CORS, the access log."""
+"""Middleware around every handler: connection limit, error responses, CORS, common headers, access log."""
 
 import time
 from collections.abc import Mapping
@@ -7,44 +7,56 @@ import grpc
 from aiohttp import hdrs, web
 from aiohttp.typedefs import Middleware
 
-from http_facade.answers import Whole
-from http_facade.calls import MESSAGES_REQUEST_ID, REQUEST_ID_HEADER, exchange, shown
-from http_facade.connections import SERVER, Connection
+from http_facade.connections import Connection, connection_of
 from http_facade.cors import Cors
-from http_facade.errors import HTTP_STATUS, error_response, explain, log
+from http_facade.errors import error_response, explain, log
+from http_facade.grpc_calls import MESSAGES_REQUEST_ID, REQUEST_ID_HEADER, Exchange, exchange, response_headers
 from http_facade.handlers import Handler
+from http_facade.overload_refusals import SERVER
 from http_facade.routes import Route, error_format
 from http_facade.settings import Settings
-from umg_grpc.errors import come_again
+from umg_grpc.errors import overloaded
 from umg_grpc.v1 import pb
+from umg_grpc.wire.errors.http_status import HTTP_STATUS
 from umg_grpc.wire.models import shape_for
 
-GONE = HTTP_STATUS[pb.ERROR_REASON_CANCELLED]
+CLIENT_CLOSED_REQUEST = HTTP_STATUS[pb.ERROR_REASON_CANCELLED]
 
 
-def front(routes: Mapping[web.AbstractRoute, Route], cors: Cors, settings: Settings) -> Middleware:
-    """The one middleware, outermost."""
+def make_middleware(routes: Mapping[web.AbstractRoute, Route], cors: Cors, settings: Settings) -> Middleware:
+    """Return the only middleware of the application."""
 
     @web.middleware
     async def answer(request: web.Request, handler: Handler) -> web.StreamResponse:
-        started, status = time.perf_counter(), GONE  # which stays when the caller's leaving cancels the handler
+        started = time.perf_counter()
+        status = CLIENT_CLOSED_REQUEST  # logged if the handler is cancelled because the caller disconnected
         known = exchange(request)
         route = routes.get(request.match_info.route)
+        connection = connection_of(request)
+        if connection is None:
+            return web.Response(status=CLIENT_CLOSED_REQUEST)  # the client disconnected and reads no response
+        connection.request = request
         try:
+            if request.version.major != 1:
+                known.failure = "UnsupportedVersionError"
+                status = connection.reject_version(request)
+                return web.Response(status=status)  # not sent, since the connection is closed
             try:
-                _check_room(request, route, settings)
+                _check_connection_limit(connection, known, route, settings)
                 response = (cors.preflight(request) if cors.enabled else None) or await handler(request)
             except Exception as failure:
-                if request.writer.output_size > 0:  # half an answer cannot be taken back: the connection ends here
+                if known.is_begun:  # a part of the answer was sent: aiohttp closes the connection
                     raise
-                response = _refusal(failure, request, route)
+                response = _make_error_response(failure, request, route)
             status = response.status
-            await _sent(request, response, cors)
+            await _send(request, response)
+            connection.end_answer()
         finally:
+            connection.request = None
             if known.admitted:
                 settings.gate.leave()
-            if not known.refused and not (known.called and settings.calls_are_logged):
-                # the route and not the path, in which a caller may have put what is secret
+            if not known.rejected and not (known.is_called and settings.calls_are_logged):
+                # the route and not the path, which may contain a secret of the caller
                 write = log.info if route is None or route.needs_key else log.debug
                 write(
                     "request",
@@ -60,45 +72,38 @@ def front(routes: Mapping[web.AbstractRoute, Route], cors: Cors, settings: Setti
     return answer
 
 
-def _check_room(request: web.Request, route: Route | None, settings: Settings) -> None:
-    """Raises UmgError for a call on a connection too many, unless it is of those that watch over the gateway."""
-    connection: object = request.protocol
-    if isinstance(connection, Connection) and connection.is_spare and (route is None or route.needs_key):
-        known = exchange(request)
-        known.refused = known.spent = True
-        settings.gate.refused("connections")
-        raise come_again("the gateway has as many connections as it takes")
-
-
-async def _sent(request: web.Request, response: web.StreamResponse, cors: Cors) -> None:
-    """Sends what the handler left to be sent, and returns when the client has read nearly all of it, or is cut off. A
-    call is under way until then, so that those who do not read cannot make the gateway hold any number of answers.
+def _check_connection_limit(connection: Connection, known: Exchange, route: Route | None, settings: Settings) -> None:
+    """Raise UmgError for a request on a connection beyond the limit, unless it is a health check or scrape of
+    metrics.
     """
-    transport = request.protocol.transport
-    if transport is None or transport.is_closing():
-        return
-    if isinstance(response, Whole) and response.is_plain(request):
-        mark(request, response, cors)
-        response.send(request, transport)
-    else:
+    if connection.is_over_limit and (route is None or route.needs_key):
+        known.rejected = known.is_body_unread = True
+        settings.gate.refused("connections")
+        raise overloaded("the gateway has as many connections as it takes")
+
+
+async def _send(request: web.Request, response: web.StreamResponse) -> None:
+    """Send the rest of the response, and wait until the client has read nearly all of it or is disconnected.
+
+    The call keeps its slot of the load shedder until then, which limits the number of unread answers in memory.
+    """
+    transport = request.transport
+    if transport is not None and not transport.is_closing():
         await response.prepare(request)
         await response.write_eof()
-    if request.protocol.writing_paused:
-        await request.writer.drain()
 
 
-def mark(request: web.Request, response: web.StreamResponse, cors: Cors) -> None:
-    """Adds the headers that every answer has, streams and errors too."""
+def add_common_headers(request: web.Request, response: web.StreamResponse, request_id: str, cors: Cors) -> None:
+    """Add the headers that every response has, streams and errors included."""
     response.headers[hdrs.SERVER] = SERVER
-    request_id = exchange(request).request_id
     response.headers[REQUEST_ID_HEADER] = request_id
     response.headers[MESSAGES_REQUEST_ID] = request_id
-    cors.mark(request.headers, response)
+    cors.add_headers(request.headers, response)
 
 
-def _refusal(failure: Exception, request: web.Request, route: Route | None) -> web.Response:
+def _make_error_response(failure: Exception, request: web.Request, route: Route | None) -> web.Response:
     if isinstance(failure, ConnectionError) and (request.transport is None or request.transport.is_closing()):
-        return web.Response(status=GONE)  # nobody reads it
+        return web.Response(status=CLIENT_CLOSED_REQUEST)  # the client disconnected and reads no response
     face, writer = (
         (route.format, route.error_format) if route is not None else (error_format(request.method, request.path),) * 2
     )
@@ -107,8 +112,8 @@ def _refusal(failure: Exception, request: web.Request, route: Route | None) -> w
     exchange(request).failure = error.name
     response = error_response(error, writer)
     if isinstance(failure, grpc.aio.AioRpcError):
-        for name, value in shown(failure.initial_metadata()).items():
+        for name, value in response_headers(failure.trailing_metadata()).items():
             response.headers.setdefault(name, value)
-    if exchange(request).spent:
+    if exchange(request).is_body_unread:
         response.force_close()
     return response

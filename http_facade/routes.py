@@ -1,18 +1,20 @@
-"""THE TABLE: every path of the HTTP face. It drives the router, the OpenAPI document and the tests."""
+"""Table of all paths of the HTTP face, from which the router, the OpenAPI document and the tests are made."""
 
 import re
 from dataclasses import dataclass
 from enum import Enum, auto
 
+from umg_grpc.wire import FORMATS
+
 DEFAULT_FORMAT = "chat"
-"""Whose error body a path gets that belongs to no row."""
+"""Format of the error bodies for paths that match no route."""
 
 
 class Shape(Enum):
-    """What a call looks like; `handlers.py` has one handler for each."""
+    """Kind of operation; `handlers.py` has one handler for each."""
 
-    GENERATE = auto()  # a body of a text format in, one answer or a stream out
-    COUNT_TOKENS = auto()  # the same body in, the number of its tokens out
+    GENERATE = auto()  # takes a body of a text format, answers with a body or a stream
+    COUNT_TOKENS = auto()  # takes the same body, answers with the number of its tokens
     EMBED = auto()
     RERANK = auto()
     GET_RESPONSE = auto()
@@ -28,37 +30,37 @@ class Shape(Enum):
 
 @dataclass(frozen=True)
 class Route:
-    """One path with one method."""
+    """Path with one method, and the handling of its requests."""
 
-    method: str  # GET answers HEAD too
-    path: str  # as aiohttp's router writes it; a name in braces stands for one segment, `{name:.+}` for several
+    method: str  # GET also serves HEAD
+    path: str  # in the syntax of aiohttp's router: `{name}` matches one segment, `{name:.+}` several
     shape: Shape
     format: str = DEFAULT_FORMAT  # wire format of the bodies
     needs_key: bool = True
-    stream: bool | None = None  # whether the answer is a stream, where the path says so and not the body
-    errors: str = ""  # whose error bodies it has, where these are not the format's own
+    stream: bool | None = None  # whether the answer is a stream; None if the body selects it
+    errors: str = ""  # format of the error bodies, if not `format`
 
     @property
     def name(self) -> str:
-        """The path without what a segment may be made of, for people."""
+        """Path without the patterns of its segments, for logs and documents."""
         return re.sub(r"\{(\w+):.+?\}", r"{\1}", self.path)
 
     @property
     def error_format(self) -> str:
-        """Whose error bodies it has."""
+        """Format of the error bodies."""
         return self.errors or self.format
 
 
 @dataclass(frozen=True)
 class Unserved:
-    """A known API at and below a path, which this gateway does not have."""
+    """Known API at and below a path, which this gateway does not serve."""
 
     prefix: str
-    api: str  # its name, for the message
-    method: str = "*"  # the only one that belongs to it, where others of the same path are served
+    api: str  # its name in error messages
+    method: str = "*"  # its only method, if the gateway serves other methods of the path; `*` is any
 
 
-NATIVE_ROOTS = ("/v1beta", "/v1")  # clients of either age (text document, Versioning; newer SDKs call /v1)
+NATIVE_ROOTS = ("/v1beta", "/v1")  # both are called by clients (text document, Versioning; newer SDKs call /v1)
 
 NATIVE_ACTIONS = (
     ("generateContent", Shape.GENERATE, "native", False),
@@ -67,9 +69,9 @@ NATIVE_ACTIONS = (
     ("embedContent", Shape.EMBED, "native_embedding", None),
     ("batchEmbedContents", Shape.EMBED, "native_embeddings", None),
 )
-"""(action, shape, format, whether it streams)."""
+"""Actions of native paths: (action, shape, format, whether the answer is a stream)."""
 ACTIONS = tuple(action for action, *_ in NATIVE_ACTIONS)
-# what has an action behind it is no model's path, and takes another method
+# a path that ends with an action is no model resource, and has another method
 MODEL = f"{{model:(?:(?!:(?:{'|'.join(ACTIONS)})$).)+}}"
 
 ROUTES = (
@@ -82,7 +84,7 @@ ROUTES = (
     Route("GET", "/v1/responses/{response_id}/input_items", Shape.LIST_INPUT_ITEMS, "responses"),
     Route("POST", "/v1/messages", Shape.GENERATE, "messages"),
     Route("POST", "/v1/messages/count_tokens", Shape.COUNT_TOKENS, "messages", errors="count_tokens"),
-    # the action follows the last colon: a model id may have colons and slashes of its own
+    # the action follows the last colon: a model id may contain colons and slashes
     *(
         Route("POST", f"{root}/models/{{model:.+}}:{action}", shape, face, stream=stream)
         for root in NATIVE_ROOTS
@@ -95,25 +97,31 @@ ROUTES = (
     Route("GET", f"/v1/models/{MODEL}", Shape.GET_MODEL, "models"),
     Route("GET", "/v1beta/models", Shape.LIST_MODELS, "native_models"),
     Route("GET", f"/v1beta/models/{MODEL}", Shape.GET_MODEL, "native_models"),
-    Route("GET", "/", Shape.ALIVE, needs_key=False),  # Claude Code asks HEAD / before anything else
+    Route("GET", "/", Shape.ALIVE, needs_key=False),  # Claude Code sends HEAD to this path first,
+    Route("GET", "/api/hello", Shape.ALIVE, needs_key=False),  # its later versions to this one
     Route("GET", "/healthz", Shape.ALIVE, needs_key=False),
     Route("GET", "/readyz", Shape.READY, needs_key=False),
     Route("GET", "/metrics", Shape.METRICS, needs_key=False),
 )
 
-ASKS_A_MODEL = frozenset({Shape.GENERATE, Shape.COUNT_TOKENS, Shape.EMBED, Shape.RERANK})
-_ASKING = {row.path: row for row in ROUTES if row.shape in ASKS_A_MODEL}
+METRICS_ROUTES = tuple(row for row in ROUTES if row.shape is Shape.METRICS)
+"""Routes of the separate metrics listener."""
+OTHER_ROUTES = tuple(row for row in ROUTES if row.shape is not Shape.METRICS)
+"""Routes of the HTTP face if there is a separate metrics listener."""
+
+MODEL_CALL_SHAPES = frozenset({Shape.GENERATE, Shape.COUNT_TOKENS, Shape.EMBED, Shape.RERANK})
+_MODEL_CALL_ROUTES = {row.path: row for row in ROUTES if row.shape in MODEL_CALL_SHAPES}
 
 
-def asking(method: str, target: str) -> Route | None:
-    """The row of a call that asks a model, by the target as it stands in the request line; None for any other call, and
-    for one that is written in an unusual way.
+def model_call_route(method: str, target: str) -> Route | None:
+    """Return the route of a model call by the target of its request line. None for any other call, and for targets in
+    an unusual spelling.
     """
     path = target.partition("?")[0]
-    row = _ASKING.get(path)
+    row = _MODEL_CALL_ROUTES.get(path)
     if row is None:
         root, models, named = path.partition("/models/")
-        row = _ASKING.get(f"{root}{models}{{model:.+}}:{named.rpartition(':')[2]}")
+        row = _MODEL_CALL_ROUTES.get(f"{root}{models}{{model:.+}}:{named.rpartition(':')[2]}")
     return row if method == "POST" else None
 
 
@@ -154,12 +162,12 @@ UNSERVED = (
 
 
 UNSERVED_ACTIONS = ("asyncBatchEmbedContent",)
-"""Of known APIs."""
+"""Actions of known APIs that this gateway does not serve."""
 
 
 def unknown_action(method: str, path: str) -> str:
-    """What to say of a call of an action that no model has, or of no model; "" for any other call, and for actions of a
-    known API.
+    """Return the error message for a native path with an unknown action or without a model; "" for any other call and
+    for actions of `UNSERVED_ACTIONS`.
     """
     models, _, named = path.partition("/models/")
     model, colon, action = named.rpartition(":")
@@ -173,14 +181,14 @@ def unknown_action(method: str, path: str) -> str:
 
 
 def without_slash(path: str) -> str:
-    """The path that a row has, where the caller's has only a slash too many; else ""."""
+    """Return the path without its trailing slashes if a route has that path; else ""."""
     bare = path.rstrip("/")
     return bare if bare != path and any(row.path == bare for row in ROUTES) else ""
 
 
 def unserved(method: str, path: str, *, matched: bool) -> Unserved | None:
-    """The known API that a call belongs to which no row of `ROUTES` takes; None where it belongs to none. `matched`:
-    whether some row has the path, with another method.
+    """Return the known API of a call that no route serves; None if no known API has the path. `matched`: whether a
+    route has the path with another method.
     """
     served, path = {route.path for route in ROUTES}, path.rstrip("/")
     for row in UNSERVED:
@@ -191,17 +199,17 @@ def unserved(method: str, path: str, *, matched: bool) -> Unserved | None:
 
 
 ERROR_FORMATS = (
-    ("/v1beta/", "native"),
     ("/v1/messages/count_tokens", "count_tokens"),
-    ("/v1/messages", "messages"),
-    ("/v1/responses", "responses"),
     ("/v1/models", "models"),
     ("/v2/", "rerank_v2"),
 )
 
 
 def error_format(method: str, path: str) -> str:
-    """Whose error body a path has that matched no row: that of the API it looks like."""
+    """Return the format of the error body for a path that matches no route: that of the API with its prefix."""
     if path.startswith("/v1/models/") and (method == "POST" or path.rpartition(":")[2] in ACTIONS):
         return "native"
-    return next((name for prefix, name in ERROR_FORMATS if path.startswith(prefix)), DEFAULT_FORMAT)
+    rows = [*ERROR_FORMATS, *((prefix, codec.name) for codec in FORMATS.values() for prefix in codec.error_paths)]
+    return max(
+        (row for row in rows if path.startswith(row[0])), key=lambda row: len(row[0]), default=("", DEFAULT_FORMAT)
+    )[1]

@@ -1,75 +1,100 @@
-"""What the HTTP face is given by who runs it."""
+"""Settings of the HTTP face, and the load shedder that it uses."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
-
-class Gate(Protocol):
-    """Lets calls of models in, as many as the process takes on."""
-
-    @property
-    def is_tight(self) -> bool:
-        """Whether `check` may refuse."""
-
-    def check(self) -> None:
-        """Takes a call on, before anything is done for it. Raises UmgError(UNAVAILABLE)."""
-
-    async def enter(self, seconds: float) -> None:
-        """Lets a call in that was checked, within `seconds`; it is to `leave`. Raises UmgError(UNAVAILABLE)."""
-
-    def leave(self) -> None:
-        """Ends a call that was let in."""
-
-    def refused(self, reason: str) -> None:
-        """Counts a call that the face refused for a reason of its own."""
+from umg_grpc.errors import UmgError
+from umg_grpc.wire.core.stream_memory import Budget
 
 
-class OpenGate:
-    """Lets all in."""
+class LoadShedder(Protocol):
+    """Load shedder: limits the model calls in flight in the process and rejects the rest."""
 
-    is_tight = False
+    def refuses(self) -> bool:
+        """Return whether `check` would reject a call."""
+
+    def refusal(self) -> UmgError:
+        """Return the error for a call that was rejected without `check`, and count the rejection."""
+
+    def expect(self) -> None:
+        """Count an admitted call that will `enter` soon, as `check` does."""
 
     def check(self) -> None:
-        """Nothing."""
+        """Admit a call before any work for it. Raises UmgError(UNAVAILABLE)."""
 
     async def enter(self, seconds: float) -> None:
-        """At once."""
+        """Wait up to `seconds` for a slot for an admitted call, which `leave` must release. Raises
+        UmgError(UNAVAILABLE).
+        """
 
     def leave(self) -> None:
-        """Nothing."""
+        """Release the slot of a call that ended."""
 
     def refused(self, reason: str) -> None:
-        """Nothing."""
+        """Count a call that the face rejected for another reason, for example its connection limit."""
+
+
+class NoLoadShedder:
+    """Load shedder that admits all calls."""
+
+    def refuses(self) -> bool:
+        """Return False."""
+        return False
+
+    def refusal(self) -> UmgError:
+        """Raise NotImplementedError: no call is rejected."""
+        raise NotImplementedError
+
+    def expect(self) -> None:
+        """Do nothing."""
+
+    def check(self) -> None:
+        """Do nothing."""
+
+    async def enter(self, seconds: float) -> None:
+        """Return at once."""
+
+    def leave(self) -> None:
+        """Do nothing."""
+
+    def refused(self, reason: str) -> None:
+        """Do nothing."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How the face behaves."""
+    """Settings of the HTTP face."""
 
     ready: Callable[[], Awaitable[bool] | bool]
-    """Whether calls would be served, for `/readyz`."""
+    """Returns whether calls are served, for `/readyz`."""
     metrics: Callable[[], tuple[bytes, str]]
-    """Body and content type of `/metrics`."""
+    """Returns the body and the content type of `/metrics`."""
+    metrics_key: str | None = field(default=None, repr=False)
+    """Bearer token that `/metrics` requires; None requires none."""
     body_limit_bytes: int = 64 * 2**20
-    """Largest body of a request, compressed or not."""
+    """Largest request body in bytes, before and after decompression."""
     cors_origins: tuple[str, ...] = ()
-    """Origins whose pages may call; `*` is all of them."""
+    """Origins whose pages may call the gateway; `*` allows all."""
     heartbeat_seconds: float = 15
-    """A stream that says nothing for so long gets a heartbeat, which keeps proxies from closing it."""
+    """Seconds without an event after which a stream sends a heartbeat, which keeps proxies from closing it."""
     drain_seconds: float = 30
-    """How long answers under way may take when the face is told to end."""
-    stalled_seconds: float = 600
-    """How long a client may leave an answer unread."""
+    """Seconds that answers in flight may still take at a shutdown."""
+    write_timeout_seconds: float = 600
+    """Seconds for which a client may read nothing of its answer before it is disconnected."""
     calls_are_logged: bool = False
-    """Whether the service writes a line for each call into the same log, so that the face needs not."""
-    gate: Gate = field(default_factory=OpenGate)
-    """Asked before a model is."""
+    """Whether the service logs each call in the same log, so that the face does not."""
+    is_cached_key: Callable[[str], bool] = lambda _: False
+    """Returns whether the service has recently validated this `authorization`; never raises and never waits."""
+    budget: Budget = field(default_factory=Budget)
+    """Memory budget of the streams in flight for the text that their last events repeat."""
+    gate: LoadShedder = field(default_factory=NoLoadShedder)
+    """Load shedder for model calls."""
     connections: int = 8192
-    """Most connections; above them only what needs no key is answered."""
+    """Connection limit; beyond it only routes that need no key are served."""
     silent_seconds: float = 60
-    """How long a new connection may say nothing."""
+    """Seconds in which a new connection must send its first byte."""
     head_seconds: float = 10
-    """How long the head of a request may take, from its first byte on."""
+    """Seconds in which the headers of a request must be complete, from their first byte on."""
     upload_seconds: float = 60
-    """How long an upload may stand still, and how long a body may take beside one second for each 16 KiB of it."""
+    """Seconds for which an upload may send nothing, and seconds for a whole body besides one for each 16 KiB."""

@@ -1,4 +1,4 @@
-"""The handler of operations with one request and one answer: embedding, reranking."""
+"""Handler of operations with one request and one response: embedding, reranking."""
 
 import asyncio
 from collections.abc import Iterator, Mapping
@@ -9,21 +9,21 @@ import grpc
 from aiohttp import hdrs, web
 from google.protobuf.message import Message
 
-from http_facade.answers import Whole
-from http_facade.bodies import JSON, Bodies
-from http_facade.calls import metadata, model_of, shown
+from http_facade.grpc_calls import metadata, model_of, response_headers, with_notes
+from http_facade.request_bodies import JSON, BodyReader
 from http_facade.routes import Route
 from http_facade.settings import Settings
-from umg_grpc.wire.client_shape import client_shape
-from umg_grpc.wire.format import BIG_BYTES
-from umg_grpc.wire.unary import ClientShape, UnaryFormat
+from umg_grpc.wire.core.client_shape import client_shape
+from umg_grpc.wire.request_notes import DecodedRequest
+from umg_grpc.wire.text_format import BIG_BYTES
+from umg_grpc.wire.unary_format import ClientShape, UnaryFormat
 
 Request = TypeVar("Request", bound=Message)
 Response = TypeVar("Response", bound=Message)
 
 
-class Unary(Generic[Request, Response]):
-    """One row of the table: body of the format in, body of the format out."""
+class UnaryHandler(Generic[Request, Response]):
+    """Handler of one route: takes a body of the format and answers with a body of the format."""
 
     def __init__(
         self,
@@ -36,47 +36,40 @@ class Unary(Generic[Request, Response]):
         self._face = route.format
         self._codec = codec
         self._method = method
-        self._stalled_seconds = settings.stalled_seconds
-        self._bodies = Bodies(route.format, codec.source_headers, channel, settings)
+        self._bodies = BodyReader(route.format, codec.source_headers, channel, settings)
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
-        """The answer in the form that the caller's client expects."""
+        """Return the response in the form that the caller's SDK expects."""
 
-        def decode(body: bytes, headers: Mapping[str, str]) -> tuple[Request, ClientShape]:
+        def decode(body: bytes, headers: Mapping[str, str]) -> tuple[DecodedRequest[Request], ClientShape]:
             decoded = self._codec.decode_request(body, headers)
             if self._codec.name_model is not None:
-                self._codec.name_model(decoded, model_of(request))
+                self._codec.name_model(decoded.canonical, model_of(request))
             return decoded, client_shape(request.headers)
 
-        canonical, shape = await self._bodies.decoded(request, decode)
-        call = self._method(canonical, metadata=metadata(request, self._face))
+        (canonical, notes), shape = await self._bodies.read(request, decode)
+        call = with_notes(self._method, notes)(canonical, metadata=metadata(request, self._face))
         answer = await call
-        headers = {hdrs.CONTENT_TYPE: JSON, **shown(await call.initial_metadata())}
+        headers = {hdrs.CONTENT_TYPE: JSON, **response_headers(await call.initial_metadata())}
         if self._codec.encode_pieces is not None:
             pieces = self._codec.encode_pieces(answer, canonical, shape)
             body, more = next(pieces), next(pieces, None)
             if more is not None:
-                return await self._written(request, headers, chain([body, more], pieces))
+                return await self._write_pieces(request, headers, chain([body, more], pieces))
         elif answer.ByteSize() < BIG_BYTES:
             body = self._codec.encode_response(answer, canonical, shape)
         else:
             body = await asyncio.to_thread(self._codec.encode_response, answer, canonical, shape)
-        return Whole(headers=headers, body=body)
+        return web.Response(headers=headers, body=body)
 
-    async def _written(
+    async def _write_pieces(
         self, request: web.Request, headers: Mapping[str, str], pieces: Iterator[bytes]
     ) -> web.StreamResponse:
-        """The answer, each piece made when the client has read those before it."""
+        """Send the response in pieces. Each is encoded once the client has read the pieces before it."""
         response = web.StreamResponse(headers=headers)
         await response.prepare(request)
         for piece in pieces:
-            try:
-                async with asyncio.timeout(self._stalled_seconds):
-                    await response.write(piece)
-            except TimeoutError:
-                if request.transport is not None:
-                    request.transport.abort()
-                raise ConnectionError("the client does not read its answer") from None
-            await asyncio.sleep(0)  # a write to a client that reads waits for nothing: others have their turn
+            await response.write(piece)
+            await asyncio.sleep(0)  # a write to a client that reads does not wait: let other tasks run
         await response.write_eof()
         return response

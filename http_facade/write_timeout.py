@@ -1,29 +1,29 @@
-"""Clients that do not read what they asked for."""
+"""Write timeout: disconnects clients that do not read their answers."""
 
 import asyncio
 
 
-class Stall:
-    """Watches a client who has much to read, until `end`: one who reads nothing for a while is cut off, which ends the
-    write, and with it the call. One who reads slowly is waited for.
+class WriteTimeout:
+    """Timeout of a client whose write buffer is full, until `end`. A client that reads nothing for the timeout is
+    disconnected, which cancels the write and the call; a client that reads slowly is not.
     """
 
     def __init__(self, transport: asyncio.Transport, seconds: float) -> None:
-        """`seconds`: the while."""
+        """Start the timeout of `seconds`."""
         self._transport = transport
         self._seconds = seconds
         self._loop = asyncio.get_running_loop()
         self._unread = 0
-        self._timer = self._loop.call_later(seconds, self._look)
+        self._timer = self._loop.call_later(seconds, self._check)
 
     def end(self) -> None:
-        """Watches no more."""
+        """Cancel the timeout."""
         self._timer.cancel()
 
-    def _look(self) -> None:
+    def _check(self) -> None:
         unread = self._transport.get_write_buffer_size()
         if unread and unread == self._unread:
             self._transport.abort()
             return
         self._unread = unread
-        self._timer = self._loop.call_later(self._seconds, self._look)
+        self._timer = self._loop.call_later(self._seconds, self._check)

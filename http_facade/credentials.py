@@ -1,0 +1,47 @@
+"""Credentials of a caller: the key in an HTTP request. The service checks whether it is valid."""
+
+from collections.abc import Mapping
+
+from aiohttp import hdrs
+
+from umg_grpc.errors import UmgError
+from umg_grpc.v1 import pb
+from umg_grpc.wire import FORMATS, codec_of
+from umg_grpc.wire.models import MODEL_LISTS
+
+
+def key_headers(face: str) -> tuple[str, ...]:
+    """Return the headers that hold a key besides `Authorization` on a face, in order: those of its wire format; on a
+    model list those of all text formats (text document, Authentication rule 3; readings, 2).
+    """
+    if (codec := codec_of(face)) is not None:
+        return codec.key_headers
+    return tuple(name for codec in FORMATS.values() for name in codec.key_headers) if face in MODEL_LISTS else ()
+
+
+def key_parameter(face: str) -> str:
+    """Return the query parameter that holds a key on a face; "" for none."""
+    if (codec := codec_of(face)) is not None:
+        return codec.key_parameter
+    return (
+        next((codec.key_parameter for codec in FORMATS.values() if codec.key_parameter), "")
+        if face in MODEL_LISTS
+        else ""
+    )
+
+
+def credentials(headers: Mapping[str, str], query: Mapping[str, str], face: str) -> str | None:
+    """Return the `authorization` metadata of a call; None without a key.
+
+    The `Authorization` header comes first, then the `key_headers` in their order, then the `key_parameter`.
+    Raises UmgError(INVALID_KEY) for a value that gRPC metadata cannot hold, which is no key of ours.
+    """
+    value = headers.get(hdrs.AUTHORIZATION)
+    if value is None:
+        key = next((headers[name] for name in key_headers(face) if name in headers), None)
+        if key is None and (parameter := key_parameter(face)):
+            key = query.get(parameter)
+        value = None if key is None else f"Bearer {key}"
+    if value is not None and not (value.isascii() and value.isprintable()):
+        raise UmgError(pb.ERROR_REASON_INVALID_KEY, "a key has visible ASCII characters only; send yours as it stands")
+    return value

@@ -1,0 +1,88 @@
+"""Streamed answer encoded in a format, within a memory budget."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Iterator
+from threading import Lock
+from types import TracebackType
+from typing import Self
+
+from umg_grpc.errors import Failure, UmgError, overloaded
+from umg_grpc.v1 import pb
+from umg_grpc.wire.core.stream_memory import FREE_BYTES, Budget
+from umg_grpc.wire.text_format import StreamEncoder
+
+
+class EncodedStream:
+    """Encoder of one stream, as an async context manager. The bytes that it keeps for its last events are limited by
+    the budget; large last events are encoded in a thread.
+    """
+
+    def __init__(self, encoder: StreamEncoder, budget: Budget) -> None:
+        self._encoder = encoder
+        self._budget = budget
+        self._lock = Lock()  # held by a thread while it encodes the last events
+        self.is_cut = False  # whether a shutdown has ended the answer
+        self._reservation = budget.reservation()
+
+    def feed(self, message: pb.StreamGenerateResponse) -> bytes:
+        """Return the frames of a message. Raises UmgError if the last events of the answer would exceed the memory
+        budget: UPSTREAM_FAILED for the limit of one answer, UNAVAILABLE for that of all answers together.
+        """
+        encoder = self._encoder
+        frames = encoder.feed(message)
+        if not self._reservation.hold(encoder.retained_bytes):
+            raise self._too_large()
+        return frames
+
+    async def closing(self) -> AsyncGenerator[bytes, None]:
+        """Yield the frames that end a complete answer, in parts. Each part of a large one is encoded on demand."""
+        if not self._is_large:
+            yield self._encoder.close()
+            return
+        parts = self._encoder.closing()
+        while (frames := await asyncio.to_thread(self._next, parts)) is not None:
+            yield frames
+
+    async def error(self, error: UmgError) -> bytes:
+        """Return the frames that end a failed answer; none if `cut` has already ended it."""
+        if not self._is_large:
+            return self._error(error)
+        return await asyncio.to_thread(self._error, error)
+
+    def cut(self, error: UmgError) -> bytes:
+        """Return the frames that end the answer at once at a shutdown; the encoder makes no more. Blocks while a thread
+        encodes a part of the last events, which takes some milliseconds.
+        """
+        self.is_cut = True
+        with self._lock:
+            return self._encoder.error(error)
+
+    def _error(self, error: UmgError) -> bytes:
+        with self._lock:
+            return b"" if self.is_cut else self._encoder.error(error)
+
+    def _next(self, parts: Iterator[bytes]) -> bytes | None:
+        with self._lock:
+            return None if self.is_cut else next(parts, None)
+
+    @property
+    def _is_large(self) -> bool:
+        return self._encoder.retained_bytes > FREE_BYTES
+
+    def _too_large(self) -> UmgError:
+        most = self._budget.per_answer
+        if self._encoder.retained_bytes <= most:
+            return overloaded("the gateway has as many large answers under way as it takes")
+        message = (
+            f"the answer has more than {most >> 20} MiB that this format repeats at its end or shows as a whole; "
+            "ask for a shorter one, or for chat completions"
+        )
+        return UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, message).with_failure(Failure.TOO_LARGE)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._reservation.release()

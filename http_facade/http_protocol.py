@@ -1,0 +1,49 @@
+"""aiohttp's HTTP protocol with JSON errors: the only module that uses more of aiohttp's server than is documented.
+
+aiohttp answers bytes that are no valid HTTP before any middleware, in `RequestHandler.handle_error`, as plain text that
+repeats bytes of the request. No documented setting changes this response, so it is overridden here.
+`tests/facade/test_aiohttp.py` fails if aiohttp no longer calls it.
+"""
+
+from aiohttp import hdrs, web
+from aiohttp.http_exceptions import LineTooLong
+
+from http_facade.errors import error_response, log
+from http_facade.grpc_calls import REQUEST_ID_HEADER, exchange
+from http_facade.overload_refusals import SERVER
+from http_facade.routes import DEFAULT_FORMAT
+from umg_grpc.errors import UmgError, internal
+from umg_grpc.v1 import pb
+
+
+class HttpProtocol(web.RequestHandler):
+    """HTTP protocol of one connection."""
+
+    def handle_error(
+        self,
+        request: web.BaseRequest,
+        status: int = 500,
+        exc: BaseException | None = None,
+        message: str | None = None,
+    ) -> web.StreamResponse:
+        """Return the answer to a request that is no valid HTTP, or whose handler failed unexpectedly.
+
+        Raises ConnectionError if a part of the answer was already sent.
+        """
+        known = exchange(request)
+        if known.is_begun:
+            if not isinstance(exc, ConnectionError):  # the client disconnected
+                log.error("answer broke off", exc_info=exc)
+            raise ConnectionError("half an answer was sent")
+        if status < 500:
+            status = 431 if isinstance(exc, LineTooLong) else status
+            reason = "a line of its head is too long" if status == 431 else "it is not HTTP as the standard has it"
+            error = UmgError(pb.ERROR_REASON_MALFORMED_BODY, f"the request cannot be read: {reason}")
+            log.info("request", status=status, request_id=known.request_id, failure=type(exc).__name__)
+        else:
+            error = internal(known.request_id)
+            log.error("unexpected failure", request_id=known.request_id, exc_info=exc)
+        response = error_response(error, DEFAULT_FORMAT, status)
+        response.headers.update({hdrs.SERVER: SERVER, REQUEST_ID_HEADER: known.request_id})
+        response.force_close()
+        return response

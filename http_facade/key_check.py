@@ -1,0 +1,49 @@
+"""Check of the caller's key before the body of a request is read or decoded."""
+
+import hashlib
+import time
+
+import grpc
+from aiohttp import web
+
+from http_facade import credentials
+from http_facade.grpc_calls import check_key
+from http_facade.settings import Settings
+from umg_grpc.v1 import rpc
+
+RECENT_SECONDS = 1.0
+"""Seconds for which the result of the service for a valid key is reused."""
+MAX_RECENT = 4096
+
+
+class KeyCheck:
+    """Checker of the keys of requests on one route.
+
+    A service in the same process answers at once for the keys that it knows (`Settings.is_cached_key`). Any other
+    key, and each key of a face in a process of its own, is checked by a call of the service, for a valid key at
+    most once a second.
+    """
+
+    def __init__(self, face: str, channel: grpc.aio.Channel, settings: Settings) -> None:
+        self._face = face
+        self._models = rpc.ModelServiceStub(channel)
+        self._knows_key = settings.is_cached_key
+        self._recent: dict[bytes, float] = {}  # digest of a valid key -> time of its last check, oldest first
+
+    async def check(self, request: web.Request) -> None:
+        """Raise the UmgError or RPC error of the service for a request without a valid key."""
+        authorization = credentials.credentials(request.headers, request.query, self._face)
+        if authorization is None:
+            await check_key(self._models, request, self._face)
+            return
+        if self._knows_key(authorization):
+            return
+        digest, now = hashlib.blake2b(authorization.encode(), digest_size=16).digest(), time.monotonic()
+        checked_at = self._recent.get(digest)
+        if checked_at is not None and now - checked_at <= RECENT_SECONDS:
+            return
+        await check_key(self._models, request, self._face)
+        self._recent.pop(digest, None)  # keeps the oldest first
+        self._recent[digest] = now
+        if len(self._recent) > MAX_RECENT:
+            del self._recent[next(iter(self._recent))]

@@ -1,0 +1,87 @@
+"""Listening sockets of the HTTP face, and fast acceptance of new connections."""
+
+import asyncio
+import errno
+import socket
+import sys
+from collections.abc import Callable
+
+BACKLOG = 4096
+UNSENT_BYTES = 128 << 10
+"""Most unsent bytes in the socket buffer of the system (`TCP_NOTSENT_LOWAT`: accepted sockets inherit it from the
+listening one). The default is megabytes per connection, also for clients that never read.
+"""
+NOTSENT_LOWAT = getattr(socket, "TCP_NOTSENT_LOWAT", 25 if sys.platform == "linux" else None)  # named since Python 3.12
+AT_ONCE = 64
+"""Most connections accepted in one round of the event loop; this number takes some 5 milliseconds."""
+NO_RESOURCES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
+RETRY_SECONDS = 1.0
+"""Pause of a listening socket after the system had no resources for a connection."""
+
+
+class Listener:
+    """Listener that accepts all waiting connections in a round of the event loop. A server of the event loop accepts
+    one in a round; under load its rounds are long, and new connections, health checks among them, would wait for many.
+    """
+
+    def __init__(
+        self, connection: Callable[[], asyncio.BaseProtocol], accept_limit: Callable[[], int] = lambda: AT_ONCE
+    ) -> None:
+        """Accept connections with the protocol factory `connection`, at most `accept_limit()` at once."""
+        self._connection = connection
+        self._accept_limit = accept_limit
+        self._loop = asyncio.get_running_loop()
+        self._listening: list[socket.socket] = []
+        self._connecting: set[asyncio.Task[object]] = set()
+
+    async def listen(self, host: str, port: int, *, share_port: bool = False) -> int:
+        """Listen on all addresses of the host. Return the port. Raises OSError if an address cannot be bound."""
+        found = await self._loop.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        for family, (name, *_) in dict.fromkeys((family, address) for family, _, _, _, address in found):
+            bound = socket.create_server((name, port), family=family, backlog=BACKLOG, reuse_port=share_port)
+            if NOTSENT_LOWAT is not None:
+                bound.setsockopt(socket.IPPROTO_TCP, NOTSENT_LOWAT, UNSENT_BYTES)
+            port = port or bound.getsockname()[1]
+            self.watch(bound)
+        return port
+
+    def watch(self, listening: socket.socket) -> None:
+        """Accept connections of a listening socket, which `close` closes."""
+        listening.setblocking(False)
+        self._listening.append(listening)
+        self._loop.add_reader(listening, self._accept, listening)
+
+    async def close(self) -> None:
+        """Stop accepting connections, and wait until each accepted socket has its protocol, which takes a round or two
+        of the event loop.
+        """
+        for listening in self._listening:
+            self._loop.remove_reader(listening)
+            listening.close()
+        self._listening.clear()
+        while self._connecting:
+            await asyncio.wait(self._connecting)
+
+    def _accept(self, listening: socket.socket) -> None:
+        for _ in range(min(AT_ONCE, self._accept_limit() - len(self._connecting))):
+            try:
+                client, _ = listening.accept()
+            except OSError as error:  # mostly because no connection waits
+                if error.errno in NO_RESOURCES:
+                    self._loop.remove_reader(listening)
+                    self._loop.call_later(RETRY_SECONDS, self._resume, listening)
+                break
+            client.setblocking(False)
+            task = self._loop.create_task(self._connect(client))
+            self._connecting.add(task)
+            task.add_done_callback(self._connecting.discard)
+
+    def _resume(self, listening: socket.socket) -> None:
+        if listening in self._listening:
+            self._loop.add_reader(listening, self._accept, listening)
+
+    async def _connect(self, client: socket.socket) -> None:
+        try:
+            await self._loop.connect_accepted_socket(self._connection, client)
+        except OSError:  # the client disconnected meanwhile
+            client.close()

@@ -1,0 +1,118 @@
+"""Rejections of model calls under overload, made from the bytes of the request.
+
+If a rejection cost a third of the work of an answer, three times the load that the gateway can serve would leave no
+time for answers. So a rejected call is neither parsed nor passed to a handler: only its target, length, request id and
+origin are read.
+"""
+
+import re
+import time
+from email.utils import formatdate
+from http import HTTPStatus
+from typing import NamedTuple
+
+from aiohttp import hdrs, web
+
+from http_facade.errors import error_response
+from http_facade.grpc_calls import MESSAGES_REQUEST_ID, REQUEST_ID_HEADER, new_request_id
+from http_facade.routes import model_call_route
+from umg_grpc.errors import UmgError
+from umg_grpc.wire.core.headers import is_request_id
+
+SERVER = "umg"
+
+_LINE = re.compile(rb"POST (/[!-~]{1,2048}) HTTP/1\.1\r\n")
+_LENGTH, _REQUEST_ID, _CONNECTION = b"\r\ncontent-length:", b"\r\nx-request-id:", b"\r\nconnection:"
+_ORIGIN = b"\r\norigin:"
+_UNUSUAL = (b"\r\ntransfer-encoding", b"\r\nexpect", b"\r\nupgrade", b"\r\n ", b"\r\n\t")
+
+
+class ModelCall(NamedTuple):
+    """Properties of a model call that its rejection needs."""
+
+    error_format: str
+    request_id: str
+    """Valid request id of the caller, or ""."""
+    origin: str
+    """Origin of the page that calls, or ""."""
+
+
+def parse_model_call(data: bytes) -> ModelCall | None:
+    """Return the model call in `data`, or None if `data` is not exactly one complete request that calls a model.
+
+    Also None for a request with unusual headers, which the HTTP parser must read.
+    """
+    line, end = _LINE.match(data), data.find(b"\r\n\r\n")
+    if line is None or end < 0:
+        return None
+    head = data[line.end() - 2 : end + 2].lower()
+    if any(mark in head for mark in _UNUSUAL) or _value(head, _CONNECTION) not in {b"", b"keep-alive"}:
+        return None
+    length = _value(head, _LENGTH)
+    if length is None or not length.isdigit() or len(length) > 9 or int(length) != len(data) - end - 4:
+        return None
+    route = model_call_route("POST", line[1].decode())
+    if route is None:
+        return None
+    written = data[line.end() - 2 : end + 2]
+    request_id = _written_value(written, head, _REQUEST_ID)
+    origin = _written_value(written, head, _ORIGIN)
+    return ModelCall(route.error_format, request_id if is_request_id(request_id) else "", origin)
+
+
+def _value(head: bytes, name: bytes) -> bytes | None:
+    """Return the value of a header in lower case; b"" if it is missing, None if there are several."""
+    at = head.find(name)
+    if at < 0:
+        return b""
+    if head.find(name, at + 1) >= 0:
+        return None
+    at += len(name)
+    return head[at : head.index(b"\r\n", at)].strip()
+
+
+def _written_value(written: bytes, head: bytes, name: bytes) -> str:
+    """Return the value of a header as the caller wrote it; "" if it is missing. `head` is `written` in lower case."""
+    at = head.find(name)
+    if at < 0:
+        return ""
+    at += len(name)
+    return written[at : written.index(b"\r\n", at)].strip().decode("latin-1")
+
+
+class Refusals:
+    """Encoder of rejections, which encodes each format once a second: each call gets the same bytes with its own id."""
+
+    def __init__(self) -> None:
+        self._written: dict[tuple[str | None, str], tuple[int, bytes, bytes]] = {}  # (second, response, id in it)
+
+    def write(self, error: UmgError, call: ModelCall) -> bytes:
+        """Return the rejection of a call without a request id, on a connection that stays open."""
+        second = int(time.time())
+        known = self._written.get((error.cause, call.error_format))
+        if known is None or known[0] != second:
+            request_id = new_request_id()
+            answer = self._answer(error, call.error_format, request_id)
+            known = self._written[error.cause, call.error_format] = second, answer, request_id.encode()
+        _, answer, request_id_in_it = known
+        return answer.replace(request_id_in_it, new_request_id().encode())
+
+    def _answer(self, error: UmgError, error_format: str, request_id: str) -> bytes:
+        error.metadata["request_id"] = request_id
+        return encode_http(error_response(error, error_format), request_id, close=False)
+
+
+def encode_http(answer: web.Response, request_id: str, *, close: bool) -> bytes:
+    """Return a response as HTTP/1.1 bytes."""
+    body = answer.body if isinstance(answer.body, bytes) else b""
+    headers = {
+        **answer.headers,
+        hdrs.CONTENT_LENGTH: len(body),
+        hdrs.DATE: formatdate(usegmt=True),
+        hdrs.SERVER: SERVER,
+        REQUEST_ID_HEADER: request_id,
+        MESSAGES_REQUEST_ID: request_id,
+        hdrs.CONNECTION: "close" if close else "keep-alive",
+    }
+    head = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+    return f"HTTP/1.1 {answer.status} {HTTPStatus(answer.status).phrase}\r\n{head}\r\n".encode() + body

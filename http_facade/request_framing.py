@@ -1,0 +1,76 @@
+"""Boundaries between the requests of a connection, found in its bytes without an HTTP parser."""
+
+from math import inf
+
+HEADERS_END, LINE_END = b"\r\n\r\n", b"\r\n"
+_LENGTH, _CODING, _UPGRADE = b"\r\ncontent-length:", b"\r\ntransfer-encoding:", b"\r\nupgrade:"
+
+
+class RequestFraming:
+    """Tracker of the position within the requests of one connection.
+
+    The HTTP parser rejects invalid requests and closes their connection, so the position matters for valid ones only.
+    It is unknown after a request that may change the protocol.
+    """
+
+    __slots__ = ("_in_chunks", "_in_trailers", "_part", "_unread")
+
+    def __init__(self) -> None:
+        self._part = b""  # incomplete headers, or an incomplete line of a chunked body
+        self._unread: float = 0  # bytes of the body or of its chunk that are still to come; infinite if unknown
+        self._in_chunks = self._in_trailers = False
+
+    @property
+    def is_between_requests(self) -> bool:
+        """Whether the next byte begins a request."""
+        return not (self._part or self._unread or self._in_chunks)
+
+    @property
+    def is_in_headers(self) -> bool:
+        """Whether the headers of a request have begun and are incomplete."""
+        return bool(self._part) and not self._in_chunks
+
+    def feed(self, data: bytes) -> int:
+        """Return the number of requests whose headers end in the next bytes."""
+        begun = 0
+        while data:
+            if self._unread:
+                read = int(min(self._unread, len(data)))
+                self._unread -= read
+                data = data[read:]
+                continue
+            # empty lines before a request are allowed
+            data = self._part + data if self._in_chunks else (self._part + data).lstrip(LINE_END)
+            mark = LINE_END if self._in_chunks else HEADERS_END
+            text, found, data = data.partition(mark)
+            self._part = b"" if found else text
+            if not found:
+                break
+            if self._in_chunks:
+                self._read_chunk_line(text)
+            else:
+                begun += 1
+                self._read_headers(text.lower())
+        return begun
+
+    def _read_headers(self, headers: bytes) -> None:
+        if _UPGRADE in headers or headers.startswith(b"connect "):
+            self._unread = inf
+        elif _CODING in headers:
+            self._in_chunks = True
+        elif (at := headers.find(_LENGTH)) >= 0:
+            length = headers[at + len(_LENGTH) :].partition(LINE_END)[0].strip()
+            self._unread = int(length) if length.isdigit() else inf
+
+    def _read_chunk_line(self, line: bytes) -> None:
+        """Read a line between chunks: the size of the next chunk, or a trailer, the last of which is empty."""
+        if self._in_trailers:
+            self._in_chunks = self._in_trailers = bool(line)
+            return
+        try:
+            size = int(line.partition(b";")[0], 16)
+        except ValueError:
+            self._unread = inf
+            return
+        self._in_trailers = size == 0
+        self._unread = size + len(LINE_END) if size else 0
