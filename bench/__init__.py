@@ -1,3 +1,3 @@
-"""Measures the gateway beside a bare aiohttp pass-through, on the same load, in the same run, and its codecs alone:
-`python -m bench`.
+"""Benchmark of the gateway against a bare aiohttp pass-through, with the same load in the same run, and of its codecs
+alone: `python -m bench`.
 """

@@ -1,6 +1,7 @@
-"""What the benchmark asks of chat, and what it is answered: both ends of the load build and check their bytes here.
+"""Requests and answers of chat completions in the benchmark: both the load and the fake upstream build and check their
+bytes here.
 
-The model id says how the fake upstream answers.
+The model id selects the kind of the fake upstream's answer.
 """
 
 from typing import NamedTuple, Protocol, runtime_checkable
@@ -12,20 +13,25 @@ PATH = "/v1/chat/completions"
 SMALL = "bench-small"
 """One small JSON answer."""
 BURST = "bench-burst"
-"""A stream of `CHUNKS`, written at once."""
+"""A stream of `CHUNKS` chunks, written at once."""
 PACED = "bench-paced"
-"""A stream of `CHUNKS`, one every `PACE_SECONDS`."""
+"""A stream of `CHUNKS` chunks, one every `PACE_SECONDS`."""
 HELD = "bench-held"
-"""A stream that brings a chunk now and then, and ends when the upstream is told to release it."""
-MODELS = (SMALL, BURST, PACED, HELD)
+"""A stream with a chunk every `HELD_SECONDS`, which ends at a request to the upstream's `/release`."""
+DELAYED = "bench-delayed"
+"""One small JSON answer, sent `DELAY_SECONDS` after its request."""
+MODELS = (SMALL, BURST, PACED, HELD, DELAYED)
+WHOLE = frozenset({SMALL, DELAYED})
+"""Models whose answer is not a stream."""
 
 CHUNKS = 100
 PACE_SECONDS = 0.005
 HELD_SECONDS = 0.5
+DELAY_SECONDS = 0.05
 
 DONE = b"data: [DONE]\n\n"
 CONTENT = b'"content":" '
-"""Stands once in each chunk that carries text, and nowhere else in a stream."""
+"""Bytes that occur once in each chunk with text, and nowhere else in a stream."""
 
 _QUESTION = "Say in one sentence what a gateway in front of several model providers is good for."
 _REPLY = "It gives every application one address, one key and one format, and hides which provider answers. " * 4
@@ -35,7 +41,7 @@ _CREATED = 1_700_000_000
 
 @runtime_checkable
 class Wire(Protocol):
-    """What both ends need of a connection; uvloop's transports do not derive from asyncio's."""
+    """Transport of a connection. uvloop's transports do not derive from asyncio's."""
 
     def write(self, data: bytes, /) -> None: ...
     def close(self) -> None: ...
@@ -67,56 +73,56 @@ class _Answer(msgspec.Struct):
 
 
 class Fault(NamedTuple):
-    """Why an answer is not the right one."""
+    """Reason why an answer is wrong."""
 
-    what: str
+    reason: str
     body: bytes
 
     def __str__(self) -> str:
-        return f"{self.what}: {self.body[:200]!r}"
+        return f"{self.reason}: {self.body[:200]!r}"
 
 
-def ask(model: str) -> bytes:
-    """Body of the request that a client sends for the model."""
+def request_body(model: str) -> bytes:
+    """Return the body of a client's request for the model."""
     messages = [{"role": "system", "content": "You are brief."}, {"role": "user", "content": _QUESTION}]
     body: dict[str, object] = {"model": model, "messages": messages, "temperature": 0.5, "max_tokens": 200}
-    if model != SMALL:
+    if model not in WHOLE:
         body["stream"] = True
     return msgspec.json.encode(body)
 
 
-def answer() -> bytes:
-    """The JSON answer of `SMALL`."""
+def answer(model: str = SMALL) -> bytes:
+    """Return the JSON answer of one of the models of `WHOLE`."""
     message = {"role": "assistant", "content": _REPLY}
     choice = {"index": 0, "message": message, "finish_reason": "stop"}
-    head = {"id": _ID, "object": "chat.completion", "created": _CREATED, "model": SMALL}
+    head = {"id": _ID, "object": "chat.completion", "created": _CREATED, "model": model}
     return msgspec.json.encode({**head, "choices": [choice], "usage": Usage()})
 
 
 def opening(model: str) -> bytes:
-    """First event of a stream."""
+    """Return the first event of a stream."""
     return _event(model, {"role": "assistant", "content": ""})
 
 
 def chunk(model: str, position: int) -> bytes:
-    """The event that carries the word at this position."""
+    """Return the event with the word at this position."""
     return _event(model, {"content": f" {position}"})
 
 
 def ending(model: str, *, usage: bool) -> list[bytes]:
-    """The last events of a stream, with the tokens if they were asked for."""
+    """Return the last events of a stream. `usage`: whether they have the usage."""
     tokens = [_frame(model, [], Usage())] if usage else []
     return [_event(model, {}, "stop"), *tokens, DONE]
 
 
 def fault(model: str, body: bytes) -> Fault | None:
-    """What is wrong with the body of an answer, None if it is the right one."""
-    return _stream_fault(model, body) if model != SMALL else _small_fault(body)
+    """Return why the body of an answer is wrong, or None if it is right."""
+    return _whole_fault(model, body) if model in WHOLE else _stream_fault(model, body)
 
 
-def _small_fault(body: bytes) -> Fault | None:
+def _whole_fault(model: str, body: bytes) -> Fault | None:
     read = msgspec.json.decode(body, type=_Answer)
-    if read.model != SMALL or read.usage != Usage() or [c.message.content for c in read.choices] != [_REPLY]:
+    if read.model != model or read.usage != Usage() or [c.message.content for c in read.choices] != [_REPLY]:
         return Fault("another answer than the upstream's", body)
     return None
 

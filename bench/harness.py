@@ -1,4 +1,4 @@
-"""What the load is put on, and how one measurement is made."""
+"""Targets of the load, and the execution of one measurement."""
 
 import sys
 import time
@@ -10,8 +10,9 @@ from typing import NamedTuple
 import aiohttp
 import msgspec
 
+from bench import arrivals
 from bench.load import Job, Report
-from bench.processes import BenchError, Process, core_seconds, started
+from bench.processes import TICKS, BenchError, Process, core_seconds, started
 from bench.questions import QUESTIONS
 
 STARTING_SECONDS = 60.0
@@ -22,19 +23,19 @@ FOREIGN = 0.1
 
 @dataclass(frozen=True)
 class Plan:
-    """How much is asked."""
+    """Extent of a run."""
 
     rounds: int
     seconds: float
     """Length of one measurement, after the warm-up."""
     warmup: float
     held: int
-    """Streams that are open at once where memory is measured."""
+    """Number of streams that are open at the same time in the measurement of memory."""
 
 
 @dataclass(frozen=True)
 class Cores:
-    """Whose core is which; None for any."""
+    """CPU cores of the target and of the harness; None for any."""
 
     target: int | None
     harness: int | None
@@ -42,34 +43,34 @@ class Cores:
 
 @dataclass(frozen=True)
 class Target:
-    """A server that the load is put on: the gateway, the pass-through, or the fake upstream itself."""
+    """Server under load: the gateway, the pass-through, or the fake upstream itself."""
 
     name: str
-    """Also its credential at the fake upstream, which counts by it."""
+    """Name of the target, which is also its credential at the fake upstream, which counts calls by credential."""
     process: Process
     port: int
     credential: str
-    """What its callers show."""
+    """Key that callers send to the target."""
     local: bool = False
-    """Whether it has models of its own."""
+    """Whether the target has local models."""
 
 
 @dataclass(frozen=True)
 class Note:
-    """Something that makes a figure doubtful."""
+    """Possible disturbance of a measurement."""
 
     target: str
-    what: str
+    cause: str
     share: float
-    """Of the core's time."""
+    """Share of the core's time."""
 
 
 class Measured(NamedTuple):
-    """One measurement."""
+    """Result of one measurement."""
 
     report: Report
     cpu_seconds: float
-    """What the target's processes took meanwhile."""
+    """CPU time of the target's processes during the measurement, at least one clock tick."""
 
 
 class _Clock(NamedTuple):
@@ -82,7 +83,7 @@ class _Clock(NamedTuple):
 
 @dataclass
 class Bench:
-    """The parts that every measurement uses, and what they have counted since the scenario began."""
+    """Shared parts of all measurements of a scenario, and their counts."""
 
     plan: Plan
     cores: Cores
@@ -90,55 +91,81 @@ class Bench:
     session: aiohttp.ClientSession
     logs: Path
     answers: dict[str, int] = field(default_factory=dict)
-    """Right answers by target; the fake upstream knows of each that is not to be made without it, and of no other."""
+    """Number of right answers by target. The fake upstream has sent all that the target does not make itself."""
     notes: list[Note] = field(default_factory=list)
 
-    async def put(self, target: Target, question: str, connections: int, *, least: int = 0) -> Measured:
-        """Load from so many connections that ask again and again, and measured until at least so many answers came.
-        Raises BenchError if an answer was wrong.
+    async def put(self, target: Target, question: str, connections: int, *, least: int = 1) -> Measured:
+        """Measure a load of `connections` that each repeat the question, until at least `least` answers arrived.
+
+        Raises BenchError on a wrong answer.
         """
         return await self._do(target, self._job(target, question, connections, least=least), None)
 
     async def hold(self, target: Target, question: str, while_open: Callable[[], None]) -> Measured:
-        """As many open streams as planned, and a look at them while all are open."""
+        """Open the planned number of streams, and call `while_open` while all are open."""
 
-        async def look() -> None:
+        async def inspect() -> None:
             while_open()
             async with self.session.post(f"http://127.0.0.1:{self.upstream.port}/release") as answer:
                 answer.raise_for_status()
 
-        return await self._do(target, self._job(target, question, self.plan.held, hold=True), look)
+        return await self._do(target, self._job(target, question, self.plan.held, hold=True), inspect)
 
-    def _job(self, target: Target, question: str, connections: int, *, least: int = 0, hold: bool = False) -> Job:
+    async def offer(self, target: Target, rate: float, seconds: float) -> arrivals.Report:
+        """Offer `rate` calls per second, independent of the answers. Raises BenchError on a wrong answer."""
+        served = await self._served(target)
+        job = arrivals.Job(target.port, target.credential, rate, seconds)
+        line, spent = await self._load("bench.arrivals", msgspec.json.encode(job), target, seconds, None)
+        report = msgspec.json.decode(line, type=arrivals.Report)
+        self._require_right(target, f"{rate:,.0f} calls/s", report.wrong, report.shown)
+        if (calls := await self._served(target) - served) < report.good:
+            raise BenchError(f"{target.name}: {report.good} answers, {calls} calls at the upstream")
+        self._add_notes(target, spent)
+        return report
+
+    def _job(self, target: Target, question: str, connections: int, *, least: int = 1, hold: bool = False) -> Job:
         plan = self.plan
         return Job(target.port, question, target.credential, connections, plan.seconds, plan.warmup, least, hold)
 
     async def _do(self, target: Target, job: Job, meanwhile: Callable[[], Awaitable[None]] | None) -> Measured:
         served = await self._served(target)
-        command = [sys.executable, "-m", "bench.load", msgspec.json.encode(job).decode()]
-        async with started("load", command, self.cores.harness, self.logs) as load:
-            await load.line(STARTING_SECONDS)  # "begin"
-            before = self._clock(target, load)
-            if meanwhile:
-                await meanwhile()
-            await load.line(job.seconds + FINISHING_SECONDS)  # "end"
-            spent = _Clock(*(now - then for now, then in zip(self._clock(target, load), before, strict=True)))
-            report = msgspec.json.decode(await load.line(FINISHING_SECONDS), type=Report)
-        if report.failures:
-            some = "\n".join(f"  {each}" for each in report.shown)
-            raise BenchError(
-                f"{target.name}, {job.question}: {report.failures} wrong answers\n{some}{target.process.told()}"
-            )
+        line, spent = await self._load("bench.load", msgspec.json.encode(job), target, job.seconds, meanwhile)
+        report = msgspec.json.decode(line, type=Report)
+        self._require_right(target, job.question, report.failures, report.shown)
         calls, alone = await self._served(target) - served, target.local and QUESTIONS[job.question].local
         if calls > 0 if alone else calls < report.answers:
             raise BenchError(f"{target.name}, {job.question}: {report.answers} answers, {calls} calls at the upstream")
         self.answers[target.name] = self.answers.get(target.name, 0) + report.answers
         if not job.hold and target is not self.upstream:
-            self._doubt(target, spent)
-        return Measured(report, spent.target)
+            self._add_notes(target, spent)
+        return Measured(report, max(spent.target, 1 / TICKS))
+
+    async def _load(
+        self,
+        module: str,
+        job: bytes,
+        target: Target,
+        seconds: float,
+        meanwhile: Callable[[], Awaitable[None]] | None,
+    ) -> tuple[bytes, _Clock]:
+        """Run a load program. Return its report, and the times between its `begin` and `end`."""
+        command = [sys.executable, "-m", module, job.decode()]
+        async with started("load", command, self.cores.harness, self.logs) as load:
+            await load.line(STARTING_SECONDS)  # "begin"
+            before = self._clock(target, load)
+            if meanwhile:
+                await meanwhile()
+            await load.line(seconds + FINISHING_SECONDS)  # "end"
+            spent = _Clock(*(now - then for now, then in zip(self._clock(target, load), before, strict=True)))
+            return await load.line(FINISHING_SECONDS), spent
+
+    def _require_right(self, target: Target, load: str, wrong: int, shown: list[str]) -> None:
+        if wrong:
+            some = "\n".join(f"  {each}" for each in shown)
+            raise BenchError(f"{target.name}, {load}: {wrong} wrong answers\n{some}{target.process.error_output()}")
 
     async def _served(self, target: Target) -> int:
-        """The calls with this target's credential that the fake upstream has answered."""
+        """Return the number of calls with this target's credential that the fake upstream has answered."""
         async with self.session.get(f"http://127.0.0.1:{self.upstream.port}/served") as answer:
             return msgspec.json.decode(await answer.read(), type=dict[str, int]).get(target.name, 0)
 
@@ -152,8 +179,8 @@ class Bench:
             harness_core=0.0 if self.cores.harness is None else core_seconds(self.cores.harness),
         )
 
-    def _doubt(self, target: Target, spent: _Clock) -> None:
-        """Notes what else than the target may have made the figures."""
+    def _add_notes(self, target: Target, spent: _Clock) -> None:
+        """Add notes about influences other than the target on the measurement."""
         if self.cores.target is None:
             return
         shares = [
@@ -161,6 +188,6 @@ class Bench:
             ("other programs took part of the harness's core", spent.harness_core - spent.harness, FOREIGN),
             ("other programs took part of the target's core", spent.target_core - spent.target, FOREIGN),
         ]
-        for what, seconds, limit in shares:
+        for cause, seconds, limit in shares:
             if seconds > limit * spent.wall:
-                self.notes.append(Note(target.name, what, seconds / spent.wall))
+                self.notes.append(Note(target.name, cause, seconds / spent.wall))

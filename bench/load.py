@@ -1,6 +1,6 @@
-"""The load: connections that ask again as soon as they have their answer, each answer checked.
+"""Closed-loop load: each connection sends its next request when the answer has arrived. Every answer is checked.
 
-`python -m bench.load JOB`, JOB being a `Job` as JSON, prints `begin` and `end` around what it measures, and then a
+`python -m bench.load JOB`, JOB being a `Job` as JSON, prints `begin` and `end` around the measurement, and then a
 `Report` as JSON.
 """
 
@@ -19,37 +19,37 @@ from bench import exchange
 from bench.questions import QUESTIONS
 
 CONNECTING_AT_ONCE = 50
-HASTE_SECONDS = 60.0
-"""How long the last answers may take after the end."""
+LAST_ANSWER_SECONDS = 60.0
+"""Maximum time of the last answers after the end of the load."""
 SHOWN = 5
 LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)")
 
 
 class Job(msgspec.Struct, frozen=True):
-    """What to ask, how often and how long."""
+    """Parameters of a load."""
 
     port: int
     question: str
-    """Its name."""
+    """Name of the question."""
     credential: str
     connections: int
     seconds: float
     warmup: float
-    """Before that, and until what the first answers waited for is there; 0 measures from the start."""
+    """Seconds before the measurement, which also waits for an answer per connection; 0 measures from the start."""
     least: int = 0
-    """Answers to measure, however long that takes."""
+    """Minimum number of answers of the measurement, which is extended until they, and a chunk of a stream, arrived."""
     hold: bool = False
-    """Whether each connection asks once, for a stream. What is measured is then the time in which all are open."""
+    """Whether each connection sends one request, for a stream. The measurement then lasts while all are open."""
 
 
 class Report(msgspec.Struct, frozen=True):
-    """What came of it. Times in milliseconds; the counts of the window are those between `begin` and `end`."""
+    """Result of a load. Times in milliseconds. The window is the time between `begin` and `end`."""
 
     answers: int
-    """All right answers, before and after the window too."""
+    """Number of right answers, including those before and after the window."""
     failures: int
     shown: list[str]
-    """The first few failures."""
+    """Reasons of the first few failures."""
     window_seconds: float
     window_answers: int
     window_chunks: int
@@ -58,19 +58,13 @@ class Report(msgspec.Struct, frozen=True):
 
 
 class Run:
-    """What the connections share."""
+    """Shared state of the connections."""
 
     def __init__(self, job: Job) -> None:
         self.job = job
         self._question = QUESTIONS[job.question]
-        body = self._question.body
-        head = (
-            f"POST {self._question.path} HTTP/1.1\r\nHost: 127.0.0.1:{job.port}\r\nAccept: */*\r\n"
-            f"Authorization: Bearer {job.credential}\r\n"
-            f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
-        )
-        self.request = head.encode() + body
-        self.asking = True
+        self.request = self._question.request(job.port, job.credential)
+        self.repeats = True
         self.answers = 0
         self.chunks = 0
         self.opened = 0
@@ -79,15 +73,15 @@ class Run:
         self.latencies: list[float] = []
         self.busy = 0
         self.changed = asyncio.Event()
-        """Set when an answer came, a stream opened, a connection came to rest or something failed."""
+        """Set when an answer arrived, a stream opened, a connection finished or a call failed."""
         self._right: set[bytes] = set()
 
     def settle(self, status: int, body: bytes, seconds: float) -> None:
-        """Counts an answer. It is read once; after that the same bytes are known to be right."""
+        """Count an answer. Bytes that were checked once and found right are not checked again."""
         if status != 200 or body not in self._right:
             if fault := self._question.wrong(status, body):
                 return self.fail(str(fault))
-            if len(self._right) < 64:  # a gateway that makes ids of its own never repeats itself
+            if len(self._right) < 64:  # a gateway that generates ids never repeats an answer
                 self._right.add(body)
         self.answers += 1
         self.latencies.append(seconds)
@@ -95,49 +89,49 @@ class Run:
         return None
 
     async def until(self, condition: Callable[[], bool]) -> None:
-        """Waits for what the answers bring about."""
+        """Wait until the condition, which is checked after each change, is true."""
         while not condition():
             self.changed.clear()
             await self.changed.wait()
 
-    def fail(self, what: str) -> None:
-        """Counts a failure."""
+    def fail(self, reason: str) -> None:
+        """Count a failure."""
         self.failures += 1
         if len(self.shown) < SHOWN:
-            self.shown.append(what)
+            self.shown.append(reason)
         self.changed.set()
 
 
 class Connection(asyncio.Protocol):
-    """Asks, reads the answer, asks again."""
+    """Connection that sends a request, reads the answer, and sends the next request."""
 
     transport: exchange.Wire
 
     def __init__(self, run: Run) -> None:
         self._run = run
         self._waiting = False
-        self._asked = 0.0
-        self._received = bytearray()  # not yet taken apart
+        self._sent_at = 0.0
+        self._received = bytearray()  # bytes not yet parsed
         self._status = 0
-        self._body: bytearray | None = None  # of a stream, whose head is read
-        self._open = False  # whether the stream has brought a chunk
-        self._counted = 0  # how much of the body was searched for chunks
+        self._body: bytearray | None = None  # decoded body of a stream whose head was read
+        self._open = False  # whether the stream had a chunk
+        self._counted = 0  # length of the body that was searched for chunks
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, exchange.Wire)
         self.transport = transport
         self._run.busy += 1
 
-    def ask(self) -> None:
-        """Sends the request."""
+    def send(self) -> None:
+        """Send the request."""
         self._waiting = True
-        self._asked = time.perf_counter()
+        self._sent_at = time.perf_counter()
         self.transport.write(self._run.request)
 
     def connection_lost(self, exc: Exception | None) -> None:
         if self._waiting:
             self._run.fail(f"a connection that broke before its answer was whole ({exc or 'closed by the server'})")
-            self._rest()
+            self._finish()
 
     def data_received(self, data: bytes) -> None:
         self._received += data
@@ -163,10 +157,10 @@ class Connection(asyncio.Protocol):
                 del received[:whole]
                 self._settle(status, body)
         else:
-            self._broken("an answer without a length")
+            self._abort("an answer without a length")
 
     def _read_chunks(self, body: bytearray) -> None:
-        """Takes the chunked coding off what was received."""
+        """Decode the chunked transfer coding of the received bytes."""
         received, position, last = self._received, 0, False
         while not last:
             line = received.find(b"\r\n", position)
@@ -185,40 +179,40 @@ class Connection(asyncio.Protocol):
                 self._run.changed.set()
             self._open = True
             self._run.chunks += found
-        self._counted = max(0, len(body) - len(exchange.CONTENT) + 1)  # one may be cut in two
+        self._counted = max(0, len(body) - len(exchange.CONTENT) + 1)  # the bytes may arrive in two reads
         if last:
             self._body = None
             self._settle(self._status, bytes(body))
 
     def _settle(self, status: int, body: bytes) -> None:
         if self._received:
-            self._broken("more bytes than the answer's length says")
+            self._abort("more bytes than the answer's length says")
             return
         self._waiting = False
-        self._run.settle(status, body, time.perf_counter() - self._asked)
-        if self._run.asking:
-            self.ask()
+        self._run.settle(status, body, time.perf_counter() - self._sent_at)
+        if self._run.repeats:
+            self.send()
         else:
-            self._rest()
+            self._finish()
             self.transport.close()
 
-    def _broken(self, what: str) -> None:
+    def _abort(self, reason: str) -> None:
         self._waiting = False
-        self._run.fail(what)
-        self._rest()
+        self._run.fail(reason)
+        self._finish()
         self.transport.abort()
 
-    def _rest(self) -> None:
+    def _finish(self) -> None:
         self._run.busy -= 1
         self._run.changed.set()
 
 
 async def measure(job: Job) -> Report:
-    """Does the job, telling on standard output where the measured part begins and ends."""
+    """Run the job. Print `begin` and `end` at the beginning and the end of the measurement."""
     run = Run(job)
     await _connect(run)
     if job.hold:
-        run.asking = False
+        run.repeats = False
         await run.until(lambda: run.opened == job.connections or run.failures > 0)
     elif job.warmup:
         await asyncio.sleep(job.warmup)
@@ -229,15 +223,18 @@ async def measure(job: Job) -> Report:
         await run.until(lambda: run.busy == 0)
     else:
         await asyncio.sleep(job.seconds)
-        await run.until(lambda: run.answers >= answers + job.least or run.failures > 0)
+        chunked = job.least > 0 and chunks > 0
+        await run.until(
+            lambda: run.failures > 0 or (run.answers >= answers + job.least and (run.chunks > chunks or not chunked))
+        )
     print("end", flush=True)
     seconds, answers, chunks = time.perf_counter() - started, run.answers - answers, run.chunks - chunks
     latencies = run.latencies[len(run.latencies) - answers :]
-    run.asking = False
+    run.repeats = False
     try:
-        await asyncio.wait_for(run.until(lambda: run.busy == 0), HASTE_SECONDS)
+        await asyncio.wait_for(run.until(lambda: run.busy == 0), LAST_ANSWER_SECONDS)
     except TimeoutError:
-        run.fail(f"{run.busy} answers that did not come within {HASTE_SECONDS:g} s after the end")
+        run.fail(f"{run.busy} answers that did not come within {LAST_ANSWER_SECONDS:g} s after the end")
     if len(latencies) == 1:
         latencies *= 2
     cuts = statistics.quantiles(latencies, n=100) if latencies else [0.0] * 99
@@ -254,16 +251,16 @@ async def measure(job: Job) -> Report:
 
 
 async def _connect(run: Run) -> None:
-    """Opens the connections, a few at a time: a server's queue of those not yet accepted is short."""
+    """Open the connections, a few at a time, since a server's accept queue is short."""
     loop, left = asyncio.get_running_loop(), run.job.connections
     while left > 0:
         some = min(left, CONNECTING_AT_ONCE)
         left -= some
         made = [loop.create_connection(lambda: Connection(run), "127.0.0.1", run.job.port) for _ in range(some)]
         for _, connection in await asyncio.gather(*made):
-            connection.ask()
+            connection.send()
     gc.freeze()
-    gc.disable()  # nothing here makes cycles
+    gc.disable()  # there are no reference cycles
 
 
 if __name__ == "__main__":

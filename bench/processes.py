@@ -1,4 +1,4 @@
-"""The processes of a run: started on their core, watched through /proc, ended as groups."""
+"""Processes of a run: started on a CPU core, measured through /proc, ended as process groups."""
 
 import asyncio
 import contextlib
@@ -17,11 +17,11 @@ TICKS = os.sysconf("SC_CLK_TCK")
 
 
 class BenchError(Exception):
-    """Something that ends the run; the message says what."""
+    """Error that ends the run, with its reason as the message."""
 
 
 class Process:
-    """A started program with all that it starts itself, in a session of its own."""
+    """Started program with all its child processes, in a session of its own."""
 
     def __init__(self, name: str, process: asyncio.subprocess.Process, log: Path) -> None:
         self.name = name
@@ -31,35 +31,35 @@ class Process:
         self._draining: asyncio.Task[None] | None = None
 
     async def line(self, seconds: float | None = None) -> bytes:
-        """The next line of its output. Raises BenchError if it ends, or takes longer."""
+        """Return the next line of the program's output. Raises BenchError if the program ends or takes longer."""
         assert self._process.stdout
         try:
             line = await asyncio.wait_for(self._process.stdout.readline(), seconds)
         except TimeoutError:
-            raise BenchError(f"{self.name} said nothing for {seconds:g} s{self.told()}") from None
+            raise BenchError(f"{self.name} said nothing for {seconds:g} s{self.error_output()}") from None
         if not line:
-            raise BenchError(f"{self.name} ended{self.told()}")
+            raise BenchError(f"{self.name} ended{self.error_output()}")
         return line
 
     async def port(self) -> int:
-        """The port of the first address that it prints: then it serves. What it prints later is read and forgotten."""
+        """Return the port of the first address that the program prints when it serves. Later output is discarded."""
         deadline = time.monotonic() + READY_SECONDS
         while not (address := ADDRESS.search(await self.line(deadline - time.monotonic()))):
             pass
         self._draining = asyncio.create_task(self._drain())
         return int(address[1])
 
-    def told(self) -> str:
-        """The end of what it wrote to its standard error."""
+    def error_output(self) -> str:
+        """Return the end of the program's standard error, to append to a message."""
         text = self._log.read_text(errors="replace").strip()
         return f":\n{text[-2000:]}" if text else ""
 
     def cpu_seconds(self) -> float:
-        """CPU time that all its processes have taken so far."""
+        """Return the CPU time of all its processes so far."""
         return sum(int(ticks) for fields in _session(self.session) for ticks in fields[11:15]) / TICKS
 
     def resident_bytes(self) -> int:
-        """Memory of all its processes: the sum of their resident sets."""
+        """Return the memory of all its processes: the sum of their resident sets."""
         total = 0
         for fields in _session(self.session):
             rollup = Path(f"/proc/{fields[-1]}/smaps_rollup").read_text()
@@ -67,12 +67,12 @@ class Process:
         return total
 
     async def end(self) -> None:
-        """Ends all of it, politely first."""
+        """Terminate all its processes, with SIGTERM first and then with SIGKILL."""
         try:
             _signal(self.session, signal.SIGTERM)
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._process.wait(), ENDING_SECONDS)
-        finally:  # also when we are interrupted while waiting
+        finally:  # also when the wait is cancelled
             _signal(self.session, signal.SIGKILL)
         await self._process.wait()
         if self._draining:
@@ -88,7 +88,7 @@ class Process:
 async def started(
     name: str, command: Sequence[str], core: int | None, logs: Path, environment: Mapping[str, str] | None = None
 ) -> AsyncGenerator[Process, None]:
-    """The program, running on the core (on any if None) until the block ends."""
+    """Run the program on the core (on any if None) until the block ends."""
     log = logs / f"{name}.log"
     with log.open("ab") as errors, _on(core):
         process = await asyncio.create_subprocess_exec(
@@ -108,7 +108,7 @@ async def started(
 
 @contextlib.contextmanager
 def _on(core: int | None) -> Generator[None, None, None]:
-    """What is started meanwhile has the core from its first instruction: it inherits ours."""
+    """Pin processes that are started in the block to the core from their first instruction, by inheritance."""
     if core is None:
         yield
         return
@@ -121,7 +121,7 @@ def _on(core: int | None) -> Generator[None, None, None]:
 
 
 def core_seconds(core: int) -> float:
-    """Time that the core has been busy since the machine started, whoever used it."""
+    """Return the busy time of the core, for all programs, since the machine started."""
     for line in Path("/proc/stat").read_text().splitlines():
         name, *ticks = line.split()
         if name == f"cpu{core}":
@@ -136,7 +136,7 @@ def _signal(group: int, number: signal.Signals) -> None:
 
 
 def _session(session: int) -> list[list[str]]:
-    """/proc/PID/stat of every process of the session, from the state on, with its id at the end."""
+    """Return the fields of /proc/PID/stat, from the state on, and the id of every process of the session."""
     found = []
     for path in Path("/proc").iterdir():
         if path.name.isdecimal():

@@ -1,4 +1,4 @@
-"""THE TABLE of what the load asks, by name: in chat, that of the model, which says how the fake upstream answers."""
+"""Table of the load's requests by name. In chat the name is that of the model, which selects the kind of answer."""
 
 from collections.abc import Callable
 from functools import partial
@@ -11,17 +11,26 @@ from bench.exchange import Fault
 
 
 class Question(NamedTuple):
-    """A request, and how its answers are told right from wrong."""
+    """Request, and the check of its answers."""
 
     path: str
     body: bytes
     fault: Callable[[bytes], Fault | None]
-    """Of the body of an answer with status 200."""
+    """Check of the body of an answer with status 200."""
     local: bool = False
-    """Whether a gateway with models of its own asks nobody."""
+    """Whether a gateway with local models answers without the upstream."""
+
+    def request(self, port: int, credential: str) -> bytes:
+        """Return the HTTP request as bytes."""
+        head = (
+            f"POST {self.path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nAccept: */*\r\n"
+            f"Authorization: Bearer {credential}\r\n"
+            f"Content-Type: application/json\r\nContent-Length: {len(self.body)}\r\n\r\n"
+        )
+        return head.encode() + self.body
 
     def wrong(self, status: int, body: bytes) -> Fault | None:
-        """What is wrong with an answer, None if it is a right one."""
+        """Return why an answer is wrong, or None if it is right."""
         if status != 200:
             return Fault(f"status {status}", body)
         try:
@@ -31,8 +40,9 @@ class Question(NamedTuple):
 
 
 QUESTIONS = {
-    model: Question(exchange.PATH, exchange.ask(model), partial(exchange.fault, model)) for model in exchange.MODELS
+    model: Question(exchange.PATH, exchange.request_body(model), partial(exchange.fault, model))
+    for model in exchange.MODELS
 } | {
-    asked.name: Question(vectors.PATH, vectors.ask(asked), partial(vectors.fault, asked), asked.local)
-    for asked in vectors.ASKED
+    request.name: Question(vectors.PATH, vectors.request_body(request), partial(vectors.fault, request), request.local)
+    for request in vectors.REQUESTS
 }

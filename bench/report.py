@@ -1,4 +1,4 @@
-"""A run as a table to read and as JSON to keep."""
+"""Report of a run, as tables and as JSON."""
 
 import platform
 import statistics
@@ -27,22 +27,22 @@ FORMAT_HEADINGS = (
 
 @dataclass(frozen=True)
 class Row:
-    """One measure: medians over the rounds, and the gateway's figure over the pass-through's in each round."""
+    """Result of one measure: medians over the rounds, and ratios of the gateway's figures to the pass-through's."""
 
     scenario: str
     measure: Measure
     pass_through: float
     gateway: float
     ratio: float | None
-    """Median of the rounds' ratios; None where a figure is not above zero, which makes no ratio."""
+    """Median of the rounds' ratios; None where a figure is not above zero."""
     spread: tuple[float, float] | None
     rounds: dict[str, list[float]]
-    """All figures by target."""
+    """Figures of all rounds, by target."""
 
 
 @dataclass(frozen=True)
 class Translation:
-    """One work of one pair: medians over the rounds, in microseconds for each."""
+    """Result of one work of one pair: medians over the rounds, in microseconds per unit."""
 
     face: str
     upstream: str
@@ -51,28 +51,28 @@ class Translation:
     encode: float
     both: float
     over_the_cheapest: float | None
-    """Of those between two formats; None for a pair that passes on."""
+    """Ratio to the cheapest pair of two different formats; None for a pair of one format."""
     rounds: list[float]
 
 
 @dataclass(frozen=True)
 class Document:
-    """What `--json` writes."""
+    """Content of the file of `--json`."""
 
     setting: dict[str, str]
     plan: Plan
     rows: list[Row]
     answers: dict[str, dict[str, int]]
-    """Right answers by scenario and target, all rounds together."""
+    """Number of right answers by scenario and target, in all rounds together."""
     notes: list[str]
     translations: list[Translation]
 
 
 def document(plan: Plan, where: Cores, results: Sequence[Result], costs: Sequence[Cost]) -> Document:
-    """The results, put together."""
+    """Return the document of the results."""
     scenarios = list(dict.fromkeys(result.scenario for result in results))
     return Document(
-        setting=_setting(where),
+        setting=setting(where),
         plan=plan,
         rows=[row for scenario in scenarios for row in _rows(scenario, results)],
         answers={scenario.name: _answers(scenario, results) for scenario in scenarios},
@@ -82,19 +82,18 @@ def document(plan: Plan, where: Cores, results: Sequence[Result], costs: Sequenc
 
 
 def as_json(made: Document) -> bytes:
-    """Indented, with a line end."""
+    """Return the document as indented JSON with a line end."""
     return msgspec.json.format(msgspec.json.encode(made), indent=2) + b"\n"
 
 
 def as_table(made: Document) -> str:
-    """Markdown, with its columns aligned: the scenarios, then the translation, whichever were measured."""
-    setting = ", ".join(made.setting.values())
+    """Return the document as aligned Markdown tables: the scenarios, then the translation, if they were measured."""
     length = f", each measurement {made.plan.seconds:g} s" if made.rows else ""
-    parts = [f"{setting}. Rounds: {made.plan.rounds}{length}; the figures are medians."]
+    parts = [f"{', '.join(made.setting.values())}. Rounds: {made.plan.rounds}{length}; the figures are medians."]
     if made.rows:
         count = " ".join(f"{name} {sum(each.values()):,}" for name, each in made.answers.items())
         right = f"All answers were right ({count})."
-        parts.append(_table(HEADINGS, [_cells(row) for row in made.rows], left=2))
+        parts.append(table(HEADINGS, [_cells(row) for row in made.rows], left=2))
         parts.append("\n".join([right, *(f"Note: {note}" for note in made.notes)]))
     if made.translations:
         parts += _translation_tables(made.translations)
@@ -127,7 +126,7 @@ def _answers(scenario: Scenario, results: Sequence[Result]) -> dict[str, int]:
 
 
 def _translations(costs: Sequence[Cost]) -> list[Translation]:
-    """In the order of the pairs; of each, all works."""
+    """Return the translations in the order of the pairs, with all works of each."""
     by_place: dict[tuple[str, str, str], list[Cost]] = {}
     for cost in costs:
         by_place.setdefault((cost.face, cost.upstream, cost.work), []).append(cost)
@@ -150,11 +149,11 @@ def _translations(costs: Sequence[Cost]) -> list[Translation]:
 
 
 def _translation_tables(made: Sequence[Translation]) -> list[str]:
-    """By pair; what that comes to for the events of a stream; by format."""
+    """Return the table by pair, a summary for stream events, and the table by format."""
     known = {(each.face, each.upstream, each.work): each for each in made}
     events = [each for each in made if each.work == EVENT and each.over_the_cheapest is not None]
     most, least = max(events, key=lambda each: each.both), min(events, key=lambda each: each.both)
-    said = (
+    summary = (
         f"A stream's event between two formats: {least.both:.1f} us ({least.face} <- {least.upstream}) to "
         f"{most.both:.1f} us ({most.face} <- {most.upstream}), {most.both / least.both:.1f} times that."
     )
@@ -173,7 +172,7 @@ def _translation_tables(made: Sequence[Translation]) -> list[str]:
         figures += [_median(each.decode for each in upstreams if each.work == work) for work in (ANSWER, EVENT)]
         formats.append((name, *figures))
     about = "The same by format, first as a face, then as an upstream; medians over the other three:"
-    return [_table(PAIR_HEADINGS, pairs, left=2), said, about, _table(FORMAT_HEADINGS, formats, left=1)]
+    return [table(PAIR_HEADINGS, pairs, left=2), summary, about, table(FORMAT_HEADINGS, formats, left=1)]
 
 
 def _median(figures: Iterator[float]) -> str:
@@ -186,12 +185,13 @@ def _notes(where: Cores, results: Sequence[Result]) -> Iterator[str]:
     found: dict[tuple[str, str, str], list[float]] = {}
     for result in results:
         for note in result.notes:
-            found.setdefault((result.scenario.name, note.target, note.what), []).append(note.share)
-    for (scenario, target, what), shares in found.items():
-        yield f"{scenario}, {target}: {what} (measurements: {len(shares)}, up to {max(shares):.0%} of its time)"
+            found.setdefault((result.scenario.name, note.target, note.cause), []).append(note.share)
+    for (scenario, target, cause), shares in found.items():
+        yield f"{scenario}, {target}: {cause} (measurements: {len(shares)}, up to {max(shares):.0%} of its time)"
 
 
-def _setting(where: Cores) -> dict[str, str]:
+def setting(where: Cores) -> dict[str, str]:
+    """Return the machine, the versions and the cores of a run."""
     cpu = "unknown CPU"
     for line in Path("/proc/cpuinfo").read_text().splitlines():
         if line.startswith("model name"):
@@ -221,8 +221,8 @@ def _cells(row: Row) -> tuple[str, ...]:
     )
 
 
-def _table(headings: Sequence[str], rows: Sequence[Sequence[str]], left: int) -> str:
-    """The first `left` columns are words, the others figures."""
+def table(headings: Sequence[str], rows: Sequence[Sequence[str]], left: int) -> str:
+    """Return an aligned Markdown table. The first `left` columns are left-aligned, the others right-aligned."""
     widths = [max(len(row[column]) for row in [headings, *rows]) for column in range(len(headings))]
     rule = "|".join("-" * (width + 1) + (":" if column >= left else "-") for column, width in enumerate(widths))
     lines = [_line(row, widths, left) for row in rows]

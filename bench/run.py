@@ -1,4 +1,4 @@
-"""A run: targets started anew every round, and measured in turn, scenario by scenario."""
+"""Execution of a run: each round starts new targets and measures them in turn, scenario by scenario."""
 
 import os
 import resource
@@ -38,44 +38,42 @@ LOCAL = f"""\
     protocols: [sandbox]
     models: [{vectors.LOCAL_FLOAT.model}]
 """
-"""What the gateway with models of its own has as well: it is another, since its memory would be another too."""
+"""Additional channels of the gateway with local models: a second gateway, since the models take memory."""
 
 
 @dataclass(frozen=True)
 class Result:
-    """One scenario in one round with one target."""
+    """Result of one scenario in one round with one target."""
 
     scenario: Scenario
     round: int
     target: str
     figures: tuple[float, ...]
     answers: int
-    """Right answers: see `Bench.answers`."""
+    """Number of right answers: see `Bench.answers`."""
     notes: tuple[Note, ...]
 
 
 def cores() -> Cores:
-    """The last core for the target and the first for all else, None for both where there is only one."""
+    """Return the last core for the target and the first for the harness, None for both if there is only one."""
     allowed = sorted(os.sched_getaffinity(0))
     return Cores(allowed[-1], allowed[0]) if len(allowed) > 1 else Cores(None, None)
 
 
 async def run(plan: Plan, scenarios: Sequence[Scenario], where: Cores, tell: Callable[[str], None]) -> list[Result]:
-    """All results, in the order in which they were measured. Raises BenchError if anything went wrong."""
-    _allow_files()
+    """Return all results in the order of measurement. Raises BenchError if anything failed."""
+    allow_files()
     results: list[Result] = []
     async with AsyncExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="bench-")))
         session = await stack.enter_async_context(aiohttp.ClientSession())
-        command = [sys.executable, "-m", "bench.upstream"]
-        process = await stack.enter_async_context(started("upstream", command, where.harness, folder))
-        upstream = Target(DIRECT, process, await process.port(), DIRECT)
+        upstream = await stack.enter_async_context(fake_upstream(where, folder))
         for number in range(1, plan.rounds + 1):
             async with _targets(upstream, where, folder / str(number), {each.local for each in scenarios}) as pairs:
                 for target in dict.fromkeys(target for pair in pairs.values() for target in pair):
-                    await _first_call(session, target)
+                    await first_call(session, target)
                 for scenario in scenarios:
-                    # Each round begins with the other one, so that a drift falls on both.
+                    # The order alternates between rounds, so that a drift of the machine affects both targets.
                     for target in pairs[scenario.local] if number % 2 else pairs[scenario.local][::-1]:
                         tell(f"round {number} of {plan.rounds}: {scenario.name}, {target.name}")
                         bench = Bench(plan, where, upstream, session, folder)
@@ -86,30 +84,47 @@ async def run(plan: Plan, scenarios: Sequence[Scenario], where: Cores, tell: Cal
 
 
 @asynccontextmanager
+async def fake_upstream(where: Cores, folder: Path) -> AsyncGenerator[Target, None]:
+    """Run the fake provider, which is a target itself."""
+    async with started("upstream", [sys.executable, "-m", "bench.upstream"], where.harness, folder) as process:
+        yield Target(DIRECT, process, await process.port(), DIRECT)
+
+
+@asynccontextmanager
+async def gateway(upstream: Target, where: Cores, folder: Path, *, local: bool = False) -> AsyncGenerator[Target, None]:
+    """Run the gateway as users start it, in a new folder. `local`: with local models."""
+    config = _config(upstream, folder, local=local)
+    command = [str(Path(sysconfig.get_path("scripts"), "umg")), "serve", "--config", str(config)]
+    command += ["--http", "127.0.0.1:0", "--grpc", "127.0.0.1:0", "--data", str(folder / "data")]
+    async with started(GATEWAY, command, where.target, folder, {"UMG_API_KEY": KEY}) as process:
+        yield Target(GATEWAY, process, await process.port(), KEY, local)
+
+
+@asynccontextmanager
 async def _targets(
     upstream: Target, where: Cores, folder: Path, kinds: AbstractSet[bool]
 ) -> AsyncGenerator[dict[bool, tuple[Target, ...]], None]:
-    """Pass-through and gateway, started as their users would, by whether the gateway has models of its own; those that
-    wait cost nothing.
+    """Run the pass-through and the gateways. Yield (pass-through, gateway) by whether the gateway has local models.
+    Targets without calls take no processor time.
     """
-    configs = {local: _config(upstream, folder / f"local-{local}", local=local) for local in sorted(kinds)}
+    _make(folder)
     bare = [sys.executable, "-m", "bench.passthrough", f"http://127.0.0.1:{upstream.port}", PASS_THROUGH]
-    umg = str(Path(sysconfig.get_path("scripts"), "umg"))
     async with AsyncExitStack() as stack:
         process = await stack.enter_async_context(started(PASS_THROUGH, bare, where.target, folder))
         yardstick = Target(PASS_THROUGH, process, await process.port(), KEY)
         pairs = dict[bool, tuple[Target, ...]]()
-        for local, config in configs.items():
-            ours = [umg, "serve", "--config", str(config), "--http", "127.0.0.1:0", "--grpc", "127.0.0.1:0"]
-            ours += ["--data", str(config.parent / "data")]
-            environment = {"UMG_API_KEY": KEY}
-            process = await stack.enter_async_context(started(GATEWAY, ours, where.target, config.parent, environment))
-            pairs[local] = yardstick, Target(GATEWAY, process, await process.port(), KEY, local)
+        for local in sorted(kinds):
+            ours = await stack.enter_async_context(gateway(upstream, where, folder / f"local-{local}", local=local))
+            pairs[local] = yardstick, ours
         yield pairs
 
 
-def _config(upstream: Target, folder: Path, *, local: bool) -> Path:
+def _make(folder: Path) -> None:
     folder.mkdir(parents=True)
+
+
+def _config(upstream: Target, folder: Path, *, local: bool) -> Path:
+    _make(folder)
     config = folder / "config.yaml"
     models = ", ".join([*exchange.MODELS, vectors.MODEL])
     written = CONFIG.format(port=upstream.port, credential=GATEWAY, models=models)
@@ -117,17 +132,17 @@ def _config(upstream: Target, folder: Path, *, local: bool) -> Path:
     return config
 
 
-async def _first_call(session: aiohttp.ClientSession, target: Target) -> None:
-    """What is only loaded by a first call is part of a server at rest."""
+async def first_call(session: aiohttp.ClientSession, target: Target) -> None:
+    """Make one call, so that code and data that the first call loads count as part of the idle server."""
     question = QUESTIONS[exchange.SMALL]
     url = f"http://127.0.0.1:{target.port}{question.path}"
     headers = {"Authorization": f"Bearer {target.credential}", "Content-Type": "application/json"}
     async with session.post(url, data=question.body, headers=headers) as answer:
         if fault := question.wrong(answer.status, await answer.read()):
-            raise BenchError(f"{target.name}: {fault}{target.process.told()}")
+            raise BenchError(f"{target.name}: {fault}{target.process.error_output()}")
 
 
-def _allow_files() -> None:
-    """As many open files as we may have: a stream takes two of the target's."""
+def allow_files() -> None:
+    """Raise the limit on open files to its maximum, since a stream takes two files of the target."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))

@@ -1,5 +1,5 @@
-"""What the translation is measured on: the same requests and answers in each of the text formats, as clients and
-providers write them.
+"""Sample bodies for the benchmark of translation: the same requests and answers in each of the text formats, as clients
+and providers write them.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import msgspec
 
 OURS, THEIRS = "bench-model", "bench-model-2026-05-01"
-"""The model's id for callers, and what the provider calls it: so that all that is passed on is renamed."""
+"""Ids of the model for callers and at the provider. They differ, so that bodies that are passed through are changed."""
 
 QUESTION = "Say in one sentence what a gateway in front of several model providers is good for."
 REPLY = "It gives every application one address, one key and one format, and hides which provider answers. " * 4
@@ -24,14 +24,14 @@ DESCRIPTION = (
 ) * 6
 SHOWN = '    return {"status": "ok", "items": [f"{name}\\n" for name in names]}  # → as the caller knows them\n' * 105
 DONE = "That was the last of the changes."
-"""Stands once in an agent's body, at its end."""
+"""Text that occurs once in an agent's body, at its end."""
 
 Json = dict[str, object]
 
 
 @dataclass(frozen=True)
 class Stream:
-    """A provider's stream of a text."""
+    """Provider's stream of a text."""
 
     opening: bytes
     deltas: list[bytes]
@@ -41,25 +41,25 @@ class Stream:
 
 @dataclass(frozen=True)
 class Samples:
-    """One format."""
+    """Samples of one format."""
 
     small: bytes
-    """A question, 0.2 KB."""
+    """Request with a question, 0.2 KB."""
     agent: bytes
-    """The body of a coding agent, 1 MB: `TOOLS` tools, and `TURNS` turns in which one of them was called."""
+    """Request of a coding agent, 1 MB: `TOOLS` tools, and `TURNS` turns with a tool call each."""
     answer: bytes
-    """The answer with `REPLY`."""
+    """Answer with the text `REPLY`."""
     stream: Callable[[int], Stream]
-    """Of so many words."""
+    """Stream of the given number of words."""
 
 
 def words(count: int) -> list[str]:
-    """What a stream says."""
+    """Return the words of a stream."""
     return [f" word{position}" for position in range(count)]
 
 
 def samples() -> dict[str, Samples]:
-    """By the format's name."""
+    """Return the samples by the name of their format."""
     return {
         "chat": Samples(_chat_small(), _chat_agent(), _chat_answer(), _chat_stream),
         "messages": Samples(_messages_small(), _messages_agent(), _messages_answer(), _messages_stream),
@@ -70,9 +70,9 @@ def samples() -> dict[str, Samples]:
 
 @dataclass(frozen=True)
 class _Turn:
-    """One step of an agent: what it said, what it called, what that gave."""
+    """Turn of an agent: its text, its tool call and the result."""
 
-    said: str
+    text: str
     call_id: str
     tool: str
     arguments: Json
@@ -87,7 +87,7 @@ def _turns() -> Iterator[_Turn]:
 
 
 def _schema(types: Callable[[str], str]) -> Json:
-    """A tool's input; `types` spells a type's name."""
+    """Return the schema of a tool's input. `types` converts the name of a type."""
     text: Json = {"type": types("string"), "description": DESCRIPTION[:300]}
     edit: Json = {"type": types("object"), "properties": {"text": text, "at": {"type": types("integer")}}}
     return {
@@ -121,7 +121,7 @@ def _named(events: Iterable[Json]) -> bytes:
 
 
 def _padding(position: int) -> str:
-    """What some providers add, so that the length of an event does not tell that of its text."""
+    """Return the padding that some providers add, so that an event's length does not reveal that of its text."""
     return ID[: 4 + position * 7 % 13]
 
 
@@ -146,7 +146,7 @@ def _chat_agent() -> bytes:
     for turn in _turns():
         function = {"name": turn.tool, "arguments": _text(turn.arguments)}
         calls = [{"id": turn.call_id, "type": "function", "function": function}]
-        messages.append({"role": "assistant", "content": turn.said, "tool_calls": calls})
+        messages.append({"role": "assistant", "content": turn.text, "tool_calls": calls})
         messages.append({"role": "tool", "tool_call_id": turn.call_id, "content": turn.result})
     messages.append({"role": "user", "content": DONE})
 
@@ -209,7 +209,7 @@ def _messages_agent() -> bytes:
     for turn in _turns():
         call = {"type": "tool_use", "id": turn.call_id, "name": turn.tool, "input": turn.arguments}
         result = {"type": "tool_result", "tool_use_id": turn.call_id, "content": turn.result}
-        messages.append({"role": "assistant", "content": [{"type": "text", "text": turn.said}, call]})
+        messages.append({"role": "assistant", "content": [{"type": "text", "text": turn.text}, call]})
         messages.append({"role": "user", "content": [result]})
     messages[-1]["content"] = [result, {"type": "text", "text": DONE}]
 
@@ -252,8 +252,8 @@ def _messages_stream(count: int) -> Stream:
 # --- native
 
 
-def _native_usage(said: int) -> Json:
-    counts = {"promptTokenCount": 31, "candidatesTokenCount": said, "totalTokenCount": 31 + said}
+def _native_usage(output_tokens: int) -> Json:
+    counts = {"promptTokenCount": 31, "candidatesTokenCount": output_tokens, "totalTokenCount": 31 + output_tokens}
     return {**counts, "promptTokensDetails": [{"modality": "TEXT", "tokenCount": 31}]}
 
 
@@ -268,7 +268,7 @@ def _native_agent() -> bytes:
     for turn in _turns():
         call = {"id": turn.call_id, "name": turn.tool, "args": turn.arguments}
         result = {"id": turn.call_id, "name": turn.tool, "response": {"output": turn.result}}
-        contents.append({"role": "model", "parts": [{"text": turn.said}, {"functionCall": call}]})
+        contents.append({"role": "model", "parts": [{"text": turn.text}, {"functionCall": call}]})
         contents.append({"role": "user", "parts": [{"functionResponse": result}]})
     contents.append({"role": "user", "parts": [{"text": DONE}]})
 
@@ -281,12 +281,13 @@ def _native_agent() -> bytes:
     return msgspec.json.encode(body)
 
 
-def _native_chunk(text: str, said: int, finish: str | None = None) -> Json:
+def _native_chunk(text: str, output_tokens: int, finish: str | None = None) -> Json:
     candidate: Json = {"content": {"parts": [{"text": text}], "role": "model"}}
     if finish is not None:
         candidate["finishReason"] = finish
     candidate["index"] = 0
-    return {"candidates": [candidate], "usageMetadata": _native_usage(said), "modelVersion": THEIRS, "responseId": ID}
+    usage = _native_usage(output_tokens)
+    return {"candidates": [candidate], "usageMetadata": usage, "modelVersion": THEIRS, "responseId": ID}
 
 
 def _native_answer() -> bytes:
@@ -294,7 +295,7 @@ def _native_answer() -> bytes:
 
 
 def _native_stream(count: int) -> Stream:
-    """Its lines end in CRLF, and each event tells the usage until then."""
+    """Return a stream whose lines end in CRLF, and whose events each have the usage so far."""
     return Stream(
         b"",
         [
@@ -322,16 +323,16 @@ def _responses_small() -> bytes:
 
 
 def _responses_agent() -> bytes:
-    def said(role: str, kind: str, text: str) -> Json:
+    def message(role: str, kind: str, text: str) -> Json:
         return {"type": "message", "role": role, "content": [{"type": kind, "text": text}]}
 
-    items: list[Json] = [said("user", "input_text", QUESTION)]
+    items: list[Json] = [message("user", "input_text", QUESTION)]
     for turn in _turns():
-        items.append(said("assistant", "output_text", turn.said))
+        items.append(message("assistant", "output_text", turn.text))
         call = {"call_id": turn.call_id, "name": turn.tool, "arguments": _text(turn.arguments)}
         items.append({"type": "function_call", **call})
         items.append({"type": "function_call_output", "call_id": turn.call_id, "output": turn.result})
-    items.append(said("user", "input_text", DONE))
+    items.append(message("user", "input_text", DONE))
 
     def tool(name: str, schema: Json) -> Json:
         return {"type": "function", "name": name, "description": DESCRIPTION, "strict": False, "parameters": schema}

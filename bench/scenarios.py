@@ -1,4 +1,4 @@
-"""THE TABLE of what is measured. A scenario puts one kind of load on a target and gives back its figures by measure."""
+"""Table of the scenarios. A scenario puts one kind of load on a target and returns its figures by measure."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -7,14 +7,14 @@ from bench import exchange, vectors
 from bench.harness import Bench, Target
 
 BATCHES = 3
-"""Calls that are measured at least, of those that take long."""
+"""Minimum number of measured calls in scenarios with long calls."""
 MIB = 1 << 20
 KIB = 1 << 10
 
 
 @dataclass(frozen=True)
 class Measure:
-    """One line of the table."""
+    """Measure of a scenario: one row of the report."""
 
     name: str
     digits: int
@@ -23,18 +23,18 @@ class Measure:
 
 @dataclass(frozen=True)
 class Scenario:
-    """A kind of load."""
+    """Kind of load."""
 
     name: str
     measures: tuple[Measure, ...]
-    """Of the figures that `run` gives, in their order."""
+    """Measures of the figures that `run` returns, in order."""
     run: Callable[[Bench, Target], Awaitable[tuple[float, ...]]]
     local: bool = False
-    """Whether the gateway is one with models of its own; the pass-through asks the fake upstream all the same."""
+    """Whether the gateway has local models. The pass-through calls the fake upstream in any case."""
 
 
 async def small(bench: Bench, target: Target) -> tuple[float, ...]:
-    """As many calls as go through, then the time that one call alone takes more than without a target between."""
+    """Measure the throughput of small calls, then the latency that the target adds to a single call."""
     most = await bench.put(target, exchange.SMALL, 64)
     direct = (await bench.put(bench.upstream, exchange.SMALL, 1)).report
     alone = (await bench.put(target, exchange.SMALL, 1)).report
@@ -44,42 +44,42 @@ async def small(bench: Bench, target: Target) -> tuple[float, ...]:
 
 
 async def stream(bench: Bench, target: Target) -> tuple[float, ...]:
-    """Streams that the upstream sends at once: many chunks in a read."""
+    """Measure streams that the upstream sends at once, with many chunks in a read."""
     most = await bench.put(target, exchange.BURST, 32)
     return most.report.window_chunks / most.report.window_seconds, most.report.window_chunks / most.cpu_seconds
 
 
 async def paced(bench: Bench, target: Target) -> tuple[float, ...]:
-    """Streams that come chunk by chunk, slower than the target could: what a chunk costs that comes alone."""
+    """Measure the CPU time per chunk of streams whose chunks arrive individually, below the target's capacity."""
     some = await bench.put(target, exchange.PACED, 32)
     return (some.cpu_seconds / some.report.window_chunks * 1e6,)
 
 
 async def embed(bench: Bench, target: Target) -> tuple[float, ...]:
-    """One vector a call, from the upstream: 20 KB of numbers, then 8 KB of base64."""
+    """Measure calls with one vector from the upstream: 20 KB of numbers, then 8 KB of base64."""
     return *await _rates(bench, target, vectors.FLOAT), *await _rates(bench, target, vectors.BASE64)
 
 
 async def embed_local(bench: Bench, target: Target) -> tuple[float, ...]:
-    """The same with vectors that the gateway makes itself: its own share of a call."""
+    """Measure calls with one vector of the gateway's own local models."""
     return *await _rates(bench, target, vectors.LOCAL_FLOAT), *await _rates(bench, target, vectors.LOCAL_BASE64)
 
 
 async def embed_batch(bench: Bench, target: Target) -> tuple[float, ...]:
-    """One call for 2,048 vectors, which the gateway makes itself."""
+    """Measure calls with 2,048 vectors of the gateway's own local models."""
     numbers = await bench.put(target, vectors.BATCH_FLOAT.name, 1, least=BATCHES)
     packed = await bench.put(target, vectors.BATCH_BASE64.name, 1, least=BATCHES)
     return numbers.report.p50 / 1e3, packed.report.p50 / 1e3
 
 
-async def _rates(bench: Bench, target: Target, asked: vectors.Asked) -> tuple[float, float]:
-    """Answers for each second, and for each second of CPU."""
-    most = await bench.put(target, asked.name, 64)
+async def _rates(bench: Bench, target: Target, request: vectors.VectorRequest) -> tuple[float, float]:
+    """Return the answers per second, and per second of CPU time."""
+    most = await bench.put(target, request.name, 64)
     return most.report.window_answers / most.report.window_seconds, most.report.window_answers / most.cpu_seconds
 
 
 async def memory(bench: Bench, target: Target) -> tuple[float, ...]:
-    """The target's processes after one call, and with all streams open."""
+    """Measure the memory of the target's processes after one call, and with all streams open."""
     resident: list[int] = []
     idle = target.process.resident_bytes()
     await bench.hold(target, exchange.HELD, lambda: resident.append(target.process.resident_bytes()))
@@ -94,7 +94,7 @@ RATES = (
 )
 
 SCENARIOS = (
-    # First, while the targets are new and have served one call.
+    # The first scenario, while the targets have served one call only.
     Scenario(
         "memory",
         (

@@ -1,6 +1,6 @@
-"""What the codecs themselves cost, in this process and on one core: each face with each upstream format.
+"""Cost of the codecs themselves, in this process and on one core, for each pair of a face and an upstream format.
 
-A figure is the time of this thread on the processor, so that other programs disturb it little.
+A figure is the processor time of this thread, which other programs affect little.
 """
 
 import time
@@ -16,19 +16,19 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS
 
 NAME = "translate"
-"""What it is called beside the scenarios."""
+"""Name of the benchmark in the list of scenarios."""
 REQUEST, AGENT, ANSWER, EVENT = "request", "agent's request", "answer", "stream event"
 WORKS = (REQUEST, AGENT, ANSWER, EVENT)
 PAIRS = tuple((face, upstream) for face in FORMATS for upstream in FORMATS)
 BATCH = 16
-"""So many are decoded, then encoded, between two looks at the clock."""
+"""Number of bodies that are decoded, then encoded, between two readings of the clock."""
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class Amount:
-    """How much is translated in a round, of each pair."""
+    """Number of translations of each pair in a round."""
 
     requests: int
     agents: int
@@ -41,7 +41,7 @@ QUICK = Amount(requests=2, agents=1, answers=2, events=20)
 
 
 class Cost(NamedTuple):
-    """One work of one pair in one round, in microseconds for each."""
+    """Cost of one work of one pair in one round, in microseconds per unit."""
 
     face: str
     upstream: str
@@ -52,21 +52,21 @@ class Cost(NamedTuple):
 
 @dataclass(frozen=True)
 class Work(Generic[T]):
-    """What comes in at one end of a pair and goes out at the other."""
+    """Bodies to translate by one pair, and the expected output."""
 
     name: str
-    given: Sequence[bytes]
+    inputs: Sequence[bytes]
     decode: Callable[[bytes], T]
     encode: Callable[[T], bytes]
-    told: Sequence[str]
-    """What each output has to say."""
+    expected: Sequence[str]
+    """Text that each output must contain."""
     batch: int = BATCH
 
 
 def rounds(count: int, amount: Amount, tell: Callable[[str], None]) -> Iterator[list[Cost]]:
-    """The costs of all pairs, pair by pair and round by round, so that a drift falls on all.
+    """Yield the costs of all pairs, pair by pair and round by round, so that a drift of the machine affects all pairs.
 
-    Raises BenchError if something came out that says something else.
+    Raises BenchError on an output without the expected text.
     """
     known = samples()
     for number in range(1, count + 1):
@@ -81,25 +81,25 @@ def rounds(count: int, amount: Amount, tell: Callable[[str], None]) -> Iterator[
 
 
 def measured(face: str, upstream: str, work: Work[T]) -> Cost:
-    """What the work costs. Raises BenchError if an output does not say what it has to."""
+    """Return the cost of the work. Raises BenchError on an output without its expected text."""
     decode, encode, clock = work.decode, work.encode, time.thread_time_ns
     decoding = encoding = 0
     made = list[bytes]()
-    for start in range(0, len(work.given), work.batch):
-        batch = work.given[start : start + work.batch]
+    for start in range(0, len(work.inputs), work.batch):
+        batch = work.inputs[start : start + work.batch]
         begun = clock()
         decoded = [decode(each) for each in batch]
         between = clock()
         made += [encode(each) for each in decoded]
         decoding, encoding = decoding + between - begun, encoding + clock() - between
-    for told, each in zip(work.told, made, strict=True):
-        if msgspec.json.encode(told)[1:-1] not in each:
-            raise BenchError(f"{face} <- {upstream}, {work.name}: {told!r} is not in {each[:500]!r}")
+    for text, each in zip(work.expected, made, strict=True):
+        if msgspec.json.encode(text)[1:-1] not in each:
+            raise BenchError(f"{face} <- {upstream}, {work.name}: {text!r} is not in {each[:500]!r}")
     return Cost(face, upstream, work.name, decoding / len(made) / 1000, encoding / len(made) / 1000)
 
 
 def canonical(face: str, body: bytes) -> pb.GenerateRequest:
-    """A caller's body, decoded."""
+    """Return a caller's body as the canonical request."""
     request = FORMATS[face].decode_request(body, {}).canonical
     if FORMATS[face].model_in_path:
         request.model = OURS
@@ -113,7 +113,7 @@ def _request(face: str, upstream: str, name: str, bodies: list[bytes]) -> Work[p
         bodies,
         lambda body: canonical(face, body),
         lambda request: encode(request, THEIRS, False).body,
-        told=[DONE if name == AGENT else QUESTION] * len(bodies),
+        expected=[DONE if name == AGENT else QUESTION] * len(bodies),
         batch=1 if name == AGENT else BATCH,
     )
 
@@ -126,12 +126,12 @@ def _answer(face: str, upstream: str, known: dict[str, Samples], count: int) -> 
         [known[upstream].answer] * count,
         lambda body: decode(body, request, face == upstream),
         lambda response: encode(response, request),
-        told=[REPLY] * count,
+        expected=[REPLY] * count,
     )
 
 
 def _stream(face: str, upstream: str, known: dict[str, Samples], count: int) -> Work[pb.StreamGenerateResponse | None]:
-    """Deltas in the middle of a stream, each in a read of its own."""
+    """Return the work of deltas in the middle of a stream, each in a read of its own."""
     request, stream = canonical(face, known[face].small), known[upstream].stream(count + 1)
     decoder = FORMATS[upstream].stream_decoder(request, face == upstream)
     encoder = FORMATS[face].stream_encoder(request)
@@ -139,6 +139,6 @@ def _stream(face: str, upstream: str, known: dict[str, Samples], count: int) -> 
     def encode(message: pb.StreamGenerateResponse | None) -> bytes:
         return b"" if message is None else encoder.feed(message)
 
-    # What begins an answer, and its text, is not what a delta costs.
+    # The beginning of the answer and of its text does not count as the cost of a delta.
     encode(decoder.feed(stream.opening + stream.deltas[0]))
-    return Work(EVENT, stream.deltas[1:], decoder.feed, encode, told=words(count + 1)[1:])
+    return Work(EVENT, stream.deltas[1:], decoder.feed, encode, expected=words(count + 1)[1:])

@@ -1,7 +1,7 @@
-"""The fake provider: answers that were rendered before the first request, from a protocol that reads only what it must.
+"""Fake provider: its answers are encoded before the first request, and its protocol reads only the necessary members.
 
-`python -m bench.upstream` prints its port. `GET /served` tells the calls answered so far by credential, `POST /release`
-ends all streams that are held.
+`python -m bench.upstream` prints its port. `GET /served` returns the number of answered calls by credential, `POST
+/release` ends all held streams.
 """
 
 import asyncio
@@ -28,14 +28,14 @@ LAST_CHUNK = b"0\r\n\r\n"
 
 @dataclass
 class Shared:
-    """What all connections know."""
+    """Shared state of all connections."""
 
     served: Counter[str] = field(default_factory=Counter)
     held: set["Connection"] = field(default_factory=set)
 
 
 class Connection(asyncio.Protocol):
-    """A connection on which one call at a time is answered."""
+    """Connection that answers one call at a time."""
 
     transport: exchange.Wire
 
@@ -43,7 +43,7 @@ class Connection(asyncio.Protocol):
         self._shared = shared
         self._received = b""
         self._usage = False
-        self._sent = 0  # chunks of the stream under way
+        self._sent = 0  # number of chunks of the current stream
         self._timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -79,7 +79,7 @@ class Connection(asyncio.Protocol):
             self.transport.write(_json(b'{"error":{"message":"no such path"}}', b"404 Not Found"))
 
     def release(self) -> None:
-        """Ends the stream that is held here."""
+        """End the held stream of this connection."""
         self._shared.held.discard(self)
         self._end(exchange.HELD)
 
@@ -89,6 +89,10 @@ class Connection(asyncio.Protocol):
         match model[1].decode() if model else None:
             case exchange.SMALL:
                 self.transport.write(SMALL)
+            case exchange.DELAYED:
+                self._timer = asyncio.get_running_loop().call_later(
+                    exchange.DELAY_SECONDS, self.transport.write, DELAYED
+                )
             case exchange.BURST:
                 self.transport.write(BURST[self._usage])
             case exchange.PACED:
@@ -109,9 +113,9 @@ class Connection(asyncio.Protocol):
         else:
             self.transport.write(answer)
 
-    def _unknown(self, what: str | None) -> None:
+    def _unknown(self, name: str | None) -> None:
         self.transport.write(_json(b'{"error":{"message":"no such model"}}', b"404 Not Found"))
-        print(f"asked for {what}", flush=True)
+        print(f"asked for {name}", flush=True)
 
     def _begin(self, model: str) -> None:
         self._sent = 0
@@ -142,7 +146,7 @@ def _json(body: bytes, status: bytes = b"200 OK") -> bytes:
 
 
 def _chunked(*events: bytes) -> bytes:
-    """Each event in a chunk of its own, as providers send them."""
+    """Return the events, each in a chunk of its own, as providers send them."""
     return b"".join(b"%x\r\n%s\r\n" % (len(event), event) for event in events)
 
 
@@ -154,19 +158,20 @@ def _burst(*, usage: bool) -> bytes:
 
 
 SMALL = _json(exchange.answer())
+DELAYED = _json(exchange.answer(exchange.DELAYED))
 BURST = {usage: _burst(usage=usage) for usage in (False, True)}
 VECTORS: dict[tuple[str | None, str], bytes] = {
-    (asked.model, asked.encoding): _json(vectors.answer(asked)) for asked in vectors.ASKED
+    (request.model, request.encoding): _json(vectors.answer(request)) for request in vectors.REQUESTS
 }
 PACED = [_chunked(exchange.chunk(exchange.PACED, i)) for i in range(exchange.CHUNKS)]
 
 
 async def main() -> None:
-    """Serves until it is killed."""
+    """Serve until the process is killed."""
     shared = Shared()
     server = await asyncio.get_running_loop().create_server(lambda: Connection(shared), "127.0.0.1", 0, backlog=1024)
     gc.freeze()
-    gc.disable()  # nothing here makes cycles
+    gc.disable()  # there are no reference cycles
     print(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", flush=True)
     await server.serve_forever()
 

@@ -1,4 +1,4 @@
-"""Vectors as they are asked for and answered: both ends of the load build and check their bytes here."""
+"""Embedding requests and answers of the benchmark: both the load and the fake upstream build and check them here."""
 
 import random
 import struct
@@ -13,29 +13,29 @@ from bench.exchange import Fault
 
 PATH = "/v1/embeddings"
 MODEL = "bench-embed"
-"""The fake upstream's."""
+"""Embedding model of the fake upstream."""
 
 
-class Asked(NamedTuple):
-    """A question for vectors. The fake upstream answers each of them, also those that a gateway answers itself."""
+class VectorRequest(NamedTuple):
+    """Request for vectors. The fake upstream answers all of them, also requests that a gateway answers itself."""
 
     name: str
     model: str
     encoding: str
     texts: int
     numbers: int
-    """Of each vector."""
+    """Length of each vector."""
     local: bool = False
-    """Whether a gateway with models of its own asks nobody."""
+    """Whether a gateway with local models answers without the upstream."""
 
 
-FLOAT = Asked("embed-float", MODEL, "float", 1, 1536)
-BASE64 = Asked("embed-base64", MODEL, "base64", 1, 1536)
-LOCAL_FLOAT = Asked("embed-local-float", "text-embedding-3-small", "float", 1, 1536, local=True)
-LOCAL_BASE64 = Asked("embed-local-base64", "text-embedding-3-small", "base64", 1, 1536, local=True)
-BATCH_FLOAT = Asked("embed-batch-float", "wordllama-256", "float", 2048, 256, local=True)
-BATCH_BASE64 = Asked("embed-batch-base64", "wordllama-256", "base64", 2048, 256, local=True)
-ASKED = (FLOAT, BASE64, LOCAL_FLOAT, LOCAL_BASE64, BATCH_FLOAT, BATCH_BASE64)
+FLOAT = VectorRequest("embed-float", MODEL, "float", 1, 1536)
+BASE64 = VectorRequest("embed-base64", MODEL, "base64", 1, 1536)
+LOCAL_FLOAT = VectorRequest("embed-local-float", "text-embedding-3-small", "float", 1, 1536, local=True)
+LOCAL_BASE64 = VectorRequest("embed-local-base64", "text-embedding-3-small", "base64", 1, 1536, local=True)
+BATCH_FLOAT = VectorRequest("embed-batch-float", "wordllama-256", "float", 2048, 256, local=True)
+BATCH_BASE64 = VectorRequest("embed-batch-base64", "wordllama-256", "base64", 2048, 256, local=True)
+REQUESTS = (FLOAT, BASE64, LOCAL_FLOAT, LOCAL_BASE64, BATCH_FLOAT, BATCH_BASE64)
 
 LENGTH_TOLERANCE = 0.01
 
@@ -46,7 +46,7 @@ _DOINGS = ("opens early in the morning", "was painted in a dark blue", "needs mo
 
 class _Item(msgspec.Struct):
     embedding: bytes | list[float]
-    """msgspec reads base64 as bytes."""
+    """Vector; msgspec decodes base64 to bytes."""
     index: int
 
 
@@ -60,36 +60,37 @@ class _Answer(msgspec.Struct):
     usage: _Usage
 
 
-def ask(asked: Asked) -> bytes:
-    """Body of the request that a client sends."""
-    texts = _TEXT if asked.texts == 1 else [_sentence(position) for position in range(asked.texts)]
-    return msgspec.json.encode({"model": asked.model, "input": texts, "encoding_format": asked.encoding})
+def request_body(request: VectorRequest) -> bytes:
+    """Return the body of a client's request."""
+    texts = _TEXT if request.texts == 1 else [_sentence(position) for position in range(request.texts)]
+    return msgspec.json.encode({"model": request.model, "input": texts, "encoding_format": request.encoding})
 
 
-def answer(asked: Asked) -> bytes:
-    """The fake upstream's."""
-    vectors = [vector(asked.numbers, position) for position in range(asked.texts)]
-    shown = [pack(each) for each in vectors] if asked.encoding == "base64" else vectors
+def answer(request: VectorRequest) -> bytes:
+    """Return the fake upstream's answer."""
+    vectors = [vector(request.numbers, position) for position in range(request.texts)]
+    shown = [pack(each) for each in vectors] if request.encoding == "base64" else vectors
     data = [{"object": "embedding", "index": index, "embedding": each} for index, each in enumerate(shown)]
-    usage = {"prompt_tokens": 19 * asked.texts, "total_tokens": 19 * asked.texts}
-    return msgspec.json.encode({"object": "list", "data": data, "model": asked.model, "usage": usage})
+    usage = {"prompt_tokens": 19 * request.texts, "total_tokens": 19 * request.texts}
+    return msgspec.json.encode({"object": "list", "data": data, "model": request.model, "usage": usage})
 
 
-def fault(asked: Asked, body: bytes) -> Fault | None:
-    """What is wrong with the body of an answer, None if it is right: the fake upstream's own vectors, or, where others
-    may make them, as many as were asked for, in order, each of its own and of length 1.
+def fault(request: VectorRequest, body: bytes) -> Fault | None:
+    """Return why the body of an answer is wrong, or None if it is right. A right answer has the fake upstream's own
+    vectors or, for a request that the gateway may answer itself, the requested number of vectors, in order, distinct
+    and of norm 1.
     """
     read = msgspec.json.decode(body, type=_Answer)
-    if read.model != asked.model or read.usage.prompt_tokens < asked.texts:
+    if read.model != request.model or read.usage.prompt_tokens < request.texts:
         return Fault("another model, or no usage", body[-200:])
-    if [item.index for item in read.data] != [*range(asked.texts)]:
+    if [item.index for item in read.data] != [*range(request.texts)]:
         return Fault(f"other vectors than were asked for ({len(read.data)})", body[-200:])
-    if {isinstance(item.embedding, bytes) for item in read.data} != {asked.encoding == "base64"}:
-        return Fault(f"vectors that are no {asked.encoding}", body)
+    if {isinstance(item.embedding, bytes) for item in read.data} != {request.encoding == "base64"}:
+        return Fault(f"vectors that are no {request.encoding}", body)
     vectors = [each.embedding if isinstance(each.embedding, bytes) else pack(each.embedding) for each in read.data]
-    if {len(packed) for packed in vectors} != {4 * asked.numbers}:
-        return Fault(f"vectors that have not {asked.numbers} numbers", body)
-    if not asked.local and vectors != [pack(vector(asked.numbers, position)) for position in range(asked.texts)]:
+    if {len(packed) for packed in vectors} != {4 * request.numbers}:
+        return Fault(f"vectors that have not {request.numbers} numbers", body)
+    if not request.local and vectors != [pack(vector(request.numbers, position)) for position in range(request.texts)]:
         return Fault("other vectors than the upstream's", body)
     if any(first == second for first, second in pairwise(vectors)):
         return Fault("one vector for different texts", body)
@@ -99,19 +100,19 @@ def fault(asked: Asked, body: bytes) -> Fault | None:
 
 
 def vector(numbers: int, position: int) -> list[float]:
-    """The fake upstream's, of length 1, for the text at this position: another than for the one before."""
+    """Return the fake upstream's vector, of norm 1, for the text at this position: it differs from the previous one."""
     first, turn = _first(numbers), position % numbers
     return first[turn:] + first[:turn]
 
 
 def pack(numbers: Sequence[float]) -> bytes:
-    """As float32, little-endian."""
+    """Return the numbers as float32, little-endian."""
     return struct.pack(f"<{len(numbers)}f", *numbers)
 
 
 @lru_cache
 def _first(numbers: int) -> list[float]:
-    """In the eight or nine digits that providers write."""
+    """Return a vector whose numbers have eight significant digits, as providers' numbers have."""
     source = random.Random(numbers)
     drawn = [source.gauss() for _ in range(numbers)]
     length = sum(number * number for number in drawn) ** 0.5
@@ -123,6 +124,6 @@ def _length(packed: bytes) -> float:
 
 
 def _sentence(position: int) -> str:
-    """Each another, of some 15 words."""
+    """Return a sentence of some 15 words, which differs for each position."""
     subject, doing = _SUBJECTS[position % len(_SUBJECTS)], _DOINGS[position % len(_DOINGS)]
     return f"Note {position}: in the town where we lived {subject} {doing}, as everybody there knew well."

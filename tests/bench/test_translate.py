@@ -1,4 +1,4 @@
-"""What is measured of the codecs is a translation, of the same bodies in every format. Nothing is timed."""
+"""Benchmark of the codecs: it measures translations of the same bodies in every format. No time is measured."""
 
 import subprocess
 import sys
@@ -13,13 +13,13 @@ from bench.samples import REPLY, THEIRS, TOOLS, TURNS, samples, words
 from bench.translate import ANSWER, BATCH, QUICK, WORKS, Amount, Cost, Work, canonical, measured, rounds
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS
-from umg_grpc.wire.gather import Gatherer
+from umg_grpc.wire.core.aggregate import StreamAggregator
 
 ROOT = Path(__file__).parents[2]
 
 
 class Translation(msgspec.Struct):
-    """What the test reads of a measured pair."""
+    """Members of a measured pair that the test reads."""
 
     face: str
     upstream: str
@@ -29,7 +29,7 @@ class Translation(msgspec.Struct):
 
 
 class Written(msgspec.Struct):
-    """What the test reads of `--json`."""
+    """Members of `--json` that the test reads."""
 
     translations: list[Translation]
     rows: list[msgspec.Raw]
@@ -48,7 +48,7 @@ def test_every_pair_of_formats_is_in_the_table_and_in_the_file(tmp_path: Path) -
     assert all((each.over_the_cheapest is None) == (each.face == each.upstream) for each in written.translations)
     for work in WORKS:  # one of the twelve is the cheapest
         assert min(each.over_the_cheapest or 9 for each in written.translations if each.work == work) == 1
-    assert written.rows == []  # no scenario was asked for
+    assert written.rows == []  # no scenario was selected
     lines = [[cell.strip() for cell in line.split("|")[1:-1]] for line in done.stdout.splitlines() if line[:1] == "|"]
     assert [tuple(cells[:2]) for cells in lines if cells[1] in FORMATS] == list(product(FORMATS, FORMATS))
     assert [cells[0] for cells in lines if cells[0] in FORMATS and cells[1] not in FORMATS] == list(FORMATS)
@@ -62,10 +62,10 @@ def test_each_round_measures_each_pair_once() -> None:
 
 
 def test_what_says_something_else_is_a_failure() -> None:
-    work = Work(ANSWER, [b"a"] * BATCH * 2, bytes.decode, str.encode, told=["a"] * BATCH + ["b"] * BATCH)
+    work = Work(ANSWER, [b"a"] * BATCH * 2, bytes.decode, str.encode, expected=["a"] * BATCH + ["b"] * BATCH)
     with pytest.raises(BenchError, match="'b' is not in b'a'"):
         measured("chat", "native", work)
-    fine = Work(ANSWER, [b'"', b"c"], lambda body: b"\\" + body, bytes, told=['"', "c"])
+    fine = Work(ANSWER, [b'"', b"c"], lambda body: b"\\" + body, bytes, expected=['"', "c"])
     assert isinstance(measured("chat", "native", fine), Cost)
 
 
@@ -79,14 +79,15 @@ def test_an_agents_body_says_the_same_in_every_format(face: str) -> None:
     assert len({tool.function.parameters_json for tool in request.tools}) == 1
     assert sum(part.HasField("tool_call") for part in parts) == TURNS
     assert sum(part.HasField("tool_result") for part in parts) == TURNS
-    assert not request.source.indispensable_fields
+    assert not FORMATS[face].decode_request(body, {}).notes.indispensable
 
 
 @pytest.mark.parametrize("face", FORMATS)
 @pytest.mark.parametrize("upstream", FORMATS)
 def test_nothing_that_matters_is_dropped(face: str, upstream: str) -> None:
     for body in (samples()[face].small, samples()[face].agent):
-        report = FORMATS[upstream].encode_request(canonical(face, body), THEIRS, False).report
+        notes = FORMATS[face].decode_request(body, {}).notes
+        report = FORMATS[upstream].encode_request(canonical(face, body), THEIRS, False, notes=notes).report
         assert set(report.dropped) <= {"cache_control"}
 
 
@@ -94,7 +95,7 @@ def test_nothing_that_matters_is_dropped(face: str, upstream: str) -> None:
 def test_the_answers_and_streams_are_whole(upstream: str) -> None:
     known, request = samples()[upstream], canonical("chat", samples()["chat"].small)
     answer = FORMATS[upstream].decode_response(known.answer, request, False)
-    stream, gatherer = known.stream(QUICK.events), Gatherer()
+    stream, gatherer = known.stream(QUICK.events), StreamAggregator()
     decoder = FORMATS[upstream].stream_decoder(request, False)
     read = [decoder.feed(data) for data in (stream.opening, *stream.deltas, stream.ending) if data]
     for message in (*read, decoder.close()):
