@@ -1,7 +1,7 @@
-"""Build hook: makes `umg_client.v1` from the gateway's `proto/` with betterproto2.
+"""Build hook that generates `umg_client.v1` from the gateway's `proto/` with betterproto2.
 
-It generates code for every file that a schema imports. Ours import the validation rules, which a client does not need:
-so our files are compiled to a descriptor set first, with their comments, and the import is taken out of that.
+betterproto2 generates code for every imported file. Our files import the validation rules, which a client does not
+need: so they are first compiled to a descriptor set with comments, from which that import is removed.
 """
 
 import importlib.util
@@ -17,22 +17,22 @@ PACKAGE = '''"""Every message, enum and stub of `umg.v1`."""
 
 from umg_client.v1.umg.v1 import *
 '''
-# What a failed call's details are made of.
+# Messages in the details of a failed call.
 STATUS_PROTOS = ["google/rpc/status.proto", "google/rpc/error_details.proto"]
 
 
 class GenerateHook(BuildHookInterface[Any]):
-    """Runs before every sdist and wheel, editable or not."""
+    """Hook that runs before every build of an sdist or wheel, editable or not."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Writes `src/umg_client/v1`. Fails the build when a .proto does not compile."""
+        """Write `src/umg_client/v1`. A .proto that does not compile fails the build."""
         repository = Path(self.root).parents[1]
-        if (repository / "proto" / "umg").is_dir():  # else this is an unpacked sdist, which has the code
+        if (repository / "proto" / "umg").is_dir():  # absent in an unpacked sdist, which contains the generated code
             generate(repository, Path(self.root) / "src" / "umg_client" / "v1")
 
 
 def generate(repository: Path, package: Path) -> None:
-    """Replaces the package as a whole, so that a removed message stays nowhere."""
+    """Replace the whole generated package, so that no code of a removed message is left."""
     made = package.with_name("v1.new")
     shutil.rmtree(made, ignore_errors=True)
     made.mkdir()
@@ -46,7 +46,9 @@ def generate(repository: Path, package: Path) -> None:
 
 
 def write_schema(repository: Path, schema: Path) -> list[str]:
-    """Our files' names; their descriptors, comments included and rules not, are in `schema` then."""
+    """Write the descriptors of our files to `schema`, with comments and without rules. Return the names of the
+    files.
+    """
     from google.protobuf import descriptor_pb2
 
     gateway = gateway_build(repository)
@@ -60,11 +62,11 @@ def write_schema(repository: Path, schema: Path) -> list[str]:
 
 
 def compile_schema(schema: Path, names: list[str], made: Path) -> None:
-    """Runs betterproto2's plugin over the named files and the status protos. Raises RuntimeError when it fails."""
+    """Run betterproto2's plugin on the named files and the status protos. Raises RuntimeError if it fails."""
     from google.rpc import status_pb2
     from grpc_tools import protoc
 
-    # as sources and not as descriptors: the plugin insists on comments
+    # as sources, since the plugin requires comments, which descriptors lack
     imports = [Path(protoc.__file__).parent / "_proto", Path(status_pb2.__file__).parents[2]]
     options = [f"--python_betterproto2_out={made}", "--python_betterproto2_opt=client_generation=async"]
     command = ["protoc", f"--descriptor_set_in={schema}", *(f"-I{path}" for path in imports), *options]
@@ -73,7 +75,7 @@ def compile_schema(schema: Path, names: list[str], made: Path) -> None:
 
 
 def gateway_build(repository: Path) -> ModuleType:
-    """The gateway's own build hook, which knows how our schema compiles."""
+    """Return the build hook module of the gateway, which compiles our schema."""
     spec = importlib.util.spec_from_file_location("gateway_build", repository / "hatch_build.py")
     if spec is None or spec.loader is None:
         raise RuntimeError(f"{repository} has no hatch_build.py")

@@ -1,6 +1,6 @@
 """Typed async client of the Unified Model Gateway.
 
-`connect` gives a `Client` with one stub for each service of the schema; the messages are in `umg_client.v1`.
+`connect` returns a `Client` with one stub for each service of the schema; the messages are in `umg_client.v1`.
 """
 
 from umg_client import v1

@@ -1,4 +1,4 @@
-"""A connection to one gateway, with a stub for each of its services."""
+"""Client of one gateway, with a stub for each of its services."""
 
 import ssl
 import uuid
@@ -17,17 +17,17 @@ from umg_client import v1
 from umg_client.errors import StatusDetailsCodec, failures
 
 if TYPE_CHECKING:
-    from grpclib._typing import IProtoMessage  # what betterproto2's stubs say they take
+    from grpclib._typing import IProtoMessage  # the request type in the signatures of betterproto2's stubs
 
 Answer = TypeVar("Answer", bound=Message)
 
 
 @asynccontextmanager
 async def connect(address: str, key: str, *, secure: bool | ssl.SSLContext = False) -> AsyncIterator["Client"]:
-    """A client of the gateway at `HOST:PORT`, which calls with this key and is closed at the end of the block.
+    """Yield a client of the gateway at `HOST:PORT` that calls with this key, and close it at the end of the block.
 
-    The connection is made by the first call, and again by the next when it was lost. With `secure` it is TLS: True
-    trusts the authorities that this machine trusts. Raises ValueError when the address has no port.
+    The first call connects, and the next call after a lost connection connects again. With `secure` the connection uses
+    TLS; True trusts the certificate authorities of this machine. Raises ValueError if the address has no port.
     """
     place = urlsplit(f"//{address}")
     if place.hostname is None or place.port is None:
@@ -38,11 +38,11 @@ async def connect(address: str, key: str, *, secure: bool | ssl.SSLContext = Fal
 
 
 class Client:
-    """The gateway's services, each as its generated stub: a method for each operation, which takes the request message
-    and, by name, `timeout` in seconds and `metadata` to send along.
+    """Generated stubs of the gateway's services. A stub has a method for each operation, which takes the request
+    message and the keyword arguments `timeout` in seconds and `metadata` to send.
 
-    A failed call raises `UmgError`. A stream is an asynchronous generator: closing it, leaving it, or cancelling the
-    task that reads it cancels the call, and the gateway then stops the provider.
+    A failed call raises `UmgError`. A stream is an asynchronous generator. Closing it, or cancelling the task that
+    reads it, cancels the call, and the gateway then cancels the call to the provider.
     """
 
     def __init__(self, channel: Channel, key: str) -> None:
@@ -57,7 +57,7 @@ class Client:
         self.videos = Videos(channel, metadata=credentials)
 
     async def chat(self, model: str, text: str, *, instructions: str = "") -> AsyncGenerator[str, None]:
-        """The model's answer to one text, piece by piece as it comes. For all else there is
+        """Yield the streamed answer of a model to one text, in pieces. Other requests use
         `generation.stream_generate`.
         """
         request = v1.GenerateRequest(model=model, messages=[v1.Message(role=v1.Role.USER, parts=[_text(text)])])
@@ -77,7 +77,9 @@ def _text(text: str) -> v1.Part:
 
 @asynccontextmanager
 async def _closed(stream: AsyncIterator[Answer]) -> AsyncIterator[AsyncIterator[Answer]]:
-    """The stream, whose call has ended at the end of the block. (A generator, though the stubs promise less.)"""
+    """Yield a stream, and end its call at the end of the block. The stubs declare an iterator, but it is a
+    generator.
+    """
     try:
         yield stream
     finally:
@@ -86,7 +88,7 @@ async def _closed(stream: AsyncIterator[Answer]) -> AsyncIterator[AsyncIterator[
 
 
 class Calls(ServiceStub):
-    """What every call has around it: credentials, a request id, and failures raised as `UmgError`."""
+    """Base of the stubs, which adds credentials and a request id to each call and raises failures as `UmgError`."""
 
     async def _unary_unary(
         self,
@@ -94,7 +96,7 @@ class Calls(ServiceStub):
         request: "IProtoMessage",
         response_type: type[Answer],
         *,
-        timeout: float | None = None,  # noqa: ASYNC109 - the method that this replaces takes it
+        timeout: float | None = None,  # noqa: ASYNC109 - a parameter of the overridden method
         deadline: Deadline | None = None,
         metadata: MetadataLike | None = None,
     ) -> Answer:
@@ -123,9 +125,9 @@ class Calls(ServiceStub):
                 async for answer in stream:
                     yield answer
 
-    def _metadata(self, own: MetadataLike | None) -> tuple[dict[str, str | bytes], str]:
-        """What to send, and the request id in it. What the caller gives goes before what we would send."""
-        sent = {"x-request-id": uuid.uuid4().hex, **dict(self.metadata or ()), **dict(own or ())}
+    def _metadata(self, given: MetadataLike | None) -> tuple[dict[str, str | bytes], str]:
+        """Return the metadata to send, and its request id. The caller's metadata overrides ours."""
+        sent = {"x-request-id": uuid.uuid4().hex, **dict(self.metadata or ()), **dict(given or ())}
         return sent, str(sent["x-request-id"])
 
 

@@ -1,4 +1,4 @@
-"""Why a call failed, in the words of the gateway's catalogue."""
+"""Errors of failed calls, with the reasons of the gateway's error catalogue."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -13,7 +13,7 @@ from umg_client.v1.google.rpc import ErrorInfo, Status
 DOMAIN = "umg"
 INFO_TYPE = "type.googleapis.com/google.rpc.ErrorInfo"
 
-# What a status without our details means: something between us and the gateway made it.
+# Reasons of a status without our details, which a proxy or a library on the way has made.
 BARE_STATUS = {
     Code.UNAVAILABLE: ErrorReason.UNAVAILABLE,
     Code.DEADLINE_EXCEEDED: ErrorReason.UPSTREAM_TIMEOUT,
@@ -24,11 +24,10 @@ BARE_STATUS = {
 
 
 class UmgError(Exception):
-    """A failed call.
+    """Error of a failed call.
 
-    `reason` is of the gateway's catalogue (`ErrorReason`, whose members say what each means and which keys `metadata`
-    has), `message` is for people, and the operator finds the call in the log by `request_id`. What grpclib raised is
-    the `__cause__`.
+    `reason` is a member of `ErrorReason`, which documents its meaning and the keys of `metadata`. `message` is for
+    people. `request_id` identifies the call in the log of the gateway. The exception of grpclib is the `__cause__`.
     """
 
     def __init__(self, reason: ErrorReason, message: str, metadata: Mapping[str, str], request_id: str) -> None:
@@ -43,7 +42,7 @@ class UmgError(Exception):
 
 
 class StatusDetailsCodec(StatusDetailsCodecBase):
-    """The trailing metadata `grpc-status-details-bin` <-> `google.rpc.Status`."""
+    """Codec between the trailing metadata `grpc-status-details-bin` and `google.rpc.Status`."""
 
     def encode(self, status: Code, message: str | None, details: Status) -> bytes:
         return bytes(details)
@@ -54,12 +53,12 @@ class StatusDetailsCodec(StatusDetailsCodecBase):
 
 @contextmanager
 def failures(request_id: str) -> Iterator[None]:
-    """A block in which whatever a call can fail with is raised as `UmgError`."""
+    """Raise each failure of a call in the block as `UmgError`."""
     try:
         yield
     except GRPCError as error:
         raise from_status(error, request_id) from error
-    except TimeoutError as error:  # before OSError, of which it is one
+    except TimeoutError as error:  # before OSError, its base class
         message = "the call took longer than its deadline"
         raise UmgError(ErrorReason.UPSTREAM_TIMEOUT, message, {}, request_id) from error
     except (OSError, StreamTerminatedError) as error:
@@ -68,7 +67,7 @@ def failures(request_id: str) -> Iterator[None]:
 
 
 def from_status(error: GRPCError, request_id: str) -> UmgError:
-    """The `UmgError` that a status stands for. UNSPECIFIED is a reason newer than this client."""
+    """Return the `UmgError` of a failed status. A reason newer than this client becomes UNSPECIFIED."""
     message = error.message or error.status.name
     if isinstance(error.details, Status):
         for detail in error.details.details:
