@@ -1,9 +1,33 @@
-"""Fixtures that several directories share."""
+"""Fixtures that several directories share, and the order of the tests."""
 
+import gc
 import os
+from collections.abc import Generator
+
+import pytest
 
 os.environ.setdefault(
     "GRPC_ENABLE_FORK_SUPPORT", "0"
 )  # before grpc is loaded: tests start processes beside its threads
 
-pytest_plugins = ["tests.databases", "tests.redis"]
+pytest_plugins = ["tests.support.databases", "tests.support.redis", "tests.support.stores"]
+
+LONGEST = ("agents", "soak", "memory", "bench", "linear", "faults", "cli", "docs")
+"""Directories whose files take longest. They run first: at the end, the other workers would wait for them."""
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Collect the tests, a million objects, without garbage collections, and exempt them from those of the tests."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Order the tests by their directories, the longest first. pytest-xdist must not sort them, see the Makefile."""
+    ranks = {name: rank for rank, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: ranks.get(item.path.parent.name, len(ranks)))

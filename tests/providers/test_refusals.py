@@ -1,4 +1,4 @@
-"""What the fakes refuse: every table names what a gateway might leave behind or get wrong, and what it is told."""
+"""Refusals of the fake providers: fields that a gateway might leave behind or get wrong, and the error for each."""
 
 import base64
 import json
@@ -11,9 +11,10 @@ import openai
 import pytest
 from google.genai import errors as native_errors
 
-from tests.providers import FORMATS, KEY, Provider, provider
-from tests.providers.callers import Wish, caller
-from tests.providers.scenarios import PNG, TEXT, TOOLS
+from tests.support.callers.requests import Request
+from tests.support.callers.sdk import sdk_caller
+from tests.support.providers import FORMATS, KEY, Provider, provider
+from tests.support.providers.scenarios import PNG, TEXT, TOOLS
 
 pytestmark = pytest.mark.filterwarnings("ignore:Inheritance class AiohttpClientSession:DeprecationWarning")
 
@@ -81,7 +82,7 @@ FUNCTION = {"type": "function", "function": {"name": "f", "parameters": TOOLS["g
 MARK = {"type": "text", "text": "x", "cache_control": {"type": "ephemeral"}}
 
 REFUSALS = [
-    # --- what only our documents have
+    # --- fields of our documents only
     chat("extra_body", "extra_body", extra_body={"vendorg": {}}),
     chat("vendorg", "vendorg", vendorg={}),
     chat("thinking", "thinking", thinking={"type": "enabled"}),
@@ -255,7 +256,7 @@ async def test_a_beta_is_known_by_its_header() -> None:
 
 @dataclass(frozen=True)
 class Failing:
-    """What an SDK raises, by format."""
+    """Exceptions of an SDK, by format."""
 
     scenario: str
     raises: dict[str, type[Exception]]
@@ -280,9 +281,9 @@ async def test_an_error_before_the_first_byte_is_the_sdks_own(case: Failing, nam
     status = int(case.scenario.removeprefix("error-"))
     expected = case.raises.get("chat" if name == "responses" else name)
     raises = expected or (native_errors.ClientError if status < 500 else native_errors.ServerError)
-    async with provider(name) as server, caller(name, server.root_url, KEY) as sdk:
+    async with provider(name) as server, sdk_caller(name, server.url, KEY) as sdk:
         with pytest.raises(raises, match=f"the provider says {status}") as caught:
-            await (sdk.stream if streamed else sdk.ask)(Wish(f"scenario: {case.scenario}"))
+            await (sdk.stream if streamed else sdk.call)(Request(f"scenario: {case.scenario}"))
         assert (getattr(caught.value, "status_code", None) or getattr(caught.value, "code", None)) == status
     assert server.refusals == []
 
@@ -292,28 +293,28 @@ BROKEN: tuple[type[Exception], ...] = (openai.APIError, anthropic.APIError, nati
 
 @pytest.mark.parametrize("name", FORMATS)
 async def test_a_failure_in_the_middle_of_a_stream_raises(name: str) -> None:
-    async with provider(name) as server, caller(name, server.root_url, KEY) as sdk:
-        if name == "responses":  # the SDK gives the failed response, which has its error
+    async with provider(name) as server, sdk_caller(name, server.url, KEY) as sdk:
+        if name == "responses":  # the SDK returns the failed response, which has its error
             answer = await sdk.sdk.responses.create(model="m", input="scenario: error-mid", stream=True)  # type: ignore[attr-defined]
             last = [event async for event in answer][-1]
             assert (last.type, last.response.error.message) == ("response.failed", "the model fell over")
         else:
             with pytest.raises(BROKEN, match="the model fell over"):
-                await sdk.stream(Wish("scenario: error-mid"))
+                await sdk.stream(Request("scenario: error-mid"))
         with pytest.raises(BROKEN, match="the model fell over"):
-            await sdk.stream(Wish("scenario: error-event"))
+            await sdk.stream(Request("scenario: error-event"))
 
 
 @pytest.mark.parametrize("name", FORMATS)
 async def test_a_wrong_key_is_refused(name: str) -> None:
     raises = (openai.AuthenticationError, anthropic.AuthenticationError, native_errors.ClientError)
-    async with provider(name) as server, caller(name, server.root_url, "wrong") as sdk:
+    async with provider(name) as server, sdk_caller(name, server.url, "wrong") as sdk:
         with pytest.raises(raises):
-            await sdk.ask(Wish("x"))
+            await sdk.call(Request("x"))
 
 
 def streaming(name: str, scenario: str) -> tuple[str, Json]:
-    """Path and body of a streamed request."""
+    """Return path and body of a streamed request."""
     text = f"scenario: {scenario}"
     bodies: dict[str, Json] = {
         "chat": {"messages": [{"role": "user", "content": text}]},

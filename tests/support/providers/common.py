@@ -1,4 +1,4 @@
-"""What several of the fake providers need: judged media, signatures, JSON."""
+"""Functions that several fake providers share: validation of media, signatures, JSON."""
 
 import base64
 import binascii
@@ -8,9 +8,9 @@ import json
 import re
 from typing import Any
 
-from tests.providers.scenarios import Media
-from tests.providers.server import RefusedError
-from tests.providers.typed import Path
+from tests.support.providers.scenarios import Media
+from tests.support.providers.server import RefusedError
+from tests.support.providers.typed import Path
 
 MAGIC = {
     "image/png": (b"\x89PNG\r\n\x1a\n",),
@@ -28,18 +28,18 @@ def compact(value: Any) -> str:
 
 
 def dotted(path: Path) -> str:
-    """`messages.0.content`, as messages writes paths."""
+    """Return the path in the style of messages: `messages.0.content`."""
     return ".".join(str(step) for step in path)
 
 
 def bracketed(path: Path) -> str:
-    """`messages[0].content`, as chat and responses do."""
+    """Return the path in the style of chat and responses: `messages[0].content`."""
     said = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)
     return said.removeprefix(".")
 
 
 def decoded(data: str, at: str) -> bytes:
-    """The bytes of standard base64 with its padding. Raises RefusedError."""
+    """Decode standard base64 with its padding. Raise RefusedError."""
     try:
         return base64.b64decode(data, validate=True)
     except (binascii.Error, ValueError) as error:
@@ -47,7 +47,7 @@ def decoded(data: str, at: str) -> bytes:
 
 
 def media_of(kind: str, data: bytes, allowed: tuple[str, ...], at: str) -> Media:
-    """The medium, whose bytes must be of the type that is said. Raises RefusedError."""
+    """Return the medium, whose bytes must be of the declared type. Raise RefusedError."""
     if kind not in allowed:
         raise RefusedError(f"{at}: unsupported media type {kind}; supported are {', '.join(allowed)}", at)
     if kind in MAGIC and not data.startswith(MAGIC[kind]):
@@ -56,7 +56,7 @@ def media_of(kind: str, data: bytes, allowed: tuple[str, ...], at: str) -> Media
 
 
 def media_at(url: str, allowed: tuple[str, ...], at: str) -> Media:
-    """What a data URL holds, or where another points. Raises RefusedError."""
+    """Return the content of a data URL, or the address of an http URL. Raise RefusedError."""
     if url.startswith(("https://", "http://")):
         return Media(address=url)
     found = DATA_URL.fullmatch(url)
@@ -66,13 +66,13 @@ def media_at(url: str, allowed: tuple[str, ...], at: str) -> Media:
 
 
 def sign(text: str) -> str:
-    """Base64 that only this provider makes, with `+` and `/` now and then as real ones have."""
+    """Return base64 that only this provider can make, with `+` and `/` now and then as in real signatures."""
     digest = b"".join(hmac.digest(b"a provider's secret", f"{part}{text}".encode(), hashlib.sha256) for part in "abc")
     return base64.b64encode(digest).decode()
 
 
 def arguments(text: str, at: str) -> None:
-    """Raises RefusedError for arguments that are no JSON object: real providers hand them to a template that needs one."""
+    """Raise RefusedError for arguments that are no JSON object: the templates of real providers need an object."""
     try:
         value = json.loads(text)
     except ValueError as error:
@@ -82,5 +82,5 @@ def arguments(text: str, at: str) -> None:
 
 
 def letters(text: str, length: int = 16) -> str:
-    """Letters and digits that stand for the text, for ids."""
+    """Return letters and digits derived from the text, for ids."""
     return re.sub(r"[^A-Za-z0-9]", "", sign(text))[:length]

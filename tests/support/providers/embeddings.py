@@ -1,42 +1,43 @@
-"""A strict provider of the embeddings format (text formats, 5.1): takes what the SDK's own type says."""
+"""A strict provider of the embeddings format (text formats, 5.1): it takes only requests of the SDK's own type."""
 
 import base64
 from typing import Any
 
 from openai.types import EmbeddingCreateParams
 
-from tests.providers.common import bracketed
-from tests.providers.typed import Leniency, check
-from tests.vectors.making import LENGTH, numbers, tokens, vector
-from tests.vectors.server import KEY, Asked, Json, RefusedError, Seen
+from tests.support.providers.common import bracketed
+from tests.support.providers.server import KEY, Json, ReceivedRequest, RefusedError
+from tests.support.providers.typed import Leniency, check
+from tests.support.providers.vector_server import VectorRequest
+from tests.support.providers.vectors import LENGTH, numbers, tokens, vector
 
-MOST_INPUTS = 2048
-VOCABULARY = 200_000  # token ids below it are known; it is none of the gateway's own
+MAX_INPUTS = 2048
+VOCABULARY = 200_000  # token ids below it are known; this vocabulary is none of the gateway's own
 FIXED = "fixed"
-"""A model whose vectors cannot be shortened."""
+"""Model whose vectors cannot be shortened."""
 LENIENT = ("lenient", "verbatim")
-"""Models that take fields which nobody knows."""
+"""Models that take unknown fields."""
 VERBATIM = (
     b'{"object":"list","x_extra":{"kept":[1,2.0,"three",1e2]},"data":[{"object":"embedding","index":0,'
     b'"embedding":[0.10,1e-3,-0.0,1.50],"x_each":null}],"model":"verbatim",'
     b'"usage":{"prompt_tokens":3,"total_tokens":4,"x_cached":{"tokens":1}}}'
 )
-"""What the model of that id answers."""
+"""Answer of the model `verbatim`."""
 
 
 class Embeddings:
-    """See the module."""
+    """Strict provider of the embeddings format (see the module)."""
 
     base_path = "/v1"
 
-    def admit(self, seen: Seen) -> None:
-        if seen.headers.get("authorization") != f"Bearer {KEY}":
+    def admit(self, received: ReceivedRequest) -> None:
+        if received.headers.get("authorization") != f"Bearer {KEY}":
             raise RefusedError(f"Incorrect API key provided: {KEY}.", status=401)
 
-    def read(self, seen: Seen) -> Asked | None:
-        if (seen.method, seen.path) != ("POST", "/v1/embeddings"):
+    def read(self, received: ReceivedRequest) -> VectorRequest | None:
+        if (received.method, received.path) != ("POST", "/v1/embeddings"):
             return None
-        body = seen.json
+        body = received.json
         if not isinstance(body.get("input", ""), str | list):
             raise RefusedError("'$.input' is invalid: expected a string or an array.", "input")
         problem = check(body, EmbeddingCreateParams, Leniency({}, {}))
@@ -48,9 +49,9 @@ class Embeddings:
         length = body.get("dimensions")
         if length is not None and (model == FIXED or not 1 <= length <= LENGTH):
             raise RefusedError("This model does not support specifying dimensions.", "dimensions")
-        return Asked(model, tuple(_inputs(body["input"])), body)
+        return VectorRequest(model, tuple(_inputs(body["input"])), body)
 
-    def write(self, asked: Asked) -> Json | bytes:
+    def write(self, asked: VectorRequest) -> Json | bytes:
         if asked.model == "verbatim":
             return VERBATIM
         length = asked.body.get("dimensions", LENGTH)
@@ -76,12 +77,12 @@ class Embeddings:
                 items.append(items[0] | {"index": len(items)})
             case "shuffled":
                 items.reverse()
-            case "twice":  # one place two times, another not at all
+            case "twice":  # one position twice, another not at all
                 items[-1]["index"] = 0
             case "unplaced":
                 for item in items:
                     del item["index"]
-            case "beyond":  # numbered from 1 on
+            case "beyond":  # numbered from 1
                 for item in items:
                     item["index"] += 1
             case "worded":
@@ -91,7 +92,7 @@ class Embeddings:
                 items[-1]["embedding"] = items[-1]["embedding"][:4]
             case "missing":
                 items[0]["embedding"] = None
-            case "half":  # of a number
+            case "half":  # half of a number
                 items[0]["embedding"] = base64.b64encode(bytes(4 * LENGTH - 2)).decode()
             case "uncounted":
                 del body["usage"]
@@ -121,8 +122,8 @@ def _inputs(value: Any) -> list[str]:
         raise RefusedError("'$.input' is invalid: an empty array.", "input")
     if isinstance(value[0], int):
         return [_tokens(value, "input")]
-    if len(value) > MOST_INPUTS:
-        raise RefusedError(f"'$.input' is invalid: at most {MOST_INPUTS} inputs.", "input")
+    if len(value) > MAX_INPUTS:
+        raise RefusedError(f"'$.input' is invalid: at most {MAX_INPUTS} inputs.", "input")
     return [
         _text(each, f"input[{at}]") if isinstance(each, str) else _tokens(each, f"input[{at}]")
         for at, each in enumerate(value)

@@ -1,7 +1,7 @@
 """A strict provider of messages (reference, section 3): the rules. `messages_wire` has the answers.
 
-Takes what `anthropic.types.message_create_params` says, or that of its beta where the header `anthropic-beta` is there.
-EXTENSIONS is all that it takes beyond it.
+Takes the fields of `anthropic.types.message_create_params`, or of its beta where the header `anthropic-beta` is there,
+and beyond them only EXTENSIONS.
 """
 
 import re
@@ -12,14 +12,14 @@ from aiohttp import web
 from anthropic.types import message_create_params as plain
 from anthropic.types.beta import message_create_params as beta
 
-from tests.providers import messages_wire as wire
-from tests.providers.common import IMAGES, decoded, dotted, media_of
-from tests.providers.scenarios import Answer, Asked, Media, Result, turns
-from tests.providers.server import KEY, Json, RefusedError, Seen
-from tests.providers.typed import Leniency, check
+from tests.support.providers import messages_wire as wire
+from tests.support.providers.common import IMAGES, decoded, dotted, media_of
+from tests.support.providers.scenarios import Answer, Media, Result, ScenarioRequest, turns
+from tests.support.providers.server import KEY, Json, ReceivedRequest, RefusedError
+from tests.support.providers.typed import Leniency, check
 
 SAMPLING = {"temperature": float, "top_p": float, "top_k": int}
-# The newest types do not list the three of sampling; the API takes them (reference, 3.1).
+# The newest types do not list the three sampling fields; the API takes them (reference, 3.1).
 EXTENSIONS = dict.fromkeys(("MessageCreateParamsNonStreaming", "MessageCreateParamsStreaming"), SAMPLING)
 LENIENCY = Leniency(optional={}, extra=EXTENSIONS)
 
@@ -30,22 +30,25 @@ LEAST_BUDGET = 1024
 
 
 class Messages:
-    """See the module."""
+    """Strict provider of messages (see the module)."""
 
     name = "messages"
     base_path = "/v1"
     heartbeat = b": ping\n\n" + wire.event({"type": "ping"})
 
-    def admit(self, seen: Seen) -> None:
-        if KEY not in (seen.headers.get("x-api-key"), seen.headers.get("authorization", "").removeprefix("Bearer ")):
+    def admit(self, received: ReceivedRequest) -> None:
+        if KEY not in (
+            received.headers.get("x-api-key"),
+            received.headers.get("authorization", "").removeprefix("Bearer "),
+        ):
             raise RefusedError("invalid x-api-key", status=401)
-        if "anthropic-version" not in seen.headers:
+        if "anthropic-version" not in received.headers:
             raise RefusedError("anthropic-version: header is required")
 
-    def generates(self, seen: Seen) -> bool:
-        return (seen.method, seen.path) == ("POST", "/v1/messages")
+    def generates(self, received: ReceivedRequest) -> bool:
+        return (received.method, received.path) == ("POST", "/v1/messages")
 
-    def other(self, seen: Seen) -> Json | None:
+    def other(self, received: ReceivedRequest) -> Json | None:
         return None
 
     def content_type(self, request: web.Request) -> str:
@@ -57,10 +60,10 @@ class Messages:
     def error_frame(self, message: str, sent: list[bytes], *, bare: bool) -> bytes:
         return wire.event(wire.error(529, message))
 
-    def read(self, seen: Seen) -> Asked:
-        body = seen.json
+    def read(self, received: ReceivedRequest) -> ScenarioRequest:
+        body = received.json
         streamed = body.get("stream") is True
-        types = beta if "anthropic-beta" in seen.headers else plain
+        types = beta if "anthropic-beta" in received.headers else plain
         of = types.MessageCreateParamsStreaming if streamed else types.MessageCreateParamsNonStreaming
         if problem := check(body, of, LENIENCY):
             at = dotted(problem.path)
@@ -75,14 +78,14 @@ class Messages:
             raise RefusedError(f"A maximum of 4 blocks with cache_control may be provided. Found {marks}.")
         return _asked(body, merged, streamed)
 
-    def whole(self, asked: Asked, answer: Answer, seen: Seen) -> Json:
-        return wire.whole(asked, answer, wire.omitted(seen.json))
+    def whole(self, asked: ScenarioRequest, answer: Answer, received: ReceivedRequest) -> Json:
+        return wire.whole(asked, answer, wire.omitted(received.json))
 
-    def frames(self, asked: Asked, answer: Answer, seen: Seen) -> Iterator[bytes]:
-        return wire.frames(asked, answer, wire.omitted(seen.json))
+    def frames(self, asked: ScenarioRequest, answer: Answer, received: ReceivedRequest) -> Iterator[bytes]:
+        return wire.frames(asked, answer, wire.omitted(received.json))
 
 
-# --- what the types do not say
+# --- rules beyond the types
 
 
 def _judge_options(body: Json) -> None:
@@ -106,7 +109,7 @@ def _judge_options(body: Json) -> None:
 
 
 def _closed(schema: Any, at: str) -> None:
-    """Every object of the schema of a format is closed: `additionalProperties: false` is required."""
+    """Check that every object of a format's schema is closed: `additionalProperties: false` is required."""
     if isinstance(schema, dict):
         if schema.get("type") == "object" and schema.get("additionalProperties") is not False:
             raise RefusedError(f"{at}: For 'object' type, 'additionalProperties' must be explicitly set to false", at)
@@ -142,7 +145,7 @@ def _blocks(content: Any) -> list[Json]:
 
 
 def _merged(messages: list[Json]) -> list[tuple[str, list[Json]]]:
-    """The turns: neighbours of one role are one."""
+    """Return the turns: adjacent messages of one role are one turn."""
     merged: list[tuple[str, list[Json]]] = []
     for message in messages:
         if merged and merged[-1][0] == message["role"]:
@@ -235,7 +238,7 @@ def _judge_thinking(body: Json, merged: list[tuple[str, list[Json]]]) -> None:
         raise RefusedError("`top_p` must be greater than or equal to 0.95 or unset when thinking is enabled")
     if (body.get("tool_choice") or {"type": "auto"})["type"] in ("any", "tool"):
         raise RefusedError("Thinking may not be enabled when tool_choice forces tool use.")
-    last = _turn_of_calls(merged) if thinking["type"] == "enabled" else []  # adaptive thinking asks for none
+    last = _turn_of_calls(merged) if thinking["type"] == "enabled" else []  # adaptive thinking requires none
     if last and last[0]["type"] not in ("thinking", "redacted_thinking"):
         raise RefusedError(
             f"messages.{len(merged) - 2}.content.0.type: Expected `thinking` or `redacted_thinking`, but found "
@@ -246,14 +249,14 @@ def _judge_thinking(body: Json, merged: list[tuple[str, list[Json]]]) -> None:
 
 
 def _turn_of_calls(merged: list[tuple[str, list[Json]]]) -> list[Json]:
-    """The blocks of the assistant's turn whose calls the last turn answers; none where it answers none."""
+    """Return the blocks of the assistant's turn whose calls the last turn answers; none where it answers none."""
     if len(merged) > 1 and any(block["type"] == "tool_result" for block in merged[-1][1]):
         return merged[-2][1]
     return []
 
 
 def _marks(value: Any) -> int:
-    """How many cache marks the body has, its own among them."""
+    """Return the number of cache marks in the body, with the body's own."""
     if isinstance(value, list):
         return sum(_marks(each) for each in value)
     if not isinstance(value, dict):
@@ -262,11 +265,11 @@ def _marks(value: Any) -> int:
     return inner + (value.get("cache_control") is not None)
 
 
-# --- what the scenarios look at
+# --- the request for the scenarios
 
 
 def media(block: Json, at: str) -> Media:
-    """What an image or a document holds. Raises RefusedError."""
+    """Return the content of an image or a document. Raise RefusedError."""
     source, allowed = block["source"], IMAGES if block["type"] == "image" else ("application/pdf",)
     match source["type"]:
         case "base64":
@@ -289,11 +292,11 @@ def _text(blocks: list[Json]) -> str:
 def _result(call: Json, blocks: list[Json]) -> Result:
     found = next(block for block in blocks if block.get("tool_use_id") == call["id"])
     content = _blocks(found.get("content") or "")
-    seen = tuple(media(block, "") for block in content if block["type"] in ("image", "document"))
-    return Result(call["name"], _text(content), found.get("is_error") is True, seen)
+    attached = tuple(media(block, "") for block in content if block["type"] in ("image", "document"))
+    return Result(call["name"], _text(content), found.get("is_error") is True, attached)
 
 
-def _asked(body: Json, merged: list[tuple[str, list[Json]]], streamed: bool) -> Asked:
+def _asked(body: Json, merged: list[tuple[str, list[Json]]], streamed: bool) -> ScenarioRequest:
     spoken = [turn for turn in merged if turn[0] != "system"]
     calls = _turn_of_calls(spoken)
     tools = body.get("tools") or ()
@@ -301,7 +304,7 @@ def _asked(body: Json, merged: list[tuple[str, list[Json]]], streamed: bool) -> 
     names = {"auto": "auto", "none": "none", "any": "required", "tool": choice.get("name", "")}
     wanted = (body.get("output_config") or {}).get("format") or {}
     blocks = [block for role, blocks in merged for block in blocks if role == "user"]
-    return Asked(
+    return ScenarioRequest(
         model=body["model"],
         stream=streamed,
         system=body["system"] if isinstance(body.get("system"), str) else _joined_system(body),

@@ -1,11 +1,11 @@
-"""What the fake provider of messages sends: the forms and orders of reference 3.3 to 3.5."""
+"""Answers of the fake provider of messages: the forms and orders of reference 3.3 to 3.5."""
 
 from collections.abc import Iterator
 from typing import Any
 
-from tests.providers.common import compact, letters, sign
-from tests.providers.scenarios import QUERY, REFUSAL, STOP, Answer, Asked, Source, Usage
-from tests.providers.server import Json
+from tests.support.providers.common import compact, letters, sign
+from tests.support.providers.scenarios import QUERY, REFUSAL, STOP, Answer, ScenarioRequest, Source, Usage
+from tests.support.providers.server import Json
 
 FINISH = {"stop": "end_turn", "stop_sequence": "stop_sequence", "length": "max_tokens"}
 FINISH |= {"refusal": "refusal", "filter": "refusal", "blocked": "refusal"}
@@ -24,17 +24,17 @@ def event(data: Json) -> bytes:
 
 
 def signature(thinking: str) -> str:
-    """Of a thinking block; of an omitted one that of no text."""
+    """Return the signature of a thinking block; that of an omitted block is the signature of an empty text."""
     return sign(f"messages {thinking}")
 
 
 def omitted(body: Json) -> bool:
-    """Whether the thoughts are not to be shown."""
+    """Return whether the request hides the reasoning."""
     return (body.get("thinking") or {}).get("display") == "omitted"
 
 
-def _blocks(asked: Asked, answer: Answer, hidden: bool) -> list[Json]:
-    """The content, each text block with its pieces under `words`, which are no field."""
+def _blocks(asked: ScenarioRequest, answer: Answer, hidden: bool) -> list[Json]:
+    """Return the content, each text block with its pieces under `words`, which is not sent."""
     blocks: list[Json] = []
     if answer.thoughts:
         shown = () if hidden else answer.thoughts
@@ -51,7 +51,7 @@ def _blocks(asked: Asked, answer: Answer, hidden: bool) -> list[Json]:
 
 
 def _search(answer: Answer) -> list[Json]:
-    """The search and the cited answer: one text block for each cited span and each span between."""
+    """Return the search and the cited answer: one text block for each cited span and each span between."""
     pages = [
         {
             "type": "web_search_result",
@@ -113,7 +113,7 @@ def _finish(answer: Answer) -> Json:
     return {"stop_reason": reason, "stop_sequence": stop, "stop_details": said if refused else None}
 
 
-def whole(asked: Asked, answer: Answer, hidden: bool) -> Json:
+def whole(asked: ScenarioRequest, answer: Answer, hidden: bool) -> Json:
     content = [_field(block) for block in _blocks(asked, answer, hidden)]
     head = {"id": "msg_1", "type": "message", "role": "assistant", "model": asked.model, "content": content}
     return head | _finish(answer) | {"usage": _usage(answer.usage, answer)}
@@ -123,7 +123,7 @@ def _field(block: Json, **changed: Any) -> Json:
     return {name: value for name, value in block.items() if name != "words"} | changed
 
 
-def frames(asked: Asked, answer: Answer, hidden: bool) -> Iterator[bytes]:
+def frames(asked: ScenarioRequest, answer: Answer, hidden: bool) -> Iterator[bytes]:
     early = _usage(answer.usage, answer) | {"output_tokens": 1, "server_tool_use": None}
     early.pop("output_tokens_details")
     head = {"id": "msg_1", "type": "message", "role": "assistant", "model": asked.model, "content": []}

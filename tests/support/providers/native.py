@@ -1,6 +1,6 @@
 """A strict provider of native generate (reference, section 4): the rules. `native_wire` has the answers.
 
-Takes what `google.genai.types` says of the vendor's own API (not of its cloud's), camelCase or snake_case.
+Takes the fields of `google.genai.types` for the vendor's own API (not for its cloud's), camelCase or snake_case.
 """
 
 import base64
@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from aiohttp import web
 from google.genai import types
 
-from tests.providers import native_wire as wire
-from tests.providers.common import compact
-from tests.providers.native_rules import (
+from tests.support.providers import native_wire as wire
+from tests.support.providers.common import compact
+from tests.support.providers.native_rules import (
     Config,
     Request,
     functions_of,
@@ -26,8 +26,8 @@ from tests.providers.native_rules import (
     paired,
     parsed,
 )
-from tests.providers.scenarios import Answer, Asked, Media, Result, turns
-from tests.providers.server import KEY, Json, RefusedError, Seen
+from tests.support.providers.scenarios import Answer, Media, Result, ScenarioRequest, turns
+from tests.support.providers.server import KEY, Json, ReceivedRequest, RefusedError
 
 PATH = re.compile(r"/(v1|v1beta)/models/(.+):(\w+)")
 # The documented placeholders for calls that another model made, plain and as base64 (reference, 6.4).
@@ -40,8 +40,8 @@ PLACEHOLDERS = frozenset(
 
 @dataclass
 class Native:
-    """See the module. `call_ids`: whether calls have ids, as those of the newest models do. `alternates`: whether two
-    turns of one role in a row are refused, which the newest models take.
+    """Strict provider of native generate (see the module). `call_ids`: whether calls have ids, as those of the newest
+    models do. `alternates`: whether two turns of one role in a row are refused, which the newest models take.
     """
 
     call_ids: bool = True
@@ -49,18 +49,18 @@ class Native:
     name = "native"
     base_path = "/v1beta"
     heartbeat = b"\r\n"
-    states: set[bytes] = field(default_factory=set)  # thought signatures that were given out
-    signed: set[str] = field(default_factory=set)  # calls that were given one
+    states: set[bytes] = field(default_factory=set)  # thought signatures that the provider has issued
+    signed: set[str] = field(default_factory=set)  # calls that the provider has signed
 
-    def admit(self, seen: Seen) -> None:
-        if KEY not in (seen.headers.get("x-goog-api-key"), seen.query.get("key")):
+    def admit(self, received: ReceivedRequest) -> None:
+        if KEY not in (received.headers.get("x-goog-api-key"), received.query.get("key")):
             raise RefusedError("API key not valid. Please pass a valid API key.")
 
-    def generates(self, seen: Seen) -> bool:
-        found = PATH.fullmatch(seen.path)
-        return bool(found) and seen.method == "POST" and found[3] in ("generateContent", "streamGenerateContent")
+    def generates(self, received: ReceivedRequest) -> bool:
+        found = PATH.fullmatch(received.path)
+        return bool(found) and received.method == "POST" and found[3] in ("generateContent", "streamGenerateContent")
 
-    def other(self, seen: Seen) -> Json | None:
+    def other(self, received: ReceivedRequest) -> Json | None:
         return None
 
     def content_type(self, request: web.Request) -> str:
@@ -72,20 +72,20 @@ class Native:
     def error_frame(self, message: str, sent: list[bytes], *, bare: bool) -> bytes:
         return wire.frame(wire.error(503, message))
 
-    def read(self, seen: Seen) -> Asked:
-        request = parsed(seen)
+    def read(self, received: ReceivedRequest) -> ScenarioRequest:
+        request = parsed(received)
         judge_place(request)
         judge_config(request.generation_config or Config())
         judge_tools(request)
         judge_contents(request.contents, alternates=self.alternates)
-        path = PATH.fullmatch(seen.path)
+        path = PATH.fullmatch(received.path)
         assert path is not None
         asked = _asked(request, path[2], path[3] == "streamGenerateContent")
         self._judge_signatures(request.contents, asked)
         return asked
 
-    def _judge_signatures(self, contents: list[types.Content], asked: Asked) -> None:
-        """Signatures are ours; calls of this turn that were signed still are."""
+    def _judge_signatures(self, contents: list[types.Content], asked: ScenarioRequest) -> None:
+        """Check that all signatures are the provider's own, and that signed calls of this turn still have theirs."""
         start = max((at for at, content in enumerate(contents) if is_question(content)), default=0)
         for at, content in enumerate(contents):
             first = True
@@ -106,15 +106,15 @@ class Native:
                             f"tools to work correctly. Function call `{part.function_call.name}`, position {place}."
                         )
 
-    def whole(self, asked: Asked, answer: Answer, seen: Seen) -> Json:
-        response = wire.whole(asked, answer, shown=_shown(seen.json), ids=self.call_ids)
+    def whole(self, asked: ScenarioRequest, answer: Answer, received: ReceivedRequest) -> Json:
+        response = wire.whole(asked, answer, shown=_shown(received.json), ids=self.call_ids)
         self._keep([response])
         return response
 
-    def frames(self, asked: Asked, answer: Answer, seen: Seen) -> Iterator[bytes]:
-        chunks = list(wire.chunks(asked, answer, shown=_shown(seen.json), ids=self.call_ids))
+    def frames(self, asked: ScenarioRequest, answer: Answer, received: ReceivedRequest) -> Iterator[bytes]:
+        chunks = list(wire.chunks(asked, answer, shown=_shown(received.json), ids=self.call_ids))
         self._keep(chunks)
-        if seen.query.get("alt") == "sse":
+        if received.query.get("alt") == "sse":
             return (wire.frame(chunk) for chunk in chunks)
         last = len(chunks) - 1
         return (
@@ -132,7 +132,7 @@ class Native:
                             self.signed.add(compact([part["functionCall"]["name"], part["functionCall"]["args"]]))
 
 
-# --- what the scenarios look at
+# --- the request for the scenarios
 
 
 def _call(part: types.Part) -> str:
@@ -140,7 +140,7 @@ def _call(part: types.Part) -> str:
 
 
 def _shown(body: Json) -> bool:
-    """Whether thoughts are to be seen."""
+    """Return whether the request selects visible reasoning."""
     config = body.get("generationConfig", body.get("generation_config")) or {}
     thinking = config.get("thinkingConfig", config.get("thinking_config")) or {}
     return thinking.get("includeThoughts", thinking.get("include_thoughts")) is True
@@ -151,12 +151,12 @@ def _result(call: types.Part, result: types.Part) -> Result:
     response = dict(given.response or {})
     failed = set(response) == {"error"}
     value = next((response[key] for key in ("output", "result", "error") if set(response) == {key}), response)
-    seen = tuple(
+    media = tuple(
         Media(part.inline_data.mime_type or "", part.inline_data.data or b"")
         for part in given.parts or ()
         if part.inline_data
     )
-    return Result(call.function_call.name, value if isinstance(value, str) else compact(value), failed, seen)
+    return Result(call.function_call.name, value if isinstance(value, str) else compact(value), failed, media)
 
 
 def _text(content: types.Content | None) -> str:
@@ -174,7 +174,7 @@ def _choice(request: Request) -> str:
     return config.mode.value.lower()
 
 
-def _asked(request: Request, model: str, streamed: bool) -> Asked:
+def _asked(request: Request, model: str, streamed: bool) -> ScenarioRequest:
     config = request.generation_config or Config()
     contents, last = request.contents, request.contents[-1]
     results = [part for part in last.parts or () if part.function_response]
@@ -183,7 +183,7 @@ def _asked(request: Request, model: str, streamed: bool) -> Asked:
     schema = config.response_json_schema
     if config.response_schema is not None:
         schema = config.response_schema.model_dump(exclude_none=True)
-    return Asked(
+    return ScenarioRequest(
         model=model,
         stream=streamed,
         system="\n\n".join(part.text or "" for part in (request.system_instruction or types.Content()).parts or ()),

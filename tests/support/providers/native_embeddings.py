@@ -3,10 +3,11 @@
 import re
 from typing import Any
 
-from tests.vectors.making import LENGTH, numbers, tokens, vector
-from tests.vectors.server import KEY, Asked, Json, RefusedError, Seen
+from tests.support.providers.server import KEY, Json, ReceivedRequest, RefusedError
+from tests.support.providers.vector_server import VectorRequest
+from tests.support.providers.vectors import LENGTH, numbers, tokens, vector
 
-MOST_ITEMS = 100
+MAX_ITEMS = 100
 PATH = re.compile(r"/v1beta/models/([^/]+):(embedContent|batchEmbedContents)")
 TASKS = (
     *("RETRIEVAL_QUERY", "RETRIEVAL_DOCUMENT", "SEMANTIC_SIMILARITY", "CLASSIFICATION", "CLUSTERING"),
@@ -32,32 +33,34 @@ VERBATIM_ONE = (
 
 
 class NativeEmbeddings:
-    """See the module."""
+    """Strict provider of native embeddings (see the module)."""
 
     base_path = "/v1beta"
 
-    def admit(self, seen: Seen) -> None:
-        if seen.headers.get("x-goog-api-key") != KEY or "authorization" in seen.headers:
+    def admit(self, received: ReceivedRequest) -> None:
+        if received.headers.get("x-goog-api-key") != KEY or "authorization" in received.headers:
             raise RefusedError("API key not valid. Please pass a valid API key.", status=401)
 
-    def read(self, seen: Seen) -> Asked | None:
-        found = PATH.fullmatch(seen.path)
-        if seen.method != "POST" or found is None:
+    def read(self, received: ReceivedRequest) -> VectorRequest | None:
+        found = PATH.fullmatch(received.path)
+        if received.method != "POST" or found is None:
             return None
         model, action = found.groups()
-        body, lenient = seen.json, model in LENIENT
+        body, lenient = received.json, model in LENIENT
         if action == "embedContent":
-            return Asked(model, (_item(body, "", model, lenient=lenient)[0],), {"requests": [_known(body)]})
+            return VectorRequest(model, (_item(body, "", model, lenient=lenient)[0],), {"requests": [_known(body)]})
         _only(body, ("requests",), "", lenient=lenient)
         items = body.get("requests")
         if not isinstance(items, list) or not items:
             raise RefusedError("* BatchEmbedContentsRequest.requests: must not be empty")
-        if len(items) > MOST_ITEMS:
+        if len(items) > MAX_ITEMS:
             raise RefusedError("* BatchEmbedContentsRequest.requests: at most 100 requests can be in one batch")
         read = [_item(item, f"requests[{at}].", model, lenient=lenient, batch=True) for at, item in enumerate(items)]
-        return Asked(model, tuple(text for text, _ in read), {"requests": [known for _, known in read], "batch": True})
+        return VectorRequest(
+            model, tuple(text for text, _ in read), {"requests": [known for _, known in read], "batch": True}
+        )
 
-    def write(self, asked: Asked) -> Json | bytes:
+    def write(self, asked: VectorRequest) -> Json | bytes:
         batch = "batch" in asked.body
         if asked.model == "verbatim":
             return VERBATIM if batch else VERBATIM_ONE
@@ -107,7 +110,7 @@ class NativeEmbeddings:
 
 
 def _item(item: Any, at: str, model: str, *, lenient: bool, batch: bool = False) -> tuple[str, Json]:
-    """What is embedded, and the fields that are known."""
+    """Return the text to embed, and the known fields."""
     if not isinstance(item, dict):
         raise RefusedError(f"Invalid value at '{at}': expected an object")
     known = _known(item)

@@ -1,4 +1,4 @@
-"""The body of native generate by the vendor's types, and the rules of the API that these do not say."""
+"""The body of native generate by the vendor's types, and the rules of the API beyond the types."""
 
 import re
 import warnings
@@ -8,15 +8,15 @@ from google.genai import types
 from pydantic import ValidationError
 from pydantic.alias_generators import to_camel
 
-from tests.providers.common import IMAGES, media_of
-from tests.providers.scenarios import Media
-from tests.providers.server import RefusedError, Seen
+from tests.support.providers.common import IMAGES, media_of
+from tests.support.providers.scenarios import Media
+from tests.support.providers.server import ReceivedRequest, RefusedError
 
 NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_.:-]{0,63}")
 MEDIA = (*(kind for kind in IMAGES if kind != "image/gif"), "application/pdf", "text/plain", "audio/wav", "audio/mp3")
 KINDS = ("text", "inline_data", "file_data", "function_call", "function_response", "executable_code")
 KINDS += ("code_execution_result", "tool_call", "tool_response")
-# What the types have for the vendor's cloud alone; its SDK refuses to send them to this API.
+# Fields of the types that only the vendor's cloud has; its SDK does not send them to this API.
 CLOUD_ONLY = {
     types.Tool: ("retrieval", "enterprise_web_search", "parallel_ai_search", "exa_ai_search"),
     types.SafetySetting: ("method",),
@@ -30,13 +30,13 @@ _Base: Any = types.Content.__base__
 
 
 class Config(types.GenerationConfig):
-    """`generationConfig` as it is sent: the package has the image's options in the config of its own call alone."""
+    """`generationConfig` as it is sent: the package has the image options only in the config of its own call."""
 
     image_config: Optional[types.ImageConfig] = None  # noqa: UP045
 
 
 class Request(_Base):
-    """The body of `:generateContent`. The package has no type for it: its call takes contents and config apart."""
+    """The body of `:generateContent`. The package has no type for it: its call takes contents and config separately."""
 
     contents: list[types.Content]
     system_instruction: Optional[types.Content] = None  # noqa: UP045
@@ -50,13 +50,13 @@ class Request(_Base):
     store: Optional[bool] = None  # noqa: UP045
 
 
-def parsed(seen: Seen) -> Request:
-    """The body by its types. Raises RefusedError with the words of the API."""
-    assert seen.json is not None  # says so itself where it is none
+def parsed(received: ReceivedRequest) -> Request:
+    """Return the body by its types. Raise RefusedError with the API's own message."""
+    assert received.json is not None  # the property raises for a body that is no JSON
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("error")  # the package warns of enum values that it does not know
-            return Request.model_validate_json(seen.body)
+            warnings.simplefilter("error")  # the package warns of unknown enum values
+            return Request.model_validate_json(received.body)
     except UserWarning as warning:
         raise RefusedError(f"Invalid value: {warning}") from warning
     except ValidationError as error:
@@ -72,7 +72,7 @@ def parsed(seen: Seen) -> Request:
 
 
 def judge_place(value: Any) -> None:
-    """What the types have for another API than this one. Raises RefusedError."""
+    """Raise RefusedError for fields of the types that belong to another API than this one."""
     if isinstance(value, list):
         for each in value:
             judge_place(each)
@@ -160,7 +160,7 @@ def judge_tools(request: Request) -> None:
 
 
 def is_question(content: types.Content) -> bool:
-    """Whether it is the user's and no return of results: a new turn."""
+    """Return whether the content is the user's and holds no tool results: it begins a new turn."""
     return content.role != "model" and not any(part.function_response for part in content.parts or ())
 
 
@@ -223,7 +223,7 @@ def medium_of(part: types.Part, at: str) -> Media | None:
 
 
 def paired(calls: list[types.Part], results: list[types.Part]) -> list[tuple[types.Part, types.Part]]:
-    """Each call with its result: by the id where both have one, else by name and order. Raises RefusedError."""
+    """Return each call with its result: by the id where both have one, else by name and order. Raise RefusedError."""
     left, pairs = list(results), []
     for call in calls:
         wanted = call.function_call

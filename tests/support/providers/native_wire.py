@@ -1,11 +1,11 @@
-"""What the fake provider of native generate sends: the forms of reference 4.2, 4.3 and 4.5."""
+"""Answers of the fake provider of native generate: the forms of reference 4.2, 4.3 and 4.5."""
 
 import base64
 from collections.abc import Iterator
 
-from tests.providers.common import compact, letters, sign
-from tests.providers.scenarios import QUERY, REFUSAL, Answer, Asked, Source, Usage
-from tests.providers.server import Json
+from tests.support.providers.common import compact, letters, sign
+from tests.support.providers.scenarios import QUERY, REFUSAL, Answer, ScenarioRequest, Source, Usage
+from tests.support.providers.server import Json
 
 FINISH = {"stop": "STOP", "stop_sequence": "STOP", "length": "MAX_TOKENS", "refusal": "SAFETY", "filter": "SAFETY"}
 STATUSES = {400: "INVALID_ARGUMENT", 401: "UNAUTHENTICATED", 403: "PERMISSION_DENIED", 404: "NOT_FOUND"}
@@ -22,11 +22,11 @@ def frame(chunk: Json) -> bytes:
     return f"data: {compact(chunk)}\r\n\r\n".encode()
 
 
-def _head(asked: Asked) -> Json:
+def _head(asked: ScenarioRequest) -> Json:
     return {"modelVersion": asked.model, "responseId": "r-1", "createTime": "2026-01-01T00:00:00.000001Z"}
 
 
-def whole(asked: Asked, answer: Answer, *, shown: bool, ids: bool) -> Json:
+def whole(asked: ScenarioRequest, answer: Answer, *, shown: bool, ids: bool) -> Json:
     head = _head(asked) | {"usageMetadata": _usage(answer.usage)}
     if answer.finish == "blocked":
         return {"promptFeedback": {"blockReason": "SAFETY", "safetyRatings": [RATING]}} | head
@@ -43,8 +43,8 @@ def whole(asked: Asked, answer: Answer, *, shown: bool, ids: bool) -> Json:
     return {"candidates": [candidate]} | head
 
 
-def chunks(asked: Asked, answer: Answer, *, shown: bool, ids: bool) -> Iterator[Json]:
-    """The answers of a stream, each with the counts until then."""
+def chunks(asked: ScenarioRequest, answer: Answer, *, shown: bool, ids: bool) -> Iterator[Json]:
+    """Yield the chunks of a stream, each with the running token counts."""
     whole_usage = _usage(answer.usage)
     early = {"promptTokenCount": answer.usage.prompt, "totalTokenCount": answer.usage.prompt}
     if answer.finish == "blocked":
@@ -83,11 +83,11 @@ def _finish(answer: Answer) -> Json:
     return said
 
 
-def _signature(asked: Asked) -> str:
+def _signature(asked: ScenarioRequest) -> str:
     return sign(f"native {asked.turns}")
 
 
-def _calls(asked: Asked, answer: Answer, ids: bool) -> list[Json]:
+def _calls(asked: ScenarioRequest, answer: Answer, ids: bool) -> list[Json]:
     parts: list[Json] = []
     for place, call in enumerate(answer.calls):
         made: Json = {"name": call.name, "args": dict(call.arguments)}
@@ -112,13 +112,13 @@ def _grounding(answer: Answer) -> Json:
 
 
 def _segment(text: str, source: Source) -> Json:
-    """The span in bytes of UTF-8; a start of 0 is left out."""
+    """Return the span in bytes of UTF-8; a start of 0 is left out."""
     start, end = (len(text[:place].encode()) for place in (source.start, source.end))
     return ({"startIndex": start} if start else {}) | {"endIndex": end, "text": text[source.start : source.end]}
 
 
 def _usage(usage: Usage) -> Json:
-    """Counts of 0 are left out."""
+    """Return the token counts; those of 0 are left out."""
     counts = {
         "promptTokenCount": usage.prompt,
         "cachedContentTokenCount": usage.cached,

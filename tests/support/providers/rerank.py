@@ -2,18 +2,19 @@
 
 from typing import Any, ClassVar
 
-from tests.vectors.making import score, tokens
-from tests.vectors.server import KEY, Asked, Json, RefusedError, Seen
+from tests.support.providers.server import KEY, Json, ReceivedRequest, RefusedError
+from tests.support.providers.vector_server import VectorRequest
+from tests.support.providers.vectors import score, tokens
 
-MOST_DOCUMENTS = 1000
+MAX_DOCUMENTS = 1000
 ID = "07734bd2-2473-4f07-94e1-0d9f0e6843cf"
 STRING, WHOLE, BOOLEAN = (str,), (int,), (bool,)
 LOGITS = "logits"
-"""A model whose scores are no probabilities."""
+"""Model whose scores are no probabilities."""
 
 
 class RerankV1:
-    """Cohere-like, first version: documents may be objects."""
+    """Cohere-like provider, first version: documents may be objects."""
 
     base_path = "/v1"
     version = "1"
@@ -29,14 +30,14 @@ class RerankV1:
     refused_status = 400
     returns_by_default = False
 
-    def admit(self, seen: Seen) -> None:
-        if seen.headers.get("authorization") != f"Bearer {KEY}":
+    def admit(self, received: ReceivedRequest) -> None:
+        if received.headers.get("authorization") != f"Bearer {KEY}":
             raise RefusedError("invalid api token", status=401)
 
-    def read(self, seen: Seen) -> Asked | None:
-        if (seen.method, seen.path) != ("POST", f"{self.base_path}/rerank"):
+    def read(self, received: ReceivedRequest) -> VectorRequest | None:
+        if (received.method, received.path) != ("POST", f"{self.base_path}/rerank"):
             return None
-        body = seen.json
+        body = received.json
         for name, value in body.items():
             if name not in self.fields:
                 raise self._refused(f"unknown field: parameter '{name}' is not a valid field", name)
@@ -47,11 +48,11 @@ class RerankV1:
                 raise self._refused(f"invalid request: {name} is required and must not be empty", name)
         if body.get("top_n", 1) < 1:
             raise self._refused("invalid request: top_n must be at least 1", "top_n")
-        if len(body["documents"]) > MOST_DOCUMENTS:
-            raise self._refused(f"too many documents: at most {MOST_DOCUMENTS}", "documents")
-        return Asked(body["model"], tuple(map(self._text, body["documents"])), body)
+        if len(body["documents"]) > MAX_DOCUMENTS:
+            raise self._refused(f"too many documents: at most {MAX_DOCUMENTS}", "documents")
+        return VectorRequest(body["model"], tuple(map(self._text, body["documents"])), body)
 
-    def write(self, asked: Asked) -> Json | bytes:
+    def write(self, asked: VectorRequest) -> Json | bytes:
         ranked = sorted(
             ({"index": at, "relevance_score": score(asked.body["query"], text)} for at, text in enumerate(asked.texts)),
             key=lambda result: -result["relevance_score"],
@@ -67,7 +68,7 @@ class RerankV1:
     def error(self, status: int, message: str, at: str | None) -> Json:
         return {"id": ID, "message": message}
 
-    def _body(self, asked: Asked, ranked: list[Json]) -> Json:
+    def _body(self, asked: VectorRequest, ranked: list[Json]) -> Json:
         meta = {"api_version": {"version": self.version}, "billed_units": {"search_units": 1}}
         return {"id": ID, "results": ranked, "meta": meta}
 
@@ -83,7 +84,7 @@ class RerankV1:
 
 
 class RerankV2(RerankV1):
-    """Cohere-like, second version: strings only."""
+    """Cohere-like provider, second version: strings only."""
 
     base_path = "/v2"
     version = "2"
@@ -104,7 +105,7 @@ class RerankV2(RerankV1):
 
 
 class Jina(RerankV1):
-    """Jina-like: documents come back unless they are not wanted, and tokens are counted."""
+    """Jina-like provider: documents are returned unless the request turns that off, and tokens are counted."""
 
     fields: ClassVar = {
         "model": STRING,
@@ -121,16 +122,16 @@ class Jina(RerankV1):
             return {"detail": message}
         return {"detail": [{"type": "invalid", "loc": ["body", at], "msg": message}]}
 
-    def _body(self, asked: Asked, ranked: list[Json]) -> Json:
+    def _body(self, asked: VectorRequest, ranked: list[Json]) -> Json:
         total = sum(map(tokens, (asked.body["query"], *asked.texts)))
         return {"model": asked.model, "object": "list", "usage": {"total_tokens": total}, "results": ranked}
 
 
-def _odd(asked: Asked, body: Json, ranked: list[Json]) -> Json:
+def _odd(asked: VectorRequest, body: Json, ranked: list[Json]) -> Json:
     match asked.model:
         case "uncounted":
             body.pop("usage", None), body.pop("meta", None), body.pop("id", None)
-        case "score":  # as others call it
+        case "score":  # name of the field at other providers
             for result in ranked:
                 result["score"] = result.pop("relevance_score")
         case "data":
@@ -156,6 +157,6 @@ def _odd(asked: Asked, body: Json, ranked: list[Json]) -> Json:
     return body
 
 
-def _all(asked: Asked) -> list[Json]:
-    """Every document, whatever `top_n` says."""
+def _all(asked: VectorRequest) -> list[Json]:
+    """Return a result for every document, ignoring `top_n`."""
     return [{"index": at, "relevance_score": score(asked.body["query"], text)} for at, text in enumerate(asked.texts)]

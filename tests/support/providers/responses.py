@@ -1,6 +1,6 @@
 """A strict provider of responses (reference, section 2): the rules. `responses_wire` has the answers.
 
-Takes what `openai.types.responses.response_create_params` says; LENIENCY is all that it takes beyond it.
+Takes the fields of `openai.types.responses.response_create_params`, and beyond them only LENIENCY.
 """
 
 import re
@@ -14,24 +14,24 @@ from openai.types.responses.response_create_params import (
     ResponseCreateParamsStreaming,
 )
 
-from tests.providers import responses_wire as wire
-from tests.providers.chat import judge_strict
-from tests.providers.common import IMAGES, arguments, bracketed, compact, media_at
-from tests.providers.scenarios import CUSTOM, Answer, Asked, Media, Result, turns
-from tests.providers.server import KEY, Json, RefusedError, Seen
-from tests.providers.typed import Leniency, check
+from tests.support.providers import responses_wire as wire
+from tests.support.providers.chat import judge_strict
+from tests.support.providers.common import IMAGES, arguments, bracketed, compact, media_at
+from tests.support.providers.scenarios import CUSTOM, Answer, Media, Result, ScenarioRequest, turns
+from tests.support.providers.server import KEY, Json, ReceivedRequest, RefusedError
+from tests.support.providers.typed import Leniency, check
 
 LENIENCY = Leniency(
     optional={
         # The vendor's own examples leave it out.
         "FunctionToolParam": frozenset({"strict"}),
-        # So do its callers; it means `auto`.
+        # Its callers leave it out, too; it means `auto`.
         "ResponseInputImageParam": frozenset({"detail"}),
         "ResponseInputImageContentParam": frozenset({"detail"}),
         # History that the caller wrote itself has no ids (reference, 2.3).
         "ResponseOutputMessageParam": frozenset({"id", "status", "type"}),
         "ResponseOutputTextParam": frozenset({"annotations"}),
-        # Clients that keep nothing at the provider send the encrypted state alone.
+        # Clients that store nothing at the provider send only the encrypted state.
         "ResponseReasoningItemParam": frozenset({"id"}),
     },
     extra={
@@ -56,30 +56,30 @@ DOCUMENTS = ("application/pdf",)
 
 @dataclass
 class Responses:
-    """See the module. Keeps what it answered, unless told not to."""
+    """Strict provider of responses (see the module). It stores its responses, unless the request disables that."""
 
     name = "responses"
     base_path = "/v1"
     heartbeat = b": ping\n\n"
     stored: dict[str, Json] = field(default_factory=dict)  # by the id of the response
-    contexts: dict[str, list[Json]] = field(default_factory=dict)  # all items up to it, by the same
-    states: set[str] = field(default_factory=set)  # encrypted states that were given out
+    contexts: dict[str, list[Json]] = field(default_factory=dict)  # id of a response -> all items up to it
+    states: set[str] = field(default_factory=set)  # encrypted states that the provider has issued
     made: int = 0
 
-    def admit(self, seen: Seen) -> None:
-        if seen.headers.get("authorization") != f"Bearer {KEY}":
+    def admit(self, received: ReceivedRequest) -> None:
+        if received.headers.get("authorization") != f"Bearer {KEY}":
             raise RefusedError("Incorrect API key provided.", code="invalid_api_key", status=401)
 
-    def generates(self, seen: Seen) -> bool:
-        return (seen.method, seen.path) == ("POST", "/v1/responses")
+    def generates(self, received: ReceivedRequest) -> bool:
+        return (received.method, received.path) == ("POST", "/v1/responses")
 
-    def other(self, seen: Seen) -> Json | None:
-        found = re.fullmatch(r"/v1/responses/([^/]+)", seen.path)
-        if found is None or seen.method not in ("GET", "DELETE"):
+    def other(self, received: ReceivedRequest) -> Json | None:
+        found = re.fullmatch(r"/v1/responses/([^/]+)", received.path)
+        if found is None or received.method not in ("GET", "DELETE"):
             return None
         if found[1] not in self.stored:
             raise RefusedError(f"Response with id '{found[1]}' not found.", status=404)
-        if seen.method == "GET":
+        if received.method == "GET":
             return self.stored[found[1]]
         del self.stored[found[1]], self.contexts[found[1]]
         return {"id": found[1], "object": "response", "deleted": True}
@@ -95,8 +95,8 @@ class Responses:
     def error_frame(self, message: str, sent: list[bytes], *, bare: bool) -> bytes:
         return wire.failed(message, sent, bare=bare)
 
-    def read(self, seen: Seen) -> Asked:
-        body = seen.json
+    def read(self, received: ReceivedRequest) -> ScenarioRequest:
+        body = received.json
         streamed = body.get("stream") is True
         of = ResponseCreateParamsStreaming if streamed else ResponseCreateParamsNonStreaming
         if problem := check(body, of, LENIENCY):
@@ -112,7 +112,7 @@ class Responses:
         return _asked(body, items, streamed)
 
     def _items(self, body: Json) -> list[Json]:
-        """The whole context: what the response before it had, and the input. Raises RefusedError."""
+        """Return the whole context: that of the previous response, and the input. Raise RefusedError."""
         before: list[Json] = []
         if previous := body.get("previous_response_id"):
             if previous not in self.contexts:
@@ -136,7 +136,7 @@ class Responses:
         return before + found
 
     def _judge_reasoning(self, items: list[Json]) -> None:
-        """Reasoning is followed by what it led to, is ours, and is there where an item that names it is."""
+        """Check that reasoning is followed by its result, is the provider's own, and precedes items that require it."""
         kept = {item["id"] for items in self.contexts.values() for item in items if item.get("type") == "reasoning"}
         for place, item in enumerate(items):
             if item.get("type") != "reasoning":
@@ -167,14 +167,14 @@ class Responses:
                 )
                 raise RefusedError(message, "input")
 
-    def whole(self, asked: Asked, answer: Answer, seen: Seen) -> Json:
-        response = wire.whole(asked, answer, seen.json, self._name())
-        self._keep(response, seen.json)
+    def whole(self, asked: ScenarioRequest, answer: Answer, received: ReceivedRequest) -> Json:
+        response = wire.whole(asked, answer, received.json, self._name())
+        self._keep(response, received.json)
         return response
 
-    def frames(self, asked: Asked, answer: Answer, seen: Seen) -> Iterator[bytes]:
-        response = wire.whole(asked, answer, seen.json, self._name())
-        self._keep(response, seen.json)
+    def frames(self, asked: ScenarioRequest, answer: Answer, received: ReceivedRequest) -> Iterator[bytes]:
+        response = wire.whole(asked, answer, received.json, self._name())
+        self._keep(response, received.json)
         return wire.frames(response, answer)
 
     def _name(self) -> str:
@@ -193,7 +193,7 @@ def _not_found(name: str) -> RefusedError:
     return RefusedError(message, "input", status=404)
 
 
-# --- what the types do not say
+# --- rules beyond the types
 
 
 def _judge_options(body: Json, streamed: bool) -> None:
@@ -280,7 +280,7 @@ def _judge_message(item: Json, at: str) -> None:
     list(_media(item["content"], f"{at}.content"))
 
 
-# --- what the scenarios look at
+# --- the request for the scenarios
 
 
 def _media(content: Any, at: str) -> Iterator[Media]:
@@ -311,14 +311,14 @@ def _text(content: Any) -> str:
     )
 
 
-def _asked(body: Json, items: list[Json], streamed: bool) -> Asked:
+def _asked(body: Json, items: list[Json], streamed: bool) -> ScenarioRequest:
     messages = [item for item in items if item.get("type", "message") == "message"]
     systems = [_text(item["content"]) for item in messages if item["role"] in ("system", "developer")]
     said = [(item["role"], _text(item["content"])) for item in messages if item["role"] in ("user", "assistant")]
     tools, choice = body.get("tools") or (), body.get("tool_choice") or "auto"
     wanted = (body.get("text") or {}).get("format") or {"type": "text"}
     calls, start = _last_calls(items)
-    return Asked(
+    return ScenarioRequest(
         model=body["model"],
         stream=streamed,
         system="\n\n".join([*([body["instructions"]] if body.get("instructions") else []), *systems]),
@@ -337,7 +337,7 @@ def _asked(body: Json, items: list[Json], streamed: bool) -> Asked:
 
 
 def _tools(tools: Iterable[Json], namespace: str = "") -> Json:
-    """The tools that the caller runs, those in namespaces by `namespace.name`."""
+    """Return the tools that the caller runs, those in namespaces by `namespace.name`."""
     found: Json = {}
     for tool in tools:
         match tool["type"]:
@@ -351,7 +351,7 @@ def _tools(tools: Iterable[Json], namespace: str = "") -> Json:
 
 
 def _last_calls(items: list[Json]) -> tuple[list[Json], int]:
-    """The calls that the end of the input answers, and where the first of them stands. Instructions may follow."""
+    """Return the calls that the end of the input answers, and the index of the first. Instructions may follow."""
     end = len(items)
     while end and (items[end - 1].get("type") in PAIRS or items[end - 1].get("role") in ("system", "developer")):
         end -= 1

@@ -1,11 +1,11 @@
-"""What the fake provider of responses sends: the objects and the orders of events of reference 2.4 and 2.5."""
+"""Answers of the fake provider of responses: the objects and the orders of events of reference 2.4 and 2.5."""
 
 import json
 from collections.abc import Iterator
 
-from tests.providers.common import compact, letters, sign
-from tests.providers.scenarios import QUERY, Answer, Asked, Source, Usage
-from tests.providers.server import Json
+from tests.support.providers.common import compact, letters, sign
+from tests.support.providers.scenarios import QUERY, Answer, ScenarioRequest, Source, Usage
+from tests.support.providers.server import Json
 
 CREATED = 1760000000
 UNFINISHED = ("length", "filter", "blocked")
@@ -31,8 +31,8 @@ ECHOED = {
 }
 
 
-def whole(asked: Asked, answer: Answer, body: Json, name: str) -> Json:
-    """The response, finished."""
+def whole(asked: ScenarioRequest, answer: Answer, body: Json, name: str) -> Json:
+    """Return the finished response."""
     response: Json = {"id": name, "object": "response", "created_at": CREATED, "completed_at": CREATED + 2}
     response |= {"status": "completed", "background": False, "error": None, "incomplete_details": None}
     response |= {"model": asked.model, "service_tier": "default"}
@@ -43,7 +43,7 @@ def whole(asked: Asked, answer: Answer, body: Json, name: str) -> Json:
     return response | {"output": _output(asked, answer, body, name), "usage": _usage(answer.usage)}
 
 
-def _output(asked: Asked, answer: Answer, body: Json, name: str) -> list[Json]:
+def _output(asked: ScenarioRequest, answer: Answer, body: Json, name: str) -> list[Json]:
     own = name.removeprefix("resp_")
     items: list[Json] = []
     if answer.thoughts:
@@ -82,7 +82,7 @@ def _output(asked: Asked, answer: Answer, body: Json, name: str) -> list[Json]:
 
 
 def thought_before(items: list[Json], place: int) -> bool:
-    """Whether the calls that the one at `place` belongs to follow reasoning, a text between allowed."""
+    """Return whether reasoning precedes the group of calls at `place`; the assistant's text may stand between."""
     while place and (items[place - 1].get("type") == "function_call" or items[place - 1].get("role") == "assistant"):
         place -= 1
     return place > 0 and items[place - 1].get("type") == "reasoning"
@@ -107,7 +107,7 @@ def _usage(usage: Usage) -> Json:
 
 
 def frames(response: Json, answer: Answer) -> Iterator[bytes]:
-    """The events, numbered."""
+    """Yield the events, numbered."""
     for number, event in enumerate(_events(response, answer)):
         yield _frame(event | {"sequence_number": number})
 
@@ -117,7 +117,7 @@ def _frame(event: Json) -> bytes:
 
 
 def failed(message: str, sent: list[bytes], *, bare: bool) -> bytes:
-    """The end of a stream that failed: the response with its error, or the event `error`."""
+    """Return the end of a stream that failed: the response with its error, or the event `error`."""
     number, problem = len(sent), {"code": "server_error", "message": message}
     if bare:
         return _frame({"type": "error", **problem, "param": None, "sequence_number": number})

@@ -1,5 +1,5 @@
-"""What the fake providers answer, whatever format they speak: a scenario, named in the last user text that names one
-(`scenario: parallel`), gives the same texts, calls and counts on each.
+"""Answers of the fake providers, independent of the format: a scenario, named in the last user text that names one
+(`scenario: parallel`), gives the same texts, calls and counts in each.
 """
 
 import base64
@@ -45,7 +45,7 @@ CITY_SCHEMA: dict[str, Any] = {
     "required": ["city", "people", "rivers", "place"],
     "additionalProperties": False,
 }
-# The tools that the scenarios call, by name: the schemas of their arguments. A call is made when it was declared.
+# Schemas of the arguments of the tools that the scenarios call, by name. A tool is called only where it was declared.
 TOOLS: dict[str, dict[str, Any]] = {
     "get_weather": {
         "type": "object",
@@ -63,11 +63,11 @@ PDF = b"%PDF-1.4\n1 0 obj<</Type/Catalog>>endobj\ntrailer<</Root 1 0 R>>\n%%EOF\
 
 @dataclass(frozen=True)
 class Call:
-    """A tool that the model wants. The name of one in a namespace is `namespace.name`, where the format has those."""
+    """A tool call of the model. In formats with namespaces, the name of a tool in one is `namespace.name`."""
 
     name: str
     arguments: Mapping[str, Any]
-    line_end: str = ""  # of the lines on which the model writes the arguments; "": all on one
+    line_end: str = ""  # separator of the lines on which the model writes the arguments; "": all on one line
     free: str | None = None  # the input of a custom tool, which takes text in place of arguments
 
     @property
@@ -88,7 +88,7 @@ INDENTED = (
 
 @dataclass(frozen=True)
 class Source:
-    """A page that says what stands from `start` to `end` (code points) of the answer."""
+    """A page that supports the answer from `start` to `end` (code points)."""
 
     url: str
     title: str
@@ -101,7 +101,7 @@ SOURCES = tuple(Source(url, title, CITED.index(said), CITED.index(said) + len(sa
 
 @dataclass(frozen=True)
 class Usage:
-    """Tokens: `prompt` with the cached ones, `output` with those of the thoughts."""
+    """Token counts: `prompt` with the cached ones, `output` with those of reasoning."""
 
     prompt: int = 40
     cached: int = 10
@@ -111,18 +111,18 @@ class Usage:
 
 @dataclass(frozen=True)
 class Answer:
-    """An answer, in the pieces in which it streams."""
+    """An answer, in the pieces in which it is streamed."""
 
     words: tuple[str, ...] = ()
     thoughts: tuple[str, ...] = ()
-    signed: bool = False  # with state of the reasoning that must come back
+    signed: bool = False  # with reasoning state that must come back
     calls: tuple[Call, ...] = ()
     sources: tuple[Source, ...] = ()
     image: bytes = b""
     refusal: str = ""
     finish: Literal["stop", "stop_sequence", "length", "refusal", "filter", "blocked"] = "stop"
     usage: Usage = Usage()
-    breaks: Literal["", "error", "error-event", "cut", "ends", "waits"] = ""  # what the stream does in its middle
+    breaks: Literal["", "error", "error-event", "cut", "ends", "waits"] = ""  # the failure in the middle of the stream
 
     @property
     def text(self) -> str:
@@ -143,7 +143,7 @@ class Failure:
 
 @dataclass(frozen=True)
 class Media:
-    """What arrived of an image or a document: its bytes, or its address."""
+    """The content of an image or a document as it arrived: its bytes, or its address."""
 
     type: str = ""
     data: bytes = b""
@@ -158,7 +158,7 @@ class Media:
 
 @dataclass(frozen=True)
 class Result:
-    """What a tool gave."""
+    """The result of a tool."""
 
     name: str
     text: str
@@ -172,19 +172,19 @@ class Result:
 
 
 @dataclass(frozen=True)
-class Asked:
-    """A request, as far as the scenarios look at it."""
+class ScenarioRequest:
+    """The fields of a request that the scenarios use."""
 
     model: str = ""
     stream: bool = False
     system: str = ""
-    turns: tuple[tuple[str, str], ...] = ()  # (user or assistant, text); neighbours of one role are one, by a newline
+    turns: tuple[tuple[str, str], ...] = ()  # (user or assistant, text); those of one role in a row are joined
     media: tuple[Media, ...] = ()
-    tools: Mapping[str, Any] = field(default_factory=dict)  # schemas by name; CUSTOM of a tool that takes text
+    tools: Mapping[str, Any] = field(default_factory=dict)  # schemas by name; CUSTOM for a tool that takes text
     choice: str = "auto"  # auto, none, required, or the name of the tool
-    results: tuple[Result, ...] = ()  # of the calls of the last turn
-    thinking: bool = False  # whether thoughts are wanted
-    thought_back: bool = False  # whether the state of the reasoning before the results came back unharmed
+    results: tuple[Result, ...] = ()  # results of the calls of the last turn
+    thinking: bool = False  # whether reasoning is selected
+    thought_back: bool = False  # whether the state of the reasoning before the results came back unchanged
     json: bool = False
     schema: Any = None
     stops: tuple[str, ...] = ()
@@ -201,7 +201,7 @@ class Asked:
 
 
 def turns(said: list[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
-    """The turns with neighbours of one role joined, which some formats demand and others do not."""
+    """Return the turns, adjacent ones of one role joined: some formats require that and others do not."""
     joined: list[tuple[str, str]] = []
     for role, text in said:
         if joined and joined[-1][0] == role:
@@ -211,8 +211,8 @@ def turns(said: list[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
     return tuple(joined)
 
 
-def answer_to(asked: Asked) -> Answer | Failure:
-    """What the scenario says to this request."""
+def answer_to(asked: ScenarioRequest) -> Answer | Failure:
+    """Return the scenario's answer to this request."""
     name = asked.scenario
     if name in ERRORS:
         return ERRORS[name]
@@ -222,7 +222,7 @@ def answer_to(asked: Asked) -> Answer | Failure:
 
 
 def _split(text: str) -> tuple[str, ...]:
-    """In pieces of a few characters, as tokens are."""
+    """Split into pieces of a few characters, like tokens."""
     return tuple(text[start : start + 7] for start in range(0, len(text), 7))
 
 
@@ -230,8 +230,8 @@ def _said(text: str) -> Answer:
     return Answer(_split(text))
 
 
-def _calls(asked: Asked, *calls: Call, before: str = "") -> Answer:
-    """The calls; what the tools gave, once they were run; a word on what is missing, where one was not declared."""
+def _calls(asked: ScenarioRequest, *calls: Call, before: str = "") -> Answer:
+    """Return the calls; the tools' results, once they were run; the name of a tool that was not declared as expected."""
     if asked.results:
         return _said(f"The tools said: {'; '.join(result.seen for result in asked.results)}.")
     for call in calls:
@@ -241,25 +241,25 @@ def _calls(asked: Asked, *calls: Call, before: str = "") -> Answer:
     return Answer(_split(before), calls=calls)
 
 
-def _forced(asked: Asked) -> Answer:
+def _forced(asked: ScenarioRequest) -> Answer:
     if not asked.results and asked.choice != TIME.name:
         return _said(f"The tool was not forced: {asked.choice}.")
     return _calls(asked, TIME)
 
 
-def _required(asked: Asked) -> Answer:
+def _required(asked: ScenarioRequest) -> Answer:
     if not asked.results and asked.choice != "required":
         return _said(f"No tool was required: {asked.choice}.")
     return _calls(asked, WEATHER)
 
 
-def _thinking(asked: Asked) -> Answer:
+def _thinking(asked: ScenarioRequest) -> Answer:
     if not asked.thinking:
         return Answer(WORDS)
     return Answer(WORDS, THOUGHTS, signed=True, usage=Usage(output=17, thoughts=5))
 
 
-def _thinking_tools(asked: Asked) -> Answer:
+def _thinking_tools(asked: ScenarioRequest) -> Answer:
     if asked.results:
         back = "came back" if asked.thought_back else "are lost"
         return _said(f"The tools said: {'; '.join(result.seen for result in asked.results)}. My thoughts {back}.")
@@ -269,8 +269,8 @@ def _thinking_tools(asked: Asked) -> Answer:
     return Answer(answer.words, THOUGHTS, signed=True, calls=answer.calls, usage=Usage(output=17, thoughts=5))
 
 
-def _structured(asked: Asked) -> Answer:
-    """JSON; as a call where the caller forces a tool of that schema, as some SDKs do for models without a format."""
+def _structured(asked: ScenarioRequest) -> Answer:
+    """Return JSON; as a call where the caller forces a tool of that schema, as SDKs do for models without JSON output."""
     wanted = list(asked.tools) if asked.choice == "required" else [asked.choice]
     for name in wanted:
         if set(asked.tools.get(name, {}).get("properties", {})) == set(CITY_SCHEMA["properties"]):
@@ -282,32 +282,32 @@ def _structured(asked: Asked) -> Answer:
     return _said(json.dumps(CITY, separators=(",", ":"), ensure_ascii=False))
 
 
-def _citations(asked: Asked) -> Answer:
+def _citations(asked: ScenarioRequest) -> Answer:
     return Answer(_split(CITED), sources=SOURCES if asked.search else ())
 
 
-def _stop(asked: Asked) -> Answer:
+def _stop(asked: ScenarioRequest) -> Answer:
     if STOP not in asked.stops:
         return _said(STOPPED)
     return Answer(_split(STOPPED[: STOPPED.index(STOP)]), finish="stop_sequence")
 
 
-def _length(asked: Asked) -> Answer:
+def _length(asked: ScenarioRequest) -> Answer:
     if asked.limit is None or asked.limit > LIMIT:
         return _said(f"{SHORT}dle.")
     return Answer(_split(SHORT), finish="length")
 
 
-def _drawing(asked: Asked) -> Answer:
+def _drawing(asked: ScenarioRequest) -> Answer:
     return Answer(("Here it is: ",), image=PNG) if asked.draws else _said("No image was asked for.")
 
 
-def _breaking(breaks: Literal["error", "error-event", "cut", "ends"]) -> Callable[[Asked], Answer | Failure]:
-    """A stream that fails in its middle; an answer in one piece has none and fails as a whole."""
+def _breaking(breaks: Literal["error", "error-event", "cut", "ends"]) -> Callable[[ScenarioRequest], Answer | Failure]:
+    """Return a scenario whose stream fails in its middle; without a stream the whole request fails."""
     return lambda asked: Answer(WORDS, breaks=breaks) if asked.stream else Failure(500, "the model fell over")
 
 
-SCENARIOS: dict[str, Callable[[Asked], Answer | Failure]] = {
+SCENARIOS: dict[str, Callable[[ScenarioRequest], Answer | Failure]] = {
     "plain": lambda asked: Answer(WORDS),
     "system": lambda asked: _said(f"The system said: {asked.system}"),
     "multi-turn": lambda asked: _said(" / ".join(f"{role}: {text}" for role, text in asked.turns)),

@@ -1,4 +1,4 @@
-"""Whether JSON is what a `TypedDict` of an official package says, and nothing beyond it."""
+"""Validation that JSON has exactly the keys and types of a `TypedDict` of an official package."""
 
 import types
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ from typing import Any, Literal, Required, Union, get_args, get_origin
 import typing_extensions
 from typing_extensions import get_type_hints, is_typeddict
 
-TAGS = ("type", "role")  # the keys by which the members of a union are told apart
+TAGS = ("type", "role")  # the keys that distinguish the members of a union
 WRAPPERS = {Required, typing_extensions.Required, typing_extensions.NotRequired}
 SEQUENCES = ("Iterable", "List", "list", "Sequence", "SequenceNotStr")
 SCALARS = {str: "a string", bool: "a boolean", int: "an integer", float: "a number", type(None): "null"}
@@ -19,7 +19,7 @@ Path = tuple[str | int, ...]
 
 @dataclass(frozen=True)
 class Problem:
-    """Why JSON is not of a type."""
+    """A difference of JSON from a type."""
 
     kind: Literal["unknown", "missing", "type", "value"]
     path: Path
@@ -36,14 +36,14 @@ class Field:
 
 @dataclass(frozen=True)
 class Leniency:
-    """Where a real provider takes more than its package says, by the name of the `TypedDict`."""
+    """Exceptions where a real provider takes more than its package allows, by the name of the `TypedDict`."""
 
     optional: Mapping[str, frozenset[str]]
     extra: Mapping[str, Mapping[str, Any]]  # keys that the package does not have, or has with a narrower type
 
 
 def check(value: Any, of: Any, leniency: Leniency, path: Path = ()) -> Problem | None:
-    """The deepest problem of the value, None where it is of the type."""
+    """Return the deepest problem of the value, None where it is of the type."""
     origin, name = get_origin(of), getattr(of, "__name__", "")
     if of is Any or of is object:
         return None
@@ -112,7 +112,7 @@ def _check_object(value: Any, of: Any, leniency: Leniency, path: Path) -> Proble
 
 
 def _check_union(value: Any, members: tuple[Any, ...], leniency: Leniency, path: Path) -> Problem | None:
-    """None where one member fits; of several problems the deepest, which is that of the member that was meant."""
+    """Return None where one member fits; else the deepest problem, which is that of the intended member."""
     if object in members or Any in members:
         return None
     if isinstance(value, dict):
@@ -129,7 +129,7 @@ def _check_union(value: Any, members: tuple[Any, ...], leniency: Leniency, path:
 
 
 def _flat(members: tuple[Any, ...]) -> list[Any]:
-    """The members, those of unions within among them."""
+    """Return the members, with those of nested unions."""
     flat: list[Any] = []
     for member in members:
         inner = member
@@ -141,7 +141,7 @@ def _flat(members: tuple[Any, ...]) -> list[Any]:
 
 
 def _tagged(value: dict[str, Any], members: list[Any], leniency: Leniency, path: Path) -> tuple[Any, Problem | None]:
-    """The members whose tags the object carries."""
+    """Return the members whose tags the object carries, or the problem of its tag."""
     objects = [member for member in members if is_typeddict(member)]
     mappings = [member for member in members if get_origin(member) is dict]
     for tag in TAGS:
@@ -166,7 +166,7 @@ def _carries(value: dict[str, Any], member: Any, tag: str, leniency: Leniency) -
 
 
 def _tags(member: Any, tag: str) -> tuple[Any, ...]:
-    """The values of the tag that the `TypedDict` names."""
+    """Return the values of the tag that the `TypedDict` allows."""
     if tag not in _fields(member):
         return ()
     said: list[Any] = []

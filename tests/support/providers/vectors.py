@@ -1,4 +1,4 @@
-"""The fakes' vectors and scores: made of the texts alone, so that a test knows them."""
+"""Vectors and scores of the fake providers: computed from the texts alone, so that a test can predict them."""
 
 import hashlib
 import re
@@ -7,13 +7,14 @@ from collections.abc import Sequence
 import numpy as np
 
 LENGTH = 8
-"""Of a vector, unless a shorter one is asked for."""
+"""Length of a vector, unless the request selects a shorter one."""
 AWKWARD = (1e-45, -0.0, 0.1)
-"""First elements of every vector: the least that a float32 can be, a zero with a sign, a number that is none in binary."""
+"""First elements of every vector: the smallest float32, a negative zero, a number that binary cannot represent exactly.
+"""
 
 
 def vector(text: str | Sequence[int], length: int = LENGTH, task: str = "", title: str = "") -> bytes:
-    """Packed float32, all bits of their fractions in use."""
+    """Return a vector as packed float32, all bits of the fractions in use."""
     said = text if isinstance(text, str) else ",".join(map(str, text))
     seed = int.from_bytes(hashlib.sha256(f"{said}\0{task}\0{title}".encode()).digest()[:8])
     numbers = np.random.default_rng(seed).standard_normal(LENGTH).astype("<f4")
@@ -22,23 +23,24 @@ def vector(text: str | Sequence[int], length: int = LENGTH, task: str = "", titl
 
 
 def numbers(packed: bytes) -> list[float]:
-    """As a provider writes them: in all the digits of a double."""
+    """Return the numbers as a provider writes them: with all the digits of a double."""
     return [float(number) for number in np.frombuffer(packed, "<f4")]
 
 
 def packed(numbers: Sequence[float]) -> bytes:
-    """As a client reads them."""
+    """Return the bytes that a client reads."""
     return np.asarray(numbers, "<f4").tobytes()
 
 
 def tokens(text: str) -> int:
-    """How many a provider counts of a text: its words; of tokens written as numbers, them."""
+    """Return a provider's token count of a text: its words; for tokens written as numbers, the number of tokens."""
     return len(re.findall(r"[^\s,]+", text))
 
 
 def score(query: str, document: str) -> float:
-    """In [0, 1): the share of the query's words that the document has, and a little of its own so that no two are
-    alike."""
+    """Return a score in [0, 1): the share of the query's words that the document has, plus a small share that makes
+    each document's score unique.
+    """
     asked, said = set(re.findall(r"\w+", query.lower())), set(re.findall(r"\w+", document.lower()))
     own = int.from_bytes(hashlib.sha256(document.encode()).digest()[:4]) / 2**32
     return (len(asked & said) / len(asked) if asked else 0.0) * 0.9 + own * 0.09

@@ -1,0 +1,1 @@
+"""Servers, gateways, callers and providers that tests of several directories share."""

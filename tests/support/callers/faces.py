@@ -1,0 +1,83 @@
+"""The four text formats as their plain HTTP clients use them."""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tests.support.callers import chat, messages, native, responses
+from tests.support.callers.requests import Json, Request, Turn
+
+
+@dataclass(frozen=True)
+class Face:
+    """A format as its clients use it."""
+
+    name: str
+    path: Callable[[str, bool], str]  # (model, whether the answer is streamed) -> path
+    credentials: Callable[[str], dict[str, str]]  # key -> headers
+    encode: Callable[[Request, str, Turn | None], Json]
+    aggregate: Callable[[list[Json]], Json]  # events of a stream -> the answer, as clients aggregate it
+    turn: Callable[[Json], Turn]
+    streaming: Json  # fields of a body that select a streamed answer
+    error_fields: tuple[set[str], set[str]]  # members of the body, members of its error, that every error has
+
+    def body(self, request: Request, model: str, previous: Turn | None = None, *, stream: bool = False) -> Json:
+        """Return the body of a request; `previous`: the answer whose calls were run."""
+        return self.encode(request, model, previous) | (self.streaming if stream else {})
+
+    def is_error(self, body: bytes) -> bool:
+        """Return whether an error has the form of the format's errors."""
+        value, (outer, inner) = json.loads(body), self.error_fields
+        return set(value) == outer and inner <= set(value["error"]) <= inner | {"details"}
+
+
+def bearer(key: str) -> dict[str, str]:
+    return {"authorization": f"Bearer {key}"}
+
+
+OPENAI_ERROR = ({"error"}, {"message", "type", "param", "code"})
+FACES = {
+    face.name: face
+    for face in (
+        Face(
+            "chat",
+            lambda *_: "/v1/chat/completions",
+            bearer,
+            chat.encode_request,
+            chat.aggregate,
+            chat.turn_of,
+            {"stream": True, "stream_options": {"include_usage": True}},
+            OPENAI_ERROR,
+        ),
+        Face(
+            "responses",
+            lambda *_: "/v1/responses",
+            bearer,
+            responses.encode_request,
+            responses.aggregate,
+            responses.turn_of,
+            {"stream": True},
+            OPENAI_ERROR,
+        ),
+        Face(
+            "messages",
+            lambda *_: "/v1/messages",
+            lambda key: {"x-api-key": key, "anthropic-version": "2023-06-01"},
+            messages.encode_request,
+            messages.aggregate,
+            messages.turn_of,
+            {"stream": True},
+            ({"type", "error", "request_id"}, {"type", "message"}),
+        ),
+        Face(
+            "native",
+            native.path,
+            lambda key: {"x-goog-api-key": key},
+            native.encode_request,
+            native.aggregate,
+            native.turn_of,
+            {},
+            ({"error"}, {"code", "message", "status"}),
+        ),
+    )
+}

@@ -1,0 +1,113 @@
+"""Caller over plain HTTP, without an SDK."""
+
+import io
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+
+import aiohttp
+
+from tests.support.callers.faces import FACES
+from tests.support.callers.requests import Json, Request, Turn
+from umg_grpc.errors import UmgError
+from umg_grpc.v1 import pb
+from umg_grpc.wire import FORMATS
+from umg_grpc.wire.core.aggregate import StreamAggregator
+
+
+@dataclass(frozen=True)
+class HttpAnswer:
+    """An answer as it came over HTTP."""
+
+    face: str
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+    stream: bool
+
+    @property
+    def json(self) -> Json:
+        """The answer as one JSON body; a streamed one is aggregated by the face's client."""
+        return FACES[self.face].aggregate(events(self.body)) if self.stream else json.loads(self.body)
+
+    @property
+    def turn(self) -> Turn:
+        return FACES[self.face].turn(self.json)
+
+    @property
+    def canonical(self) -> pb.GenerateResponse:
+        """The answer as decoded by a client of this format. Raises UmgError for a stream that failed."""
+        request = pb.GenerateRequest(model="m")
+        if not self.stream:
+            return FORMATS[self.face].decode_response(self.body, request, False)
+        aggregator = StreamAggregator()
+        for message in decode_stream(self.face, [self.body], request):
+            aggregator.feed(message)
+        return aggregator.response()
+
+    @property
+    def error(self) -> UmgError:
+        """The error of a refusal, as decoded by a client of this format."""
+        return FORMATS[self.face].decode_error(self.status, self.headers, self.body)
+
+    @property
+    def is_error(self) -> bool:
+        """Whether the body has the form of the format's errors."""
+        return FACES[self.face].is_error(self.body)
+
+
+def events(stream: bytes) -> list[Json]:
+    """Return the JSON of a stream's data lines, without its end marker."""
+    return [
+        json.loads(line[5:])
+        for line in stream.decode().split("\n")
+        if line.startswith("data:") and line != "data: [DONE]"
+    ]
+
+
+def decode_stream(face: str, frames: list[bytes], request: pb.GenerateRequest) -> list[pb.StreamGenerateResponse]:
+    """Return the canonical messages of a stream. Raise UmgError for a failed one."""
+    decoder = FORMATS[face].stream_decoder(request, False)
+    messages = [message for data in frames if (message := decoder.feed(data)) is not None]
+    last = decoder.close()
+    return [*messages, last] if last is not None else messages
+
+
+def events_before_error(face: str, stream: bytes) -> Iterator[pb.GenerateEvent]:
+    """Yield the events of a stream before its error."""
+    decoder = FORMATS[face].stream_decoder(pb.GenerateRequest(model="m"), False)
+    with suppress(UmgError):
+        for byte in stream:
+            if (message := decoder.feed(bytes([byte]))) is not None:
+                yield from message.events
+
+
+@dataclass(frozen=True)
+class HttpCaller:
+    """A caller of one gateway."""
+
+    session: aiohttp.ClientSession
+    url: str
+    key: str
+
+    async def send(
+        self, face: str, model: str, body: Json | bytes, *, stream: bool = False, **headers: str
+    ) -> HttpAnswer:
+        """Send the body unchanged and return the answer."""
+        data = body if isinstance(body, bytes) else json.dumps(body, ensure_ascii=False).encode()
+        sent = {"content-type": "application/json", **FACES[face].credentials(self.key), **headers}
+        url = self.url + FACES[face].path(model, stream)
+        async with self.session.post(url, data=io.BytesIO(data), headers=sent) as response:
+            streamed = response.content_type == "text/event-stream"
+            received = {name.lower(): value for name, value in response.headers.items()}
+            return HttpAnswer(face, response.status, received, await response.read(), streamed)
+
+    async def call(
+        self, face: str, model: str, request: Request, *, stream: bool, previous: Turn | None = None, **headers: str
+    ) -> HttpAnswer:
+        """Send the request in the face's format and return the answer."""
+        body = FACES[face].body(request, model, previous, stream=stream)
+        answer = await self.send(face, model, body, stream=stream, **headers)
+        assert answer.status != 200 or answer.stream == stream
+        return answer

@@ -1,0 +1,144 @@
+"""The strict fake providers of the text formats: one format, and the scenarios as its model."""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from aiohttp import web
+
+from tests.support.providers.scenarios import Answer, Failure, ScenarioRequest, answer_to
+from tests.support.providers.server import (
+    RETRY_SECONDS,
+    FakeProvider,
+    Json,
+    ReceivedRequest,
+    RefusedError,
+    serve_provider,
+)
+
+UNKNOWN = "nope"  # the id of a model that no provider has
+
+
+class TextFormat(Protocol):
+    """The part of a provider that knows its text format."""
+
+    name: str
+    base_path: str  # path of a channel's base URL
+    heartbeat: bytes
+
+    def admit(self, received: ReceivedRequest) -> None:
+        """Raise RefusedError(401) for a wrong key."""
+        ...
+
+    def content_type(self, request: web.Request) -> str: ...
+
+    def read(self, received: ReceivedRequest) -> ScenarioRequest:
+        """Return the validated request. Raise RefusedError."""
+        ...
+
+    def whole(self, asked: ScenarioRequest, answer: Answer, received: ReceivedRequest) -> Json: ...
+
+    def frames(self, asked: ScenarioRequest, answer: Answer, received: ReceivedRequest) -> Iterator[bytes]: ...
+
+    def other(self, received: ReceivedRequest) -> Json | None:
+        """Return the answer to a request that is no generation, None for an unknown path. Raise RefusedError."""
+        ...
+
+    def generates(self, received: ReceivedRequest) -> bool: ...
+
+    def error(self, status: int, message: str, at: str | None, code: str | None) -> Json: ...
+
+    def error_frame(self, message: str, sent: list[bytes], *, bare: bool) -> bytes:
+        """Return the frame of a failure, after the frames sent; `bare`: in the second form, where a format has two."""
+        ...
+
+
+@dataclass
+class Provider(FakeProvider):
+    """Provider of a text format that is as strict as a real one."""
+
+    format: TextFormat
+    cut: int = 0  # size in bytes of the pieces of streams; 0: whole events
+    model: Callable[[ScenarioRequest], Answer | Failure] = (
+        answer_to  # returns the answer to a request that was accepted
+    )
+    waiting: asyncio.Event = field(default_factory=asyncio.Event)  # a stream of scenario `endless` is in its middle
+    resume: asyncio.Event = field(default_factory=asyncio.Event)  # lets it continue to its end
+    left: asyncio.Event = field(default_factory=asyncio.Event)  # set when its reader disconnected
+
+    @property
+    def base_url(self) -> str:
+        """The `base_url` of a channel to this provider."""
+        return self.url + self.format.base_path
+
+    async def answer(self, request: web.Request, received: ReceivedRequest) -> web.StreamResponse:
+        self.format.admit(received)
+        if not self.format.generates(received):
+            found = self.format.other(received)
+            if found is None:
+                return self._error(404, f"Unknown request URL: {received.method} {received.path}")
+            return web.json_response(found)
+        asked = self.format.read(received)
+        if asked.model == UNKNOWN:
+            return self._error(404, f"The model `{UNKNOWN}` does not exist or you do not have access to it.")
+        answer = self.model(asked)
+        if isinstance(answer, Failure):
+            return self._error(answer.status, answer.message)
+        if not asked.stream:
+            return web.json_response(self.format.whole(asked, answer, received), headers=self._ids)
+        frames = list(self.format.frames(asked, answer, received))
+        if asked.scenario == "heartbeat":
+            frames = [self.format.heartbeat, *(piece for frame in frames for piece in (frame, self.format.heartbeat))]
+        return await self._stream(request, answer, frames)
+
+    def refuse(self, refused: RefusedError) -> web.Response:
+        return self._error(refused.status, refused.message, refused.at, refused.code)
+
+    @property
+    def _ids(self) -> dict[str, str]:
+        name = f"req_{len(self.received):04}"
+        return {"x-request-id": name, "request-id": name}
+
+    def _error(self, status: int, message: str, at: str | None = None, code: str | None = None) -> web.Response:
+        headers = self._ids | ({"retry-after": RETRY_SECONDS} if status == 429 else {})
+        return web.json_response(self.format.error(status, message, at, code), status=status, headers=headers)
+
+    async def _stream(self, request: web.Request, answer: Answer, frames: list[bytes]) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"content-type": self.format.content_type(request), **self._ids})
+        await response.prepare(request)
+        middle = len(frames) // 2
+        await self._write(response, frames[:middle] if answer.breaks else frames)
+        match answer.breaks:
+            case "error" | "error-event":
+                bare = answer.breaks == "error-event"
+                await self._write(
+                    response, [self.format.error_frame("the model fell over", frames[:middle], bare=bare)]
+                )
+            case "cut":
+                assert request.transport is not None
+                request.transport.abort()
+            case "waits":
+                self.waiting.set()
+                try:
+                    await self.resume.wait()
+                except asyncio.CancelledError:
+                    self.left.set()
+                    raise
+                await self._write(response, frames[middle:])
+        return response
+
+    async def _write(self, response: web.StreamResponse, frames: list[bytes]) -> None:
+        if self.cut:
+            whole = b"".join(frames)
+            frames = [whole[start : start + self.cut] for start in range(0, len(whole), self.cut)]
+        for frame in frames:
+            await response.write(frame)
+
+
+def text_provider(
+    wire_format: TextFormat, cut: int = 0, model: Callable[[ScenarioRequest], Answer | Failure] = answer_to
+) -> AbstractAsyncContextManager[Provider]:
+    """Return the running provider of a format; `cut` is the size in bytes of the pieces of its streams."""
+    return serve_provider(Provider(wire_format, cut, model))

@@ -1,0 +1,54 @@
+"""Fixtures of stores: a clock, and one database for all tests of a module, emptied before each test."""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from sqlalchemy import delete
+
+from tests.support.databases import Database, Postgres
+from umg_grpc.store import Store, open_store
+from umg_grpc.store.tables import KeptReasoning, KeptResponse, KeptThread
+
+
+@dataclass
+class Clock:
+    """Clock that a test sets."""
+
+    time: datetime = datetime(2026, 5, 4, tzinfo=UTC)
+
+    def __call__(self) -> datetime:
+        return self.time
+
+    def later(self, seconds: float) -> datetime:
+        """Return the time after a number of seconds."""
+        return self.time + timedelta(seconds=seconds)
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+def module_database(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Database:
+    """Return a database of the module. To remove a new one for each test takes long."""
+    directory = tmp_path_factory.mktemp("shared")
+    if request.param == "sqlite":
+        return Database("sqlite", directory)
+    server: Postgres = request.getfixturevalue("postgres")
+    return Database(server.create(request.module.__name__), directory)
+
+
+@pytest.fixture
+async def emptied_store(module_database: Database) -> AsyncIterator[Store]:
+    """Open the store, and delete the rows of earlier tests."""
+    store = await open_store(module_database.url, module_database.data_dir)
+    async with store.write() as session:
+        for table in (KeptResponse, KeptReasoning, KeptThread):
+            await session.execute(delete(table))
+    try:
+        yield store
+    finally:
+        await store.aclose()
