@@ -1,0 +1,24 @@
+"""Bodies that have shown a fault before, and a bounded number of new ones, the same in each run; `make fuzz` draws
+others for an hour.
+"""
+
+import pytest
+
+from tests.fuzz.run import fuzz
+from tests.fuzz.targets import TARGETS
+
+SEEDS = range(3)
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_known_bodies_show_no_fault(name: str) -> None:
+    target = TARGETS[name]
+    known = [*target.seeds, *(path.read_bytes() for path in target.corpus())]
+    assert known
+    for body in known:
+        target.check(body)
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_no_fault_is_found_in_a_short_while(name: str) -> None:
+    assert not fuzz(TARGETS[name], SEEDS)

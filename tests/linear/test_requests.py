@@ -1,0 +1,77 @@
+"""Requests are decoded and encoded in linear time, in every text format."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pytest
+
+from tests.linear.cost import Making, Work, line_growth, time_growth
+from tests.linear.requests import GROWTHS, RequestGrowth
+from tests.linear.work import MODEL, accepting, nothing
+from umg_grpc.errors import UmgError
+from umg_grpc.v1 import pb
+from umg_grpc.wire import FORMATS
+from umg_grpc.wire.text_format import TextFormat
+
+
+def encoding(codec: TextFormat, request: pb.GenerateRequest) -> Work:
+    def call() -> None:
+        codec.encode_request(request, MODEL, False).report.header()
+
+    return accepting(call)
+
+
+def decoding(codec: TextFormat, request: pb.GenerateRequest) -> Work:
+    body = codec.encode_request(request, MODEL, False).body
+    return accepting(lambda: codec.decode_request(body, {}))
+
+
+def counting(codec: TextFormat, request: pb.GenerateRequest) -> Work:
+    body = codec.encode_request(request, MODEL, False).body
+    decode_count = codec.decode_count
+    return nothing if decode_count is None else accepting(lambda: decode_count(body, {}))
+
+
+def unknown(codec: TextFormat, request: pb.GenerateRequest) -> Work:
+    body = codec.encode_request(request, MODEL, False).body
+    unknown_fields = codec.unknown_fields
+    return nothing if unknown_fields is None else lambda: unknown_fields(body)
+
+
+def passing(codec: TextFormat, request: pb.GenerateRequest) -> Work:
+    body = codec.encode_request(request, MODEL, False).body
+    try:
+        came = codec.decode_request(body, {}).canonical
+    except UmgError:
+        return nothing
+    came.model = MODEL
+    return encoding(codec, came)
+
+
+@dataclass(frozen=True)
+class Case:
+    codec: TextFormat
+    growth: RequestGrowth
+
+    @property
+    def id(self) -> str:
+        return f"{self.codec.name}: {self.growth.id}"
+
+    def making(self, operation: Callable[[TextFormat, pb.GenerateRequest], Work]) -> Making:
+        return lambda size: operation(self.codec, self.growth.request(size))
+
+
+CASES = [Case(codec, growth) for codec in FORMATS.values() for growth in GROWTHS]
+OPERATIONS = (encoding, decoding, counting, unknown, passing)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
+def test_a_request_takes_lines_of_python_in_proportion_to_its_size(case: Case) -> None:
+    for operation in OPERATIONS:
+        assert not line_growth(case.making(operation), 24), operation.__name__
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
+def test_a_request_takes_time_in_proportion_to_its_size(case: Case) -> None:
+    for operation in OPERATIONS:
+        assert not time_growth(case.making(operation), case.growth.size), operation.__name__

@@ -1,0 +1,110 @@
+"""Streams and whole answers are encoded, decoded and aggregated in linear time, in every text format."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+import pytest
+
+from tests.linear.cost import Work, line_growth, time_growth
+from tests.linear.events import GROWTHS, EventGrowth
+from tests.linear.work import accepting, break_off, decode, encode, gather, gather_frames, nothing
+from umg_grpc.errors import UmgError
+from umg_grpc.v1 import pb
+from umg_grpc.wire import FORMATS
+from umg_grpc.wire.core.response_to_events import response_to_events
+from umg_grpc.wire.text_format import TextFormat
+
+REQUEST = pb.GenerateRequest(model="m", face_hints=pb.FaceHints(include_usage=True))
+Operation = Callable[[TextFormat, EventGrowth, int], Work]
+
+
+def encoding(codec: TextFormat, growth: EventGrowth, size: int) -> Work:
+    messages = growth.messages(size, apart=False)
+    return accepting(lambda: encode(codec.stream_encoder, REQUEST, messages))
+
+
+def encoding_apart(codec: TextFormat, growth: EventGrowth, size: int) -> Work:
+    messages = growth.messages(size, apart=True)
+    return accepting(lambda: encode(codec.array_encoder or codec.stream_encoder, REQUEST, messages))
+
+
+def _frames(codec: TextFormat, growth: EventGrowth, size: int) -> bytes:
+    return encode(codec.stream_encoder, REQUEST, growth.messages(size, apart=False))
+
+
+def translating(codec: TextFormat, growth: EventGrowth, size: int) -> Work:
+    frames = _frames(codec, growth, size)
+    return accepting(lambda: decode(codec, REQUEST, frames, pass_=False))
+
+
+def passing(codec: TextFormat, growth: EventGrowth, size: int) -> Work:
+    frames = _frames(codec, growth, size)
+    return accepting(lambda: decode(codec, REQUEST, frames, pass_=True))
+
+
+def decoding_pieces(codec: TextFormat, growth: EventGrowth, size: int) -> Work:
+    frames = _frames(codec, growth, size)
+    return accepting(lambda: [decode(codec, REQUEST, frames, pass_=pass_, step=200) for pass_ in (False, True)])
+
+
+def gathering(codec: TextFormat, growth: EventGrowth, size: int) -> Work:
+    frames = _frames(codec, growth, size)
+    return lambda: gather_frames(codec, REQUEST, frames)
+
+
+def breaking_off(codec: TextFormat, growth: EventGrowth, size: int) -> Work:
+    frames = _frames(codec, growth, size)
+    return lambda: break_off(codec, REQUEST, frames)
+
+
+def answering(codec: TextFormat, growth: EventGrowth, size: int) -> Work:
+    answer = gather(growth.messages(size, apart=False))
+    return accepting(lambda: codec.encode_response(answer, REQUEST))
+
+
+def _body(codec: TextFormat, growth: EventGrowth, size: int) -> bytes:
+    return codec.encode_response(gather(growth.messages(size, apart=False)), REQUEST)
+
+
+def reading(codec: TextFormat, growth: EventGrowth, size: int) -> Work:
+    body = _body(codec, growth, size)
+    return accepting(lambda: [codec.decode_response(body, REQUEST, pass_) for pass_ in (False, True)])
+
+
+def replaying(codec: TextFormat, growth: EventGrowth, size: int) -> Work:
+    try:
+        answer = codec.decode_response(_body(codec, growth, size), REQUEST, False)
+    except UmgError:
+        return nothing
+    return lambda: gather([response_to_events(answer)])
+
+
+OPERATIONS: tuple[Operation, ...] = (
+    encoding, encoding_apart, translating, passing, decoding_pieces, gathering, breaking_off, answering, reading, replaying,
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Case:
+    codec: TextFormat
+    growth: EventGrowth
+
+    @property
+    def id(self) -> str:
+        return f"{self.codec.name}: {self.growth.id}"
+
+
+CASES = [Case(codec, growth) for codec in FORMATS.values() for growth in GROWTHS]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
+def test_an_answer_takes_lines_of_python_in_proportion_to_its_size(case: Case) -> None:
+    for operation in OPERATIONS:
+        assert not line_growth(partial(operation, case.codec, case.growth), 24), operation.__name__
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
+def test_an_answer_takes_time_in_proportion_to_its_size(case: Case) -> None:
+    for operation in OPERATIONS:
+        assert not time_growth(partial(operation, case.codec, case.growth), 64), operation.__name__
