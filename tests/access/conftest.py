@@ -1,4 +1,4 @@
-"""A store, and a clock that only a test moves."""
+"""Store, and a clock that moves only when a test moves it."""
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from tests.databases import Database
+from tests.support.databases import Database
 from umg_grpc.access.keys import Keys
 from umg_grpc.store import Store, open_store
 

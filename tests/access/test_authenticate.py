@@ -1,4 +1,4 @@
-"""Who a secret's holder is: asked at every call, answered from memory, true soon after every change."""
+"""Authentication of secrets: looked up at each call, answered from memory, correct soon after every change."""
 
 import asyncio
 import sqlite3
@@ -14,8 +14,8 @@ import pytest
 from structlog.testing import capture_logs
 
 from tests.access.conftest import Clock
-from tests.databases import Database, Postgres
-from umg_grpc.access.authenticate import MAX_REFUSED, Authenticator
+from tests.support.databases import Database, Postgres
+from umg_grpc.access.authentication import MAX_REFUSED, Authenticator
 from umg_grpc.access.caller import Caller
 from umg_grpc.access.keys import Keys
 from umg_grpc.errors import UmgError
@@ -33,7 +33,7 @@ async def authenticator(keys: Keys, clock: Clock) -> AsyncIterator[Authenticator
 
 @dataclass(frozen=True)
 class Outage:
-    """Takes the database away, and gives it back."""
+    """Outage of the database: `begin` takes it away, `end` restores it."""
 
     begin: Callable[[], None]
     end: Callable[[], None]
@@ -60,8 +60,8 @@ async def reason(authenticator: Authenticator, secret: str) -> "pb.ErrorReason.V
 
 
 async def settled(authenticator: Authenticator) -> None:
-    """Returns when all lookups that were asked for have been made: they are made in turn."""
-    await reason(authenticator, token_hex())  # never seen, so looked up after the others
+    """Wait until all pending lookups have been made: they are made in turn."""
+    await reason(authenticator, token_hex())  # an unknown secret, so looked up after the others
 
 
 async def test_a_good_secret_is_its_caller(authenticator: Authenticator, keys: Keys, clock: Clock) -> None:
@@ -116,9 +116,9 @@ async def test_a_revoked_key_is_served_once_more_and_then_refused(
     clock.seconds += 0.9
     assert authenticator.cached(secret) is not None
     await settled(authenticator)
-    assert authenticator.cached(secret) is not None  # fresh: nobody looked
+    assert authenticator.cached(secret) is not None  # fresh: no lookup was made
     clock.seconds += 5
-    assert authenticator.cached(secret) is not None  # stale: served, and looked up meanwhile
+    assert authenticator.cached(secret) is not None  # stale: returned, and looked up in the background
     await settled(authenticator)
     assert authenticator.cached(secret) is None
     assert await reason(authenticator, secret) == pb.ERROR_REASON_INVALID_KEY
@@ -196,6 +196,20 @@ async def test_an_outage_shuts_out_nobody_who_is_known(
     assert await reason(authenticator, "sk-umg-wrong") == pb.ERROR_REASON_INVALID_KEY
 
 
+async def test_a_key_that_was_learnt_is_known_in_an_outage_before_its_first_use(
+    authenticator: Authenticator, keys: Keys, outage: Outage
+) -> None:
+    _, secret = await keys.create("app")
+    revoked, refused = await keys.create("revoked")
+    await keys.revoke(revoked.key_id)
+    for known in (secret, refused, ""):
+        await authenticator.learn(known)
+    outage.begin()
+    assert (await authenticator.authenticate(secret)).name == "app"
+    assert await reason(authenticator, refused) == pb.ERROR_REASON_INVALID_KEY
+    outage.end()
+
+
 async def test_a_key_revoked_in_an_outage_is_refused_after_it(
     authenticator: Authenticator, keys: Keys, clock: Clock, outage: Outage
 ) -> None:
@@ -227,7 +241,7 @@ async def test_a_database_that_hangs_is_waited_for_once(postgres: Postgres, cloc
         began = loop.time()
         assert await authenticator.authenticate(secret) is caller
         assert 0.9 < loop.time() - began < 2
-        assert authenticator.cached(secret) is caller  # and from now on nobody waits
+        assert authenticator.cached(secret) is caller  # from now on no caller waits
         connection.rollback()
     await settled(authenticator)
     assert authenticator.cached(secret) is caller

@@ -1,11 +1,11 @@
-"""The first key: there without anybody's doing, and the operator's whenever the operator says so."""
+"""Bootstrap key: created at the first start, or taken from the environment variable."""
 
 import asyncio
 from pathlib import Path
 
 import pytest
 
-from tests.databases import Database
+from tests.support.databases import Database
 from umg_grpc.access.bootstrap import ensure_bootstrap
 from umg_grpc.access.keys import Key, Keys, hash_secret
 from umg_grpc.errors import UmgError

@@ -1,4 +1,4 @@
-"""Keys as the operator handles them."""
+"""API keys, as the operator's commands handle them."""
 
 import asyncio
 import hashlib

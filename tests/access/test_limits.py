@@ -1,4 +1,4 @@
-"""Requests a minute."""
+"""Limits of requests per minute."""
 
 import asyncio
 from collections.abc import Iterator
@@ -7,7 +7,7 @@ import pytest
 
 from tests.access.conftest import Clock
 from umg_grpc.access.caller import Caller
-from umg_grpc.access.limits import RequestLimits
+from umg_grpc.access.rate_limits import RequestLimits
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 

@@ -1,4 +1,4 @@
-"""Which models a caller may use."""
+"""Permissions: the models that a caller may use."""
 
 import time
 from dataclasses import dataclass
@@ -59,6 +59,6 @@ def test_an_alias_is_allowed_by_its_own_name_and_by_what_it_stands_for() -> None
 
 
 def test_a_long_id_cannot_make_a_pattern_slow() -> None:
-    began = time.perf_counter()
+    began = time.process_time()
     assert not caller("a*" * 40 + "b").may_use("a" * 100_000)
-    assert time.perf_counter() - began < 1
+    assert time.process_time() - began < 1

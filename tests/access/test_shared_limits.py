@@ -1,4 +1,4 @@
-"""Requests a minute, counted over all processes that share a Redis."""
+"""Limits of requests per minute, counted over all processes that share a Redis."""
 
 import asyncio
 import math
@@ -7,9 +7,9 @@ import pytest
 
 from tests.access.conftest import Clock
 from tests.access.test_limits import caller, refused
-from tests.redis import RedisServer, opened
-from umg_grpc.access.limits import RequestLimits
-from umg_grpc.access.shared_limits import PREFIX
+from tests.support.redis import RedisServer, opened
+from umg_grpc.access.rate_limits import RequestLimits
+from umg_grpc.access.shared_rate_limits import PREFIX
 from umg_grpc.errors import UmgError
 from umg_grpc.store.redis import Redis
 
@@ -22,7 +22,7 @@ return 0
 
 
 async def let_pass(redis: Redis, clock: Clock, seconds: float, key_id: str = "key_1") -> None:
-    """For the server's clock cannot be moved: what it counted was earlier by so much."""
+    """Let seconds pass. The server's clock cannot be moved, so its counted requests are moved into the past."""
     clock.seconds += seconds
     await redis.run(lambda client: client.eval(EARLIER, 1, PREFIX + key_id, str(seconds)))
 
@@ -82,14 +82,14 @@ async def test_a_flood_that_this_process_can_refuse_does_not_reach_redis(redis_s
         before = commands(redis_server)
         for _ in range(50):
             await refused(limits, caller(1))
-        assert commands(redis_server) - before <= 1  # the question itself
+        assert commands(redis_server) - before <= 1  # the check itself
 
 
 async def test_without_redis_each_process_goes_on_by_its_own_window(redis_server: RedisServer, redis: Redis) -> None:
     one, other = RequestLimits(redis=redis), RequestLimits(redis=redis)
     await admitted(one, times=2, rpm=3)
     redis_server.stop()
-    assert await admitted(one, times=5, rpm=3) == 1  # it knows what it let in before
+    assert await admitted(one, times=5, rpm=3) == 1  # the requests that it admitted before count
     assert await admitted(other, times=5, rpm=3) == 3
 
 
@@ -113,6 +113,6 @@ async def test_a_window_lives_no_longer_than_it_counts(redis: Redis, rpm: int) -
 
 
 def commands(server: RedisServer) -> int:
-    """How many the server has run."""
+    """Return the number of commands that the server has run."""
     lines = server.command("INFO", "stats").decode().splitlines()
     return int(next(line for line in lines if line.startswith("total_commands_processed:")).partition(":")[2])

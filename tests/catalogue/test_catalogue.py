@@ -1,4 +1,4 @@
-"""What is documented of models by their ids."""
+"""Catalogue: the documented properties of models, by their ids."""
 
 import re
 from pathlib import Path
@@ -68,7 +68,7 @@ def test_task_types_are_of_the_models_of_the_native_format() -> None:
     assert typed == ["famG-embedding-001", "text-embedding-004"]
     body = b'{"content":{"parts":[{"text":"Hi"}]},"taskType":"%s"}'
     for task_type in TASK_TYPES:
-        request = NATIVE_EMBEDDING.decode_request(body % task_type.encode(), {})
+        request = NATIVE_EMBEDDING.decode_request(body % task_type.encode(), {}).canonical
         assert task_type in (request.task_type, request.inputs[0].task_type)
 
 

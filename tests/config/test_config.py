@@ -1,4 +1,4 @@
-"""The operator's file: what it says is what is served, and what is wrong in it is named by its line."""
+"""Config file: every key takes effect, and every mistake is reported with its line."""
 
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -8,6 +8,7 @@ from redis.asyncio import ConnectionPool
 
 from umg_grpc.catalogue import CATALOGUE
 from umg_grpc.config import (
+    Address,
     BearerAuth,
     Breaker,
     ChannelModel,
@@ -17,6 +18,7 @@ from umg_grpc.config import (
     HeaderAuth,
     Limits,
     Log,
+    MetricsAccess,
     ModelInfo,
     NoAuth,
     Overload,
@@ -26,7 +28,7 @@ from umg_grpc.config import (
     built_in,
     parse,
 )
-from umg_grpc.config.channels import KEY_HEADERS, LATER_PROTOCOLS, OWN_PROTOCOLS, SERVED_PROTOCOLS
+from umg_grpc.config.channels import LATER_PROTOCOLS, OWN_PROTOCOLS, key_header, served_protocols
 from umg_grpc.quirks import NO_QUIRKS, Quirks
 from umg_grpc.routing import Router
 from umg_grpc.tokens import TOKENIZERS
@@ -41,6 +43,7 @@ body_limit: 8MiB
 limits: {embedding_inputs: 96}
 drain: 5.5
 log: {level: debug, format: json}
+metrics: {address: "[::1]:9464", key: "${METRICS_KEY}"}
 redis: rediss://:${PASSWORD}@redis.example:6380/2
 retries: {repeats: 3, backoff: 0.5, budget: 0}
 breaker: {failures: 10, rest: 1}
@@ -87,6 +90,7 @@ models:
   model-b:
 """
 ENVIRONMENT = {"UMG_SECRET": "0123456789abcdef", "PASSWORD": "pass-word", "PROVIDER_KEY": "sk-1", "WEIGHT": "3"}
+ENVIRONMENT["METRICS_KEY"] = "scraper-0123456789"
 
 
 @pytest.fixture
@@ -102,6 +106,7 @@ def test_the_whole_contract_is_read(whole: Config) -> None:
     assert (whole.body_limit, whole.drain) == (8 * 1024 * 1024, 5.5)
     assert whole.limits == Limits(embedding_inputs=96, rerank_documents=1000)
     assert whole.log == Log(level="debug", format="json")
+    assert whole.metrics == MetricsAccess(address=Address("::1", 9464), key="scraper-0123456789")
     assert whole.redis == "rediss://:pass-word@redis.example:6380/2"
     assert whole.retries == Retries(repeats=3, backoff=0.5, max_backoff=2, budget=0)
     assert whole.breaker == Breaker(failures=10, share=0.5, window=30, rest=1, max_rest=300)
@@ -118,7 +123,7 @@ def test_a_channel_has_all_that_was_written_of_it(whole: Config) -> None:
     main = whole.channels[0]
     assert main.protocols == ("responses", "chat")
     assert main.base_url == "https://provider.example/v1"
-    assert (main.api_keys, main.auth, main.auth_written) == (("sk-1",), BearerAuth(), False)
+    assert (main.api_keys, main.auth, main.has_explicit_auth) == (("sk-1",), BearerAuth(), False)
     assert main.headers == {"x-team": "search", "x-literal": "${NOT_A_VARIABLE}"}
     assert main.proxy == "http://user:pass-word@proxy.example:3128"
     assert main.ca_file == "/etc/umg/certificates/ca.pem"
@@ -133,7 +138,7 @@ def test_a_channel_has_all_that_was_written_of_it(whole: Config) -> None:
 def test_several_keys_a_header_and_a_plain_timeout(whole: Config) -> None:
     spare = whole.channels[1]
     assert (spare.api_keys, spare.auth) == (("0123", "second"), HeaderAuth(header="x-api-key"))
-    assert spare.auth_written
+    assert spare.has_explicit_auth
     assert spare.timeout == Timeout(first_byte=7)
 
 
@@ -144,7 +149,7 @@ def test_only_who_has_an_account_keeps_its_objects_to_itself(whole: Config) -> N
 
 def test_no_key_means_no_auth(whole: Config) -> None:
     assert [(channel.api_keys, channel.auth) for channel in whole.channels[2:4]] == [((), NoAuth())] * 2
-    assert [channel.auth_written for channel in whole.channels[2:4]] == [True, False]
+    assert [channel.has_explicit_auth for channel in whole.channels[2:4]] == [True, False]
 
 
 def test_a_channel_says_how_many_texts_its_provider_takes_at_once(whole: Config) -> None:
@@ -196,7 +201,7 @@ def test_models_are_described_by_their_public_id(whole: Config) -> None:
 
 def test_secrets_are_not_shown(whole: Config) -> None:
     shown = repr(whole)
-    assert not [secret for secret in ("0123456789abcdef", "pass-word", "sk-1", "second") if secret in shown]
+    assert not [secret for secret in ("0123456789abcdef", "pass-word", "sk-1", "second", "scraper") if secret in shown]
 
 
 def test_the_defaults_are_those_of_the_contract() -> None:
@@ -270,15 +275,15 @@ class Mistake:
     id: str
     text: str
     expected: tuple[str, ...]
-    """The lines of the error, without the file's name."""
+    """Lines of the error, without the file's name."""
     environment: dict[str, str] = field(default_factory=dict)
 
 
 CHANNEL = "channels:\n- name: a\n  protocols: [chat]\n  base_url: http://a\n  models: [m]\n"
 LOCAL = "channels: [{name: a, protocols: [local], models: [m]}]\n"
 SERVED_KEYS = "expected one of name, protocols, models, base_url, api_key, auth, headers, proxy, ca_file, priority, weight, timeout, shared_objects, pace, max_inputs, quirks, prompt_caching"
-SERVED = f"one of {', '.join(SERVED_PROTOCOLS)}"
-FILE_KEYS = "expected one of channels, models, aliases, public_url, secret, database, redis, cors, body_limit, limits, retries, breaker, overload, cache_bytes, drain, log, responses, reasoning"
+SERVED = f"one of {', '.join(served_protocols())}"
+FILE_KEYS = "expected one of channels, models, aliases, public_url, secret, database, redis, cors, body_limit, limits, retries, breaker, overload, cache_bytes, drain, log, metrics, responses, reasoning"
 LATER = min(LATER_PROTOCOLS)
 MODEL = "expected a model id: up to 256 characters without spaces, at most one of them `*`"
 ALIAS = "expected a name of up to 256 characters without spaces or `*`"
@@ -318,6 +323,21 @@ MISTAKES = [
         "an unknown key",
         LOCAL + "limit: 5",
         (f"2: limit: `limit` is not known here; {FILE_KEYS}",),
+    ),
+    Mistake(
+        "an address of metrics without a host",
+        LOCAL + "metrics:\n  address: :9464",
+        ("3: metrics.address: expected HOST:PORT, such as 127.0.0.1:9464 or [::1]:9464; port 0 is any free one",),
+    ),
+    Mistake(
+        "a short key of metrics",
+        LOCAL + "metrics: {key: short}",
+        ("2: metrics.key: expected text of length >= 16",),
+    ),
+    Mistake(
+        "a key of metrics that no header can carry",
+        LOCAL + "metrics: {key: 'sixteen and more characters'}",
+        ("2: metrics.key: expected ASCII characters without spaces, since it is sent in a header",),
     ),
     Mistake(
         "a key of another place",
@@ -907,17 +927,17 @@ def test_nothing_is_stored_where_the_operator_says_so() -> None:
 
 
 def test_every_format_is_a_protocol_that_is_served() -> None:
-    assert set(SERVED_PROTOCOLS) == {*header_of_protocol(), *OWN_PROTOCOLS}
-    assert not LATER_PROTOCOLS.intersection(SERVED_PROTOCOLS)
+    assert set(served_protocols()) == {*header_of_protocol(), *OWN_PROTOCOLS}
+    assert not LATER_PROTOCOLS.intersection(served_protocols())
 
 
 def test_a_key_travels_in_the_header_of_its_format() -> None:
     headers = header_of_protocol()
-    assert {name: KEY_HEADERS.get(name, "authorization") for name in headers} == headers
+    assert {name: key_header(name) for name in headers} == headers
 
 
 def header_of_protocol() -> dict[str, str]:
-    """Where the key stands, by what a channel's `protocols` call the format."""
+    """Return the header of the key, by the name of the format in a channel's `protocols`."""
     unary = [*EMBEDDING_FORMATS.values(), *RERANK_FORMATS.values()]
     headers = {(codec.protocol, codec.key_header) for codec in unary}
     headers |= {(name, codec.key_header) for name, codec in FORMATS.items()}

@@ -1,4 +1,4 @@
-"""What an operator says of a model: each key as it is kept, and as it is refused."""
+"""Entries of models in the config: each key as it is read, and as it is rejected."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -15,12 +15,12 @@ models:
   m:
 """
 FIRST = FILE.count("\n") + 1
-"""Line of what a case says of `m`."""
+"""Line on which the entry of `m` begins."""
 GENERATE = (pb.MODEL_OPERATION_GENERATE, pb.MODEL_OPERATION_COUNT_TOKENS)
 
 
 def said(text: str) -> ModelInfo:
-    """What is kept of an entry; its lines as they stand below its id."""
+    """Return the parsed entry of a model. `text`: its lines, as they stand below its id."""
     return parse(FILE + "".join(f"    {line}\n" for line in text.splitlines()), "umg.yaml", {}).models["m"]
 
 
@@ -145,9 +145,9 @@ class Mistake:
     id: str
     text: str
     expected: str
-    """Path below the model's and what was expected there."""
+    """Path below the model's, and the expected value."""
     line: int = 1
-    """Of the entry."""
+    """Line within the entry."""
 
 
 PRICE = "expected a whole number, the micro-credits that a million of them cost"
@@ -188,7 +188,7 @@ MISTAKES = [
     Mistake("a hedge at once", "hedge: 0", ".hedge: expected a number > 0.0"),
     Mistake("a hedge in words", "hedge: soon", ".hedge: expected a number or nothing, got text"),
     Mistake("a cache without time", "cache: 0", ".cache: expected a time like 30d, 12h, 15m or seconds, at most 3650d"),
-    Mistake("too many tokens", "capabilities: {input_tokens: 9007199254740993}", ".capabilities.input_tokens: expected a whole number <= 9007199254740992"),
+    Mistake("too many tokens", "capabilities: {input_tokens: 2147483648}", ".capabilities.input_tokens: expected a whole number <= 2147483647"),
     Mistake("too long a vector", "capabilities: {dimensions: 65537}", ".capabilities.dimensions: expected a whole number <= 65536"),
     *(
         Mistake(f"a list: {key}", f"capabilities: {{{key}: image}}", f".capabilities.{key}: expected a list or nothing, got text")

@@ -1,4 +1,6 @@
-"""What the families make of chat bodies: refused by the path that the caller wrote, or told to a provider of chat."""
+"""Chat bodies under the rules of the families: refused by the path that the caller wrote, or encoded for a provider of
+chat.
+"""
 
 from dataclasses import dataclass
 
@@ -9,7 +11,7 @@ from umg_grpc.errors import UmgError
 from umg_grpc.families import apply, family_model, family_of, split_suffix
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS
-from umg_grpc.wire.format import FaceRequest
+from umg_grpc.wire.text_format import FaceRequest
 
 CHAT = FORMATS["chat"]
 
@@ -22,15 +24,14 @@ def decoded(model: str, body: Body) -> FaceRequest:
 
 
 def admitted(model: str, body: Body) -> pb.GenerateRequest:
-    """The request as a channel gets it. The id stands for a model of the family of its prefix."""
+    """Return the request as a channel gets it. The id's prefix names the model's family."""
     base, suffix = split_suffix(model) or (model, None)
-    request, stream = decoded(model, body)
-    apply(request, family_model(family_of(base), base), suffix, stream=stream)
-    return request
+    request, stream, notes = decoded(model, body)
+    return apply(request, notes.family, family_model(family_of(base), base), suffix, stream=stream)
 
 
 def told(request: pb.GenerateRequest) -> Body:
-    """The body for a provider of chat, less what every body has."""
+    """Return the body for a provider of chat, without the fields that every body has."""
     fields = msgspec.json.decode(CHAT.encode_request(request, "theirs", False).body)
     for name in ("model", "messages", "stream"):
         fields.pop(name, None)
@@ -93,6 +94,7 @@ REFUSALS = [
     Refusal("generationConfig: a budget on the level tier, as an SDK merges it", LEVELS, {"google": {"thinking_config": {"thinkingBudget": -1}}}, "google.thinking_config.thinkingBudget"),
     Refusal("chat table: a level on the budget tier", FLASH, {"generationConfig": {"thinkingConfig": {"thinkingLevel": "LOW"}}}, "generationConfig.thinkingConfig.thinkingLevel", "budget"),
     Refusal("readings 10: a budget suffix on the level tier", f"{LEVELS}-thinking-1024", {}, "model", "-thinking-low"),
+    Refusal("readings 10: a budget suffix beyond the maximum", f"{PRO}-thinking-2147483648", {}, "model", "2147483647"),
 ]  # fmt: skip
 
 
@@ -105,7 +107,7 @@ def test_a_field_that_the_family_does_not_take_is_refused_by_its_path(case: Refu
         assert caught.value.name in {"UNSUPPORTED_FIELD", "INVALID_FIELD"}
         assert case.field in caught.value.message
         assert case.says in caught.value.message
-        assert CHAT.wire_path(case.field) == case.field  # it is told as the caller knows it already
+        assert CHAT.wire_path(case.field) == case.field  # the caller knows the field by the same path
 
 
 @dataclass(frozen=True)
@@ -115,7 +117,7 @@ class Told:
     body: Body
     streamed: Body
     whole: Body | None = None
-    """Where it differs from the streamed one."""
+    """Body of the unstreamed request, where it differs from that of the streamed one."""
 
 
 SEARCHED = {"parameters": {"temperature": 1, "top_p": 0.5, "incremental_output": True, "enable_search": True, "search_options": {"region": "eu", "recency_days": 3}, "asr_options": {"language": "de"}}}  # fmt: skip
@@ -148,7 +150,7 @@ TOLD = [
     Told("readings 10: thoughts of a level", LEVELS, {"generationConfig": {"thinkingConfig": {"thinkingLevel": "LOW"}}} | vendor(include_thoughts=True), google(thinking_level="low", include_thoughts=True), google(thinking_level="low", include_thoughts=False)),
     Told("chat table: `thinking` disabled on famG", FLASH, {"thinking": {"type": "disabled"}} | vendor(thinking_budget=7), google(thinking_budget=7)),
     Told("chat table: `thinking` disabled on the level tier", LEVELS, {"thinking": {"type": "disabled", "budget_tokens": 5}}, {}),
-    # famG, with one
+    # famG, with a suffix
     Told("chat rule 5: -thinking", f"{PRO}-thinking", {}, google(thinking_budget=-1, **THOUGHT), google(thinking_budget=-1, include_thoughts=False)),
     Told("chat rule 5: -thinking on the level tier", f"{LEVELS}-thinking", {}, google(**THOUGHT), google(include_thoughts=False)),
     Told("chat rule 5: -thinking-<budget>", f"{PRO}-thinking-1024", {}, google(thinking_budget=1024, **THOUGHT), google(thinking_budget=1024, include_thoughts=False)),

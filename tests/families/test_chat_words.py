@@ -1,4 +1,4 @@
-"""What a provider of chat is told of requests that were not written for it: the words of its model's family."""
+"""Requests of other formats, encoded for a provider of chat with the field names of the model's family."""
 
 from dataclasses import dataclass
 
@@ -16,7 +16,7 @@ Body = dict[str, object]
 
 
 def told(model: str, source: str, fields: Body, *, stream: bool = True) -> tuple[Body, str]:
-    """The body for a provider of chat, less what every body has, and what was reported."""
+    """Return the body for a provider of chat, without the fields that every body has, and the report."""
     request = pb.GenerateRequest(model="m", **fields)
     request.messages.add(role=pb.ROLE_USER).parts.add().text.text = "hi"
     if source:
@@ -57,7 +57,7 @@ OTHERS = ("famG-3-pro", "famO-5", "famR-1")
 
 
 def config(**said: object) -> Body:
-    """Vendor G's thinking config, as its chat endpoint reads it."""
+    """Return vendor G's thinking config, as its chat endpoint reads it."""
     return {"extra_body": {"google": {"thinking_config": said}}}
 
 
@@ -89,7 +89,7 @@ CASES = [
     Case("chat rule 3: off", ("famQ-3-max",), reasoning(mode=DISABLED), {"enable_thinking": False}),
     Case("chat rule 3: off without a stream", ("famQ-3-max",), reasoning(mode=DISABLED), {"enable_thinking": False}, stream=False),
     Case("no switch: thinking", PLAIN, reasoning(mode=ENABLED), {"reasoning_effort": "medium"}, "reasoning.mode=effort medium"),
-    Case("no switch: thinking, named as famQ does", PLAIN, reasoning(mode=ENABLED, declared_as_enable_thinking=True), {"reasoning_effort": "medium"}, "reasoning.mode=effort medium"),
+    Case("no switch: thinking, named as famQ does", PLAIN, {**reasoning(mode=ENABLED), "face_hints": pb.FaceHints(enable_thinking=True)}, {"reasoning_effort": "medium"}, "reasoning.mode=effort medium"),
     Case("no switch: a budget", PLAIN, reasoning(mode=ENABLED, budget_tokens=2000), {"reasoning_effort": "low"}, "reasoning.budget_tokens=effort low"),
     Case("no switch: as much as it likes", PLAIN, reasoning(mode=ENABLED, budget_tokens=-1), {"reasoning_effort": "medium"}, "reasoning.mode=effort medium"),
     Case("no switch: off", PLAIN, reasoning(mode=DISABLED), {"reasoning_effort": "none"}, "reasoning.mode=effort none"),
@@ -98,30 +98,30 @@ CASES = [
     Case("every family: an effort", (*ALL_BUT_Q, "famQ-3-max"), reasoning(effort="low"), {"reasoning_effort": "low"}),
     Case("no family: as a gRPC caller said it", ("mine",), reasoning(mode=ENABLED, budget_tokens=9), {"thinking": {"type": "enabled", "budget_tokens": 9}}, sources=("",)),
     Case("no family: as the nearest effort", ("mine",), reasoning(mode=ENABLED, budget_tokens=9), {"reasoning_effort": "low"}, "reasoning.budget_tokens=effort low", sources=("messages",)),
-    # searching
+    # search
     *(
-        Case(f"search {mode or 'unset'}", OTHERS, search(mode=mode), {"web_search_options": {}})
-        for mode in ("", "on", "auto")
+        Case(f"search {name}", OTHERS, search(mode=mode), {"web_search_options": {}})
+        for name, mode in (("unset", pb.SEARCH_MODE_UNSPECIFIED), ("on", pb.SEARCH_MODE_ON), ("auto", pb.SEARCH_MODE_AUTO))
     ),
-    Case("no search", OTHERS, search(mode="off", context_size="low"), {}),
-    Case("search in detail", OTHERS, search(mode="on", context_size="low"), {"web_search_options": {"search_context_size": "low"}}),
+    Case("no search", OTHERS, search(mode=pb.SEARCH_MODE_OFF, context_size="low"), {}),
+    Case("search in detail", OTHERS, search(mode=pb.SEARCH_MODE_ON, context_size="low"), {"web_search_options": {"search_context_size": "low"}}),
     Case("what only famQ has", OTHERS, search(region="cn", recency_days=3), {"web_search_options": {}}, "search.region, search.recency_days"),
     Case("what only famX has", OTHERS, search(return_citations=False), {"web_search_options": {}}, "search.return_citations"),
     Case("sources, as usual", OTHERS, search(return_citations=True), {"web_search_options": {}}),
-    Case("chat table: search of famX", ("famX-4",), search(mode="auto", return_citations=False), {"search_parameters": {"mode": "auto", "return_citations": False}}),
-    Case("chat table: no search of famX", ("famX-4",), search(mode="off"), {"search_parameters": {"mode": "off"}}),
-    Case("chat table: search of famX in detail", ("famX-4",), search(mode="on", context_size="low", region="eu"), {"search_parameters": {"mode": "on"}, "web_search_options": {"search_context_size": "low"}}, "search.region"),
+    Case("chat table: search of famX", ("famX-4",), search(mode=pb.SEARCH_MODE_AUTO, return_citations=False), {"search_parameters": {"mode": "auto", "return_citations": False}}),
+    Case("chat table: no search of famX", ("famX-4",), search(mode=pb.SEARCH_MODE_OFF), {"search_parameters": {"mode": "off"}}),
+    Case("chat table: search of famX in detail", ("famX-4",), search(mode=pb.SEARCH_MODE_ON, context_size="low", region="eu"), {"search_parameters": {"mode": "on"}, "web_search_options": {"search_context_size": "low"}}, "search.region"),
     Case("chat rule 2: search of famQ", ("famQ-3-max",), search(), {"parameters": {"enable_search": True}}),
-    Case("chat rule 2: no search of famQ", ("famQ-3-max",), search(mode="off"), {"parameters": {"enable_search": False}}),
-    Case("chat rule 2: search of famQ in detail", ("famQ-3-max",), search(mode="auto", region="cn", recency_days=0, return_citations=False), {"parameters": {"search_options": {"region": "cn", "recency_days": 0}, "enable_search": True}}, "search.return_citations"),
+    Case("chat rule 2: no search of famQ", ("famQ-3-max",), search(mode=pb.SEARCH_MODE_OFF), {"parameters": {"enable_search": False}}),
+    Case("chat rule 2: search of famQ in detail", ("famQ-3-max",), search(mode=pb.SEARCH_MODE_AUTO, region="cn", recency_days=0, return_citations=False), {"parameters": {"search_options": {"region": "cn", "recency_days": 0}, "enable_search": True}}, "search.return_citations"),
     Case("chat rule 2: the rest of famQ's", ("famQ-3-max",), {"temperature": 1, "incremental_output": True, "speech_language": "zh"}, {"parameters": {"temperature": 1, "incremental_output": True, "asr_options": {"language": "zh"}}}),
     Case("the rest of famQ's elsewhere", ALL_BUT_Q, {"incremental_output": True, "speech_language": "zh"}, {}, "incremental_output, speech_language", sources=("",)),
     Case("chat rule 6: a search tool alone", ("famC-1",), {"tools": [WEB]}, {}, "web_search"),
     Case("chat rule 6: an option alone", ("famC-1",), search(), {}, "web_search"),
     Case("chat rule 6: beside a tool", ("famC-1",), {"tools": [WEB, FUNCTION]}, {"tools": TOOLS, "web_search_options": {"search_context_size": "low"}}),
-    Case("chat rule 6: beside a function", ("famC-1",), {"tools": [FUNCTION], "legacy_functions": True, **search()}, {"functions": [{"name": "f"}], "web_search_options": {}}),
-    Case("no family: famX's word", ("mine",), search(mode="on", return_citations=False), {"search_parameters": {"mode": "on", "return_citations": False}}),
-    Case("no family: famQ's words", ("mine",), search(mode="on", region="eu"), {"parameters": {"search_options": {"region": "eu"}, "enable_search": True}}),
+    Case("chat rule 6: beside a function", ("famC-1",), {"tools": [FUNCTION], "face_hints": pb.FaceHints(legacy_functions=True), **search()}, {"functions": [{"name": "f"}], "web_search_options": {}}),
+    Case("no family: famX's word", ("mine",), search(mode=pb.SEARCH_MODE_ON, return_citations=False), {"search_parameters": {"mode": "on", "return_citations": False}}),
+    Case("no family: famQ's words", ("mine",), search(mode=pb.SEARCH_MODE_ON, region="eu"), {"parameters": {"search_options": {"region": "eu"}, "enable_search": True}}),
     Case("no family: a search beside famQ's", ("mine",), search() | {"incremental_output": True}, {"parameters": {"incremental_output": True}, "web_search_options": {}}, sources=("",)),
 ]  # fmt: skip
 
@@ -148,5 +148,7 @@ def test_what_we_tell_a_gateway_such_as_this_is_not_refused_there(family: str, s
     for case in CASES:
         request = pb.GenerateRequest(model=model, **case.said)
         request.messages.add(role=pb.ROLE_USER).parts.add().text.text = "hi"
-        theirs = CHAT.decode_request(CHAT.encode_request(request, model, stream).body, {}).canonical
-        apply(theirs, family_model(family, model), None, stream=stream)  # raises for what the family refuses
+        theirs, _, notes = CHAT.decode_request(CHAT.encode_request(request, model, stream).body, {})
+        apply(
+            theirs, notes.family, family_model(family, model), None, stream=stream
+        )  # raises for a request that the family refuses

@@ -1,4 +1,4 @@
-"""Which family, tier and suffix an id stands for."""
+"""Model ids, and the family, tier and suffix that each one names."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What the families make of requests that came in another format than chat, or from a gRPC caller."""
+"""Requests of other formats than chat, or of gRPC callers, under the rules of the families."""
 
 from dataclasses import dataclass
 
@@ -13,14 +13,18 @@ FLASH, PRO, LEVELS = "famG-2.5-flash", "famG-2.5-pro", "famG-3-pro"
 
 
 def admitted(
-    model: str, source: str, reasoning: pb.ReasoningOptions | None, *, stream: bool = False
+    model: str,
+    source: str,
+    reasoning: pb.ReasoningOptions | None,
+    hints: pb.FaceHints | None = None,
+    *,
+    stream: bool = False,
 ) -> pb.GenerateRequest:
     base, suffix = split_suffix(model) or (model, None)
-    request = pb.GenerateRequest(model=model, reasoning=reasoning)
+    request = pb.GenerateRequest(model=model, reasoning=reasoning, face_hints=hints)
     if source:
         request.source.format = source
-    apply(request, family_model(family_of(base), base), suffix, stream=stream)
-    return request
+    return apply(request, (), family_model(family_of(base), base), suffix, stream=stream)
 
 
 def options(**fields: object) -> pb.ReasoningOptions:
@@ -35,7 +39,8 @@ class Case:
     said: pb.ReasoningOptions | None
     meant: pb.ReasoningOptions | None
     edited: bool = False
-    """Whether a provider of the same format has to be told anew."""
+    """Whether the body has to be encoded again for a provider of the same format."""
+    hints: pb.FaceHints | None = None
 
 
 CASES = [
@@ -74,15 +79,15 @@ CASES = [
     Case("gRPC: a budget on the level tier", LEVELS, "", options(budget_tokens=0), options(effort="none", mode=DISABLED)),
     Case("gRPC: an effort", PRO, "", options(effort="low"), options(effort="low", budget_tokens=6553)),
     Case("gRPC: nothing said", PRO, "", None, None),
-    Case("gRPC: enable_thinking of famQ without a stream (chat rule 3)", "famQ-3-max", "", options(mode=ENABLED, declared_as_enable_thinking=True), options(mode=DISABLED, declared_as_enable_thinking=True)),
-    # the switch of famQ is the chat field alone
+    Case("gRPC: enable_thinking of famQ without a stream (chat rule 3)", "famQ-3-max", "", options(mode=ENABLED), options(mode=DISABLED), hints=pb.FaceHints(enable_thinking=True)),
+    # famQ's switch is only a chat field
     Case("chat rule 3: thinking of messages on famQ", "famQ-3-max", "messages", options(mode=ENABLED, budget_tokens=2048), options(mode=ENABLED, budget_tokens=2048)),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
 def test_a_request_says_how_to_think_as_its_model_reads_it(case: Case) -> None:
-    request = admitted(case.model, case.source, case.said)
+    request = admitted(case.model, case.source, case.said, case.hints)
     assert request.HasField("reasoning") == (case.meant is not None)
     assert request.reasoning == (case.meant or pb.ReasoningOptions())
     assert list(request.source.edited_fields) == (["reasoning"] if case.edited else [])
@@ -116,16 +121,23 @@ def test_readings_8_thinking_tokens_of_an_effort_stay_within_the_largest_budget(
 def test_chat_rule_6_holds_for_grpc_callers_too() -> None:
     searching = pb.GenerateRequest(model="famC-1", search=pb.SearchOptions())
     with pytest.raises(UmgError) as caught:
-        apply(searching, family_model("famC", "famC-1"), None, stream=False)
+        apply(searching, (), family_model("famC", "famC-1"), None, stream=False)
     assert caught.value.metadata == {"field": "search"}
     searching.tools.add().function.name = "web"
-    apply(searching, family_model("famC", "famC-1"), None, stream=False)
+    apply(searching, (), family_model("famC", "famC-1"), None, stream=False)
 
 
 def test_the_policy_said_twice_says_the_same() -> None:
     request = admitted(FLASH + "-thinking-low", "native", None)
     before = request.SerializeToString(deterministic=True)
-    apply(
-        request, family_model("famG", FLASH), split_suffix(FLASH + "-thinking-low")[1], stream=False
-    )  # another channel
+    suffix = split_suffix(FLASH + "-thinking-low")[1]
+    again = apply(request, (), family_model("famG", FLASH), suffix, stream=False)  # another channel
+    assert again.SerializeToString(deterministic=True) == before
     assert request.SerializeToString(deterministic=True) == before
+
+
+def test_the_callers_own_request_stays_as_it_is() -> None:
+    request = pb.GenerateRequest(model=FLASH, reasoning=options(effort="low"))
+    applied = apply(request, (), family_model("famG", FLASH), None, stream=False)
+    assert applied.reasoning.budget_tokens
+    assert request == pb.GenerateRequest(model=FLASH, reasoning=options(effort="low"))

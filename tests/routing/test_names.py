@@ -1,4 +1,4 @@
-"""Which model an id means: exact ids, aliases, suffixes and patterns."""
+"""Resolution of model ids: exact ids, aliases, suffixes and patterns."""
 
 from dataclasses import dataclass
 
@@ -8,7 +8,7 @@ from umg_grpc.config import Channel, Config, parse
 from umg_grpc.errors import UmgError
 from umg_grpc.families import Suffix
 from umg_grpc.routing import EMBED, RERANK, Router, under_name
-from umg_grpc.routing.router import MOST_FOUND
+from umg_grpc.routing.router import MAX_PATTERN_MODELS
 from umg_grpc.v1 import pb
 
 FILE = """\
@@ -40,7 +40,7 @@ class Name:
     written: str
     model: str
     ways: str
-    """The channels, each with what its upstream calls the model."""
+    """Channels, each with the model id at its upstream."""
     suffix: Suffix | None = None
     alias: str = ""
 
@@ -110,7 +110,7 @@ def test_a_model_of_a_pattern_is_told_of_as_any_other(router: Router) -> None:
     assert (described.hedge, described.cache, described.described.owned_by) == (2, 60, "lab")
     plain = router.resolve("vendor/text-embedding-3-small").model
     assert (plain.hedge, plain.cache, plain.described.owned_by) == (None, None, "vendor")
-    assert list(plain.described.operations) == [EMBED]  # the catalogue knows it by what the upstream calls it
+    assert list(plain.described.operations) == [EMBED]  # the catalogue knows it by the upstream's model id
     assert router.resolve("famG-3-pro").rules.levels
 
 
@@ -135,16 +135,18 @@ def test_the_ids_of_a_pattern_take_turns_together(router: Router) -> None:
 
 def test_a_flood_of_ids_is_forgotten_but_for_the_last(router: Router) -> None:
     kept = router.resolve("gpt-7")
-    for number in range(3 * MOST_FOUND):
+    for number in range(3 * MAX_PATTERN_MODELS):
         router.resolve(f"flood-{number}")
-        assert router.resolve("gpt-7") is kept  # it is used all the time
+        assert router.resolve("gpt-7") is kept  # it is in constant use
     assert router.resolve(f"flood-{number}") is router.resolve(f"flood-{number}")
-    assert len(router._found) == MOST_FOUND
+    assert len(router._pattern_models) == MAX_PATTERN_MODELS
     assert router.resolve("flood-0").model.id == "flood-0"
 
 
 def test_an_alias_of_what_is_not_there_is_none() -> None:
-    """The config refuses it; channels that cannot run on this machine are left out after that."""
+    """Resolve an alias whose model no channel has. The config rejects that; but channels that cannot run on this
+    machine are left out later.
+    """
     router = Router(Config(channels=(Channel(name="a", protocols=("chat",), models=()),), aliases={"fast": "gone"}))
     assert not router.aliases()
     with pytest.raises(UmgError):

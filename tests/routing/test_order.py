@@ -1,4 +1,4 @@
-"""In which order the channels of a model are asked, and why."""
+"""Order of a model's channels, and its reasons."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -7,13 +7,13 @@ import pytest
 
 from umg_grpc.config import Channel, ChannelModel, Config, parse
 from umg_grpc.errors import UmgError
-from umg_grpc.routing import ANY, EMBED, GENERATE, Operation, Router, Target, Wish
-from umg_grpc.routing.order import MOST_SETS, Turns
+from umg_grpc.routing import ANY, EMBED, GENERATE, Operation, RoutePreferences, Router, Target
+from umg_grpc.routing.order import MAX_ROUND_ROBINS, RoundRobin
 from umg_grpc.v1 import pb
 
 
 def router(*channels: str) -> Router:
-    """Channels of the model `m`, each as its name and what else is written of it in flow style."""
+    """Return the router of channels of the model `m`, each given as its name and its other keys in flow style."""
     lines = []
     for text in channels:
         name, _, more = text.partition(" ")
@@ -22,41 +22,41 @@ def router(*channels: str) -> Router:
     return Router(parse("channels:\n" + "\n".join(lines), "test.yaml", {}))
 
 
-def order(made: Router, wish: Wish = ANY, operation: Operation = GENERATE) -> str:
+def order(made: Router, wish: RoutePreferences = ANY, operation: Operation = GENERATE) -> str:
     return "".join(target.channel.name for target in made.channels("m", operation, wish))
 
 
-def well_but(*names: str) -> Wish:
-    return Wish(well=lambda target: target.channel.name not in names)
+def all_healthy_but(*names: str) -> RoutePreferences:
+    return RoutePreferences(is_healthy=lambda target: target.channel.name not in names)
 
 
 @dataclass(frozen=True)
 class Order:
     id: str
     channels: tuple[str, ...]
-    wish: Wish
+    wish: RoutePreferences
     order: str
 
 
 SPREAD = ("a priority: 0", "b priority: 1", "c priority: 1, weight: 0", "d priority: 1, protocols: [messages]")
 ORDERS = [
     Order("nothing wished", SPREAD, ANY, "abdc"),
-    Order("the caller's own format first, inside its priority", SPREAD, Wish(protocol="messages"), "adbc"),
-    Order("a format that nobody speaks", SPREAD, Wish(protocol="native"), "abdc"),
-    Order("what is not well last, whatever its priority", SPREAD, well_but("a"), "bdca"),
-    Order("several that are not well, as they stand else", SPREAD, well_but("a", "d"), "bcad"),
-    Order("none is well", SPREAD, well_but(*"abcd"), "abdc"),
-    Order("the maker before priority", SPREAD, Wish(maker="c"), "cabd"),
-    Order("a maker that is not well after all that are", SPREAD, Wish(maker="a", well=well_but("a", "b").well), "dcab"),
-    Order("a maker that is no channel of it", SPREAD, Wish(maker="x"), "abdc"),
-    Order("the near one inside its priority", SPREAD, Wish(near="d"), "adbc"),
-    Order("the near one after the caller's own format", SPREAD, Wish(near="b", protocol="messages"), "adbc"),
-    Order("a near one that is only a spare", SPREAD, Wish(near="c"), "abdc"),
-    Order("the near one before affinity", ("a", "b", "c weight: 1000000"), Wish(near="b", affinity="t"), "bca"),
-    Order("pins", SPREAD, Wish(pins=("d", "b")), "bd"),
-    Order("a pin with a star", ("eu-1", "us-1", "eu-2"), Wish(pins=("eu-*",)), "eu-1eu-2"),
-    Order("a pin that leaves one", SPREAD, Wish(pins=("c", "x")), "c"),
-    Order("a maker that is not pinned", SPREAD, Wish(pins=("b", "d"), maker="a"), "bd"),
+    Order("the caller's own format first, inside its priority", SPREAD, RoutePreferences(protocol="messages"), "adbc"),
+    Order("a format that nobody speaks", SPREAD, RoutePreferences(protocol="native"), "abdc"),
+    Order("what is not well last, whatever its priority", SPREAD, all_healthy_but("a"), "bdca"),
+    Order("several that are not well, as they stand else", SPREAD, all_healthy_but("a", "d"), "bcad"),
+    Order("none is well", SPREAD, all_healthy_but(*"abcd"), "abdc"),
+    Order("the maker before priority", SPREAD, RoutePreferences(state_channel="c"), "cabd"),
+    Order("a maker that is not well after all that are", SPREAD, RoutePreferences(state_channel="a", is_healthy=all_healthy_but("a", "b").is_healthy), "dcab"),
+    Order("a maker that is no channel of it", SPREAD, RoutePreferences(state_channel="x"), "abdc"),
+    Order("the near one inside its priority", SPREAD, RoutePreferences(prompt_cache_channel="d"), "adbc"),
+    Order("the near one after the caller's own format", SPREAD, RoutePreferences(prompt_cache_channel="b", protocol="messages"), "adbc"),
+    Order("a near one that is only a spare", SPREAD, RoutePreferences(prompt_cache_channel="c"), "abdc"),
+    Order("the near one before affinity", ("a", "b", "c weight: 1000000"), RoutePreferences(prompt_cache_channel="b", affinity="t"), "bca"),
+    Order("pins", SPREAD, RoutePreferences(pins=("d", "b")), "bd"),
+    Order("a pin with a star", ("eu-1", "us-1", "eu-2"), RoutePreferences(pins=("eu-*",)), "eu-1eu-2"),
+    Order("a pin that leaves one", SPREAD, RoutePreferences(pins=("c", "x")), "c"),
+    Order("a maker that is not pinned", SPREAD, RoutePreferences(pins=("b", "d"), state_channel="a"), "bd"),
 ]  # fmt: skip
 
 
@@ -69,7 +69,7 @@ def test_channels_are_asked_in_the_order_that_the_call_wishes(case: Order) -> No
 
 def test_a_key_whose_channels_do_not_serve_the_model_is_told_so() -> None:
     made = router("a", "b")
-    asked = Wish(pins=("c", "b?"))
+    asked = RoutePreferences(pins=("c", "b?"))
     for ask in (
         lambda: made.channels("m", GENERATE, asked),
         lambda: made.explain("m", GENERATE, asked),
@@ -84,26 +84,26 @@ def test_a_key_whose_channels_do_not_serve_the_model_is_told_so() -> None:
 
 def test_pins_are_held_against_the_channels_that_can_do_it() -> None:
     made = router("a", "b protocols: [embeddings]")
-    assert order(made, Wish(pins=("b",)), EMBED) == "b"
+    assert order(made, RoutePreferences(pins=("b",)), EMBED) == "b"
     with pytest.raises(UmgError) as caught:
         made.check("m", GENERATE, ("b",))
     assert caught.value.reason == pb.ERROR_REASON_PERMISSION_DENIED
 
 
-def firsts(made: Router, calls: int, wish: Wish = ANY) -> dict[str, int]:
+def firsts(made: Router, calls: int, wish: RoutePreferences = ANY) -> dict[str, int]:
     return dict(Counter(order(made, wish)[0] for _ in range(calls)))
 
 
 def test_shares_stay_right_while_one_is_left_out_and_when_it_is_back() -> None:
     made = router("a weight: 5", "b weight: 3", "c weight: 2")
     assert firsts(made, 100) == {"a": 50, "b": 30, "c": 20}
-    assert firsts(made, 80, well_but("c")) == {"a": 50, "b": 30}
-    assert firsts(made, 70, Wish(pins=("a", "c"))) == {"a": 50, "c": 20}
-    assert firsts(made, 10) == {"a": 5, "b": 3, "c": 2}  # the one that was away has nothing to catch up
+    assert firsts(made, 80, all_healthy_but("c")) == {"a": 50, "b": 30}
+    assert firsts(made, 70, RoutePreferences(pins=("a", "c"))) == {"a": 50, "c": 20}
+    assert firsts(made, 10) == {"a": 5, "b": 3, "c": 2}  # the channel that was unhealthy does not catch up
 
 
 def test_each_set_of_channels_has_its_shares_however_the_calls_mix() -> None:
-    made, wishes = router("a weight: 2", "b", "c"), (ANY, well_but("b"), Wish(pins=("b", "c")))
+    made, wishes = router("a weight: 2", "b", "c"), (ANY, all_healthy_but("b"), RoutePreferences(pins=("b", "c")))
     counted = Counter((order(made, wish)[0], position) for _ in range(60) for position, wish in enumerate(wishes))
     assert [counted["a", 0], counted["b", 0], counted["c", 0]] == [30, 15, 15]
     assert [counted["a", 1], counted["c", 1]] == [40, 20]
@@ -112,11 +112,11 @@ def test_each_set_of_channels_has_its_shares_however_the_calls_mix() -> None:
 
 def test_the_turns_of_many_sets_of_channels_take_no_more_room_than_those_of_some() -> None:
     names = [f"c{number}" for number in range(12)]
-    made, turns = router(*names), Turns()
+    made, turns = router(*names), RoundRobin()
     targets = made.targets("m")
     for bits in range(1, 2 ** len(names)):
         turns.take([target for at, target in enumerate(targets) if bits >> at & 1])
-    assert len(turns._credits) == MOST_SETS
+    assert len(turns._credits) == MAX_ROUND_ROBINS
 
 
 def test_each_priority_has_turns_of_its_own() -> None:
@@ -125,16 +125,16 @@ def test_each_priority_has_turns_of_its_own() -> None:
 
 
 def test_those_of_the_callers_own_format_take_turns_among_themselves() -> None:
-    made, wish = router("a", "b protocols: [messages]", "c"), Wish(protocol="chat")
+    made, wish = router("a", "b protocols: [messages]", "c"), RoutePreferences(protocol="chat")
     assert [order(made, wish) for _ in range(3)] == ["acb", "cab", "acb"]
 
 
 TEXTS = [f"conversation {number}" for number in range(4000)]
 
 
-def homes(made: Router, wish: Wish = ANY) -> list[str]:
-    """The first channel of each text."""
-    return [order(made, Wish(affinity=text, well=wish.well))[0] for text in TEXTS]
+def homes(made: Router, wish: RoutePreferences = ANY) -> list[str]:
+    """Return the first channel of each text."""
+    return [order(made, RoutePreferences(affinity=text, is_healthy=wish.is_healthy))[0] for text in TEXTS]
 
 
 def test_calls_of_one_text_have_one_channel_and_all_texts_their_shares() -> None:
@@ -143,37 +143,37 @@ def test_calls_of_one_text_have_one_channel_and_all_texts_their_shares() -> None
     assert found == homes(made) == homes(router("c weight: 2", "b weight: 3", "a weight: 5"))
     counted = Counter(found)
     assert all(abs(counted[name] / len(TEXTS) - share) < 0.03 for name, share in (("a", 0.5), ("b", 0.3), ("c", 0.2)))
-    assert firsts(made, 10) == {"a": 5, "b": 3, "c": 2}  # no turn was moved
+    assert firsts(made, 10) == {"a": 5, "b": 3, "c": 2}  # the round robin did not advance
 
 
 def test_a_channel_that_is_left_out_moves_only_its_own_texts() -> None:
     made = router("a", "b", "c")
-    before, without = homes(made), homes(made, well_but("c"))
+    before, without = homes(made), homes(made, all_healthy_but("c"))
     assert {(old, new) for old, new in zip(before, without, strict=True) if old != new} == {("c", "a"), ("c", "b")}
 
 
 def test_affinity_ends_at_priority_and_at_the_callers_own_format() -> None:
     made = router("a priority: 1", "b protocols: [messages]", "c")
-    assert {order(made, Wish(affinity=text))[-1] for text in TEXTS[:50]} == {"a"}
-    assert {order(made, Wish(affinity=text, protocol="chat")) for text in TEXTS[:50]} == {"cba"}
+    assert {order(made, RoutePreferences(affinity=text))[-1] for text in TEXTS[:50]} == {"a"}
+    assert {order(made, RoutePreferences(affinity=text, protocol="chat")) for text in TEXTS[:50]} == {"cba"}
 
 
 def test_any_text_may_be_preferred() -> None:
-    assert sorted(order(router("a", "b"), Wish(affinity="\ud800\0é"))) == ["a", "b"]
+    assert sorted(order(router("a", "b"), RoutePreferences(affinity="\ud800\0é"))) == ["a", "b"]
 
 
 @dataclass(frozen=True)
 class Reasons:
     id: str
-    wish: Wish
+    wish: RoutePreferences
     reasons: tuple[str, ...]
-    """Of each channel, joined."""
+    """Reason of each channel, joined."""
 
 
 REASONS = [
     Reasons("nothing wished", ANY, ("priority 0, weight 3 of 4", "priority 0, weight 1 of 4", "priority 0, no weight: after those that have one", "priority 1")),
-    Reasons("a format", Wish(protocol="messages"), ("priority 0, speaks messages", "priority 0, translated to chat", "priority 0, translated to chat, no weight: after those that have one", "priority 1, translated to chat")),
-    Reasons("all at once", Wish(maker="d", near="b", affinity="x", well=well_but("a").well), ("made what the call goes on from, priority 1, by affinity", "priority 0, served the conversation's beginning, by affinity", "priority 0, by affinity, no weight: after those that have one", "not well now, priority 0, by affinity")),
+    Reasons("a format", RoutePreferences(protocol="messages"), ("priority 0, speaks messages", "priority 0, translated to chat", "priority 0, translated to chat, no weight: after those that have one", "priority 1, translated to chat")),
+    Reasons("all at once", RoutePreferences(state_channel="d", prompt_cache_channel="b", affinity="x", is_healthy=all_healthy_but("a").is_healthy), ("made what the call goes on from, priority 1, by affinity", "priority 0, served the conversation's beginning, by affinity", "priority 0, by affinity, no weight: after those that have one", "not well now, priority 0, by affinity")),
 ]  # fmt: skip
 
 
@@ -199,5 +199,5 @@ def test_a_target_is_asked_for_with_the_model_that_it_knows() -> None:
     channels = [
         Channel(name=name, protocols=("chat",), models=(ChannelModel("m", f"{name}-m", None),)) for name in "ab"
     ]
-    Router(Config(channels=tuple(channels))).channels("m", GENERATE, Wish(well=well))
+    Router(Config(channels=tuple(channels))).channels("m", GENERATE, RoutePreferences(is_healthy=well))
     assert asked == [("a", "a-m"), ("b", "b-m")]

@@ -1,4 +1,4 @@
-"""Which channel is tried for a model and which after it, what it can do with the model, and what callers are told of it."""
+"""Routing: the channels of a model in order, the operations that they support, and the model's description for callers."""
 
 from collections import Counter
 from dataclasses import dataclass, replace
@@ -185,11 +185,11 @@ def test_only_base_ids_are_listed() -> None:
     assert [model.id for model in router.models()] == ["famG-2.5-pro"]
 
 
-# --- what can be done with a model
+# --- operations of a model
 
 
 def file(*channels: str, models: str = "") -> Router:
-    """A config of channels, each as it is written in flow style without its name and, on the network, its URL."""
+    """Return the router of a config whose channels are given in flow style, without name and, on the network, URL."""
     written = []
     for position, text in enumerate(channels):
         own = "[local]" in text or "[sandbox]" in text
@@ -199,7 +199,7 @@ def file(*channels: str, models: str = "") -> Router:
 
 @dataclass(frozen=True)
 class Able:
-    """A channel, and what it can do with its model `m` (or the one that the case names)."""
+    """Channel, and the operations that it supports for its model `m` (or the one that the case names)."""
 
     id: str
     channel: str
@@ -235,7 +235,7 @@ ABLE = [
 
 
 def with_count(operations: tuple[Operation, ...]) -> list[Operation]:
-    """In the order of the enum; what generates is counted for as well."""
+    """Return the operations in the order of the enum, with counting beside generation."""
     return sorted({*operations, *([pb.MODEL_OPERATION_COUNT_TOKENS] if GENERATE in operations else [])})
 
 
@@ -307,7 +307,7 @@ def test_only_channels_that_can_do_it_are_tried_and_each_operation_has_turns_of_
     assert [order(router, EMBED) for _ in range(3)] == ["c1 c3 c0", "c1 c0 c3", "c1 c3 c0"]
     assert [order(router, GENERATE) for _ in range(3)] == ["c0 c2", "c2 c0", "c0 c2"]
     assert [order(router, RERANK) for _ in range(2)] == ["c3"] * 2
-    assert order(router, GENERATE) == "c2 c0"  # as if nothing had been embedded meanwhile
+    assert order(router, GENERATE) == "c2 c0"  # as if no text had been embedded in between
 
 
 def test_a_model_can_do_what_one_of_its_channels_can() -> None:
@@ -339,7 +339,7 @@ def test_a_suffix_is_for_models_that_generate() -> None:
     assert caught.value.reason == pb.ERROR_REASON_MODEL_NOT_FOUND
 
 
-# --- what callers are told of a model
+# --- description of a model for callers
 
 
 def described(channel: str, said: str = "", model: str = "m") -> pb.Model:

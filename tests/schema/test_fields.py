@@ -1,4 +1,4 @@
-"""docs/fields.md and the schema say the same: neither may fall behind."""
+"""Page docs/fields.md and the schema: each lists all fields of the other."""
 
 import re
 from collections import Counter
@@ -14,7 +14,7 @@ from umg_grpc.v1 import pb
 PAGE = Path(__file__).parents[2] / "docs" / "fields.md"
 FORMATS = ("chat", "responses", "messages", "native")
 FACES = ("embeddings", "native_embedding", "native_embeddings", "rerank", "rerank_v2")
-"""Those whose formats have one request and one answer."""
+"""Formats with a single request and a single answer."""
 ROOTS = (
     pb.GenerateRequest,
     pb.GenerateResponse,
@@ -22,11 +22,11 @@ ROOTS = (
     pb.StreamGenerateResponse,
     pb.CountTokensRequest,
     pb.CountTokensResponse,
-    pb.GetResponseRequest,
-    pb.GetResponseResponse,
-    pb.DeleteResponseRequest,
-    pb.CancelResponseRequest,
-    pb.CancelResponseResponse,
+    pb.GetStoredResponseRequest,
+    pb.GetStoredResponseResponse,
+    pb.DeleteStoredResponseRequest,
+    pb.CancelStoredResponseRequest,
+    pb.CancelStoredResponseResponse,
     pb.ListInputItemsRequest,
     pb.ListInputItemsResponse,
     pb.EmbedRequest,
@@ -56,7 +56,7 @@ class Row:
 
     @property
     def of_formats(self) -> dict[str, str]:
-        """The cell of each format."""
+        """Cell of each format."""
         return dict(zip(self.header[1:], self.cells[1:], strict=True))
 
     @property
@@ -89,7 +89,7 @@ def message(name: str) -> Descriptor:
 
 
 def fields_on(path: str) -> list[FieldDescriptor]:
-    """The fields that a path such as `GenerateRequest.reasoning.effort` passes. Raises KeyError for one that is not there."""
+    """Return the fields on a path like `GenerateRequest.reasoning.effort`. Raises KeyError for an unknown one."""
     head, *tail = path.split(".")
     owner: Descriptor | None = message(head)
     passed = []
@@ -102,7 +102,7 @@ def fields_on(path: str) -> list[FieldDescriptor]:
 
 
 def is_in_the_schema(name: str) -> bool:
-    """Whether it is a field's path, an RPC, an enum or an enum's value."""
+    """Return whether the name is a field's path, an RPC, an enum or an enum's value."""
     head, _, tail = name.partition(".")
     values = {value for enum in enums() for value in enum.values_by_name}
     if head.endswith("Service"):
@@ -118,7 +118,7 @@ def is_in_the_schema(name: str) -> bool:
 
 
 def messages() -> list[Descriptor]:
-    """Every message of ours that the calls can hold."""
+    """Return every message of ours that the calls can contain."""
     found: dict[str, Descriptor] = {}
     waiting = [root.DESCRIPTOR for root in ROOTS]
     while waiting:
@@ -174,7 +174,7 @@ def test_a_field_of_a_format_stands_in_one_row_only(wire: str) -> None:
 
 
 CARRIED = ("Request", "Conversation", "Embedding request", "Rerank request")
-"""Sections of what a request says."""
+"""Sections on the contents of a request."""
 
 
 def test_every_table_is_of_a_known_kind() -> None:

@@ -1,4 +1,4 @@
-"""A Redis that may be away: nobody waits for it long, and nobody fails."""
+"""Unavailable Redis: calls neither wait for it long nor fail because of it."""
 
 import asyncio
 from collections.abc import Awaitable, Iterator
@@ -9,8 +9,16 @@ import structlog
 from redis.asyncio import Redis as Client
 from structlog.testing import capture_logs
 
-from tests.redis import RedisServer, opened
-from umg_grpc.store.redis import ANSWER_SECONDS, CONNECTIONS, PAUSE_SECONDS, WAITING_BYTES, Redis, RedisAway, Writes
+from tests.support.redis import RedisServer, opened
+from umg_grpc.store.redis import (
+    ANSWER_SECONDS,
+    CONNECTIONS,
+    PAUSE_SECONDS,
+    WAITING_BYTES,
+    Redis,
+    RedisUnavailable,
+    Writes,
+)
 
 
 @dataclass
@@ -38,7 +46,7 @@ async def answers(redis: Redis) -> bool:
 
     try:
         await redis.run(ping)
-    except RedisAway:
+    except RedisUnavailable:
         return False
     return True
 
@@ -90,7 +98,7 @@ async def test_a_silent_one_is_waited_for_briefly_and_after_that_by_one_call_a_s
         return client.execute_command("PING")
 
     async def away(redis: Redis) -> None:
-        with pytest.raises(RedisAway):
+        with pytest.raises(RedisUnavailable):
             await redis.run(counted)
 
     async with Redis.opened(redis_server.url, clock) as redis:
@@ -122,7 +130,7 @@ async def test_those_who_wait_go_on_without_as_soon_as_one_finds_it_away(
         with redis_server.silent():
             results = await asyncio.gather(*(redis.run(counted) for _ in range(500)), return_exceptions=True)
     assert steps == CONNECTIONS
-    assert {type(result) for result in results} == {RedisAway}
+    assert {type(result) for result in results} == {RedisUnavailable}
 
 
 async def test_those_who_wait_for_a_turn_wait_no_longer_than_for_an_answer(redis_server: RedisServer) -> None:
@@ -139,13 +147,13 @@ async def test_those_who_wait_for_a_turn_wait_no_longer_than_for_an_answer(redis
 
         holders = [asyncio.create_task(redis.run(busy)) for _ in range(CONNECTIONS)]
         await asyncio.sleep(0)
-        with pytest.raises(RedisAway):
+        with pytest.raises(RedisUnavailable):
             await redis.run(reach)
         assert asyncio.get_running_loop().time() - began < 2.0
         assert not reached
         go.set()
         await asyncio.gather(*holders)
-        assert await answers(redis)  # a long queue is no sign that it is away
+        assert await answers(redis)  # a long queue does not mean that it is away
 
 
 async def test_a_call_that_is_given_up_leaves_its_answer_to_nobody(redis_server: RedisServer) -> None:
@@ -167,7 +175,7 @@ async def test_a_call_that_is_given_up_leaves_its_answer_to_nobody(redis_server:
 
 async def test_an_answer_that_is_an_error_is_no_answer(redis: Redis) -> None:
     await redis.run(lambda client: client.set("text", "x"))
-    with pytest.raises(RedisAway):
+    with pytest.raises(RedisUnavailable):
         await redis.run(lambda client: client.lrange("text", 0, 1))
 
 
@@ -181,7 +189,7 @@ async def test_writes_are_made_beside_and_the_last_ones_at_the_end(redis: Redis)
     writes = Writes(redis, "writing")
     writes.set("a", b"1", 60)
     writes.set("b", b"2", 60)
-    writes.set("a", b"3", 60)  # the newer stands
+    writes.set("a", b"3", 60)  # the newer value is kept
     await writes.done()
     writes.set("c", b"4", 60)
     await writes.aclose()

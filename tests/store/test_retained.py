@@ -1,4 +1,4 @@
-"""Rows that are kept for a while: written by whoever, found by all, taken away by time and size."""
+"""Retained rows: written by any process, found by all, deleted by age and size."""
 
 import asyncio
 import shutil
@@ -6,15 +6,14 @@ import sqlite3
 import tempfile
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, closing
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from pathlib import Path
 
 import pytest
 from sqlalchemy import func, select
 
-from tests.databases import Database, Postgres
-from tests.store.emptied import opened_empty, shared_database
+from tests.support.databases import Database, Postgres
+from tests.support.stores import Clock
 from umg_grpc.store import Store, open_store, retained
 from umg_grpc.store.retained import Bounds, Retained
 from umg_grpc.store.tables import KeptReasoning
@@ -23,36 +22,14 @@ UNBOUNDED = Bounds(owner_bytes=0, total_bytes=0)
 SECONDS = 20.0
 
 
-@dataclass
-class Clock:
-    time: datetime = datetime(2026, 5, 4, tzinfo=UTC)
-
-    def __call__(self) -> datetime:
-        return self.time
-
-    def later(self, seconds: float) -> datetime:
-        return self.time + timedelta(seconds=seconds)
-
-
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
-def database(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Database:
-    return shared_database(request, tmp_path_factory)
-
-
-@pytest.fixture
-async def store(database: Database) -> AsyncIterator[Store]:
-    async with opened_empty(database) as store:
-        yield store
+def store(emptied_store: Store) -> Store:
+    return emptied_store
 
 
 @pytest.fixture
 def own_postgres() -> Iterator[Postgres]:
-    """A server that a test may stop."""
+    """Yield a server that a test may stop."""
     directory = Path(tempfile.mkdtemp(prefix="umg-postgres-"))  # which the server's user may enter
     server = Postgres(directory)
     yield server
@@ -83,8 +60,10 @@ async def ids(store: Store) -> list[str]:
         return list(await session.scalars(select(KeptReasoning.object_id).order_by(KeptReasoning.object_id)))
 
 
-async def test_what_was_put_is_found_by_every_process_at_once(store: Store, database: Database, clock: Clock) -> None:
-    other = await open_store(database.url, database.data_dir)
+async def test_what_was_put_is_found_by_every_process_at_once(
+    store: Store, module_database: Database, clock: Clock
+) -> None:
+    other = await open_store(module_database.url, module_database.data_dir)
     async with opened(store, clock) as mine, opened(other, clock) as theirs:
         assert await mine.put(row("a", clock.later(1), thoughts=b"\0\xff"), SECONDS)
         found = await theirs.get("me", "a")
@@ -95,7 +74,7 @@ async def test_what_was_put_is_found_by_every_process_at_once(store: Store, data
 
 
 async def test_what_was_added_is_found_before_it_is_written(store: Store, clock: Clock) -> None:
-    rows = Retained(store, KeptReasoning, UNBOUNDED, clock)  # not started: nothing writes
+    rows = Retained(store, KeptReasoning, UNBOUNDED, clock)  # not started: rows are not written
     assert rows.add(row("a", clock.later(1), thoughts=b"1"))
     assert rows.add(row("a", clock.later(1), thoughts=b"2"))
     assert [found.thoughts for found in await rows.find("me", ["a", "b"])] == [b"2"]
@@ -122,9 +101,9 @@ async def test_the_last_row_of_an_id_stays(store: Store, clock: Clock) -> None:
 
 
 async def test_processes_that_write_the_same_rows_do_not_stop_each_other(
-    store: Store, database: Database, clock: Clock
+    store: Store, module_database: Database, clock: Clock
 ) -> None:
-    stores = [await open_store(database.url, database.data_dir) for _ in range(3)]
+    stores = [await open_store(module_database.url, module_database.data_dir) for _ in range(3)]
 
     async def write(store: Store, names: list[str]) -> None:
         async with opened(store, clock) as rows:
@@ -168,14 +147,14 @@ async def test_above_a_bound_those_go_that_would_expire_first(store: Store, cloc
         for number, owner in enumerate(["me"] * 5 + ["you"] * 3):
             assert await rows.put(row(str(number), clock.later(90 - number), owner=owner, size=10), SECONDS)
         await rows.sweep()
-    # mine are held to 30 bytes (the numbers 3 and 4 go), then all to 50 (number 7 goes)
+    # my rows are held to 30 bytes (the numbers 3 and 4 are deleted), then all to 50 (number 7 is deleted)
     assert await ids(store) == ["0", "1", "2", "5", "6"]
 
 
 async def test_processes_that_sweep_together_take_away_no_more_than_one(
-    store: Store, database: Database, clock: Clock
+    store: Store, module_database: Database, clock: Clock
 ) -> None:
-    stores = [await open_store(database.url, database.data_dir) for _ in range(3)]
+    stores = [await open_store(module_database.url, module_database.data_dir) for _ in range(3)]
     swept = [Retained(store, KeptReasoning, Bounds(owner_bytes=0, total_bytes=10), clock) for store in stores]
     async with opened(stores[0], clock) as rows:
         for number in range(15):

@@ -1,4 +1,4 @@
-"""The store: the same on SQLite and PostgreSQL, whoever opens it and how many at once."""
+"""Store: it behaves the same on SQLite and PostgreSQL, for any number of processes that open it."""
 
 import asyncio
 import sys
@@ -13,7 +13,7 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, delete, func, select, text
 from sqlalchemy.exc import IntegrityError, StatementError
 
-from tests.databases import Database
+from tests.support.databases import Database
 from umg_grpc.store import StoreError, open_store
 from umg_grpc.store.migrate import HEAD, VERSION_TABLE, migrate
 from umg_grpc.store.tables import ApiKey, Base, KeptReasoning, KeptResponse
@@ -66,7 +66,7 @@ async def test_the_migrations_make_exactly_the_tables_of_the_code(database: Data
     def migrated_from_nothing(connection: Connection) -> None:
         Base.metadata.drop_all(connection)
         connection.execute(text(f"DROP TABLE {VERSION_TABLE}"))
-        connection.execute(text("CREATE TABLE stranger (id INTEGER)"))  # else it is empty, and gets its tables at once
+        connection.execute(text("CREATE TABLE stranger (id INTEGER)"))  # an empty one would get its tables
         migrate(connection)
         connection.execute(text("DROP TABLE stranger"))
 

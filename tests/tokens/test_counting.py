@@ -1,4 +1,4 @@
-"""What a request costs: everything the model reads adds to it, and nothing else does."""
+"""Token counts of requests: everything that the model reads adds to the count, and no other field does."""
 
 import subprocess
 import sys
@@ -16,6 +16,7 @@ from umg_grpc.tokens import TOKENIZERS, TokenCounter
 from umg_grpc.tokens.loading import load
 from umg_grpc.tokens.media import PAGE_TOKENS
 from umg_grpc.v1 import pb
+from umg_grpc.v1.limits import MAX_COUNT
 
 COUNTER = TokenCounter("famO")
 FAMILIES = ("famG", "famO", "famC", "famQ", "famR", "famX", "", "other")
@@ -45,7 +46,7 @@ def question() -> pb.GenerateRequest:
 
 @dataclass(frozen=True)
 class Addition:
-    """More of a request, and how many more tokens that is; None for some."""
+    """Addition to a request, and its tokens; None for any positive number."""
 
     id: str
     request: pb.GenerateRequest
@@ -59,7 +60,7 @@ def more(**fields: object) -> pb.GenerateRequest:
 
 
 def said(*parts: pb.Part) -> pb.GenerateRequest:
-    """The question with more parts in its one message."""
+    """Return the question with more parts in its one message."""
     request = question()
     request.messages[0].parts.extend(parts)
     return request
@@ -210,7 +211,7 @@ def test_ids_sources_and_signatures_change_nothing() -> None:
         pb.Part(reasoning=pb.ReasoningPart(texts=["Rain."], item_id="rs_1"), state=SIGNATURE),
         pb.Part(
             text=pb.TextPart(text="It rains.", citations=[pb.Citation(cited_text="rain")]),
-            cache_control=pb.CacheControl(ttl="5m"),
+            cache_control=pb.CacheControl(ttl=pb.CACHE_TTL_FIVE_MINUTES),
             message_id="msg_1",
         ),
         pb.Part(tool_call=pb.ToolCall(name="f", arguments_json="{}", call_id="call_1234567890", item_id="fc_1")),
@@ -230,7 +231,7 @@ def test_the_length_of_a_wave_file_is_read_from_its_head() -> None:
 
 
 def test_a_known_prompt_counts_as_its_provider_counts_it() -> None:
-    """The example of the provider's own guide to counting, for which it charges 129 tokens."""
+    """Count the example of the provider's own guide to counting, which states 129 tokens."""
     messages = [
         ("system", "", "You are a helpful, pattern-following assistant that translates corporate jargon into plain English."),
         ("system", "example_user", "New synergies will help drive top-line growth."),
@@ -334,6 +335,7 @@ FRESH = """
 import sys
 from umg_grpc.tokens import TokenCounter
 from umg_grpc.v1 import pb
+from umg_grpc.v1.limits import MAX_COUNT
 counter = TokenCounter("famR")
 assert "splintr" not in sys.modules
 assert counter.needs_thread(pb.GenerateRequest()), "the vocabulary is not loaded yet"
@@ -372,3 +374,10 @@ def test_what_takes_long_is_left_to_a_thread(case: Size) -> None:
     counter = TokenCounter(case.family)
     counter.count_text("a")
     assert counter.needs_thread(case.request) is case.wanted
+
+
+def test_an_estimate_ends_at_the_largest_count() -> None:
+    pages = b"%PDF" + b"/Type/Page " * (MAX_COUNT // PAGE_TOKENS + 1)
+    request = pb.GenerateRequest(messages=[user(pb.Part(media=pb.MediaPart(kind=pb.MEDIA_KIND_DOCUMENT, data=pages)))])
+    assert COUNTER.count_request(request) == MAX_COUNT
+    assert COUNTER.estimate_usage(request, []).input_tokens == MAX_COUNT

@@ -1,4 +1,4 @@
-"""Token ids become the text that they were made of."""
+"""Decoding of token ids to their text."""
 
 from pathlib import Path
 
@@ -36,8 +36,8 @@ def test_without_a_tokenizer_the_ids_are_those_of_the_vendor_of_the_format() -> 
 
 @pytest.mark.parametrize("tokenizer", TOKENIZERS)
 def test_half_a_character_at_either_end_becomes_the_sign_for_it(tokenizer: str) -> None:
-    """Where a client cuts a long text into pieces of so many tokens."""
-    ids = load(tokenizer).encode_ordinary("a𓀀𓀀𓀀z")  # a sign that takes several tokens everywhere
+    """Cut a text inside a character, as clients do that split a long text by a number of tokens."""
+    ids = load(tokenizer).encode_ordinary("a𓀀𓀀𓀀z")  # a character of several tokens in every vocabulary
     assert len(ids) > 5
     for cut in range(1, len(ids)):
         front, back = decode(ids[:cut], tokenizer), decode(ids[cut:], tokenizer)

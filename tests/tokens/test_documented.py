@@ -1,4 +1,4 @@
-"""The figures of docs/tokens.md are those that the corpus beside this file gives."""
+"""Figures of docs/tokens.md: they equal the results for the corpus beside this file."""
 
 from pathlib import Path
 

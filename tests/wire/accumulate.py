@@ -1,4 +1,4 @@
-"""What a stream of canonical events says in the end."""
+"""Aggregation of a stream of canonical events, independent of the gateway's own."""
 
 from collections.abc import Iterable, MutableSequence
 
@@ -6,7 +6,7 @@ from umg_grpc.v1 import pb
 
 
 def accumulate(messages: Iterable[pb.StreamGenerateResponse]) -> pb.GenerateResponse:
-    """The whole answer. Fails on events that break the order that `GenerateEvent` states."""
+    """Return the whole answer. Fail on events that break the order that `GenerateEvent` defines."""
     response = pb.GenerateResponse()
     open_parts: set[tuple[int, int]] = set()
     candidates: dict[int, pb.Candidate] = {}
@@ -27,7 +27,7 @@ def accumulate(messages: Iterable[pb.StreamGenerateResponse]) -> pb.GenerateResp
             response.usage.CopyFrom(event.usage)
             continue
         if kind == "opaque":
-            continue  # nothing that an answer holds
+            continue  # not a part of an answer
         if event.finished.block_reason:
             response.block_reason = event.finished.block_reason
             response.prompt_safety_ratings.extend(event.finished.safety_ratings)
@@ -66,6 +66,7 @@ def _finish(candidate: pb.Candidate, finished: pb.CandidateFinished) -> None:
     candidate.grounding_json = finished.grounding_json
     candidate.provider_reason = finished.provider_reason
     candidate.refusal_category = finished.refusal_category
+    candidate.container_json = finished.container_json
 
 
 def _grow(part: pb.Part, event: pb.GenerateEvent) -> None:
@@ -97,7 +98,7 @@ def _grow(part: pb.Part, event: pb.GenerateEvent) -> None:
             told = part.media.data
             part.MergeFrom(event.part_updated)
             if told:
-                part.media.data = told  # deltas told it; an update has it empty
+                part.media.data = told  # sent as deltas; the data of an update is empty
         case "part_updated":
             state = part.state if part.HasField("state") else None
             part.CopyFrom(pb.Part(state=state))

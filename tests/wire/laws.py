@@ -1,4 +1,4 @@
-"""What the laws of every format are tried with."""
+"""Settings, strategies and readers that the laws of every format share."""
 
 from collections.abc import Sequence
 
@@ -17,13 +17,13 @@ few = settings(modest, max_examples=30)
 
 @st.composite
 def cuts(draw: DrawFn, data: bytes) -> Sequence[bytes]:
-    """The bytes in pieces."""
+    """Draw the bytes in pieces."""
     places = sorted(draw(st.lists(st.integers(0, len(data)), max_size=8)))
     return [data[start:end] for start, end in zip([0, *places], [*places, len(data)], strict=True)]
 
 
 def sprinkled(value: object, data: st.DataObject) -> object:
-    """The document with fields that nobody knows, at every level."""
+    """Return the document with unknown fields at every level."""
     if isinstance(value, list):
         return [sprinkled(item, data) for item in value]
     if isinstance(value, dict):
@@ -32,10 +32,10 @@ def sprinkled(value: object, data: st.DataObject) -> object:
 
 
 def members(document: bytes) -> dict[str, bytes]:
-    """The fields of an object, to the byte."""
+    """Return the fields of an object, each to the byte."""
     return {name: bytes(raw) for name, raw in msgspec.json.decode(document, type=dict[str, msgspec.Raw]).items()}
 
 
 def said(document: bytes) -> dict[str, bytes]:
-    """Those that say something: null is absent."""
+    """Return the fields that are not null, since null counts as absent."""
     return {name: raw for name, raw in members(document).items() if raw != b"null"}

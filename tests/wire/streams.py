@@ -1,15 +1,15 @@
-"""Streams through any codec."""
+"""Encoding and decoding of streams by any codec."""
 
 from collections.abc import Iterable
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.format import TextFormat
+from umg_grpc.wire.text_format import TextFormat
 
 
 def decoded(
     codec: TextFormat, frames: Iterable[bytes], request: pb.GenerateRequest, *, pass_: bool = False
 ) -> list[pb.StreamGenerateResponse]:
-    """What a provider's stream says, whole; cut as the frames are."""
+    """Decode a provider's whole stream, cut as the frames are."""
     decoder = codec.stream_decoder(request, pass_)
     messages = [message for data in frames if (message := decoder.feed(data)) is not None]
     last = decoder.close()
@@ -17,13 +17,13 @@ def decoded(
 
 
 def encoded(codec: TextFormat, messages: Iterable[pb.StreamGenerateResponse], request: pb.GenerateRequest) -> bytes:
-    """What a caller reads, whole."""
+    """Return the caller's bytes of a whole stream."""
     encoder = codec.stream_encoder(request)
     return b"".join([*map(encoder.feed, messages), encoder.close()])
 
 
 def frames_of(messages: Iterable[pb.StreamGenerateResponse]) -> bytes:
-    """What a passed stream is."""
+    """Return the bytes of a passthrough stream."""
     return b"".join(message.source_frames for message in messages)
 
 

@@ -1,4 +1,4 @@
-"""Addresses of images and files: providers fetch them from the net, never from their own machine."""
+"""URLs of images and files: providers fetch them from the net, never from their own machine."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -30,7 +30,7 @@ def native(*parts: Body) -> Body:
 
 
 def shown(url: str) -> Body:
-    """A result that shows a file."""
+    """Return a tool result with a file."""
     return {"functionResponse": {"name": "f", "response": {}, "parts": [{"fileData": {"fileUri": url}}]}}
 
 

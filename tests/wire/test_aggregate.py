@@ -1,4 +1,4 @@
-"""A stream that is put together says what the whole answer says."""
+"""An aggregated stream equals the whole answer."""
 
 import pytest
 from hypothesis import given
@@ -11,8 +11,14 @@ from tests.wire.streams import decoded
 from tests.wire.timing import within
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat import CHAT
-from umg_grpc.wire.gather import _TAKE, MAX_SKIPPED, AnswerGatherer, FrameGatherer, Gatherer, read_answer
-from umg_grpc.wire.replay import replay
+from umg_grpc.wire.core.aggregate import (
+    MAX_SKIPPED,
+    AnswerAggregator,
+    FrameAggregator,
+    StreamAggregator,
+    read_answer,
+)
+from umg_grpc.wire.core.response_to_events import response_to_events
 
 words = some.words
 states = st.builds(pb.ReasoningState, data=words, format=st.sampled_from(["native", "messages", "responses"]))
@@ -66,6 +72,7 @@ finishes = some.set_fields(
     grounding_json=words,
     provider_reason=words,
     refusal_category=words,
+    container_json=words,
     safety_ratings=st.lists(st.builds(pb.SafetyRating, category=words, blocked=st.booleans()), max_size=2),
 )
 
@@ -83,7 +90,7 @@ def answers(draw: st.DrawFn) -> pb.GenerateResponse:
     return response
 
 
-def gathered(gatherer: AnswerGatherer, messages: list[pb.StreamGenerateResponse]) -> pb.GenerateResponse:
+def gathered(gatherer: AnswerAggregator, messages: list[pb.StreamGenerateResponse]) -> pb.GenerateResponse:
     for message in messages:
         gatherer.feed(message)
     return gatherer.response()
@@ -96,21 +103,21 @@ def one_by_one(message: pb.StreamGenerateResponse) -> list[pb.StreamGenerateResp
 @modest
 @given(answers())
 def test_an_answer_that_is_told_as_a_stream_is_the_answer_again(response: pb.GenerateResponse) -> None:
-    assert gathered(Gatherer(), [replay(response)]) == response
-    assert gathered(Gatherer(), one_by_one(replay(response))) == response
+    assert gathered(StreamAggregator(), [response_to_events(response)]) == response
+    assert gathered(StreamAggregator(), one_by_one(response_to_events(response))) == response
 
 
 @modest
 @given(some.responses(), st.data())
 def test_a_provider_stream_is_gathered_as_the_law_has_it(response: pb.GenerateResponse, data: st.DataObject) -> None:
     encoder = CHAT.stream_encoder(some.ANSWERED)
-    stream = encoder.feed(replay(response)) + encoder.close()
+    stream = encoder.feed(response_to_events(response)) + encoder.close()
     for passing in (False, True):
         told = decoded(CHAT, data.draw(cuts(stream)), some.ANSWERED, pass_=passing)
         if passing:
-            assert gathered(FrameGatherer(CHAT, some.ANSWERED), told) == response
+            assert gathered(FrameAggregator(CHAT, some.ANSWERED), told) == response
         else:
-            assert gathered(Gatherer(), told) == accumulate(told) == response
+            assert gathered(StreamAggregator(), told) == accumulate(told) == response
 
 
 @modest
@@ -131,13 +138,13 @@ def test_what_the_gateway_told_beside_the_frames_wins() -> None:
     )
     started = pb.GenerateEvent(started=pb.GenerationStarted(response_id="ours", model="m"))
     used = pb.GenerateEvent(usage=pb.Usage(input_tokens=9))
-    gatherer = FrameGatherer(CHAT, some.ANSWERED)
+    gatherer = FrameAggregator(CHAT, some.ANSWERED)
     gatherer.feed(pb.StreamGenerateResponse(source_frames=frames, events=[started]))
     gatherer.feed(pb.StreamGenerateResponse(source_frames=b"data: [DONE]\n\n", events=[used]))
     response = gatherer.response()
     assert (response.response_id, response.model, response.usage.input_tokens) == ("ours", "m", 9)
     assert response.candidates[0].message.parts[0].text.text == "Hi"
-    assert gatherer.kept_bytes == len(frames) + len(b"data: [DONE]\n\n")
+    assert gatherer.retained_bytes == len(frames) + len(b"data: [DONE]\n\n") + started.ByteSize()
 
 
 def test_of_a_broken_stream_is_gathered_what_came() -> None:
@@ -148,8 +155,8 @@ def test_of_a_broken_stream_is_gathered_what_came() -> None:
         pb.GenerateEvent(text_delta="Hel"),
     ]
     for gatherer, message in (
-        (FrameGatherer(CHAT, some.ANSWERED), pb.StreamGenerateResponse(source_frames=frames)),
-        (Gatherer(), pb.StreamGenerateResponse(events=events)),
+        (FrameAggregator(CHAT, some.ANSWERED), pb.StreamGenerateResponse(source_frames=frames)),
+        (StreamAggregator(), pb.StreamGenerateResponse(events=events)),
     ):
         gatherer.feed(message)
         assert gatherer.response().candidates[0].message.parts[0].text.text == "Hel"
@@ -158,7 +165,7 @@ def test_of_a_broken_stream_is_gathered_what_came() -> None:
 
 def test_a_provider_that_does_not_stream_is_gathered_from_the_events() -> None:
     answer = pb.GenerateResponse(response_id="r", candidates=[pb.Candidate(message=pb.Message(role=pb.ROLE_ASSISTANT))])
-    assert gathered(FrameGatherer(CHAT, some.ANSWERED), [replay(answer)]) == answer
+    assert gathered(FrameAggregator(CHAT, some.ANSWERED), [response_to_events(answer)]) == answer
 
 
 def test_a_tool_of_the_providers_is_as_it_left_it() -> None:
@@ -170,7 +177,7 @@ def test_a_tool_of_the_providers_is_as_it_left_it() -> None:
         pb.GenerateEvent(part_updated=updated),
     ]
     updated.state.data = "d"
-    response = gathered(Gatherer(), [pb.StreamGenerateResponse(events=events)])
+    response = gathered(StreamAggregator(), [pb.StreamGenerateResponse(events=events)])
     assert list(response.candidates[0].message.parts) == [updated]
 
 
@@ -181,7 +188,7 @@ def test_a_medium_keeps_its_bytes_when_more_is_known_of_it() -> None:
         pb.GenerateEvent(part_updated=pb.Part(media=pb.MediaPart(media_id="m", data=b""))),
         pb.GenerateEvent(media_delta=pb.MediaDelta(data=b"b", transcript="B")),
     ]
-    (part,) = gathered(Gatherer(), [pb.StreamGenerateResponse(events=events)]).candidates[0].message.parts
+    (part,) = gathered(StreamAggregator(), [pb.StreamGenerateResponse(events=events)]).candidates[0].message.parts
     assert part.media == pb.MediaPart(kind=pb.MEDIA_KIND_AUDIO, data=b"ab", transcript="AB", media_id="m")
 
 
@@ -191,7 +198,7 @@ def test_an_index_that_a_provider_makes_up_costs_little_memory() -> None:
         pb.GenerateEvent(reasoning_delta="a", text_index=1),
         pb.GenerateEvent(summary_delta=pb.SummaryDelta(summary_index=2**31 - 1, text="b")),
     ]
-    (part,) = gathered(Gatherer(), [pb.StreamGenerateResponse(events=events)]).candidates[0].message.parts
+    (part,) = gathered(StreamAggregator(), [pb.StreamGenerateResponse(events=events)]).candidates[0].message.parts
     assert list(part.reasoning.texts) == ["", "a"]
     assert len(part.reasoning.summaries) == MAX_SKIPPED + 1
     assert part.reasoning.summaries[-1] == "b"
@@ -205,29 +212,32 @@ def test_a_long_answer_takes_no_more_for_a_delta_than_a_short_one(kind: str) -> 
         "arguments": pb.Part(tool_call=pb.ToolCall(arguments_json="")),
     }[kind]
     delta = pb.GenerateEvent(**{f"{kind}_delta": "x" * 100})
-    gatherer = Gatherer()
+    gatherer = StreamAggregator()
     gatherer.feed(pb.StreamGenerateResponse(events=[pb.GenerateEvent(part_started=start)]))
     message = pb.StreamGenerateResponse(events=[delta])
     with within(2):
-        for _ in range(50_000):  # 5 MB, of which each delta would copy 2.5 on average
+        for _ in range(50_000):  # 5 MB, of which each delta would copy 2.5 MB on average
             gatherer.feed(message)
         part = gatherer.response().candidates[0].message.parts[0]
     assert len(part.SerializeToString()) > 5_000_000
 
 
 def test_every_kind_of_event_is_known() -> None:
-    of_no_part = {"started", "usage", "finished", "opaque", "part_ended"}
-    assert set(_TAKE) | of_no_part == {
-        field.name for field in pb.GenerateEvent.DESCRIPTOR.oneofs_by_name["kind"].fields
-    }
+    for field in pb.GenerateEvent.DESCRIPTOR.oneofs_by_name["kind"].fields:
+        event = pb.GenerateEvent()
+        if field.message_type is None:
+            setattr(event, field.name, "a")
+        else:
+            getattr(event, field.name).SetInParent()
+        StreamAggregator().feed(pb.StreamGenerateResponse(events=[event]))  # raises AssertionError for an unknown one
 
 
 def test_of_a_long_stream_whose_beginning_is_enough_no_more_is_kept() -> None:
-    gatherer = FrameGatherer(CHAT, some.ANSWERED, 1000)
+    gatherer = FrameAggregator(CHAT, some.ANSWERED, 1000)
     frame = b'data: {"choices":[{"index":0,"delta":{"content":"word "}}]}\n\n'
     for _ in range(1000):
         gatherer.feed(pb.StreamGenerateResponse(source_frames=frame))
-    assert gatherer.kept_bytes < 1000 + len(frame)
+    assert gatherer.retained_bytes < 1000 + len(frame)
     [part] = gatherer.response().candidates[0].message.parts
     words = part.text.text.count("word ")
     assert round(words * gatherer.share) == 1000

@@ -1,4 +1,4 @@
-"""What providers answer that is no whole answer, and what the callers of each format are told of it."""
+"""Incomplete answers of providers, and the results for callers of each format."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,9 +10,9 @@ from tests.wire.streams import decoded, events_of
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS
-from umg_grpc.wire.provider_errors import decode_error
+from umg_grpc.wire.errors.provider_errors import decode_error
 
-ASKED = pb.GenerateRequest(model="m", include_usage=True)
+ASKED = pb.GenerateRequest(model="m", face_hints=pb.FaceHints(include_usage=True))
 Usage = Mapping[str, object]
 
 BODIES: dict[str, Any] = {
@@ -51,7 +51,7 @@ def event(payload: Mapping[str, object]) -> bytes:
 
 
 def stream(name: str, usage: Usage) -> bytes:
-    """A stream that tells the usage wherever its format does."""
+    """Return a stream with the usage in every place that its format has for it."""
     match name:
         case "chat":
             choice = {"index": 0, "delta": {"content": "hi"}, "finish_reason": "stop"}
@@ -69,7 +69,7 @@ def stream(name: str, usage: Usage) -> bytes:
 
 
 def usages(name: str, usage: Usage, pass_: bool) -> list[pb.Usage]:
-    """What is told of the usage, unstreamed and streamed."""
+    """Return the decoded usage, unstreamed and streamed."""
     answer = FORMATS[name].decode_response(body(name, usage), ASKED, pass_)
     told = decoded(FORMATS[name], [stream(name, usage)], ASKED, pass_=pass_)
     streamed = [event.usage for event in events_of(told) if event.HasField("usage")]

@@ -1,4 +1,4 @@
-"""Who is answered in the SDKs' form."""
+"""Clients whose answers have the SDKs' form."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,8 +11,8 @@ from multidict import CIMultiDict, CIMultiDictProxy
 
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.client_shape import client_shape
-from umg_grpc.wire.unary import ClientShape
+from umg_grpc.wire.core.client_shape import client_shape
+from umg_grpc.wire.unary_format import ClientShape
 
 SDK, DOCUMENTED = ClientShape.SDK, ClientShape.DOCUMENTED
 

@@ -1,4 +1,4 @@
-"""What a provider's failure means for the attempts that could follow."""
+"""The meaning of a provider's failure for further attempts."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from umg_grpc.errors import Failure, UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire import EMBEDDING_FORMATS, FORMATS, RERANK_FORMATS
-from umg_grpc.wire.embed import other_length
-from umg_grpc.wire.refusals import DEFAULT, ProviderError
-from umg_grpc.wire.sse import SseSplitter
+from umg_grpc.wire.core.sse import SseSplitter
+from umg_grpc.wire.embedding_format import other_length
+from umg_grpc.wire.errors.classification import DEFAULT, ProviderError
 
 CALLER, CONTEXT, TRANSIENT, OVERLOADED, DOWN, AMBIGUOUS = (
     Failure.CALLER,
@@ -88,7 +88,7 @@ REFUSALS = [
     Refusal("a foreign tool server", 424, openai("Error retrieving tool list from MCP server", "external_connector_error"), FAILED, CALLER),
     Refusal("headers that are too large", 431, b"", FAILED, CALLER),
     Refusal("no endpoint that can do it", 404, {"error": {"code": 404, "message": "No endpoints found that support image input"}}, REJECTED, CONTEXT),
-    # what the caller named
+    # objects that the caller named
     Refusal("a forgotten response", 400, openai("Previous response with id 'resp_1' not found.", "previous_response_not_found", param="previous_response_id"), REJECTED, CALLER, format="responses"),
     Refusal("a forgotten response by 404", 404, openai("Response with id 'resp_1' not found."), REJECTED, CALLER, format="responses"),
     Refusal("an unknown item", 404, openai("Item with id 'rs_1' not found."), REJECTED, CALLER, format="responses"),
@@ -127,7 +127,7 @@ REFUSALS = [
     Refusal("no such path", 404, {"detail": "Not Found"}, FAILED, DOWN),
     Refusal("a page that is not there", 404, PAGE, FAILED, DOWN),
     Refusal("no such method", 405, b"", FAILED, DOWN),
-    # too much to do
+    # load
     Refusal("a rate limit", 429, openai("Rate limit reached", "rate_limit_exceeded", "requests"), LIMITED, OVERLOADED),
     Refusal("a rate limit without words", 429, b"", LIMITED, OVERLOADED),
     Refusal("a minute's share of a trial", 429, {"message": "You are using a Trial key, which is limited to 40 API calls / minute."}, LIMITED, OVERLOADED, format="rerank"),
@@ -160,7 +160,7 @@ def test_a_refusal_says_what_it_means_for_other_attempts(case: Refusal) -> None:
     assert (error.name, error.failure) == (case.reason, case.failure)
 
 
-# Bodies without words, as any proxy writes them: no format means anything else by their status.
+# Bodies without a message, as proxies write them: the status means the same in every format.
 @pytest.mark.parametrize("name", DECODERS)
 @pytest.mark.parametrize(
     "body", [b"", b"{}", b"null", b"[]", PAGE, b'{"error":"no"}', b'{"error":{"details":[1,{}]}}', b"\xff"]
@@ -171,6 +171,38 @@ def test_every_status_means_something_whatever_the_body(name: str, body: bytes) 
         assert error.failure is not None
         assert (error.reason == pb.ERROR_REASON_UPSTREAM_RATE_LIMITED) == (status == 429)
         assert error.failure is not DOWN or status not in (400, 413, 422, 500, 503)
+
+
+SECRETS = [
+    "sk-proj-abcdef1234567890",
+    "org-AbC123xyz789",
+    "acct_1234567890",
+    "tools.project-8f14e45fceea167a5a36",
+    "node-7.internal.example",
+    "10.20.30.40",
+    "0f8fad5b-d9cb-469f-a165-70867728950e",
+    "123456789012",
+]
+
+
+@pytest.mark.parametrize("name", DECODERS)
+@pytest.mark.parametrize("secret", SECRETS)
+def test_the_field_that_a_provider_names_is_cleaned_as_its_message_is(name: str, secret: str) -> None:
+    violation = [{"fieldViolations": [{"field": secret, "description": "bad"}]}]
+    for inner in ({"param": secret}, {"details": violation}):
+        body = msgspec.json.encode({"error": {"message": "Invalid value", **inner}})
+        error = DECODERS[name](400, {}, body)
+        assert secret not in str((error.message, error.metadata))
+
+
+FIELDS = ["messages[3].content[0].image_url", "generation_config.temperature", "input[12]", "tools[0].function.name"]
+
+
+@pytest.mark.parametrize("name", DECODERS)
+@pytest.mark.parametrize("field", FIELDS)
+def test_the_field_that_a_provider_names_reaches_the_caller(name: str, field: str) -> None:
+    body = msgspec.json.encode({"error": {"message": "Invalid value", "param": field}})
+    assert DECODERS[name](400, {}, body).metadata["field"] == field
 
 
 WORDS = st.sampled_from([
@@ -313,10 +345,10 @@ def test_nobody_knows_what_was_made_of_a_stream_that_broke_off(name: str, pass_:
     assert (caught.value.name, caught.value.failure) == ("UPSTREAM_CUT", AMBIGUOUS)
 
 
-def test_an_endless_event_is_as_good_as_unreadable() -> None:
+def test_an_endless_event_is_asked_of_no_other_channel() -> None:
     with pytest.raises(UmgError) as caught:
         SseSplitter(limit=8).whole(b"data: 1234567890")
-    assert caught.value.failure is AMBIGUOUS
+    assert caught.value.failure is Failure.TOO_LARGE
 
 
 def test_a_length_that_a_model_does_not_make_is_no_fault_of_the_channel() -> None:

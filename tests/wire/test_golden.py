@@ -1,15 +1,15 @@
-"""Whole bodies and streams of real kinds of traffic, one directory a case below that of its format, read and written by
-the codec.
+"""Whole bodies and streams of real kinds of traffic, one directory per case below that of its format, decoded and
+encoded by the codec.
 
-`request.json`, `response.json` and `stream.sse` are what callers and providers send. What the codec makes of them
-stands beside them: `X.txtpb` (canonical), `upstream.json` and `rebuilt.json` (what a provider gets without and with the
-source), `face.json` and `face.sse` (what a caller of the canonical answer gets). `python -m tests.wire.test_golden
-[format/case ...]` writes those anew, to be reviewed as a diff.
+`request.json`, `response.json` and `stream.sse` are sent by callers and providers. The codec's results are beside them:
+`X.txtpb` (canonical), `notes.json` (the notes of its decoding), `upstream.json` and `rebuilt.json` (the provider's body without and with the source), `face.json`
+and `face.sse` (the canonical answer, encoded for a caller). `python -m tests.wire.test_golden [format/case ...]` writes
+the results again, to be reviewed as a diff.
 """
 
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import msgspec
@@ -22,11 +22,11 @@ from tests.wire.responses.streams import told
 from tests.wire.streams import decoded, encoded, events_of, frames_of
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS
-from umg_grpc.wire.format import TextFormat
+from umg_grpc.wire.text_format import TextFormat
 
 HERE = Path(__file__).parent
 GIVEN = ("request.json", "response.json", "stream.sse")
-MODELS = {"native": "gemini-3-pro"}  # whose generation matters
+MODELS = {"native": "gemini-3-pro"}  # the generation of the model matters
 
 
 @dataclass(frozen=True)
@@ -45,30 +45,32 @@ class Case:
         return (self.path / name).read_bytes()
 
     def request(self) -> pb.GenerateRequest:
-        """What the answers of the case answer."""
+        """Return the request of the case."""
         request = pb.GenerateRequest()
         if self.has("request.json"):
             request = self.codec.decode_request(self.read("request.json"), {}).canonical
         request.model = "public"
         if self.codec.name == "chat":
-            request.include_usage = True
+            request.face_hints.include_usage = True
         return request
 
     def streamed(self, *, pass_: bool, step: int = 2**20) -> list[pb.StreamGenerateResponse]:
-        """What the provider's stream says, read in pieces of `step` bytes."""
+        """Decode the provider's stream in pieces of `step` bytes."""
         stream = self.read("stream.sse")
         pieces = [stream[at : at + step] for at in range(0, len(stream), step)]
         return decoded(self.codec, pieces, self.request(), pass_=pass_)
 
     def made(self) -> Iterator[tuple[str, str]]:
-        """(file, content) of all that the codec makes of the case."""
+        """Yield (file, content) of all results of the codec for the case."""
         if self.has("request.json"):
-            request, stream = self.codec.decode_request(self.read("request.json"), {})
+            request, stream, notes = self.codec.decode_request(self.read("request.json"), {})
             model = MODELS.get(self.codec.name, "theirs")
-            rebuilt = self.codec.encode_request(request, model, stream)
+            rebuilt = self.codec.encode_request(request, model, stream, notes=notes)
             yield "rebuilt.json", pretty(rebuilt.body) + rebuilt.report.header() + "\n"
             request.source.body = b""
             yield "request.txtpb", text(request)
+            if taken := {name: value for name, value in asdict(notes).items() if value}:
+                yield "notes.json", pretty(msgspec.json.encode(taken))
             request.ClearField("source")
             upstream = self.codec.encode_request(request, model, stream)
             yield "upstream.json", pretty(upstream.body) + upstream.report.header() + "\n"
@@ -89,7 +91,7 @@ CASES = [
     if any((path / name).exists() for name in GIVEN)
 ]
 STREAMED = [case for case in CASES if case.has("stream.sse")]
-# Cases whose answer and stream say the same; those of the other formats are other answers.
+# Cases whose answer and stream are equal; those of the other formats are different answers.
 TWICE = [case for case in STREAMED if case.codec.name in ("messages", "responses") and case.has("response.json")]
 
 
@@ -142,7 +144,7 @@ def test_an_answer_says_the_same_streamed_and_not(case: Case) -> None:
     streamed = accumulate(case.streamed(pass_=False))
     response = case.codec.decode_response(case.read("response.json"), case.request(), False)
     if case.codec.name == "responses":
-        streamed.service_tier = response.service_tier  # the stream begins before it is chosen
+        streamed.service_tier = response.service_tier  # the stream begins before the tier is chosen
         response.ClearField("complete_time")
     else:
         for answer in (streamed, response):
@@ -151,7 +153,7 @@ def test_an_answer_says_the_same_streamed_and_not(case: Case) -> None:
 
 
 def put_calls_on_one_line(response: pb.GenerateResponse) -> None:
-    """The JSON of calls: a stream has it as the model wrote it."""
+    """Normalize the JSON of calls: a stream has it as the model wrote it."""
     for part in response.candidates[0].message.parts:
         for call, name in ((part.tool_call, "arguments_json"), (part.server_tool_call, "input_json")):
             if written := getattr(call, name):

@@ -1,4 +1,4 @@
-"""Requests, answers and streams come back as they went, in every format. What is of one format stands in its own laws."""
+"""Laws of every format: requests, answers and streams come back unchanged. Each format has further laws of its own."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,11 +18,11 @@ from tests.wire.responses import strategies as responses
 from tests.wire.streams import decoded, encoded, events_of, frames_of
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat import CHAT
-from umg_grpc.wire.format import TextFormat
+from umg_grpc.wire.core.response_to_events import response_to_events
 from umg_grpc.wire.messages import MESSAGES
 from umg_grpc.wire.native import NATIVE
-from umg_grpc.wire.replay import replay
 from umg_grpc.wire.responses import RESPONSES
+from umg_grpc.wire.text_format import TextFormat
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Law:
     requests: SearchStrategy[pb.GenerateRequest]
     responses: SearchStrategy[pb.GenerateResponse]
     answered: pb.GenerateRequest
-    """What the answers answer."""
+    """The request of the answers."""
 
 
 LAWS = [
@@ -40,7 +40,7 @@ LAWS = [
     Law(NATIVE, native.requests, native.responses(), native.ANSWERED),
     Law(RESPONSES, responses.requests, responses.responses(), responses.ANSWERED),
 ]
-# Events beside the frames, by how many candidates there are; native's frames may each have a usage.
+# Events beside the passthrough frames, by the number of candidates; each frame of native may have a usage.
 TOLD: dict[str, Callable[[int], list[str]]] = {
     "chat": lambda candidates: ["started", *["finished"] * candidates, "usage"],
     "messages": lambda _: ["started", "usage", "finished", "usage"],
@@ -55,7 +55,7 @@ every_format = pytest.mark.parametrize("law", LAWS, ids=lambda law: law.codec.na
 def test_a_request_survives_the_wire_and_back(law: Law, data: st.DataObject) -> None:
     request = data.draw(law.requests)
     upstream = law.codec.encode_request(request, request.model or "m", False)
-    came, stream = law.codec.decode_request(upstream.body, {})
+    came, stream, _ = law.codec.decode_request(upstream.body, {})
     came.ClearField("source")
     if not law.codec.model_in_path:
         request.model = request.model or "m"
@@ -78,7 +78,7 @@ def test_an_answer_survives_the_wire_and_back(law: Law, data: st.DataObject) -> 
 @given(st.data())
 def test_a_stream_survives_the_wire_and_back_however_it_is_cut(law: Law, data: st.DataObject) -> None:
     response = data.draw(law.responses)
-    stream = encoded(law.codec, [replay(response)], law.answered)
+    stream = encoded(law.codec, [response_to_events(response)], law.answered)
     assert accumulate(decoded(law.codec, data.draw(cuts(stream)), law.answered)) == response
 
 
@@ -87,7 +87,7 @@ def test_a_stream_survives_the_wire_and_back_however_it_is_cut(law: Law, data: s
 @given(st.data(), st.sampled_from([b"\r\n", b"\r"]))
 def test_a_stream_is_read_with_every_line_end(law: Law, data: st.DataObject, end: bytes) -> None:
     response = data.draw(law.responses)
-    stream = encoded(law.codec, [replay(response)], law.answered).replace(b"\n", end)
+    stream = encoded(law.codec, [response_to_events(response)], law.answered).replace(b"\n", end)
     assert accumulate(decoded(law.codec, data.draw(cuts(stream)), law.answered)) == response
 
 
@@ -98,7 +98,7 @@ def test_a_passed_stream_is_the_providers_to_the_byte_however_it_is_cut(
     law: Law, data: st.DataObject, end: bytes
 ) -> None:
     response = data.draw(law.responses)
-    stream = encoded(law.codec, [replay(response)], law.answered).replace(b"\n", end)
+    stream = encoded(law.codec, [response_to_events(response)], law.answered).replace(b"\n", end)
     passed = decoded(law.codec, data.draw(cuts(stream)), law.answered, pass_=True)
     assert frames_of(passed) == stream
     assert encoded(law.codec, passed, law.answered) == stream
@@ -109,7 +109,7 @@ def test_a_passed_stream_is_the_providers_to_the_byte_however_it_is_cut(
 @given(st.data())
 def test_a_passed_stream_tells_the_service_what_it_needs(law: Law, data: st.DataObject) -> None:
     response = data.draw(law.responses)
-    stream = encoded(law.codec, [replay(response)], law.answered)
+    stream = encoded(law.codec, [response_to_events(response)], law.answered)
     events = events_of(decoded(law.codec, data.draw(cuts(stream)), law.answered, pass_=True))
     kinds = [event.WhichOneof("kind") for event in events]
     if law.codec.name in TOLD:
@@ -117,7 +117,7 @@ def test_a_passed_stream_tells_the_service_what_it_needs(law: Law, data: st.Data
     assert [kind for kind in kinds if kind != "usage"] == ["started", *["finished"] * len(response.candidates)]
     assert events[0].started.response_id == response.response_id
     assert [event.usage for event in events if event.HasField("usage")][-1] == response.usage
-    if law.codec.name != "chat":  # whose refusals finish like any text
+    if law.codec.name != "chat":  # refusals of chat have an ordinary finish reason
         assert [event.finished.finish_reason for event in events if event.HasField("finished")] == [
             candidate.finish_reason for candidate in response.candidates
         ]

@@ -1,4 +1,4 @@
-"""Answers whose providers keep loosely to their format: read alike whatever the format, streamed or not."""
+"""Answers of providers that deviate from their format: decoded the same in every format, streamed or not."""
 
 from dataclasses import dataclass
 
@@ -6,11 +6,12 @@ import msgspec
 import pytest
 
 from tests.wire.accumulate import accumulate
-from tests.wire.streams import decoded
+from tests.wire.streams import decoded, encoded
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS
-from umg_grpc.wire.provider_errors import decode_error
-from umg_grpc.wire.sse import BOM
+from umg_grpc.wire.core.response_to_events import response_to_events
+from umg_grpc.wire.core.sse import BOM
+from umg_grpc.wire.errors.provider_errors import decode_error
 
 REQUEST = pb.GenerateRequest(model="m")
 
@@ -110,7 +111,7 @@ def test_half_a_character_spoils_no_answer(name: str, half: bytes) -> None:
     told = FORMATS[name].decode_response(written, REQUEST, False)
     assert told.candidates[0].message.parts[0].text.text == "a\ufffd"
     passed = FORMATS[name].decode_response(written, REQUEST, True)
-    assert passed.source.body == written.replace(b'"x"', b'"m"')
+    assert passed.source.body == written.replace(b'"x"', b'"m"').decode(errors="replace").encode()
 
 
 @pytest.mark.parametrize("name", ["chat", "messages", "responses"])
@@ -119,6 +120,58 @@ def test_half_a_character_spoils_no_answer_that_names_the_member_twice(name: str
     passed = msgspec.json.decode(FORMATS[name].decode_response(written, REQUEST, True).source.body)
     assert passed["model"] == "m"
     assert "a\ufffd" in str(passed)
+
+
+TIMES = {"chat": "created", "responses": "created_at"}
+STARTS = {"chat": TEXTS["chat"], "responses": TEXTS["responses"] | {"completed_at": 10**18}}
+
+
+@pytest.mark.parametrize("face", FORMATS)
+@pytest.mark.parametrize("name", TIMES)
+@pytest.mark.parametrize("moment", [10**18, 1.7e12, "9" * 19, -1, 253402300800], ids=str)
+def test_a_time_that_no_calendar_has_is_left_out(name: str, face: str, moment: object) -> None:
+    written = msgspec.json.encode(STARTS[name] | {TIMES[name]: moment})
+    told = FORMATS[name].decode_response(written, REQUEST, False)
+    assert not told.HasField("create_time")
+    assert not told.HasField("complete_time")
+    assert b"CUT" in FORMATS[face].encode_response(told, REQUEST)
+    assert b"CUT" in encoded(FORMATS[face], [response_to_events(told)], REQUEST)
+
+
+def test_the_last_second_that_a_calendar_has_is_a_time() -> None:
+    written = msgspec.json.encode(TEXTS["chat"] | {"created": 253402300799})
+    told = FORMATS["chat"].decode_response(written, REQUEST, False)
+    assert msgspec.json.decode(FORMATS["native"].encode_response(told, REQUEST))["createTime"] == "9999-12-31T23:59:59Z"
+
+
+ODD_GROUNDINGS = [
+    b'{"groundingSupports":[{"segment":{"endIndex":1e999}}]}',
+    b'{"groundingChunks":[7]}',
+    b'{"groundingSupports":[{"segment":"x","groundingChunkIndices":[0]}]}',
+    b'{"webSearchQueries":"x"}',
+    b'{"searchEntryPoint":{"renderedContent":' + b"[" * 300 + b"]" * 300 + b"}}",
+]
+
+
+@pytest.mark.parametrize("grounding", ODD_GROUNDINGS, ids=range(len(ODD_GROUNDINGS)))
+def test_grounding_that_cannot_be_read_spoils_no_answer_and_is_passed_on(grounding: bytes) -> None:
+    part = b'{"candidates":[{"content":{"parts":[{"text":"CUT"}]},"finishReason":"STOP","groundingMetadata":%b}]}'
+    native, written = FORMATS["native"], part % grounding
+    whole = native.decode_response(written, REQUEST, False)
+    streamed = decoded(native, [b"data: %b\n\n" % written], REQUEST)
+    for candidate in (whole.candidates[0], accumulate(streamed).candidates[0]):
+        assert [part.text.text for part in candidate.message.parts] == ["CUT"]
+        assert not candidate.message.parts[0].text.citations
+        assert candidate.grounding_json == grounding.decode()
+    assert grounding in native.encode_response(whole, REQUEST)
+
+
+def test_half_a_character_in_the_grounding_of_a_stream_is_replaced() -> None:
+    written = (
+        b'{"candidates":[{"content":{"parts":[{"text":"a"}]},"finishReason":"STOP","groundingMetadata":{"x":"a\xff"}}]}'
+    )
+    streamed = decoded(FORMATS["native"], [b"data: %b\n\n" % written], REQUEST)
+    assert accumulate(streamed).candidates[0].grounding_json == '{"x":"a\ufffd"}'
 
 
 def test_a_mark_before_an_error_is_skipped() -> None:

@@ -1,4 +1,4 @@
-"""JSON that is kept as it came may hold line ends between its tokens and Unicode's line separators in its strings: no
+"""JSON that is kept unchanged may have line ends between its tokens and Unicode's line separators in its strings: no
 stream may break there.
 """
 
@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from tests.wire.laws import modest
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS
-from umg_grpc.wire.format import StreamEncoder
-from umg_grpc.wire.replay import replay
-from umg_grpc.wire.sse import one_line
+from umg_grpc.wire.core.response_to_events import response_to_events
+from umg_grpc.wire.core.sse import one_line
+from umg_grpc.wire.text_format import StreamEncoder
 
 MARK = "MARK"
 BLANKS = ("\n", "\r", "\r\n", "\n  ", "\t", "")
@@ -36,7 +36,7 @@ ENCODERS: dict[str, Callable[[pb.GenerateRequest], StreamEncoder]] = {
 
 
 def json_paths(kind: Descriptor, above: tuple[Descriptor, ...] = ()) -> Iterator[tuple[str, ...]]:
-    """Path of every string field below a message that keeps JSON as it came."""
+    """Yield the path of every string field below a message that keeps JSON unchanged."""
     for field in kind.fields:
         if field.message_type is not None and field.message_type not in (kind, *above):
             for path in json_paths(field.message_type, (kind, *above)):
@@ -46,7 +46,7 @@ def json_paths(kind: Descriptor, above: tuple[Descriptor, ...] = ()) -> Iterator
 
 
 def filled(message: Message, path: tuple[str, ...], text: str, face: str, tool: str) -> None:
-    """Set the field at `path` to `text`, and beside it the fields that decide where its message is shown."""
+    """Set the field at `path` to `text`, and the sibling fields that decide where its message is shown."""
     inner = message
     for name in path[:-1]:
         field = inner.DESCRIPTOR.fields_by_name[name]
@@ -61,7 +61,7 @@ def filled(message: Message, path: tuple[str, ...], text: str, face: str, tool: 
 
 @dataclass(frozen=True)
 class Place:
-    """A field that keeps JSON: of an answer, of an event, or of a request that an answer echoes."""
+    """A field that keeps JSON: of an answer, of an event, or of a request that an answer repeats."""
 
     root: type[Message]
     path: tuple[str, ...]
@@ -71,14 +71,14 @@ class Place:
         return ".".join((self.root.DESCRIPTOR.name, *self.path))
 
     def stream(self, text: str, face: str, tool: str) -> tuple[pb.GenerateRequest, list[pb.GenerateEvent]]:
-        """The request, and the events of an answer that has the JSON in this field."""
+        """Return the request, and the events of an answer that has the JSON in this field."""
         if self.root is pb.GenerateEvent:
             return REQUEST, self._events(text, face, tool)
         request, response = self.whole(text, face, tool)
-        return request, list(replay(response).events)
+        return request, list(response_to_events(response).events)
 
     def whole(self, text: str, face: str, tool: str) -> tuple[pb.GenerateRequest, pb.GenerateResponse]:
-        """The request, and an answer that has the JSON in this field."""
+        """Return the request, and an answer that has the JSON in this field."""
         request, response = pb.GenerateRequest(model="m"), pb.GenerateResponse(response_id="r", model="m")
         candidate = response.candidates.add(finish_reason=pb.FINISH_REASON_STOP)
         candidate.message.parts.add().text.text = "hi"
@@ -96,7 +96,7 @@ class Place:
         if self.path[0] == "part_updated":
             beginning = pb.Part()
             beginning.CopyFrom(event.part_updated)
-            if self.path[1] == "server_tool_call":  # whose input is known last
+            if self.path[1] == "server_tool_call":  # its input comes last
                 beginning.server_tool_call.ClearField(self.path[-1])
         search = pb.Part(server_tool_call=pb.ServerToolCall(name=tool, call_id="c1"))
         events = [
@@ -120,7 +120,7 @@ PLACES = [
     for path in json_paths(root.DESCRIPTOR)
 ]
 
-# What no stream shows: parts of the prompt, and options of which no answer says anything.
+# Fields that no stream shows: parts of the prompt, and options that no answer repeats.
 PROMPT = ("messages", "instructions", "prediction")
 UNSHOWN = {
     "GenerateRequest.audio_output.voice_json",
@@ -135,7 +135,7 @@ UNSHOWN = {
 
 
 def written(value: object, blanks: Iterator[str]) -> str:
-    """JSON with blanks around each token."""
+    """Return JSON with blanks around each token."""
     match value:
         case dict():
             members = (f"{written(name, blanks)}:{written(inner, blanks)}" for name, inner in value.items())
@@ -158,8 +158,8 @@ WORST = {"mode": [MARK + "".join(SEPARATORS)], "x": None}
 
 
 def read(name: str, stream: bytes) -> object:
-    """What a strict reader makes of a stream. Fails where it finds lines that no encoder meant; in native's, as older
-    google-genai clients do, also where `str.splitlines` breaks.
+    """Return the result of a strict reader. Fail on lines that no encoder meant; in native, as older google-genai
+    clients, also on a line break of `str.splitlines`.
     """
     text = stream.decode()
     if name.endswith("array"):
@@ -190,7 +190,7 @@ def _data(lines: list[str], *, named: bool) -> object:
 
 
 def marked(value: object) -> set[str]:
-    """The marked texts within a value, also in texts that are JSON themselves."""
+    """Return the marked texts within a value, also in texts that are JSON themselves."""
     match value:
         case dict():
             return set().union(*map(marked, value), *map(marked, value.values()))
@@ -206,7 +206,7 @@ def marked(value: object) -> set[str]:
 
 
 def streamed(name: str, place: Place, text: str, tool: str) -> object:
-    """What is read of a stream that has the text in that place."""
+    """Return the result of the reader for a stream that has the text in that place."""
     request, events = place.stream(text, name.removesuffix(" array"), tool)
     encoder = ENCODERS[name](request)
     return read(name, encoder.feed(pb.StreamGenerateResponse(events=events)) + encoder.close())

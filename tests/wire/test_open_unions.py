@@ -1,4 +1,4 @@
-"""Turns of roles that a vendor may add: they pass on a channel of their format, and are refused by name elsewhere."""
+"""Turns of roles that a vendor may add: passed through on a channel of their format, refused by name elsewhere."""
 
 from dataclasses import dataclass
 
@@ -6,7 +6,9 @@ import msgspec
 import pytest
 
 from umg_grpc.errors import UmgError
+from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS
+from umg_grpc.wire.core.opaque import RawTurns
 
 USER = {"role": "user", "content": "Hi"}
 ROBOT = {"role": "robot\n", "content": [{"type": "beep", "n": 1.0}]}
@@ -54,10 +56,28 @@ def test_a_turn_of_an_unknown_role_stays_when_the_conversation_is_written_anew(c
 
 @pytest.mark.parametrize("case", BODIES, ids=lambda case: case.id)
 def test_a_turn_of_an_unknown_role_is_refused_by_its_role_towards_another_format(case: Body) -> None:
-    request = FORMATS[case.format].decode_request(msgspec.json.encode(case.body), {}).canonical
+    request, _, notes = FORMATS[case.format].decode_request(msgspec.json.encode(case.body), {})
     for name in FORMATS.keys() - {case.format}:
         with pytest.raises(UmgError) as caught:
             FORMATS[name].encode_request(request, "m", False)
         assert caught.value.name == "UNSUPPORTED_FIELD"
-        assert request.source.opaque_paths[caught.value.metadata["field"]] == case.field
+        assert notes.opaque_paths[caught.value.metadata["field"]] == case.field
         assert "`robot?`" in caught.value.message
+
+
+MANY = 10_000
+
+
+@pytest.mark.parametrize("case", BODIES, ids=lambda case: case.id)
+def test_many_turns_of_an_unknown_role_are_kept_in_their_order(case: Body) -> None:
+    (field,) = {"messages", "input", "contents"} & case.body.keys()
+    turns = [{"role": f"robot{index}", "parts" if field == "contents" else "content": []} for index in range(MANY)]
+    body = msgspec.json.encode(case.body | {field: turns})
+    messages = FORMATS[case.format].decode_request(body, {}).canonical.messages
+    assert [msgspec.json.decode(message.parts[0].opaque.json) for message in messages] == turns
+
+
+def test_the_turns_of_a_body_are_decoded_once() -> None:
+    turns = RawTurns(pb.SourceDocument(body=b'{"messages": [{"role": "a"}, 2]}'), "messages")
+    assert bytes(turns[1]) == b"2"
+    assert turns[0] is turns[0]

@@ -1,11 +1,11 @@
-"""What of a provider's message reaches a caller."""
+"""The parts of a provider's message that reach a caller."""
 
 from dataclasses import dataclass
 
 import pytest
 
 from tests.wire.timing import within
-from umg_grpc.wire.clean import clean
+from umg_grpc.wire.errors.redact import clean
 
 
 @dataclass(frozen=True)

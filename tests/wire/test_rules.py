@@ -1,4 +1,4 @@
-"""What a codec lets through keeps the rules of the schema: the service does not hold it against them again."""
+"""Accepted bodies keep the rules of the schema, so that the service does not refuse them afterwards."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from msgspec import Struct, inspect
 
 from umg_grpc.errors import UmgError
-from umg_grpc.service.validation import check
+from umg_grpc.service.pipeline.validation import check
 from umg_grpc.wire import FORMATS
 from umg_grpc.wire.chat import schema as chat
 from umg_grpc.wire.messages import schema as messages
@@ -42,7 +42,7 @@ ANYTHING = LEAVES | st.lists(LEAVES, max_size=6) | MAPS | st.lists(MAPS, max_siz
 
 
 class Bodies:
-    """Bodies of one format, as its structs describe them."""
+    """Bodies of one format, generated from its structs."""
 
     def __init__(
         self,
@@ -51,8 +51,8 @@ class Bodies:
         kinds: Mapping[str, type[Struct]] | None = None,
         plain: tuple[type[Struct], ...] = (),
     ) -> None:
-        """`right` is accepted. `kinds` and `plain` are what may stand where a struct keeps the JSON raw: blocks, items
-        and tools by their `type`, and what has none.
+        """Initialize. `right` is accepted. `kinds` (by `type`) and `plain` (without a `type`) are the structs that may
+        stand where a struct keeps the JSON raw: blocks, items and tools.
         """
         self.right = right
         self._structs: dict[type[Struct], Json] = {}
@@ -61,7 +61,7 @@ class Bodies:
         self._raw = st.one_of([*blocks, *(self._of(struct_info(struct)) for struct in plain), MAPS, TEXTS])
 
     def some(self) -> Json:
-        """A body that is right but for a few fields; those have values of their type, or anything."""
+        """Return bodies that are valid except for a few fields, whose values are of their type, or anything."""
         names = st.lists(st.sampled_from(sorted(self._fields)), max_size=3, unique=True)
         return names.flatmap(
             lambda chosen: st.fixed_dictionaries(
@@ -70,7 +70,7 @@ class Bodies:
         )
 
     def _of(self, info: inspect.Type) -> Json:
-        """Values of a type, in its range and around it."""
+        """Return values of a type, in its range and around it."""
         match info:
             case inspect.StructType():
                 if info.cls not in self._structs:
@@ -208,11 +208,11 @@ def test_a_body_that_is_accepted_keeps_the_rules(name: str) -> None:
         accepted += kept(name, body)
 
     try_one()
-    assert accepted > 30  # else nothing was tried
+    assert accepted > 30  # otherwise nothing was tested
 
 
 def kept(name: str, body: object) -> bool:
-    """Whether the body is accepted; it then keeps the rules."""
+    """Return whether the body is accepted; if so, check that it keeps the rules."""
     try:
         request = FORMATS[name].decode_request(json.dumps(body).encode(), {}).canonical
     except UmgError:

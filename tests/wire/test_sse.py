@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.sse import SseEvent, SseSplitter, frame, split
+from umg_grpc.wire.core.sse import SseEvent, SseSplitter, frame, split
 
 
 @dataclass(frozen=True)

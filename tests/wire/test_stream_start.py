@@ -1,4 +1,4 @@
-"""How streams begin: what of them may be held back while another channel can still be asked."""
+"""The start of streams: frames without output may be held back while failover to another channel is possible."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,7 +8,8 @@ import pytest
 from tests.wire import streams
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire import FORMATS, sse
+from umg_grpc.wire import FORMATS
+from umg_grpc.wire.core import sse
 
 
 @dataclass(frozen=True)
@@ -16,7 +17,7 @@ class Frames:
     id: str
     format: str
     frames: bytes
-    preamble: bool
+    has_no_output: bool
 
 
 def chunk(choice: str, more: str = "") -> bytes:
@@ -104,12 +105,12 @@ CASES = [
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.format}: {case.id}")
 def test_a_stream_that_says_nothing_yet_is_a_preamble(case: Frames) -> None:
-    assert FORMATS[case.format].preamble(case.frames) == case.preamble
+    assert FORMATS[case.format].has_no_output(case.frames) == case.has_no_output
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.format}: {case.id}")
 def test_the_ends_of_lines_change_nothing(case: Frames) -> None:
-    assert FORMATS[case.format].preamble(case.frames.replace(b"\n", b"\r\n")) == case.preamble
+    assert FORMATS[case.format].has_no_output(case.frames.replace(b"\n", b"\r\n")) == case.has_no_output
 
 
 STREAMS = sorted(path for name in FORMATS for path in (Path(__file__).parent / name).glob("*/stream.sse"))
@@ -119,8 +120,8 @@ STREAMS = sorted(path for name in FORMATS for path in (Path(__file__).parent / n
 def test_no_part_of_an_answer_is_in_a_preamble(path: Path) -> None:
     codec = FORMATS[path.parent.parent.name]
     frames = [said.raw for said in sse.split(sse.SseSplitter().whole(path.read_bytes()))]
-    begins = next((place for place, frame in enumerate(frames) if not codec.preamble(frame)), len(frames))
-    assert begins < len(frames)  # every stream says something
+    begins = next((place for place, frame in enumerate(frames) if not codec.has_no_output(frame)), len(frames))
+    assert begins < len(frames)  # every stream has output
     decoder = codec.translating_decoder(pb.GenerateRequest(model="m"))
     message = decoder.feed(b"".join(frames[:begins]))
     for told in message.events if message is not None else ():
@@ -137,11 +138,11 @@ def test_what_our_own_faces_begin_with_is_a_preamble(name: str) -> None:
     begun = pb.StreamGenerateResponse(
         events=[pb.GenerateEvent(started=pb.GenerationStarted(response_id="r", model="m"))]
     )
-    assert FORMATS[name].preamble(encoder.feed(begun))
+    assert FORMATS[name].has_no_output(encoder.feed(begun))
     part = pb.GenerateEvent(part_started=pb.Part(text=pb.TextPart()))
     said = pb.StreamGenerateResponse(events=[part, pb.GenerateEvent(text_delta="a")])
-    assert not FORMATS[name].preamble(encoder.feed(said))
-    assert not FORMATS[name].preamble(encoder.error(UmgError(pb.ERROR_REASON_UPSTREAM_CUT, "no")))
+    assert not FORMATS[name].has_no_output(encoder.feed(said))
+    assert not FORMATS[name].has_no_output(encoder.error(UmgError(pb.ERROR_REASON_UPSTREAM_CUT, "no")))
 
 
 @pytest.mark.parametrize("name", FORMATS)
@@ -149,6 +150,6 @@ def test_a_passed_beginning_is_as_the_provider_sent_it(name: str) -> None:
     encoder = FORMATS[name].stream_encoder(pb.GenerateRequest(model="m"))
     started = pb.GenerateEvent(started=pb.GenerationStarted(response_id="r", model="m"))
     sent = encoder.feed(pb.StreamGenerateResponse(events=[started]))
-    passed = FORMATS[name].passing_decoder(pb.GenerateRequest(model="m"))
+    passed = FORMATS[name].passthrough_decoder(pb.GenerateRequest(model="m"))
     message = passed.feed(sent) if sent else None
-    assert FORMATS[name].preamble(streams.frames_of([message] if message is not None else []))
+    assert FORMATS[name].has_no_output(streams.frames_of([message] if message is not None else []))

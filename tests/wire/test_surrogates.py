@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from umg_grpc.wire.ragged import Mender, decode, placeheld
+from umg_grpc.wire.core.surrogates import SurrogateJoiner, decode, escape_halves, replace_halves
 
 
 @pytest.mark.parametrize(
@@ -19,13 +19,18 @@ from umg_grpc.wire.ragged import Mender, decode, placeheld
         ([b'"\xf0"', b'"\x9f"', b'"\x98"', b'"\x80"'], "\U0001f600"),
         ([b'"\xc3"', b'"x"'], "\ufffdx"),
         ([rb'"\\ud83d"'], "\\ud83d"),
+        (
+            ['"\U00100000\U00100880"'.encode(), rb'"\ud83d\U00100401"'.replace(rb"\U00100401", "\U00100401".encode())],
+            "\U00100000\U00100880\ufffd\U00100401",
+        ),
+        (['"\U001008ff'.encode() + b'\xf0\x9f"', b'"\x98\x80b"'], "\U001008ff\U0001f600b"),
     ],
     ids=ascii,
 )
 def test_halves_are_put_together_again(documents: list[bytes], text: str) -> None:
-    mender = Mender()
-    mended = [mender.mend(msgspec.json.decode(placeheld(document), type=str)) for document in documents]
-    assert "".join([*mended, mender.rest()]) == text
+    joiner = SurrogateJoiner()
+    replace_halves = [joiner.join(msgspec.json.decode(escape_halves(document), type=str)) for document in documents]
+    assert "".join([*replace_halves, joiner.rest()]) == text
 
 
 def test_a_whole_document_has_replacement_characters_for_its_halves() -> None:
@@ -34,3 +39,10 @@ def test_a_whole_document_has_replacement_characters_for_its_halves() -> None:
         "b": "\ufffd\ufffd",
         "c": "\U0001f600",
     }
+
+
+def test_characters_like_placeholders_stay() -> None:
+    assert (
+        replace_halves('{"a":"\U00100000\U00100480\U001008ff"}'.encode())
+        == '{"a":"\U00100000\U00100480\U001008ff"}'.encode()
+    )

@@ -1,4 +1,4 @@
-"""What a model wrote where arguments belong, which may be anything: told as one object by formats that have them so."""
+"""Text that a model wrote as arguments, which may be anything: formats whose arguments are an object get one object."""
 
 import msgspec
 import pytest
@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.wire.laws import modest
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS
-from umg_grpc.wire.arguments import call_arguments, free_text
+from umg_grpc.wire.core.tool_arguments import call_arguments, free_text
 
 REQUEST = pb.GenerateRequest(model="m")
 WRITTEN = {
@@ -31,7 +31,7 @@ def test_free_text_goes_there_and_back() -> None:
 
 
 def whole(face: str, text: str) -> object:
-    """The arguments in an answer that is not streamed."""
+    """Return the arguments in an unstreamed answer."""
     response = pb.GenerateResponse(response_id="r", model="m")
     call = pb.ToolCall(call_id="c", name="f", arguments_json=text)
     response.candidates.add(message=pb.Message(role=pb.ROLE_ASSISTANT, parts=[pb.Part(tool_call=call)]))
@@ -42,7 +42,7 @@ def whole(face: str, text: str) -> object:
 
 
 def streamed(face: str, pieces: list[str]) -> object:
-    """The arguments as a client puts them together."""
+    """Return the arguments as a client aggregates them."""
     started = pb.Part(tool_call=pb.ToolCall(call_id="c", name="f", arguments_json=""))
     events = [
         pb.GenerateEvent(started=pb.GenerationStarted(response_id="r", model="m")),

@@ -1,4 +1,4 @@
-"""Names of tools: the names that providers get are legal, one to one, and come back as the caller's own."""
+"""Names of tools: those sent to providers are legal and unique, and come back as the caller's own."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from tests.wire.laws import modest
 from umg_grpc.v1 import pb
-from umg_grpc.wire.chat.names import tool_names as chat_names
-from umg_grpc.wire.messages.names import tool_names as messages_names
-from umg_grpc.wire.names import OpenCalls, ToolName, ToolNames
-from umg_grpc.wire.native.names import tool_names as native_names
+from umg_grpc.wire.chat.tool_names import tool_names as chat_names
+from umg_grpc.wire.core.tool_names import OpenCalls, ToolName, ToolNames
+from umg_grpc.wire.messages.tool_names import tool_names as messages_names
+from umg_grpc.wire.native.tool_names import tool_names as native_names
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ def test_every_name_is_sent_legally_and_comes_back(
     assert len(set(sent.values())) == len(sent)
     assert {name: resolved(names, legal) for name, legal in sent.items()} == {name: name for name in sent}
     assert all(sent[name] == name.name for name in declared if not name[0] and re.fullmatch(rule.legal, name.name))
-    answered = rule.names(asked(declared))  # as the decoder of the answer makes them
+    answered = rule.names(asked(declared))  # as the answer's decoder builds them
     assert [resolved(answered, sent[name]) for name in declared] == declared
 
 
@@ -74,11 +74,27 @@ def test_a_name_in_a_namespace_is_joined_and_may_be_chosen_alone() -> None:
     assert (names.of_choice("add"), names.of_choice("sub")) == ("mcp__calc__add", "sub")
 
 
+def test_a_name_alone_is_that_of_the_tool_without_a_namespace_else_of_the_first() -> None:
+    names = chat_names(asked([ToolName("a", "add"), ToolName("b", "add"), ToolName("c", "sub"), ToolName("", "sub")]))
+    assert [names.of_choice(name) for name in ("add", "sub", "gone")] == ["a__add", "sub", "gone"]
+
+
 def test_a_name_that_is_cut_stays_the_same_whatever_else_is_declared() -> None:
     long = ToolName("n" * 50, "f" * 50)
     alone = chat_names(asked([long])).of_call(call_of(long))
     assert chat_names(asked([ToolName("n" * 50, "f" * 49), long])).of_call(call_of(long)) == alone
     assert (len(alone), alone[:51]) == (64, "n" * 50 + "_")
+
+
+@pytest.mark.parametrize("most", [1, 64])
+def test_names_that_are_legal_in_one_way_only_are_numbered(most: int) -> None:
+    """Check 10,000 equal names, because a body may have that many: numbering must not be slow."""
+    alike = ["x" * (most - 1) + chr(0x4E00 + index) for index in range(10_000)]
+    names = chat_names(asked([ToolName("", name) for name in alike]))
+    sent = [names.of_choice(name) for name in alike]
+    assert sent[:2] == ["x" * (most - 1) + "_", ("x" * (most - 1) + "_")[:62] + "_2"]
+    assert len(set(sent)) == len(alike)
+    assert max(map(len, sent)) == max(most, 7)
 
 
 def test_the_description_of_a_namespace_stands_before_that_of_its_first_tool() -> None:

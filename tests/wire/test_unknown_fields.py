@@ -16,8 +16,8 @@ from tests.wire.responses import strategies as responses
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS
+from umg_grpc.wire.core.unknown_fields import note_nested
 from umg_grpc.wire.report import Report, header_name
-from umg_grpc.wire.unknown import note_nested
 
 Json = Mapping[str, object]
 
@@ -35,7 +35,7 @@ LEAST: Mapping[str, Json] = {
 
 @dataclass(frozen=True)
 class Place:
-    """A body with one field that nobody knows."""
+    """A body with one unknown field."""
 
     format: str
     path: str
@@ -122,11 +122,11 @@ def body_of(place: Place) -> bytes:
 
 
 def reports(face: str, body: bytes) -> list[Report]:
-    """What the providers of each other format were not told, of those that take it."""
-    request, made = FORMATS[face].decode_request(body, {}).canonical, list[Report]()
+    """Return the reports of encoding for each other format that takes the body."""
+    (request, _, notes), made = FORMATS[face].decode_request(body, {}), list[Report]()
     for name in FORMATS.keys() - {face}:
-        with suppress(UmgError):  # sound, which not all take
-            made.append(FORMATS[name].encode_request(request, "m", False).report)
+        with suppress(UmgError):  # not every format takes audio
+            made.append(FORMATS[name].encode_request(request, "m", False, notes=notes).report)
     assert made
     return made
 
@@ -144,8 +144,8 @@ def test_a_nested_unknown_field_is_reported_once_by_its_path(place: Place) -> No
 @pytest.mark.parametrize("place", PLACES, ids=lambda place: place.id)
 def test_a_strict_caller_learns_which_field_to_leave_out(place: Place) -> None:
     report = Report()
-    request = FORMATS[place.format].decode_request(body_of(place), {}).canonical
-    for path in request.source.uncarried_fields:
+    request, _, notes = FORMATS[place.format].decode_request(body_of(place), {})
+    for path in notes.uncarried:
         report.drop(path)
     note_nested(request.source, report)
     with pytest.raises(UmgError) as caught:
@@ -156,10 +156,10 @@ def test_a_strict_caller_learns_which_field_to_leave_out(place: Place) -> None:
 
 @pytest.mark.parametrize("place", TOP, ids=lambda place: place.id)
 def test_an_unknown_field_of_the_top_level_is_refused_by_name_towards_another_format(place: Place) -> None:
-    request = FORMATS[place.format].decode_request(body_of(place), {}).canonical
+    request, _, notes = FORMATS[place.format].decode_request(body_of(place), {})
     for name in FORMATS.keys() - {place.format}:
         with pytest.raises(UmgError) as caught:
-            FORMATS[name].encode_request(request, "m", False)
+            FORMATS[name].encode_request(request, "m", False, notes=notes)
         assert (caught.value.name, caught.value.metadata) == ("UNTRANSLATABLE", {"field": "zork"})
         assert "`zork`" in caught.value.message
 
@@ -172,7 +172,7 @@ def test_null_says_nothing(place: Place) -> None:
 
 
 def nulled(value: object, name: str, own: object) -> object:
-    """The document with the members of the name null, save in the caller's own JSON."""
+    """Return the document with the members of the name null, except in the caller's own JSON."""
     if isinstance(value, list):
         return [nulled(item, name, own) for item in value]
     if not isinstance(value, dict) or value == own:
@@ -182,7 +182,7 @@ def nulled(value: object, name: str, own: object) -> object:
 
 @dataclass(frozen=True)
 class Clean:
-    """A body that its format knows all of."""
+    """A body without unknown fields."""
 
     id: str
     format: str
@@ -207,10 +207,10 @@ CLEAN = [
 def test_the_callers_own_json_is_not_looked_into(case: Clean) -> None:
     body = msgspec.json.encode({**LEAST[case.format], **case.body})
     report = Report()
-    source = FORMATS[case.format].decode_request(body, {}).canonical.source
-    note_nested(source, report)
+    request, _, notes = FORMATS[case.format].decode_request(body, {})
+    note_nested(request.source, report)
     assert not report.dropped
-    assert not any("zork" in path for path in [*source.uncarried_fields, *source.indispensable_fields])
+    assert not any("zork" in path for path in [*notes.uncarried, *notes.indispensable])
 
 
 def test_a_part_that_nobody_knows_is_not_looked_into() -> None:
@@ -227,8 +227,8 @@ def unknown(face: str, body: bytes) -> list[str]:
 def test_a_provider_of_the_same_format_is_told_all_of_it(face: str) -> None:
     for place in PLACES + TOP:
         if place.format == face and not place.path.startswith("extra_body"):
-            request = FORMATS[face].decode_request(body_of(place), {}).canonical
-            assert not FORMATS[face].encode_request(request, "m", True).report.lost, place.id
+            request, _, notes = FORMATS[face].decode_request(body_of(place), {})
+            assert not FORMATS[face].encode_request(request, "m", True, notes=notes).report.lost, place.id
 
 
 def test_a_name_is_cut_and_loses_what_cannot_be_shown() -> None:
@@ -245,7 +245,7 @@ def test_a_source_that_is_no_body_has_no_fields(body: bytes) -> None:
         assert unknown(name, body) == []
 
 
-# Members that hold the caller's own JSON, a provider's own, or are one of several things.
+# Members that hold the caller's own JSON, a provider's own, or one of several types.
 OWN = frozenset(
     [
         "arguments",
@@ -282,7 +282,7 @@ def is_opaque(kind: str) -> bool:
 
 
 def added(value: object, own: frozenset[str], data: st.DataObject, names: list[str]) -> object:
-    """The document with additions, each with a name of its own, wherever a struct is read."""
+    """Return the document with additions, each with a unique name, wherever a struct is decoded."""
     if isinstance(value, list):
         return [added(item, own, data, names) for item in value]
     if not isinstance(value, dict) or is_opaque(str(value.get("type", ""))):

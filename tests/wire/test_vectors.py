@@ -1,4 +1,4 @@
-"""Vectors as they travel: packed float32, little-endian, to the last bit."""
+"""Vectors in transit: packed float32, little-endian, to the last bit."""
 
 import base64
 import json
@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from umg_grpc.wire.vectors import (
+from umg_grpc.wire.core.vectors import (
     PIECE_BYTES,
     SLICE_BYTES,
     are_whole,

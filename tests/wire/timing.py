@@ -1,4 +1,4 @@
-"""A bound on the time that something takes."""
+"""A bound on the processor time of a block."""
 
 import time
 from collections.abc import Iterator
@@ -7,8 +7,8 @@ from contextlib import contextmanager
 
 @contextmanager
 def within(seconds: float) -> Iterator[None]:
-    """Fails when the block took more of the processor's time. The bounds are ten times what it takes, and less than what
-    it takes when the time grows with the square of the input.
+    """Fail if the block took more processor time. The bounds are ten times the usual time, and less than the time of an
+    algorithm that grows with the square of the input.
     """
     begun = time.process_time()
     yield

@@ -1,4 +1,4 @@
-"""Canonical requests and answers that chat can say without loss, and JSON that nobody knows."""
+"""Strategies of canonical requests and answers that chat can express without loss, and of JSON with unknown fields."""
 
 from typing import TypeVar
 
@@ -6,12 +6,13 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
 from umg_grpc.v1 import pb
+from umg_grpc.v1.limits import MAX_COUNT
 
 words = st.text(min_size=1, max_size=20)
 texts = st.text(max_size=30)
 names = st.text("abcdefghijklmnopqrstuvwxyzABC0123456789_-", min_size=1, max_size=12)
 flags = st.booleans()
-counts = st.integers(0, 2**40)
+counts = st.integers(0, 2**27)  # so that sums of several are counts too
 
 json_values = st.recursive(
     st.none() | flags | st.integers(-(2**53), 2**53) | st.floats(allow_nan=False, allow_infinity=False) | texts,
@@ -31,7 +32,7 @@ def optional(strategy: SearchStrategy[T]) -> SearchStrategy[T | None]:
 
 @st.composite
 def set_fields(draw: DrawFn, **fields: SearchStrategy[object]) -> dict[str, object]:
-    """Some of the fields, each with one of its values."""
+    """Draw some of the fields, each with one of its values."""
     return {name: value for name, strategy in fields.items() if (value := draw(optional(strategy))) is not None}
 
 
@@ -101,7 +102,7 @@ tool_messages = st.builds(
 
 
 def _in_turn(messages: list[pb.Message]) -> list[pb.Message]:
-    """Without the second of two turns of the model's: such are written as one where they hold calls."""
+    """Leave out a turn of the model's that follows another one: turns with calls would be merged."""
     roles = [pb.ROLE_UNSPECIFIED, *(message.role for message in messages)]
     return [
         message
@@ -143,7 +144,7 @@ searches = st.one_of(
     ),
     st.builds(
         lambda mode, extra: pb.SearchOptions(mode=mode, **extra),
-        st.sampled_from(["on", "off", "auto"]),
+        st.sampled_from([pb.SEARCH_MODE_ON, pb.SEARCH_MODE_OFF, pb.SEARCH_MODE_AUTO]),
         set_fields(return_citations=flags),
     ),
     st.builds(pb.SearchOptions, region=names, recency_days=st.integers(0, 400)),
@@ -154,7 +155,7 @@ reasonings = st.one_of(
     st.builds(
         lambda mode, extra: pb.ReasoningOptions(mode=mode, **extra),
         st.sampled_from([pb.REASONING_MODE_ENABLED, pb.REASONING_MODE_DISABLED]),
-        set_fields(budget_tokens=st.integers(-1, 9999)) | st.just({"declared_as_enable_thinking": True}),
+        set_fields(budget_tokens=st.integers(-1, 9999)),
     ),
 )
 formats = st.one_of(
@@ -166,14 +167,24 @@ formats = st.one_of(
     ),
 )  # fmt: skip
 two = st.floats(-2, 2)
+
+
+def _request(messages: list[pb.Message], enable_thinking: bool, fields: dict[str, object]) -> pb.GenerateRequest:
+    request = pb.GenerateRequest(messages=messages, **fields)
+    if enable_thinking and request.reasoning.mode and not request.reasoning.HasField("budget_tokens"):
+        request.face_hints.enable_thinking = True
+    return request
+
+
 requests = st.builds(
-    lambda said, extra: pb.GenerateRequest(messages=said, **extra),
+    _request,
     messages,
+    st.booleans(),
     set_fields(
         model=names,
         temperature=st.floats(0, 2),
         top_p=st.floats(0, 1),
-        max_output_tokens=st.integers(1, 2**40),
+        max_output_tokens=st.integers(1, MAX_COUNT),
         stop_sequences=st.lists(words, min_size=1, max_size=4),
         candidate_count=st.integers(1, 128),
         seed=st.integers(-(2**63), 2**63 - 1),
@@ -212,7 +223,7 @@ citations = st.builds(
 )  # fmt: skip
 plain_logprobs = st.builds(
     lambda token, value, extra: pb.TokenLogprob(token=token, logprob=value, **extra),
-    texts, st.floats(-9999, 0), set_fields(token_bytes=st.binary(max_size=4)),
+    texts, st.floats(-9999, 0), set_fields(raw_bytes=st.binary(max_size=4)),
 )  # fmt: skip
 logprobs = st.builds(
     lambda entry, others: pb.TokenLogprob(token=entry.token, logprob=entry.logprob, alternatives=others),
@@ -282,4 +293,6 @@ def responses(draw: DrawFn) -> pb.GenerateResponse:
     return response
 
 
-ANSWERED = pb.GenerateRequest(model="m", include_usage=True, audio_output=pb.AudioOutputOptions(format="mp3"))
+ANSWERED = pb.GenerateRequest(
+    model="m", face_hints=pb.FaceHints(include_usage=True), audio_output=pb.AudioOutputOptions(format="mp3")
+)

@@ -1,4 +1,4 @@
-"""Errors: ours as a chat body, a provider's as ours."""
+"""Errors: the gateway's as a chat body, a provider's as the gateway's."""
 
 from dataclasses import dataclass, field
 

@@ -1,10 +1,13 @@
-"""Requests of other formats towards a provider of chat: what its API holds against a body is kept for them."""
+"""Requests of other formats towards a provider of chat: a body that its API would refuse is adapted."""
 
 import msgspec
 import pytest
 
+from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat import CHAT
+from umg_grpc.wire.responses import RESPONSES
+from umg_grpc.wire.text_format import TextFormat
 
 USER = [{"role": "user", "content": "hi"}]
 
@@ -26,7 +29,7 @@ def message(role: "pb.Role.ValueType", *parts: pb.Part) -> pb.Message:
 
 
 def foreign(source: str = "messages", **fields: object) -> tuple[dict[str, object], str]:
-    """The body of a request that came in another format, less its model."""
+    """Return the body of a request that came in another format, without its model."""
     request = pb.GenerateRequest(source=pb.SourceDocument(format=source, body=b"{}"), **fields)
     if not request.messages:
         request.messages.add(role=pb.ROLE_USER).parts.add().text.text = "hi"
@@ -45,7 +48,7 @@ def called(call_id: str, name: str) -> dict[str, object]:
 
 
 def test_turns_of_the_model_in_a_row_are_one_where_they_hold_calls() -> None:
-    """Responses has each reasoning, text and call as an item of its own."""
+    """Check items of responses, where each reasoning, text and call is an item of its own."""
     items = [
         message(pb.ROLE_ASSISTANT, thought("so")),
         message(pb.ROLE_ASSISTANT, text("let me see")),
@@ -79,7 +82,7 @@ def test_a_turn_that_says_nothing_is_left_out() -> None:
 
 
 def test_a_medium_that_was_only_thought_of_is_left_out() -> None:
-    """Native clients return the sketches among the thoughts of an image model."""
+    """Check the sketches of an image model, which native clients return among the reasoning."""
     sketch = pb.Part(
         media=pb.MediaPart(kind=pb.MEDIA_KIND_IMAGE, data=b"x", mime_type="image/png"),
         thought=True,
@@ -115,7 +118,7 @@ def test_names_and_ids_are_told_as_providers_take_them() -> None:
     assert [each["function"]["name"] for each in turn["tool_calls"]] == ["files_read_2", "gone_since"]
     assert [each["id"] for each in turn["tool_calls"]] == [first["tool_call_id"], second["tool_call_id"]]
     assert len(first["tool_call_id"]) == 64
-    assert "name" not in first  # no provider knows one there
+    assert "name" not in first  # providers do not know `name` there
 
 
 def test_a_tool_is_called_by_the_name_that_the_caller_gave_it() -> None:
@@ -153,8 +156,8 @@ REQUIRED = pb.ToolChoice(mode=pb.TOOL_CHOICE_MODE_REQUIRED)
     ("fields", "told", "report"),
     [
         ({"stop_sequences": list("abcde")}, {"stop": list("abcd")}, "stop_sequences=the first 4"),
-        ({"truncation": "disabled"}, {}, ""),
-        ({"truncation": "auto"}, {}, "truncation"),
+        ({"truncation": pb.TRUNCATION_DISABLED}, {}, ""),
+        ({"truncation": pb.TRUNCATION_AUTO}, {}, "truncation"),
         ({"top_logprobs": 3}, {"top_logprobs": 3, "logprobs": True}, ""),
         ({"parallel_tool_calls": True, "tool_choice": pb.ToolChoice(mode=pb.TOOL_CHOICE_MODE_AUTO)}, {}, ""),
         ({"tool_choice": REQUIRED}, {}, "tool_choice"),
@@ -205,6 +208,47 @@ def test_results_without_their_calls_are_left_out_and_calls_without_a_result_giv
         {"role": "tool", "tool_call_id": "c", "content": "No result."},
     ]
     assert report == "tool_result, tool_call=without a result x2"
+
+
+@pytest.mark.parametrize("role", [pb.ROLE_SYSTEM, pb.ROLE_DEVELOPER, pb.ROLE_USER], ids=pb.Role.Name)
+def test_a_result_comes_before_the_turns_between_it_and_its_call(role: "pb.Role.ValueType") -> None:
+    turns = [
+        message(pb.ROLE_ASSISTANT, call("a", "f"), call("b", "f")),
+        message(pb.ROLE_TOOL, result("a", "", text("1"))),
+        message(role, text("meanwhile")),
+        message(pb.ROLE_TOOL, result("b", "", text("2"))),
+        message(pb.ROLE_USER, text("go on")),
+        message(pb.ROLE_ASSISTANT, text("done")),
+    ]
+    body, report = foreign("responses", messages=turns)
+    named = {pb.ROLE_SYSTEM: "system", pb.ROLE_DEVELOPER: "developer", pb.ROLE_USER: "user"}[role]
+    assert body["messages"] == [
+        {"role": "assistant", "content": None, "tool_calls": [called("a", "f"), called("b", "f")]},
+        {"role": "tool", "tool_call_id": "a", "content": "1"},
+        {"role": "tool", "tool_call_id": "b", "content": "2"},
+        {"role": named, "content": "meanwhile"},
+        {"role": "user", "content": "go on"},
+        {"role": "assistant", "content": "done"},
+    ]
+    assert report == ""
+
+
+@pytest.mark.parametrize("role", [pb.ROLE_TOOL, pb.ROLE_USER], ids=pb.Role.Name)
+def test_a_turn_of_a_result_without_its_call_is_left_out_whole(role: "pb.Role.ValueType") -> None:
+    turns = [message(role, result("gone", "", text("0"))), message(pb.ROLE_USER, text("so?"))]
+    body, report = foreign(messages=turns)
+    assert body["messages"] == [{"role": "user", "content": "so?"}]
+    assert report == "tool_result"
+
+
+@pytest.mark.parametrize("target", [CHAT, RESPONSES], ids=lambda target: target.name)
+@pytest.mark.parametrize("role", [pb.ROLE_TOOL, pb.ROLE_USER], ids=pb.Role.Name)
+def test_a_result_without_its_call_alone_is_refused(role: "pb.Role.ValueType", target: TextFormat) -> None:
+    source = pb.SourceDocument(format="messages", body=b"{}")
+    request = pb.GenerateRequest(source=source, messages=[message(role, result("gone", "", text("0")))])
+    with pytest.raises(UmgError) as caught:
+        target.encode_request(request, "theirs", False)
+    assert caught.value.metadata["field"] == "messages"
 
 
 def test_results_keep_their_calls_however_turns_are_cut() -> None:

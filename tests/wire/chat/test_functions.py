@@ -1,4 +1,4 @@
-"""The older `functions` of chat, which know no tool of free text: it is told as a function, and called back as a tool."""
+"""The older `functions` of chat, which have no custom tools: one is declared as a function, and called back as a tool."""
 
 import msgspec
 import pytest
@@ -12,7 +12,7 @@ SHELL = pb.CustomTool(name="sh", description="Runs it", format_json='{"type": "g
 CALLED = pb.ToolCall(name="sh", text='say "a"')
 REQUEST = pb.GenerateRequest(
     model="m",
-    legacy_functions=True,
+    face_hints=pb.FaceHints(legacy_functions=True),
     tools=[pb.Tool(custom=SHELL)],
     tool_choice=pb.ToolChoice(mode=pb.TOOL_CHOICE_MODE_REQUIRED, names=["sh"]),
     messages=[

@@ -1,4 +1,4 @@
-"""Laws of this format; those of every one stand in `tests/wire/test_laws.py`."""
+"""Laws of this format; `tests/wire/test_laws.py` has those of all formats."""
 
 import msgspec
 from hypothesis import given
@@ -9,7 +9,7 @@ from tests.wire.laws import cuts, few, members, sprinkled
 from tests.wire.streams import decoded, encoded, frames_of
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat import CHAT
-from umg_grpc.wire.replay import replay
+from umg_grpc.wire.core.response_to_events import response_to_events
 
 
 @few
@@ -25,11 +25,11 @@ def test_what_nobody_knows_reaches_a_provider_of_the_same_format(
     ):  # maps, where an addition is no unknown field; our own container
         fields.pop(kept, None)
     body = msgspec.json.encode(sprinkled(fields, data))
-    canonical = CHAT.decode_request(body, {"openai-beta": "x"}).canonical
-    upstream = CHAT.encode_request(canonical, "theirs", True)
+    canonical, _, notes = CHAT.decode_request(body, {"openai-beta": "x"})
+    upstream = CHAT.encode_request(canonical, "theirs", True, notes=notes)
     assert members(upstream.body) == members(body) | {"model": b'"theirs"'}
     assert upstream.headers == {"openai-beta": "x"}
-    assert sorted(canonical.source.indispensable_fields) == sorted(
+    assert sorted(notes.indispensable) == sorted(
         name for name, raw in members(body).items() if name.startswith("x_") and raw != b"null"
     )
 
@@ -54,7 +54,7 @@ def test_what_nobody_knows_reaches_the_caller_of_the_same_format(
 def test_what_nobody_knows_reaches_the_caller_of_a_stream(
     response: pb.GenerateResponse, data: st.DataObject, theirs: str
 ) -> None:
-    events = encoded(CHAT, [replay(response)], some.ANSWERED).split(b"\n\n")[:-2]
+    events = encoded(CHAT, [response_to_events(response)], some.ANSWERED).split(b"\n\n")[:-2]
     chunks = [sprinkled(msgspec.json.decode(event[6:]) | {"model": theirs}, data) for event in events]
     stream = b"".join(b"data: " + msgspec.json.encode(chunk) + b"\n\n" for chunk in chunks) + b"data: [DONE]\n\n"
     messages = decoded(CHAT, data.draw(cuts(stream)), some.ANSWERED, pass_=True)

@@ -1,4 +1,4 @@
-"""What the openai package's accumulator makes of the chunks."""
+"""Chunks, as the openai package's accumulator reads them."""
 
 import msgspec
 import pytest
@@ -10,7 +10,7 @@ from openai.types.chat import ChatCompletionChunk
 from tests.wire.chat import strategies as some
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat import CHAT
-from umg_grpc.wire.replay import replay
+from umg_grpc.wire.core.response_to_events import response_to_events
 
 Message = dict[str, object]
 
@@ -44,7 +44,7 @@ answers = st.builds(
 
 
 def told(message: Message) -> Message:
-    """What the message says: without what is empty, and the numbers that only chunks have."""
+    """Return the message without empty values, and without the indexes that only chunks have."""
     message = {name: value for name, value in message.items() if value not in (None, "", [])}
     for name in ("images", "tool_calls"):
         for entry in message.get(name, ()):
@@ -66,8 +66,8 @@ def accumulated(stream: bytes) -> list[Message]:
 def test_the_official_client_reads_from_a_stream_what_the_unstreamed_answer_says(
     inline: bool, answer: pb.GenerateResponse
 ) -> None:
-    request = pb.GenerateRequest(thinking_to_content=inline)
+    request = pb.GenerateRequest(face_hints=pb.FaceHints(thinking_to_content=inline))
     encoder = CHAT.stream_encoder(request)
-    streamed = accumulated(encoder.feed(replay(answer)) + encoder.close())
+    streamed = accumulated(encoder.feed(response_to_events(answer)) + encoder.close())
     whole = msgspec.json.decode(CHAT.encode_response(answer, request))["choices"]
     assert [told(message) for message in streamed] == [told(choice["message"]) for choice in whole]

@@ -1,4 +1,4 @@
-"""A provider's frames for a chat caller: as they came, save what must change."""
+"""A provider's frames for a chat caller: passed through, except for necessary changes."""
 
 import msgspec
 import pytest
@@ -10,7 +10,7 @@ from tests.wire.timing import within
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat import CHAT
-from umg_grpc.wire.chat.passing import PassingDecoder
+from umg_grpc.wire.chat.passthrough import PassthroughDecoder
 
 HEAD = {"id": "c1", "object": "chat.completion.chunk", "created": 1, "model": "theirs"}
 DONE = b"data: [DONE]\n\n"
@@ -51,8 +51,8 @@ def text(*words: str, **more: object) -> list[bytes]:
     return [frame({"content": word}, **more) for word in words]
 
 
-SAME = pb.GenerateRequest(model="theirs", include_usage=True)
-OURS = pb.GenerateRequest(model="ours, longer", include_usage=True)
+SAME = pb.GenerateRequest(model="theirs", face_hints=pb.FaceHints(include_usage=True))
+OURS = pb.GenerateRequest(model="ours, longer", face_hints=pb.FaceHints(include_usage=True))
 
 
 @pytest.mark.parametrize("request_", [SAME, OURS], ids=["the same model", "another model"])
@@ -90,10 +90,10 @@ def test_only_the_model_changes(request_: pb.GenerateRequest, more: dict[str, ob
 def test_a_read_of_plain_chunks_is_passed_without_a_look(
     more: dict[str, object], model: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    decoder = PassingDecoder(pb.GenerateRequest(model=model))
+    decoder = PassthroughDecoder(pb.GenerateRequest(model=model))
     decoder.feed(ROLE)
     decoder.feed(b"".join(text("learn", **more)))
-    monkeypatch.setattr(decoder, "_look", None)  # the slow way
+    monkeypatch.setattr(decoder, "_decode_frames", None)  # the slow path
     plain = b"".join(text(*(f"token {n}" for n in range(300)), **more))
     message = decoder.feed(plain)
     assert message is not None
@@ -114,13 +114,11 @@ def test_a_read_of_plain_chunks_is_passed_without_a_look(
 @pytest.mark.parametrize("more", [{}, {"obfuscation": "abc"}], ids=repr)
 @pytest.mark.parametrize("place", [0, 2, 4])
 def test_nothing_that_needs_a_look_is_taken_for_plain(odd: bytes, more: dict[str, object], place: int) -> None:
-    decoder = PassingDecoder(pb.GenerateRequest(model="ours"))
+    decoder = PassthroughDecoder(pb.GenerateRequest(model="ours"))
     decoder.feed(b"".join([ROLE, *text("learn", **more)]))
-    template = decoder._template
-    assert template is not None
     plain = text("a", "b", "c", "d", **more)
-    assert template.apply(b"".join(plain)) is not None
-    assert template.apply(b"".join([*plain[:place], odd, *plain[place:]])) is None
+    assert decoder._plain(b"".join(plain)) is not None
+    assert decoder._plain(b"".join([*plain[:place], odd, *plain[place:]])) is None
 
 
 @settings(max_examples=40, deadline=None)
@@ -223,7 +221,7 @@ def test_an_error_instead_of_an_answer_is_raised_at_once(event: bytes, name: str
 
 
 def unsaid(delta: object, finish: str | None = None) -> bytes:
-    """A chunk of a provider that says the finish reason only where there is one."""
+    """Return a chunk of a provider that has the finish reason only in its last chunk."""
     choice = {"index": 0, "delta": delta} | ({"finish_reason": finish} if finish else {})
     return b"data: " + msgspec.json.encode(HEAD | {"choices": [choice]}) + b"\n\n"
 

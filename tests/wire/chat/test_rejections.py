@@ -1,4 +1,4 @@
-"""What is refused at the face, and by which name."""
+"""Bodies that the face refuses, and the path in each error."""
 
 from dataclasses import dataclass, field
 
@@ -130,7 +130,7 @@ def test_a_malformed_field_is_refused_by_its_path(case: Rejection) -> None:
     assert case.says in error.message
     assert error.message.isprintable()
     assert len(error.message) < 300
-    assert CHAT.wire_path(case.field) == case.field  # it is told as the caller knows it already
+    assert CHAT.wire_path(case.field) == case.field  # the caller knows the field by the same path
 
 
 @pytest.mark.parametrize(
@@ -178,7 +178,7 @@ PATHS = {
     "reasoning.effort": "reasoning_effort",
     "search.context_size": "web_search_options.search_context_size",
     "response_format.json_schema.schema_json": "response_format.json_schema.schema",
-    "include_usage": "stream_options.include_usage",
+    "face_hints.include_usage": "stream_options.include_usage",
     'logit_bias["50256"]': 'logit_bias["50256"]',
 }
 

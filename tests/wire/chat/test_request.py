@@ -1,4 +1,4 @@
-"""Towards a provider: what is rewritten for one of the same format, and what is translated, refused or reported for others."""
+"""Requests to a provider: rewritten for one of the same format; translated, refused or reported for others."""
 
 from collections.abc import Callable
 
@@ -9,13 +9,15 @@ from tests.wire.timing import within
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat import CHAT
+from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
 
 USER = [{"role": "user", "content": "hi"}]
 
 
 def rebuilt(body: dict[str, object], stream: bool = False) -> tuple[dict[str, object], str]:
     raw = msgspec.json.encode({"model": "m", "messages": USER} | body)
-    upstream = CHAT.encode_request(CHAT.decode_request(raw, {}).canonical, "theirs", stream)
+    request, _, notes = CHAT.decode_request(raw, {})
+    upstream = CHAT.encode_request(request, "theirs", stream, notes=notes)
     fields = msgspec.json.decode(upstream.body)
     assert (fields.pop("model"), fields.pop("messages")) == ("theirs", USER)
     return fields, upstream.report.header()
@@ -99,8 +101,8 @@ IMAGE = pb.Part(media=pb.MediaPart(kind=pb.MEDIA_KIND_IMAGE, uri="https://images
 SHOWN = {"type": "image_url", "image_url": {"url": "https://images.test/a.png"}}
 
 
-def sent(request: pb.GenerateRequest) -> tuple[dict[str, object], str]:
-    upstream = CHAT.encode_request(request, "theirs", False)
+def sent(request: pb.GenerateRequest, notes: RequestNotes = NO_NOTES) -> tuple[dict[str, object], str]:
+    upstream = CHAT.encode_request(request, "theirs", False, notes=notes)
     return msgspec.json.decode(upstream.body), upstream.report.header()
 
 
@@ -168,7 +170,10 @@ def test_calls_without_ids_get_some_and_are_paired_by_name_and_order() -> None:
 def test_what_chat_cannot_say_is_reported() -> None:
     request = pb.GenerateRequest(
         messages=[
-            message(pb.ROLE_USER, pb.Part(text=pb.TextPart(text="hi"), cache_control=pb.CacheControl(ttl="1h"))),
+            message(
+                pb.ROLE_USER,
+                pb.Part(text=pb.TextPart(text="hi"), cache_control=pb.CacheControl(ttl=pb.CACHE_TTL_ONE_HOUR)),
+            ),
             message(
                 pb.ROLE_ASSISTANT,
                 pb.Part(reasoning=pb.ReasoningPart(texts=["so"]), state=pb.ReasoningState(data="x", format="messages")),
@@ -183,9 +188,9 @@ def test_what_chat_cannot_say_is_reported() -> None:
         tools=[pb.Tool(web_search=pb.WebSearchTool(max_uses=2, allowed_domains=["a.test"], context_size="low"))],
         tool_choice=pb.ToolChoice(mode=pb.TOOL_CHOICE_MODE_AUTO),
         reasoning=pb.ReasoningOptions(mode=pb.REASONING_MODE_ENABLED, budget_tokens=2048, summary="auto"),
-        source=pb.SourceDocument(format="messages", body=b"{}", uncarried_fields=["context_management", "speed"]),
+        source=pb.SourceDocument(format="messages", body=b"{}"),
     )
-    fields, report = sent(request)
+    fields, report = sent(request, RequestNotes(uncarried=["context_management", "speed"]))
     assert fields == {
         "model": "theirs",
         "messages": [
@@ -231,7 +236,7 @@ FUNCTION = pb.Tool(function=pb.FunctionTool(name="f"))
 
 
 def edited(body: dict[str, object], *fields: str, **changes: object) -> dict[str, object]:
-    """What a provider of the format is told when these canonical fields were changed after decoding."""
+    """Return a provider's body of the same format after these canonical fields were changed."""
     raw = msgspec.json.encode({"model": "m", "messages": USER} | body)
     request = CHAT.decode_request(raw, {}).canonical
     for name in fields:
@@ -260,12 +265,12 @@ TOOLS = [{"type": "function", "function": {"name": "f"}}]
         (EVERYWHERE, ["reasoning"], {"reasoning": pb.ReasoningOptions(effort="high")}, ELSEWHERE | {"reasoning_effort": "high"}),
         (EVERYWHERE, ["reasoning"], {"reasoning": pb.ReasoningOptions(budget_tokens=0, level="low", include_thoughts=True)}, ELSEWHERE | {"extra_body": {"google": {"x": 1, "thinking_config": {"thinking_budget": 0, "thinking_level": "low", "include_thoughts": True}}}}),
         (EVERYWHERE, ["reasoning"], {"reasoning": pb.ReasoningOptions(mode=pb.REASONING_MODE_ENABLED, budget_tokens=5)}, ELSEWHERE | {"thinking": {"type": "enabled", "budget_tokens": 5}}),
-        (EVERYWHERE, ["reasoning"], {"reasoning": pb.ReasoningOptions(mode=pb.REASONING_MODE_DISABLED, declared_as_enable_thinking=True)}, ELSEWHERE | {"enable_thinking": False}),
+        (EVERYWHERE, ["reasoning"], {"reasoning": pb.ReasoningOptions(mode=pb.REASONING_MODE_DISABLED), "face_hints": pb.FaceHints(enable_thinking=True)}, ELSEWHERE | {"enable_thinking": False}),
         ({"temperature": 1, "top_p": 1}, ["temperature"], {"temperature": 0.5}, {"temperature": 0.5, "top_p": 1}),
         ({"parameters": {"temperature": 1, "x": 1}}, ["temperature"], {"temperature": 0.5}, {"parameters": {"temperature": 0.5, "x": 1}}),
         ({"parameters": {"top_p": 1}}, ["top_p"], {}, {}),
         ({"max_completion_tokens": 9}, ["max_output_tokens"], {"max_output_tokens": 5}, {"max_completion_tokens": 5}),
-        ({"web_search_options": {}, "search_parameters": {"mode": "on"}, "parameters": {"enable_search": True, "search_options": {"region": "eu"}}}, ["search"], {"search": pb.SearchOptions(mode="off")}, {"search_parameters": {"mode": "off"}}),
+        ({"web_search_options": {}, "search_parameters": {"mode": "on"}, "parameters": {"enable_search": True, "search_options": {"region": "eu"}}}, ["search"], {"search": pb.SearchOptions(mode=pb.SEARCH_MODE_OFF)}, {"search_parameters": {"mode": "off"}}),
         ({"tools": TOOLS, "tool_choice": "required"}, ["tools", "tool_choice"], {}, {}),
         ({"tools": [], "stop": "x"}, ["tools", "stop_sequences"], {"tools": [FUNCTION], "stop_sequences": ["y"]}, {"tools": TOOLS, "stop": ["y"]}),
         ({}, ["messages"], {"messages": [pb.Message(role=pb.ROLE_USER, parts=[pb.Part(text=pb.TextPart(text="new"))])]}, {"messages": [{"role": "user", "content": "new"}]}),
@@ -284,8 +289,8 @@ def test_what_families_judge_is_noted_by_the_paths_of_the_caller() -> None:
             {"model": "m", "messages": USER} | EVERYWHERE | {"top_p": 1, "search_options": 1, "enable_search": None}
         ),
         {},
-    ).canonical.source
-    assert list(judged.family_fields) == [
+    ).notes
+    assert judged.family == [
         "top_p",
         "thinking",
         "enable_thinking",
@@ -330,8 +335,8 @@ def test_of_two_switches_the_one_that_enables_wins(
     body: dict[str, object], mode: "pb.ReasoningMode.ValueType", declared: bool
 ) -> None:
     raw = msgspec.json.encode({"model": "m", "messages": USER} | body)
-    reasoning = CHAT.decode_request(raw, {}).canonical.reasoning
-    assert (reasoning.mode, reasoning.declared_as_enable_thinking) == (mode, declared)
+    request = CHAT.decode_request(raw, {}).canonical
+    assert (request.reasoning.mode, request.face_hints.enable_thinking) == (mode, declared)
 
 
 OPAQUE = pb.OpaquePart(format="messages", type="container_upload", json="{}")
@@ -340,7 +345,6 @@ REFUSED: dict[str, tuple[Callable[[], pb.GenerateRequest], str, str]] = {
     "an earlier response": (lambda: pb.GenerateRequest(previous_response_id="r"), "previous_response_id", "UNTRANSLATABLE"),
     "a conversation": (lambda: pb.GenerateRequest(conversation_id="c"), "conversation_id", "UNTRANSLATABLE"),
     "a provider's prompt": (lambda: pb.GenerateRequest(prompt_template=pb.PromptTemplate(prompt_id="p")), "prompt_template", "UNTRANSLATABLE"),
-    "what the source cannot do without": (lambda: pb.GenerateRequest(source=pb.SourceDocument(format="messages", body=b"{}", indispensable_fields=["mcp_servers"])), "mcp_servers", "UNTRANSLATABLE"),
     "a foreign block": (lambda: pb.GenerateRequest(messages=[message(pb.ROLE_USER, text("a"), pb.Part(opaque=OPAQUE))]), "messages[0].parts[1]", "UNSUPPORTED_FIELD"),
     "a foreign item": (lambda: pb.GenerateRequest(messages=[pb.Message(parts=[pb.Part(opaque=OPAQUE)])]), "messages[0].parts[0]", "UNSUPPORTED_FIELD"),
     "a foreign tool": (lambda: pb.GenerateRequest(tools=[pb.Tool(opaque=OPAQUE)]), "tools[0]", "UNSUPPORTED_FIELD"),
@@ -359,6 +363,13 @@ def test_what_would_change_the_meaning_is_refused_by_its_canonical_path(name: st
     with pytest.raises(UmgError) as caught:
         CHAT.encode_request(make(), "theirs", False)
     assert (caught.value.name, caught.value.metadata) == (reason, {"field": path})
+
+
+def test_what_the_source_cannot_do_without_is_refused_by_its_name() -> None:
+    request = pb.GenerateRequest(source=pb.SourceDocument(format="messages", body=b"{}"))
+    with pytest.raises(UmgError) as caught:
+        CHAT.encode_request(request, "theirs", False, notes=RequestNotes(indispensable=["mcp_servers"]))
+    assert (caught.value.name, caught.value.metadata) == ("UNTRANSLATABLE", {"field": "mcp_servers"})
 
 
 def test_a_foreign_block_is_named_by_its_type() -> None:
@@ -387,7 +398,7 @@ PDF = pb.MediaPart(kind=pb.MEDIA_KIND_DOCUMENT, data=b"%PDF-1", title="a.pdf")
 REPORTED: dict[str, tuple[pb.GenerateRequest, str]] = {
     "parallel calls beside a search alone": (pb.GenerateRequest(tools=[SEARCH], parallel_tool_calls=True), ""),
     "a forced search": (pb.GenerateRequest(tools=[SEARCH, FUNCTION], tool_choice=FORCED), "tool_choice"),
-    "a budget beside enable_thinking": (pb.GenerateRequest(reasoning=pb.ReasoningOptions(mode=pb.REASONING_MODE_ENABLED, budget_tokens=5, declared_as_enable_thinking=True)), "reasoning.budget_tokens"),
+    "a budget beside enable_thinking": (pb.GenerateRequest(reasoning=pb.ReasoningOptions(mode=pb.REASONING_MODE_ENABLED, budget_tokens=5), face_hints=pb.FaceHints(enable_thinking=True)), "reasoning.budget_tokens"),
     "a service tier of messages": (pb.GenerateRequest(service_tier="standard_only"), "service_tier"),
     "a resolution of native": (pb.GenerateRequest(messages=[message(pb.ROLE_USER, pb.Part(media=IMAGE_PART))]), "title, origin, detail"),
     "a title that names the file": (pb.GenerateRequest(messages=[message(pb.ROLE_USER, pb.Part(media=PDF))]), ""),
@@ -430,7 +441,7 @@ def test_json_of_a_grpc_caller_cannot_add_members_to_the_body(name: str) -> None
 def test_many_calls_without_ids_are_paired_in_no_time() -> None:
     calls = [call("", f"f{n}") for n in range(10_000)]
     results = [message(pb.ROLE_TOOL, result("", f"f{n}")) for n in reversed(range(10_000))]
-    with within(1):
+    with within(3):
         turns = sent(pb.GenerateRequest(messages=[message(pb.ROLE_ASSISTANT, *calls), *results]))[0]["messages"]
     ids = {called["function"]["name"]: called["id"] for called in turns[0]["tool_calls"]}
     assert [turn["tool_call_id"] for turn in turns[1:]] == [ids[turn["name"]] for turn in turns[1:]]

@@ -1,4 +1,4 @@
-"""The whole answer: what callers get, and what providers may send."""
+"""Whole answers: those for callers, and those of providers."""
 
 import msgspec
 import pytest
@@ -142,7 +142,7 @@ def test_the_state_of_thoughts_stays_where_they_are_written_as_text() -> None:
     state = pb.ReasoningState(data="s", format="native")
     part = pb.Part(reasoning=pb.ReasoningPart(texts=["why"]), state=state)
     response = pb.GenerateResponse(candidates=[pb.Candidate(message=pb.Message(parts=[part]))])
-    body = CHAT.encode_response(response, pb.GenerateRequest(thinking_to_content=True))
+    body = CHAT.encode_response(response, pb.GenerateRequest(face_hints=pb.FaceHints(thinking_to_content=True)))
     message = msgspec.json.decode(body)["choices"][0]["message"]
     assert message["extra_content"] == {"google": {"thought_signature": "s"}}
 

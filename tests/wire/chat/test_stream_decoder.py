@@ -1,4 +1,4 @@
-"""What providers really send, as canonical events."""
+"""Streams of real providers, as canonical events."""
 
 from dataclasses import dataclass, field
 
@@ -39,7 +39,7 @@ def answered(*frames: bytes) -> pb.Candidate:
 @dataclass(frozen=True)
 class Quirk:
     id: str
-    calls: list[list[dict[str, object]]]  # of each delta
+    calls: list[list[dict[str, object]]]  # deltas -> the calls of each
     expected: list[tuple[str, str, str]]  # id, name, arguments
     finish: str | None = "tool_calls"
     reason: "pb.FinishReason.ValueType" = field(default=pb.FINISH_REASON_TOOL_CALLS)

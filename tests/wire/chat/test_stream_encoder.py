@@ -1,4 +1,4 @@
-"""Chunks as chat's clients accept them."""
+"""Chunks that chat's clients accept."""
 
 import msgspec
 import pytest
@@ -6,7 +6,7 @@ import pytest
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat import CHAT
-from umg_grpc.wire.replay import replay
+from umg_grpc.wire.core.response_to_events import response_to_events
 
 Chunk = dict[str, object]
 
@@ -36,7 +36,7 @@ def answer(*parts: pb.Part, reason: "pb.FinishReason.ValueType" = pb.FINISH_REAS
 
 def frames(response: pb.GenerateResponse, request: pb.GenerateRequest | None = None) -> list[bytes]:
     encoder = CHAT.stream_encoder(request or pb.GenerateRequest())
-    stream = encoder.feed(replay(response)) + encoder.close()
+    stream = encoder.feed(response_to_events(response)) + encoder.close()
     assert encoder.close() == b"", "the end is said once"
     events = stream.split(b"\n\n")
     assert events.pop() == b""
@@ -124,7 +124,7 @@ def test_all_annotations_stand_in_one_late_delta_with_offsets_in_the_whole_conte
 
 
 def test_usage_is_the_last_chunk_and_only_there_when_it_was_asked_for() -> None:
-    told = chunks(answer(text("hi")), pb.GenerateRequest(include_usage=True))
+    told = chunks(answer(text("hi")), pb.GenerateRequest(face_hints=pb.FaceHints(include_usage=True)))
     assert [chunk["usage"] is None for chunk in told] == [*[True] * (len(told) - 1), False]
     assert told[-1]["choices"] == []
     assert not any("usage" in chunk for chunk in chunks(answer(text("hi"))))
@@ -133,7 +133,7 @@ def test_usage_is_the_last_chunk_and_only_there_when_it_was_asked_for() -> None:
 def test_every_chunk_has_the_same_head() -> None:
     heads = {
         (chunk["id"], chunk["object"], chunk["created"], chunk["model"])
-        for chunk in chunks(answer(text("hi")), pb.GenerateRequest(include_usage=True))
+        for chunk in chunks(answer(text("hi")), pb.GenerateRequest(face_hints=pb.FaceHints(include_usage=True)))
     }
     assert heads == {("chatcmpl-1", "chat.completion.chunk", 0, "m")}
 
@@ -150,7 +150,7 @@ PARTS = [thoughts("a", "b"), thoughts("c"), text("hi"), thoughts("d"), call("x",
 @pytest.mark.parametrize("inline", [False, True])
 @pytest.mark.parametrize("count", range(len(PARTS) + 1))
 def test_a_streamed_answer_says_what_the_unstreamed_one_does(inline: bool, count: int) -> None:
-    request, response = pb.GenerateRequest(thinking_to_content=inline), answer(*PARTS[:count])
+    request, response = pb.GenerateRequest(face_hints=pb.FaceHints(thinking_to_content=inline)), answer(*PARTS[:count])
     message = msgspec.json.decode(CHAT.encode_response(response, request))["choices"][0]
     told = chunks(response, request)
     for name in ("content", "reasoning_content"):
@@ -161,7 +161,10 @@ def test_a_streamed_answer_says_what_the_unstreamed_one_does(inline: bool, count
 
 def test_thoughts_stand_inside_the_text_when_the_caller_wants_it_so() -> None:
     cited = pb.Citation(web=pb.WebSource(url="https://a.test"), start_index=0, end_index=2)
-    request, response = pb.GenerateRequest(thinking_to_content=True), answer(thoughts("why"), text("hi", cited))
+    request, response = (
+        pb.GenerateRequest(face_hints=pb.FaceHints(thinking_to_content=True)),
+        answer(thoughts("why"), text("hi", cited)),
+    )
     message = msgspec.json.decode(CHAT.encode_response(response, request))["choices"][0]["message"]
     assert message["content"] == "<think>why</think>hi"
     assert "reasoning_content" not in message
@@ -170,7 +173,7 @@ def test_thoughts_stand_inside_the_text_when_the_caller_wants_it_so() -> None:
 
 
 def test_the_older_functions_are_answered_as_one_function_call() -> None:
-    request = pb.GenerateRequest(legacy_functions=True)
+    request = pb.GenerateRequest(face_hints=pb.FaceHints(legacy_functions=True))
     told = chunks(answer(call("", "f", '{"a":1}'), call("", "g", "{}")), request)
     assert [
         chunk["choices"][0]["delta"]["function_call"]
@@ -252,10 +255,16 @@ def test_a_state_that_follows_its_call_comes_with_the_function_that_clients_look
         ({"arguments": ""}, None),
         (None, {"input": ""}),
     ]
-    assert all("tool_calls" not in delta for delta in deltas(answer(signed), pb.GenerateRequest(legacy_functions=True)))
+    assert all(
+        "tool_calls" not in delta
+        for delta in deltas(answer(signed), pb.GenerateRequest(face_hints=pb.FaceHints(legacy_functions=True)))
+    )
 
 
 def test_an_older_function_may_have_free_text() -> None:
-    request, custom = pb.GenerateRequest(legacy_functions=True), part(tool_call=pb.ToolCall(name="f", text="x"))
+    request, custom = (
+        pb.GenerateRequest(face_hints=pb.FaceHints(legacy_functions=True)),
+        part(tool_call=pb.ToolCall(name="f", text="x")),
+    )
     message = msgspec.json.decode(CHAT.encode_response(answer(custom), request))["choices"][0]["message"]
     assert message["function_call"] == {"name": "f", "arguments": "x"}

@@ -1,4 +1,4 @@
-"""Canonical requests and answers of the formats that embed."""
+"""Strategies of canonical requests and answers of the formats that embed."""
 
 import struct
 
@@ -19,12 +19,12 @@ plain_requests = st.builds(
     st.lists(text_inputs, min_size=1, max_size=4) | st.lists(token_inputs, min_size=1, max_size=4),
     set_fields(dimensions=lengths, user=words),
 )
-"""What the embeddings format can say."""
+"""Requests that the embeddings format can express."""
 
 
 @st.composite
 def native_requests(draw: DrawFn, most: int = 4) -> pb.EmbedRequest:
-    """What the native format can say. What all inputs ask for stands in the request."""
+    """Draw a request that the native format can express. A value that all inputs share is set on the request."""
     request = pb.EmbedRequest(inputs=draw(st.lists(text_inputs, min_size=1, max_size=most)))
     for item in request.inputs:
         if (title := draw(optional(words))) is not None:
@@ -39,14 +39,14 @@ def native_requests(draw: DrawFn, most: int = 4) -> pb.EmbedRequest:
 
 
 def vectors(length: int) -> st.SearchStrategy[bytes]:
-    """Of so many numbers."""
+    """Return packed vectors of this length."""
     numbers = st.lists(st.floats(width=32, allow_nan=False, allow_infinity=False), min_size=length, max_size=length)
     return numbers.map(lambda drawn: struct.pack(f"<{length}f", *drawn))
 
 
 @st.composite
 def responses(draw: DrawFn, inputs: int, length: int) -> pb.EmbedResponse:
-    """An answer to so many inputs that asked for this length, of a model that is called `m`."""
+    """Draw an answer of the model `m` with this number of vectors of this length."""
     used = pb.EmbeddingUsage(input_tokens=draw(counts), total_tokens=draw(counts))
     values = draw(st.lists(vectors(length), min_size=inputs, max_size=inputs))
     return pb.EmbedResponse(model="m", embeddings=[pb.Embedding(values=each) for each in values], usage=used)

@@ -1,5 +1,5 @@
-"""The laws of every format that embeds: requests and answers come back as they went, also by way of another format, and
-what is accepted keeps the rules of the schema.
+"""The laws of every format that embeds: requests and answers come back unchanged, also through another format, and
+accepted bodies keep the rules of the schema.
 """
 
 import json
@@ -14,14 +14,14 @@ from tests.wire.embeddings import strategies as some
 from tests.wire.laws import few, members, modest
 from tests.wire.test_rules import Bodies
 from umg_grpc.errors import UmgError
-from umg_grpc.service.validation import check
+from umg_grpc.service.pipeline.validation import check
 from umg_grpc.v1 import pb
 from umg_grpc.wire import EMBEDDING_FORMATS
 from umg_grpc.wire.embeddings import EMBEDDINGS
 from umg_grpc.wire.embeddings.schema import EmbeddingsBody
 from umg_grpc.wire.native_embeddings import NATIVE_EMBEDDING, NATIVE_EMBEDDINGS
 from umg_grpc.wire.native_embeddings.schema import BatchBody, EmbedBody
-from umg_grpc.wire.unary import ClientShape, UnaryFormat
+from umg_grpc.wire.unary_format import ClientShape, UnaryFormat
 
 Codec = UnaryFormat[pb.EmbedRequest, pb.EmbedResponse]
 SHAPE = ClientShape.DOCUMENTED
@@ -32,11 +32,11 @@ class Law:
     codec: Codec
     requests: st.SearchStrategy[pb.EmbedRequest]
     bodies: st.SearchStrategy[object]
-    """Such as are right but for a few fields."""
+    """Bodies that are valid except for a few fields."""
     body: bytes
-    """A caller's, with two inputs where the face takes them."""
+    """A caller's body, with two inputs where the face takes them."""
     texts: Sequence[str]
-    """What it says."""
+    """The texts of the body."""
 
 
 SINGLES = Bodies(EmbedBody, {"content": {"parts": [{"text": "a"}]}}).some()
@@ -70,7 +70,7 @@ every_provider = pytest.mark.parametrize("provider", EMBEDDING_FORMATS.values(),
 
 
 def as_caller(codec: Codec) -> Codec:
-    """The face that reads what the format writes to providers where it starts from no body."""
+    """Return the face that reads a body that the format encodes without a source."""
     return NATIVE_EMBEDDINGS if codec is NATIVE_EMBEDDING else codec
 
 
@@ -92,7 +92,7 @@ def test_a_request_survives_the_wire_and_back(law: Law, data: st.DataObject) -> 
     request = data.draw(law.requests)
     upstream = law.codec.encode_request(request, "m")
     request.model = "m"
-    assert unsourced(as_caller(law.codec).decode_request(upstream.body, {})) == request
+    assert unsourced(as_caller(law.codec).decode_request(upstream.body, {}).canonical) == request
     assert not upstream.report.lost
 
 
@@ -105,10 +105,10 @@ def test_a_callers_body_says_the_same_to_its_provider(law: Law, data: st.DataObj
     if law.codec is NATIVE_EMBEDDING:
         (item,) = json.loads(body)["requests"]
         body = json.dumps(item).encode()
-    request = law.codec.decode_request(body, {})
+    request = law.codec.decode_request(body, {}).canonical
     upstream = law.codec.encode_request(request, "theirs")
     assert members(upstream.body).keys() == members(body).keys()
-    told = law.codec.decode_request(upstream.body, {})
+    told = law.codec.decode_request(upstream.body, {}).canonical
     assert (request.model, told.model) == ("ours", "theirs")
     request.model = "theirs"
     assert unsourced(told) == unsourced(request)
@@ -121,7 +121,7 @@ def test_a_callers_body_says_the_same_to_its_provider(law: Law, data: st.DataObj
 def test_an_answer_survives_the_wire_and_back(
     law: Law, data: st.DataObject, encoding: "pb.EmbeddingEncoding.ValueType"
 ) -> None:
-    request = law.codec.decode_request(law.body, {})
+    request = law.codec.decode_request(law.body, {}).canonical
     request.model, request.encoding = "m", encoding
     response = data.draw(some.responses(len(request.inputs), request.dimensions))
     body = law.codec.encode_response(response, request, SHAPE)
@@ -132,7 +132,7 @@ def test_an_answer_survives_the_wire_and_back(
 @few
 @given(st.data())
 def test_a_passed_answer_is_the_providers_to_the_byte(law: Law, data: st.DataObject) -> None:
-    request = law.codec.decode_request(law.body, {})
+    request = law.codec.decode_request(law.body, {}).canonical
     request.model = "m"
     response = data.draw(some.responses(len(request.inputs), request.dimensions))
     body = law.codec.encode_response(response, request, SHAPE)
@@ -147,11 +147,11 @@ def test_a_passed_answer_is_the_providers_to_the_byte(law: Law, data: st.DataObj
 @few
 @given(st.data())
 def test_a_call_is_the_same_by_way_of_every_provider(law: Law, provider: Codec, data: st.DataObject) -> None:
-    request = law.codec.decode_request(law.body, {})
+    request = law.codec.decode_request(law.body, {}).canonical
     request.model = "ours"
     sent = provider.encode_request(request, "theirs")
     served = law.codec if law.codec.protocol == provider.protocol else as_caller(provider)
-    asked = served.decode_request(sent.body, {})
+    asked = served.decode_request(sent.body, {}).canonical
     assert [item.text for item in asked.inputs] == law.texts
     assert asked.dimensions == 3
     assert not sent.report.lost
@@ -176,13 +176,13 @@ def test_a_body_that_is_accepted_keeps_the_rules(law: Law) -> None:
         accepted += kept(law.codec, body)
 
     try_one()
-    assert accepted > 10, accepted  # else nothing was tried
+    assert accepted > 10, accepted  # otherwise nothing was tested
 
 
 def kept(codec: Codec, body: object) -> bool:
-    """Whether the body is accepted; it then keeps the rules."""
+    """Return whether the body is accepted; if so, check that it keeps the rules."""
     try:
-        request = codec.decode_request(json.dumps(body).encode(), {})
+        request = codec.decode_request(json.dumps(body).encode(), {}).canonical
         if codec.name_model is not None:
             codec.name_model(request, request.model or "m")
     except UmgError:

@@ -1,4 +1,4 @@
-"""What is refused at the face, and by which name."""
+"""Bodies that the face refuses, and the path in each error."""
 
 from dataclasses import dataclass, field
 

@@ -1,4 +1,4 @@
-"""A caller's body and what a provider is told."""
+"""A caller's body and the provider's."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,6 +14,10 @@ from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.embeddings import EMBEDDINGS
 from umg_grpc.wire.native_embeddings import NATIVE_EMBEDDINGS
+from umg_grpc.wire.text_format import UpstreamRequest
+from umg_grpc.wire.unary_format import UnaryFormat
+
+Codec = UnaryFormat[pb.EmbedRequest, pb.EmbedResponse]
 
 FLOAT, BASE64 = pb.EMBEDDING_ENCODING_FLOAT, pb.EMBEDDING_ENCODING_BASE64
 
@@ -72,9 +76,14 @@ READINGS = [
 ]
 
 
+def sent(face: Codec, provider: Codec, body: bytes) -> UpstreamRequest:
+    request, notes = face.decode_request(body, {})
+    return provider.encode_request(request, "theirs", notes)
+
+
 @pytest.mark.parametrize("case", READINGS, ids=lambda case: case.id)
 def test_a_body_is_read(case: Reading) -> None:
-    request = EMBEDDINGS.decode_request(case.body, {})
+    request = EMBEDDINGS.decode_request(case.body, {}).canonical
     case.request.model = "m"
     case.request.source.CopyFrom(pb.SourceDocument(format="embeddings", body=case.body))
     assert request == case.request
@@ -84,7 +93,7 @@ def test_a_batch_of_two_thousand_texts_is_read_at_once() -> None:
     texts = [f"text {number}" for number in range(2048)]
     body = msgspec.json.encode({"model": "m", "input": texts})
     with within(0.02):
-        request = EMBEDDINGS.decode_request(body, {})
+        request = EMBEDDINGS.decode_request(body, {}).canonical
     assert [item.text for item in request.inputs] == texts
 
 
@@ -96,36 +105,36 @@ def test_a_batch_of_two_thousand_texts_is_read_at_once() -> None:
 def test_all_that_says_something_but_the_model_goes_on_byte_for_byte(data: st.DataObject) -> None:
     whole = {"model": "ours", "input": ["a", "é"], "dimensions": 8, "encoding_format": "float", "user": None}
     body = msgspec.json.encode(sprinkled(whole, data))
-    upstream = EMBEDDINGS.encode_request(EMBEDDINGS.decode_request(body, {}), "theirs")
+    upstream = sent(EMBEDDINGS, EMBEDDINGS, body)
     assert members(upstream.body) == said(body) | {"model": b'"theirs"'}
     assert (upstream.path, upstream.headers, upstream.report.lost) == ("/embeddings", {}, 0)
 
 
 def test_spaces_and_escapes_stay_as_they_were() -> None:
     body = b'{ "input" : [ "\\u0061" , "b\\/c" ], "model":"ours", "x": {"b": 1.0, "a": 1e2} }'
-    upstream = EMBEDDINGS.encode_request(EMBEDDINGS.decode_request(body, {}), "theirs")
+    upstream = sent(EMBEDDINGS, EMBEDDINGS, body)
     assert upstream.body == b'{"input":[ "\\u0061" , "b\\/c" ],"model":"theirs","x":{"b": 1.0, "a": 1e2}}'
 
 
 def test_exactly_one_model_and_one_length_leave_us() -> None:
     body = b'{"model":"a","model":"ours","input":"a","dimensions":1,"dimensions":256.0}'
-    upstream = EMBEDDINGS.encode_request(EMBEDDINGS.decode_request(body, {}), "theirs")
+    upstream = sent(EMBEDDINGS, EMBEDDINGS, body)
     assert upstream.body == b'{"model":"theirs","input":"a","dimensions":256}'
 
 
-# --- what nobody knows
+# --- unknown fields
 
 
 @pytest.mark.parametrize("more", [b"", b',"user":"u"'])
 def test_an_unknown_field_is_reported_by_name_where_the_body_is_translated(more: bytes) -> None:
     body = b'{"model":"m","input":"a","zork":1,"said":null%b}' % more
-    request = EMBEDDINGS.decode_request(body, {})
-    assert list(request.source.uncarried_fields) == ["zork"]
-    assert "zork" in NATIVE_EMBEDDINGS.encode_request(request, "m").report.dropped
-    assert not EMBEDDINGS.encode_request(request, "m").report.lost
+    request, notes = EMBEDDINGS.decode_request(body, {})
+    assert notes.uncarried == ["zork"]
+    assert "zork" in NATIVE_EMBEDDINGS.encode_request(request, "m", notes).report.dropped
+    assert not EMBEDDINGS.encode_request(request, "m", notes).report.lost
 
 
-# --- to a provider where there is no body to start from
+# --- to a provider, without a source body
 
 
 def test_vectors_are_asked_for_in_base64() -> None:
@@ -177,6 +186,6 @@ def test_what_would_change_the_vectors_is_refused(asked: Callable[[], pb.EmbedRe
 
 
 def lengths(whole: int, *each: int) -> pb.EmbedRequest:
-    """A request with so many dimensions, and each input with its own; 0 is unset."""
+    """Return a request with a number of dimensions, and inputs with their own; 0 is unset."""
     inputs = [pb.EmbeddingInput(text="a", dimensions=length or None) for length in each]
     return pb.EmbedRequest(inputs=inputs, dimensions=whole or None)

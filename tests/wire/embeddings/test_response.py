@@ -1,4 +1,4 @@
-"""A provider's answer and what a caller is shown."""
+"""A provider's answer and the caller's."""
 
 import base64
 import math
@@ -14,8 +14,8 @@ from tests.wire.timing import within
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.embeddings import EMBEDDINGS
-from umg_grpc.wire.format import BIG_BYTES
-from umg_grpc.wire.unary import ClientShape
+from umg_grpc.wire.text_format import BIG_BYTES
+from umg_grpc.wire.unary_format import ClientShape
 
 SHAPE = ClientShape.DOCUMENTED
 FAILED = pb.ERROR_REASON_UPSTREAM_FAILED
@@ -34,7 +34,7 @@ def asked(inputs: int = 1, model: str = "ours") -> pb.EmbedRequest:
 
 
 def asking(*lengths: int, every: int = 0) -> pb.EmbedRequest:
-    """For vectors of these lengths, 0 for the model's own."""
+    """Return a request for vectors of these lengths, 0 for the model's own."""
     inputs = [pb.EmbeddingInput(text="a", dimensions=length or None) for length in lengths]
     return pb.EmbedRequest(model="ours", inputs=inputs, dimensions=every or None)
 
@@ -88,7 +88,7 @@ def test_a_large_batch_is_written_and_read_at_once() -> None:
         assert [vector.values for vector in read.embeddings] == vectors
 
 
-# --- of a provider
+# --- from a provider
 
 ONE, TWO = packed(1, 0), packed(2, 3)
 
@@ -151,7 +151,7 @@ class Unreadable:
     body: bytes
     inputs: int = 1
     seen: bool = True
-    """Also where the vectors are not read."""
+    """Whether passthrough finds the fault, too, without decoding the vectors."""
 
 
 def vectors(id_: str, *data: object, inputs: int = 1, seen: bool = True) -> Unreadable:

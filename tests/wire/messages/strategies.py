@@ -1,4 +1,4 @@
-"""Canonical requests and answers that this format can say without loss."""
+"""Strategies of canonical requests and answers that this format can express without loss."""
 
 import msgspec
 from hypothesis import strategies as st
@@ -6,14 +6,15 @@ from hypothesis.strategies import DrawFn
 
 from tests.wire.chat.strategies import counts, flags, images, json_objects, names, optional, set_fields
 from umg_grpc.v1 import pb
+from umg_grpc.v1.limits import MAX_COUNT
 
 __all__ = ["requests", "responses"]
 
-words = st.text(min_size=1, max_size=20).filter(str.strip)  # blank texts are refused by providers
+words = st.text(min_size=1, max_size=20).filter(str.strip)  # providers refuse blank texts
 texts = st.text(max_size=30)
 data = st.binary(min_size=1, max_size=9)
 objects = json_objects.map(lambda value: msgspec.json.encode(value).decode())
-marks = st.builds(pb.CacheControl, ttl=st.sampled_from(["", "5m", "1h"]))
+marks = st.builds(pb.CacheControl, ttl=st.sampled_from(pb.CacheTtl.values()))
 
 text_parts = st.builds(lambda text: pb.Part(text=pb.TextPart(text=text)), words)
 plain_images = images.map(lambda part: pb.Part(media=_without_detail(part.media)))
@@ -92,7 +93,7 @@ cited_parts = st.builds(
 
 @st.composite
 def searches(draw: DrawFn) -> list[pb.Part]:
-    """A search of the provider's and what it found."""
+    """Draw a search of the provider's and its results."""
     call_id, query = f"srvtoolu_{draw(names)}", draw(words)
     call = pb.ServerToolCall(call_id=call_id, name="web_search", queries=[query], format="messages")
     call.input_json = msgspec.json.encode({"query": query}).decode()
@@ -107,7 +108,7 @@ def searches(draw: DrawFn) -> list[pb.Part]:
 
 @st.composite
 def code_runs(draw: DrawFn) -> list[pb.Part]:
-    """Code that the provider ran."""
+    """Return code that the provider ran, and its result."""
     call_id = f"srvtoolu_{draw(names)}"
     call = pb.ServerToolCall(call_id=call_id, name="code_execution", format="messages", input_json='{"code": "1"}')
     ran = pb.ServerToolResult(call_id=call_id, name="code_execution", format="messages", output_json='{"n": 1.0}')
@@ -132,7 +133,7 @@ asked = st.lists(text_parts | plain_images | documents | search_results | opaque
 
 @st.composite
 def conversations(draw: DrawFn) -> list[pb.Message]:
-    """Turns as providers want them: users and assistants alternate, each call is answered at once, results first."""
+    """Draw turns as providers require them: users and assistants alternate, and the results of calls come first."""
     turns = [pb.Message(role=pb.ROLE_USER, parts=draw(asked))]
     for _ in range(draw(st.integers(0, 2))):
         made = draw(called)
@@ -173,7 +174,7 @@ def requests(draw: DrawFn) -> pb.GenerateRequest:
     request = pb.GenerateRequest(
         model="m",
         messages=draw(conversations()),
-        max_output_tokens=draw(st.integers(5000, 2**40)),
+        max_output_tokens=draw(st.integers(5000, MAX_COUNT)),
         **draw(
             set_fields(
                 response_format=formats,
@@ -220,7 +221,7 @@ def _think(draw: DrawFn, request: pb.GenerateRequest) -> None:
     request.MergeFrom(pb.GenerateRequest(**draw(set_fields(temperature=st.just(1.0), top_p=st.floats(0.95, 1)))))
     modes = [pb.REASONING_MODE_ADAPTIVE, pb.REASONING_MODE_BETWEEN_TOOLS]
     if not any(part.HasField("tool_result") for part in request.messages[-1].parts):
-        modes.append(pb.REASONING_MODE_ENABLED)  # which wants the thoughts of a turn that goes on
+        modes.append(pb.REASONING_MODE_ENABLED)  # which requires the reasoning of a turn that continues
     reasoning = request.reasoning
     reasoning.mode = draw(st.sampled_from(modes))
     if reasoning.mode == pb.REASONING_MODE_ENABLED:
@@ -252,6 +253,7 @@ def responses(draw: DrawFn) -> pb.GenerateResponse:
         message=pb.Message(role=pb.ROLE_ASSISTANT, parts=[*parts, *made]),
         finish_reason=reason,
         stop_sequence=draw(words) if reason == pb.FINISH_REASON_STOP_SEQUENCE else "",
+        container_json=draw(st.sampled_from(["", '{"id":"container_1","expires_at":"2026-01-01T00:00:00Z"}'])),
     )
     if reason == pb.FINISH_REASON_REFUSAL:
         candidate.finish_message, candidate.refusal_category = draw(texts), draw(texts)
@@ -261,7 +263,7 @@ def responses(draw: DrawFn) -> pb.GenerateResponse:
         output_tokens=draw(counts),
         cache_read_tokens=read,
         cache_write_tokens=written,
-        cache_write_1h_tokens=hour,
+        long_cache_write_tokens=hour,
         reasoning_tokens=draw(counts),
         web_search_requests=draw(counts),
     )

@@ -1,21 +1,27 @@
-"""A caller's body -> canonical: what each block, tool and option becomes."""
+"""A caller's body -> canonical: the canonical form of each block, tool and option."""
 
 import base64
 
 import msgspec
 import pytest
 
-from umg_grpc.service.validation import check
+from umg_grpc.service.pipeline.validation import check
 from umg_grpc.v1 import pb
 from umg_grpc.wire.messages import MESSAGES
+from umg_grpc.wire.request_notes import RequestNotes
 
 PNG = b"\x89PNG\r\n\x1a\n"
 DOCUMENT, IMAGE = pb.MEDIA_KIND_DOCUMENT, pb.MEDIA_KIND_IMAGE
 
 
 def decoded(**fields: object) -> pb.GenerateRequest:
+    return noted(**fields)[0]
+
+
+def noted(**fields: object) -> tuple[pb.GenerateRequest, RequestNotes]:
     body = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "hi"}]} | fields
-    return MESSAGES.decode_request(msgspec.json.encode(body), {}).canonical
+    request, _, notes = MESSAGES.decode_request(msgspec.json.encode(body), {})
+    return request, notes
 
 
 def parts(*blocks: object, role: str = "assistant") -> list[pb.Part]:
@@ -143,10 +149,10 @@ BLOCKS = [
 @pytest.mark.parametrize(("block", "part"), BLOCKS, ids=lambda value: repr(value)[:90])
 def test_a_block_has_its_canonical_part(block: dict[str, object], part: pb.Part) -> None:
     assert parts(block) == [part]
-    check(pb.Message(role=pb.ROLE_ASSISTANT, parts=[part]))  # which the service does not hold against it again
+    check(pb.Message(role=pb.ROLE_ASSISTANT, parts=[part]))  # the service accepts the part, too
     if not block["type"].endswith("thinking"):
         mark = pb.CacheControl()
-        for written, ttl in (("ephemeral", ""), ("persistent", "1h")):
+        for written, ttl in (("ephemeral", pb.CACHE_TTL_UNSPECIFIED), ("persistent", pb.CACHE_TTL_ONE_HOUR)):
             mark.ttl = ttl
             [marked] = parts(block | {"cache_control": {"type": written}})
             if not marked.HasField("opaque"):
@@ -174,7 +180,7 @@ def test_options_have_their_canonical_fields() -> None:
     request.ClearField("source")
     assert request == pb.GenerateRequest(
         model="m", messages=[pb.Message(role=pb.ROLE_USER, parts=[text("hi")])], max_output_tokens=50, temperature=0.5, top_p=0.9, top_k=7,
-        stop_sequences=["a", "b"], service_tier="standard_only", user="u", cache_control=pb.CacheControl(ttl="5m"),
+        stop_sequences=["a", "b"], service_tier="standard_only", user="u", cache_control=pb.CacheControl(ttl=pb.CACHE_TTL_FIVE_MINUTES),
         reasoning=pb.ReasoningOptions(mode=pb.REASONING_MODE_ADAPTIVE, display="omitted", effort="max"), parallel_tool_calls=False,
         response_format=pb.ResponseFormat(json_schema=pb.JsonSchemaFormat(schema_json='{"b":1.0}')),
         tool_choice=pb.ToolChoice(mode=pb.TOOL_CHOICE_MODE_REQUIRED, names=["f"]),
@@ -193,7 +199,7 @@ def test_the_older_output_format_is_read() -> None:
 
 
 def test_tools_have_their_canonical_form() -> None:
-    tools = decoded(
+    tools, notes = noted(
         tools=[
             {"name": "f", "description": "", "input_schema": {"b": 1.0}, "strict": False, "type": "custom", **MARK},
             {"name": "g", "input_schema": {}, "type": None, "input_examples": [{}], "eager_input_streaming": True},
@@ -208,21 +214,21 @@ def test_tools_have_their_canonical_form() -> None:
         pb.Tool(web_search=pb.WebSearchTool(max_uses=2, allowed_domains=["a.test"], declared_type="web_search_20250305", user_location=pb.UserLocation(city="Paris", timezone="Europe/Paris"))),
         pb.Tool(opaque=pb.OpaquePart(format="messages", type="bash_20250124", json='{"type":"bash_20250124","name":"bash"}')),
     ]  # fmt: skip
-    assert list(tools.source.uncarried_fields) == ["input_examples", "eager_input_streaming"]
+    assert notes.uncarried == ["input_examples", "eager_input_streaming"]
 
 
 def test_what_only_a_provider_of_the_format_can_be_told_is_noted() -> None:
-    source = decoded(
+    _, notes = noted(
         mcp_servers=[{"type": "url"}], container="c", context_management={"edits": []}, metadata={"user_id": "u", "x": 1}, betas=["b"], new=1, speed="fast"
-    ).source  # fmt: skip
-    assert list(source.indispensable_fields) == ["new", "mcp_servers", "container"]
-    assert list(source.uncarried_fields) == ["speed", "context_management", "metadata"]
-    assert not decoded(mcp_servers=[]).source.indispensable_fields
+    )  # fmt: skip
+    assert notes.indispensable == ["new", "mcp_servers", "container"]
+    assert notes.uncarried == ["speed", "context_management", "metadata"]
+    assert not noted(mcp_servers=[])[1].indispensable
 
 
 def test_headers_that_change_the_meaning_come_with_the_source() -> None:
     body = b'{"model":"m","max_tokens":1,"messages":[{"role":"user","content":"hi"}],"stream":true}'
-    request, stream = MESSAGES.decode_request(body, {"anthropic-version": "2023-06-01"})
+    request, stream, _ = MESSAGES.decode_request(body, {"anthropic-version": "2023-06-01"})
     assert (stream, request.source.body, dict(request.source.headers)) == (
         True,
         body,
@@ -236,7 +242,7 @@ def test_a_counting_call_needs_no_limit_and_looks_at_no_output_parameter() -> No
         "max_tokens": -5, "temperature": 7, "thinking": {"type": "enabled", "budget_tokens": 1}, "tool_choice": "x",
     }  # fmt: skip
     assert MESSAGES.decode_count is not None
-    request = MESSAGES.decode_count(msgspec.json.encode(body), {"anthropic-beta": "b"})
+    request = MESSAGES.decode_count(msgspec.json.encode(body), {"anthropic-beta": "b"}).canonical
     assert (
         request.messages[0].parts[0].text.text,
         request.instructions[0].text.text,

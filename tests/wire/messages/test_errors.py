@@ -1,11 +1,11 @@
-"""Errors: ours as this format writes them, a provider's as ours."""
+"""Errors: the gateway's as this format writes them, a provider's as the gateway's."""
 
 import msgspec
 import pytest
 
-from http_facade.errors import HTTP_STATUS
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
+from umg_grpc.wire.errors.http_status import HTTP_STATUS
 from umg_grpc.wire.messages import MESSAGES, encode_count_error
 from umg_grpc.wire.messages.errors import STREAM_TYPES, TYPES
 

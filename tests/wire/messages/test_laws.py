@@ -1,4 +1,4 @@
-"""Laws of this format; those of every one stand in `tests/wire/test_laws.py`."""
+"""Laws of this format; `tests/wire/test_laws.py` has those of all formats."""
 
 import msgspec
 from hypothesis import given
@@ -9,8 +9,8 @@ from tests.wire.messages import strategies as some
 from tests.wire.messages.streams import ANSWERED, decoded, encoded
 from tests.wire.streams import frames_of
 from umg_grpc.v1 import pb
+from umg_grpc.wire.core.response_to_events import response_to_events
 from umg_grpc.wire.messages import MESSAGES
-from umg_grpc.wire.replay import replay
 
 
 @few
@@ -19,14 +19,14 @@ def test_what_nobody_knows_reaches_a_provider_of_the_same_format(
     request: pb.GenerateRequest, data: st.DataObject, stream: bool
 ) -> None:
     fields = msgspec.json.decode(MESSAGES.encode_request(request, "m", stream).body)
-    fields.pop("metadata", None)  # where an addition is no unknown field
+    fields.pop("metadata", None)  # a map, where an addition is no unknown field
     body = msgspec.json.encode(sprinkled(fields, data))
     headers = {"anthropic-version": "2023-06-01", "anthropic-beta": "new-2026-01-01"}
-    canonical = MESSAGES.decode_request(body, headers).canonical
-    upstream = MESSAGES.encode_request(canonical, "theirs", stream)
+    canonical, _, notes = MESSAGES.decode_request(body, headers)
+    upstream = MESSAGES.encode_request(canonical, "theirs", stream, notes=notes)
     assert members(upstream.body) == members(body) | {"model": b'"theirs"'}
     assert upstream.headers == headers
-    assert sorted(canonical.source.indispensable_fields) == sorted(
+    assert sorted(notes.indispensable) == sorted(
         name for name, raw in members(body).items() if name.startswith("x_") and raw != b"null"
     )
     assert not upstream.report.header()
@@ -54,7 +54,7 @@ def test_what_nobody_knows_reaches_the_caller_of_a_stream(
     response: pb.GenerateResponse, data: st.DataObject, theirs: str
 ) -> None:
     sent, expected = list[bytes](), list[bytes]()
-    for frame in encoded([replay(response)]).split(b"\n\n")[:-1]:
+    for frame in encoded([response_to_events(response)]).split(b"\n\n")[:-1]:
         name, event = frame.split(b"\ndata: ")
         fields = sprinkled(msgspec.json.decode(event), data)
         for model, frames in ((theirs, sent), ("m", expected)):

@@ -1,4 +1,4 @@
-"""What the anthropic package makes of answers and streams, and what its types say of requests."""
+"""Answers and streams as the anthropic package reads them, and requests checked by its types."""
 
 import warnings
 from collections.abc import Callable
@@ -20,8 +20,8 @@ from tests.wire.messages import strategies as some
 from tests.wire.messages.streams import ANSWERED, encoded
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
+from umg_grpc.wire.core.response_to_events import response_to_events
 from umg_grpc.wire.messages import MESSAGES, encode_count_error
-from umg_grpc.wire.replay import replay
 
 modest = settings(
     max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
@@ -33,7 +33,7 @@ with warnings.catch_warnings():
 
 
 def accumulated(stream: bytes) -> Message:
-    """What the client's own accumulator makes of a stream whose every event fits the client's types."""
+    """Aggregate a stream by the client's own accumulator; every event must fit the client's types."""
     snapshot, buffers = None, {}
     for frame in stream.split(b"\n\n")[:-1]:
         name, data = frame.removeprefix(b"event: ").split(b"\ndata: ")
@@ -79,7 +79,7 @@ answers = st.builds(
 
 
 def _unknown(part: pb.Part) -> bool:
-    """Whether the client's types leave out what the part says."""
+    """Return whether the client's types do not have the part's content."""
     return (
         part.HasField("opaque")
         or part.server_tool_result.name == "code_execution"
@@ -91,21 +91,21 @@ def _unknown(part: pb.Part) -> bool:
 @given(answers)
 def test_the_official_client_reads_from_a_stream_what_the_unstreamed_answer_says(answer: pb.GenerateResponse) -> None:
     whole = Message.model_validate_json(MESSAGES.encode_response(answer, ANSWERED))
-    streamed = accumulated(encoded([replay(answer)]))
+    streamed = accumulated(encoded([response_to_events(answer)]))
     assert streamed.model_dump(exclude={"usage", "parsed_output"}) == whole.model_dump(exclude={"usage"})
 
 
 @modest
 @given(some.requests())
 def test_a_request_is_one_that_the_official_client_could_send(request: pb.GenerateRequest) -> None:
-    del request.tools[:]  # whose union ends in "any object"
+    del request.tools[:]  # their union ends in "any object"
     for message in request.messages:
         kept = [part for part in message.parts if not _unknown(part) and part.server_tool_call.name != "code_execution"]
         del message.parts[:]
         message.parts.extend(kept or [_text("a")])
     body = msgspec.json.decode(MESSAGES.encode_request(request, "m", True).body)
     for sampling in ("temperature", "top_p", "top_k"):
-        body.pop(sampling, None)  # which its newest types leave out
+        body.pop(sampling, None)  # the client's newest types leave it out
     PARAMS.validate_python(body, strict=False)
 
 
@@ -135,7 +135,7 @@ def sse(body: bytes) -> httpx.Response:
 
 def test_the_official_client_skips_heartbeats() -> None:
     answer = pb.GenerateResponse(candidates=[pb.Candidate(message=pb.Message(parts=[_text("hello")]))])
-    frames = encoded([replay(answer)]).split(b"\n\n")[:-1]
+    frames = encoded([response_to_events(answer)]).split(b"\n\n")[:-1]
     beaten = b"".join(frame + b"\n\n" + MESSAGES.heartbeat for frame in frames)
     assert ask(sse(beaten)).content[0].text == "hello"
 
@@ -172,7 +172,7 @@ def test_the_official_client_maps_errors_to_its_classes(
 
 def test_an_event_of_any_type_can_be_constructed_by_the_official_client() -> None:
     response = pb.GenerateResponse(candidates=[pb.Candidate(message=pb.Message(parts=[_opaque()]))])
-    frames = encoded([replay(response)]).split(b"\n\n")
+    frames = encoded([response_to_events(response)]).split(b"\n\n")
     started = msgspec.json.decode(frames[1].split(b"data: ")[1])
     event = construct_type_unchecked(value=started, type_=cast("type[RawMessageStreamEvent]", RawMessageStreamEvent))
     assert event.content_block.type == "new"

@@ -1,15 +1,15 @@
-"""A provider's frames for a caller of the format: as they came, save what must change."""
+"""A provider's frames for a caller of the format: passed through, except for necessary changes."""
 
 import msgspec
 import pytest
 
 from tests.wire.messages.streams import decoded
-from tests.wire.messages.test_translating import argued, block, end, frame, said, start
+from tests.wire.messages.test_stream_decoder import argued, block, end, frame, said, start
 from tests.wire.streams import events_of, kinds
 from tests.wire.timing import within
 from umg_grpc.v1 import pb
 from umg_grpc.wire.messages import MESSAGES
-from umg_grpc.wire.messages.passing import PassingDecoder
+from umg_grpc.wire.messages.passthrough import PassthroughDecoder
 
 SAME, OURS = pb.GenerateRequest(model="theirs"), pb.GenerateRequest(model="ours, longer")
 WORDS = ["a", '"model":"theirs"', "\n\nevent: message_stop\ndata: {}\n\n", "event: error", "\U0001f600\u2028", "{}", ""]
@@ -53,9 +53,9 @@ def test_a_model_spelled_oddly_is_renamed_too() -> None:
 
 
 def test_a_read_of_deltas_alone_is_passed_without_a_look(monkeypatch: pytest.MonkeyPatch) -> None:
-    decoder = PassingDecoder(OURS)
+    decoder = PassthroughDecoder(OURS)
     decoder.feed(start())
-    monkeypatch.setattr(decoder, "_look", None)  # the slow way
+    monkeypatch.setattr(decoder, "_decode_frames", None)  # the slow path
     deltas = b"".join(frame("content_block_delta", index=0, delta=said(word)) for word in WORDS * 50)
     message = decoder.feed(deltas)
     assert message is not None
@@ -76,7 +76,7 @@ DELTA = frame("content_block_delta", index=0, delta=said("a"))
 )  # fmt: skip
 @pytest.mark.parametrize("place", [0, 1, 2])
 def test_nothing_that_needs_a_look_is_taken_for_deltas(odd: bytes, place: int) -> None:
-    decoder = PassingDecoder(OURS)
+    decoder = PassthroughDecoder(OURS)
     decoder.feed(start())
     plain = [DELTA, DELTA]
     assert decoder._plain(b"".join(plain)) is not None

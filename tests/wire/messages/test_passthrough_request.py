@@ -1,4 +1,4 @@
-"""Towards a provider of the same format: the caller's body, save what only our document has or only we made."""
+"""Requests to a provider of the same format: the caller's body, without the fields of our own document or making."""
 
 import msgspec
 import pytest
@@ -13,7 +13,7 @@ BODY = {"model": "m", "max_tokens": 9, "messages": [USER]}
 
 
 def rebuilt(body: Fields, *, stream: bool = False, edited: pb.GenerateRequest | None = None) -> tuple[Fields, str]:
-    """What of the body is sent beside the usual, and the report. `edited`: what a policy made of the request."""
+    """Return the body sent, without the required fields, and the report. `edited`: fields that a policy has changed."""
     request = MESSAGES.decode_request(msgspec.json.encode(BODY | body), {}).canonical
     if edited is not None:
         for field, _ in edited.ListFields():
@@ -191,7 +191,7 @@ def test_one_model_leaves_whatever_came() -> None:
     assert sent == b'{"model":"theirs","max_tokens":9,"messages":[{"role":"user","content":"hi"}]}'
 
 
-# --- what a family's policy changed
+# --- fields that a family's policy changed
 
 DISABLED = pb.ReasoningOptions(mode=pb.REASONING_MODE_DISABLED)
 EDITED = [

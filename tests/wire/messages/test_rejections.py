@@ -1,4 +1,4 @@
-"""What is refused at the face, and by which name."""
+"""Bodies that the face refuses, and the path in each error."""
 
 from dataclasses import dataclass, field
 
@@ -76,6 +76,7 @@ REJECTIONS = [
     Rejection("a text block without text", f"{AT}.text", content({"type": "text"}), MISSING),
     Rejection("a text of another type", f"{AT}.text", content({"type": "text", "text": 1})),
     Rejection("a citation that is no object", f"{AT}.citations[0]", content(TEXT | {"citations": [1]})),
+    Rejection("a type of a citation", f"{AT}.citations[0].type", content(TEXT | {"citations": [{"type": 1}]})),
     Rejection("an image without a source", f"{AT}.source", content({"type": "image"}), MISSING),
     Rejection("a source without a type", f"{AT}.source.type", image({"data": "aGk="}), MISSING),
     Rejection("an unknown source", f"{AT}.source.type", image({"type": "text", "data": "a"}), says="`base64`, `url`, `file`"),
@@ -183,8 +184,8 @@ NULLS = dict.fromkeys(("system", "tools", "stream", "temperature", "top_p", "top
 
 
 def test_an_explicit_null_says_nothing() -> None:
-    nulls, _ = MESSAGES.decode_request(body_of(NULLS), {})
-    plain, _ = MESSAGES.decode_request(body_of({}), {})
+    nulls, *_ = MESSAGES.decode_request(body_of(NULLS), {})
+    plain, *_ = MESSAGES.decode_request(body_of({}), {})
     for request in (nulls, plain):
         request.source.body = b""
     assert nulls == plain
@@ -198,7 +199,7 @@ def test_nulls_inside_blocks_say_nothing() -> None:
         {"type": "document", "source": {"type": "text", "data": "a", "media_type": None}, "title": None, "context": None, "citations": None},
         {"type": "tool_result", "tool_use_id": "t", "content": None, "is_error": None},
     ]  # fmt: skip
-    request, _ = MESSAGES.decode_request(body_of(content(*blocks)), {})
+    request, *_ = MESSAGES.decode_request(body_of(content(*blocks)), {})
     parts = request.messages[1].parts
     assert [part.WhichOneof("kind") for part in parts] == ["text", "tool_call", "reasoning", "media", "tool_result"]
     assert not any(part.HasField("state") or part.HasField("cache_control") for part in parts)

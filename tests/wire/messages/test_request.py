@@ -1,4 +1,4 @@
-"""Towards a provider of another caller's: what is translated, refused or reported."""
+"""Requests of other formats to a provider: translated, refused or reported."""
 
 import msgspec
 import pytest
@@ -7,6 +7,7 @@ from umg_grpc.errors import UmgError
 from umg_grpc.quirks import NO_QUIRKS, Quirks, known
 from umg_grpc.v1 import pb
 from umg_grpc.wire.messages import MESSAGES
+from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
 
 USER, ASSISTANT, TOOL, SYSTEM = pb.ROLE_USER, pb.ROLE_ASSISTANT, pb.ROLE_TOOL, pb.ROLE_SYSTEM
 HI = pb.Message(role=USER, parts=[pb.Part(text=pb.TextPart(text="hi"))])
@@ -44,10 +45,11 @@ def encoded(
     stream: bool = False,
     source: str = "chat",
     quirks: Quirks = NO_QUIRKS,
+    notes: RequestNotes = NO_NOTES,
 ) -> tuple[Fields, str]:
     if source:
         request.source.format, request.source.body = source, b"{}"
-    upstream = MESSAGES.encode_request(request, model, stream, quirks)
+    upstream = MESSAGES.encode_request(request, model, stream, quirks, notes)
     assert upstream.path == "/messages"
     assert upstream.headers == {"anthropic-version": "2023-06-01"}
     return msgspec.json.decode(upstream.body), upstream.report.header()
@@ -58,8 +60,8 @@ def turns(*messages: pb.Message, **more: object) -> tuple[list[object], str]:
     return fields["messages"], report
 
 
-def options(**more: object) -> tuple[Fields, str]:
-    fields, report = encoded(pb.GenerateRequest(messages=[HI], **more))
+def options(notes: RequestNotes = NO_NOTES, **more: object) -> tuple[Fields, str]:
+    fields, report = encoded(pb.GenerateRequest(messages=[HI], **more), notes=notes)
     assert (fields.pop("model"), fields.pop("messages")) == ("theirs", [{"role": "user", "content": "hi"}])
     return fields, report
 
@@ -289,7 +291,7 @@ def test_calls_of_custom_tools_are_functions_with_one_text() -> None:
     ]
 
 
-# --- what is refused
+# --- refusals
 
 AUDIO, VIDEO = pb.MEDIA_KIND_AUDIO, pb.MEDIA_KIND_VIDEO
 FOREIGN = pb.OpaquePart(format="responses", type="item_reference", json="{}")
@@ -339,7 +341,7 @@ def test_what_only_another_format_knows_is_refused_by_its_type(request_: pb.Gene
     [
         ({"previous_response_id": "r"}, "previous_response_id"), ({"conversation_id": "c"}, "conversation_id"),
         ({"prompt_template": pb.PromptTemplate(prompt_id="p")}, "prompt_template"), ({"candidate_count": 2}, "candidate_count"),
-        ({"source": pb.SourceDocument(indispensable_fields=["safety"])}, "safety"),
+        ({"notes": RequestNotes(indispensable=["safety"])}, "safety"),
         ({"response_format": pb.ResponseFormat(enum_text=pb.JsonSchemaFormat(schema_json="{}"))}, "response_format"),
     ],
 )  # fmt: skip
@@ -388,7 +390,7 @@ OPTIONS = [
     ({"seed": 1, "presence_penalty": 1, "metadata": {"a": "b"}, "verbosity": "low"}, {}, "seed, presence_penalty, verbosity, metadata"),
     ({"candidate_count": 1, "store": False, "include": ["reasoning.encrypted_content"], "output_modalities": ["text"]}, {}, ""),
     ({"store": True, "include": ["x"], "output_modalities": ["image"]}, {}, "include, store, output_modalities"),
-    ({"cache_control": pb.CacheControl(ttl="1h")}, {"cache_control": {"type": "ephemeral", "ttl": "1h"}}, ""),
+    ({"cache_control": pb.CacheControl(ttl=pb.CACHE_TTL_ONE_HOUR)}, {"cache_control": {"type": "ephemeral", "ttl": "1h"}}, ""),
     ({"response_format": pb.ResponseFormat(text=pb.TextFormat())}, {}, ""),
     ({"response_format": pb.ResponseFormat(json=pb.JsonFormat())}, {"system": JSON}, "response_format=a line of the system prompt"),
     ({"response_format": pb.ResponseFormat(json_schema=pb.JsonSchemaFormat())}, {"system": JSON}, "response_format=a line of the system prompt"),
@@ -414,7 +416,7 @@ OPTIONS = [
     ({"reasoning": thinks(budget_tokens=2000), "temperature": 0.5, "top_p": 0, "top_k": 3}, {"thinking": budget(2000)}, "temperature=1, top_p, top_k"),
     ({"reasoning": thinks(mode=ADAPTIVE), "temperature": 1, "top_p": 0.96}, {"thinking": {"type": "adaptive"}, "temperature": 1, "top_p": 0.96}, ""),
     ({"search": pb.SearchOptions(context_size="high", region="eu")}, {"tools": [{"type": "web_search_20250305", "name": "web_search", "max_uses": 10}]}, "search.region, search_context_size=max_uses 10"),
-    ({"search": pb.SearchOptions(mode="off")}, {}, ""),
+    ({"search": pb.SearchOptions(mode=pb.SEARCH_MODE_OFF)}, {}, ""),
 ]  # fmt: skip
 
 
@@ -441,8 +443,8 @@ def test_a_request_written_for_the_format_keeps_its_effort() -> None:
 
 
 def test_what_the_source_alone_says_is_reported() -> None:
-    source = pb.SourceDocument(uncarried_fields=["labels", "labels"])
-    _, report = encoded(pb.GenerateRequest(messages=[HI], source=source), source="native")
+    notes = RequestNotes(uncarried=["labels", "labels"])
+    _, report = encoded(pb.GenerateRequest(messages=[HI]), source="native", notes=notes)
     assert report == "labels x2"
 
 
@@ -574,7 +576,7 @@ def test_the_last_four_cache_marks_stay() -> None:
         messages=[
             user(
                 text("a", cache_control=MARK),
-                text("b", cache_control=pb.CacheControl(ttl="1h")),
+                text("b", cache_control=pb.CacheControl(ttl=pb.CACHE_TTL_ONE_HOUR)),
                 text("c", cache_control=MARK),
             )
         ],

@@ -1,4 +1,4 @@
-"""Whole answers, both directions."""
+"""Whole answers, in both directions."""
 
 import msgspec
 import pytest
@@ -149,7 +149,7 @@ def test_the_prompts_count_is_without_the_caches() -> None:
         input_tokens=100,
         cache_read_tokens=50,
         cache_write_tokens=20,
-        cache_write_1h_tokens=10,
+        long_cache_write_tokens=10,
         output_tokens=9,
         reasoning_tokens=4,
         web_search_requests=2,
@@ -167,8 +167,8 @@ def test_the_prompts_count_is_without_the_caches() -> None:
     [
         ({"input_tokens": 5, "output_tokens": 2}, pb.Usage(input_tokens=5, output_tokens=2)),
         ({"input_tokens": 5, "cache_read_input_tokens": 3, "cache_creation_input_tokens": 4, "output_tokens": 0}, pb.Usage(input_tokens=12, cache_read_tokens=3, cache_write_tokens=4)),
-        ({"input_tokens": 0, "output_tokens": 0, "cache_creation_input_tokens": 4, "cache_creation": {"ephemeral_1h_input_tokens": 3, "ephemeral_5m_input_tokens": 1}}, pb.Usage(input_tokens=4, cache_write_tokens=1, cache_write_1h_tokens=3)),
-        ({"input_tokens": 0, "output_tokens": 0, "cache_creation": {"ephemeral_1h_input_tokens": 3, "ephemeral_5m_input_tokens": 1}}, pb.Usage(input_tokens=4, cache_write_tokens=1, cache_write_1h_tokens=3)),
+        ({"input_tokens": 0, "output_tokens": 0, "cache_creation_input_tokens": 4, "cache_creation": {"ephemeral_1h_input_tokens": 3, "ephemeral_5m_input_tokens": 1}}, pb.Usage(input_tokens=4, cache_write_tokens=1, long_cache_write_tokens=3)),
+        ({"input_tokens": 0, "output_tokens": 0, "cache_creation": {"ephemeral_1h_input_tokens": 3, "ephemeral_5m_input_tokens": 1}}, pb.Usage(input_tokens=4, cache_write_tokens=1, long_cache_write_tokens=3)),
         ({"input_tokens": 1, "cache_creation": None, "server_tool_use": None, "output_tokens": -1}, pb.Usage(input_tokens=1)),
         ({"input_tokens": 0, "output_tokens": "7", "output_tokens_details": {"thinking_tokens": 3.0}}, pb.Usage(output_tokens=7, reasoning_tokens=3)),
     ],

@@ -1,4 +1,4 @@
-"""A provider's stream -> canonical events: as it should be, and as providers also send it."""
+"""A provider's stream -> canonical events: well-formed streams, and the deviations of providers."""
 
 import msgspec
 import pytest

@@ -1,4 +1,4 @@
-"""Canonical events -> the events of the face: order, numbers of blocks, what waits and what is interrupted."""
+"""Canonical events -> the events of the face: their order, the numbers of blocks, delayed and interrupted parts."""
 
 from collections.abc import Iterable
 
@@ -50,7 +50,7 @@ FINISHED = Event(finished=pb.CandidateFinished(finish_reason=pb.FINISH_REASON_ST
 
 
 def events(messages: Iterable[list[Event]], request: pb.GenerateRequest = ANSWERED) -> list[Fields]:
-    """What the face says: each frame's name is its type."""
+    """Return the face's events; the name of each frame must be its type."""
     encoder = MESSAGES.stream_encoder(request)
     stream = b"".join(
         [*(encoder.feed(pb.StreamGenerateResponse(events=message)) for message in messages), encoder.close()]
@@ -64,7 +64,7 @@ def events(messages: Iterable[list[Event]], request: pb.GenerateRequest = ANSWER
 
 
 def blocks(*messages: list[Event]) -> list[tuple[str, str]]:
-    """(type, all that was said) of each block. Fails unless they are numbered 0, 1, 2, ... and one is open at a time."""
+    """Return (type, content) of each block. Fail unless they are numbered 0, 1, 2, ... and one is open at a time."""
     said, is_open = list[tuple[str, str]](), False
     for event in events([[STARTED], *messages])[1:-2]:
         if event["type"] == "content_block_start":
@@ -182,7 +182,7 @@ def test_nothing_is_lost_and_no_block_overlaps_however_parts_interleave(
         else:
             words = what if kinds[part] != "call" else "{" * (not expected[part]) + what
             if kinds[part] == "call" and expected[part].endswith("}"):
-                continue  # whole: nothing follows
+                continue  # the arguments are complete: nothing follows
             stream.append(delta[kinds[part]](part, words))
             expected[part] += words
     said = blocks(*([event] for event in stream))
@@ -197,7 +197,7 @@ def test_nothing_is_lost_and_no_block_overlaps_however_parts_interleave(
     assert sorted(together["tool_use"]) == sorted("".join(f"f{n}{expected[n]}" for n in calls))
 
 
-# --- the frame around
+# --- the events around the blocks
 
 
 def test_a_stream_begins_and_ends_as_the_format_says() -> None:

@@ -1,4 +1,4 @@
-"""Turns of role `system` between the others, as coding agents send them by default."""
+"""Turns of role `system` between the others, which coding agents send by default."""
 
 from dataclasses import dataclass
 
@@ -50,7 +50,7 @@ def test_they_keep_their_places_when_the_conversation_is_written_anew() -> None:
 
 @dataclass(frozen=True)
 class Target:
-    """Where the system turns stand in another format's body."""
+    """The place of the system turns in another format's body."""
 
     format: str
     found: object

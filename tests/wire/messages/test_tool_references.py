@@ -1,4 +1,4 @@
-"""Tools that a search among tools has loaded (`tool_reference` in a result), towards formats that do not know them."""
+"""Tools that a tool search has loaded (`tool_reference` in a result), towards formats without them."""
 
 import msgspec
 import pytest
@@ -24,9 +24,8 @@ BODY = {
 
 @pytest.mark.parametrize("name", [name for name in FORMATS if name != "messages"])
 def test_it_is_text_elsewhere(name: str) -> None:
-    upstream = FORMATS[name].encode_request(
-        MESSAGES.decode_request(msgspec.json.encode(BODY), {}).canonical, "m", False
-    )
+    request, _, notes = MESSAGES.decode_request(msgspec.json.encode(BODY), {})
+    upstream = FORMATS[name].encode_request(request, "m", False, notes=notes)
     assert b"loaded: CronCreate" in upstream.body
     assert b"loaded: CronList" in upstream.body
     assert upstream.report.header() == "tools.defer_loading"

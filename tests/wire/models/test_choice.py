@@ -1,4 +1,4 @@
-"""Which shape a request chooses, which page its query asks for, and how its errors look."""
+"""The shape that a request selects, the page of its query, and the form of its errors."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,6 +10,7 @@ from multidict import CIMultiDict
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.models import MODEL_LISTS, shape_for, shape_of
+from umg_grpc.wire.models.page_token import encode_token, page_after, page_before
 
 CHAT, MESSAGES, NATIVE = "models", "messages_models", "key_native_models"
 
@@ -47,7 +48,7 @@ def test_a_request_chooses_its_shape(case: Choice) -> None:
     headers = CIMultiDict(case.headers)
     assert shape_of(headers, case.query) == case.shape
     assert shape_for("models", headers, case.query) == case.shape
-    for face in ("native_models", "chat", "messages"):  # where nobody chooses
+    for face in ("native_models", "chat", "messages"):  # a request without a choice
         assert shape_for(face, headers, case.query) == face
 
 
@@ -65,8 +66,18 @@ PAGES = [
     Page("messages: the default", MESSAGES, {"beta": "true"}, {"page_size": 20}),
     Page("messages: the least", MESSAGES, {"limit": "1"}, {"page_size": 1}),
     Page("messages: the most", MESSAGES, {"limit": "1000"}, {"page_size": 1000}),
-    Page("messages: behind", MESSAGES, {"after_id": "vendor/a"}, {"page_size": 20, "after_id": "vendor/a"}),
-    Page("messages: before", MESSAGES, {"limit": "3", "before_id": "a"}, {"page_size": 3, "before_id": "a"}),
+    Page(
+        "messages: behind",
+        MESSAGES,
+        {"after_id": "vendor/a"},
+        {"page_size": 20, "page_token": encode_token(page_after("vendor/a"))},
+    ),
+    Page(
+        "messages: before",
+        MESSAGES,
+        {"limit": "3", "before_id": "a"},
+        {"page_size": 3, "page_token": encode_token(page_before("a"))},
+    ),
     Page("messages: ids that say nothing", MESSAGES, {"before_id": "", "after_id": ""}, {"page_size": 20}),
     Page("native: the default", NATIVE, {"key": "k"}, {"page_size": 50}),
     Page("native: the most", NATIVE, {"pageSize": "1000"}, {"page_size": 1000}),
@@ -81,7 +92,7 @@ def test_a_query_asks_for_a_page(case: Page) -> None:
     assert MODEL_LISTS[case.shape].decode_query(case.query) == pb.ListModelsRequest(**case.asked)
 
 
-NUMBERS = ("0", "1001", "-1", "abc", "", "1.0", "+5", " 5", "٥", "1" * 5000)
+NUMBERS = ("0", "1001", "-1", "abc", "", "1.0", "+5", " 5", "٥", "1" * 5000, "000000001" + "9" * 11)
 REFUSED = [
     *(
         (shape, name, {name: number})
@@ -119,7 +130,7 @@ class Refusal:
     id: str
     reason: "pb.ErrorReason.ValueType"
     status: int
-    code: str  # the document's
+    code: str  # the document's code
     type: str
     messages_type: str
     word: str

@@ -1,6 +1,6 @@
-"""Model lists, one directory a case: `list.txtpb` is what the service lists, and beside it stands the body of each shape.
+"""Model lists, one directory per case: `list.txtpb` is the service's list, and beside it is the body of each shape.
 
-`python -m tests.wire.models.test_lists` writes the bodies anew, to be reviewed as a diff.
+`python -m tests.wire.models.test_lists` writes the bodies again, to be reviewed as a diff.
 """
 
 from collections.abc import Iterator
@@ -13,6 +13,7 @@ from google.protobuf import text_format
 
 from umg_grpc.v1 import pb
 from umg_grpc.wire.models import MODEL_LISTS
+from umg_grpc.wire.models.page_token import encode_token, page_before
 
 HERE = Path(__file__).parent
 FILES = {"models": "chat.json", "messages_models": "messages.json", "native_models": "native.json"}
@@ -30,7 +31,7 @@ class Case:
         return text_format.Parse((self.path / "list.txtpb").read_text(encoding="utf-8"), pb.ListModelsResponse())
 
     def made(self) -> Iterator[tuple[str, str]]:
-        """(file, content) of each shape."""
+        """Yield (file, content) of each shape."""
         for face, file in FILES.items():
             body = MODEL_LISTS[face].encode_list(self.listed(), pb.ListModelsRequest())
             yield file, msgspec.json.format(body, indent=2).decode() + "\n"
@@ -69,7 +70,10 @@ def test_more_is_of_the_direction_in_which_the_caller_goes() -> None:
         (pb.ListModelsResponse(models=[model], next_page_token="t"), True, False),
         (pb.ListModelsResponse(models=[model], previous_page_token="t"), False, True),
     ):
-        for asked, more in ((pb.ListModelsRequest(), behind), (pb.ListModelsRequest(before_id="z"), before)):
+        for asked, more in (
+            (pb.ListModelsRequest(), behind),
+            (pb.ListModelsRequest(page_token=encode_token(page_before("z"))), before),
+        ):
             assert msgspec.json.decode(encode(response, asked))["has_more"] is more
 
 

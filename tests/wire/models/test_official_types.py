@@ -1,4 +1,4 @@
-"""What is listed satisfies the types of the official SDKs, which check nothing by themselves."""
+"""Model lists checked by the types of the official SDKs, which validate nothing by themselves."""
 
 import anthropic.types
 import anthropic.types.beta
@@ -57,7 +57,7 @@ def test_every_key_of_the_capabilities_is_there() -> None:
 def test_a_native_model_is_read_by_the_sdk(model: pb.Model) -> None:
     made = msgspec.json.decode(MODEL_LISTS["native_models"].encode_model(model))
     fields = {info.alias for info in types.Model.model_fields.values()}
-    # the SDK calls the methods by another name, and leaves the rest of the vendor's model to those who look for it
+    # the SDK has another name for the methods, and ignores the other fields of the vendor's model
     assert set(made) - fields <= {"baseModelId", "supportedGenerationMethods"}
     made.pop("baseModelId")
     made["supportedActions"] = made.pop("supportedGenerationMethods")

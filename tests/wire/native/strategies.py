@@ -1,4 +1,4 @@
-"""Canonical requests and answers that native can say without loss, and JSON that nobody knows."""
+"""Strategies of canonical requests and answers that native can express without loss, and of JSON with unknown fields."""
 
 import base64
 
@@ -8,6 +8,7 @@ from hypothesis.strategies import DrawFn
 
 from tests.wire.chat.strategies import counts, flags, json_values, optional, set_fields, texts, words
 from umg_grpc.v1 import pb
+from umg_grpc.v1.limits import MAX_COUNT
 
 SEPARATORS = frozenset("\x85\u2028\u2029")
 
@@ -15,7 +16,7 @@ names = st.text("abcdefghijklmnopqrstuvwxyz", min_size=1, max_size=8)
 json_objects = st.dictionaries(
     texts | st.sampled_from(["user_id", "mime_type", "thinking_budget"]), json_values, max_size=3
 )
-# Without the characters that a stream writes as escapes; all else of such JSON comes back byte for byte.
+# Without the characters that a stream writes as escapes; all other JSON comes back byte for byte.
 json_texts = json_objects.map(lambda value: msgspec.json.encode(value).decode()).filter(SEPARATORS.isdisjoint)
 
 states = st.binary(min_size=1, max_size=12).map(
@@ -69,7 +70,7 @@ opaque_parts = st.builds(
 
 @st.composite
 def results(draw: DrawFn, call: pb.ToolCall) -> pb.Part:
-    """A call's result as the object that the caller wrote, with its text beside it."""
+    """Draw a call's result as the object that the caller wrote, with its text beside it."""
     result = pb.ToolResult(call_id=call.call_id, name=call.name)
     match draw(st.integers(0, 3)):
         case 0:
@@ -89,7 +90,7 @@ def results(draw: DrawFn, call: pb.ToolCall) -> pb.Part:
 
 @st.composite
 def conversations(draw: DrawFn) -> list[pb.Message]:
-    """Turns of alternating roles, in each first the results of the calls before it."""
+    """Draw turns of alternating roles; each turn begins with the results of the calls before it."""
     told = list[pb.Message]()
     for number in range(draw(st.integers(1, 4))):
         if number % 2:
@@ -128,7 +129,7 @@ opaque_tools = st.builds(
 
 @st.composite
 def tools(draw: DrawFn) -> dict[str, object]:
-    """Tools and what fits to them."""
+    """Draw tools and options that fit them."""
     declared = draw(st.lists(functions, max_size=3, unique_by=lambda tool: tool.function.name))
     fields: dict[str, object] = {"tools": declared + draw(st.lists(searches | opaque_tools, max_size=2))}
     if declared:
@@ -175,7 +176,7 @@ requests = st.builds(
         temperature=st.floats(0, 2),
         top_p=st.floats(0, 1),
         top_k=st.floats(0, 1000),
-        max_output_tokens=st.integers(1, 2**40),
+        max_output_tokens=st.integers(1, MAX_COUNT),
         stop_sequences=st.lists(words, min_size=1, max_size=4),
         candidate_count=st.integers(1, 128),
         seed=st.integers(-(2**31), 2**31 - 1),
@@ -203,7 +204,7 @@ requests = st.builds(
 
 @st.composite
 def cited_texts(draw: DrawFn) -> pb.Part:
-    """Text with sources of its spans, in order."""
+    """Draw text with sources of its spans, in order."""
     text = draw(st.text("ab é😀\u2028", min_size=2, max_size=12))
     part = pb.Part(text=pb.TextPart(text=text))
     ends = sorted(draw(st.sets(st.integers(1, len(text)), max_size=3)))

@@ -1,4 +1,4 @@
-"""Errors: ours as a native body, a provider's as ours."""
+"""Errors: the gateway's as a native body, a provider's as the gateway's."""
 
 from dataclasses import dataclass, field
 
@@ -7,8 +7,9 @@ import pytest
 
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
+from umg_grpc.wire.errors.http_status import HTTP_STATUS
 from umg_grpc.wire.native import NATIVE
-from umg_grpc.wire.native.errors import KINDS
+from umg_grpc.wire.native.errors import NAMES
 
 REJECTED, FAILED, LIMITED, LONG = (
     pb.ERROR_REASON_UPSTREAM_REJECTED,
@@ -24,8 +25,8 @@ WORDS = {
 
 
 def test_every_reason_has_its_status_and_word() -> None:
-    assert set(KINDS) == set(pb.ErrorReason.values())
-    assert dict(KINDS.values()) == WORDS
+    assert set(HTTP_STATUS) == set(pb.ErrorReason.values())
+    assert {status: NAMES[status] for status in HTTP_STATUS.values()} == WORDS == NAMES
 
 
 def test_an_error_has_code_message_and_status_and_where_it_is() -> None:

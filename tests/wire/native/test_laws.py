@@ -1,4 +1,4 @@
-"""Laws of this format; those of every one stand in `tests/wire/test_laws.py`."""
+"""Laws of this format; `tests/wire/test_laws.py` has those of all formats."""
 
 import msgspec
 from hypothesis import given
@@ -8,14 +8,14 @@ from tests.wire.laws import cuts, few, modest, sprinkled
 from tests.wire.native import strategies as some
 from tests.wire.streams import decoded, encoded, frames_of
 from umg_grpc.v1 import pb
+from umg_grpc.wire.core.response_to_events import response_to_events
 from umg_grpc.wire.native import NATIVE
-from umg_grpc.wire.replay import replay
 
 
 @few
 @given(some.responses(), st.data(), st.booleans())
 def test_an_array_holds_what_the_lines_do(response: pb.GenerateResponse, data: st.DataObject, passed: bool) -> None:
-    stream = encoded(NATIVE, [replay(response)], some.ANSWERED)
+    stream = encoded(NATIVE, [response_to_events(response)], some.ANSWERED)
     messages = decoded(NATIVE, data.draw(cuts(stream)), some.ANSWERED, pass_=passed)
     assert NATIVE.array_encoder is not None
     encoder = NATIVE.array_encoder(some.ANSWERED)
@@ -33,11 +33,11 @@ def test_what_nobody_knows_reaches_a_provider_of_the_same_format(
     fields = msgspec.json.decode(NATIVE.encode_request(request, "m", True).body)
     labels = fields.pop("labels", None)  # a map, where an addition is no unknown field
     body = msgspec.json.encode(sprinkled(fields, data) | ({"labels": labels} if labels else {}))
-    canonical = NATIVE.decode_request(body, {}).canonical
-    upstream = NATIVE.encode_request(canonical, "theirs", True)
+    canonical, _, notes = NATIVE.decode_request(body, {})
+    upstream = NATIVE.encode_request(canonical, "theirs", True, notes=notes)
     assert upstream.body == body
     assert upstream.path == "/models/theirs:streamGenerateContent?alt=sse"
-    assert sorted(canonical.source.indispensable_fields) == sorted(
+    assert sorted(notes.indispensable) == sorted(
         name for name, value in msgspec.json.decode(body).items() if name.startswith("x_") and value is not None
     )
 
@@ -62,7 +62,7 @@ def test_what_nobody_knows_reaches_the_caller_of_the_same_format(
 def test_what_nobody_knows_reaches_the_caller_of_a_stream(
     response: pb.GenerateResponse, data: st.DataObject, theirs: str
 ) -> None:
-    events = encoded(NATIVE, [replay(response)], some.ANSWERED).split(b"\n\n")[:-1]
+    events = encoded(NATIVE, [response_to_events(response)], some.ANSWERED).split(b"\n\n")[:-1]
     chunks = [sprinkled(msgspec.json.decode(event[6:]) | {"modelVersion": theirs}, data) for event in events]
     stream = b"".join(b"data: " + msgspec.json.encode(chunk) + b"\n\n" for chunk in chunks)
     messages = decoded(NATIVE, data.draw(cuts(stream)), some.ANSWERED, pass_=True)
@@ -78,7 +78,7 @@ SNAKE = {
 
 
 def snaked(value: object, own: bool = False) -> object:
-    """The document with its keys in snake_case, numbers as text and words in lower case; what is the caller's own stays."""
+    """Return the document with snake_case keys, numbers as text, lower-case enums, and the caller's own JSON unchanged."""
     if own or isinstance(value, list):
         return [snaked(item) for item in value] if isinstance(value, list) and not own else value
     if not isinstance(value, dict):
@@ -108,5 +108,5 @@ def test_every_key_may_be_spelled_in_snake_case_and_the_callers_own_json_stays(r
         told.ClearField("source")
         for tool in told.tools:
             if tool.HasField("opaque"):
-                tool.opaque.type = tool.opaque.json = "-"  # as the caller spelled it
+                tool.opaque.type = tool.opaque.json = "-"  # differs in the caller's spelling
     assert came == expected

@@ -1,4 +1,4 @@
-"""What the google-genai package's own types say of the bodies: they refuse every field that they do not know."""
+"""Bodies checked by the google-genai package's own types, which refuse every unknown field."""
 
 import msgspec
 import pytest
@@ -8,8 +8,8 @@ from pydantic import BaseModel
 
 from tests.wire.native import strategies as some
 from umg_grpc.v1 import pb
+from umg_grpc.wire.core.response_to_events import response_to_events
 from umg_grpc.wire.native import NATIVE
-from umg_grpc.wire.replay import replay
 
 modest = settings(
     max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
@@ -17,7 +17,7 @@ modest = settings(
 
 
 def known(parts: list[pb.Part]) -> bool:
-    """Whether the package knows all of them: it refuses parts of an unknown kind, which only its own servers send."""
+    """Return whether the package knows all parts: it refuses those of an unknown kind, which only its own servers send."""
     return not any(
         part.HasField("opaque") or "new_tool" in part.server_tool_result.name or part.server_tool_call.format == "native"
         or part.server_tool_result.format == "native"
@@ -58,7 +58,7 @@ def test_an_answer_is_one_of_the_official_client(response: pb.GenerateResponse) 
 @given(some.responses().map(without_unknown))
 def test_every_line_of_a_stream_is_an_answer_of_the_official_client(response: pb.GenerateResponse) -> None:
     encoder = NATIVE.stream_encoder(some.ANSWERED)
-    lines = (encoder.feed(replay(response)) + encoder.close()).split(b"\n\n")
+    lines = (encoder.feed(response_to_events(response)) + encoder.close()).split(b"\n\n")
     assert lines.pop() == b""
     said = [""] * len(response.candidates)
     for line in lines:
@@ -80,7 +80,7 @@ PLACES: list[tuple[str, type[BaseModel]]] = [
     ("toolConfig", types.ToolConfig),
     ("safetySettings", types.SafetySetting),
 ]
-# In the package's own config, and not in its type of the wire's.
+# Fields of the package's own config that its type of the wire format does not have.
 OWN_CONFIG = {"imageConfig": types.ImageConfig, "thinkingConfig": types.ThinkingConfig}
 
 

@@ -1,4 +1,4 @@
-"""A provider's lines for a native caller: as they came, save what must change."""
+"""A provider's lines for a native caller: passed through, except for necessary changes."""
 
 import msgspec
 import pytest
@@ -6,7 +6,7 @@ import pytest
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.native import NATIVE
-from umg_grpc.wire.native.passing import PassingDecoder
+from umg_grpc.wire.native.passthrough import PassthroughDecoder
 
 
 def frame(
@@ -75,9 +75,9 @@ def test_only_the_model_changes(request_: pb.GenerateRequest, more: dict[str, ob
 def test_a_read_of_plain_chunks_is_passed_without_a_look(
     model: str, end: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    decoder = PassingDecoder(pb.GenerateRequest(model=model))
+    decoder = PassthroughDecoder(pb.GenerateRequest(model=model))
     decoder.feed(frame({"text": "learn"}, end=end))
-    monkeypatch.setattr(decoder, "_look", None)  # the slow way
+    monkeypatch.setattr(decoder, "_decode_frames", None)  # the slow path
     usages = [{"promptTokenCount": 1, "candidatesTokenCount": n} for n in range(300)]
     plain = b"".join(frame({"text": f"token {n}"}, usageMetadata=usage, end=end) for n, usage in enumerate(usages))
     message = decoder.feed(plain)
@@ -97,7 +97,7 @@ def test_a_read_of_plain_chunks_is_passed_without_a_look(
 )  # fmt: skip
 @pytest.mark.parametrize("place", [0, 1, 2])
 def test_nothing_that_needs_a_look_is_taken_for_plain(odd: bytes, place: int) -> None:
-    decoder = PassingDecoder(pb.GenerateRequest(model="ours"))
+    decoder = PassthroughDecoder(pb.GenerateRequest(model="ours"))
     decoder.feed(frame({"text": "learn"}, end=b"\n\n"))
     plain = text("a", "b", end=b"\n\n")
     assert decoder._plain(b"".join(plain)) is not None

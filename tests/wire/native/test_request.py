@@ -1,4 +1,4 @@
-"""Requests: what callers of native may write, and what native's providers get."""
+"""Requests: the bodies of native's callers, and those for native's providers."""
 
 import base64
 from dataclasses import dataclass
@@ -9,20 +9,26 @@ import pytest
 from tests.wire.timing import within
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.format import name_model
+from umg_grpc.wire.core.reasoning_state import show
 from umg_grpc.wire.native import NATIVE
-from umg_grpc.wire.state import show
+from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
+from umg_grpc.wire.text_format import name_model
 
 Json = dict[str, object]
 
 
 def decoded(**body: object) -> pb.GenerateRequest:
+    return noted(**body)[0]
+
+
+def noted(**body: object) -> tuple[pb.GenerateRequest, RequestNotes]:
     document = {"contents": [{"parts": [{"text": "hi"}]}]} | body
-    return NATIVE.decode_request(msgspec.json.encode(document), {}).canonical
+    request, _, notes = NATIVE.decode_request(msgspec.json.encode(document), {})
+    return request, notes
 
 
 def asking(request: pb.GenerateRequest) -> pb.GenerateRequest:
-    """The request; with a question where it has none, without which nothing is sent."""
+    """Return the request, with a question if it has none: a request without one is not sent."""
     if request.messages or request.instructions:
         return request
     asked = pb.GenerateRequest(messages=[user(text("hi"))])
@@ -30,8 +36,8 @@ def asking(request: pb.GenerateRequest) -> pb.GenerateRequest:
     return asked
 
 
-def sent(request: pb.GenerateRequest, model: str = "m") -> tuple[Json, str]:
-    upstream = NATIVE.encode_request(asking(request), model, False)
+def sent(request: pb.GenerateRequest, model: str = "m", notes: RequestNotes = NO_NOTES) -> tuple[Json, str]:
+    upstream = NATIVE.encode_request(asking(request), model, False, notes=notes)
     return msgspec.json.decode(upstream.body), upstream.report.header()
 
 
@@ -85,7 +91,7 @@ def test_the_path_has_the_model_and_whether_to_stream() -> None:
     assert NATIVE.encode_request(request, "m", stream=True).path == "/models/m:streamGenerateContent?alt=sse"
 
 
-# --- what callers may write
+# --- bodies of callers
 
 
 def test_a_tool_with_properties_that_are_our_own_words_keeps_them() -> None:
@@ -114,10 +120,10 @@ SPELLINGS = [
 
 @pytest.mark.parametrize("body", SPELLINGS, ids=range(len(SPELLINGS)))
 def test_both_spellings_numbers_as_text_and_null_say_the_same(body: Json) -> None:
-    request = decoded(**body)
+    request, notes = noted(**body)
     assert request.reasoning == pb.ReasoningOptions(budget_tokens=5, include_thoughts=True)
     assert (request.top_k, request.max_output_tokens, request.HasField("seed")) == (40, 7, False)
-    assert not request.source.indispensable_fields
+    assert not notes.indispensable
 
 
 @pytest.mark.parametrize("level", ["low", "LOW", "Low"])
@@ -238,7 +244,7 @@ def test_reasoning_state_of_another_format_comes_back_as_what_it_was() -> None:
 
 def test_unknown_parts_and_tools_are_kept_as_they_stand() -> None:
     unknown = {"newKind": {"user_id": 1.0}, "thought": True, "extra": None}
-    request = decoded(
+    request, notes = noted(
         contents=[{"parts": [{"text": "a"}, unknown]}],
         tools=[{"newTool": {"x_y": 1}, "urlContext": {}}, {"google_search": {}}],
     )
@@ -250,7 +256,7 @@ def test_unknown_parts_and_tools_are_kept_as_they_stand() -> None:
         "urlContext",
         "googleSearch",
     ]
-    assert not request.source.indispensable_fields
+    assert not notes.indispensable
 
 
 @pytest.mark.parametrize(
@@ -276,13 +282,13 @@ def test_a_search_tool_is_read_in_every_spelling_and_told_in_the_providers(key: 
 
 
 def test_what_only_this_format_has_is_noted_for_others() -> None:
-    request = decoded(
+    request, notes = noted(
         contents=[{"parts": [{"text": "a", "videoMetadata": {"fps": 1}}, {"functionResponse": {"name": "f", "response": {}, "willContinue": True, "scheduling": "SILENT"}}, {"text": "b", "videoMetadata": {"fps": 2}}]}],
         tools=[{"functionDeclarations": [{"name": "f", "response": {}, "responseJsonSchema": {}, "behavior": "BLOCKING"}]}, {"googleSearchRetrieval": {"dynamicRetrievalConfig": {}}}],
         toolConfig={"retrievalConfig": {"languageCode": "de"}},
         generationConfig={"responseMimeType": "text/x.poem", "speechConfig": {"languageCode": "de", "voiceConfig": {"prebuiltVoiceConfig": {"voiceName": "Kore"}}}},
     )  # fmt: skip
-    assert request.source.uncarried_fields == [
+    assert notes.uncarried == [
         "videoMetadata", "functionResponse.willContinue", "functionResponse.scheduling",
         "generationConfig.responseMimeType", "generationConfig.speechConfig",
         "functionDeclarations.response", "functionDeclarations.responseJsonSchema", "functionDeclarations.behavior",
@@ -292,20 +298,20 @@ def test_what_only_this_format_has_is_noted_for_others() -> None:
 
 
 def test_unknown_fields_are_noted_at_every_depth_and_the_callers_own_json_is_not_read() -> None:
-    request = decoded(
+    request, notes = noted(
         x=1,
         generationConfig={"y": 1, "thinkingConfig": {"z": 1}},
         contents=[{"parts": [{"text": "a", "u": 1}], "v": 2}],
         labels={"w": "x"},
     )
-    assert list(request.source.indispensable_fields) == ["x"]
-    assert list(request.source.uncarried_fields) == [
+    assert notes.indispensable == ["x"]
+    assert notes.uncarried == [
         "contents[0].parts[0].u", "contents[0].v", "generationConfig.y", "generationConfig.thinkingConfig.z",
     ]  # fmt: skip
     assert request.messages[0].parts[0].text.text == "a"
 
 
-# --- what counting may be asked
+# --- bodies of token counting
 
 
 @pytest.mark.parametrize("key", ["generateContentRequest", "generate_content_request"])
@@ -317,7 +323,7 @@ def test_what_shall_be_counted_stands_at_the_top_or_inside(key: str) -> None:
     }
     assert NATIVE.decode_count is not None
     for body in (inner, {key: inner}):
-        request = NATIVE.decode_count(msgspec.json.encode(body), {})
+        request = NATIVE.decode_count(msgspec.json.encode(body), {}).canonical
         assert (request.messages[0], request.instructions[0]) == (user(text("hi")), text("s"))
     with pytest.raises(UmgError) as caught:
         NATIVE.decode_count(msgspec.json.encode({key: {"contents": [{"role": 5}]}}), {})
@@ -344,7 +350,7 @@ def test_a_count_is_the_total() -> None:
     assert NATIVE.encode_count(7) == b'{"totalTokens":7}'
 
 
-# --- what providers get
+# --- bodies for providers
 
 
 def test_a_body_of_this_format_goes_on_without_its_model_byte_for_byte() -> None:
@@ -370,7 +376,7 @@ def test_what_a_policy_changed_is_written_anew_and_all_else_stays(config: str) -
 
 
 def test_turns_and_tools_that_a_policy_changed_are_written_anew() -> None:
-    request = decoded(
+    request, notes = noted(
         system_instruction={"text": "a"},
         tools=[{"function_declarations": [{"name": "f", "response": {}}]}],
         toolConfig={"functionCallingConfig": {"mode": "AUTO"}},
@@ -379,7 +385,7 @@ def test_turns_and_tools_that_a_policy_changed_are_written_anew() -> None:
     request.messages[0].parts[0].text.text = "c"
     request.tools.add().web_search.SetInParent()
     request.source.edited_fields.extend(["instructions", "tools"])
-    fields, report = sent(request)
+    fields, report = sent(request, notes=notes)
     assert fields == {
         "contents": [{"role": "user", "parts": [{"text": "c"}]}],
         "systemInstruction": {"parts": [{"text": "b"}]},
@@ -717,7 +723,7 @@ def test_a_search_that_an_option_asks_for_is_a_tool() -> None:
     fields, report = sent(pb.GenerateRequest(search=asked))
     assert fields["tools"] == [{"googleSearch": {}}]
     assert report == "search.context_size, search.return_citations"
-    assert "tools" not in sent(pb.GenerateRequest(search=pb.SearchOptions(mode="off")))[0]
+    assert "tools" not in sent(pb.GenerateRequest(search=pb.SearchOptions(mode=pb.SEARCH_MODE_OFF)))[0]
 
 
 ENABLED, DISABLED, ADAPTIVE, BETWEEN = (pb.REASONING_MODE_ENABLED, pb.REASONING_MODE_DISABLED, pb.REASONING_MODE_ADAPTIVE, pb.REASONING_MODE_BETWEEN_TOOLS)  # fmt: skip
@@ -805,7 +811,6 @@ OPAQUE = pb.OpaquePart(format="messages", type="container_upload", json="{}")
 REFUSED: dict[str, tuple[pb.GenerateRequest, str, str]] = {
     "an earlier response": (pb.GenerateRequest(previous_response_id="r"), "previous_response_id", "UNTRANSLATABLE"),
     "a prompt of the provider's": (pb.GenerateRequest(prompt_template=pb.PromptTemplate(prompt_id="p")), "prompt_template", "UNTRANSLATABLE"),
-    "a field without which the answer is another": (pb.GenerateRequest(source=pb.SourceDocument(format="messages", indispensable_fields=["mcp_servers"])), "mcp_servers", "UNTRANSLATABLE"),
     "a foreign part": (pb.GenerateRequest(messages=[user(pb.Part(opaque=OPAQUE))]), "messages[0].parts[0]", "UNSUPPORTED_FIELD"),
     "a foreign tool": (pb.GenerateRequest(tools=[pb.Tool(opaque=OPAQUE)]), "tools[0]", "UNSUPPORTED_FIELD"),
     "a search of files": (pb.GenerateRequest(tools=[pb.Tool(file_search=pb.FileSearchTool())]), "tools[0]", "UNSUPPORTED_FIELD"),
@@ -832,8 +837,21 @@ def test_what_would_change_the_meaning_is_refused_by_its_canonical_path(name: st
     assert (caught.value.name, caught.value.metadata) == (reason, {"field": path})
 
 
+def test_a_field_without_which_the_answer_is_another_is_refused() -> None:
+    request = asking(pb.GenerateRequest(source=pb.SourceDocument(format="messages")))
+    with pytest.raises(UmgError) as caught:
+        NATIVE.encode_request(request, "theirs", False, notes=RequestNotes(indispensable=["mcp_servers"]))
+    assert (caught.value.name, caught.value.metadata) == ("UNTRANSLATABLE", {"field": "mcp_servers"})
+
+
+def test_unknown_fields_are_reported() -> None:
+    request = asking(pb.GenerateRequest(source=pb.SourceDocument(format="chat")))
+    upstream = NATIVE.encode_request(request, "m", False, notes=RequestNotes(uncarried=["a.b", "c"]))
+    assert upstream.report.header() == "a.b, c"
+
+
 REPORTED: dict[str, tuple[pb.GenerateRequest, str]] = {
-    "options of other formats": (pb.GenerateRequest(logit_bias={"1": 1}, verbosity="low", user="u", truncation="auto", prompt_cache_key="k", service_tier="auto"), "logit_bias, verbosity, truncation, prompt_cache_key, user, service_tier"),
+    "options of other formats": (pb.GenerateRequest(logit_bias={"1": 1}, verbosity="low", user="u", truncation=pb.TRUNCATION_AUTO, prompt_cache_key="k", service_tier="auto"), "logit_bias, verbosity, truncation, prompt_cache_key, user, service_tier"),
     "one call at a time": (pb.GenerateRequest(parallel_tool_calls=False), "parallel_tool_calls"),
     "calls at once": (pb.GenerateRequest(parallel_tool_calls=True), ""),
     "a seed of 64 bits": (pb.GenerateRequest(seed=2**40), "seed"),
@@ -843,7 +861,6 @@ REPORTED: dict[str, tuple[pb.GenerateRequest, str]] = {
     "citations and cache marks": (pb.GenerateRequest(messages=[model(pb.Part(text=pb.TextPart(text="a", citations=[pb.Citation()]), cache_control=pb.CacheControl()))]), "cache_control, citations"),
     "search options": (pb.GenerateRequest(tools=[pb.Tool(web_search=pb.WebSearchTool(max_uses=3, allowed_domains=["a"], blocked_domains=["b"]))]), "max_uses, allowed_domains"),
     "a sound's format": (pb.GenerateRequest(audio_output=pb.AudioOutputOptions(format="mp3", voice_json='{"id":"v"}')), "audio_output.format, audio_output.voice_json"),
-    "unknown fields": (pb.GenerateRequest(source=pb.SourceDocument(format="chat", uncarried_fields=["a.b", "c"])), "a.b, c"),
 }  # fmt: skip
 
 

@@ -1,12 +1,12 @@
-"""The whole answer: what callers get, and what providers may send."""
+"""Whole answers: those for callers, and those of providers."""
 
 import msgspec
 import pytest
 
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
+from umg_grpc.wire.core.reasoning_state import read
 from umg_grpc.wire.native import NATIVE
-from umg_grpc.wire.state import read
 
 Json = dict[str, object]
 REQUEST = pb.GenerateRequest(model="m")

@@ -1,4 +1,4 @@
-"""Streams of real kinds of providers as canonical events."""
+"""Streams of real providers as canonical events."""
 
 import msgspec
 import pytest

@@ -1,4 +1,4 @@
-"""Lines as native's clients accept them."""
+"""Lines that native's clients accept."""
 
 import re
 
@@ -7,9 +7,9 @@ import pytest
 
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
+from umg_grpc.wire.core.reasoning_state import read
+from umg_grpc.wire.core.response_to_events import response_to_events
 from umg_grpc.wire.native import NATIVE
-from umg_grpc.wire.replay import replay
-from umg_grpc.wire.state import read
 
 Chunk = dict[str, object]
 LINE = re.compile(rb"data: \{[^\r\n]*\}\n\n")
@@ -36,7 +36,7 @@ def answer(*parts: pb.Part, reason: "pb.FinishReason.ValueType" = pb.FINISH_REAS
 
 def chunks(response: pb.GenerateResponse) -> list[Chunk]:
     encoder = NATIVE.stream_encoder(pb.GenerateRequest())
-    stream = encoder.feed(replay(response)) + encoder.close()
+    stream = encoder.feed(response_to_events(response)) + encoder.close()
     assert encoder.close() == b"", "the end is said once"
     lines = LINE.findall(stream)
     assert b"".join(lines) == stream, "nothing but data lines and blank ones"
@@ -249,7 +249,7 @@ def test_an_array_is_one_json_document_whatever_came() -> None:
     frames = b'data: {"a":1}\r\n\r\n\r\ndata: {"b":"\\n\\n"}\r\n\r\n: comment\n\ndata: {"c":3}\n\n'
     passed = pb.StreamGenerateResponse(source_frames=frames)
     assert array(passed) == b'[{"a":1},\r\n{"b":"\\n\\n"},\r\n{"c":3}]'
-    told = msgspec.json.decode(array(replay(answer(text("a"), text("b")))))
+    told = msgspec.json.decode(array(response_to_events(answer(text("a"), text("b")))))
     assert [element["candidates"][0]["content"]["parts"][0]["text"] for element in told] == ["a", "b", ""]
 
 

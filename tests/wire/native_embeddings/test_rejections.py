@@ -1,4 +1,4 @@
-"""What is refused at the faces, and by which name."""
+"""Bodies that the faces refuse, and the path in each error."""
 
 from dataclasses import dataclass
 
@@ -8,7 +8,7 @@ import pytest
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.native_embeddings import NATIVE_EMBEDDING, NATIVE_EMBEDDINGS
-from umg_grpc.wire.unary import UnaryFormat
+from umg_grpc.wire.unary_format import UnaryFormat
 
 Codec = UnaryFormat[pb.EmbedRequest, pb.EmbedResponse]
 INVALID, MISSING = pb.ERROR_REASON_INVALID_FIELD, pb.ERROR_REASON_MISSING_FIELD
@@ -19,7 +19,7 @@ TEXT = {"parts": [{"text": "a"}]}
 
 @dataclass(frozen=True)
 class Rejection:
-    """Of a body of `:embedContent`, and of an item of a batch."""
+    """A malformed body of `:embedContent`, which is also tested as an item of a batch."""
 
     id: str
     field: str
@@ -126,7 +126,7 @@ class Named:
     id: str
     body: dict[str, object]
     field: str | None
-    """Where another model than `m` stands; None where none does."""
+    """Path of a model other than `m`; None without one."""
 
 
 def items(*models: str | None) -> dict[str, object]:
@@ -152,7 +152,7 @@ NAMED = [
 @pytest.mark.parametrize("case", NAMED, ids=lambda case: case.id)
 def test_a_body_may_repeat_the_model_of_its_path_and_name_no_other(case: Named) -> None:
     codec = NATIVE_EMBEDDINGS if "requests" in case.body else NATIVE_EMBEDDING
-    request = codec.decode_request(msgspec.json.encode(case.body), {})
+    request = codec.decode_request(msgspec.json.encode(case.body), {}).canonical
     assert codec.name_model is not None
     assert codec.name_model is not None
     if case.field is None:
@@ -166,7 +166,7 @@ def test_a_body_may_repeat_the_model_of_its_path_and_name_no_other(case: Named) 
 
 
 def test_a_request_without_a_path_keeps_the_model_of_its_body() -> None:
-    request = NATIVE_EMBEDDING.decode_request(b'{"content":"a","model":"models/m"}', {})
+    request = NATIVE_EMBEDDING.decode_request(b'{"content":"a","model":"models/m"}', {}).canonical
     assert NATIVE_EMBEDDING.name_model is not None
     NATIVE_EMBEDDING.name_model(request, "")
     assert request.model == "m"
@@ -174,7 +174,7 @@ def test_a_request_without_a_path_keeps_the_model_of_its_body() -> None:
 
 # --- canonical paths
 
-# canonical, of a single body, of a batch
+# canonical, in a single body, in a batch
 PATHS = [
     ("model", "model", "model"),
     ("inputs", "content", "requests"),

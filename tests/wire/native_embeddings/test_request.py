@@ -1,4 +1,4 @@
-"""A caller's body and what a provider is told."""
+"""A caller's body and the provider's."""
 
 from dataclasses import dataclass, field
 
@@ -13,7 +13,8 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.embeddings import EMBEDDINGS
 from umg_grpc.wire.native_embeddings import NATIVE_EMBEDDING, NATIVE_EMBEDDINGS
 from umg_grpc.wire.report import Report
-from umg_grpc.wire.unary import UnaryFormat
+from umg_grpc.wire.text_format import UpstreamRequest
+from umg_grpc.wire.unary_format import UnaryFormat
 
 Codec = UnaryFormat[pb.EmbedRequest, pb.EmbedResponse]
 Json = dict[str, object]
@@ -73,10 +74,15 @@ def unsourced(request: pb.EmbedRequest) -> pb.EmbedRequest:
     return request
 
 
+def sent(face: Codec, provider: Codec, body: bytes) -> UpstreamRequest:
+    request, notes = face.decode_request(body, {})
+    return provider.encode_request(request, "theirs", notes)
+
+
 @pytest.mark.parametrize("case", READINGS, ids=lambda case: case.id)
 def test_a_body_is_read(case: Reading) -> None:
     body = msgspec.json.encode(case.body)
-    request = NATIVE_EMBEDDING.decode_request(body, {})
+    request = NATIVE_EMBEDDING.decode_request(body, {}).canonical
     assert request.source == pb.SourceDocument(format="native_embedding", body=body)
     assert unsourced(request) == case.request
 
@@ -84,7 +90,7 @@ def test_a_body_is_read(case: Reading) -> None:
 @pytest.mark.parametrize("case", READINGS, ids=lambda case: case.id)
 def test_a_batch_of_one_says_the_same(case: Reading) -> None:
     body = msgspec.json.encode({"requests": [case.body]})
-    request = NATIVE_EMBEDDINGS.decode_request(body, {})
+    request = NATIVE_EMBEDDINGS.decode_request(body, {}).canonical
     assert request.source == pb.SourceDocument(format="native_embeddings", body=body)
     assert unsourced(request) == case.request
 
@@ -92,14 +98,14 @@ def test_a_batch_of_one_says_the_same(case: Reading) -> None:
 def test_what_all_items_ask_for_stands_in_the_request() -> None:
     item = {"content": TEXT, "taskType": "CLUSTERING", "outputDimensionality": 8}
     body = msgspec.json.encode({"requests": [{**item, "title": "t"}, {**item, "task_type": "clustering"}]})
-    request = unsourced(NATIVE_EMBEDDINGS.decode_request(body, {}))
+    request = unsourced(NATIVE_EMBEDDINGS.decode_request(body, {}).canonical)
     inputs = [pb.EmbeddingInput(text="a", title="t"), pb.EmbeddingInput(text="a")]
     assert request == pb.EmbedRequest(inputs=inputs, task_type="CLUSTERING", dimensions=8)
 
 
 def test_what_items_ask_for_each_stands_in_each() -> None:
     items = [{"content": TEXT, "taskType": "CLUSTERING"}, {"content": TEXT, "outputDimensionality": 8}]
-    request = unsourced(NATIVE_EMBEDDINGS.decode_request(msgspec.json.encode({"requests": items}), {}))
+    request = unsourced(NATIVE_EMBEDDINGS.decode_request(msgspec.json.encode({"requests": items}), {}).canonical)
     inputs = [pb.EmbeddingInput(text="a", task_type="CLUSTERING"), pb.EmbeddingInput(text="a", dimensions=8)]
     assert request == pb.EmbedRequest(inputs=inputs)
 
@@ -113,7 +119,7 @@ SINGLE = {"content": {"role": "user", "parts": [{"text": "a"}]}, "embed_content_
 @given(st.data(), st.sampled_from([None, "ours", "models/ours"]))
 def test_all_that_says_something_but_the_model_goes_on_byte_for_byte(data: st.DataObject, named: str | None) -> None:
     body = msgspec.json.encode(sprinkled(SINGLE | ({"model": named} if named else {}), data))
-    upstream = NATIVE_EMBEDDING.encode_request(NATIVE_EMBEDDING.decode_request(body, {}), "theirs")
+    upstream = sent(NATIVE_EMBEDDING, NATIVE_EMBEDDING, body)
     assert members(upstream.body) == said(body) | ({"model": b'"models/theirs"'} if named else {})
     assert (upstream.path, upstream.report.lost) == ("/models/theirs:embedContent", 0)
 
@@ -123,7 +129,7 @@ def test_all_that_says_something_but_the_model_goes_on_byte_for_byte(data: st.Da
 def test_every_item_of_a_batch_gets_the_providers_model(data: st.DataObject, named: list[str | None]) -> None:
     items = [SINGLE | ({"model": model} if model else {}) for model in named]
     body = msgspec.json.encode(sprinkled({"requests": items}, data))
-    upstream = NATIVE_EMBEDDINGS.encode_request(NATIVE_EMBEDDINGS.decode_request(body, {}), "theirs")
+    upstream = sent(NATIVE_EMBEDDINGS, NATIVE_EMBEDDINGS, body)
     assert upstream.path == "/models/theirs:batchEmbedContents"
     assert members(upstream.body).keys() == said(body).keys()
     for told, written in zip(listed(upstream.body), listed(body), strict=True):
@@ -149,11 +155,11 @@ def listed(body: bytes) -> list[bytes]:
     ids=["bare texts", "an item without its list"],
 )
 def test_what_only_we_accept_is_spelled_as_providers_do(written: bytes, told: bytes) -> None:
-    assert NATIVE_EMBEDDINGS.encode_request(NATIVE_EMBEDDINGS.decode_request(written, {}), "theirs").body == told
+    assert sent(NATIVE_EMBEDDINGS, NATIVE_EMBEDDINGS, written).body == told
 
 
 def test_a_bare_text_goes_on_as_a_content() -> None:
-    request = NATIVE_EMBEDDING.decode_request(b'{"content": "a\\u00e9", "title" : "t"}', {})
+    request = NATIVE_EMBEDDING.decode_request(b'{"content": "a\\u00e9", "title" : "t"}', {}).canonical
     body = NATIVE_EMBEDDING.encode_request(request, "theirs").body
     assert body == b'{"content":{"parts":[{"text":"a\\u00e9"}]},"title":"t"}'
 
@@ -176,13 +182,13 @@ def test_a_models_id_leads_nowhere_else(model: str, path: str) -> None:
     assert members(item)["model"] == msgspec.json.encode(f"models/{model.removeprefix('models/')}")
 
 
-# --- what nobody knows
+# --- unknown fields
 
 
 @dataclass(frozen=True)
 class Place:
     path: str
-    body: Json  # of a single call
+    body: Json  # body of a single call
     count: int = 1
 
     @property
@@ -202,9 +208,9 @@ PLACES = [
 
 
 def reports(face: Codec, body: Json) -> Report:
-    request = face.decode_request(msgspec.json.encode(body), {})
-    assert not face.encode_request(request, "m").report.lost
-    return EMBEDDINGS.encode_request(request, "m").report
+    request, notes = face.decode_request(msgspec.json.encode(body), {})
+    assert not face.encode_request(request, "m", notes).report.lost
+    return EMBEDDINGS.encode_request(request, "m", notes).report
 
 
 @pytest.mark.parametrize("place", PLACES, ids=lambda place: place.id)
@@ -229,7 +235,7 @@ def test_what_only_some_providers_know_is_reported_by_its_place_and_as_it_was_sp
     assert report.header() == "embed_content_config.auto_truncate"
 
 
-# --- to a provider where there is no body to start from
+# --- to a provider, without a source body
 
 
 def test_every_item_has_what_it_asks_for_or_the_request_does() -> None:
@@ -244,14 +250,14 @@ def test_every_item_has_what_it_asks_for_or_the_request_does() -> None:
 @pytest.mark.parametrize("codec", [NATIVE_EMBEDDING, NATIVE_EMBEDDINGS], ids=lambda codec: codec.name)
 def test_a_request_of_another_format_is_a_batch(codec: Codec) -> None:
     body = b'{"model":"m","input":"a","user":"u","encoding_format":"base64"}'
-    upstream = codec.encode_request(EMBEDDINGS.decode_request(body, {}), "theirs")
+    upstream = sent(EMBEDDINGS, codec, body)
     assert upstream.path == "/models/theirs:batchEmbedContents"
     assert upstream.body == b'{"requests":[{"model":"models/theirs","content":{"parts":[{"text":"a"}]}}]}'
-    assert upstream.report.header() == "user"  # how the vectors are shown is no matter of the provider's
+    assert upstream.report.header() == "user"  # `encoding_format` concerns only the caller's answer
 
 
 def test_tokens_are_refused() -> None:
-    request = EMBEDDINGS.decode_request(b'{"model":"m","input":[[1,2],[3]]}', {})
+    request = EMBEDDINGS.decode_request(b'{"model":"m","input":[[1,2],[3]]}', {}).canonical
     with pytest.raises(UmgError) as caught:
         NATIVE_EMBEDDINGS.encode_request(request, "m")
     assert caught.value.reason == pb.ERROR_REASON_UNTRANSLATABLE

@@ -1,4 +1,4 @@
-"""A provider's answer and what a caller is shown."""
+"""A provider's answer and the caller's."""
 
 import struct
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from google.genai import types
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.native_embeddings import NATIVE_EMBEDDING, NATIVE_EMBEDDINGS
-from umg_grpc.wire.unary import ClientShape, UnaryFormat
+from umg_grpc.wire.unary_format import ClientShape, UnaryFormat
 
 Codec = UnaryFormat[pb.EmbedRequest, pb.EmbedResponse]
 SHAPE = ClientShape.DOCUMENTED
@@ -52,7 +52,7 @@ def test_the_vectors_are_those_that_the_official_client_reads() -> None:
     ]
 
 
-# --- of a provider
+# --- from a provider
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ class Unreadable:
     body: bytes
     inputs: int = 1
     seen: bool = True
-    """Also where the vectors are not read."""
+    """Whether passthrough finds the fault, too, without decoding the vectors."""
 
 
 UNREADABLE = [

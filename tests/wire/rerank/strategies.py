@@ -1,4 +1,4 @@
-"""Canonical requests and answers, and bodies to the byte."""
+"""Strategies of canonical requests and answers, and of bodies to the byte."""
 
 import msgspec
 from hypothesis import strategies as st
@@ -6,8 +6,9 @@ from hypothesis.strategies import DrawFn
 
 from tests.wire.chat.strategies import flags, json_objects, names, optional, set_fields, texts, words
 from umg_grpc.v1 import pb
+from umg_grpc.v1.limits import MAX_COUNT
 from umg_grpc.wire.rerank import RERANK, RERANK_V2
-from umg_grpc.wire.unary import UnaryFormat
+from umg_grpc.wire.unary_format import UnaryFormat
 
 Format = UnaryFormat[pb.RerankRequest, pb.RerankResponse]
 FORMATS: dict[str, Format] = {RERANK.name: RERANK, RERANK_V2.name: RERANK_V2}
@@ -23,7 +24,7 @@ blanks = st.sampled_from(["", " ", "\n\t", "\r\n "])
 
 @st.composite
 def object_texts(draw: DrawFn) -> str:
-    """A JSON object with a `text`, in some spelling of its own."""
+    """Draw a JSON object with a `text`, in any spelling."""
     fields = {**draw(json_objects), "text": draw(texts)}
     space, between = draw(blanks), draw(blanks)
     members = [f"{msgspec.json.encode(name).decode()}{space}:{_spelled(value)}" for name, value in fields.items()]
@@ -41,7 +42,7 @@ documents = st.lists(plain_documents | object_documents, min_size=1, max_size=5)
 
 @st.composite
 def requests(draw: DrawFn, options: dict[str, st.SearchStrategy[int]], plain: bool = False) -> pb.RerankRequest:
-    """A request that says nothing but what a provider with the options can be told; `plain`: of strings only."""
+    """Draw a request that a provider with these options can take in full; `plain`: documents are strings."""
     some = st.lists(plain_documents, min_size=1, max_size=5) if plain else documents
     request = pb.RerankRequest(model=draw(words), query=draw(words), documents=draw(some))
     for name, value in draw(set_fields(**options)).items():
@@ -51,7 +52,7 @@ def requests(draw: DrawFn, options: dict[str, st.SearchStrategy[int]], plain: bo
 
 @st.composite
 def faces_requests(draw: DrawFn) -> pb.RerankRequest:
-    """A request that says anything."""
+    """Draw a request with any of the fields."""
     request = draw(requests(V1_OPTIONS | V2_OPTIONS))
     request.rank_fields.extend(draw(st.lists(names, max_size=2)))
     if (returned := draw(optional(flags))) is not None:
@@ -60,7 +61,7 @@ def faces_requests(draw: DrawFn) -> pb.RerankRequest:
 
 
 def body_of(request: pb.RerankRequest, more: dict[str, object] | None = None) -> bytes:
-    """The request as a caller writes it, object documents to the byte."""
+    """Return the request as a caller writes it, object documents to the byte."""
     fields: dict[str, object] = {
         "model": request.model,
         "query": request.query,
@@ -88,7 +89,7 @@ probabilities = st.floats(0, 1)
 
 @st.composite
 def answers(draw: DrawFn, request: pb.RerankRequest) -> pb.RerankResponse:
-    """An answer to the request as the service completes it."""
+    """Draw an answer to the request as the service completes it."""
     documents = len(request.documents)
     places = draw(st.permutations(range(documents)))
     response = pb.RerankResponse(response_id=draw(words), model=request.model)
@@ -96,7 +97,7 @@ def answers(draw: DrawFn, request: pb.RerankRequest) -> pb.RerankResponse:
         result = response.results.add(index=index, relevance_score=draw(probabilities))
         if request.return_documents:
             result.document.CopyFrom(request.documents[index])
-    response.usage.total_tokens = draw(st.integers(1, 2**40))
+    response.usage.total_tokens = draw(st.integers(1, MAX_COUNT))
     if (units := draw(optional(st.integers(1, 99)))) is not None:
         response.usage.search_units = units
     return response

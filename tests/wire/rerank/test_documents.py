@@ -1,4 +1,4 @@
-"""What is ranked of a document."""
+"""The text of a document that is ranked."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""Errors: ours as each version's clients read them, a provider's as ours."""
+"""Errors: the gateway's as each version's clients read them, a provider's as the gateway's."""
 
 from dataclasses import dataclass, field
 

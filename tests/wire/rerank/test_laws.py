@@ -1,4 +1,4 @@
-"""Requests and answers come back as they went, through both shapes."""
+"""Requests and answers come back unchanged, through both shapes."""
 
 import msgspec
 import pytest
@@ -9,21 +9,27 @@ from tests.wire.chat.strategies import additions
 from tests.wire.laws import members, modest
 from tests.wire.rerank import strategies
 from tests.wire.rerank.strategies import FORMATS, V1_OPTIONS, V2_OPTIONS, Format, body_of
-from umg_grpc.service.validation import check
+from umg_grpc.service.pipeline.validation import check
 from umg_grpc.v1 import pb
 from umg_grpc.wire.rerank import ranked_texts
 from umg_grpc.wire.rerank.request import OPTIONS
-from umg_grpc.wire.unary import ClientShape
+from umg_grpc.wire.text_format import UpstreamRequest
+from umg_grpc.wire.unary_format import ClientShape
 
 TOLD = {"rerank": V1_OPTIONS, "rerank_v2": V2_OPTIONS}
 
 
 def decoded(codec: Format, body: bytes) -> pb.RerankRequest:
-    """The request without its source."""
-    request = codec.decode_request(body, {})
+    """Return the request without its source."""
+    request = codec.decode_request(body, {}).canonical
     assert (request.source.format, request.source.body) == (codec.name, body)
     request.ClearField("source")
     return request
+
+
+def sent(face: Format, provider: Format, body: bytes) -> UpstreamRequest:
+    request, notes = face.decode_request(body, {})
+    return provider.encode_request(request, "theirs", notes)
 
 
 @pytest.mark.parametrize("name", FORMATS)
@@ -35,7 +41,7 @@ def test_a_request_survives_the_wire_and_back(name: str, data: st.DataObject) ->
     told = codec.encode_request(request, request.model)
     assert (told.path, told.headers, told.report.lost) == ("/rerank", {}, 0)
     back = decoded(codec, told.body)
-    if name == "rerank":  # whose providers are told that documents need not come back
+    if name == "rerank":  # its providers get `return_documents: false`
         assert back.HasField("return_documents")
         assert not back.return_documents
         back.ClearField("return_documents")
@@ -50,15 +56,15 @@ def test_a_request_survives_the_wire_and_back(name: str, data: st.DataObject) ->
 def test_a_body_is_decoded_to_all_that_it_says_and_keeps_the_rules(name: str, request: pb.RerankRequest) -> None:
     body = body_of(request)
     assert decoded(FORMATS[name], body) == request
-    check(FORMATS[name].decode_request(body, {}))
+    check(FORMATS[name].decode_request(body, {}).canonical)
 
 
 @pytest.mark.parametrize("name", FORMATS)
 @modest
 @given(strategies.faces_requests(), additions)
 def test_unknown_fields_are_noted_by_name(name: str, request: pb.RerankRequest, more: dict[str, object]) -> None:
-    source = FORMATS[name].decode_request(body_of(request, more), {}).source
-    assert list(source.uncarried_fields) == [name for name, value in more.items() if value is not None]
+    notes = FORMATS[name].decode_request(body_of(request, more), {}).notes
+    assert notes.uncarried == [name for name, value in more.items() if value is not None]
 
 
 @pytest.mark.parametrize("name", FORMATS)
@@ -68,7 +74,7 @@ def test_a_body_of_the_providers_own_shape_loses_nothing(
     name: str, request: pb.RerankRequest, more: dict[str, object]
 ) -> None:
     body = body_of(request, more)
-    told = FORMATS[name].encode_request(FORMATS[name].decode_request(body, {}), "theirs")
+    told = sent(FORMATS[name], FORMATS[name], body)
     expected = members(body) | {"model": b'"theirs"', "documents": msgspec.json.encode(ranked_texts(request))}
     for done_here in ("return_documents", "rank_fields"):
         expected.pop(done_here, None)
@@ -86,10 +92,10 @@ def test_a_provider_of_the_other_shape_is_told_what_it_takes_and_the_rest_is_rep
     name: str, request: pb.RerankRequest, more: dict[str, object]
 ) -> None:
     (other,) = FORMATS.keys() - {name}
-    told = FORMATS[other].encode_request(FORMATS[name].decode_request(body_of(request, more), {}), "theirs")
+    told = sent(FORMATS[name], FORMATS[other], body_of(request, more))
     said = {field.name for field, _ in request.ListFields()} & OPTIONS.keys()
     takes = said & TOLD[other].keys()
-    lost = {field for field in said - takes if getattr(request, field)}  # a priority of 0 says nothing
+    lost = {field for field in said - takes if getattr(request, field)}  # a priority of 0 has no effect
     written = {"model", "query", "documents", *(OPTIONS[field] for field in takes)}
     assert members(told.body).keys() == written | ({"return_documents"} if other == "rerank" else set())
     unknown = {name for name, value in more.items() if value is not None}
@@ -115,7 +121,7 @@ def test_an_answer_survives_the_wire_and_back(name: str, shape: ClientShape, dat
 def test_documents_come_back_as_they_were_sent(name: str, data: st.DataObject) -> None:
     request = data.draw(strategies.faces_requests())
     request.return_documents = True
-    request = FORMATS[name].decode_request(body_of(request), {})
+    request = FORMATS[name].decode_request(body_of(request), {}).canonical
     answer = data.draw(strategies.answers(request))
     sent = msgspec.json.decode(request.source.body, type=dict[str, msgspec.Raw])
     written = msgspec.json.decode(sent["documents"], type=list[msgspec.Raw])

@@ -1,4 +1,4 @@
-"""What cohere's own clients send and make of our bytes."""
+"""Requests of cohere's own clients, and their reading of our answers."""
 
 import json
 from collections.abc import Callable
@@ -12,15 +12,15 @@ from cohere.v2.types.v2rerank_response import V2RerankResponse
 
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.client_shape import client_shape
+from umg_grpc.wire.core.client_shape import client_shape
 from umg_grpc.wire.rerank import RERANK, RERANK_V2
-from umg_grpc.wire.unary import ClientShape
+from umg_grpc.wire.unary_format import ClientShape
 
 USAGE = pb.RerankUsage(total_tokens=12, search_units=1)
 
 
 class Wire(httpx.BaseTransport):
-    """A function in place of a network: their client, to its last byte, and our codec."""
+    """A function in place of a network: connects the client and our codec with real bytes."""
 
     def __init__(self, answer: Callable[[httpx.Request], httpx.Response]) -> None:
         self._answer = answer
@@ -39,7 +39,7 @@ def second_client(answer: Callable[[httpx.Request], httpx.Response]) -> cohere.C
 
 
 def answered(request: pb.RerankRequest) -> pb.RerankResponse:
-    """An answer as the service completes it: the documents in their order, the first being the best."""
+    """Return an answer as the service completes it: the documents in their order, the first is the best."""
     response = pb.RerankResponse(response_id="rerank-1", model=request.model, usage=USAGE)
     for index, document in enumerate(request.documents):
         result = response.results.add(index=index, relevance_score=1 / (1 + index))
@@ -49,13 +49,13 @@ def answered(request: pb.RerankRequest) -> pb.RerankResponse:
 
 
 def gateway(sent: httpx.Request) -> httpx.Response:
-    """What the codecs make of a request, without a server."""
+    """Answer a request by the codecs alone, without a server."""
     codec = {"/v1/rerank": RERANK, "/v2/rerank": RERANK_V2}[sent.url.path]
     try:
-        request = codec.decode_request(sent.content, {})
+        request, notes = codec.decode_request(sent.content, {})
     except UmgError as error:
         return httpx.Response(400, content=codec.encode_error(error, 400))
-    assert not request.source.uncarried_fields
+    assert not notes.uncarried
     return httpx.Response(200, content=codec.encode_response(answered(request), request, client_shape(sent.headers)))
 
 
@@ -91,7 +91,7 @@ def test_a_refusal_is_raised_with_its_message() -> None:
 def test_their_types_hold_every_answer() -> None:
     request = RERANK.decode_request(
         b'{"model":"m","query":"q","documents":["a",{"text":"b","n":1}],"return_documents":true}', {}
-    )
+    ).canonical
     first = RERANK.encode_response(answered(request), request, ClientShape.SDK)
     second = RERANK_V2.encode_response(answered(request), request, ClientShape.DOCUMENTED)
     RerankResponse.model_validate_json(first)

@@ -1,4 +1,4 @@
-"""What is refused at both faces, and by which name."""
+"""Bodies that both faces refuse, and the path in each error."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""Requests that laws do not try: what real clients send, and what providers are told of it."""
+"""Requests beyond the laws: bodies of real clients, and those for providers."""
 
 from dataclasses import dataclass
 
@@ -41,8 +41,8 @@ CLIENTS = [
 @pytest.mark.parametrize("name", FORMATS)
 @pytest.mark.parametrize("case", CLIENTS, ids=lambda case: case.id)
 def test_what_a_client_sends_is_read(case: Client, name: str) -> None:
-    request = FORMATS[name].decode_request(msgspec.json.encode(LEAST | case.body), {})
-    assert not request.source.uncarried_fields
+    request, notes = FORMATS[name].decode_request(msgspec.json.encode(LEAST | case.body), {})
+    assert not notes.uncarried
     request.ClearField("source")
     expected = pb.RerankRequest(model="m", query="q", documents=[pb.RerankDocument(text=text) for text in "ab"])
     expected.MergeFrom(case.expected)
@@ -51,16 +51,16 @@ def test_what_a_client_sends_is_read(case: Client, name: str) -> None:
 
 def test_texts_and_objects_may_be_mixed() -> None:
     body = b'{"model":"m","query":"q","documents":["", {"text": "b",  "n": 1.0} ,"c\\u00e9"]}'
-    request = RERANK.decode_request(body, {})
+    request = RERANK.decode_request(body, {}).canonical
     assert [document.WhichOneof("content") for document in request.documents] == ["text", "object_json", "text"]
     assert request.documents[1].object_json == '{"text": "b",  "n": 1.0}'
     assert request.documents[2].text == "cé"
 
 
 def told(name: str, face: str, **body: object) -> tuple[dict[str, object], dict[str, str | None]]:
-    """What a provider of the shape is told, beside the least, and what it is not."""
-    request = FORMATS[face].decode_request(msgspec.json.encode(LEAST | body), {})
-    encoded = FORMATS[name].encode_request(request, "theirs")
+    """Return a provider's body in the shape, without the required fields, and the report."""
+    request, notes = FORMATS[face].decode_request(msgspec.json.encode(LEAST | body), {})
+    encoded = FORMATS[name].encode_request(request, "theirs", notes)
     fields = msgspec.json.decode(encoded.body)
     assert {fields.pop("model"), fields.pop("query")} == {"theirs", "q"}
     return fields, encoded.report.dropped
@@ -134,7 +134,7 @@ def test_many_documents_are_read_and_told_in_time(count: int) -> None:
     objects = [{"text": "some words " * 20, "n": index} for index in range(count)]
     with within(1.5):
         for documents in (objects, [str(document["text"]) for document in objects]):
-            request = RERANK.decode_request(msgspec.json.encode(LEAST | {"documents": documents}), {})
+            request = RERANK.decode_request(msgspec.json.encode(LEAST | {"documents": documents}), {}).canonical
             RERANK_V2.encode_request(request, "theirs")
 
 
@@ -142,4 +142,4 @@ def test_many_fields_to_rank_take_no_more_time_than_the_documents_have_members()
     names = [f"{index}{'x' * 10_000}" for index in range(100)]
     body = msgspec.json.encode(LEAST | {"documents": [{"text": "a"}] * 20_000, "rank_fields": names})
     with within(1.5):
-        RERANK_V2.encode_request(RERANK.decode_request(body, {}), "theirs")
+        RERANK_V2.encode_request(RERANK.decode_request(body, {}).canonical, "theirs")

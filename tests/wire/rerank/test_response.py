@@ -1,4 +1,4 @@
-"""Answers: what providers write, and what clients read."""
+"""Answers: those of providers, and those for clients."""
 
 import math
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ from tests.wire.rerank.strategies import FORMATS
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.rerank import RERANK, RERANK_V2
-from umg_grpc.wire.unary import ClientShape
+from umg_grpc.wire.unary_format import ClientShape
 
 
 def asked(documents: str, top_n: int | None = None) -> pb.RerankRequest:
@@ -25,7 +25,7 @@ RESULTS = [{"index": 2, "relevance_score": 0.75}, {"index": 0, "relevance_score"
 
 @dataclass(frozen=True)
 class Provider:
-    """An answer with the two results of `RESULTS`, and what is read beside them."""
+    """An answer with the two results of `RESULTS`, and the other decoded fields."""
 
     id: str
     body: dict[str, object]
@@ -45,7 +45,7 @@ PROVIDERS = [
     Provider("infinity", {"id": None, "results": RESULTS, "meta": None, "usage": None, "error": None}),
     Provider("a usage of other types", {"id": 7, "results": RESULTS, "meta": "none", "usage": [1]}),
     Provider("a usage that says nothing", {"results": RESULTS, "usage": {"total_tokens": -1}, "meta": {"billed_units": {}}}),
-    Provider("a usage beyond all numbers", {"results": RESULTS, "usage": {"total_tokens": 1e300}}, pb.RerankUsage(total_tokens=2**53)),
+    Provider("a usage beyond all numbers", {"results": RESULTS, "usage": {"total_tokens": 1e300}}, pb.RerankUsage(total_tokens=2**31 - 1)),
     Provider("whole numbers with a fraction", {"results": [{"index": 2.0, "relevance_score": 0.75}, {"index": 0.0, "relevance_score": 0.5}]}),
     Provider("results before data", {"results": RESULTS, "data": []}),
     Provider("more than was asked", {"results": [result | {"relevant_spans": [], "zork": 1} for result in RESULTS], "zork": {"a": []}}),
@@ -127,7 +127,7 @@ def test_an_error_in_spite_of_its_status_is_one() -> None:
 def test_fewer_results_than_were_asked_for_are_the_providers_failure(top_n: int | None, given: int) -> None:
     body = results(*({"index": index, "relevance_score": 0.5} for index in range(given)))
     wanted = min(top_n or 3, 3)
-    if given >= wanted:  # the service cuts off what nobody asked for
+    if given >= wanted:  # the service cuts off results beyond `top_n`
         assert len(RERANK.decode_response(body, asked("abc", top_n), False).results) == given
         return
     with pytest.raises(UmgError) as caught:

@@ -1,4 +1,4 @@
-"""Scores of any scale come into [0, 1] and keep their order."""
+"""Scores of any scale are mapped into [0, 1] and keep their order."""
 
 import math
 from itertools import pairwise
@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from umg_grpc.wire.rerank.scores import MOST, in_unit, logistic
+from umg_grpc.wire.rerank.scores import MAX_LOGIT, in_unit, logistic
 
 finite = st.floats(allow_nan=False, allow_infinity=False)
 scores = st.lists(finite, max_size=8)
@@ -28,12 +28,12 @@ def test_no_order_is_turned_round(given: list[float]) -> None:
 
 @given(logits)
 def test_what_is_apart_stays_apart(given: list[float]) -> None:
-    mapped = in_unit([*given, 31.0])  # so that they are logits
+    mapped = in_unit([*given, 31.0])  # marks them as logits
     for (one, first), (other, second) in pairwise(sorted(zip(given, mapped[:-1], strict=True))):
         assert first < second or other - one < 1e-6
 
 
-@given(st.floats(MOST, LARGEST / 1.01), st.sampled_from([1, -1]))
+@given(st.floats(MAX_LOGIT, LARGEST / 1.01), st.sampled_from([1, -1]))
 @example(1e308, 1)
 @example(1e308, -1)
 def test_large_logits_stay_apart_from_those_that_are_larger_by_a_hundredth(size: float, sign: int) -> None:
@@ -43,21 +43,21 @@ def test_large_logits_stay_apart_from_those_that_are_larger_by_a_hundredth(size:
 
 @given(finite)
 @example(0.0)
-@example(MOST)
+@example(MAX_LOGIT)
 @example(LARGEST)
 def test_the_logistic_function_is_as_far_from_0_as_that_of_the_opposite_from_1(logit: float) -> None:
     assert logistic(abs(logit)) == 1 - logistic(-abs(logit))
     assert 0 < logistic(logit) < 1
 
 
-@given(st.floats(-MOST, MOST))
+@given(st.floats(-MAX_LOGIT, MAX_LOGIT))
 def test_the_logistic_function_is_exact_for_the_logits_that_providers_give(logit: float) -> None:
     assert logistic(logit) == pytest.approx(1 / (1 + math.exp(-logit)), rel=1e-15)
 
 
 def test_the_logistic_function_has_no_step_where_it_becomes_slower() -> None:
     step = 1e-6
-    below, at, above = (logistic(-MOST + offset) for offset in (step, 0, -step))
+    below, at, above = (logistic(-MAX_LOGIT + offset) for offset in (step, 0, -step))
     assert at - above == pytest.approx(below - at, rel=1e-4)
 
 
@@ -73,8 +73,8 @@ def test_scores_within_the_range_stay(given: list[float]) -> None:
         ([-0.0], [0.0]),
         ([0.0, 1.5], [0.5, logistic(1.5)]),
         ([-1.0, 0.5], [logistic(-1.0), logistic(0.5)]),
-        ([5.0, -995.0, -1995.0], [logistic(5), logistic(-995), logistic(-1995)]),  # whatever the others are
-        ([1.0000002, 0.5, -1e-9], [1.0, 0.5, 0.0]),  # rounding, and no logits
+        ([5.0, -995.0, -1995.0], [logistic(5), logistic(-995), logistic(-1995)]),  # independent of the other scores
+        ([1.0000002, 0.5, -1e-9], [1.0, 0.5, 0.0]),  # rounding, no logits
         ([1.001, -0.001, 0.9], [1.0, 0.0, 0.9]),
         ([1.002, 0.9], [logistic(1.002), logistic(0.9)]),
     ],

@@ -1,4 +1,4 @@
-"""Canonical requests and answers that responses can say without loss, and JSON that nobody knows."""
+"""Strategies of canonical requests and answers that responses can express without loss, and of unknown fields."""
 
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
@@ -15,8 +15,9 @@ from tests.wire.chat.strategies import (
     words,
 )
 from umg_grpc.v1 import pb
-from umg_grpc.wire.responses.options import ENCRYPTED, LOGPROBS
-from umg_grpc.wire.responses.output import SOURCES
+from umg_grpc.v1.limits import MAX_COUNT
+from umg_grpc.wire.responses.encode_options import ENCRYPTED, LOGPROBS
+from umg_grpc.wire.responses.encode_output import SOURCES
 from umg_grpc.wire.responses.tools import SEARCH_TYPES
 
 __all__ = ["ANSWERED", "requests", "responses"]
@@ -235,7 +236,7 @@ requests = st.builds(
         instructions=st.lists(part(text=st.builds(pb.TextPart, text=words)), min_size=1, max_size=1),
         temperature=st.floats(0, 2),
         top_p=st.floats(0, 1),
-        max_output_tokens=st.integers(1, 2**40),
+        max_output_tokens=st.integers(1, MAX_COUNT),
         top_logprobs=st.integers(0, 20),
         parallel_tool_calls=flags,
         max_tool_calls=st.integers(1, 99),
@@ -247,7 +248,7 @@ requests = st.builds(
         response_format=formats,
         verbosity=st.sampled_from(["low", "medium", "high"]),
         include=st.lists(st.sampled_from([ENCRYPTED, SOURCES, "file_search_call.results"]), unique=True),
-        truncation=st.sampled_from(["auto", "disabled"]),
+        truncation=st.sampled_from([pb.TRUNCATION_AUTO, pb.TRUNCATION_DISABLED]),
         prompt_template=st.builds(
             lambda prompt_id, extra: pb.PromptTemplate(prompt_id=prompt_id, **extra),
             names,
@@ -289,15 +290,15 @@ def messages(draw: DrawFn, index: int) -> list[pb.Part]:
 
 
 def _with_bytes(entry: pb.TokenLogprob) -> pb.TokenLogprob:
-    """`bytes` are mandatory in this format."""
+    """Set `bytes`, which this format requires."""
     for each in (entry, *entry.alternatives):
-        each.token_bytes = each.token_bytes or b"x"
+        each.raw_bytes = each.raw_bytes or b"x"
     return entry
 
 
 @st.composite
 def items(draw: DrawFn, index: int) -> list[pb.Part]:
-    """The parts of one item."""
+    """Draw the parts of one item."""
     match draw(st.integers(0, 7)):
         case 0 | 1 | 2:
             return draw(messages(index))

@@ -6,7 +6,7 @@ import msgspec
 
 from tests.wire import streams
 from umg_grpc.v1 import pb
-from umg_grpc.wire import sse
+from umg_grpc.wire.core import sse
 from umg_grpc.wire.responses import RESPONSES
 
 Told = dict[str, object]
@@ -23,7 +23,7 @@ def encoded(messages: Iterable[pb.StreamGenerateResponse], request: pb.GenerateR
 
 
 def told(stream: bytes) -> list[Told]:
-    """The payloads, whose types are the events' names and which are numbered from 0."""
+    """Return the payloads; their types must be the events' names, and their numbers must count from 0."""
     payloads = list[Told]()
     for event in sse.split(stream):
         assert event.data is not None
@@ -39,7 +39,7 @@ def names(stream: bytes) -> list[object]:
 
 
 def frames(*payloads: Told) -> bytes:
-    """A provider's stream."""
+    """Return the bytes of a provider's stream."""
     return b"".join(
         f"event: {payload['type']}\ndata: ".encode() + msgspec.json.encode(payload) + b"\n\n" for payload in payloads
     )

@@ -1,7 +1,8 @@
-"""Tools as coding agents declare them, on providers of the other formats: namespaces, tools that items declare, tools
+"""Tools as coding agents declare them, for providers of the other formats: namespaces, tools declared by items, tools
 with a type of their own.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,10 +12,11 @@ import pytest
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS
-from umg_grpc.wire.format import UpstreamRequest
-from umg_grpc.wire.replay import replay
+from umg_grpc.wire.core.response_to_events import response_to_events
+from umg_grpc.wire.core.tool_names import name_of
 from umg_grpc.wire.responses import RESPONSES
 from umg_grpc.wire.responses.client_tools import CLIENT_TOOLS
+from umg_grpc.wire.text_format import UpstreamRequest
 
 OTHERS = [name for name in FORMATS if name != "responses"]
 ADD = {"type": "function", "name": "add", "description": "Adds.", "parameters": {"type": "object"}, "strict": None}
@@ -35,7 +37,7 @@ def sent(request: pb.GenerateRequest, name: str) -> UpstreamRequest:
 
 
 def declared(upstream: UpstreamRequest) -> list[dict[str, Any]]:
-    """What a provider's body declares, as name and description."""
+    """Return name and description of each tool in a provider's body."""
     found = list[dict[str, Any]]()
     for tool in msgspec.json.decode(upstream.body).get("tools", ()):
         for inner in tool.get("functionDeclarations", [tool.get("function") or tool.get("custom") or tool]):
@@ -44,14 +46,14 @@ def declared(upstream: UpstreamRequest) -> list[dict[str, Any]]:
 
 
 def answers(request: pb.GenerateRequest, *calls: pb.ToolCall) -> list[list[dict[str, Any]]]:
-    """The call items of an answer with the calls, whole and streamed, less their ids."""
+    """Return the call items of an answer with the calls, whole and streamed, without their ids."""
     parts = [pb.Part(tool_call=call) for call in calls]
     message = pb.Message(role=pb.ROLE_ASSISTANT, parts=parts)
     candidate = pb.Candidate(message=message, finish_reason=pb.FINISH_REASON_TOOL_CALLS)
     response = pb.GenerateResponse(response_id="resp_1", model="m", candidates=[candidate])
     whole = msgspec.json.decode(RESPONSES.encode_response(response, request))["output"]
     encoder = RESPONSES.stream_encoder(request)
-    frames = encoder.feed(replay(response)) + encoder.close()
+    frames = encoder.feed(response_to_events(response)) + encoder.close()
     events = [msgspec.json.decode(line[6:]) for line in frames.split(b"\n") if line.startswith(b"data: ")]
     done = [event["item"] for event in events if event["type"] == "response.output_item.done"]
     return [[{key: value for key, value in item.items() if key != "id"} for item in items] for items in (whole, done)]
@@ -65,7 +67,15 @@ def test_the_tools_of_a_namespace_are_functions_under_joined_names(name: str) ->
         {"name": "mcp__calc__exec", "description": "Runs."},
         {"name": "plain", "description": "Adds."},
     ]
-    assert upstream.report.dropped.keys() <= {"custom", "tools[1].custom"}  # sent as a function with one text
+    assert upstream.report.dropped.keys() <= {"custom"}  # sent as a function with one text
+
+
+@every_other
+def test_a_namespace_without_tools_is_left_out(name: str) -> None:
+    """Check an empty namespace, which an agent's tool server may have."""
+    upstream = sent(decoded(tools=[{**CALC, "tools": []}, {**ADD, "name": "plain"}]), name)
+    assert declared(upstream) == [{"name": "plain", "description": "Adds."}]
+    assert upstream.report.header() == ""
 
 
 @every_other
@@ -111,7 +121,15 @@ def test_tools_that_an_item_declares_are_declared(name: str) -> None:
     item = {"type": "additional_tools", "role": "developer", "tools": [CALC, ADD]}
     upstream = sent(decoded(input=[item, HI], tools=[ADD]), name)
     assert [tool["name"] for tool in declared(upstream)] == ["add", "mcp__calc__add", "mcp__calc__exec"]
-    assert upstream.report.dropped.keys() <= {"custom", "tools[2].custom"}
+    assert upstream.report.dropped.keys() <= {"custom"}
+
+
+def test_a_tool_is_declared_once_however_often_items_declare_it() -> None:
+    search = {"type": "web_search"}
+    tools = [{**ADD, "name": f"add{index}"} for index in range(2000)]
+    item = {"type": "additional_tools", "role": "developer", "tools": [*tools, search]}
+    request = decoded(input=[item, HI, item, item], tools=[search])
+    assert [name_of(tool).name for tool in request.tools] == ["", *(tool["name"] for tool in tools)]
 
 
 def test_an_item_that_declares_tools_reaches_a_provider_of_the_format() -> None:
@@ -189,6 +207,38 @@ def test_a_tool_with_a_type_is_a_function_elsewhere(case: Typed, name: str) -> N
     assert not upstream.report.lost
 
 
+CHOSEN: dict[str, Callable[[str], object]] = {
+    "chat": lambda tool: {"type": "function", "function": {"name": tool}},
+    "messages": lambda tool: {"type": "tool", "name": tool},
+    "native": lambda tool: {"functionCallingConfig": {"mode": "ANY", "allowedFunctionNames": [tool]}},
+}
+
+
+@typed
+@every_other
+def test_a_forced_tool_with_a_type_is_a_forced_function_elsewhere(case: Typed, name: str) -> None:
+    choice = {"type": case.id}
+    request = decoded(tools=[case.tool, ADD], tool_choice=choice)
+    body = msgspec.json.decode(sent(request, name).body)
+    assert body["toolConfig" if name == "native" else "tool_choice"] == CHOSEN[name](case.id)
+    assert msgspec.json.decode(RESPONSES.encode_response(pb.GenerateResponse(), request))["tool_choice"] == choice
+
+
+@typed
+def test_a_list_of_allowed_tools_may_name_one_with_a_type(case: Typed) -> None:
+    choice = {
+        "type": "allowed_tools",
+        "mode": "auto",
+        "tools": [{"type": case.id}, {"type": "function", "name": "add"}],
+    }
+    request = decoded(tools=[case.tool, ADD], tool_choice=choice)
+    told = msgspec.json.decode(sent(request, "chat").body)["tool_choice"]["allowed_tools"]["tools"]
+    assert [tool["function"]["name"] for tool in told] == [case.id, "add"]
+    assert msgspec.json.decode(RESPONSES.encode_response(pb.GenerateResponse(), request))["tool_choice"] == choice
+    request.source.edited_fields.append("tool_choice")
+    assert msgspec.json.decode(sent(request, "responses").body)["tool_choice"] == choice
+
+
 @typed
 def test_its_call_comes_back_as_the_item_of_its_type(case: Typed) -> None:
     request = decoded(tools=[case.tool])
@@ -249,7 +299,9 @@ def test_a_search_among_tools_by_the_provider_is_not_needed_where_all_are_loaded
         {"type": "tool_search_call", "call_id": None, "execution": "server", "arguments": {}, "status": "completed"},
         {"type": "tool_search_output", "call_id": None, "execution": "server", "tools": [ADD], "status": "completed"},
     ]
-    upstream = sent(decoded(input=items, tools=[{"type": "tool_search"}, {**ADD, "defer_loading": True}]), name)
+    body = {"model": "m", "input": items, "tools": [{"type": "tool_search"}, {**ADD, "defer_loading": True}]}
+    request, _, notes = RESPONSES.decode_request(msgspec.json.encode(body), {})
+    upstream = FORMATS[name].encode_request(request, "m", False, notes=notes)
     assert [tool["name"] for tool in declared(upstream)] == ["add"]
     assert upstream.report.header() == "defer_loading"
 

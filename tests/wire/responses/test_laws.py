@@ -1,4 +1,4 @@
-"""Laws of this format; those of every one stand in `tests/wire/test_laws.py`."""
+"""Laws of this format; `tests/wire/test_laws.py` has those of all formats."""
 
 import msgspec
 import pytest
@@ -13,14 +13,14 @@ from tests.wire.responses import strategies as some
 from tests.wire.responses.streams import decoded, encoded, told
 from tests.wire.streams import frames_of
 from umg_grpc.v1 import pb
-from umg_grpc.wire.replay import replay
+from umg_grpc.wire.core.response_to_events import response_to_events
 from umg_grpc.wire.responses import RESPONSES
 
 
 @modest
 @given(some.responses())
 def test_a_stream_ends_with_the_response_that_is_given_unstreamed(response: pb.GenerateResponse) -> None:
-    payloads = told(encoded([replay(response)], some.ANSWERED))
+    payloads = told(encoded([response_to_events(response)], some.ANSWERED))
     assert payloads[-1]["response"] == msgspec.json.decode(RESPONSES.encode_response(response, some.ANSWERED))
 
 
@@ -32,13 +32,13 @@ def test_what_nobody_knows_reaches_a_provider_of_the_same_format(
     fields = msgspec.json.decode(RESPONSES.encode_request(request, "m", True).body)
     fields.pop("metadata", None)  # a map, where an addition is no unknown field
     body = msgspec.json.encode(sprinkled(fields, data))
-    canonical = RESPONSES.decode_request(body, {"openai-beta": "x"}).canonical
-    upstream = RESPONSES.encode_request(canonical, "theirs", True)
+    canonical, _, notes = RESPONSES.decode_request(body, {"openai-beta": "x"})
+    upstream = RESPONSES.encode_request(canonical, "theirs", True, notes=notes)
     assert members(upstream.body) == members(body) | {"model": b'"theirs"'}
     assert list(members(upstream.body)) == list(members(body))
     assert upstream.headers == {"openai-beta": "x"}
     assert not upstream.report.header()
-    assert sorted(canonical.source.indispensable_fields) == sorted(
+    assert sorted(notes.indispensable) == sorted(
         name for name, value in members(body).items() if name.startswith("x_") and value != b"null"
     )
 
@@ -64,7 +64,7 @@ def test_what_nobody_knows_reaches_the_caller_of_the_same_format(
 def test_what_nobody_knows_reaches_the_caller_of_a_stream(
     response: pb.GenerateResponse, data: st.DataObject, theirs: str
 ) -> None:
-    payloads = told(encoded([replay(response)], some.ANSWERED))
+    payloads = told(encoded([response_to_events(response)], some.ANSWERED))
     for payload in payloads:
         if isinstance(inner := payload.get("response"), dict):
             inner["model"] = theirs
@@ -90,7 +90,7 @@ def test_an_answer_has_every_field_of_the_official_types(
 
 
 def without_unknown(body: dict[str, object]) -> dict[str, object]:
-    """Without tools that the strategies invent: the official types know every type of tool."""
+    """Remove the tools of invented types: the official union of tools is closed."""
     body["tools"] = [tool for tool in body["tools"] if not tool["type"].startswith("x_")]
     return body
 

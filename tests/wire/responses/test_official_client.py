@@ -1,4 +1,4 @@
-"""What the openai package makes of our answers, over a real connection."""
+"""Our answers as the openai package reads them, over a real connection."""
 
 from collections.abc import AsyncIterator
 
@@ -14,8 +14,8 @@ from tests.wire.responses import strategies as some
 from tests.wire.responses.streams import encoded, told
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.replay import replay
-from umg_grpc.wire.responses import RESPONSES, stored
+from umg_grpc.wire.core.response_to_events import response_to_events
+from umg_grpc.wire.responses import RESPONSES, stored_responses
 
 ANSWER = pb.GenerateResponse(
     response_id="resp_1",
@@ -40,14 +40,14 @@ ANSWER = pb.GenerateResponse(
 
 
 async def answer(request: web.Request) -> web.StreamResponse:
-    """A face of this format that gives one answer."""
-    canonical, stream = RESPONSES.decode_request(await request.read(), {})
+    """Respond as a face of this format that gives one answer."""
+    canonical, stream, _ = RESPONSES.decode_request(await request.read(), {})
     if not stream:
         return web.Response(body=RESPONSES.encode_response(ANSWER, canonical), content_type="application/json")
     response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
     await response.prepare(request)
     encoder = RESPONSES.stream_encoder(canonical)
-    frames = RESPONSES.heartbeat + encoder.feed(replay(ANSWER)) + RESPONSES.heartbeat
+    frames = RESPONSES.heartbeat + encoder.feed(response_to_events(ANSWER)) + RESPONSES.heartbeat
     if canonical.user == "fail":
         frames += encoder.error(UmgError(pb.ERROR_REASON_UPSTREAM_CUT, "the stream broke off"))
     else:
@@ -60,8 +60,8 @@ async def answer(request: web.Request) -> web.StreamResponse:
 async def get(request: web.Request) -> web.Response:
     kept = pb.StoredResponse(response=ANSWER, request=pb.GenerateRequest(model="m"))
     if request.query.get("stream") == "true":
-        return web.Response(body=stored.encode_events(kept), content_type="text/event-stream")
-    return web.Response(body=stored.encode_stored(kept), content_type="application/json")
+        return web.Response(body=stored_responses.encode_events(kept), content_type="text/event-stream")
+    return web.Response(body=stored_responses.encode_stored(kept), content_type="application/json")
 
 
 @pytest.fixture
@@ -117,7 +117,7 @@ EVENT: TypeAdapter[ResponseStreamEvent] = TypeAdapter(ResponseStreamEvent)
 @given(some.responses())
 def test_every_event_is_one_of_the_official_types_and_the_helper_takes_them_all(response: pb.GenerateResponse) -> None:
     state = ResponseStreamState(input_tools=omit, text_format=omit)
-    for payload in told(encoded([replay(response)], some.ANSWERED)):
+    for payload in told(encoded([response_to_events(response)], some.ANSWERED)):
         state.handle_event(EVENT.validate_python(payload, strict=True))
     whole = response.candidates[0].finish_reason not in (pb.FINISH_REASON_LENGTH, pb.FINISH_REASON_CONTENT_FILTER)
     assert (state._completed_response is not None) == whole

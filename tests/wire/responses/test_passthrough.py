@@ -1,4 +1,4 @@
-"""A provider's frames for a caller of the same format: as they came, save what must change."""
+"""A provider's frames for a caller of the same format: passed through, except for necessary changes."""
 
 import pytest
 from hypothesis import given, settings
@@ -6,10 +6,10 @@ from hypothesis import strategies as st
 
 from tests.wire.laws import cuts
 from tests.wire.responses.streams import Told, decoded, frames, told
-from tests.wire.responses.test_translating import CREATED, FUNCTION, MESSAGE, at, ended, item, said
+from tests.wire.responses.test_stream_decoder import CREATED, FUNCTION, MESSAGE, at, ended, item, said
 from umg_grpc.v1 import pb
 from umg_grpc.wire.responses import RESPONSES
-from umg_grpc.wire.responses.passing import PassingDecoder
+from umg_grpc.wire.responses.passthrough import PassthroughDecoder
 
 SAME, OURS = pb.GenerateRequest(model="theirs"), pb.GenerateRequest(model="ours, longer")
 WORDS = ["a", '"model":"theirs"', "\n\nevent: response.completed\n\n", "\U0001f600\u2028", "", ".delta\ndata: {"]
@@ -60,9 +60,9 @@ def test_a_frame_that_is_written_anew_has_one_line_of_data() -> None:
 
 
 def test_reads_of_deltas_are_passed_without_a_look(monkeypatch: pytest.MonkeyPatch) -> None:
-    decoder = PassingDecoder(OURS)
+    decoder = PassthroughDecoder(OURS)
     decoder.feed(frames(CREATED))
-    monkeypatch.setattr(decoder, "_look", None)  # the slow way
+    monkeypatch.setattr(decoder, "_decode_frames", None)  # the slow path
     plain = frames(
         *text(*WORDS), at("function_call_arguments.delta", delta="{"), at("reasoning_summary_text.delta", delta="x")
     )
@@ -83,7 +83,7 @@ def test_reads_of_deltas_are_passed_without_a_look(monkeypatch: pytest.MonkeyPat
 )  # fmt: skip
 @pytest.mark.parametrize("place", [0, 1, 3])
 def test_nothing_that_needs_a_look_is_taken_for_plain(odd: bytes, place: int) -> None:
-    decoder = PassingDecoder(OURS)
+    decoder = PassthroughDecoder(OURS)
     decoder.feed(frames(CREATED))
     plain = [frames(delta) for delta in text("a", "b", "c")]
     assert decoder._plain(b"".join(plain)) is not None
@@ -129,7 +129,7 @@ SIGNED: Told = {"type": "reasoning", "id": "rs_umg_1", "summary": [], "encrypted
 
 
 def test_states_that_look_like_ours_are_marked_as_the_providers() -> None:
-    """The provider is a gateway such as this: what it shows of other formats must come back to it."""
+    """Check a provider that is itself a gateway: its reasoning state of other formats must come back to it."""
     stream = frames(CREATED, item("done", SIGNED), *text('"encrypted_content":"umg.native.X"'), ended(SIGNED))
     out, _ = passed([stream], SAME)
     assert out == stream.replace(

@@ -1,4 +1,4 @@
-"""Bodies and queries that are refused, by the path of the field."""
+"""Bodies and queries that are refused, and the path in each error."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ import pytest
 
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.responses import RESPONSES, stored
+from umg_grpc.wire.responses import RESPONSES, stored_responses
 
 INVALID, MISSING, MALFORMED, UNSUPPORTED = (
     pb.ERROR_REASON_INVALID_FIELD,
@@ -32,6 +32,8 @@ def of_input(*items: object) -> dict[str, object]:
 def of_part(**part: object) -> dict[str, object]:
     return of_input({"role": "user", "content": [part]})
 
+
+FOUND = {"type": "tool_search_output", "call_id": "c", "execution": "client"}
 
 REJECTIONS = [
     Rejection("no model", {"model": None}, "model"),
@@ -91,6 +93,8 @@ REJECTIONS = [
     Rejection("an allowed tool without a name", {"tool_choice": {"type": "allowed_tools", "mode": "auto", "tools": [{"type": "function"}]}}, "tool_choice.tools[0].name", MISSING),
     Rejection("a prompt without an id", {"prompt": {}}, "prompt.id", MISSING),
     Rejection("moderation", {"moderation": "on"}, "moderation"),
+    Rejection("a tool that was found and is no object", of_input(FOUND | {"tools": [5]}), "input[0].tools[0]"),
+    Rejection("a name of a tool that was found", of_input(FOUND | {"tools": [{"name": 5}]}), "input[0].tools[0].name"),
 ]  # fmt: skip
 
 
@@ -151,12 +155,12 @@ def test_a_canonical_path_is_told_as_the_callers(path: str, wire: str) -> None:
 )
 def test_a_query_of_the_items_is_rejected_by_its_parameter(query: dict[str, str], field: str) -> None:
     with pytest.raises(UmgError) as caught:
-        stored.decode_input_items_query("resp_1", query)
+        stored_responses.decode_input_items_query("resp_1", query)
     assert (caught.value.reason, caught.value.metadata["field"]) == (INVALID, field)
 
 
 @pytest.mark.parametrize("given", ["-2", "x", "1.5", "²"])
 def test_where_to_start_is_a_number(given: str) -> None:
     with pytest.raises(UmgError) as caught:
-        stored.decode_starting_after({"starting_after": given})
+        stored_responses.decode_starting_after({"starting_after": given})
     assert caught.value.metadata["field"] == "starting_after"

@@ -8,6 +8,7 @@ from google.protobuf import text_format
 
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
+from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
 from umg_grpc.wire.responses import RESPONSES
 
 Body = dict[str, object]
@@ -27,8 +28,8 @@ def without_source(request: pb.GenerateRequest) -> pb.GenerateRequest:
     return request
 
 
-def encode(request: pb.GenerateRequest, stream: bool = False) -> tuple[Body, str]:
-    upstream = RESPONSES.encode_request(request, "theirs", stream)
+def encode(request: pb.GenerateRequest, stream: bool = False, notes: RequestNotes = NO_NOTES) -> tuple[Body, str]:
+    upstream = RESPONSES.encode_request(request, "theirs", stream, notes=notes)
     return msgspec.json.decode(upstream.body), upstream.report.header()
 
 
@@ -235,16 +236,16 @@ def test_what_has_no_canonical_form_is_noted() -> None:
         ],
         "unheard_of": 1,
     }
-    source = decode(body).source
-    assert list(source.uncarried_fields) == [
+    notes = RESPONSES.decode_request(msgspec.json.encode(body), {}).notes
+    assert notes.uncarried == [
         "defer_loading", "external_web_access", "reasoning.context", "reasoning.mode", "context_management",
     ]  # fmt: skip
-    assert list(source.indispensable_fields) == ["unheard_of"]
+    assert notes.indispensable == ["unheard_of"]
 
 
 def test_a_body_is_kept_with_its_headers_and_says_whether_to_stream() -> None:
     body = msgspec.json.encode(HI | {"stream": True, "stream_options": {"include_obfuscation": False}})
-    request, stream = RESPONSES.decode_request(body, {"openai-beta": "b"})
+    request, stream, _ = RESPONSES.decode_request(body, {"openai-beta": "b"})
     assert stream
     assert not request.include_obfuscation
     assert request.HasField("include_obfuscation")
@@ -260,7 +261,7 @@ def test_a_counting_call_takes_what_makes_the_prompt() -> None:
     body = msgspec.json.encode(
         HI | {"instructions": "Be", "tools": [{"type": "function", "name": "f"}], "personality": "friendly"}
     )
-    request = RESPONSES.decode_count(body, {})
+    request = RESPONSES.decode_count(body, {}).canonical
     assert request.source.body == body
     assert without_source(request) == canonical(
         'model: "m"' + USER + 'instructions { text { text: "Be" } } tools { function { name: "f" } }'
@@ -403,8 +404,8 @@ SAYINGS = [
            {"input": [saying("user", "Hi"), saying("user", "Hi")]},
            "top_k, stop_sequences, seed, presence_penalty, logit_bias, cache_control x2, output_modalities, name"),
     Saying("another format's tier", USER + 'service_tier: "standard_only"', SAID_HI, "service_tier"),
-    Saying("search by an option", USER + 'search { mode: "auto" context_size: "low" return_citations: false }', SAID_HI | {"tools": [{"type": "web_search", "search_context_size": "low"}]}, "search.return_citations"),
-    Saying("no search", USER + 'search { mode: "off" }', SAID_HI),
+    Saying("search by an option", USER + 'search { mode: SEARCH_MODE_AUTO context_size: "low" return_citations: false }', SAID_HI | {"tools": [{"type": "web_search", "search_context_size": "low"}]}, "search.return_citations"),
+    Saying("no search", USER + 'search { mode: SEARCH_MODE_OFF }', SAID_HI),
     Saying("a search tool of another format", USER + 'tools { web_search { declared_type: "web_search_20250305" max_uses: 3 blocked_domains: "b.test" } } tool_choice { mode: TOOL_CHOICE_MODE_REQUIRED names: "web_search" }',
            SAID_HI | {"tools": [{"type": "web_search"}], "tool_choice": {"type": "web_search"}}, "max_uses, blocked_domains"),
     Saying("strictness of other formats", USER + 'tools { function { name: "f" parameters_json: "{\\"type\\": \\"OBJECT\\"}" native_schema: true } } tool_choice { mode: TOOL_CHOICE_MODE_VALIDATED }',
@@ -453,6 +454,7 @@ class Refusal:
     canonical: str
     field: str
     reason: "pb.ErrorReason.ValueType" = pb.ERROR_REASON_UNTRANSLATABLE
+    notes: RequestNotes = NO_NOTES
 
 
 FOREIGN = pb.ERROR_REASON_UNSUPPORTED_FIELD
@@ -467,7 +469,7 @@ REFUSALS = [
     Refusal("words in a tool's turn", 'messages { role: ROLE_TOOL parts { text { text: "x" } } }', "messages[0]"),
     Refusal("sound in a result", 'messages { role: ROLE_TOOL parts { tool_result { parts { media { kind: MEDIA_KIND_AUDIO data: "x" mime_type: "audio/wav" } } } } }', "messages[0].parts[0].tool_result.parts[0]"),
     Refusal("a bare enum", USER + "response_format { enum_text {} }", "response_format"),
-    Refusal("what only another provider calls", USER + 'source { format: "messages" body: "{}" indispensable_fields: "mcp_servers" }', "mcp_servers"),
+    Refusal("what only another provider calls", USER + 'source { format: "messages" body: "{}" }', "mcp_servers", notes=RequestNotes(indispensable=["mcp_servers"])),
     Refusal("nobody's turn", 'messages { parts { text { text: "x" } } }', "messages[0].role", pb.ERROR_REASON_MISSING_FIELD),
 ]  # fmt: skip
 
@@ -475,5 +477,5 @@ REFUSALS = [
 @pytest.mark.parametrize("case", REFUSALS, ids=lambda case: case.id)
 def test_what_would_change_the_meaning_is_refused(case: Refusal) -> None:
     with pytest.raises(UmgError) as caught:
-        encode(canonical('model: "m"' + case.canonical))
+        encode(canonical('model: "m"' + case.canonical), notes=case.notes)
     assert (caught.value.reason, caught.value.metadata["field"]) == (case.reason, case.field)

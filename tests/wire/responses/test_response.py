@@ -1,11 +1,11 @@
-"""The whole answer, both directions."""
+"""Whole answers, in both directions."""
 
 import msgspec
 import pytest
 
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.replay import replay
+from umg_grpc.wire.core.response_to_events import response_to_events
 from umg_grpc.wire.responses import RESPONSES
 
 REQUEST = pb.GenerateRequest(model="m")
@@ -99,7 +99,7 @@ def test_a_request_is_repeated_flat() -> None:
     assert body["reasoning"] == {"effort": "low", "summary": None, "generate_summary": None, "context": None, "mode": None}  # fmt: skip
     assert body["prompt_cache_options"] == {"mode": "explicit", "ttl": "30m"}
     assert body["prompt"] == {"id": "p", "version": None, "variables": None}
-    assert body["service_tier"] is None  # another format's word
+    assert body["service_tier"] is None  # a value of another format
 
 
 def test_ids_are_the_providers_or_ours_and_never_twice() -> None:
@@ -130,7 +130,7 @@ STATEFUL = [
 
 
 def returned(output: object) -> list[pb.Part]:
-    """The parts of an answer that its caller sends back, without ids."""
+    """Return the parts of an answer that its caller sends back, without ids."""
     body = msgspec.json.encode({"model": "m", "input": output})
     parts = [part for message in RESPONSES.decode_request(body, {}).canonical.messages for part in message.parts]
     for part in parts:
@@ -146,7 +146,7 @@ def test_state_of_every_format_comes_back_where_it_belongs(streamed: bool) -> No
     response = pb.GenerateResponse(response_id="r", model="m", candidates=[pb.Candidate(message=message)])
     if streamed:
         encoder = RESPONSES.stream_encoder(INCLUDED)
-        last = (encoder.feed(replay(response)) + encoder.close()).split(b"data: ")[-1]
+        last = (encoder.feed(response_to_events(response)) + encoder.close()).split(b"data: ")[-1]
         output = msgspec.json.decode(last)["response"]["output"]
     else:
         output = encoded(response, INCLUDED)["output"]

@@ -5,8 +5,9 @@ import pytest
 from openai.types.responses import Response, ResponseItemList
 
 from tests.wire.responses.streams import told
+from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.responses import RESPONSES, stored
+from umg_grpc.wire.responses import RESPONSES, stored_responses
 
 
 def kept(**changes: object) -> pb.StoredResponse:
@@ -29,32 +30,42 @@ def kept(**changes: object) -> pb.StoredResponse:
     ],
 )
 def test_a_stored_response_is_given_and_told_alike(changes: dict[str, object], status: str, event: str) -> None:
-    found = msgspec.json.decode(stored.encode_stored(kept(**changes)))
+    found = msgspec.json.decode(stored_responses.encode_stored(kept(**changes)))
     Response.model_validate(found, strict=True)
     assert (found["status"], found["previous_response_id"]) == (status, "resp_0")
-    payloads = told(stored.encode_events(kept(**changes)))
+    payloads = told(stored_responses.encode_events(kept(**changes)))
     assert payloads[-1] == {"type": f"response.{event}", "sequence_number": len(payloads) - 1, "response": found}
 
 
 def test_events_are_told_again_behind_a_number() -> None:
-    everything = stored.encode_events(kept())
+    everything = stored_responses.encode_events(kept())
     events = everything.split(b"\n\n")
-    assert stored.encode_events(kept(), stored.decode_starting_after({})) == everything
-    after = stored.encode_events(kept(), stored.decode_starting_after({"starting_after": "3"}))
+    assert stored_responses.encode_events(kept(), stored_responses.decode_starting_after({})) == everything
+    after = stored_responses.encode_events(kept(), stored_responses.decode_starting_after({"starting_after": "3"}))
     assert after == b"\n\n".join(events[4:])
-    assert stored.encode_events(kept(), stored.decode_starting_after({"starting_after": "9" * 40})) == b""
+    assert (
+        stored_responses.encode_events(kept(), stored_responses.decode_starting_after({"starting_after": "9" * 40}))
+        == b""
+    )
 
 
 def test_a_deleted_response_is_named() -> None:
     expected = {"id": "resp_1", "object": "response", "deleted": True}
-    assert msgspec.json.decode(stored.encode_deleted("resp_1")) == expected
+    assert msgspec.json.decode(stored_responses.encode_deleted("resp_1")) == expected
 
 
 def test_the_query_of_the_items() -> None:
-    plain = stored.decode_input_items_query("resp_1", {"include": "x"})
+    plain = stored_responses.decode_input_items_query("resp_1", {"include": "x"})
     assert plain == pb.ListInputItemsRequest(response_id="resp_1")
-    full = stored.decode_input_items_query("resp_1", {"limit": "100", "order": "asc", "after": "msg_1"})
-    assert full == pb.ListInputItemsRequest(response_id="resp_1", page_size=100, ascending=True, after="msg_1")
+    full = stored_responses.decode_input_items_query("resp_1", {"limit": "100", "order": "asc", "after": "msg_1"})
+    assert full == pb.ListInputItemsRequest(response_id="resp_1", page_size=100, ascending=True, page_token="msg_1")
+
+
+@pytest.mark.parametrize("limit", ["0", "101", "x", "²", "000000001" + "9" * 11, "1" * 5000])
+def test_a_number_of_items_that_no_page_has_is_refused(limit: str) -> None:
+    with pytest.raises(UmgError) as caught:
+        stored_responses.decode_input_items_query("resp_1", {"limit": limit})
+    assert (caught.value.reason, caught.value.metadata) == (pb.ERROR_REASON_INVALID_FIELD, {"field": "limit"})
 
 
 INPUT: list[dict[str, object]] = [
@@ -73,7 +84,9 @@ def test_items_are_listed_with_ids_and_contents_as_lists() -> None:
     messages = RESPONSES.decode_request(msgspec.json.encode({"model": "m", "input": INPUT}), {}).canonical.messages
     for index, message in enumerate(messages):
         message.message_id = f"id_{index}"
-    listing = msgspec.json.decode(stored.encode_input_items(pb.ListInputItemsResponse(items=messages, has_more=True)))
+    listing = msgspec.json.decode(
+        stored_responses.encode_input_items(pb.ListInputItemsResponse(items=messages, next_page_token="msg_3"))
+    )
     ResponseItemList.model_validate(listing, strict=True)
     assert [item["id"] for item in listing["data"]] == [f"id_{index}" for index in range(len(INPUT))]
     assert (listing["first_id"], listing["last_id"], listing["has_more"]) == ("id_0", "id_7", True)
@@ -83,7 +96,7 @@ def test_items_are_listed_with_ids_and_contents_as_lists() -> None:
 
 
 def test_nothing_is_listed_as_nothing() -> None:
-    listing = msgspec.json.decode(stored.encode_input_items(pb.ListInputItemsResponse()))
+    listing = msgspec.json.decode(stored_responses.encode_input_items(pb.ListInputItemsResponse()))
     assert listing == {"object": "list", "data": [], "first_id": None, "last_id": None, "has_more": False}
 
 
@@ -94,7 +107,7 @@ def test_items_of_other_formats_are_listed_too() -> None:
         pb.Part(media=pb.MediaPart(kind=pb.MEDIA_KIND_AUDIO, data=b"x", mime_type="audio/ogg")),
     ]  # fmt: skip
     message = pb.Message(role=pb.ROLE_USER, message_id="id_0", parts=parts)
-    listing = msgspec.json.decode(stored.encode_input_items(pb.ListInputItemsResponse(items=[message])))
+    listing = msgspec.json.decode(stored_responses.encode_input_items(pb.ListInputItemsResponse(items=[message])))
     ResponseItemList.model_validate(listing, strict=True)
     assert [item["type"] for item in listing["data"]] == ["function_call_output", "message"]
     assert [part["text"] for part in listing["data"][1]["content"]] == ['{"type":"x"}', "audio/ogg"]

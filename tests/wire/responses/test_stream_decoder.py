@@ -1,4 +1,4 @@
-"""A provider's stream -> canonical events, also where it leaves out what the format asks for."""
+"""A provider's stream -> canonical events, also without fields that the format requires."""
 
 from dataclasses import dataclass
 
@@ -66,7 +66,7 @@ STREAMS = [
     Stream("an answer that only the last event has", [ended(said("Hi"))], TEXT),
     Stream("text without its item", [at("output_text.delta", delta="Hi"), ended()], 'parts { text { text: "Hi" } }'),
     Stream("likelihoods", [item("added", MESSAGE), at("output_text.delta", delta="Hi", logprobs=[{"token": "Hi", "logprob": -1, "bytes": [72], "top_logprobs": [{"token": "Ho", "logprob": -2}]}]), ended(said("Hi"))],
-           r'parts { text { text: "Hi" logprobs { token: "Hi" logprob: -1 token_bytes: "H" alternatives { token: "Ho" logprob: -2 } } } message_id: "msg_1" }'),
+           r'parts { text { text: "Hi" logprobs { token: "Hi" logprob: -1 raw_bytes: "H" alternatives { token: "Ho" logprob: -2 } } } message_id: "msg_1" }'),
     Stream("a source by an event", [item("added", MESSAGE), at("output_text.delta", delta="Hi"), at("output_text.annotation.added", annotation=CITED), at("content_part.done", part={"type": "output_text", "text": "Hi", "annotations": [CITED]}), ended(said("Hi", CITED))],
            'parts { text { text: "Hi" citations { start_index: 0 end_index: 1 title: "t" web { url: "u" } } } message_id: "msg_1" }'),
     Stream("a source at the end of the item", [item("added", MESSAGE), at("output_text.delta", delta="Hi"), item("done", said("Hi", CITED)), ended(said("Hi", CITED))],
@@ -165,6 +165,16 @@ def test_a_stream_without_its_end_is_no_answer(pass_: bool) -> None:
     with pytest.raises(UmgError) as caught:
         decoder.close()
     assert caught.value.reason == pb.ERROR_REASON_UPSTREAM_CUT
+
+
+def test_a_summary_of_no_possible_number_is_the_providers_failure() -> None:
+    thoughts: Told = {"type": "reasoning", "id": "rs_1", "summary": []}
+    deltas = [at("reasoning_summary_text.delta", summary_index=index, delta="Hm") for index in (0, 2**40)]
+    decoder = RESPONSES.stream_decoder(REQUEST, False)
+    decoder.feed(frames(CREATED, item("added", thoughts), deltas[0]))
+    with pytest.raises(UmgError) as caught:
+        decoder.feed(frames(deltas[1]))
+    assert caught.value.reason == pb.ERROR_REASON_UPSTREAM_FAILED
 
 
 @pytest.mark.parametrize("pass_", [False, True])

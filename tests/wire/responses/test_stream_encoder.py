@@ -1,4 +1,4 @@
-"""The streamed answer towards a caller: the orders that its clients check (reference, 2.5 and 2.6)."""
+"""The streamed answer for a caller: the orders of events that its clients check (reference, 2.5 and 2.6)."""
 
 from dataclasses import dataclass
 
@@ -35,7 +35,7 @@ def stream(*texts: str, request: pb.GenerateRequest = ASKED) -> bytes:
 
 
 def places(payloads: list[Told]) -> list[tuple[object, object]]:
-    """(name, output_index) of events of items."""
+    """Return (name, output_index) of the events of items."""
     return [
         (str(payload["type"]).removeprefix("response."), payload["output_index"])
         for payload in payloads
@@ -183,7 +183,7 @@ def test_no_summary_hides_the_thoughts() -> None:
 
 
 def test_usage_stands_in_the_last_event_wherever_it_was_told() -> None:
-    usage = "events { usage { input_tokens: 3 cache_read_tokens: 1 cache_write_1h_tokens: 1 output_tokens: 2 reasoning_tokens: 1 } }"
+    usage = "events { usage { input_tokens: 3 cache_read_tokens: 1 long_cache_write_tokens: 1 output_tokens: 2 reasoning_tokens: 1 } }"
     expected = {
         "input_tokens": 3,
         "input_tokens_details": {"cached_tokens": 1, "cache_write_tokens": 1},

@@ -1,4 +1,4 @@
-"""The end of a broken stream: the response that failed, with its output so far, then the error."""
+"""The end of a broken stream: the failed response with its output so far, then the error."""
 
 from dataclasses import dataclass
 
@@ -10,18 +10,18 @@ from openai.lib.streaming.responses._responses import ResponseStreamState
 from openai.types.responses import ResponseError, ResponseFailedEvent, ResponseStreamEvent
 
 from tests.wire.responses.streams import Told, frames, told
-from tests.wire.responses.test_stream import ASKED, END, SAY, STARTED, message, stream
-from tests.wire.responses.test_translating import CREATED, FUNCTION, MESSAGE, at, ended, item, said
+from tests.wire.responses.test_stream_decoder import CREATED, FUNCTION, MESSAGE, at, ended, item, said
+from tests.wire.responses.test_stream_encoder import ASKED, END, SAY, STARTED, message, stream
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.responses import RESPONSES
-from umg_grpc.wire.responses.stream import StreamEncoder
+from umg_grpc.wire.responses.stream_encoder import StreamEncoder
 
 CUT = UmgError(pb.ERROR_REASON_UPSTREAM_CUT, "the provider's stream broke off")
 
 
 def broken(encoder: StreamEncoder, sent: bytes, error: UmgError = CUT) -> tuple[Told, Told]:
-    """The last two events of the stream, each of which the official helper takes."""
+    """Return the last two events of the stream; the SDK's stream state must accept each event."""
     *before, failed, last = told(sent + encoder.error(error))
     state = ResponseStreamState(input_tools=omit, text_format=omit)
     for payload in (*before, failed, last):

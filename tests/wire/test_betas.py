@@ -1,0 +1,37 @@
+"""A beta is reported as lost only if no field of the body corresponds to it."""
+
+from dataclasses import dataclass
+
+import msgspec
+import pytest
+
+from umg_grpc.wire.chat import CHAT
+from umg_grpc.wire.messages import MESSAGES
+from umg_grpc.wire.native import NATIVE
+from umg_grpc.wire.responses import RESPONSES
+from umg_grpc.wire.text_format import TextFormat
+
+BODY = {"model": "m", "max_tokens": 50, "messages": [{"role": "user", "content": "hi"}]}
+
+
+@dataclass(frozen=True)
+class Case:
+    id: str
+    header: str
+    report: str
+
+
+CASES = (
+    Case("none is named", "", ""),
+    Case("blank", " , ", ""),
+    Case("a field is judged", "message-threads-2026-08-12, prompt-caching-2024-07-31", ""),
+    Case("no field", "interleaved-thinking-2025-05-14", "anthropic-beta"),
+    Case("unknown", "message-threads-2026-08-12,new-2099-01-01", "anthropic-beta"),
+)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
+@pytest.mark.parametrize("target", [CHAT, RESPONSES, NATIVE], ids=lambda target: target.name)
+def test_a_beta_is_reported_where_no_field_stands_for_it(case: Case, target: TextFormat) -> None:
+    request, _, notes = MESSAGES.decode_request(msgspec.json.encode(BODY), {"anthropic-beta": case.header})
+    assert target.encode_request(request, "theirs", False, notes=notes).report.header() == case.report

@@ -1,0 +1,49 @@
+"""Limits of the memory of streamed answers."""
+
+from umg_grpc.v1 import pb
+from umg_grpc.wire.core.aggregate import StreamAggregator
+from umg_grpc.wire.core.stream_memory import FREE_BYTES, Budget
+from umg_grpc.wire.core.text_pieces import JOINED_PIECES, Pieces
+
+
+def test_an_answer_may_keep_so_much_and_all_together_so_much() -> None:
+    budget = Budget(per_answer=FREE_BYTES + 10, total=15)
+    one, other = budget.reservation(), budget.reservation()
+    assert one.hold(FREE_BYTES)
+    assert budget.reserved == 0
+    assert one.hold(FREE_BYTES + 10)
+    assert not one.hold(FREE_BYTES + 11)
+    assert other.hold(FREE_BYTES + 5)
+    assert not other.hold(FREE_BYTES + 6)
+    one.release()
+    assert other.hold(FREE_BYTES + 10)
+    other.release()
+    assert budget.reserved == 0
+
+
+def test_pieces_are_the_text_that_they_make() -> None:
+    pieces, text = Pieces(), ""
+    for number in range(3 * JOINED_PIECES + 7):
+        pieces.append(f"{number} ")
+        text += f"{number} "
+    assert (pieces.text(), pieces.size, bool(pieces)) == (text, len(text), True)
+    pieces.shorten(100)
+    assert (pieces.text(), pieces.size) == (text[:100], 100)
+
+
+def test_of_an_answer_that_is_limited_the_beginning_is_kept_with_its_share() -> None:
+    events = [pb.GenerateEvent(part_started=pb.Part(text=pb.TextPart()))]
+    events += [pb.GenerateEvent(text_delta=f"{number:9} ") for number in range(10_000)]
+    finished = pb.GenerateEvent(finished=pb.CandidateFinished(finish_reason=pb.FINISH_REASON_STOP))
+    whole = "".join(event.text_delta for event in events)
+    early, late = StreamAggregator(10_000), StreamAggregator()
+    for event in [*events, finished]:
+        for gatherer in (early, late):
+            gatherer.feed(pb.StreamGenerateResponse(events=[event]))
+    late.limit(10_000)
+    for gatherer in (early, late):
+        [candidate] = gatherer.response().candidates
+        text = candidate.message.parts[0].text.text
+        assert whole.startswith(text)
+        assert 0.9 < len(text) * gatherer.share / len(whole) < 1.1
+        assert candidate.finish_reason == pb.FINISH_REASON_STOP
