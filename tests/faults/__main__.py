@@ -1,4 +1,4 @@
-"""`python -m tests.faults [PORT]`: the faulty provider in a process of its own, until standard input ends."""
+"""Command `python -m tests.faults [PORT]`: runs the faulty provider as a process, until standard input ends."""
 
 import asyncio
 import sys

@@ -1,8 +1,8 @@
-"""Right answers, in every format that providers speak: each names what it was asked, so that one that belongs to another
-request shows.
+"""Right answers, in every format of providers. Each repeats a part of its request, so that an answer to another request
+is detected.
 
-Text repeats the nonce of its prompt (`nonce-` and letters or digits). Vectors and scores are those of `tests.vectors`:
-made of the texts alone.
+Text repeats the nonce of its prompt (`nonce-` and letters or digits). Vectors and scores are computed from the texts alone
+(`tests.support.providers.vectors`).
 """
 
 import base64
@@ -12,19 +12,19 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.providers import messages_wire, native_wire, responses_wire
-from tests.providers.chat import Chat
-from tests.providers.common import compact
-from tests.providers.scenarios import Answer, Asked
-from tests.providers.server import Seen
-from tests.vectors.making import numbers, score, tokens, vector
+from tests.support.providers import messages_wire, native_wire, responses_wire
+from tests.support.providers.chat import Chat
+from tests.support.providers.common import compact
+from tests.support.providers.scenarios import Answer, ScenarioRequest
+from tests.support.providers.server import ReceivedRequest
+from tests.support.providers.vectors import numbers, score, tokens, vector
 
 Json = dict[str, Any]
 NONCE = re.compile(r"nonce-[0-9a-zA-Z]+")
 FIRST = "Answer "
-"""How every text begins: what of a stream has it is its first content."""
+"""Beginning of every text: the piece of a stream that contains it has the first content."""
 WORD = "provider fell over"
-"""In the message of every error."""
+"""Text in the message of every error."""
 TEXT_FORMATS = ("chat", "responses", "messages", "native")
 FORMATS = (*TEXT_FORMATS, "embeddings", "native_embeddings", "rerank")
 PATHS = {
@@ -38,33 +38,33 @@ PATHS = {
     ":batchEmbedContents": "native_embeddings",
     "/rerank": "rerank",
 }
-"""How a path ends -> the format of what is asked there."""
+"""End of a path -> the format of its requests."""
 
 
 def words(nonce: str) -> tuple[str, ...]:
-    """The answer to a prompt that has the nonce, in the pieces in which it streams."""
+    """Return the answer to a prompt with the nonce, in the pieces in which it is streamed."""
     return (FIRST, "to ", nonce[:9], nonce[9:], " 🌍", " — do", "ne.")
 
 
 def text(nonce: str) -> str:
-    """The answer to a prompt that has the nonce."""
+    """Return the answer to a prompt with the nonce."""
     return "".join(words(nonce))
 
 
 @dataclass(frozen=True)
 class Reply:
-    """A right answer, and how its format says that something went wrong."""
+    """Right answer, and the errors of its format."""
 
     format: str
     nonce: str
     streamed: bool
     pieces: list[bytes]  # the events of a stream; of another answer its one body
     content_at: int  # the piece that has the first content
-    finish_at: int  # the piece that says why it ended
+    finish_at: int  # the piece that has the reason for the end
     end_at: int  # the end marker
     whole: Callable[[], bytes] = field(repr=False)  # the answer as one body, also of a stream
     error: Callable[[int, str], Json] = field(repr=False)  # (status, message) -> body
-    error_frame: Callable[[list[bytes]], bytes] = field(repr=False)  # after what was sent
+    error_frame: Callable[[list[bytes]], bytes] = field(repr=False)  # (pieces sent before) -> error event
 
     @property
     def body(self) -> bytes:
@@ -75,12 +75,12 @@ class Reply:
         return "text/event-stream; charset=utf-8" if self.streamed else "application/json"
 
     def refusal(self, status: int, message: str = f"the {WORD}") -> bytes:
-        """The body of a call refused with the status."""
+        """Return the body of an error with the status."""
         return compact(self.error(status, message)).encode()
 
     @property
     def limited(self) -> bytes:
-        """The event that says that the rate limit was reached, before all others."""
+        """Event that reports the rate limit, sent before all others."""
         error = self.error(429, "slow down")
         if self.format == "responses":
             flat = {"type": "error", "code": "rate_limit_exceeded", "message": "slow down", "param": None}
@@ -88,12 +88,12 @@ class Reply:
         return (b"event: error\n" if self.format == "messages" else b"") + f"data: {compact(error)}\n\n".encode()
 
     def failed(self, sent: int) -> bytes:
-        """The event that says that a stream failed after so many of its pieces."""
+        """Return the event that reports a failure after the given number of the stream's pieces."""
         return self.error_frame(self.pieces[:sent])
 
 
 def reply(path: str, body: bytes) -> Reply | None:
-    """The right answer to a request, None for what no provider serves. The request is not judged."""
+    """Return the right answer to a request, None for a path that no provider serves. The request is not checked."""
     name = next((name for end, name in PATHS.items() if path.endswith(end)), None)
     if name is None:
         return None
@@ -114,30 +114,30 @@ def _unstreamed(name: str, nonce: str, value: Json) -> Reply:
 
 def _text_reply(name: str, nonce: str, body: Json, path: str, streamed: bool) -> Reply:
     model = body.get("model") or path.rpartition("/")[2].partition(":")[0]
-    asked, answer = Asked(model=model, stream=streamed, turns=(("user", nonce),)), Answer(words=words(nonce))
-    seen = Seen("POST", path, {}, {}, json.dumps(body).encode())
+    asked, answer = ScenarioRequest(model=model, stream=streamed, turns=(("user", nonce),)), Answer(words=words(nonce))
+    received = ReceivedRequest("POST", path, {}, {}, json.dumps(body).encode())
     if not streamed:
-        return _unstreamed(name, nonce, _whole(name, asked, answer, body, seen))
-    frames = list(_frames(name, asked, answer, body, seen))
+        return _unstreamed(name, nonce, _whole(name, asked, answer, body, received))
+    frames = list(_frames(name, asked, answer, body, received))
     first = next(place for place, frame in enumerate(frames) if FIRST.encode() in frame)
     finish, last = len(frames) - FINISHING[name], len(frames) - 1
     if name == "chat" and b'"usage":{' not in frames[-2]:
-        finish += 1  # no usage was asked for
+        finish += 1  # the request did not select usage
 
     def whole() -> bytes:
-        return compact(_whole(name, asked, answer, body, seen)).encode()
+        return compact(_whole(name, asked, answer, body, received)).encode()
 
     return Reply(name, nonce, True, frames, first, finish, last, whole, ERRORS[name], ERROR_FRAMES[name])
 
 
 FINISHING = {"chat": 3, "responses": 1, "messages": 2, "native": 1}
-"""Events from the one that says why the answer ended, on."""
+"""Number of last events, from the one with the reason for the end on."""
 
 
-def _whole(name: str, asked: Asked, answer: Answer, body: Json, seen: Seen) -> Json:
+def _whole(name: str, asked: ScenarioRequest, answer: Answer, body: Json, received: ReceivedRequest) -> Json:
     match name:
         case "chat":
-            return Chat().whole(asked, answer, seen)
+            return Chat().whole(asked, answer, received)
         case "responses":
             return responses_wire.whole(asked, answer, body, f"resp_{answer_id(asked)}")
         case "messages":
@@ -146,20 +146,22 @@ def _whole(name: str, asked: Asked, answer: Answer, body: Json, seen: Seen) -> J
             return native_wire.whole(asked, answer, shown=True, ids=True)
 
 
-def _frames(name: str, asked: Asked, answer: Answer, body: Json, seen: Seen) -> Iterator[bytes]:
+def _frames(
+    name: str, asked: ScenarioRequest, answer: Answer, body: Json, received: ReceivedRequest
+) -> Iterator[bytes]:
     match name:
         case "chat":
-            return Chat().frames(asked, answer, seen)
+            return Chat().frames(asked, answer, received)
         case "responses":
-            return responses_wire.frames(_whole(name, asked, answer, body, seen), answer)
+            return responses_wire.frames(_whole(name, asked, answer, body, received), answer)
         case "messages":
             return messages_wire.frames(asked, answer, False)
         case _:
             return map(native_wire.frame, native_wire.chunks(asked, answer, shown=True, ids=True))
 
 
-def answer_id(asked: Asked) -> str:
-    """Letters and digits for the id of an answer."""
+def answer_id(asked: ScenarioRequest) -> str:
+    """Return letters and digits for the id of an answer."""
     return re.sub(r"[^0-9a-zA-Z]", "", asked.turns[0][1]) or "1"
 
 

@@ -1,4 +1,4 @@
-"""Connections that break, and those that stand still."""
+"""Connections that break, and connections that stall."""
 
 from collections.abc import Awaitable, Callable, Mapping
 
@@ -8,7 +8,7 @@ from tests.faults.wire import END, head_of, send_content, send_pieces, send_righ
 
 Do = Callable[[Link, Reply], Awaitable[None]]
 Then = Callable[[Link], Awaitable[None]]
-"""What happens at a place of an answer."""
+"""Action at a place of an answer."""
 
 
 async def _resets(link: Link) -> None:
@@ -23,7 +23,7 @@ async def _stalls(link: Link) -> None:
     await link.stall()
 
 
-# --- places: what is sent before it happens
+# --- places: the part of the answer that is sent before the action
 
 
 async def _nothing(link: Link, reply: Reply) -> None:
@@ -40,7 +40,7 @@ async def _head(link: Link, reply: Reply) -> None:
 
 
 async def _no_content(link: Link, reply: Reply) -> None:
-    """Half of a whole answer; of a stream what comes before its first content."""
+    """Send half of a complete answer, or the part of a stream before its first content."""
     await _head(link, reply)
     if reply.streamed:
         await send_pieces(link, reply, reply.pieces[: reply.content_at])
@@ -54,14 +54,14 @@ async def _some_content(link: Link, reply: Reply) -> None:
 
 
 async def _half_an_event(link: Link, reply: Reply) -> None:
-    """Content, and the beginning of more."""
+    """Send content, and half of the next event."""
     await _some_content(link, reply)
     event = reply.pieces[reply.content_at + 2]
     await link.send(written(reply, event[: len(event) // 2]))
 
 
 async def _all_but_the_end(link: Link, reply: Reply) -> None:
-    """All content, but not why it ended."""
+    """Send all content, but not the reason for the end."""
     await _head(link, reply)
     await send_content(link, reply, reply.pieces[: reply.finish_at])
 
@@ -108,11 +108,11 @@ STALLS = _named("stalls", _stalls, EARLY) | {"drips": _drips, "body-drips": _bod
 MID_STREAM_STALLS = _named("stalls", _stalls, LATE) | {"rest-drips": _rest_drips}
 
 
-# --- ends of bodies without the end of the answer
+# --- bodies that end before the answer does
 
 
 async def _ends_without_end(link: Link, reply: Reply) -> None:
-    """The body ends as it should, the answer does not."""
+    """End the body correctly, but before the end of the answer."""
     await _all_but_the_end(link, reply)
     await link.send(END)
 
@@ -128,7 +128,7 @@ async def _ends_mid(link: Link, reply: Reply) -> None:
 
 
 async def _ends_without_marker(link: Link, reply: Reply) -> None:
-    """It says why it ended, and then no more."""
+    """Send the reason for the end, but no end marker."""
     await _head(link, reply)
     await send_content(link, reply, reply.pieces[: reply.end_at])
     await link.send(END)
@@ -138,11 +138,11 @@ MARKERS: dict[str, Do] = {"no-end-marker": _ends_without_marker}
 MID_STREAM |= {"ends-mid": _ends_mid, "ends-in-event": _ends_in_event, "ends-without-end": _ends_without_end}
 
 
-# --- connections that are kept
+# --- connections that are reused
 
 
 async def _stale(link: Link, reply: Reply) -> None:
-    """A connection serves once; who writes to it again gets no answer, as when that had been closed meanwhile."""
+    """Serve one request on a connection. A second one gets no answer, as if the connection had been closed meanwhile."""
     if link.used:
         link.reset()
     else:

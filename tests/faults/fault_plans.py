@@ -1,8 +1,9 @@
-"""What is ordered by a path: `/NAME[,NAME...][@SHARE][+MILLISECONDS]/v1`.
+"""Orders: the behaviour that a path selects, `/NAME[,NAME...][@SHARE][+MILLISECONDS]/v1`.
 
-`reset-mid` always, `reset-mid@20` at 20 % of the calls, `status-500,reset-mid@20+50` one or the other, and every answer
-begins 50 ms after the request. Beside the names of faults there are mixes: `any`, `before` (those that strike before
-the first content) and `after`. Which call is struck, and by what, its nonce alone says (and the seed): see `struck`.
+`reset-mid` applies to every call, `reset-mid@20` to 20 % of the calls, `status-500,reset-mid@20+50` one or the other to
+20 %, and every answer begins 50 ms after the request. Beside the names of faults there are mixes: `any`, `before`
+(faults that strike before the first content) and `after`. The nonce of a call and the seed decide whether a fault
+strikes it, and which one: see `struck`.
 """
 
 import re
@@ -16,7 +17,7 @@ FORM = re.compile(r"([a-z0-9.,-]+)(?:@(\d+))?(?:\+(\d+))?")
 
 
 class Order(NamedTuple):
-    """How to behave."""
+    """Behaviour that a path selects."""
 
     names: tuple[str, ...]
     share: int = 100  # per cent of the calls
@@ -29,7 +30,7 @@ class Order(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def parsed(text: str) -> Order | None:
-    """The order that a path begins with, None for what is none."""
+    """Return the order at the start of a path, None if it is invalid."""
     found = FORM.fullmatch(text)
     if found is None:
         return None
@@ -40,7 +41,7 @@ def parsed(text: str) -> Order | None:
 
 
 def struck(order: Order | str, nonce: str, *, streamed: bool, seed: int = 0) -> Fault:
-    """How a call is answered that was ordered so and asks with the nonce: the same each time."""
+    """Return the fault that strikes a call with the nonce, NONE for none: the same each time."""
     made = parsed(order) if isinstance(order, str) else order
     assert made is not None, order
     drawn = zlib.crc32(f"{seed} {nonce}".encode())
@@ -57,7 +58,9 @@ def _applicable(names: tuple[str, ...], streamed: bool) -> list[Fault]:
 
 
 def _mix(*strikes: Strikes) -> list[Fault]:
-    """Those that strike a stream so; a fault of the caller is none of the provider's, and some cost the tester much."""
+    """Return the faults that strike a stream (or else a whole answer) at the given times. Faults of the caller are left
+    out, since they are no failures of the provider, and so are faults that are costly to send.
+    """
     return [
         fault
         for fault in FAULTS.values()

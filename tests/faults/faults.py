@@ -1,6 +1,7 @@
-"""The faults: how each answers, when it strikes, and what a caller is told of it where no other channel can serve.
+"""Faults: the answer of each, the moment when it strikes, and the error of the caller if no other channel can serve.
 
-A fault of streams alone, or of whole answers alone, strikes nothing of the other kind: those are answered well.
+A fault of only streams, or of only whole answers, does not strike the other kind: calls of that kind are answered
+right.
 """
 
 from collections.abc import Awaitable, Callable, Iterable
@@ -16,14 +17,14 @@ Do = Callable[[Link, Reply], Awaitable[None]]
 
 
 class Strikes(Enum):
-    """When a fault strikes."""
+    """Moment when a fault strikes."""
 
     NEVER = "never"
-    """It is odd, and yet a right answer."""
+    """Never: the answer is odd, but right."""
     BEFORE = "before"
     """Before the first content: another channel can still serve."""
     AFTER = "after"
-    """After content was sent: what the caller has cannot be taken back."""
+    """After content was sent, which cannot be taken back from the caller."""
 
 
 NEVER, BEFORE, AFTER = Strikes.NEVER, Strikes.BEFORE, Strikes.AFTER
@@ -31,22 +32,22 @@ NEVER, BEFORE, AFTER = Strikes.NEVER, Strikes.BEFORE, Strikes.AFTER
 
 @dataclass(frozen=True)
 class Fault:
-    """A way to misbehave."""
+    """One kind of misbehaviour."""
 
     name: str
     do: Do
-    whole: Strikes | None  # of an answer that is no stream; None: it has no such fault
+    whole: Strikes | None  # of an answer that is no stream; None: the fault does not exist there
     stream: Strikes | None
     status: int = 502
-    """What a caller is told by HTTP where no other channel can serve."""
+    """HTTP status of the caller if no other channel can serve."""
     retry_after: str = ""
-    """And after how many seconds to come again."""
+    """`Retry-After` of that answer, in seconds."""
     callers: bool = False
-    """The provider says that the request itself is wrong: no other channel is asked."""
+    """The provider reports that the request itself is wrong: no other channel is called."""
     begins: bool = False
-    """Whether a stream begins with what says nothing of the answer yet: a caller may have got that, and status 200."""
+    """Whether a stream begins with events without content: a caller may have received these, and status 200."""
     mixes: bool = True
-    """Whether it is one of those of `any`; not what costs whoever sends it much."""
+    """Whether the fault belongs to `any`. Faults that are costly to send do not."""
 
     def strikes(self, *, streamed: bool) -> Strikes | None:
         return self.stream if streamed else self.whole
@@ -68,9 +69,9 @@ def _of_whole(strikes: Strikes, named: dict[str, Do], *, status: int = 502) -> I
 
 
 CALLERS = frozenset({400, 413, 422})
-"""Statuses that say that the request is wrong, wherever it goes."""
+"""Statuses which mean that the request is wrong for every provider."""
 TOLD = {400: 400, 413: 400, 422: 400, 429: 429}
-"""Status of a provider -> what the caller is told; 502 for all others."""
+"""Status of a provider -> status of the caller; 502 for all others."""
 
 
 def _statuses() -> Iterable[Fault]:
@@ -111,4 +112,4 @@ ALL = [
     *_of_streams(AFTER, unreadable.COSTLY_MID, mixes=False),
 ]
 FAULTS = {fault.name: replace(fault, begins=fault.name in BEGIN) for fault in ALL}
-"""By name."""
+"""Faults by name."""

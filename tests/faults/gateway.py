@@ -1,4 +1,4 @@
-"""The config of a gateway with a channel for each fault."""
+"""Config of a gateway with a channel for each fault."""
 
 from collections.abc import Iterable
 
@@ -15,9 +15,9 @@ WAITED_FOR = (
     "takes-no-connection",
     "status-101",
 )
-"""How the names of faults begin that end by a deadline alone."""
+"""Prefixes of the names of faults that only a deadline ends."""
 SHORT = "{connect: 0.5, first_byte: 1, idle: 1, total: 2}"
-LONG = "{connect: 20, first_byte: 20, idle: 20, total: 40}"  # for a machine that has other things to do
+LONG = "{connect: 20, first_byte: 20, idle: 20, total: 40}"  # for a busy machine
 CONFIG = """
 log: {level: error}
 retries: {repeats: 1, backoff: 0.01, budget: 1}
@@ -25,7 +25,7 @@ breaker: {failures: 1000000, share: 1}
 overload: {lag: 60}
 channels:
 """
-"""No call is left out because of others, nor because the machine has other things to do."""
+"""Config in which no call is rejected because of others, nor because the machine is busy."""
 CHANNEL = """
   - name: {name}
     protocols: [{protocol}]
@@ -38,8 +38,8 @@ CHANNEL = """
 
 
 def config(upstream: Upstream, protocol: str, way: str, table: list[Case], short: str = SHORT) -> str:
-    """A channel for each fault; behind them, where that is wanted, one for all that is healthy. `short`: the deadlines
-    of those that are waited for.
+    """Return the config: a channel for each fault and, if `way` selects it, a healthy channel behind them for all.
+    `short`: the deadlines of faults that only a deadline ends.
     """
 
     def channel(name: str, order: str, priority: int, models: Iterable[str]) -> str:

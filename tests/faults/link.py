@@ -1,4 +1,4 @@
-"""A connection to the faulty provider: requests as they come in, and answers byte for byte as they are told."""
+"""Connection to the faulty provider: it parses requests, and sends answers byte by byte as commanded."""
 
 import asyncio
 import socket
@@ -6,11 +6,11 @@ import struct
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple, NoReturn
 
-MOST_HEAD = 64 << 10
+MAX_HEAD = 64 << 10
 
 
 class Request(NamedTuple):
-    """A request that came in whole."""
+    """Complete request."""
 
     method: str
     target: str
@@ -18,7 +18,7 @@ class Request(NamedTuple):
 
 
 class Link(asyncio.Protocol):
-    """One connection, as the provider has it. `serve` answers a request; it is cancelled when its caller leaves."""
+    """One connection, on the provider's side. `serve` answers a request; it is cancelled when its caller leaves."""
 
     def __init__(self, serve: "Callable[[Link, Request], Awaitable[None]]", gone: "Callable[[Link], None]") -> None:
         self.used = 0  # requests that were answered before this one
@@ -29,37 +29,37 @@ class Link(asyncio.Protocol):
         self._flowing = asyncio.Event()
         self._flowing.set()
 
-    # what answers are made of
+    # --- parts of answers
 
     async def send(self, data: bytes) -> None:
-        """Writes as fast as the caller reads. Raises ConnectionError when it is not there any more."""
+        """Write as fast as the caller reads. Raises ConnectionError when the connection is closed."""
         if self._transport.is_closing():
             raise ConnectionResetError("the connection is closed")
         self._transport.write(data)
         await self._flowing.wait()
 
     async def send_slowly(self, data: bytes, seconds: float) -> None:
-        """One byte at a time."""
+        """Write one byte at a time, with `seconds` after each."""
         for byte in data:
             await self.send(bytes([byte]))
             await asyncio.sleep(seconds)
 
     async def stall(self) -> NoReturn:
-        """Says nothing more until the caller leaves, which ends it."""
+        """Send no more until the caller leaves, which cancels it."""
         await asyncio.Event().wait()
         raise AssertionError("nobody sets it")
 
     def close(self) -> None:
-        """Ends the connection as one does who has no more to say, after what was written."""
+        """Close the connection normally, after the written data."""
         self._transport.close()
 
     def reset(self) -> None:
-        """Breaks the connection so that the other side learns of it."""
+        """Reset the connection, which the other side notices."""
         opened: socket.socket = self._transport.get_extra_info("socket")
         opened.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self._transport.abort()
 
-    # what the event loop calls
+    # --- called by the event loop
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport) or hasattr(transport, "write")  # uvloop's are none by type
@@ -84,7 +84,7 @@ class Link(asyncio.Protocol):
     def resume_writing(self) -> None:
         self._flowing.set()
 
-    # requests
+    # --- requests
 
     def _next(self) -> None:
         if self._task is None and (request := self._parsed()) is not None:
@@ -104,10 +104,10 @@ class Link(asyncio.Protocol):
             self._next()
 
     def _parsed(self) -> Request | None:
-        """The first request of what came, None while it is not whole."""
+        """Return the first request of the received bytes, None while it is incomplete."""
         end = self._buffer.find(b"\r\n\r\n")
         if end < 0:
-            assert len(self._buffer) <= MOST_HEAD
+            assert len(self._buffer) <= MAX_HEAD
             return None
         line, *fields = bytes(self._buffer[:end]).decode("latin-1").split("\r\n")
         headers = {name.lower(): value.strip() for name, _, value in (field.partition(":") for field in fields)}
@@ -124,7 +124,7 @@ class Link(asyncio.Protocol):
         return Request(method, target, body)
 
     def _chunks(self, start: int) -> tuple[bytes, int] | None:
-        """(body, where it ends) of a chunked request, None while it is not whole."""
+        """Return (body, its end) of a chunked request, None while it is incomplete."""
         body = bytearray()
         while (end := self._buffer.find(b"\r\n", start)) >= 0:
             size = int(self._buffer[start:end], 16)

@@ -1,4 +1,4 @@
-"""Answers that are odd and right all the same."""
+"""Answers that are odd, but right."""
 
 import asyncio
 import itertools
@@ -22,7 +22,7 @@ from tests.faults.wire import (
     send_right,
     written,
 )
-from tests.providers.common import compact
+from tests.support.providers.common import compact
 
 Do = Callable[[Link, Reply], Awaitable[None]]
 COUNTS = ("usage", "usageMetadata", "meta")
@@ -46,7 +46,7 @@ async def _without_usage(link: Link, reply: Reply) -> None:
 
 
 def _uncounted_event(event: bytes) -> bytes:
-    """The event without its counts, b"" where it was nothing else."""
+    """Return the event without its counts, b"" if it has no other content."""
     before, _, data = event.partition(b"data: ")
     if data.startswith(b"[DONE]"):
         return event
@@ -69,7 +69,7 @@ async def _mislabelled(link: Link, reply: Reply) -> None:
 
 
 async def _padded(link: Link, reply: Reply) -> None:
-    """With a megabyte that nobody knows in one line."""
+    """Send the answer with an unknown member of a megabyte in one line."""
     at, pieces = reply.content_at, list(reply.pieces)
     pieces[at] = pieces[at].replace(b"{", b'{"x_padding":"%b",' % PADDING, 1)
     if reply.streamed:
@@ -86,7 +86,7 @@ async def _gzip(link: Link, reply: Reply) -> None:
 
 
 async def _old(link: Link, reply: Reply) -> None:
-    """As HTTP was before it knew lengths: the end of the connection is that of the body."""
+    """Send the answer as HTTP/1.0 without a length: the end of the connection is the end of the body."""
     await link.send(f"HTTP/1.0 200 OK\r\nContent-Type: {reply.content_type}\r\n\r\n".encode() + reply.body)
     link.close()
 
@@ -97,7 +97,9 @@ async def _hints(link: Link, reply: Reply) -> None:
 
 
 async def _more_than_asked(link: Link, reply: Reply) -> None:
-    """In one go with the end: what came later could be taken for the answer of another call of the table."""
+    """Send more data behind the answer, in one write with its end: later data could be taken for the answer to another
+    call of the table.
+    """
     *before, last = reply.pieces
     end = END if reply.streamed else b""
     await link.send(head_of(reply))
@@ -106,7 +108,7 @@ async def _more_than_asked(link: Link, reply: Reply) -> None:
 
 
 async def _bytewise(link: Link, reply: Reply) -> None:
-    """The first content byte by byte, the rest in small pieces."""
+    """Send the first content byte by byte, the rest in small pieces."""
     await link.send(head_of(reply))
     start = len(b"".join(reply.pieces[: reply.content_at]))
     body, end = reply.body, start + len(reply.pieces[reply.content_at])
@@ -119,13 +121,13 @@ async def _bytewise(link: Link, reply: Reply) -> None:
 
 
 async def _marked(link: Link, reply: Reply) -> None:
-    """With a byte order mark."""
+    """Send the answer with a byte order mark."""
     body = b"\xef\xbb\xbf" + reply.body
     await link.send(head(200, reply.content_type, len(body)) + body)
 
 
 async def _old_letters(link: Link, reply: Reply) -> None:
-    """With a remark in Latin-1 at each place, which is no UTF-8."""
+    """Send the answer with a comment in Latin-1 at each place, which is no valid UTF-8."""
     pieces = [piece.replace(b"{", b'{"x_note":"caf\xe9",', 1) for piece in reply.pieces]
     await (send_events(link, reply, pieces) if reply.streamed else send_body(link, b"".join(pieces)))
 
@@ -158,7 +160,7 @@ def _with_comments(reply: Reply) -> list[bytes]:
 
 
 def _with_unknown(reply: Reply) -> list[bytes]:
-    """Events of a kind that is newer than any client."""
+    """Return the pieces with events of a kind that is newer than any client."""
     named = reply.pieces[0].startswith(b"event: ")
     unknown = (
         b'event: x.weird\ndata: {"type":"x.weird"}\n\n' if named else b'data: {"object":"x.weird","choices":[]}\n\n'
@@ -179,12 +181,12 @@ def _with_other_line_ends(reply: Reply) -> list[bytes]:
 
 
 def _and_again(reply: Reply) -> list[bytes]:
-    """Content of who knows what after the end."""
+    """Return the pieces with more content behind the end."""
     return [*reply.pieces, *reply.pieces[reply.content_at :]]
 
 
 async def _whole_answer(link: Link, reply: Reply) -> None:
-    """It does not stream, whatever it was asked for."""
+    """Send a complete answer, even if the request selects a stream."""
     await send_body(link, reply.whole())
 
 

@@ -1,4 +1,4 @@
-"""Providers that say no: by a status, inside a good answer, or in a stream."""
+"""Providers that reject calls: by a status, inside a successful answer, or in a stream."""
 
 from collections.abc import Awaitable, Callable
 from email.utils import formatdate
@@ -6,7 +6,7 @@ from email.utils import formatdate
 from tests.faults.answers import WORD, Reply
 from tests.faults.link import Link
 from tests.faults.wire import END, head, head_of, send_body, send_content, send_events, send_pieces
-from tests.providers.common import compact
+from tests.support.providers.common import compact
 
 Do = Callable[[Link, Reply], Awaitable[None]]
 HTML = f"<!DOCTYPE html><html><head><title>Error</title></head><body><h1>the {WORD}</h1></body></html>".encode()
@@ -17,7 +17,9 @@ STATUSES = (
 
 
 def by_status(status: int) -> dict[str, Do]:
-    """With the error of the format, with no body, and with a page for people, as of a proxy before the provider."""
+    """Return errors with the format's body, with no body, and with an HTML page, as from a proxy in front of the
+    provider.
+    """
 
     async def json(link: Link, reply: Reply) -> None:
         await send_body(link, reply.refusal(status), status)
@@ -48,7 +50,7 @@ LIMITS: dict[str, tuple[Do, int, str]] = {
     "overloaded-ms": (_limited(529, "retry-after-ms: 1500"), 502, "2"),
     "overloaded-date": (_limited(503, *DATED), 502, "9"),
 }
-"""How to do it, what a caller is told, and for how many seconds to wait."""
+"""Name -> (answer, status of the caller, seconds of the caller's `Retry-After`)."""
 
 
 async def _out_of_credit(link: Link, reply: Reply) -> None:
@@ -68,7 +70,7 @@ CONTEXT: dict[str, Do] = {"context-too-long": _too_long}
 
 def _redirect(status: int) -> Do:
     async def do(link: Link, reply: Reply) -> None:
-        # to where all is well: who followed it would be served
+        # to a healthy path: a client that followed it would be served
         await send_body(link, b"", status, "", "Location: /none/v1/chat/completions")
 
     return do
@@ -101,7 +103,7 @@ async def _no_content(link: Link, reply: Reply) -> None:
 
 
 async def _accepted(link: Link, reply: Reply) -> None:
-    """Work that was taken on and is not done."""
+    """Answer that the work was accepted and is not done."""
     await send_body(link, b'{"status":"queued"}', 202)
 
 
@@ -145,12 +147,12 @@ LIMITS_FIRST: dict[str, Do] = {"limit-first": _limit_first}
 
 
 async def _refusal_first(link: Link, reply: Reply) -> None:
-    """The body of a refused call, as the only event."""
+    """Send the body of a rejected call as the only event."""
     await send_events(link, reply, [b"data: " + reply.refusal(500) + b"\n\n"])
 
 
 async def _refusal_as_stream(link: Link, reply: Reply) -> None:
-    """The body of a refused call, which calls itself a stream."""
+    """Send the body of a rejected call with the content type of a stream."""
     await link.send(head(200, reply.content_type, len(reply.refusal(500))) + reply.refusal(500))
 
 

@@ -1,18 +1,18 @@
-"""A provider that speaks every upstream format and misbehaves on order: a real server on a free port.
+"""Provider that speaks every upstream format and misbehaves on command: a real server on a free port.
 
     async with faulty_upstream() as upstream:
-        upstream.url("reset-mid")          # a channel's `base_url`: every call that goes there is broken so
+        upstream.url("reset-mid")          # a channel's `base_url`: every call that goes there fails in this way
         upstream.url("any@20+50")          # a fifth of the calls, each by one fault or another; 50 ms before an answer
-        upstream.count("reset-mid").calls  # how many it was asked; `.under_way`, `.left` (callers that did not wait)
+        upstream.count("reset-mid").calls  # its calls; also `.under_way`, `.left` (callers that did not wait)
         upstream.open                      # connections
 
-Orders are told in `tests.faults.orders`, the faults with what they do in `tests.faults.faults`. A right answer names the
-nonce of the prompt (`tests.faults.answers`: `words`, and for vectors and scores `tests.vectors.making`). Any key is
-good, and requests are not judged: the providers of `tests.providers` and `tests.vectors` do that.
+Orders are described in `tests.faults.fault_plans`, the faults in `tests.faults.faults`. A right answer contains the
+nonce of the prompt (`tests.faults.answers`: `words`, and for vectors and scores `tests.support.providers.vectors`).
+Any key is valid, and requests are not checked: the providers of `tests.support.providers` do that.
 
-In a process of its own: `python -m tests.faults` prints its address and serves until its standard input ends. There
-`GET /-/counts` tells `{"open": N, "orders": {ORDER: {"calls": N, "under_way": N, "left": N}}}`, and
-`tests.faults.struck(ORDER, NONCE, streamed=...)` says by what a call is struck.
+As a process: `python -m tests.faults` prints its address and serves until its standard input ends. There `GET
+/-/counts` returns `{"open": N, "orders": {ORDER: {"calls": N, "under_way": N, "left": N}}}`, and
+`tests.faults.struck(ORDER, NONCE, streamed=...)` returns the fault that strikes a call.
 """
 
 import asyncio
@@ -25,26 +25,26 @@ from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 
 from tests.faults.answers import reply
+from tests.faults.fault_plans import parsed, struck
 from tests.faults.link import Link, Request
-from tests.faults.orders import parsed, struck
 from tests.faults.wire import send_body
 
 REFUSES, TAKES_NONE = "refuses", "takes-no-connection"
-"""Orders that no server can carry out: addresses where nobody listens, and where nobody takes a connection."""
+"""Orders that no server can carry out: an address that refuses connections, and one that never accepts them."""
 
 
 @dataclass
 class Count:
-    """What happened of one order."""
+    """Counts of one order."""
 
     calls: int = 0
     under_way: int = 0
-    left: int = 0  # callers that went away before their answer was over
+    left: int = 0  # callers that left before the end of their answer
 
 
 @dataclass
 class Upstream:
-    """A running server."""
+    """Running server."""
 
     root: str = ""
     seed: int = 0
@@ -57,7 +57,7 @@ class Upstream:
         self._idle.set()
 
     def url(self, order: str = "none") -> str:
-        """What a channel's `base_url` is to be, of any format."""
+        """Return the `base_url` of a channel, for any format."""
         if order in self.addresses:
             return f"{self.addresses[order]}/v1"
         assert parsed(order) is not None, f"no such order: {order}"
@@ -68,17 +68,17 @@ class Upstream:
 
     @property
     def open(self) -> int:
-        """Connections."""
+        """Number of connections."""
         return len(self.links)
 
     @property
     def under_way(self) -> int:
-        """Requests that have no whole answer yet and whose callers wait."""
+        """Number of requests in flight."""
         return sum(count.under_way for count in self.counts.values())
 
     async def still_at_work(self, seconds: float = 5) -> dict[str, int]:
-        """How many requests of which orders are under way that do not end in time. To be asked when all callers have
-        left: that they have, a server learns some turns of its event loop later.
+        """Wait until no request is in flight. Return the requests that remain after the time limit, by order. To be
+        called when all callers have left, which a server notices some iterations of its event loop later.
         """
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
@@ -122,11 +122,11 @@ class Upstream:
 
 @asynccontextmanager
 async def faulty_upstream(port: int = 0, seed: int = 0) -> AsyncGenerator[Upstream, None]:
-    """The server, until the context ends."""
+    """Run the server until the context ends."""
     upstream = Upstream(seed=seed)
     with ExitStack() as stack:
         refusing = stack.enter_context(socket.socket())
-        refusing.bind(("127.0.0.1", 0))  # taken, so that nobody else listens there
+        refusing.bind(("127.0.0.1", 0))  # bound, so that no other process listens there
         silent = stack.enter_context(_silent())
         upstream.addresses = {REFUSES: _address(refusing), TAKES_NONE: _address(silent)}
         server = await asyncio.get_running_loop().create_server(upstream.link, "127.0.0.1", port, backlog=4096)
@@ -142,7 +142,7 @@ async def faulty_upstream(port: int = 0, seed: int = 0) -> AsyncGenerator[Upstre
 
 @contextmanager
 def _silent() -> Iterator[socket.socket]:
-    """Listens and takes no connection, as a host behind a firewall: its queue of them is full."""
+    """Yield a socket that listens and accepts no connection, as a host behind a firewall: its accept queue is full."""
     with ExitStack() as stack:
         listening = stack.enter_context(socket.create_server(("127.0.0.1", 0), backlog=0))
         for _ in range(8):

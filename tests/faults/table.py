@@ -1,4 +1,4 @@
-"""What callers are to see: fault x upstream format x streamed or not x face, with the faulty channel alone and with a
+"""Table of expected results: fault x upstream format x streamed or not x face, with the faulty channel alone and with a
 healthy one behind it.
 """
 
@@ -6,14 +6,14 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from http_facade.errors import HTTP_STATUS
 from tests.faults.answers import FORMATS, TEXT_FORMATS
 from tests.faults.faults import FAULTS, Fault, Strikes
 from tests.faults.server import REFUSES, TAKES_NONE
 from tests.faults.wire import send_right
-from tests.soak.callers import Called, Outcome
+from tests.soak.callers import CallResult, Outcome
 from tests.soak.questions import EMBED, GENERATE, GRPC, HTTP, RERANK, Question
 from umg_grpc.v1 import pb
+from umg_grpc.wire.errors.http_status import HTTP_STATUS
 
 ALONE, BEHIND = "alone", "a healthy one behind it"
 WAYS = (ALONE, BEHIND)
@@ -22,13 +22,13 @@ UNREACHABLE = (
     Fault(REFUSES, send_right, Strikes.BEFORE, Strikes.BEFORE, 502),
     Fault(TAKES_NONE, send_right, Strikes.BEFORE, Strikes.BEFORE, 504),
 )
-"""Nobody is there to answer."""
+"""Faults of an address without a server."""
 ALL = (*UNREACHABLE, *FAULTS.values())
 
 
 @dataclass(frozen=True)
 class Case:
-    """One call, and what it must come to."""
+    """One call, and its expected result."""
 
     fault: Fault
     upstream: str
@@ -42,7 +42,7 @@ class Case:
 
     @property
     def model(self) -> str:
-        """An id of its own: what is learned of a channel by one case is not held against it in another."""
+        """Model id of this case alone: the state of a channel after one case must not affect another."""
         return f"{self.fault.name}-{self.number}"
 
     @property
@@ -57,7 +57,7 @@ class Case:
 
     @property
     def expected(self) -> Outcome:
-        """FAILED stands for all errors before the first content."""
+        """Expected outcome; FAILED for all errors before the first content."""
         match self.strikes:
             case Strikes.NEVER:
                 return Outcome.RIGHT
@@ -65,48 +65,48 @@ class Case:
                 return Outcome.CUT
         return Outcome.RIGHT if self.way == BEHIND and not self.fault.callers else Outcome.FAILED
 
-    def problem(self, called: Called) -> str:
-        """What is wrong with what came, "" for nothing."""
+    def problem(self, called: CallResult) -> str:
+        """Return a description of the difference from the expected result, "" for none."""
         outcome = Outcome.FAILED if called.outcome is Outcome.REFUSED else called.outcome
         if outcome is not self.expected:
-            return f"{self.id}: {self.expected.value} was expected, {called.outcome.value}: {called.what}"
+            return f"{self.id}: {self.expected.value} was expected, {called.outcome.value}: {called.detail}"
         if outcome is not Outcome.FAILED:
             return ""
         if self.fault.begins and self.question.stream and status_of(called) == 200:
             return ""
         status, waits = status_of(called), float(called.headers.get("retry-after", 0))
         if status != self.fault.status:
-            return f"{self.id}: {self.fault.status} was expected, {called.what}"
+            return f"{self.id}: {self.fault.status} was expected, {called.detail}"
         if waits != float(self.fault.retry_after or 0):
-            return f"{self.id}: retry-after {self.fault.retry_after or 'none'} was expected, {waits}: {called.what}"
+            return f"{self.id}: retry-after {self.fault.retry_after or 'none'} was expected, {waits}: {called.detail}"
         return ""
 
 
 OTHERWISE: dict[tuple[str, str], Strikes | None] = {
-    ("no-end-marker", "chat"): Strikes.NEVER,  # the reason to stop is told before it, and many leave it out
+    ("no-end-marker", "chat"): Strikes.NEVER,  # the finish reason precedes the marker, which many leave out
     ("no-end-marker", "messages"): Strikes.NEVER,
     ("more-after-end", "native"): None,  # which has no end marker
 }
-"""(fault, upstream format) -> when it strikes, where that is not the same for all formats."""
+"""(fault, upstream format) -> when the fault strikes, where formats differ."""
 
 
 def strikes(fault: Fault, upstream: str, *, streamed: bool) -> Strikes | None:
-    """When a fault strikes at a provider of the format."""
+    """Return when a fault strikes at a provider of the format."""
     usual = fault.strikes(streamed=streamed)
     return usual if usual is None else OTHERWISE.get((fault.name, upstream), usual)
 
 
-def status_of(called: Called) -> int:
-    """Of HTTP, also where it began well and an event says that it failed; of gRPC that which its reason has there."""
-    first, _, rest = called.what.partition(" ")
+def status_of(called: CallResult) -> int:
+    """Return the HTTP status, 200 for a stream that an event ends as failed. For gRPC, the HTTP status of its reason."""
+    first, _, rest = called.detail.partition(" ")
     if called.question.over == HTTP:
         return int(first[:3]) if first[:3].isdigit() else 200
     return HTTP_STATUS[pb.ErrorReason.Value(f"ERROR_REASON_{rest.partition(':')[0]}")]
 
 
 def questions(fault: Fault, upstream: str) -> Iterator[Question]:
-    """By the upstream's own format, by another, and over gRPC. A provider's refusal is read alike for all faces:
-    those that differ by their body alone are asked for once.
+    """Yield questions in the upstream's own format, in another, and over gRPC. A provider's error is decoded alike for
+    all faces: faults that differ only in their body are tested once.
     """
     other = _other(fault, upstream)
     own = Question(HTTP, upstream)
@@ -126,14 +126,14 @@ def questions(fault: Fault, upstream: str) -> Iterator[Question]:
 
 
 def _other(fault: Fault, upstream: str) -> str:
-    """Another format, not the same for all faults."""
+    """Return another format, not the same for all faults."""
     formats = TEXT_FORMATS if upstream in TEXT_FORMATS else ("embeddings", "native_embeddings")
     others = [name for name in formats if name != upstream] or [upstream]
     return others[zlib.crc32(fault.name.encode()) % len(others)]
 
 
 def cases(upstream: str, way: str) -> list[Case]:
-    """All of an upstream format."""
+    """Return all cases of an upstream format."""
     asked = ((fault, question) for fault in ALL for question in questions(fault, upstream))
     return [Case(fault, upstream, question, way, number) for number, (fault, question) in enumerate(asked)]
 

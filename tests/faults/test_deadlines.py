@@ -1,4 +1,4 @@
-"""However long a channel's own deadlines are, a caller who says how long he waits is answered by then."""
+"""Deadlines of callers: however long a channel's own deadlines are, the caller is answered within its deadline."""
 
 import asyncio
 import json
@@ -9,27 +9,27 @@ import aiohttp
 import grpc
 import pytest
 
-from tests.e2e.gateways import KEY, running
 from tests.faults.faults import Strikes
 from tests.faults.gateway import LONG, WAITED_FOR, config
 from tests.faults.server import faulty_upstream
 from tests.faults.table import ALONE, Case, cases
-from tests.matrix.faces import FACES
 from tests.soak import questions
 from tests.soak.questions import HTTP
 from tests.soak.reading import READERS
+from tests.support.callers.faces import FACES, bearer
+from tests.support.gateways import KEY, running
 from umg_grpc.status import from_rpc
 from umg_grpc.v1 import pb, rpc
 
 SECONDS = 0.6
 LIMIT = 3.0
-"""By then the machine has got round to it."""
+"""Seconds within which even a busy machine answers."""
 
 
 async def over_http(session: aiohttp.ClientSession, url: str, case: Case) -> str:
-    """What is wrong with the error, "" for nothing."""
+    """Call over HTTP. Return the problem with the error, "" for nothing."""
     question, prompt = case.question, questions.prompt(case.nonce)
-    own = FACES[question.format].credentials(KEY) if question.is_text else {"authorization": f"Bearer {KEY}"}
+    own = FACES[question.format].credentials(KEY) if question.is_text else bearer(KEY)
     headers = {"content-type": "application/json", "x-umg-timeout": f"{SECONDS}s", **own}
     data = questions.body(question, case.model, prompt)
     async with session.post(url + questions.path(question, case.model), data=data, headers=headers) as answer:
@@ -39,12 +39,12 @@ async def over_http(session: aiohttp.ClientSession, url: str, case: Case) -> str
     if answer.status != 200 or not question.stream or not (case.fault.begins or case.strikes is Strikes.AFTER):
         return f"{case.id}: {answer.status} {body!r}"
     assert reader.stream is not None
-    heard = reader.stream(body)
-    return "" if heard.error and not heard.looks_whole else f"{case.id}: {heard}"
+    received = reader.stream(body)
+    return "" if received.error and not received.looks_whole else f"{case.id}: {received}"
 
 
 async def over_grpc(channel: grpc.aio.Channel, case: Case) -> str:
-    """The same by the deadline that gRPC has of its own."""
+    """Call over gRPC with its own deadline. Return the problem with the error, "" for nothing."""
     metadata, prompt = (("authorization", f"Bearer {KEY}"),), questions.prompt(case.nonce)
     try:
         if case.question.format == questions.EMBED:

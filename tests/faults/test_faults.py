@@ -1,5 +1,5 @@
-"""The fault table: whatever a provider does, a caller gets a whole right answer or an error of his own format, in time;
-never a wrong answer, nor a part of one that looks whole.
+"""Table of faults: for every fault, a caller receives in time a complete right answer or an error of its own format;
+never a wrong answer, nor a part of one that looks complete.
 """
 
 import asyncio
@@ -12,31 +12,34 @@ import pytest
 from structlog.testing import capture_logs
 from structlog.typing import EventDict
 
-from tests.e2e.gateways import KEY, running
 from tests.faults.gateway import WAITED_FOR, config
 from tests.faults.server import faulty_upstream
 from tests.faults.table import FORMATS, WAYS, Case, cases
 from tests.soak.callers import Callers, callers
+from tests.support.gateways import KEY, running
 
 AT_ONCE = 24
-"""Calls that want to be answered, at a time; those that wait for a provider are made together."""
+"""Concurrent calls of the faults that end by themselves. Calls of faults that only a deadline ends are all made
+together.
+"""
 LIMIT = 15.0
-"""Seconds of a call: every channel is asked twice at most, for 2 s each. The rest is the machine's; who waits
-without need waits for 20 s."""
+"""Seconds of a call: every channel is called twice at most, for 2 s each, and the rest allows for a busy machine. A
+call that waits without need takes 20 s.
+"""
 
 
 async def asked(calling: Callers, case: Case) -> str:
-    """What is wrong with what came of a case, "" for nothing."""
+    """Call as the case describes. Return the problem with the result, "" for nothing."""
     began = time.perf_counter()
     called = await calling.call(case.question, case.model, case.nonce)
     seconds = time.perf_counter() - began
     if seconds > LIMIT:
-        return f"{case.id}: took {seconds:.1f} s: {called.what}"
+        return f"{case.id}: took {seconds:.1f} s: {called.detail}"
     return case.problem(called)
 
 
 async def problems(calling: Callers, table: list[Case]) -> list[str]:
-    """Of all cases: those that wait at once, the others some at a time."""
+    """Return the problems of all cases. Cases that wait for a deadline run all at once, the others some at a time."""
     turn = asyncio.Semaphore(AT_ONCE)
 
     async def in_turn(case: Case) -> str:
@@ -50,7 +53,7 @@ async def problems(calling: Callers, table: list[Case]) -> list[str]:
 
 
 def logged(log: Iterable[EventDict]) -> Iterator[str]:
-    """What the log has of what nobody expected."""
+    """Yield the log entries of errors and exceptions."""
     for entry in log:
         error = entry.get("exc_info")
         if isinstance(error, BaseException) or entry["log_level"] == "error":

@@ -1,4 +1,4 @@
-"""The faulty provider keeps to its orders: the table stands on it."""
+"""Faulty provider: it carries out its orders, on which the table depends."""
 
 import asyncio
 import json
@@ -11,30 +11,30 @@ import pytest
 
 from tests.faults import FAULTS, NONE, Strikes, faulty_upstream, struck
 from tests.faults.answers import text
-from tests.faults.orders import MIXES, Order, parsed
+from tests.faults.fault_plans import MIXES, Order, parsed
 
 NONCES = [f"nonce-{number:04x}" for number in range(2000)]
 
 
 @dataclass(frozen=True)
-class Told:
+class ParsedPlan:
     id: str
     order: str
     read: Order | None
 
 
 ORDERS = [
-    Told("a fault", "reset-mid", Order(("reset-mid",))),
-    Told("a share of the calls", "reset-mid@20", Order(("reset-mid",), 20)),
-    Told("several, some of the time, later", "status-500,gzip@20+50", Order(("status-500", "gzip"), 20, 0.05)),
-    Told("a mix", "any+1", Order(("any",), seconds=0.001)),
-    Told("a name that is none", "reset-everything", None),
-    Told("no order", "v1", None),
+    ParsedPlan("a fault", "reset-mid", Order(("reset-mid",))),
+    ParsedPlan("a share of the calls", "reset-mid@20", Order(("reset-mid",), 20)),
+    ParsedPlan("several, some of the time, later", "status-500,gzip@20+50", Order(("status-500", "gzip"), 20, 0.05)),
+    ParsedPlan("a mix", "any+1", Order(("any",), seconds=0.001)),
+    ParsedPlan("a name that is none", "reset-everything", None),
+    ParsedPlan("no order", "v1", None),
 ]
 
 
 @pytest.mark.parametrize("case", ORDERS, ids=lambda case: case.id)
-def test_orders_are_read_and_written(case: Told) -> None:
+def test_orders_are_read_and_written(case: ParsedPlan) -> None:
     assert parsed(case.order) == case.read
     assert case.read is None or str(case.read) == case.order
 
@@ -67,7 +67,7 @@ async def test_what_happens_is_counted_and_a_right_answer_names_its_question() -
         assert 0 < upstream.open <= 5
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(ask(session, upstream.url("stalls-at-once"), "nonce-1"), 0.2)
-        async with session.get(f"{upstream.root}/-/counts") as told:  # after the one who left was seen to leave
+        async with session.get(f"{upstream.root}/-/counts") as told:  # after the server noticed that the caller left
             counts = (await told.json())["orders"]
         assert counts["stalls-at-once"] == {"calls": 1, "under_way": 0, "left": 1}
 

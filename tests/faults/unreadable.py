@@ -1,4 +1,4 @@
-"""Answers that nobody can read."""
+"""Answers that no client can decode."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -35,7 +35,7 @@ async def _not_asked_for(link: Link, reply: Reply) -> None:
 
 
 async def _cut_gzip(link: Link, reply: Reply) -> None:
-    """A part of it, which ends as a body should."""
+    """Send a part of the answer, in a body that ends correctly."""
     body = gzipped(reply.pieces)[0] if not reply.streamed else b"".join(gzipped(reply.pieces[: reply.content_at])[:-1])
     await send_body(link, body[: max(9, len(body) // 2)], 200, reply.content_type, "Content-Encoding: gzip")
 

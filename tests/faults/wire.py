@@ -1,4 +1,4 @@
-"""How answers are written on a connection: heads, chunks, compression."""
+"""Encoding of answers on a connection: heads, chunks, compression."""
 
 import asyncio
 import http
@@ -10,7 +10,7 @@ from tests.faults.link import Link
 
 
 def head(status: int = 200, kind: str = "application/json", length: int | None = None, *more: str) -> bytes:
-    """A head; without a length the body comes in chunks. `more`: further lines."""
+    """Return a response head; without a length the body is chunked. `more`: further lines."""
     try:
         phrase = http.HTTPStatus(status).phrase
     except ValueError:
@@ -21,7 +21,7 @@ def head(status: int = 200, kind: str = "application/json", length: int | None =
 
 
 def chunk(data: bytes) -> bytes:
-    """A chunk of a body; of no bytes: what ends it."""
+    """Return a chunk of a body; without data the last chunk."""
     return b"%x\r\n%b\r\n" % (len(data), data)
 
 
@@ -31,17 +31,17 @@ READING_SECONDS = 0.05
 
 
 def head_of(reply: Reply, *more: str) -> bytes:
-    """The head of the right answer."""
+    """Return the head of the right answer."""
     return head(200, reply.content_type, None if reply.streamed else len(reply.body), *more)
 
 
 def written(reply: Reply, data: bytes) -> bytes:
-    """A part of the body as it goes on the wire."""
+    """Return a part of the body as it is sent."""
     return chunk(data) if reply.streamed else data
 
 
 async def send_right(link: Link, reply: Reply, *more: str) -> None:
-    """The right answer."""
+    """Send the right answer."""
     await link.send(head_of(reply, *more))
     await send_pieces(link, reply, reply.pieces)
     if reply.streamed:
@@ -49,31 +49,31 @@ async def send_right(link: Link, reply: Reply, *more: str) -> None:
 
 
 async def send_pieces(link: Link, reply: Reply, pieces: Iterable[bytes]) -> None:
-    """Parts of the body."""
+    """Send parts of the body."""
     for piece in pieces:
         await link.send(written(reply, piece))
 
 
 async def send_content(link: Link, reply: Reply, pieces: Iterable[bytes]) -> None:
-    """Parts of the body, and a while in which they are read: what comes next does not come in the same read."""
+    """Send parts of the body, and wait until they are read: the next data is not in the same read."""
     await send_pieces(link, reply, pieces)
     await asyncio.sleep(READING_SECONDS)
 
 
 async def send_body(link: Link, body: bytes, status: int = 200, kind: str = "application/json", *more: str) -> None:
-    """A whole answer of another content."""
+    """Send a complete answer with another content."""
     await link.send(head(status, kind, len(body), *more) + body)
 
 
 async def send_events(link: Link, reply: Reply, pieces: Iterable[bytes]) -> None:
-    """A stream of other events, which ends as a body should."""
+    """Send a stream of other events, in a body that ends correctly."""
     await link.send(head_of(reply))
     await send_pieces(link, reply, pieces)
     await link.send(END)
 
 
 def gzipped(pieces: Iterable[bytes]) -> list[bytes]:
-    """The pieces compressed, each so that it can be read when it has come; the last ends it."""
+    """Return the pieces compressed, each so that it can be read when it has come; the last ends it."""
     squeezer = zlib.compressobj(wbits=31)
     made = [squeezer.compress(piece) + squeezer.flush(zlib.Z_SYNC_FLUSH) for piece in pieces]
     return [*made, squeezer.flush()]

@@ -1,16 +1,16 @@
-"""Fifty passages on things of daily life, and twenty questions that ask for one of them in other words."""
+"""Fifty passages on everyday subjects, and twenty questions, each on one of them in other words."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class Question:
-    """What somebody wants to know, and which passage tells it."""
+    """Question, and the passage that answers it."""
 
     id: str
     query: str
     answer: str
-    """The passage's name."""
+    """Name of the passage."""
 
 
 PASSAGES = {
@@ -27,7 +27,7 @@ PASSAGES = {
         "or a shorter brewing time makes it milder."
     ),
     "fermented cabbage": (
-        "Shredded cabbage is salted and pressed until it stands in its own juice. Kept away from the air in a cool "
+        "Shredded cabbage is salted and pressed until it stands in its own juice. CacheLookup away from the air in a cool "
         "room, it turns into sauerkraut within a few weeks and lasts through the winter."
     ),
     "knives": (
@@ -111,7 +111,7 @@ PASSAGES = {
         "The longest training run is about thirty kilometres, three weeks before the race."
     ),
     "swimming": (
-        "In the front crawl the head stays in line with the body and turns sideways to breathe. The legs kick loosely "
+        "In the front crawl the head stays in line with the body and turns sideways to breathe. The legs kick decode_or_none "
         "from the hip, and most of the speed comes from the arms."
     ),
     "chess": (
@@ -120,7 +120,7 @@ PASSAGES = {
     ),
     "offside": (
         "A football player is offside when she is nearer to the goal line than the ball and the second last opponent "
-        "at the moment the pass is played. Standing level with the defender is allowed."
+        "at the moment the pass is played. BreakerState level with the defender is allowed."
     ),
     "bicycle": (
         "To mend a flat tyre, lever it off the rim, pull out the inner tube and find the hole by its bubbles under "
@@ -215,7 +215,7 @@ PASSAGES = {
         "colour on a wet sheet runs and gives soft edges, on a dry one it stays sharp."
     ),
 }
-"""By name."""
+"""Passages by name."""
 
 QUESTIONS = (
     Question("skillet", "how do I stop my iron skillet from going rusty", "cast iron"),

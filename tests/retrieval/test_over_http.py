@@ -1,4 +1,4 @@
-"""The same search as somebody makes it who has the official clients and the address of a gateway."""
+"""Search over HTTP with the official clients and the address of a gateway."""
 
 from collections.abc import AsyncGenerator
 from pathlib import Path
@@ -8,13 +8,13 @@ import numpy as np
 import openai
 import pytest_asyncio
 
-from tests.e2e.gateways import Running, running
 from tests.retrieval.corpus import PASSAGES, QUESTIONS
+from tests.support.gateways import Running, running
 
 NAMES, TEXTS = list(PASSAGES), list(PASSAGES.values())
 LOCAL = "channels: [{name: local, protocols: [local], models: [wordllama-256, wordllama-rerank]}]"
 WANTED = 16  # of 20
-BEST = 10  # of the passages, which are ranked anew
+BEST = 10  # of the passages, which are reranked
 
 
 @pytest_asyncio.fixture

@@ -1,4 +1,4 @@
-"""Whether vectors and rankings find what somebody is looking for."""
+"""Quality of vectors and rankings: whether they find the passage that answers a question."""
 
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ class Search:
     model: str
     dimensions: int
     found: int
-    """How many questions at least have their passage first: as many as did when this was written."""
+    """Least number of questions whose passage is first: the number when this was written."""
 
     @property
     def id(self) -> str:
@@ -52,14 +52,14 @@ async def engine() -> AsyncGenerator[WordLlamaEngine, None]:
 
 
 async def nearest(upstream: Embedder, model: str, dimensions: int) -> list[list[str]]:
-    """For each question the passages' names, the nearest first."""
+    """Return for each question the passages' names, the nearest first."""
     passages = await vectors_of(upstream, model, TEXTS, dimensions=dimensions)
     questions = await vectors_of(upstream, model, [question.query for question in QUESTIONS], dimensions=dimensions)
     return [[NAMES[place] for place in np.argsort(-row, kind="stable")] for row in questions @ passages.T]
 
 
 async def reranked(upstream: Reranker, model: str, question: Question, names: list[str]) -> str:
-    """The name of the first."""
+    """Return the name of the first passage."""
     request = rerank_request(question.query, *(PASSAGES[name] for name in names), top_n=1)
     response = await upstream.prepare(request, model).send(SECONDS)
     return names[response.results[0].index]

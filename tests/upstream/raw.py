@@ -1,4 +1,4 @@
-"""A provider that sends bytes as they are told, and reads what it is told to read."""
+"""Provider that sends given bytes, and reads as commanded."""
 
 import asyncio
 import socket
@@ -12,10 +12,12 @@ from typing import Any
 import pytest
 
 from umg_grpc.errors import UmgError
-from umg_grpc.upstream.transport import Deadlines, Outgoing, Transport
+from umg_grpc.upstream.http1.client import Client
+from umg_grpc.upstream.http1.deadlines import Deadlines
+from umg_grpc.upstream.http1.request import Outgoing
 
 Run = Callable[[Coroutine[None, None, None]], None]
-"""`asyncio.run` or that of uvloop: what stands on sockets is tested with both."""
+"""`asyncio.run` or uvloop's: code on sockets is tested with both."""
 
 PATIENT = Deadlines(connect=10, first_byte=10, idle=10, total=10)
 LINE = b"HTTP/1.1 200 OK\r\n"
@@ -32,13 +34,13 @@ def sized(body: bytes, head: bytes = LINE) -> bytes:
 
 @dataclass
 class Link:
-    """A connection, as the provider has it."""
+    """Connection on the provider's side."""
 
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
 
     async def request(self, *, body: bool = True) -> tuple[bytes, bytes]:
-        """Head and body of the next request. Raises IncompleteReadError when there is none."""
+        """Read the next request. Return its head and body. Raises IncompleteReadError when there is none."""
         head = await self.reader.readuntil(b"\r\n\r\n")
         length = int(head.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0])
         return head, await self.reader.readexactly(length) if body else b""
@@ -48,7 +50,7 @@ class Link:
         await self.writer.drain()
 
     async def left(self) -> None:
-        """Waits until the gateway closes the connection."""
+        """Wait until the gateway closes the connection."""
         try:
             while await self.reader.read(1 << 16):
                 pass
@@ -56,7 +58,7 @@ class Link:
             pass
 
     def reset(self) -> None:
-        """Breaks the connection so that the other side learns of it."""
+        """Reset the connection, which the other side notices."""
         opened: socket.socket = self.writer.get_extra_info("socket")
         opened.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self.writer.transport.abort()
@@ -76,7 +78,7 @@ class Provider:
 async def provider(
     speak: Speak, *, tls: ssl.SSLContext | None = None, host: str = "127.0.0.1"
 ) -> AsyncGenerator[Provider, None]:
-    """Speaks so on every connection, which it then closes."""
+    """Run `speak` on every connection, which is then closed."""
     made = Provider()
     busy: set[asyncio.Task[None]] = set()
 
@@ -109,7 +111,7 @@ async def provider(
 
 
 def answering(*pieces: bytes, then: str = "") -> Speak:
-    """Reads a request and sends the pieces, as often as it is asked; `then` closes or resets."""
+    """Return a `speak` that reads a request and sends the pieces, for each request; `then` closes or resets."""
 
     async def speak(link: Link) -> None:
         while True:
@@ -125,7 +127,7 @@ def answering(*pieces: bytes, then: str = "") -> Speak:
 
 
 async def stall(link: Link) -> None:
-    """Reads a request, and says nothing."""
+    """Read a request, and send no answer."""
     await link.request()
     await link.left()
 
@@ -134,8 +136,8 @@ def outgoing(made: Provider, body: bytes = b"{}", **more: Any) -> Outgoing:
     return Outgoing(made.url, {"Content-Type": "application/json"}, body, PATIENT)._replace(**more)
 
 
-async def refused(transport: Transport, call: Outgoing) -> tuple[str, Mapping[str, str]]:
-    error = await failed(transport.fetch(call))
+async def refused(client: Client, call: Outgoing) -> tuple[str, Mapping[str, str]]:
+    error = await failed(client.fetch(call))
     return error.name, error.metadata
 
 

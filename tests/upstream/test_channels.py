@@ -1,4 +1,4 @@
-"""What an operator writes of a channel is what its provider meets."""
+"""Configured channels: the requests that their providers receive."""
 
 import asyncio
 import contextlib
@@ -6,24 +6,26 @@ import json
 import ssl
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import grpc
 import pytest
 import trustme
 from aiohttp import ClientSession, web
 
-from tests.e2e.faces import KEY, face
-from tests.e2e.gateways import Running, running
-from tests.e2e.provider import TEXT, provider, whole
+from tests.support.callers.chat_callers import chat_caller
+from tests.support.gateways import KEY, Running, running
+from tests.support.providers.chat_faults import TEXT, complete, provider
+from tests.support.providers.server import FakeProvider, Json, ReceivedRequest, serve_provider
+from tests.support.serving import serving
 from umg_grpc.config import Config, parse
 from umg_grpc.errors import UmgError
 from umg_grpc.status import from_rpc
-from umg_grpc.upstream.http_channel import Endpoint, HttpChannel
-from umg_grpc.upstream.http_text import HttpText
-from umg_grpc.upstream.transport import Deadlines, Transport
+from umg_grpc.upstream.http.channel import Endpoint, HttpChannel
+from umg_grpc.upstream.http.text import HttpText
+from umg_grpc.upstream.http1.client import Client
+from umg_grpc.upstream.http1.deadlines import Deadlines
 from umg_grpc.v1 import pb, rpc
 from umg_grpc.wire import FORMATS
 
@@ -38,30 +40,31 @@ def config(base_url: str, more: str, name: Path | str = "test.yaml") -> Config:
 
 
 async def ask(made: Config, data: Path, times: int = 1) -> list[tuple[int, str]]:
-    """Status and text (or message) of each answer."""
-    async with face("http, in process", made, data) as gateway:
-        answers = [await gateway.ask(BODY) for _ in range(times)]
+    """Return the status and the text (or message) of each answer."""
+    async with chat_caller("http, in process", made, data) as gateway:
+        answers = [await gateway.call(BODY) for _ in range(times)]
     return [(answer.status, answer.text or answer.message) for answer in answers]
 
 
 async def test_several_keys_are_used_in_turn(tmp_path: Path) -> None:
     async with provider() as upstream:
         assert await ask(config(upstream.base_url, "api_key: [a, b]"), tmp_path, times=4) == [(200, TEXT)] * 4
-        assert [seen["Authorization"] for seen in upstream.headers] == ["Bearer a", "Bearer b"] * 2
+        assert [request.headers["authorization"] for request in upstream.received] == ["Bearer a", "Bearer b"] * 2
 
 
 async def test_a_key_goes_into_the_header_that_the_operator_names(tmp_path: Path) -> None:
     more = "api_key: k, auth: {kind: header, header: api-key}, headers: {x-team: red}"
     async with provider() as upstream:
         assert await ask(config(upstream.base_url, more), tmp_path) == [(200, TEXT)]
-        assert (upstream.headers[0]["api-key"], upstream.headers[0]["x-team"]) == ("k", "red")
-        assert "Authorization" not in upstream.headers[0]
+        headers = upstream.received[0].headers
+        assert (headers["api-key"], headers["x-team"]) == ("k", "red")
+        assert "authorization" not in headers
 
 
 async def test_the_callers_key_does_not_reach_the_provider(tmp_path: Path) -> None:
     async with provider() as upstream:
         await ask(config(upstream.base_url, "auth: {kind: none}"), tmp_path)
-        assert KEY not in str(upstream.headers)
+        assert KEY not in str([request.headers for request in upstream.received])
 
 
 async def test_a_proxy_is_gone_through(tmp_path: Path) -> None:
@@ -76,8 +79,8 @@ async def test_a_mark_before_an_answer_is_skipped(tmp_path: Path) -> None:
     body = BODY.replace(b"plain", b"marked")
     async with provider() as upstream:
         made = config(upstream.base_url, "api_key: k")
-        async with face("http, in process", made, tmp_path) as gateway:
-            answers = [await gateway.ask(body), await gateway.stream(body)]
+        async with chat_caller("http, in process", made, tmp_path) as gateway:
+            answers = [await gateway.call(body), await gateway.stream(body)]
     assert [(answer.status, answer.text) for answer in answers] == [(200, TEXT)] * 2
 
 
@@ -97,13 +100,16 @@ async def test_the_whole_answer_has_a_deadline(tmp_path: Path) -> None:
     body = BODY.replace(b"plain", b"silent")
     async with provider() as upstream:
         made = config(upstream.base_url, "api_key: k, timeout: {total: 0.2}")
-        async with face("http, in process", made, tmp_path) as gateway:
-            answer = await gateway.ask(body)
+        async with chat_caller("http, in process", made, tmp_path) as gateway:
+            answer = await gateway.call(body)
         assert (answer.status, "the whole answer" in answer.message) == (504, True)
 
 
 async def test_a_callers_own_deadline_ends_the_call_at_the_provider(tmp_path: Path) -> None:
-    async with provider() as upstream, face("grpc", config(upstream.base_url, "api_key: k"), tmp_path) as gateway:
+    async with (
+        provider() as upstream,
+        chat_caller("grpc", config(upstream.base_url, "api_key: k"), tmp_path) as gateway,
+    ):
         stub: rpc.GenerationServiceStub = gateway.generation  # type: ignore[attr-defined]
         message = pb.Message(role=pb.ROLE_USER, parts=[pb.Part(text=pb.TextPart(text="Hi"))])
         request = pb.GenerateRequest(model="silent", messages=[message])
@@ -115,23 +121,17 @@ async def test_a_callers_own_deadline_ends_the_call_at_the_provider(tmp_path: Pa
 @asynccontextmanager
 async def _tls_provider(context: ssl.SSLContext) -> AsyncGenerator[str, None]:
     async def answer(request: web.Request) -> web.Response:
-        return web.json_response(whole("plain"))
+        return web.json_response(complete("plain"))
 
     app = web.Application()
     app.router.add_post("/v1/chat/completions", answer)
-    runner = web.AppRunner(app, shutdown_timeout=0.1)
-    await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=context)
-    await site.start()
-    try:
-        yield f"https://localhost:{runner.addresses[0][1]}/v1"
-    finally:
-        await runner.cleanup()
+    async with serving(app, ssl_context=context) as url:
+        yield f"{url}/v1"
 
 
 @asynccontextmanager
 async def _proxy() -> AsyncGenerator[tuple[str, list[bytes]], None]:
-    """A forwarding proxy for one exchange a connection, and the request lines that it saw."""
+    """Run a forwarding proxy for one exchange per connection. Yield its address and the request lines that it received."""
     seen: list[bytes] = []
 
     async def relay(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -160,44 +160,43 @@ async def _proxy() -> AsyncGenerator[tuple[str, list[bytes]], None]:
 
 
 async def test_an_endpoint_counts_as_broken_until_it_answers_again() -> None:
-    """Else each call to a local model that broke off once, and lives, would wait for its successor."""
+    """Check it, since otherwise each call to a local model that broke off once, and still runs, would wait for its
+    successor.
+    """
     told: list[Endpoint | None] = []
-    async with provider() as upstream, Transport.opened() as transport:
+    async with provider() as upstream, Client.opened() as client:
         place = Endpoint(upstream.base_url, {})
 
         async def endpoint(broken: Endpoint | None) -> Endpoint:
             told.append(broken)
             return place
 
-        channel = HttpText(HttpChannel(transport, endpoint, Deadlines(1, 1, 1, 1)), [FORMATS["chat"]])
+        channel = HttpText(HttpChannel(client, endpoint, Deadlines(1, 1, 1, 1)), [FORMATS["chat"]])
         for model in ("drops", "plain", "plain"):
             request = FORMATS["chat"].decode_request(BODY, {}).canonical
             with contextlib.suppress(UmgError):
-                await channel.generate(channel.prepare(request, model, stream=False), 1)
+                await channel.prepare(request, model, stream=False).send(1)
     assert told == [None, place, None]
 
 
-# --- what embeds and ranks
-
-Json = dict[str, Any]
+# --- embedding and reranking
 
 
 @dataclass
-class Vendor:
-    """A provider that embeds and ranks as well as it says `chat`; it judges nothing."""
-
-    root: str = ""
-    seen: list[tuple[str, Json, Json]] = field(default_factory=list)
-    """Path, headers by lower-case name and body of each request."""
+class Vendor(FakeProvider):
+    """Provider that embeds and ranks as well as it generates in `chat`; it does not check requests."""
 
     @property
     def keys(self) -> list[str]:
-        """Where the key of each request stood, and which it was."""
+        """Header and value of the key of each request."""
         places = ("authorization", "x-api-key", "x-goog-api-key", "api-key")
-        return [f"{name}: {headers[name]}" for _, headers, _ in self.seen for name in places if name in headers]
+        return [f"{name}: {each.headers[name]}" for each in self.received for name in places if name in each.headers]
 
-    def answer(self, path: str, body: Json) -> Json:
-        """A vector has one number, the length of its text; a document's score is so as well."""
+    async def answer(self, request: web.Request, received: ReceivedRequest) -> web.StreamResponse:
+        return web.json_response(self._written(received.path, received.json))
+
+    def _written(self, path: str, body: Json) -> Json:
+        """Return the answer: a vector with one number, the length of its text, and scores computed the same way."""
         if path.endswith("/embeddings"):
             data = [
                 {"object": "embedding", "index": index, "embedding": [len(text)]}
@@ -211,31 +210,7 @@ class Vendor:
         if path.endswith("/rerank"):
             scores = [len(text) / 100 for text in body["documents"]]
             return {"id": "r", "results": [{"index": i, "relevance_score": score} for i, score in enumerate(scores)]}
-        return whole(body["model"])
-
-
-VENDOR = web.AppKey("vendor", Vendor)
-
-
-@asynccontextmanager
-async def _vendor() -> AsyncGenerator[Vendor, None]:
-    async def handle(request: web.Request) -> web.Response:
-        vendor, body = request.app[VENDOR], await request.json()
-        vendor.seen.append((request.path, {name.lower(): value for name, value in request.headers.items()}, body))
-        return web.json_response(vendor.answer(request.path, body))
-
-    app = web.Application()
-    vendor = app[VENDOR] = Vendor()
-    app.router.add_post("/{path:.*}", handle)
-    runner = web.AppRunner(app, shutdown_timeout=0.1)
-    await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
-    await site.start()
-    vendor.root = f"http://127.0.0.1:{runner.addresses[0][1]}"
-    try:
-        yield vendor
-    finally:
-        await runner.cleanup()
+        return complete(body["model"])
 
 
 async def post(gateway: Running, path: str, **body: object) -> tuple[int, Json]:
@@ -252,7 +227,7 @@ def told(base_url: str, protocols: str, more: str = "", rest: str = "") -> str:
 
 @dataclass(frozen=True)
 class Place:
-    """Where a protocol's provider is called, and where it finds the key."""
+    """Path of a protocol's provider, and the header of its key."""
 
     protocol: str
     path: str
@@ -271,21 +246,21 @@ PLACES = [
 @pytest.mark.parametrize("place", PLACES, ids=lambda place: place.path)
 @pytest.mark.parametrize("more", [", api_key: k", ", api_key: k, auth: {kind: header, header: api-key}", ""])
 async def test_each_format_has_its_path_and_its_place_for_the_key(place: Place, more: str, tmp_path: Path) -> None:
-    async with _vendor() as vendor:
-        config = told(vendor.root + place.base, place.protocol, more)
+    async with serve_provider(Vendor()) as vendor:
+        config = told(vendor.url + place.base, place.protocol, more)
         async with running(config, tmp_path) as gateway:
             if place.protocol == "rerank":
                 status, _ = await post(gateway, "/v1/rerank", query="q", documents=["a"])
             else:
                 status, _ = await post(gateway, "/v1/embeddings", input="a")
         assert status == 200
-        assert [path for path, _, _ in vendor.seen] == [place.path]
+        assert [request.path for request in vendor.received] == [place.path]
         assert vendor.keys == ([] if not more else ["api-key: k"] if "auth" in more else [place.header])
 
 
 async def test_the_keys_of_a_channel_take_turns_whatever_is_asked_of_it(tmp_path: Path) -> None:
-    async with _vendor() as vendor:
-        config = told(f"{vendor.root}/v1", "chat, embeddings, rerank", ", api_key: [a, b]")
+    async with serve_provider(Vendor()) as vendor:
+        config = told(f"{vendor.url}/v1", "chat, embeddings, rerank", ", api_key: [a, b]")
         async with running(config, tmp_path) as gateway:
             for path, body in (
                 ("/v1/chat/completions", {"messages": [{"role": "user", "content": "Hi"}]}),
@@ -302,10 +277,10 @@ TEXTS = ["x" * length for length in range(1, 9)]
 
 @pytest.mark.parametrize("protocol", ["embeddings", "native_embeddings"])
 async def test_a_batch_goes_out_in_parts_of_the_size_that_the_operator_says(protocol: str, tmp_path: Path) -> None:
-    async with _vendor() as vendor:
-        async with running(told(f"{vendor.root}/v1", protocol, ", max_inputs: 3"), tmp_path) as gateway:
+    async with serve_provider(Vendor()) as vendor:
+        async with running(told(f"{vendor.url}/v1", protocol, ", max_inputs: 3"), tmp_path) as gateway:
             status, body = await post(gateway, "/v1/embeddings", input=TEXTS)
-        sizes = [len(sent.get("input") or sent["requests"]) for _, _, sent in vendor.seen]
+        sizes = [len(sent.get("input") or sent["requests"]) for sent in vendor.bodies]
     assert (status, sorted(sizes)) == (200, [2, 3, 3])
     assert [vector["embedding"] for vector in body["data"]] == [[len(text)] for text in TEXTS]
     assert [vector["index"] for vector in body["data"]] == list(range(8))
@@ -313,10 +288,10 @@ async def test_a_batch_goes_out_in_parts_of_the_size_that_the_operator_says(prot
 
 
 async def test_without_a_word_of_it_the_parts_have_the_size_that_the_format_has(tmp_path: Path) -> None:
-    async with _vendor() as vendor:
-        async with running(told(f"{vendor.root}/v1", "native_embeddings"), tmp_path) as gateway:
+    async with serve_provider(Vendor()) as vendor:
+        async with running(told(f"{vendor.url}/v1", "native_embeddings"), tmp_path) as gateway:
             status, body = await post(gateway, "/v1/embeddings", input=["a"] * 250)
-        assert sorted(len(sent["requests"]) for _, _, sent in vendor.seen) == [50, 100, 100]
+        assert sorted(len(sent["requests"]) for sent in vendor.bodies) == [50, 100, 100]
     assert (status, len(body["data"])) == (200, 250)
 
 
@@ -340,11 +315,11 @@ LIMITS = [
 
 @pytest.mark.parametrize("case", LIMITS, ids=lambda case: case.id)
 async def test_a_call_may_have_as_much_as_the_limits_say(case: Limit, tmp_path: Path) -> None:
-    async with _vendor() as vendor:
-        config = told(f"{vendor.root}/v1", "embeddings, rerank", rest=f"limits: {case.limits}")
+    async with serve_provider(Vendor()) as vendor:
+        config = told(f"{vendor.url}/v1", "embeddings, rerank", rest=f"limits: {case.limits}")
         async with running(config, tmp_path) as gateway:
             assert (await post(gateway, case.path, **case.fits))[0] == 200
-            vendor.seen.clear()
+            vendor.received.clear()
             status, body = await post(gateway, case.path, **case.exceeds)
         assert (status, body["error"]["param"]) == (400, case.field)
-        assert vendor.seen == []
+        assert vendor.received == []

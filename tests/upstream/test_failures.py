@@ -1,4 +1,4 @@
-"""What goes wrong on the way to a provider, and what it means for whoever would ask again."""
+"""Failures on the way to a provider, and their meaning for a retry."""
 
 import asyncio
 import os
@@ -25,23 +25,21 @@ from tests.upstream.raw import (
     stall,
 )
 from umg_grpc.errors import Failure, UmgError
-from umg_grpc.upstream.transport import Deadlines, Outgoing, Transport
+from umg_grpc.upstream.http1.client import Client
+from umg_grpc.upstream.http1.deadlines import Deadlines
+from umg_grpc.upstream.http1.request import Outgoing
 
 NOBODY = "http://127.0.0.1:1/v1/x"
 
-Send = Callable[[Transport, Outgoing], Awaitable[object]]
+Send = Callable[[Client, Outgoing], Awaitable[object]]
 
 
-async def fetch(transport: Transport, call: Outgoing) -> object:
-    return await transport.fetch(call)
+async def fetch(client: Client, call: Outgoing) -> object:
+    return await client.fetch(call)
 
 
-async def fetch_by_aiohttp(transport: Transport, call: Outgoing) -> object:
-    return await transport.fetch(call._replace(tls=False))
-
-
-async def stream(transport: Transport, call: Outgoing) -> object:
-    answer = await transport.open(call)
+async def stream(client: Client, call: Outgoing) -> object:
+    answer = await client.open(call)
     try:
         return [chunk async for chunk in answer.chunks()]
     finally:
@@ -54,13 +52,13 @@ def run(request: pytest.FixtureRequest) -> Run:
     return chosen
 
 
-@pytest.fixture(params=[fetch, fetch_by_aiohttp, stream], ids=["whole", "whole, by aiohttp", "streamed"])
+@pytest.fixture(params=[fetch, stream], ids=["whole", "streamed"])
 def send(request: pytest.FixtureRequest) -> Send:
     chosen: Send = request.param
     return chosen
 
 
-# --- each fault is classified
+# --- classification of each fault
 
 
 @dataclass(frozen=True)
@@ -97,9 +95,9 @@ FAULTS = [
 def test_a_fault_says_whether_the_provider_may_have_got_something(case: Fault, send: Send, run: Run) -> None:
     async def main() -> None:
         speak = _no_tls if case.url == "https:" and case.reason == "UPSTREAM_UNREACHABLE" else case.speak
-        async with provider(speak) as made, Transport.opened() as transport:
+        async with provider(speak) as made, Client.opened() as client:
             url = made.url.replace("http:", "https:") if case.url == "https:" else case.url or made.url
-            error = await failed(send(transport, outgoing(made, url=url, deadlines=case.deadlines)))
+            error = await failed(send(client, outgoing(made, url=url, deadlines=case.deadlines)))
         assert (error.name, error.failure) == (case.reason, case.failure)
 
     run(main())
@@ -123,20 +121,20 @@ def test_a_proxy_that_wants_another_key_is_down(send: Send, run: Run) -> None:
         await link.send(b"HTTP/1.1 407 No\r\nContent-Length: 0\r\n\r\n")
 
     async def main() -> None:
-        async with provider(speak) as made, Transport.opened() as transport:
+        async with provider(speak) as made, Client.opened() as client:
             call = outgoing(made, url="https://provider.example/v1", proxy=made.url.removesuffix("/v1/x"))
-            error = await failed(send(transport, call))
+            error = await failed(send(client, call))
         assert (error.name, error.failure) == ("UPSTREAM_UNREACHABLE", Failure.DOWN)
 
     run(main())
 
 
-# --- connections that were kept
+# --- reused connections
 
 
 def _ends_after_one(end: str) -> Callable[[Link], Awaitable[None]]:
     async def speak(link: Link) -> None:
-        """Reads a second request on the connection, and does not answer it."""
+        """Read a second request on the connection, and do not answer it."""
         await link.request()
         await link.send(HELLO)
         await link.request()
@@ -149,9 +147,9 @@ def _ends_after_one(end: str) -> Callable[[Link], Awaitable[None]]:
 @pytest.mark.parametrize("end", ["close", "reset"])
 def test_a_kept_connection_that_is_no_more_is_replaced(end: str, send: Send, run: Run) -> None:
     async def main() -> None:
-        async with provider(_ends_after_one(end)) as made, Transport.opened() as transport:
+        async with provider(_ends_after_one(end)) as made, Client.opened() as client:
             for _ in range(3):
-                assert await send(transport, outgoing(made))
+                assert await send(client, outgoing(made))
             assert len(made.links) == 3
 
     run(main())
@@ -160,21 +158,21 @@ def test_a_kept_connection_that_is_no_more_is_replaced(end: str, send: Send, run
 @pytest.mark.parametrize("end", ["close", "reset"])
 def test_what_must_not_be_made_twice_is_not_sent_again(end: str, send: Send, run: Run) -> None:
     async def main() -> None:
-        async with provider(_ends_after_one(end)) as made, Transport.opened() as transport:
-            await send(transport, outgoing(made))
-            error = await failed(send(transport, outgoing(made, repeatable=False)))
+        async with provider(_ends_after_one(end)) as made, Client.opened() as client:
+            await send(client, outgoing(made))
+            error = await failed(send(client, outgoing(made, repeatable=False)))
             assert (error.name, error.failure) == ("UPSTREAM_CUT", Failure.AMBIGUOUS)
             assert error.cause.startswith("stale: ")
             assert len(made.links) == 1
-            assert await send(transport, outgoing(made, repeatable=False))
+            assert await send(client, outgoing(made, repeatable=False))
 
     run(main())
 
 
 def test_a_new_connection_that_breaks_is_not_replaced(send: Send, run: Run) -> None:
     async def main() -> None:
-        async with provider(answering(then="close")) as made, Transport.opened() as transport:
-            await failed(send(transport, outgoing(made)))
+        async with provider(answering(then="close")) as made, Client.opened() as client:
+            await failed(send(client, outgoing(made)))
             assert len(made.links) == 1
 
     run(main())
@@ -183,13 +181,12 @@ def test_a_new_connection_that_breaks_is_not_replaced(send: Send, run: Run) -> N
 def test_a_provider_that_worked_on_it_before_it_left_is_not_asked_again(
     send: Send, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for place in ("lean.connections", "transport"):
-        monkeypatch.setattr(f"umg_grpc.upstream.{place}.STALE_SECONDS", -1.0)
+    monkeypatch.setattr("umg_grpc.upstream.http1.client.STALE_SECONDS", -1.0)
 
     async def main() -> None:
-        async with provider(_ends_after_one("close")) as made, Transport.opened() as transport:
-            await send(transport, outgoing(made))
-            error = await failed(send(transport, outgoing(made)))
+        async with provider(_ends_after_one("close")) as made, Client.opened() as client:
+            await send(client, outgoing(made))
+            error = await failed(send(client, outgoing(made)))
             assert (error.failure, len(made.links)) == (Failure.AMBIGUOUS, 1)
 
     run(main())
@@ -203,16 +200,16 @@ def test_an_answer_that_began_on_a_kept_connection_is_not_asked_for_again(send: 
         await link.send(HELLO[:-2])
 
     async def main() -> None:
-        async with provider(speak) as made, Transport.opened() as transport:
-            await send(transport, outgoing(made))
-            error = await failed(send(transport, outgoing(made)))
+        async with provider(speak) as made, Client.opened() as client:
+            await send(client, outgoing(made))
+            error = await failed(send(client, outgoing(made)))
             assert (error.failure, len(made.links)) == (Failure.AMBIGUOUS, 1)
 
     run(main())
 
 
 def test_a_restart_of_the_provider_costs_one_attempt_whatever_was_kept(run: Run) -> None:
-    """The provider's old connections answer to nothing: the first that shows it ends them all."""
+    """Restart a provider, which does not answer on its old connections: the first that shows it closes them all."""
 
     async def main() -> None:
         together = asyncio.Barrier(10)
@@ -228,10 +225,10 @@ def test_a_restart_of_the_provider_costs_one_attempt_whatever_was_kept(run: Run)
             await link.request()
             asked += is_old
 
-        async with provider(speak) as made, Transport.opened() as transport:
-            await asyncio.gather(*(transport.fetch(outgoing(made)) for _ in range(10)))
+        async with provider(speak) as made, Client.opened() as client:
+            await asyncio.gather(*(client.fetch(outgoing(made)) for _ in range(10)))
             for _ in range(5):
-                await transport.fetch(outgoing(made))
+                await client.fetch(outgoing(made))
             assert asked == 1
 
     run(main())
@@ -240,7 +237,7 @@ def test_a_restart_of_the_provider_costs_one_attempt_whatever_was_kept(run: Run)
 @pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
 async def test_a_gateway_without_free_files_does_not_blame_the_provider(streamed: bool) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    async with provider(answering(HELLO)) as made, Transport.opened() as transport:
+    async with provider(answering(HELLO)) as made, Client.opened() as client:
         call = outgoing(made)
         with ExitStack() as stack:
             resource.setrlimit(resource.RLIMIT_NOFILE, (min(soft, 1024), hard))
@@ -249,5 +246,5 @@ async def test_a_gateway_without_free_files_does_not_blame_the_provider(streamed
                 while True:
                     stack.callback(os.close, os.open(os.devnull, os.O_RDONLY))
             with pytest.raises(UmgError) as caught:
-                await (transport.open(call) if streamed else transport.fetch(call))
+                await (client.open(call) if streamed else client.fetch(call))
     assert (caught.value.name, caught.value.failure, caught.value.retry_after) == ("UNAVAILABLE", None, 1)

@@ -1,4 +1,4 @@
-"""Whole answers over connections of our own: what is one, what is none, and how they are asked for."""
+"""Complete answers over connections of our own: valid ones, invalid ones, and the requests for them."""
 
 import asyncio
 import gzip
@@ -10,11 +10,12 @@ import pytest
 import uvloop
 
 from tests.upstream.raw import HELLO, LINE, Link, Run, answering, chunked, outgoing, provider, refused, sized
-from umg_grpc.upstream.lean.answer import MAX_REFUSAL_BYTES, AnswerReader, Fetched
-from umg_grpc.upstream.lean.connection import PART_BYTES
-from umg_grpc.upstream.lean.faults import BrokenError, DisconnectedError
-from umg_grpc.upstream.lean.request import request_to
-from umg_grpc.upstream.transport import Transport
+from umg_grpc.errors import UmgError
+from umg_grpc.upstream.http1.client import Client
+from umg_grpc.upstream.http1.connection import PART_BYTES
+from umg_grpc.upstream.http1.inflate import STEP_BYTES, inflate
+from umg_grpc.upstream.http1.request import request_to
+from umg_grpc.upstream.http1.response import MAX_ERROR_BODY_BYTES, MAX_RESPONSE_BYTES, Fetched, ResponseParser
 
 
 @pytest.fixture(params=[asyncio.run, uvloop.run], ids=["asyncio", "uvloop"])
@@ -30,7 +31,7 @@ class Answered:
     body: bytes = b"hello"
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
-    kept: bool = True  # the connection is used again
+    kept: bool = True  # the connection is reused
     ends: bool = False  # the answer ends with the connection
 
 
@@ -39,7 +40,7 @@ def deflated(body: bytes) -> bytes:
     return made.compress(body) + made.flush()
 
 
-LONG = b"x" * (MAX_REFUSAL_BYTES + 1)
+LONG = b"x" * (MAX_ERROR_BODY_BYTES + 1)
 GZIP = LINE + b"Content-Encoding: gzip\r\n"
 DEFLATE = LINE + b"Content-Encoding: deflate\r\n"
 SORRY = b"HTTP/1.1 500 Oh\r\n"
@@ -72,6 +73,8 @@ ANSWERS = [
     Answered("another protocol", b"HTTP/1.1 101 Go\r\nUpgrade: h2c\r\nConnection: upgrade\r\n\r\nxyz", status=101, body=b"", kept=False),
     Answered("gzip", sized(gzip.compress(b"hello"), GZIP)),
     Answered("gzip, twice", sized(gzip.compress(b"he") + gzip.compress(b"llo"), GZIP)),
+    Answered("gzip in deflate", sized(zlib.compress(gzip.compress(b"hello")), LINE + b"Content-Encoding: gzip, Deflate\r\n")),
+    Answered("gzip in deflate, in two headers", sized(zlib.compress(gzip.compress(b"hello")), GZIP + b"Content-Encoding: deflate\r\n")),
     Answered("gzip, empty", sized(b"", GZIP), body=b""),
     Answered("deflate", sized(zlib.compress(b"hello"), DEFLATE)),
     Answered("deflate without its head", sized(deflated(b"hello"), DEFLATE)),
@@ -86,9 +89,9 @@ ANSWERS = [
 def test_an_answer_is_read_to_its_end_and_no_further(case: Answered, run: Run) -> None:
     async def main() -> None:
         async with provider(answering(case.sent, then="close" if case.ends else "")) as made:
-            async with Transport.opened() as transport:
+            async with Client.opened() as client:
                 for _ in range(2):
-                    status, headers, body = await transport.fetch(outgoing(made))
+                    status, headers, body = await client.fetch(outgoing(made))
                     assert (status, body) == (case.status, case.body)
                     assert {name: headers.get(name) for name in case.headers} == case.headers
             assert len(made.links) == (1 if case.kept else 2)
@@ -99,12 +102,11 @@ def test_an_answer_is_read_to_its_end_and_no_further(case: Answered, run: Run) -
 @pytest.mark.parametrize("case", [case for case in ANSWERS if len(case.sent) < 1000], ids=lambda case: case.id)
 def test_an_answer_may_be_cut_anywhere(case: Answered) -> None:
     def read(*pieces: bytes) -> Fetched:
-        reader = AnswerReader()
-        for piece in pieces:
-            if reader.feed(piece):
-                return reader.answer()
-        reader.close()
-        return reader.answer()
+        parser = ResponseParser()
+        response = parser.start()
+        if not any(parser.feed(piece) for piece in pieces):
+            response.close()
+        return asyncio.run(inflate(response, MAX_RESPONSE_BYTES))
 
     cuts = range(len(case.sent) + 1)
     for answer in [
@@ -117,17 +119,18 @@ def test_an_answer_may_be_cut_anywhere(case: Answered) -> None:
 
 @pytest.mark.parametrize("case", [case for case in ANSWERS if len(case.sent) < 1000], ids=lambda case: case.id)
 def test_an_answer_that_ends_early_is_none(case: Answered) -> None:
-    """Also where one that is read until the connection ends lacks a part of its head; of a refusal that is enough."""
+    """Cut each answer short, also in the head if the body ends with the connection; for an error the head is enough."""
     until_the_end, is_refusal = case.ends and case.body, case.status != 200
     end = case.sent.index(b"\r\n\r\n") + 4 if until_the_end or is_refusal else len(case.sent)
     for at in range(end):
-        reader = AnswerReader()
-        if not reader.feed(case.sent[:at]):
-            with pytest.raises((BrokenError, DisconnectedError)):
-                reader.close()
+        parser = ResponseParser()
+        response = parser.start()
+        if not parser.feed(case.sent[:at]):
+            with pytest.raises(UmgError):
+                response.close()
 
 
-# --- what is none
+# --- invalid answers
 
 
 @dataclass(frozen=True)
@@ -157,20 +160,31 @@ FAILED = [
     Failed("a head of 68 KiB", sized(b"hello", HEAD), "UPSTREAM_FAILED", then=""),
     Failed("a head without end", HEAD, "UPSTREAM_FAILED", then=""),
     Failed("hints without end", b"HTTP/1.1 103 Early Hints\r\nx: 123456789\r\n\r\n" * 2000, "UPSTREAM_FAILED", then=""),
+]  # fmt: skip
+UNDECODABLE = [
     Failed("gzip that is none", sized(b"hello", GZIP), "UPSTREAM_CUT", then=""),
     Failed("half a gzip", sized(gzip.compress(b"hello")[:-9], GZIP), "UPSTREAM_CUT", then=""),
     Failed("brotli", sized(b"hello", LINE + b"Content-Encoding: br\r\n"), "UPSTREAM_CUT", then=""),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("case", FAILED, ids=lambda case: case.id)
 def test_what_is_no_answer_closes_the_connection_and_says_why(case: Failed, run: Run) -> None:
     async def main() -> None:
-        # the provider ends first, and waits for its connections to be closed
-        async with Transport.opened() as transport, provider(answering(case.sent, then=case.then)) as made:
+        # the provider is closed first, and waits until its connections are closed
+        async with Client.opened() as client, provider(answering(case.sent, then=case.then)) as made:
             for _ in range(2):
-                assert await refused(transport, outgoing(made)) == (case.reason, {})
+                assert await refused(client, outgoing(made)) == (case.reason, {})
             assert len(made.links) == 2
+
+    run(main())
+
+
+@pytest.mark.parametrize("case", UNDECODABLE, ids=lambda case: case.id)
+def test_a_body_that_cannot_be_decoded_is_no_answer(case: Failed, run: Run) -> None:
+    async def main() -> None:
+        async with provider(answering(case.sent, then=case.then)) as made, Client.opened() as client:
+            assert await refused(client, outgoing(made)) == (case.reason, {})
 
     run(main())
 
@@ -187,31 +201,35 @@ REFUSALS = [
 
 @pytest.mark.parametrize("case", REFUSALS, ids=lambda case: case.id)
 def test_of_a_refusal_the_status_is_enough(case: Answered, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However its body goes on: what it said is worth more than that it broke off."""
-    monkeypatch.setattr("umg_grpc.upstream.lean.connection.REFUSAL_SECONDS", 0.05)
+    """Send errors with bodies of all kinds: the provider's message matters more than the end of the body."""
+    monkeypatch.setattr("umg_grpc.upstream.http1.connection.ERROR_BODY_SECONDS", 0.05)
 
     async def main() -> None:
         speak = answering(case.sent, then="close" if case.ends else "")
-        async with provider(speak) as made, Transport.opened() as transport:
-            status, _, body = await transport.fetch(outgoing(made))
+        async with provider(speak) as made, Client.opened() as client:
+            status, _, body = await client.fetch(outgoing(made))
         assert (status, body) == (500, case.body)
 
     run(main())
 
 
-def test_a_body_over_the_limit_fails_also_when_it_was_small_on_its_way(
-    run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("umg_grpc.upstream.lean.answer.MAX_ANSWER_BYTES", 1000)
-    fits, long = b"x" * 1000, b"x" * 1001
+def test_a_body_over_the_limit_fails_also_when_it_was_small_on_its_way(run: Run) -> None:
+    limit = 2 * STEP_BYTES
+    fits, long = b"x" * limit, b"x" * (limit + 1)
 
     async def main() -> None:
-        for body, head in ((fits, LINE), (long, LINE), (gzip.compress(fits), GZIP), (gzip.compress(long), GZIP)):
-            async with provider(answering(sized(body, head))) as made, Transport.opened() as transport:
-                if body in {fits, gzip.compress(fits)}:
-                    assert (await transport.fetch(outgoing(made))).body == fits
+        for body, sent in (
+            (fits, sized(fits)),
+            (long, sized(long)),
+            (fits, sized(gzip.compress(fits), GZIP)),
+            (long, sized(gzip.compress(long), GZIP)),
+        ):
+            async with provider(answering(sent)) as made, Client.opened() as client:
+                call = outgoing(made)._replace(most_bytes=limit)
+                if body is fits:
+                    assert (await client.fetch(call)).body == fits
                 else:
-                    assert await refused(transport, outgoing(made)) == ("UPSTREAM_FAILED", {})
+                    assert await refused(client, call) == ("UPSTREAM_FAILED", {})
 
     run(main())
 
@@ -228,8 +246,8 @@ def test_a_request_is_written_as_it_was_given(run: Run) -> None:
             await link.send(HELLO)
 
         given = {"X-B": "ü", "Accept": "x/y", "Content-Length": "9", "Connection": "close"}
-        async with provider(speak) as made, Transport.opened() as transport:
-            await transport.fetch(outgoing(made, b"body", headers=given, url=f"{made.url}/a%2Fb c?q=1"))
+        async with provider(speak) as made, Client.opened() as client:
+            await client.fetch(outgoing(made, b"body", headers=given, url=f"{made.url}/a%2Fb c?q=1"))
         [(head, body)] = seen
         host = made.url.removeprefix("http://").removesuffix("/v1/x")
         assert body == b"body"
@@ -261,7 +279,7 @@ HOSTS = [
 @pytest.mark.parametrize(("url", "sent", "host", "port"), HOSTS)
 def test_the_host_is_named_as_http_wants_it(url: str, sent: str, host: str, port: int) -> None:
     made = request_to(url, ())
-    assert (made.host, made.port) == (host, port)
+    assert (made.origin.server.host, made.origin.server.port) == (host, port)
     assert f"\r\nHost: {sent}\r\n".encode() in made.head
 
 
@@ -282,9 +300,9 @@ def test_a_body_of_any_length_arrives(size: int, run: Run) -> None:
                 await link.send(HELLO)
 
         sent = (b"0123456789" * (size // 10 + 1))[:size]
-        async with provider(speak) as made, Transport.opened() as transport:
+        async with provider(speak) as made, Client.opened() as client:
             for _ in range(2):
-                assert (await transport.fetch(outgoing(made, sent))).body == b"hello"
+                assert (await client.fetch(outgoing(made, sent))).body == b"hello"
             assert [body == sent for body in bodies] == [True, True]
             assert len(made.links) == 1
 
@@ -300,9 +318,9 @@ def test_an_answer_before_the_end_of_the_request_is_an_answer(lingers: bool, run
             if lingers:
                 await link.left()
 
-        async with provider(speak) as made, Transport.opened() as transport:
+        async with provider(speak) as made, Client.opened() as client:
             for _ in range(2):
-                answer = await transport.fetch(outgoing(made, b"x" * (20 << 20)))
+                answer = await client.fetch(outgoing(made, b"x" * (20 << 20)))
                 assert (answer.status, answer.body) == (413, b"too large")
             assert len(made.links) == 2
 

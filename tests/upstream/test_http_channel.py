@@ -1,4 +1,4 @@
-"""A channel over HTTP: what its errors mean for whoever would ask again, its keys, and how long it can be held up."""
+"""HTTP channel: the meaning of its errors for a retry, its keys, and its timeouts."""
 
 import asyncio
 import gc
@@ -15,10 +15,13 @@ import pytest
 
 from tests.upstream.raw import LINE, PATIENT, Link, Provider, Speak, answering, failed, provider, sized, stall
 from umg_grpc.errors import Failure
-from umg_grpc.upstream.http_channel import Endpoint, HttpChannel, InTurn
-from umg_grpc.upstream.http_text import HttpText
-from umg_grpc.upstream.http_unary import HttpEmbedding
-from umg_grpc.upstream.transport import Deadlines, Transport, Watch
+from umg_grpc.upstream.http.channel import Endpoint, HttpChannel, RotatingEndpoints
+from umg_grpc.upstream.http.text import HttpText
+from umg_grpc.upstream.http.unary import HttpEmbedding
+from umg_grpc.upstream.http1.client import Client
+from umg_grpc.upstream.http1.connection import Exchange
+from umg_grpc.upstream.http1.deadlines import Deadlines
+from umg_grpc.upstream.http1.response import MAX_RESPONSE_BYTES
 from umg_grpc.v1 import pb
 from umg_grpc.wire import EMBEDDING_FORMATS, FORMATS
 
@@ -38,22 +41,22 @@ class Clock:
         return self.time
 
 
-def channel(transport: Transport, made: Provider, deadlines: Deadlines = PATIENT, keys: str = "") -> HttpChannel:
+def channel(client: Client, made: Provider, deadlines: Deadlines = PATIENT, keys: str = "") -> HttpChannel:
     base = made.url.removesuffix("/x")
     endpoints = [Endpoint(base, {}, key) for key in keys or ("",)]
-    return HttpChannel(transport, InTurn(endpoints, Clock()), deadlines)
+    return HttpChannel(client, RotatingEndpoints(endpoints, Clock()), deadlines)
 
 
 async def generate(http: HttpChannel, seconds: float = math.inf) -> object:
     text = HttpText(http, [CHAT])
     request = CHAT.decode_request(ASKED, {}).canonical
-    return await text.generate(text.prepare(request, "m", stream=False), seconds)
+    return await text.prepare(request, "m", stream=False).send(seconds)
 
 
 async def generate_as_stream(http: HttpChannel, seconds: float = math.inf) -> object:
     text = HttpText(http, [CHAT])
     request = CHAT.decode_request(ASKED, {}).canonical
-    async with aclosing(text.stream(text.prepare(request, "m", stream=True), seconds)) as messages:
+    async with aclosing(text.prepare(request, "m", stream=True).stream(seconds)) as messages:
         return [message async for message in messages]
 
 
@@ -64,8 +67,8 @@ Ask = Callable[..., Awaitable[object]]
 @BOTH
 async def test_a_redirect_is_down(ask: Ask) -> None:
     speak = answering(b"HTTP/1.1 308 Go\r\nLocation: /\r\nContent-Length: 0\r\n\r\n")
-    async with provider(speak) as made, Transport.opened() as transport:
-        error = await failed(ask(channel(transport, made)))
+    async with provider(speak) as made, Client.opened() as client:
+        error = await failed(ask(channel(client, made)))
     assert (error.name, error.failure) == ("UPSTREAM_FAILED", Failure.DOWN)
 
 
@@ -73,11 +76,10 @@ async def test_a_redirect_is_down(ask: Ask) -> None:
 async def test_a_refusal_whose_body_stands_still_says_what_its_status_says(
     ask: Ask, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for place in ("lean.connection", "bodies"):
-        monkeypatch.setattr(f"umg_grpc.upstream.{place}.REFUSAL_SECONDS", 0.05)
+    monkeypatch.setattr("umg_grpc.upstream.http1.connection.ERROR_BODY_SECONDS", 0.05)
     speak = answering(b"HTTP/1.1 429 Slow\r\nRetry-After: 7\r\nContent-Length: 90\r\n\r\n{")
-    async with provider(speak) as made, Transport.opened() as transport:
-        error = await failed(ask(channel(transport, made)))
+    async with provider(speak) as made, Client.opened() as client:
+        error = await failed(ask(channel(client, made)))
     assert (error.name, error.metadata) == ("UPSTREAM_RATE_LIMITED", {"retry_after_seconds": "7"})
 
 
@@ -86,10 +88,10 @@ async def test_a_provider_that_is_started_for_longer_than_the_caller_waits_is_no
         await asyncio.Event().wait()
         raise AssertionError
 
-    async with Transport.opened() as transport:
-        error = await failed(generate(HttpChannel(transport, never, PATIENT), 0.05))
+    async with Client.opened() as client:
+        error = await failed(generate(HttpChannel(client, never, PATIENT), 0.05))
         assert (error.name, error.failure) == ("UPSTREAM_TIMEOUT", None)
-        error = await failed(generate(HttpChannel(transport, never, replace(PATIENT, total=0.05))))
+        error = await failed(generate(HttpChannel(client, never, replace(PATIENT, total=0.05))))
         assert (error.name, error.failure) == ("UPSTREAM_TIMEOUT", Failure.NOT_SENT)
 
 
@@ -99,18 +101,18 @@ async def test_the_parts_of_a_batch_have_the_channels_deadline_or_the_callers(
 ) -> None:
     request = pb.EmbedRequest(model="m", inputs=[pb.EmbeddingInput(text="a"), pb.EmbeddingInput(text="b")])
     codec = EMBEDDING_FORMATS["embeddings"]
-    async with provider(stall) as made, Transport.opened() as transport:
-        http = channel(transport, made, replace(PATIENT, total=0.2))
+    async with provider(stall) as made, Client.opened() as client:
+        http = channel(client, made, replace(PATIENT, total=0.2))
         call = HttpEmbedding(http, [codec], most_items=1).prepare(request, "m")
         error = await failed(call.send(seconds))
     assert (error.name, error.failure) == ("UPSTREAM_TIMEOUT", failure)
 
 
-# --- its keys
+# --- keys
 
 
 def by_key(**answers: bytes) -> tuple[Speak, list[str]]:
-    """Answers as the key says; the keys that were used."""
+    """Return a provider that answers by the key, and the list of the keys that were used."""
     used: list[str] = []
 
     async def speak(link: Link) -> None:
@@ -131,11 +133,11 @@ LIMITED = b"HTTP/1.1 429 Slow\r\nRetry-After: 7\r\nContent-Length: 0\r\n\r\n"
 @pytest.mark.parametrize("refusal", [UNKNOWN, LIMITED], ids=["unknown", "limited"])
 async def test_a_key_that_is_refused_gives_way_to_the_others(refusal: bytes, ask: Ask) -> None:
     speak, used = by_key(a=GOOD, b=refusal, c=GOOD)
-    async with provider(speak) as made, Transport.opened() as transport:
-        http = channel(transport, made, keys="abc")
+    async with provider(speak) as made, Client.opened() as client:
+        http = channel(client, made, keys="abc")
         await ask(http)
         assert (await failed(ask(http))).failure is Failure.OTHER_KEY
-        assert http.resting_keys == 1
+        assert http.suspended_keys == 1
         for _ in range(4):
             await ask(http)
     assert "".join(used) == "abcaca"
@@ -144,8 +146,8 @@ async def test_a_key_that_is_refused_gives_way_to_the_others(refusal: bytes, ask
 @BOTH
 async def test_when_no_key_is_left_the_error_is_what_it_is(ask: Ask) -> None:
     speak, used = by_key(a=UNKNOWN, b=LIMITED)
-    async with provider(speak) as made, Transport.opened() as transport:
-        http = channel(transport, made, keys="ab")
+    async with provider(speak) as made, Client.opened() as client:
+        http = channel(client, made, keys="ab")
         assert (await failed(ask(http))).failure is Failure.OTHER_KEY
         assert (await failed(ask(http))).failure is Failure.OVERLOADED
         assert (await failed(ask(http))).failure is Failure.OVERLOADED
@@ -155,15 +157,15 @@ async def test_when_no_key_is_left_the_error_is_what_it_is(ask: Ask) -> None:
 @BOTH
 async def test_the_only_key_of_a_channel_is_the_channel(ask: Ask) -> None:
     speak, _ = by_key(a=UNKNOWN)
-    async with provider(speak) as made, Transport.opened() as transport:
-        assert (await failed(ask(channel(transport, made, keys="a")))).failure is Failure.DOWN
+    async with provider(speak) as made, Client.opened() as client:
+        assert (await failed(ask(channel(client, made, keys="a")))).failure is Failure.DOWN
 
 
 # --- slow bodies
 
 
 def dripping(head: bytes, drop: bytes) -> Speak:
-    """Sends a drop each 10 ms, for as long as somebody listens."""
+    """Return a provider that sends a drop each 10 ms, until the connection closes."""
 
     async def speak(link: Link) -> None:
         await link.request()
@@ -199,8 +201,8 @@ STREAMS = [
 
 @pytest.mark.parametrize("case", STREAMS, ids=lambda case: case.id)
 async def test_a_stream_that_drips_ends_by_its_deadlines(case: Drip) -> None:
-    async with provider(dripping(case.head, case.drop)) as made, Transport.opened() as transport:
-        error = await failed(generate_as_stream(channel(transport, made, case.deadlines)))
+    async with provider(dripping(case.head, case.drop)) as made, Client.opened() as client:
+        error = await failed(generate_as_stream(channel(client, made, case.deadlines)))
     assert (error.name, error.metadata, error.failure) == (
         "UPSTREAM_TIMEOUT",
         {"deadline": case.deadline},
@@ -212,53 +214,51 @@ async def test_a_stream_that_drips_ends_by_its_deadlines(case: Drip) -> None:
     "head", [LINE[:13], LINE, LINE + b"Content-Length: 99999\r\n\r\n"], ids=["a line", "a head", "a body"]
 )
 async def test_an_answer_that_drips_ends_by_its_deadline(head: bytes) -> None:
-    async with provider(dripping(head, b"x")) as made, Transport.opened() as transport:
-        error = await failed(generate(channel(transport, made, replace(PATIENT, total=0.2))))
+    async with provider(dripping(head, b"x")) as made, Client.opened() as client:
+        error = await failed(generate(channel(client, made, replace(PATIENT, total=0.2))))
     assert (error.name, error.metadata) == ("UPSTREAM_TIMEOUT", {"deadline": "total"})
 
 
 async def test_a_stream_that_stands_still_after_its_first_event_is_idle() -> None:
-    async with provider(answering(STREAM + CHUNK % b"null")) as made, Transport.opened() as transport:
-        error = await failed(generate_as_stream(channel(transport, made, replace(PATIENT, idle=0.1))))
+    async with provider(answering(STREAM + CHUNK % b"null")) as made, Client.opened() as client:
+        error = await failed(generate_as_stream(channel(client, made, replace(PATIENT, idle=0.1))))
     assert (error.metadata, error.failure) == ({"deadline": "idle"}, Failure.AMBIGUOUS)
 
 
 async def test_nothing_is_left_of_a_stream_that_was_too_late(monkeypatch: pytest.MonkeyPatch) -> None:
-    watches = list[weakref.ref[Watch]]()
+    exchanges = list[weakref.ref[Exchange]]()
 
-    class Seen(Watch):
+    class Seen(Exchange):
         def __init__(self, *arguments: Any) -> None:
             super().__init__(*arguments)
-            watches.append(weakref.ref(self))
+            exchanges.append(weakref.ref(self))
 
-    monkeypatch.setattr("umg_grpc.upstream.transport.Watch", Seen)
-    async with provider(answering(STREAM + CHUNK % b"null")) as made, Transport.opened() as transport:
+    monkeypatch.setattr("umg_grpc.upstream.http1.connection.Exchange", Seen)
+    async with provider(answering(STREAM + CHUNK % b"null")) as made, Client.opened() as client:
         for _ in range(2):
-            await failed(generate_as_stream(channel(transport, made, replace(PATIENT, idle=0.1))))
-        await asyncio.sleep(0)  # the event loop lets go of the last timer
+            await failed(generate_as_stream(channel(client, made, replace(PATIENT, idle=0.1))))
+        await asyncio.sleep(0)  # the event loop releases the last timer
         gc.collect()
-        assert [watch() for watch in watches] == [None, None]
+        assert [exchange() for exchange in exchanges] == [None, None]
 
 
 async def test_comments_before_the_first_event_do_no_harm() -> None:
     speak = answering(STREAM, b": wait\n\n", b": wait\n\n", EVENTS, then="close")
-    async with provider(speak) as made, Transport.opened() as transport:
-        assert await generate_as_stream(channel(transport, made, replace(PATIENT, idle=0.5)))
+    async with provider(speak) as made, Client.opened() as client:
+        assert await generate_as_stream(channel(client, made, replace(PATIENT, idle=0.5)))
 
 
-# --- more than anybody can use
+# --- answers over the size limit
 
 
 @BOTH
-async def test_an_answer_that_grows_when_it_is_inflated_is_bounded(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
-    for place in ("lean.answer", "bodies"):
-        monkeypatch.setattr(f"umg_grpc.upstream.{place}.MAX_ANSWER_BYTES", 1 << 20)
-    body = gzip.compress(b'{"a":"' + b"x" * (64 << 20))
+async def test_an_answer_that_grows_when_it_is_inflated_is_bounded(ask: Ask) -> None:
+    body = gzip.compress(b'{"a":"' + b"x" * MAX_RESPONSE_BYTES)
     head = LINE + b"Content-Type: application/json\r\nContent-Encoding: gzip\r\n"
-    async with provider(answering(sized(body, head))) as made, Transport.opened() as transport:
-        error = await failed(ask(channel(transport, made)))
-    assert (error.name, error.failure) == ("UPSTREAM_FAILED", Failure.AMBIGUOUS)
-    assert "larger than" in error.message
+    async with provider(answering(sized(body, head))) as made, Client.opened() as client:
+        error = await failed(ask(channel(client, made)))
+    assert (error.name, error.failure) == ("UPSTREAM_FAILED", Failure.TOO_LARGE)
+    assert "larger than 64 MiB" in error.message
 
 
 @pytest.mark.parametrize("encoded", [False, True], ids=["plain", "inflated"])
@@ -266,7 +266,7 @@ async def test_an_event_without_end_is_bounded(encoded: bool) -> None:
     event = b"data: " + b"x" * (64 << 20)
     body = gzip.compress(event) if encoded else event
     head = SSE + b"Content-Encoding: gzip\r\n" if encoded else SSE
-    async with provider(answering(sized(body, head))) as made, Transport.opened() as transport:
-        error = await failed(generate_as_stream(channel(transport, made)))
+    async with provider(answering(sized(body, head))) as made, Client.opened() as client:
+        error = await failed(generate_as_stream(channel(client, made)))
     assert error.name == "UPSTREAM_FAILED"
     assert "larger than" in error.message

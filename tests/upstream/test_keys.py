@@ -1,11 +1,11 @@
-"""Which key of a channel is used, and what becomes of those that are no good."""
+"""Keys of a channel: the selection of one, and the exclusion of invalid ones."""
 
 from dataclasses import dataclass
 
 import pytest
 
 from umg_grpc.errors import Failure, UmgError
-from umg_grpc.upstream.keys import Keys
+from umg_grpc.upstream.http.keys import Keys
 from umg_grpc.v1 import pb
 
 
@@ -18,12 +18,12 @@ class Clock:
 
 
 def bad(status: str = "401") -> UmgError:
-    return UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, "no", upstream_status=status).of(Failure.DOWN)
+    return UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, "no", upstream_status=status).with_failure(Failure.DOWN)
 
 
 def limited(seconds: str | None = None) -> UmgError:
     metadata = {} if seconds is None else {"retry_after_seconds": seconds}
-    return UmgError(pb.ERROR_REASON_UPSTREAM_RATE_LIMITED, "slower", **metadata).of(Failure.OVERLOADED)
+    return UmgError(pb.ERROR_REASON_UPSTREAM_RATE_LIMITED, "slower", **metadata).with_failure(Failure.OVERLOADED)
 
 
 def taken(keys: Keys, times: int) -> list[int]:
@@ -37,24 +37,24 @@ def test_keys_take_turns() -> None:
 def test_a_key_that_is_no_good_is_left_out_and_comes_back_by_itself() -> None:
     clock = Clock()
     keys = Keys(3, clock)
-    assert keys.failed(1, bad())
-    assert (taken(keys, 4), keys.resting) == ([0, 2, 0, 2], 1)
+    assert keys.record_failure(1, bad())
+    assert (taken(keys, 4), keys.suspended) == ([0, 2, 0, 2], 1)
     clock.time += 60
-    assert (taken(keys, 3), keys.resting) == ([0, 1, 2], 0)
+    assert (taken(keys, 3), keys.suspended) == ([0, 1, 2], 0)
 
 
 @dataclass(frozen=True)
 class Rest:
     id: str
     error: UmgError
-    seconds: float  # 0: the key goes on
+    seconds: float  # 0: the key stays in use
 
 
 RESTS = [
     Rest("a key that is unknown", bad("401"), 60),
     Rest("an account without credit", bad("402"), 60),
     Rest("a key that may not", bad("403"), 60),
-    Rest("a quota that is used up", UmgError(pb.ERROR_REASON_UPSTREAM_RATE_LIMITED, "quota").of(Failure.DOWN), 60),
+    Rest("a quota that is used up", UmgError(pb.ERROR_REASON_UPSTREAM_RATE_LIMITED, "quota").with_failure(Failure.DOWN), 60),
     Rest("a rate limit", limited("7"), 7),
     Rest("a rate limit without a word of how long", limited(), 1),
     Rest("a rate limit that is over at once", limited("0"), 1),
@@ -62,9 +62,9 @@ RESTS = [
     Rest("a model that is not there", bad("404"), 0),
     Rest("an address that is another", bad("308"), 0),
     Rest("a proxy that refuses", bad("407"), 0),
-    Rest("a provider with too much to do", UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, "", retry_after_seconds="9").of(Failure.OVERLOADED), 0),
-    Rest("a failure", UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, "").of(Failure.TRANSIENT), 0),
-    Rest("the caller's fault", UmgError(pb.ERROR_REASON_UPSTREAM_REJECTED, "").of(Failure.CALLER), 0),
+    Rest("a provider with too much to do", UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, "", retry_after_seconds="9").with_failure(Failure.OVERLOADED), 0),
+    Rest("a failure", UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, "").with_failure(Failure.TRANSIENT), 0),
+    Rest("the caller's fault", UmgError(pb.ERROR_REASON_UPSTREAM_REJECTED, "").with_failure(Failure.CALLER), 0),
     Rest("the caller's deadline", UmgError(pb.ERROR_REASON_UPSTREAM_TIMEOUT, ""), 0),
 ]  # fmt: skip
 
@@ -73,66 +73,66 @@ RESTS = [
 def test_a_key_rests_for_what_is_its_own(case: Rest) -> None:
     clock = Clock()
     keys = Keys(2, clock)
-    assert keys.failed(0, case.error) is bool(case.seconds)
+    assert keys.record_failure(0, case.error) is bool(case.seconds)
     if case.seconds:
         clock.time += case.seconds - 0.001
-        assert keys.resting == 1
+        assert keys.suspended == 1
         clock.time += 0.001
-    assert keys.resting == 0
+    assert keys.suspended == 0
 
 
 def test_a_key_that_stays_no_good_rests_longer_each_time_up_to_a_quarter_of_an_hour() -> None:
     clock = Clock()
     keys = Keys(2, clock)
     for seconds in (60, 120, 240, 480, 900, 900):
-        keys.failed(0, bad())
-        keys.failed(0, bad())  # which was sent before the first came back
+        keys.record_failure(0, bad())
+        keys.record_failure(0, bad())  # sent before the first result arrived
         clock.time += seconds - 1
-        assert keys.resting == 1
+        assert keys.suspended == 1
         clock.time += 1
-        assert keys.resting == 0
+        assert keys.suspended == 0
 
 
 def test_a_good_answer_ends_the_rest_and_what_went_before() -> None:
     clock = Clock()
     keys = Keys(2, clock)
     for _ in range(3):
-        keys.failed(0, bad())
+        keys.record_failure(0, bad())
         clock.time += 1000
-    keys.failed(0, bad())
+    keys.record_failure(0, bad())
     clock.time += 1000
-    keys.works(0)
-    assert (keys.resting, taken(keys, 2)) == (0, [0, 1])
-    keys.failed(0, bad())
+    keys.record_success(0)
+    assert (keys.suspended, taken(keys, 2)) == (0, [0, 1])
+    keys.record_failure(0, bad())
     clock.time += 60
-    assert keys.resting == 0
+    assert keys.suspended == 0
 
 
 def test_a_good_answer_from_before_a_rest_does_not_end_it() -> None:
     keys = Keys(2, Clock())
-    keys.failed(0, bad())
-    keys.works(0)  # of a call that was under way
-    assert (keys.resting, taken(keys, 2)) == (1, [1, 1])
+    keys.record_failure(0, bad())
+    keys.record_success(0)  # of a call that was in flight
+    assert (keys.suspended, taken(keys, 2)) == (1, [1, 1])
 
 
 def test_when_all_rest_a_good_answer_ends_the_rest_of_its_key() -> None:
     keys = Keys(2, Clock())
-    keys.failed(0, bad())
-    keys.failed(1, bad())
-    keys.works(0)
-    assert keys.resting == 1
+    keys.record_failure(0, bad())
+    keys.record_failure(1, bad())
+    keys.record_success(0)
+    assert keys.suspended == 1
 
 
 def test_when_all_rest_the_first_that_is_due_is_used_and_no_other_is_promised() -> None:
     clock = Clock()
     keys = Keys(3, clock)
-    assert keys.failed(0, limited("9"))
-    assert keys.failed(1, limited("3"))
-    assert not keys.failed(2, limited("6"))
-    assert (taken(keys, 3), keys.resting) == ([1, 1, 1], 3)
+    assert keys.record_failure(0, limited("9"))
+    assert keys.record_failure(1, limited("3"))
+    assert not keys.record_failure(2, limited("6"))
+    assert (taken(keys, 3), keys.suspended) == ([1, 1, 1], 3)
 
 
 def test_the_only_key_is_used_whatever_it_is_told() -> None:
     keys = Keys(1, Clock())
-    assert not keys.failed(0, bad())
+    assert not keys.record_failure(0, bad())
     assert taken(keys, 2) == [0, 0]

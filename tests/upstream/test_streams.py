@@ -1,4 +1,4 @@
-"""Streams over connections that are kept: what becomes of one after an answer is none of that answer's business."""
+"""Streams over reused connections: an answer does not depend on the connection once it is complete."""
 
 import asyncio
 import time
@@ -7,11 +7,12 @@ from dataclasses import replace
 import pytest
 import uvloop
 
-from tests.upstream.raw import HELLO, LINE, PATIENT, Link, Run, failed, outgoing, provider
+from tests.upstream.raw import HELLO, LINE, PATIENT, Link, Run, answering, failed, outgoing, provider
 from umg_grpc.errors import Failure
-from umg_grpc.upstream.transport import Answer, Transport
+from umg_grpc.upstream.http1.client import Client
+from umg_grpc.upstream.http1.connection import BUFFER_BYTES, Exchange
 
-MANY_HEADERS = LINE + b"X-More: and more\r\n" * 200
+GARBAGE = b"SSH-2.0-OpenSSH_9.6\r\n"
 CHUNKED = LINE + b"Transfer-Encoding: chunked\r\n\r\n"
 
 
@@ -21,8 +22,8 @@ def run(request: pytest.FixtureRequest) -> Run:
     return chosen
 
 
-async def read(answer: Answer) -> bytes:
-    """The body, of an answer that is then closed."""
+async def read(answer: Exchange) -> bytes:
+    """Return the body of an answer, which is then closed."""
     try:
         return b"".join([chunk async for chunk in answer.chunks()])
     finally:
@@ -30,7 +31,7 @@ async def read(answer: Answer) -> bytes:
 
 
 def test_an_answer_that_came_is_whole_whatever_becomes_of_its_connection(run: Run) -> None:
-    """It came in whole before it is read: another call has its connection, which breaks, by then."""
+    """Break a connection after its answer has arrived and before it is read, while another call uses the connection."""
 
     async def main() -> None:
         left = asyncio.Event()
@@ -39,13 +40,13 @@ def test_an_answer_that_came_is_whole_whatever_becomes_of_its_connection(run: Ru
             await link.request()
             await link.send(HELLO)
             await link.request()
-            await link.send(MANY_HEADERS)
+            await link.send(GARBAGE)
             await link.left()
             left.set()
 
-        async with provider(speak) as made, Transport.opened() as transport:
-            early = await transport.open(outgoing(made))
-            error = await failed(transport.open(outgoing(made)))
+        async with provider(speak) as made, Client.opened() as client:
+            early = await client.open(outgoing(made))
+            error = await failed(client.open(outgoing(made)))
             await left.wait()
             assert (error.name, len(made.links)) == ("UPSTREAM_CUT", 1)
             assert await read(early) == b"hello"
@@ -66,14 +67,14 @@ def test_a_connection_on_which_something_came_unasked_is_not_used_again(run: Run
                 unasked.set()
             await link.left()
 
-        async with provider(speak) as made, Transport.opened() as transport:
+        async with provider(speak) as made, Client.opened() as client:
             unasked = asyncio.Event()
-            assert await read(await transport.open(outgoing(made))) == b"hello"
+            assert await read(await client.open(outgoing(made))) == b"hello"
             come.set()
             await unasked.wait()
-            for _ in range(10):  # turns of the event loop, in which it is read
+            for _ in range(10):  # iterations of the event loop, during which it is read
                 await asyncio.sleep(0)
-            assert await read(await transport.open(outgoing(made))) == b"hello"
+            assert await read(await client.open(outgoing(made))) == b"hello"
             assert len(made.links) == 2
 
     run(main())
@@ -92,8 +93,8 @@ def test_a_stream_that_is_no_http_any_more_breaks_at_once(waits: bool, run: Run)
             await link.left()
             left.set()
 
-        async with provider(speak) as made, Transport.opened() as transport:
-            answer = await transport.open(outgoing(made))
+        async with provider(speak) as made, Client.opened() as client:
+            answer = await client.open(outgoing(made))
             chunks = answer.chunks()
             assert await anext(chunks) == b"x"
             go.set()
@@ -107,10 +108,10 @@ def test_a_stream_that_is_no_http_any_more_breaks_at_once(waits: bool, run: Run)
 
 
 def test_a_deadline_that_ends_in_the_moment_when_a_chunk_does_is_late(run: Run) -> None:
-    """The end of a chunk wakes the reader, for whom there is nothing; before it can wait again, the time is over."""
+    """Wake the reader by the end of a chunk that has no data for it; before it can wait again, the deadline has passed."""
 
     def is_elsewhere(seconds: float) -> None:
-        """What else the machine has to do: what comes, and what is due meanwhile, then happens at once."""
+        """Block the event loop, so that arriving data and due timers are processed together."""
         time.sleep(seconds)
 
     async def main() -> None:
@@ -125,8 +126,8 @@ def test_a_deadline_that_ends_in_the_moment_when_a_chunk_does_is_late(run: Run) 
             await link.left()
 
         deadlines = replace(PATIENT, first_byte=0.1)
-        async with provider(speak) as made, Transport.opened() as transport:
-            answer = await transport.open(outgoing(made, deadlines=deadlines))
+        async with provider(speak) as made, Client.opened() as client:
+            answer = await client.open(outgoing(made, deadlines=deadlines))
             chunks = answer.chunks()
             assert await anext(chunks) == b"x"
             reading = asyncio.ensure_future(anext(chunks))
@@ -138,5 +139,49 @@ def test_a_deadline_that_ends_in_the_moment_when_a_chunk_does_is_late(run: Run) 
             {"deadline": "first_byte"},
             Failure.AMBIGUOUS,
         )
+
+    run(main())
+
+
+PAUSING = BUFFER_BYTES + 1
+"""Number of chunks of one byte, waiting to be read, at which reading from the connection stops."""
+
+
+@pytest.mark.parametrize("waiting", [1, PAUSING - 1, PAUSING, 4 * PAUSING])
+def test_a_body_of_many_small_chunks_comes_to_its_end_when_nobody_read_it_for_a_while(waiting: int, run: Run) -> None:
+    async def main() -> None:
+        read = asyncio.Event()
+
+        async def speak(link: Link) -> None:
+            await link.request()
+            await link.send(CHUNKED + b"1\r\nx\r\n" * waiting)
+            await read.wait()
+            await link.send(b"1\r\nx\r\n0\r\n\r\n")
+            await link.left()
+
+        async with provider(speak) as made, asyncio.timeout(20):
+            client = Client()
+            exchange = await client.open(outgoing(made))
+            while len(exchange.response.body) < min(waiting, PAUSING):  # noqa: ASYNC110  no event reports its arrival
+                await asyncio.sleep(0.01)
+            body = await exchange.read()
+            read.set()
+            while part := await exchange.read():
+                body += part
+            exchange.close()
+            await client.close()
+        assert body == b"x" * (waiting + 1)
+
+    run(main())
+
+
+def test_a_head_that_is_too_large_fails_before_its_body(run: Run) -> None:
+    """Send the end of a large head together with a complete body."""
+    head = CHUNKED.replace(b"\r\n\r\n", b"\r\nx: " + b"y" * (128 << 10) + b"\r\n\r\n")
+
+    async def main() -> None:
+        async with Client.opened() as client, provider(answering(head + b"1\r\nx\r\n0\r\n\r\n")) as made:
+            error = await failed(client.open(outgoing(made)))
+        assert (error.name, error.failure) == ("UPSTREAM_FAILED", Failure.AMBIGUOUS)
 
     run(main())

@@ -1,4 +1,4 @@
-"""What tests of vectors need: the real model, loaded once, and requests in few words."""
+"""Helpers of the tests of vectors: the real model, loaded once, and short forms of requests."""
 
 from collections.abc import Sequence
 from functools import cache
@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from umg_grpc.upstream.interface import UnaryUpstream
 from umg_grpc.upstream.local.wordllama import WordLlamaEngine
 from umg_grpc.upstream.local.wordllama.model import Vectors, WordLlamaModel, load
-from umg_grpc.upstream.unary import UnaryUpstream
 from umg_grpc.v1 import pb
 
 Embedder = UnaryUpstream[pb.EmbedRequest, pb.EmbedResponse]
@@ -19,7 +19,7 @@ shared_model = cache(load)
 
 
 def loaded_engine() -> WordLlamaEngine:
-    """An engine of the test's own."""
+    """Return an engine of the test's own."""
     return WordLlamaEngine(shared_model)
 
 
@@ -32,7 +32,7 @@ def rerank_request(query: str, *documents: str, **fields: Any) -> pb.RerankReque
 
 
 def rows(response: pb.EmbedResponse) -> Vectors:
-    """The vectors of an answer, all of one length."""
+    """Return the vectors of an answer, all of one length."""
     return np.stack([np.frombuffer(one.values, "<f4") for one in response.embeddings])
 
 
@@ -41,5 +41,5 @@ async def vectors_of(upstream: Embedder, model: str, texts: Sequence[str], **fie
 
 
 def model() -> WordLlamaModel:
-    """For comparisons without an engine."""
+    """Return the model, for comparisons without an engine."""
     return shared_model()

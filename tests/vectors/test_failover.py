@@ -1,4 +1,4 @@
-"""Which of several channels embeds or ranks, and when another is asked."""
+"""Channels that embed or rank: their order, and failover to the next."""
 
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -6,17 +6,18 @@ from pathlib import Path
 
 import pytest
 
-from tests.vectors import Provider, provider
-from tests.vectors.callers import WAYS, Embed, Rerank, Told, channel, way
-from tests.vectors.making import score, vector
-from tests.vectors.server import RETRY_SECONDS
+from tests.support.callers.transports import TRANSPORTS
+from tests.support.callers.vectors import Embed, Rerank, VectorResult, channel, vector_caller
+from tests.support.providers.server import RETRY_SECONDS
+from tests.support.providers.vector_providers import Provider, provider
+from tests.support.providers.vectors import score, vector
 
 DEAD = "http://127.0.0.1:1/v1"
 
 
 @dataclass(frozen=True)
 class Failure:
-    """How a channel fails on a model of that id, and what the caller is told where no other is asked."""
+    """A channel's failure on the model of that id, and the caller's error where there is no other channel."""
 
     model: str
     status: int
@@ -51,7 +52,7 @@ OPERATIONS = {
 PROTOCOLS = {"embed": "embeddings", "embed natively": "native_embeddings"}
 
 
-async def ask(made: object, operation: str) -> Told:
+async def ask(made: object, operation: str) -> VectorResult:
     call = made.embed if operation.startswith("embed") else made.rerank  # type: ignore[attr-defined]
     return await call(Embed() if operation.startswith("embed") else Rerank())  # type: ignore[no-any-return]
 
@@ -68,7 +69,7 @@ def config(operation: str, model: str, first: Provider, second: Provider | None 
 @pytest.mark.parametrize("case", FAILURES, ids=lambda case: case.model)
 async def test_a_failing_provider_is_told_in_our_words(case: Failure, operation: str, tmp_path: Path) -> None:
     async with provider(OPERATIONS[operation]) as first:
-        async with way("grpc", config(operation, case.model, first), tmp_path) as made:
+        async with vector_caller("grpc", config(operation, case.model, first), tmp_path) as made:
             told = await ask(made, operation)
             assert (told.status, told.reason) == (case.status, case.reason), told
             assert case.says in told.message
@@ -84,23 +85,23 @@ async def test_another_channel_is_asked_unless_the_request_is_wrong(
 ) -> None:
     kind = OPERATIONS[operation]
     async with provider(kind) as first, provider(kind) as second:
-        async with way("http, in process", config(operation, case.model, first, second), tmp_path) as made:
+        async with vector_caller("http, in process", config(operation, case.model, first, second), tmp_path) as made:
             told = await ask(made, operation)
         assert told.status == (200 if case.moves_on else case.status), told
-        assert len(second.seen) == (1 if case.moves_on else 0)
+        assert len(second.received) == (1 if case.moves_on else 0)
         assert first.refusals == second.refusals == []
 
 
-@pytest.mark.parametrize("name", WAYS)
+@pytest.mark.parametrize("name", TRANSPORTS)
 async def test_the_next_channel_may_be_of_another_format(name: str, tmp_path: Path) -> None:
     async with provider("embeddings") as first, provider("native_embeddings") as second:
         lines = "channels:\n" + channel("first", "embeddings", first.base_url, "{id: m, upstream: busy}")
         lines += channel("second", "native_embeddings", second.base_url, priority=1)
-        async with way(name, lines, tmp_path) as made:
+        async with vector_caller(name, lines, tmp_path) as made:
             told = await made.embed(Embed(user="u-1"), "embeddings, base64")
         assert told.vectors == [vector(text) for text in Embed().inputs if isinstance(text, str)], told
         assert told.headers["x-umg-dropped"] == "user"
-        assert len(first.seen) == 1
+        assert len(first.received) == 1
 
 
 async def test_the_next_reranker_may_be_of_another_kind(tmp_path: Path) -> None:
@@ -113,10 +114,10 @@ async def test_the_next_reranker_may_be_of_another_kind(tmp_path: Path) -> None:
             )
             for priority, (kind, server, model) in enumerate(zip(kinds, servers, ("busy", "curt", "m"), strict=True))
         )
-        made = await stack.enter_async_context(way("http, in process", lines, tmp_path))
+        made = await stack.enter_async_context(vector_caller("http, in process", lines, tmp_path))
         told = await made.rerank(Rerank(more={"return_documents": True}))
         assert [index for index, _, _ in told.ranking] == ranked(), told
-        assert [len(server.seen) for server in servers] == [1, 1, 1]
+        assert [len(server.received) for server in servers] == [1, 1, 1]
         assert [server.refusals for server in servers] == [[], [], []]
 
 
@@ -129,9 +130,9 @@ async def test_a_rate_limit_of_all_channels_is_the_callers_429(tmp_path: Path) -
     async with provider("embeddings") as first, provider("embeddings") as second:
         lines = config("embed", "busy", first).rstrip() + "\n"
         lines += channel("second", "embeddings", second.base_url, "{id: m, upstream: curt}", priority=1)
-        async with way("http, in process", lines, tmp_path) as made:
+        async with vector_caller("http, in process", lines, tmp_path) as made:
             told = await made.embed(Embed())
-        assert (told.status, len(first.seen), len(second.seen)) == (429, 1, 1)
+        assert (told.status, len(first.received), len(second.received)) == (429, 1, 1)
         assert int(told.headers["retry-after"]) >= 1
 
 
@@ -139,12 +140,12 @@ async def test_a_provider_that_cannot_be_reached_is_left_behind_even_without_a_s
     async with provider("embeddings") as second:
         lines = "channels:\n" + channel("dead", "embeddings", DEAD) + channel("dead-too", "native_embeddings", DEAD)
         lines += channel("works", "embeddings", second.base_url, priority=1)
-        async with way("http, in process", lines, tmp_path) as made:
+        async with vector_caller("http, in process", lines, tmp_path) as made:
             for by in ("embeddings", "native_embeddings"):
                 assert (await made.embed(Embed(), by)).status == 200
 
 
-# --- which is asked first
+# --- the order of the channels
 
 
 @pytest.mark.parametrize(("by", "nearest"), [("embeddings", "plain"), ("native_embeddings", "native")])
@@ -152,19 +153,19 @@ async def test_of_one_priority_the_callers_own_format_comes_first(by: str, neare
     async with provider("embeddings") as plain, provider("native_embeddings") as native:
         lines = "channels:\n" + channel("plain", "embeddings", plain.base_url)
         lines += channel("native", "native_embeddings", native.base_url)
-        async with way("http, in process", lines, tmp_path) as made:
+        async with vector_caller("http, in process", lines, tmp_path) as made:
             for _ in range(4):
                 assert (await made.embed(Embed(), by)).status == 200
-        assert (len(plain.seen), len(native.seen)) == ((4, 0) if nearest == "plain" else (0, 4))
+        assert (len(plain.received), len(native.received)) == ((4, 0) if nearest == "plain" else (0, 4))
 
 
 async def test_priority_comes_before_the_callers_format(tmp_path: Path) -> None:
     async with provider("embeddings") as plain, provider("native_embeddings") as native:
         lines = "channels:\n" + channel("plain", "embeddings", plain.base_url, priority=1)
         lines += channel("native", "native_embeddings", native.base_url)
-        async with way("http, in process", lines, tmp_path) as made:
+        async with vector_caller("http, in process", lines, tmp_path) as made:
             assert (await made.embed(Embed())).status == 200
-        assert (len(plain.seen), len(native.seen)) == (0, 1)
+        assert (len(plain.received), len(native.received)) == (0, 1)
 
 
 @pytest.mark.parametrize("name", ["http, in process", "grpc"])
@@ -172,25 +173,25 @@ async def test_a_channel_that_can_be_told_all_comes_before_one_that_cannot(name:
     async with provider("embeddings") as plain, provider("native_embeddings") as native:
         lines = "channels:\n" + channel("plain", "embeddings", plain.base_url)
         lines += channel("native", "native_embeddings", native.base_url, priority=1)
-        async with way(name, lines, tmp_path) as made:
+        async with vector_caller(name, lines, tmp_path) as made:
             told = await made.embed(Embed(task="CLUSTERING"), "native_embeddings")
             assert (told.status, told.headers.get("x-umg-dropped")) == (200, None), told
-            assert (len(plain.seen), len(native.seen)) == (0, 1)
+            assert (len(plain.received), len(native.received)) == (0, 1)
             strict = await made.embed(Embed(task="CLUSTERING"), "native_embeddings", **{"x-umg-strict": "true"})
             assert strict.status == 200
-        assert (len(plain.seen), len(native.seen)) == (0, 2)
+        assert (len(plain.received), len(native.received)) == (0, 2)
 
 
 async def test_a_channel_that_must_be_told_less_is_still_asked_when_the_others_fail(tmp_path: Path) -> None:
     async with provider("embeddings") as plain, provider("native_embeddings") as native:
         lines = "channels:\n" + channel("plain", "embeddings", plain.base_url)
         lines += channel("native", "native_embeddings", native.base_url, "{id: m, upstream: busy}")
-        async with way("http, in process", lines, tmp_path) as made:
+        async with vector_caller("http, in process", lines, tmp_path) as made:
             told = await made.embed(Embed(task="CLUSTERING"), "native_embeddings")
             assert (told.status, told.headers["x-umg-dropped"]) == (200, "requests.taskType"), told
             strict = await made.embed(Embed(task="CLUSTERING"), "native_embeddings", **{"x-umg-strict": "true"})
         assert strict.status in {400, 429}
-        assert (len(plain.seen), len(native.seen)) == (1, 2)
+        assert (len(plain.received), len(native.received)) == (1, 2)
 
 
 async def test_vectors_of_two_lengths_go_where_they_can_be_made(tmp_path: Path) -> None:
@@ -201,8 +202,8 @@ async def test_vectors_of_two_lengths_go_where_they_can_be_made(tmp_path: Path) 
         body = {"requests": [{**content, "outputDimensionality": 4}, {**content, "outputDimensionality": 5}]}
         for config_, status, data in ((both, 200, tmp_path / "a"), (lines, 400, tmp_path / "b")):
             data.mkdir()
-            async with way("http, in process", config_, data) as made:
+            async with vector_caller("http, in process", config_, data) as made:
                 told = await made.post("/v1beta/models/m:batchEmbedContents", body)  # type: ignore[union-attr]
                 assert told.status == status, told
         assert "requests[1].outputDimensionality" in told.message
-        assert (len(plain.seen), len(native.seen)) == (0, 1)
+        assert (len(plain.received), len(native.received)) == (0, 1)

@@ -1,4 +1,4 @@
-"""The fakes are faithful: official SDKs get from them what they expect, and what the real ones refuse they refuse."""
+"""The fake providers are faithful: official SDKs accept their answers, and they refuse as real providers do."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,8 +10,8 @@ import pytest
 from google import genai
 from google.genai import types
 
-from tests.vectors import KEY, provider
-from tests.vectors.making import packed, score, vector
+from tests.support.providers.vector_providers import KEY, provider
+from tests.support.providers.vectors import packed, score, vector
 
 pytestmark = pytest.mark.filterwarnings("ignore:Inheritance class AiohttpClientSession:DeprecationWarning")
 
@@ -34,7 +34,7 @@ async def test_the_openai_sdk_gets_vectors() -> None:
 
 async def test_the_google_sdk_gets_vectors() -> None:
     async with provider("native_embeddings") as server:
-        options = types.HttpOptions(base_url=server.root_url, api_version="v1beta")
+        options = types.HttpOptions(base_url=server.url, api_version="v1beta")
         sdk = genai.Client(api_key=KEY, http_options=options)
         config = types.EmbedContentConfig(task_type="RETRIEVAL_DOCUMENT", title="T", output_dimensionality=4)
         answer = await sdk.aio.models.embed_content(model="m", contents=TEXTS, config=config)
@@ -47,10 +47,10 @@ async def test_the_google_sdk_gets_vectors() -> None:
 
 async def test_the_cohere_sdk_gets_rankings() -> None:
     async with provider("rerank v1") as first, provider("rerank v2") as second:
-        async with cohere.AsyncClient(api_key=KEY, base_url=first.root_url) as sdk:
+        async with cohere.AsyncClient(api_key=KEY, base_url=first.url) as sdk:
             options = {"top_n": 2, "return_documents": True, "max_chunks_per_doc": 3}
             answer = await sdk.rerank(model="m", query=QUERY, documents=DOCUMENTS, **options)
-        async with cohere.AsyncClientV2(api_key=KEY, base_url=second.root_url) as later:
+        async with cohere.AsyncClientV2(api_key=KEY, base_url=second.url) as later:
             newer = await later.rerank(model="m", query=QUERY, documents=DOCUMENTS, max_tokens_per_doc=9, priority=1)
         assert [each.document.text for each in answer.results if each.document] == [DOCUMENTS[at] for at in RANKED[:2]]
         assert [each.index for each in newer.results] == RANKED
@@ -140,7 +140,7 @@ REFUSALS = [
 @pytest.mark.parametrize("case", REFUSALS, ids=lambda case: case.id)
 async def test_what_a_real_provider_refuses_is_refused(case: Refusal) -> None:
     async with provider(case.provider) as server, aiohttp.ClientSession() as session:
-        async with session.post(server.root_url + case.path, json=case.body, headers=case.headers) as answer:
+        async with session.post(server.url + case.path, json=case.body, headers=case.headers) as answer:
             assert answer.status == case.status, await answer.text()
             assert case.says in await answer.text()
         assert len(server.refusals) == 1

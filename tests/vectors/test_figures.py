@@ -1,4 +1,4 @@
-"""What a call consumed: in the answer, the log and the metrics."""
+"""Usage of a call: in the answer, the log and the metrics."""
 
 import re
 from collections.abc import AsyncGenerator
@@ -10,17 +10,18 @@ import pytest
 import pytest_asyncio
 import structlog
 
-from tests.e2e.gateways import Running, running
-from tests.vectors import Provider, provider
-from tests.vectors.callers import FIELDS, Embed, OverGrpc, Rerank, Told, channel
-from tests.vectors.making import tokens
+from tests.support.callers.transports import GrpcTransport
+from tests.support.callers.vectors import FIELDS, Embed, GrpcVectorCaller, Rerank, VectorResult, channel
+from tests.support.gateways import Running, running
+from tests.support.providers.vector_providers import Provider, provider
+from tests.support.providers.vectors import tokens
 from umg_grpc.tokens import TokenCounter
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 TOKENS = re.compile(r'umg_tokens_total\{channel="(\w+)",direction="(\w+)",model="([^"]*)"\} ([0-9.]+)')
 CALLS = re.compile(r'umg_calls_total\{channel="(\w*)",method="(\w+)",model="([^"]*)",outcome="(\w+)"\} ([0-9.]+)')
-Gateway = tuple[Running, OverGrpc, dict[str, Provider]]
+Gateway = tuple[Running, GrpcVectorCaller, dict[str, Provider]]
 TEXTS = ("one", "two words", "now there are three")
 SAID = sum(map(tokens, TEXTS))
 
@@ -46,11 +47,11 @@ async def gateway(tmp_path: Path) -> AsyncGenerator[Gateway, None]:
         config += channel("jina", "rerank", servers["jina"].base_url, "j")
         made = await stack.enter_async_context(running(config, tmp_path))
         socket = await stack.enter_async_context(grpc.aio.insecure_channel(made.grpc))
-        yield made, OverGrpc("grpc", socket, decodes=False), servers
+        yield made, GrpcVectorCaller(GrpcTransport("grpc", socket)), servers
 
 
 def counted(gateway: Running) -> dict[tuple[str, str], float]:
-    """Tokens by channel and direction."""
+    """Return tokens by channel and direction."""
     found = TOKENS.findall(gateway.service.metrics.exposition().decode())
     return {(channel_name, direction): float(count) for channel_name, direction, _, count in found}
 
@@ -104,7 +105,7 @@ async def test_a_ranking_is_counted(by: str, gateway: Gateway) -> None:
     made, face, _ = gateway
     ask = Rerank("j")
     with structlog.testing.capture_logs() as lines:
-        told: Told = await face.rerank(ask, by)
+        told: VectorResult = await face.rerank(ask, by)
     said = sum(map(tokens, (ask.query, *map(str, ask.documents))))
     assert (told.tokens, told.estimated) == (said, False)
     assert counted(made)["jina", "input"] == said

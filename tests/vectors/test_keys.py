@@ -1,4 +1,4 @@
-"""What a key may embed and rank with, and how often."""
+"""Limits of a key on embedding and reranking: its models and its rate."""
 
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack
@@ -9,14 +9,25 @@ import grpc
 import pytest
 import pytest_asyncio
 
-from tests.e2e.gateways import Running, running
-from tests.vectors import provider
-from tests.vectors.callers import FACES, FIELDS, RERANK_FACES, Embed, OverGrpc, OverHttp, Rerank, Told, channel
+from tests.support.callers.transports import GrpcTransport, HttpTransport
+from tests.support.callers.vectors import (
+    EMBEDDING_FACES,
+    FIELDS,
+    RERANK_FACES,
+    Embed,
+    GrpcVectorCaller,
+    HttpVectorCaller,
+    Rerank,
+    VectorResult,
+    channel,
+)
+from tests.support.gateways import Running, running
+from tests.support.providers.vector_providers import provider
 from umg_grpc.access.keys import Keys
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-Faces = tuple[Running, list[OverHttp | OverGrpc]]
+Faces = tuple[Running, list[HttpVectorCaller | GrpcVectorCaller]]
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -29,12 +40,18 @@ async def faces(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Face
         gateway = await stack.enter_async_context(running(config, data))
         session = await stack.enter_async_context(aiohttp.ClientSession())
         socket = await stack.enter_async_context(grpc.aio.insecure_channel(gateway.grpc))
-        yield gateway, [OverHttp("http", gateway.url, session), OverGrpc("grpc", socket, decodes=False)]
+        yield (
+            gateway,
+            [
+                HttpVectorCaller(HttpTransport("http", gateway.url, session)),
+                GrpcVectorCaller(GrpcTransport("grpc", socket)),
+            ],
+        )
 
 
-def calls(key: str, face: OverHttp | OverGrpc, model: str, ranker: str) -> list[tuple[str, object]]:
-    """One call of every face."""
-    embedding = (*FACES, FIELDS) if face.name == "grpc" else FACES
+def calls(key: str, face: HttpVectorCaller | GrpcVectorCaller, model: str, ranker: str) -> list[tuple[str, object]]:
+    """Return one call of every face."""
+    embedding = (*EMBEDDING_FACES, FIELDS) if face.name == "grpc" else EMBEDDING_FACES
     ranking = (*RERANK_FACES, FIELDS) if face.name == "grpc" else RERANK_FACES
     return [
         *((by, face.embed(Embed(model, inputs=["x"]), by, key)) for by in embedding),
@@ -47,15 +64,15 @@ async def test_a_key_is_held_to_its_models(faces: Faces) -> None:
     _, key = await Keys(gateway.service.store).create("some models", model_patterns=["m", "rank*"])
     for face in made:
         for by, call in calls(key, face, "m", "ranker"):
-            told: Told = await call  # type: ignore[misc]
+            told: VectorResult = await call  # type: ignore[misc]
             assert told.status == 200, (by, told)
         for by, call in calls(key, face, "other", "other-ranker"):
             told = await call  # type: ignore[misc]
-            assert (told.status, told.reason or "PERMISSION_DENIED") == (403, "PERMISSION_DENIED"), (by, told)
+            assert (told.status, told.reason or "MODEL_NOT_FOUND") == (404, "MODEL_NOT_FOUND"), (by, told)
             assert "other" in told.message
         for by, call in calls(key, face, "nope", "nope"):
             told = await call  # type: ignore[misc]
-            assert told.status == 404, (by, told)  # one that does not exist does so for no key
+            assert told.status == 404, (by, told)
 
 
 async def test_what_a_key_may_not_use_is_not_told_what_it_can_do(faces: Faces) -> None:
@@ -63,7 +80,7 @@ async def test_what_a_key_may_not_use_is_not_told_what_it_can_do(faces: Faces) -
     _, key = await Keys(gateway.service.store).create("rankers only", model_patterns=["rank*"])
     for face in made:
         told = await face.rerank(Rerank("m"), key=key)
-        assert (told.status, "embed" in told.message) == (403, False), told
+        assert (told.status, "embed" in told.message) == (404, False), told
 
 
 async def test_requests_a_minute_are_counted_together(faces: Faces) -> None:
@@ -75,7 +92,7 @@ async def test_requests_a_minute_are_counted_together(faces: Faces) -> None:
     assert (await http.rerank(Rerank("ranker"), key=key)).status == 200
     for face in made:
         for by, call in calls(key, face, "m", "ranker"):
-            told: Told = await call  # type: ignore[misc]
+            told: VectorResult = await call  # type: ignore[misc]
             assert (told.status, told.reason or "RATE_LIMITED") == (429, "RATE_LIMITED"), (by, told)
             assert 1 <= int(told.headers["retry-after"]) <= 60
 
@@ -95,6 +112,6 @@ async def test_a_batch_in_parts_counts_once(tmp_path: Path) -> None:
         config = "channels:\n" + channel("embeds", "embeddings", plain.base_url, max_inputs=1)
         async with running(config, tmp_path) as gateway, aiohttp.ClientSession() as session:
             _, key = await Keys(gateway.service.store).create("two a minute", requests_per_minute=2)
-            http = OverHttp("http", gateway.url, session)
+            http = HttpVectorCaller(HttpTransport("http", gateway.url, session))
             assert [(await http.embed(Embed(inputs=["x"] * 5), key=key)).status for _ in range(3)] == [200, 200, 429]
-        assert len(plain.seen) == 10
+        assert len(plain.received) == 10

@@ -1,13 +1,13 @@
-"""Calls of a size that is worked on in threads, and callers that go away."""
+"""Calls that are large enough for worker threads, and callers that disconnect."""
 
 import asyncio
 from pathlib import Path
 
 import pytest
 
-from tests.vectors import EMBEDDING, RERANK, provider
-from tests.vectors.callers import Embed, Rerank, channel, way
-from tests.vectors.making import score, vector
+from tests.support.callers.vectors import Embed, Rerank, channel, vector_caller
+from tests.support.providers.vector_providers import EMBEDDING, RERANK, provider
+from tests.support.providers.vectors import score, vector
 
 LONG = "many words of one text " * 40
 TEXTS = tuple(f"{number}: {LONG}" for number in range(2048))
@@ -17,7 +17,7 @@ TEXTS = tuple(f"{number}: {LONG}" for number in range(2048))
 @pytest.mark.parametrize("protocol", EMBEDDING)
 async def test_two_megabytes_of_texts_come_back_in_order(name: str, protocol: str, tmp_path: Path) -> None:
     async with provider(protocol) as server:
-        async with way(name, "channels:\n" + channel("main", protocol, server.base_url), tmp_path) as made:
+        async with vector_caller(name, "channels:\n" + channel("main", protocol, server.base_url), tmp_path) as made:
             for by in ("embeddings, base64", "native_embeddings"):
                 told = await made.embed(Embed(inputs=TEXTS), by)
                 assert told.status == 200, told.message
@@ -30,7 +30,7 @@ async def test_two_megabytes_of_texts_come_back_in_order(name: str, protocol: st
 async def test_a_megabyte_of_documents_is_ranked(name: str, kind: str, tmp_path: Path) -> None:
     documents = TEXTS[:1000]
     async with provider(kind) as server:
-        async with way(name, "channels:\n" + channel("main", "rerank", server.base_url), tmp_path) as made:
+        async with vector_caller(name, "channels:\n" + channel("main", "rerank", server.base_url), tmp_path) as made:
             ask = Rerank(query="17 words", documents=documents, more={"return_documents": True, "top_n": 10})
             told = await made.rerank(ask)
         best = sorted(range(1000), key=lambda at: -score(ask.query, documents[at]))[:10]
@@ -44,7 +44,7 @@ async def test_a_caller_that_leaves_stops_the_provider(name: str, kind: str, tmp
     async with provider(kind) as server:
         protocol = kind if kind in EMBEDDING else "rerank"
         config = "channels:\n" + channel("main", protocol, server.base_url, "{id: m, upstream: silent}")
-        async with way(name, config, tmp_path) as made:
+        async with vector_caller(name, config, tmp_path) as made:
             asked = made.embed(Embed()) if kind in EMBEDDING else made.rerank(Rerank())
             call = asyncio.create_task(asked)
             await server.until(lambda: server.waiting == 1)
@@ -59,7 +59,7 @@ async def test_a_caller_that_leaves_stops_the_provider(name: str, kind: str, tmp
 async def test_many_callers_are_served_at_once(name: str, tmp_path: Path) -> None:
     async with provider("embeddings") as server:
         config = "channels:\n" + channel("main", "embeddings", server.base_url, "{id: m, upstream: gated}")
-        async with way(name, config, tmp_path) as made:
+        async with vector_caller(name, config, tmp_path) as made:
             calls = [asyncio.create_task(made.embed(Embed(inputs=[f"text {each}"]))) for each in range(30)]
             await server.until(lambda: server.waiting == 30)
             server.gate.set()

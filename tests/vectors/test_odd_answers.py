@@ -1,16 +1,23 @@
-"""Answers of providers that are not what the format says: made whole where that is safe, refused where it is not."""
+"""Answers of providers that break their format: completed where that is safe, refused where it is not."""
 
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
 import pytest_asyncio
 
-from tests.vectors import EMBEDDING, provider
-from tests.vectors.callers import FIELDS, Embed, OverGrpc, OverHttp, channel, way
-from tests.vectors.making import LENGTH, vector
+from tests.support.callers.vectors import (
+    FIELDS,
+    Embed,
+    GrpcVectorCaller,
+    HttpVectorCaller,
+    VectorCallers,
+    channel,
+    vector_callers,
+)
+from tests.support.providers.vector_providers import EMBEDDING, provider
+from tests.support.providers.vectors import LENGTH, vector
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -19,30 +26,33 @@ BROKEN = (
     *("twice", "beyond", "worded", "half"),
 )
 NUMBERED = ("twice", "beyond", "worded", "half")
-"""What only the format can say that numbers its vectors, or writes them in base64."""
+"""Answers that only a format with numbered vectors, or vectors in base64, can express."""
 UNCOUNTED = ("uncounted", "owed", "nonsense")
 WHOLE = ("shuffled", "unplaced", *UNCOUNTED, "half-counted", "numbers", "marked")
 STUBBORN = ("stubborn",)
-"""Makes vectors of one length, whatever is asked for."""
+"""Model whose vectors have one length, for any requested length."""
 MODELS = {
     "embeddings": BROKEN + WHOLE + STUBBORN,
     "native_embeddings": (*(each for each in BROKEN if each not in NUMBERED), *UNCOUNTED, "marked", *STUBBORN),
 }
+ASKED = ("http, in process", "grpc")
 TEXTS = tuple(f"text number {number}" for number in range(5))
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module", params=["http, in process", "grpc"])
-async def gateway(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> AsyncGenerator[OverHttp | OverGrpc, None]:
-    data: Path = tmp_path_factory.mktemp("data")
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def gateways(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[VectorCallers, None]:
     async with AsyncExitStack() as stack:
         config = "channels:\n"
         for name in EMBEDDING:
             server = await stack.enter_async_context(provider(name))
             models = [f'{{id: {public(name, model)}, upstream: "{model}"}}' for model in MODELS[name]]
             config += channel(name, name, server.base_url, *models)
-        yield await stack.enter_async_context(way(request.param, config, data))
+        yield await stack.enter_async_context(vector_callers(ASKED, config, tmp_path_factory))
+
+
+@pytest.fixture(params=ASKED)
+def gateway(request: pytest.FixtureRequest, gateways: VectorCallers) -> HttpVectorCaller | GrpcVectorCaller:
+    return gateways[request.param]
 
 
 def public(name: str, model: str) -> str:
@@ -51,7 +61,7 @@ def public(name: str, model: str) -> str:
 
 @dataclass(frozen=True)
 class Odd:
-    """A face towards a provider that answers so."""
+    """A face towards a provider whose model gives an odd answer."""
 
     by: str
     name: str
@@ -59,7 +69,7 @@ class Odd:
 
     @property
     def passes(self) -> bool:
-        """Whether the answer goes back as it came."""
+        """Whether the answer is passed through unchanged."""
         return self.by.partition(",")[0] == self.name
 
     def __str__(self) -> str:
@@ -72,14 +82,14 @@ ODD = [
     for model in MODELS[name]
     for by in ("embeddings", "embeddings, base64", "native_embeddings", FIELDS)
 ]
-# What is passed on is not read: the size of a number is not seen.
+# A passthrough answer is not decoded: the size of a number is not checked.
 REFUSED = [odd for odd in ODD if odd.model in BROKEN and not (odd.passes and odd.model == "huge")]
-# One that writes numbers whatever was asked for is no offence, to those who asked for base64 neither.
+# A provider that writes numbers instead of base64 is accepted, also for callers that selected base64.
 GOOD = [odd for odd in ODD if odd.model in WHOLE and not (odd.model == "numbers" and odd.by.endswith("base64"))]
 
 
 def every_way(odd: list[Odd]) -> pytest.MarkDecorator:
-    """Each by both ways; the schema's own fields go over gRPC only."""
+    """Parametrize each case with both ways; the schema's own fields go over gRPC only."""
     pairs = [
         (name, each) for name in ("http, in process", "grpc") for each in odd if name == "grpc" or each.by != FIELDS
     ]
@@ -89,7 +99,7 @@ def every_way(odd: list[Odd]) -> pytest.MarkDecorator:
 
 @every_way(REFUSED)
 async def test_an_answer_without_the_vectors_is_a_failure_and_no_short_answer(
-    odd: Odd, gateway: OverHttp | OverGrpc
+    odd: Odd, gateway: HttpVectorCaller | GrpcVectorCaller
 ) -> None:
     told = await gateway.embed(Embed(public(odd.name, odd.model), TEXTS), odd.by)
     assert (told.status, told.reason or "UPSTREAM_FAILED") == (502, "UPSTREAM_FAILED"), told
@@ -98,7 +108,7 @@ async def test_an_answer_without_the_vectors_is_a_failure_and_no_short_answer(
 
 
 @every_way(GOOD)
-async def test_an_answer_that_has_them_is_put_in_order(odd: Odd, gateway: OverHttp | OverGrpc) -> None:
+async def test_an_answer_that_has_them_is_put_in_order(odd: Odd, gateway: HttpVectorCaller | GrpcVectorCaller) -> None:
     told = await gateway.embed(Embed(public(odd.name, odd.model), TEXTS), odd.by)
     assert told.vectors == [vector(text) for text in TEXTS], told
     assert told.tokens
@@ -109,7 +119,7 @@ async def test_an_answer_that_has_them_is_put_in_order(odd: Odd, gateway: OverHt
 
 @every_way([odd for odd in ODD if odd.model in STUBBORN])
 async def test_vectors_of_another_length_than_was_asked_for_are_a_failure(
-    odd: Odd, gateway: OverHttp | OverGrpc
+    odd: Odd, gateway: HttpVectorCaller | GrpcVectorCaller
 ) -> None:
     told = await gateway.embed(Embed(public(odd.name, odd.model), TEXTS, dimensions=4), odd.by)
     assert told.status == 502, told

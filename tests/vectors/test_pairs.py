@@ -1,28 +1,36 @@
-"""Any face, in any way, towards any provider that embeds: the same vectors to the last bit."""
+"""Any face, over any way, towards any provider that embeds: the same vectors to the last bit."""
 
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 import pytest_asyncio
 
-from tests.vectors import EMBEDDING, Provider, provider
-from tests.vectors.callers import FACES, FIELDS, WAYS, Embed, OverGrpc, OverHttp, channel, faces_of, way
-from tests.vectors.making import vector
+from tests.support.callers.transports import TRANSPORTS
+from tests.support.callers.vectors import (
+    EMBEDDING_FACES,
+    FIELDS,
+    Embed,
+    GrpcVectorCaller,
+    HttpVectorCaller,
+    VectorCallers,
+    channel,
+    faces_of,
+    vector_callers,
+)
+from tests.support.providers.vector_providers import EMBEDDING, Provider, provider
+from tests.support.providers.vectors import vector
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-Gateway = tuple[OverHttp | OverGrpc, dict[str, Provider]]
+Gateway = tuple[HttpVectorCaller | GrpcVectorCaller, dict[str, Provider]]
+Gateways = tuple[VectorCallers, dict[str, Provider]]
 ONE = ("thrée 🌍",)
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module", params=WAYS)
-async def gateway(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> AsyncGenerator[Gateway, None]:
-    data: Path = tmp_path_factory.mktemp("data")
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def gateways(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Gateways, None]:
     async with AsyncExitStack() as stack:
         servers = {name: await stack.enter_async_context(provider(name)) for name in EMBEDDING}
         config = "channels:\n" + "".join(
@@ -31,19 +39,30 @@ async def gateway(
             )
             for name, server in servers.items()
         )
-        # of this model the operator says which lengths it has
+        # the lengths of this model's vectors are in the config
         config += "models:\n" + "".join(
             f"  small-{name}: {{capabilities: {{dimensions: 8, other_dimensions: [2, 4]}}}}\n" for name in EMBEDDING
         )
-        yield await stack.enter_async_context(way(request.param, config, data)), servers
+        yield await stack.enter_async_context(vector_callers(TRANSPORTS, config, tmp_path_factory)), servers
+
+
+@pytest.fixture(params=TRANSPORTS)
+def gateway(request: pytest.FixtureRequest, gateways: Gateways) -> Gateway:
+    made, servers = gateways
+    return made[request.param], servers
 
 
 every_provider = pytest.mark.parametrize("name", EMBEDDING)
 
 
 def by_faces(*faces: str) -> pytest.MarkDecorator:
-    """Every way with each of the faces, or those of all; the schema's own fields go over gRPC only."""
-    pairs = [(name, by) for name in WAYS for by in faces_of(name, FACES) if by in (faces or (*FACES, FIELDS))]
+    """Parametrize every way with each of the faces, all by default; the schema's own fields go over gRPC only."""
+    pairs = [
+        (name, by)
+        for name in TRANSPORTS
+        for by in faces_of(name, EMBEDDING_FACES)
+        if by in (faces or (*EMBEDDING_FACES, FIELDS))
+    ]
     ids = [f"{name}-{by}" for name, by in pairs]
     return pytest.mark.parametrize(("gateway", "by"), pairs, indirect=["gateway"], ids=ids)
 
@@ -53,7 +72,7 @@ saying_tasks = by_faces("native_embedding", "native_embeddings", FIELDS)
 
 
 def asked(ask: Embed, by: str) -> Embed:
-    """As the face can say it: one holds one text only."""
+    """Return the request as the face can express it: one face takes one text only."""
     return replace(ask, inputs=ONE) if by == "native_embedding" else ask
 
 
@@ -89,14 +108,14 @@ async def test_a_length_that_the_model_has_not_is_refused_before_its_provider_is
     name: str, by: str, gateway: Gateway
 ) -> None:
     made, servers = gateway
-    before = len(servers[name].seen)
+    before = len(servers[name].received)
     for length in (3, 9):
         told = await made.embed(asked(Embed(f"small-{name}", dimensions=length), by), by)
         assert (told.status, told.reason or "INVALID_FIELD") == (400, "INVALID_FIELD"), told
         assert f"small-{name}" in told.message
         word = "outputDimensionality" if by.startswith("native") and made.name.startswith("http") else "dimensions"
         assert word in told.message
-    assert len(servers[name].seen) == before
+    assert len(servers[name].received) == before
 
 
 TASK = Embed(task="RETRIEVAL_DOCUMENT", title="T")
@@ -122,11 +141,11 @@ async def test_a_task_and_a_title_are_reported_where_no_provider_knows_them(by: 
     words = ("taskType" if by.startswith("native") else "task_type", "title")
     assert all(word in dropped for word in words), dropped
     assert servers["embeddings"].refusals == []
-    before = len(servers["embeddings"].seen)
+    before = len(servers["embeddings"].received)
     refused = await made.embed(ask, by, **{"x-umg-strict": "true"})
     assert (refused.status, refused.reason or "UNTRANSLATABLE") == (400, "UNTRANSLATABLE")
     assert words[0] in refused.message
-    assert len(servers["embeddings"].seen) == before
+    assert len(servers["embeddings"].received) == before
 
 
 @by_faces("embeddings", "embeddings, base64", FIELDS)

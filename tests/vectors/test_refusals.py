@@ -1,32 +1,32 @@
-"""What the gateway itself refuses, before any provider is asked, by every way and face."""
+"""Requests that the gateway itself refuses, before any provider is called, over every way and face."""
 
 import json
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import grpc
 import pytest
 import pytest_asyncio
 
-from tests.e2e.faces import KEY
-from tests.vectors import Provider, provider
-from tests.vectors.callers import (
-    FACES,
+from tests.support.callers.transports import TRANSPORTS
+from tests.support.callers.vectors import (
+    EMBEDDING_FACES,
     FIELDS,
     RERANK_FACES,
-    WAYS,
     Embed,
-    OverGrpc,
-    OverHttp,
+    GrpcVectorCaller,
+    HttpVectorCaller,
     Rerank,
-    Told,
+    VectorCallers,
+    VectorResult,
     channel,
     faces_of,
-    way,
+    vector_callers,
 )
+from tests.support.gateways import KEY
+from tests.support.providers.vector_providers import Provider, provider
 from umg_grpc.status import from_rpc
 from umg_grpc.v1 import pb, rpc
 
@@ -38,22 +38,27 @@ models:
   short: {capabilities: {dimensions: 8, other_dimensions: any}}
   always: {capabilities: {dimensions: 8}}
 """
-Gateway = tuple[OverHttp | OverGrpc, list[Provider]]
+Gateway = tuple[HttpVectorCaller | GrpcVectorCaller, list[Provider]]
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module", params=WAYS)
-async def gateway(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> AsyncGenerator[Gateway, None]:
-    data: Path = tmp_path_factory.mktemp("data")
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def gateways(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> AsyncGenerator[tuple[VectorCallers, list[Provider]], None]:
     async with AsyncExitStack() as stack:
         plain, ranker = [await stack.enter_async_context(provider(name)) for name in ("embeddings", "rerank v1")]
         config = "channels:\n" + channel("embeds", "embeddings", plain.base_url, "m", "short", "always")
         config += channel("ranks", "rerank", ranker.base_url, "ranker")
         config += channel("writes", "chat", ranker.base_url, "writer")
         config += channel("all", "chat, embeddings", plain.base_url, "able")
-        made = await stack.enter_async_context(way(request.param, config + MODELS, data))
+        made = await stack.enter_async_context(vector_callers(TRANSPORTS, config + MODELS, tmp_path_factory))
         yield made, [plain, ranker]
+
+
+@pytest.fixture(params=TRANSPORTS)
+def gateway(request: pytest.FixtureRequest, gateways: tuple[VectorCallers, list[Provider]]) -> Gateway:
+    made, servers = gateways
+    return made[request.param], servers
 
 
 @dataclass(frozen=True)
@@ -83,8 +88,14 @@ REFUSALS = [
     Refusal("a model that ranks", Embed("ranker"), 400, "UNSUPPORTED_FIELD", "model", "`ranker` cannot embed texts; it can rerank documents"),
     Refusal("a model that writes", Embed("writer"), 400, "UNSUPPORTED_FIELD", "model", "`writer` cannot embed texts; it can generate text"),
 ]  # fmt: skip
-CASES = [(name, by, case) for name in WAYS for case in REFUSALS for by in case.faces if by in faces_of(name, FACES)]
-# A body that breaks its form meets our facade, or its codec: without a socket the caller is that itself.
+CASES = [
+    (name, by, case)
+    for name in TRANSPORTS
+    for case in REFUSALS
+    for by in case.faces
+    if by in faces_of(name, EMBEDDING_FACES)
+]
+# Our facade or its codec refuses a malformed body: on the channel without a socket the test takes the facade's place.
 EMPTY = ("no inputs", "an empty text", "length 0", "length -1")
 
 
@@ -93,12 +104,12 @@ EMPTY = ("no inputs", "an empty text", "length 0", "length -1")
 )
 async def test_what_cannot_be_embedded_is_refused_with_its_status(by: str, case: Refusal, gateway: Gateway) -> None:
     made, servers = gateway
-    before = [len(server.seen) for server in servers]
+    before = [len(server.received) for server in servers]
     told = await made.embed(case.ask, by, case.key)
     assert told.status == case.status, told
     assert case.says in told.message
     if made.name.startswith("grpc"):
-        # required things that are not there may be told as missing
+        # absent required fields may be reported as missing
         assert told.reason in {case.reason, "MISSING_FIELD" if case.id in EMPTY else case.reason}
         if by == FIELDS:
             assert told.field == case.field
@@ -107,7 +118,7 @@ async def test_what_cannot_be_embedded_is_refused_with_its_status(by: str, case:
     elif case.field:  # a native error names it in its message
         words = {"dimensions": "outputDimensionality", "model": "model", "inputs": "requests"}
         assert words.get(case.field, "requests[1].content") in told.message
-    assert [len(server.seen) for server in servers] == before
+    assert [len(server.received) for server in servers] == before
 
 
 @dataclass(frozen=True)
@@ -134,7 +145,7 @@ UNRANKED = [
     Unranked("a model that writes", Rerank("writer"), 400, "UNSUPPORTED_FIELD", "model", "`writer` cannot rerank documents; it can generate text"),
     Unranked("a model that does both others", Rerank("able"), 400, "UNSUPPORTED_FIELD", "model", "it can generate text and embed texts"),
 ]  # fmt: skip
-RERANK_CASES = [(name, by, case) for name in WAYS for case in UNRANKED for by in faces_of(name, RERANK_FACES)]
+RERANK_CASES = [(name, by, case) for name in TRANSPORTS for case in UNRANKED for by in faces_of(name, RERANK_FACES)]
 
 
 @pytest.mark.parametrize(
@@ -145,14 +156,14 @@ RERANK_CASES = [(name, by, case) for name in WAYS for case in UNRANKED for by in
 )
 async def test_what_cannot_be_ranked_is_refused_with_its_status(by: str, case: Unranked, gateway: Gateway) -> None:
     made, servers = gateway
-    before = [len(server.seen) for server in servers]
+    before = [len(server.received) for server in servers]
     told = await made.rerank(case.ask, by, case.key)
     assert told.status == case.status, told
     assert case.says in told.message
     assert told.field in {case.field, f"{case.field}.object_json"}
     if told.reason:
         assert told.reason in {case.reason, "MISSING_FIELD" if case.field in {"documents", "query"} else case.reason}
-    assert [len(server.seen) for server in servers] == before
+    assert [len(server.received) for server in servers] == before
 
 
 # --- text of a model that writes none
@@ -179,24 +190,29 @@ async def test_no_text_is_asked_of_a_model_that_writes_none(
     call: str, model: str, stream: bool, gateway: Gateway
 ) -> None:
     made, servers = gateway
-    before = [len(server.seen) for server in servers]
+    before = [len(server.received) for server in servers]
     path, body = TEXT_CALLS[call]
     body = body | ({} if "{}" in path else {"model": model}) | ({"stream": True} if stream and "{}" not in path else {})
-    assert isinstance(made, OverHttp)
+    assert isinstance(made, HttpVectorCaller)
     sent = {"content-type": "application/json", "authorization": f"Bearer {KEY}"}
-    async with made.session.post(made.url + path.format(model), data=json.dumps(body), headers=sent) as answer:
+    async with made.transport.session.post(
+        made.transport.url + path.format(model), data=json.dumps(body), headers=sent
+    ) as answer:
         assert answer.status == 400, await answer.text()
         message = (await answer.json())["error"]["message"]
     assert f"`{model}` cannot generate text" in message
     assert ABLE[model] in message
-    assert [len(server.seen) for server in servers] == before
+    assert [len(server.received) for server in servers] == before
 
 
 @pytest.mark.parametrize("gateway", ["grpc"], indirect=True)
 async def test_no_text_is_asked_of_it_over_grpc(gateway: Gateway) -> None:
     made, _ = gateway
-    assert isinstance(made, OverGrpc)
-    stub, metadata = rpc.GenerationServiceStub(made.channel), grpc.aio.Metadata(("authorization", f"Bearer {KEY}"))
+    assert isinstance(made, GrpcVectorCaller)
+    stub, metadata = (
+        rpc.GenerationServiceStub(made.transport.channel),
+        grpc.aio.Metadata(("authorization", f"Bearer {KEY}")),
+    )
     request = pb.GenerateRequest(
         model="m", messages=[pb.Message(role=pb.ROLE_USER, parts=[pb.Part(text=pb.TextPart(text="x"))])]
     )
@@ -207,7 +223,7 @@ async def test_no_text_is_asked_of_it_over_grpc(gateway: Gateway) -> None:
 
 async def test_a_model_that_can_do_two_things_does_both(gateway: Gateway) -> None:
     made, _ = gateway
-    told: Told = await made.embed(Embed("able"))
+    told: VectorResult = await made.embed(Embed("able"))
     assert told.status == 200, told
 
 
@@ -218,11 +234,11 @@ async def test_a_model_that_can_do_two_things_does_both(gateway: Gateway) -> Non
 @pytest.mark.parametrize("name", ["soap", "chat", "", "rerank"])
 async def test_a_source_of_another_operation_is_refused(name: str, gateway: Gateway) -> None:
     made, _ = gateway
-    assert isinstance(made, OverGrpc)
+    assert isinstance(made, GrpcVectorCaller)
     request = pb.EmbedRequest(model="m", source=pb.SourceDocument(format=name, body=b'{"model":"m","input":"x"}'))
     metadata = grpc.aio.Metadata(("authorization", f"Bearer {KEY}"))
     with pytest.raises(grpc.aio.AioRpcError) as caught:
-        await rpc.EmbeddingServiceStub(made.channel).Embed(request, metadata=metadata)
+        await rpc.EmbeddingServiceStub(made.transport.channel).Embed(request, metadata=metadata)
     error = from_rpc(caught.value)
     assert (error.name, error.metadata) == ("INVALID_FIELD", {"field": "source.format"})
     assert "native_embeddings" in error.message
@@ -231,9 +247,9 @@ async def test_a_source_of_another_operation_is_refused(name: str, gateway: Gate
 @pytest.mark.parametrize("gateway", ["grpc"], indirect=True)
 async def test_fields_beside_an_untrusted_source_count_for_nothing(gateway: Gateway) -> None:
     made, servers = gateway
-    assert isinstance(made, OverGrpc)
+    assert isinstance(made, GrpcVectorCaller)
     metadata = grpc.aio.Metadata(("authorization", f"Bearer {KEY}"))
-    stub = rpc.EmbeddingServiceStub(made.channel)
+    stub = rpc.EmbeddingServiceStub(made.transport.channel)
     source = pb.SourceDocument(
         format="embeddings", body=b'{"model":"m","input":["x"]}', headers={"authorization": "Bearer mine"}
     )
@@ -241,8 +257,8 @@ async def test_fields_beside_an_untrusted_source_count_for_nothing(gateway: Gate
     answer = await stub.Embed(request, metadata=metadata)
     assert answer.model == "m"
     assert servers[0].last == {"model": "m", "input": ["x"]}
-    assert servers[0].seen[-1].headers["authorization"] == "Bearer sk-provider"
-    # and a body that names another model than the one beside it, where the format has that in its path
+    assert servers[0].received[-1].headers["authorization"] == "Bearer sk-provider"
+    # and a body with another model than the request, where the format has the model in its path
     batch = pb.SourceDocument(
         format="native_embedding", body=b'{"model":"models/short","content":{"parts":[{"text":"x"}]}}'
     )
@@ -255,10 +271,10 @@ async def test_fields_beside_an_untrusted_source_count_for_nothing(gateway: Gate
 @pytest.mark.parametrize("gateway", ["grpc"], indirect=True)
 async def test_a_source_without_a_model_anywhere_is_refused(gateway: Gateway) -> None:
     made, _ = gateway
-    assert isinstance(made, OverGrpc)
+    assert isinstance(made, GrpcVectorCaller)
     source = pb.SourceDocument(format="native_embedding", body=b'{"content":{"parts":[{"text":"x"}]}}')
     metadata = grpc.aio.Metadata(("authorization", f"Bearer {KEY}"))
     with pytest.raises(grpc.aio.AioRpcError) as caught:
-        await rpc.EmbeddingServiceStub(made.channel).Embed(pb.EmbedRequest(source=source), metadata=metadata)
+        await rpc.EmbeddingServiceStub(made.transport.channel).Embed(pb.EmbedRequest(source=source), metadata=metadata)
     assert from_rpc(caught.value).name in {"MISSING_FIELD", "INVALID_FIELD"}
     assert from_rpc(caught.value).metadata == {"field": "model"}

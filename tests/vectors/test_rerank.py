@@ -1,4 +1,4 @@
-"""Any face, in any way, towards any provider that ranks: one order, scores in [0, 1], the documents as they were sent."""
+"""Any face, over any way, towards any provider that ranks: one order, scores in [0, 1], unchanged documents."""
 
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack
@@ -9,9 +9,21 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from tests.vectors import RERANK, Provider, provider
-from tests.vectors.callers import FIELDS, RERANK_FACES, WAYS, OverGrpc, OverHttp, Rerank, channel, faces_of, way
-from tests.vectors.making import score
+from tests.support.callers.transports import TRANSPORTS
+from tests.support.callers.vectors import (
+    FIELDS,
+    RERANK_FACES,
+    GrpcVectorCaller,
+    HttpVectorCaller,
+    Rerank,
+    VectorCallers,
+    channel,
+    faces_of,
+    vector_caller,
+    vector_callers,
+)
+from tests.support.providers.vector_providers import RERANK, Provider, provider
+from tests.support.providers.vectors import score
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -24,25 +36,29 @@ OBJECTS = (
 QUERY = "where is the cat"
 ODD = ("m", "logits", "uncounted", "score", "data", "shuffled", "alike", "too-many")
 BROKEN = ("too-few", "twice", "beyond", "unscored", "no-results", "fails-in-200", "html")
-Gateway = tuple[OverHttp | OverGrpc, dict[str, Provider]]
+Gateway = tuple[HttpVectorCaller | GrpcVectorCaller, dict[str, Provider]]
+Gateways = tuple[VectorCallers, dict[str, Provider]]
 
 
 def slug(name: str) -> str:
     return name.replace(" ", "-")
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module", params=WAYS)
-async def gateway(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> AsyncGenerator[Gateway, None]:
-    data: Path = tmp_path_factory.mktemp("data")
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def gateways(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Gateways, None]:
     async with AsyncExitStack() as stack:
         servers = {name: await stack.enter_async_context(provider(name)) for name in RERANK}
         config = "channels:\n"
         for name, server in servers.items():
             models = [f'{{id: {slug(name)}/{slug(model)}, upstream: "{model}"}}' for model in (*ODD, *BROKEN)]
             config += channel(slug(name), "rerank", server.base_url, *models)
-        yield await stack.enter_async_context(way(request.param, config, data)), servers
+        yield await stack.enter_async_context(vector_callers(TRANSPORTS, config, tmp_path_factory)), servers
+
+
+@pytest.fixture(params=TRANSPORTS)
+def gateway(request: pytest.FixtureRequest, gateways: Gateways) -> Gateway:
+    made, servers = gateways
+    return made[request.param], servers
 
 
 def ask(name: str, model: str = "m", **more: Any) -> Rerank:
@@ -54,7 +70,7 @@ def expected(documents: "tuple[str, ...]" = DOCUMENTS) -> list[tuple[int, float]
     return sorted(scored, key=lambda each: -each[1])
 
 
-PAIRS = [(name, by) for name in WAYS for by in faces_of(name, RERANK_FACES)]
+PAIRS = [(name, by) for name in TRANSPORTS for by in faces_of(name, RERANK_FACES)]
 every_face = pytest.mark.parametrize(
     ("gateway", "by"), PAIRS, indirect=["gateway"], ids=[f"{name}-{by}" for name, by in PAIRS]
 )
@@ -88,7 +104,7 @@ async def test_the_best_are_returned_where_no_more_are_asked_for(name: str, by: 
     told = await made.rerank(ask(name, top_n=99), by)
     assert len(told.ranking) == len(DOCUMENTS), told
     assert servers[name].last["top_n"] == len(DOCUMENTS)
-    told = await made.rerank(ask(name, "too-many", top_n=2), by)  # a provider that does not know it
+    told = await made.rerank(ask(name, "too-many", top_n=2), by)  # a provider that does not know `top_n`
     assert [index for index, _, _ in told.ranking] == [index for index, _ in expected()[:2]], told
     assert servers[name].refusals == []
 
@@ -101,7 +117,7 @@ async def test_documents_come_back_only_where_they_are_asked_for(name: str, by: 
     texts = [DOCUMENTS[index] for index, _ in expected()]
     forms = [{"text": text} for text in texts] if by == "rerank_v2" and made.name.startswith("http") else texts
     assert [document for _, _, document in told.ranking] == forms, told
-    assert servers[name].last.get("return_documents", False) is False  # we have them
+    assert servers[name].last.get("return_documents", False) is False  # the gateway has the documents
     told = await made.rerank(ask(name, return_documents=False), by)
     assert {document for _, _, document in told.ranking} == {None}
     assert servers[name].refusals == []
@@ -170,7 +186,7 @@ async def test_an_answer_without_the_ranking_is_a_failure(model: str, name: str,
     assert (told.status, told.reason or "UPSTREAM_FAILED") == (502, "UPSTREAM_FAILED"), told
 
 
-# --- options that one kind of provider has and another has not
+# --- options that only one kind of provider has
 
 OPTIONS: dict[str, tuple[object, dict[str, bool]]] = {
     "max_chunks_per_doc": (3, {"rerank v1": True, "rerank v2": False}),
@@ -189,7 +205,7 @@ async def test_an_option_reaches_the_providers_that_know_it_and_is_reported_for_
     value, known = OPTIONS[option]
     for name, takes in known.items():
         if not takes and name.endswith("v1") == (by == "rerank"):
-            continue  # a caller of the same shape wrote it: it is the provider's to judge
+            continue  # a caller of the same format wrote it: the provider validates it
         told = await made.rerank(ask(name, **{option: value}), by)
         assert told.status == 200, told
         assert servers[name].last.get(option) == (value if takes else None)
@@ -223,7 +239,7 @@ async def test_fields_that_nobody_knows_are_reported_where_they_cannot_go(gatewa
 
 @pytest.mark.parametrize("gateway", ["http, in process"], indirect=True)
 async def test_a_null_says_nothing(gateway: Gateway) -> None:
-    """LangChain writes `"max_tokens_per_doc": null`."""
+    """Check a body of LangChain, which writes `"max_tokens_per_doc": null`."""
     made, servers = gateway
     nulls = dict.fromkeys(
         ("top_n", "return_documents", "rank_fields", "max_tokens_per_doc", "max_chunks_per_doc", "priority")
@@ -235,7 +251,7 @@ async def test_a_null_says_nothing(gateway: Gateway) -> None:
             assert servers[name].refusals == []
 
 
-# --- whose form the documents have
+# --- the form of the documents
 
 
 @pytest.mark.parametrize("gateway", ["http, in process", "http, apart"], indirect=True)
@@ -276,7 +292,7 @@ async def test_an_answer_has_what_the_document_and_the_clients_read(gateway: Gat
 async def test_the_schemas_own_fields_are_the_same_request(tmp_path: Path) -> None:
     async with provider("rerank v2") as server:
         config = "channels:\n" + channel("c", "rerank", server.base_url)
-        async with way("grpc", config, tmp_path) as made:
+        async with vector_caller("grpc", config, tmp_path) as made:
             more = {"max_tokens_per_document": 9, "max_chunks_per_document": 2, "priority": 3, "top_n": 1}
             told = await made.rerank(Rerank(more=more), FIELDS)
         assert (told.status, told.headers["x-umg-dropped"]) == (200, "max_chunks_per_document"), told

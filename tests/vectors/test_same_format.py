@@ -1,4 +1,4 @@
-"""A caller and a provider of one format: all that the other said arrives, byte for byte."""
+"""A caller and a provider of one format: every field of the other side arrives, byte for byte."""
 
 import json
 from collections.abc import AsyncGenerator
@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from tests.vectors import EMBEDDING, Provider, provider
-from tests.vectors.callers import Embed, OverGrpc, OverHttp, channel, way
-from tests.vectors.embeddings import VERBATIM
-from tests.vectors.making import vector
-from tests.vectors.native import VERBATIM as NATIVE_VERBATIM
-from tests.vectors.native import VERBATIM_ONE as NATIVE_VERBATIM_ONE
+from tests.support.callers.vectors import Embed, GrpcVectorCaller, HttpVectorCaller, channel, vector_caller
+from tests.support.providers.embeddings import VERBATIM
+from tests.support.providers.native_embeddings import VERBATIM as NATIVE_VERBATIM
+from tests.support.providers.native_embeddings import VERBATIM_ONE as NATIVE_VERBATIM_ONE
+from tests.support.providers.vector_providers import EMBEDDING, Provider, provider
+from tests.support.providers.vectors import vector
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -28,7 +28,7 @@ BATCH = (
 ).replace("ODD", ODD)
 SINGLE = '{ODD,"content":{"parts":[{"text":"x"}]},"model":"models/verbatim"}'.replace("ODD", ODD)
 
-Gateway = tuple[OverHttp, dict[str, Provider]]
+Gateway = tuple[HttpVectorCaller, dict[str, Provider]]
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module", params=["http, in process", "http, apart"])
@@ -41,34 +41,34 @@ async def gateway(
         config = "channels:\n" + channel("plain", "embeddings", servers["embeddings"].base_url, *MODELS, RENAMED)
         models = [f"{{id: native-{model}, upstream: {model}}}" for model in MODELS]
         config += channel("native", "native_embeddings", servers["native_embeddings"].base_url, *models)
-        made = await stack.enter_async_context(way(request.param, config, data))
-        assert isinstance(made, OverHttp)
+        made = await stack.enter_async_context(vector_caller(request.param, config, data))
+        assert isinstance(made, HttpVectorCaller)
         yield made, servers
 
 
 def text(document: bytes | str) -> Any:
-    """A document's JSON, its numbers as they were written and its members in order."""
+    """Return a document's JSON, its numbers as they were written and its members in order."""
     return json.loads(document, parse_float=str, parse_int=str, object_pairs_hook=tuple)
 
 
 async def test_a_body_reaches_its_provider_as_it_was_written(gateway: Gateway) -> None:
     made, servers = gateway
     assert (await made.post("/v1/embeddings", BODY.encode())).status == 200
-    assert text(servers["embeddings"].seen[-1].body) == text(BODY)
+    assert text(servers["embeddings"].received[-1].body) == text(BODY)
 
 
 async def test_a_body_under_another_id_has_the_providers_in_its_place(gateway: Gateway) -> None:
     made, servers = gateway
     assert (await made.post("/v1/embeddings", BODY.replace("verbatim", "renamed").encode())).status == 200
-    assert text(servers["embeddings"].seen[-1].body) == text(BODY)
+    assert text(servers["embeddings"].received[-1].body) == text(BODY)
     native = BATCH.replace("models/verbatim", "models/native-verbatim")
     assert (await made.post("/v1beta/models/native-verbatim:batchEmbedContents", native.encode())).status == 200
-    assert servers["native_embeddings"].seen[-1].path == "/v1beta/models/verbatim:batchEmbedContents"
-    assert text(servers["native_embeddings"].seen[-1].body) == text(BATCH)
+    assert servers["native_embeddings"].received[-1].path == "/v1beta/models/verbatim:batchEmbedContents"
+    assert text(servers["native_embeddings"].received[-1].body) == text(BATCH)
     alone = SINGLE.replace("models/verbatim", "models/native-verbatim")
     assert (await made.post("/v1/models/native-verbatim:embedContent", alone.encode())).status == 200
-    assert servers["native_embeddings"].seen[-1].path == "/v1beta/models/verbatim:embedContent"
-    assert text(servers["native_embeddings"].seen[-1].body) == text(SINGLE)
+    assert servers["native_embeddings"].received[-1].path == "/v1beta/models/verbatim:embedContent"
+    assert text(servers["native_embeddings"].received[-1].body) == text(SINGLE)
 
 
 async def test_a_batch_without_models_is_given_those_that_its_provider_wants(gateway: Gateway) -> None:
@@ -121,11 +121,11 @@ async def test_a_length_in_a_whole_float_is_told_as_a_whole_number(gateway: Gate
     made, servers = gateway
     told = await made.post("/v1/embeddings", b'{"model":"m","input":"x","dimensions":4.0}')
     assert told.status == 200, told.message
-    assert servers["embeddings"].seen[-1].body.endswith(b'"dimensions":4}')
+    assert servers["embeddings"].received[-1].body.endswith(b'"dimensions":4}')
 
 
 async def test_explicit_nulls_do_not_reach_a_strict_provider(gateway: Gateway) -> None:
-    """LangChain and generated clients write every field."""
+    """Check bodies of LangChain and generated clients, which write every field."""
     made, servers = gateway
     body = {"model": "m", "input": "x", "dimensions": None, "user": None, "encoding_format": None}
     told = await made.post("/v1/embeddings", body)
@@ -161,8 +161,8 @@ async def test_vectors_that_came_in_another_order_are_in_that_of_the_texts(gatew
 async def test_a_grpc_caller_gets_the_source_or_the_vectors_and_never_neither(tmp_path: Path) -> None:
     async with provider("embeddings") as server:
         config = "channels:\n" + channel("plain", "embeddings", server.base_url, "verbatim", "m")
-        async with way("grpc", config, tmp_path) as made:
-            assert isinstance(made, OverGrpc)
+        async with vector_caller("grpc", config, tmp_path) as made:
+            assert isinstance(made, GrpcVectorCaller)
             told = await made.embed(Embed("verbatim", inputs=["x"], more={"x_unknown": 1}))
             assert told.body == VERBATIM
             assert (told.model, told.tokens) == ("verbatim", 4)

@@ -1,4 +1,4 @@
-"""Batches above what a provider takes at once: in parts, some at a time, and one answer all the same."""
+"""Batches above the provider's limit: sent in parts, a few at a time, and joined into one answer."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -7,14 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.vectors import EMBEDDING, Provider, provider
-from tests.vectors.callers import Embed, OverGrpc, OverHttp, channel, embed_body, way
-from tests.vectors.embeddings import MOST_INPUTS
-from tests.vectors.making import LENGTH, tokens, vector
-from tests.vectors.native import MOST_ITEMS
-from tests.vectors.server import BREAKS, Seen
+from tests.support.callers.vectors import Embed, GrpcVectorCaller, HttpVectorCaller, channel, embed_body, vector_caller
+from tests.support.providers.embeddings import MAX_INPUTS
+from tests.support.providers.native_embeddings import MAX_ITEMS
+from tests.support.providers.server import ReceivedRequest
+from tests.support.providers.vector_providers import EMBEDDING, Provider, provider
+from tests.support.providers.vector_server import BREAKS
+from tests.support.providers.vectors import LENGTH, tokens, vector
 
-WAYS = ("http, in process", "grpc")
+TRANSPORTS = ("http, in process", "grpc")
 TEN = tuple(f"text number {number}" for number in range(10))
 AT_ONCE = 4
 
@@ -22,25 +23,25 @@ AT_ONCE = 4
 @asynccontextmanager
 async def gateway(
     name: str, protocol: str, data: Path, model: str = "m", **options: object
-) -> AsyncGenerator[tuple[OverHttp | OverGrpc, Provider], None]:
+) -> AsyncGenerator[tuple[HttpVectorCaller | GrpcVectorCaller, Provider], None]:
     async with provider(protocol) as server:
         config = "channels:\n" + channel(
             "main", protocol, server.base_url, f'{{id: m, upstream: "{model}"}}', **options
         )
-        async with way(name, config, data) as made:
+        async with vector_caller(name, config, data) as made:
             yield made, server
 
 
-def sent(seen: Seen) -> list[str]:
-    """The texts of one request to a provider."""
-    body = seen.json
+def sent(received: ReceivedRequest) -> list[str]:
+    """Return the texts of one request to a provider."""
+    body = received.json
     items = body["input"] if "input" in body else [item["content"]["parts"][0]["text"] for item in body["requests"]]
     return list(items)
 
 
 @pytest.mark.parametrize("protocol", EMBEDDING)
 @pytest.mark.parametrize("by", ["embeddings", "native_embeddings"])
-@pytest.mark.parametrize("name", WAYS)
+@pytest.mark.parametrize("name", TRANSPORTS)
 async def test_a_batch_above_the_operators_limit_is_split_and_joined(
     name: str, by: str, protocol: str, tmp_path: Path
 ) -> None:
@@ -50,51 +51,51 @@ async def test_a_batch_above_the_operators_limit_is_split_and_joined(
         assert told.tokens == sum(map(tokens, TEN))
         assert told.model in ("m", "")
         assert "x-umg-dropped" not in told.headers
-        assert sorted(map(sent, server.seen)) == sorted([list(TEN[at : at + 3]) for at in range(0, 10, 3)])
+        assert sorted(map(sent, server.received)) == sorted([list(TEN[at : at + 3]) for at in range(0, 10, 3)])
         assert server.refusals == []
 
 
 async def test_a_batch_at_the_limit_is_not_split(tmp_path: Path) -> None:
     async with gateway("http, in process", "embeddings", tmp_path, max_inputs=10) as (made, server):
         assert (await made.embed(Embed(inputs=TEN))).status == 200
-        assert len(server.seen) == 1
+        assert len(server.received) == 1
 
 
 async def test_one_text_a_request_still_makes_one_answer(tmp_path: Path) -> None:
     async with gateway("http, in process", "native_embeddings", tmp_path, max_inputs=1) as (made, server):
         assert (await made.embed(Embed(inputs=TEN))).vectors == [vector(text) for text in TEN]
-        assert len(server.seen) == 10
+        assert len(server.received) == 10
 
 
-@pytest.mark.parametrize("name", WAYS)
+@pytest.mark.parametrize("name", TRANSPORTS)
 async def test_the_limit_of_the_providers_format_holds_where_the_operator_says_none(name: str, tmp_path: Path) -> None:
-    texts = tuple(f"text {number}" for number in range(2 * MOST_ITEMS + 1))
+    texts = tuple(f"text {number}" for number in range(2 * MAX_ITEMS + 1))
     async with gateway(name, "native_embeddings", tmp_path) as (made, server):
         for by in ("embeddings", "native_embeddings"):
             told = await made.embed(Embed(inputs=texts), by)
             assert told.vectors == [vector(text) for text in texts], told.message
-        assert sorted(len(sent(seen)) for seen in server.seen) == [1, 1, *[MOST_ITEMS] * 4]
+        assert sorted(len(sent(received)) for received in server.received) == [1, 1, *[MAX_ITEMS] * 4]
         assert server.refusals == []
 
 
 async def test_what_the_vendor_takes_at_once_goes_at_once(tmp_path: Path) -> None:
-    texts = ("x",) * MOST_INPUTS
+    texts = ("x",) * MAX_INPUTS
     async with gateway("http, in process", "embeddings", tmp_path) as (made, server):
         told = await made.embed(Embed(inputs=texts), "native_embeddings")
-        assert told.vectors == [vector("x")] * MOST_INPUTS
-        assert len(server.seen) == 1
+        assert told.vectors == [vector("x")] * MAX_INPUTS
+        assert len(server.received) == 1
 
 
-@pytest.mark.parametrize("name", WAYS)
+@pytest.mark.parametrize("name", TRANSPORTS)
 async def test_what_all_parts_are_told_is_told_to_each(name: str, tmp_path: Path) -> None:
     async with gateway(name, "native_embeddings", tmp_path, max_inputs=4) as (made, server):
         ask = Embed(inputs=TEN, dimensions=5, task="CLUSTERING", title="T")
         told = await made.embed(ask, "native_embeddings")
         assert told.vectors == [vector(text, 5, "CLUSTERING", "T") for text in TEN], told
-        assert len(server.seen) == 3
+        assert len(server.received) == 3
     async with gateway(name, "embeddings", tmp_path, max_inputs=4) as (made, server):
         assert (await made.embed(Embed(inputs=TEN, user="u-1"), "embeddings, base64")).status == 200
-        assert {seen.json["user"] for seen in server.seen} == {"u-1"}
+        assert {received.json["user"] for received in server.received} == {"u-1"}
 
 
 async def test_token_lists_are_split_too(tmp_path: Path) -> None:
@@ -102,7 +103,7 @@ async def test_token_lists_are_split_too(tmp_path: Path) -> None:
     async with gateway("http, in process", "embeddings", tmp_path, max_inputs=2) as (made, server):
         told = await made.embed(Embed(inputs=lists))
         assert told.vectors == [vector(each) for each in lists], told
-        assert sorted(len(sent(seen)) for seen in server.seen) == [1, 2, 2]
+        assert sorted(len(sent(received)) for received in server.received) == [1, 2, 2]
 
 
 async def test_a_field_that_nobody_knows_is_reported_where_the_parts_cannot_have_it(tmp_path: Path) -> None:
@@ -116,7 +117,7 @@ async def test_a_field_that_nobody_knows_is_reported_where_the_parts_cannot_have
 
 async def test_a_known_field_that_no_part_can_have_is_reported_by_its_name(tmp_path: Path) -> None:
     async with gateway("http, in process", "native_embeddings", tmp_path, max_inputs=4) as (made, _):
-        assert isinstance(made, OverHttp)
+        assert isinstance(made, HttpVectorCaller)
         body = embed_body(Embed(inputs=TEN), "native_embeddings")
         for item in body["requests"]:
             item["embedContentConfig"] = {"autoTruncate": True}
@@ -127,7 +128,7 @@ async def test_a_known_field_that_no_part_can_have_is_reported_by_its_name(tmp_p
         ), told
 
 
-# --- some at a time
+# --- a few at a time
 
 
 @pytest.mark.parametrize("protocol", EMBEDDING)
@@ -135,10 +136,10 @@ async def test_no_more_than_four_parts_are_with_the_provider_at_a_time(protocol:
     async with gateway("http, in process", protocol, tmp_path, "gated", max_inputs=1) as (made, server):
         call = asyncio.create_task(made.embed(Embed(inputs=TEN)))
         await server.until(lambda: server.waiting >= AT_ONCE)
-        assert isinstance(made, OverHttp)  # a call to the same gateway: by its end a fifth part would have come
+        assert isinstance(made, HttpVectorCaller)  # a call to the same gateway: by its end a fifth part would have come
         for _ in range(3):
             await made.post("/v1/embeddings", {"model": "nope", "input": "x"})
-        assert (server.waiting, len(server.seen)) == (AT_ONCE, AT_ONCE)
+        assert (server.waiting, len(server.received)) == (AT_ONCE, AT_ONCE)
         server.gate.set()
         assert (await call).vectors == [vector(text) for text in TEN]
         assert server.most == AT_ONCE
@@ -156,7 +157,7 @@ async def test_parts_of_two_calls_are_not_held_up_by_each_other(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("protocol", EMBEDDING)
-@pytest.mark.parametrize("name", WAYS)
+@pytest.mark.parametrize("name", TRANSPORTS)
 async def test_one_failing_part_fails_the_call_and_stops_the_others(name: str, protocol: str, tmp_path: Path) -> None:
     texts = (*TEN[:3], BREAKS, *TEN[4:])
     async with gateway(name, protocol, tmp_path, "partly", max_inputs=1) as (made, server):
@@ -164,7 +165,8 @@ async def test_one_failing_part_fails_the_call_and_stops_the_others(name: str, p
         assert (told.status, told.reason or "UPSTREAM_FAILED") == (502, "UPSTREAM_FAILED"), told
         assert "one part fell over" in told.message
         await server.until(lambda: server.left == 2 * 3)
-        assert (len(server.seen), server.waiting) == (2 * AT_ONCE, 0)  # what had not begun, in two attempts, never does
+        # in each of the two attempts, parts that had not begun never begin
+        assert (len(server.received), server.waiting) == (2 * AT_ONCE, 0)
 
 
 async def test_a_part_that_is_refused_is_the_callers_own_400(tmp_path: Path) -> None:
@@ -182,7 +184,7 @@ async def test_a_part_with_too_few_vectors_is_no_short_answer(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("protocol", EMBEDDING)
-@pytest.mark.parametrize("name", WAYS)
+@pytest.mark.parametrize("name", TRANSPORTS)
 async def test_parts_with_vectors_of_different_lengths_are_no_answer(name: str, protocol: str, tmp_path: Path) -> None:
     async with gateway(name, protocol, tmp_path, "uneven", max_inputs=3) as (made, _):
         told = await made.embed(Embed(inputs=TEN))
@@ -203,10 +205,10 @@ async def test_a_split_call_moves_on_whole(tmp_path: Path) -> None:
     async with provider("embeddings") as first, provider("native_embeddings") as second:
         config = "channels:\n" + channel("first", "embeddings", first.base_url, "{id: m, upstream: busy}", max_inputs=2)
         config += channel("second", "native_embeddings", second.base_url, "m", priority=1, max_inputs=3)
-        async with way("http, in process", config, tmp_path) as made:
+        async with vector_caller("http, in process", config, tmp_path) as made:
             told = await made.embed(Embed(inputs=TEN))
         assert told.vectors == [vector(text) for text in TEN], told
-        assert len(second.seen) == 4
+        assert len(second.received) == 4
 
 
 # --- deadlines
@@ -214,11 +216,11 @@ async def test_a_split_call_moves_on_whole(tmp_path: Path) -> None:
 
 async def test_the_callers_deadline_ends_all_parts(tmp_path: Path) -> None:
     async with gateway("grpc", "embeddings", tmp_path, "silent", max_inputs=1) as (made, server):
-        assert isinstance(made, OverGrpc)
+        assert isinstance(made, GrpcVectorCaller)
         told = await made.embed(Embed(inputs=TEN), "fields", seconds=0.3)
         assert told.status == 504, told
         await server.until(lambda: server.left == AT_ONCE)
-        assert len(server.seen) == AT_ONCE
+        assert len(server.received) == AT_ONCE
 
 
 async def test_the_channels_own_deadline_ends_all_parts(tmp_path: Path) -> None:
@@ -239,7 +241,7 @@ async def test_a_caller_that_leaves_stops_all_parts(name: str, tmp_path: Path) -
         await server.until(lambda: server.waiting == AT_ONCE)
         call.cancel()
         await server.until(lambda: server.left == AT_ONCE)
-        assert len(server.seen) == AT_ONCE
+        assert len(server.received) == AT_ONCE
         await asyncio.wait([call])
 
 

@@ -1,16 +1,25 @@
-"""Texts that come as token ids: as they are for providers that take them, as text for the others."""
+"""Texts as token ids: sent unchanged to providers that take token ids, as text to the others."""
 
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack
-from pathlib import Path
 
 import pytest
 import pytest_asyncio
 from splintr import Tokenizer
 
-from tests.vectors import EMBEDDING, Provider, provider
-from tests.vectors.callers import FACES, WAYS, Embed, OverGrpc, OverHttp, channel, faces_of, way
-from tests.vectors.making import vector
+from tests.support.callers.transports import TRANSPORTS
+from tests.support.callers.vectors import (
+    EMBEDDING_FACES,
+    Embed,
+    GrpcVectorCaller,
+    HttpVectorCaller,
+    VectorCallers,
+    channel,
+    faces_of,
+    vector_callers,
+)
+from tests.support.providers.vector_providers import EMBEDDING, Provider, provider
+from tests.support.providers.vectors import vector
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -19,15 +28,13 @@ VOCABULARY = Tokenizer.from_pretrained("cl100k_base")
 TOKENS = tuple(list(VOCABULARY.encode(text)) for text in TEXTS)
 OTHER = Tokenizer.from_pretrained("o200k_base")
 
-Gateway = tuple[OverHttp | OverGrpc, dict[str, Provider]]
-PAIRS = [(name, by) for name in WAYS for by in faces_of(name, FACES) if not by.startswith("native")]
+Gateway = tuple[HttpVectorCaller | GrpcVectorCaller, dict[str, Provider]]
+Gateways = tuple[VectorCallers, dict[str, Provider]]
+PAIRS = [(name, by) for name in TRANSPORTS for by in faces_of(name, EMBEDDING_FACES) if not by.startswith("native")]
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def gateway(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> AsyncGenerator[Gateway, None]:
-    data: Path = tmp_path_factory.mktemp("data")
+async def gateways(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Gateways, None]:
     async with AsyncExitStack() as stack:
         servers = {name: await stack.enter_async_context(provider(name)) for name in EMBEDDING}
         config = "channels:\n" + "".join(
@@ -41,7 +48,13 @@ async def gateway(
             "both-native", "native_embeddings", servers["native_embeddings"].base_url, "{id: both, upstream: m}"
         )
         config += "models: {other-native_embeddings: {tokenizer: o200k_base}}\n"
-        yield await stack.enter_async_context(way(getattr(request, "param", WAYS[0]), config, data)), servers
+        yield await stack.enter_async_context(vector_callers(TRANSPORTS, config, tmp_path_factory)), servers
+
+
+@pytest.fixture
+def gateway(request: pytest.FixtureRequest, gateways: Gateways) -> Gateway:
+    made, servers = gateways
+    return made[getattr(request, "param", TRANSPORTS[0])], servers
 
 
 every_face = pytest.mark.parametrize(
@@ -69,7 +82,7 @@ async def test_tokens_are_made_text_for_a_provider_that_takes_none(by: str, gate
 
 async def test_the_tokens_of_one_text_are_one_input(gateway: Gateway) -> None:
     made, _ = gateway
-    assert isinstance(made, OverHttp)
+    assert isinstance(made, HttpVectorCaller)
     for model, expected in (("to-embeddings", vector(TOKENS[0])), ("to-native_embeddings", vector(TEXTS[0]))):
         told = await made.embed(Embed(model, TOKENS[0]))  # type: ignore[arg-type]
         assert told.vectors == [expected], told
@@ -83,7 +96,7 @@ async def test_the_operators_vocabulary_reads_the_tokens(gateway: Gateway) -> No
 
 
 async def test_tokens_of_a_vocabulary_that_is_not_known_here_are_for_their_provider_to_judge(gateway: Gateway) -> None:
-    """150,000 is above the vocabulary that tokens are read with where no provider takes them."""
+    """Check that 150,000 is accepted, which is above the vocabulary that decodes tokens for other providers."""
     made, servers = gateway
     told = await made.embed(Embed("to-embeddings", [[150_000], [1, 2]]))
     assert told.vectors == [vector([150_000]), vector([1, 2])], told
@@ -93,14 +106,14 @@ async def test_tokens_of_a_vocabulary_that_is_not_known_here_are_for_their_provi
 @every_face
 async def test_a_token_that_there_is_not_is_refused_by_its_place(by: str, gateway: Gateway) -> None:
     made, servers = gateway
-    before = len(servers["native_embeddings"].seen)
+    before = len(servers["native_embeddings"].received)
     told = await made.embed(Embed("to-native_embeddings", [[1, 2], [3, 150_000]]), by)
     assert (told.status, told.reason or "UNTRANSLATABLE") == (400, "UNTRANSLATABLE"), told
     assert "150000" in told.message
     assert told.field == ("input[1]" if made.name.startswith("http") else "inputs[1].tokens.ids")
     if made.name.startswith("http"):
         assert told.json["error"]["code"] == "unsupported_parameter"
-    assert len(servers["native_embeddings"].seen) == before
+    assert len(servers["native_embeddings"].received) == before
 
 
 async def test_a_call_moves_on_to_a_provider_that_takes_text(gateway: Gateway) -> None:
@@ -134,7 +147,7 @@ async def test_half_a_character_where_a_client_cut_a_text_is_no_error(gateway: G
 )
 async def test_what_is_no_list_of_tokens_is_refused(written: list[object], field: str, gateway: Gateway) -> None:
     made, _ = gateway
-    assert isinstance(made, OverHttp)
+    assert isinstance(made, HttpVectorCaller)
     for model in ("to-embeddings", "to-native_embeddings"):
         told = await made.post("/v1/embeddings", {"model": model, "input": written})
         assert (told.status, told.field) == (400, field), told

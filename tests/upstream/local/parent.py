@@ -1,4 +1,4 @@
-"""A gateway in small, to be killed: prints the pid of its child once that is ready, then does nothing."""
+"""Small gateway to be killed: prints the pid of its child once that is ready, then waits."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""The channel of `wordllama-256`."""
+"""Channel of `wordllama-256`."""
 
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from umg_grpc.upstream.local.wordllama.lengths import LONGEST_TOKEN
 from umg_grpc.v1 import pb
 from umg_grpc.wire import EMBEDDING_FORMATS
 
-MOST_TOKENS = CATALOGUE[MODEL].input_token_limit
+MAX_TOKENS = CATALOGUE[MODEL].input_token_limit
 TEXTS = [
     "A cat sleeps.",
     "Interest rates rose again in March, the bank said.",
@@ -94,8 +94,8 @@ async def test_what_a_vector_is_for_makes_no_difference_and_is_reported(upstream
 
 def test_fields_that_nobody_knows_are_reported() -> None:
     body = b'{"model": "m", "input": "text", "shape": "round"}'
-    request = EMBEDDING_FORMATS["embeddings"].decode_request(body, {})
-    report = LocalEmbedding(loaded_engine()).prepare(request, MODEL).report
+    request, notes = EMBEDDING_FORMATS["embeddings"].decode_request(body, {})
+    report = LocalEmbedding(loaded_engine()).prepare(request, MODEL, notes).report
     assert report.header() == "shape"
 
 
@@ -109,18 +109,18 @@ def test_a_text_without_words_has_a_vector_of_zeros() -> None:
 class Length:
     id: str
     text: str
-    says: str = ""  # nothing: it is not too long
+    says: str = ""  # empty: the text is not too long
 
 
 LENGTHS = [
-    Length("as many tokens as may be", "a " * MOST_TOKENS),
-    Length("one token more", "a " * MOST_TOKENS + "a", f"{MOST_TOKENS + 1} tokens"),
+    Length("as many tokens as may be", "a " * MAX_TOKENS),
+    Length("one token more", "a " * MAX_TOKENS + "a", f"{MAX_TOKENS + 1} tokens"),
     Length(
         "too many characters for so few tokens",
-        "-" * (MOST_TOKENS * LONGEST_TOKEN + 1),
-        f"{MOST_TOKENS * LONGEST_TOKEN + 1} characters",
+        "-" * (MAX_TOKENS * LONGEST_TOKEN + 1),
+        f"{MAX_TOKENS * LONGEST_TOKEN + 1} characters",
     ),
-    Length("nearly as many characters as tokens can have", "-" * (MOST_TOKENS * LONGEST_TOKEN - 64)),
+    Length("nearly as many characters as tokens can have", "-" * (MAX_TOKENS * LONGEST_TOKEN - 64)),
 ]
 
 
@@ -129,14 +129,14 @@ async def test_a_text_may_have_so_many_tokens(upstream: LocalEmbedding, case: Le
     text = case.text.strip()
     if not case.says:
         answer = await upstream.prepare(embed_request("one", text), MODEL).send(SECONDS)
-        assert answer.usage.input_tokens <= MOST_TOKENS + 1
+        assert answer.usage.input_tokens <= MAX_TOKENS + 1
         return
     with pytest.raises(UmgError) as caught:
         await upstream.prepare(embed_request("one", text), MODEL).send(SECONDS)
     assert (caught.value.reason, caught.value.failure) == (pb.ERROR_REASON_CONTEXT_TOO_LONG, Failure.CONTEXT)
     assert caught.value.metadata == {"field": "inputs[1].text"}
     assert case.says in caught.value.message
-    assert f"at most {MOST_TOKENS} tokens" in caught.value.message
+    assert f"at most {MAX_TOKENS} tokens" in caught.value.message
 
 
 def test_tokens_of_another_vocabulary_are_refused() -> None:

@@ -1,4 +1,4 @@
-"""The channel of `wordllama-rerank`."""
+"""Channel of `wordllama-rerank`."""
 
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, field
@@ -20,8 +20,8 @@ from umg_grpc.upstream.local.wordllama.reranking import CHUNK_TOKENS, STEP_TOKEN
 from umg_grpc.v1 import pb
 from umg_grpc.wire import RERANK_FORMATS
 
-MOST_TOKENS = CATALOGUE[MODEL].input_token_limit
-LONG = "a " * (MOST_TOKENS + 900)
+MAX_TOKENS = CATALOGUE[MODEL].input_token_limit
+LONG = "a " * (MAX_TOKENS + 900)
 QUERY = "Where does the kitten sleep?"
 RATES = "The central bank raised interest rates."
 CAT = "A cat sleeps on the warm sofa."
@@ -109,14 +109,14 @@ class Cut:
     id: str
     document: str
     tokens: int
-    """Of the document that are read."""
+    """Tokens of the document that are read."""
     fields: dict[str, Any] = field(default_factory=dict)
 
 
 CUTS = [
-    Cut("at the model's limit", LONG, MOST_TOKENS),
+    Cut("at the model's limit", LONG, MAX_TOKENS),
     Cut("at the caller's", LONG, 100, {"max_tokens_per_document": 100}),
-    Cut("at the model's limit, if the caller's is larger", LONG, MOST_TOKENS, {"max_tokens_per_document": 2**20}),
+    Cut("at the model's limit, if the caller's is larger", LONG, MAX_TOKENS, {"max_tokens_per_document": 2**20}),
     Cut("not at all", "a a a", 3, {"max_tokens_per_document": 100}),
 ]
 
@@ -155,8 +155,8 @@ async def test_a_document_that_cannot_be_ranked_is_refused(engine: WordLlamaEngi
 
 def test_what_cannot_be_honoured_is_reported() -> None:
     body = b'{"model": "m", "query": "q", "documents": ["d"], "priority": 3, "shape": "round"}'
-    request = RERANK_FORMATS["rerank_v2"].decode_request(body, {})
-    assert LocalRerank(loaded_engine()).prepare(request, MODEL).report.header() == "shape, priority"
+    request, notes = RERANK_FORMATS["rerank_v2"].decode_request(body, {})
+    assert LocalRerank(loaded_engine()).prepare(request, MODEL, notes).report.header() == "shape, priority"
     plain = rerank_request(QUERY, CAT, max_chunks_per_document=2, return_documents=True, rank_fields=["text"])
     assert LocalRerank(loaded_engine()).prepare(plain, MODEL).report.lost == 0
 

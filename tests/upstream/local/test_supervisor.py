@@ -19,7 +19,7 @@ from umg_grpc.upstream.local import TEXT_MODELS, child
 from umg_grpc.upstream.local.supervisor import FIRST_DELAY_SECONDS, Endpoint, LocalModel
 from umg_grpc.v1 import pb
 
-SECONDS = 30  # how long anything here may take; a start takes about one
+SECONDS = 30  # limit of every wait here; a start takes about one second
 MODEL = TEXT_MODELS[0]
 
 on_linux = pytest.mark.skipif(sys.platform != "linux", reason="watches processes by /proc and pidfd")
@@ -73,12 +73,12 @@ async def ask(endpoint: Endpoint, prompt: str, tokens: int = 8) -> Answer:
 
 
 def arguments(pid: int) -> str:
-    """What `ps` shows of a process."""
+    """Return the command line of a process."""
     return Path(f"/proc/{pid}/cmdline").read_text()
 
 
 def gone(pidfd: int) -> bool:
-    """Whether the process ends within the time that anything may take."""
+    """Return whether the process ends within `SECONDS`."""
     return bool(select.select([pidfd], [], [], SECONDS)[0])
 
 
@@ -206,7 +206,7 @@ async def test_weights_that_cannot_be_read_are_logged_with_the_reason_and_tried_
     assert (caught.value.reason, caught.value.failure) == (pb.ERROR_REASON_UNAVAILABLE, Failure.NOT_SENT)
     assert all("broken.gguf" in word for word in words)
     gaps = [later - earlier for earlier, later in pairwise(times)]
-    shortest = [0.75 * FIRST_DELAY_SECONDS * 2**attempt for attempt in range(3)]  # by chance a quarter less or more
+    shortest = [0.75 * FIRST_DELAY_SECONDS * 2**attempt for attempt in range(3)]  # a quarter less or more at random
     assert [gap > least for gap, least in zip(gaps, shortest, strict=True)] == [True] * 3
 
 

@@ -1,4 +1,4 @@
-"""The engine: one thread that all calls share."""
+"""Engine of wordllama: one thread that all calls share."""
 
 import asyncio
 import subprocess
@@ -18,7 +18,7 @@ from tests.upstream.vectors import SECONDS, embed_request, loaded_engine, shared
 from umg_grpc.errors import Failure, UmgError
 from umg_grpc.upstream.local import embedding_unavailable
 from umg_grpc.upstream.local.wordllama import LocalEmbedding, WordLlamaEngine
-from umg_grpc.upstream.local.wordllama.engine import GO_COST, TEXT_COST, portion
+from umg_grpc.upstream.local.wordllama.engine import BATCH_COST, TEXT_COST, portion
 from umg_grpc.upstream.local.wordllama.lengths import LONGEST_TOKEN
 from umg_grpc.upstream.local.wordllama.model import WordLlamaModel, unit
 from umg_grpc.v1 import pb
@@ -35,8 +35,8 @@ async def engine() -> AsyncGenerator[WordLlamaEngine, None]:
 
 
 @dataclass
-class Gate:
-    """Holds an engine's thread until it is opened."""
+class GatedLoader:
+    """Loader of the model that blocks an engine's thread until `opened` is set."""
 
     opened: Event = field(default_factory=Event)
 
@@ -47,7 +47,7 @@ class Gate:
 
 @dataclass(eq=False)
 class Note:
-    """Work that notes who was done when."""
+    """Work that records the order in which calls are processed."""
 
     name: str
     log: list[str]
@@ -73,25 +73,25 @@ class Broken:
 
 
 def ignore(made: Sequence[str]) -> None:
-    """What becomes of texts is not asked for."""
+    """Discard the made texts."""
 
 
 async def entered(*calls: asyncio.Task[None]) -> None:
-    """All calls have reached the engine: each does so at its first step."""
+    """Wait until all calls have reached the engine, which each does at its first step."""
     await asyncio.sleep(0)
 
 
 async def test_calls_that_come_while_the_thread_works_are_taken_together() -> None:
-    gate = Gate()
+    gate = GatedLoader()
     engine = WordLlamaEngine(gate.load)
     log = list[str]()
     notes = [Note(f"{number}", log) for number in range(200)]
     calls = [asyncio.create_task(engine.run([note.name], note, ignore, SECONDS)) for note in notes]
     await entered(*calls)
-    assert (engine.goes, log) == (1, [])
+    assert (engine.batches, log) == (1, [])
     gate.opened.set()
     await asyncio.gather(*calls)
-    assert engine.goes == 2, "the first alone, then all that had come meanwhile"
+    assert engine.batches == 2, "the first alone, then all that had come meanwhile"
     assert log == [note.name for note in notes]
     await engine.aclose()
 
@@ -99,12 +99,12 @@ async def test_calls_that_come_while_the_thread_works_are_taken_together() -> No
 async def test_a_call_to_an_idle_engine_waits_for_no_others(engine: WordLlamaEngine) -> None:
     for number in range(3):
         await engine.run(["text"], Note("one", []), ignore, SECONDS)
-        assert engine.goes == number + 1
+        assert engine.batches == number + 1
 
 
 @dataclass(eq=False)
 class Shared:
-    """Work of several calls. Refuses a text that is bad."""
+    """Work of several calls, which rejects a bad text."""
 
     portions: list[Sequence[str]] = field(default_factory=list)
     threads: list[int] = field(default_factory=list)
@@ -119,7 +119,7 @@ class Shared:
 
 
 async def test_what_calls_share_is_done_once_in_a_go() -> None:
-    gate, work = Gate(), Shared()
+    gate, work = GatedLoader(), Shared()
     engine = WordLlamaEngine(gate.load)
     asked = [["first"], ["a", "b"], ["c"], ["d", "e", "f"]]
     made: list[list[str]] = [[] for _ in asked]
@@ -148,7 +148,7 @@ async def test_a_mistake_in_what_calls_share_is_told_to_its_own_call_alone(engin
     assert failed.metadata == {"field": "inputs[1].text"}
     assert done == [None, None]
     assert made == ["A", "B"]
-    assert engine.goes == 2
+    assert engine.batches == 2
 
 
 async def test_little_work_needs_no_thread_unless_it_is_done_for_the_first_time(engine: WordLlamaEngine) -> None:
@@ -180,7 +180,7 @@ async def test_little_work_waits_while_the_thread_works(engine: WordLlamaEngine)
 
 
 async def test_a_small_call_does_not_wait_for_the_end_of_a_large_one() -> None:
-    gate, log = Gate(), list[str]()
+    gate, log = GatedLoader(), list[str]()
     engine = WordLlamaEngine(gate.load)
     large, small = Note("large", log), Note("small", log)
     calls = [
@@ -196,7 +196,7 @@ async def test_a_small_call_does_not_wait_for_the_end_of_a_large_one() -> None:
 
 
 async def test_a_call_whose_caller_left_is_not_done() -> None:
-    gate, log = Gate(), list[str]()
+    gate, log = GatedLoader(), list[str]()
     engine = WordLlamaEngine(gate.load)
     first = asyncio.create_task(engine.run(["text"], Note("first", log), ignore, SECONDS))
     left = asyncio.create_task(engine.run(SHORT, Note("left", log), ignore, SECONDS))
@@ -231,12 +231,12 @@ async def test_a_caller_that_leaves_in_the_middle_stops_the_rest_of_its_call(eng
 
 
 async def test_a_call_fails_at_its_deadline_and_the_engine_goes_on() -> None:
-    gate, log = Gate(), list[str]()
+    gate, log = GatedLoader(), list[str]()
     engine = WordLlamaEngine(gate.load)
     with pytest.raises(UmgError) as caught:
         await engine.run(["text"], Note("late", log), ignore, 0.01)
     assert caught.value.reason == pb.ERROR_REASON_UPSTREAM_TIMEOUT
-    assert (caught.value.metadata, caught.value.failure) == ({"deadline": "total"}, None)  # its caller's
+    assert (caught.value.metadata, caught.value.failure) == ({"deadline": "total"}, None)  # the caller's
     gate.opened.set()
     await engine.run(["text"], Note("next", log), ignore, SECONDS)
     assert log[-1] == "next"
@@ -244,7 +244,7 @@ async def test_a_call_fails_at_its_deadline_and_the_engine_goes_on() -> None:
 
 
 async def test_a_channels_own_deadline_bounds_a_call_that_has_more_time() -> None:
-    gate = Gate()
+    gate = GatedLoader()
     engine = WordLlamaEngine(gate.load)
     with pytest.raises(UmgError) as caught:
         await LocalEmbedding(engine, total_seconds=0.01).prepare(embed_request("text"), MODEL).send(SECONDS)
@@ -298,7 +298,7 @@ async def test_a_model_that_could_not_be_loaded_is_tried_again(retry_seconds: fl
 
 
 class Panic(BaseException):
-    """As the tokenizer's library raises it."""
+    """Panic as the tokenizer's library raises it."""
 
 
 async def test_a_panic_in_the_thread_is_told_to_its_callers_and_ends_nothing() -> None:
@@ -327,7 +327,7 @@ async def test_without_the_package_a_call_says_what_to_install(monkeypatch: pyte
 
 
 async def test_an_engine_that_closes_tells_those_who_wait_and_takes_no_more() -> None:
-    gate = Gate()
+    gate = GatedLoader()
     engine = WordLlamaEngine(gate.load)
     large = asyncio.create_task(engine.run(SHORT, Note("large", []), ignore, SECONDS))
     waiting = asyncio.create_task(engine.run(["text"], Note("waiting", []), ignore, SECONDS))
@@ -376,9 +376,9 @@ def test_portions_hold_every_text_once_and_in_order(sizes: Sequence[int]) -> Non
     texts = ["x" * size for size in sizes]
     first, portions = 0, list[Sequence[str]]()
     while first < len(texts):
-        end, cost = portion(texts, first, GO_COST)
+        end, cost = portion(texts, first, BATCH_COST)
         assert cost == sum(TEXT_COST + len(text) for text in texts[first:end])
-        assert cost <= GO_COST or end == first + 1, "a text that is larger than a portion has one of its own"
+        assert cost <= BATCH_COST or end == first + 1, "a text that is larger than a portion has one of its own"
         portions.append(texts[first:end])
         first = end
     assert [text for found in portions for text in found] == texts

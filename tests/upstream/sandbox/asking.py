@@ -1,4 +1,4 @@
-"""Requests, and what the sandbox says to them."""
+"""Requests to the sandbox, and its answers."""
 
 import asyncio
 from collections.abc import Callable, Iterable
@@ -7,13 +7,14 @@ from dataclasses import dataclass, field
 from umg_grpc.errors import UmgError
 from umg_grpc.upstream.sandbox import SandboxText
 from umg_grpc.v1 import pb
-from umg_grpc.wire.gather import Gatherer
+from umg_grpc.wire.core.aggregate import StreamAggregator
+from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
 
 MODEL = "famO-5"
 
 
 def count(text: str) -> int:
-    """Four characters a token."""
+    """Count four characters as a token."""
     return -(-len(text) // 4)
 
 
@@ -57,7 +58,7 @@ def ask(*messages: str | pb.Message, source: str = "", **fields: object) -> pb.G
 
 @dataclass
 class Heard:
-    """An answer, whole and streamed."""
+    """Answer, complete and streamed."""
 
     response: pb.GenerateResponse
     messages: list[pb.StreamGenerateResponse] = field(default_factory=list)
@@ -93,11 +94,13 @@ class Heard:
         return self.response.usage
 
 
-def hear(request: pb.GenerateRequest, model: str = MODEL, upstream: SandboxText | None = None) -> Heard:
-    """The answer, which is the same however it is asked for."""
+def hear(
+    request: pb.GenerateRequest, model: str = MODEL, upstream: SandboxText | None = None, notes: RequestNotes = NO_NOTES
+) -> Heard:
+    """Return the answer to a request that is not streamed."""
     upstream = upstream or sandbox()
-    call = upstream.prepare(request, model, stream=False)
-    whole = asyncio.run(call.generate(10))
+    call = upstream.prepare(request, model, notes, stream=False)
+    whole = asyncio.run(call.send(10))
     return Heard(whole, dropped=call.report.header())
 
 
@@ -111,9 +114,9 @@ def stream(request: pb.GenerateRequest, model: str = MODEL, upstream: SandboxTex
 
 
 def heard(messages: list[pb.StreamGenerateResponse], dropped: str = "") -> Heard:
-    """What a stream says in the end. Fails where its events are not in the order that `GenerateEvent` states."""
+    """Return the aggregate of a stream. Fails unless its events are in the order that `GenerateEvent` states."""
     check_order(messages)
-    gatherer = Gatherer()
+    gatherer = StreamAggregator()
     for message in messages:
         gatherer.feed(message)
     return Heard(gatherer.response(), messages, dropped)
@@ -142,10 +145,10 @@ def check_order(messages: list[pb.StreamGenerateResponse]) -> None:
     assert not open_parts, "every part is ended"
 
 
-def refused(request: pb.GenerateRequest, model: str = MODEL) -> UmgError:
-    """The error of a request that is not even sent."""
+def refused(request: pb.GenerateRequest, model: str = MODEL, notes: RequestNotes = NO_NOTES) -> UmgError:
+    """Return the error of a request that is rejected before it is sent."""
     try:
-        sandbox().prepare(request, model, stream=False)
+        sandbox().prepare(request, model, notes, stream=False)
     except UmgError as error:
         return error
     raise AssertionError("it was accepted")

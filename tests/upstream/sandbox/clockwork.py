@@ -1,4 +1,4 @@
-"""An event loop whose time passes at once: waiting costs nothing, and is exact."""
+"""Event loop whose time passes at once: waits take no real time, and are exact."""
 
 import asyncio
 import selectors
@@ -9,7 +9,7 @@ T = TypeVar("T")
 
 
 class _Selector(selectors.DefaultSelector):
-    """Never waits for what is due later: it moves the time there."""
+    """Selector that never waits for a timer: it advances the time to it."""
 
     now = 0.0
 
@@ -21,7 +21,7 @@ class _Selector(selectors.DefaultSelector):
 
 
 class Clockwork(asyncio.SelectorEventLoop):
-    """A loop with a time of its own."""
+    """Event loop with a time of its own."""
 
     def __init__(self) -> None:
         self._moving = _Selector()
@@ -32,6 +32,6 @@ class Clockwork(asyncio.SelectorEventLoop):
 
 
 def run(work: Coroutine[None, None, T]) -> T:
-    """What the coroutine gives. Nothing that it waits for takes any time."""
+    """Run a coroutine without real waits. Return its result."""
     with asyncio.Runner(loop_factory=Clockwork) as runner:
         return runner.run(work)

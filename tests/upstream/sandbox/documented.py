@@ -1,4 +1,4 @@
-"""The models that the simulated provider of the built-in config has."""
+"""Models of the simulated provider of the built-in config."""
 
 from umg_grpc.config import built_in
 from umg_grpc.routing import Router

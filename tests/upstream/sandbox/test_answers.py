@@ -1,4 +1,4 @@
-"""Answers follow from the prompt, say that they are simulated, and end where they must."""
+"""Simulated answers: they follow from the prompt, state that they are simulated, and end at the limits."""
 
 import json
 import re
@@ -98,7 +98,7 @@ def test_likelihoods_cover_the_text() -> None:
     heard = hear(ask("Hi", logprobs=True, top_logprobs=3))
     entries = heard.parts[0].text.logprobs
     assert "".join(entry.token for entry in entries) == heard.text
-    assert b"".join(entry.token_bytes for entry in entries).decode() == heard.text
+    assert b"".join(entry.raw_bytes for entry in entries).decode() == heard.text
     assert all(entry.logprob < 0 and len(entry.alternatives) == 3 for entry in entries)
     assert all(entry.alternatives[0].token == entry.token for entry in entries)
     assert not hear(ask("Hi")).parts[0].text.logprobs

@@ -10,7 +10,7 @@ LONG = "word " * 1000  # 1250 tokens
 LONGER = "text " * 2000  # 2500 tokens
 
 
-def marked(words: str, ttl: str = "") -> pb.Part:
+def marked(words: str, ttl: "pb.CacheTtl.ValueType" = pb.CACHE_TTL_UNSPECIFIED) -> pb.Part:
     part = text(words)
     part.cache_control.ttl = ttl
     part.cache_control.SetInParent()
@@ -26,10 +26,10 @@ class Clock:
 
 
 def used(heard: Heard) -> tuple[int, int, int]:
-    """Tokens read, written for five minutes, written for an hour."""
+    """Return the tokens read, written for five minutes, written for an hour."""
     usage = heard.usage
-    assert usage.input_tokens >= usage.cache_read_tokens + usage.cache_write_tokens + usage.cache_write_1h_tokens
-    return usage.cache_read_tokens, usage.cache_write_tokens, usage.cache_write_1h_tokens
+    assert usage.input_tokens >= usage.cache_read_tokens + usage.cache_write_tokens + usage.long_cache_write_tokens
+    return usage.cache_read_tokens, usage.cache_write_tokens, usage.long_cache_write_tokens
 
 
 def twice(
@@ -58,11 +58,11 @@ def test_small_models_keep_longer_prompts_only() -> None:
 
 
 def test_a_persistent_mark_is_written_for_an_hour() -> None:
-    assert twice(ask(user(marked(LONG, "1h"))), sandbox()) == [(0, 0, 1250), (1250, 0, 0)]
+    assert twice(ask(user(marked(LONG, pb.CACHE_TTL_ONE_HOUR))), sandbox()) == [(0, 0, 1250), (1250, 0, 0)]
 
 
 def test_each_stretch_is_written_for_the_time_of_its_own_mark() -> None:
-    request = ask(user(marked(LONG, "5m")), instructions=[marked(LONGER, "1h")])
+    request = ask(user(marked(LONG, pb.CACHE_TTL_FIVE_MINUTES)), instructions=[marked(LONGER, pb.CACHE_TTL_ONE_HOUR)])
     assert twice(request, sandbox()) == [(0, 1250, 2500), (3750, 0, 0)]
 
 
@@ -84,7 +84,7 @@ def test_a_growing_conversation_reads_what_it_wrote_before() -> None:
     upstream = sandbox()
     first = user(marked(LONG))
     assert used(hear(ask(first), upstream=upstream)) == (0, 1250, 0)
-    history = [user(LONG), assistant("Yes"), user(marked(LONG + "2"))]  # the mark has moved on
+    history = [user(LONG), assistant("Yes"), user(marked(LONG + "2"))]  # the mark has moved to a later message
     assert used(hear(ask(*history), upstream=upstream)) == (1250, 1 + 1251, 0)
     assert used(hear(ask(*history), upstream=upstream)) == (2502, 0, 0)
 
@@ -106,7 +106,7 @@ def test_a_prompt_is_kept_for_five_minutes_after_it_was_last_read() -> None:
 
 def test_a_persistent_prompt_is_kept_for_an_hour() -> None:
     clock = Clock()
-    upstream, request = sandbox(clock=clock), ask(user(marked(LONG, "1h")))
+    upstream, request = sandbox(clock=clock), ask(user(marked(LONG, pb.CACHE_TTL_ONE_HOUR)))
     for now, expected in [(0, (0, 0, 1250)), (3599, (1250, 0, 0)), (7199, (0, 0, 1250))]:
         clock.now = now
         assert used(hear(request, upstream=upstream)) == expected
@@ -150,5 +150,5 @@ def test_any_cached_content_is_accepted_and_counted() -> None:
 def test_a_failed_call_keeps_nothing() -> None:
     upstream = sandbox()
     call = upstream.prepare(ask(user(marked(LONG), "[[fail]]")), "famO-5", stream=False)
-    assert call.made.response.candidates
+    assert call.draft.response.candidates
     assert used(hear(ask(user(marked(LONG))), upstream=upstream)) == (0, 1250, 0)

@@ -26,7 +26,7 @@ LARGE = "text-embedding-3-large"
 CAT, KITTEN = "A cat sleeps on the warm sofa.", "The kitten is napping on the couch."
 RATES, BANK = "The central bank raised interest rates.", "Interest rates went up after the bank's decision."
 TEXTS = (CAT, RATES, KITTEN, BANK)
-"""The first is near the third, the second near the fourth; the others are far."""
+"""Texts of which the first is near the third, and the second near the fourth; the others are far."""
 
 
 @pytest_asyncio.fixture
@@ -114,11 +114,11 @@ async def test_a_text_has_the_same_vector_whichever_calls_it_comes_with(engine: 
     asked = [[f"text {number} of {size}" for number in range(size)] for size in (1, 3, 1, 2, 40)]
     alone = [await vectors_of(upstream, LARGE, texts) for texts in asked]
     cut = await vectors_of(upstream, LARGE, asked[1], dimensions=100)
-    goes = engine.goes
+    batches = engine.batches
     *together, small = await asyncio.gather(
         *(vectors_of(upstream, LARGE, texts) for texts in asked), vectors_of(upstream, LARGE, asked[1], dimensions=100)
     )
-    assert engine.goes == goes + 1
+    assert engine.batches == batches + 1
     assert all((one == other).all() for one, other in zip(together, alone, strict=True))
     assert (small == cut).all()
 

@@ -1,4 +1,4 @@
-"""How fast a stream is, and what goes wrong when the prompt asks for it."""
+"""Pace of a stream, and the failures that a prompt can select."""
 
 import asyncio
 import math
@@ -30,7 +30,7 @@ from umg_grpc.v1 import pb
 
 @dataclass
 class Told:
-    """What came of a stream, and when."""
+    """Messages of a stream with their times, and its error."""
 
     messages: list[pb.StreamGenerateResponse] = field(default_factory=list)
     times: list[float] = field(default_factory=list)
@@ -55,9 +55,9 @@ def listen(request: pb.GenerateRequest, upstream: SandboxText, seconds: float = 
 
 
 def failure(request: pb.GenerateRequest, seconds: float = math.inf, upstream: SandboxText | None = None) -> UmgError:
-    """Why the whole answer did not come."""
+    """Return the error of a call that is not streamed."""
     with pytest.raises(UmgError) as caught:
-        run((upstream or sandbox()).prepare(request, "famO-5", stream=False).generate(seconds))
+        run((upstream or sandbox()).prepare(request, "famO-5", stream=False).send(seconds))
     return caught.value
 
 
@@ -111,7 +111,7 @@ def test_a_stream_ends_at_its_deadline() -> None:
     told = listen(ask("Hi"), sandbox(tokens_per_second=10), seconds=1.5)
     assert told.error is not None
     assert (told.error.reason, told.error.metadata) == (pb.ERROR_REASON_UPSTREAM_TIMEOUT, {"deadline": "total"})
-    assert told.error.failure is None  # its caller's
+    assert told.error.failure is None  # the deadline is the caller's
     assert told.ended == pytest.approx(1.5)
     assert len(told.messages) > 2
 
@@ -148,7 +148,7 @@ def test_a_stall_lasts_until_the_deadline_and_not_for_ever(seconds: float, deadl
     told = listen(ask("[[slow]]"), sandbox(), seconds)
     assert told.error is not None
     assert (told.error.metadata["deadline"], told.ended) == (deadline, ended)
-    assert (told.error.failure is None) is (deadline == "total")  # the caller's own says nothing of the provider
+    assert (told.error.failure is None) is (deadline == "total")  # the caller's own is no failure
 
 
 @pytest.mark.parametrize(

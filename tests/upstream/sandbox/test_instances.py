@@ -1,4 +1,4 @@
-"""What the sandbox makes up for a JSON schema is valid for it."""
+"""Simulated values for a JSON schema: each is valid for its schema."""
 
 import json
 import re
@@ -8,11 +8,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
+from jsonschema import Draft202012Validator
 
+from tests.upstream.sandbox.steps import MAX_CALLS, counted
 from tests.upstream.sandbox.validity import problems
-from umg_grpc.upstream.sandbox import patterns
-from umg_grpc.upstream.sandbox.instances import instance, json_of
-from umg_grpc.upstream.sandbox.words import Words
+from umg_grpc.errors import UmgError
+from umg_grpc.upstream.sandbox.patterns import MAX_PATTERNS, compiled, matching_sample
+from umg_grpc.upstream.sandbox.schema_instances import instance, json_of
+from umg_grpc.upstream.sandbox.vocabulary import Words
+from umg_grpc.v1 import pb
 
 PROMPT = (
     'What is the weather in Paris on 2026-03-04 for 3 people? Write to ann@mail.test or see https://a.test/b "red car"'
@@ -24,7 +28,7 @@ class Case:
     id: str
     schema: object
     prompt: str = PROMPT
-    made: object = field(default=...)  # where the very value matters
+    made: object = field(default=...)  # where the exact value matters
 
 
 def an_object(*required: str, **properties: object) -> dict[str, object]:
@@ -74,7 +78,6 @@ CASES = [
     Case(id="required but not described", schema={"type": "object", "required": ["a", "b"]}),
     Case(id="names by a pattern", schema={"type": "object", "patternProperties": {"^s_[a-z]{3}$": {"type": "string"}}, "additionalProperties": False, "minProperties": 2}),
     Case(id="names by a rule", schema={"type": "object", "propertyNames": {"pattern": "^[A-Z]{2,4}$"}, "minProperties": 2}),
-    Case(id="one property requires another", schema={"type": "object", "required": ["a"], "dependentRequired": {"a": ["b"], "b": ["c"]}}),
     Case(id="few properties", schema=an_object("c", a={}, b={}, c={}) | {"maxProperties": 2}),
     Case(id="an array with bounds", schema={"type": "array", "items": {"type": "number"}, "minItems": 4, "maxItems": 5}),
     Case(id="an empty array", schema={"type": "array", "maxItems": 0}, made=[]),
@@ -96,7 +99,6 @@ CASES = [
     Case(id="a phone number", schema={"type": "string", "pattern": r"^\+?[1-9]\d{6,14}$"}),
     Case(id="a slug", schema={"type": "string", "pattern": "^[a-z0-9]+(?:-[a-z0-9]+)*$", "minLength": 12}),
     Case(id="a version", schema={"type": "string", "pattern": r"^v?(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)$"}),
-    Case(id="a password", schema={"type": "string", "pattern": PASSWORD}),
     Case(id="a pattern inside", schema={"type": "string", "pattern": "x{3}", "minLength": 5}),
     Case(id="two patterns", schema={"allOf": [{"type": "string", "pattern": "^a"}, {"pattern": "^[ab]{4}$"}]}),
     Case(id="a tree", schema=TREE),
@@ -111,8 +113,6 @@ CASES = [
     Case(id="a reference into properties", schema=an_object("a", "b", a={"type": "boolean"}, b={"$ref": "#/properties/a"})),
     Case(id="not null", schema={"not": {"type": "string"}}),
     Case(id="not the first", schema={"type": "string", "enum": ["a", "b"], "not": {"const": "a"}}),
-    Case(id="if, then", schema=an_object("a", a={"const": 1}) | {"if": {"properties": {"a": {"const": 1}}}, "then": {"required": ["b"]}}),
-    Case(id="if, else", schema=an_object("a", a={"const": 2}) | {"if": {"properties": {"a": {"const": 1}}}, "then": {"required": ["b"]}, "else": {"required": ["c"]}}),
     Case(id="several types", schema={"type": ["null", "integer"], "minimum": 3}),
 ]  # fmt: skip
 
@@ -131,46 +131,166 @@ def test_the_same_prompt_makes_the_same_value(case: Case) -> None:
     assert instance(case.schema, Words(case.prompt)) == instance(case.schema, Words(case.prompt))
 
 
-@pytest.mark.parametrize(
-    "schema",
-    [
-        {"allOf": [{"$ref": "#"}, {"$ref": "#"}]},
-        an_object("a", "b", a={"$ref": "#"}, b={"$ref": "#"}),
-        {"type": "string", "pattern": "^(a+)+$", "minLength": 5000},
-        {"type": "string", "pattern": "^((a{100}){100}){100}b$"},
-        {"type": "array", "minItems": 10**9, "items": {"type": "array", "minItems": 10**9}},
-        {"type": "string", "minLength": 10**12},
-        {"$defs": {f"d{n}": {"type": "array", "minItems": 2, "items": {"$ref": f"#/$defs/d{n + 1}"}} for n in range(60)}, "$ref": "#/$defs/d0"},
-        {"$ref": "https://nowhere.test/schema"},
-        {"minimum": 3, "maximum": 1, "type": "integer"},
-        False,
-    ],
-    ids=lambda schema: json.dumps(schema)[:60],
-)  # fmt: skip
-def test_a_hostile_schema_ends(schema: object) -> None:
-    assert len(json_of(instance(schema, Words(PROMPT)))) < 3_000_000
+OUTSIDE = [
+    Case(id="one property requires another", schema={"type": "object", "required": ["a"], "dependentRequired": {"a": ["b"], "b": ["c"]}}),
+    Case(id="a password", schema={"type": "string", "pattern": PASSWORD}),
+    Case(id="if, then", schema=an_object("a", a={"const": 1}) | {"if": {"properties": {"a": {"const": 1}}}, "then": {"required": ["b"]}}),
+    Case(id="if, else", schema=an_object("a", a={"const": 2}) | {"if": {"properties": {"a": {"const": 1}}}, "then": {"required": ["b"]}, "else": {"required": ["c"]}}),
+    Case(id="a look-ahead beside a format whose values are too long", schema={"type": "string", "format": "email", "pattern": "^(?!x)", "maxLength": 3}),
+    Case(id="a back reference", schema={"type": "string", "pattern": r"^(a)\1$"}),
+    Case(id="an item of a kind", schema={"type": "array", "items": {"type": "string"}, "contains": {"type": "integer"}}),
+]  # fmt: skip
 
 
-PATTERNS = [r"^\d{3}-\w+$", r"a|b(c|d)+", r"[^a-z]{2}", r"^\u0041[\x42-\x44]\.$", r"(?:ab){2,3}?c*", r"^\s\S$", r"\bfoo\b", r"^[\w.+-]+@\w+\.\w{2,}$", "^(?<year>[0-9]{4})$", "[]-]", "^a{,2}$", "^(?!b)[ab]x$"]  # fmt: skip
+@pytest.mark.parametrize("case", OUTSIDE, ids=lambda case: case.id)
+def test_a_schema_for_which_no_value_is_found_is_refused(case: Case) -> None:
+    error = made_or_refused(case.schema)
+    assert isinstance(error, UmgError), error
+    assert (error.reason, error.metadata) == (pb.ERROR_REASON_INVALID_FIELD, {"field": "at"})
 
 
-@pytest.mark.parametrize("pattern", PATTERNS[:-3] + PATTERNS[-1:])
+SELF = {"anyOf": [{"type": "null"}, {"type": "object", "properties": {"n": {"$ref": "#/$defs/x"}}}]}
+HOSTILE: list[object] = [
+    {"type": "array", "items": {"$ref": "#/$defs/x"}, "minItems": 500, "uniqueItems": True, "$defs": {"x": SELF}},
+    {"allOf": [{"$ref": "#"}, {"$ref": "#"}]},
+    an_object("a", "b", a={"$ref": "#"}, b={"$ref": "#"}),
+    {"type": "string", "pattern": "^(a+)+$", "minLength": 5000},
+    {"type": "string", "pattern": "^((a{100}){100}){100}b$"},
+    {"type": "array", "minItems": 10**9, "items": {"type": "array", "minItems": 10**9}},
+    {"type": "string", "minLength": 10**12},
+    {"type": "string", "minLength": int("1" * 401)},
+    {"$defs": {f"d{n}": {"type": "array", "minItems": 2, "items": {"$ref": f"#/$defs/d{n + 1}"}} for n in range(60)} | {"d60": {}}, "$ref": "#/$defs/d0"},
+    {"$defs": {f"d{n}": {"anyOf": [{"$ref": f"#/$defs/d{(7 * n + k) % 500}"} for k in range(5)]} for n in range(500)}, "$ref": "#/$defs/d0"},
+    {"type": "array", "minItems": 400, "items": {"enum": [f"value {n}" for n in range(20_000)]}},
+    {"type": "array", "minItems": 2000, "uniqueItems": True, "items": {"type": "number", "minimum": -1e308, "multipleOf": 1e-300}},
+    {"type": "array", "minItems": 50, "items": {"anyOf": [{"maxProperties": 0, "required": [f"a{n}"]} for n in range(300)]}},
+    {"type": "object", "minProperties": 500, "patternProperties": {f"^[a-z]{{{n}}}": {"maxLength": n} for n in range(1, 300)}},
+    {"type": "object", "anyOf": [{"not": {"$ref": "#"}}, {"type": "array"}]},
+    {"enum": [1], "not": {"not": {"allOf": [{"$ref": "#"}, {"type": ["string", "null"]}]}}},
+    {"type": "object", "allOf": [{"properties": {"a": {"minLength": n, "anyOf": [{}, {"type": "string"}]}}, "required": ["a"]} for n in range(300)]},
+    {"minimum": 3, "maximum": 1, "type": "integer"},
+    {"type": "array", "minItems": 1000, "items": {"type": "string", "pattern": "(a|b|ab)*" * 500, "minLength": 1000}},
+    {"type": "array", "minItems": 1000, "items": {"type": "object", "required": ["n" * 100_000]}},
+    {"type": "array", "minItems": 10_000, "items": {"type": "string", "required": ["n"] * 500_000}},
+    {"type": "object", "allOf": [{"type": ["string"] * 7}, {"enum": [*range(20_000)]}, {"enum": [*range(20_000)]}]},
+    {"$defs": {f"d{n}": {"$ref": f"#/enum/{n}"} for n in range(1000)}, "enum": [{}] * 20_000, "$ref": "#/$defs/d0"},
+    {"type": "array", "minItems": 1000, "items": {"const": ["c" * 100_000]}},
+    False,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("schema", HOSTILE, ids=lambda schema: json.dumps(schema)[:60])
+def test_a_hostile_schema_ends_within_its_budget(schema: object) -> None:
+    with counted() as calls:
+        made = made_or_refused(schema)
+    assert calls.count < MAX_CALLS
+    if isinstance(made, UmgError):
+        assert (made.reason, made.metadata) == (pb.ERROR_REASON_INVALID_FIELD, {"field": "at"})
+    else:
+        assert Draft202012Validator(schema).is_valid(made)
+
+
+def deeper(levels: int, schema: object) -> object:
+    return deeper(levels - 1, schema) if levels else made_or_refused(schema)
+
+
+@pytest.mark.parametrize("schema", [{"enum": [1], "not": {"$ref": "#"}}, {"$ref": "#"}], ids=str)
+def test_a_schema_that_holds_itself_is_refused_wherever_the_stack_ends(schema: object) -> None:
+    for levels in range(40):
+        made = deeper(levels, schema)
+        assert isinstance(made, UmgError), made
+        assert made.metadata == {"field": "at"}
+
+
+def made_or_refused(schema: object) -> object:
+    try:
+        return instance(schema, Words(PROMPT), field="at")
+    except UmgError as error:
+        return error
+
+
+@dataclass(frozen=True)
+class Malformed:
+    id: str
+    schema: object
+    field: str
+
+
+MALFORMED = [
+    Malformed("a dependency that is no name", an_object("e", e={}) | {"dependentRequired": {"e": [[{}]]}}, "at.dependentRequired[0]"),
+    Malformed("a dependency that is no list", {"dependentRequired": {"e": 1}}, "at.dependentRequired"),
+    Malformed("a required list", {"type": "object", "required": [["t"]]}, "at.required[0]"),
+    Malformed("required without a list", an_object("a", a={"type": "string", "required": True}), "at.properties.a.required"),
+    Malformed("a negative step", {"type": "integer", "allOf": [{"multipleOf": -1e308}, {"multipleOf": 7}]}, "at.allOf[0].multipleOf"),
+    Malformed("a negative count", {"type": "string", "minLength": -1}, "at.minLength"),
+    Malformed("a broken count", {"type": "array", "maxItems": 1.5}, "at.maxItems"),
+    Malformed("a type that does not exist", {"type": "text"}, "at.type"),
+    Malformed("a type in a list", {"type": [["string"]]}, "at.type[0]"),
+    Malformed("no types", {"type": []}, "at.type"),
+    Malformed("properties in a list", {"properties": [{}]}, "at.properties"),
+    Malformed("a property that is no schema", {"properties": {"a": "string"}}, "at.properties.a"),
+    Malformed("choices without any", {"anyOf": []}, "at.anyOf"),
+    Malformed("a choice that is no schema", {"oneOf": [{}, 1]}, "at.oneOf[1]"),
+    Malformed("an enum that is no list", {"enum": "a"}, "at.enum"),
+    Malformed("too many patterns", {"patternProperties": {f"^a{n}": {} for n in range(MAX_PATTERNS + 1)}}, "at"),
+    Malformed("a long pattern", {"pattern": "a" * 5_001}, "at.pattern"),
+    Malformed("uniqueness by a word", {"uniqueItems": "yes"}, "at.uniqueItems"),
+    Malformed("a reference to elsewhere", {"$ref": "https://nowhere.test/schema"}, "at.$ref"),
+    Malformed("a reference to nothing", {"items": {"$ref": "#/$defs/a"}}, "at.items.$ref"),
+    Malformed("a reference to no schema", {"$ref": "#/required", "required": ["a"]}, "at.required"),
+    Malformed("a malformed target", {"$ref": "#/$defs/a", "$defs": {"a": {"items": 1}}}, "at.$defs.a.items"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", MALFORMED, ids=lambda case: case.id)
+def test_a_malformed_keyword_is_rejected_by_its_path(case: Malformed) -> None:
+    with pytest.raises(UmgError) as caught:
+        instance(case.schema, Words(PROMPT), field="at")
+    assert (caught.value.reason, caught.value.metadata) == (pb.ERROR_REASON_INVALID_FIELD, {"field": case.field})
+    assert caught.value.message.startswith(f"`{case.field}`: ")
+
+
+OLDER = [
+    Case(id="an exclusive bound of draft 4", schema={"type": "integer", "minimum": 5, "exclusiveMinimum": True, "maximum": 6}, made=6),
+    Case(id="a tuple of draft 7", schema={"type": "array", "items": [{"const": 1}], "additionalItems": {"const": 2}, "minItems": 2}, made=[1, 2]),
+    Case(id="dependencies of draft 7", schema={"type": "object", "required": ["a"], "dependencies": {"a": ["b"]}, "properties": {"a": {"const": 1}, "b": {"const": 2}}}, made={"a": 1, "b": 2}),
+    Case(id="definitions of draft 7", schema={"$ref": "#/definitions/a", "definitions": {"a": {"const": 1}}}, made=1),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", OLDER, ids=lambda case: case.id)
+def test_older_drafts_are_read(case: Case) -> None:
+    assert instance(case.schema, Words(PROMPT)) == case.made
+
+
+PATTERNS = [r"^\d{3}-\w+$", r"a|b(c|d)+", r"[^a-z]{2}", r"^\u0041[\x42-\x44]\.$", r"(?:ab){2,3}?c*", r"^\s\S$", r"\bfoo\b", r"^[\w.+-]+@\w+\.\w{2,}$", "^(?<year>[0-9]{4})$", "[]-]", "^a{,2}$"]  # fmt: skip
+
+
+@pytest.mark.parametrize("pattern", PATTERNS[:-2])
 def test_a_sample_of_a_pattern_matches_it(pattern: str) -> None:
-    read = patterns.parse(pattern, patterns.Budget(10**6))
-    assert read is not None
-    words = Words("x")
-    samples = [read.sample(lambda at, among, n=n: words.pick(f"{n}{at}", among), n % 3) for n in range(20)]
-    found = [sample for sample in samples if re.search(pattern.replace("?<year>", ""), sample)]
-    assert found
-    assert [sample for sample in samples if read.matches(sample)] == found
+    sample = matching_sample(pattern)
+    assert sample is not None
+    assert re.search(pattern.replace("?<year>", ""), sample)
 
 
 @settings(max_examples=300, deadline=None)
-@given(st.sampled_from(PATTERNS[:8] + PATTERNS[-1:]), st.text("abcdfo 1-.@AB", max_size=8))
+@given(st.sampled_from(PATTERNS[:8]), st.text("abcdfo 1-.@AB", max_size=8))
 def test_a_text_matches_as_python_says(pattern: str, text: str) -> None:
-    read = patterns.parse(pattern, patterns.Budget(10**6))
-    assert read is not None
-    assert read.matches(text) == bool(re.search(pattern, text))
+    expression = compiled(pattern)
+    assert expression is not None
+    assert bool(expression.search(text)) == bool(re.search(pattern, text))
+
+
+@pytest.mark.parametrize("pattern", [PASSWORD, "(?<!a)b", r"(a)\1", "(", "a" * 5001])
+def test_an_unsupported_pattern_has_no_sample(pattern: str) -> None:
+    assert (compiled(pattern), matching_sample(pattern)) == (None, None)
+
+
+def test_a_name_inside_many_words_is_looked_for_in_few_of_them() -> None:
+    words = Words("ab" * 2000)
+    with counted() as calls:
+        assert words.mentioned(["a"] * 1000) is None
+    assert calls.count < 200_000
 
 
 names = st.text("abcdef", min_size=1, max_size=3)

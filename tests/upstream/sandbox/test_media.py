@@ -1,4 +1,4 @@
-"""What is seen of images and documents, and the images that are drawn."""
+"""Images and documents in requests, and generated images."""
 
 import struct
 import warnings
@@ -66,7 +66,7 @@ def test_an_address_is_not_fetched() -> None:
 
 
 def enormous() -> bytes:
-    """The header of a picture that would take 40 GB."""
+    """Return the header of a picture that would take 40 GB."""
     header = struct.pack(">IIBBBBB", 100_000, 100_000, 8, 6, 0, 0, 0)
     chunk = b"IHDR" + header
     return b"\x89PNG\r\n\x1a\n" + struct.pack(">I", 13) + chunk + struct.pack(">I", zlib.crc32(chunk)) + b"\0\0\0\0IDAT"

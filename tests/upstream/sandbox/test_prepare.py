@@ -1,14 +1,15 @@
-"""What the sandbox refuses, and what it reports."""
+"""Requests that the sandbox rejects, and its reports of ignored fields."""
 
 from dataclasses import dataclass
 
 import pytest
 
-from tests.upstream.sandbox.asking import ask, assistant, hear, refused, text, user
+from tests.upstream.sandbox.asking import MODEL, ask, assistant, function, hear, refused, sandbox, text, user
 from tests.upstream.sandbox.documented import TEXT_MODELS
 from umg_grpc.catalogue import describe
 from umg_grpc.upstream.sandbox.models import CONTEXT_TOKENS, OUTPUT_TOKENS, context_tokens, max_output_tokens
 from umg_grpc.v1 import pb
+from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
 
 OPAQUE = pb.OpaquePart(format="messages", type="container_upload", json="{}")
 STRANGE = pb.Part(opaque=OPAQUE)
@@ -20,6 +21,7 @@ class Rejection:
     request: pb.GenerateRequest
     reason: "pb.ErrorReason.ValueType"
     field: str
+    notes: RequestNotes = NO_NOTES
 
 
 UNSUPPORTED = pb.ERROR_REASON_UNSUPPORTED_FIELD
@@ -37,7 +39,7 @@ REJECTIONS = [
     Rejection(id="another response", request=ask("Hi", previous_response_id="resp_1"), reason=UNTRANSLATABLE, field="previous_response_id"),
     Rejection(id="another conversation", request=ask("Hi", conversation_id="conv_1"), reason=UNTRANSLATABLE, field="conversation_id"),
     Rejection(id="a prompt of a provider", request=ask("Hi", prompt_template=pb.PromptTemplate(prompt_id="p")), reason=UNTRANSLATABLE, field="prompt_template"),
-    Rejection(id="what cannot be left out", request=pb.GenerateRequest(messages=[user("Hi")], source=pb.SourceDocument(indispensable_fields=["mcp_servers"])), reason=UNTRANSLATABLE, field="mcp_servers"),
+    Rejection(id="what cannot be left out", request=ask("Hi"), reason=UNTRANSLATABLE, field="mcp_servers", notes=RequestNotes(indispensable=["mcp_servers"])),
     Rejection(id="sound alone", request=ask("Hi", output_modalities=["audio"]), reason=UNTRANSLATABLE, field="output_modalities"),
     Rejection(id="a schema that is no JSON", request=ask("Hi", response_format=pb.ResponseFormat(json_schema=pb.JsonSchemaFormat(schema_json="{"))), reason=pb.ERROR_REASON_INVALID_FIELD, field="response_format.json_schema.schema_json"),
 ]  # fmt: skip
@@ -45,7 +47,7 @@ REJECTIONS = [
 
 @pytest.mark.parametrize("case", REJECTIONS, ids=lambda case: case.id)
 def test_what_cannot_be_left_out_is_refused_by_its_place(case: Rejection) -> None:
-    error = refused(case.request)
+    error = refused(case.request, notes=case.notes)
     assert (error.reason, error.metadata["field"]) == (case.reason, case.field)
 
 
@@ -54,15 +56,18 @@ def test_an_unknown_block_is_named_by_its_type() -> None:
 
 
 def test_what_is_not_honoured_is_reported() -> None:
-    source = pb.SourceDocument(format="messages", uncarried_fields=["context_management", "speed"])
+    notes = RequestNotes(uncarried=["context_management", "speed"])
     request = pb.GenerateRequest(
         messages=[user("Hi")],
-        source=source,
+        source=pb.SourceDocument(format="messages"),
         output_modalities=["text", "audio"],
         audio_output=pb.AudioOutputOptions(format="wav"),
         moderation_json="{}",
     )
-    assert hear(request).dropped == "output_modalities, context_management, speed, audio_output, moderation_json"
+    assert (
+        hear(request, notes=notes).dropped
+        == "output_modalities, context_management, speed, audio_output, moderation_json"
+    )
 
 
 def test_sampling_is_accepted_without_a_word() -> None:
@@ -91,7 +96,7 @@ def test_a_prompt_that_is_longer_than_the_context_is_refused(model: str) -> None
     assert hear(ask(fits), model).usage.input_tokens == most
     error = refused(ask(too_long), model)
     assert (error.reason, error.metadata) == (pb.ERROR_REASON_CONTEXT_TOO_LONG, {"field": "messages"})
-    assert hear(ask(too_long, truncation="auto"), model).finish == "STOP"
+    assert hear(ask(too_long, truncation=pb.TRUNCATION_AUTO), model).finish == "STOP"
 
 
 def test_a_model_takes_what_callers_are_told_of_it_and_any_other_id_has_limits_too() -> None:
@@ -105,3 +110,43 @@ def test_a_model_takes_what_callers_are_told_of_it_and_any_other_id_has_limits_t
 def test_every_documented_model_is_there() -> None:
     named = "famG-2.5-flash famG-2.5-pro famG-3-pro famO-5-mini famO-5 famC-sonnet-4-5 famQ-3-max famR-1 famX-4"
     assert set(named.split()) <= set(TEXT_MODELS)
+
+
+def json_schema(schema: str) -> pb.ResponseFormat:
+    return pb.ResponseFormat(json_schema=pb.JsonSchemaFormat(schema_json=schema))
+
+
+@dataclass(frozen=True)
+class Work:
+    id: str
+    request: pb.GenerateRequest
+    slow: bool
+
+
+WORK = [
+    Work(id="a few words", request=ask("Hi"), slow=False),
+    Work(id="any object", request=ask("Hi", response_format=pb.ResponseFormat(json=pb.JsonFormat())), slow=False),
+    Work(id="an answer in a schema", request=ask("Hi", response_format=json_schema("{}")), slow=True),
+    Work(id="a tool", request=ask("Hi", tools=[function("f", "{}")]), slow=True),
+    Work(id="a long text", request=ask("Hi " * 10_000), slow=True),
+]
+
+
+@pytest.mark.parametrize("case", WORK, ids=lambda case: case.id)
+def test_what_takes_long_is_left_to_a_thread(case: Work) -> None:
+    upstream = sandbox()
+    assert upstream.is_slow(case.request, case.request.ByteSize()), "the first count reads a vocabulary"
+    upstream.prepare(ask("Hi"), MODEL, stream=False)
+    assert upstream.is_slow(case.request, case.request.ByteSize()) == case.slow
+
+
+def test_many_answers_share_one_budget() -> None:
+    fields = '{"type":"array","minItems":1500,"items":{"type":"integer","minimum":1}}'
+    assert hear(ask("Hi", response_format=json_schema(fields))).text.startswith("[")
+    error = refused(ask("Hi", response_format=json_schema(fields), candidate_count=100))
+    assert error.metadata == {"field": "response_format.json_schema.schema_json"}
+
+
+def test_a_malformed_keyword_is_named_by_its_path() -> None:
+    error = refused(ask("Hi", response_format=json_schema('{"properties":{"a":{"minLength":"3"}}}')))
+    assert error.metadata == {"field": "response_format.json_schema.schema_json.properties.a.minLength"}

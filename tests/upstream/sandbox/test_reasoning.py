@@ -1,4 +1,4 @@
-"""Thinking: when, how much, what is shown, and the state that must come back."""
+"""Reasoning: when, how much, the visible part, and the state that must be sent back."""
 
 import base64
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""Search in the web, and sources of the answer."""
+"""Web search, and sources of the answer."""
 
 import json
 
@@ -45,8 +45,8 @@ def test_a_search_for_messages_has_all_that_the_format_returns_with_the_conversa
     [
         {"tools": [pb.Tool(web_search=pb.WebSearchTool(declared_type="vendorgSearch"))]},
         {"search": pb.SearchOptions()},
-        {"search": pb.SearchOptions(mode="on")},
-        {"search": pb.SearchOptions(mode="auto")},
+        {"search": pb.SearchOptions(mode=pb.SEARCH_MODE_ON)},
+        {"search": pb.SearchOptions(mode=pb.SEARCH_MODE_AUTO)},
         {"tools": [SEARCH], "tool_choice": pb.ToolChoice(mode=pb.TOOL_CHOICE_MODE_REQUIRED, names=["web_search"])},
         {"tools": [SEARCH], "tool_choice": pb.ToolChoice(opaque=pb.OpaquePart(format="responses", type="web_search_preview", json="{}"))},
         {"tools": [SEARCH, function("other")]},
@@ -61,8 +61,8 @@ def test_search_is_on(fields: dict[str, object]) -> None:
     "fields",
     [
         {},
-        {"search": pb.SearchOptions(mode="off")},
-        {"search": pb.SearchOptions(mode="off"), "tools": [SEARCH]},
+        {"search": pb.SearchOptions(mode=pb.SEARCH_MODE_OFF)},
+        {"search": pb.SearchOptions(mode=pb.SEARCH_MODE_OFF), "tools": [SEARCH]},
         {"tools": [SEARCH], "tool_choice": pb.ToolChoice(mode=pb.TOOL_CHOICE_MODE_NONE)},
     ],
     ids=str,
@@ -74,7 +74,7 @@ def test_search_is_off(fields: dict[str, object]) -> None:
 
 
 def test_no_sources_are_told_to_who_wants_none() -> None:
-    heard = hear(ask("Mars", search=pb.SearchOptions(mode="on", return_citations=False)))
+    heard = hear(ask("Mars", search=pb.SearchOptions(mode=pb.SEARCH_MODE_ON, return_citations=False)))
     assert heard.usage.web_search_requests == 1
     assert "https://" not in str(heard.response)
 

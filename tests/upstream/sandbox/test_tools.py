@@ -1,4 +1,4 @@
-"""Which tools the sandbox calls, and with what."""
+"""Tool calls of the sandbox: the chosen tools, and their arguments."""
 
 import json
 from dataclasses import dataclass, field
@@ -51,7 +51,7 @@ CASES = [
     Case(id="required, and named", text="get_time", calls=["get_time"], choice=pb.ToolChoice(mode=REQUIRED)),
     Case(id="required among some", text="get_weather", calls=["get_time"], choice=pb.ToolChoice(mode=REQUIRED, names=["get_time", "maps.find"])),
     Case(id="allowed among some", text="get_weather and get_time", calls=["get_time"], choice=pb.ToolChoice(mode=AUTO, names=["get_time"])),
-    Case(id="one function of the older form", text="get_time, get_weather", calls=["get_time"], fields={"legacy_functions": True}),
+    Case(id="one function of the older form", text="get_time, get_weather", calls=["get_time"], fields={"face_hints": pb.FaceHints(legacy_functions=True)}),
 ]  # fmt: skip
 
 
@@ -93,7 +93,7 @@ class Turn:
     last: list[str | pb.Part]
 
     def asked(self, question: str) -> pb.GenerateRequest:
-        """The turn, with the question behind its context."""
+        """Return the turn, with the question behind its context."""
         return ask(*self.before, user(*self.last, question), tools=AGENT_TOOLS)
 
 
@@ -164,7 +164,7 @@ def test_parallel_calls_have_ids_of_their_own_and_a_later_turn_others() -> None:
 
 
 def test_a_function_of_the_older_form_is_called_without_an_id() -> None:
-    [call] = hear(ask("get_time", tools=TOOLS, legacy_functions=True)).calls
+    [call] = hear(ask("get_time", tools=TOOLS, face_hints=pb.FaceHints(legacy_functions=True))).calls
     assert call.call_id == ""
 
 
