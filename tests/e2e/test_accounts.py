@@ -1,7 +1,7 @@
-"""What lies in a provider's account is only named by those for whom it was made there."""
+"""Objects in a provider's account: they can be named only by the callers for which they were created there."""
 
 from collections.abc import AsyncGenerator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -10,12 +10,14 @@ import aiohttp
 import pytest
 from aiohttp import web
 
-from tests.e2e.gateways import KEY, Running, channel, running
-from tests.matrix.faces import FACES
+from tests.service.named_objects import HARMLESS, NAMED, Named
+from tests.support.callers.faces import FACES
+from tests.support.gateways import KEY, Running, channel, running
+from tests.support.providers.server import ReceivedRequest, RecordingProvider, Written, serve_provider
 from umg_grpc.access.keys import Keys
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS
-from umg_grpc.wire.replay import replay
+from umg_grpc.wire.core.response_to_events import response_to_events
 
 PATHS = {
     "chat": "/v1/chat/completions",
@@ -24,6 +26,9 @@ PATHS = {
     "native": "/v1beta/models/m-native:generateContent",
 }
 STREAMED_NATIVE = "/v1beta/models/m-native:streamGenerateContent?alt=sse"
+CANONICAL_REQUEST = pb.GenerateRequest(
+    model="theirs", face_hints=pb.FaceHints(include_usage=True), include=["reasoning.encrypted_content"]
+)
 both_ways = pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 
 
@@ -32,7 +37,7 @@ def said(text: str) -> pb.Part:
 
 
 def answered(response_id: str, *parts: pb.Part) -> pb.GenerateResponse:
-    """What a provider says."""
+    """Return the response of a provider."""
     message = pb.Message(role=pb.ROLE_ASSISTANT, parts=parts)
     made = pb.GenerateResponse(
         response_id=response_id,
@@ -45,28 +50,27 @@ def answered(response_id: str, *parts: pb.Part) -> pb.GenerateResponse:
 
 
 @dataclass
-class Provider:
-    """One account, which keeps what it is told."""
+class Provider(RecordingProvider):
+    """One account of providers of all formats."""
 
-    url: str = ""
-    answer: pb.GenerateResponse = field(default_factory=lambda: answered("resp_1", said("Hello")))
-    bodies: list[dict[str, Any]] = field(default_factory=list)
+    result: pb.GenerateResponse = field(default_factory=lambda: answered("resp_1", said("Hello")))
 
-    async def serve(self, request: web.Request) -> web.Response:
-        body = await request.json()
-        self.bodies.append(body)
-        name = request.match_info["format"]
-        asked = pb.GenerateRequest(model="theirs", include_usage=True, include=["reasoning.encrypted_content"])
-        if not (body.get("stream") or "stream" in request.path):
-            return web.Response(body=FORMATS[name].encode_response(self.answer, asked), content_type="application/json")
-        encoder = FORMATS[name].stream_encoder(asked)
-        told = encoder.feed(replay(self.answer)) + encoder.close()
-        return web.Response(body=told, content_type="text/event-stream")
+    def __post_init__(self) -> None:
+        self.respond = self._encode
+
+    def _encode(self, received: ReceivedRequest) -> Written:
+        name, request = received.path.split("/")[1], CANONICAL_REQUEST
+        if name not in FORMATS:
+            return web.json_response({}, status=500)
+        if not (received.json.get("stream") or "stream" in received.path):
+            return FORMATS[name].encode_response(self.result, request)
+        encoder = FORMATS[name].stream_encoder(request)
+        return encoder.feed(response_to_events(self.result)) + encoder.close()
 
 
 @dataclass
-class Asker:
-    """A caller, by its key."""
+class Caller:
+    """Caller with its key."""
 
     gateway: Running
     session: aiohttp.ClientSession
@@ -82,29 +86,18 @@ class Asker:
             dropped = got.headers.get("x-umg-dropped")
             return got.status, (dropped if got.status == 200 else (await got.json())["error"])
 
-    async def another(self) -> "Asker":
+    async def another(self) -> "Caller":
         _, secret = await Keys(self.gateway.service.store).create("another")
-        return Asker(self.gateway, self.session, secret)
+        return Caller(self.gateway, self.session, secret)
+
+
+def provider() -> AbstractAsyncContextManager[Provider]:
+    return serve_provider(Provider())
 
 
 @asynccontextmanager
-async def provider() -> AsyncGenerator[Provider, None]:
-    made = Provider()
-    app = web.Application()
-    app.router.add_post("/{format}/{path:.*}", made.serve)
-    runner = web.AppRunner(app)
-    await runner.setup()
-    try:
-        await web.TCPSite(runner, "127.0.0.1", 0).start()
-        made.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
-        yield made
-    finally:
-        await runner.cleanup()
-
-
-@asynccontextmanager
-async def asker(data: Path, *accounts: Provider, shared: bool = False) -> AsyncGenerator[Asker, None]:
-    """A gateway that has a channel of each format to each account, the first account first."""
+async def open_caller(data: Path, *accounts: Provider, shared: bool = False) -> AsyncGenerator[Caller, None]:
+    """Run a gateway that has a channel of each format to each account, the first account first."""
     entries = [
         channel(f"{name}-{place}", name, f"{account.url}/{name}", f"m-{name}", "theirs").rstrip()
         + f"\n    priority: {place}\n    shared_objects: {str(shared).lower()}\n"
@@ -112,58 +105,123 @@ async def asker(data: Path, *accounts: Provider, shared: bool = False) -> AsyncG
         for name in FACES
     ]
     async with running("channels:\n" + "".join(entries), data) as gateway, aiohttp.ClientSession() as session:
-        yield Asker(gateway, session)
-
-
-@dataclass(frozen=True)
-class Foreign:
-    id: str
-    format: str
-    body: Mapping[str, Any]
-    named: str
+        yield Caller(gateway, session)
 
 
 def user(*content: object) -> dict[str, Any]:
     return {"role": "user", "content": list(content)}
 
 
-FOREIGN = [
-    Foreign("a conversation", "responses", {"input": "Hi", "conversation": "conv_1"}, "conversation"),
-    Foreign("a response", "responses", {"input": "Hi", "previous_response_id": "resp_9"}, "previous_response_id"),
-    Foreign("an item", "responses", {"input": [user({"type": "input_text", "text": "Hi"}), {"type": "item_reference", "id": "msg_9"}]}, "input[1]"),
-    Foreign("a file", "responses", {"input": [user({"type": "input_file", "file_id": "file_9"})]}, "input[0].content[0]"),
-    Foreign("a store", "responses", {"input": "Hi", "tools": [{"type": "file_search", "vector_store_ids": ["vs_9"]}]}, "tools[0].vector_store_ids"),
-    Foreign("a document", "messages", {"max_tokens": 9, "messages": [user({"type": "document", "source": {"type": "file", "file_id": "file_9"}})]}, "messages[0].content[0].source"),
-    Foreign("a container", "messages", {"max_tokens": 9, "messages": [user({"type": "text", "text": "Hi"})], "container": "container_9"}, "container"),
-    Foreign("a cache", "native", {"contents": [{"parts": [{"text": "Hi"}]}], "cachedContent": "cachedContents/9"}, "cachedContent"),
-]  # fmt: skip
+def cases_of(name: str) -> list[Named]:
+    return [case for case in NAMED if case.format == name]
 
 
-@pytest.mark.parametrize("case", FOREIGN, ids=lambda case: case.id)
-async def test_what_a_caller_was_never_told_of_does_not_exist_for_it(case: Foreign, tmp_path: Path) -> None:
-    async with provider() as account, asker(tmp_path, account) as caller:
-        status, error = await caller.ask(case.format, case.body)
-        assert (status, account.bodies) == (404, [])
-        assert case.named in error["message"] or error.get("param") == case.named
+@pytest.mark.parametrize("name", PATHS)
+async def test_an_object_that_a_caller_was_never_told_of_does_not_exist_for_it(name: str, tmp_path: Path) -> None:
+    async with provider() as account, open_caller(tmp_path, account) as caller:
+        for case in cases_of(name):
+            status, error = await caller.ask(case.format, case.body)
+            assert (case.id, status, account.bodies) == (case.id, 404, [])
+            assert case.name[:60] in error["message"], case.id
 
 
 @both_ways
-@pytest.mark.parametrize("case", FOREIGN, ids=lambda case: case.id)
-async def test_an_account_that_its_operator_opened_is_everybodys(case: Foreign, stream: bool, tmp_path: Path) -> None:
-    async with provider() as account, asker(tmp_path, account, shared=True) as caller:
-        assert (await caller.ask(case.format, case.body, stream=stream))[0] == 200
-        [told] = account.bodies
-        assert {key: told[key] for key in case.body} == case.body
+@pytest.mark.parametrize("name", PATHS)
+async def test_an_account_that_its_operator_opened_is_everybodys(name: str, stream: bool, tmp_path: Path) -> None:
+    async with provider() as account, open_caller(tmp_path, account, shared=True) as caller:
+        for case in cases_of(name):
+            status, error = await caller.ask(case.format, case.body, stream=stream)
+            assert (case.id, status, error) == (case.id, 200, None)
+            assert case.name in str(account.received.pop().json), case.id
+
+
+@pytest.mark.parametrize("name", PATHS)
+async def test_the_callers_own_names_reach_the_provider(name: str, tmp_path: Path) -> None:
+    async with provider() as account, open_caller(tmp_path, account) as caller:
+        for case in HARMLESS:
+            if case.format == name:
+                status, error = await caller.ask(case.format, case.body)
+                assert (case.id, status) == (case.id, 200), error
+
+
+FOREIGN_MEMBERS = {
+    "/v1/embeddings": ("m-embeddings", {"input": ["Hi"]}, {"knowledge_id": "k"}),
+    "/v1/rerank": ("m-rerank", {"query": "Hi", "documents": ["a", "b"]}, {"file_ids": ["f"]}),
+    "/v1beta/models/m-native_embeddings:embedContent": (
+        "",
+        {"content": {"parts": [{"text": "Hi"}]}},
+        {"ragCorpus": "projects/p/locations/l/ragCorpora/1"},
+    ),
+}
+
+
+@pytest.mark.parametrize("path", FOREIGN_MEMBERS)
+async def test_an_unknown_member_of_another_operation_names_no_object_either(path: str, tmp_path: Path) -> None:
+    model, body, member = FOREIGN_MEMBERS[path]
+    whole = ({"model": model} if model else {}) | body
+    for shared, status in ((False, 404), (True, 502)):  # this provider serves no request for stored responses
+        async with provider() as account:
+            entries = [
+                channel(name, name, f"{account.url}/{name}", f"m-{name}", "theirs").rstrip()
+                + f"\n    shared_objects: {str(shared).lower()}\n"
+                for name in ("embeddings", "rerank", "native_embeddings")
+            ]
+            async with (
+                running("channels:\n" + "".join(entries), tmp_path) as gateway,
+                aiohttp.ClientSession() as session,
+            ):
+                headers = {"authorization": f"Bearer {KEY}"}
+                async with session.post(gateway.url + path, json=whole | member, headers=headers) as got:
+                    assert got.status == status, await got.text()
+                    assert bool(account.bodies) is shared
 
 
 @both_ways
 async def test_an_item_of_an_earlier_answer_is_its_callers_alone(stream: bool, tmp_path: Path) -> None:
     body = {"input": [{"type": "item_reference", "id": "msg_1"}, user({"type": "input_text", "text": "And now?"})]}
-    async with provider() as account, asker(tmp_path, account) as caller:
+    async with provider() as account, open_caller(tmp_path, account) as caller:
         assert (await caller.ask("responses", {"input": "Hi"}, stream=stream))[0] == 200
         assert (await caller.ask("responses", body, stream=stream))[0] == 200
         assert account.bodies[-1]["input"] == body["input"]
         assert (await (await caller.another()).ask("responses", body))[0] == 404
+
+
+RAN = {
+    "type": "code_interpreter_call",
+    "id": "ci_1",
+    "status": "completed",
+    "code": "1",
+    "container_id": "cntr_1",
+    "outputs": [],
+}
+RUN = pb.ServerToolCall(
+    call_id="ci_1", name="code_execution", input_json='"1"', format="responses", container_id="cntr_1"
+)
+
+
+@both_ways
+async def test_a_container_is_its_callers_alone(stream: bool, tmp_path: Path) -> None:
+    tool = {"type": "code_execution_20250825", "name": "code_execution"}
+    ask = {"max_tokens": 9, "messages": [user({"type": "text", "text": "Hi"})], "tools": [tool]}
+    async with provider() as account, open_caller(tmp_path, account) as caller:
+        account.result.candidates[0].container_json = '{"id":"container_1","expires_at":"2030-01-01T00:00:00Z"}'
+        assert (await caller.ask("messages", ask | {"container": "container_1"}))[0] == 404
+        assert (await caller.ask("messages", ask, stream=stream))[0] == 200
+        assert (await caller.ask("messages", ask | {"container": "container_1"}, stream=stream))[0] == 200
+        assert account.bodies[-1]["container"] == "container_1"
+        assert (await (await caller.another()).ask("messages", ask | {"container": "container_1"}))[0] == 404
+
+
+@both_ways
+async def test_a_container_of_code_that_ran_is_its_callers_alone(stream: bool, tmp_path: Path) -> None:
+    turns = [user({"type": "input_text", "text": "Hi"}), RAN, user({"type": "input_text", "text": "And now?"})]
+    async with provider() as account, open_caller(tmp_path, account) as caller:
+        account.result = answered("resp_1", pb.Part(server_tool_call=RUN), said("Hello"))
+        assert (await caller.ask("responses", {"input": turns}))[0] == 404
+        assert (await caller.ask("responses", {"input": "Hi"}, stream=stream))[0] == 200
+        assert (await caller.ask("responses", {"input": turns}, stream=stream))[0] == 200
+        assert account.bodies[-1]["input"] == turns
+        assert (await (await caller.another()).ask("responses", {"input": turns}))[0] == 404
 
 
 @both_ways
@@ -171,9 +229,9 @@ async def test_an_item_is_looked_for_where_it_was_made(stream: bool, tmp_path: P
     body = {"input": [{"type": "item_reference", "id": "msg_1"}, user({"type": "input_text", "text": "And now?"})]}
     async with AsyncExitStack() as stack:
         first, second = [await stack.enter_async_context(provider()) for _ in range(2)]
-        async with asker(tmp_path, second) as caller:  # its channel is `responses-0` in both configs
+        async with open_caller(tmp_path, second) as caller:  # its channel is `responses-0` in both configs
             assert (await caller.ask("responses", {"input": "Hi"}, stream=stream))[0] == 200
-        async with asker(tmp_path, second, first) as caller:
+        async with open_caller(tmp_path, second, first) as caller:
             assert (await caller.ask("responses", body, stream=stream))[0] == 200
         assert [len(account.bodies) for account in (first, second)] == [0, 2]
 
@@ -227,10 +285,10 @@ async def test_reasoning_state_goes_to_the_account_that_made_it_and_to_no_other(
     (text if name == "native" else thought).state.CopyFrom(state)
     async with AsyncExitStack() as stack:
         first, second = [await stack.enter_async_context(provider()) for _ in range(2)]
-        first.answer = answered("resp_1", thought, text) if name != "native" else answered("resp_1", text)
-        # What the second account made, the first, which is asked before it, is not told.
-        async with asker(tmp_path, second, first) as caller:
-            second.answer = first.answer
+        first.result = answered("resp_1", thought, text) if name != "native" else answered("resp_1", text)
+        # Ids that the second account created are not sent to the first one, which is called before it.
+        async with open_caller(tmp_path, second, first) as caller:
+            second.result = first.result
             assert (await caller.ask(name, fields | {place: turns[:1]}, stream=stream)) == (200, None)
             assert len(second.bodies) == 1
             assert (await caller.ask(name, fields | {place: turns}, stream=stream)) == (200, None)
@@ -249,11 +307,11 @@ async def test_reasoning_state_of_an_account_that_is_gone_is_dropped_and_reporte
     (text if name == "native" else thought).state.CopyFrom(pb.ReasoningState(data="c2VjcmV0", format=name))
     async with AsyncExitStack() as stack:
         first, second = [await stack.enter_async_context(provider()) for _ in range(2)]
-        first.answer = answered("resp_1", thought, text) if name != "native" else answered("resp_1", text)
-        async with asker(tmp_path, first, second) as caller:
+        first.result = answered("resp_1", thought, text) if name != "native" else answered("resp_1", text)
+        async with open_caller(tmp_path, first, second) as caller:
             assert (await caller.ask(name, fields | {place: turns[:1]}, stream=stream)) == (200, None)
             first.url = "http://127.0.0.1:1"
-            async with asker(tmp_path, first, second) as after:
+            async with open_caller(tmp_path, first, second) as after:
                 status, dropped = await after.ask(name, fields | {place: turns}, stream=stream)
         assert status == 200
         assert "state" in str(dropped)

@@ -1,4 +1,4 @@
-"""Answers that are given again: when, to whom, and what their callers are told."""
+"""Cached responses: when they are returned, to which callers, and with which headers."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -9,31 +9,41 @@ from pathlib import Path
 import pytest
 from aiohttp import ClientSession, web
 
-from tests.e2e.gateways import Running, running
-from tests.e2e.scripted import Say, Scripted, begun, breaks_off, chunk, says_only_that_it_begins, scripted, status, well
 from tests.e2e.test_survival import CHAT, World, world
+from tests.support.gateways import Running, running
+from tests.support.providers.scripted import (
+    Script,
+    Scripted,
+    chunk,
+    reset_after_content,
+    reset_after_start,
+    scripted,
+    start_stream,
+    status,
+    succeed,
+)
 from umg_grpc.access.keys import Keys
 from umg_grpc.config import parse
-from umg_grpc.service.response_cache import MAX_BYTES, STREAM_SECONDS
+from umg_grpc.service.caching.response_cache import MAX_BYTES, STREAM_SECONDS
 
 EMBED = "/v1/embeddings"
 FIXED = {"temperature": 0}
 KEPT = "models: {m: {cache: 1h}}\n"
 
 
-class Gate:
-    """A provider that answers when it is told to."""
+class GatedProvider:
+    """Provider that answers once `open` is set."""
 
     def __init__(self) -> None:
         self.open = asyncio.Event()
 
     async def say(self, request: web.Request, made: Scripted) -> web.StreamResponse:
         await self.open.wait()
-        return await well(request, made)
+        return await succeed(request, made)
 
     async def say_much(self, request: web.Request, made: Scripted) -> web.StreamResponse:
-        """A stream, of which nothing but the end waits."""
-        response = await begun(request)
+        """Send a large stream, of which only the end waits for `open`."""
+        response = await start_stream(request)
         for _ in range(2 * MAX_BYTES // 2**16):
             await response.write(chunk({"content": "x" * 2**16}))
         await self.open.wait()
@@ -42,7 +52,7 @@ class Gate:
 
 
 async def said(made: World, path: str = CHAT, *, stream: bool = False, **headers: str) -> tuple[str, str]:
-    """What `x-umg-cache` says, and the answer."""
+    """Return the value of `x-umg-cache`, and the answer."""
     told = await made.ask(path, stream=stream, body=FIXED if path == CHAT else {}, **headers)
     assert told.status == 200, told.body
     return told.headers.get("x-umg-cache", ""), told.text or str(told.body)
@@ -52,7 +62,7 @@ async def said(made: World, path: str = CHAT, *, stream: bool = False, **headers
 async def test_the_same_question_has_the_same_answer_where_the_model_says_so(
     tmp_path: Path, path: str, stream: bool
 ) -> None:
-    async with world(tmp_path, {"a": [well]}, rest=KEPT) as made:
+    async with world(tmp_path, {"a": [succeed]}, rest=KEPT) as made:
         first, second = await said(made, path, stream=stream), await said(made, path, stream=stream)
         assert (first[0], second[0]) == ("miss", "hit")
         assert first[1] == second[1]
@@ -62,7 +72,7 @@ async def test_the_same_question_has_the_same_answer_where_the_model_says_so(
 
 
 async def test_whole_and_streamed_answers_lie_apart(tmp_path: Path) -> None:
-    async with world(tmp_path, {"a": [well]}, rest=KEPT) as made:
+    async with world(tmp_path, {"a": [succeed]}, rest=KEPT) as made:
         assert [(await said(made, stream=stream))[0] for stream in (False, True, False, True)] == ["miss"] * 2 + [
             "hit"
         ] * 2
@@ -70,7 +80,7 @@ async def test_whole_and_streamed_answers_lie_apart(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 async def test_a_caller_asks_for_it_or_does_without(tmp_path: Path, stream: bool) -> None:
-    async with world(tmp_path, {"a": [well]}) as made:
+    async with world(tmp_path, {"a": [succeed]}) as made:
         assert [(await said(made, stream=stream))[0] for _ in range(2)] == ["", ""]
         asked = [(await said(made, stream=stream, x_umg_cache="5m"))[0] for _ in range(2)]
         assert asked == ["miss", "hit"]
@@ -81,14 +91,14 @@ async def test_a_caller_asks_for_it_or_does_without(tmp_path: Path, stream: bool
 
 
 async def test_what_may_be_answered_in_several_ways_is_not_kept(tmp_path: Path) -> None:
-    async with world(tmp_path, {"a": [well]}, rest=KEPT) as made:
+    async with world(tmp_path, {"a": [succeed]}, rest=KEPT) as made:
         told = [await made.ask() for _ in range(2)]
         assert [answer.headers["x-umg-cache"] for answer in told] == ["bypass"] * 2
         assert made.counts == {"a": 2}
 
 
 async def test_no_key_gets_what_another_asked(tmp_path: Path) -> None:
-    async with world(tmp_path, {"a": [well]}, rest=KEPT) as made:
+    async with world(tmp_path, {"a": [succeed]}, rest=KEPT) as made:
         _, other = await Keys(made.gateway.service.store).create("other")
         assert (await said(made))[0] == "miss"
         assert (await said(made, authorization=f"Bearer {other}"))[0] == "miss"
@@ -97,7 +107,7 @@ async def test_no_key_gets_what_another_asked(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("path", "stream"), [(CHAT, False), (CHAT, True), (EMBED, False)])
 async def test_of_many_at_once_one_is_answered_by_the_provider(tmp_path: Path, path: str, stream: bool) -> None:
-    gate = Gate()
+    gate = GatedProvider()
     async with world(tmp_path, {"a": [gate.say]}, rest=KEPT) as made:
         asks = [asyncio.create_task(said(made, path, stream=stream)) for _ in range(20)]
         await made["a"].arrived.get()
@@ -110,12 +120,12 @@ async def test_of_many_at_once_one_is_answered_by_the_provider(tmp_path: Path, p
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 async def test_when_the_one_that_asks_leaves_the_next_asks(tmp_path: Path, stream: bool) -> None:
-    gate = Gate()
+    gate = GatedProvider()
     async with world(tmp_path, {"a": [gate.say]}, rest=KEPT) as made:
         first = asyncio.create_task(said(made, stream=stream))
         await made["a"].arrived.get()
         others = [asyncio.create_task(said(made, stream=stream)) for _ in range(3)]
-        await asyncio.sleep(0)  # the others get in line
+        await asyncio.sleep(0)  # the others join the queue
         first.cancel()
         await made["a"].arrived.get()
         gate.open.set()
@@ -124,8 +134,8 @@ async def test_when_the_one_that_asks_leaves_the_next_asks(tmp_path: Path, strea
 
 
 async def test_nobody_waits_for_a_stream_that_is_too_large_to_be_kept(tmp_path: Path) -> None:
-    gate = Gate()
-    async with world(tmp_path, {"a": [gate.say_much, well]}, rest=KEPT) as made:
+    gate = GatedProvider()
+    async with world(tmp_path, {"a": [gate.say_much, succeed]}, rest=KEPT) as made:
         large = asyncio.create_task(said(made, stream=True))
         await made["a"].arrived.get()
         other = asyncio.create_task(said(made, stream=True))
@@ -138,8 +148,8 @@ async def test_nobody_waits_for_a_stream_that_is_too_large_to_be_kept(tmp_path: 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 async def test_who_waits_for_another_call_has_time_left_for_its_own(tmp_path: Path, stream: bool) -> None:
-    gate = Gate()
-    async with world(tmp_path, {"a": [gate.say, well]}, rest=KEPT) as made:
+    gate = GatedProvider()
+    async with world(tmp_path, {"a": [gate.say, succeed]}, rest=KEPT) as made:
         slow = asyncio.create_task(said(made, stream=stream))
         await made["a"].arrived.get()
         outcome, _ = await said(made, stream=stream, x_umg_timeout="4s")
@@ -149,7 +159,7 @@ async def test_who_waits_for_another_call_has_time_left_for_its_own(tmp_path: Pa
 
 
 async def test_a_failure_is_not_kept(tmp_path: Path) -> None:
-    async with world(tmp_path, {"a": [status(400), well]}, rest=KEPT) as made:
+    async with world(tmp_path, {"a": [status(400), succeed]}, rest=KEPT) as made:
         assert (await made.ask(body=FIXED)).status == 400
         assert [(await said(made))[0] for _ in range(2)] == ["miss", "hit"]
 
@@ -157,7 +167,7 @@ async def test_a_failure_is_not_kept(tmp_path: Path) -> None:
 @dataclass(frozen=True)
 class Failing:
     id: str
-    say: Say
+    say: Script
     stream: bool
     body: dict[str, int]
 
@@ -167,7 +177,7 @@ FAILING = [
     for name, say in {"a mistake": status(400), "too much": status(429), "a key that is no good": status(401)}.items()
     for stream in (False, True)
     for body in (FIXED, {"temperature": 1})
-] + [Failing("a stream that breaks before its first word", says_only_that_it_begins, stream=True, body=FIXED)]
+] + [Failing("a stream that breaks before its first word", reset_after_start, stream=True, body=FIXED)]
 
 
 @pytest.mark.parametrize("case", FAILING, ids=lambda case: case.id)
@@ -179,7 +189,7 @@ async def test_a_failure_says_nothing_of_what_is_kept(tmp_path: Path, case: Fail
 
 
 async def test_a_stream_that_breaks_off_is_made_anew(tmp_path: Path) -> None:
-    async with world(tmp_path, {"a": [breaks_off, well]}, rest=KEPT) as made:
+    async with world(tmp_path, {"a": [reset_after_content, succeed]}, rest=KEPT) as made:
         told = [await said(made, stream=True) for _ in range(3)]
         assert [outcome for outcome, _ in told] == ["miss", "miss", "hit"]
 
@@ -191,7 +201,7 @@ async def test_a_stream_that_breaks_off_is_made_anew(tmp_path: Path) -> None:
 class Reloaded:
     id: str
     after: str
-    is_kept: bool = False
+    is_cached: bool = False
 
 
 def config(channels: str, rest: str = "aliases: {fast: m}") -> str:
@@ -203,8 +213,8 @@ def channel(name: str = "a", models: str = "m, n", provider: str = "FIRST", more
 
 
 RELOADED = [
-    Reloaded("nothing is other", config(channel()), is_kept=True),
-    Reloaded("what does not matter", config(channel(more=", weight: 7, timeout: 9"), "drain: 5"), is_kept=True),
+    Reloaded("nothing is other", config(channel()), is_cached=True),
+    Reloaded("what does not matter", config(channel(more=", weight: 7, timeout: 9"), "drain: 5"), is_cached=True),
     Reloaded("the alias", config(channel(), "aliases: {fast: n}")),
     Reloaded("the provider's model", config(channel(models="{id: m, upstream: other}, n"))),
     Reloaded("the provider", config(channel(provider="SECOND"))),
@@ -221,12 +231,12 @@ async def test_what_an_id_meant_before_a_reload_is_not_given_for_what_it_means_n
         named = "fast" if "aliases" in case.after else "m"
         assert [await ask(named), await ask(named)] == ["miss", "hit"]
         reload(gateway, case.after, first, second)
-        assert await ask(named) == ("hit" if case.is_kept else "miss")
+        assert await ask(named) == ("hit" if case.is_cached else "miss")
 
 
 async def test_an_answer_that_a_reload_overtook_is_not_kept(tmp_path: Path) -> None:
-    gate = Gate()
-    async with reloadable(tmp_path, gate.say, well) as (gateway, ask, first, second):
+    gate = GatedProvider()
+    async with reloadable(tmp_path, gate.say, succeed) as (gateway, ask, first, second):
         asked = asyncio.create_task(ask("m"))
         await first.arrived.get()
         reload(gateway, config(channel()), first, second)
@@ -239,10 +249,10 @@ Ask = Callable[[str], Awaitable[str]]
 
 
 @asynccontextmanager
-async def reloadable(data: Path, *says: Say) -> AsyncGenerator[tuple[Running, Ask, Scripted, Scripted], None]:
-    """A gateway, what a model says of `x-umg-cache` there, and two providers, of which it knows the first."""
+async def reloadable(data: Path, *scripts: Script) -> AsyncGenerator[tuple[Running, Ask, Scripted, Scripted], None]:
+    """Run a gateway with the first of two providers. Yield it, a call that returns `x-umg-cache`, and both providers."""
     async with (
-        scripted("a", *says) as first,
+        scripted("a", *scripts) as first,
         scripted("b") as second,
         running(written(config(channel()), first, second), data) as gateway,
         ClientSession() as session,
@@ -258,7 +268,7 @@ async def reloadable(data: Path, *says: Say) -> AsyncGenerator[tuple[Running, As
 
 
 def written(text: str, first: Scripted, second: Scripted) -> str:
-    return text.replace("FIRST", first.url).replace("SECOND", second.url)
+    return text.replace("FIRST", first.base_url).replace("SECOND", second.base_url)
 
 
 def reload(gateway: Running, text: str, first: Scripted, second: Scripted) -> None:

@@ -1,4 +1,4 @@
-"""What callers see of channels that cannot be reached, and of what their providers say."""
+"""Unreachable channels and failing providers: the errors that callers receive."""
 
 import asyncio
 import socket
@@ -12,7 +12,8 @@ import pytest
 import pytest_asyncio
 from aiohttp import web
 
-from tests.e2e.gateways import channel, running
+from tests.support.gateways import channel, running
+from tests.support.serving import serving
 
 REAL = "real-name-v2"
 CALLS = {
@@ -25,7 +26,7 @@ PROTOCOLS = {"/v1/chat/completions": "chat", "/v1/embeddings": "embeddings", "/v
 
 @pytest.fixture
 def silent() -> Iterator[str]:
-    """The address of a host that answers no connection, as one behind a firewall: its queue of them is full."""
+    """Yield the address of a host that answers no connection, as behind a firewall: its accept queue is full."""
     with ExitStack() as stack:
         listening = stack.enter_context(socket.create_server(("127.0.0.1", 0), backlog=0))
         for _ in range(8):
@@ -38,7 +39,7 @@ def silent() -> Iterator[str]:
 @dataclass(frozen=True)
 class Provider:
     url: str
-    answer: dict[str, object]  # (status, body) to give, by `status` and `body`
+    answer: dict[str, object]  # `status` and `body` to answer with
 
 
 @pytest_asyncio.fixture
@@ -51,11 +52,8 @@ async def provider() -> AsyncGenerator[Provider, None]:
 
     app = web.Application()
     app.router.add_post("/{path:.*}", answer)
-    runner = web.AppRunner(app)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    yield Provider(f"http://127.0.0.1:{runner.addresses[0][1]}/v1", told)
-    await runner.cleanup()
+    async with serving(app) as url:
+        yield Provider(f"{url}/v1", told)
 
 
 async def post(url: str, headers: dict[str, str], path: str) -> tuple[int, dict[str, object]]:

@@ -1,4 +1,4 @@
-"""Which of several channels of a model is asked."""
+"""Selection among several channels of a model."""
 
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -6,8 +6,8 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from tests.e2e.gateways import channel, running
-from tests.providers import FORMATS, KEY, provider
+from tests.support.gateways import channel, running
+from tests.support.providers import FORMATS, KEY, provider
 
 TURN = [{"role": "user", "content": "scenario: plain"}]
 CALLS: dict[str, tuple[str, dict[str, object]]] = {
@@ -35,7 +35,7 @@ async def test_of_one_priority_the_channel_of_the_callers_format_is_asked_first(
         for _ in range(4):
             async with session.post(gateway.url + path, json=body) as answer:
                 assert answer.status == 200, await answer.text()
-        assert {name: len(made.seen) for name, made in providers.items() if made.seen} == {spoken: 4}
+        assert {name: len(made.received) for name, made in providers.items() if made.received} == {spoken: 4}
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ async def test_priority_comes_before_the_callers_format(
         async with session.post(gateway.url + path, json=body) as answer:
             assert answer.status == 200, await answer.text()
         first = min(priorities, key=lambda name: priorities[name])
-        assert [name for name, made in providers.items() if made.seen] == [first]
+        assert [name for name, made in providers.items() if made.received] == [first]
 
 
 async def test_a_channel_that_cannot_be_told_all_comes_last_whatever_its_priority(tmp_path: Path) -> None:
@@ -69,8 +69,8 @@ async def test_a_channel_that_cannot_be_told_all_comes_last_whatever_its_priorit
         )
         gateway = await stack.enter_async_context(running(config, tmp_path))
         session = await stack.enter_async_context(aiohttp.ClientSession(headers=gateway.headers))
-        body = {**CALLS["chat"][1], "seed": 7}  # which native can be told and messages cannot
+        body = {**CALLS["chat"][1], "seed": 7}  # which native can encode and messages cannot
         async with session.post(f"{gateway.url}/v1/chat/completions", json=body) as answer:
             assert answer.status == 200, await answer.text()
             assert "x-umg-dropped" not in answer.headers
-        assert [name for name, made in providers.items() if made.seen] == ["native"]
+        assert [name for name, made in providers.items() if made.received] == ["native"]

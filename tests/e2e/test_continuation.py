@@ -1,4 +1,4 @@
-"""Responses are continued wherever they were made: by the provider's id where it lives, else from what is stored here."""
+"""Continued responses: by the provider's id where it is stored there, else from the conversation that is stored here."""
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -11,7 +11,7 @@ import pytest_asyncio
 from openai import AsyncOpenAI
 from openai.types.responses import Response
 
-from tests.e2e.gateways import SANDBOX, Running, channel, running
+from tests.support.gateways import SANDBOX, Running, channel, running
 
 MODEL = "famO-5"
 FORMATS = ("responses", "chat", "messages", "native")
@@ -22,7 +22,7 @@ both_ways = pytest.mark.parametrize("stream", [False, True], ids=["whole", "stre
 
 @dataclass(frozen=True)
 class Chain:
-    """A gateway whose provider is another one."""
+    """Gateway whose provider is another gateway."""
 
     outer: AsyncOpenAI
     inner: AsyncOpenAI
@@ -85,6 +85,30 @@ async def test_a_response_that_its_provider_has_forgotten_is_continued_from_here
     assert RESULT in second.output_text
     third = await call(chain.outer, "via-responses", stream, input="And now?", previous_response_id=second.id)
     assert third.output_text
+
+
+@pytest.mark.parametrize(
+    ("item", "place"),
+    [
+        (
+            {"role": "user", "content": [{"type": "input_text", "text": "b"}, {"type": "hologram"}]},
+            "input[1].content[1]",
+        ),
+        ({"role": "critic", "content": "b"}, "input[1].role"),
+        ({"type": "hologram"}, "input[1]"),
+    ],
+    ids=["a part", "a role", "an item"],
+)
+async def test_an_error_names_the_place_in_the_new_input(chain: Chain, item: object, place: str) -> None:
+    first = await call(chain.outer, "via-chat")
+    with pytest.raises(openai.BadRequestError) as caught:
+        await call(
+            chain.outer,
+            "via-chat",
+            input=[{"role": "user", "content": "a"}, item],
+            previous_response_id=first.id,
+        )
+    assert caught.value.param == place
 
 
 async def test_a_chain_of_responses_outlives_the_deletion_of_its_beginning(chain: Chain) -> None:

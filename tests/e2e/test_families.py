@@ -1,4 +1,6 @@
-"""Models of a family behind a provider of another format: what callers ask for in their own words arrives in its."""
+"""Models of a family behind a provider of another format: fields of the caller's format are translated to the
+provider's.
+"""
 
 from collections.abc import AsyncGenerator
 from pathlib import Path
@@ -10,7 +12,7 @@ from anthropic import AsyncAnthropic
 from google import genai
 from google.genai import types
 
-from tests.e2e.gateways import SANDBOX, Running, channel, running
+from tests.support.gateways import SANDBOX, Running, channel, running
 
 FORMATS = ("chat", "responses", "messages", "native")
 FAMILIES = {
@@ -24,13 +26,13 @@ FAMILIES = {
 }
 QUESTION = "Why is the sea salt?"
 
-# the SDK does what the newest aiohttp advises against
+# the SDK uses a call that the newest aiohttp deprecates
 pytestmark = pytest.mark.filterwarnings("ignore:Inheritance class AiohttpClientSession:DeprecationWarning")
 
 
 @pytest_asyncio.fixture(params=FORMATS)
 async def gateway(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncGenerator[Running, None]:
-    """One whose provider, of the parameter's format, is another gateway."""
+    """Run a gateway whose provider, of the parameter's format, is another gateway."""
     spoken = request.param
     async with running(SANDBOX, tmp_path / "inner") as inner:
         config = "channels:\n" + "".join(

@@ -1,4 +1,4 @@
-"""The embedded model answers, for real, through the whole gateway: over HTTP, gRPC, an SDK, the typed client, the chat."""
+"""Embedded model through the complete gateway: over HTTP, gRPC, an SDK, the typed client and the chat."""
 
 import asyncio
 import os
@@ -15,7 +15,7 @@ from google.protobuf.descriptor_pb2 import FileDescriptorProto
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 from openai import AsyncOpenAI
 
-from tests.processes import UMG, Served, serve
+from tests.support.processes import UMG, Served, serve
 from umg_grpc.v1 import pb, rpc
 
 MODEL = "smollm2-135m-instruct"
@@ -105,7 +105,7 @@ async def test_every_way_to_the_model_gets_its_answer(served: Served) -> None:
 
 
 async def test_reflection_tells_a_stranger_how_to_call_the_model(served: Served) -> None:
-    """As grpcurl does: list the services, fetch their files, build the messages, call."""
+    """Call the model as grpcurl does: list the services, fetch their files, build the messages, call."""
     from google.protobuf import descriptor_pool, json_format, message_factory
 
     async with grpc.aio.insecure_channel(served.grpc) as channel:
@@ -156,7 +156,7 @@ async def test_tokens_arrive_one_by_one(served: Served) -> None:
         async for chunk in stream:
             if chunk.choices and chunk.choices[0].delta.content:
                 pieces += 1
-            if pieces == 1:  # it is here before the answer is whole: then the call has its line in the log
+            if pieces == 1:  # received before the answer is complete, so before the call's log line
                 assert not [line for line in served.log if "one-by-one" in line]
         await served.until_logged("one-by-one")
     assert pieces > 10

@@ -1,4 +1,4 @@
-"""One table of requests, each made in all four ways: over HTTP and gRPC, with and without a socket to the service."""
+"""Table of requests, each sent in all four ways: over HTTP and gRPC, with and without a socket to the service."""
 
 import asyncio
 import json
@@ -10,15 +10,18 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from tests.e2e.faces import KEY, NAMES, Answer, Face, face
-from tests.e2e.provider import CROWD, TEXT, Provider, provider
+from tests.support.callers.chat_callers import ChatCaller, ChatResult, chat_caller
+from tests.support.callers.transports import TRANSPORTS
+from tests.support.gateways import KEY
+from tests.support.providers.chat_faults import CROWD, TEXT, TOTAL_TOKENS, Provider, provider
 from umg_grpc.config import Config, parse
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS
 
-MODELS = ["plain", "whole", "refuses", "locked", "busy", "broken", "moved", "silent"]
-MODELS += ["cut", "ends-early", "fails", "endless", "crowded", "mislabelled", "lingers", "curt", "drops", "floods"]
+MODELS = ["plain", "whole", "refuses", "locked", "busy", "broken", "moved"]
+MODELS += ["cut", "ends-early", "fails", "crowded", "mislabelled", "lingers", "curt", "drops"]
+SLOW_MODELS = ["silent", "endless", "floods"]  # of a channel with short deadlines
 CONFIG = """
 drain: 0.2
 channels:
@@ -26,8 +29,13 @@ channels:
     protocols: [chat]
     base_url: {base_url}
     api_key: sk-provider
-    timeout: {{connect: 1, first_byte: 0.3, idle: 0.3, total: 1.5}}
     models: [{models}, {{id: renamed, upstream: plain}}, {{id: moves-on, upstream: busy}}, {{id: mended, upstream: broken}}]
+  - name: slow
+    protocols: [chat]
+    base_url: {base_url}
+    api_key: sk-provider
+    timeout: {{connect: 1, first_byte: 0.3, idle: 0.3, total: 1.5}}
+    models: [{slow_models}]
   - name: dead
     protocols: [chat]
     base_url: http://127.0.0.1:1/v1
@@ -43,7 +51,11 @@ channels:
 
 
 def config(state: Provider) -> Config:
-    return parse(CONFIG.format(base_url=state.base_url, models=", ".join(MODELS)), "test.yaml", {})
+    return parse(
+        CONFIG.format(base_url=state.base_url, models=", ".join(MODELS), slow_models=", ".join(SLOW_MODELS)),
+        "test.yaml",
+        {},
+    )
 
 
 @pytest_asyncio.fixture
@@ -52,9 +64,11 @@ async def upstream() -> AsyncGenerator[Provider, None]:
         yield state
 
 
-@pytest_asyncio.fixture(params=NAMES)
-async def gateway(request: pytest.FixtureRequest, upstream: Provider, tmp_path: Path) -> AsyncGenerator[Face, None]:
-    async with face(request.param, config(upstream), tmp_path) as made:
+@pytest_asyncio.fixture(params=TRANSPORTS)
+async def gateway(
+    request: pytest.FixtureRequest, upstream: Provider, tmp_path: Path
+) -> AsyncGenerator[ChatCaller, None]:
+    async with chat_caller(request.param, config(upstream), tmp_path) as made:
         yield made
 
 
@@ -69,7 +83,7 @@ class Refusal:
     status: int
     reason: str
     says: str  # part of the message
-    hides: tuple[str, ...] = ()  # what the message must not tell
+    hides: tuple[str, ...] = ()  # texts that the message must not contain
     field: str = ""
     key: str | None = KEY
 
@@ -98,62 +112,66 @@ REFUSALS = [
 ]  # fmt: skip
 
 
-# Our own facade, which alone calls without a socket, refuses these itself.
+# Our own facade, which alone calls without a socket, rejects these itself.
 ITS_OWN = {"65 MiB", "a wrong key with a wrong body"}
-REFUSED = [(name, case) for name in NAMES for case in REFUSALS if name != "grpc, in process" or case.id not in ITS_OWN]
+REFUSED = [
+    (name, case) for name in TRANSPORTS for case in REFUSALS if name != "grpc, in process" or case.id not in ITS_OWN
+]
 
 
 @pytest.mark.parametrize(
     ("gateway", "case"), REFUSED, indirect=["gateway"], ids=[f"{name}, {case.id}" for name, case in REFUSED]
 )
 @pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
-async def test_a_refused_request_gets_its_status_and_says_why(case: Refusal, streamed: bool, gateway: Face) -> None:
-    make = gateway.stream if streamed else gateway.ask
+async def test_a_refused_request_gets_its_status_and_says_why(
+    case: Refusal, streamed: bool, gateway: ChatCaller
+) -> None:
+    make = gateway.stream if streamed else gateway.call
     answer = await make(case.body, case.key)
     assert answer.status == case.status, answer
     assert not answer.after_first_byte
     assert (answer.reason or case.reason) == case.reason
-    if not answer.reason:  # HTTP tells it by the code of its format
+    if not answer.reason:  # over HTTP the format's code states it
         said = UmgError(pb.ErrorReason.Value(f"ERROR_REASON_{case.reason}"), "")
         assert answer.code == json.loads(FORMATS["chat"].encode_error(said, case.status))["error"]["code"]
     assert case.says in answer.message
     assert not [secret for secret in case.hides if secret in answer.message]
     assert answer.field == case.field
-    if not gateway.name.startswith("grpc, in process"):  # there a malformed body meets no service
+    if not gateway.name.startswith("grpc, in process"):  # there a malformed body reaches no service
         assert answer.headers["x-request-id"]
     assert ("retry-after" in answer.headers) == (case.status == 429)
 
 
-async def test_an_answer_comes_back_whole(gateway: Face, upstream: Provider) -> None:
-    answer = await gateway.ask(body(seed=7, x_unknown={"a": [1, 2.0]}), **{"x-request-id": "mine-1"})
+async def test_an_answer_comes_back_whole(gateway: ChatCaller, upstream: Provider) -> None:
+    answer = await gateway.call(body(seed=7, x_unknown={"a": [1, 2.0]}), **{"x-request-id": "mine-1"})
     assert (answer.status, answer.text, answer.finish, answer.model) == (200, TEXT, "stop", "plain")
-    assert answer.total_tokens == 14
-    if gateway.name != "grpc, in process":  # whose only caller, our own facade, knows it
+    assert answer.total_tokens == TOTAL_TOKENS
+    if gateway.name != "grpc, in process":  # whose only caller, our own facade, knows the request id
         assert answer.headers["x-request-id"] == "mine-1"
     assert upstream.last == json.loads(body(seed=7, x_unknown={"a": [1, 2.0]}))
-    assert upstream.headers[-1]["Authorization"] == "Bearer sk-provider"
+    assert upstream.received[-1].headers["authorization"] == "Bearer sk-provider"
 
 
-async def test_a_stream_comes_back_piece_by_piece(gateway: Face, upstream: Provider) -> None:
+async def test_a_stream_comes_back_piece_by_piece(gateway: ChatCaller, upstream: Provider) -> None:
     answer = await gateway.stream(body(stream_options={"include_usage": True}))
-    assert (answer.text, answer.finish, answer.model, answer.total_tokens) == (TEXT, "stop", "plain", 14)
+    assert (answer.text, answer.finish, answer.model, answer.total_tokens) == (TEXT, "stop", "plain", TOTAL_TOKENS)
     assert upstream.last["stream"] is True
 
 
-async def test_the_public_model_id_is_answered(gateway: Face, upstream: Provider) -> None:
-    assert (await gateway.ask(body("renamed"))).model == "renamed"
+async def test_the_public_model_id_is_answered(gateway: ChatCaller, upstream: Provider) -> None:
+    assert (await gateway.call(body("renamed"))).model == "renamed"
     assert (await gateway.stream(body("renamed"))).model == "renamed"
-    assert [json.loads(seen)["model"] for seen in upstream.bodies] == ["plain", "plain"]
+    assert [seen["model"] for seen in upstream.bodies] == ["plain", "plain"]
 
 
-async def test_a_stream_is_made_of_an_answer_that_came_whole(gateway: Face) -> None:
+async def test_a_stream_is_made_of_an_answer_that_came_whole(gateway: ChatCaller) -> None:
     answer = await gateway.stream(body("whole", stream_options={"include_usage": True}))
-    assert (answer.text, answer.finish, answer.total_tokens) == (TEXT, "stop", 14)
+    assert (answer.text, answer.finish, answer.total_tokens) == (TEXT, "stop", TOTAL_TOKENS)
 
 
-async def test_a_second_channel_answers_when_the_first_cannot_be_reached(gateway: Face) -> None:
-    for model in ("rescued", "moves-on", "mended"):  # a channel that is away, one that is rate limited, one that fails
-        assert (await gateway.ask(body(model))).text == TEXT
+async def test_a_second_channel_answers_when_the_first_cannot_be_reached(gateway: ChatCaller) -> None:
+    for model in ("rescued", "moves-on", "mended"):  # an unreachable channel, a rate-limited one, one that fails
+        assert (await gateway.call(body(model))).text == TEXT
         assert (await gateway.stream(body(model))).text == TEXT
 
 
@@ -161,14 +179,16 @@ BROKEN = [("cut", "UPSTREAM_CUT"), ("ends-early", "UPSTREAM_CUT"), ("fails", "UP
 
 
 @pytest.mark.parametrize(("model", "reason"), BROKEN, ids=[model for model, _ in BROKEN])
-async def test_a_stream_that_breaks_off_is_an_error_and_no_short_answer(model: str, reason: str, gateway: Face) -> None:
+async def test_a_stream_that_breaks_off_is_an_error_and_no_short_answer(
+    model: str, reason: str, gateway: ChatCaller
+) -> None:
     answer = await gateway.stream(body(model))
     assert answer.after_first_byte
     assert answer.reason in {"", reason}
     assert answer.message
 
 
-async def test_a_caller_that_leaves_stops_the_provider_within_100_ms(gateway: Face, upstream: Provider) -> None:
+async def test_a_caller_that_leaves_stops_the_provider_within_100_ms(gateway: ChatCaller, upstream: Provider) -> None:
     loop = asyncio.get_running_loop()
     async with aclosing(gateway.deltas(body("endless"))) as deltas:
         assert await anext(deltas)
@@ -178,33 +198,33 @@ async def test_a_caller_that_leaves_stops_the_provider_within_100_ms(gateway: Fa
     assert upstream.left_at - left_at < 0.1
 
 
-async def test_several_callers_are_served_at_once(gateway: Face) -> None:
-    answers: list[Answer] = await asyncio.gather(*(gateway.stream(body("crowded")) for _ in range(CROWD)))
+async def test_several_callers_are_served_at_once(gateway: ChatCaller) -> None:
+    answers: list[ChatResult] = await asyncio.gather(*(gateway.stream(body("crowded")) for _ in range(CROWD)))
     assert {answer.text for answer in answers} == {TEXT}
 
 
-async def test_the_models_are_listed(gateway: Face) -> None:
-    assert set(await gateway.models()) == {*MODELS, "renamed", "dead", "rescued", "moves-on", "mended"}
+async def test_the_models_are_listed(gateway: ChatCaller) -> None:
+    assert set(await gateway.models()) == {*MODELS, *SLOW_MODELS, "renamed", "dead", "rescued", "moves-on", "mended"}
 
 
 @pytest.mark.parametrize("model", ["mislabelled", "lingers"])
-async def test_a_whole_stream_is_an_answer_whatever_else_is_odd(model: str, gateway: Face) -> None:
-    """Events labelled as JSON; a connection that breaks behind the end marker."""
+async def test_a_whole_stream_is_an_answer_whatever_else_is_odd(model: str, gateway: ChatCaller) -> None:
+    """Read streams with events labelled as JSON, and with a connection that breaks behind the end marker."""
     answer = await gateway.stream(body(model))
     assert (answer.text, answer.finish, answer.message) == (TEXT, "stop", "")
 
 
 async def test_a_caller_that_stops_reading_does_not_hold_the_provider_for_ever(
-    gateway: Face, upstream: Provider
+    gateway: ChatCaller, upstream: Provider
 ) -> None:
     async with aclosing(gateway.deltas(body("floods"))) as deltas:
         assert await anext(deltas)
         await asyncio.wait_for(upstream.left.wait(), 10)  # `total` is 1.5 s
 
 
-async def test_what_a_provider_cannot_be_told_is_named_or_refused(gateway: Face) -> None:
-    spoken = body(extra_body={"max_tokens": 5})  # limits are checked where they belong, at the top level
-    answer = await gateway.ask(spoken)
+async def test_what_a_provider_cannot_be_told_is_named_or_refused(gateway: ChatCaller) -> None:
+    spoken = body(extra_body={"max_tokens": 5})  # limits are checked at the top level, where they belong
+    answer = await gateway.call(spoken)
     assert "max_tokens" in answer.headers["x-umg-dropped"]
-    refused = await gateway.ask(spoken, **{"x-umg-strict": "true"})
+    refused = await gateway.call(spoken, **{"x-umg-strict": "true"})
     assert (refused.status, "x-umg-strict" in refused.message) == (400, True)

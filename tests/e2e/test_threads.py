@@ -1,9 +1,9 @@
-"""Message threads: callers send their new messages alone, and every provider has the whole conversation."""
+"""Message threads: callers send only their new messages, and every provider receives the whole conversation."""
 
 import asyncio
 import json
 from collections.abc import AsyncGenerator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,8 +13,10 @@ import grpc
 import pytest
 from aiohttp import web
 
-from tests.e2e.gateways import KEY, Running, running
-from tests.e2e.scripted import Scripted, scripted, stalls, status, well
+from tests.support.gateways import KEY, Running, running
+from tests.support.providers import messages_wire
+from tests.support.providers.scripted import Scripted, scripted, stall, status, succeed
+from tests.support.providers.server import FakeProvider, ReceivedRequest, serve_provider
 from umg_grpc.access.keys import Keys
 from umg_grpc.v1 import pb, rpc
 
@@ -24,60 +26,46 @@ BETA = {"anthropic-beta": "message-threads-2026-08-12"}
 
 
 @dataclass
-class Provider:
-    """A provider of the messages format, which keeps what it is told and answers with an id of its own each time."""
+class Provider(FakeProvider):
+    """Provider of the messages format, which answers each request with a new id."""
 
     name: str
-    url: str = ""
-    bodies: list[bytes] = field(default_factory=list)
-    refusals: list[tuple[int, Mapping[str, object]]] = field(default_factory=list)
-    """What the next calls are answered: status and error."""
+    errors: list[tuple[int, Mapping[str, object]]] = field(default_factory=list)
+    """(status, error) of the answers to the next calls."""
+    thoughts: list[Mapping[str, object]] = field(default_factory=list)
+    """Blocks before the text of complete answers."""
 
     @property
-    def told(self) -> list[dict[str, Any]]:
-        return [json.loads(body) for body in self.bodies]
+    def base_url(self) -> str:
+        """The `base_url` of a channel to this provider."""
+        return f"{self.url}/v1"
 
-    async def serve(self, request: web.Request) -> web.StreamResponse:
-        self.bodies.append(await request.read())
-        if self.refusals:
-            code, error = self.refusals.pop(0)
+    async def answer(self, request: web.Request, received: ReceivedRequest) -> web.StreamResponse:
+        if self.errors:
+            code, error = self.errors.pop(0)
             return web.json_response({"type": "error", "error": error}, status=code)
-        body, response_id = self.told[-1], f"msg_{self.name}_{len(self.bodies)}"
+        body, response_id = received.json, f"msg_{self.name}_{len(self.received)}"
         text = {"type": "text", "text": f"{self.name} answers"}
         usage = {"input_tokens": 3, "output_tokens": 4}
         head = {"id": response_id, "type": "message", "role": "assistant", "model": body["model"], "usage": usage}
         if not body.get("stream"):
-            return web.json_response(head | {"content": [text], "stop_reason": "end_turn", "stop_sequence": None})
-        response = web.StreamResponse(headers={"content-type": "text/event-stream"})
-        await response.prepare(request)
-        for event in (
+            return web.json_response(
+                head | {"content": [*self.thoughts, text], "stop_reason": "end_turn", "stop_sequence": None}
+            )
+        events = (
             {"type": "message_start", "message": head | {"content": [], "stop_reason": None, "stop_sequence": None}},
             {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
             {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": text["text"]}},
             {"type": "content_block_stop", "index": 0},
             {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": usage},
             {"type": "message_stop"},
-        ):
-            await response.write(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode())
-        return response
-
-
-@asynccontextmanager
-async def serving(name: str) -> AsyncGenerator[Provider, None]:
-    made = Provider(name)
-    app = web.Application()
-    app.router.add_post("/v1/messages", made.serve)
-    runner = web.AppRunner(app, shutdown_timeout=0.1)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    made.url = f"http://127.0.0.1:{runner.addresses[0][1]}/v1"
-    yield made
-    await runner.cleanup()
+        )
+        return web.Response(body=b"".join(map(messages_wire.event, events)), content_type="text/event-stream")
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What a caller of messages got."""
+    """Answer that a caller of messages received."""
 
     status: int
     body: dict[str, Any]
@@ -95,7 +83,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Caller:
-    """A caller of a gateway with one model."""
+    """Caller of a gateway with one model."""
 
     gateway: Running
     session: aiohttp.ClientSession
@@ -126,20 +114,20 @@ class Caller:
 
 
 class Setting:
-    """Providers and a gateway before them, until the test ends."""
+    """Providers and a gateway in front of them, until the test ends."""
 
     def __init__(self, stack: AsyncExitStack, data: Path) -> None:
         self._stack = stack
         self.data = data
 
     async def messages(self, name: str = "a") -> Provider:
-        return await self._stack.enter_async_context(serving(name))
+        return await self._stack.enter_async_context(serve_provider(Provider(name)))
 
-    async def chat(self, *says: Any) -> Scripted:
-        return await self._stack.enter_async_context(scripted("chat", *says))
+    async def chat(self, *scripts: Any) -> Scripted:
+        return await self._stack.enter_async_context(scripted("chat", *scripts))
 
     async def caller(self, *channels: tuple[str, str, str], more: str = "") -> Caller:
-        """Before channels: protocol, URL, further fields."""
+        """Return a caller of a gateway with these channels: protocol, URL, further fields."""
         config = "channels:\n" + "".join(
             f"  - {{name: c{index}, protocols: [{protocol}], base_url: '{url}', api_key: k, models: [m]{fields}}}\n"
             for index, (protocol, url, fields) in enumerate(channels)
@@ -155,11 +143,11 @@ async def setting(tmp_path: Path) -> AsyncGenerator[Setting, None]:
 
 
 def said(body: Mapping[str, Any]) -> list[str]:
-    """The texts of the turns."""
+    """Return the texts of the turns."""
     texts = []
     for turn in body["messages"]:
         content = turn["content"]
-        texts.append(content if isinstance(content, str) else "".join(block["text"] for block in content))
+        texts.append(content if isinstance(content, str) else "".join(block.get("text", "") for block in content))
     return texts
 
 
@@ -169,7 +157,7 @@ def said(body: Mapping[str, Any]) -> list[str]:
 @both_ways
 async def test_a_provider_that_keeps_threads_is_told_them_to_the_byte(setting: Setting, stream: bool) -> None:
     provider = await setting.messages()
-    caller = await setting.caller(("messages", provider.url, ""))
+    caller = await setting.caller(("messages", provider.base_url, ""))
     first = await caller.begin("One", stream=stream, system="S", tools=[TOOL])
     assert first.id == "msg_a_1"
     second = await caller.go_on(first.id, "Two", stream=stream)
@@ -178,7 +166,7 @@ async def test_a_provider_that_keeps_threads_is_told_them_to_the_byte(setting: S
     streamed = {"stream": True} if stream else {}
     head = {"model": "m", "max_tokens": 9}
     turns = [{"messages": [{"role": "user", "content": text}]} for text in ("One", "Two", "Three")]
-    assert provider.told == [
+    assert provider.bodies == [
         head | turns[0] | {"system": "S", "tools": [TOOL], "thread": {"type": "create"}} | streamed,
         head | turns[1] | {"thread": {"type": "continue", "previous_message_id": "msg_a_1"}} | streamed,
         head | turns[2] | {"thread": {"type": "continue", "previous_message_id": "msg_a_2"}} | streamed,
@@ -188,29 +176,29 @@ async def test_a_provider_that_keeps_threads_is_told_them_to_the_byte(setting: S
 
 async def test_a_thread_stays_on_the_channel_that_made_it(setting: Setting) -> None:
     providers = [await setting.messages(name) for name in "abc"]
-    caller = await setting.caller(*(("messages", provider.url, "") for provider in providers))
+    caller = await setting.caller(*(("messages", provider.base_url, "") for provider in providers))
     for _ in range(8):
         response_id = (await caller.begin("One")).id
         made = response_id[:5]
         for text in ("Two", "Three"):
             response_id = (await caller.go_on(response_id, text)).id
             assert response_id[:5] == made
-    assert all(body["thread"]["type"] in {"create", "continue"} for provider in providers for body in provider.told)
+    assert all(body["thread"]["type"] in {"create", "continue"} for provider in providers for body in provider.bodies)
 
 
 @both_ways
 async def test_a_provider_that_has_lost_a_thread_is_told_the_conversation(setting: Setting, stream: bool) -> None:
     provider = await setting.messages()
-    caller = await setting.caller(("messages", provider.url, ""))
+    caller = await setting.caller(("messages", provider.base_url, ""))
     first = await caller.begin("One", stream=stream, system="S", tools=[TOOL])
     lost = {"type": "not_found_error", "message": "No thread", "details": {"error_code": "thread_not_found"}}
-    provider.refusals.append((404, lost))
+    provider.errors.append((404, lost))
     second = await caller.go_on(first.id, "Two", stream=stream)
-    body = provider.told[-1]
+    body = provider.bodies[-1]
     assert (said(body), body["thread"]) == (["One", "a answers", "Two"], {"type": "create"})
     assert (body["system"], body["tools"]) == ("S", [TOOL])
     await caller.go_on(second.id, "Three", stream=stream)
-    assert said(provider.told[-1]) == ["Three"]
+    assert said(provider.bodies[-1]) == ["Three"]
 
 
 @pytest.mark.parametrize(
@@ -227,50 +215,63 @@ async def test_a_provider_that_has_lost_a_thread_is_told_the_conversation(settin
 )
 async def test_a_provider_that_refuses_threads_is_told_of_none(setting: Setting, refusal: Mapping[str, object]) -> None:
     provider = await setting.messages()
-    provider.refusals.append((400, refusal))
-    caller = await setting.caller(("messages", provider.url, ""))
+    provider.errors.append((400, refusal))
+    caller = await setting.caller(("messages", provider.base_url, ""))
     first = await caller.begin("One", system="S")
-    provider.refusals.append((400, refusal))
+    provider.errors.append((400, refusal))
     await caller.go_on(first.id, "Two")
-    body = provider.told[-1]
+    body = provider.bodies[-1]
     assert (said(body), body["system"], "thread" in body) == (["One", "a answers", "Two"], "S", False)
 
 
 async def test_another_refusal_of_a_thread_is_told(setting: Setting) -> None:
     provider = await setting.messages()
-    caller = await setting.caller(("messages", provider.url, ""))
+    caller = await setting.caller(("messages", provider.base_url, ""))
     first = await caller.begin("One")
     details = {"error_code": "thread_fingerprint_mismatch"}
-    provider.refusals.append((400, {"type": "invalid_request_error", "message": "differs: model", "details": details}))
+    provider.errors.append((400, {"type": "invalid_request_error", "message": "differs: model", "details": details}))
     refused = await caller.go_on(first.id, "Two")
     assert refused.error == (400, "thread_fingerprint_mismatch")
     assert refused.body["error"]["message"] == "differs: model"
-    await caller.go_on(first.id, "Two")  # which it may, for it was not continued
+    await caller.go_on(first.id, "Two")  # allowed, since the response was not continued yet
 
 
 async def test_a_channel_without_threads_is_told_the_conversation(setting: Setting) -> None:
     provider = await setting.messages()
-    caller = await setting.caller(("messages", provider.url, ", quirks: {threads: false}"))
+    caller = await setting.caller(("messages", provider.base_url, ", quirks: {threads: false}"))
     first = await caller.begin("One", tools=[TOOL])
     await caller.go_on(first.id, "Two")
-    assert [said(body) for body in provider.told] == [["One"], ["One", "a answers", "Two"]]
-    assert all("thread" not in body for body in provider.told)
-    assert provider.told[-1]["tools"] == [TOOL]
+    assert [said(body) for body in provider.bodies] == [["One"], ["One", "a answers", "Two"]]
+    assert all("thread" not in body for body in provider.bodies)
+    assert provider.bodies[-1]["tools"] == [TOOL]
 
 
 async def test_another_provider_goes_on_where_the_first_is_away(setting: Setting) -> None:
     first, second = await setting.messages("a"), await setting.messages("b")
-    caller = await setting.caller(("messages", first.url, ", priority: 1"), ("messages", second.url, ""))
+    caller = await setting.caller(("messages", first.base_url, ", priority: 1"), ("messages", second.base_url, ""))
     began = await caller.begin("One", system="S")
     maker, other = (first, second) if first.bodies else (second, first)
-    maker.refusals += [(529, {"type": "overloaded_error", "message": "Overloaded"})] * 5
+    maker.errors += [(529, {"type": "overloaded_error", "message": "Overloaded"})] * 5
     went_on = await caller.go_on(began.id, "Two")
-    assert (said(other.told[-1]), other.told[-1]["thread"]) == (
+    assert (said(other.bodies[-1]), other.bodies[-1]["thread"]) == (
         ["One", f"{maker.name} answers", "Two"],
         {"type": "create"},
     )
     await caller.go_on(went_on.id, "Three")
-    assert said(other.told[-1]) == ["Three"]
+    assert said(other.bodies[-1]) == ["Three"]
+
+
+async def test_another_provider_is_not_sent_signatures_of_the_first(setting: Setting) -> None:
+    first, second = await setting.messages("a"), await setting.messages("b")
+    caller = await setting.caller(("messages", first.base_url, ""), ("messages", second.base_url, ""))
+    for provider in (first, second):
+        provider.thoughts = [{"type": "thinking", "thinking": "hm", "signature": f"c2Vj{provider.name}A=="}]
+    began = await caller.begin("One")
+    maker, other = (first, second) if first.bodies else (second, first)
+    maker.errors += [(529, {"type": "overloaded_error", "message": "Overloaded"})] * 5
+    await caller.go_on(began.id, "Two")
+    assert said(other.bodies[-1]) == ["One", f"{maker.name} answers", "Two"]
+    assert b"signature" not in other.received[-1].body
 
 
 # --- a provider of another format
@@ -279,7 +280,7 @@ async def test_another_provider_goes_on_where_the_first_is_away(setting: Setting
 @both_ways
 async def test_a_provider_of_another_format_is_told_the_conversation(setting: Setting, stream: bool) -> None:
     provider = await setting.chat()
-    caller = await setting.caller(("chat", provider.url, ""))
+    caller = await setting.caller(("chat", provider.base_url, ""))
     response_id = (await caller.begin("One", stream=stream, system="S", tools=[TOOL])).id
     ids = {response_id}
     for text in ("Two", "Three"):
@@ -289,7 +290,7 @@ async def test_a_provider_of_another_format_is_told_the_conversation(setting: Se
         ids.add(response_id)
     assert len(ids) == 3
     assert all(len(each) > 30 for each in ids)
-    told = provider.asked[-1].body
+    told = provider.calls[-1].body
     roles = [message["role"] for message in told["messages"]]
     assert roles == ["system", "user", "assistant", "user", "assistant", "user"]
     assert [message["content"] for message in told["messages"]][1:] == ["One", "chat", "Two", "chat", "Three"]
@@ -298,7 +299,7 @@ async def test_a_provider_of_another_format_is_told_the_conversation(setting: Se
 
 async def test_strict_refuses_no_thread(setting: Setting) -> None:
     provider = await setting.chat()
-    caller = await setting.caller(("chat", provider.url, ""))
+    caller = await setting.caller(("chat", provider.base_url, ""))
     async with caller.session.post(
         f"{caller.gateway.url}/v1/messages",
         json={
@@ -314,32 +315,51 @@ async def test_strict_refuses_no_thread(setting: Setting) -> None:
 
 async def test_a_tool_has_to_be_one_of_the_threads(setting: Setting) -> None:
     provider = await setting.chat()
-    caller = await setting.caller(("chat", provider.url, ""))
+    caller = await setting.caller(("chat", provider.base_url, ""))
     first = await caller.begin("One", tools=[TOOL])
     refused = await caller.go_on(first.id, "Two", tool_choice={"type": "tool", "name": "other"})
     assert (refused.status, refused.body["error"]["details"]["field"]) == (400, "tool_choice.name")
     await caller.go_on(first.id, "Two", tool_choice={"type": "tool", "name": "look"})
-    assert provider.asked[-1].body["tool_choice"] == {"type": "function", "function": {"name": "look"}}
+    assert provider.calls[-1].body["tool_choice"] == {"type": "function", "function": {"name": "look"}}
 
 
 async def test_a_type_that_is_not_known_is_for_the_format_alone(setting: Setting) -> None:
     provider, chat = await setting.messages(), await setting.chat()
-    caller = await setting.caller(("messages", provider.url, ""))
+    caller = await setting.caller(("messages", provider.base_url, ""))
     await caller.ask("One", thread={"type": "newer", "more": 1})
-    assert provider.told[-1]["thread"] == {"type": "newer", "more": 1}
+    assert provider.bodies[-1]["thread"] == {"type": "newer", "more": 1}
     async with running(
-        f"channels: [{{name: c, protocols: [chat], base_url: '{chat.url}', models: [m]}}]", Path(setting.data / "chat")
+        f"channels: [{{name: c, protocols: [chat], base_url: '{chat.base_url}', models: [m]}}]",
+        Path(setting.data / "chat"),
     ) as gateway:
         refused = await Caller(gateway, caller.session).ask("One", thread={"type": "newer"})
     assert (refused.status, refused.body["error"]["details"]["field"]) == (400, "thread")
 
 
-# --- what is refused
+async def test_an_unknown_member_of_a_thread_is_for_the_format_alone(setting: Setting) -> None:
+    provider, chat = await setting.messages(), await setting.chat()
+    caller = await setting.caller(("messages", provider.base_url, ""))
+    first = await caller.ask("One", thread={"type": "create", "ttl": 5, "none": None})
+    assert provider.bodies[-1]["thread"] == {"type": "create", "ttl": 5, "none": None}
+    await caller.ask("Two", thread={"type": "continue", "previous_message_id": first.id, "ttl": 5})
+    assert provider.bodies[-1]["thread"]["ttl"] == 5
+    async with running(
+        f"channels: [{{name: c, protocols: [chat], base_url: '{chat.base_url}', models: [m]}}]",
+        Path(setting.data / "chat"),
+    ) as gateway:
+        other = Caller(gateway, caller.session)
+        first = await other.ask("One", thread={"type": "create", "none": None})
+        for thread in ({"type": "create"}, {"type": "continue", "previous_message_id": first.id}):
+            refused = await other.ask("Two", thread=thread | {"ttl": 5})
+            assert (refused.status, refused.body["error"]["details"]["field"]) == (400, "thread.ttl")
+
+
+# --- rejected requests
 
 
 @pytest.fixture
 async def caller(setting: Setting) -> Caller:
-    return await setting.caller(("chat", (await setting.chat()).url, ""))
+    return await setting.caller(("chat", (await setting.chat()).base_url, ""))
 
 
 @pytest.mark.parametrize(
@@ -379,8 +399,8 @@ async def test_an_answer_is_continued_once(caller: Caller, stream: bool) -> None
 
 @both_ways
 async def test_an_answer_is_continued_by_one_call_at_a_time(setting: Setting, stream: bool) -> None:
-    provider = await setting.chat(well, stalls, well)
-    caller = await setting.caller(("chat", provider.url, ""))
+    provider = await setting.chat(succeed, stall, succeed)
+    caller = await setting.caller(("chat", provider.base_url, ""))
     first = await caller.begin("One")
     provider.arrived.get_nowait()
     slow = asyncio.create_task(caller.go_on(first.id, "Two", stream=stream))
@@ -388,17 +408,35 @@ async def test_an_answer_is_continued_by_one_call_at_a_time(setting: Setting, st
     assert (await caller.go_on(first.id, "Two")).error == (400, "thread_continue_in_flight")
     slow.cancel()
     await asked.left.wait()
-    while (again := await caller.go_on(first.id, "Two")).status == 400:  # until the gateway has seen it leave
+    while (again := await caller.go_on(first.id, "Two")).status == 400:  # until the gateway noticed the end
         assert again.error == (400, "thread_continue_in_flight")
     assert again.status == 200
 
 
 async def test_a_call_that_fails_leaves_its_answer_to_the_next(setting: Setting) -> None:
-    provider = await setting.chat(well, status(400), well)
-    caller = await setting.caller(("chat", provider.url, ""))
+    provider = await setting.chat(succeed, status(400), succeed)
+    caller = await setting.caller(("chat", provider.base_url, ""))
     first = await caller.begin("One")
     assert (await caller.go_on(first.id, "Two")).status == 400
     assert (await caller.go_on(first.id, "Two")).status == 200
+
+
+@pytest.mark.parametrize(
+    ("turn", "place"),
+    [
+        ({"role": "user", "content": [{"type": "text", "text": "b"}, {"type": "hologram"}]}, "messages[1].content[1]"),
+        ({"role": "critic", "content": "b"}, "messages[1].role"),
+    ],
+    ids=["a block", "a role"],
+)
+async def test_an_error_names_the_place_in_the_new_messages(caller: Caller, turn: object, place: str) -> None:
+    first = await caller.ask("one", thread={"type": "create"})
+    answer = await caller.ask(
+        messages=[{"role": "user", "content": "a"}, turn],
+        thread={"type": "continue", "previous_message_id": first.id},
+    )
+    assert (answer.status, answer.body["error"]["details"]["field"]) == (400, place)
+    assert answer.body["error"]["message"].startswith(f"`{place}`: ")
 
 
 async def test_a_thread_of_another_caller_is_not_found(caller: Caller) -> None:
@@ -414,7 +452,7 @@ OFF = "responses: {enabled: false}\n"
 @both_ways
 async def test_a_gateway_that_stores_nothing_keeps_no_threads(setting: Setting, stream: bool) -> None:
     provider = await setting.messages()
-    caller = await setting.caller(("messages", provider.url, ""), more=OFF)
+    caller = await setting.caller(("messages", provider.base_url, ""), more=OFF)
     for refused in (await caller.begin("One", stream=stream), await caller.go_on("x", "Two", stream=stream)):
         assert refused.error == (400, "thread_unsupported_request")
         assert refused.body["error"]["details"]["unsupported"] == ["thread"]
@@ -424,10 +462,10 @@ async def test_a_gateway_that_stores_nothing_keeps_no_threads(setting: Setting, 
 @pytest.mark.parametrize("more", [OFF, ""], ids=["stores nothing", "stores"])
 async def test_threads_of_an_account_that_is_open_to_all_are_passed_on(setting: Setting, more: str) -> None:
     provider = await setting.messages()
-    caller = await setting.caller(("messages", provider.url, ", shared_objects: true"), more=more)
+    caller = await setting.caller(("messages", provider.base_url, ", shared_objects: true"), more=more)
     await caller.begin("One")
     await caller.go_on("msg_made_elsewhere", "Two")
-    assert provider.told[-1]["thread"] == {"type": "continue", "previous_message_id": "msg_made_elsewhere"}
+    assert provider.bodies[-1]["thread"] == {"type": "continue", "previous_message_id": "msg_made_elsewhere"}
 
 
 # --- over gRPC
@@ -436,7 +474,7 @@ async def test_threads_of_an_account_that_is_open_to_all_are_passed_on(setting: 
 @both_ways
 async def test_a_caller_of_grpc_has_threads(setting: Setting, stream: bool) -> None:
     provider = await setting.chat()
-    caller = await setting.caller(("chat", provider.url, ""))
+    caller = await setting.caller(("chat", provider.base_url, ""))
     async with grpc.aio.insecure_channel(caller.gateway.grpc) as channel:
         service = rpc.GenerationServiceStub(channel)
 
@@ -452,7 +490,7 @@ async def test_a_caller_of_grpc_has_threads(setting: Setting, stream: bool) -> N
 
         first = await ask("One", instructions=[pb.Part(text=pb.TextPart(text="S"))])
         await ask("Two", first)
-        contents = [message["content"] for message in provider.asked[-1].body["messages"]]
+        contents = [message["content"] for message in provider.calls[-1].body["messages"]]
         assert contents == ["S", "One", "chat", "Two"]
         with pytest.raises(grpc.aio.AioRpcError) as caught:
             await ask("Two", first)
@@ -460,3 +498,51 @@ async def test_a_caller_of_grpc_has_threads(setting: Setting, stream: bool) -> N
         with pytest.raises(grpc.aio.AioRpcError) as caught:
             await ask("Two", "never")
         assert caught.value.code() is grpc.StatusCode.NOT_FOUND
+
+
+@both_ways
+async def test_a_thread_of_a_caller_of_grpc_goes_on_in_a_body(setting: Setting, stream: bool) -> None:
+    provider = await setting.messages()
+    caller = await setting.caller(("messages", provider.base_url, ""))
+    asked = pb.GenerateRequest(model="m", thread=pb.Thread(), max_output_tokens=9)
+    asked.messages.add(role=pb.ROLE_USER).parts.add().text.text = "One"
+    async with grpc.aio.insecure_channel(caller.gateway.grpc) as channel:
+        service = rpc.GenerationServiceStub(channel)
+        first = await service.Generate(asked, metadata=(("authorization", f"Bearer {KEY}"),))
+    second = await caller.go_on(first.response_id, "Two", stream=stream)
+    assert (await caller.go_on(second.id, "Three", stream=stream)).status == 200
+    assert [said(body) for body in provider.bodies] == [
+        ["One"],
+        ["One", "a answers", "Two"],
+        ["One", "a answers", "Two", "a answers", "Three"],
+    ]
+
+
+@pytest.mark.parametrize("field", ["previous_response_id", "conversation_id"])
+async def test_an_id_sent_after_a_thread_replaces_it_and_belongs_to_its_caller(setting: Setting, field: str) -> None:
+    provider = await setting.chat()
+    caller = await setting.caller(("responses", provider.base_url, ""))
+    named: dict[str, Any] = {field: "made_by_another_caller"}
+    asked = pb.GenerateRequest(model="m", thread=pb.Thread())
+    asked.MergeFromString(pb.GenerateRequest(**named).SerializeToString())  # the last member of a oneof counts
+    assert asked.WhichOneof("continuation") == field
+    asked.messages.add(role=pb.ROLE_USER).parts.add().text.text = "One"
+    async with grpc.aio.insecure_channel(caller.gateway.grpc) as channel:
+        with pytest.raises(grpc.aio.AioRpcError) as caught:
+            await rpc.GenerationServiceStub(channel).Generate(asked, metadata=(("authorization", f"Bearer {KEY}"),))
+    assert caught.value.code() is grpc.StatusCode.NOT_FOUND
+    assert provider.calls == []
+
+
+@pytest.mark.parametrize("field", ["previous_response_id", "conversation_id"])
+async def test_an_empty_id_of_a_continuation_is_refused(setting: Setting, field: str) -> None:
+    provider = await setting.chat()
+    caller = await setting.caller(("responses", provider.base_url, ""))
+    named: dict[str, Any] = {field: ""}
+    asked = pb.GenerateRequest(model="m", **named)
+    asked.messages.add(role=pb.ROLE_USER).parts.add().text.text = "One"
+    async with grpc.aio.insecure_channel(caller.gateway.grpc) as channel:
+        with pytest.raises(grpc.aio.AioRpcError) as caught:
+            await rpc.GenerationServiceStub(channel).Generate(asked, metadata=(("authorization", f"Bearer {KEY}"),))
+    assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+    assert provider.calls == []

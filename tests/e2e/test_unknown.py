@@ -9,7 +9,7 @@ import aiohttp
 import pytest
 import pytest_asyncio
 
-from tests.e2e.gateways import SANDBOX, Running, running
+from tests.support.gateways import SANDBOX, Running, running
 
 MODEL = "famO-5-mini"
 USER = {"role": "user", "content": "Hi"}

@@ -1,4 +1,4 @@
-"""A real HTTP face over a real service that does what the model's name says, with a socket between them and without."""
+"""HTTP facade in front of a scripted service whose behaviour the model's name selects, with and without a socket."""
 
 import asyncio
 import logging
@@ -27,7 +27,7 @@ CHAT = "/v1/chat/completions"
 KEY = {"authorization": "Bearer umg-key"}
 BODY_LIMIT = 2 * 2**20
 LARGE = 32 * 2**20
-"""Characters of the answer of the model `large`: more than any buffer on the way holds."""
+"""Characters of the answer of the model `large`: more than all buffers on the way hold."""
 
 
 def body(model: str, *, stream: bool = False) -> dict[str, object]:
@@ -53,14 +53,14 @@ FINISHED = pb.StreamGenerateResponse(
 )
 
 
-async def fail(context: Context, error: UmgError) -> Never:
-    details = ((DETAILS_KEY, to_status(error)),)
-    await context.abort(STATUS[error.reason], error.message, trailing_metadata=details)
+async def fail(context: Context, error: UmgError, headers: tuple[tuple[str, str], ...] = ()) -> Never:
+    details = (DETAILS_KEY, to_status(error))
+    await context.abort(STATUS[error.reason], error.message, trailing_metadata=(*headers, details))
 
 
 @dataclass
 class Service(rpc.GenerationServiceServicer, rpc.ModelServiceServicer):
-    """Does what the model's name says, and remembers what it was asked."""
+    """Service whose behaviour the model's name selects. It records the requests."""
 
     failure: UmgError | None = None  # of the models `fail` and `break`
     initial: tuple[tuple[str, str], ...] = ()  # initial metadata of every answer
@@ -82,7 +82,7 @@ class Service(rpc.GenerationServiceServicer, rpc.ModelServiceServicer):
         self.requests.append(request)
         match request.model:
             case "fail":
-                await fail(context, self.failure)
+                await fail(context, self.failure, self.initial)
             case "crash":
                 raise ZeroDivisionError("what nobody may see")
             case "wait":
@@ -99,7 +99,7 @@ class Service(rpc.GenerationServiceServicer, rpc.ModelServiceServicer):
         request = message.request
         self.requests.append(request)
         if request.model == "fail":
-            await fail(context, self.failure)
+            await fail(context, self.failure, self.initial)
         if request.model == "wait":
             await self._wait()
         if request.model == "empty":
@@ -108,7 +108,7 @@ class Service(rpc.GenerationServiceServicer, rpc.ModelServiceServicer):
         yield delta("one ")
         match request.model:
             case "break":
-                await fail(context, self.failure)
+                await fail(context, self.failure, self.initial)
             case "crash mid":
                 raise ZeroDivisionError("what nobody may see")
             case "wait mid":
@@ -117,11 +117,14 @@ class Service(rpc.GenerationServiceServicer, rpc.ModelServiceServicer):
                 while True:
                     self.sent += 1
                     yield delta("x" * 65536)
+            case "long":
+                for _ in range(12):
+                    yield delta("x" * 2**20)
         yield delta("two")
         yield FINISHED
 
     async def _wait(self) -> None:
-        """Until the test lets it go on, or the caller left."""
+        """Wait until the test sets `go_on`, or the caller left."""
         self.reached.set()
         try:
             await self.go_on.wait()
@@ -133,7 +136,7 @@ class Service(rpc.GenerationServiceServicer, rpc.ModelServiceServicer):
     async def ListModels(self, request: pb.ListModelsRequest, context: Context) -> pb.ListModelsResponse:
         await self._begin(context)
         if self.failure is not None:
-            await fail(context, self.failure)
+            await fail(context, self.failure, self.initial)
         return pb.ListModelsResponse(models=self.models)
 
     async def GetModel(self, request: pb.GetModelRequest, context: Context) -> pb.GetModelResponse:
@@ -148,7 +151,7 @@ class Service(rpc.GenerationServiceServicer, rpc.ModelServiceServicer):
 
 @dataclass(frozen=True)
 class Face:
-    """A running face."""
+    """Running facade."""
 
     port: int
     client: aiohttp.ClientSession
@@ -166,12 +169,12 @@ class Face:
         return self.client.post(self.url(CHAT), json=body(model, stream=stream), **arguments)
 
     async def alive(self) -> int:
-        """The status of `/healthz`: a round trip, after which what was sent before has arrived."""
+        """Return the status of `/healthz`. After this round trip, all data that was sent before has arrived."""
         async with self.client.get(self.url("/healthz")) as answer:
             return answer.status
 
     async def raw(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        """A connection without an HTTP client; closed with the face at the latest."""
+        """Open a connection without an HTTP client. It is closed with the facade at the latest."""
         reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
 
         async def close() -> None:
@@ -187,6 +190,7 @@ SETTINGS = Settings(
     ready=lambda: True,
     metrics=lambda: (b"umg_up 1\n", "text/plain; version=0.0.4; charset=utf-8"),
     body_limit_bytes=BODY_LIMIT,
+    is_cached_key=lambda _: True,
 )
 
 
@@ -209,7 +213,7 @@ MakeFace: TypeAlias = Callable[..., Awaitable[Face]]
 
 @pytest.fixture(params=["socket", "in-process"])
 async def make_face(request: pytest.FixtureRequest) -> AsyncIterator[MakeFace]:
-    """Makes faces with other settings than the usual, on either channel."""
+    """Yield a function that starts a facade with other settings than the usual, on either channel."""
     async with AsyncExitStack() as stack:
 
         async def make(**changes: object) -> Face:
@@ -233,7 +237,7 @@ async def face(make_face: MakeFace) -> Face:
 
 @pytest.fixture(autouse=True)
 def plain_log() -> Iterator[None]:
-    """The log as structlog has it by default, whatever another test configured and the logger remembers."""
+    """Set structlog's default log, regardless of the configuration of other tests and of cached loggers."""
     configured = structlog.get_config()
     structlog.reset_defaults()
     vars(log).pop("bind", None)
@@ -243,6 +247,6 @@ def plain_log() -> Iterator[None]:
 
 @pytest.fixture
 def quiet(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
-    """What aiohttp and asyncio complained of; nothing, where all is well."""
+    """Return the log of aiohttp and asyncio, which must be empty at the end."""
     caplog.set_level(logging.WARNING)
     return caplog

@@ -1,104 +1,58 @@
-"""What we use of aiohttp that is not its API: another version may call it otherwise, or no longer call us."""
+"""The names of aiohttp that are public but not documented: another version may change them."""
 
 import asyncio
 import inspect
-import tomllib
-from importlib import metadata
+import json
+import re
 from pathlib import Path
 
-import aiohttp
 import pytest
-from aiohttp import client_proto, helpers, http, http_exceptions, http_writer, tracing, web
-from aiohttp._http_parser import HttpRequestParser as Parser
-from aiohttp.http_writer import StreamWriter
+from aiohttp import web
 
-WHERE = "look at {} before `aiohttp` in pyproject.toml is raised"
-PARAMETERS = [
-    (web.Server.__call__, ["self"], "http_facade/connections.py"),
-    (web.Server.pre_shutdown, ["self"], "http_facade/connections.py"),
-    (web.Server.connection_lost, ["self", "handler", "exc"], "http_facade/connections.py"),
-    (web.RequestHandler.handle_error, ["self", "request", "status", "exc", "message"], "http_facade/connections.py"),
-    (client_proto.ResponseHandler.pause_reading, ["self"], "umg_grpc/upstream/connector.py"),
-    (client_proto.ResponseHandler.resume_reading, ["self", "resume_parser"], "umg_grpc/upstream/connector.py"),
-    (web.BaseRunner._make_server, ["self"], "http_facade/app.py"),
-    (web.BaseSite.stop, ["self"], "http_facade/listening.py"),
-    (aiohttp.TCPConnector._create_connection, ["self", "req", "traces", "timeout"], "umg_grpc/upstream/transport.py"),
-]
-"""Methods that ours stand in for."""
-NAMES = [
-    (Parser, ("message_consumed",)),
-    (StreamWriter, ("output_size",)),
-    (helpers, ("rfc822_formatted_time",)),
-    (http, ("RawRequestMessage",)),
-    (http_writer, ("_serialize_headers",)),
-    (web.Response, ("_keep_alive", "_eof_sent")),
-    (http_exceptions, ("LineTooLong",)),
-    (client_proto, ("ResponseHandler",)),
-    (tracing, ("Trace",)),
-]
+from http_facade.http_protocol import HttpProtocol
+
+WHERE = "aiohttp has changed: look at http_facade/http_protocol.py"
+ROOT = Path(__file__).parents[2] / "http_facade"
 
 
-def test_the_version_is_the_one_whose_names_were_read() -> None:
-    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    assert "aiohttp>=3.14,<3.15" in project["dependencies"]
-    assert metadata.version("aiohttp").startswith("3.14.")
+def test_errors_are_made_by_the_method_that_ours_overrides() -> None:
+    parameters = list(inspect.signature(web.RequestHandler.handle_error).parameters)
+    assert parameters == ["self", "request", "status", "exc", "message"], WHERE
+
+
+def test_a_protocol_takes_the_server_and_the_options_of_ours() -> None:
+    parameters = inspect.signature(web.RequestHandler).parameters
+    ours = {"manager", "loop", "access_log", "keepalive_timeout", "lingering_time", "auto_decompress"}
+    assert ours <= parameters.keys(), WHERE
+
+
+def test_no_private_name_of_aiohttp_is_used() -> None:
+    modules = {path.name: path.read_text(encoding="utf-8") for path in ROOT.glob("*.py")}
+    assert [
+        name for name, text in modules.items() if "SLF001" in text or re.search(r"aiohttp\S* import .*\b_", text)
+    ] == []
+    internal = re.compile(r"^(?:from|import) aiohttp\.(?!typedefs)", re.MULTILINE)
+    assert [name for name, text in modules.items() if internal.search(text)] == ["http_protocol.py"]
 
 
 @pytest.mark.parametrize(
-    ("method", "names", "module"), PARAMETERS, ids=lambda given: getattr(given, "__qualname__", "")
+    ("line", "status"),
+    [(b"no HTTP", b"400"), (b"GET /%b HTTP/1.1" % (b"x" * 20_000), b"431")],
+    ids=["no HTTP", "a line too long"],
 )
-def test_a_method_that_ours_stands_in_for_takes_what_it_took(method: object, names: list[str], module: str) -> None:
-    assert callable(method)
-    assert list(inspect.signature(method).parameters) == names, WHERE.format(module)
+async def test_the_answer_to_invalid_http_is_made_by_our_protocol(line: bytes, status: bytes) -> None:
+    async def answer(_: web.BaseRequest) -> web.StreamResponse:
+        return web.Response()
 
-
-@pytest.mark.parametrize(("owner", "names"), NAMES, ids=lambda given: getattr(given, "__name__", ""))
-def test_a_name_is_where_it_was(owner: object, names: tuple[str, ...]) -> None:
-    assert [name for name in names if not hasattr(owner, name)] == [], WHERE.format("http_facade/connections.py")
-
-
-async def _answer(request: web.BaseRequest) -> web.StreamResponse:
-    assert request.protocol.writing_paused is False
-    assert request.protocol._current_request is request
-    return web.Response()
-
-
-async def test_a_server_and_its_connection_have_the_names_that_ours_use() -> None:
-    server = web.Server(_answer, access_log=None)
-    where = WHERE.format("http_facade/connections.py")
-    for name in ("request_handler", "request_factory", "_loop", "_kwargs", "_connections"):
-        assert hasattr(server, name), (name, where)
-    assert server._kwargs == {"access_log": None}, where
-    connection = server()
-    for name in ("_manager", "_loop", "_waiter", "_messages", "_parser", "_next_keepalive_close_time"):
-        assert hasattr(connection, name), (name, where)
-    assert connection._manager is server, where
-    assert connection._waiter is None, where
-    assert connection._parser is None or isinstance(connection._parser, Parser), where
-
-
-async def test_what_came_stands_in_the_queue_and_wakes_the_one_who_waits() -> None:
-    server = web.Server(_answer, access_log=None)
-    listening = await asyncio.get_running_loop().create_server(server, "127.0.0.1", 0)
-    where = WHERE.format("Connection._sift in http_facade/connections.py")
+    loop = asyncio.get_running_loop()
+    server = web.Server(answer)
+    listening = await loop.create_server(lambda: HttpProtocol(server, loop=loop), "127.0.0.1", 0)
     try:
         reader, writer = await asyncio.open_connection(*listening.sockets[0].getsockname())
-        for _ in range(2):
-            writer.write(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n")
-            assert await reader.readline() == b"HTTP/1.1 200 OK\r\n"
-            await reader.readuntil(b"\r\n\r\n")
-        [connection] = server.connections
-        assert isinstance(connection._waiter, asyncio.Future), where
-        assert not connection._waiter.done(), where
-        waiter, connection._waiter = connection._waiter, None
-        connection.data_received(b"GET /second HTTP/1.1\r\nhost: x\r\n\r\n")
-        connection._waiter = waiter
-        [(message, body)] = connection._messages
-        assert isinstance(message, http.RawRequestMessage), where
-        assert (message.method, message.path, message.upgrade, message.should_close) == ("GET", "/second", False, False)
-        assert body.is_eof(), where
-        waiter.set_result(None)
-        assert await reader.readline() == b"HTTP/1.1 200 OK\r\n", where
+        writer.write(line + b"\r\n\r\n")
+        head, _, body = (await reader.read()).partition(b"\r\n\r\n")
+        assert head.split()[1] == status, WHERE
+        assert json.loads(body)["error"]["message"].startswith("the request cannot be read"), WHERE
         writer.close()
     finally:
         listening.close()

@@ -1,4 +1,4 @@
-"""A provider is read no faster than the caller reads, whichever face and format."""
+"""Backpressure: a provider is read no faster than the caller reads, for every face and format."""
 
 import asyncio
 import json
@@ -12,12 +12,13 @@ import pytest
 import pytest_asyncio
 from aiohttp import web
 
-from tests.e2e.gateways import KEY, channel, running
+from tests.support.gateways import KEY, channel, running
+from tests.support.serving import serving
 from umg_grpc.v1 import pb, rpc
 
 CHUNK = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m"}
 MOST = 64 * 2**20
-"""Bytes that all buffers on the way may hold: of three sockets, and of what is read at once."""
+"""Bytes that all buffers on the way may hold: those of three sockets, and the data of one read."""
 
 
 def chunk(text: str) -> bytes:
@@ -27,7 +28,7 @@ def chunk(text: str) -> bytes:
 
 @dataclass
 class Flood:
-    """A provider that answers for ever."""
+    """Provider with an endless answer."""
 
     url: str = ""
     sent: int = 0
@@ -48,16 +49,13 @@ class Flood:
 async def flood() -> AsyncIterator[Flood]:
     flood, app = Flood(), web.Application()
     app.router.add_post("/v1/chat/completions", flood.answer)
-    runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=0)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    flood.url = f"http://127.0.0.1:{runner.addresses[0][1]}/v1"
-    yield flood
-    await runner.cleanup()
+    async with serving(app, handler_cancellation=True, shutdown_timeout=0) as url:
+        flood.url = f"{url}/v1"
+        yield flood
 
 
 async def stands_still(flood: Flood, http: str) -> None:
-    """Returns when the provider could send no more, for as long as the gateway answers others some times."""
+    """Wait until the provider can send no more, while the gateway answers several other calls."""
     await flood.began.wait()
     sent = -1
     async with aiohttp.ClientSession() as session:

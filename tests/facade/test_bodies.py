@@ -1,4 +1,4 @@
-"""Bodies of requests: their type, their encoding, their size, and uploads that end badly."""
+"""Request bodies: their type, encoding and size, and uploads that fail."""
 
 import asyncio
 import gzip
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from http_facade.bodies import decompress
+from http_facade.request_bodies import decompress
 from tests.facade.conftest import BODY_LIMIT, CHAT, Face, MakeFace, body
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
@@ -117,7 +117,7 @@ async def test_a_refusal_of_a_huge_body_is_read_while_it_is_still_being_sent(fac
     writer.write(b"x" * 65536)
     await writer.drain()
     assert await reader.readline() == b"HTTP/1.1 413 Request Entity Too Large\r\n"
-    for _ in range(HUGE // 65536 - 1):  # the rest is taken without a reset
+    for _ in range(HUGE // 65536 - 1):  # the rest is read without a reset
         writer.write(b"x" * 65536)
         await writer.drain()
     answer = await reader.read()
@@ -126,7 +126,7 @@ async def test_a_refusal_of_a_huge_body_is_read_while_it_is_still_being_sent(fac
 
 
 def post_and_then_read(port: int, chunked: bool) -> tuple[int, str]:
-    """What a client gets that sends all of its body before it reads."""
+    """Send the whole body before the answer is read. Return the status and the text of the answer."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
     chunk = bytes(2**20)
     data = (chunk for _ in range(65)) if chunked else bytes(HUGE)
@@ -168,7 +168,7 @@ async def test_an_upload_that_its_sender_gives_up_leaves_no_trace(
     _, writer = await face.raw()
     writer.write(b"POST %b HTTP/1.1\r\nhost: x\r\ncontent-length: 1000\r\n\r\nhalf" % CHAT.encode())
     await writer.drain()
-    async with face.chat("m") as answer:  # a round trip later the first request is being read
+    async with face.chat("m") as answer:  # a round trip later the facade is reading the first request
         assert answer.status == 200
     writer.close()
     await writer.wait_closed()
@@ -181,7 +181,7 @@ async def test_an_upload_that_its_sender_gives_up_leaves_no_trace(
 async def test_an_upload_that_stands_still_is_ended(make_face: MakeFace) -> None:
     face = await make_face(upload_seconds=0.05)
     reader, writer = await face.raw()
-    writer.write(b"POST %b HTTP/1.1\r\nhost: x\r\ncontent-length: 1000\r\n\r\nhalf" % CHAT.encode())
+    writer.write(b"POST %b HTTP/1.1\r\nhost: x\r\ncontent-length: 1000000\r\n\r\n" % CHAT.encode() + b"half" * 100_000)
     assert (await reader.readline()).startswith(b"HTTP/1.1 400")
     head = await reader.readuntil(b"\r\n\r\n")
     assert b"connection: close" in head.lower()
@@ -213,7 +213,7 @@ async def test_a_large_body_has_more_time_than_a_small_one(make_face: MakeFace) 
     writer.write(b"POST %b HTTP/1.1\r\nhost: x\r\ncontent-length: %d\r\n\r\n" % (CHAT.encode(), len(data)))
     loop, part = asyncio.get_running_loop(), len(data) // 8
     began = loop.time()
-    for number, begin in enumerate(range(0, len(data), part)):  # for longer than 0.5 s, and never still for so long
+    for number, begin in enumerate(range(0, len(data), part)):  # for longer than 0.5 s in total, with shorter pauses
         writer.write(data[begin : begin + part])
         await writer.drain()
         while loop.time() < began + number * 0.1:
@@ -228,7 +228,7 @@ async def test_a_broken_chunk_is_a_clean_400(face: Face, quiet: pytest.LogCaptur
     )
     head, _, text = (await reader.read()).partition(b"\r\n\r\n")
     assert head.split()[1] == b"400"
-    assert set(json.loads(text)) == {"error"}  # and nothing behind it
+    assert set(json.loads(text)) == {"error"}  # and no data behind it
     assert quiet.records == []
 
 
@@ -239,7 +239,7 @@ async def test_a_broken_chunk_in_a_later_packet_ends_the_upload_as_standing_stil
     reader, writer = await face.raw()
     writer.write(b"POST %b HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n5\r\nhello\r\n" % CHAT.encode())
     await writer.drain()
-    async with face.chat("m") as other:  # a round trip later the first request is being read
+    async with face.chat("m") as other:  # a round trip later the facade is reading the first request
         assert other.status == 200
     writer.write(b"nonsense\r\n")
     assert (await reader.readline()).startswith(b"HTTP/1.1 400")

@@ -1,4 +1,4 @@
-"""Connections: how many there may be, and how long one may take to say what it wants."""
+"""Connections: their largest number, and the time that a client has to send its request head."""
 
 import asyncio
 import socket
@@ -14,13 +14,13 @@ from tests.facade.conftest import CHAT, KEY, SETTINGS, Face, MakeFace
 from tests.facade.test_stream import request_bytes
 from umg_grpc.config import Overload
 from umg_grpc.inprocess import InProcessChannel, InProcessServer
-from umg_grpc.service.gate import Gate
+from umg_grpc.service.resilience.overload import LoadShedder
 
 ALIVE = b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n"
 
 
 async def alive(face: Face, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes:
-    """The status line of the answer to a question for the gateway's health."""
+    """Return the status line of an answer to a health check on the connection."""
     writer.write(ALIVE)
     line = await reader.readline()
     await reader.readuntil(b"}")
@@ -28,7 +28,7 @@ async def alive(face: Face, reader: asyncio.StreamReader, writer: asyncio.Stream
 
 
 async def pass_time(face: Face) -> None:
-    """Until what takes the time of a head now has taken too long."""
+    """Wait until the time limit of a request head that began now has passed."""
     reader, writer = await face.raw()
     writer.write(ALIVE[:10])
     assert b"408" in await reader.read()
@@ -72,7 +72,7 @@ async def test_a_later_head_on_a_connection_has_its_time_too(make_face: MakeFace
     reader, writer = await face.raw()
     for _ in range(3):
         assert await alive(face, reader, writer) == b"HTTP/1.1 200 OK\r\n"
-    await pass_time(face)  # between requests a connection may rest
+    await pass_time(face)  # between requests a connection may be idle
     assert await alive(face, reader, writer) == b"HTTP/1.1 200 OK\r\n"
     writer.write(ALIVE[:10])
     assert (await reader.readline()).startswith(b"HTTP/1.1 408")
@@ -84,7 +84,7 @@ SIZED = b"POST %b HTTP/1.1\r\nhost: x\r\ncontent-length: 2\r\n\r\n{}" % CHAT.enc
 
 @dataclass(frozen=True)
 class Before:
-    """Whole requests, in the pieces in which they come."""
+    """Complete requests before the last one, in the pieces in which they arrive."""
 
     id: str
     pieces: tuple[bytes, ...]
@@ -92,7 +92,7 @@ class Before:
 
     @property
     def head_seconds(self) -> float:
-        """Enough for the round trip between the pieces of a head."""
+        """Seconds that suffice for the round trip between the pieces of a head."""
         return 1 if len(self.pieces) > 1 and b"\r\n\r\n" not in self.pieces[0] else 0.05
 
 
@@ -147,7 +147,7 @@ async def test_a_connection_rests_after_whole_requests(make_face: MakeFace, case
 
 
 def test_a_head_that_comes_with_its_connection_has_its_time() -> None:
-    """On the event loop of the product, which reads at once."""
+    """Run on the event loop of the product, which reads at once."""
 
     async def serve() -> bytes:
         async with AsyncExitStack() as stack:
@@ -190,7 +190,7 @@ async def test_a_head_behind_a_call_under_way_waits_for_its_answer(make_face: Ma
 
 
 async def test_a_head_behind_a_refused_call_has_its_time(make_face: MakeFace) -> None:
-    gate = Gate(Overload(calls=1, queue=0))
+    gate = LoadShedder(Overload(calls=1, queue=0))
     await gate.enter()
     face = await make_face(head_seconds=0.05, gate=gate)
     reader, writer = await face.raw()
@@ -202,14 +202,14 @@ async def test_a_head_behind_a_refused_call_has_its_time(make_face: MakeFace) ->
 
 
 async def test_a_head_in_two_parts_is_read(make_face: MakeFace) -> None:
-    face = await make_face(head_seconds=0.2)
+    face = await make_face(head_seconds=1)
     reader, writer = await face.raw()
     writer.write(ALIVE[:10])
     assert await face.alive() == 200  # a round trip later the first part was read
     writer.write(ALIVE[10:])
     assert await reader.readline() == b"HTTP/1.1 200 OK\r\n"
     await reader.readuntil(b"}")
-    await pass_time(face)  # its time is over, and nothing happens
+    await pass_time(face)  # its time limit has passed, without an effect
     assert await alive(face, reader, writer) == b"HTTP/1.1 200 OK\r\n"
 
 
@@ -224,7 +224,7 @@ async def test_a_call_under_way_takes_the_time_it_needs(make_face: MakeFace) -> 
 
 
 async def test_a_refused_call_is_no_head_that_began(make_face: MakeFace) -> None:
-    gate = Gate(Overload(calls=1, queue=0))
+    gate = LoadShedder(Overload(calls=1, queue=0))
     await gate.enter()
     face = await make_face(head_seconds=0.05, gate=gate)
     reader, writer = await face.raw()
@@ -238,7 +238,7 @@ async def test_a_refused_call_is_no_head_that_began(make_face: MakeFace) -> None
 
 @pytest.fixture
 async def crowded(make_face: MakeFace) -> Face:
-    """A face with as many connections as it takes."""
+    """Return a facade with as many connections as it accepts."""
     face = await make_face(connections=2)
     for _ in range(2):
         assert await alive(face, *await face.raw()) == b"HTTP/1.1 200 OK\r\n"
@@ -255,7 +255,7 @@ async def test_a_connection_too_many_is_told_so_and_closed(crowded: Face) -> Non
     assert crowded.service.requests == []
 
 
-@pytest.mark.parametrize("path", ["/", "/healthz", "/readyz", "/metrics"])
+@pytest.mark.parametrize("path", ["/", "/api/hello", "/healthz", "/readyz", "/metrics"])
 async def test_those_who_watch_are_answered_on_a_connection_too_many(crowded: Face, path: str) -> None:
     async with crowded.client.get(crowded.url(path)) as answer:
         assert answer.status == 200
@@ -269,7 +269,7 @@ async def test_one_who_leaves_makes_room(make_face: MakeFace) -> None:
     await writer.wait_closed()
     statuses = set[int]()
     async with asyncio.timeout(5):
-        while 200 not in statuses:  # until the server saw it leave
+        while 200 not in statuses:  # until the server noticed that the client left
             async with face.chat("m", headers={**KEY, "connection": "close"}) as answer:
                 statuses.add(answer.status)
 
@@ -277,7 +277,7 @@ async def test_one_who_leaves_makes_room(make_face: MakeFace) -> None:
 async def test_of_connections_too_many_the_oldest_ends_for_the_newest(
     make_face: MakeFace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connections, "SPARE", 2)
+    monkeypatch.setattr(connections, "MAX_CONNECTIONS_OVER_LIMIT", 2)
     face = await make_face(connections=1)
     held = [await face.raw() for _ in range(4)]
     with pytest.raises((ConnectionResetError, asyncio.IncompleteReadError)):
@@ -297,13 +297,13 @@ async def test_a_connection_too_many_that_says_nothing_ends_soon(make_face: Make
 async def test_of_a_burst_of_connections_too_many_the_newest_are_kept(
     make_face: MakeFace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connections, "SPARE", 2)
+    monkeypatch.setattr(connections, "MAX_CONNECTIONS_OVER_LIMIT", 2)
     face = await make_face(connections=1)
     loop = asyncio.get_running_loop()
     with ExitStack() as stack:
         clients = [
             stack.enter_context(socket.create_connection(("127.0.0.1", face.port))) for _ in range(40)
-        ]  # all in one round of the loop
+        ]  # all in one iteration of the event loop
         for client in clients:
             client.setblocking(False)
         async with asyncio.timeout(5):

@@ -1,4 +1,4 @@
-"""Reasons as HTTP answers."""
+"""Error reasons as HTTP answers."""
 
 import re
 from dataclasses import dataclass
@@ -6,17 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from http_facade.errors import HTTP_STATUS
 from tests.facade.conftest import Face
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
+from umg_grpc.wire.errors.http_status import HTTP_STATUS
 
 PROTO = Path(__file__).parents[2] / "proto/umg/v1/error_reason.proto"
 REASONS = [name for name in pb.ErrorReason.keys() if name != "ERROR_REASON_UNSPECIFIED"]  # noqa: SIM118
 
 
 def documented() -> dict[str, int]:
-    """Reason -> the HTTP status that its comment states."""
+    """Return reason -> the HTTP status that its comment states."""
     statuses, comment = dict[str, int](), ""
     for line in PROTO.read_text().splitlines():
         text = line.strip()

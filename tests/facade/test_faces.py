@@ -1,11 +1,11 @@
-"""What the faces of the four text formats have of their own: keys, paths, error bodies, the framing of streams."""
+"""Differences between the faces of the four text formats: keys, paths, error bodies, the framing of streams."""
 
 import json
 from dataclasses import dataclass, field
 
 import pytest
 
-from tests.facade.conftest import Face
+from tests.facade.conftest import KEY, Face
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 
@@ -30,7 +30,7 @@ class Key:
     path: str
     headers: dict[str, str] = field(default_factory=dict)
     query: str = ""
-    sent: str | None = None  # as the service is given it
+    sent: str | None = None  # as the service receives it
 
 
 KEYS = [
@@ -56,7 +56,7 @@ async def test_a_key_counts_where_its_format_takes_one_and_nowhere_else(face: Fa
     url = face.url(case.path.format(model="m") + case.query)
     async with face.client.post(url, json=BODIES[case.path], headers=case.headers) as answer:
         await answer.read()
-    if face.service.metadata:  # counting is not served by this service
+    if face.service.metadata:  # this service does not serve counting
         assert face.service.metadata[-1].get("authorization") == case.sent
     else:
         assert case.path == COUNT
@@ -88,7 +88,9 @@ async def test_a_native_stream_is_a_json_array_else(face: Face) -> None:
 
 async def test_a_native_array_that_breaks_off_ends_with_its_error(face: Face) -> None:
     face.service.failure = UmgError(pb.ERROR_REASON_UPSTREAM_CUT, "it broke off")
-    async with face.client.post(face.url(NATIVE_STREAM.format(model="break")), json=BODIES[NATIVE]) as answer:
+    async with face.client.post(
+        face.url(NATIVE_STREAM.format(model="break")), json=BODIES[NATIVE], headers=KEY
+    ) as answer:
         told = await answer.json()
     assert told[-1]["error"]["message"] == "it broke off"
 

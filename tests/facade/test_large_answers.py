@@ -1,4 +1,4 @@
-"""Answers of many megabytes: written piece by piece, as fast as their reader reads, while others are served."""
+"""Answers of many megabytes: written piece by piece, as fast as their reader reads, while other calls are served."""
 
 import asyncio
 import logging
@@ -19,7 +19,7 @@ from tests.facade.conftest import KEY, SETTINGS
 from umg_grpc.inprocess import InProcessChannel, InProcessServer
 from umg_grpc.v1 import pb, rpc
 from umg_grpc.wire import EMBEDDING_FORMATS
-from umg_grpc.wire.unary import ClientShape
+from umg_grpc.wire.unary_format import ClientShape
 
 Context: TypeAlias = "grpc.aio.ServicerContext[object, object]"
 
@@ -35,7 +35,7 @@ SMALL = pb.EmbedResponse(model="small", embeddings=ANSWER.embeddings[:1], usage=
 
 
 class Service(rpc.EmbeddingServiceServicer):
-    """Answers as the model's name says."""
+    """Service whose answer the model's name selects."""
 
     async def Embed(self, request: pb.EmbedRequest, context: Context) -> pb.EmbedResponse:
         await context.send_initial_metadata((("x-umg-dropped", "user"), ("not-shown", "1")))
@@ -56,14 +56,16 @@ class Face:
         return f"http://127.0.0.1:{self.port}{path}"
 
     async def small(self) -> None:
-        """A call that is answered."""
+        """Make a small call, which must be answered."""
         asked = {"model": "small", "input": "a", "encoding_format": "base64"}
         async with self.client.post(self.url("/v1/embeddings"), json=asked, headers=KEY) as answer:
             assert answer.status == 200
             await answer.read()
 
     async def begun(self, version: str = "1.1") -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        """A call of which the first byte of the answer was read, and no more. Left with the face at the latest."""
+        """Start a call and read only the first byte of its answer. The connection is closed with the facade at the
+        latest.
+        """
         reader, writer = await asyncio.open_connection("127.0.0.1", self.port, limit=2**16)
         self.stack.push_async_callback(_leave, writer)
         body = b'{"model":"large","input":"a"}'
@@ -73,7 +75,7 @@ class Face:
         return reader, writer
 
     async def until_nobody_is_served(self, tasks: int) -> None:
-        """Waits until no task is left but so many. Raises TimeoutError when that takes long."""
+        """Wait until at most this number of tasks is left. Raises TimeoutError when that takes long."""
         async with asyncio.timeout(5):
             while len(asyncio.all_tasks()) > tasks:
                 await self.small()
@@ -100,15 +102,14 @@ async def make_face(caplog: pytest.LogCaptureFixture) -> AsyncIterator[MakeFace]
             runner = make_runner(app)
             await runner.setup()
             stack.push_async_callback(runner.cleanup)
-            site = web.TCPSite(runner, "127.0.0.1", 0)
-            await site.start()
+            port = await runner.listen("127.0.0.1", 0)
             client = await stack.enter_async_context(aiohttp.ClientSession())
-            face = Face(site.port, client, runner, stack)
-            await face.small()  # what is loaded at first use, is
+            face = Face(port, client, runner, stack)
+            await face.small()  # modules that are loaded at first use are loaded now
             return face
 
         yield make
-    assert caplog.records == []  # what aiohttp and asyncio complained of
+    assert caplog.records == []  # warnings of aiohttp and asyncio
 
 
 @dataclass(frozen=True)
@@ -197,7 +198,7 @@ async def test_a_client_that_leaves_ends_the_work(make_face: MakeFace) -> None:
 
 
 async def test_a_client_that_reads_nothing_for_too_long_is_cut_off(make_face: MakeFace) -> None:
-    face = await make_face(stalled_seconds=0.1)
+    face = await make_face(write_timeout_seconds=0.1)
     tasks = len(asyncio.all_tasks())
     reader, _ = await face.begun()
     await face.until_nobody_is_served(tasks)

@@ -1,4 +1,4 @@
-"""Calls for which there is no room: what they are told, how little they cost, and that places are given back."""
+"""Load shedding: the answers to rejected calls, their low cost, and the release of slots."""
 
 import asyncio
 import io
@@ -14,23 +14,23 @@ from tests.facade.conftest import CHAT, KEY, LARGE, Face, MakeFace
 from tests.facade.test_stream import request_bytes
 from umg_grpc.config import Overload
 from umg_grpc.errors import UmgError
-from umg_grpc.service.gate import Gate
+from umg_grpc.service.resilience.overload import LoadShedder
 from umg_grpc.v1 import pb
 
 HUGE = 2**20
 
 
-class Watched(Gate):
-    """Says when somebody waits and when somebody leaves."""
+class Watched(LoadShedder):
+    """Load shedder with events for a call that is checked and for one that leaves."""
 
     def __init__(self, queue: int = 0) -> None:
         super().__init__(Overload(calls=1, queue=queue, wait=60))
         self.asked = asyncio.Event()
         self.left = asyncio.Event()
 
-    def check(self) -> None:
+    def refuses(self) -> bool:
         self.asked.set()
-        super().check()
+        return super().refuses()
 
     def leave(self) -> None:
         super().leave()
@@ -47,7 +47,7 @@ async def full_face(make_face: MakeFace, **changes: object) -> tuple[Face, Watch
 class Refused:
     id: str
     path: str
-    says: str = '"error":'  # in its body, beside the message
+    says: str = '"error":'  # part of its body, beside the message
 
 
 REFUSED = [
@@ -94,7 +94,7 @@ async def test_a_call_without_a_place_is_told_so_in_its_own_format(
 async def test_both_ways_to_refuse_say_the_same(make_face: MakeFace, origins: tuple[str, ...]) -> None:
     face, _ = await full_face(make_face, cors_origins=origins)
     seen = []
-    for path in ("/v1/messages", "/v1/%6dessages"):  # the second is written in an unusual way, so a handler refuses it
+    for path in ("/v1/messages", "/v1/%6dessages"):  # the second is written in an unusual way, so a handler rejects it
         async with face.client.post(
             URL(face.url(path), encoded=True),
             json={},
@@ -151,9 +151,9 @@ async def test_a_client_of_http_1_0_that_is_refused_is_closed(make_face: MakeFac
     face, _ = await full_face(make_face)
     reader, writer = await face.raw()
     writer.write(request_bytes("m", version=b"1.0"))
-    answer = await reader.read()
+    answer = await reader.read()  # to the end of the connection
     assert b" 503 " in answer.partition(b"\r\n")[0]
-    assert b"connection: close" in answer.lower()
+    assert b"connection: keep-alive" not in answer.lower()
 
 
 async def test_a_page_may_read_its_refusal(make_face: MakeFace) -> None:
@@ -210,7 +210,7 @@ async def test_a_place_is_given_back_once_however_the_call_ends(make_face: MakeF
         async with face.chat(case.model, stream=case.stream, headers={**KEY, **case.headers}) as answer:
             assert answer.status == case.status
             await answer.read()
-        if gate.calls:  # the client has its answer a moment before the place is free
+        if gate.calls:  # the client has its answer a moment before the slot is released
             await gate.left.wait()
         gate.left.clear()
         assert gate.calls == 0
@@ -248,7 +248,7 @@ async def test_a_slow_upload_takes_no_place(make_face: MakeFace) -> None:
 
 async def test_one_who_does_not_read_the_answer_is_cut_off_and_the_place_is_free(make_face: MakeFace) -> None:
     gate = Watched()
-    face = await make_face(gate=gate, stalled_seconds=0.05)
+    face = await make_face(gate=gate, write_timeout_seconds=0.05)
     reader, writer = await face.raw()
     reader._transport.pause_reading()
     writer.write(request_bytes("large").replace(b"true", b"null"))
@@ -264,7 +264,9 @@ async def test_one_who_reads_slowly_keeps_the_place_and_gets_all(make_face: Make
     reader, writer = await face.raw()
     reader._transport.pause_reading()
     writer.write(request_bytes("large").replace(b"true", b"null"))
-    await gate.asked.wait()
+    async with asyncio.timeout(20):
+        while not gate.calls:  # until the service has checked its key
+            await face.alive()
     for _ in range(20):
         await face.alive()
     assert gate.calls == 1

@@ -1,8 +1,9 @@
-"""What every answer has: a request id, CORS headers where they were asked for, a line in the log and nothing secret."""
+"""Properties of every answer: a request id, requested CORS headers, a log line, and no secrets."""
 
 import asyncio
 import io
 import json
+import re
 from dataclasses import dataclass, field
 
 import pytest
@@ -11,7 +12,7 @@ from structlog.testing import capture_logs
 from tests.facade.conftest import CHAT, KEY, Face, MakeFace, body
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.format import BIG_BYTES
+from umg_grpc.wire.text_format import BIG_BYTES
 
 JSON = {"content-type": "application/json"}
 PAGE = "https://page.example"
@@ -233,6 +234,11 @@ GARBAGE = [
     Garbage(id="two lengths", data=b"POST / HTTP/1.1\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\n", status=400),
     Garbage(id="a huge header", data=b"GET / HTTP/1.1\r\nx: " + b"s3cret" * 20000 + b"\r\n\r\n", status=431),
     Garbage(id="a huge path", data=b"GET /" + b"s3cret" * 20000 + b" HTTP/1.1\r\n\r\n", status=431),
+    Garbage(id="HTTP 0.9", data=b"GET /healthz HTTP/0.9\r\nhost: x\r\n\r\n", status=400),
+    Garbage(id="HTTP 2 in words", data=b"GET /healthz HTTP/2.0\r\nhost: x\r\n\r\n", status=505),
+    Garbage(id="HTTP 3", data=b"GET /healthz HTTP/3.0\r\nhost: x\r\n\r\n", status=400),
+    Garbage(id="HTTP 2 with a body", data=b"POST /v1/messages HTTP/2.0\r\ncontent-length: 2\r\n\r\n{}", status=505),
+    Garbage(id="the preface of HTTP 2", data=b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", status=400),
     Garbage(id="very many headers", data=b"GET / HTTP/1.1\r\n" + b"x: y\r\n" * 500 + b"\r\n", status=400),
 ]
 
@@ -255,6 +261,15 @@ async def test_what_is_not_http_gets_a_json_error_and_makes_no_noise(
     assert quiet.records == []
 
 
+async def test_a_request_of_another_version_is_refused_behind_the_answers_before_it(face: Face) -> None:
+    reader, writer = await face.raw()
+    alive = b"GET /healthz HTTP/1.%d\r\nhost: x\r\nconnection: keep-alive\r\n\r\n"
+    writer.write(alive % 1 + alive % 0 + alive.replace(b"1.%d", b"2.0") + alive % 1)
+    answers = await reader.read()
+    writer.close()
+    assert re.findall(rb"HTTP/1\.\d (\d+)", answers) == [b"200", b"200", b"505"]
+
+
 @pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/messages"])
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 async def test_a_call_that_outlasts_the_drain_unanswered_is_told_so(face: Face, path: str, stream: bool) -> None:
@@ -270,7 +285,7 @@ async def test_a_call_that_outlasts_the_drain_unanswered_is_told_so(face: Face, 
 
 @dataclass(frozen=True)
 class Unmade:
-    """A request that the face refuses after it asked the service whether the key is a good one."""
+    """Request that the face rejects after the service has verified its key."""
 
     id: str
     data: bytes
@@ -310,18 +325,26 @@ async def test_what_the_face_refuses_is_in_its_log_though_the_service_was_asked_
     with capture_logs() as lines:
         reader, writer = await face.raw()
         writer.write(case.data)
-        assert int((await reader.read()).split()[1]) == case.status
-    assert len(face.service.metadata) == 1  # asked once
+        head = await reader.readuntil(b"\r\n\r\n")
+        assert int(head.split()[1]) == case.status
+        await reader.readuntil(b"}")  # the server continues to read the body for a while
+        writer.close()
+    assert len(face.service.metadata) == 1  # the key was verified once
     assert [(line["status"], line["failure"]) for line in lines] == [(case.status, case.failure)]
     assert lines[0]["request_id"] == face.service.metadata[0]["x-request-id"]
 
 
 async def test_what_the_service_has_in_its_log_is_not_in_that_of_the_face(make_face: MakeFace) -> None:
-    face = await make_face(calls_are_logged=True)
+    face = await make_face(
+        calls_are_logged=True, is_cached_key=lambda authorization: authorization == KEY["authorization"]
+    )
     face.service.failure = UmgError(pb.ERROR_REASON_INVALID_KEY, "no such key")
+    other = {"authorization": "Bearer other"}
     with capture_logs() as lines:
-        for model, content, status in (("m", "hi", 200), ("m", "x" * BIG_BYTES, 401), (None, "hi", 401)):
+        for model, content, key, status in (
+            ("m", "hi", KEY, 200), ("m", "hi", other, 401), ("m", "x" * BIG_BYTES, other, 401), (None, "hi", other, 401),
+        ):  # fmt: skip
             asked = {"model": model, "messages": [{"role": "user", "content": content}]}
-            async with face.client.post(face.url(CHAT), json=asked, headers=KEY) as answer:
+            async with face.client.post(face.url(CHAT), json=asked, headers=key) as answer:
                 assert answer.status == status
     assert lines == []

@@ -1,4 +1,4 @@
-"""The model list and its models, in the shape that the request or its path chooses."""
+"""Model list and single models, in the format that the request or its path selects."""
 
 from collections.abc import AsyncGenerator, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -10,8 +10,8 @@ import pytest_asyncio
 from google.protobuf.timestamp_pb2 import Timestamp
 from yarl import URL
 
-from tests.e2e.gateways import Running, running
 from tests.facade.conftest import KEY, Face
+from tests.support.gateways import Running, running
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 
@@ -28,7 +28,7 @@ def shown(name: str) -> dict[str, object]:
     return {"id": name, "object": "model", "created": 1700000000, "owned_by": "someone"}
 
 
-# --- which shape
+# --- selection of the format
 
 
 @dataclass(frozen=True)
@@ -170,7 +170,7 @@ async def test_the_tag_is_of_the_body_and_of_nothing_else(face: Face) -> None:
     shapes = [await etag(face), await etag(face, **VERSION), await etag(face, "/v1beta/models")]
     assert len(set(shapes)) == 3
     assert await etag(face) == shapes[0]
-    assert await etag(face, "/v1/models", **{"x-goog-api-key": "k"}) == shapes[2]  # which has the same body
+    assert await etag(face, "/v1/models", **{"x-goog-api-key": "k"}) == shapes[2]  # whose body is the same
     face.service.models = MODELS[:2]
     assert await etag(face) != shapes[0]
 
@@ -178,7 +178,7 @@ async def test_the_tag_is_of_the_body_and_of_nothing_else(face: Face) -> None:
 @dataclass(frozen=True)
 class Condition:
     id: str
-    sent: str  # `TAG` stands for the tag, `BARE` for what is between its quotes
+    sent: str  # `TAG` stands for the tag, `BARE` for the text between its quotes
     status: int = 304
 
 
@@ -232,12 +232,12 @@ async def test_a_failure_is_not_kept_and_comes_before_the_tag(face: Face) -> Non
 
 @dataclass(frozen=True)
 class Caller:
-    """A way to ask, and how its errors look."""
+    """One way to list models, and the format of its errors."""
 
     id: str
     root: str
     headers: Mapping[str, str]
-    size: str  # the query parameter that it may get wrong
+    size: str  # query parameter that can be invalid
     body: tuple[str, ...]  # members of `error`
     top: tuple[str, ...] = ("error",)
 
@@ -260,7 +260,7 @@ STATUS_WORDS = {401: "UNAUTHENTICATED", 404: "NOT_FOUND", 400: "INVALID_ARGUMENT
 
 
 def error_of(caller: Caller, body: dict[str, dict[str, object]], status: int, code: str) -> dict[str, object]:
-    """What the body says, which has the members of the caller's shape."""
+    """Return the error, whose members must be those of the caller's format."""
     error = body["error"]
     assert tuple(body) == caller.top
     assert tuple(name for name in error if name in caller.body) == caller.body
@@ -285,7 +285,7 @@ async def test_a_bad_key_has_the_documented_code(
     face: Face, reason: "pb.ErrorReason.ValueType", caller: Caller
 ) -> None:
     face.service.failure = UmgError(reason, "no good key")
-    # who has no good key is told that first, whatever page was asked for
+    # callers without a valid key receive that error first, for every page
     for query in ("", f"?{caller.size}=0"):
         async with face.client.get(face.url(f"{caller.root}/models{query}"), headers=caller.headers) as answer:
             assert answer.status == 401
@@ -327,7 +327,7 @@ channels: [{{name: c, protocols: [chat], base_url: "http://127.0.0.1:1", api_key
 
 @dataclass
 class Pages:
-    """A client of a gateway, which walks through its pages."""
+    """Client of a gateway, which walks through its pages."""
 
     gateway: Running
     session: aiohttp.ClientSession

@@ -1,4 +1,4 @@
-"""The table drives the router, and what is not in it is told so."""
+"""Table of routes: the router serves exactly its rows, and rejects all other paths."""
 
 import re
 from dataclasses import dataclass
@@ -10,6 +10,8 @@ from yarl import URL
 import http_facade
 from http_facade.routes import ROUTES, UNSERVED, UNSERVED_ACTIONS, Route, Unserved
 from tests.facade.conftest import CHAT, KEY, Face, MakeFace
+from umg_grpc.errors import UmgError
+from umg_grpc.v1 import pb
 from umg_grpc.wire import EMBEDDING_FORMATS, FORMATS, RERANK_FORMATS
 
 
@@ -43,7 +45,7 @@ async def test_every_get_answers_head_without_a_body(face: Face, route: Route) -
 @pytest.mark.parametrize("row", UNSERVED, ids=lambda row: row.prefix)
 async def test_a_known_api_that_is_not_served_says_so(face: Face, row: Unserved) -> None:
     method = "POST" if row.method == "*" else row.method
-    # of a model's actions only some belong to another API
+    # only some actions of a model belong to another API
     rest = f"some/thing:{UNSERVED_ACTIONS[0]}" if row.prefix.endswith("/models") else "some/thing"
     async with face.client.request(method, face.url(f"{row.prefix}/{rest}?key=secret"), headers=KEY) as answer:
         message = (await answer.json())["error"]["message"]
@@ -156,6 +158,39 @@ async def test_metrics_are_passed_as_they_are_given(face: Face) -> None:
         assert answer.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
 
 
+METRICS_KEY = "a-key-of-the-metrics"
+
+
+@dataclass(frozen=True)
+class Scrape:
+    id: str
+    headers: dict[str, str]
+    status: int = 401
+    says: str = "not the key of the metrics"
+
+
+SCRAPES = [
+    Scrape("its key", {"authorization": f"Bearer {METRICS_KEY}"}, 200, "umg_up 1"),
+    Scrape("its key, with the scheme in other letters", {"authorization": f"bearer {METRICS_KEY}"}, 200, "umg_up 1"),
+    Scrape("no key", {}, says="send the key of the metrics"),
+    Scrape("a caller's key", KEY),
+    Scrape("the beginning of its key", {"authorization": f"Bearer {METRICS_KEY[:-1]}"}),
+    Scrape("more than its key", {"authorization": f"Bearer {METRICS_KEY}s"}),
+    Scrape("its key by another scheme", {"authorization": f"Basic {METRICS_KEY}"}),
+    Scrape("its key without a scheme", {"authorization": METRICS_KEY}),
+    Scrape("letters beyond ASCII", {"authorization": "Bearer \u00e9\u00e9\u00e9"}),
+    Scrape("its key in a header of callers", {"x-api-key": METRICS_KEY}, says="send the key of the metrics"),
+]
+
+
+@pytest.mark.parametrize("case", SCRAPES, ids=lambda case: case.id)
+async def test_metrics_with_a_key_are_given_to_those_who_send_it(make_face: MakeFace, case: Scrape) -> None:
+    face = await make_face(metrics_key=METRICS_KEY)
+    async with face.client.get(face.url("/metrics"), headers=case.headers) as answer:
+        assert (answer.status, case.says in await answer.text()) == (case.status, True)
+        assert answer.headers.get("www-authenticate") == ("Bearer" if case.status == 401 else None)
+
+
 def test_a_path_stands_nowhere_but_in_the_table() -> None:
     for module in Path(str(http_facade.__file__)).parent.glob("*.py"):
         if module.name != "routes.py":
@@ -163,10 +198,11 @@ def test_a_path_stands_nowhere_but_in_the_table() -> None:
 
 
 def test_every_format_of_the_table_can_write_its_errors() -> None:
-    from http_facade.errors import BODIES
+    from http_facade.errors import error_encoder
 
-    assert {route.format for route in ROUTES} <= set(BODIES)
-    assert {*FORMATS, *EMBEDDING_FORMATS, *RERANK_FORMATS} <= set(BODIES)
+    error = UmgError(pb.ERROR_REASON_MODEL_NOT_FOUND, "no such model")
+    for name in {route.error_format for route in ROUTES} | {*FORMATS, *EMBEDDING_FORMATS, *RERANK_FORMATS}:
+        assert b"no such model" in error_encoder(name)(error, 404), name
     assert CHAT in {route.path for route in ROUTES}
 
 

@@ -1,13 +1,15 @@
-"""Streams: when they begin, how they end, and that a caller who left keeps nobody busy."""
+"""Streams: their start and their end, and the cancellation of a call whose caller left."""
 
 import asyncio
 import json
+import socket
 from contextlib import suppress
 
 import aiohttp
 import pytest
 
-from tests.facade.conftest import CHAT, Face, MakeFace, body
+from http_facade.event_stream import STREAMS
+from tests.facade.conftest import CHAT, KEY, Face, MakeFace, body
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS
@@ -22,7 +24,7 @@ def request_bytes(model: str, version: bytes = b"1.1") -> bytes:
 
 
 def text_of(events: bytes) -> str:
-    """The text that a chat client puts together."""
+    """Return the text that a chat client aggregates."""
     chunks = [json.loads(line[6:]) for line in events.split(b"\n") if line.startswith(b"data: {")]
     return "".join(choice["delta"].get("content") or "" for chunk in chunks for choice in chunk.get("choices", ()))
 
@@ -49,7 +51,7 @@ async def test_the_status_line_waits_for_the_first_message(face: Face) -> None:
     writer.write(request_bytes("wait"))
     await face.service.reached.wait()
     status = asyncio.ensure_future(reader.readline())
-    async with face.chat("m") as answer:  # another call goes round meanwhile
+    async with face.chat("m") as answer:  # another call completes meanwhile
         assert answer.status == 200
     assert not status.done()
     face.service.go_on.set()
@@ -115,7 +117,7 @@ async def test_a_caller_who_does_not_read_is_not_sent_more_than_the_buffers_hold
     sent = -1
     while face.service.sent == 0 or sent != face.service.sent:
         sent = face.service.sent
-        for _ in range(20):  # other calls go round while the flood would go on
+        for _ in range(20):  # other calls complete while the flood could continue
             async with face.chat("m") as answer:
                 assert answer.status == 200
     assert sent < 1000  # messages of 64 KiB
@@ -162,7 +164,7 @@ async def test_answers_under_way_are_finished_before_the_runner_ends(face: Face)
     async with face.chat("wait mid", stream=True) as answer:
         await face.service.reached.wait()
         ending = asyncio.ensure_future(face.runner.cleanup())
-        with suppress(aiohttp.ClientConnectorError):  # until nobody new is let in
+        with suppress(aiohttp.ClientConnectorError):  # until no new connection is accepted
             while True:
                 async with face.client.get(face.url("/healthz"), headers={"connection": "close"}):
                     pass
@@ -170,3 +172,38 @@ async def test_answers_under_way_are_finished_before_the_runner_ends(face: Face)
         face.service.go_on.set()
         assert text_of(await answer.read()) == "one two"
     await ending
+
+
+async def test_an_answer_that_is_cut_off_inside_a_large_event_ends_with_whole_events(face: Face) -> None:
+    with socket.socket() as opened:
+        opened.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 14)  # the system's buffer is smaller than an event
+        opened.setblocking(False)
+        await asyncio.get_running_loop().sock_connect(opened, ("127.0.0.1", face.port))
+        reader, writer = await asyncio.open_connection(sock=opened, limit=1 << 14)
+        data = json.dumps({"model": "long", "input": "hi", "stream": True}).encode()
+        head = "".join(f"{name}: {value}\r\n" for name, value in (KEY | {"content-length": str(len(data))}).items())
+        writer.write(b"POST /v1/responses HTTP/1.1\r\nhost: x\r\n%b\r\n%b" % (head.encode(), data))
+        await reader.readuntil(b"\r\n\r\n")
+        seen = bytearray()
+        while b"event: response.completed" not in seen[-(1 << 16) :]:
+            seen += await reader.read(1 << 14)
+        for stream in face.runner.app[STREAMS]:
+            stream.cut_off()
+        while not seen.endswith(b"\r\n0\r\n\r\n"):
+            seen += await reader.read(1 << 20)
+        writer.close()
+    events = [json.loads(line[6:]) for line in dechunked(bytes(seen)).split(b"\n") if line.startswith(b"data: ")]
+    assert "shutting down" in events[-1]["message"]
+    assert events[-2]["type"] == "response.completed"
+
+
+def dechunked(body: bytes) -> bytes:
+    """Return the data of a chunked body."""
+    chunks, place = list[bytes](), 0
+    while True:
+        end = body.index(b"\r\n", place)
+        size = int(body[place:end], 16)
+        if not size:
+            return b"".join(chunks)
+        chunks.append(body[end + 2 : end + 2 + size])
+        place = end + 2 + size + 2

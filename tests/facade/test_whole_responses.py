@@ -1,5 +1,5 @@
-"""Answers on connections of all kinds: however one is sent, it is the same, and the connection is good for the next call
-where it was before.
+"""Answers on connections of all kinds: each answer is the same however it is sent, and a connection that was reusable
+stays so.
 """
 
 import json

@@ -1,1 +1,3 @@
-"""docs/fidelity.md: what becomes of each field on its way to a provider of another format. `make fidelity` writes it."""
+"""Generator of docs/fidelity.md: the result of converting each field for a provider of another format. `make fidelity`
+writes it.
+"""

@@ -1,4 +1,6 @@
-"""Writes docs/fidelity.md. Exits with 1 where something is lost without a word, which it then names."""
+"""Command that writes docs/fidelity.md. Exits with 1 and lists the fields that are lost without a report, if there are
+any.
+"""
 
 import sys
 

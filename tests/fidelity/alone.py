@@ -1,4 +1,4 @@
-"""Fields without a canonical home, and homes without a field."""
+"""Fields without a canonical field, and canonical fields without a sample."""
 
 from tests.fidelity.conversation import (
     ASK,
@@ -18,7 +18,7 @@ from tests.fidelity.sample import PNG, Alone, config
 
 # fmt: off
 
-# Canonical homes that no body says, so that there is nothing to measure.
+# Canonical fields that no body sets, so that there is nothing to measure.
 UNMEASURED = {
     "Part.text.logprobs": "likelihoods of an earlier answer, which no provider reads",
     "GenerateRequest.previous_response_id": "the gateway continues the conversation itself, and sends all of it",
@@ -32,11 +32,7 @@ UNMEASURED = {
     "SourceDocument.format": "the body itself",
     "SourceDocument.body": "the body itself",
     "SourceDocument.headers": "go with the body to its own format alone",
-    "SourceDocument.uncarried_fields": "noted when decoding",
-    "SourceDocument.indispensable_fields": "noted when decoding",
     "OPAQUE_HANDLING_CARRIED": "what it holds is measured as the tools that it declares",
-    "SourceDocument.opaque_paths": "noted when decoding",
-    "SourceDocument.family_fields": "noted when decoding",
     "SourceDocument.edited_fields": "set by the gateway",
     "ReasoningState.format": "follows from the face",
     "ReasoningState.channel": "set by the gateway",

@@ -1,4 +1,4 @@
-"""Samples of the conversation: turns and their parts. One line a field."""
+"""Samples of the conversation: turns and their parts. One line per field."""
 
 from tests.fidelity.sample import ASKED, PDF, PNG, TEXT_FILE, WAV, Area, Body, Json, sample
 
@@ -34,7 +34,7 @@ def parts(*parts: Json, role: str = "user") -> Body:
 
 
 def spoken(role: str) -> dict[str, Body]:
-    """A turn of a role other than the tool's, on the faces that have it."""
+    """Return a turn of a role other than the tool's, for the faces that have the role."""
     said: dict[str, Body] = {
         "chat": {"messages": [{"role": role, "content": "x"}, ASK]},
         "responses": {"input": [{"role": role, "content": "x"}, ASK]},
@@ -74,7 +74,7 @@ RESULT_PART: Body = {"functionResponse": {"id": "call_1", "name": "f", "response
 
 
 def exchange() -> dict[str, Body]:
-    """A call and its result on every face."""
+    """Return a call and its result for every face."""
     return {
         "chat": {"messages": [ASK, {"role": "assistant", "content": None, "tool_calls": [CALL]}, RESULT]},
         "responses": items(CALL_ITEM, RESULT_ITEM),
@@ -96,7 +96,7 @@ def exchange() -> dict[str, Body]:
 
 
 def answered(result: Json) -> dict[str, Body]:
-    """A call whose result is a block of messages."""
+    """Return a call whose result is a content block of messages."""
     return {
         "messages": {
             "messages": [ASK, {"role": "assistant", "content": [TOOL_USE]}, {"role": "user", "content": [result]}]
@@ -238,7 +238,7 @@ SERVER = (
     sample("search call", "part.server_tool_call.queries", "Part.server_tool_call.queries", also="Part.server_tool_call.call_id Part.server_tool_call.name Part.server_tool_call.input_json Part.server_tool_call.status", responses=items(SEARCH_ITEM, ASK), messages=SEARCHED),
     sample("search result", "part.server_tool_result.results", "Part.server_tool_result.results", also="Part.server_tool_result.call_id Part.server_tool_result.name SearchResult.url SearchResult.title SearchResult.page_age SearchResult.encrypted_content", responses=items(SEARCH_ITEM, ASK), messages=SEARCHED, named=("server_tool_call",)),
     sample("failed search", "part.server_tool_result.error_code", "Part.server_tool_result.error_code", messages={"messages": [ASK, {"role": "assistant", "content": [{"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "q"}}, {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": {"type": "web_search_tool_result_error", "error_code": "unavailable"}}]}, ASK]}, named=("server_tool_call",)),
-    sample("other call of the provider's own tools", "part.server_tool_call.input_json", "Part.server_tool_call.input_json", responses=items({"type": "code_interpreter_call", "id": "ci_1", "status": "completed", "container_id": "cntr_1", "code": "1", "outputs": []}, ASK), native=RAN),
+    sample("other call of the provider's own tools", "part.server_tool_call.input_json", "Part.server_tool_call.input_json", also="Part.server_tool_call.container_id", responses=items({"type": "code_interpreter_call", "id": "ci_1", "status": "completed", "container_id": "cntr_1", "code": "1", "outputs": []}, ASK), native=RAN),
     sample("other result of the provider's own tools", "part.server_tool_result.output_json", "Part.server_tool_result.output_json", native=RAN),
 )
 CITED = (

@@ -1,7 +1,7 @@
-"""What becomes of each field on its way from a face to a provider of a format: measured, not claimed.
+"""Measurement of each field on its way from a face to a provider of a format.
 
-A body is decoded by its face, encoded for the target, and what the target says is decoded again by the target's own face:
-the value at the field's place is compared, and what the report or the refusal says is noted.
+A body is decoded by its face, encoded for the target, and the upstream body is decoded again by the target's own face:
+the value at the field's path is compared, and the report or the refusal is recorded.
 """
 
 import base64
@@ -21,24 +21,25 @@ from tests.fidelity.sample import FORMATS, LEAST, Alone, Body, Sample
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS as CODECS
+from umg_grpc.wire.text_format import FaceRequest
 
 REFUSALS = (pb.ERROR_REASON_UNTRANSLATABLE, pb.ERROR_REASON_UNSUPPORTED_FIELD)
 
 
 @dataclass(frozen=True)
 class Cell:
-    """What a target makes of a field of a face."""
+    """The result of converting a field of a face for a target."""
 
     kind: str
     """`exact`, `mapped`, `dropped`, `refused`, `ignored`, `silent` (which must not be)."""
     instead: str = ""
-    """Of `mapped`: what is said there."""
+    """With `mapped`: the replacement that the target gets."""
     note: str = ""
-    """Why, in the gateway's words: for people who look for the cause."""
+    """The reason in the gateway's own words, for readers looking for the cause."""
 
     @property
     def text(self) -> str:
-        """As the page has it."""
+        """Return the cell as the page shows it."""
         match self.kind:
             case "exact":
                 return "="
@@ -54,48 +55,50 @@ class Cell:
 
 @dataclass(frozen=True)
 class Row:
-    """A field in all pairs of which the face can say it."""
+    """A field in all pairs whose face can express it."""
 
     sample: Sample | Alone
     cells: dict[tuple[str, str], Cell]
 
 
 def rows(samples: Iterable[Sample]) -> Iterator[Row]:
-    """The samples, measured."""
+    """Yield the measured row of each sample."""
     for sample in samples:
         pairs = [(face, target) for face in sample.bodies for target in FORMATS]
         yield Row(sample, {pair: measure(sample, *pair) for pair in pairs})
 
 
 def alone() -> Iterator[Row]:
-    """The fields without a canonical home, measured."""
+    """Yield the measured rows of the fields without a canonical field."""
     for field in ALONE:
         yield Row(field, {(field.face, target): measure_alone(field, target) for target in FORMATS})
 
 
 def everything() -> dict[str, list[Row]]:
-    """All tables by their titles."""
+    """Return all tables by their titles."""
     return {area.title: list(rows(area.samples)) for area in (*OPTIONS, *CONVERSATION)} | {
         "Fields of one format alone": list(alone())
     }
 
 
-def decoded(face: str, body: Body) -> pb.GenerateRequest:
-    """The canonical form of a face's body, completed as its path would."""
-    canonical, _ = CODECS[face].decode_request(json.dumps(LEAST[face] | body).encode(), {})
-    canonical.model = "m"
-    return canonical
+def decoded(face: str, body: Body) -> FaceRequest:
+    """Return the canonical form of a face's body, completed as by the handler of its path."""
+    request = CODECS[face].decode_request(json.dumps(LEAST[face] | body).encode(), {})
+    request.canonical.model = "m"
+    return request
 
 
 def understood(target: str, body: bytes) -> pb.GenerateRequest:
-    """What a provider of the format is told. Files, which the chat face does not take but its providers do, are added."""
+    """Return the canonical form of a provider's body. Files are added: chat providers take them, the chat face does
+    not.
+    """
     whole, files = json.loads(body), list[pb.Part]()
     if target == "chat":
         for message in whole["messages"]:
             if isinstance(message.get("content"), list):
                 files += [_file(part["file"]) for part in message["content"] if part["type"] == "file"]
                 message["content"] = [part for part in message["content"] if part["type"] != "file"]
-    told, _ = CODECS[target].decode_request(json.dumps(whole).encode(), {})
+    told = CODECS[target].decode_request(json.dumps(whole).encode(), {}).canonical
     if files:
         told.messages.add(role=pb.ROLE_USER, parts=files)
     return told
@@ -112,13 +115,13 @@ def _file(said: dict[str, str]) -> pb.Part:
 
 
 def measure(sample: Sample, face: str, target: str) -> Cell:
-    """What the target makes of it. Raises ValueError for a sample that does not set its field."""
-    asked = decoded(face, sample.bodies[face])
+    """Measure a sample for a pair. Raise ValueError for a sample that does not set its field."""
+    asked, stream, notes = decoded(face, sample.bodies[face])
     value = at(asked, sample.path)
     if value in (None, "", [], {}):
         raise ValueError(f"{sample.row} of {face}: its body does not set {sample.path}")
     try:
-        upstream = CODECS[target].encode_request(asked, "m", bool(sample.bodies[face].get("stream")))
+        upstream = CODECS[target].encode_request(asked, "m", stream, notes=notes)
     except UmgError as error:
         return _refused(error)
     try:
@@ -142,10 +145,10 @@ def measure(sample: Sample, face: str, target: str) -> Cell:
 
 
 def measure_alone(field: Alone, target: str) -> Cell:
-    """What the target makes of a field that has no canonical home."""
-    asked = decoded(field.face, field.body)
+    """Measure a field that has no canonical field."""
+    asked, _, notes = decoded(field.face, field.body)
     try:
-        upstream = CODECS[target].encode_request(asked, "m", False)
+        upstream = CODECS[target].encode_request(asked, "m", False, notes=notes)
     except UmgError as error:
         return _refused(error)
     if target == field.face:
@@ -170,7 +173,7 @@ def _refused(error: UmgError) -> Cell:
 
 
 def _named(dropped: dict[str, str | None], sample: Sample) -> tuple[str, str | None] | None:
-    """The entry of the report that is about the field: by its own name, or by that of what it belongs to."""
+    """Return the report's entry about the field, by the field's own name or that of its parent; None without one."""
     words = {name.removesuffix("_json") for name in re.findall(r"\w+", sample.path)}.union(sample.named)
     for name, instead in dropped.items():
         if re.findall(r"\w+", name)[-1].removesuffix("_json") in words:
@@ -182,7 +185,7 @@ def _named(dropped: dict[str, str | None], sample: Sample) -> tuple[str, str | N
 
 
 def at(root: Message, path: str) -> object:
-    """The value at a path; None where there is none."""
+    """Return the value at a path; None where there is none."""
     if path.startswith("message_of(assistant)."):
         found = [message for message in root.messages if message.role == pb.ROLE_ASSISTANT]
         return _walk(found[0], path.split(".", 1)[1]) if found else None
@@ -200,7 +203,7 @@ def _parts(root: Message) -> Iterator[pb.Part]:
 
 def _of_part(part: pb.Part, path: str) -> object:
     head, _, rest = path.partition(".")
-    if head in ("citations", "logprobs"):  # of its text
+    if head in ("citations", "logprobs"):  # of the part's text
         return [_walk(each, rest) for each in getattr(part.text, head) if _walk(each, rest) is not None] or None
     if head == "text" and part.text.text == "hi":
         return None
@@ -238,7 +241,7 @@ def _plain(value: object) -> object:
 
 
 def same(one: object, other: object) -> bool:
-    """Whether two values say the same; JSON does however it is spaced, and search tools under whatever name."""
+    """Return whether two values mean the same: JSON in any spacing, search tools under any name."""
     if isinstance(one, dict) and isinstance(other, dict):
         one, other = (
             {key: value for key, value in each.items() if key not in ("declaredType", "callId")}
@@ -247,7 +250,7 @@ def same(one: object, other: object) -> bool:
     if isinstance(one, str) and isinstance(other, str) and one[:1] in ("{", "["):
         with suppress(ValueError):
             return bool(_flat(json.loads(one)) == _flat(json.loads(other)))
-    if isinstance(one, bytes) and isinstance(other, str):  # a text file that is sent as a text
+    if isinstance(one, bytes) and isinstance(other, str):  # a text file that is sent as text
         return one.decode("utf-8", "replace") == other
     if isinstance(one, list) and not isinstance(other, list):
         one = one[0]
@@ -255,14 +258,14 @@ def same(one: object, other: object) -> bool:
 
 
 def _flat(value: object) -> object:
-    """The grammar of a custom tool, which one of the formats wraps."""
+    """Return the grammar of a custom tool, which one of the formats wraps, without its wrapper."""
     if isinstance(value, dict) and isinstance(inner := value.get("grammar"), dict):
         return {key: each for key, each in value.items() if key != "grammar"} | inner
     return value
 
 
 def words(value: object) -> str:
-    """A value as `Sample.instead` writes it."""
+    """Return a value as `Sample.instead` writes it."""
     return " ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 

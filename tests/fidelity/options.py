@@ -1,4 +1,4 @@
-"""Samples of all that is asked for beside the conversation. One line a field."""
+"""Samples of all options beside the conversation. One line per field."""
 
 from tests.fidelity.sample import PNG, Area, Body, Json, config, sample
 
@@ -45,12 +45,12 @@ SUBSET: Body = {"type": "OBJECT", "properties": {"city": {"type": "STRING", "nul
 
 
 def grouped(**options: Json) -> Body:
-    """A function in a namespace."""
+    """Return a function in a namespace."""
     return {"tools": [{"type": "namespace", "name": "n", "tools": [{"type": "function", "name": "f"}], **options}]}
 
 
 def functions(**options: Json) -> dict[str, Body]:
-    """One function, as each face declares it."""
+    """Return one function, as each face declares it."""
     plain: Body = {"name": "f", "parameters": PROPERTIES, **options}
     input_schema: Body = {"name": "f", "input_schema": plain.pop("parameters"), **options}
     json_schema: Body = {"name": "f", "parametersJsonSchema": input_schema["input_schema"], **options}
@@ -68,7 +68,7 @@ def without(bodies: dict[str, Body], *faces: str) -> dict[str, Body]:
 
 
 def tools(**more: Body) -> dict[str, Body]:
-    """Two functions `f` and `g`, and by face what else the body says."""
+    """Return by face a body with two functions `f` and `g` and the given fields."""
     declared: list[Body] = [{"name": name, "description": name, "parameters": PROPERTIES} for name in ("f", "g")]
     said: dict[str, Body] = {
         "chat": {"tools": [{"type": "function", "function": each} for each in declared]},
@@ -139,7 +139,7 @@ TOOLS = (
     sample("function `native_schema`", f"{FUNCTION}.parameters_json", "Tool.function.native_schema", native={"tools": [{"functionDeclarations": [{"name": "f", "parameters": SUBSET}]}]}, ignored="written as JSON schema that allows the same values"),
     sample("function `strict`", f"{FUNCTION}.strict", "Tool.function.strict", **without(functions(strict=True), "native")),
     sample("a name that the target does not allow", f"{FUNCTION}.name", "Tool.function.name", native={"tools": [{"functionDeclarations": [{"name": "a.b:c", "parametersJsonSchema": PROPERTIES}]}]}, instead=dict.fromkeys(("chat", "responses", "messages"), (f"{FUNCTION}.name", "a_b_c"))),
-    sample("`legacy_functions`", "legacy_functions", chat={"functions": [{"name": "f", "parameters": PROPERTIES}]}, ignored="the older spelling of the same tools; the answer is in it"),
+    sample("`face_hints.legacy_functions`", "face_hints.legacy_functions", "FaceHints.legacy_functions", also="GenerateRequest.face_hints", chat={"functions": [{"name": "f", "parameters": PROPERTIES}]}, ignored="the older spelling of the same tools; the answer is in it"),
     sample("custom `name`", "tools[0].custom.name", "Tool.custom.name", chat={"tools": [{"type": "custom", "custom": {"name": "c"}}]}, responses={"tools": [{"type": "custom", "name": "c"}]}, elsewhere={"messages": f"{FUNCTION}.name", "native": f"{FUNCTION}.name"}),
     sample("custom `description`", "tools[0].custom.description", "Tool.custom.description", chat={"tools": [{"type": "custom", "custom": {"name": "c", "description": "Does c"}}]}, responses={"tools": [{"type": "custom", "name": "c", "description": "Does c"}]}, elsewhere={"messages": f"{FUNCTION}.description", "native": f"{FUNCTION}.description"}),
     sample("custom `format_json`", "tools[0].custom.format_json", "Tool.custom.format_json", chat={"tools": [{"type": "custom", "custom": {"name": "c", "format": {"type": "grammar", "grammar": {"syntax": "regex", "definition": "a+"}}}}]}, responses={"tools": [{"type": "custom", "name": "c", "format": {"type": "grammar", "syntax": "regex", "definition": "a+"}}]}),
@@ -173,8 +173,9 @@ TOOLS = (
     sample("`parallel_tool_calls`: true", "parallel_tool_calls", **tools(chat={"parallel_tool_calls": True}, responses={"parallel_tool_calls": True}, messages={"tool_choice": {"type": "auto", "disable_parallel_tool_use": False}}), ignored="what native does"),
     sample("`max_tool_calls`", "max_tool_calls", responses={"max_tool_calls": 3}),
     sample("`search`", "search", "GenerateRequest.search", chat={"web_search_options": {}}, instead={"responses": ("tools[].web_search.declared_type", "web_search"), "messages": ("tools[].web_search.declared_type", "web_search_20250305"), "native": ("tools[].web_search.declared_type", "googleSearch")}),
-    sample("`search.mode`: off", "search.mode", "SearchOptions.mode", chat={"search_parameters": {"mode": "off"}}, ignored="nothing searches unasked"),
-    sample("`search.mode`: auto", "search.mode", "SearchOptions.mode", chat={"search_parameters": {"mode": "auto"}}, instead={"responses": ("tools[].web_search.declared_type", "web_search"), "messages": ("tools[].web_search.declared_type", "web_search_20250305"), "native": ("tools[].web_search.declared_type", "googleSearch")}),
+    sample("`search.mode`: off", "search.mode", "SearchOptions.mode", also="SEARCH_MODE_OFF", chat={"search_parameters": {"mode": "off"}}, ignored="nothing searches unasked"),
+    sample("`search.mode`: auto", "search.mode", "SEARCH_MODE_AUTO", chat={"search_parameters": {"mode": "auto"}}, instead={"responses": ("tools[].web_search.declared_type", "web_search"), "messages": ("tools[].web_search.declared_type", "web_search_20250305"), "native": ("tools[].web_search.declared_type", "googleSearch")}),
+    sample("`search.mode`: on", "search.mode", "SEARCH_MODE_ON", chat={"search_parameters": {"mode": "on"}}, instead={"responses": ("tools[].web_search.declared_type", "web_search"), "messages": ("tools[].web_search.declared_type", "web_search_20250305"), "native": ("tools[].web_search.declared_type", "googleSearch")}),
     sample("`search.context_size`", "search.context_size", "SearchOptions.context_size", chat={"web_search_options": {"search_context_size": "high"}}, elsewhere={"responses": "tools[0].web_search.context_size"}, named=("search_context_size",)),
     sample("`search.user_location`", "search.user_location.city", "SearchOptions.user_location", chat={"web_search_options": {"user_location": {"type": "approximate", "approximate": {"city": "Altdorf"}}}}, elsewhere={"responses": "tools[0].web_search.user_location.city", "messages": "tools[0].web_search.user_location.city"}),
     sample("`search.return_citations`: false", "search.return_citations", "SearchOptions.return_citations", chat={"search_parameters": {"mode": "on", "return_citations": False}}),
@@ -198,7 +199,7 @@ REASONING = (
     sample("`mode`: enabled", "reasoning.mode", "REASONING_MODE_ENABLED", chat={"thinking": {"type": "enabled"}}),
     sample("`mode`: adaptive", "reasoning.mode", "REASONING_MODE_ADAPTIVE", messages={"thinking": {"type": "adaptive"}}, instead={"native": ("reasoning.budget_tokens", "-1")}),
     sample("`mode`: between_tools", "reasoning.mode", "REASONING_MODE_BETWEEN_TOOLS", messages={"thinking": {"type": "between_tools"}}),
-    sample("`declared_as_enable_thinking`", "reasoning.mode", "ReasoningOptions.declared_as_enable_thinking", chat={"enable_thinking": True}),
+    sample("`face_hints.enable_thinking`", "reasoning.mode", "FaceHints.enable_thinking", chat={"enable_thinking": True}),
     sample("`budget_tokens` above 0", "reasoning.budget_tokens", "ReasoningOptions.budget_tokens", chat=google(thinking_budget=2000), messages={"thinking": {"type": "enabled", "budget_tokens": 2000}}, native=thinks(thinkingBudget=2000)),
     sample("`budget_tokens` of 0", "reasoning.budget_tokens", "ReasoningOptions.budget_tokens", chat=google(thinking_budget=0), native=thinks(thinkingBudget=0), instead={"messages": ("reasoning.mode", "1"), "responses": ("reasoning.effort", "none"), "chat": ("reasoning.effort", "none")}),
     sample("`budget_tokens` of -1", "reasoning.budget_tokens", "ReasoningOptions.budget_tokens", chat=google(thinking_budget=-1), native=thinks(thinkingBudget=-1), instead={"messages": ("reasoning.mode", "3")}),
@@ -222,7 +223,7 @@ REASONING = (
     sample("`summary`: auto", "reasoning.summary", "ReasoningOptions.summary", responses={"reasoning": {"effort": "high", "summary": "auto"}}, instead={"native": ("reasoning.include_thoughts", "True")}),
     sample("`summary`: detailed", "reasoning.summary", "ReasoningOptions.summary", responses={"reasoning": {"effort": "high", "summary": "detailed"}}, instead={"native": ("reasoning.include_thoughts", "True")}),
     sample("`display`: omitted", "reasoning.display", "ReasoningOptions.display", messages={"thinking": {"type": "enabled", "budget_tokens": 2000, "display": "omitted"}}, ignored="thoughts are shown there only where they are asked for"),
-    sample("`thinking_to_content`", "thinking_to_content", chat={"vendorn_thinking_to_content": True}, ignored="the gateway writes the answer so, whoever gives it"),
+    sample("`face_hints.thinking_to_content`", "face_hints.thinking_to_content", "FaceHints.thinking_to_content", chat={"vendorn_thinking_to_content": True}, ignored="the gateway writes the answer so, whoever gives it"),
 )
 
 # --- form of the answer
@@ -259,16 +260,17 @@ FORM = (
 
 # --- continuation, storage, cache, safety
 
-AROUND = (
+ENVELOPE_KEYS = (
     sample("`conversation_id`", "conversation_id", responses={"conversation": "conv_1"}),
     sample("`store`: true", "store", chat={"store": True}, responses={"store": True}, native={"store": True}, ignored="the gateway keeps what a responses caller stores"),
     sample("`store`: false", "store", chat={"store": False}, responses={"store": False}, native={"store": False}, ignored="nothing is stored there"),
     sample("`include`: reasoning.encrypted_content", "include", responses={"include": ["reasoning.encrypted_content"]}, ignored="what state there is always comes"),
     sample("`include`: any other", "include", responses={"include": ["file_search_call.results"]}),
-    sample("`truncation`: auto", "truncation", responses={"truncation": "auto"}),
-    sample("`truncation`: disabled", "truncation", responses={"truncation": "disabled"}, ignored="what every other format does"),
+    sample("`truncation`: auto", "truncation", also="TRUNCATION_AUTO", responses={"truncation": "auto"}),
+    sample("`truncation`: disabled", "truncation", also="TRUNCATION_DISABLED", responses={"truncation": "disabled"}, ignored="what every other format does"),
     sample("`cached_content`", "cached_content", native={"cachedContent": "cachedContents/1"}),
-    sample("`cache_control`", "cache_control.ttl", "GenerateRequest.cache_control", also="CacheControl.ttl", messages={"cache_control": {"type": "ephemeral", "ttl": "1h"}}),
+    sample("`cache_control`", "cache_control.ttl", "GenerateRequest.cache_control", also="CacheControl.ttl CACHE_TTL_ONE_HOUR", messages={"cache_control": {"type": "ephemeral", "ttl": "1h"}}),
+    sample("`cache_control` for five minutes", "cache_control.ttl", "CACHE_TTL_FIVE_MINUTES", messages={"cache_control": {"type": "ephemeral", "ttl": "5m"}}),
     sample("`prompt_cache_key`", "prompt_cache_key", chat={"prompt_cache_key": "k"}, responses={"prompt_cache_key": "k"}),
     sample("`prompt_cache_options_json`", "prompt_cache_options_json", chat={"prompt_cache_options": {"mode": "explicit"}}, responses={"prompt_cache_options": {"mode": "explicit"}}),
     sample("`prompt_cache_retention`", "prompt_cache_retention", chat={"prompt_cache_retention": "24h"}, responses={"prompt_cache_retention": "24h"}),
@@ -281,7 +283,7 @@ AROUND = (
     sample("`service_tier`: auto", "service_tier", chat={"service_tier": "auto"}, responses={"service_tier": "auto"}, messages={"service_tier": "auto"}),
     sample("`service_tier`: flex", "service_tier", chat={"service_tier": "flex"}, responses={"service_tier": "flex"}, native={"serviceTier": "flex"}),
     sample("`service_tier`: standard_only", "service_tier", messages={"service_tier": "standard_only"}),
-    sample("`include_usage`", "include_usage", chat={"stream": True, "stream_options": {"include_usage": True}}, ignored="every provider is asked for it, and the others always tell it"),
+    sample("`face_hints.include_usage`", "face_hints.include_usage", "FaceHints.include_usage", chat={"stream": True, "stream_options": {"include_usage": True}}, ignored="every provider is asked for it, and the others always tell it"),
     sample("`include_obfuscation`: true", "include_obfuscation", chat={"stream": True, "stream_options": {"include_obfuscation": True}}, responses={"stream": True, "stream_options": {"include_obfuscation": True}}, ignored="padding, which is no part of the answer"),
     sample("`incremental_output`: true", "incremental_output", chat={"parameters": {"incremental_output": True}}, ignored="how every stream is"),
     sample("`incremental_output`: false", "incremental_output", chat={"parameters": {"incremental_output": False}}),
@@ -293,5 +295,5 @@ OPTIONS = (
     Area("Tools", TOOLS),
     Area("Reasoning", REASONING),
     Area("Form of the answer", FORM),
-    Area("Continuation, storage, cache, safety, transport", AROUND),
+    Area("Continuation, storage, cache, safety, transport", ENVELOPE_KEYS),
 )

@@ -1,4 +1,4 @@
-"""docs/fidelity.md from what was measured."""
+"""Text of docs/fidelity.md, from the measured rows."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -24,7 +24,7 @@ Measured, not written: `make fidelity` makes this page anew, and `tests/docs/tes
 A provider of the caller's own format is always told the same (`=`, measured too), so its cells are left out unless it is the only format that has the field. "Said by" names the faces whose bodies can hold the field; where they differ, a cell names the face. The fields are those of [fields.md](fields.md).
 """
 
-# Places in the canonical request, in the words of people.
+# Paths in the canonical request -> plain words.
 WORDS = {
     "messages.parts.text.text": "a system message",
     "instructions.text.text x": "instructions",
@@ -60,7 +60,7 @@ WORDS = {
 
 
 def render() -> str:
-    """The page."""
+    """Return the page."""
     tables = (_table(title, rows) for title, rows in everything().items())
     return "\n".join([INTRODUCTION, *tables]).rstrip() + "\n"
 
@@ -99,7 +99,7 @@ def _words(cell: Cell) -> str:
 
 
 def silent() -> Iterator[str]:
-    """What is lost without a word, which must be nothing."""
+    """Yield the fields that are lost without a report; a test requires that there are none."""
     for rows in everything().values():
         for row in rows:
             for (face, target), cell in row.cells.items():

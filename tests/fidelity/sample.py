@@ -1,4 +1,4 @@
-"""What a sample is: one least body per face for a field of a request."""
+"""Samples: one minimal body per face for a field of a request."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ Body: TypeAlias = "dict[str, Json]"
 FORMATS = ("chat", "responses", "messages", "native")
 ASKED = "hi"
 
-# What every body has, so that it is one.
+# The fields that every body needs to be valid.
 LEAST: Mapping[str, Body] = {
     "chat": {"model": "m", "messages": [{"role": "user", "content": ASKED}]},
     "responses": {"model": "m", "input": [{"role": "user", "content": ASKED}]},
@@ -21,24 +21,24 @@ LEAST: Mapping[str, Body] = {
 
 @dataclass(frozen=True)
 class Sample:
-    """A field, and how each face says it."""
+    """A field, and a body of each face that sets it."""
 
     row: str
-    """Its name in the table."""
+    """Name of the row in the table."""
     path: str
-    """Where its value stands in the canonical request; `part.x` is the first part that has an `x`."""
+    """Path of the value in the canonical request; `part.x` is the first part that has an `x`."""
     covers: tuple[str, ...]
-    """Canonical homes of docs/fields.md that it measures."""
+    """Canonical fields of docs/fields.md that the sample measures."""
     bodies: Mapping[str, Body]
-    """By face: the fields of its body beside the least."""
+    """Face -> the fields of its body beside those of LEAST."""
     elsewhere: Mapping[str, str] = field(default_factory=dict)
-    """By target: the path where the same value then stands instead."""
+    """Target -> the path where the same value stands after conversion, if it is another one."""
     instead: Mapping[str, tuple[str, str]] = field(default_factory=dict)
-    """By target: (path, value) of what says the same in other words there, with no loss."""
+    """Target -> (path, value) of a field that expresses the same in another way there, without loss."""
     ignored: str = ""
-    """Why a target may be told nothing of it, and its caller nothing of that."""
+    """Reason why a target may not get the field although its caller gets no report of that."""
     named: tuple[str, ...] = ()
-    """Names under which the report may have it, beside those on its path."""
+    """Names that the report may use for the field, beside those on its path."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Alone:
     row: str
     body: Body
     ignored: str = ""
-    """As of `Sample`."""
+    """As `Sample.ignored`."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Area:
 
 
 def sample(row: str, path: str, covers: str = "", *, also: str = "", **options: object) -> Sample:
-    """With the bodies of the faces that `options` name. `covers` is by default the path below GenerateRequest."""
+    """Return a sample with the bodies of the faces in `options`. `covers` is by default the path below GenerateRequest."""
     bodies = {name: options.pop(name) for name in FORMATS if name in options}
     names = (covers or f"GenerateRequest.{path}", *also.split())
     return Sample(row, path, names, bodies, **options)  # type: ignore[arg-type]

@@ -1,5 +1,5 @@
 """Bodies as coding agents send them: a long system prompt, a hundred tools with large schemas, and a history of calls,
-results and thoughts, two megabytes in all.
+results and reasoning, two megabytes in all.
 """
 
 import base64
@@ -8,7 +8,7 @@ import random
 from collections.abc import Callable
 from typing import Any
 
-from tests.matrix.faces import Json
+from tests.support.callers.requests import Json
 
 TOOLS = 100
 BYTES = 2 * 2**20
@@ -16,7 +16,7 @@ WORDS = ["def", "return", '{"a":', "1.0}", "\\n\t<tag>", "漢字", "🌍", "\u20
 
 
 class _Agent:
-    """One session, the same at each run."""
+    """One session, the same in each run."""
 
     def __init__(self, seed: int) -> None:
         self._random = random.Random(seed)
@@ -34,7 +34,7 @@ class _Agent:
         return {"name": f"mcp__server__tool_{number}", "description": self.text(40), "schema": schema}
 
     def call(self) -> tuple[str, str, Json]:
-        """Id, name, arguments."""
+        """Return id, name and arguments of the next call."""
         arguments = {"path": self.text(2), "content": self.text(60), "limit": 2000, "share": 0.10}
         return f"call_{self._random.getrandbits(64):x}", self._random.choice(self.tools)["name"], arguments
 
@@ -43,7 +43,7 @@ class _Agent:
 
 
 def _filled(body: Json, history: list[Any], turn: Callable[[], list[Any]]) -> bytes:
-    """The body with turns until it is long enough."""
+    """Return the body with turns until it is long enough."""
     size = len(_written(body))
     while size < BYTES:
         more = turn()
@@ -163,7 +163,7 @@ def chat(model: str) -> bytes:
 
 
 def native(model: str) -> bytes:
-    """`model` stands in the path."""
+    """Return the body; `model` stands in the path."""
     agent = _Agent(4)
     history: list[Any] = [{"role": "user", "parts": [{"text": agent.text(100)}]}]
     body: Json = {

@@ -1,5 +1,5 @@
-"""A gateway behind a gateway: the same model asked through every pair of formats gives the same answer, streamed or not,
-as asked without the gateway in front.
+"""A gateway behind a gateway: a request through every pair of formats gets the same answer, streamed or not, as a
+request to the gateway behind.
 """
 
 from collections.abc import AsyncGenerator
@@ -10,52 +10,54 @@ import aiohttp
 import pytest
 import pytest_asyncio
 
-from tests.e2e.gateways import SANDBOX, SEARCHES_AND_THINKS, channel, running
-from tests.matrix.calling import Caller, Heard, heard, until_it_breaks
-from tests.matrix.faces import FACES, Wish
-from tests.providers.scenarios import CITY_SCHEMA, PDF, PNG
+from tests.support.callers.answers import Answer, canonical_answer
+from tests.support.callers.faces import FACES
+from tests.support.callers.http import HttpCaller, events_before_error
+from tests.support.callers.requests import Request
+from tests.support.gateways import SANDBOX, SEARCHES_AND_REASONS, channel, running
+from tests.support.providers.scenarios import CITY_SCHEMA, PDF, PNG
 from umg_grpc.errors import UmgError
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-MODEL = "sim"  # of no family, whose rules would make another request of each format's
+MODEL = "sim"  # a model without a family: a family's rules would change the request differently for each format
 ROOTS = {"chat": "/v1", "responses": "/v1", "messages": "/v1", "native": "/v1beta"}
 
 
 @dataclass
 class Chain:
-    """Who asks the gateway in front, and who asks the one behind it."""
+    """A caller of the gateway in front, and one of the gateway behind it."""
 
-    front: Caller
-    behind: Caller
+    front: HttpCaller
+    behind: HttpCaller
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def chain(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Chain, None]:
-    """A gateway with one channel for each format, all to the same gateway behind it, which simulates."""
+    """Yield a gateway with one channel for each format, all to the same gateway behind it, which simulates a provider."""
     async with AsyncExitStack() as stack:
         simulated = SANDBOX.replace("models: [", f"models: [{MODEL}, ")
         inner = await stack.enter_async_context(running(simulated, tmp_path_factory.mktemp("inner")))
         channels = [
-            channel(name, name, inner.url + root, f"via-{name}", MODEL) + SEARCHES_AND_THINKS
+            channel(name, name, inner.url + root, f"via-{name}", MODEL) + SEARCHES_AND_REASONS
             for name, root in ROOTS.items()
         ]
         config = "channels:\n" + "".join(channels)
         outer = await stack.enter_async_context(running(config, tmp_path_factory.mktemp("outer")))
         session = await stack.enter_async_context(aiohttp.ClientSession())
-        yield Chain(Caller(session, outer.url, outer.key), Caller(session, inner.url, inner.key))
+        yield Chain(HttpCaller(session, outer.url, outer.key), HttpCaller(session, inner.url, inner.key))
 
 
 @dataclass(frozen=True)
 class Case:
-    """A wish, with or without a second stage, and what its answer shows."""
+    """A request, with or without a second stage, and a part of its answer."""
 
     id: str
-    wish: Wish
+    request: Request
     finish: str = "STOP"
     again: bool = False  # the calls are run, and their results sent
     shows: str = ""  # a word of the last answer
-    unlike: frozenset[str] = frozenset()  # fields of `Heard` in which the pairs may differ; each has its reason below
+    unlike: frozenset[str] = frozenset()  # fields of `Answer` in which the pairs may differ; each has its reason below
 
 
 SCHEMAS = {
@@ -68,16 +70,16 @@ SCHEMAS = {
     "get_time": {"type": "object", "properties": {"zone_name": {"type": "string"}}, "required": ["zone_name"]},
 }
 BOTH = ("get_weather", "get_time")
-# How much is thought, and how it is shown, each format says in its own measure (docs/fidelity.md, reasoning); and thoughts
-# are output.
-THINKS = frozenset({"thought", "usage"})
-# A search is a tool to some formats, which counts as input, and an option to others.
+# Each format has its own measure of the amount and form of reasoning (docs/fidelity.md, reasoning); and reasoning
+# tokens are output.
+REASONS = frozenset({"reasoning", "usage"})
+# A search is a tool in some formats, which counts as input, and an option in others.
 SEARCHES = frozenset({"usage"})
 
 
 def case(name: str, text: str, **options: object) -> Case:
-    made = {key: options.pop(key) for key in list(options) if key in Wish.__dataclass_fields__}
-    return Case(name, Wish(text, schemas=SCHEMAS, **made), **options)  # type: ignore[arg-type]
+    made = {key: options.pop(key) for key in list(options) if key in Request.__dataclass_fields__}
+    return Case(name, Request(text, schemas=SCHEMAS, **made), **options)  # type: ignore[arg-type]
 
 
 CASES = [
@@ -91,25 +93,25 @@ CASES = [
     case("forced", "What?", tools=BOTH, choice="get_time", finish="TOOL_CALLS", again=True, shows="noon"),
     case("required", "What?", tools=BOTH, choice="required", finish="TOOL_CALLS"),
     case("structured", "The city.", schema=CITY_SCHEMA, shows="rivers"),
-    case("thinking", "Think of Zürich.", thinking=True, unlike=THINKS, shows="Zürich"),
+    case("thinking", "Think of Zürich.", reasoning=True, unlike=REASONS, shows="Zürich"),
     case(
         "thinking-tools",
         "Think, then get_weather and get_time.",
         tools=BOTH,
-        thinking=True,
+        reasoning=True,
         finish="TOOL_CALLS",
         again=True,
-        unlike=THINKS,
+        unlike=REASONS,
         shows="noon",
     ),
     case(
         "hidden thoughts",
         "[[redacted]] get_time",
         tools=BOTH,
-        thinking=True,
+        reasoning=True,
         finish="TOOL_CALLS",
         again=True,
-        unlike=THINKS,
+        unlike=REASONS,
     ),
     case("citations", "What is new in Zürich?", search=True, shows="search found", unlike=SEARCHES),
     case("stop", "Go to the STOP sign, then home.", stop="STOP"),
@@ -119,43 +121,43 @@ CASES = [
 ]
 
 
-def spans_aside(told: Heard) -> Heard:
-    """With the sources of a text, but not the words that each stands for."""
-    return replace(told, sources=tuple((url, title, "") for url, title, _ in told.sources))
+def spans_aside(answer: Answer) -> Answer:
+    """Return the answer with the citations of its texts, but without the cited spans."""
+    return replace(answer, citations=tuple((url, title, "") for url, title, _ in answer.citations))
 
 
-def as_every_face(told: Heard) -> Heard:
-    """What the answer is in the words that all faces have: a refusal is text, and ends like what a filter cut."""
-    finish = {"STOP_SEQUENCE": "STOP", "REFUSAL": "CONTENT_FILTER"}.get(told.finish, told.finish)
-    return replace(told, text=told.text + told.refusal, refusal="", notice="", finish=finish)
+def as_every_face(answer: Answer) -> Answer:
+    """Return the answer in the terms that all faces share: a refusal is text, and ends as if a filter had cut it."""
+    finish = {"STOP_SEQUENCE": "STOP", "REFUSAL": "CONTENT_FILTER"}.get(answer.finish, answer.finish)
+    return replace(answer, text=answer.text + answer.refusal, refusal="", notice="", finish=finish)
 
 
-def prompt_aside(told: Heard) -> Heard:
-    """Without the count of the prompt: a history is counted in the words of its format."""
-    return replace(told, usage=(0, *told.usage[1:]))
+def prompt_aside(answer: Answer) -> Answer:
+    """Return the answer without the prompt's token count: a history is counted in its format's own form."""
+    return replace(answer, usage=(0, *answer.usage[1:]))
 
 
-def comparable(told: Heard, case: Case, formats: set[str], *, stream: bool) -> Heard:
-    """The answer, less that in which the formats that it passed through may differ (docs/fidelity.md)."""
-    told = replace(told, **{name: getattr(Heard(), name) for name in case.unlike})
-    if "messages" in formats and stream:  # a source belongs to a block there, which is over before it is told
-        told = spans_aside(told)
-    if case.wish.stop and "responses" in formats:  # it takes no stop sequence, and reports that
-        told = replace(told, text="", usage=(0, 0, 0, 0), finish="")
-    if {"messages", "native"} & formats:  # a refusal has no part of its own there, and a stop sequence no end in others
-        told = as_every_face(told)
-    return told
+def comparable(answer: Answer, case: Case, formats: set[str], *, stream: bool) -> Answer:
+    """Return the answer without the fields in which the formats on its way may differ (docs/fidelity.md)."""
+    answer = replace(answer, **{name: getattr(Answer(), name) for name in case.unlike})
+    if "messages" in formats and stream:  # a source belongs to a block there, which ends before the source is sent
+        answer = spans_aside(answer)
+    if case.request.stop and "responses" in formats:  # responses takes no stop sequence, and reports that
+        answer = replace(answer, text="", usage=(0, 0, 0, 0), finish="")
+    if {"messages", "native"} & formats:  # these have no part for a refusal, and the others no end by a stop sequence
+        answer = as_every_face(answer)
+    return answer
 
 
-async def last_answer(caller: Caller, face: str, model: str, case: Case, *, stream: bool) -> tuple[Heard, Heard]:
-    """The first answer and, where its calls are run, that to their results."""
-    got = await caller.ask(face, model, case.wish, stream=stream)
+async def last_answer(caller: HttpCaller, face: str, model: str, case: Case, *, stream: bool) -> tuple[Answer, Answer]:
+    """Return the first answer and the last, which is the answer to the results where the calls are run."""
+    got = await caller.call(face, model, case.request, stream=stream)
     assert got.status == 200, got.body
-    first = last = heard(got.canonical)
+    first = last = canonical_answer(got.canonical)
     if case.again:
-        again = await caller.ask(face, model, replace(case.wish, choice="auto"), stream=stream, before=got.turn)
+        again = await caller.call(face, model, replace(case.request, choice="auto"), stream=stream, previous=got.turn)
         assert again.status == 200, again.body
-        last = heard(again.canonical)
+        last = canonical_answer(again.canonical)
     return first, last
 
 
@@ -163,7 +165,7 @@ PAIRS = [
     (case, face)
     for case in CASES
     for face in FACES
-    if (case.id, face) != ("file", "chat")  # which takes none (chat rule 8)
+    if (case.id, face) != ("file", "chat")  # the chat face takes no files (chat rule 8)
 ]
 streamed_or_not = pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 named = {"argnames": ("case", "face"), "argvalues": PAIRS, "ids": [f"{face}-{case.id}" for case, face in PAIRS]}
@@ -176,7 +178,7 @@ async def test_the_answer_is_that_without_the_gateway_in_front(
     chain: Chain, case: Case, face: str, upstream: str, stream: bool
 ) -> None:
     if (case.id, upstream) == ("file", "chat"):
-        refused = await chain.front.ask(face, "via-chat", case.wish, stream=stream)
+        refused = await chain.front.call(face, "via-chat", case.request, stream=stream)
         assert (refused.status, "/v1/responses" in refused.error.message) == (400, True)
         return
     through = await last_answer(chain.front, face, f"via-{upstream}", case, stream=stream)
@@ -205,7 +207,7 @@ async def test_a_failure_before_the_answer_is_told_in_the_faces_own_body(
     chain: Chain, face: str, upstream: str
 ) -> None:
     for stream in (False, True):
-        got = await chain.front.ask(face, f"via-{upstream}", Wish("[[fail]]"), stream=stream)
+        got = await chain.front.call(face, f"via-{upstream}", Request("[[fail]]"), stream=stream)
         assert (got.status, got.stream) == (502, False)
         assert "simulated" in got.error.message
 
@@ -213,8 +215,8 @@ async def test_a_failure_before_the_answer_is_told_in_the_faces_own_body(
 @pytest.mark.parametrize("upstream", FACES)
 @pytest.mark.parametrize("face", FACES)
 async def test_a_failure_in_its_middle_ends_a_stream_as_an_error(chain: Chain, face: str, upstream: str) -> None:
-    got = await chain.front.ask(face, f"via-{upstream}", Wish("Tell me. [[fail:mid]]"), stream=True)
+    got = await chain.front.call(face, f"via-{upstream}", Request("Tell me. [[fail:mid]]"), stream=True)
     assert (got.status, got.stream) == (200, True)
     with pytest.raises(UmgError):
         got.canonical  # noqa: B018
-    assert "".join(event.text_delta for event in until_it_breaks(face, got.body)).startswith("This is a simulated")
+    assert "".join(event.text_delta for event in events_before_error(face, got.body)).startswith("This is a simulated")

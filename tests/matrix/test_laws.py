@@ -1,5 +1,5 @@
-"""From any format to any other: what docs/fidelity.md calls exact is kept, answers say the same, and streams do however
-they are cut.
+"""Conversion from any format to any other: the fields that docs/fidelity.md calls exact are kept, answers mean the
+same, and streams decode equally however they are cut.
 """
 
 import json
@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tests.fidelity.measure import at, everything, same, understood
 from tests.fidelity.sample import FORMATS as NAMES
 from tests.fidelity.sample import Sample
-from tests.matrix.calling import decoded
+from tests.support.callers.http import decode_stream
 from tests.wire.chat import strategies as chat
 from tests.wire.laws import cuts
 from tests.wire.messages import strategies as messages
@@ -24,8 +24,8 @@ from tests.wire.responses import strategies as responses
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS
-from umg_grpc.wire.gather import Gatherer
-from umg_grpc.wire.replay import replay
+from umg_grpc.wire.core.aggregate import StreamAggregator
+from umg_grpc.wire.core.response_to_events import response_to_events
 
 SOME: dict[str, Any] = {"chat": chat, "responses": responses, "messages": messages, "native": native}
 UNSAYABLE = (pb.ERROR_REASON_UNTRANSLATABLE, pb.ERROR_REASON_UNSUPPORTED_FIELD)
@@ -39,7 +39,7 @@ modest = settings(
 
 
 def always_exact() -> dict[tuple[str, str], set[str]]:
-    """The fields beside the conversation that a pair says exactly, whatever their value."""
+    """Return for each pair the fields beside the conversation that it converts exactly, for every value."""
     kinds = defaultdict(set)
     for rows in everything().values():
         for row in rows:
@@ -57,15 +57,15 @@ EXACT = always_exact()
 
 
 def some(face: str, name: str, data: st.DataObject) -> Any:
-    """One of what the format can say without loss."""
+    """Draw a value that the format can express without loss."""
     strategy = getattr(SOME[face], name)
     return data.draw(strategy() if callable(strategy) else strategy)
 
 
 def answers(face: str, data: st.DataObject) -> pb.GenerateResponse:
-    """One whose parts of the usage are no more than their sums, and whose refusal is not among other words, with no media."""
+    """Draw an answer whose parts of the usage are no more than their sums, with no media, and no text beside a refusal."""
     answer: pb.GenerateResponse = some(face, "responses", data)
-    read, written, thought, rest = data.draw(st.tuples(*[st.integers(0, 2**30)] * 4))
+    read, written, thought, rest = data.draw(st.tuples(*[st.integers(0, 2**29)] * 4))
     answer.usage.CopyFrom(
         pb.Usage(
             input_tokens=read + written + rest,
@@ -77,12 +77,12 @@ def answers(face: str, data: st.DataObject) -> pb.GenerateResponse:
     )
     kinds = {part.WhichOneof("kind") for candidate in answer.candidates for part in candidate.message.parts}
     assume(not {"text", "refusal"} <= kinds)
-    assume("media" not in kinds)  # which not every face can show
+    assume("media" not in kinds)  # not every face can express media
     return answer
 
 
 def hop(request: pb.GenerateRequest, face: str) -> tuple[pb.GenerateRequest, set[str]]:
-    """What a provider of a format is told, and what its caller is told instead. Raises UmgError for what cannot be."""
+    """Encode for a provider and decode again. Return the request and the report. Raise UmgError if it is impossible."""
     upstream = FORMATS[face].encode_request(request, "m", False)
     told = understood(face, upstream.body)
     told.model = "m"
@@ -90,7 +90,7 @@ def hop(request: pb.GenerateRequest, face: str) -> tuple[pb.GenerateRequest, set
 
 
 def spoken(request: pb.GenerateRequest, role: int) -> list[str]:
-    """What a role said, in order, less what says nothing."""
+    """Return the texts of a role, in order, without blank ones."""
     return [
         part.text.text
         for message in request.messages
@@ -105,17 +105,17 @@ def is_empty(media: pb.MediaPart) -> bool:
 
 
 def calls(request: pb.GenerateRequest) -> list[tuple[str, Any]]:
-    """The calls: names, less how a format spells those that it does not allow, and arguments."""
+    """Return the name and arguments of each call; characters that formats replace in names are normalized."""
     parts = [part for message in request.messages for part in message.parts if part.HasField("tool_call")]
     return [(re.sub(r"\W", "_", part.tool_call.name).lstrip("_"), arguments(part.tool_call)) for part in parts]
 
 
 def arguments(call: pb.ToolCall) -> Any:
-    """Of a call; a text that is no JSON object stands in one, under whatever name."""
+    """Return the arguments of a call; text that is no JSON object is wrapped in a list, as is an object that wraps it."""
     if call.HasField("text"):
         return [call.text]
     try:
-        read = json.loads(call.arguments_json.strip(" \t\r\n") or "{}")  # blank: none
+        read = json.loads(call.arguments_json.strip(" \t\r\n") or "{}")  # blank means none
     except ValueError:
         return [call.arguments_json]
     if isinstance(read, dict) and set(read) <= {"input", "raw_arguments"}:
@@ -143,7 +143,7 @@ def test_a_request_keeps_what_the_table_calls_exact(one: str, other: str, data: 
         first, _ = hop(request, one)
         first.ClearField("source")
         if not (spoken(first, pb.ROLE_USER) or spoken(first, pb.ROLE_ASSISTANT)):
-            return  # nothing that every format has a turn for
+            return  # no text that every format can send as a turn
         if any(is_empty(part.media) for message in first.messages for part in message.parts):
             return
         second, reported = hop(first, other)
@@ -153,7 +153,7 @@ def test_a_request_keeps_what_the_table_calls_exact(one: str, other: str, data: 
         return
     for path in EXACT[one, other]:
         if path == "parallel_tool_calls" and not any(tool.HasField("function") for tool in first.tools):
-            continue  # there is nothing to call
+            continue  # there is no tool to call
         if (value := at(first, path)) is not None and path not in reported:
             assert same(value, at(second, path)), path
     for role in (pb.ROLE_USER, pb.ROLE_ASSISTANT):
@@ -175,7 +175,7 @@ def test_a_conversation_of_system_words_alone_is_one_everywhere(face: str, targe
 
 
 def gist(answer: pb.GenerateResponse) -> tuple[Any, ...]:
-    """What every format can say of an answer: its text, calls, end and total cost."""
+    """Return the fields that every format can express: text, calls, end and total usage."""
     candidate = answer.candidates[0]
     parts = candidate.message.parts
     called = [part.tool_call for part in parts if part.HasField("tool_call")]
@@ -190,28 +190,28 @@ def gist(answer: pb.GenerateResponse) -> tuple[Any, ...]:
 END = {
     pb.FINISH_REASON_LENGTH: "length",
     pb.FINISH_REASON_CONTEXT_FULL: "length",
-    pb.FINISH_REASON_OTHER: "length",  # for want of a word: the answer may not look whole
+    pb.FINISH_REASON_OTHER: "length",  # other formats have no word for it, and the answer must not look complete
     pb.FINISH_REASON_OTHER: "length",
     pb.FINISH_REASON_TOOL_CALLS: "calls",
     pb.FINISH_REASON_CONTENT_FILTER: "filter",
     pb.FINISH_REASON_REFUSAL: "filter",
     pb.FINISH_REASON_RECITATION: "filter",
 }
-ASKED = pb.GenerateRequest(model="m", include_usage=True)
+ASKED = pb.GenerateRequest(model="m", face_hints=pb.FaceHints(include_usage=True))
 
 
 def read_whole(answer: pb.GenerateResponse, face: str) -> pb.GenerateResponse:
-    """The answer as a client of the format understands it."""
+    """Return the answer as a client of the format decodes it."""
     return FORMATS[face].decode_response(FORMATS[face].encode_response(answer, ASKED), ASKED, False)
 
 
 def read_streamed(answer: pb.GenerateResponse, face: str) -> pb.GenerateResponse:
     encoder = FORMATS[face].stream_encoder(ASKED)
-    return gathered(decoded(face, [encoder.feed(replay(answer)) + encoder.close()], ASKED))
+    return gathered(decode_stream(face, [encoder.feed(response_to_events(answer)) + encoder.close()], ASKED))
 
 
 def gathered(told: Iterable[pb.StreamGenerateResponse]) -> pb.GenerateResponse:
-    gatherer = Gatherer()
+    gatherer = StreamAggregator()
     for message in told:
         gatherer.feed(message)
     return gatherer.response()
@@ -226,7 +226,7 @@ def test_an_answer_says_the_same_in_every_format(
 ) -> None:
     answer = read(answers(one, data), one)
     assume(answer.candidates)
-    assume(answer.candidates[0].finish_reason != pb.FINISH_REASON_MALFORMED_CALL)  # which is an error on responses
+    assume(answer.candidates[0].finish_reason != pb.FINISH_REASON_MALFORMED_CALL)  # an error in responses
     assert gist(read(answer, other)) == gist(answer)
 
 
@@ -235,23 +235,23 @@ def test_an_answer_says_the_same_in_every_format(
 @given(data=st.data())
 def test_a_stream_says_the_same_however_it_is_cut(one: str, other: str, data: st.DataObject) -> None:
     encoder = FORMATS[one].stream_encoder(ASKED)
-    stream = encoder.feed(replay(answers(one, data))) + encoder.close()
-    whole, pieces = decoded(one, [stream], ASKED), decoded(one, data.draw(cuts(stream)), ASKED)
+    stream = encoder.feed(response_to_events(answers(one, data))) + encoder.close()
+    whole, pieces = decode_stream(one, [stream], ASKED), decode_stream(one, data.draw(cuts(stream)), ASKED)
     assert gathered(pieces) == gathered(whole)
     assert steps(pieces) == steps(whole)
     if other in ("chat", "responses"):
         assert shown(pieces, other) == shown(whole, other)
-    else:  # what they tell of the usage on the way depends on when it comes
-        read = [gathered(decoded(other, [shown(told, other)], ASKED)) for told in (pieces, whole)]
+    else:  # the usage that they send before the end depends on when it arrives
+        read = [gathered(decode_stream(other, [shown(told, other)], ASKED)) for told in (pieces, whole)]
         assert gist(read[0]) == gist(read[1])
 
 
 def steps(told: list[pb.StreamGenerateResponse]) -> list[pb.GenerateEvent]:
-    """The events, less the running counts: the last is the one that counts."""
+    """Return the events without the running usage counts: only the last count is final."""
     return [event for message in told for event in message.events if not event.HasField("usage")]
 
 
 def shown(told: list[pb.StreamGenerateResponse], face: str) -> bytes:
-    """The face's bytes."""
+    """Return the face's bytes."""
     encoder = FORMATS[face].stream_encoder(ASKED)
     return b"".join([*(encoder.feed(message) for message in told), encoder.close()])

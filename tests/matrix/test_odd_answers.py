@@ -1,73 +1,34 @@
-"""What callers of each format hear of a provider's odd answers: what is lost is told, and nothing is no answer."""
+"""Odd answers of a provider, for callers of each format: lost parts are reported, and no answer at all is an error."""
 
-import json
 from collections.abc import AsyncGenerator, Mapping
-from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
 from typing import Any
 
-import aiohttp
 import pytest
 import pytest_asyncio
-from aiohttp import web
 
-from tests.e2e.gateways import channel, running
-from tests.matrix.calling import Caller, Got
-from tests.matrix.faces import FACES, Json, Wish, is_the_faces_own
+from tests.support.callers.faces import FACES
+from tests.support.callers.http import HttpAnswer
+from tests.support.callers.requests import Request
+from tests.support.recorded_gateway import RecordedGateway, event_stream, recorded_gateway
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 Body = Mapping[str, object]
 
 
-@dataclass
-class Odd:
-    """A provider that answers what it is given."""
-
-    caller: Caller
-    url: str = ""
-    answer: bytes = b""
-    stream: bool = False
-    asked: list[Json] = field(default_factory=list)
-
-    async def ask(self, face: str, upstream: str, answer: Any, *, stream: bool = False) -> Got:
-        """What a caller hears when a provider of `upstream` answers so: a body, or the events of a stream."""
-        self.stream = stream
-        self.answer = b"".join(map(event, answer)) if stream else json.dumps(answer).encode()
-        return await self.caller.ask(face, f"m-{upstream}", Wish("Hi"), stream=stream)
-
-
-def event(payload: Body) -> bytes:
-    kind = f"event: {payload['type']}\n" if "type" in payload else ""
-    return f"{kind}data: {json.dumps(payload)}\n\n".encode()
-
-
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def odd(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Odd, None]:
-    """A gateway with a channel of each format to one provider."""
-    async with AsyncExitStack() as stack:
-        session = await stack.enter_async_context(aiohttp.ClientSession())
-        made = Odd(Caller(session, "", ""))
-
-        async def answer(request: web.Request) -> web.Response:
-            made.asked.append(await request.json())
-            kind = "text/event-stream" if made.stream else "application/json"
-            return web.Response(body=made.answer, content_type=kind)
-
-        app = web.Application()
-        app.router.add_post("/{path:.*}", answer)
-        runner = web.AppRunner(app)
-        await runner.setup()
-        stack.push_async_callback(runner.cleanup)
-        await web.TCPSite(runner, "127.0.0.1", 0).start()
-        root = f"http://127.0.0.1:{runner.addresses[0][1]}"
-        config = "channels:\n" + "".join(channel(name, name, root, f"m-{name}", "theirs") for name in FACES)
-        gateway = await stack.enter_async_context(running(config, tmp_path_factory.mktemp("odd")))
-        made.caller = Caller(session, gateway.url, gateway.key)
+async def gateway(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[RecordedGateway, None]:
+    async with recorded_gateway(tmp_path_factory.mktemp("odd")) as made:
         yield made
 
 
-# --- parts that a face has no words for
+async def call(gateway: RecordedGateway, face: str, upstream: str, answer: Any, *, stream: bool = False) -> HttpAnswer:
+    """Return the caller's result for an answer of a provider of `upstream`: a body, or the events of a stream."""
+    gateway.set_answer(event_stream(answer) if stream else answer)
+    return await gateway.caller.call(face, f"m-{upstream}", Request("Hi"), stream=stream)
+
+
+# --- parts that a face cannot express
 
 
 def native(*parts: Body) -> Body:
@@ -106,9 +67,9 @@ LOST: list[tuple[str, Body, dict[str, str]]] = [
     [(face, upstream, answer, told) for upstream, answer, each in LOST for face, told in each.items()],
 )
 async def test_what_a_face_has_no_words_for_is_named(
-    odd: Odd, face: str, upstream: str, answer: Body, told: str
+    gateway: RecordedGateway, face: str, upstream: str, answer: Body, told: str
 ) -> None:
-    got = await odd.ask(face, upstream, answer)
+    got = await call(gateway, face, upstream, answer)
     assert (got.status, got.canonical.candidates[0].message.parts[-1].text.text) == (200, "Hi")
     assert [each for each in got.headers.get("x-umg-dropped", "").split(", ") if each.startswith("answer.")] == (
         told.split(", ") if told else []
@@ -128,10 +89,12 @@ async def test_what_a_face_has_no_words_for_is_named(
         ("chat", {"choices": [{"message": {"content": "Hi"}, "finish_reason": "stop"}], "usage": {"prompt_tokens": None, "completion_tokens": "5"}}),
     ],
 )  # fmt: skip
-async def test_a_usage_that_lacks_a_total_is_counted_here(odd: Odd, face: str, upstream: str, answer: Body) -> None:
+async def test_a_usage_that_lacks_a_total_is_counted_here(
+    gateway: RecordedGateway, face: str, upstream: str, answer: Body
+) -> None:
     if face == upstream:
-        return  # whose body stays as it came
-    got = await odd.ask(face, upstream, answer)
+        return  # the body of this provider is passed through unchanged
+    got = await call(gateway, face, upstream, answer)
     usage = got.canonical.usage
     assert usage.input_tokens > 0
     assert usage.output_tokens > 0
@@ -147,16 +110,18 @@ ENDING = [{"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage
 
 
 @pytest.mark.parametrize("face", FACES)
-async def test_a_stream_without_its_start_is_a_failure_before_the_first_byte(odd: Odd, face: str) -> None:
-    got = await odd.ask(face, "messages", [BLOCK, DELTA, *ENDING], stream=True)
+async def test_a_stream_without_its_start_is_a_failure_before_the_first_byte(
+    gateway: RecordedGateway, face: str
+) -> None:
+    got = await call(gateway, face, "messages", [BLOCK, DELTA, *ENDING], stream=True)
     assert got.status == 502
-    assert is_the_faces_own(face, got.body)
+    assert got.is_error
     assert "cannot be read" in got.body.decode()
 
 
 @pytest.mark.parametrize("face", [face for face in FACES if face != "messages"])
-async def test_a_text_of_no_block_is_not_lost_in_silence(odd: Odd, face: str) -> None:
-    got = await odd.ask(face, "messages", [START, DELTA, *ENDING], stream=True)
+async def test_a_text_of_no_block_is_not_lost_in_silence(gateway: RecordedGateway, face: str) -> None:
+    got = await call(gateway, face, "messages", [START, DELTA, *ENDING], stream=True)
     assert "cannot be read" in got.body.decode()
 
 
@@ -164,19 +129,21 @@ async def test_a_text_of_no_block_is_not_lost_in_silence(odd: Odd, face: str) ->
 @pytest.mark.parametrize(
     ("upstream", "answer"), [("chat", {"id": "c", "choices": [], "usage": {}}), ("native", {"candidates": []})]
 )
-async def test_a_body_without_an_answer_is_a_failure(odd: Odd, face: str, upstream: str, answer: Body) -> None:
-    got = await odd.ask(face, upstream, answer)
-    assert (got.status, is_the_faces_own(face, got.body)) == (502, True)
+async def test_a_body_without_an_answer_is_a_failure(
+    gateway: RecordedGateway, face: str, upstream: str, answer: Body
+) -> None:
+    got = await call(gateway, face, upstream, answer)
+    assert (got.status, got.is_error) == (502, True)
     assert "cannot be read: it holds no answer" in got.body.decode()
 
 
 @pytest.mark.parametrize("face", FACES)
-async def test_a_blocked_prompt_is_no_failure(odd: Odd, face: str) -> None:
-    got = await odd.ask(face, "native", {"promptFeedback": {"blockReason": "SAFETY"}})
+async def test_a_blocked_prompt_is_no_failure(gateway: RecordedGateway, face: str) -> None:
+    got = await call(gateway, face, "native", {"promptFeedback": {"blockReason": "SAFETY"}})
     assert got.status == 200
 
 
-# --- what is refused before a provider is asked
+# --- requests that are refused before a provider is called
 
 CHOSEN: dict[str, tuple[Body, Body]] = {
     "chat": (
@@ -201,15 +168,17 @@ CHOSEN: dict[str, tuple[Body, Body]] = {
 @pytest.mark.parametrize("face", FACES)
 @pytest.mark.parametrize("upstream", FACES)
 @pytest.mark.parametrize("named", [False, True], ids=["no tools", "another tool"])
-async def test_a_choice_of_a_tool_that_is_not_there_is_refused(odd: Odd, face: str, upstream: str, named: bool) -> None:
-    asked = len(odd.asked)
-    body = FACES[face].body(Wish("Hi"), f"m-{upstream}", None) | CHOSEN[face][named]
-    got = await odd.caller.send(face, f"m-{upstream}", body)
-    assert (got.status, is_the_faces_own(face, got.body)) == (400, True)
+async def test_a_choice_of_a_tool_that_is_not_there_is_refused(
+    gateway: RecordedGateway, face: str, upstream: str, named: bool
+) -> None:
+    asked = len(gateway.provider.received)
+    body = FACES[face].body(Request("Hi"), f"m-{upstream}") | CHOSEN[face][named]
+    got = await gateway.caller.send(face, f"m-{upstream}", body)
+    assert (got.status, got.is_error) == (400, True)
     told = got.body.decode()
     assert ("there is no tool `g`" in told) if named else ("a tool is required and there are none" in told)
     assert "tool_choice" in told or "toolConfig" in told
-    assert len(odd.asked) == asked
+    assert len(gateway.provider.received) == asked
 
 
 SEARCHES = {
@@ -221,25 +190,25 @@ SEARCHES = {
 
 
 @pytest.mark.parametrize("face", FACES)
-async def test_a_providers_own_tool_may_be_chosen_by_its_name(odd: Odd, face: str) -> None:
-    odd.stream, odd.answer = False, json.dumps(native()).encode()
-    body = FACES[face].body(Wish("Hi"), "m-native", None) | SEARCHES[face]
-    got = await odd.caller.send(face, "m-native", body)
+async def test_a_providers_own_tool_may_be_chosen_by_its_name(gateway: RecordedGateway, face: str) -> None:
+    gateway.set_answer(native())
+    body = FACES[face].body(Request("Hi"), "m-native") | SEARCHES[face]
+    got = await gateway.caller.send(face, "m-native", body)
     assert "there is no tool" not in got.body.decode()
 
 
 @pytest.mark.parametrize("action", ["generateContent", "streamGenerateContent?alt=sse", "countTokens"])
-async def test_a_native_body_may_not_name_another_model_than_its_path(odd: Odd, action: str) -> None:
-    odd.stream, odd.answer = False, json.dumps(native()).encode()
-    url = f"{odd.caller.url}/v1beta/models/m-native:{action}"
+async def test_a_native_body_may_not_name_another_model_than_its_path(gateway: RecordedGateway, action: str) -> None:
+    gateway.set_answer(native())
+    url = f"{gateway.caller.url}/v1beta/models/m-native:{action}"
     body = {"contents": [{"parts": [{"text": "Hi"}]}]}
     for model, key, status in (
-        ("other", odd.caller.key, 400),
+        ("other", gateway.caller.key, 400),
         ("other", "wrong", 401),
-        ("models/m-native", odd.caller.key, 200),
-        ("m-native", odd.caller.key, 200),
+        ("models/m-native", gateway.caller.key, 200),
+        ("m-native", gateway.caller.key, 200),
     ):
-        async with odd.caller.session.post(
+        async with gateway.caller.session.post(
             url, json=body | {"model": model}, headers={"x-goog-api-key": key}
         ) as answer:
             text = await answer.text()
@@ -247,10 +216,12 @@ async def test_a_native_body_may_not_name_another_model_than_its_path(odd: Odd, 
             assert ("`model`: the path names" in text) == (status == 400)
 
 
-async def test_results_of_no_call_and_calls_without_a_result_are_told_to_native_as_it_wants_them(odd: Odd) -> None:
+async def test_results_of_no_call_and_calls_without_a_result_are_told_to_native_as_it_wants_them(
+    gateway: RecordedGateway,
+) -> None:
     call = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
-    odd.stream, odd.answer = False, json.dumps(native()).encode()
-    got = await odd.caller.send(
+    gateway.set_answer(native())
+    got = await gateway.caller.send(
         "chat",
         "m-native",
         {
@@ -265,7 +236,7 @@ async def test_results_of_no_call_and_calls_without_a_result_are_told_to_native_
         },
     )
     assert got.status == 200
-    assert odd.asked[-1]["contents"] == [
+    assert gateway.provider.last["contents"] == [
         {"role": "user", "parts": [{"text": "a"}, {"text": "res"}, {"text": "b"}]},
         {"role": "model", "parts": [{"functionCall": {"id": "c", "name": "f", "args": {}}}]},
         {

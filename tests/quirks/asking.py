@@ -1,4 +1,4 @@
-"""Requests as agents send them, and the bodies that providers get of them."""
+"""Requests as agents send them, and their bodies for providers."""
 
 import json
 from typing import Any
@@ -26,12 +26,13 @@ BODIES: dict[str, dict[str, Any]] = {
 
 
 def asked(face: str, **says: Any) -> pb.GenerateRequest:
-    """Return the request of a caller of the format, which says this beside the least."""
+    """Return the request of a caller of the format, with these fields beside the required ones."""
     return FORMATS[face].decode_request(json.dumps(BODIES[face] | says).encode(), {}).canonical
 
 
 def encoded(face: str, upstream: str, quirks: Quirks, **says: Any) -> tuple[dict[str, Any], str]:
     """Return the body for the provider and the report for the caller, of a request of a caller of `face`."""
-    upstream_request = FORMATS[upstream].encode_request(asked(face, **says), "m", False, quirks)
+    request, _, notes = FORMATS[face].decode_request(json.dumps(BODIES[face] | says).encode(), {})
+    upstream_request = FORMATS[upstream].encode_request(request, "m", False, quirks, notes)
     upstream_request.report.rename(FORMATS[face].wire_path)
     return json.loads(upstream_request.body), upstream_request.report.header()

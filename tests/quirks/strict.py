@@ -1,14 +1,17 @@
-"""Providers that refuse what the vendors of their models do, in the vendors' words, and keep to their formats beside."""
+"""Providers that refuse fields as the vendors of their models do, with the vendors' messages, and otherwise follow
+their formats.
+"""
 
 from collections.abc import Mapping
 from typing import Any
 
-from tests.providers.chat import Chat
-from tests.providers.messages import Messages
-from tests.providers.native import Native
-from tests.providers.responses import Responses
-from tests.providers.scenarios import Asked
-from tests.providers.server import RefusedError, Seen, Speech
+from tests.support.providers.chat import Chat
+from tests.support.providers.messages import Messages
+from tests.support.providers.native import Native
+from tests.support.providers.responses import Responses
+from tests.support.providers.scenarios import ScenarioRequest
+from tests.support.providers.server import ReceivedRequest, RefusedError
+from tests.support.providers.text_server import TextFormat
 
 Json = dict[str, Any]
 LONGEST_USER = 64
@@ -21,7 +24,7 @@ LONGEST_ANSWERS = {
     "gemini-2.5-pro": 65_535,
 }
 NO_REASONING = ("gpt-4o", "claude-3-5", "gemini-2.0")
-MOST_MARKS = 4
+MAX_MARKS = 4
 
 
 def _judge_user(body: Json) -> None:
@@ -37,10 +40,10 @@ def _judge_limit(model: str, limit: int | None, at: str) -> None:
 
 
 class StrictChat(Chat):
-    """See the module."""
+    """Chat provider with the refusals of the vendors (see the module)."""
 
-    def read(self, seen: Seen) -> Asked:
-        body = seen.json
+    def read(self, received: ReceivedRequest) -> ScenarioRequest:
+        body = received.json
         model = body["model"]
         _judge_user(body)
         _judge_limit(model, body.get("max_tokens") or body.get("max_completion_tokens"), "max_tokens")
@@ -52,14 +55,14 @@ class StrictChat(Chat):
             if "reasoning_content" in message and not model.startswith("deepseek"):
                 at = f"messages.{index}"
                 raise RefusedError(f"'{at}' : property 'reasoning_content' is unsupported", at)
-        return super().read(seen)
+        return super().read(received)
 
 
 class StrictResponses(Responses):
-    """See the module."""
+    """Responses provider with the refusals of the vendors (see the module)."""
 
-    def read(self, seen: Seen) -> Asked:
-        body = seen.json
+    def read(self, received: ReceivedRequest) -> ScenarioRequest:
+        body = received.json
         model = body["model"]
         _judge_user(body)
         _judge_limit(model, body.get("max_output_tokens"), "max_output_tokens")
@@ -69,14 +72,14 @@ class StrictResponses(Responses):
                 raise RefusedError(problem, "reasoning.effort", "unsupported_parameter")
             if "reasoning.encrypted_content" in body.get("include", ()):
                 raise RefusedError("Encrypted content is not supported with this model.", "include")
-        return super().read(seen)
+        return super().read(received)
 
 
 class StrictMessages(Messages):
-    """See the module."""
+    """Messages provider with the refusals of the vendors (see the module)."""
 
-    def read(self, seen: Seen) -> Asked:
-        body = seen.json
+    def read(self, received: ReceivedRequest) -> ScenarioRequest:
+        body = received.json
         model = body["model"]
         most = LONGEST_ANSWERS[model]
         if body["max_tokens"] > most:
@@ -90,13 +93,13 @@ class StrictMessages(Messages):
                 raise RefusedError('"thinking.type.enabled" is not supported for this model.')
             if body.keys() & {"temperature", "top_p", "top_k"}:
                 raise RefusedError("`temperature` is deprecated for this model.")
-        if marks(body) > MOST_MARKS:
+        if marks(body) > MAX_MARKS:
             raise RefusedError("A maximum of 4 blocks with cache_control may be provided.")
-        return super().read(seen)
+        return super().read(received)
 
 
 def marks(body: Json) -> int:
-    """How many marks for the prompt cache a body of messages has."""
+    """Return the number of prompt cache marks in a body of messages."""
     system = body.get("system", "")
     contents = [message["content"] for message in body["messages"]]
     blocks = [block for content in (system, *contents) if isinstance(content, list) for block in content]
@@ -104,10 +107,10 @@ def marks(body: Json) -> int:
 
 
 class StrictNative(Native):
-    """See the module."""
+    """Native provider with the refusals of the vendors (see the module)."""
 
-    def read(self, seen: Seen) -> Asked:
-        body, model = seen.json, seen.path.rpartition("/")[2].partition(":")[0]
+    def read(self, received: ReceivedRequest) -> ScenarioRequest:
+        body, model = received.json, received.path.rpartition("/")[2].partition(":")[0]
         kinds = {kind for tool in body.get("tools", ()) for kind in tool}
         declared = body.get("toolConfig", {}).get("includeServerSideToolInvocations")
         if {"functionDeclarations", "googleSearch"} <= kinds:
@@ -124,10 +127,10 @@ class StrictNative(Native):
         if "thinkingConfig" in config and model.startswith(NO_REASONING):
             raise RefusedError("Unable to submit request because thinking is not supported by this model.")
         _judge_limit(model, config.get("maxOutputTokens"), "maxOutputTokens")
-        return super().read(seen)
+        return super().read(received)
 
 
-STRICT: Mapping[str, type[Speech]] = {
+STRICT: Mapping[str, type[TextFormat]] = {
     "chat": StrictChat,
     "responses": StrictResponses,
     "messages": StrictMessages,

@@ -1,4 +1,6 @@
-"""A messages provider caches prompts up to marks: the gateway sets some where the caller's format has none."""
+"""Prompt cache marks: messages providers cache up to them, and the gateway sets some where the caller's format has
+none.
+"""
 
 import json
 from typing import Any
@@ -16,7 +18,7 @@ FUNCTION = {"type": "function", "name": "look", "parameters": {"type": "object",
 
 
 def marked(body: dict[str, Any]) -> list[str]:
-    """Where marks stand, as paths."""
+    """Return the paths of the cache marks."""
     found = [f"tools[{index}]" for index, tool in enumerate(body.get("tools", [])) if "cache_control" in tool]
     system = body.get("system", "")
     found += [
@@ -92,6 +94,18 @@ def test_marks_of_the_caller_are_the_only_ones() -> None:
     request.ClearField("cache_control")
     body = json.loads(FORMATS["messages"].encode_request(request, "m", False, MARKING).body)
     assert marked(body) == ["system[0]", "messages[0][0]"]
+
+
+def test_a_turn_of_an_unknown_role_is_never_marked() -> None:
+    turn = {"role": "tool_changes", "content": [{"type": "text", "text": "x"}]}
+    kept = pb.OpaquePart(format="messages", type="tool_changes", json=json.dumps(turn))
+    messages = [
+        pb.Message(role=pb.ROLE_USER, parts=[pb.Part(text=pb.TextPart(text="Hi"))]),
+        pb.Message(parts=[pb.Part(opaque=kept)]),
+    ]
+    request = pb.GenerateRequest(model="m", messages=messages)
+    body = json.loads(FORMATS["messages"].encode_request(request, "m", False, MARKING).body)
+    assert (marked(body), body["messages"][1]) == (["messages[0][0]"], turn)
 
 
 def test_a_callers_own_body_is_never_marked() -> None:

@@ -1,4 +1,6 @@
-"""The quirks of a channel's models: what the operator wrote, what he says of the model, what is known of it."""
+"""Quirks of a channel's models: those of the channel, those of the model in the config, and those of the built-in
+table.
+"""
 
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -24,7 +26,7 @@ channels:
 def target(
     model: str = "said", protocols: str = "chat", channel: str = "", said: str = "{}", asked: str = "said"
 ) -> Target:
-    """Return the channel as a way to a model."""
+    """Return the channel as a target for a model."""
     lines = f"    {channel}\n" if channel else ""
     text = CONFIG.format(protocols=protocols, models=model, channel=lines, said=said)
     [found] = Router(parse(text, "umg.yaml", {})).channels(asked)
@@ -130,9 +132,9 @@ def test_models_on_this_machine_and_simulated_ones_have_none() -> None:
 
 def test_thoughts_are_put_back_where_the_provider_takes_them() -> None:
     assert [
-        target(f"{{id: said, upstream: {model}}}").quirks.takes_thoughts("chat") for model in ("gpt-5", "famR-1")
+        target(f"{{id: said, upstream: {model}}}").quirks.accepts_reasoning("chat") for model in ("gpt-5", "famR-1")
     ] == [
         False,
         True,
     ]
-    assert target(protocols="messages").quirks.takes_thoughts("messages")
+    assert target(protocols="messages").quirks.accepts_reasoning("messages")

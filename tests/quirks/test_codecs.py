@@ -1,4 +1,4 @@
-"""Requests that a provider would refuse as they stand: its body, and the report for the caller."""
+"""Requests that a provider would refuse unchanged: the provider's body, and the report for the caller."""
 
 import json
 from dataclasses import dataclass, field
@@ -26,7 +26,7 @@ class Case:
     says: dict[str, Any]
     """Fields of the caller's body."""
     sent: dict[str, Any]
-    """Fields of the provider's body; None for one that is not there."""
+    """Fields of the provider's body; None for a field that is absent."""
     report: str = ""
     face: str = "messages"
     more: dict[str, Any] = field(default_factory=dict)
@@ -66,6 +66,14 @@ CASES = [
         {"max_tokens": 8192},
         "max_tokens=8192",
         face="chat",
+    ),
+    Case(
+        "of a thread that goes on without new messages",
+        "messages",
+        LIMIT,
+        {"max_tokens": 9000, "messages": [], "thread": {"type": "continue", "previous_message_id": "msg_1"}},
+        {"max_tokens": 8192, "messages": []},
+        "max_tokens=8192",
     ),
     Case("the longest answer where none is said", "messages", LIMIT, {}, {"max_tokens": 8192}, face="responses"),
     Case("what is usual where none is known", "messages", NO_QUIRKS, {}, {"max_tokens": 4096}, face="responses"),
@@ -341,14 +349,14 @@ def test_thoughts_of_earlier_turns_go_where_they_are_taken() -> None:
 
 @dataclass(frozen=True)
 class Own:
-    """A body in the provider's own format, with what the operator wrote of the channel."""
+    """A body in the provider's own format, with the quirks in the channel's config."""
 
     id: str
     format: str
     written: Quirks
     says: dict[str, Any]
     changed: dict[str, Any]
-    """Fields with another value for the provider; None for one that is left out."""
+    """Fields with another value for the provider; None for a field that is left out."""
     report: str
 
 

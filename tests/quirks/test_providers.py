@@ -1,4 +1,4 @@
-"""Agents in front of providers that are as strict as real ones: nothing that they send by default is refused."""
+"""Agents in front of providers that are as strict as real ones: no field that they send by default is refused."""
 
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack
@@ -9,13 +9,13 @@ import aiohttp
 import pytest
 import pytest_asyncio
 
-from tests.e2e import gateways
-from tests.e2e.gateways import running
-from tests.matrix.calling import Caller, Got
-from tests.providers import KEY, Provider, serving
-from tests.providers.scenarios import TOOLS
 from tests.quirks.asking import CLAUDE_USER
 from tests.quirks.strict import STRICT, marks
+from tests.support import gateways
+from tests.support.callers.http import HttpAnswer, HttpCaller
+from tests.support.gateways import running
+from tests.support.providers import KEY, Provider, text_provider
+from tests.support.providers.scenarios import TOOLS
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -38,20 +38,20 @@ CHANNEL = """\
 class Strict:
     """A gateway, and the strict providers behind it."""
 
-    caller: Caller
+    caller: HttpCaller
     providers: dict[str, Provider]
 
-    async def send(self, face: str, model: str, body: dict[str, Any], **headers: str) -> Got:
+    async def send(self, face: str, model: str, body: dict[str, Any], **headers: str) -> HttpAnswer:
         return await self.caller.send(face, model, body | ({} if face == "native" else {"model": model}), **headers)
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def strict(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Strict, None]:
-    """One gateway with two channels to each provider: as it is known, and with what an operator wrote of it."""
+    """Yield one gateway with two channels to each provider: with the built-in quirks, and with quirks in the config."""
     async with AsyncExitStack() as stack:
         providers, config = {}, "channels:\n"
-        for name, speech in STRICT.items():
-            made = providers[name] = await stack.enter_async_context(serving(speech(), 0))
+        for name, wire_format in STRICT.items():
+            made = providers[name] = await stack.enter_async_context(text_provider(wire_format()))
             for prefix, more in (("", ""), ("written-", "    quirks: {max_user_characters: 64}\n")):
                 models = ", ".join(f"{{id: {prefix}{name}-{model}, upstream: {model}}}" for model in MODELS[name])
                 config += CHANNEL.format(
@@ -60,7 +60,7 @@ async def strict(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Str
         data = tmp_path_factory.mktemp("strict")
         gateway = await stack.enter_async_context(running(config, data))
         session = await stack.enter_async_context(aiohttp.ClientSession())
-        yield Strict(Caller(session, gateway.url, gateways.KEY), providers)
+        yield Strict(HttpCaller(session, gateway.url, gateways.KEY), providers)
 
 
 TOOL = {"name": "get_weather", "description": "The weather", "input_schema": TOOLS["get_weather"]}
@@ -190,7 +190,7 @@ async def test_thoughts_that_a_client_left_out_go_back_to_models_that_take_them(
     tools = [{"type": "function", "name": name, "parameters": TOOLS[name]} for name in ("get_weather", "get_time")]
     first = {"input": "scenario: thinking-tools", "reasoning": {"effort": "high"}, "tools": tools}
     for model, taken in (("deepseek-reasoner", True), ("gpt-5", False)):
-        answer = (await strict.send("responses", f"chat-{model}", first)).whole
+        answer = (await strict.send("responses", f"chat-{model}", first)).json
         calls = [item for item in answer["output"] if item["type"] == "function_call"]
         items = [
             {"role": "user", "content": "scenario: thinking-tools"},

@@ -1,5 +1,5 @@
-"""Placeholders for thought signatures are no state: they reach no provider of another format, and one is set where a
-provider needs it.
+"""Placeholders for thought signatures are no reasoning state: they reach no provider of another format, and one is set
+where a provider requires it.
 """
 
 import base64
@@ -12,19 +12,19 @@ from tests.quirks.asking import asked, encoded
 from umg_grpc.quirks import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS
-from umg_grpc.wire.state import NO_SIGNATURE, PLACEHOLDERS, is_placeholder
+from umg_grpc.wire.core.reasoning_state import NO_SIGNATURE, PLACEHOLDERS, is_placeholder
 
 REAL = base64.b64encode(b"a signature of the provider's own").decode()
 WRITTEN = [
-    *PLACEHOLDERS,
+    *sorted(PLACEHOLDERS),
     NO_SIGNATURE.replace("_", "/"),
-    *(base64.b64encode(text.encode()).decode() for text in PLACEHOLDERS),
-    *(base64.urlsafe_b64encode(text.encode()).decode().rstrip("=") for text in PLACEHOLDERS),
+    *(base64.b64encode(text.encode()).decode() for text in sorted(PLACEHOLDERS)),
+    *(base64.urlsafe_b64encode(text.encode()).decode().rstrip("=") for text in sorted(PLACEHOLDERS)),
 ]
 
 
 def native(signature: str) -> dict[str, Any]:
-    """A conversation of native in which the model called a function."""
+    """Return a conversation of native in which the model called a function."""
     call = {"functionCall": {"name": "look", "args": {}}, "thoughtSignature": signature}
     return {
         "contents": [
@@ -37,7 +37,7 @@ def native(signature: str) -> dict[str, Any]:
 
 
 def chat(signature: str) -> dict[str, Any]:
-    """The same in chat, as vendor G's endpoint has it."""
+    """Return the same conversation in chat, as vendor G's endpoint has it."""
     call: dict[str, Any] = {"id": "c", "type": "function", "function": {"name": "look", "arguments": "{}"}}
     if signature:
         call["extra_content"] = {"google": {"thought_signature": signature}}

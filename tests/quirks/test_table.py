@@ -1,4 +1,4 @@
-"""The table of what providers refuse: each row has its source, and each known provider gets its own."""
+"""The table of fields that providers refuse: each row has its source, and each known provider gets its own row."""
 
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -12,7 +12,7 @@ ANYWHERE = "https://provider.example/v1"
 
 @dataclass(frozen=True)
 class Case:
-    """A model of a provider, and what is known of it."""
+    """A model of a provider, and its known quirks."""
 
     id: str
     model: str

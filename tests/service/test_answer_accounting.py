@@ -1,4 +1,4 @@
-"""What was generated is settled, whoever ends the answer."""
+"""Accounting of answers: generated tokens are settled, whichever side ends the answer."""
 
 import asyncio
 import re
@@ -10,7 +10,9 @@ import grpc
 import pytest
 from aiohttp import web
 
-from tests.e2e.gateways import KEY, Running, channel, running
+from tests.support.gateways import KEY, Running, channel, running
+from tests.support.providers.server import RecordingProvider, serve_provider
+from tests.support.serving import serving
 from umg_grpc.errors import UmgError
 from umg_grpc.status import from_rpc
 from umg_grpc.v1 import pb, rpc
@@ -22,7 +24,7 @@ TOKENS = re.compile(r'umg_tokens_total\{channel="(\w+)",direction="(\w+)",model=
 
 
 def settled(gateway: Running) -> dict[str, float]:
-    """Tokens by their direction, of all calls until now."""
+    """Return the tokens of all calls until now, by their direction."""
     found = TOKENS.findall(gateway.service.metrics.exposition().decode())
     return {direction: float(count) for _, direction, count in found}
 
@@ -39,7 +41,7 @@ def asked(model: str, text: str, source: str = "") -> pb.StreamGenerateRequest:
 
 
 async def hear(gateway: Running, request: pb.StreamGenerateRequest, messages: int | None = None) -> UmgError | None:
-    """Listens to so many messages and leaves, or to the end; says what broke the answer."""
+    """Read the given number of messages and leave, or read to the end. Return the error that ended the answer, if any."""
     call = rpc.GenerationServiceStub(gateway.service.channel()).StreamGenerate(request, metadata=METADATA)
     heard = 0
     try:
@@ -82,8 +84,10 @@ async def test_an_answer_that_never_began_costs_nothing(tmp_path: Path) -> None:
 
 
 @asynccontextmanager
-async def stalling(name: str) -> AsyncGenerator[str, None]:
-    """A provider that says ten words, and of its usage no more than it knows then; its base URL."""
+async def stalling(name: str, seen: list[str] | None = None) -> AsyncGenerator[str, None]:
+    """Run a provider that sends ten words with the usage known until then, and stalls. Yield its base URL. `seen` gets
+    "closed" for each connection that the gateway closes.
+    """
     events = [
         pb.GenerateEvent(started=pb.GenerationStarted(response_id="r", model="m")),
         pb.GenerateEvent(usage=pb.Usage(input_tokens=7, output_tokens=1)),
@@ -96,18 +100,17 @@ async def stalling(name: str) -> AsyncGenerator[str, None]:
         await response.prepare(request)
         encoder = FORMATS[name].stream_encoder(pb.GenerateRequest(model="m"))
         await response.write(encoder.feed(pb.StreamGenerateResponse(events=events)))
-        await asyncio.Event().wait()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            if seen is not None:
+                seen.append("closed")
         return response
 
     app = web.Application()
     app.router.add_post("/{path:.*}", serve)
-    runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=0)
-    await runner.setup()
-    try:
-        await web.TCPSite(runner, "127.0.0.1", 0).start()
-        yield f"http://127.0.0.1:{runner.addresses[0][1]}"
-    finally:
-        await runner.cleanup()
+    async with serving(app, handler_cancellation=True, shutdown_timeout=0) as url:
+        yield url
 
 
 @pytest.mark.parametrize("source", ["same", "other"])
@@ -125,29 +128,40 @@ async def test_what_a_provider_says_of_the_usage_before_its_end_is_not_all(
     assert used["input"] > 0
 
 
-@asynccontextmanager
-async def answering(body: bytes) -> AsyncGenerator[str, None]:
-    """A provider that always says the same."""
+async def test_callers_that_leave_at_once_close_their_connections_before_their_usage_is_estimated(
+    tmp_path: Path,
+) -> None:
+    count, seen, leave = 30, list[str](), asyncio.Event()
+    began = asyncio.Semaphore(0)
 
-    async def serve(_: web.Request) -> web.Response:
-        return web.Response(body=body, content_type="application/json")
+    async def call(gateway: Running) -> None:
+        stub = rpc.GenerationServiceStub(gateway.service.channel())
+        streamed = stub.StreamGenerate(asked("m", "Hi"), metadata=METADATA)
+        await anext(aiter(streamed))
+        began.release()
+        await leave.wait()
+        await streamed.aclose()
+        seen.append("estimated")
 
-    app = web.Application()
-    app.router.add_post("/{path:.*}", serve)
-    runner = web.AppRunner(app)
-    await runner.setup()
-    try:
-        await web.TCPSite(runner, "127.0.0.1", 0).start()
-        yield f"http://127.0.0.1:{runner.addresses[0][1]}"
-    finally:
-        await runner.cleanup()
+    async with (
+        stalling("chat", seen) as url,
+        running("channels:\n" + channel("main", "chat", url, "m"), tmp_path) as gateway,
+        asyncio.TaskGroup() as group,
+    ):
+        assert await hear(gateway, asked("m", "Hi"), messages=1) is None  # loads the vocabulary
+        for _ in range(count):
+            group.create_task(call(gateway))
+            await began.acquire()
+        leave.set()
+    assert seen[-count // 2 :] == ["estimated"] * (count // 2)
+    assert seen.count("closed") == count + 1
 
 
 async def test_an_answer_that_only_its_caller_can_read_arrives_all_the_same(tmp_path: Path) -> None:
     body = b'{"id":"resp_1","object":"response","created_at":1,"model":"m","status":"completed","output":[{"type":"reasoning","summary":7}]}'
     async with (
-        answering(body) as url,
-        running("channels:\n" + channel("main", "responses", url, "m"), tmp_path) as gateway,
+        serve_provider(RecordingProvider(lambda _: body)) as provider,
+        running("channels:\n" + channel("main", "responses", provider.url, "m"), tmp_path) as gateway,
     ):
         stub = rpc.GenerationServiceStub(gateway.service.channel())
         told = await stub.Generate(asked("m", "Hi", "responses").request, metadata=METADATA)

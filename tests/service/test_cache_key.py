@@ -1,4 +1,4 @@
-"""Which requests have one answer, and which are the same."""
+"""Cache keys: the requests whose responses are cached, and the requests that share one."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,9 +6,10 @@ from dataclasses import dataclass
 import msgspec
 import pytest
 
-from umg_grpc.service.cache_key import key_of
+from umg_grpc.service.caching.cache_key import key_of
 from umg_grpc.v1 import pb
 from umg_grpc.wire import EMBEDDING_FORMATS, FORMATS, RERANK_FORMATS
+from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
 
 Body = dict[str, object]
 
@@ -36,8 +37,10 @@ def generate(form: str, body: Body | bytes, **headers: str) -> pb.GenerateReques
 WAYS = ("m", "main", "https://provider.example/v1", "m")
 
 
-def key(request: pb.GenerateRequest, owner: str = "key_1", ways: Sequence[str] = WAYS) -> str | None:
-    return key_of(owner, "generate", ways, request)
+def key(
+    request: pb.GenerateRequest, owner: str = "key_1", ways: Sequence[str] = WAYS, notes: RequestNotes = NO_NOTES
+) -> str | None:
+    return key_of(owner, "generate", ways, request, notes)
 
 
 def showing(url: str) -> Body:
@@ -109,12 +112,14 @@ HAVE_SEVERAL = [
 
 @pytest.mark.parametrize("case", HAVE_ONE_ANSWER, ids=lambda case: case.id)
 def test_a_request_with_one_answer_has_a_key(case: Asked) -> None:
-    assert key(generate(case.form, case.body)) is not None
+    notes = FORMATS[case.form].decode_request(msgspec.json.encode(case.body), {}).notes
+    assert key(generate(case.form, case.body), notes=notes) is not None
 
 
 @pytest.mark.parametrize("case", HAVE_SEVERAL, ids=lambda case: case.id)
 def test_a_request_with_several_answers_has_none(case: Asked) -> None:
-    assert key(generate(case.form, case.body)) is None
+    notes = FORMATS[case.form].decode_request(msgspec.json.encode(case.body), {}).notes
+    assert key(generate(case.form, case.body), notes=notes) is None
 
 
 @dataclass(frozen=True)
@@ -251,5 +256,7 @@ def test_vectors_always_have_one_answer(form: str) -> None:
 @pytest.mark.parametrize("form", RERANK_FORMATS)
 def test_rankings_always_have_one_answer(form: str) -> None:
     body = msgspec.json.encode({"model": "m", "query": "q", "documents": ["a", "b"]})
-    one, same = (key_of("key_1", "rerank", WAYS, RERANK_FORMATS[form].decode_request(body, {})) for _ in range(2))
+    one, same = (
+        key_of("key_1", "rerank", WAYS, RERANK_FORMATS[form].decode_request(body, {}).canonical) for _ in range(2)
+    )
     assert one == same is not None

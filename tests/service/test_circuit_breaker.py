@@ -1,4 +1,4 @@
-"""Which channels are left alone, for how long, and what brings them back."""
+"""Circuit breakers: the channels that receive no calls, for how long, and the calls that close the breaker again."""
 
 from dataclasses import dataclass
 
@@ -6,14 +6,14 @@ import pytest
 
 from umg_grpc.config import Breaker
 from umg_grpc.errors import Failure, UmgError
-from umg_grpc.service.health import (
+from umg_grpc.service.resilience.circuit_breaker import (
     DOWN_SECONDS,
     LONGEST_DOWN_SECONDS,
     LONGEST_OVERLOADED_SECONDS,
-    LOOKS,
-    MOST_PLACES,
+    MAX_BREAKERS,
+    MAX_PROBES,
     OVERLOADED_SECONDS,
-    Health,
+    CircuitBreakers,
     State,
 )
 from umg_grpc.v1 import pb
@@ -23,11 +23,11 @@ BREAKER = Breaker(failures=3, share=0.5, window=30, rest=5, max_rest=40)
 
 
 class Patient:
-    """A health with a clock that stands still, without chance."""
+    """Circuit breakers with a clock that stands still, without randomness."""
 
     def __init__(self, breaker: Breaker = BREAKER, chance: float = 0.0) -> None:
         self.seconds = 1000.0
-        self.health = Health(breaker, now=lambda: self.seconds, chance=lambda: chance)
+        self.health = CircuitBreakers(breaker, now=lambda: self.seconds, chance=lambda: chance)
 
     def call(self, error: UmgError | None = None, model: str = MODEL) -> None:
         self.health.end(CHANNEL, model, error, self.health.begin(CHANNEL, model))
@@ -36,14 +36,14 @@ class Patient:
         for _ in range(times):
             self.call(failed())
 
-    def is_well(self) -> bool:
-        return self.health.is_well(CHANNEL, MODEL)
+    def is_healthy(self) -> bool:
+        return self.health.is_healthy(CHANNEL, MODEL)
 
     def rest(self) -> float:
         return self.health.seconds_to_probe(CHANNEL, MODEL)
 
     def state(self) -> State:
-        [standing] = self.health.standings()
+        [standing] = self.health.snapshot()
         return standing.state
 
 
@@ -53,7 +53,7 @@ def failed(failure: Failure | None = Failure.TRANSIENT, **metadata: str) -> UmgE
     return error
 
 
-NO_PLACE = UmgError(pb.ERROR_REASON_UNAVAILABLE, "full").of(Failure.NOT_SENT)
+NO_PLACE = UmgError(pb.ERROR_REASON_UNAVAILABLE, "full").with_failure(Failure.NOT_SENT)
 
 
 @dataclass(frozen=True)
@@ -81,9 +81,9 @@ def test_only_failures_of_the_provider_in_a_row_eject_it(case: Ending) -> None:
     patient = Patient()
     for _ in range(BREAKER.failures - 1):
         patient.call(case.error)
-        assert patient.is_well()
+        assert patient.is_healthy()
     patient.call(case.error)
-    assert patient.is_well() != case.ejects
+    assert patient.is_healthy() != case.ejects
     assert patient.rest() == (BREAKER.rest if case.ejects else 0)
 
 
@@ -93,7 +93,7 @@ def test_an_answer_between_failures_begins_the_row_again(error: UmgError | None)
     for _ in range(4):
         patient.fail(BREAKER.failures - 1)
         patient.call(error)
-    assert patient.is_well()
+    assert patient.is_healthy()
 
 
 @pytest.mark.parametrize(
@@ -104,9 +104,9 @@ def test_what_says_nothing_of_the_provider_does_not_end_the_row(error: UmgError)
     patient.fail(BREAKER.failures - 1)
     patient.call(error)
     patient.seconds += OVERLOADED_SECONDS
-    assert patient.is_well()
+    assert patient.is_healthy()
     patient.fail()
-    assert not patient.is_well()
+    assert not patient.is_healthy()
 
 
 def test_a_large_share_of_failures_ejects_though_answers_come_between() -> None:
@@ -114,10 +114,10 @@ def test_a_large_share_of_failures_ejects_though_answers_come_between() -> None:
     for _ in range(9):
         patient.call()
         patient.call(failed())
-        assert patient.is_well()
+        assert patient.is_healthy()
     patient.call()
     patient.call(failed())
-    assert not patient.is_well()
+    assert not patient.is_healthy()
 
 
 def test_failures_count_no_longer_than_the_window() -> None:
@@ -126,7 +126,7 @@ def test_failures_count_no_longer_than_the_window() -> None:
         patient.call(failed())
         patient.call()
         patient.seconds += 4
-    assert patient.is_well()
+    assert patient.is_healthy()
 
 
 def test_a_share_is_that_of_the_last_window_however_the_calls_come() -> None:
@@ -135,34 +135,34 @@ def test_a_share_is_that_of_the_last_window_however_the_calls_come() -> None:
         patient.call()
     patient.seconds += BREAKER.window + 1
     for _ in range(10):
-        assert patient.is_well()
+        assert patient.is_healthy()
         patient.call()
         patient.call(failed())
-    assert not patient.is_well()
+    assert not patient.is_healthy()
 
 
 def test_one_model_of_a_channel_is_ejected_and_the_others_are_not() -> None:
     patient = Patient()
     patient.fail(BREAKER.failures)
-    assert not patient.is_well()
-    assert patient.health.is_well(CHANNEL, "model-2")
-    assert patient.health.is_well("spare", MODEL)
+    assert not patient.is_healthy()
+    assert patient.health.is_healthy(CHANNEL, "model-2")
+    assert patient.health.is_healthy("spare", MODEL)
 
 
 def test_after_its_rest_one_call_looks_and_a_good_answer_brings_it_back() -> None:
     patient = Patient()
     patient.fail(BREAKER.failures)
     patient.seconds += BREAKER.rest - 0.1
-    assert not patient.is_well()
-    assert patient.state() is State.RESTING
+    assert not patient.is_healthy()
+    assert patient.state() is State.OPEN
     patient.seconds += 0.1
-    assert patient.is_well()
-    assert patient.state() is State.PROBED
+    assert patient.is_healthy()
+    assert patient.state() is State.HALF_OPEN
     turn = patient.health.begin(CHANNEL, MODEL)
-    assert not patient.is_well()
+    assert not patient.is_healthy()
     patient.health.end(CHANNEL, MODEL, None, turn)
-    assert patient.is_well()
-    assert patient.state() is State.WELL
+    assert patient.is_healthy()
+    assert patient.state() is State.CLOSED
     patient.fail(BREAKER.failures)
     assert patient.rest() == BREAKER.rest
 
@@ -190,13 +190,13 @@ def test_what_began_before_the_rest_says_nothing_of_it(error: UmgError | None) -
     early = [patient.health.begin(CHANNEL, MODEL) for _ in range(2)]
     patient.fail(BREAKER.failures)
     patient.health.end(CHANNEL, MODEL, error, early[0])
-    assert (patient.is_well(), patient.rest()) == (False, BREAKER.rest)
+    assert (patient.is_healthy(), patient.rest()) == (False, BREAKER.rest)
     patient.seconds += BREAKER.rest
     probe = patient.health.begin(CHANNEL, MODEL)
     patient.health.end(CHANNEL, MODEL, error, early[1])
-    assert not patient.is_well()
+    assert not patient.is_healthy()
     patient.health.end(CHANNEL, MODEL, None, probe)
-    assert patient.is_well()
+    assert patient.is_healthy()
 
 
 @pytest.mark.parametrize("error", [NO_PLACE, failed(None), failed(Failure.OTHER_KEY), "left"], ids=repr)
@@ -205,29 +205,29 @@ def test_a_look_of_which_nothing_is_learnt_is_given_back(error: UmgError | str) 
     patient.fail(BREAKER.failures)
     patient.seconds += BREAKER.rest
     turn = patient.health.begin(CHANNEL, MODEL)
-    assert not patient.is_well()
+    assert not patient.is_healthy()
     if isinstance(error, UmgError):
         patient.health.end(CHANNEL, MODEL, error, turn)
     else:
-        patient.health.left(CHANNEL, MODEL, turn)
-    assert patient.is_well()
-    assert patient.state() is State.PROBED
+        patient.health.cancelled(CHANNEL, MODEL, turn)
+    assert patient.is_healthy()
+    assert patient.state() is State.HALF_OPEN
 
 
 def test_a_few_calls_without_another_channel_look_there_during_its_rest() -> None:
     patient = Patient()
     patient.fail(BREAKER.failures)
     turns = []
-    for _ in range(LOOKS):
-        assert patient.health.may_look(CHANNEL, MODEL)
+    for _ in range(MAX_PROBES):
+        assert patient.health.may_probe(CHANNEL, MODEL)
         turns.append(patient.health.begin(CHANNEL, MODEL))
-    assert not patient.health.may_look(CHANNEL, MODEL)
+    assert not patient.health.may_probe(CHANNEL, MODEL)
     patient.health.end(CHANNEL, MODEL, failed(), turns.pop())
-    assert patient.health.may_look(CHANNEL, MODEL)
+    assert patient.health.may_probe(CHANNEL, MODEL)
     assert patient.rest() == BREAKER.rest
-    patient.health.left(CHANNEL, MODEL, turns.pop())
+    patient.health.cancelled(CHANNEL, MODEL, turns.pop())
     patient.health.end(CHANNEL, MODEL, None, turns.pop())
-    assert patient.is_well()
+    assert patient.is_healthy()
     assert patient.rest() == 0
 
 
@@ -236,7 +236,7 @@ def test_a_channel_that_is_down_rests_at_once_and_longer_each_time() -> None:
     rests = []
     for _ in range(6):
         patient.call(failed(Failure.DOWN))
-        assert not patient.is_well()
+        assert not patient.is_healthy()
         rests.append(patient.rest())
         patient.seconds += patient.rest()
     assert rests == [DOWN_SECONDS, 120, 240, 480, LONGEST_DOWN_SECONDS, LONGEST_DOWN_SECONDS]
@@ -271,12 +271,12 @@ BUSY = [
 def test_a_channel_that_has_too_much_to_do_gets_nothing_for_as_long_as_it_says(case: Busy) -> None:
     patient = Patient()
     patient.call(failed(Failure.OVERLOADED, **case.metadata))
-    assert (patient.is_well(), patient.rest(), patient.state()) == (False, case.rest, State.RESTING)
+    assert (patient.is_healthy(), patient.rest(), patient.state()) == (False, case.rest, State.OPEN)
     patient.seconds += case.rest
-    assert (patient.is_well(), patient.rest(), patient.state()) == (True, 0, State.WELL)
-    for _ in range(3):  # it did not fail: all may go there again, not one to see
+    assert (patient.is_healthy(), patient.rest(), patient.state()) == (True, 0, State.CLOSED)
+    for _ in range(3):  # it did not fail: all calls may go there again, not only one probe
         patient.health.begin(CHANNEL, MODEL)
-        assert patient.is_well()
+        assert patient.is_healthy()
 
 
 def test_a_look_at_a_busy_channel_may_make_its_rest_longer_and_never_shorter() -> None:
@@ -300,9 +300,9 @@ def test_a_probe_that_finds_the_channel_busy_is_followed_by_another() -> None:
     patient.fail(BREAKER.failures)
     patient.seconds += BREAKER.rest
     patient.call(failed(Failure.OVERLOADED, retry_after_seconds="3"))
-    assert (patient.is_well(), patient.rest()) == (False, 3)
+    assert (patient.is_healthy(), patient.rest()) == (False, 3)
     patient.seconds += 3
-    assert patient.state() is State.PROBED
+    assert patient.state() is State.HALF_OPEN
     patient.call(failed())
     assert patient.rest() == 2 * BREAKER.rest
 
@@ -310,11 +310,11 @@ def test_a_probe_that_finds_the_channel_busy_is_followed_by_another() -> None:
 def test_what_is_under_way_is_told_of_each_channel_and_model() -> None:
     patient = Patient()
     turns = [patient.health.begin(CHANNEL, MODEL) for _ in range(3)]
-    assert patient.health.standings() == [(CHANNEL, MODEL, State.WELL, 0, 3)]
+    assert patient.health.snapshot() == [(CHANNEL, MODEL, State.CLOSED, 0, 3)]
     patient.health.end(CHANNEL, MODEL, failed(Failure.DOWN), turns[0])
     patient.health.end(CHANNEL, MODEL, failed(Failure.DOWN), turns[1])
-    patient.health.left(CHANNEL, MODEL, turns[2])
-    assert patient.health.standings() == [(CHANNEL, MODEL, State.RESTING, DOWN_SECONDS, 0)]
+    patient.health.cancelled(CHANNEL, MODEL, turns[2])
+    assert patient.health.snapshot() == [(CHANNEL, MODEL, State.OPEN, DOWN_SECONDS, 0)]
 
 
 def test_a_reload_forgets_what_is_no_longer_served_and_keeps_the_rest() -> None:
@@ -323,9 +323,9 @@ def test_a_reload_forgets_what_is_no_longer_served_and_keeps_the_rest() -> None:
     for channel, model in (("gone", "m"), ("kept", "m"), ("kept", "gone"), ("all", "anything")):
         patient.health.end(channel, model, down, patient.health.begin(channel, model))
     patient.health.forget({("kept", "m"), ("all", "*"), ("new", "m")})
-    assert {standing[:2] for standing in patient.health.standings()} == {("kept", "m"), ("all", "anything")}
-    assert not patient.health.is_well("kept", "m")
-    assert patient.health.is_well("gone", "m")
+    assert {standing[:2] for standing in patient.health.snapshot()} == {("kept", "m"), ("all", "anything")}
+    assert not patient.health.is_healthy("kept", "m")
+    assert patient.health.is_healthy("gone", "m")
 
 
 def test_a_call_that_ends_after_it_was_forgotten_changes_nothing() -> None:
@@ -335,17 +335,17 @@ def test_a_call_that_ends_after_it_was_forgotten_changes_nothing() -> None:
     patient.health.end(CHANNEL, MODEL, failed(Failure.DOWN), turn)
     patient.health.begin(CHANNEL, MODEL)
     patient.health.end(CHANNEL, MODEL, failed(Failure.DOWN), turn)
-    assert patient.is_well()
+    assert patient.is_healthy()
 
 
 def test_names_that_callers_think_up_take_bounded_memory_and_push_out_no_channel_that_rests() -> None:
     patient = Patient()
     patient.call(failed(Failure.DOWN))
     turn = patient.health.begin(CHANNEL, "under way")
-    for number in range(2 * MOST_PLACES):
+    for number in range(2 * MAX_BREAKERS):
         patient.call(model=f"made-up-{number}")
         if number % 1000 == 0:
-            assert len(patient.health.standings()) <= MOST_PLACES
-    assert not patient.is_well()
+            assert len(patient.health.snapshot()) <= MAX_BREAKERS
+    assert not patient.is_healthy()
     patient.health.end(CHANNEL, "under way", failed(Failure.DOWN), turn)
-    assert not patient.health.is_well(CHANNEL, "under way")
+    assert not patient.health.is_healthy(CHANNEL, "under way")

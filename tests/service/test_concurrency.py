@@ -1,4 +1,4 @@
-"""So many at once, some in a queue, the rest refused at once."""
+"""Concurrency limiter: a number of calls in flight, more in a queue, and the rest rejected at once."""
 
 import asyncio
 from collections import deque
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from umg_grpc.errors import AGAIN_SECONDS, Failure, UmgError
-from umg_grpc.service.slots import Slots
+from umg_grpc.service.resilience.concurrency import ConcurrencyLimiter
 from umg_grpc.v1 import pb
 
 
@@ -21,27 +21,27 @@ class Clock:
 
 @dataclass
 class Queue:
-    """Those that wait for slots, each a task."""
+    """Calls that wait for slots, each a task."""
 
-    slots: Slots
+    slots: ConcurrencyLimiter
     tasks: list[asyncio.Task[None]] = field(default_factory=list)
 
     async def join(self, seconds: float = float("inf")) -> asyncio.Task[None]:
-        """A task that waits, or has its slot."""
+        """Start a task that waits for a slot. Return it when it waits or has its slot."""
         task = asyncio.create_task(self.slots.take(seconds))
         self.tasks.append(task)
         await asyncio.sleep(0)
         return task
 
 
-async def refused(slots: Slots, seconds: float = float("inf")) -> UmgError:
+async def refused(slots: ConcurrencyLimiter, seconds: float = float("inf")) -> UmgError:
     with pytest.raises(UmgError) as caught:
         await slots.take(seconds)
     return caught.value
 
 
 async def test_those_that_find_room_do_not_wait_and_one_more_is_refused_at_once() -> None:
-    slots = Slots(2, 0, 60, "the gateway")
+    slots = ConcurrencyLimiter(2, 0, 60, "the gateway")
     for taken in range(2):
         assert (slots.taken, slots.has_room) == (taken, True)
         await slots.take(0)
@@ -49,36 +49,36 @@ async def test_those_that_find_room_do_not_wait_and_one_more_is_refused_at_once(
     error = await refused(slots)
     assert (error.reason, error.failure) == (pb.ERROR_REASON_UNAVAILABLE, Failure.NOT_SENT)
     assert error.retry_after == AGAIN_SECONDS
-    slots.give_back()
+    slots.release()
     await slots.take()
 
 
 async def test_who_waits_longest_is_next() -> None:
-    slots = Slots(1, 3, 60, "the gateway")
+    slots = ConcurrencyLimiter(1, 3, 60, "the gateway")
     await slots.take()
     queue = Queue(slots)
     waiting = deque([await queue.join() for _ in range(3)])
     assert (slots.waiting, slots.refuses()) == (3, True)
     while waiting:
-        slots.give_back()
+        slots.release()
         await waiting.popleft()
         assert (slots.waiting, slots.taken) == (len(waiting), 1)
         assert not any(task.done() for task in waiting)
-    slots.give_back()
+    slots.release()
     assert slots.taken == 0
 
 
 async def test_one_that_waited_long_enough_is_refused_and_leaves_no_trace() -> None:
-    slots = Slots(1, 8, 0.01, "the gateway")
+    slots = ConcurrencyLimiter(1, 8, 0.01, "the gateway")
     await slots.take()
     assert (await refused(slots)).reason == pb.ERROR_REASON_UNAVAILABLE
     assert (slots.waiting, slots.taken) == (0, 1)
-    slots.give_back()
+    slots.release()
     assert slots.taken == 0
 
 
 async def test_nobody_waits_longer_than_its_own_time() -> None:
-    slots = Slots(1, 8, 60, "the gateway")
+    slots = ConcurrencyLimiter(1, 8, 60, "the gateway")
     await slots.take()
     await refused(slots, 0)
     await refused(slots, -1)
@@ -94,39 +94,39 @@ class Leaving:
 
 @pytest.mark.parametrize("case", [Leaving("alone", False), Leaving("just granted", True)], ids=lambda case: case.id)
 async def test_a_slot_is_not_lost_with_one_that_leaves_the_queue(case: Leaving) -> None:
-    slots = Slots(1, 8, 60, "the gateway")
+    slots = ConcurrencyLimiter(1, 8, 60, "the gateway")
     await slots.take()
     queue = Queue(slots)
     leaving, next_one = await queue.join(), await queue.join()
     if case.granted:
-        slots.give_back()
+        slots.release()
         leaving.cancel()
     else:
         leaving.cancel()
-        slots.give_back()
+        slots.release()
     with pytest.raises(asyncio.CancelledError):
         await leaving
     await next_one
     assert (slots.taken, slots.waiting) == (1, 0)
-    slots.give_back()
+    slots.release()
     assert slots.taken == 0
 
 
-async def serve(slots: Slots, clock: Clock, calls: int, seconds: float) -> None:
-    """So many calls of this length, as many at once as there is room."""
+async def serve(slots: ConcurrencyLimiter, clock: Clock, calls: int, seconds: float) -> None:
+    """Make the given number of calls of this length, as many at a time as there are slots."""
     for _ in range(calls // slots.most):
         for _ in range(slots.most):
             await slots.take()
         clock.seconds += seconds
         for _ in range(slots.most):
-            slots.give_back()
+            slots.release()
 
 
 @dataclass(frozen=True)
 class Pace:
     id: str
     seconds: float  # of a call
-    queue: int  # how many are let wait a second at most, with 10 at once
+    queue: int  # most calls in the queue, for a wait of a second and 10 slots
 
 
 PACES = [
@@ -140,7 +140,7 @@ PACES = [
 @pytest.mark.parametrize("case", PACES, ids=lambda case: case.id)
 async def test_the_queue_is_no_longer_than_what_is_taken_in_time(case: Pace) -> None:
     clock = Clock()
-    slots = Slots(10, 100, 1.0, "the gateway", clock)
+    slots = ConcurrencyLimiter(10, 100, 1.0, "the gateway", clock)
     await serve(slots, clock, 200, case.seconds)
     for _ in range(10):
         await slots.take()
@@ -157,7 +157,7 @@ async def test_the_queue_is_no_longer_than_what_is_taken_in_time(case: Pace) -> 
 
 async def test_nobody_waits_for_calls_that_no_longer_end() -> None:
     clock = Clock()
-    slots = Slots(10, 100, 1.0, "the gateway", clock)
+    slots = ConcurrencyLimiter(10, 100, 1.0, "the gateway", clock)
     await serve(slots, clock, 200, 0.01)
     for _ in range(10):
         await slots.take()
@@ -165,7 +165,7 @@ async def test_nobody_waits_for_calls_that_no_longer_end() -> None:
     clock.seconds += 10
     assert slots.refuses()
     for _ in range(10):
-        slots.give_back()
+        slots.release()
     await serve(slots, clock, 200, 0.01)
     for _ in range(10):
         await slots.take()
@@ -174,7 +174,7 @@ async def test_nobody_waits_for_calls_that_no_longer_end() -> None:
 
 async def test_at_rest_no_time_is_counted() -> None:
     clock = Clock()
-    slots = Slots(2, 10, 1.0, "the gateway", clock)
+    slots = ConcurrencyLimiter(2, 10, 1.0, "the gateway", clock)
     await serve(slots, clock, 20, 0.01)
     clock.seconds += 3600
     for _ in range(2):

@@ -1,4 +1,4 @@
-"""One catalogue of errors: every reason has a status, and crosses a socket whole."""
+"""Catalogue of errors: every reason has a status, and is transferred over a socket without loss."""
 
 import re
 from pathlib import Path
@@ -17,7 +17,7 @@ REASONS = sorted(pb.ErrorReason.values())
 
 
 def documented() -> dict[str, str]:
-    """Reason -> gRPC status, as the comments of the schema have it."""
+    """Return reason -> gRPC status, as the comments of the schema state it."""
     found, comment = {}, ""
     for line in PROTO.read_text().splitlines():
         text = line.strip()
@@ -43,7 +43,7 @@ def test_a_reason_crosses_a_socket(reason: pb.ErrorReason.ValueType) -> None:
     assert _crossed(error) == error_fields(error)
 
 
-# The one key that is no text for every reader: a number of seconds.
+# The one key that is no text for readers: a number of seconds.
 KEYS = st.text(min_size=1, max_size=20).filter(lambda key: key != "retry_after_seconds")
 
 

@@ -1,4 +1,4 @@
-"""The channel without a socket behaves as one with a socket, as far as stubs and servicers can tell."""
+"""In-process channel: for stubs and servicers it behaves like a channel with a socket."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
@@ -13,7 +13,7 @@ from umg_grpc.v1 import pb, rpc
 
 
 class Scripted(rpc.ModelServiceServicer, rpc.GenerationServiceServicer):
-    """Answers what the model id asks for."""
+    """Service whose behaviour the model id selects."""
 
     def __init__(self) -> None:
         self.ended = asyncio.Event()
@@ -41,7 +41,7 @@ class Scripted(rpc.ModelServiceServicer, rpc.GenerationServiceServicer):
 
 
 class Tagging(Interceptor):
-    """Counts how often it wrapped, and passes on."""
+    """Interceptor that counts its wrapped methods, and passes calls on."""
 
     def __init__(self) -> None:
         super().__init__()

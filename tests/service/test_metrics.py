@@ -1,4 +1,4 @@
-"""What /metrics says of attempts, channels and load, and how the command line reads it."""
+"""Metrics of attempts, channels and load, and the command line that reads them."""
 
 import asyncio
 import os
@@ -13,39 +13,40 @@ from aiohttp import web
 from prometheus_client import CollectorRegistry, Histogram, generate_latest
 from prometheus_client.multiprocess import mark_process_dead
 
-from umg_grpc.cli.states import states
+from tests.support.serving import serving
+from umg_grpc.cli.channel_states import states
 from umg_grpc.config import Breaker
 from umg_grpc.errors import Failure, UmgError
-from umg_grpc.service.call import Call
-from umg_grpc.service.health import Health
 from umg_grpc.service.metrics import (
     CHANNEL_KEYS_RESTING,
     CHANNEL_QUEUE,
     GATE_CALLS,
     GATE_QUEUE,
-    MOST_MODELS,
+    MAX_MODELS,
     SECONDS,
     SHARED_FOLDER,
     Metrics,
 )
+from umg_grpc.service.pipeline.call import Call
+from umg_grpc.service.resilience.circuit_breaker import CircuitBreakers
 from umg_grpc.v1 import pb
 
-DOWN = UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, "no credit").of(Failure.DOWN)
+DOWN = UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, "no credit").with_failure(Failure.DOWN)
 
 
 def lines(metrics: Metrics) -> set[str]:
-    """Those of the figures of ours."""
+    """Return the lines of our own metrics."""
     return {line for line in metrics.exposition().decode().splitlines() if line.startswith("umg_")}
 
 
 class Watched:
-    """Metrics of a health with a clock that stands still."""
+    """Metrics of circuit breakers with a clock that stands still."""
 
     def __init__(self) -> None:
         self.seconds = 1000.0
-        self.health = Health(Breaker(), now=lambda: self.seconds, chance=lambda: 0.0)
+        self.health = CircuitBreakers(Breaker(), now=lambda: self.seconds, chance=lambda: 0.0)
         self.metrics = Metrics()
-        self.metrics.watch_channels(self.health.standings)
+        self.metrics.watch_channels(self.health.snapshot)
 
     def call(self, channel: str, model: str, error: UmgError | None = None) -> None:
         self.health.end(channel, model, error, self.health.begin(channel, model))
@@ -59,7 +60,7 @@ def test_what_happens_is_counted() -> None:
     metrics.refused("full")
     metrics.hedged("m", won=True)
     metrics.hedged("m", won=False)
-    metrics.looked_up("hit")
+    metrics.count_cache_lookup("hit")
     assert lines(metrics) >= {
         'umg_attempts_total{channel="main",model="m",outcome="ok"} 2.0',
         'umg_attempts_total{channel="main",model="m",outcome="not sent"} 1.0',
@@ -74,7 +75,7 @@ def test_lengths_of_calls_are_counted_as_the_library_counts_them() -> None:
     metrics, registry = Metrics(), CollectorRegistry()
     labels = {"method": "M", "channel": "main", "model": "m"}
     alike = Histogram("umg_call_seconds", "", [*labels], registry=registry, buckets=SECONDS).labels(**labels)
-    for _ in range(2):  # the library is told anew each time
+    for _ in range(2):  # the library receives new values each time
         for seconds in (0.0, *SECONDS, *(1.5 * bound for bound in SECONDS)):
             metrics.finished(Call("/umg.v1.S/M", {}, True, "r", model="m", channel="main"), "OK", seconds)
             alike.observe(seconds)
@@ -140,19 +141,19 @@ def test_models_that_callers_think_up_make_a_bounded_number_of_figures() -> None
     watched = Watched()
     watched.call("main", "known")
     watched.metrics.attempt("main", "known", "ok")
-    for number in range(2 * MOST_MODELS):
+    for number in range(2 * MAX_MODELS):
         watched.call("main", f"made-up-{number}", DOWN)
         watched.metrics.attempt("main", f"made-up-{number}", "down")
         watched.metrics.finished(Call("/umg.v1.S/M", {}, True, "r", model=f"made-up-{number}"), "OK", 0.1)
     shown = lines(watched.metrics)
     assert 'umg_attempts_total{channel="main",model="known",outcome="ok"} 1.0' in shown
     assert 'umg_channel_state{channel="main",model="other"} 1.0' in shown
-    assert sum(line.startswith("umg_attempts_total") for line in shown) == MOST_MODELS + 1
+    assert sum(line.startswith("umg_attempts_total") for line in shown) == MAX_MODELS + 1
 
 
 @asynccontextmanager
 async def served(metrics: Metrics | bytes, status: int = 200) -> AsyncGenerator[str, None]:
-    """HOST:PORT of a server with these at /metrics."""
+    """Run a server with these metrics at /metrics. Yield its HOST:PORT."""
 
     async def answer(request: web.Request) -> web.Response:
         assert request.path == "/metrics"
@@ -161,13 +162,8 @@ async def served(metrics: Metrics | bytes, status: int = 200) -> AsyncGenerator[
 
     app = web.Application()
     app.router.add_get("/{path:.*}", answer)
-    runner = web.AppRunner(app)
-    await runner.setup()
-    try:
-        await web.TCPSite(runner, "127.0.0.1", 0).start()
-        yield f"127.0.0.1:{runner.addresses[0][1]}"
-    finally:
-        await runner.cleanup()
+    async with serving(app) as url:
+        yield url.removeprefix("http://")
 
 
 async def test_the_command_line_reads_the_states_in_words() -> None:
@@ -204,23 +200,23 @@ WORKER = """
 import sys
 from umg_grpc.config import Breaker
 from umg_grpc.errors import Failure, UmgError
-from umg_grpc.service.health import Health
+from umg_grpc.service.resilience.circuit_breaker import CircuitBreakers
 from umg_grpc.service.metrics import GATE_CALLS, Metrics
 from umg_grpc.v1 import pb
 
 calls, rests = int(sys.argv[1]), sys.argv[2] == "rests"
-health, metrics = Health(Breaker(), now=lambda: 1000.0, chance=lambda: 0.0), Metrics()
-metrics.watch_channels(health.standings)
+health, metrics = CircuitBreakers(Breaker(), now=lambda: 1000.0, chance=lambda: 0.0), Metrics()
+metrics.watch_channels(health.snapshot)
 metrics.watch(GATE_CALLS, lambda: {(): calls})
 turn = health.begin("main", "m")
-health.end("main", "m", UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, "").of(Failure.DOWN) if rests else None, turn)
+health.end("main", "m", UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, "").with_failure(Failure.DOWN) if rests else None, turn)
 metrics.attempt("main", "m", "ok")
 metrics.exposition()
 if rests:
     health.forget(set())
     health.end("main", "m", None, health.begin("main", "m"))
     health.begin("main", "m")
-    health.end("other", "m", UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, "").of(Failure.DOWN), health.begin("other", "m"))
+    health.end("other", "m", UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, "").with_failure(Failure.DOWN), health.begin("other", "m"))
 print(metrics.exposition().decode())
 """
 

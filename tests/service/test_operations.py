@@ -1,4 +1,4 @@
-"""Every operation of the schema is served, or says that it is not."""
+"""Operations of the schema: each is served, or reports that it is not."""
 
 import re
 from collections.abc import AsyncGenerator
@@ -11,8 +11,8 @@ from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.descriptor_pool import Default
 from google.protobuf.message_factory import GetMessageClass
 
-from umg_grpc.cli.serve import Address, Options, gateway
-from umg_grpc.config import parse
+from umg_grpc.cli.serve import Options, gateway
+from umg_grpc.config import Address, parse
 from umg_grpc.server import SERVICES
 from umg_grpc.status import from_rpc
 
@@ -28,9 +28,9 @@ SERVED = {
     "umg.v1.GenerationService.Generate",
     "umg.v1.GenerationService.StreamGenerate",
     "umg.v1.GenerationService.CountTokens",
-    "umg.v1.GenerationService.GetResponse",
-    "umg.v1.GenerationService.DeleteResponse",
-    "umg.v1.GenerationService.CancelResponse",
+    "umg.v1.GenerationService.GetStoredResponse",
+    "umg.v1.GenerationService.DeleteStoredResponse",
+    "umg.v1.GenerationService.CancelStoredResponse",
     "umg.v1.GenerationService.ListInputItems",
     "umg.v1.EmbeddingService.Embed",
     "umg.v1.RerankService.Rerank",
@@ -54,7 +54,7 @@ async def channel(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncGenera
 
 
 async def reason(channel: grpc.aio.Channel, method: MethodDescriptor) -> str:
-    """Why an empty request is refused; "" if it is not."""
+    """Call the method with an empty request. Return the reason of the error; "" if there is none."""
     assert method.containing_service is not None
     path = f"/{method.containing_service.full_name}/{method.name}"
     make = channel.unary_stream if method.server_streaming else channel.unary_unary

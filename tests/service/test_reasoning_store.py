@@ -1,4 +1,6 @@
-"""What a model thought before its tool calls comes back with them, to the caller whose it is and to nobody else."""
+"""Reasoning store: a model's reasoning before its tool calls is restored with them, only for the caller that received
+it.
+"""
 
 import asyncio
 import base64
@@ -6,7 +8,7 @@ import sqlite3
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -14,12 +16,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlalchemy import func, select
 
-from tests.databases import Database, Postgres
-from tests.store.emptied import opened_empty, shared_database
+from tests.support.databases import Database, Postgres
+from tests.support.stores import Clock
 from tests.wire.timing import within
-from umg_grpc.service.restoring import ENTRY_BYTES
-from umg_grpc.service.states import needs, pinned_channel
-from umg_grpc.service.vault import FEW, Vault
+from umg_grpc.service.conversations.reasoning_restore import ENTRY_BYTES
+from umg_grpc.service.conversations.reasoning_state import needs, pinned_channel
+from umg_grpc.service.conversations.reasoning_store import FEW, ReasoningStore
 from umg_grpc.store import Store, open_store
 from umg_grpc.store.retained import Bounds
 from umg_grpc.store.tables import KeptReasoning
@@ -31,35 +33,16 @@ UNBOUNDED = Bounds(owner_bytes=0, total_bytes=0)
 MEGABYTE = 2**20
 
 
-@dataclass
-class Clock:
-    time: datetime = datetime(2026, 5, 4, tzinfo=UTC)
-
-    def __call__(self) -> datetime:
-        return self.time
-
-
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
-def database(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Database:
-    return shared_database(request, tmp_path_factory)
-
-
-@pytest.fixture
-async def store(database: Database) -> AsyncIterator[Store]:
-    async with opened_empty(database) as store:
-        yield store
+def store(emptied_store: Store) -> Store:
+    return emptied_store
 
 
 @asynccontextmanager
 async def opened(
     store: Store, clock: Clock, *, memory_bytes: int = MEGABYTE, bounds: Bounds = UNBOUNDED
-) -> AsyncIterator[Vault]:
-    vault = Vault(store, lifetime=timedelta(days=1), memory_bytes=memory_bytes, bounds=bounds, now=clock)
+) -> AsyncIterator[ReasoningStore]:
+    vault = ReasoningStore(store, lifetime=timedelta(days=1), memory_bytes=memory_bytes, bounds=bounds, now=clock)
     vault.start()
     try:
         yield vault
@@ -68,7 +51,7 @@ async def opened(
 
 
 @pytest.fixture
-async def vault(store: Store, clock: Clock) -> AsyncIterator[Vault]:
+async def vault(store: Store, clock: Clock) -> AsyncIterator[ReasoningStore]:
     async with opened(store, clock) as vault:
         yield vault
 
@@ -252,7 +235,7 @@ async def test_what_was_thought_comes_back(store: Store, clock: Clock, case: Cas
         assert await (other if elsewhere else vault).restore(YOU, sent) is sent, "another caller knows nothing"
 
 
-async def test_a_conversation_of_many_calls_gets_all_its_thoughts(vault: Vault) -> None:
+async def test_a_conversation_of_many_calls_gets_all_its_thoughts(vault: ReasoningStore) -> None:
     for number in range(3 * FEW):
         vault.remember(ME, CHANNEL, [thought(f"{number}", "s"), call(f"{number}")])
     restored = await vault.restore(ME, request(*(turn(call(f"{number}")) for number in range(3 * FEW))))
@@ -261,14 +244,14 @@ async def test_a_conversation_of_many_calls_gets_all_its_thoughts(vault: Vault) 
     ]
 
 
-async def test_only_what_the_channel_made_is_put_back(vault: Vault) -> None:
+async def test_only_what_the_channel_made_is_put_back(vault: ReasoningStore) -> None:
     vault.remember(ME, CHANNEL, [thought("hm", "s"), call("a", "t")])
     vault.remember(ME, "other", [thought("hm", "u"), call("b")])
     restored = await vault.restore(ME, request(turn(call("a")), result("a"), turn(call("b"))), channel="other")
     assert list(restored.messages[1:]) == [turn(call("a")), result("a"), turn(thought("hm", "u", "other"), call("b"))]
 
 
-async def test_the_newest_state_pins_the_channel(vault: Vault) -> None:
+async def test_the_newest_state_pins_the_channel(vault: ReasoningStore) -> None:
     vault.remember(ME, "first", [thought("hm", "s"), call("a")])
     vault.remember(ME, "second", [thought("hm", "t"), call("b")])
     sent = request(turn(call("a")), result("a"), turn(call("b")), result("b"))
@@ -291,14 +274,14 @@ async def test_the_newest_state_pins_the_channel(vault: Vault) -> None:
     ],
 )
 async def test_a_request_that_the_vault_cannot_help_says_so(
-    vault: Vault, sent: pb.GenerateRequest, needed: bool
+    vault: ReasoningStore, sent: pb.GenerateRequest, needed: bool
 ) -> None:
     assert needs(sent) is needed
     if not needed:
         assert await vault.restore(ME, sent) is sent
 
 
-async def test_ids_and_states_of_any_length_are_remembered(vault: Vault) -> None:
+async def test_ids_and_states_of_any_length_are_remembered(vault: ReasoningStore) -> None:
     long, odd = "x" * 100_000, "\0'\U0001f600"
     vault.remember(ME, CHANNEL, [thought("hm", long), call(long), call(odd)])
     assert await vault.flushed()
@@ -306,8 +289,10 @@ async def test_ids_and_states_of_any_length_are_remembered(vault: Vault) -> None
     assert restored.messages[1] == turn(thought("hm", long, CHANNEL), call(odd))
 
 
-async def test_what_is_used_lives_on_and_the_rest_is_forgotten(store: Store, database: Database, clock: Clock) -> None:
-    other_store = await open_store(database.url, database.data_dir)
+async def test_what_is_used_lives_on_and_the_rest_is_forgotten(
+    store: Store, module_database: Database, clock: Clock
+) -> None:
+    other_store = await open_store(module_database.url, module_database.data_dir)
     async with opened(store, clock) as vault, opened(other_store, clock) as other:
         vault.remember(ME, CHANNEL, [thought("hm"), call("used")])
         vault.remember(ME, CHANNEL, [thought("hm"), call("unused")])
@@ -327,8 +312,10 @@ async def test_what_is_used_lives_on_and_the_rest_is_forgotten(store: Store, dat
     await other_store.aclose()
 
 
-async def test_what_another_process_used_is_not_forgotten_here(store: Store, database: Database, clock: Clock) -> None:
-    other_store = await open_store(database.url, database.data_dir)
+async def test_what_another_process_used_is_not_forgotten_here(
+    store: Store, module_database: Database, clock: Clock
+) -> None:
+    other_store = await open_store(module_database.url, module_database.data_dir)
     async with opened(store, clock) as vault, opened(other_store, clock) as other:
         vault.remember(ME, CHANNEL, [thought("hm"), call("a")])
         assert await vault.flushed()
@@ -341,7 +328,7 @@ async def test_what_another_process_used_is_not_forgotten_here(store: Store, dat
     await other_store.aclose()
 
 
-async def test_a_use_is_not_written_each_time(store: Store, database: Database, clock: Clock) -> None:
+async def test_a_use_is_not_written_each_time(store: Store, module_database: Database, clock: Clock) -> None:
     async with opened(store, clock) as vault:
         vault.remember(ME, CHANNEL, [thought("hm"), call("a")])
         assert await vault.flushed()
@@ -443,7 +430,7 @@ def test_whatever_was_remembered_comes_back_to_its_owner_only(
 
 
 async def _comes_back(directory: Path, remembered: list[tuple[str, list[pb.Part]]], memory_bytes: int) -> None:
-    """Whatever stays in memory of it, and also in a process that remembers nothing."""
+    """Check that the reasoning is restored, for any limit of memory, and also by a process whose memory is empty."""
     store, clock = await open_store("sqlite", directory), Clock()
     expected = dict[tuple[str, str], list[pb.Part]]()
     async with opened(store, clock, memory_bytes=memory_bytes) as vault, opened(store, clock) as other:

@@ -1,4 +1,6 @@
-"""Answers that are given again: to the same question, while they are young, whole, and to each its own copy."""
+"""Response cache: responses to equal requests, within their time to live, only complete ones, and a copy for each
+caller.
+"""
 
 import asyncio
 import hashlib
@@ -7,10 +9,10 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from tests.redis import PATIENCE_SECONDS, RedisServer, opened
+from tests.support.redis import PATIENCE_SECONDS, RedisServer, opened
 from umg_grpc.errors import UmgError
-from umg_grpc.service import response_cache
-from umg_grpc.service.response_cache import HEAD, MAX_BYTES, OVERHEAD_BYTES, PREFIX, Lead, ResponseCache
+from umg_grpc.service.caching import response_cache
+from umg_grpc.service.caching.response_cache import HEAD, MAX_BYTES, OVERHEAD_BYTES, PREFIX, CacheFill, ResponseCache
 from umg_grpc.store.redis import Redis
 from umg_grpc.v1 import pb
 
@@ -29,7 +31,7 @@ class Clock:
 
 @dataclass
 class Upstream:
-    """Makes answers that say which they are, when it is told to; `failing` of them it does not."""
+    """Provider of numbered answers, sent once `answered` is set; the first `failing` calls fail."""
 
     failing: int = 0
     asked: int = 0
@@ -75,7 +77,7 @@ def cache(clock: Clock) -> ResponseCache:
 
 
 async def asked(cache: ResponseCache, upstream: Callable[[], Awaitable[pb.EmbedResponse]], ttl: float = TTL) -> str:
-    """The answer, with `hit` where it was there."""
+    """Return the answer, with `hit` if it was cached."""
     message, hit = await cache.get_or_make(KEY, ttl, upstream, pb.EmbedResponse)
     return f"{message.model}{' hit' * hit}"
 
@@ -86,7 +88,7 @@ async def kept(cache: ResponseCache, ttl: float = TTL, key: str = KEY) -> str | 
 
 
 async def under_way(tasks: int, begin: Callable[[], Coroutine[None, None, str]]) -> list[asyncio.Task[str]]:
-    """So many calls, each as far as it comes."""
+    """Start the given number of calls, and run each until it waits."""
     begun = [asyncio.create_task(begin()) for _ in range(tasks)]
     for _ in range(20):
         await asyncio.sleep(0)
@@ -169,32 +171,32 @@ async def test_a_large_answer_is_not_kept_but_shared_by_those_who_wait_for_it(
 class Ending:
     id: str
     message: pb.GenerateResponse | pb.StreamGenerateResponse
-    is_kept: bool
+    is_cached: bool
 
 
 ENDINGS = [
-    Ending("complete", ended(pb.FINISH_REASON_STOP), is_kept=True),
-    Ending("at its limit", ended(pb.FINISH_REASON_LENGTH), is_kept=True),
-    Ending("with a tool call", ended(pb.FINISH_REASON_TOOL_CALLS), is_kept=True),
-    Ending("cut off by a filter", ended(pb.FINISH_REASON_CONTENT_FILTER), is_kept=False),
-    Ending("nobody knows how", ended(pb.FINISH_REASON_UNSPECIFIED), is_kept=False),
-    Ending("no answer at all", ended(), is_kept=False),
-    Ending("a whole stream", stream(pb.FINISH_REASON_STOP), is_kept=True),
-    Ending("a stream that a filter cut off", stream(pb.FINISH_REASON_CONTENT_FILTER), is_kept=False),
-    Ending("a stream without an end", stream(), is_kept=False),
-    Ending("one of two cut off", ended(pb.FINISH_REASON_STOP, pb.FINISH_REASON_REFUSAL), is_kept=False),
+    Ending("complete", ended(pb.FINISH_REASON_STOP), is_cached=True),
+    Ending("at its limit", ended(pb.FINISH_REASON_LENGTH), is_cached=True),
+    Ending("with a tool call", ended(pb.FINISH_REASON_TOOL_CALLS), is_cached=True),
+    Ending("cut off by a filter", ended(pb.FINISH_REASON_CONTENT_FILTER), is_cached=False),
+    Ending("nobody knows how", ended(pb.FINISH_REASON_UNSPECIFIED), is_cached=False),
+    Ending("no answer at all", ended(), is_cached=False),
+    Ending("a whole stream", stream(pb.FINISH_REASON_STOP), is_cached=True),
+    Ending("a stream that a filter cut off", stream(pb.FINISH_REASON_CONTENT_FILTER), is_cached=False),
+    Ending("a stream without an end", stream(), is_cached=False),
+    Ending("one of two cut off", ended(pb.FINISH_REASON_STOP, pb.FINISH_REASON_REFUSAL), is_cached=False),
 ]
 
 
 @pytest.mark.parametrize("case", ENDINGS, ids=lambda case: case.id)
 async def test_only_what_ended_well_is_kept(cache: ResponseCache, case: Ending) -> None:
     cache.put(KEY, case.message, TTL)
-    assert await cache.get(KEY, TTL, type(case.message)) == (case.message if case.is_kept else None)
+    assert await cache.get(KEY, TTL, type(case.message)) == (case.message if case.is_cached else None)
     other = pb.EmbedResponse
-    assert await cache.get(KEY, TTL, other) is None  # whatever its bytes might be taken for
+    assert await cache.get(KEY, TTL, other) is None  # although its bytes could be decoded as another type
 
 
-# --- several at once
+# --- concurrent calls
 
 
 async def test_of_many_calls_at_once_one_asks(cache: ResponseCache, upstream: Upstream) -> None:
@@ -305,9 +307,9 @@ async def test_an_answer_that_is_not_for_others_is_neither_kept_nor_shared(
 
 
 async def leads(cache: ResponseCache, message: pb.StreamGenerateResponse | None, go: asyncio.Event) -> str:
-    """As a stream is made: under a lead, which keeps it when it is whole."""
-    found = await cache.get_or_lead(KEY, TTL, pb.StreamGenerateResponse)
-    if not isinstance(found, Lead):
+    """Make a stream under a lead, which keeps it when it is complete."""
+    found = await cache.get_or_fill(KEY, TTL, pb.StreamGenerateResponse)
+    if not isinstance(found, CacheFill):
         return "hit"
     with found:
         await go.wait()
@@ -337,22 +339,22 @@ async def test_nobody_waits_long_for_the_client_of_another_stream(
     go = asyncio.Event()
     leader = asyncio.create_task(leads(cache, stream(pb.FINISH_REASON_STOP), go))
     await asyncio.sleep(0)
-    found = await cache.get_or_lead(KEY, TTL, pb.StreamGenerateResponse)
-    assert isinstance(found, Lead)
+    found = await cache.get_or_fill(KEY, TTL, pb.StreamGenerateResponse)
+    assert isinstance(found, CacheFill)
     with found:
         found.keep(stream(pb.FINISH_REASON_LENGTH))
-    kept = await cache.get_or_lead(KEY, TTL, pb.StreamGenerateResponse)
+    kept = await cache.get_or_fill(KEY, TTL, pb.StreamGenerateResponse)
     assert kept == stream(pb.FINISH_REASON_LENGTH)
     go.set()
     assert await leader == "led"
-    assert await cache.get_or_lead(KEY, TTL, pb.StreamGenerateResponse) == stream(pb.FINISH_REASON_STOP)
+    assert await cache.get_or_fill(KEY, TTL, pb.StreamGenerateResponse) == stream(pb.FINISH_REASON_STOP)
 
 
 async def test_nobody_waits_for_what_will_not_be_kept(cache: ResponseCache) -> None:
     go = asyncio.Event()
     go.set()
-    found = await cache.get_or_lead(KEY, TTL, pb.StreamGenerateResponse)
-    assert isinstance(found, Lead)
+    found = await cache.get_or_fill(KEY, TTL, pb.StreamGenerateResponse)
+    assert isinstance(found, CacheFill)
     with found:
         others = await under_way(2, lambda: leads(cache, None, go))
         assert not any(other.done() for other in others)
@@ -365,7 +367,7 @@ async def test_nobody_waits_for_what_will_not_be_kept(cache: ResponseCache) -> N
 
 @pytest.fixture
 async def replicas(redis_server: RedisServer, clock: Clock) -> AsyncIterator[tuple[ResponseCache, ResponseCache]]:
-    """Two processes with one Redis."""
+    """Yield the caches of two processes with one Redis."""
     async with opened(redis_server, clock) as first, opened(redis_server, clock) as second:
         caches = ResponseCache(2**22, first, clock), ResponseCache(2**22, second, clock)
         yield caches
@@ -384,7 +386,7 @@ async def test_what_one_process_made_the_others_have(
     assert await asked(second, upstream) == "answer 1 hit"
     assert await kept(second, 29) is None
     clock.seconds += 30
-    assert await kept(second, 3600) is None  # it lives no longer in the memory of the other
+    assert await kept(second, 3600) is None  # its lifetime in the other's memory is no longer
 
 
 async def test_a_newer_one_of_another_process_is_found(
@@ -430,7 +432,7 @@ async def test_no_answer_waits_until_redis_has_it(redis_server: RedisServer, clo
                 assert await kept(first) == "answer"
         await first.aclose()
         assert await kept(second) == "answer"
-        first.put(OTHER_KEY, embedded("late"), TTL)  # after its end
+        first.put(OTHER_KEY, embedded("late"), TTL)  # after the end of the cache
         await first.written()
         assert await kept(second, key=OTHER_KEY) is None
 

@@ -1,22 +1,31 @@
-"""Responses are found, continued, listed and forgotten by those who made them, and by nobody else."""
+"""Stored conversations: a response can be read, continued, listed and deleted only by the caller that created it."""
 
 import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import func, select
 
-from tests.databases import Database
-from tests.store.emptied import opened_empty, shared_database
+from tests.support.databases import Database
+from tests.support.stores import Clock
+from umg_grpc.config import Channel
 from umg_grpc.errors import UmgError
-from umg_grpc.service.conversations import MOST_NAMED, SMALL_BYTES, Continued, Conversations, Place, new_response_id
-from umg_grpc.service.input_items import items_of
+from umg_grpc.routing import Target
+from umg_grpc.service.conversations.input_items import items_of
+from umg_grpc.service.conversations.store import (
+    MAX_NAMED,
+    SMALL_BYTES,
+    Continued,
+    Conversations,
+    Place,
+    new_response_id,
+)
 from umg_grpc.store import Store, open_store
 from umg_grpc.store.retained import Bounds
 from umg_grpc.store.tables import KeptResponse
@@ -26,28 +35,9 @@ ME, YOU = "key_me", "key_you"
 CHANNEL = "main"
 
 
-@dataclass
-class Clock:
-    time: datetime = datetime(2026, 5, 4, tzinfo=UTC)
-
-    def __call__(self) -> datetime:
-        return self.time
-
-
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
-def database(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Database:
-    return shared_database(request, tmp_path_factory)
-
-
-@pytest.fixture
-async def store(database: Database) -> AsyncIterator[Store]:
-    async with opened_empty(database) as store:
-        yield store
+def store(emptied_store: Store) -> Store:
+    return emptied_store
 
 
 @pytest.fixture
@@ -70,12 +60,16 @@ async def opened(
         await conversations.aclose()
 
 
+def channel(name: str, protocol: str) -> Target:
+    return Target(Channel(name=name, protocols=(protocol,), models=()), "m", "famO", frozenset())
+
+
 def said(text: str, role: "pb.Role.ValueType" = pb.ROLE_USER) -> pb.Message:
     return pb.Message(role=role, parts=[pb.Part(text=pb.TextPart(text=text))])
 
 
 def asked(*texts: str, previous: str = "", **fields: object) -> pb.GenerateRequest:
-    """A request of the responses format, with its body."""
+    """Return a request of the responses format, with its body."""
     body: dict[str, object] = {"model": "m", "input": [{"role": "user", "content": text} for text in texts]}
     body |= {"previous_response_id": previous} if previous else {}
     request = pb.GenerateRequest(model="m", previous_response_id=previous, messages=map(said, texts), **fields)
@@ -167,12 +161,13 @@ async def test_a_continued_request_says_all_itself(conversations: Conversations)
     assert continued.place == Place(CHANNEL, "resp_theirs")
     assert (request.previous_response_id, texts(request)) == (response_id, ["two"]), "the caller's stays as it is"
 
-    by_id = continued.told_to(CHANNEL, same=True)
+    by_id = continued.request_for(channel(CHANNEL, "responses"))
     assert (by_id.previous_response_id, texts(by_id)) == ("resp_theirs", ["two"])
     assert list(by_id.source.edited_fields) == ["previous_response_id"]
     request.previous_response_id = "resp_theirs"
-    assert continued.told_to(CHANNEL, same=True) is request
-    assert continued.told_to(CHANNEL, same=False) is continued.told_to("other", same=True) is continued.request
+    assert continued.request_for(channel(CHANNEL, "responses")) is request
+    for other in (channel(CHANNEL, "chat"), channel("other", "responses")):
+        assert continued.request_for(other) is continued.request
 
 
 async def test_what_only_its_maker_can_read_is_kept_with_the_name_of_its_channel(conversations: Conversations) -> None:
@@ -204,8 +199,8 @@ async def test_big_conversations_are_kept_too(conversations: Conversations) -> N
     assert [item.parts[0].text.text for item in page.items] == [long]
 
 
-async def test_another_process_finds_a_response_at_once(store: Store, database: Database, clock: Clock) -> None:
-    other = await open_store(database.url, database.data_dir)
+async def test_another_process_finds_a_response_at_once(store: Store, module_database: Database, clock: Clock) -> None:
+    other = await open_store(module_database.url, module_database.data_dir)
     async with opened(store, clock) as mine, opened(other, clock) as theirs:
         for number in range(20):
             response_id = await keep(mine, asked(str(number)), answered("1"))
@@ -214,12 +209,12 @@ async def test_another_process_finds_a_response_at_once(store: Store, database: 
     await other.aclose()
 
 
-async def test_responses_outlive_the_process(database: Database, clock: Clock) -> None:
-    store = await open_store(database.url, database.data_dir)
+async def test_responses_outlive_the_process(module_database: Database, clock: Clock) -> None:
+    store = await open_store(module_database.url, module_database.data_dir)
     async with opened(store, clock) as conversations:
         response_id = await keep(conversations, asked("one"), answered("1"))
     await store.aclose()
-    store = await open_store(database.url, database.data_dir)
+    store = await open_store(module_database.url, module_database.data_dir)
     async with opened(store, clock) as conversations:
         assert (await conversations.get(ME, response_id)).response.response_id == response_id
     await store.aclose()
@@ -375,7 +370,7 @@ async def test_the_items_of_a_request_are_listed_with_ids_that_stay(conversation
     assert page.items[4].parts[0].tool_call.item_id == ids[4]
     assert page.items[6].parts[0].tool_result.item_id == ids[6]
     assert {item.role for item in page.items[2:6]} == {pb.ROLE_ASSISTANT}
-    assert not page.has_more
+    assert page.next_page_token == ""
     assert await conversations.list_items(ME, listed(response_id, ascending=True)) == page
 
     newest_first = await conversations.list_items(ME, listed(response_id))
@@ -386,26 +381,29 @@ async def test_the_items_of_a_request_are_listed_with_ids_that_stay(conversation
 async def test_pages_of_items_follow_one_another(conversations: Conversations, ascending: bool) -> None:
     words = [str(number) for number in range(45)]
     response_id = await keep(conversations, asked(*words), answered("1"))
-    pages, after = [], ""
+    pages, token = [], ""
     while True:
-        page = await conversations.list_items(ME, listed(response_id, page_size=20, after=after, ascending=ascending))
+        page = await conversations.list_items(
+            ME, listed(response_id, page_size=20, page_token=token, ascending=ascending)
+        )
         pages.append([item.parts[0].text.text for item in page.items])
-        after = page.items[-1].message_id
-        if not page.has_more:
+        token = page.next_page_token
+        if not token:
             break
     assert [len(page) for page in pages] == [20, 20, 5]
     assert [word for page in pages for word in page] == (words if ascending else words[::-1])
-    last = await conversations.list_items(ME, listed(response_id, after=after, ascending=ascending))
-    assert (list(last.items), last.has_more) == ([], False)
+    after = page.items[-1].message_id
+    last = await conversations.list_items(ME, listed(response_id, page_token=after, ascending=ascending))
+    assert (list(last.items), last.next_page_token) == ([], "")
     default = await conversations.list_items(ME, listed(response_id))
-    assert (len(default.items), default.has_more) == (20, True)
+    assert (len(default.items), default.next_page_token) == (20, default.items[-1].message_id)
 
 
 async def test_a_page_after_an_item_that_is_not_there_is_refused(conversations: Conversations) -> None:
     response_id = await keep(conversations, asked("one"), answered("1"))
     with pytest.raises(UmgError) as caught:
-        await conversations.list_items(ME, listed(response_id, after="msg_other"))
-    assert (caught.value.reason, caught.value.metadata) == (pb.ERROR_REASON_INVALID_FIELD, {"field": "after"})
+        await conversations.list_items(ME, listed(response_id, page_token="msg_other"))
+    assert (caught.value.reason, caught.value.metadata) == (pb.ERROR_REASON_INVALID_FIELD, {"field": "page_token"})
 
 
 @given(st.lists(st.sampled_from([CALL, RESULT, THOUGHT, IMAGE, SEARCH, NEW, *said("a").parts]), min_size=1, max_size=8))
@@ -432,7 +430,7 @@ async def test_items_of_too_many_responses_are_refused_before_any_is_read(conver
                 )
             ]
         )
-        for number in range(MOST_NAMED + 1)
+        for number in range(MAX_NAMED + 1)
     ]
     with pytest.raises(UmgError) as caught:
         await conversations.resolve(ME, pb.GenerateRequest(model="m", messages=named))

@@ -1,7 +1,7 @@
-"""Threads are continued once, by the caller who began them, for five minutes."""
+"""Threads: each is continued once, by the caller that created it, within five minutes."""
 
 from collections.abc import AsyncIterator
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from math import inf
 from pathlib import Path
 
@@ -9,11 +9,13 @@ import msgspec
 import pytest
 from sqlalchemy import func, select, text
 
-from tests.databases import Database
-from tests.store.emptied import opened_empty, shared_database
+from tests.support.stores import Clock
+from umg_grpc.config import Channel
 from umg_grpc.errors import UmgError
-from umg_grpc.service.conversations import SMALL_BYTES, Place
-from umg_grpc.service.threads import IDLE, Thread, Threads
+from umg_grpc.quirks import NO_CHANNEL_QUIRKS, ChannelQuirks, Quirks
+from umg_grpc.routing import Target
+from umg_grpc.service.conversations.store import SMALL_BYTES, Place
+from umg_grpc.service.conversations.threads import IDLE, Thread, Threads
 from umg_grpc.store import Store, open_store
 from umg_grpc.store.retained import Bounds
 from umg_grpc.store.tables import KeptThread
@@ -23,50 +25,31 @@ from umg_grpc.wire import FORMATS
 ME, YOU = "key_me", "key_you"
 HERE = Place("main", "")
 NO_BOUND = Bounds(0, 0)
-MOST_BYTES = 2**20
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.time = datetime(2026, 5, 4, tzinfo=UTC)
-
-    def __call__(self) -> datetime:
-        return self.time
+MAX_BYTES = 2**20
 
 
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
-def database(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Database:
-    return shared_database(request, tmp_path_factory)
-
-
-@pytest.fixture
-async def store(database: Database) -> AsyncIterator[Store]:
-    async with opened_empty(database) as store:
-        yield store
+def store(emptied_store: Store) -> Store:
+    return emptied_store
 
 
 @pytest.fixture
 async def threads(store: Store, clock: Clock) -> AsyncIterator[Threads]:
-    threads = Threads(store, bounds=NO_BOUND, most_bytes=MOST_BYTES, now=clock)
+    threads = Threads(store, bounds=NO_BOUND, most_bytes=MAX_BYTES, now=clock)
     threads.start()
     yield threads
     await threads.aclose()
 
 
 def body(previous_id: str = "", *turns: object, **fields: object) -> pb.GenerateRequest:
-    """A request in the messages format."""
+    """Return a request in the messages format."""
     thread = {"type": "continue", "previous_message_id": previous_id} if previous_id else {"type": "create"}
     said = {"model": "m", "max_tokens": 9, "messages": turns, "thread": thread, **fields}
     return FORMATS["messages"].decode_request(msgspec.json.encode(said), {}).canonical
 
 
 def plain(previous_id: str = "", *said: str, **fields: object) -> pb.GenerateRequest:
-    """The same filled in by the caller."""
+    """Return the same request with the schema's own fields."""
     asked = pb.GenerateRequest(model="m", thread=pb.Thread(previous_response_id=previous_id), **fields)
     for each in said:
         asked.messages.add(role=pb.ROLE_USER).parts.add().text.text = each
@@ -83,7 +66,7 @@ def answer(response_id: str) -> pb.GenerateResponse:
 
 
 async def turn(threads: Threads, request: pb.GenerateRequest, response_id: str, place: Place = HERE) -> Thread:
-    """One call from its beginning to its end."""
+    """Run one call from its beginning to its end."""
     thread = await threads.open(ME, request, inf)
     assert await threads.keep(ME, thread, answer(response_id), place)
     await threads.close(ME, thread)
@@ -171,13 +154,13 @@ async def test_an_answer_is_continued_once(threads: Threads) -> None:
 async def test_an_answer_is_continued_by_one_call_at_a_time(threads: Threads, store: Store, clock: Clock) -> None:
     await turn(threads, body("", user("One")), "a")
     first = await threads.open(ME, body("a", user("Two")), 30)
-    other = Threads(store, bounds=NO_BOUND, most_bytes=MOST_BYTES, now=clock)  # of another process
+    other = Threads(store, bounds=NO_BOUND, most_bytes=MAX_BYTES, now=clock)  # of another process
     assert (await refused(other, body("a", user("Two")))).reason == pb.ERROR_REASON_THREAD_CONTINUE_IN_FLIGHT
     await threads.close(ME, first)  # it failed
     second = await other.open(ME, body("a", user("Two")), 30)
-    clock.time += timedelta(seconds=31)  # its process is gone
+    clock.time += timedelta(seconds=31)  # its process has ended
     await threads.open(ME, body("a", user("Two")), 30)
-    await other.close(ME, second)  # which is not its claim any more
+    await other.close(ME, second)  # its claim has passed to another call
     assert (await refused(other, body("a", user("Two")))).reason == pb.ERROR_REASON_THREAD_CONTINUE_IN_FLIGHT
 
 
@@ -216,7 +199,7 @@ async def test_a_provider_that_gives_one_id_twice_has_a_thread_all_the_same(thre
 
 
 async def test_a_conversation_that_is_too_large_is_not_kept(threads: Threads) -> None:
-    large = body("", user("x" * MOST_BYTES))
+    large = body("", user("x" * MAX_BYTES))
     thread = await threads.open(ME, large, inf)
     assert not await threads.keep(ME, thread, answer("a"), HERE)
     assert (await refused(threads, body("a", user("Two")))).reason == pb.ERROR_REASON_THREAD_NOT_FOUND
@@ -245,7 +228,7 @@ async def test_an_id_that_cannot_be_named_is_not_kept(threads: Threads) -> None:
 
 async def test_a_database_that_fails_is_a_thread_that_is_lost(tmp_path: Path) -> None:
     store = await open_store("sqlite", tmp_path)
-    threads = Threads(store, bounds=NO_BOUND, most_bytes=MOST_BYTES)
+    threads = Threads(store, bounds=NO_BOUND, most_bytes=MAX_BYTES)
     async with store.write() as session:
         await session.execute(text("DROP TABLE threads"))
     assert (await refused(threads, body("a", user("Two")))).reason == pb.ERROR_REASON_THREAD_NOT_FOUND
@@ -259,26 +242,35 @@ def thread_of(place: Place, previous_id: str = "a") -> Thread:
 
 
 KNOWN = Place("main", "a")
+NO_THREADS = ChannelQuirks({"messages": Quirks(threads=False)})
+
+
+def channel(name: str, quirks: ChannelQuirks = NO_CHANNEL_QUIRKS) -> Target:
+    declared = Channel(name=name, protocols=("messages",), models=())
+    return Target(declared, "m", "famC", frozenset(), quirks)
+
+
+MAIN = channel("main")
 
 
 def test_a_provider_that_has_the_thread_is_told_the_new_messages() -> None:
     thread = thread_of(KNOWN)
-    assert thread.told_to("main", keeps=True) is thread.caller_request
-    for channel, keeps in (("other", True), ("main", False)):
-        told = thread.told_to(channel, keeps=keeps)
+    assert thread.request_for(MAIN) is thread.caller_request
+    for target, keeps in ((channel("other"), True), (channel("main", NO_THREADS), False)):
+        told = thread.request_for(target)
         assert texts(told) == ["One", "Two"]
         assert told.HasField("thread") == keeps
-    began = msgspec.json.decode(thread.told_to("other", keeps=True).source.body)
+    began = msgspec.json.decode(thread.request_for(channel("other")).source.body)
     assert (began["thread"], len(began["messages"])) == ({"type": "create"}, 2)
 
 
 def test_a_provider_that_has_lost_the_thread_is_told_all() -> None:
     thread = thread_of(KNOWN)
     lost = UmgError(pb.ERROR_REASON_THREAD_NOT_FOUND, "gone")
-    assert thread.mends(thread.told_to("main", keeps=True), "main", lost)
-    told = thread.told_to("main", keeps=True)
+    assert thread.mends(thread.request_for(MAIN), lost)
+    told = thread.request_for(MAIN)
     assert texts(told) == ["One", "Two"]
-    assert not thread.mends(told, "main", lost)
+    assert not thread.mends(told, lost)
 
 
 @pytest.mark.parametrize(
@@ -292,14 +284,14 @@ def test_a_provider_that_has_lost_the_thread_is_told_all() -> None:
 @pytest.mark.parametrize("previous_id", ["", "a"])
 def test_a_provider_that_keeps_no_thread_is_told_of_none(error: UmgError, previous_id: str) -> None:
     thread = thread_of(KNOWN, previous_id) if previous_id else Thread(body("", user("One")), Place("", ""))
-    assert thread.mends(thread.told_to("main", keeps=True), "main", error)
-    told = thread.told_to("main", keeps=True)
+    assert thread.mends(thread.request_for(MAIN), error)
+    told = thread.request_for(MAIN)
     assert not told.HasField("thread")
     assert b"thread" not in told.source.body
-    assert not thread.mends(told, "main", error)
+    assert not thread.mends(told, error)
 
 
 @pytest.mark.parametrize("reason", [pb.ERROR_REASON_THREAD_FINGERPRINT_MISMATCH, pb.ERROR_REASON_UPSTREAM_REJECTED])
 def test_another_refusal_is_the_callers(reason: "pb.ErrorReason.ValueType") -> None:
     thread = thread_of(KNOWN)
-    assert not thread.mends(thread.told_to("main", keeps=True), "main", UmgError(reason, "messages: too many"))
+    assert not thread.mends(thread.request_for(MAIN), UmgError(reason, "messages: too many"))

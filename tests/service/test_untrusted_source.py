@@ -1,4 +1,4 @@
-"""What a caller over a socket says beside the source document counts for nothing."""
+"""Fields beside the source document: they have no effect if the caller is connected over a socket."""
 
 import asyncio
 import json
@@ -9,9 +9,9 @@ import grpc
 import pytest
 import pytest_asyncio
 
-from tests.e2e.faces import KEY, GrpcFace, face
-from tests.e2e.provider import TEXT, Provider, provider
-from umg_grpc.config import parse
+from tests.support.callers.chat_callers import GrpcChatCaller, chat_caller
+from tests.support.gateways import KEY
+from tests.support.providers.chat_faults import TEXT, Provider, provider
 from umg_grpc.status import from_rpc
 from umg_grpc.v1 import pb
 
@@ -27,23 +27,23 @@ async def upstream() -> AsyncGenerator[Provider, None]:
 
 
 @pytest_asyncio.fixture
-async def gateway(upstream: Provider, tmp_path: Path) -> AsyncGenerator[GrpcFace, None]:
-    async with face("grpc", parse(CONFIG.format(base_url=upstream.base_url), "test.yaml", {}), tmp_path) as made:
-        assert isinstance(made, GrpcFace)
+async def gateway(upstream: Provider, tmp_path: Path) -> AsyncGenerator[GrpcChatCaller, None]:
+    async with chat_caller("grpc", CONFIG.format(base_url=upstream.base_url), tmp_path) as made:
+        assert isinstance(made, GrpcChatCaller)
         yield made
 
 
-async def test_only_headers_of_the_format_reach_the_provider(gateway: GrpcFace, upstream: Provider) -> None:
+async def test_only_headers_of_the_format_reach_the_provider(gateway: GrpcChatCaller, upstream: Provider) -> None:
     headers = {"host": "evil.example", "cookie": "a=b", "authorization": "Bearer mine", "openai-beta": "x=v1"}
     source = pb.SourceDocument(format="chat", body=BODY, headers=headers)
     await gateway.generation.Generate(pb.GenerateRequest(source=source), metadata=METADATA)
-    sent = {name.lower(): value for name, value in upstream.headers[0].items()}
+    sent = upstream.received[0].headers
     assert sent["openai-beta"] == "x=v1"
     assert sent["host"].startswith("127.0.0.1")
     assert not {"cookie", "authorization"} & set(sent)
 
 
-async def test_a_header_that_no_header_can_be_is_refused(gateway: GrpcFace) -> None:
+async def test_a_header_that_no_header_can_be_is_refused(gateway: GrpcChatCaller) -> None:
     source = pb.SourceDocument(format="chat", body=BODY, headers={"openai-beta": "a\r\nb: c"})
     with pytest.raises(grpc.aio.AioRpcError) as caught:
         await gateway.generation.Generate(pb.GenerateRequest(source=source), metadata=METADATA)
@@ -51,11 +51,11 @@ async def test_a_header_that_no_header_can_be_is_refused(gateway: GrpcFace) -> N
 
 
 async def test_canonical_fields_that_contradict_the_source_are_not_believed(
-    gateway: GrpcFace, upstream: Provider
+    gateway: GrpcChatCaller, upstream: Provider
 ) -> None:
     request = pb.GenerateRequest(model="other", temperature=2, source=pb.SourceDocument(format="chat", body=BODY))
     response = await gateway.generation.Generate(request, metadata=METADATA)
-    assert (response.model, json.loads(upstream.bodies[0])) == ("plain", json.loads(BODY))
+    assert (response.model, upstream.bodies[0]) == ("plain", json.loads(BODY))
 
 
 REFUSED = {
@@ -65,14 +65,14 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("case", REFUSED, ids=str)
-async def test_a_source_that_cannot_be_read_is_refused(case: str, gateway: GrpcFace) -> None:
+async def test_a_source_that_cannot_be_read_is_refused(case: str, gateway: GrpcChatCaller) -> None:
     source, field = REFUSED[case]
     with pytest.raises(grpc.aio.AioRpcError) as caught:
         await gateway.generation.Generate(pb.GenerateRequest(source=source), metadata=METADATA)
     assert from_rpc(caught.value).metadata == {"field": field}
 
 
-async def test_a_request_of_too_many_messages_is_refused_by_its_field(gateway: GrpcFace) -> None:
+async def test_a_request_of_too_many_messages_is_refused_by_its_field(gateway: GrpcChatCaller) -> None:
     message = pb.Message(role=pb.ROLE_USER, parts=[pb.Part(text=pb.TextPart(text="Hi"))])
     request = pb.GenerateRequest(model="plain", messages=[message] * 20_001)
     with pytest.raises(grpc.aio.AioRpcError) as caught:
@@ -80,17 +80,17 @@ async def test_a_request_of_too_many_messages_is_refused_by_its_field(gateway: G
     assert from_rpc(caught.value).metadata == {"field": "messages"}
 
 
-async def test_a_large_body_does_not_keep_other_callers_waiting(gateway: GrpcFace) -> None:
+async def test_a_large_body_does_not_keep_other_callers_waiting(gateway: GrpcChatCaller) -> None:
     messages = [{"role": "user", "content": "Hi"}] * 15_000
     body = json.dumps({"model": "plain", "messages": messages, "user": "x" * (8 << 20)}).encode()
-    large = asyncio.create_task(gateway.ask(body))
+    large = asyncio.create_task(gateway.call(body))
     while not large.done():
-        assert (await gateway.ask(BODY)).text == TEXT
+        assert (await gateway.call(BODY)).text == TEXT
     assert (await large).text == TEXT
 
 
 @pytest.mark.parametrize("key", [KEY, "sk-umg-wrong"])
-async def test_bytes_that_are_no_message_are_refused_in_the_catalogues_words(key: str, gateway: GrpcFace) -> None:
+async def test_bytes_that_are_no_message_are_refused_in_the_catalogues_words(key: str, gateway: GrpcChatCaller) -> None:
     call = gateway.channel.unary_unary("/umg.v1.GenerationService/Generate")
     with pytest.raises(grpc.aio.AioRpcError) as caught:
         await call(b"\xff\xff\xff", metadata=(("authorization", f"Bearer {key}"),))
@@ -106,9 +106,16 @@ async def test_bytes_that_are_no_message_are_refused_in_the_catalogues_words(key
     ],
     ids=lambda case: case[0],
 )
-async def test_a_counting_body_is_read_as_one(gateway: GrpcFace, case: tuple[str, dict[str, object]]) -> None:
+async def test_a_counting_body_is_read_as_one(gateway: GrpcChatCaller, case: tuple[str, dict[str, object]]) -> None:
     name, body = case
     source = pb.SourceDocument(format=name, body=json.dumps(body).encode())
     request = pb.CountTokensRequest(request=pb.GenerateRequest(model="plain", source=source))
     counted = await gateway.generation.CountTokens(request, metadata=METADATA)
     assert 0 < counted.input_tokens < 20
+
+
+async def test_the_new_messages_of_a_thread_are_not_counted_alone(gateway: GrpcChatCaller) -> None:
+    asked = pb.GenerateRequest(model="plain", thread=pb.Thread(previous_response_id="msg_1"))
+    with pytest.raises(grpc.aio.AioRpcError) as caught:
+        await gateway.generation.CountTokens(pb.CountTokensRequest(request=asked), metadata=METADATA)
+    assert from_rpc(caught.value).name == "UNSUPPORTED_FIELD"

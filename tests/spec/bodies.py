@@ -1,4 +1,4 @@
-"""Bodies that use nearly everything a format has, and random changes of them."""
+"""Bodies that use nearly every field of a format, and random changes of them."""
 
 import copy
 from collections.abc import Iterator
@@ -213,7 +213,7 @@ VALUES: tuple[Any, ...] = (
 
 
 def paths(value: Any, at: Path = ()) -> Iterator[Path]:
-    """Every place inside a body."""
+    """Yield every path inside a body."""
     inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, each in inner:
         yield (*at, key)
@@ -221,7 +221,7 @@ def paths(value: Any, at: Path = ()) -> Iterator[Path]:
 
 
 def changed(body: dict[str, Any], random: Random) -> dict[str, Any]:
-    """A copy with one to three places that have another value, are gone or stand twice."""
+    """Return a copy in which one to three places have another value, are missing or are repeated."""
     made = copy.deepcopy(body)
     for _ in range(random.choice((1, 1, 1, 2, 3))):
         *heads, last = random.choice(list(paths(made)) or [("empty",)])

@@ -1,4 +1,4 @@
-"""A caller of the running service over plain HTTP, and how the four generation formats look to one."""
+"""A caller of the running service over plain HTTP, and the four generation formats for this caller."""
 
 import copy
 import json
@@ -7,18 +7,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import aiohttp
-from multidict import CIMultiDictProxy
-
-from tests.e2e.gateways import Running
+from tests.support.callers.api import ApiClient, Reply
 
 QUESTION = "Tell me of Paris"
 PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg=="
-"""A whole image of one pixel."""
+"""A complete image of one pixel."""
 PDF = "JVBERi0xLjQKMSAwIG9iago8PC9UeXBlL0NhdGFsb2cvUGFnZXMgMiAwIFI+PgplbmRvYmoKMiAwIG9iago8PC9UeXBlL1BhZ2VzL0tpZHNbMyAwIFJdL0NvdW50IDE+PgplbmRvYmoKMyAwIG9iago8PC9UeXBlL1BhZ2UvUGFyZW50IDIgMCBSPj4KZW5kb2JqCnRyYWlsZXI8PC9Sb290IDEgMCBSPj4KJSVFT0YK"
 WEATHER = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 
-# Values of a wrong type, by the type that a table gives.
+# Values of a wrong type, by the type in a table.
 NO_NUMBERS = ("1", True, [1], {"value": 1})
 NO_INTEGERS = ("1", 1.5, True, [1])
 NO_STRINGS = (5, True, ["x"], {"value": "x"})
@@ -26,21 +23,8 @@ NO_BOOLEANS = ("true", 1, [True], {})
 NO_ARRAYS = ("x", 5, True, {"0": "x"})
 NO_OBJECTS = ("x", 5, True, ["x"])
 
-# What differs between two answers to the same request.
+# Fields that differ between two answers to the same request.
 PASSING = frozenset({"id", "created", "created_at", "completed_at", "createTime", "responseId", "item_id"})
-
-
-@dataclass(frozen=True)
-class Reply:
-    """What came back."""
-
-    status: int
-    headers: CIMultiDictProxy[str]
-    text: str
-
-    @property
-    def body(self) -> Any:
-        return json.loads(self.text)
 
 
 @dataclass(frozen=True)
@@ -51,39 +35,8 @@ class Frame:
     data: Any  # decoded; a string where it is no JSON
 
 
-@dataclass(frozen=True)
-class Gateway:
-    """The service, and a connection to it."""
-
-    running: Running
-    session: aiohttp.ClientSession
-
-    async def send(
-        self,
-        method: str,
-        path: str,
-        body: object = None,
-        *,
-        headers: Mapping[str, str] | None = None,
-        data: bytes | None = None,
-    ) -> Reply:
-        """`headers` instead of those that carry the key. `data`: a body that is sent as it stands."""
-        sent = dict(self.running.headers if headers is None else headers)
-        payload = data if body is None else json.dumps(body).encode()
-        if payload is not None:
-            sent.setdefault("content-type", "application/json")
-        async with self.session.request(method, self.running.url + path, data=payload, headers=sent) as response:
-            return Reply(response.status, response.headers, (await response.read()).decode())
-
-    async def post(self, path: str, body: object, headers: Mapping[str, str] | None = None) -> Reply:
-        return await self.send("POST", path, body, headers=headers)
-
-    async def get(self, path: str, headers: Mapping[str, str] | None = None) -> Reply:
-        return await self.send("GET", path, headers=headers)
-
-
 def frames_of(reply: Reply) -> list[Frame]:
-    """The events of a stream, which must be one."""
+    """Return the events of a reply, which must be a stream."""
     assert reply.status == 200, reply.text
     assert reply.headers["content-type"].partition(";")[0] == "text/event-stream"
     frames = []
@@ -99,14 +52,14 @@ def frames_of(reply: Reply) -> list[Frame]:
 
 
 def lasting(value: Any) -> Any:
-    """An answer less what differs from one to the next."""
+    """Return an answer without the fields that differ between answers."""
     if isinstance(value, dict):
         return {name: lasting(each) for name, each in value.items() if name not in PASSING}
     return [lasting(each) for each in value] if isinstance(value, list) else value
 
 
 def placed(body: dict[str, Any], path: str, value: object) -> None:
-    """Puts a value at a dotted path of a body."""
+    """Set a value at a dotted path of a body."""
     *heads, last = path.split(".")
     for head in heads:
         body = body.setdefault(head, {})
@@ -114,18 +67,18 @@ def placed(body: dict[str, Any], path: str, value: object) -> None:
 
 
 class Face:
-    """One of the formats, as its callers use it."""
+    """One of the formats, for its callers."""
 
     name: ClassVar[str]
     path = ""
     model = ""
     question_field = ""
 
-    def __init__(self, gateway: Gateway) -> None:
+    def __init__(self, gateway: ApiClient) -> None:
         self.gateway = gateway
 
     def asked(self, text: str) -> Any:
-        """What stands in `question_field` to say a text."""
+        """Return the value of `question_field` for a text."""
         return [{"role": "user", "content": text}]
 
     def body(self, fields: Mapping[str, object] | None = None, *, text: str = QUESTION, model: str = "") -> Any:
@@ -153,7 +106,7 @@ class Face:
         model: str = "",
         key: str | None = None,
     ) -> Any:
-        """The body of an answer, which must come."""
+        """Return the body of an answer, which must be a 200."""
         reply = await self.post(fields, text=text, model=model, key=key)
         assert reply.status == 200, reply.text
         return reply.body
@@ -166,25 +119,25 @@ class Face:
         model: str = "",
         key: str | None = None,
     ) -> list[Frame]:
-        """The events of a streamed answer, which must come."""
+        """Return the events of a streamed answer, which must be a 200."""
         return frames_of(await self.post({**(fields or {}), "stream": True}, text=text, model=model, key=key))
 
     def error(self, reply: Reply, status: int) -> Any:
-        """The error of a reply, in the format's own body."""
+        """Return the error of a reply, in the format's own body."""
         raise NotImplementedError
 
     def names(self, error: Any, field: str) -> bool:
-        """Whether an error names a field."""
+        """Return whether an error names a field."""
         return field in error["message"]
 
     async def takes(self, field: str, *values: object, **asked: Any) -> None:
-        """Each value is good in the field."""
+        """Check that each value is accepted in the field."""
         for value in values:
             reply = await self.post({**asked.get("fields", {}), field: value}, **_rest(asked))
             assert reply.status == 200, f"{field} = {value!r}: {reply.text}"
 
     async def refuses(self, field: str, *values: object, named: str = "", **asked: Any) -> None:
-        """Each value is a 400 that names the field."""
+        """Check that each value is a 400 that names the field."""
         for value in values:
             reply = await self.post({**asked.get("fields", {}), field: value}, **_rest(asked))
             assert reply.status == 400, f"{field} = {value!r}: {reply.status} {reply.text}"
@@ -192,25 +145,25 @@ class Face:
             assert self.names(error, named or field), f"{field} = {value!r}: {reply.text}"
 
     async def misses(self, field: str) -> None:
-        """The field is required, and null is as if it were not there."""
+        """Check that the field is required, and that null counts as absent."""
         for body in ({name: value for name, value in self.body().items() if name != field}, self.body({field: None})):
             reply = await self.gateway.post(self.path, body)
             assert reply.status == 400, reply.text
             assert self.names(self.error(reply, 400), field), reply.text
 
     async def ignores_null(self, *fields: str, **asked: Any) -> None:
-        """An explicit null says no more than an absent field."""
+        """Check that an explicit null is the same as an absent field."""
         usual = lasting(await self.answer(asked.get("fields"), **_rest(asked)))
         for field in fields:
             said = await self.answer({**asked.get("fields", {}), field: None}, **_rest(asked))
             assert lasting(said) == usual, field
 
     def text(self, body: Any) -> str:
-        """The text of an answer."""
+        """Return the text of an answer."""
         raise NotImplementedError
 
     def told(self, frames: Iterable[Frame]) -> str:
-        """The text of a stream."""
+        """Return the text of a stream."""
         raise NotImplementedError
 
 
@@ -360,7 +313,7 @@ class Native(Face):
 
 
 def openai_error(reply: Reply, status: int) -> Any:
-    """The error in the body that chat and responses share (readings, 3)."""
+    """Return the error in the body that chat and responses share (readings, 3)."""
     assert reply.status == status, reply.text
     error = reply.body["error"]
     assert error.keys() == {"message", "type", "param", "code"}

@@ -1,4 +1,4 @@
-"""One gateway a module, with the simulated provider and the local models, and a caller of each format."""
+"""Fixtures: one gateway per module, with the simulated provider and the local models, and a caller of each format."""
 
 from collections.abc import AsyncGenerator
 
@@ -6,9 +6,10 @@ import aiohttp
 import pytest
 import pytest_asyncio
 
-from tests.e2e.gateways import SANDBOX, running
-from tests.spec.callers import Chat, Gateway, Messages, Native, Responses
+from tests.spec.callers import Chat, Messages, Native, Responses
 from tests.spec.vector_callers import Embeddings, NativeEmbedding, NativeEmbeddings, Rerank, RerankV2
+from tests.support.callers.api import ApiClient
+from tests.support.gateways import SANDBOX, running
 
 CONFIG = f"""{SANDBOX.rstrip()}
   - name: vectors
@@ -23,51 +24,51 @@ models:
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def gateway(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Gateway, None]:
+async def gateway(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[ApiClient, None]:
     async with running(CONFIG, tmp_path_factory.mktemp("spec")) as made, aiohttp.ClientSession() as session:
-        yield Gateway(made, session)
+        yield ApiClient(made, session)
 
 
 @pytest.fixture(scope="module")
-def chat(gateway: Gateway) -> Chat:
+def chat(gateway: ApiClient) -> Chat:
     return Chat(gateway)
 
 
 @pytest.fixture(scope="module")
-def responses(gateway: Gateway) -> Responses:
+def responses(gateway: ApiClient) -> Responses:
     return Responses(gateway)
 
 
 @pytest.fixture(scope="module")
-def messages(gateway: Gateway) -> Messages:
+def messages(gateway: ApiClient) -> Messages:
     return Messages(gateway)
 
 
 @pytest.fixture(scope="module")
-def native(gateway: Gateway) -> Native:
+def native(gateway: ApiClient) -> Native:
     return Native(gateway)
 
 
 @pytest.fixture(scope="module")
-def embeddings(gateway: Gateway) -> Embeddings:
+def embeddings(gateway: ApiClient) -> Embeddings:
     return Embeddings(gateway)
 
 
 @pytest.fixture(scope="module")
-def native_embedding(gateway: Gateway) -> NativeEmbedding:
+def native_embedding(gateway: ApiClient) -> NativeEmbedding:
     return NativeEmbedding(gateway)
 
 
 @pytest.fixture(scope="module")
-def native_embeddings(gateway: Gateway) -> NativeEmbeddings:
+def native_embeddings(gateway: ApiClient) -> NativeEmbeddings:
     return NativeEmbeddings(gateway)
 
 
 @pytest.fixture(scope="module")
-def rerank(gateway: Gateway) -> Rerank:
+def rerank(gateway: ApiClient) -> Rerank:
     return Rerank(gateway)
 
 
 @pytest.fixture(scope="module")
-def rerank_v2(gateway: Gateway) -> RerankV2:
+def rerank_v2(gateway: ApiClient) -> RerankV2:
     return RerankV2(gateway)

@@ -1,5 +1,5 @@
-"""Every row and rule of the text document, and the readings of it, with the tests that try it against the running
-service. `python -m tests.spec.rows` runs them and says how many rows hold.
+"""Every row and rule of the text document, and the readings of it, with the tests that check it against the running
+service. `python -m tests.spec.rows` runs them and prints the number of rows that hold.
 """
 
 import sys
@@ -16,12 +16,12 @@ class Row:
     """A row of a table, or a rule."""
 
     section: str
-    text: str  # in short
+    text: str  # abbreviated text of the row
     tests: tuple[str, ...]  # names of test functions, each of which belongs to one module of this directory
 
 
 def _rows(section: str, *rows: tuple[str, ...]) -> list[Row]:
-    """Rows of one section: a text and the names of its tests each."""
+    """Return the rows of one section: a text and the names of its tests each."""
     return [Row(section, text, tests) for text, *tests in rows]  # type: ignore[misc]
 
 
@@ -702,6 +702,13 @@ EVENTS = _rows(
 
 ERRORS = _rows(
     "Errors",
+    (
+        "a JSON schema with a malformed keyword",
+        "test_chat_names_a_malformed_keyword",
+        "test_responses_names_a_malformed_keyword",
+        "test_messages_names_a_malformed_keyword",
+        "test_native_names_the_schema",
+    ),
     ("native body", "test_errors_native_missing_contents", "test_errors_status_400"),
     ("messages body; a missing field", "test_errors_messages_missing_field_is_a_validation_message"),
     ("token-count body", "test_count_errors_have_the_body_of_this_operation"),
@@ -890,7 +897,7 @@ ROWS = [
 
 
 class _Outcomes:
-    """A plugin of pytest that notes which test functions held, in all their cases."""
+    """A plugin of pytest that records the test functions that passed in all their cases."""
 
     def __init__(self) -> None:
         self.held: dict[str, bool] = {}
@@ -904,7 +911,7 @@ class _Outcomes:
 
 
 def main() -> int:
-    """Runs the tests, and prints how many rows there are and how many hold. 1 when some do not."""
+    """Run the tests, and print the number of rows and the number that hold. Return 1 if any row does not."""
     outcomes = _Outcomes()
     pytest.main(["-q", "--no-header", "--tb=no", "--show-capture=no", str(HERE)], plugins=[outcomes])
     failed = [row for row in ROWS if not all(outcomes.held.get(test, False) for test in row.tests)]

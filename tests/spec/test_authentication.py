@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.gateways import KEY
-from tests.spec.callers import Gateway, Reply, frames_of
+from tests.spec.callers import frames_of
+from tests.support.callers.api import ApiClient, Reply
+from tests.support.gateways import KEY
 from umg_grpc.access.keys import Keys
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -20,16 +21,16 @@ CONTENTS = {"contents": [{"parts": [{"text": "Hi"}]}]}
 
 @dataclass(frozen=True)
 class Operation:
-    """An operation, and a body that it takes."""
+    """An operation, and a body that it accepts."""
 
     id: str
     path: str
     body: Any
     method: str = "POST"
-    own_headers: tuple[str, ...] = ()  # that hold a key beside `authorization`
-    query: bool = False  # whether `?key=` does
+    own_headers: tuple[str, ...] = ()  # names of other headers than `authorization` that may hold a key
+    query: bool = False  # whether `?key=` may hold a key
 
-    async def call(self, gateway: Gateway, headers: dict[str, str], query: str = "") -> Reply:
+    async def call(self, gateway: ApiClient, headers: dict[str, str], query: str = "") -> Reply:
         joint = "&" if "?" in self.path else "?"
         path = f"{self.path}{joint}{query}" if query else self.path
         return await gateway.send(self.method, path, self.body, headers=headers)
@@ -92,7 +93,7 @@ with_credentials = pytest.mark.parametrize("operation", [*OPERATIONS, *LISTS], i
 
 
 def refused(operation: Operation, reply: Reply) -> None:
-    """401, in the body of the operation's format."""
+    """Check that the reply is a 401 with the error body of the operation's format."""
     assert reply.status == 401, reply.text
     error = reply.body["error"]
     assert error["message"]
@@ -105,12 +106,12 @@ def refused(operation: Operation, reply: Reply) -> None:
 
 
 @every
-async def test_authentication_1_every_operation_requires_credentials(gateway: Gateway, operation: Operation) -> None:
+async def test_authentication_1_every_operation_requires_credentials(gateway: ApiClient, operation: Operation) -> None:
     refused(operation, await operation.call(gateway, {}))
 
 
 @with_credentials
-async def test_authentication_2_bearer_is_the_primary_method(gateway: Gateway, operation: Operation) -> None:
+async def test_authentication_2_bearer_is_the_primary_method(gateway: ApiClient, operation: Operation) -> None:
     reply = await operation.call(gateway, {"authorization": f"Bearer {KEY}"})
     assert reply.status == 200
     assert (await operation.call(gateway, {"authorization": f"bearer {KEY}"})).status == 200
@@ -118,7 +119,7 @@ async def test_authentication_2_bearer_is_the_primary_method(gateway: Gateway, o
 
 @with_credentials
 async def test_authentication_3_a_key_header_counts_on_its_own_paths_only(
-    gateway: Gateway, operation: Operation
+    gateway: ApiClient, operation: Operation
 ) -> None:
     for name in HEADERS:
         reply = await operation.call(gateway, {name: KEY})
@@ -130,7 +131,7 @@ async def test_authentication_3_a_key_header_counts_on_its_own_paths_only(
 
 @with_credentials
 async def test_authentication_3_a_key_in_the_query_counts_on_native_paths_only(
-    gateway: Gateway, operation: Operation
+    gateway: ApiClient, operation: Operation
 ) -> None:
     reply = await operation.call(gateway, {}, f"key={KEY}")
     if operation.query:
@@ -140,7 +141,7 @@ async def test_authentication_3_a_key_in_the_query_counts_on_native_paths_only(
 
 
 @every
-async def test_authentication_4_a_wrong_key_is_401(gateway: Gateway, operation: Operation) -> None:
+async def test_authentication_4_a_wrong_key_is_401(gateway: ApiClient, operation: Operation) -> None:
     for headers in (
         {"authorization": "Bearer sk-nobody"},
         {"authorization": f"Basic {KEY}"},
@@ -154,7 +155,7 @@ async def test_authentication_4_a_wrong_key_is_401(gateway: Gateway, operation: 
 
 
 @generating
-async def test_authentication_4_a_wrong_key_comes_before_a_wrong_body(gateway: Gateway, operation: Operation) -> None:
+async def test_authentication_4_a_wrong_key_comes_before_a_wrong_body(gateway: ApiClient, operation: Operation) -> None:
     reply = await gateway.send(
         operation.method, operation.path, data=b"{", headers={"authorization": "Bearer sk-nobody"}
     )
@@ -162,10 +163,10 @@ async def test_authentication_4_a_wrong_key_comes_before_a_wrong_body(gateway: G
 
 
 @every
-async def test_authentication_5_expired_and_revoked_keys_are_401(gateway: Gateway, operation: Operation) -> None:
-    keys = Keys(gateway.running.service.store)
+async def test_authentication_5_expired_and_revoked_keys_are_401(gateway: ApiClient, operation: Operation) -> None:
+    keys = Keys(gateway.server.service.store)
     past = datetime.now(UTC) - timedelta(seconds=1)
-    earlier = Keys(gateway.running.service.store, now=lambda: past - timedelta(hours=1))
+    earlier = Keys(gateway.server.service.store, now=lambda: past - timedelta(hours=1))
     _, expired = await earlier.create(f"expired {operation.id}", expire_time=past)
     key, revoked = await keys.create(f"revoked {operation.id}")
     await keys.revoke(key.key_id)
@@ -174,15 +175,15 @@ async def test_authentication_5_expired_and_revoked_keys_are_401(gateway: Gatewa
 
 
 @generating
-async def test_authentication_5_a_keys_scope_is_its_models(gateway: Gateway, operation: Operation) -> None:
-    keys = Keys(gateway.running.service.store)
+async def test_authentication_5_a_keys_scope_is_its_models(gateway: ApiClient, operation: Operation) -> None:
+    keys = Keys(gateway.server.service.store)
     _, scoped = await keys.create(f"scoped {operation.id}", model_patterns=["famX-*"])
     reply = await operation.call(gateway, {"authorization": f"Bearer {scoped}"})
     assert reply.status in {403, 404}
     assert reply.body["error"]["message"]
 
 
-async def test_authentication_3_the_key_in_the_query_goes_with_others(gateway: Gateway) -> None:
+async def test_authentication_3_the_key_in_the_query_goes_with_others(gateway: ApiClient) -> None:
     path = "/v1beta/models/famG-2.5-pro:streamGenerateContent"
     for query in (f"alt=sse&key={KEY}", f"key={KEY}&alt=sse&prettyPrint=false"):
         assert frames_of(await gateway.post(f"{path}?{query}", CONTENTS, {}))

@@ -217,7 +217,7 @@ async def test_chat_field_vendorn_thinking_to_content(chat: Chat) -> None:
 
 
 PLACES = ("extra_body.vendorg", "extra_body.google", "vendorg", "google")
-"""Where vendor G's part stands: literally, and where an SDK merged `extra_body` into the body."""
+"""Places of vendor G's part: the documented one, and that of SDKs that merge `extra_body` into the body."""
 
 
 @pytest.mark.parametrize("place", PLACES)

@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.gateways import KEY
-from tests.spec.callers import NO_STRINGS, PNG, WEATHER, Gateway, Messages, Native, Reply, Responses
+from tests.spec.callers import NO_STRINGS, PNG, QUESTION, WEATHER, Messages, Native, Responses
+from tests.support.callers.api import ApiClient, Reply
+from tests.support.gateways import KEY
 from umg_grpc.access.keys import Keys
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -23,7 +24,7 @@ def blocks(*content: Any) -> dict[str, Any]:
     return asked(messages=[{"role": "user", "content": list(content)}])
 
 
-async def count(gateway: Gateway, body: Any) -> int:
+async def count(gateway: ApiClient, body: Any) -> int:
     reply = await gateway.post(PATH, body)
     assert reply.status == 200, reply.text
     assert reply.body.keys() == {"input_tokens"}
@@ -33,28 +34,28 @@ async def count(gateway: Gateway, body: Any) -> int:
 
 
 def error(reply: Reply, status: int) -> Any:
-    """`{error: {message, type, code}}`, the body of this operation."""
+    """Return the error body of this operation: `{error: {message, type, code}}`."""
     assert reply.status == status, reply.text
     told = reply.body["error"]
     assert {"message", "type", "code"} <= told.keys()
     return told
 
 
-async def test_count_field_model(gateway: Gateway) -> None:
+async def test_count_field_model(gateway: ApiClient) -> None:
     for body in ({key: value for key, value in asked().items() if key != "model"}, asked(model=None), asked(model=5)):
         assert "model" in error(await gateway.post(PATH, body), 400)["message"]
     for model in ("famO-5", "famG-2.5-pro", "famX-4"):
         assert await count(gateway, asked(model=model)) > 0
 
 
-async def test_count_field_messages(gateway: Gateway) -> None:
+async def test_count_field_messages(gateway: ApiClient) -> None:
     for body in ({"model": MODEL}, asked(messages=None), asked(messages="x"), asked(messages=[]), asked(messages=[5])):
         assert "messages" in error(await gateway.post(PATH, body), 400)["message"]
     more = [*asked()["messages"], {"role": "assistant", "content": "Gladly"}, *asked()["messages"]]
     assert await count(gateway, asked(messages=more)) > await count(gateway, asked())
 
 
-async def test_count_field_messages_has_the_shape_of_messages(gateway: Gateway, messages: Messages) -> None:
+async def test_count_field_messages_has_the_shape_of_messages(gateway: ApiClient, messages: Messages) -> None:
     use = {"type": "tool_use", "id": "toolu_1", "name": "get_weather", "input": {"city": "Rome"}}
     result = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "17 degrees"}
     spoken = [
@@ -69,7 +70,7 @@ async def test_count_field_messages_has_the_shape_of_messages(gateway: Gateway, 
     assert "messages[0].role" in error(reply, 400)["message"]
 
 
-async def test_count_field_system(gateway: Gateway) -> None:
+async def test_count_field_system(gateway: ApiClient) -> None:
     plain = await count(gateway, asked())
     by_string = await count(gateway, asked(system="Speak like a sailor"))
     assert by_string > plain
@@ -79,7 +80,7 @@ async def test_count_field_system(gateway: Gateway) -> None:
         assert "system" in error(await gateway.post(PATH, asked(system=wrong)), 400)["message"]
 
 
-async def test_count_field_tools(gateway: Gateway) -> None:
+async def test_count_field_tools(gateway: ApiClient) -> None:
     plain = await count(gateway, asked())
     assert await count(gateway, asked(tools=TOOLS)) > plain
     assert await count(gateway, asked(tools=None)) == plain
@@ -87,15 +88,15 @@ async def test_count_field_tools(gateway: Gateway) -> None:
         assert "tools" in error(await gateway.post(PATH, asked(tools=wrong)), 400)["message"]
 
 
-async def test_count_rule_no_model_is_called(gateway: Gateway) -> None:
-    """The simulated provider would fail."""
+async def test_count_rule_no_model_is_called(gateway: ApiClient) -> None:
+    """Check with the simulated provider, which would fail if it were called."""
     failing = asked(messages=[{"role": "user", "content": "[[fail]]"}])
     assert await count(gateway, failing) > 0
     assert (await gateway.post("/v1/messages", {**failing, "max_tokens": 5})).status == 502
 
 
-async def test_count_rule_no_quota_is_consumed(gateway: Gateway) -> None:
-    _, secret = await Keys(gateway.running.service.store).create("two a minute", requests_per_minute=2)
+async def test_count_rule_no_quota_is_consumed(gateway: ApiClient) -> None:
+    _, secret = await Keys(gateway.server.service.store).create("two a minute", requests_per_minute=2)
     key = {"authorization": f"Bearer {secret}"}
     for _ in range(5):
         assert (await gateway.post(PATH, asked(), key)).status == 200
@@ -104,13 +105,13 @@ async def test_count_rule_no_quota_is_consumed(gateway: Gateway) -> None:
     assert (await gateway.post(PATH, asked(), key)).status == 200
 
 
-async def test_count_rule_output_parameters_are_not_counted(gateway: Gateway) -> None:
+async def test_count_rule_output_parameters_are_not_counted(gateway: ApiClient) -> None:
     plain = await count(gateway, asked())
     more = {"max_tokens": 5000, "temperature": 0.5, "top_p": 0.5, "top_k": 5, "stop_sequences": ["x"], "stream": True}
     assert await count(gateway, asked(**more, metadata={"user_id": "u"}, thinking={"type": "disabled"})) == plain
 
 
-async def test_count_rule_each_image_is_about_1000(gateway: Gateway) -> None:
+async def test_count_rule_each_image_is_about_1000(gateway: ApiClient) -> None:
     text = {"type": "text", "text": "Tell me of Paris"}
     inline = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PNG}}
     linked = {"type": "image", "source": {"type": "url", "url": "https://pictures.example/a.png"}}
@@ -119,7 +120,7 @@ async def test_count_rule_each_image_is_about_1000(gateway: Gateway) -> None:
         assert await count(gateway, blocks(text, *images)) == plain + 1000 * len(images)
 
 
-async def test_count_errors_have_the_body_of_this_operation(gateway: Gateway) -> None:
+async def test_count_errors_have_the_body_of_this_operation(gateway: ApiClient) -> None:
     assert MODEL not in (unknown := error(await gateway.post(PATH, asked(model="famC-9")), 404)["message"])
     assert "famC-9" in unknown
     for headers in ({}, {"authorization": "Bearer sk-nobody"}, {"x-api-key": "sk-nobody"}):
@@ -129,12 +130,12 @@ async def test_count_errors_have_the_body_of_this_operation(gateway: Gateway) ->
     assert error(await gateway.get(PATH), 405)
 
 
-async def test_count_takes_the_sdks_query_and_key(gateway: Gateway) -> None:
+async def test_count_takes_the_sdks_query_and_key(gateway: ApiClient) -> None:
     reply = await gateway.post(f"{PATH}?beta=true", asked(), {"x-api-key": KEY})
     assert reply.body == {"input_tokens": await count(gateway, asked())}
 
 
-async def test_count_native_count_tokens(gateway: Gateway, native: Native) -> None:
+async def test_count_native_count_tokens(gateway: ApiClient, native: Native) -> None:
     async def total(body: Any) -> int:
         reply = await gateway.post(native.of("famG-2.5-pro", "countTokens"), body)
         assert reply.status == 200, reply.text
@@ -156,7 +157,7 @@ async def test_count_native_count_tokens(gateway: Gateway, native: Native) -> No
     assert native.error(unknown, 404)["status"] == "NOT_FOUND"
 
 
-async def test_count_responses_input_tokens(gateway: Gateway, responses: Responses) -> None:
+async def test_count_responses_input_tokens(gateway: ApiClient, responses: Responses) -> None:
     path = "/v1/responses/input_tokens"
     plain = (await gateway.post(path, responses.body())).body["input_tokens"]
     parts = [
@@ -165,6 +166,11 @@ async def test_count_responses_input_tokens(gateway: Gateway, responses: Respons
     ]
     with_image = responses.body({"input": [{"role": "user", "content": parts}]})
     assert (await gateway.post(path, with_image)).body["input_tokens"] == plain + 1000
+    tool = {"type": "function", "name": "get_weather", "parameters": WEATHER}
+    declared = (await gateway.post(path, responses.body({"tools": [tool]}))).body["input_tokens"]
+    items = [{"type": "additional_tools", "role": "developer", "tools": [tool]}, {"role": "user", "content": QUESTION}]
+    by_item = (await gateway.post(path, responses.body({"input": items}))).body["input_tokens"]
+    assert 0 <= by_item - declared < 10, "the tools are counted once"
     for wrong in NO_STRINGS:
         reply = await gateway.post(path, responses.body({"instructions": wrong}))
         assert responses.error(reply, 400)["param"] == "instructions"

@@ -5,8 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from tests.spec.callers import NO_INTEGERS, NO_STRINGS, Gateway
+from tests.spec.callers import NO_INTEGERS, NO_STRINGS
 from tests.spec.vector_callers import BANK, CAT, DIMENSIONS, FIXED, KITTEN, Embeddings, from_base64, near
+from tests.support.callers.api import ApiClient
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -73,7 +74,7 @@ async def test_embeddings_field_input_an_array_embeds_several_texts_in_order(emb
 
 
 async def test_embeddings_field_input_of_tokens_as_sdks_send_it(embeddings: Embeddings) -> None:
-    """cl100k_base, which clients take for any model; `Hello world` and `Hello`."""
+    """Check cl100k_base, which clients use for every model; the tokens are of `Hello world` and `Hello`."""
     said = await embeddings.embed("Hello world", "Hello")
     assert embeddings.vectors(await embeddings.answer({"input": [[9906, 1917], [9906]]})) == said
     (alone,) = embeddings.vectors(await embeddings.answer({"input": [9906, 1917]}))
@@ -116,7 +117,7 @@ async def test_embeddings_field_dimensions(embeddings: Embeddings, model: str) -
 async def test_embeddings_field_dimensions_only_of_models_that_support_it(embeddings: Embeddings) -> None:
     for length in (1, 512, DIMENSIONS[FIXED], 0):
         await embeddings.refuses("dimensions", length, model=FIXED)
-    await embeddings.refuses("dimensions", 100, model="wordllama-256")  # which has 64, 128 and 256
+    await embeddings.refuses("dimensions", 100, model="wordllama-256")  # its lengths are 64, 128 and 256
     message = embeddings.error(await embeddings.post({"dimensions": 512}, model=FIXED), 400)["message"]
     assert FIXED in message
 
@@ -145,7 +146,7 @@ async def test_embeddings_texts_above_the_models_length_are_refused(embeddings: 
     assert (error["code"], error["param"]) == ("context_length_exceeded", "input[1]")
 
 
-async def test_embeddings_a_model_of_another_kind_is_refused(gateway: Gateway, embeddings: Embeddings) -> None:
+async def test_embeddings_a_model_of_another_kind_is_refused(gateway: ApiClient, embeddings: Embeddings) -> None:
     for model, can in (("famO-5", "generate text"), ("rerank-v1", "rerank documents")):
         error = embeddings.error(await embeddings.post(model=model), 400)
         assert error["param"] == "model"

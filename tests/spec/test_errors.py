@@ -1,4 +1,4 @@
-"""Text document, "Errors"; readings, 3 and 4: each status in each format's own body, before and in a stream."""
+"""Text document, "Errors"; readings, 3 and 4: each status in each format's own body, before and during a stream."""
 
 import asyncio
 import json
@@ -9,9 +9,10 @@ from random import Random
 import aiohttp
 import pytest
 
-from tests.e2e.gateways import SANDBOX, running
 from tests.spec.bodies import BODIES, changed
-from tests.spec.callers import Chat, Face, Gateway, Messages, Native, Reply, Responses
+from tests.spec.callers import Chat, Face, Messages, Native, Responses
+from tests.support.callers.api import ApiClient, Reply
+from tests.support.gateways import SANDBOX, running
 from umg_grpc.access.keys import Keys
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -20,7 +21,7 @@ FACES = ("chat", "responses", "messages", "native")
 STREAMED = [(name, stream) for name in FACES for stream in (False, True)]
 CUT = "Hello dear gateway, how are you today? [[fail:mid]]"
 
-# What says which kind of error it is: `type` (and `code`) of chat and responses, `type` of messages, `status` of native.
+# Status -> the error's kind: `type` (and `code`) of chat and responses, `type` of messages, `status` of native.
 WORDS = {
     400: ("invalid_request_error", "invalid_request_error", "INVALID_ARGUMENT"),
     401: ("invalid_request_error", "authentication_error", "UNAUTHENTICATED"),
@@ -49,7 +50,7 @@ async def ask(
     model: str = "",
     key: str | None = None,
 ) -> Reply:
-    """A request whose reply may be an error, which is JSON whether or not a stream was asked for."""
+    """Send a request whose reply may be an error: an error is JSON, with or without a stream."""
     if not stream:
         return await face.post(fields, text=text, model=model, key=key)
     if not isinstance(face, Native):
@@ -60,7 +61,7 @@ async def ask(
 
 
 def judge(face: Face, reply: Reply, status: int) -> str:
-    """The message of an error in the format's body and words."""
+    """Check the format's body and kind of an error, and return its message."""
     error = face.error(reply, status)
     assert reply.headers["content-type"].startswith("application/json")
     if status in WORDS:
@@ -92,9 +93,9 @@ async def test_errors_status_404_for_an_unknown_model(face: Face, stream: bool) 
 
 
 @streamed_or_not
-async def test_errors_status_429_when_a_key_calls_too_often(face: Face, stream: bool, gateway: Gateway) -> None:
+async def test_errors_status_429_when_a_key_calls_too_often(face: Face, stream: bool, gateway: ApiClient) -> None:
     name = f"one a minute {face.name} {stream}"
-    _, secret = await Keys(gateway.running.service.store).create(name, requests_per_minute=1)
+    _, secret = await Keys(gateway.server.service.store).create(name, requests_per_minute=1)
     assert (await ask(face, stream, key=secret)).status == 200
     reply = await ask(face, stream, key=secret)
     assert judge(face, reply, 429)
@@ -122,15 +123,15 @@ async def test_errors_status_500_class_of_a_provider(face: Face, stream: bool) -
 
 async def test_errors_status_500_class_of_a_slow_provider(tmp_path: Path) -> None:
     config = SANDBOX.replace("pace: 0", "pace: 0\n    timeout: {first_byte: 0.05, total: 0.1}")
-    async with running(config, tmp_path) as impatient, aiohttp.ClientSession() as session, asyncio.timeout(3):
+    async with running(config, tmp_path) as impatient, aiohttp.ClientSession() as session, asyncio.timeout(30):
         for face in (Chat, Responses, Messages, Native):
-            slow = face(Gateway(impatient, session))
+            slow = face(ApiClient(impatient, session))
             for stream in (False, True):
                 assert judge(slow, await ask(slow, stream, text="[[slow]]"), 504)
 
 
 @every_face
-async def test_errors_of_a_malformed_body(face: Face, gateway: Gateway) -> None:
+async def test_errors_of_a_malformed_body(face: Face, gateway: ApiClient) -> None:
     for data in (b"{", b"", b"[]", b'"x"', b"\xff{}", b'{"model": "famO-5",}', b"[" * 100_000):
         reply = await gateway.send("POST", face.path, data=data)
         assert judge(face, reply, 400)
@@ -150,14 +151,14 @@ async def test_errors_no_change_of_a_good_body_is_a_server_error(face: Face) -> 
 
 
 @every_face
-async def test_errors_of_a_wrong_method(face: Face, gateway: Gateway) -> None:
+async def test_errors_of_a_wrong_method(face: Face, gateway: ApiClient) -> None:
     reply = await gateway.get(face.path)
     assert face.error(reply, 405)["message"]
     assert reply.headers["allow"] == "POST"
 
 
 async def test_errors_status_404_of_a_wrong_path(
-    gateway: Gateway, chat: Chat, messages: Messages, native: Native
+    gateway: ApiClient, chat: Chat, messages: Messages, native: Native
 ) -> None:
     for face, path in (
         (chat, "/v1/nothing"),
@@ -178,7 +179,7 @@ async def test_errors_messages_missing_field_is_a_validation_message(messages: M
         assert field in error["message"]
 
 
-async def test_errors_native_missing_contents(native: Native, gateway: Gateway) -> None:
+async def test_errors_native_missing_contents(native: Native, gateway: ApiClient) -> None:
     error = native.error(await gateway.post(native.path, {}), 400)
     assert (error["status"], "contents" in error["message"]) == ("INVALID_ARGUMENT", True)
 
@@ -188,7 +189,7 @@ async def test_errors_status_400_for_a_parameter_that_the_model_does_not_support
     await native.refuses("generationConfig.thinkingConfig.thinkingLevel", "LOW", model="famG-2.5-pro")
 
 
-# --- in the middle of a stream
+# --- errors during a stream
 
 
 def data_lines(text: str) -> Iterator[str]:
@@ -217,7 +218,7 @@ async def test_errors_in_a_stream_of_responses(responses: Responses) -> None:
     assert not any(frame.event == "response.completed" for frame in frames)
 
 
-async def test_errors_in_a_stream_of_responses_are_not_stored(responses: Responses, gateway: Gateway) -> None:
+async def test_errors_in_a_stream_of_responses_are_not_stored(responses: Responses, gateway: ApiClient) -> None:
     frames = await responses.stream(text=CUT)
     found = await gateway.get(f"/v1/responses/{frames[0].data['response']['id']}")
     assert found.status == 404 or found.body["status"] == "failed"
@@ -241,9 +242,9 @@ async def test_errors_in_a_stream_of_native(native: Native) -> None:
     assert not any(frame.data["candidates"][0].get("finishReason") for frame in frames[:-1])
 
 
-async def test_errors_in_a_stream_of_native_as_an_array(native: Native, gateway: Gateway) -> None:
+async def test_errors_in_a_stream_of_native_as_an_array(native: Native, gateway: ApiClient) -> None:
     reply = await gateway.post(native.of(native.model, "streamGenerateContent"), native.body(text=CUT))
     assert reply.status == 200
-    *answers, last = reply.body  # which is whole JSON all the same
+    *answers, last = reply.body  # an array that is complete JSON all the same
     assert answers
     assert last["error"]["message"]

@@ -1,11 +1,12 @@
-"""Text document, "Events": what the streams of the four formats are made of."""
+"""Text document, "Events": the events in the streams of the four formats."""
 
 import json
 from typing import Any
 
 import pytest
 
-from tests.spec.callers import WEATHER, Chat, Frame, Gateway, Messages, Native, Responses
+from tests.spec.callers import WEATHER, Chat, Frame, Messages, Native, Responses
+from tests.support.callers.api import ApiClient
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -15,7 +16,7 @@ THINK = {"type": "enabled", "budget_tokens": 1500}
 # --- 1: native
 
 
-async def test_events_1_native_lines_are_json_with_parts(native: Native, gateway: Gateway) -> None:
+async def test_events_1_native_lines_are_json_with_parts(native: Native, gateway: ApiClient) -> None:
     for model, fields in (
         ("famG-2.5-pro", {}),
         ("famG-2.5-pro", {"generationConfig.maxOutputTokens": 1}),
@@ -208,7 +209,7 @@ async def test_events_4_messages_blocks_are_opened_and_closed_in_order(messages:
 
 
 async def test_events_streams_are_not_cached_or_buffered(
-    gateway: Gateway, chat: Chat, responses: Responses, messages: Messages
+    gateway: ApiClient, chat: Chat, responses: Responses, messages: Messages
 ) -> None:
     for face in (chat, responses, messages):
         reply = await face.post({"stream": True})

@@ -5,17 +5,8 @@ from typing import Any
 
 import pytest
 
-from tests.spec.callers import (
-    NO_BOOLEANS,
-    NO_NUMBERS,
-    NO_OBJECTS,
-    NO_STRINGS,
-    PNG,
-    WEATHER,
-    Gateway,
-    Messages,
-    lasting,
-)
+from tests.spec.callers import NO_BOOLEANS, NO_NUMBERS, NO_OBJECTS, NO_STRINGS, PNG, WEATHER, Messages, lasting
+from tests.support.callers.api import ApiClient
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -32,7 +23,7 @@ def calls(messages: Messages, body: Any) -> list[str]:
 
 
 def sources(messages: Messages, body: Any) -> list[str]:
-    """Addresses of the citations."""
+    """Return the URLs of the citations."""
     return [note["url"] for block in messages.blocks(body, "text") for note in block.get("citations") or []]
 
 
@@ -260,7 +251,7 @@ async def test_messages_field_metadata(messages: Messages) -> None:
 
 async def test_messages_field_mcp_servers(messages: Messages) -> None:
     servers = [{"type": "url", "name": "x", "url": "https://tools.example"}]
-    await messages.refuses("mcp_servers", servers)  # the sandbox would have to be told
+    await messages.refuses("mcp_servers", servers)  # the sandbox would have to call the servers
     await messages.refuses("mcp_servers", "x", 5, {"name": "x"})
     await messages.ignores_null("mcp_servers")
 
@@ -350,7 +341,7 @@ async def test_messages_rule_3_web_search_answers_have_citations(messages: Messa
 
 
 def long_text(tokens: int, seed: str) -> str:
-    """At least so many tokens, and less than a fifth more."""
+    """Return a text of at least this many tokens, and less than a fifth more."""
     return f"{seed} " + "word " * int(tokens * 1.1)
 
 
@@ -419,8 +410,8 @@ async def test_messages_rule_4_without_a_mark_nothing_is_cached(messages: Messag
         assert (counted["cache_creation_input_tokens"], counted["cache_read_input_tokens"]) == (0, 0)
 
 
-async def test_messages_rule_4_other_formats_show_cached_tokens(gateway: Gateway, messages: Messages) -> None:
-    """A prompt cached under a key, as chat and responses have it; and native's cached context."""
+async def test_messages_rule_4_other_formats_show_cached_tokens(gateway: ApiClient, messages: Messages) -> None:
+    """Check a prompt cached under a key, as chat and responses have it, and native's cached context."""
     text = long_text(1024, "shown")
     body = {"model": "famO-5", "messages": [{"role": "user", "content": text}], "prompt_cache_key": "k"}
     for _ in range(2):

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.gateways import KEY
-from tests.spec.callers import Gateway, Reply
+from tests.support.callers.api import ApiClient, Reply
+from tests.support.gateways import KEY
 from umg_grpc.access.keys import Keys
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -19,7 +19,7 @@ SHAPES = {"chat": CHAT, "messages": MESSAGES, "native": NATIVE}
 every_shape = pytest.mark.parametrize("shape", SHAPES)
 
 
-async def listed(gateway: Gateway, headers: dict[str, str] | None = None, query: str = "") -> Any:
+async def listed(gateway: ApiClient, headers: dict[str, str] | None = None, query: str = "") -> Any:
     reply = await gateway.get(f"/v1/models{query}", CHAT if headers is None else headers)
     assert reply.status == 200, reply.text
     return reply.body
@@ -34,7 +34,7 @@ def ids(shape: str, body: Any) -> list[str]:
 # --- the documented list
 
 
-async def test_models_response_fields(gateway: Gateway) -> None:
+async def test_models_response_fields(gateway: ApiClient) -> None:
     body = await listed(gateway)
     assert body.keys() == {"object", "data"}
     assert body["object"] == "list"
@@ -46,19 +46,19 @@ async def test_models_response_fields(gateway: Gateway) -> None:
         assert type(model["created"]) is int
 
 
-async def test_models_field_created_is_the_time_of_release(gateway: Gateway) -> None:
+async def test_models_field_created_is_the_time_of_release(gateway: ApiClient) -> None:
     created = {model["id"]: model["created"] for model in (await listed(gateway))["data"]}
     assert created["wordllama-256"] == datetime(2024, 7, 1, tzinfo=UTC).timestamp()
-    assert created["famX-4"] == 0  # nobody said
+    assert created["famX-4"] == 0  # not configured
 
 
-async def test_models_field_owned_by_is_the_providers_label(gateway: Gateway) -> None:
+async def test_models_field_owned_by_is_the_providers_label(gateway: ApiClient) -> None:
     owners = {model["id"]: model["owned_by"] for model in (await listed(gateway))["data"]}
     assert owners["wordllama-256"] == "the label of its provider"
-    assert owners["famX-4"] == "sandbox (simulated)"  # its channel, which says that it is
+    assert owners["famX-4"] == "sandbox (simulated)"  # its channel, whose name contains that it is simulated
 
 
-async def test_models_every_listed_model_answers_and_none_beside(gateway: Gateway) -> None:
+async def test_models_every_listed_model_answers_and_none_beside(gateway: ApiClient) -> None:
     found = ids("chat", await listed(gateway))
     assert found == sorted(found)
     assert {"famO-5", "text-embedding-3-small", "wordllama-256", "rerank-v1"} <= set(found)
@@ -73,19 +73,19 @@ async def test_models_every_listed_model_answers_and_none_beside(gateway: Gatewa
         assert sorted(statuses) == [200, 400, 400], (model, statuses)
 
 
-async def test_models_no_body_and_unknown_queries_are_ignored(gateway: Gateway) -> None:
+async def test_models_no_body_and_unknown_queries_are_ignored(gateway: ApiClient) -> None:
     usual = await listed(gateway)
     for query in ("?beta=true", "?limit=1", "?after_id=famO-5", "?x=1&x=2"):
         assert await listed(gateway, query=query) == usual
     assert (await gateway.send("GET", "/v1/models", {"a": 1}, headers=CHAT)).body == usual
 
 
-# --- whose list it is
+# --- the key's own list
 
 
 @every_shape
-async def test_models_depend_on_the_permissions_of_the_key(gateway: Gateway, shape: str) -> None:
-    keys = Keys(gateway.running.service.store)
+async def test_models_depend_on_the_permissions_of_the_key(gateway: ApiClient, shape: str) -> None:
+    keys = Keys(gateway.server.service.store)
     for name, patterns, expected in (
         ("one", ["famO-5"], ["famO-5"]),
         ("some", ["text-embedding-3-*", "rerank*"], ["rerank-v1", "text-embedding-3-large", "text-embedding-3-small"]),
@@ -100,10 +100,10 @@ async def test_models_depend_on_the_permissions_of_the_key(gateway: Gateway, sha
             assert status == (200 if model in expected else 404)
 
 
-# --- which shape
+# --- the choice of the shape
 
 
-async def test_models_the_shape_is_chosen_by_headers(gateway: Gateway) -> None:
+async def test_models_the_shape_is_chosen_by_headers(gateway: ApiClient) -> None:
     for headers, shape in (
         (CHAT, "chat"),
         ({"x-api-key": KEY}, "chat"),
@@ -120,13 +120,13 @@ async def test_models_the_shape_is_chosen_by_headers(gateway: Gateway) -> None:
     assert "models" in await listed(gateway, {}, f"?key={KEY}")
 
 
-async def test_models_all_shapes_list_the_same_models(gateway: Gateway) -> None:
+async def test_models_all_shapes_list_the_same_models(gateway: ApiClient) -> None:
     found = ids("chat", await listed(gateway))
     assert ids("messages", await listed(gateway, MESSAGES, "?limit=1000")) == found
     assert ids("native", await listed(gateway, NATIVE, "?pageSize=1000")) == found
 
 
-async def test_models_the_native_list_lives_under_v1beta_whatever_the_headers_are(gateway: Gateway) -> None:
+async def test_models_the_native_list_lives_under_v1beta_whatever_the_headers_are(gateway: ApiClient) -> None:
     for headers in (CHAT, NATIVE, MESSAGES, {"x-api-key": KEY}):
         reply = await gateway.get("/v1beta/models", headers)
         assert (reply.status, "models" in reply.body) == (200, True), reply.text
@@ -137,7 +137,7 @@ async def test_models_the_native_list_lives_under_v1beta_whatever_the_headers_ar
 # --- the messages shape
 
 
-async def test_models_messages_shape_fields(gateway: Gateway) -> None:
+async def test_models_messages_shape_fields(gateway: ApiClient) -> None:
     body = await listed(gateway, MESSAGES, "?limit=1000")
     assert body.keys() == {"data", "has_more", "first_id", "last_id"}
     assert (body["has_more"], body["first_id"], body["last_id"]) == (
@@ -154,7 +154,7 @@ async def test_models_messages_shape_fields(gateway: Gateway) -> None:
     assert by_id["wordllama-256"]["display_name"] == "WordLlama"
 
 
-async def test_models_messages_shape_pages(gateway: Gateway) -> None:
+async def test_models_messages_shape_pages(gateway: ApiClient) -> None:
     found = ids("chat", await listed(gateway))
     seen, query = list[str](), "?limit=3"
     while True:
@@ -177,7 +177,7 @@ async def test_models_messages_shape_pages(gateway: Gateway) -> None:
 # --- the native shape
 
 
-async def test_models_native_shape_fields(gateway: Gateway) -> None:
+async def test_models_native_shape_fields(gateway: ApiClient) -> None:
     by_id = {model["name"]: model for model in (await listed(gateway, NATIVE, "?pageSize=1000"))["models"]}
     for model in by_id.values():
         assert model.keys() >= {"name", "version", "displayName", "description", "supportedGenerationMethods"}
@@ -188,7 +188,7 @@ async def test_models_native_shape_fields(gateway: Gateway) -> None:
     assert by_id["models/text-embedding-3-small"]["inputTokenLimit"] == 8192
 
 
-async def test_models_native_shape_pages(gateway: Gateway) -> None:
+async def test_models_native_shape_pages(gateway: ApiClient) -> None:
     found = ids("chat", await listed(gateway))
     for root in ("/v1", "/v1beta"):
         seen, query = list[str](), "?pageSize=4"
@@ -210,7 +210,7 @@ async def test_models_native_shape_pages(gateway: Gateway) -> None:
 
 
 @every_shape
-async def test_models_one_model_is_an_element_of_the_list(gateway: Gateway, shape: str) -> None:
+async def test_models_one_model_is_an_element_of_the_list(gateway: ApiClient, shape: str) -> None:
     query = {"messages": "?limit=1000", "native": "?pageSize=1000"}.get(shape, "")
     body = await listed(gateway, SHAPES[shape], query)
     for model in body["models" if shape == "native" else "data"]:
@@ -224,7 +224,7 @@ async def test_models_one_model_is_an_element_of_the_list(gateway: Gateway, shap
 
 
 def refused(reply: Reply, shape: str, status: int) -> Any:
-    """The list's own error body, which every shape's clients can read."""
+    """Return the list's own error body, which clients of every shape can read."""
     assert reply.status == status, reply.text
     error = reply.body["error"]
     assert error.keys() >= {"message", "type", "code"}
@@ -236,7 +236,7 @@ def refused(reply: Reply, shape: str, status: int) -> Any:
 
 
 @every_shape
-async def test_models_error_body(gateway: Gateway, shape: str) -> None:
+async def test_models_error_body(gateway: ApiClient, shape: str) -> None:
     unknown = refused(await gateway.get("/v1/models/famZ-9", SHAPES[shape]), shape, 404)
     assert "famZ-9" in unknown["message"]
     bad = {name: value.replace(KEY, "sk-nobody") for name, value in SHAPES[shape].items()}
@@ -250,7 +250,7 @@ async def test_models_error_body(gateway: Gateway, shape: str) -> None:
     assert wrong.status == 405
 
 
-async def test_models_error_body_of_the_native_path_is_native(gateway: Gateway) -> None:
+async def test_models_error_body_of_the_native_path_is_native(gateway: ApiClient) -> None:
     for path, headers, status, word in (
         ("/v1beta/models/famZ-9", NATIVE, 404, "NOT_FOUND"),
         ("/v1beta/models", {}, 401, "UNAUTHENTICATED"),
@@ -263,7 +263,7 @@ async def test_models_error_body_of_the_native_path_is_native(gateway: Gateway) 
 
 
 @every_shape
-async def test_models_may_be_cached_for_an_hour_by_their_caller(gateway: Gateway, shape: str) -> None:
+async def test_models_may_be_cached_for_an_hour_by_their_caller(gateway: ApiClient, shape: str) -> None:
     for path in ("/v1/models", "/v1/models/famO-5"):
         reply = await gateway.get(path, SHAPES[shape])
         assert reply.headers["cache-control"] == "private, max-age=3600"

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from tests.spec.callers import NO_BOOLEANS, NO_NUMBERS, NO_OBJECTS, NO_STRINGS, PNG, WEATHER, Gateway, Native, frames_of
+from tests.spec.callers import NO_BOOLEANS, NO_NUMBERS, NO_OBJECTS, NO_STRINGS, PNG, WEATHER, Native, frames_of
+from tests.support.callers.api import ApiClient
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -22,7 +23,7 @@ def thought_tokens(body: Any) -> int:
 
 
 def searched(body: Any) -> bool:
-    """Whether sources are given, each with an http address."""
+    """Return whether the answer has sources, each with an http URL."""
     chunks = body["candidates"][0].get("groundingMetadata", {}).get("groundingChunks", [])
     assert all(chunk["web"]["uri"].startswith("http") for chunk in chunks)
     return bool(chunks)
@@ -31,7 +32,7 @@ def searched(body: Any) -> bool:
 # --- path and body
 
 
-async def test_generate_path_model_is_required_and_known(native: Native, gateway: Gateway) -> None:
+async def test_generate_path_model_is_required_and_known(native: Native, gateway: ApiClient) -> None:
     assert (await native.answer(model="famG-2.5-flash"))["modelVersion"] == "famG-2.5-flash"
     for unknown in ("famG-9", "nobody/nothing", "famG-2.5-pro-thinkin"):
         assert unknown in native.error(await native.post(model=unknown), 404)["message"]
@@ -192,7 +193,7 @@ async def test_generation_config_response_mime_type(native: Native) -> None:
     await native.takes(field, "text/plain", "application/json")
     body = await native.answer({field: "application/json", "generationConfig.responseSchema": WEATHER})
     assert native.text(body).startswith('{"city":')
-    reported = await native.post({field: "application/xml"})  # the table's values are examples: none is refused
+    reported = await native.post({field: "application/xml"})  # the table's values are examples: others are accepted
     assert (reported.status, reported.headers["x-umg-dropped"]) == (200, field)
     await native.refuses(field, *NO_STRINGS)
     await native.ignores_null(field)
@@ -387,7 +388,7 @@ async def test_stream_generate_takes_the_same_body_and_answers_with_events(nativ
     assert native.told(frames) == native.text(await native.answer(fields))
 
 
-async def test_stream_generate_without_alt_sse_is_one_json_array(native: Native, gateway: Gateway) -> None:
+async def test_stream_generate_without_alt_sse_is_one_json_array(native: Native, gateway: ApiClient) -> None:
     for query in ("", "?alt=json"):
         reply = await gateway.post(native.of(native.model, "streamGenerateContent") + query, native.body())
         assert reply.status == 200
@@ -396,7 +397,7 @@ async def test_stream_generate_without_alt_sse_is_one_json_array(native: Native,
         assert told == native.text(await native.answer())
 
 
-async def test_stream_generate_refuses_as_json(native: Native, gateway: Gateway) -> None:
+async def test_stream_generate_refuses_as_json(native: Native, gateway: ApiClient) -> None:
     for query in ("?alt=sse", ""):
         path = native.of(native.model, "streamGenerateContent") + query
         reply = await gateway.post(path, native.body({"generationConfig.temperature": 3}))
@@ -531,7 +532,9 @@ async def test_native_response_grounding_metadata_when_search_is_on(native: Nati
 
 
 @pytest.mark.parametrize("root", ["/v1beta", "/v1"])
-async def test_versioning_native_generation_lives_under_both_roots(gateway: Gateway, native: Native, root: str) -> None:
+async def test_versioning_native_generation_lives_under_both_roots(
+    gateway: ApiClient, native: Native, root: str
+) -> None:
     path = f"{root}/models/famG-2.5-pro"
     body = (await gateway.post(f"{path}:generateContent", native.body())).body
     frames = frames_of(await gateway.post(f"{path}:streamGenerateContent?alt=sse", native.body()))

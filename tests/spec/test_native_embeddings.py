@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.spec.bodies import changed
-from tests.spec.callers import NO_INTEGERS, NO_STRINGS, Gateway, Reply
+from tests.spec.callers import NO_INTEGERS, NO_STRINGS
 from tests.spec.vector_callers import (
     BANK,
     CAT,
@@ -18,12 +18,13 @@ from tests.spec.vector_callers import (
     NativeEmbeddings,
     near,
 )
+from tests.support.callers.api import ApiClient, Reply
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 ALL = pytest.mark.parametrize("model", DIMENSIONS)
 TASKS = ("RETRIEVAL_DOCUMENT", "RETRIEVAL_QUERY", "SEMANTIC_SIMILARITY", "CLASSIFICATION", "CLUSTERING")
-# A number may be text in this format, as proto-JSON has it.
+# A number may be text in this format, as in proto-JSON.
 NO_LENGTHS = tuple(value for value in NO_INTEGERS if value != "1")
 
 
@@ -42,7 +43,7 @@ async def test_embed_content_response_fields(native_embedding: NativeEmbedding) 
     usage = body["metadata"]["usage"]
     assert usage.keys() == {"prompt_tokens", "total_tokens"}
     assert 0 < usage["prompt_tokens"] == usage["total_tokens"]
-    assert body["usageMetadata"] == {"promptTokenCount": usage["prompt_tokens"]}  # where SDKs read it
+    assert body["usageMetadata"] == {"promptTokenCount": usage["prompt_tokens"]}  # the field that SDKs read
 
 
 @ALL
@@ -52,7 +53,7 @@ async def test_embed_content_response_has_the_documented_length(native_embedding
     assert near(cat, kitten) > max(near(cat, bank), near(kitten, bank)) + 0.2
 
 
-async def test_embed_content_field_content(native_embedding: NativeEmbedding, gateway: Gateway) -> None:
+async def test_embed_content_field_content(native_embedding: NativeEmbedding, gateway: ApiClient) -> None:
     for body in ({}, {"content": None}):
         reply = await gateway.post(native_embedding.path, body)
         assert "content" in native_embedding.error(reply, 400)["message"]
@@ -128,7 +129,9 @@ async def test_embed_content_field_title(native_embedding: NativeEmbedding) -> N
     await native_embedding.refuses("title", *NO_STRINGS)
 
 
-async def test_embed_content_the_model_comes_from_the_path(native_embedding: NativeEmbedding, gateway: Gateway) -> None:
+async def test_embed_content_the_model_comes_from_the_path(
+    native_embedding: NativeEmbedding, gateway: ApiClient
+) -> None:
     for model in DIMENSIONS:
         reply = await gateway.post(native_embedding.of(model), item())
         assert len(reply.body["embedding"]["values"]) == DIMENSIONS[model]
@@ -140,7 +143,7 @@ async def test_embed_content_the_model_comes_from_the_path(native_embedding: Nat
 
 
 async def test_embed_content_the_body_must_not_name_another_model(
-    native_embedding: NativeEmbedding, gateway: Gateway
+    native_embedding: NativeEmbedding, gateway: ApiClient
 ) -> None:
     own, path = native_embedding.model, native_embedding.path
     usual = (await gateway.post(path, item())).body
@@ -174,7 +177,7 @@ async def test_batch_embed_contents_gives_one_vector_a_request_in_order(
     assert one == pytest.approx(together[0], abs=1e-6)
 
 
-async def test_batch_embed_contents_field_requests(native_embeddings: NativeEmbeddings, gateway: Gateway) -> None:
+async def test_batch_embed_contents_field_requests(native_embeddings: NativeEmbeddings, gateway: ApiClient) -> None:
     for body in ({}, {"requests": None}, {"requests": []}, {"requests": "x"}, {"requests": 5}):
         reply = await gateway.post(native_embeddings.path, body)
         assert "requests" in native_embeddings.error(reply, 400)["message"]
@@ -222,7 +225,7 @@ async def test_batch_embed_contents_is_not_bounded_by_one_vendors_hundred(native
 
 
 async def test_native_embeddings_live_under_both_roots(
-    native_embedding: NativeEmbedding, native_embeddings: NativeEmbeddings, gateway: Gateway
+    native_embedding: NativeEmbedding, native_embeddings: NativeEmbeddings, gateway: ApiClient
 ) -> None:
     for face in (native_embedding, native_embeddings):
         beta, stable = [
@@ -269,7 +272,7 @@ async def test_embedding_models_answer_in_both_formats_alike(
 
 
 async def test_embedding_errors_have_their_formats_bodies(
-    embeddings: Embeddings, native_embedding: NativeEmbedding, native_embeddings: NativeEmbeddings, gateway: Gateway
+    embeddings: Embeddings, native_embedding: NativeEmbedding, native_embeddings: NativeEmbeddings, gateway: ApiClient
 ) -> None:
     for face in (embeddings, native_embedding, native_embeddings):
         for key in ("sk-nobody", ""):
@@ -301,7 +304,7 @@ GOOD: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("face", GOOD)
-async def test_embedding_no_change_of_a_good_body_is_a_server_error(face: str, gateway: Gateway) -> None:
+async def test_embedding_no_change_of_a_good_body_is_a_server_error(face: str, gateway: ApiClient) -> None:
     made = {each.name: each(gateway) for each in (Embeddings, NativeEmbedding, NativeEmbeddings)}[face]
     body = GOOD[face] | ({"model": made.model} if face == "embeddings" else {})
     assert (await gateway.post(made.path, body)).status == 200

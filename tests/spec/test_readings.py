@@ -1,4 +1,4 @@
-"""How the unclear places of the text document are read: readings 1 to 15, as far as no other module here tries them."""
+"""The readings of unclear passages of the text document: readings 1 to 15, as far as no other module here tests them."""
 
 import json
 from collections.abc import AsyncGenerator
@@ -11,9 +11,11 @@ import pytest_asyncio
 from aiohttp import web
 from openai.types.responses import Response
 
-from tests.e2e.gateways import SANDBOX, channel, running
-from tests.spec.callers import Chat, Face, Frame, Gateway, Messages, Native, Responses, lasting
+from tests.spec.callers import Chat, Face, Frame, Messages, Native, Responses, lasting
 from tests.spec.test_chat import message_of, reasoning_tokens, searched
+from tests.support.callers.api import ApiClient
+from tests.support.gateways import SANDBOX, channel, running
+from tests.support.providers.server import ReceivedRequest, RecordingProvider, serve_provider
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -35,7 +37,7 @@ faces = pytest.mark.parametrize("face", FACES, ids=lambda face: face.name)
 # --- 1
 
 
-async def test_readings_1_values_of_current_sdk_types(gateway: Gateway) -> None:
+async def test_readings_1_values_of_current_sdk_types(gateway: ApiClient) -> None:
     tools = [{"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": {}}}}]
     chat, responses, native = Chat(gateway), Responses(gateway), Native(gateway)
     await chat.takes("messages", [{"role": "developer", "content": "Be brief"}, *chat.asked("Hi")])
@@ -48,7 +50,7 @@ async def test_readings_1_values_of_current_sdk_types(gateway: Gateway) -> None:
     await native.takes("toolConfig.functionCallingConfig.mode", "VALIDATED")
 
 
-async def test_readings_1_values_are_never_clamped_or_ignored(gateway: Gateway) -> None:
+async def test_readings_1_values_are_never_clamped_or_ignored(gateway: ApiClient) -> None:
     for face, field, values in (
         (Chat, "temperature", (2.0000001, 1e308, -1e-9)),
         (Responses, "temperature", (2.0000001, 1e308, -1e-9)),
@@ -62,11 +64,11 @@ async def test_readings_1_values_are_never_clamped_or_ignored(gateway: Gateway) 
         await face(gateway).refuses(field, *values)
 
 
-# --- 3 and 4 are in test_errors.py and test_authentication.py; here what is said of all of them
+# --- 3 and 4 are in test_errors.py and test_authentication.py; here the rules that all of them share
 
 
 @faces
-async def test_readings_3_every_error_carries_a_message(gateway: Gateway, face: type[Face]) -> None:
+async def test_readings_3_every_error_carries_a_message(gateway: ApiClient, face: type[Face]) -> None:
     asked = face(gateway)
     for reply in (
         await asked.post(key="sk-nobody"),
@@ -86,7 +88,7 @@ async def test_readings_3_every_error_carries_a_message(gateway: Gateway, face: 
 
 @faces
 @pytest.mark.parametrize("model", MODELS)
-async def test_readings_5_every_model_answers_in_every_format(gateway: Gateway, face: type[Face], model: str) -> None:
+async def test_readings_5_every_model_answers_in_every_format(gateway: ApiClient, face: type[Face], model: str) -> None:
     asked = face(gateway)
     text = asked.text(await asked.answer(model=model))
     assert model in text
@@ -100,7 +102,7 @@ async def test_readings_5_every_model_answers_in_every_format(gateway: Gateway, 
 UNKNOWN: list[tuple[type[Face], dict[str, Any]]] = [
     (Chat, {"messages": [{"role": "user", "content": [{"type": "hologram", "hologram": {}}]}]}),
     (Chat, {"tools": [{"type": "hologram", "hologram": {}}]}),
-    (Responses, {"input": [{"type": "hologram", "id": "x"}]}),
+    (Responses, {"input": [{"type": "hologram", "light": "red"}]}),
     (Responses, {"input": [{"role": "user", "content": [{"type": "hologram"}]}]}),
     (Responses, {"tools": [{"type": "hologram"}]}),
     (Messages, {"messages": [{"role": "user", "content": [{"type": "hologram"}]}]}),
@@ -115,42 +117,31 @@ unknown = pytest.mark.parametrize(
 
 @unknown
 async def test_readings_6_what_is_unknown_is_refused_by_its_type(
-    gateway: Gateway, face: type[Face], fields: Any
+    gateway: ApiClient, face: type[Face], fields: Any
 ) -> None:
     asked = face(gateway)
     for model in ("famO-5", "famG-2.5-pro"):
         assert "hologram" in asked.error(await asked.post(fields, model=model), 400)["message"]
 
 
-class Provider:
-    """A provider of any format: notes what it is sent, and refuses it in its own words."""
-
-    def __init__(self) -> None:
-        self.bodies: list[Any] = []
-
-    async def answer(self, request: web.Request) -> web.Response:
-        self.bodies.append(await request.json())
-        return web.json_response({"error": {"message": "seen", "code": 400, "status": "INVALID_ARGUMENT"}}, status=400)
+def refuse(_: ReceivedRequest) -> web.Response:
+    """Refuse a request of any format with the provider's own message."""
+    return web.json_response({"error": {"message": "seen", "code": 400, "status": "INVALID_ARGUMENT"}}, status=400)
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def hop(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[tuple[Provider, Gateway], None]:
-    """A provider for each format behind a gateway; the models are called as their formats are."""
-    provider, app = Provider(), web.Application()
-    app.router.add_post("/{path:.*}", provider.answer)
-    runner = web.AppRunner(app)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    base = f"http://127.0.0.1:{runner.addresses[0][1]}/v1"
-    config = "channels:\n" + "".join(channel(face.name, face.name, base, f"only-{face.name}") for face in FACES)
-    async with running(config, tmp_path_factory.mktemp("hop")) as made, aiohttp.ClientSession() as session:
-        yield provider, Gateway(made, session)
-    await runner.cleanup()
+async def hop(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[tuple[RecordingProvider, ApiClient], None]:
+    """Yield a provider for each format behind a gateway; each model has the name of its format."""
+    async with serve_provider(RecordingProvider(refuse)) as provider:
+        base = f"{provider.url}/v1"
+        config = "channels:\n" + "".join(channel(face.name, face.name, base, f"only-{face.name}") for face in FACES)
+        async with running(config, tmp_path_factory.mktemp("hop")) as made, aiohttp.ClientSession() as session:
+            yield provider, ApiClient(made, session)
 
 
 @unknown
 async def test_readings_6_what_is_unknown_survives_a_hop_of_its_own_format(
-    hop: tuple[Provider, Gateway], face: type[Face], fields: Any
+    hop: tuple[RecordingProvider, ApiClient], face: type[Face], fields: Any
 ) -> None:
     provider, gateway = hop
     asked = face(gateway)
@@ -165,7 +156,7 @@ async def test_readings_6_what_is_unknown_survives_a_hop_of_its_own_format(
             assert len(provider.bodies) == before
 
 
-async def test_readings_6_mcp_servers_pass_in_their_own_format_only(hop: tuple[Provider, Gateway]) -> None:
+async def test_readings_6_mcp_servers_pass_in_their_own_format_only(hop: tuple[RecordingProvider, ApiClient]) -> None:
     provider, gateway = hop
     messages = Messages(gateway)
     fields = {"mcp_servers": [{"type": "url", "name": "x", "url": "https://tools.example"}]}
@@ -180,7 +171,7 @@ async def test_readings_6_mcp_servers_pass_in_their_own_format_only(hop: tuple[P
 # --- 7
 
 
-async def test_readings_7_totals(gateway: Gateway) -> None:
+async def test_readings_7_totals(gateway: ApiClient) -> None:
     thinking = {"model": "famG-2.5-pro-thinking"}
     chat = (await Chat(gateway).answer(**thinking))["usage"]
     assert chat["total_tokens"] == chat["prompt_tokens"] + chat["completion_tokens"]
@@ -192,7 +183,7 @@ async def test_readings_7_totals(gateway: Gateway) -> None:
     assert chat["total_tokens"] == responses["total_tokens"] == native["totalTokenCount"]
 
 
-async def test_readings_7_native_answers_have_all_counters_and_ratings(gateway: Gateway) -> None:
+async def test_readings_7_native_answers_have_all_counters_and_ratings(gateway: ApiClient) -> None:
     native = Native(gateway)
     names = {
         "promptTokenCount",
@@ -214,7 +205,7 @@ async def test_readings_7_native_answers_have_all_counters_and_ratings(gateway: 
 
 
 @pytest.mark.parametrize("budget", [1, 2, 5, 17, 30, 100, 24576])
-async def test_readings_8_thinking_never_exceeds_its_budget(gateway: Gateway, budget: int) -> None:
+async def test_readings_8_thinking_never_exceeds_its_budget(gateway: ApiClient, budget: int) -> None:
     native, chat = Native(gateway), Chat(gateway)
     config = {"generationConfig.thinkingConfig": {"thinkingBudget": budget, "includeThoughts": True}}
     assert (await native.answer(config))["usageMetadata"]["thoughtsTokenCount"] <= budget
@@ -223,7 +214,7 @@ async def test_readings_8_thinking_never_exceeds_its_budget(gateway: Gateway, bu
     assert reasoning_tokens(await chat.answer(config, model="famG-2.5-flash")) <= budget
 
 
-async def test_readings_8_famr_thinks_before_its_text(gateway: Gateway) -> None:
+async def test_readings_8_famr_thinks_before_its_text(gateway: ApiClient) -> None:
     chat = Chat(gateway)
     assert reasoning_tokens(await chat.answer(model="famR-1")) == 0
     frames = await chat.stream({"thinking": {"type": "enabled"}}, model="famR-1")
@@ -244,7 +235,7 @@ async def test_readings_10_an_id_configured_as_it_stands_wins_over_a_suffix(tmp_
         "famG-2.5-flash,", "famG-2.5-flash, {id: famG-2.5-flash-thinking, upstream: famO-5, family: famO},"
     )
     async with running(config, tmp_path) as made, aiohttp.ClientSession() as session:
-        native = Native(Gateway(made, session))
+        native = Native(ApiClient(made, session))
         exact = await native.answer(model="famG-2.5-flash-thinking")
         assert exact["usageMetadata"]["thoughtsTokenCount"] == 0
         assert "famO-5" in native.text(exact)
@@ -252,7 +243,7 @@ async def test_readings_10_an_id_configured_as_it_stands_wins_over_a_suffix(tmp_
         assert (await native.answer(model="famG-2.5-pro-thinking"))["usageMetadata"]["thoughtsTokenCount"] > 0
 
 
-async def test_readings_10_suffixes_work_in_every_format(gateway: Gateway) -> None:
+async def test_readings_10_suffixes_work_in_every_format(gateway: ApiClient) -> None:
     for model, thinks in (
         ("famG-2.5-pro-thinking", True),
         ("famG-3-pro-thinking-high", True),
@@ -265,7 +256,7 @@ async def test_readings_10_suffixes_work_in_every_format(gateway: Gateway) -> No
         assert {chat > 0, responses > 0, native > 0, messages[0]["type"] == "thinking"} == {thinks}, model
 
 
-async def test_readings_10_the_answer_has_the_id_that_was_asked_for(gateway: Gateway) -> None:
+async def test_readings_10_the_answer_has_the_id_that_was_asked_for(gateway: ApiClient) -> None:
     for model in ("famG-2.5-pro-thinking", "famG-2.5-pro-thinking-64"):
         assert (await Chat(gateway).answer(model=model))["model"] == model
         assert (await Responses(gateway).answer(model=model))["model"] == model
@@ -284,7 +275,9 @@ async def test_readings_10_the_answer_has_the_id_that_was_asked_for(gateway: Gat
         ("famG-2.5-pro-thinking", {}),
     ],
 )
-async def test_readings_11_reasoning_stands_verbatim_in_the_content(gateway: Gateway, model: str, fields: Any) -> None:
+async def test_readings_11_reasoning_stands_verbatim_in_the_content(
+    gateway: ApiClient, model: str, fields: Any
+) -> None:
     chat = Chat(gateway)
     apart = await chat.stream(fields, model=model)
     joined = await chat.stream({**fields, "vendorn_thinking_to_content": True}, model=model)
@@ -297,7 +290,7 @@ async def test_readings_11_reasoning_stands_verbatim_in_the_content(gateway: Gat
 # --- 12
 
 
-async def test_readings_12_the_search_tool_is_never_a_tool_call(gateway: Gateway) -> None:
+async def test_readings_12_the_search_tool_is_never_a_tool_call(gateway: ApiClient) -> None:
     chat = Chat(gateway)
     tools = [{"type": "function", "function": {"name": "vendorgSearch"}}]
     for model in ("famG-2.5-pro", "famG-3-pro"):
@@ -313,7 +306,7 @@ async def test_readings_12_the_search_tool_is_never_a_tool_call(gateway: Gateway
     assert not any("functionCall" in part for part in native.parts(body))
 
 
-async def test_readings_12_search_means_citations_in_every_format(gateway: Gateway) -> None:
+async def test_readings_12_search_means_citations_in_every_format(gateway: ApiClient) -> None:
     chat, responses, messages, native = (face(gateway) for face in FACES)
     for model in ("famO-5", "famG-2.5-pro", "famX-4"):
         asked: list[tuple[Face, dict[str, Any]]] = [
@@ -332,7 +325,7 @@ async def test_readings_12_search_means_citations_in_every_format(gateway: Gatew
 # --- 13
 
 
-async def test_readings_13_the_response_object_has_every_field_of_the_sdk_type(gateway: Gateway) -> None:
+async def test_readings_13_the_response_object_has_every_field_of_the_sdk_type(gateway: ApiClient) -> None:
     responses = Responses(gateway)
     fields = set(Response.model_fields)
     whole = await responses.answer()
@@ -343,14 +336,14 @@ async def test_readings_13_the_response_object_has_every_field_of_the_sdk_type(g
     assert Response.model_validate(whole).output_text == responses.text(whole)
 
 
-async def test_readings_13_background_is_refused_by_name(gateway: Gateway) -> None:
+async def test_readings_13_background_is_refused_by_name(gateway: ApiClient) -> None:
     responses = Responses(gateway)
     await responses.refuses("background", True)
     await responses.takes("background", False)
     await responses.ignores_null("background")
 
 
-async def test_readings_13_bare_items_form_one_turn(gateway: Gateway) -> None:
+async def test_readings_13_bare_items_form_one_turn(gateway: ApiClient) -> None:
     responses = Responses(gateway)
     bare = [{"type": "input_text", "text": "One"}, {"type": "input_text", "text": "Two"}]
     joined = await responses.answer({"input": bare})
@@ -360,8 +353,8 @@ async def test_readings_13_bare_items_form_one_turn(gateway: Gateway) -> None:
 # --- 14
 
 
-async def test_readings_14_a_tool_turn_keeps_its_thinking(gateway: Gateway) -> None:
-    """What rule 2 means with thinking on: the block goes back as it came, and its signature is checked."""
+async def test_readings_14_a_tool_turn_keeps_its_thinking(gateway: ApiClient) -> None:
+    """Check rule 2 with thinking on: the block goes back unchanged, and its signature is checked."""
     messages = Messages(gateway)
     tools = [{"name": "get_weather", "input_schema": {"type": "object", "properties": {}}}]
     fields = {"tools": tools, "thinking": {"type": "enabled", "budget_tokens": 1500}}
@@ -384,7 +377,7 @@ def frames_with(frames: list[Frame], event: str) -> list[Any]:
     return [frame.data for frame in frames if frame.event == event]
 
 
-async def test_readings_14_streams_carry_the_usage_of_the_whole(gateway: Gateway) -> None:
+async def test_readings_14_streams_carry_the_usage_of_the_whole(gateway: ApiClient) -> None:
     messages = Messages(gateway)
     frames = await messages.stream()
     (start,), (delta,) = frames_with(frames, "message_start"), frames_with(frames, "message_delta")

@@ -1,12 +1,13 @@
-"""Text document, "POST /v1/rerank" and "Rerank result"; readings, 16; and `/v2/rerank`, as SDKs call it."""
+"""Text document, "POST /v1/rerank" and "Rerank result"; readings, 16; and `/v2/rerank`, which SDKs call."""
 
 from random import Random
 
 import pytest
 
 from tests.spec.bodies import changed
-from tests.spec.callers import NO_ARRAYS, NO_BOOLEANS, NO_INTEGERS, NO_STRINGS, Gateway
+from tests.spec.callers import NO_ARRAYS, NO_BOOLEANS, NO_INTEGERS, NO_STRINGS
 from tests.spec.vector_callers import BEST, CAT, DOCUMENTS, QUERY, Rerank, RerankV2
+from tests.support.callers.api import ApiClient
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -69,7 +70,7 @@ async def test_rerank_field_documents(rerank: Rerank) -> None:
     for wrong in (5, None, True, ["x"], {}, {"title": "x"}, {"text": 5}):
         await rerank.refuses("documents", ["x", wrong], named="documents[1]")
     assert rerank.order(await rerank.answer({"documents": [CAT]})) == [0]
-    body = await rerank.answer({"documents": ["", CAT]})  # an empty one takes part
+    body = await rerank.answer({"documents": ["", CAT]})  # an empty document is ranked, too
     assert rerank.order(body) == [1, 0]
 
 
@@ -106,10 +107,10 @@ async def test_rerank_field_return_documents(rerank: Rerank) -> None:
     await rerank.refuses("return_documents", *NO_BOOLEANS)
 
 
-async def test_rerank_documents_have_the_form_that_sdks_read(rerank: Rerank, gateway: Gateway) -> None:
+async def test_rerank_documents_have_the_form_that_sdks_read(rerank: Rerank, gateway: ApiClient) -> None:
     fields = {"return_documents": True, "top_n": 1}
     for agent in ({"user-agent": "cohere/7.3.1"}, {"x-fern-sdk-name": "cohere"}, {"x-umg-shape": "sdk"}):
-        headers = {**gateway.running.headers, **agent}
+        headers = {**gateway.server.headers, **agent}
         (result,) = (await gateway.post(rerank.path, rerank.body(fields), headers)).body["results"]
         assert result["document"] == {"text": CAT}
         headers["x-umg-shape"] = "documented"
@@ -149,7 +150,7 @@ async def test_rerank_a_model_of_another_kind_is_refused(rerank: Rerank) -> None
         assert can in error["message"]
 
 
-async def test_rerank_errors_have_the_formats_body(rerank: Rerank, rerank_v2: RerankV2, gateway: Gateway) -> None:
+async def test_rerank_errors_have_the_formats_body(rerank: Rerank, rerank_v2: RerankV2, gateway: ApiClient) -> None:
     for face in (rerank, rerank_v2):
         replies = [
             (await face.post(key="sk-nobody"), 401),
@@ -166,13 +167,13 @@ async def test_rerank_errors_have_the_formats_body(rerank: Rerank, rerank_v2: Re
             assert reply.status == status, reply.text
             assert reply.body["error"].keys() == {"message", "type", "param", "code"}
             assert reply.body["error"]["message"]
-            if face is rerank_v2:  # which is where its clients look
+            if face is rerank_v2:  # the field that its clients read
                 assert reply.body["message"] == reply.body["error"]["message"]
         assert int(replies[-1][0].headers["retry-after"]) >= 1
 
 
 async def test_rerank_no_change_of_a_good_body_is_a_server_error(
-    rerank: Rerank, rerank_v2: RerankV2, gateway: Gateway
+    rerank: Rerank, rerank_v2: RerankV2, gateway: ApiClient
 ) -> None:
     body = rerank.body(
         {
@@ -197,7 +198,7 @@ async def test_rerank_no_change_of_a_good_body_is_a_server_error(
                 assert face.error(reply, reply.status)["message"] if face is rerank else reply.body["message"]
 
 
-# --- the second version, which the document has not
+# --- the second version, which is not in the document
 
 
 @every_model

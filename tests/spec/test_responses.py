@@ -13,11 +13,11 @@ from tests.spec.callers import (
     PDF,
     PNG,
     WEATHER,
-    Gateway,
     Responses,
     frames_of,
     lasting,
 )
+from tests.support.callers.api import ApiClient
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -33,7 +33,7 @@ def reasoning_tokens(body: Any) -> int:
 
 
 def searched(responses: Responses, body: Any) -> bool:
-    """Whether there are sources, each with an http address."""
+    """Return whether the answer has sources, each with an http URL."""
     notes = [
         note for item in responses.items(body, "message") for part in item["content"] for note in part["annotations"]
     ]
@@ -317,7 +317,7 @@ async def test_responses_field_user(responses: Responses) -> None:
     await responses.ignores_null("user")
 
 
-async def test_responses_query_api_version_is_accepted(responses: Responses, gateway: Gateway) -> None:
+async def test_responses_query_api_version_is_accepted(responses: Responses, gateway: ApiClient) -> None:
     usual = lasting(await responses.answer())
     for label in ("2025-04-01-preview", "2024-10-21", ""):
         reply = await gateway.post(f"/v1/responses?api-version={label}", responses.body())
@@ -428,7 +428,7 @@ async def test_states_in_progress_becomes_completed_with_usage(responses: Respon
 # --- counting
 
 
-async def test_responses_input_tokens_counts_without_a_call(gateway: Gateway, responses: Responses) -> None:
+async def test_responses_input_tokens_counts_without_a_call(gateway: ApiClient, responses: Responses) -> None:
     small = await gateway.post("/v1/responses/input_tokens", responses.body())
     assert small.body.keys() == {"object", "input_tokens"}
     assert small.body["object"] == "response.input_tokens"
@@ -464,7 +464,7 @@ async def test_responses_stream_of_a_function_call(responses: Responses) -> None
     assert "".join(deltas) == done["arguments"]
 
 
-async def test_responses_stream_replays_by_get(responses: Responses, gateway: Gateway) -> None:
+async def test_responses_stream_replays_by_get(responses: Responses, gateway: ApiClient) -> None:
     told = await responses.stream()
     response_id = told[0].data["response"]["id"]
     replayed = frames_of(await gateway.get(f"/v1/responses/{response_id}?stream=true"))

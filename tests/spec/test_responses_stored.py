@@ -10,20 +10,21 @@ import aiohttp
 import pytest
 import pytest_asyncio
 
-from tests.e2e.gateways import SANDBOX, running
-from tests.spec.callers import WEATHER, Gateway, Responses, lasting
+from tests.spec.callers import WEATHER, Responses, lasting
+from tests.support.callers.api import ApiClient
+from tests.support.gateways import SANDBOX, running
 from umg_grpc.access.keys import Keys
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def other_key(gateway: Gateway) -> AsyncGenerator[str, None]:
-    _, secret = await Keys(gateway.running.service.store).create("another caller")
+async def other_key(gateway: ApiClient) -> AsyncGenerator[str, None]:
+    _, secret = await Keys(gateway.server.service.store).create("another caller")
     yield secret
 
 
-async def test_stored_get_returns_the_response(responses: Responses, gateway: Gateway) -> None:
+async def test_stored_get_returns_the_response(responses: Responses, gateway: ApiClient) -> None:
     for fields in (
         {},
         {"instructions": "Be brief", "temperature": 0.5, "metadata": {"a": "b"}, "tools": [{"type": "file_search"}]},
@@ -34,13 +35,13 @@ async def test_stored_get_returns_the_response(responses: Responses, gateway: Ga
         assert found.body == made
 
 
-async def test_stored_get_returns_a_streamed_response(responses: Responses, gateway: Gateway) -> None:
+async def test_stored_get_returns_a_streamed_response(responses: Responses, gateway: ApiClient) -> None:
     frames = await responses.stream({"reasoning": {"effort": "high", "summary": "detailed"}})
     made = frames[-1].data["response"]
     assert (await gateway.get(f"/v1/responses/{made['id']}")).body == made
 
 
-async def test_stored_input_items(responses: Responses, gateway: Gateway) -> None:
+async def test_stored_input_items(responses: Responses, gateway: ApiClient) -> None:
     spoken = [{"role": role, "content": role} for role in ("user", "assistant", "user")]
     first = await responses.answer(text="Before")
     made = await responses.answer({"input": spoken, "previous_response_id": first["id"]})
@@ -58,11 +59,13 @@ async def test_stored_input_items(responses: Responses, gateway: Gateway) -> Non
     assert ([item["id"] for item in page["data"]], page["has_more"]) == (ids[:1], True)
     rest = (await gateway.get(f"{path}?order=asc&after={ids[0]}")).body
     assert [item["id"] for item in rest["data"]] == ids[1:]
-    for query, named in (("limit=0", "limit"), ("limit=x", "limit"), ("order=sideways", "order")):
+    for query, named in (
+        ("limit=0", "limit"), ("limit=x", "limit"), ("order=sideways", "order"), ("after=x", "after: there is no item 'x'"),
+    ):  # fmt: skip
         assert named in responses.error(await gateway.get(f"{path}?{query}"), 400)["message"]
 
 
-async def test_stored_delete(responses: Responses, gateway: Gateway) -> None:
+async def test_stored_delete(responses: Responses, gateway: ApiClient) -> None:
     made = await responses.answer()
     path = f"/v1/responses/{made['id']}"
     deleted = await gateway.send("DELETE", path)
@@ -76,13 +79,13 @@ async def test_stored_delete(responses: Responses, gateway: Gateway) -> None:
     assert responses.error(await responses.post({"previous_response_id": made["id"]}), 404)
 
 
-async def test_stored_cancel_is_for_responses_under_way(responses: Responses, gateway: Gateway) -> None:
+async def test_stored_cancel_is_for_responses_under_way(responses: Responses, gateway: ApiClient) -> None:
     made = await responses.answer()
     assert responses.error(await gateway.post(f"/v1/responses/{made['id']}/cancel", {}), 400)["message"]
     assert responses.error(await gateway.post("/v1/responses/resp_unknown/cancel", {}), 404)["message"]
 
 
-async def test_stored_unknown_ids_are_not_found(responses: Responses, gateway: Gateway) -> None:
+async def test_stored_unknown_ids_are_not_found(responses: Responses, gateway: ApiClient) -> None:
     for method, path in (("GET", ""), ("DELETE", ""), ("GET", "/input_items")):
         reply = await gateway.send(method, f"/v1/responses/resp_unknown{path}")
         assert "resp_unknown" in responses.error(reply, 404)["message"]
@@ -92,7 +95,9 @@ async def test_stored_unknown_ids_are_not_found(responses: Responses, gateway: G
     assert responses.error(streamed, 404)["param"] == "previous_response_id"
 
 
-async def test_stored_another_callers_key_finds_nothing(responses: Responses, gateway: Gateway, other_key: str) -> None:
+async def test_stored_another_callers_key_finds_nothing(
+    responses: Responses, gateway: ApiClient, other_key: str
+) -> None:
     made = await responses.answer()
     other = {"authorization": f"Bearer {other_key}"}
     for method, path in (("GET", ""), ("GET", "/input_items"), ("DELETE", ""), ("POST", "/cancel")):
@@ -103,7 +108,7 @@ async def test_stored_another_callers_key_finds_nothing(responses: Responses, ga
     assert (await gateway.get(f"/v1/responses/{made['id']}")).status == 200
 
 
-async def test_stored_store_false_is_not_kept(responses: Responses, gateway: Gateway) -> None:
+async def test_stored_store_false_is_not_kept(responses: Responses, gateway: ApiClient) -> None:
     made = await responses.answer({"store": False})
     assert made["store"] is False
     told = (await responses.stream({"store": False}))[-1].data["response"]
@@ -112,7 +117,7 @@ async def test_stored_store_false_is_not_kept(responses: Responses, gateway: Gat
         assert responses.error(await responses.post({"previous_response_id": response_id}), 404)
 
 
-async def test_stored_store_false_may_continue_a_stored_response(responses: Responses, gateway: Gateway) -> None:
+async def test_stored_store_false_may_continue_a_stored_response(responses: Responses, gateway: ApiClient) -> None:
     first = await responses.answer(text="My dog is called Rex")
     last = await responses.answer({"previous_response_id": first["id"], "store": False}, text="And?")
     assert "Rex" in responses.text(last)
@@ -170,9 +175,9 @@ async def test_stored_usage_counts_the_whole_context(responses: Responses) -> No
 async def test_stored_responses_survive_a_restart(tmp_path: Path) -> None:
     async with aiohttp.ClientSession() as session:
         async with running(SANDBOX, tmp_path) as before:
-            first = await Responses(Gateway(before, session)).answer(text="My dog is called Rex")
+            first = await Responses(ApiClient(before, session)).answer(text="My dog is called Rex")
         async with running(SANDBOX, tmp_path) as after:
-            gateway = Gateway(after, session)
+            gateway = ApiClient(after, session)
             responses = Responses(gateway)
             assert (await gateway.get(f"/v1/responses/{first['id']}")).body == first
             body = await responses.answer({"previous_response_id": first["id"]}, text="And?")
@@ -182,7 +187,7 @@ async def test_stored_responses_survive_a_restart(tmp_path: Path) -> None:
 async def test_stored_responses_are_kept_for_their_time_only(tmp_path: Path) -> None:
     config = SANDBOX + "responses: {ttl: 1}\n"
     async with running(config, tmp_path) as short, aiohttp.ClientSession() as session:
-        gateway = Gateway(short, session)
+        gateway = ApiClient(short, session)
         responses = Responses(gateway)
         made = await responses.answer()
         path = f"/v1/responses/{made['id']}"
@@ -197,7 +202,7 @@ async def test_stored_responses_are_kept_for_their_time_only(tmp_path: Path) -> 
 async def test_stored_nothing_where_the_operator_keeps_nothing(tmp_path: Path) -> None:
     config = SANDBOX + "responses: {enabled: false}\n"
     async with running(config, tmp_path) as forgetful, aiohttp.ClientSession() as session:
-        gateway = Gateway(forgetful, session)
+        gateway = ApiClient(forgetful, session)
         responses = Responses(gateway)
         made = await responses.answer()
         assert made["store"] is False

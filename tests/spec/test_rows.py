@@ -1,4 +1,4 @@
-"""The list of rows and the tests are the same: none is listed without being tried, none tried without being listed."""
+"""The list of rows and the tests are consistent: each listed test exists, and each test is listed."""
 
 import re
 from collections import Counter
@@ -9,7 +9,7 @@ OWN = "test_rows.py"
 
 
 def written() -> list[str]:
-    """Names of all test functions of this directory, save those here."""
+    """Return the names of all test functions of this directory, without those of this module."""
     modules = (path for path in sorted(HERE.glob("test_*.py")) if path.name != OWN)
     return [name for path in modules for name in re.findall(r"^async def (test_\w+)", path.read_text(), re.MULTILINE)]
 

@@ -2,13 +2,14 @@
 
 import pytest
 
-from tests.spec.callers import PNG, Chat, Gateway, Messages, Native, Responses, frames_of, lasting
+from tests.spec.callers import PNG, Chat, Messages, Native, Responses, frames_of, lasting
+from tests.support.callers.api import ApiClient
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
 async def test_overview_one_json_body_or_a_stream(
-    chat: Chat, responses: Responses, messages: Messages, native: Native, gateway: Gateway
+    chat: Chat, responses: Responses, messages: Messages, native: Native, gateway: ApiClient
 ) -> None:
     for face in (chat, responses, messages, native):
         reply = await face.post()
@@ -22,17 +23,17 @@ async def test_overview_native_streams_by_its_path_not_by_its_body(native: Nativ
     assert native.text(await native.answer({"stream": True}))
 
 
-async def test_overview_bodies_are_json(chat: Chat, gateway: Gateway) -> None:
+async def test_overview_bodies_are_json(chat: Chat, gateway: ApiClient) -> None:
     body = chat.body()
     for content_type in ("application/json", "application/json; charset=utf-8"):
-        headers = {**gateway.running.headers, "content-type": content_type}
+        headers = {**gateway.server.headers, "content-type": content_type}
         assert (await gateway.send("POST", chat.path, body, headers=headers)).status == 200
-    headers = {**gateway.running.headers, "content-type": "text/plain"}
+    headers = {**gateway.server.headers, "content-type": "text/plain"}
     reply = await gateway.send("POST", chat.path, body, headers=headers)
     assert "application/json" in chat.error(reply, 415)["message"]
 
 
-async def test_overview_the_caller_picks_the_model_by_id_and_the_format_by_path(gateway: Gateway) -> None:
+async def test_overview_the_caller_picks_the_model_by_id_and_the_format_by_path(gateway: ApiClient) -> None:
     said = [{"role": "user", "content": "Hi"}]
     body = {"model": "famR-1", "messages": said, "input": said, "max_tokens": 100}
     chat, responses, messages = [
@@ -42,7 +43,7 @@ async def test_overview_the_caller_picks_the_model_by_id_and_the_format_by_path(
     assert {chat["model"], responses["model"], messages["model"]} == {"famR-1"}
 
 
-async def test_versioning_other_operations_live_under_v1_only(gateway: Gateway, chat: Chat) -> None:
+async def test_versioning_other_operations_live_under_v1_only(gateway: ApiClient, chat: Chat) -> None:
     for path in (
         "/v1beta/chat/completions",
         "/v1beta/responses",
@@ -56,7 +57,7 @@ async def test_versioning_other_operations_live_under_v1_only(gateway: Gateway, 
         assert (await gateway.post(path, chat.body())).status == 404
 
 
-async def test_versioning_responses_accepts_a_dated_api_version(gateway: Gateway, responses: Responses) -> None:
+async def test_versioning_responses_accepts_a_dated_api_version(gateway: ApiClient, responses: Responses) -> None:
     usual = lasting(await responses.answer())
     reply = await gateway.post("/v1/responses?api-version=2025-04-01-preview", responses.body())
     assert lasting(reply.body) == usual
@@ -70,7 +71,7 @@ async def test_versioning_model_versions_are_in_the_id(native: Native) -> None:
 
 
 async def test_versioning_unknown_query_parameters_are_ignored(
-    gateway: Gateway, chat: Chat, responses: Responses, messages: Messages, native: Native
+    gateway: ApiClient, chat: Chat, responses: Responses, messages: Messages, native: Native
 ) -> None:
     for face in (chat, responses, messages, native):
         usual = lasting(await face.answer())
@@ -111,7 +112,7 @@ async def test_limits_messages_thinking_budget(messages: Messages) -> None:
 
 
 async def test_limits_prompt_cache_minimum_sizes(messages: Messages) -> None:
-    """Just below and above, measured in the tokens that the answer itself counts."""
+    """Check sizes just below and above the minimum, measured in the tokens that the answer itself counts."""
     for model, least in (("famC-sonnet-4-5", 1024), ("famG-2.5-flash", 2048), ("famO-5-mini", 2048)):
         for size, cached in ((least - 40, 0), (least + 40, least)):
             system = [{"type": "text", "text": "word " * size, "cache_control": {"type": "ephemeral"}}]
@@ -121,7 +122,7 @@ async def test_limits_prompt_cache_minimum_sizes(messages: Messages) -> None:
 
 
 async def test_limits_prompt_cache_lifetimes(messages: Messages) -> None:
-    """As the answer counts them; that they end in time is tested with a clock, in tests/upstream/sandbox."""
+    """Check the lifetimes that the answer counts; expiry is tested with a clock, in tests/upstream/sandbox."""
     for control, bucket in (("ephemeral", "ephemeral_5m_input_tokens"), ("persistent", "ephemeral_1h_input_tokens")):
         fields = {"system": f"{control} " + "word " * 1100, "cache_control": {"type": control}}
         usage = (await messages.answer(fields))["usage"]
@@ -133,7 +134,7 @@ async def test_limits_web_search_max_uses(messages: Messages) -> None:
         await messages.takes("tools", [{"type": "web_search_20250305", "name": "web_search", "max_uses": uses}])
 
 
-async def test_limits_image_token_estimate(gateway: Gateway, messages: Messages) -> None:
+async def test_limits_image_token_estimate(gateway: ApiClient, messages: Messages) -> None:
     image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PNG}}
 
     async def count(*blocks: object) -> int:

@@ -1,4 +1,4 @@
-"""How embedding and reranking look to a caller."""
+"""Callers of embedding and reranking."""
 
 import base64
 import struct
@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from tests.spec.callers import Face, Native, Reply, openai_error
+from tests.spec.callers import Face, Native, openai_error
+from tests.support.callers.api import Reply
 
 DIMENSIONS = {
     "text-embedding-3-small": 1536,
@@ -17,32 +18,32 @@ DIMENSIONS = {
     "text-embedding-004": 768,
     "wordllama-256": 256,
 }
-"""Every embedding model with its own length: the text document's, and the one that runs here."""
+"""Every embedding model and its own length: those of the text document, and the local one."""
 FIXED = "text-embedding-ada-002"
-"""The one whose length cannot be chosen."""
+"""The model whose length cannot be changed."""
 CAT, KITTEN, BANK = (
     "A cat sleeps on the warm sofa.",
     "The kitten is napping on the couch.",
     "The bank raised its rates.",
 )
-"""The first two are near each other, the third is far from both."""
+"""Three texts: the first two are close to each other, the third is far from both."""
 Vector = list[float]
 
 
 def near(one: Vector, other: Vector) -> float:
-    """The cosine."""
+    """Return the cosine similarity."""
     first, second = np.asarray(one), np.asarray(other)
     return float(first @ second / np.linalg.norm(first) / np.linalg.norm(second))
 
 
 def from_base64(written: str) -> Vector:
-    """The numbers of little-endian float32s."""
+    """Return the numbers of little-endian float32s."""
     packed = base64.b64decode(written, validate=True)
     return list(struct.unpack(f"<{len(packed) // 4}f", packed))
 
 
 class Embeddings(Face):
-    """`POST /v1/embeddings`."""
+    """Caller of `POST /v1/embeddings`."""
 
     name = "embeddings"
     path, model, question_field = "/v1/embeddings", "text-embedding-3-small", "input"
@@ -63,12 +64,12 @@ class Embeddings(Face):
         return [item["embedding"] for item in body["data"]]
 
     async def embed(self, *texts: str, model: str = "", **fields: object) -> list[Vector]:
-        """The vectors of the texts."""
+        """Return the vectors of the texts."""
         return self.vectors(await self.answer({**fields, "input": list(texts)}, model=model))
 
 
 class NativeEmbedding(Native):
-    """`POST .../models/{model}:embedContent`."""
+    """Caller of `POST .../models/{model}:embedContent`."""
 
     name = "native_embedding"
     model, question_field = "text-embedding-004", "content"
@@ -84,12 +85,12 @@ class NativeEmbedding(Native):
         return [body["embedding"]["values"]]
 
     async def embed(self, *texts: str, model: str = "", **fields: object) -> list[Vector]:
-        """The vectors of the texts, one a call."""
+        """Return the vectors of the texts, one per call."""
         return [self.vectors(await self.answer(fields, text=text, model=model))[0] for text in texts]
 
 
 class NativeEmbeddings(NativeEmbedding):
-    """`POST .../models/{model}:batchEmbedContents`."""
+    """Caller of `POST .../models/{model}:batchEmbedContents`."""
 
     name = "native_embeddings"
     question_field = "requests"
@@ -105,7 +106,7 @@ class NativeEmbeddings(NativeEmbedding):
         return [item["values"] for item in body["embeddings"]]
 
     async def embed(self, *texts: str, model: str = "", **fields: object) -> list[Vector]:
-        """The vectors of the texts, all in one call."""
+        """Return the vectors of the texts, all in one call."""
         items = [self.item(text, **fields) for text in texts]
         return self.vectors(await self.answer({"requests": items}, model=model))
 
@@ -116,7 +117,7 @@ BEST = DOCUMENTS.index(CAT)
 
 
 class Rerank(Face):
-    """`POST /v1/rerank`."""
+    """Caller of `POST /v1/rerank`."""
 
     name = "rerank"
     path, model, question_field = "/v1/rerank", "rerank-v1", "query"
@@ -144,12 +145,12 @@ class Rerank(Face):
         return error["param"] == field and field in error["message"]
 
     def order(self, body: Any) -> Sequence[int]:
-        """Positions of the documents, the best first."""
+        """Return the positions of the documents, the best first."""
         return [result["index"] for result in body["results"]]
 
 
 class RerankV2(Rerank):
-    """`POST /v2/rerank`, which no document has: as the SDKs know it."""
+    """Caller of `POST /v2/rerank`, which is in no document, but is called by the SDKs."""
 
     name = "rerank_v2"
     path = "/v2/rerank"
