@@ -1,1 +1,1 @@
-"""Coding agents that nobody of the project wrote, unmodified, against the gateway."""
+"""Coding agents of other projects, unmodified, against the gateway."""

@@ -1,4 +1,6 @@
-"""`python -m tests.agents [--program NAME] [--scenario NAME] [--upstream FORMAT] [--few]`: the programs, as a table."""
+"""Command `python -m tests.agents [--program NAME] [--scenario NAME] [--upstream FORMAT] [--few]`: runs the programs
+and prints a table.
+"""
 
 import argparse
 import asyncio
@@ -13,7 +15,7 @@ from tests.agents import cases, programs, scenarios
 from tests.agents.all import run_all
 from tests.agents.install import installed
 from tests.agents.report import table
-from tests.providers import FORMATS
+from tests.support.providers import FORMATS
 
 
 def main() -> None:

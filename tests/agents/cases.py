@@ -1,4 +1,4 @@
-"""Which program does which work with which provider behind the gateway."""
+"""Cases: each program with its work and the provider behind the gateway."""
 
 from collections.abc import Iterator
 
@@ -8,22 +8,22 @@ from tests.agents.programs import PROGRAMS, Program
 from tests.agents.run import Case
 from tests.agents.scenarios import BY_NAME as SCENARIO
 from tests.agents.scenarios import SCENARIOS
-from tests.providers import FORMATS
+from tests.support.providers import FORMATS
 
-MOST_USED = ("Claude Code", "Codex", "Gemini CLI")
+MAX_USED = ("Claude Code", "Codex", "Gemini CLI")
 # The one format beside its own with which CI runs another program.
 ELSEWHERE = {"opencode": "native", "Qwen Code": "messages", "aider": "responses"}
 
 
 def settings_of(program: Program) -> list[Settings]:
-    """The settings of a program, the usual ones first."""
+    """Return the settings of a program, the usual ones first."""
     return [
         each for each in document.settings(document.PAGE.read_text(encoding="utf-8")) if each.program == program.name
     ]
 
 
 def every_case() -> list[Case]:
-    """All that `make agents` runs."""
+    """Return all that `make agents` runs."""
     return [case for program in PROGRAMS for case in _of(program)]
 
 
@@ -32,7 +32,7 @@ def _of(program: Program) -> Iterator[Case]:
     for each in (usual, *others):
         yield Case(program, each, SCENARIO["file"], each.format, model=_known(program, each), gateway=False)
     for scenario in SCENARIOS:
-        for upstream in (usual.format,) if scenario.fails else FORMATS:
+        for upstream in (usual.format,) if scenario.unknown else FORMATS:
             yield Case(program, usual, scenario, upstream)
     for between in FORMATS:
         if between != usual.format:
@@ -46,19 +46,22 @@ def _of(program: Program) -> Iterator[Case]:
 
 
 def _known(program: Program, settings: Settings) -> str:
-    """Another id, where the program sends requests that no provider takes for one that it does not know."""
+    """Return a known model id where, for an unknown one, the program sends requests that no provider accepts; else ""."""
     return "claude-sonnet-4-5" if (program.name, settings.format) == ("Qwen Code", "messages") else ""
 
 
 def few_cases() -> list[Case]:
-    """All that CI runs: each program with a file to write, the most used ones with more of the rest."""
+    """Return all that CI runs: each program with a file to write, the most used ones with more of the rest."""
     found = list[Case]()
     for program in PROGRAMS:
         usual = settings_of(program)[0]
-        most_used = program.name in MOST_USED
+        most_used = program.name in MAX_USED
         found.append(Case(program, usual, SCENARIO["file"], usual.format, gateway=False))
         upstreams = FORMATS if most_used else (usual.format, ELSEWHERE[program.name])
         found += [Case(program, usual, SCENARIO["file"], upstream) for upstream in upstreams]
         if most_used:
-            found += [Case(program, usual, SCENARIO[name], usual.format) for name in ("picture", "continued", "error")]
+            found += [
+                Case(program, usual, SCENARIO[name], usual.format)
+                for name in ("picture", "continued", "error", "refused")
+            ]
     return found

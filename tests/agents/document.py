@@ -1,4 +1,4 @@
-"""The settings of the programs, read from `docs/clients.md`: what the document says is what is tested."""
+"""Settings of the programs, read from `docs/clients.md`: the documented settings are the tested ones."""
 
 import json
 import re
@@ -17,7 +17,7 @@ MODEL = re.compile(r"\bfam[A-Z]-[\w.-]*\w")
 
 @dataclass(frozen=True)
 class Settings:
-    """How a program is pointed at the gateway, in one of the formats that it speaks."""
+    """Settings that point a program at the gateway, in one of the formats that it speaks."""
 
     program: str  # heading of its section
     format: str
@@ -27,13 +27,13 @@ class Settings:
 
     @property
     def model(self) -> str:
-        """The id of the model that the settings name."""
+        """Id of the model that the settings name."""
         found = set(MODEL.findall(json.dumps([dict(self.environment), dict(self.files), self.command])))
         assert len(found) == 1, f"{self.program}, {self.format}: {sorted(found)}"
         return found.pop()
 
     def replaced(self, **values: str) -> "Settings":
-        """The settings with other values for `address`, `key` and `model`."""
+        """Return the settings with other values for `address`, `key` and `model`."""
         old = {"address": ADDRESS, "key": KEY, "model": self.model}
 
         def changed(text: str) -> str:
@@ -50,7 +50,7 @@ class Settings:
 
 
 def settings(page: str) -> list[Settings]:
-    """All settings of the page, in its order."""
+    """Return all settings of the page, in its order."""
     return [
         _settings(program, FORMATS[heading], section)
         for program, text in _sections(page, 2)
@@ -59,7 +59,7 @@ def settings(page: str) -> list[Settings]:
 
 
 def _sections(text: str, level: int) -> list[tuple[str, str]]:
-    """(heading, text below it) of each heading of a level."""
+    """Return (heading, text below it) of each heading of a level."""
     parts = re.split(rf"^{'#' * level} (.+)$", text, flags=re.MULTILINE)
     return list(zip(parts[1::2], parts[2::2], strict=True))
 

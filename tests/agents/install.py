@@ -1,4 +1,4 @@
-"""The programs, installed once into a directory outside of git, one for each set of versions."""
+"""Installation of the programs, once, into a directory outside of git, one for each set of versions."""
 
 import json
 import os
@@ -8,51 +8,67 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.agents.versions import NPM, PYPI
+from tests.agents.versions import MANIFEST
 from tests.sdk.node_runner import NODE
 from tests.sdk.node_runner import NPM as NPM_CLI
-from tests.sdk.runner import installer, packages
+from tests.sdk.runner import installer, packages, pip_install
 
 NPMRC = Path(__file__).parents[1] / "sdk" / "node" / ".npmrc"
+NPM_LOCK = Path(__file__).parent / "package-lock.json"
+PYTHON_LOCK = Path(__file__).parent / "aider.lock"
 NATIVE = ("@anthropic-ai/claude-code", "opencode-ai")  # put their binary in its place by a script of the package
 
 
 @dataclass(frozen=True)
 class Installed:
-    """Where the programs are."""
+    """Directories of the installed programs."""
 
     node: Path  # directory of npm's packages
     python: Path  # virtualenv of aider, whose dependencies cannot stand beside those of the tests
 
     def command(self, executable: str) -> tuple[str, ...]:
-        """The words that start a program."""
+        """Return the command line that starts a program."""
         if executable == "aider":
             return (str(self.python / "bin" / "python"), "-m", "aider")  # its script names where it was installed first
         return (str(self.node / "node_modules" / ".bin" / executable),)
 
 
 def installed() -> Installed:
-    """All programs, by npm and pip where they are not there yet. Raises RuntimeError where they cannot be had."""
+    """Install all programs by npm and pip where they are missing. Raises RuntimeError where this fails."""
     with ThreadPoolExecutor() as pool:
         node = pool.submit(packages, "umg-agents", _wanted(), _install_node)
-        python = pool.submit(packages, "umg-aider", json.dumps(PYPI).encode() + sys.version.encode(), _install_python)
+        python = pool.submit(packages, "umg-aider", PYTHON_LOCK.read_bytes() + sys.version.encode(), _install_python)
         return Installed(node.result(), python.result())
 
 
 def _wanted() -> bytes:
-    return json.dumps({"name": "umg-agents", "private": True, "dependencies": NPM}).encode() + NPMRC.read_bytes()
+    return json.dumps(MANIFEST).encode() + NPM_LOCK.read_bytes() + NPMRC.read_bytes()
 
 
 def _install_node(target: Path) -> None:
-    (target / "package.json").write_text(json.dumps({"name": "umg-agents", "private": True, "dependencies": NPM}))
-    (target / ".npmrc").write_bytes(NPMRC.read_bytes())
+    (target / "package.json").write_text(json.dumps(MANIFEST))
+    for file in (NPM_LOCK, NPMRC):
+        (target / file.name).write_bytes(file.read_bytes())
     environment = {**os.environ, "PATH": os.pathsep.join([str(NODE.parent), os.environ.get("PATH", "")])}
     npm = [str(NODE), str(NPM_CLI)]
-    installer([*npm, "install"], cwd=target, env=environment)
+    # Not `npm ci`: it wants the binaries of all platforms in the lock, and not every mirror has them.
+    installer([*npm, "install", "--no-save"], cwd=target, env=environment)
+    if unlocked := _unlocked(target):  # no script of a package ran yet
+        raise RuntimeError(f"{NPM_LOCK.name} does not have {', '.join(unlocked)}: run `make lock`")
     installer([*npm, "rebuild", "--ignore-scripts=false", *NATIVE], cwd=target, env=environment)
+
+
+def _unlocked(target: Path) -> list[str]:
+    """Return the installed packages that the lock lacks, or has with another hash."""
+    locked = json.loads(NPM_LOCK.read_text())["packages"]
+    installed = json.loads((target / "node_modules" / ".package-lock.json").read_text())["packages"]
+    return sorted(
+        name
+        for name, package in installed.items()
+        if name not in locked or package.get("integrity") != locked[name].get("integrity")
+    )
 
 
 def _install_python(target: Path) -> None:
     venv.create(target, with_pip=True)
-    wanted = [f"{name}=={version}" for name, version in PYPI.items()]
-    installer([str(target / "bin" / "python"), "-m", "pip", "install", "--quiet", *wanted])
+    installer(pip_install(str(target / "bin" / "python"), PYTHON_LOCK))

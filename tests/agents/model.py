@@ -1,7 +1,7 @@
-"""The scripted model behind the gateway: decides the next step of a coding agent from the conversation.
+"""Scripted model behind the gateway: decides the next step of a coding agent from the conversation.
 
-The prompts below are all that it understands. Whatever else an agent sends around them (reminders, environments, requests
-for a title) leaves its answer alone.
+It understands only the prompts below. Anything else that an agent sends around them (reminders, environments, requests
+for a title) does not change its answer.
 """
 
 import io
@@ -14,7 +14,7 @@ from typing import Any
 
 from PIL import Image
 
-from tests.providers.scenarios import CUSTOM, THOUGHTS, Answer, Asked, Call, Media
+from tests.support.providers.scenarios import CUSTOM, THOUGHTS, Answer, Call, Failure, Media, ScenarioRequest
 
 SPELL = "Spell the word `{word}` backwards."
 WRITE = "Write the word `{word}` into the file `{path}`."
@@ -22,7 +22,10 @@ DESCRIBE = "Describe the picture `{path}`."
 REMEMBER = "Remember the word `{word}`."
 RECALL = "Spell the word that you remember backwards."
 
+REFUSE = "Say the forbidden word `{word}`."
+
 UNKNOWN = "Understood."
+REFUSED = "The provider says no forbidden words."
 DONE = "The word is in the file."
 NO_TOOL = "None of the declared tools does that: {names}."
 NO_PICTURE = "There is no picture in this conversation."
@@ -31,7 +34,7 @@ NO_WORD = "There is no word to remember in this conversation."
 
 @dataclass(frozen=True)
 class Prompt:
-    """A prompt that a conversation holds, with the values of its placeholders."""
+    """Prompt that a conversation contains, with the values of its placeholders."""
 
     template: str
     values: Mapping[str, str]
@@ -42,11 +45,11 @@ def _pattern(template: str) -> re.Pattern[str]:
     return re.compile(escaped)
 
 
-PATTERNS = {template: _pattern(template) for template in (SPELL, WRITE, DESCRIBE, REMEMBER, RECALL)}
+PATTERNS = {template: _pattern(template) for template in (SPELL, WRITE, DESCRIBE, REMEMBER, RECALL, REFUSE)}
 
 
-def prompts(asked: Asked) -> list[Prompt]:
-    """All prompts of the user's turns, oldest first."""
+def prompts(asked: ScenarioRequest) -> list[Prompt]:
+    """Return all prompts of the user's turns, oldest first."""
     text = "\n".join(text for role, text in asked.turns if role == "user")
     found = [
         (match.start(), Prompt(template, match.groupdict()))
@@ -56,14 +59,16 @@ def prompts(asked: Asked) -> list[Prompt]:
     return [prompt for _, prompt in sorted(found, key=lambda each: each[0])]
 
 
-def answer_to(asked: Asked) -> Answer:
-    """The model's next step, with its thoughts where the request wants some: their state must come back with results."""
+def answer_to(asked: ScenarioRequest) -> Answer | Failure:
+    """Return the model's next step, with reasoning where the request wants it: its state must come back with results."""
+    if any(prompt.template == REFUSE for prompt in prompts(asked)):
+        return Failure(400, REFUSED)
     answer = _step(asked)
     return replace(answer, thoughts=THOUGHTS, signed=True) if asked.thinking else answer
 
 
-def _step(asked: Asked) -> Answer:
-    """A call of one of the declared tools, or a text."""
+def _step(asked: ScenarioRequest) -> Answer:
+    """Return a call of one of the declared tools, or a text."""
     if asked.json:
         return _said(json.dumps(_instance(asked.schema)))
     known = prompts(asked)
@@ -83,12 +88,12 @@ def _step(asked: Asked) -> Answer:
 
 
 def backwards(word: str) -> str:
-    """The word as the model spells it, which no prompt holds."""
+    """Return the word as the model spells it, which no prompt contains."""
     return word[::-1]
 
 
 def described(kind: str, width: int, height: int) -> str:
-    """The model's words on a picture."""
+    """Return the model's description of a picture."""
     return f"It is {kind} of {width} x {height} pixels."
 
 
@@ -97,7 +102,7 @@ def _said(text: str) -> Answer:
 
 
 def _instance(schema: Any) -> Any:
-    """The smallest value of a JSON schema of the kind that agents send: its required fields alone."""
+    """Return the smallest value of a JSON schema of the kind that agents send: its required fields alone."""
     if not isinstance(schema, dict):
         return {}
     if "enum" in schema:
@@ -112,7 +117,7 @@ def _instance(schema: Any) -> Any:
 # --- tools
 
 
-def _write(asked: Asked, path: str, word: str) -> Answer:
+def _write(asked: ScenarioRequest, path: str, word: str) -> Answer:
     if asked.results:
         return _said(f"{DONE} {' '.join(asked.results[-1].text.split())[:100]}")
     if not asked.tools:
@@ -124,7 +129,7 @@ def _write(asked: Asked, path: str, word: str) -> Answer:
 
 
 def _writing(name: str, schema: Mapping[str, Any], path: str, word: str) -> Call | None:
-    """The call by which a tool writes the file; None of a tool that cannot."""
+    """Return the call by which a tool writes the file; None if the tool cannot write."""
     fields = schema.get("properties") or {}
     shell = f"printf %s {word} > {shlex.quote(path)}"
     match _plain(name):
@@ -138,13 +143,13 @@ def _writing(name: str, schema: Mapping[str, Any], path: str, word: str) -> Call
     return None
 
 
-def _edit(asked: Asked, path: str, word: str) -> str:
-    """The text by which a program without tools changes a file: as a block of changes, or as the whole file."""
+def _edit(asked: ScenarioRequest, path: str, word: str) -> str:
+    """Return the text by which a program without tools changes a file: a block of changes, or the whole file."""
     block = f"<<<<<<< SEARCH\n=======\n{word}\n>>>>>>> REPLACE" if "SEARCH/REPLACE" in asked.system else word
     return f"{DONE}\n\n{path}\n```\n{block}\n```\n"
 
 
-def _describe(asked: Asked, path: str) -> Answer:
+def _describe(asked: ScenarioRequest, path: str) -> Answer:
     media = [*asked.media, *(medium for result in asked.results for medium in result.media)]
     if media:
         return _said(_words_on(media[-1]))
@@ -162,12 +167,12 @@ def _words_on(medium: Media) -> str:
 
 
 def _plain(name: str) -> str:
-    """A tool's own name, without that of its namespace, in the letters that all programs have in common."""
+    """Return a tool's own name, without that of its namespace, in the letters that all programs have in common."""
     return re.split(r"\.|__", name)[-1].replace("_", "").lower()
 
 
 def _filled(fields: Mapping[str, Any], path: str, content: str) -> dict[str, str]:
-    """The arguments of a tool that reads or writes a file, by the names of its fields."""
+    """Return the arguments of a tool that reads or writes a file, by the names of its fields."""
     return {
         name: path if "path" in name.lower() else content
         for name in fields

@@ -1,4 +1,4 @@
-"""How each program runs without a terminal: the options beside the settings of `docs/clients.md`."""
+"""Options with which each program runs without a terminal, in addition to the settings of `docs/clients.md`."""
 
 from dataclasses import dataclass
 
@@ -7,9 +7,10 @@ PROMPT, PICTURE = "{prompt}", "{picture}"  # placeholders in the options
 
 @dataclass(frozen=True)
 class Program:
-    """A program, by its heading in the document.
+    """Program, by its heading in the document.
 
-    A prompt that is to show a picture names it, unless the options attach it; then the program reads it by its own tool.
+    A prompt that is to show a picture names it, unless the options attach it; then the program reads it by its own
+    tool.
     """
 
     name: str
@@ -20,9 +21,9 @@ class Program:
     attach: tuple[str, ...] = ()  # behind the options, to attach the picture
     mention: str = ""  # behind the prompt, to attach the picture
     sees: str = ""  # id of a model that the program takes for one that sees; empty: any
-    beside: tuple[str, ...] = ()  # ids that it asks for beside the one that it was given
+    beside: tuple[str, ...] = ()  # ids that it requests in addition to the given one
     by_text: bool = False  # it has no tools, and reads the changes of files from the text of the answer
-    not_found: str = ""  # its own words for a model that there is not, with `{model}`; empty: it shows the gateway's
+    not_found: str = ""  # its own message for an unknown model, with `{model}`; empty: it shows the gateway's
     status: bool = True  # its exit status says whether it failed
     knows: tuple[str, ...] = ()  # ids for which its requests differ from those for an unknown id
 

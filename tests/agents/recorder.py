@@ -1,4 +1,4 @@
-"""A proxy between an agent and the gateway, which records every request with its answer."""
+"""Proxy between an agent and the gateway, which records every request with its answer."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -8,12 +8,14 @@ from dataclasses import dataclass, field
 import aiohttp
 from aiohttp import web
 
+from tests.support.serving import serving
+
 HOP_BY_HOP = frozenset({"connection", "keep-alive", "transfer-encoding", "content-length", "host", "upgrade"})
 
 
 @dataclass
 class Exchange:
-    """A request as it reached the gateway, and the gateway's answer."""
+    """Request as it reached the gateway, and the gateway's answer."""
 
     method: str
     path: str  # with its query
@@ -26,9 +28,9 @@ class Exchange:
 
 @dataclass
 class Recorder:
-    """A running proxy."""
+    """Running proxy."""
 
-    most: int  # requests, after which the program is taken to retry without end
+    most: int  # requests; a program that sends more is taken to retry without end
     url: str = ""
     exchanges: list[Exchange] = field(default_factory=list)
     exceeded: asyncio.Event = field(default_factory=asyncio.Event)  # there were more than `most`
@@ -59,7 +61,7 @@ async def _forward(
 
 @asynccontextmanager
 async def recording(target: str, most: int) -> AsyncGenerator[Recorder, None]:
-    """The proxy to a gateway, on a free port."""
+    """Run the proxy to a gateway on a free port."""
     recorder = Recorder(most)
     app = web.Application(client_max_size=1 << 28)
     async with aiohttp.ClientSession(auto_decompress=False) as session:
@@ -68,11 +70,5 @@ async def recording(target: str, most: int) -> AsyncGenerator[Recorder, None]:
             return await _forward(request, recorder, session, target)
 
         app.router.add_route("*", "/{path:.*}", forward)
-        runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=0.1)
-        await runner.setup()
-        await web.TCPSite(runner, "127.0.0.1", 0).start()
-        recorder.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
-        try:
+        async with serving(app, handler_cancellation=True, shutdown_timeout=0.1) as recorder.url:
             yield recorder
-        finally:
-            await runner.cleanup()

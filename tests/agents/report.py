@@ -1,4 +1,4 @@
-"""The outcomes as a table: a row for a program with its settings, a column for a scenario and what is behind the gateway."""
+"""Table of the outcomes: a row for each program with its settings, a column for each scenario and provider."""
 
 from collections.abc import Sequence
 
@@ -7,7 +7,7 @@ from tests.agents.versions import NPM, PYPI
 
 
 def table(outcomes: Sequence[Outcome]) -> str:
-    """The rows, then each problem, then the count."""
+    """Return the rows, then each problem, then the count."""
     ways = list(dict.fromkeys(outcome.case.way for outcome in outcomes))
     rows = dict[str, dict[str, list[str]]]()
     for outcome in outcomes:

@@ -16,24 +16,24 @@ from tests.agents.document import ROOTS, Settings
 from tests.agents.install import Installed
 from tests.agents.programs import PICTURE, PROMPT, Program
 from tests.agents.recorder import Exchange, Recorder, recording
-from tests.agents.scenarios import MOST_REQUESTS, Finished, Scenario
-from tests.e2e.gateways import KEY, running
-from tests.providers import FORMATS, Native, Provider, serving
-from tests.providers import KEY as PROVIDER_KEY
+from tests.agents.scenarios import MAX_REQUESTS, Finished, Scenario
 from tests.sdk.node_runner import NODE
+from tests.support.gateways import KEY, running
+from tests.support.providers import FORMATS, Native, Provider, text_provider
+from tests.support.providers import KEY as PROVIDER_KEY
 
-RUN_SECONDS = 120
+RUN_SECONDS = 300
 KILLED = -signal.SIGKILL
 REQUEST_ID = re.compile(r"req_[0-9a-f]+")
 NOWHERE = "http://127.0.0.1:1"  # a proxy that refuses every connection: there is no network but loopback
-# By format, where something is known of the model: its generation, and that it thinks aloud and wants that back.
+# Format -> id of a model whose generation is known and which returns reasoning and wants it back.
 UPSTREAM_IDS = {"native": "gemini-3-pro", "chat": "kimi-k2"}
-PROBES = ("HEAD",)  # methods by which programs look whether somebody answers; any status will do
+PROBES = ("HEAD",)  # methods by which programs check whether a server answers; a provider need not
 
 
 @dataclass(frozen=True)
 class Case:
-    """A program with settings, its work, and the provider behind the gateway."""
+    """Program with settings, its work, and the provider behind the gateway."""
 
     program: Program
     settings: Settings
@@ -45,7 +45,7 @@ class Case:
 
     @property
     def way(self) -> str:
-        """What the program speaks with: the format behind the gateway, or what stands in its place."""
+        """Name of the route: the format behind the gateway, a second gateway, or no gateway."""
         if not self.gateway:
             return "no gateway"
         return f"{self.through} to a second gateway" if self.through else self.upstream
@@ -57,15 +57,15 @@ class Case:
 
     @property
     def asked_model(self) -> str:
-        """The id that the program is given."""
-        if self.scenario.fails:
+        """Model id that the program is given."""
+        if self.scenario.unknown:
             return scenarios.UNKNOWN_MODEL
         return self.model or (self.scenario.picture and self.program.sees) or self.settings.model
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """A case that was run."""
+    """Outcome of a case."""
 
     case: Case
     problems: tuple[str, ...]
@@ -74,7 +74,7 @@ class Outcome:
 
 
 async def run(case: Case, programs: Installed, data: Path) -> Outcome:
-    """Run the program as often as the scenario has prompts. `data` is an empty directory of this run alone."""
+    """Run the program once for each prompt of the scenario. `data` is an empty directory of this run alone."""
     start = time.monotonic()
     async with _served(case, data) as (recorder, provider):
         finished = await _worked(case, programs, data, recorder)
@@ -84,14 +84,17 @@ async def run(case: Case, programs: Installed, data: Path) -> Outcome:
 
 
 def _refused(case: Case, recorder: Recorder, provider: Provider) -> Iterator[str]:
-    """The answers that the scenario does not expect."""
-    allowed = (404,) if case.scenario.fails else ()
+    """Yield the error answers that the scenario does not expect."""
     for exchange in recorder.exchanges:
-        if exchange.method not in PROBES and not 200 <= exchange.status < 300 and exchange.status not in allowed:
+        if (
+            (case.gateway or exchange.method not in PROBES)
+            and not 200 <= exchange.status < 300
+            and exchange.status not in case.scenario.statuses
+        ):
             said = REQUEST_ID.sub("", exchange.answer[:500].decode(errors="replace"))
             yield f"{exchange.method} {exchange.path}: {exchange.status} {said}"
     yield from (f"the provider refused: {refusal}" for refusal in provider.refusals)
-    if len(recorder.exchanges) > MOST_REQUESTS:
+    if len(recorder.exchanges) > MAX_REQUESTS:
         yield f"{len(recorder.exchanges)} requests"
 
 
@@ -100,14 +103,14 @@ def _refused(case: Case, recorder: Recorder, provider: Provider) -> Iterator[str
 
 @asynccontextmanager
 async def _served(case: Case, data: Path) -> AsyncGenerator[tuple[Recorder, Provider], None]:
-    """A recorder in front of the gateway, or of the first of two."""
-    ids = () if case.scenario.fails else (case.asked_model, *case.program.beside)
+    """Run a recorder in front of the gateway, or in front of the first of two."""
+    ids = () if case.scenario.unknown else (case.asked_model, *case.program.beside)
     async with AsyncExitStack() as stack:
         # The newest models of the native format take two turns of one role in a row, and a program sends them.
-        speech = Native(alternates=False) if case.upstream == "native" else FORMATS[case.upstream]()
-        provider = await stack.enter_async_context(serving(speech, model=model.answer_to))
+        wire_format = Native(alternates=False) if case.upstream == "native" else FORMATS[case.upstream]()
+        provider = await stack.enter_async_context(text_provider(wire_format, model=model.answer_to))
         if not case.gateway:
-            yield await stack.enter_async_context(recording(provider.root_url, MOST_REQUESTS)), provider
+            yield await stack.enter_async_context(recording(provider.url, MAX_REQUESTS)), provider
             return
         upstream_id = UPSTREAM_IDS.get(case.upstream, "m")
         config = _config(case.upstream, provider.base_url, PROVIDER_KEY, [(name, upstream_id) for name in ids])
@@ -116,11 +119,13 @@ async def _served(case: Case, data: Path) -> AsyncGenerator[tuple[Recorder, Prov
             models = [(name, name) for name in ids]
             config = _config(case.through, gateway.url + ROOTS[case.through], gateway.key, models)
             gateway = await stack.enter_async_context(running(config, data / "front"))
-        yield await stack.enter_async_context(recording(gateway.url, MOST_REQUESTS)), provider
+        yield await stack.enter_async_context(recording(gateway.url, MAX_REQUESTS)), provider
 
 
 def _config(name: str, base_url: str, key: str, models: list[tuple[str, str]]) -> str:
-    """One channel, with its models by (id, id at the provider); one that nobody asks for where there is none."""
+    """Return a config of one channel with its models by (id, id at the provider), or with an unused model if there is
+    none.
+    """
     entries = ", ".join(
         f"{{id: {model_id}, upstream: {upstream}}}" for model_id, upstream in models or [("other", "m")]
     )
@@ -134,7 +139,7 @@ def _config(name: str, base_url: str, key: str, models: list[tuple[str, str]]) -
 
 
 async def _worked(case: Case, programs: Installed, data: Path, recorder: Recorder) -> Finished:
-    """The last run of the program."""
+    """Run the program. Return its last run."""
     home, folder = data / "home", data / "project"
     for directory in (home, folder, data / "tmp"):
         directory.mkdir(parents=True)
@@ -158,7 +163,7 @@ async def _worked(case: Case, programs: Installed, data: Path, recorder: Recorde
 
 
 def _environment(home: Path, temporary: Path, key: str) -> dict[str, str]:
-    """All that a program is given beside its settings."""
+    """Return the environment of a program, without its settings."""
     return {
         "HOME": str(home),
         "PATH": os.pathsep.join([str(NODE.parent), "/usr/local/bin", "/usr/bin", "/bin"]),
@@ -186,7 +191,7 @@ def _command(case: Case, settings: Settings, programs: Installed, prompt: str, *
 
 
 async def _run(command: list[str], environment: dict[str, str], folder: Path, exceeded: asyncio.Event) -> Finished:
-    """Run a command to its end, without a terminal and without input. It is killed when it takes or asks too much."""
+    """Run a command without a terminal and without input. It is killed after the time limit or too many requests."""
     process = await asyncio.create_subprocess_exec(
         *command,
         cwd=folder,
@@ -202,7 +207,7 @@ async def _run(command: list[str], environment: dict[str, str], folder: Path, ex
         ended = reading.done()
     finally:
         limit.cancel()
-        with suppress(ProcessLookupError):  # the program, or one that it left behind
+        with suppress(ProcessLookupError):  # the program, or a process that it started
             os.killpg(process.pid, signal.SIGKILL)
         out, err = await reading
     status = (process.returncode or 0) if ended else KILLED

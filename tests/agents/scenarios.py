@@ -1,4 +1,4 @@
-"""The work that each program is given, and the marks by which it is done."""
+"""Scenarios: the work that each program is given, and the checks of its result."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -15,12 +15,12 @@ PICTURE = "picture.png"
 SIZE = (64, 48)
 UNKNOWN_MODEL = "no-such-model"
 MODEL_NOT_FOUND = f"The model `{UNKNOWN_MODEL}` does not exist or you do not have access to it."
-MOST_REQUESTS = 12  # of one run: a program that asks more often retries without end
+MAX_REQUESTS = 12  # of one run: a program that sends more requests retries without end
 
 
 @dataclass(frozen=True)
 class Finished:
-    """A run that came to its end."""
+    """Finished run of a program."""
 
     status: int
     out: str
@@ -29,7 +29,7 @@ class Finished:
 
     @property
     def printed(self) -> str:
-        """Both streams, on one line: programs break long lines."""
+        """Both output streams on one line: programs break long lines."""
         return " ".join((self.out + "\n" + self.err).split())
 
 
@@ -37,14 +37,15 @@ class Finished:
 class Scenario:
     """Work for a program: the prompt of each run, and the problems of its last one.
 
-    `{folder}` in a prompt is where the program works: the tools of most want absolute paths.
+    `{folder}` in a prompt is the directory in which the program works: the tools of most want absolute paths.
     """
 
     name: str
     prompts: tuple[str, ...]
     problems: Callable[[Program, Finished], Iterator[str]]
     picture: bool = False
-    fails: bool = False  # the gateway refuses the request
+    statuses: tuple[int, ...] = ()  # of the answers that are no successes, as the scenario expects them
+    unknown: bool = False  # the gateway does not know the model
 
 
 def _shown(finished: Finished, text: str) -> Iterator[str]:
@@ -76,7 +77,7 @@ def _written(program: Program, finished: Finished) -> Iterator[str]:
 
 
 def _described(program: Program, finished: Finished) -> Iterator[str]:
-    """The size is that of the file; some programs send a PNG as JPEG."""
+    """Yield problems unless the picture was described with its size. Some programs send a PNG as JPEG."""
     yield from _ended(program, finished)
     expected = [model.described(f"image/{kind}", *SIZE) for kind in ("png", "jpeg")]
     if not any(text in " ".join(finished.out.split()) for text in expected):
@@ -91,12 +92,21 @@ def _reported(program: Program, finished: Finished) -> Iterator[str]:
         yield f"`{expected}` was not printed: {_tail(finished)}"
 
 
+def _passed_on(program: Program, finished: Finished) -> Iterator[str]:
+    """Yield problems unless the run failed with the provider's own message."""
+    if program.status and finished.status == 0:
+        yield "exit status 0 of a run that failed"
+    if model.REFUSED not in finished.printed:
+        yield f"`{model.REFUSED}` was not printed: {_tail(finished)}"
+
+
 SCENARIOS = (
     Scenario("question", (model.SPELL.format(word=WORD),), _answered),
     Scenario("file", (model.WRITE.format(word=WORD, path=f"{{folder}}/{FILE}"),), _written),
     Scenario("picture", (model.DESCRIBE.format(path=f"{{folder}}/{PICTURE}"),), _described, picture=True),
     Scenario("continued", (model.REMEMBER.format(word=WORD), model.RECALL), _answered),
-    Scenario("error", (model.SPELL.format(word=WORD),), _reported, fails=True),
+    Scenario("error", (model.SPELL.format(word=WORD),), _reported, statuses=(404,), unknown=True),
+    Scenario("refused", (model.REFUSE.format(word=WORD),), _passed_on, statuses=(400,)),
 )
 BY_NAME = {scenario.name: scenario for scenario in SCENARIOS}
 

@@ -1,4 +1,4 @@
-"""The golden requests of the programs are clean, and as the recorder cleans them."""
+"""Cleaning of the programs' golden requests."""
 
 import json
 import re
@@ -17,7 +17,7 @@ TRACES = re.compile(r"/tmp/|/venv|\.venv|sk-|127\.0\.0\.1|localhost|20[^2]\d-|re
 
 @dataclass(frozen=True)
 class Cleaned:
-    """A part of a body before and after."""
+    """Part of a body before and after it is cleaned."""
 
     id: str
     before: Any

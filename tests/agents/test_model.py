@@ -1,4 +1,4 @@
-"""The scripted model takes the step that the conversation asks for."""
+"""Scripted model: the step that it takes for each conversation."""
 
 import io
 from dataclasses import dataclass, field
@@ -8,15 +8,15 @@ import pytest
 from PIL import Image
 
 from tests.agents import model
-from tests.providers.scenarios import CUSTOM, Asked, Call, Media, Result
+from tests.support.providers.scenarios import CUSTOM, Call, Failure, Media, Result, ScenarioRequest
 
 WRITE = model.WRITE.format(word="heron", path="/work/a b.txt")
 SHELL = "printf %s heron > '/work/a b.txt'"
 
 
-def asked(*texts: str, **more: Any) -> Asked:
-    """A request with turns of the user, each behind a reminder."""
-    return Asked(turns=tuple(("user", f"<reminder>Use Write</reminder>\n{text}") for text in texts), **more)
+def asked(*texts: str, **more: Any) -> ScenarioRequest:
+    """Return a request with turns of the user, each behind a reminder."""
+    return ScenarioRequest(turns=tuple(("user", f"<reminder>Use Write</reminder>\n{text}") for text in texts), **more)
 
 
 def tool(*fields: str) -> dict[str, Any]:
@@ -31,10 +31,10 @@ def picture() -> Media:
 
 @dataclass(frozen=True)
 class Step:
-    """A request and the model's answer to it."""
+    """Request and the model's answer to it."""
 
     id: str
-    asked: Asked
+    asked: ScenarioRequest
     text: str = ""
     calls: tuple[Call, ...] = field(default=())
 
@@ -105,3 +105,7 @@ def test_the_model_thinks_where_thoughts_are_wanted() -> None:
     assert answer.signed
     assert answer.thought
     assert answer.calls
+
+
+def test_the_model_refuses_a_forbidden_word_in_the_providers_own_words() -> None:
+    assert model.answer_to(asked(model.REFUSE.format(word="pangolin"))) == Failure(400, model.REFUSED)

@@ -1,4 +1,4 @@
-"""The versions of the programs, by package: the one place that has them."""
+"""Versions of the programs, by package: the only place that lists them."""
 
 NPM = {
     "@anthropic-ai/claude-code": "2.1.330",
@@ -8,3 +8,4 @@ NPM = {
     "@qwen-code/qwen-code": "0.24.4",
 }
 PYPI = {"aider-chat": "0.86.2"}
+MANIFEST = {"name": "umg-agents", "private": True, "dependencies": NPM}  # their package.json

@@ -1,4 +1,4 @@
-"""Runs the scripts of `apart/`: Python clients whose packages cannot stand beside those of the tests."""
+"""Runner of the scripts of `apart/`: Python clients whose packages conflict with those of the tests."""
 
 import os
 import sys
@@ -9,27 +9,26 @@ from typing import Any
 from tests.sdk import runner
 
 SCRIPTS = Path(__file__).parent / "apart"
-REQUIREMENTS = SCRIPTS / "requirements.txt"
+LOCK = SCRIPTS / "requirements.lock"
 
 
 @dataclass(frozen=True)
 class Apart:
-    """The directory of the packages."""
+    """Installed packages, by their directory."""
 
     packages: Path
 
     async def run(self, script: str, **request: Any) -> dict[str, Any]:
-        """What the script printed, given the request."""
+        """Run the script with the request, and return its output."""
         command = [sys.executable, "-S", str(SCRIPTS / script)]  # -S: without the packages of the tests
         return await runner.run(command, request, {**os.environ, "PYTHONPATH": str(self.packages)})
 
 
 def installed() -> Apart:
-    """The packages of `requirements.txt`, by pip. Raises RuntimeError where they cannot be had."""
-    wanted = REQUIREMENTS.read_bytes() + sys.version.encode()
+    """Return the packages of `requirements.lock`, installed by pip. Raise RuntimeError if they cannot be installed."""
+    wanted = LOCK.read_bytes() + sys.version.encode()
     return Apart(runner.packages("umg-apart", wanted, _install))
 
 
 def _install(target: Path) -> None:
-    pip = [sys.executable, "-m", "pip", "install", "--quiet"]
-    runner.installer([*pip, "--target", str(target), "-r", str(REQUIREMENTS)])
+    runner.installer([*runner.pip_install(sys.executable, LOCK), "--target", str(target)])

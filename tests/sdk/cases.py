@@ -1,4 +1,4 @@
-"""What every official client is asked to do, in the words of none of them."""
+"""ToolInputs for every official client, independent of the format."""
 
 import base64
 import io
@@ -25,7 +25,7 @@ SEARCH = "What is new in astronomy?"
 
 
 def picture() -> bytes:
-    """A PNG of 31 x 17 pixels."""
+    """Return a PNG of 31 x 17 pixels."""
     data = io.BytesIO()
     Image.new("RGB", (31, 17), (200, 30, 30)).save(data, "PNG")
     return data.getvalue()
@@ -36,7 +36,7 @@ def picture_base64() -> str:
 
 
 def check_arguments(arguments: object) -> None:
-    """They are valid for `SCHEMA`."""
+    """Check that the arguments are valid for `SCHEMA`."""
     assert isinstance(arguments, dict)
     assert set(arguments) == {"city", "unit", "days"}
     assert isinstance(arguments["city"], str)

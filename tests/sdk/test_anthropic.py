@@ -9,7 +9,6 @@ import pytest_asyncio
 from anthropic import AsyncAnthropic
 from anthropic.types import Message, TextBlock, ThinkingBlock, ToolUseBlock
 
-from tests.e2e.gateways import Running
 from tests.sdk.cases import (
     ASK_BOTH,
     ASK_WEATHER,
@@ -22,6 +21,7 @@ from tests.sdk.cases import (
     check_arguments,
     picture_base64,
 )
+from tests.support.gateways import Running
 
 MODEL = "famO-5"
 TOOLS = [{"name": name, "description": DESCRIPTION, "input_schema": SCHEMA} for name in (WEATHER, TIME)]
@@ -40,7 +40,7 @@ def user(text: str) -> list[dict[str, object]]:
 
 
 async def ask(client: AsyncAnthropic, stream: bool, **fields: object) -> Message:
-    """The answer, whole or put together by the SDK."""
+    """Return the answer, whole or aggregated by the SDK."""
     asked = {"model": MODEL, "max_tokens": LIMIT, **fields}
     if not stream:
         return await client.messages.create(**asked)

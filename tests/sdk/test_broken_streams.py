@@ -1,4 +1,4 @@
-"""A response whose stream breaks, as the official SDK of its format reads it: it failed, then there is an error."""
+"""A response whose stream breaks, as the official SDK of its format reads it: the failed response, then an error."""
 
 from collections.abc import AsyncGenerator
 from pathlib import Path
@@ -8,9 +8,9 @@ import pytest_asyncio
 from openai import APIError, AsyncOpenAI
 from openai.types.responses import ResponseFailedEvent
 
-from tests.e2e.gateways import running
-from tests.providers import KEY, provider
-from tests.providers.scenarios import WORDS
+from tests.support.gateways import running
+from tests.support.providers import KEY, provider
+from tests.support.providers.scenarios import WORDS
 
 CONFIG = """
 channels:

@@ -1,4 +1,4 @@
-"""The official Python SDKs of two vendors, unmodified, embed through the gateway: every model by each of them."""
+"""The official Python SDKs of two vendors, unmodified, embed through the gateway: every model with each of them."""
 
 import asyncio
 import base64
@@ -17,7 +17,6 @@ from openai import AsyncOpenAI, OpenAI
 from openai.types import CreateEmbeddingResponse
 from splintr import Tokenizer
 
-from tests.e2e.gateways import Running, running
 from tests.sdk.vectors import (
     BETWEEN,
     CAT,
@@ -36,16 +35,17 @@ from tests.sdk.vectors import (
     check_same,
     check_vectors,
 )
+from tests.support.gateways import Running, running
 
 pytestmark = [
     pytest.mark.asyncio(loop_scope="module"),
-    # the SDK does what the newest aiohttp advises against
+    # the SDK subclasses the session of aiohttp
     pytest.mark.filterwarnings("ignore:Inheritance class AiohttpClientSession:DeprecationWarning"),
 ]
 
 
 class Sdks:
-    """The SDKs' clients of a gateway. Each is made once for a key, which takes long, and closed with the context."""
+    """The SDKs' clients of a gateway. Each is made once per key, which takes long, and closed with the context."""
 
     def __init__(self, gateway: Running, stack: AsyncExitStack) -> None:
         self._url, self._key, self._stack = gateway.url, gateway.key, stack
@@ -66,7 +66,7 @@ class Sdks:
         return found
 
     def google(self, version: str | None, key: str | None = None) -> genai.Client:
-        """Of the version that the SDK takes where none is said, for None."""
+        """Return the client of an API version; None selects the SDK's default version."""
         found = self._find(str(version), key)
         if found is None:
             options = types.HttpOptions(base_url=self._url, api_version=version)
@@ -152,7 +152,7 @@ GOOGLE_STATUSES = {400: "INVALID_ARGUMENT", 401: "UNAUTHENTICATED", 404: "NOT_FO
 
 @dataclass(frozen=True)
 class Client:
-    """A way to embed, and the format that it speaks."""
+    """A way to embed, and its format."""
 
     id: str
     format: str
@@ -228,7 +228,7 @@ async def test_base64_is_what_the_sdk_asks_for_and_says_the_same_as_numbers(mode
 
 @dataclass(frozen=True)
 class Asked:
-    """Forms of the field `input`, and the texts that they are."""
+    """A form of the field `input`, and the texts that it encodes."""
 
     id: str
     input: object

@@ -8,7 +8,6 @@ from google import genai
 from google.genai import errors, types
 from pydantic import BaseModel
 
-from tests.e2e.gateways import Running
 from tests.sdk.cases import (
     ASK_BOTH,
     ASK_WEATHER,
@@ -21,8 +20,9 @@ from tests.sdk.cases import (
     check_arguments,
     picture,
 )
+from tests.support.gateways import Running
 
-# the SDK does what the newest aiohttp advises against
+# the SDK subclasses the session of aiohttp
 pytestmark = pytest.mark.filterwarnings("ignore:Inheritance class AiohttpClientSession:DeprecationWarning")
 
 MODEL = "famR-1"
@@ -49,7 +49,7 @@ async def client(request: pytest.FixtureRequest, sandbox: Running) -> AsyncGener
 
 
 class Answer:
-    """One or many chunks, as one answer."""
+    """The combined answer of one or many chunks."""
 
     def __init__(self, chunks: list[types.GenerateContentResponse]) -> None:
         self.chunks = chunks

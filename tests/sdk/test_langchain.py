@@ -11,8 +11,8 @@ from langchain_core.tools import tool
 from langchain_openai import ChatOpenAI
 from pydantic import BaseModel, Field
 
-from tests.e2e.gateways import Running
 from tests.sdk.cases import ASK_BOTH, ASK_WEATHER, RESULT, TIME, WEATHER
+from tests.support.gateways import Running
 
 
 @tool

@@ -1,4 +1,4 @@
-"""LangChain's embeddings of two vendors, unmodified, against the gateway; that of openai sends tokens and not texts."""
+"""LangChain's embeddings of two vendors, unmodified, against the gateway; that of openai sends tokens instead of texts."""
 
 import asyncio
 import base64
@@ -14,7 +14,6 @@ import pytest_asyncio
 from langchain_openai import OpenAIEmbeddings
 from splintr import Tokenizer
 
-from tests.e2e.gateways import Running, running
 from tests.sdk.apart_runner import Apart, installed
 from tests.sdk.runner import installed_or_skipped
 from tests.sdk.vectors import (
@@ -35,11 +34,12 @@ from tests.sdk.vectors import (
     check_same,
     check_vectors,
 )
+from tests.support.gateways import Running, running
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 VOCABULARY_URL = "https://openaipublic.blob.core.windows.net/encodings/cl100k_base.tiktoken"
-BASE_TOKENS = 100_256  # of cl100k_base, less its special ones
+BASE_TOKENS = 100_256  # of cl100k_base, without its special ones
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -53,7 +53,7 @@ async def gateway(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Ru
 
 @pytest.fixture(scope="module")
 def vocabulary(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What tiktoken would download, byte for byte (it compares a hash), in a directory as it keeps one."""
+    """Return a cache directory of tiktoken with the file that it would download, byte for byte (it compares a hash)."""
     tokenizer = Tokenizer.from_pretrained("cl100k_base")
     lines = [base64.b64encode(tokenizer.decode_token_bytes(rank)) + b" %d\n" % rank for rank in range(BASE_TOKENS)]
     directory = tmp_path_factory.mktemp("tiktoken")
@@ -72,7 +72,7 @@ Made = Callable[..., OpenAIEmbeddings]
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def embeddings(gateway: Running) -> AsyncGenerator[Made, None]:
-    """Makes LangChain's client of a model. It closes no connections, so that these are of the SDK's clients given it."""
+    """Yield a factory of LangChain's clients. They never close connections, so they share clients closed here."""
     async with openai.DefaultAsyncHttpxClient() as waiting:
         with openai.DefaultHttpxClient() as blocking:
             connection = {"base_url": f"{gateway.url}/v1", "http_client": blocking, "http_async_client": waiting}
@@ -113,7 +113,7 @@ async def test_more_documents_than_it_sends_at_once_keep_their_order(embeddings:
 async def test_a_text_longer_than_it_sends_at_once_is_put_together(model: str, embeddings: Made) -> None:
     short, long = await embeddings(model).aembed_documents([CAT, f"{CAT} " * 1500])  # in parts of 8191 tokens
     similarity = sum(one * other for one, other in zip(short, long, strict=True))
-    assert similarity > 0.9  # both of unit length
+    assert similarity > 0.9  # the vectors have unit length
 
 
 @pytest.mark.parametrize("refused", [UNKNOWN_MODEL, WRONG_KEY, ONE_LENGTH], ids=lambda refused: refused.id)
@@ -177,7 +177,7 @@ async def test_more_documents_than_google_takes_at_once_keep_their_order(apart: 
 
 @both_ways
 async def test_a_failure_of_google_has_the_gateways_message(waiting: bool, apart: Apart, gateway: Running) -> None:
-    refused = [case for case in REFUSED if case.ask.texts]  # it does not call for no texts
+    refused = [case for case in REFUSED if case.ask.texts]  # LangChain sends no request without texts
     found = await google(apart, gateway, waiting, [(case.id, case.ask) for case in refused])
     for case in refused:
         error = found[case.id].get("error")

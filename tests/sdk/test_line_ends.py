@@ -1,9 +1,8 @@
-"""Indented JSON inside streams, as the official Python SDKs read it: a body that is echoed, and the arguments of a call."""
+"""Indented JSON inside streams, as the official Python SDKs read it: an echoed body, and the arguments of a call."""
 
 import asyncio
 import json
 from collections.abc import AsyncGenerator
-from dataclasses import replace
 from pathlib import Path
 
 import aiohttp
@@ -14,15 +13,13 @@ import pytest_asyncio
 from google import genai
 from google.genai import types
 
-from tests.e2e.gateways import Running, running
-from tests.providers import KEY, provider
-from tests.providers.callers import caller
-from tests.providers.callers.responses import ResponsesCaller
-from tests.providers.cases import CASES, GAVE
-from tests.providers.pairs import through
-from tests.providers.scenarios import INDENTED, TOOLS
+from tests.support.callers.sdk import ResponsesCaller, sdk_caller
+from tests.support.gateways import Running, running
+from tests.support.providers import KEY, provider
+from tests.support.providers.scenarios import INDENTED, TOOLS
+from tests.support.scenario_cases import CASES
 
-# the SDK does what the newest aiohttp advises against
+# the SDK subclasses the session of aiohttp
 pytestmark = pytest.mark.filterwarnings("ignore:Inheritance class AiohttpClientSession:DeprecationWarning")
 
 CONFIG = """
@@ -34,7 +31,7 @@ channels:
 
 @pytest_asyncio.fixture
 async def gateway(tmp_path: Path) -> AsyncGenerator[Running, None]:
-    """A gateway before a chat provider whose model indents the arguments of its calls."""
+    """Yield a gateway in front of a chat provider whose model indents the arguments of its calls."""
     async with provider("chat") as server, running(CONFIG.format(url=server.base_url, key=KEY), tmp_path) as made:
         yield made
         assert server.refusals == []
@@ -43,31 +40,31 @@ async def gateway(tmp_path: Path) -> AsyncGenerator[Running, None]:
 @pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
 @pytest.mark.parametrize("name", ["chat", "responses", "messages", "native"])
 async def test_an_sdk_reads_indented_arguments(name: str, streamed: bool, gateway: Running) -> None:
-    async with caller(name, gateway.url, gateway.key) as sdk:
-        ask = sdk.stream if streamed else sdk.ask
-        answer = await ask(CASE.wish)
-        assert answer == through(CASE, name, "chat", streamed=streamed)
-        assert (await ask(replace(CASE.wish, before=answer, results=GAVE))).text == CASE.after
+    async with sdk_caller(name, gateway.url, gateway.key) as sdk:
+        call = sdk.stream if streamed else sdk.call
+        answer = await call(CASE.request)
+        assert answer == CASE.expected_by_sdk(name, "chat", stream=streamed)
+        assert (await call(CASE.request, answer.turn)).text == CASE.after
 
 
 async def test_the_synchronous_genai_client_reads_indented_arguments(gateway: Running) -> None:
     declared = [
         types.FunctionDeclaration(name=name, description=name, parameters_json_schema=TOOLS[name])
-        for name in CASE.wish.tools
+        for name in CASE.request.tools
     ]
     tools = [types.Tool(function_declarations=declared)]
     options = types.HttpOptions(base_url=gateway.url)
     with genai.Client(api_key=gateway.key, http_options=options) as sdk:
         config = types.GenerateContentConfig(tools=tools)
-        stream = sdk.models.generate_content_stream(model="m", contents=CASE.wish.text, config=config)
+        stream = sdk.models.generate_content_stream(model="m", contents=CASE.request.text, config=config)
         chunks = await asyncio.to_thread(list, stream)
     calls = [call for chunk in chunks for call in chunk.function_calls or ()]
     assert [(call.name, call.args) for call in calls] == [(call.name, call.arguments) for call in INDENTED]
 
 
 async def test_the_array_of_native_holds_indented_arguments(gateway: Running) -> None:
-    declared = [{"name": name, "parametersJsonSchema": TOOLS[name]} for name in CASE.wish.tools]
-    contents = [{"role": "user", "parts": [{"text": CASE.wish.text}]}]
+    declared = [{"name": name, "parametersJsonSchema": TOOLS[name]} for name in CASE.request.tools]
+    contents = [{"role": "user", "parts": [{"text": CASE.request.text}]}]
     body = {"contents": contents, "tools": [{"functionDeclarations": declared}]}
     url = f"{gateway.url}/v1beta/models/m:streamGenerateContent"
     async with aiohttp.ClientSession(headers=gateway.headers) as session, session.post(url, json=body) as response:
@@ -78,7 +75,7 @@ async def test_the_array_of_native_holds_indented_arguments(gateway: Running) ->
 
 
 class Indenting(httpx2.AsyncHTTPTransport):
-    """Sends JSON bodies indented."""
+    """Transport that sends JSON bodies indented."""
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         body = json.dumps(json.loads(await request.aread()), indent=2).encode()
@@ -92,7 +89,8 @@ async def test_a_streamed_response_echoes_an_indented_body(name: str, gateway: R
     (case,) = [case for case in CASES if case.id == name]
     client = openai.DefaultAsyncHttpxClient(transport=Indenting())
     async with openai.AsyncOpenAI(base_url=f"{gateway.url}/v1", api_key=gateway.key, http_client=client) as sdk:
-        answer = await ResponsesCaller(sdk, "m").stream(case.wish)
-    assert answer == through(case, "responses", "chat", streamed=True)
-    echoed = answer.turn.tools if case.wish.tools else answer.turn.text.format
+        answer = await ResponsesCaller(sdk, "m").stream(case.request)
+    assert answer == case.expected_by_sdk("responses", "chat", stream=True)
+    response = answer.turn.content
+    echoed = response["tools"] if case.request.tools else response["text"]["format"]
     assert echoed

@@ -13,10 +13,10 @@ from google import genai
 from google.genai import errors, types
 from openai import AsyncOpenAI
 
-from tests.e2e.gateways import Running, running
+from tests.support.gateways import Running, running
 from umg_grpc.access.keys import Keys
 
-# google-genai does what the newest aiohttp advises against
+# google-genai subclasses the session of aiohttp
 pytestmark = pytest.mark.filterwarnings("ignore:Inheritance class AiohttpClientSession:DeprecationWarning")
 
 IDS = ["famG-2.5-flash", "famO-5", "famR-1", "text-embedding-3-small", "vendor/large"]
@@ -108,7 +108,7 @@ async def test_anthropic_knows_what_a_model_can_do(messages: AsyncAnthropic) -> 
     assert (large.created_at, large.lifecycle, large.max_input_tokens) == (RELEASED, "deprecated", 9000)
     flash = await messages.models.retrieve("famG-2.5-flash-thinking")
     assert (flash.id, flash.lifecycle) == ("famG-2.5-flash-thinking", "active")
-    assert flash.created_at == datetime(1970, 1, 1, tzinfo=UTC)  # which stands for a time that nobody said
+    assert flash.created_at == datetime(1970, 1, 1, tzinfo=UTC)  # stands for an unknown time
     assert flash.capabilities is not None
     assert flash.capabilities.thinking.types.enabled.supported
     assert flash.capabilities.image_input.supported
@@ -131,7 +131,7 @@ async def test_genai_pages_through_all_models(native: genai.client.AsyncClient, 
     for _ in range(len(IDS)):
         try:
             seen += [model.name for model in await pager.next_page()]
-        except IndexError:  # the SDK's word for the end
+        except IndexError:  # raised by the SDK at the end of the list
             break
     assert seen == names
 

@@ -1,28 +1,28 @@
-"""The scripts of the JavaScript SDKs against the strict providers: they say and show what the Python SDKs do, so that a
-failure against the gateway is the gateway's.
+"""The scripts of the JavaScript SDKs against the strict providers: they send and show the same as the Python SDKs, so
+that a failure against the gateway is the gateway's.
 """
 
 import asyncio
 
 import pytest
 
-from tests.providers import KEY, provider
-from tests.providers.cases import CASES
-from tests.providers.scenarios import TEXT
 from tests.sdk.node_runner import Node
 from tests.sdk.node_sdks import BREAKS, FAILURES, LEAVES, SDKS, WAYS, Sdk, jobs
+from tests.support.providers import KEY, provider
+from tests.support.providers.scenarios import TEXT
+from tests.support.scenario_cases import SDK_CASES
 
 
 @pytest.mark.parametrize("sdk", SDKS, ids=lambda sdk: sdk.id)
 async def test_the_sdk_shows_what_the_provider_said(sdk: Sdk, node: Node) -> None:
-    cases = [case for case in CASES if case.id not in sdk.without]
+    cases = [case for case in SDK_CASES if case.id not in sdk.without]
     async with provider(sdk.format) as server:
-        found = await node.run(sdk.script, jobs(cases), root=server.root_url, key=KEY, model=sdk.model, **sdk.says)
+        found = await node.run(sdk.script, jobs(cases), root=server.url, key=KEY, model=sdk.model, **sdk.options)
         assert server.refusals == []
     for case in cases:
         for way in WAYS:
             answer = found[f"{case.id} {way}"]
-            assert answer.get("shown") == sdk.shows(case, case.expected(sdk.format)), (case.id, way, answer)
+            assert answer.get("shown") == sdk.shows(case, case.expected_by_sdk(sdk.format)), (case.id, way, answer)
             if case.after:
                 assert answer["second"]["text"] == sdk.after(case)
 
@@ -31,7 +31,7 @@ async def test_the_sdk_shows_what_the_provider_said(sdk: Sdk, node: Node) -> Non
 async def test_a_failure_is_the_sdks_own_error(sdk: Sdk, node: Node) -> None:
     failing = [job for case in FAILURES for job in case.jobs()]
     async with provider(sdk.format) as server:
-        found = await node.run(sdk.script, failing, root=server.root_url, key=KEY, model="m", **sdk.says)
+        found = await node.run(sdk.script, failing, root=server.url, key=KEY, model="m", **sdk.options)
     for case in FAILURES:
         # the vendor's own answer to a bad key is a 400
         status = 400 if (case.status, sdk.format) == (401, "native") else case.status
@@ -43,7 +43,7 @@ async def test_a_failure_is_the_sdks_own_error(sdk: Sdk, node: Node) -> None:
 @pytest.mark.parametrize("sdk", SDKS, ids=lambda sdk: sdk.id)
 async def test_a_broken_stream_is_an_error_and_one_that_is_left_stops_the_provider(sdk: Sdk, node: Node) -> None:
     async with provider(sdk.format) as server:
-        found = await node.run(sdk.script, [BREAKS, LEAVES], root=server.root_url, key=KEY, model=sdk.model, **sdk.says)
+        found = await node.run(sdk.script, [BREAKS, LEAVES], root=server.url, key=KEY, model=sdk.model, **sdk.options)
         await asyncio.wait_for(server.left.wait(), 5)
     assert "the model fell over" in found["breaks"]["error"]["message"], found
     seen = found["leaves"]["shown"]["seen"]

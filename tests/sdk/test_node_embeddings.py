@@ -11,7 +11,6 @@ import pytest
 import pytest_asyncio
 from splintr import Tokenizer
 
-from tests.e2e.gateways import Running, running
 from tests.sdk.node_runner import Node
 from tests.sdk.vectors import (
     CONFIG,
@@ -35,6 +34,7 @@ from tests.sdk.vectors import (
     check_same,
     check_vectors,
 )
+from tests.support.gateways import Running, running
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -47,7 +47,7 @@ async def gateway(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Ru
 
 @dataclass(frozen=True)
 class Job:
-    """What a script is asked."""
+    """An input of a script."""
 
     id: str
     ask: Embed | Rerank
@@ -60,13 +60,13 @@ class Job:
 
 @dataclass(frozen=True)
 class Sdk:
-    """A client, the format that it speaks, and the class of its errors where there is one for all."""
+    """A client, its format, and the class of its errors if all have the same."""
 
     id: str
     format: str
     says: dict[str, str]
     error: str = ""
-    counts: bool = True  # whether it reads what was used
+    counts: bool = True  # whether it reads the usage
 
     @property
     def is_ai(self) -> bool:
@@ -129,7 +129,7 @@ async def test_base64_numbers_and_tokens_give_the_same_vectors(node: Node, gatew
     tokens = [Tokenizer.from_pretrained("cl100k_base").encode(text) for text in TEXTS]
     jobs = [
         Job("by default", Embed(WORDLLAMA.id)),  # base64, which the SDK decodes
-        Job("base64", Embed(WORDLLAMA.id), {"encoding": "base64"}),  # which it hands on, as it was asked for
+        Job("base64", Embed(WORDLLAMA.id), {"encoding": "base64"}),  # the SDK returns the selected base64
         Job("float", Embed(WORDLLAMA.id), {"encoding": "float"}),
         Job("tokens", Embed(WORDLLAMA.id), {"tokens": tokens}),
     ]
@@ -145,7 +145,7 @@ def _decoded(text: str) -> list[float]:
 
 @every_sdk
 async def test_a_failure_is_the_sdks_own_error(sdk: Sdk, node: Node, gateway: Running) -> None:
-    # @google/genai takes an empty list for a text that is missing, `ai` does not call for one
+    # @google/genai takes an empty list for a missing text, `ai` sends no request for one
     cases = [case for case in REFUSED if not (case is NO_TEXTS and sdk.is_ai)]
     alone = [
         replace(case, ask=replace(case.ask, texts=[case.ask.texts[-1]], alone=True), field="")
@@ -191,7 +191,7 @@ async def test_documents_are_ranked(sdk: str, model: str, node: Node, gateway: R
     for name, count in (("all", 4), ("two", 2), ("more", 4)):
         found[name].check(count)
         assert found[name].places == found["all"].places[:count]
-        # `ai` gives the caller's own documents
+        # `ai` returns the caller's own documents
         none = [DOCUMENTS[place] for place in found[name].places] if sdk == "ai-cohere" else [None] * count
         assert found[name].documents == none
 
@@ -219,7 +219,7 @@ async def test_documents_come_back_as_the_sdk_knows_them(sdk: str, node: Node, g
 @every_reranking
 async def test_a_refused_ranking_is_the_sdks_own_error(sdk: str, node: Node, gateway: Running) -> None:
     is_ai = sdk == "ai-cohere"
-    cases = [case for case in UNRANKED if case.ask.documents or not is_ai]  # `ai` does not call for no documents
+    cases = [case for case in UNRANKED if case.ask.documents or not is_ai]  # `ai` sends no request without documents
     found = await ranked(node, gateway, sdk, [Job(case.id, case.ask) for case in cases])
     for case in cases:
         error = found[case.id]

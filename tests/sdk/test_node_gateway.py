@@ -1,6 +1,4 @@
-"""The JavaScript SDKs, unmodified, against the gateway, with strict providers of their own and of another format behind
-it.
-"""
+"""The JavaScript SDKs, unmodified, against the gateway in front of strict providers of their own and other formats."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -10,15 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.faces import KEY, HttpFace, face
-from tests.providers import KEY as PROVIDER_KEY
-from tests.providers import Provider, provider
-from tests.providers.cases import CASES
-from tests.providers.pairs import refused, through
-from tests.providers.scenarios import TEXT
 from tests.sdk.node_runner import Job, Node
 from tests.sdk.node_sdks import BREAKS, FAILURES, LEAVES, SDKS, WAYS, Sdk, jobs
-from umg_grpc.config import parse
+from tests.support.callers.faces import FACES
+from tests.support.gateways import KEY, running
+from tests.support.providers import KEY as PROVIDER_KEY
+from tests.support.providers import Provider, provider
+from tests.support.providers.scenarios import TEXT
+from tests.support.scenario_cases import ONLY, SDK_CASES
 
 CONFIG = """
 channels:
@@ -37,17 +34,16 @@ class Gateway:
 
 @asynccontextmanager
 async def gateway(upstream: str, data: Path) -> AsyncGenerator[Gateway, None]:
-    """One channel, to a provider of a format."""
+    """Yield a gateway with one channel, to a provider of a format."""
     async with provider(upstream) as server:
-        config = parse(CONFIG.format(format=upstream, url=server.base_url, key=PROVIDER_KEY), "test.yaml", {})
-        async with face("http, in process", config, data) as served:
-            assert isinstance(served, HttpFace)
+        config = CONFIG.format(format=upstream, url=server.base_url, key=PROVIDER_KEY)
+        async with running(config, data) as served:
             yield Gateway(served.url, server)
 
 
 @dataclass(frozen=True)
 class Pair:
-    """An SDK and the format behind the gateway."""
+    """An SDK and the provider's format."""
 
     sdk: Sdk
     upstream: str
@@ -74,17 +70,17 @@ PAIRS = [Pair(sdk, upstream) for sdk in SDKS for upstream in OTHERS[sdk.id]]
 
 @pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: pair.id)
 async def test_the_sdk_shows_what_the_provider_said(pair: Pair, node: Node, tmp_path: Path) -> None:
-    # a native provider's search tells no addresses, so that all SDKs take the sources of the text, with their titles
+    # a native provider's search has no URLs, so that all SDKs take the sources of the text, with their titles
     sdk = replace(pair.sdk, titled=True) if pair.upstream == "native" else pair.sdk
-    cases = [case for case in CASES if case.id not in sdk.without and not refused(case, sdk.format)]
+    cases = [case for case in SDK_CASES if case.id not in sdk.without and sdk.format in ONLY.get(case.id, FACES)]
     async with gateway(pair.upstream, tmp_path) as served:
-        found = await node.run(sdk.script, jobs(cases), root=served.url, key=KEY, model=sdk.model, **sdk.says)
+        found = await node.run(sdk.script, jobs(cases), root=served.url, key=KEY, model=sdk.model, **sdk.options)
         assert served.upstream.refusals == []
     wrong = []
     for case in cases:
         for way in WAYS:
             answer = found[f"{case.id} {way}"]
-            shown = through(case, sdk.format, pair.upstream, streamed=way == "streamed")
+            shown = case.expected_by_sdk(sdk.format, pair.upstream, stream=way == "streamed")
             wanted, second = sdk.shows(case, shown), answer.get("second", {}).get("text", "")
             if answer.get("shown") != wanted or second != sdk.after(case):
                 wrong.append((case.id, way, answer, wanted))
@@ -99,7 +95,7 @@ async def test_failures_are_the_sdks_own_errors_and_leaving_stops_the_provider(
     asked = [job for case in FAILURES for job in case.jobs()]
     async with gateway(pair.upstream, tmp_path) as served:
         found = await node.run(
-            sdk.script, [*asked, BREAKS, LEAVES], root=served.url, key=KEY, model=sdk.model, **sdk.says
+            sdk.script, [*asked, BREAKS, LEAVES], root=served.url, key=KEY, model=sdk.model, **sdk.options
         )
         await asyncio.wait_for(served.upstream.left.wait(), 5)
     for case in FAILURES:
@@ -117,23 +113,23 @@ async def test_failures_are_the_sdks_own_errors_and_leaving_stops_the_provider(
 
 @pytest.mark.parametrize("sdk", SDKS, ids=lambda sdk: sdk.id)
 async def test_the_sdk_reads_arguments_that_a_chat_model_indents(sdk: Sdk, node: Node, tmp_path: Path) -> None:
-    (case,) = [case for case in CASES if case.id == "indented"]
-    asked = [Job(way, case.wish, way == "streamed") for way in WAYS]
+    (case,) = [case for case in SDK_CASES if case.id == "indented"]
+    asked = [Job(way, case.request, way == "streamed") for way in WAYS]
     async with gateway("chat", tmp_path) as served:
-        found = await node.run(sdk.script, asked, root=served.url, key=KEY, model=sdk.model, **sdk.says)
+        found = await node.run(sdk.script, asked, root=served.url, key=KEY, model=sdk.model, **sdk.options)
         assert served.upstream.refusals == []
     for way in WAYS:
-        shown = sdk.shows(case, through(case, sdk.format, "chat", streamed=way == "streamed"))
+        shown = sdk.shows(case, case.expected_by_sdk(sdk.format, "chat", stream=way == "streamed"))
         assert found[way].get("shown") == shown, found[way]
 
 
 async def test_a_streamed_response_echoes_an_indented_body(node: Node, tmp_path: Path) -> None:
     sdk = next(sdk for sdk in SDKS if sdk.id == "openai responses")
-    cases = [case for case in CASES if case.id in ("tools", "structured")]
+    cases = [case for case in SDK_CASES if case.id in ("tools", "structured")]
     async with gateway("chat", tmp_path) as served:
         found = await node.run(
-            sdk.script, jobs(cases), root=served.url, key=KEY, model=sdk.model, indents=True, **sdk.says
+            sdk.script, jobs(cases), root=served.url, key=KEY, model=sdk.model, indents=True, **sdk.options
         )
     for case in cases:
-        shown = sdk.shows(case, through(case, "responses", "chat", streamed=True))
+        shown = sdk.shows(case, case.expected_by_sdk("responses", "chat", stream=True))
         assert found[f"{case.id} streamed"].get("shown") == shown, found

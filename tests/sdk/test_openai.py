@@ -9,9 +9,10 @@ import pytest
 import pytest_asyncio
 from openai import AsyncOpenAI
 
-from tests.e2e.faces import KEY, HttpFace, face
-from tests.e2e.provider import TEXT, Provider, provider
 from tests.e2e.test_table import config
+from tests.support.callers.transports import HttpTransport, open_transport
+from tests.support.gateways import KEY
+from tests.support.providers.chat_faults import TEXT, TOTAL_TOKENS, Provider, provider
 
 QUESTION = [{"role": "user", "content": "Hi"}]
 
@@ -26,8 +27,8 @@ async def upstream() -> AsyncGenerator[Provider, None]:
 async def client(
     request: pytest.FixtureRequest, upstream: Provider, tmp_path: Path
 ) -> AsyncGenerator[AsyncOpenAI, None]:
-    async with face(request.param, config(upstream), tmp_path) as made:
-        assert isinstance(made, HttpFace)
+    async with open_transport(request.param, config(upstream), tmp_path) as made:
+        assert isinstance(made, HttpTransport)
         async with AsyncOpenAI(base_url=f"{made.url}/v1", api_key=KEY, max_retries=0) as sdk:
             yield sdk
 
@@ -37,7 +38,7 @@ async def test_an_answer(client: AsyncOpenAI) -> None:
     assert answer.choices[0].message.content == TEXT
     assert answer.choices[0].finish_reason == "stop"
     assert answer.usage is not None
-    assert answer.usage.total_tokens == 14
+    assert answer.usage.total_tokens == TOTAL_TOKENS
 
 
 async def test_a_stream_put_together_by_the_sdk(client: AsyncOpenAI) -> None:
@@ -49,7 +50,7 @@ async def test_a_stream_put_together_by_the_sdk(client: AsyncOpenAI) -> None:
     assert {"content.delta", "content.done"} <= kinds
     assert final.choices[0].message.content == TEXT
     assert final.usage is not None
-    assert final.usage.total_tokens == 14
+    assert final.usage.total_tokens == TOTAL_TOKENS
 
 
 async def test_a_stream_without_usage_tells_none(client: AsyncOpenAI, upstream: Provider) -> None:
@@ -57,7 +58,7 @@ async def test_a_stream_without_usage_tells_none(client: AsyncOpenAI, upstream: 
     chunks = [chunk async for chunk in stream]
     assert all(chunk.usage is None for chunk in chunks)
     assert all(chunk.choices for chunk in chunks)
-    assert upstream.last["stream_options"] == {"include_usage": True}  # asked for by the gateway, to know the cost
+    assert upstream.last["stream_options"] == {"include_usage": True}  # the gateway selects it, to compute the cost
 
 
 async def test_an_extra_body_reaches_the_provider(client: AsyncOpenAI, upstream: Provider) -> None:

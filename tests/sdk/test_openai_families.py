@@ -11,7 +11,6 @@ from openai.types.chat import ChatCompletion
 from openai.types.responses import Response
 from pydantic import BaseModel
 
-from tests.e2e.gateways import Running
 from tests.sdk.cases import (
     ASK_BOTH,
     ASK_WEATHER,
@@ -24,6 +23,7 @@ from tests.sdk.cases import (
     check_arguments,
     picture_base64,
 )
+from tests.support.gateways import Running
 
 MODEL = "famC-sonnet-4-5"
 CHAT_TOOLS = [
@@ -58,7 +58,7 @@ class City(BaseModel):
 
 
 async def chat(client: AsyncOpenAI, stream: bool, **fields: object) -> ChatCompletion:
-    """The answer, whole or put together by the SDK."""
+    """Return the answer, whole or aggregated by the SDK."""
     asked = {"model": MODEL, **fields}
     if not stream:
         return await client.chat.completions.create(**asked)
@@ -80,7 +80,7 @@ async def test_a_chat_answer(client: AsyncOpenAI, stream: bool) -> None:
 
 @both_ways
 async def test_a_chat_tool_in_two_stages_with_thinking(client: AsyncOpenAI, stream: bool) -> None:
-    """The SDK strips what chat has no place for: the signature that stage two needs is kept for it."""
+    """Check that the signature is kept for stage two: the SDK strips fields that chat does not have."""
     thinking = {"thinking": {"type": "enabled", "budget_tokens": 2048}}
     first = await chat(client, stream, messages=user(ASK_WEATHER), tools=CHAT_TOOLS, extra_body=thinking)
     message = first.choices[0].message
@@ -135,7 +135,7 @@ async def test_a_search_in_chat_gives_annotations(client: AsyncOpenAI, stream: b
 
 
 async def respond(client: AsyncOpenAI, stream: bool, **fields: object) -> Response:
-    """The response, whole or put together by the SDK."""
+    """Return the response, whole or aggregated by the SDK."""
     asked = {"model": MODEL, **fields}
     if not stream:
         return await client.responses.create(**asked)
@@ -181,7 +181,7 @@ async def test_a_response_tool_in_two_stages_with_reasoning(client: AsyncOpenAI,
 
 
 async def test_items_may_be_named_instead_of_sent_again(client: AsyncOpenAI) -> None:
-    """As the AI SDK does by default: what was thought goes along, though the client never saw it."""
+    """Check items by id, the AI SDK's default: stored reasoning is sent along, although the client never received it."""
     options = {"tools": TOOLS, "reasoning": {"effort": "medium"}}
     first = await client.responses.create(model=MODEL, input=user(ASK_WEATHER), **options)
     call = first.output[-1]

@@ -10,7 +10,6 @@ import pytest
 import pytest_asyncio
 from cohere.core import ApiError
 
-from tests.e2e.gateways import Running, running
 from tests.sdk.vectors import (
     BEST,
     CONFIG,
@@ -23,6 +22,7 @@ from tests.sdk.vectors import (
     Unranked,
     check_ranking,
 )
+from tests.support.gateways import Running, running
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -1,4 +1,4 @@
-"""The official anthropic SDK keeps its conversations as message threads, which a tool runner does by default."""
+"""The official anthropic SDK sends its conversations as message threads, which a tool runner does by default."""
 
 import json
 from collections.abc import AsyncGenerator
@@ -13,7 +13,7 @@ import pytest
 from anthropic import AsyncAnthropic, beta_async_tool
 from anthropic.types.beta import BetaMessage
 
-from tests.e2e.gateways import SANDBOX, Running, channel, running
+from tests.support.gateways import SANDBOX, Running, channel, running
 
 FORMATS = ("chat", "responses", "messages", "native")
 RESULT = "18 degrees and a light breeze"
@@ -32,7 +32,7 @@ async def get_weather(city: str) -> str:
 
 @dataclass
 class Recorded:
-    """The SDK, the requests that it sent and the statuses that it got."""
+    """The SDK, its requests and their statuses."""
 
     sdk: AsyncAnthropic
     bodies: list[dict[str, Any]] = field(default_factory=list)
@@ -59,7 +59,7 @@ async def recorded(gateway: Running) -> AsyncGenerator[Recorded, None]:
 
 @asynccontextmanager
 async def chained(data: Path) -> AsyncGenerator[Recorded, None]:
-    """Before a gateway that reaches another by each format."""
+    """Yield the SDK for a gateway that calls another gateway, with a channel of each format."""
     async with running(SANDBOX, data / "inner") as inner:
         config = "channels:\n" + "".join(
             channel(name, name, f"{inner.url}/v1", f"via-{name}", "famO-5", "famO") for name in FORMATS
@@ -69,7 +69,7 @@ async def chained(data: Path) -> AsyncGenerator[Recorded, None]:
 
 
 async def run_tools(sdk: AsyncAnthropic, model: str, stream: bool) -> list[BetaMessage]:
-    """The answers of a conversation with a tool."""
+    """Return the answers of a conversation with a tool."""
     runner = sdk.beta.messages.tool_runner(
         model=model,
         max_tokens=900,
@@ -94,7 +94,7 @@ async def test_a_tool_runner_sends_its_new_messages_alone(tmp_path: Path, upstre
         called, answered = await run_tools(made.sdk, f"via-{upstream}", stream)
     assert (called.stop_reason, answered.stop_reason) == ("tool_use", "end_turn")
     assert f"{RESULT} in Paris" in text_of(answered)
-    assert "Be kind." in text_of(answered)  # the sandbox repeats what it was told
+    assert "Be kind." in text_of(answered)  # the sandbox repeats the system prompt
     assert (made.threads, made.statuses) == (["create", "continue"], [200, 200])
     assert [len(body["messages"]) for body in made.bodies] == [1, 1]
     assert made.bodies[1].keys().isdisjoint({"system", "tools"})

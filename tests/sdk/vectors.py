@@ -1,6 +1,4 @@
-"""What every official client of embeddings and reranking is asked, in the words of none of them, and what holds of each
-answer.
-"""
+"""Requests to every official client of embeddings and reranking, independent of the format, and checks of each answer."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,14 +21,14 @@ channels:
       - rerank-v1
       - famO-5-mini
 """
-"""A gateway's: the local models and the simulated ones."""
+"""Config of a gateway: the local models and the simulated ones."""
 
 CAT = "A cat sleeps on the warm sofa."
 KITTEN = "The kitten is napping on the couch."
 RATES = "The central bank raised interest rates."
 BANK = "Interest rates went up after the bank's decision."
 TEXTS = (CAT, RATES, KITTEN, BANK)
-"""The first is near the third, the second near the fourth; the others are far."""
+"""Four texts: the first is close to the third, the second to the fourth; the others are far apart."""
 
 Vectors = list[list[float]]
 
@@ -41,7 +39,7 @@ class Embedder:
 
     id: str
     dimensions: int
-    shorter: int | None = 128  # another length that it can give
+    shorter: int | None = 128  # another length that the model can give
 
 
 ADA = Embedder("text-embedding-ada-002", 1536, None)
@@ -62,21 +60,21 @@ class Embed:
 
     model: str = "text-embedding-3-small"
     texts: Sequence[str] = TEXTS
-    alone: bool = False  # by the client's function for one text; it has one text then
+    alone: bool = False  # by the client's function for one text; only one text is given
     dimensions: int | None = None
     task: str | None = None
     title: str | None = None
     key: str | None = None
 
     def told(self, **names: str) -> dict[str, Any]:
-        """What it says besides the texts, by the caller's names for that; nothing that it leaves open."""
+        """Return the options beside the texts, renamed to the caller's names (`field=name`); unset ones are absent."""
         said = {name: getattr(self, field) for field, name in names.items()}
         return {name: value for name, value in said.items() if value is not None}
 
 
 @dataclass(frozen=True)
 class Refused:
-    """What the gateway refuses, and the words of its message. `field` is found in it by the format's own name."""
+    """A request that the gateway refuses, and words of the message. It contains the format's own name of `field`."""
 
     id: str
     ask: Embed
@@ -102,18 +100,18 @@ FIELDS = {
         "dimensions": "outputDimensionality",
     },
 }
-"""How the callers of a format know the fields of `Refused`."""
+"""Format -> its names of the fields of `Refused`."""
 
 
 def check_message(refused: Refused, wire_format: str, message: str) -> None:
-    """It says what was wrong, and names the field as the format does."""
+    """Check that the message contains the expected words and the format's name of the field."""
     assert refused.says in message
     if refused.field:
         assert FIELDS[wire_format][refused.field] in message
 
 
 def check_vectors(vectors: Vectors, dimensions: int) -> None:
-    """Of `TEXTS`: of one length, numbers all, near texts nearer than far ones."""
+    """Check the vectors of `TEXTS`: of equal length, only finite numbers, close texts closer than far ones."""
     found = np.asarray(vectors, dtype="<f4")
     assert found.shape == (len(TEXTS), dimensions)
     assert np.isfinite(found).all()
@@ -123,14 +121,14 @@ def check_vectors(vectors: Vectors, dimensions: int) -> None:
 
 
 def check_same(one: Vectors, other: Vectors) -> None:
-    """To the last bit of a float32: however they were written."""
+    """Check that the vectors are equal to the last bit of a float32, in any encoding."""
     assert len(one) == len(other)
     for vector, again in zip(one, other, strict=True):
         np.testing.assert_array_equal(np.asarray(vector, dtype="<f4"), np.asarray(again, dtype="<f4"))
 
 
 def check_close(one: Vectors, other: Vectors) -> None:
-    """As near as sums in another order are: what a text is embedded beside changes no more."""
+    """Check that the vectors differ only by the order of summation: the other texts of a batch change no more."""
     np.testing.assert_allclose(one, other, rtol=0, atol=1e-6)
 
 
@@ -156,14 +154,14 @@ class Rerank:
 
     @property
     def options(self) -> dict[str, Any]:
-        """Nothing that it leaves open."""
+        """The options; unset ones are absent."""
         said = {name: getattr(self, name) for name in ("top_n", "return_documents", "rank_fields")}
         return {name: value for name, value in said.items() if value is not None}
 
 
 @dataclass(frozen=True)
 class Unranked:
-    """What the gateway refuses, with the words of its message and the name of cohere's own exception."""
+    """A request that the gateway refuses, with words of its message and the name of cohere's own exception."""
 
     id: str
     ask: Rerank
@@ -183,7 +181,7 @@ UNRANKED = [
 
 
 def check_ranking(places: Sequence[int], scores: Sequence[float], count: int = len(DOCUMENTS)) -> None:
-    """Of `DOCUMENTS`: each at most once, the best first, by falling scores in [0, 1]."""
+    """Check a ranking of `DOCUMENTS`: each at most once, the best first, by falling scores in [0, 1]."""
     assert len(places) == len(scores) == count
     assert len(set(places)) == count
     assert set(places) <= set(range(len(DOCUMENTS)))

@@ -1,12 +1,10 @@
-"""A provider of any text format that keeps the bodies that it is sent, and says little."""
+"""A provider of any text format that records the bodies that it receives, and gives short answers."""
 
-from collections.abc import AsyncGenerator, Mapping
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
 from typing import Any
 
-from aiohttp import web
-from aiohttp.test_utils import TestServer
+from tests.support.providers.server import RecordingProvider, serve_provider
 
 USAGE = {"input_tokens": 1, "output_tokens": 1}
 ANSWERS: Mapping[str, Mapping[str, Any]] = {
@@ -32,25 +30,8 @@ ANSWERS: Mapping[str, Mapping[str, Any]] = {
 }
 
 
-@dataclass
-class Provider:
-    """What it was sent."""
-
-    url: str = ""
-    bodies: list[dict[str, Any]] = field(default_factory=list)
-
-
-@asynccontextmanager
-async def keeping_provider() -> AsyncGenerator[Provider, None]:
-    """The provider, until the context ends."""
-    provider = Provider()
-
-    async def answer(request: web.Request) -> web.Response:
-        provider.bodies.append(await request.json())
-        return web.json_response(next(said for end, said in ANSWERS.items() if request.path.endswith(end)))
-
-    app = web.Application(client_max_size=2**26)
-    app.router.add_post("/{path:.*}", answer)
-    async with TestServer(app) as server:
-        provider.url = str(server.make_url("")).rstrip("/")
-        yield provider
+def answering_provider() -> AbstractAsyncContextManager[RecordingProvider]:
+    """Return the provider, which records the bodies that it receives."""
+    return serve_provider(
+        RecordingProvider(lambda request: dict(next(ANSWERS[end] for end in ANSWERS if request.path.endswith(end))))
+    )

@@ -1,5 +1,5 @@
-"""Whatever the current SDKs can write is accepted on a channel of its format, and reaches the provider as it was
-written: every field, literal and member of a union of their own types.
+"""Every request that the current SDKs can write is accepted on a channel of its format and reaches the provider
+unchanged: every field, literal and member of a union of their own types.
 """
 
 import base64
@@ -21,9 +21,10 @@ from openai.types.chat import completion_create_params
 from openai.types.responses import input_token_count_params, response_create_params
 from PIL import Image
 
-from tests.e2e.gateways import Running, running
-from tests.sdk_types.provider import Provider, keeping_provider
+from tests.sdk_types.provider import answering_provider
 from tests.sdk_types.walk import Variant, Walker
+from tests.support.gateways import Running, running
+from tests.support.providers.server import RecordingProvider
 
 
 def _png() -> str:
@@ -53,7 +54,7 @@ SAMPLES = {
     "url": "https://files.example/a.png",
 }
 COMPLETIONS: Mapping[str, Mapping[str, Any]] = {
-    # one of their optional fields is needed
+    # one of the optional fields is required
     "FunctionCallOutput": {"call_id": "call_1"},
     "ResponseInputImageParam": {"image_url": SAMPLES["image_url"]},
     "ResponseInputImageContentParam": {"image_url": SAMPLES["image_url"]},
@@ -72,19 +73,19 @@ class Kind:
 
     id: str
     body: Any
-    """The SDK's type of it."""
+    """Type of the body in the SDK."""
     path: str
     protocol: str
     least: Mapping[str, Any] = field(default_factory=dict)
-    """What the gateway needs beside what the type does: the model decides who answers."""
+    """Fields that the gateway requires and the type does not: the model selects the channel."""
     moved: frozenset[str] = frozenset({"stream_options"})
-    """Fields that do not arrive: headers on the wire, and the options of a stream where none is asked for."""
+    """Fields that do not arrive: those sent as HTTP headers, and `stream_options` of a request that is not streamed."""
     samples: Mapping[str, Any] = field(default_factory=dict)
     counts: bool = False
-    """Whether the gateway answers itself."""
+    """Whether the gateway answers without a provider."""
 
 
-# A choice is refused without the tools that it names.
+# A tool choice is refused without the tools that it names.
 
 TOOLS: Mapping[str, Mapping[str, Any]] = {
     "chat": {"tools": [{"type": "function", "function": {"name": "x"}}, {"type": "custom", "custom": {"name": "y"}}]},
@@ -108,7 +109,7 @@ KINDS = [
 
 @dataclass(frozen=True)
 class Rule:
-    """A documented rule that refuses what an SDK can write."""
+    """A documented rule that refuses a body that an SDK can write."""
 
     why: str
     kinds: tuple[str, ...]
@@ -140,14 +141,14 @@ def rule_of(kind: Kind, variant: Variant) -> Rule | None:
 
 
 @pytest_asyncio.fixture
-async def provider() -> AsyncGenerator[Provider, None]:
-    async with keeping_provider() as server:
+async def provider() -> AsyncGenerator[RecordingProvider, None]:
+    async with answering_provider() as server:
         yield server
 
 
 @asynccontextmanager
-async def gateway_to(provider: Provider, protocol: str, data: Path) -> AsyncGenerator[Running, None]:
-    """A gateway with one channel of a format, whose account is open to all callers."""
+async def gateway_to(provider: RecordingProvider, protocol: str, data: Path) -> AsyncGenerator[Running, None]:
+    """Yield a gateway with one channel of a format, whose account is open to all callers."""
     config = (
         f"channels:\n  - {{name: p, protocols: [{protocol}], base_url: '{provider.url}', api_key: k, models: [m],"
         " shared_objects: true}\n"
@@ -165,7 +166,7 @@ def body_of(kind: Kind, variant: Variant) -> dict[str, Any]:
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.id)
 async def test_what_the_sdk_can_write_reaches_a_provider_of_its_format(
-    kind: Kind, provider: Provider, tmp_path: Path
+    kind: Kind, provider: RecordingProvider, tmp_path: Path
 ) -> None:
     variants = list(Walker({**SAMPLES, **kind.samples}, COMPLETIONS).variants(kind.body))
     wrong, refused = list[str](), set[str]()
@@ -174,29 +175,30 @@ async def test_what_the_sdk_can_write_reaches_a_provider_of_its_format(
         aiohttp.ClientSession(gateway.url, headers=gateway.headers) as session,
     ):
         for variant in variants:
-            body, before = body_of(kind, variant), len(provider.bodies)
+            body = body_of(kind, variant)
+            provider.received.clear()
             async with session.post(kind.path, json=body) as answer:
                 text = await answer.text()
             if (rule := rule_of(kind, variant)) is not None:
                 refused.update([rule.why] if answer.status in (400, 404) else [])
             elif answer.status != 200:
                 wrong.append(f"{variant.place}: {answer.status} {text[:200]}")
-            elif not kind.counts and provider.bodies[before:] != [sent(body, kind)]:
-                wrong.append(f"{variant.place}: {body} arrived as {provider.bodies[before:]}")
+            elif not kind.counts and provider.bodies != [sent(body, kind)]:
+                wrong.append(f"{variant.place}: {body} arrived as {provider.bodies}")
     assert wrong == [], "\n".join(wrong)
     assert refused == {rule.why for rule in RULES if kind.id in rule.kinds}
     assert len(variants) > FEWEST[kind.id]
 
 
 def sent(body: Mapping[str, Any], kind: Kind) -> dict[str, Any]:
-    """The body as the provider gets it, with the edits that the documents and providers ask for."""
+    """Return the body as the provider gets it, with the changes that the documents and providers require."""
     left = {name: value for name, value in body.items() if name not in kind.moved}
     if left.get("reasoning") == {}:
         left["reasoning"] = {"effort": "medium"}  # readings, 13
     return left
 
 
-# Variants that the SDKs had when this was written, roundly: the walk must not go blind.
+# Approximate numbers of variants that the SDKs had when this was written: the walk must not lose variants unnoticed.
 FEWEST = {
     "chat": 150,
     "responses": 900,

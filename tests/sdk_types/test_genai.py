@@ -1,5 +1,5 @@
-"""Whatever google-genai can write is accepted on a native channel: every field and enum value of its request types,
-written by the SDK itself, which refuses what only another product of the vendor takes.
+"""Every request that google-genai can write is accepted on a native channel: every field and enum value of its request
+types, written by the SDK itself, which refuses fields that only another product of the vendor takes.
 """
 
 from collections.abc import Iterator, Mapping
@@ -11,11 +11,11 @@ import pytest
 from google import genai
 from google.genai import errors, types
 
-from tests.sdk_types.provider import keeping_provider
+from tests.sdk_types.provider import answering_provider
 from tests.sdk_types.test_accepted import gateway_to
 from tests.sdk_types.walk import Walker
 
-# of the SDK's own client
+# raised by the SDK's own client
 pytestmark = pytest.mark.filterwarnings("ignore:Inheritance class AiohttpClientSession:DeprecationWarning")
 
 SAMPLES: Mapping[str, Any] = {
@@ -56,11 +56,12 @@ REPLACED: Mapping[str, Any] = {
     "speech_config": types.SpeechConfig,
 }
 HELPERS = frozenset({"http_options", "should_return_http_response", "automatic_function_calling"})
-"""Fields of the config that the SDK keeps to itself."""
+"""Fields of the config that the SDK does not send."""
 BESIDE = frozenset({"thought", "thought_signature", "media_resolution", "video_metadata"})
 """Fields that a part has beside its content."""
 FEWEST = 400
-"""Requests that the SDK wrote when this was written, roundly: the walk must not go blind."""
+"""Approximate number of requests that the SDK wrote when this was written: the walk must not lose requests unnoticed.
+"""
 
 
 @dataclass(frozen=True)
@@ -81,20 +82,20 @@ def calls() -> Iterator[Call]:
         if one.value.keys() & HELPERS:
             continue
         config = dict(one.value)
-        if "tool_config" in config:  # a choice is refused without tools
+        if "tool_config" in config:  # a tool choice is refused without tools
             config["tools"] = [{"function_declarations": [{"name": "f"}]}]
         yield Call(f"config{one.place}", {"contents": "x", "config": config})
 
 
 async def test_what_the_sdk_can_write_reaches_a_native_provider(tmp_path: Path) -> None:
     wrong, written = list[str](), 0
-    async with keeping_provider() as provider, gateway_to(provider, "native", tmp_path) as gateway:
+    async with answering_provider() as provider, gateway_to(provider, "native", tmp_path) as gateway:
         direct = genai.Client(api_key="k", http_options={"base_url": provider.url})
         through = genai.Client(api_key=gateway.key, http_options={"base_url": gateway.url})
         for call in calls():
             try:
                 await direct.aio.models.generate_content(model="m", **call.arguments)
-            except ValueError:  # the SDK writes it for another product only, or needs it in another form
+            except ValueError:  # the SDK writes the field only for another product, or requires it in another form
                 continue
             written += 1
             try:

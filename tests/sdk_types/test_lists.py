@@ -11,14 +11,15 @@ from anthropic.types.beta import beta_message_param, message_create_params
 from openai.types.chat import chat_completion_message_param, completion_create_params
 from openai.types.responses import response_create_params
 
-from umg_grpc.wire.chat import content as chat_content
-from umg_grpc.wire.chat import fields as chat_fields
+from umg_grpc.wire.chat import decode_messages as chat_content
 from umg_grpc.wire.chat import schema as chat_schema
-from umg_grpc.wire.messages import content as messages_content
-from umg_grpc.wire.messages import fields as messages_fields
+from umg_grpc.wire.chat import unknown_fields as chat_fields
+from umg_grpc.wire.core.betas import BETAS
+from umg_grpc.wire.messages import decode_messages as messages_content
 from umg_grpc.wire.messages import schema as messages_schema
-from umg_grpc.wire.responses import fields as responses_fields
+from umg_grpc.wire.messages import unknown_fields as messages_fields
 from umg_grpc.wire.responses import schema as responses_schema
+from umg_grpc.wire.responses import unknown_fields as responses_fields
 
 BESIDE_GENERATION = frozenset(
     {
@@ -36,12 +37,12 @@ BESIDE_GENERATION = frozenset(
         "webhooks-2026-10-07",
     }
 )
-"""Betas of other parts of the vendor's API, which no generation call needs."""
+"""Betas of other parts of the vendor's API, which no generation call uses."""
 
 
 @dataclass(frozen=True)
 class Lists:
-    """The lists of a format, and the SDK's type of its body."""
+    """The lists of a format, and the type of its body in the SDK."""
 
     format: str
     body: Any
@@ -83,16 +84,16 @@ def test_every_field_of_the_sdk_is_on_one_list(lists: Lists) -> None:
 def test_every_beta_of_the_sdk_is_on_the_list() -> None:
     text, betas = get_args(anthropic_beta_param.AnthropicBetaParam)
     assert text is str
-    assert set(get_args(betas)) == messages_fields.BETAS.keys() | BESIDE_GENERATION
+    assert set(get_args(betas)) == BETAS.keys() | BESIDE_GENERATION
 
 
 def test_a_beta_asks_for_nothing_that_a_listed_field_does_not() -> None:
     known = {*LISTS[2].carried, *LISTS[2].harmless, *LISTS[2].refused}
-    assert {field for field in messages_fields.BETAS.values() if field} <= known
+    assert {field for field in BETAS.values() if field} <= known
 
 
 def roles(union: Any) -> set[str]:
-    """The roles of the messages of a union."""
+    """Return the roles of the messages of a union."""
     hints = [typing_extensions.get_type_hints(member)["role"] for member in get_args(union)]
     return {role for hint in hints for role in get_args(hint)}
 

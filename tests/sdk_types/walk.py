@@ -1,4 +1,4 @@
-"""Bodies for every alternative of an SDK's type: each field, literal and member of a union stands in one of them."""
+"""Bodies for every alternative of an SDK's type: each field, literal and member of a union is in one of them."""
 
 import types
 import typing
@@ -10,7 +10,7 @@ from typing import Any, Literal, Union, get_args, get_origin
 import typing_extensions
 
 ALTERNATIVES = frozenset({"file_id", "file_data", "file_url", "image_url"})
-"""Fields of which an object has one: it stands for what the object is completed with."""
+"""Fields of which an object must have exactly one: the one that is tried replaces those of `completions`."""
 SAMPLES: Mapping[type, object] = {str: "x", bool: True, int: 1, float: 1.0, bytes: b"ab", object: {}}
 
 
@@ -19,17 +19,17 @@ class Variant:
     """A value of a type."""
 
     place: str
-    """Path of the alternative that it exercises, such as `.messages[]{user}.content[]{image}.source{url}`."""
+    """Path of the alternative that the value covers, for example `.messages[]{user}.content[]{image}.source{url}`."""
     value: Any
 
 
 @dataclass
 class Walker:
-    """Expands each object type once below each field of the body; elsewhere the least value of it stands for all.
+    """Walker that expands each object type once below each field of the body; elsewhere its smallest value is used.
 
-    `samples`: values by the name of their field, for texts of a certain form. `completions`: fields by the name of
-    their type, that it needs although they are optional. `replaced`: types by the name of their field, for those that
-    cannot be walked.
+    `samples`: values by the name of their field, for texts of a certain form. `completions`: required fields by the
+    name of their type, although the type has them as optional. `replaced`: types by the name of their field, for types
+    that cannot be walked.
     """
 
     samples: Mapping[str, Any] = field(default_factory=dict)
@@ -39,7 +39,7 @@ class Walker:
     expands: bool = True
 
     def variants(self, kind: Any, place: str = "", name: str = "") -> Iterator[Variant]:
-        """Values that together hold every alternative of the type, the least one first."""
+        """Yield values that together contain every alternative of the type, the smallest one first."""
         kind = _bare(kind)
         if name in self.samples and not _is_object(kind):
             yield Variant(place, self.samples[name])
@@ -93,7 +93,7 @@ _ABSENT = object()
 
 
 def _bare(kind: Any) -> Any:
-    """The type without what only says that a field is required, or how it is checked."""
+    """Return the type without annotations that only mark a field as required, or describe its validation."""
     while get_origin(kind) in (typing_extensions.Required, typing_extensions.NotRequired, typing.Annotated):
         kind = get_args(kind)[0]
     return kind
@@ -108,12 +108,12 @@ def _is_object(kind: Any) -> bool:
 
 
 def _is_data(kind: Any) -> bool:
-    """Whether it can stand in a body, and is no class or function that the SDK makes a body of."""
+    """Return whether the type can stand in a body, and is no class or function from which the SDK makes a body."""
     return kind is not type and get_origin(kind) is not Callable and not str(kind).startswith(("<class 'PIL", "mcp"))
 
 
 def _fields(kind: Any) -> dict[str, tuple[Any, bool]]:
-    """Name -> (type, whether it is required)."""
+    """Return name -> (type, whether it is required)."""
     if hasattr(kind, "model_fields"):
         return {name: (info.annotation, info.is_required()) for name, info in kind.model_fields.items()}
     hints = typing_extensions.get_type_hints(kind, include_extras=True)

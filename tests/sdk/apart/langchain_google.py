@@ -1,7 +1,7 @@
 """LangChain's embeddings of google.
 
 in:  {root, key, waiting: by the asynchronous functions,
-      jobs: [{id, model, texts, alone, dimensions, task, key}]}; what a job leaves open is null
+      jobs: [{id, model, texts, alone, dimensions, task, key}]}; fields that a job does not set are null
 out: {id: {vectors} | {error: {class, message}}}
 """
 

@@ -46,33 +46,33 @@ main((request) => {
   const { provider, tools } = request;
   const { model, search } = connected(request);
 
-  function asked(wish) {
-    const content = [{ type: "text", text: wish.text }];
-    if (wish.image) content.push({ type: "file", data: wish.image, mediaType: "image/png" });
-    if (wish.file) content.push({ type: "file", data: wish.file, mediaType: "application/pdf", filename: "a.pdf" });
-    const messages = wish.history.map(([role, text]) => ({ role, content: text }));
+  function asked(question) {
+    const content = [{ type: "text", text: question.text }];
+    if (question.image) content.push({ type: "file", data: question.image, mediaType: "image/png" });
+    if (question.file) content.push({ type: "file", data: question.file, mediaType: "application/pdf", filename: "a.pdf" });
+    const messages = question.history.map(([role, text]) => ({ role, content: text }));
     messages.push({ role: "user", content });
-    if (wish.before) {
+    if (question.before) {
       const result = ({ toolCallId, toolName }) => ({
         type: "tool-result",
         toolCallId,
         toolName,
-        output: { type: "text", value: wish.gave[toolName] },
+        output: { type: "text", value: question.gave[toolName] },
       });
-      messages.push(...wish.before.messages, { role: "tool", content: wish.before.calls.map(result) });
+      messages.push(...question.before.messages, { role: "tool", content: question.before.calls.map(result) });
     }
-    const options = { model, messages, maxOutputTokens: wish.limit, maxRetries: 0 };
-    if (wish.system) options.instructions = wish.system;
-    if (wish.tools.length) {
+    const options = { model, messages, maxOutputTokens: question.limit, maxRetries: 0 };
+    if (question.system) options.instructions = question.system;
+    if (question.tools.length) {
       const described = (name) => tool({ description: name, inputSchema: jsonSchema(tools[name]) });
-      options.tools = Object.fromEntries(wish.tools.map((name) => [name, described(name)]));
-      options.toolChoice = ["auto", "required"].includes(wish.choice) ? wish.choice : { type: "tool", toolName: wish.choice };
+      options.tools = Object.fromEntries(question.tools.map((name) => [name, described(name)]));
+      options.toolChoice = ["auto", "required"].includes(question.choice) ? question.choice : { type: "tool", toolName: question.choice };
     }
-    if (wish.search) options.tools = { ...options.tools, ...search };
-    if (wish.thinking) options.providerOptions = THINKING[provider];
-    if (wish.schema) options.output = Output.object({ schema: City });
-    if (wish.stop) options.stopSequences = [wish.stop];
-    if (wish.bad) options.topP = 5; // a temperature is brought into range by some of them
+    if (question.search) options.tools = { ...options.tools, ...search };
+    if (question.reasoning) options.providerOptions = THINKING[provider];
+    if (question.schema) options.output = Output.object({ schema: City });
+    if (question.stop) options.stopSequences = [question.stop];
+    if (question.bad) options.topP = 5; // a temperature is brought into range by some of them
     return options;
   }
 
@@ -83,9 +83,9 @@ main((request) => {
     return {
       ...empty,
       text: await result.text,
-      thought: (await result.reasoningText) ?? "",
+      reasoning: (await result.reasoningText) ?? "",
       calls: calls.filter((call) => !call.providerExecuted).map((call) => [call.toolName, call.input]),
-      sources: (await result.sources).map((source) => [source.url, source.title, ""]),
+      citations: (await result.sources).map((source) => [source.url, source.title, ""]),
       finish: await result.finishReason,
       usage: [
         usage.inputTokens,
@@ -99,19 +99,19 @@ main((request) => {
   }
 
   return {
-    async ask(wish) {
-      return shown(await generateText(asked(wish)), wish.schema);
+    async ask(question) {
+      return shown(await generateText(asked(question)), question.schema);
     },
-    async stream(wish) {
+    async stream(question) {
       let failed = null;
-      const result = streamText({ ...asked(wish), onError: ({ error }) => (failed ??= error) });
+      const result = streamText({ ...asked(question), onError: ({ error }) => (failed ??= error) });
       await result.consumeStream({ onError: (error) => (failed ??= error) });
       if (failed) throw failed;
-      return shown(result, wish.schema);
+      return shown(result, question.schema);
     },
-    async abort(wish) {
+    async abort(question) {
       const controller = new AbortController();
-      const result = streamText({ ...asked(wish), abortSignal: controller.signal, onError: () => {} });
+      const result = streamText({ ...asked(question), abortSignal: controller.signal, onError: () => {} });
       let aborted = false;
       const stream = (async function* () {
         for await (const part of result.fullStream ?? result.stream) {

@@ -7,32 +7,32 @@ import { City, empty, leave, main } from "./jobs.mjs";
 main(({ root, key, model, tools }) => {
   const sdk = new Anthropic({ baseURL: root, apiKey: key, maxRetries: 0 });
 
-  function asked(wish) {
-    const content = [{ type: "text", text: wish.text }];
-    for (const [type, media_type, data] of [["image", "image/png", wish.image], ["document", "application/pdf", wish.file]]) {
+  function asked(question) {
+    const content = [{ type: "text", text: question.text }];
+    for (const [type, media_type, data] of [["image", "image/png", question.image], ["document", "application/pdf", question.file]]) {
       if (data) content.push({ type, source: { type: "base64", media_type, data } });
     }
-    const messages = wish.history.map(([role, text]) => ({ role, content: text }));
-    messages.push({ role: "user", content: content.length > 1 ? content : wish.text });
-    if (wish.before) {
-      messages.push({ role: "assistant", content: wish.before });
-      const calls = wish.before.filter((block) => block.type === "tool_use");
-      const result = ({ id, name }) => ({ type: "tool_result", tool_use_id: id, content: wish.gave[name] });
+    const messages = question.history.map(([role, text]) => ({ role, content: text }));
+    messages.push({ role: "user", content: content.length > 1 ? content : question.text });
+    if (question.before) {
+      messages.push({ role: "assistant", content: question.before });
+      const calls = question.before.filter((block) => block.type === "tool_use");
+      const result = ({ id, name }) => ({ type: "tool_result", tool_use_id: id, content: question.gave[name] });
       messages.push({ role: "user", content: calls.map(result) });
     }
-    const body = { model, max_tokens: wish.limit, messages };
-    if (wish.system) body.system = wish.system;
-    const declared = wish.tools.map((name) => ({ name, description: name, input_schema: tools[name] }));
-    if (wish.search) declared.push({ type: "web_search_20250305", name: "web_search" });
+    const body = { model, max_tokens: question.limit, messages };
+    if (question.system) body.system = question.system;
+    const declared = question.tools.map((name) => ({ name, description: name, input_schema: tools[name] }));
+    if (question.search) declared.push({ type: "web_search_20250305", name: "web_search" });
     if (declared.length) body.tools = declared;
-    if (wish.tools.length) {
+    if (question.tools.length) {
       const bare = { auto: { type: "auto" }, required: { type: "any" } };
-      body.tool_choice = bare[wish.choice] ?? { type: "tool", name: wish.choice };
+      body.tool_choice = bare[question.choice] ?? { type: "tool", name: question.choice };
     }
-    if (wish.thinking) body.thinking = { type: "enabled", budget_tokens: 1025 };
-    if (wish.schema) body.output_config = { format: zodOutputFormat(City) };
-    if (wish.stop) body.stop_sequences = [wish.stop];
-    if (wish.bad) body.temperature = 5;
+    if (question.reasoning) body.thinking = { type: "enabled", budget_tokens: 1025 };
+    if (question.schema) body.output_config = { format: zodOutputFormat(City) };
+    if (question.stop) body.stop_sequences = [question.stop];
+    if (question.bad) body.temperature = 5;
     return body;
   }
 
@@ -43,9 +43,9 @@ main(({ root, key, model, tools }) => {
     return {
       ...empty,
       text: texts.map((block) => block.text).join(""),
-      thought: answer.content.filter((block) => block.type === "thinking").map((block) => block.thinking).join(""),
+      reasoning: answer.content.filter((block) => block.type === "thinking").map((block) => block.thinking).join(""),
       calls: answer.content.filter((block) => block.type === "tool_use").map((block) => [block.name, block.input]),
-      sources: texts.flatMap((block) => (block.citations ?? []).map((each) => [each.url, each.title, block.text])),
+      citations: texts.flatMap((block) => (block.citations ?? []).map((each) => [each.url, each.title, block.text])),
       refusal: answer.stop_details?.explanation ?? "",
       finish: answer.stop_reason,
       usage: [
@@ -60,14 +60,14 @@ main(({ root, key, model, tools }) => {
   }
 
   return {
-    async ask(wish) {
-      return shown(wish.schema ? await sdk.messages.parse(asked(wish)) : await sdk.messages.create(asked(wish)));
+    async ask(question) {
+      return shown(question.schema ? await sdk.messages.parse(asked(question)) : await sdk.messages.create(asked(question)));
     },
-    async stream(wish) {
-      return shown(await sdk.messages.stream(asked(wish)).finalMessage());
+    async stream(question) {
+      return shown(await sdk.messages.stream(asked(question)).finalMessage());
     },
-    async abort(wish) {
-      const stream = sdk.messages.stream(asked(wish));
+    async abort(question) {
+      const stream = sdk.messages.stream(asked(question));
       return leave(stream, (event) => event.delta?.text, () => stream.abort());
     },
   };

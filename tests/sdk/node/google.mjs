@@ -7,37 +7,37 @@ import { City, empty, leave, main } from "./jobs.mjs";
 main(({ root, key, model, tools, version }) => {
   const sdk = new GoogleGenAI({ apiKey: key, httpOptions: { baseUrl: root, apiVersion: version ?? "v1beta" } });
 
-  function asked(wish) {
-    const contents = wish.history.map(([role, text]) => ({ role: role === "user" ? "user" : "model", parts: [{ text }] }));
-    const parts = [{ text: wish.text }];
-    for (const [mimeType, data] of [["image/png", wish.image], ["application/pdf", wish.file]]) {
+  function asked(question) {
+    const contents = question.history.map(([role, text]) => ({ role: role === "user" ? "user" : "model", parts: [{ text }] }));
+    const parts = [{ text: question.text }];
+    for (const [mimeType, data] of [["image/png", question.image], ["application/pdf", question.file]]) {
       if (data) parts.push({ inlineData: { mimeType, data } });
     }
     contents.push({ role: "user", parts });
-    if (wish.before) {
-      const calls = wish.before.filter((part) => part.functionCall).map((part) => part.functionCall);
-      const result = ({ id, name }) => ({ functionResponse: { ...(id ? { id } : {}), name, response: { output: wish.gave[name] } } });
-      contents.push({ role: "model", parts: wish.before }, { role: "user", parts: calls.map(result) });
+    if (question.before) {
+      const calls = question.before.filter((part) => part.functionCall).map((part) => part.functionCall);
+      const result = ({ id, name }) => ({ functionResponse: { ...(id ? { id } : {}), name, response: { output: question.gave[name] } } });
+      contents.push({ role: "model", parts: question.before }, { role: "user", parts: calls.map(result) });
     }
-    const config = { maxOutputTokens: wish.limit };
-    if (wish.system) config.systemInstruction = wish.system;
+    const config = { maxOutputTokens: question.limit };
+    if (question.system) config.systemInstruction = question.system;
     const declared = [];
-    if (wish.tools.length) {
+    if (question.tools.length) {
       const described = (name) => ({ name, description: name, parametersJsonSchema: tools[name] });
-      declared.push({ functionDeclarations: wish.tools.map(described) });
+      declared.push({ functionDeclarations: question.tools.map(described) });
       const bare = { auto: { mode: "AUTO" }, required: { mode: "ANY" } };
-      const named = { mode: "ANY", allowedFunctionNames: [wish.choice] };
-      config.toolConfig = { functionCallingConfig: bare[wish.choice] ?? named };
+      const named = { mode: "ANY", allowedFunctionNames: [question.choice] };
+      config.toolConfig = { functionCallingConfig: bare[question.choice] ?? named };
     }
-    if (wish.search) declared.push({ googleSearch: {} });
+    if (question.search) declared.push({ googleSearch: {} });
     if (declared.length) config.tools = declared;
-    if (wish.thinking) config.thinkingConfig = { includeThoughts: true, thinkingBudget: 1024 };
-    if (wish.schema) {
+    if (question.reasoning) config.thinkingConfig = { includeThoughts: true, thinkingBudget: 1024 };
+    if (question.schema) {
       config.responseMimeType = "application/json";
       config.responseJsonSchema = z.toJSONSchema(City);
     }
-    if (wish.stop) config.stopSequences = [wish.stop];
-    if (wish.bad) config.temperature = 5;
+    if (question.stop) config.stopSequences = [question.stop];
+    if (question.bad) config.temperature = 5;
     return { model, contents, config };
   }
 
@@ -54,9 +54,9 @@ main(({ root, key, model, tools, version }) => {
     return {
       ...empty,
       text,
-      thought: joined(true),
+      reasoning: joined(true),
       calls: parts.filter((part) => part.functionCall).map(({ functionCall: call }) => [call.name, call.args ?? {}]),
-      sources: (found.groundingSupports ?? []).flatMap(({ segment, groundingChunkIndices }) =>
+      citations: (found.groundingSupports ?? []).flatMap(({ segment, groundingChunkIndices }) =>
         groundingChunkIndices.map((place) => {
           const { uri, title } = found.groundingChunks[place].web;
           const bytes = Buffer.from(texts[texts.length > 1 ? (segment.partIndex ?? 0) : 0]);
@@ -71,17 +71,17 @@ main(({ root, key, model, tools, version }) => {
   }
 
   return {
-    async ask(wish) {
-      return shown([await sdk.models.generateContent(asked(wish))], wish.schema);
+    async ask(question) {
+      return shown([await sdk.models.generateContent(asked(question))], question.schema);
     },
-    async stream(wish) {
+    async stream(question) {
       const chunks = [];
-      for await (const chunk of await sdk.models.generateContentStream(asked(wish))) chunks.push(chunk);
-      return shown(chunks, wish.schema);
+      for await (const chunk of await sdk.models.generateContentStream(asked(question))) chunks.push(chunk);
+      return shown(chunks, question.schema);
     },
-    async abort(wish) {
+    async abort(question) {
       const controller = new AbortController();
-      const body = asked(wish);
+      const body = asked(question);
       body.config.abortSignal = controller.signal;
       return leave(await sdk.models.generateContentStream(body), (chunk) => chunk.text, () => controller.abort());
     },

@@ -1,7 +1,7 @@
 // Runs the jobs of standard input against one SDK and prints what it showed, by the job's id. The scripts beside this
-// file give a driver: `ask(wish)` and `stream(wish)` -> shown, `abort(wish)` -> leaves in the middle of a stream.
+// file give a driver: `ask(question)` and `stream(question)` -> shown, `abort(question)` -> leaves in the middle of a stream.
 //
-// in:  {root, key, model, tools: {name: schema}, jobs: [{id, streamed, aborted, wish,
+// in:  {root, key, model, tools: {name: schema}, jobs: [{id, streamed, aborted, question,
 //       gave: {tool: result}, connection: {what differs of the above}}]}
 // out: {id: {shown, second?} | {error: {class, status, message, failed}}}
 import { text } from "node:stream/consumers";
@@ -15,7 +15,7 @@ export const City = z.object({
   place: z.object({ north: z.number(), east: z.number() }),
 });
 
-export const empty = { text: "", thought: "", calls: [], sources: [], refusal: "", finish: "", usage: [0, 0, 0, 0], parsed: null };
+export const empty = { text: "", reasoning: "", calls: [], citations: [], refusal: "", finish: "", usage: [0, 0, 0, 0], parsed: null };
 
 export function main(makeDriver) {
   return answered((request, job) => run(makeDriver({ ...request, ...job.connection }), job));
@@ -35,12 +35,12 @@ export async function answered(run) {
   process.stdout.write(JSON.stringify(results));
 }
 
-async function run(driver, { wish, streamed, aborted, gave }) {
-  if (aborted) return { shown: await driver.abort(wish) };
+async function run(driver, { question, streamed, aborted, gave }) {
+  if (aborted) return { shown: await driver.abort(question) };
   const ask = (wanted) => (streamed ? driver.stream(wanted) : driver.ask(wanted));
-  const { turn, ...shown } = await ask(wish);
+  const { turn, ...shown } = await ask(question);
   if (!gave) return { shown };
-  const { turn: _, ...second } = await ask({ ...wish, choice: "auto", before: turn, gave });
+  const { turn: _, ...second } = await ask({ ...question, choice: "auto", before: turn, gave });
   return { shown, second };
 }
 

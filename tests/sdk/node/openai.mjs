@@ -18,33 +18,33 @@ main((request) => {
 const dataUrl = (type, data) => `data:${type};base64,${data}`;
 
 function chat(sdk, { model, tools }) {
-  function asked(wish) {
-    const content = [{ type: "text", text: wish.text }];
-    if (wish.image) content.push({ type: "image_url", image_url: { url: dataUrl("image/png", wish.image) } });
-    if (wish.file) {
-      content.push({ type: "file", file: { filename: "a.pdf", file_data: dataUrl("application/pdf", wish.file) } });
+  function asked(question) {
+    const content = [{ type: "text", text: question.text }];
+    if (question.image) content.push({ type: "image_url", image_url: { url: dataUrl("image/png", question.image) } });
+    if (question.file) {
+      content.push({ type: "file", file: { filename: "a.pdf", file_data: dataUrl("application/pdf", question.file) } });
     }
-    const messages = wish.history.map(([role, text]) => ({ role, content: text }));
-    if (wish.system) messages.unshift({ role: "system", content: wish.system });
-    messages.push({ role: "user", content: content.length > 1 ? content : wish.text });
-    if (wish.before) {
-      messages.push(wish.before);
-      for (const call of wish.before.tool_calls) {
-        messages.push({ role: "tool", tool_call_id: call.id, content: wish.gave[call.function.name] });
+    const messages = question.history.map(([role, text]) => ({ role, content: text }));
+    if (question.system) messages.unshift({ role: "system", content: question.system });
+    messages.push({ role: "user", content: content.length > 1 ? content : question.text });
+    if (question.before) {
+      messages.push(question.before);
+      for (const call of question.before.tool_calls) {
+        messages.push({ role: "tool", tool_call_id: call.id, content: question.gave[call.function.name] });
       }
     }
-    const body = { model, messages, max_completion_tokens: wish.limit };
-    if (wish.tools.length) {
+    const body = { model, messages, max_completion_tokens: question.limit };
+    if (question.tools.length) {
       const described = (name) => ({ name, description: name, parameters: tools[name] });
-      body.tools = wish.tools.map((name) => ({ type: "function", function: described(name) }));
-      const bare = ["auto", "required"].includes(wish.choice);
-      body.tool_choice = bare ? wish.choice : { type: "function", function: { name: wish.choice } };
+      body.tools = question.tools.map((name) => ({ type: "function", function: described(name) }));
+      const bare = ["auto", "required"].includes(question.choice);
+      body.tool_choice = bare ? question.choice : { type: "function", function: { name: question.choice } };
     }
-    if (wish.thinking) body.reasoning_effort = "high";
-    if (wish.schema) body.response_format = zodResponseFormat(City, "city");
-    if (wish.search) body.web_search_options = {};
-    if (wish.stop) body.stop = [wish.stop];
-    if (wish.bad) body.temperature = 5;
+    if (question.reasoning) body.reasoning_effort = "high";
+    if (question.schema) body.response_format = zodResponseFormat(City, "city");
+    if (question.search) body.web_search_options = {};
+    if (question.stop) body.stop = [question.stop];
+    if (question.bad) body.temperature = 5;
     return body;
   }
 
@@ -58,9 +58,9 @@ function chat(sdk, { model, tools }) {
     return {
       ...empty,
       text: message.content ?? "",
-      thought,
+      reasoning: thought,
       calls: (calls ?? []).map((call) => [call.function.name, JSON.parse(call.function.arguments)]),
-      sources: (message.annotations ?? []).map(({ url_citation: each }) => [
+      citations: (message.annotations ?? []).map(({ url_citation: each }) => [
         each.url,
         each.title,
         [...message.content].slice(each.start_index, each.end_index).join(""),
@@ -79,57 +79,57 @@ function chat(sdk, { model, tools }) {
   }
 
   return {
-    async ask(wish) {
-      const body = asked(wish);
-      const answer = wish.schema ? await sdk.chat.completions.parse(body) : await sdk.chat.completions.create(body);
+    async ask(question) {
+      const body = asked(question);
+      const answer = question.schema ? await sdk.chat.completions.parse(body) : await sdk.chat.completions.create(body);
       return shown(answer, answer.choices[0].message.reasoning_content ?? "");
     },
-    async stream(wish) {
-      const stream = sdk.chat.completions.stream({ ...asked(wish), stream_options: { include_usage: true } });
+    async stream(question) {
+      const stream = sdk.chat.completions.stream({ ...asked(question), stream_options: { include_usage: true } });
       let thought = ""; // the helper keeps the last fragment only of what it does not know
       for await (const chunk of stream) thought += chunk.choices[0]?.delta.reasoning_content ?? "";
       return shown(await stream.finalChatCompletion(), thought);
     },
-    async abort(wish) {
-      const stream = await sdk.chat.completions.create({ ...asked(wish), stream: true });
+    async abort(question) {
+      const stream = await sdk.chat.completions.create({ ...asked(question), stream: true });
       return leave(stream, (chunk) => chunk.choices[0]?.delta.content, () => stream.controller.abort());
     },
   };
 }
 
 function responses(sdk, { model, tools, keeps }) {
-  function asked(wish) {
-    const content = [{ type: "input_text", text: wish.text }];
-    if (wish.image) content.push({ type: "input_image", image_url: dataUrl("image/png", wish.image), detail: "auto" });
-    if (wish.file) content.push({ type: "input_file", filename: "a.pdf", file_data: dataUrl("application/pdf", wish.file) });
-    let input = wish.history.map(([role, text]) => ({ role, content: text }));
-    input.push({ role: "user", content: content.length > 1 ? content : wish.text });
-    const body = { model, max_output_tokens: wish.limit, store: Boolean(keeps) };
-    if (wish.before) {
+  function asked(question) {
+    const content = [{ type: "input_text", text: question.text }];
+    if (question.image) content.push({ type: "input_image", image_url: dataUrl("image/png", question.image), detail: "auto" });
+    if (question.file) content.push({ type: "input_file", filename: "a.pdf", file_data: dataUrl("application/pdf", question.file) });
+    let input = question.history.map(([role, text]) => ({ role, content: text }));
+    input.push({ role: "user", content: content.length > 1 ? content : question.text });
+    const body = { model, max_output_tokens: question.limit, store: Boolean(keeps) };
+    if (question.before) {
       if (keeps) {
         input = [];
-        body.previous_response_id = wish.before.id;
+        body.previous_response_id = question.before.id;
       } else {
-        input.push(...wish.before.output.map(sendable));
+        input.push(...question.before.output.map(sendable));
       }
-      for (const call of wish.before.output.filter((item) => item.type === "function_call")) {
-        input.push({ type: "function_call_output", call_id: call.call_id, output: wish.gave[call.name] });
+      for (const call of question.before.output.filter((item) => item.type === "function_call")) {
+        input.push({ type: "function_call_output", call_id: call.call_id, output: question.gave[call.name] });
       }
     }
     body.input = input;
-    if (wish.system) body.instructions = wish.system;
-    const declared = wish.tools.map((name) => ({ type: "function", name, description: name, parameters: tools[name], strict: false }));
-    if (wish.search) declared.push({ type: "web_search" });
+    if (question.system) body.instructions = question.system;
+    const declared = question.tools.map((name) => ({ type: "function", name, description: name, parameters: tools[name], strict: false }));
+    if (question.search) declared.push({ type: "web_search" });
     if (declared.length) body.tools = declared;
-    if (wish.tools.length) {
-      body.tool_choice = ["auto", "required"].includes(wish.choice) ? wish.choice : { type: "function", name: wish.choice };
+    if (question.tools.length) {
+      body.tool_choice = ["auto", "required"].includes(question.choice) ? question.choice : { type: "function", name: question.choice };
     }
-    if (wish.thinking) {
+    if (question.reasoning) {
       body.reasoning = { effort: "high", summary: "auto" };
       if (!keeps) body.include = ["reasoning.encrypted_content"];
     }
-    if (wish.schema) body.text = { format: zodTextFormat(City, "city") };
-    if (wish.bad) body.temperature = 5;
+    if (question.schema) body.text = { format: zodTextFormat(City, "city") };
+    if (question.bad) body.temperature = 5;
     return body;
   }
 
@@ -149,9 +149,9 @@ function responses(sdk, { model, tools, keeps }) {
     return {
       ...empty,
       text: texts.map((part) => part.text).join(""),
-      thought: thoughts.map((each) => each.text).join(""),
+      reasoning: thoughts.map((each) => each.text).join(""),
       calls: answer.output.filter((item) => item.type === "function_call").map((item) => [item.name, JSON.parse(item.arguments)]),
-      sources: texts.flatMap((part) =>
+      citations: texts.flatMap((part) =>
         part.annotations.map((each) => [each.url, each.title, [...part.text].slice(each.start_index, each.end_index).join("")]),
       ),
       refusal: parts.filter((part) => part.type === "refusal").map((part) => part.refusal).join(""),
@@ -168,12 +168,12 @@ function responses(sdk, { model, tools, keeps }) {
   }
 
   return {
-    async ask(wish) {
-      const body = asked(wish);
-      return shown(wish.schema ? await sdk.responses.parse(body) : await sdk.responses.create(body));
+    async ask(question) {
+      const body = asked(question);
+      return shown(question.schema ? await sdk.responses.parse(body) : await sdk.responses.create(body));
     },
-    async stream(wish) {
-      const stream = sdk.responses.stream(asked(wish));
+    async stream(question) {
+      const stream = sdk.responses.stream(asked(question));
       const failed = [];
       stream.on("response.failed", ({ response }) => failed.push(response.error.message));
       try {
@@ -182,8 +182,8 @@ function responses(sdk, { model, tools, keeps }) {
         throw Object.assign(error, { failed });
       }
     },
-    async abort(wish) {
-      const stream = await sdk.responses.create({ ...asked(wish), stream: true });
+    async abort(question) {
+      const stream = await sdk.responses.create({ ...asked(question), stream: true });
       const textOf = (event) => (event.type === "response.output_text.delta" ? event.delta : "");
       return leave(stream, textOf, () => stream.controller.abort());
     },
