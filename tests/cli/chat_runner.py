@@ -1,4 +1,6 @@
-"""`umg chat` without the command line around it: the event loop, the gateway's address, then the model if one is given."""
+"""Runner of `umg chat` without the command line around it. Arguments: the event loop, the gateway's address, then the
+model if one is given.
+"""
 
 import asyncio
 import fcntl
@@ -21,6 +23,6 @@ async def main(address: str, model: str | None) -> None:
 
 if __name__ == "__main__":
     if os.isatty(0):
-        fcntl.ioctl(0, termios.TIOCSCTTY, 0)  # so that Ctrl-C typed there is a signal here
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)  # so that Ctrl-C typed in the terminal is a signal here
     loop, address, *model = sys.argv[1:]
     RUN[loop](main(address, model[0] if model else None))

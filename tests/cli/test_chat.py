@@ -1,4 +1,4 @@
-"""`umg chat` as a process of its own: under a pseudo-terminal and in a pipe, against a scripted gRPC service."""
+"""Command `umg chat` as a process: under a pseudo-terminal and in a pipe, against a scripted gRPC service."""
 
 import asyncio
 import os
@@ -32,7 +32,7 @@ def event(**kind: Any) -> pb.StreamGenerateResponse:
 
 
 class Script(rpc.GenerationServiceServicer, rpc.ModelServiceServicer):
-    """Answers a question by its first word: see `StreamGenerate`."""
+    """Service that answers a question by its first word: see `StreamGenerate`."""
 
     def __init__(self) -> None:
         self.requests: list[pb.GenerateRequest] = []
@@ -114,13 +114,13 @@ async def served() -> AsyncIterator[Served]:
 
 
 class Terminal:
-    """A program in a pseudo-terminal: what it shows, and a keyboard."""
+    """Program in a pseudo-terminal: its output, and a keyboard."""
 
     def __init__(self, process: asyncio.subprocess.Process, master: int) -> None:
         self.shown = ""
         self._process = process
         self._master = master
-        self._seen = 0  # how much of `shown` was waited for
+        self._seen = 0  # length of the part of `shown` that was waited for
         self._more = asyncio.Event()
 
     @classmethod
@@ -150,7 +150,7 @@ class Terminal:
         os.write(self._master, text.encode())
 
     async def until(self, text: str) -> str:
-        """All that was shown since the last `until`, when `text` has come in it."""
+        """Wait until `text` is shown. Return all output since the last `until`."""
         try:
             async with asyncio.timeout(DEADLINE_SECONDS):
                 while text not in self.shown[self._seen :]:
@@ -171,7 +171,7 @@ class Terminal:
     def _read(self) -> None:
         try:
             self.shown += os.read(self._master, 65536).decode()
-        except OSError:  # the program has gone
+        except OSError:  # the program has ended
             asyncio.get_running_loop().remove_reader(self._master)
         self._more.set()
 
@@ -187,7 +187,7 @@ async def terminal(request: pytest.FixtureRequest, served: Served) -> AsyncItera
 async def test_an_answer_streams_as_it_comes_and_ends_with_its_usage(served: Served, terminal: Terminal) -> None:
     terminal.type("wait\n")
     await terminal.until("first")
-    served.script.go_on.set()  # only now can the rest come
+    served.script.go_on.set()  # only now can the rest arrive
     await terminal.until(" second")
     await terminal.until("12 tokens in, 34 out, ")
     await terminal.until(" tokens/s")
@@ -335,7 +335,6 @@ async def test_piped_lines_are_turns_and_only_their_answers_go_to_standard_outpu
     assert [turn.parts[0].text.text for turn in request.messages] == ["hi Zoë 🙂", "hi Zoë 🙂 ", "think"]
     assert request.instructions[0].text.text == "Be brief."
     assert (request.model, request.max_output_tokens, request.temperature) == ("raven", 9, 0.0)
-    assert request.include_usage
     assert served.script.metadata["authorization"] == "Bearer umg-test-key"
 
 

@@ -1,11 +1,12 @@
-"""`umg models`: what it says of a config, of a key's calls, and of a gateway that runs."""
+"""Command `umg models`: its output on a config, on the calls of a key, and on a running gateway."""
 
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 
-from tests.processes import run, serve
+from tests.support.processes import run, serve
 
 CONFIG = """\
 channels:
@@ -15,16 +16,34 @@ channels:
 aliases: {fast: m}
 """
 NOBODY = ("--http", "127.0.0.1:1")
+KEYS = (
+    ("fast", "--channels", "oth*,x", "--models", "fast"),
+    ("narrow", "--channels", "other", "--models", "m"),
+    ("lost", "--channels", "nowhere"),
+)
 
 
 @pytest.fixture
 def files(tmp_path: Path) -> tuple[str, ...]:
-    (tmp_path / "umg.yaml").write_text(CONFIG)
-    return ("--config", str(tmp_path / "umg.yaml"), "--data", str(tmp_path / "data"))
+    return written(tmp_path)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def with_keys(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, ...]:
+    """Return the files of a gateway that has the keys of the cases."""
+    files = written(tmp_path_factory.mktemp("keys"))
+    for name, *options in KEYS:
+        await run("keys", "create", name, *options, *files)
+    return files
+
+
+def written(directory: Path) -> tuple[str, ...]:
+    (directory / "umg.yaml").write_text(CONFIG)
+    return ("--config", str(directory / "umg.yaml"), "--data", str(directory / "data"))
 
 
 def table(out: str) -> list[list[str]]:
-    """The rows, cell by cell."""
+    """Return the rows, cell by cell."""
     return [[cell.strip() for cell in line.strip().split("  ") if cell.strip()] for line in out.splitlines()]
 
 
@@ -44,7 +63,7 @@ class Explained:
     id: str
     arguments: tuple[str, ...]
     rows: tuple[str, ...]
-    """Cells are joined by `|`; the heads of tables are left out."""
+    """Rows with cells joined by `|`, without the heads of tables."""
 
 
 GENERATES = "to generate text:"
@@ -55,15 +74,14 @@ NOT_EMBEDDING = ("main|m|-|not asked: it cannot embed texts", "other|real|-|not 
 EXPLAINED = [
     Explained("a model", ("m",), (GENERATES, "main|m|-|priority 0, weight 3 of 4", "other|real|-|priority 0, weight 1 of 4", "spare|m|-|priority 1", EMBEDS, "spare|m|-|priority 1", *NOT_EMBEDDING)),
     Explained("a call in a format", ("m", "--face", "messages"), (GENERATES, "main|m|-|priority 0, translated to chat, weight 3 of 4", "other|real|-|priority 0, translated to chat, weight 1 of 4", "spare|m|-|priority 1, speaks messages", EMBEDS, "spare|m|-|priority 1", *NOT_EMBEDDING)),
-    Explained("an alias, by a key", ("fast", "--key", "narrow"), ("fast is served as m", GENERATES, "other|real|-|priority 0", f"main|m|-|{PINNED}", f"spare|m|-|{PINNED}")),
+    Explained("an alias, by a key", ("fast", "--key", "fast"), ("fast is served as m", GENERATES, "other|real|-|priority 0", f"main|m|-|{PINNED}", f"spare|m|-|{PINNED}")),
     Explained("what a pattern serves", ("open-1",), (GENERATES, "main|open-1|-|priority 0")),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize("case", EXPLAINED, ids=lambda case: case.id)
-async def test_the_order_of_the_channels_is_explained(case: Explained, files: tuple[str, ...]) -> None:
-    await run("keys", "create", "narrow", "--channels", "oth*,x", "--models", "fast", *files)
-    code, out, err = await run("models", "--explain", *case.arguments, *NOBODY, *files)
+async def test_the_order_of_the_channels_is_explained(case: Explained, with_keys: tuple[str, ...]) -> None:
+    code, out, err = await run("models", "--explain", *case.arguments, *NOBODY, *with_keys)
     rows = ["|".join(cells) for cells in table(out)]
     assert (code, err) == (0, "")
     assert [row for row in rows if row != "channel|model there|state|why it has this place"] == list(case.rows)
@@ -88,10 +106,8 @@ REFUSED = [
 
 
 @pytest.mark.parametrize("case", REFUSED, ids=lambda case: case.id)
-async def test_what_such_a_call_is_refused_for_is_said(case: Refused, files: tuple[str, ...]) -> None:
-    await run("keys", "create", "narrow", "--channels", "other", "--models", "m", *files)
-    await run("keys", "create", "lost", "--channels", "nowhere", *files)
-    code, out, err = await run("models", *case.arguments, *NOBODY, *files)
+async def test_what_such_a_call_is_refused_for_is_said(case: Refused, with_keys: tuple[str, ...]) -> None:
+    code, out, err = await run("models", *case.arguments, *NOBODY, *with_keys)
     assert (code, out) == (case.code, "")
     assert case.says in " ".join(err.split())
 

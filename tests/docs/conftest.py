@@ -1,13 +1,12 @@
-"""A gateway as the documents describe it: started without a file."""
+"""Gateway as the documents describe it: started without a config file."""
 
 from collections.abc import AsyncGenerator
 
 import pytest
 import pytest_asyncio
-from aiohttp import ClientSession
 
-from tests.docs.calling import Caller
-from tests.processes import Served, serve
+from tests.support.callers.api import ApiClient, api_client
+from tests.support.processes import Served, serve
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -17,6 +16,6 @@ async def served(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Ser
 
 
 @pytest_asyncio.fixture(loop_scope="module")
-async def call(served: Served) -> AsyncGenerator[Caller, None]:
-    async with ClientSession() as session:
-        yield Caller(served, session)
+async def call(served: Served) -> AsyncGenerator[ApiClient, None]:
+    async with api_client(served) as client:
+        yield client

@@ -8,7 +8,7 @@ from google.protobuf.message import Message
 
 
 def leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    """(path, value) of everything in a JSON value that holds nothing itself."""
+    """Yield (path, value) of every leaf of a JSON value: scalars, and empty objects and lists."""
     if isinstance(value, dict) and value:
         for name, member in value.items():
             yield from leaves(member, f"{path}.{name}".lstrip("."))
@@ -20,13 +20,13 @@ def leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def changed(one: Mapping[str, Any], other: Mapping[str, Any]) -> set[str]:
-    """Paths at which the tables differ, without the places in lists."""
+    """Return the paths at which the tables differ, without positions in lists."""
     keys = {key for key in one.keys() | other.keys() if one.get(key) != other.get(key)}
     return {re.sub(r"\[\d+\]", "[]", key) for key in keys}
 
 
 def said(message: Message, path: str = "") -> Iterator[tuple[str, Any]]:
-    """(path and full name, value) of every scalar that is set."""
+    """Yield (path and full name, value) of every scalar that is set."""
     for field, value in message.ListFields():
         if field.full_name.endswith("Request.source"):
             continue
@@ -39,5 +39,5 @@ def said(message: Message, path: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def covers(name: str, path: str) -> bool:
-    """Whether the path is the named one, or below it."""
+    """Return whether the path is the named one, or below it."""
     return path == name or path.startswith((f"{name}.", f"{name}["))

@@ -1,4 +1,4 @@
-"""The page on clients has the lines that `tests/agents` runs, and all of it reads as the harness reads it."""
+"""Page on clients: it has the settings that `tests/agents` runs, and the harness can read all of it."""
 
 import json
 import re
@@ -9,12 +9,12 @@ import yaml
 
 from tests.agents.document import ADDRESS, BLOCK, KEY, PAGE, ROOTS, Settings, settings
 from tests.agents.programs import PROGRAMS
-from tests.e2e.gateways import SANDBOX
+from tests.support.gateways import SANDBOX
 from umg_grpc.config import parse
 
 TEXT = PAGE.read_text(encoding="utf-8")
 SETTINGS = settings(TEXT)
-UNTESTED = {"Continue", "pi"}  # programs that the page has beyond those that `make agents` runs
+UNTESTED = {"Continue", "pi"}  # programs on the page that `make agents` does not run
 READERS = {"toml": tomllib.loads, "json": json.loads, "yaml": yaml.safe_load}
 
 

@@ -1,4 +1,4 @@
-"""What docs/embeddings.md says of embeddings, reranking and model lists is what the gateway does."""
+"""Page docs/embeddings.md: the gateway behaves as it states on embeddings, reranking and model lists."""
 
 import base64
 import json
@@ -11,19 +11,20 @@ from typing import Any
 import numpy as np
 import pytest
 
-from http_facade.errors import HTTP_STATUS
-from tests.docs.calling import DOCS, Caller, quoted, rows
+from tests.docs.tables import DOCS, quoted, rows
 from tests.retrieval.corpus import PASSAGES, QUESTIONS
 from tests.retrieval.test_retrieval import SEARCHES
+from tests.support.callers.api import ApiClient
 from umg_grpc.catalogue import CATALOGUE
 from umg_grpc.config import Config, built_in
 from umg_grpc.errors import UmgError
 from umg_grpc.tokens.decoding import EMBEDDING_TOKENIZER, decode
-from umg_grpc.upstream.http_unary import PARTS_AT_ONCE
+from umg_grpc.upstream.http.unary import MAX_CONCURRENT_PARTS
 from umg_grpc.v1 import pb
 from umg_grpc.wire import EMBEDDING_FORMATS, RERANK_FORMATS
-from umg_grpc.wire.client_shape import client_shape
-from umg_grpc.wire.unary import ClientShape
+from umg_grpc.wire.core.client_shape import client_shape
+from umg_grpc.wire.errors.http_status import HTTP_STATUS
+from umg_grpc.wire.unary_format import ClientShape
 
 PAGE = (DOCS / "embeddings.md").read_text(encoding="utf-8")
 FLAT = " ".join(PAGE.split())
@@ -31,7 +32,7 @@ FLAT = " ".join(PAGE.split())
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
-# --- the models that are there
+# --- models
 
 
 async def test_the_table_of_models_is_the_catalogue() -> None:
@@ -68,7 +69,7 @@ async def test_the_questions_are_answered_as_often_as_the_page_says() -> None:
     ]
 
 
-async def test_vectors_have_length_one_and_near_texts_near_vectors(call: Caller) -> None:
+async def test_vectors_have_length_one_and_near_texts_near_vectors(call: ApiClient) -> None:
     texts = ["A cat sleeps on the sofa.", "The kitten naps on the couch.", "Interest rates went up."]
     for cells in rows(PAGE, "The models that are there"):
         if cells[1].startswith("embeds"):
@@ -88,7 +89,7 @@ async def test_vectors_have_length_one_and_near_texts_near_vectors(call: Caller)
 
 @dataclass(frozen=True)
 class Asked:
-    """A call, and what the page says of it."""
+    """Call, and its documented result."""
 
     id: str
     body: dict[str, Any]
@@ -129,7 +130,7 @@ ASKED = [
 
 
 @pytest.mark.parametrize("case", ASKED, ids=lambda case: case.id)
-async def test_a_body_is_read_as_the_page_says(case: Asked, call: Caller) -> None:
+async def test_a_body_is_read_as_the_page_says(case: Asked, call: ApiClient) -> None:
     answer = await call(case.path, case.body)
     assert answer.status == case.status, answer.body
     if case.status != 200:
@@ -139,7 +140,7 @@ async def test_a_body_is_read_as_the_page_says(case: Asked, call: Caller) -> Non
     assert tuple(len(item.get("embedding") or item["values"]) for item in vectors) == case.lengths
 
 
-async def test_base64_is_the_same_numbers_as_float32(call: Caller) -> None:
+async def test_base64_is_the_same_numbers_as_float32(call: ApiClient) -> None:
     numbers, packed = [
         (await call("/v1/embeddings", given(encoding_format=name))).body["data"][0]["embedding"]
         for name in ("float", "base64")
@@ -148,18 +149,18 @@ async def test_base64_is_the_same_numbers_as_float32(call: Caller) -> None:
     assert raw == struct.pack("<256f", *numbers)
 
 
-async def test_token_ids_are_read_with_the_vocabulary_of_the_page(call: Caller) -> None:
+async def test_token_ids_are_read_with_the_vocabulary_of_the_page(call: ApiClient) -> None:
     assert f"else with `{EMBEDDING_TOKENIZER}`" in PAGE
     ids = [13347, 1917]
     tokens, text = [(await call("/v1/embeddings", given(input=said))).body["data"] for said in (ids, decode(ids, None))]
     assert tokens == text
     assert decode([9468], None) == "�"
-    source = EMBEDDING_FORMATS["embeddings"].decode_request(json.dumps(given(input=[ids])).encode(), {})
+    source = EMBEDDING_FORMATS["embeddings"].decode_request(json.dumps(given(input=[ids])).encode(), {}).canonical
     source.ClearField("source")
     assert json.loads(EMBEDDING_FORMATS["embeddings"].encode_request(source, "m").body)["input"] == [ids]
 
 
-async def test_a_title_stands_before_its_text(call: Caller) -> None:
+async def test_a_title_stands_before_its_text(call: ApiClient) -> None:
     titled, joined = [
         (await call(ONE, body)).body["embedding"]
         for body in ({**CONTENT, "title": "Ho"}, {"content": {"parts": [{"text": "Ho"}, {"text": "Hi"}]}})
@@ -173,7 +174,7 @@ async def test_a_batch_is_split_as_the_page_says() -> None:
     assert [int(size) for size in said.groups()] == [
         EMBEDDING_FORMATS[name].most_items for name in ("embeddings", "native_embeddings")
     ]
-    assert ("four at a time" in FLAT, PARTS_AT_ONCE) == (True, 4)
+    assert ("four at a time" in FLAT, MAX_CONCURRENT_PARTS) == (True, 4)
 
 
 # --- reranking
@@ -186,7 +187,7 @@ def ranking(**fields: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("path", ["/v1/rerank", "/v2/rerank"])
-async def test_documents_are_ranked_as_the_page_says(path: str, call: Caller) -> None:
+async def test_documents_are_ranked_as_the_page_says(path: str, call: ApiClient) -> None:
     whole = (await call(path, ranking())).body
     scores = [result["relevance_score"] for result in whole["results"]]
     assert scores == sorted(scores, reverse=True)
@@ -201,7 +202,7 @@ async def test_documents_are_ranked_as_the_page_says(path: str, call: Caller) ->
     assert [result["index"] for result in alike] == [0, 1, 2]
 
 
-async def test_objects_are_ranked_by_what_is_named(call: Caller) -> None:
+async def test_objects_are_ranked_by_what_is_named(call: ApiClient) -> None:
     hidden = [{"text": "Bread.", "body": text} for text in ("Bread and salt.", "The cat sleeps on the sofa.")]
     best = (await call("/v1/rerank", ranking(documents=hidden, rank_fields=["body"]))).body["results"][0]
     assert best["index"] == 1
@@ -221,14 +222,14 @@ async def test_scores_that_are_logits_become_their_logistic() -> None:
 # --- limits, reports, shapes
 
 
-async def test_the_limits_are_those_of_the_page(call: Caller) -> None:
+async def test_the_limits_are_those_of_the_page(call: ApiClient) -> None:
     limits = {(cells[1].split(",")[0]): cells[2] for cells in rows(PAGE, "Limits")}
     usual = Config(channels=())
     sizes = [
         f"{usual.limits.embedding_inputs}",
         f"{usual.limits.rerank_documents}",
         "100",
-        "what the model takes",
+        "the model's limit",
         f"{usual.body_limit >> 20} MiB",
     ]
     assert list(limits) == sizes
@@ -244,13 +245,13 @@ async def test_the_limits_are_those_of_the_page(call: Caller) -> None:
 
 @dataclass(frozen=True)
 class Told:
-    """A body that says something, and the provider that cannot be told."""
+    """Body with a field that the provider's format does not have."""
 
     id: str
     face: str
     provider: str
     more: dict[str, Any]
-    header: str = ""  # empty: refused
+    header: str = ""  # empty: rejected
 
 
 BATCH = {"requests": [CONTENT, CONTENT]}
@@ -272,17 +273,17 @@ TOLD = [
 @pytest.mark.parametrize("case", TOLD, ids=lambda case: case.id)
 async def test_what_a_provider_cannot_be_told_is_reported_as_the_page_says(case: Told) -> None:
     codecs: dict[str, Any] = EMBEDDING_FORMATS | RERANK_FORMATS
-    request = codecs[case.face].decode_request(json.dumps(case.more).encode(), {})
+    request, notes = codecs[case.face].decode_request(json.dumps(case.more).encode(), {})
     [row] = [
         cells for cells in rows(PAGE, "What a provider cannot be told") if case.id in (*quoted(cells[0]), cells[0])
     ]
     if not case.header:
         assert row[2] == "400"
         with pytest.raises(UmgError):
-            codecs[case.provider].encode_request(request, "m")
+            codecs[case.provider].encode_request(request, "m", notes)
         return
     assert row[2] == ("counted: `+1`" if case.header == "+1" else "reported")
-    report = codecs[case.provider].encode_request(request, "m").report
+    report = codecs[case.provider].encode_request(request, "m", notes).report
     report.rename(codecs[case.face].wire_path)
     assert report.header() == case.header
 
@@ -292,7 +293,7 @@ async def test_every_row_of_what_cannot_be_told_is_measured() -> None:
     assert said == {case.id for case in TOLD}
 
 
-async def test_local_models_report_what_they_take_no_note_of(call: Caller) -> None:
+async def test_local_models_report_what_they_take_no_note_of(call: ApiClient) -> None:
     embedded = await call(ONE, {**CONTENT, "taskType": "CLUSTERING"})
     ranked = await call("/v1/rerank", ranking(priority=1))
     assert [answer.headers["x-umg-dropped"] for answer in (embedded, ranked)] == ["taskType", "priority"]
@@ -319,7 +320,7 @@ SHAPED = [
 
 
 @pytest.mark.parametrize("case", SHAPED, ids=lambda case: case.id)
-async def test_a_caller_has_the_shape_that_the_page_says(case: Shaped, call: Caller) -> None:
+async def test_a_caller_has_the_shape_that_the_page_says(case: Shaped, call: ApiClient) -> None:
     assert case.id == "nobody" or f"`{case.id}`" in PAGE
     assert client_shape(case.headers) is case.shape
     headers = {name.replace("-", "_"): value for name, value in case.headers.items()}
@@ -330,5 +331,5 @@ async def test_a_caller_has_the_shape_that_the_page_says(case: Shaped, call: Cal
         assert texts[1] == DOCUMENTS[1]
 
 
-async def test_a_shape_that_there_is_not_is_refused(call: Caller) -> None:
+async def test_a_shape_that_there_is_not_is_refused(call: ApiClient) -> None:
     assert (await call("/v1/rerank", ranking(), x_umg_shape="other")).status == 400

@@ -1,24 +1,25 @@
-"""docs/fidelity.md is what the codecs do; nothing is lost without a word; and callers are told by the gateway itself."""
+"""Page docs/fidelity.md: the codecs do as it states, nothing is lost without a report, and the gateway sends callers
+the report.
+"""
 
 import json
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
 from typing import Any
 
 import aiohttp
 import pytest
 import pytest_asyncio
-from aiohttp import web
 
-from tests.e2e.gateways import channel, running, takes_all
 from tests.fidelity.alone import UNMEASURED
 from tests.fidelity.measure import Cell, Row, decoded, everything
 from tests.fidelity.page import PAGE, render
 from tests.fidelity.sample import FORMATS, LEAST, Sample
-from tests.matrix.calling import Caller
-from tests.matrix.faces import is_the_faces_own
 from tests.schema.test_fields import HOMES, VALUES, names
+from tests.support.callers.http import HttpCaller
+from tests.support.gateways import channel, running, takes_all
+from tests.support.providers.server import RecordingProvider, serve_provider
+from tests.support.recorded_gateway import RecordedGateway
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS as CODECS
 
@@ -61,14 +62,6 @@ def test_no_home_is_excused_that_is_measured() -> None:
 # --- through the gateway
 
 
-@dataclass
-class Captured:
-    """Whoever calls a channel, and what came out behind it."""
-
-    caller: Caller
-    bodies: list[Any] = field(default_factory=list)
-
-
 ANSWERS = {
     name: CODECS[name].encode_response(
         pb.GenerateResponse(
@@ -89,27 +82,16 @@ ANSWERS = {
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def captured(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Captured, None]:
-    """A gateway with a channel of each format to a provider that keeps what it is told."""
-    bodies: list[Any] = []
-
-    async def keep(request: web.Request) -> web.Response:
-        bodies.append(json.loads(await request.read()))
-        return web.Response(body=ANSWERS[request.path.split("/")[1]], content_type="application/json")
-
+async def captured(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[RecordedGateway, None]:
+    """Run a gateway with a channel of each format to one provider."""
+    provider = RecordingProvider(lambda request: ANSWERS[request.path.split("/")[1]])
     async with AsyncExitStack() as stack:
-        app = web.Application()
-        app.router.add_post("/{path:.*}", keep)
-        runner = web.AppRunner(app)
-        await runner.setup()
-        stack.push_async_callback(runner.cleanup)
-        await web.TCPSite(runner, "127.0.0.1", 0).start()
-        root = f"http://127.0.0.1:{runner.addresses[0][1]}"
-        channels = [channel(each, each, f"{root}/{each}", f"to-{each}", "m") + takes_all(each) for each in FORMATS]
+        url = (await stack.enter_async_context(serve_provider(provider))).url
+        channels = [channel(each, each, f"{url}/{each}", f"to-{each}", "m") + takes_all(each) for each in FORMATS]
         config = "channels:\n" + "".join(f"{each}    shared_objects: true\n" for each in channels)
         gateway = await stack.enter_async_context(running(config, tmp_path_factory.mktemp("fidelity")))
         session = await stack.enter_async_context(aiohttp.ClientSession())
-        yield Captured(Caller(session, gateway.url, gateway.key), bodies)
+        yield RecordedGateway(HttpCaller(session, gateway.url, gateway.key), provider)
 
 
 WHOLE = [
@@ -127,30 +109,32 @@ TOLD = pytest.mark.parametrize(
 @pytest.mark.asyncio(loop_scope="module")
 @TOLD
 async def test_a_caller_is_told_what_the_provider_is_not(
-    captured: Captured, row: Row, face: str, target: str, cell: Cell
+    captured: RecordedGateway, row: Row, face: str, target: str, cell: Cell
 ) -> None:
     assert isinstance(row.sample, Sample)
     body = LEAST[face] | row.sample.bodies[face]
     model = {} if face == "native" else {"model": f"to-{target}"}
-    captured.bodies.clear()
+    captured.provider.received.clear()
     got = await captured.caller.send(face, f"to-{target}", json.dumps(body | model).encode())
     strict = await captured.caller.send(
         face, f"to-{target}", json.dumps(body | model).encode(), **{"x-umg-strict": "true"}
     )
     if cell.kind == "refused":
-        assert (got.status, strict.status, captured.bodies) == (400, 400, [])
+        assert (got.status, strict.status, captured.provider.bodies) == (400, 400, [])
         return
-    report = CODECS[target].encode_request(decoded(face, row.sample.bodies[face]), "m", False).report
+    request, _, notes = decoded(face, row.sample.bodies[face])
+    report = CODECS[target].encode_request(request, "m", False, notes=notes).report
     report.rename(CODECS[face].wire_path)
     assert (got.status, got.headers.get("x-umg-dropped", "")) == (200, report.header())
-    assert captured.bodies[0] == told(face, target, row.sample)
+    assert captured.provider.bodies[0] == told(face, target, row.sample)
     assert strict.status == (400 if report.lost else 200)
     if report.lost:
-        assert len(captured.bodies) == 1
-        assert is_the_faces_own(face, strict.body)
+        assert len(captured.provider.bodies) == 1
+        assert strict.is_error
         assert next(iter(report.dropped), "") in strict.error.message
 
 
 def told(face: str, target: str, sample: Sample) -> Any:
-    """What a provider is told, with no gateway around the codecs."""
-    return json.loads(CODECS[target].encode_request(decoded(face, sample.bodies[face]), "m", False).body)
+    """Return the body that a provider is sent, by the codecs without the gateway."""
+    request, _, notes = decoded(face, sample.bodies[face])
+    return json.loads(CODECS[target].encode_request(request, "m", False, notes=notes).body)

@@ -1,11 +1,13 @@
-"""What docs/embeddings.md says of model lists and errors is what the gateway does."""
+"""Page docs/embeddings.md: the gateway behaves as it states on model lists and errors."""
 
 from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 
-from tests.docs.calling import DOCS, Caller, quoted, rows
+from tests.docs.tables import DOCS, quoted, rows
+from tests.support.callers.api import ApiClient
+from tests.support.processes import Served
 from umg_grpc.config import built_in
 
 PAGE = (DOCS / "embeddings.md").read_text(encoding="utf-8")
@@ -13,8 +15,8 @@ PAGE = (DOCS / "embeddings.md").read_text(encoding="utf-8")
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
-async def test_a_list_has_the_shape_and_the_page_that_the_page_says(call: Caller) -> None:
-    key = call.served.key
+async def test_a_list_has_the_shape_and_the_page_that_the_page_says(call: ApiClient, served: Served) -> None:
+    key = served.key
     for cells, (headers, query) in zip(
         rows(PAGE, "Model lists"),
         [({"anthropic_version": "x"}, ""), ({"x_goog_api_key": key}, ""), ({}, "")],
@@ -41,7 +43,7 @@ async def test_a_list_has_the_shape_and_the_page_that_the_page_says(call: Caller
     assert (await call("/v1beta/models?pageToken=none")).status == 400
 
 
-async def test_a_list_is_sorted_and_cached_and_its_models_are_found(call: Caller) -> None:
+async def test_a_list_is_sorted_and_cached_and_its_models_are_found(call: ApiClient) -> None:
     answer = await call("/v1/models")
     ids = [model["id"] for model in answer.body["data"]]
     assert ids == sorted(ids)
@@ -55,7 +57,7 @@ async def test_a_list_is_sorted_and_cached_and_its_models_are_found(call: Caller
 
 @dataclass(frozen=True)
 class Refused:
-    """A call, and what its error body has."""
+    """Rejected call, and its error body."""
 
     id: str
     path: str
@@ -79,7 +81,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize("case", REFUSED, ids=lambda case: case.id)
-async def test_an_error_has_the_body_of_the_page(case: Refused, call: Caller) -> None:
+async def test_an_error_has_the_body_of_the_page(case: Refused, call: ApiClient) -> None:
     answer = await call(case.path, case.body, **case.headers)
     assert answer.status == (404 if case.body is None else 400)
     assert set(case.error.split()) == answer.body["error"].keys() - {"details"}

@@ -1,59 +1,35 @@
-"""What the operators' page says of providers, families and the sandbox is what the gateway does."""
+"""Operators' page: the gateway behaves as it states on providers, families and the sandbox."""
 
 import json
 import re
 from dataclasses import fields
-from pathlib import Path
 from typing import Any, get_args
 
 import pytest
-from aiohttp import ClientSession
 
-from http_facade.auth import KEY_HEADERS, KEY_PARAMETERS
-from http_facade.errors import HTTP_STATUS
-from tests.processes import Served
+from http_facade.credentials import key_headers, key_parameter
+from http_facade.routes import ROUTES
+from tests.docs.tables import DOCS, quoted, rows, section
+from tests.support.callers.api import ApiClient
+from tests.support.processes import Served
 from umg_grpc.config import BearerAuth, Channel, Config, Timeout, built_in, parse
-from umg_grpc.config.channels import SERVED_PROTOCOLS, QuirksEntry
+from umg_grpc.config.channels import QuirksEntry, served_protocols
+from umg_grpc.config.file_schema import _File
 from umg_grpc.config.models import _CapabilitiesEntry, _ModelEntry
-from umg_grpc.config.read import _File
-from umg_grpc.families import CHAT_WORDS, FAMILIES, OWNERS, split_suffix
+from umg_grpc.families import CHAT_FIELDS, FAMILIES, OWNERS, split_suffix
 from umg_grpc.quirks import Quirks, SearchWithFunctions
 from umg_grpc.upstream.sandbox import faults
 from umg_grpc.v1 import pb
 from umg_grpc.wire import EMBEDDING_FORMATS, FORMATS, RERANK_FORMATS
+from umg_grpc.wire.errors.http_status import HTTP_STATUS
 
-PAGE = (Path(__file__).parents[2] / "docs" / "operating.md").read_text(encoding="utf-8")
+PAGE = (DOCS / "operating.md").read_text(encoding="utf-8")
 STREAMED = {"native": "/models/{id}:streamGenerateContent?alt=sse"}  # elsewhere the path is the same
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
-def section(title: str) -> str:
-    [found] = re.findall(rf"\n## {re.escape(title)}\n(.*?)(?=\n## |\Z)", PAGE, re.DOTALL)
-    return str(found)
-
-
-def rows(title: str) -> list[list[str]]:
-    """The cells of the section's table rows."""
-    lines = [line for line in section(title).splitlines() if line.startswith("| `")]
-    return [[cell.strip() for cell in re.split(r"(?<!\\)\|", line.strip("|"))] for line in lines]
-
-
-def quoted(text: str) -> list[str]:
-    return re.findall(r"`([^`]+)`", text)
-
-
-MARKS = {quoted(cells[0])[0]: int(cells[2]) for cells in rows("The simulated provider")}
-
-
-async def post(served: Served, path: str, body: dict[str, Any], **headers: str) -> tuple[int, dict[str, str], str]:
-    """Status, headers and body of an answer."""
-    credentials = {"Authorization": f"Bearer {served.key}"}
-    async with (
-        ClientSession() as session,
-        session.post(served.http + path, json=body, headers=credentials | headers) as answer,
-    ):
-        return answer.status, {key.lower(): value for key, value in answer.headers.items()}, await answer.text()
+MARKS = {quoted(cells[0])[0]: int(cells[2]) for cells in rows(PAGE, "The simulated provider")}
 
 
 def chat(model: str, text: str = "Hi", **more: Any) -> dict[str, Any]:
@@ -61,7 +37,7 @@ def chat(model: str, text: str = "Hi", **more: Any) -> dict[str, Any]:
 
 
 async def test_the_table_of_protocols_has_the_paths_and_key_headers_of_the_formats() -> None:
-    said = {quoted(cells[0])[0]: cells[1:] for cells in rows("Configuration")}
+    said = {quoted(cells[0])[0]: cells[1:] for cells in rows(PAGE, "Configuration")}
     asked = pb.GenerateRequest(
         model="m", messages=[pb.Message(role=pb.ROLE_USER, parts=[pb.Part(text={"text": "Hi"})])]
     )
@@ -71,7 +47,7 @@ async def test_the_table_of_protocols_has_the_paths_and_key_headers_of_the_forma
         paths[name] = [codec.encode_request(asked, "{id}", stream).path for stream in (False, True)]
     for face, unary in (EMBEDDING_FORMATS | RERANK_FORMATS).items():
         headers[unary.protocol] = unary.key_header
-        request = unary.decode_request(json.dumps(BODIES[face]).encode(), {})
+        request = unary.decode_request(json.dumps(BODIES[face]).encode(), {}).canonical
         paths.setdefault(unary.protocol, []).append(unary.encode_request(request, "{id}").path)
     assert said.keys() == paths.keys()
     for name, cells in said.items():
@@ -91,7 +67,7 @@ BODIES = {
 
 
 async def test_the_example_of_a_config_is_read_and_has_the_defaults() -> None:
-    [example] = re.findall(r"```yaml\n(.*?)```", section("Configuration"), re.DOTALL)
+    [example] = re.findall(r"```yaml\n(.*?)```", section(PAGE, "Configuration"), re.DOTALL)
     read = parse(example, "/etc/umg.yaml", {"UMG_SECRET": "0123456789abcdef", "PROVIDER_KEY": "k"})
     usual = Config(channels=())
     for key in _File.__struct_fields__:
@@ -101,36 +77,38 @@ async def test_the_example_of_a_config_is_read_and_has_the_defaults() -> None:
     assert (main.priority, main.weight, main.timeout, main.auth) == (0, 1, Timeout(), BearerAuth())
     assert [model.id for model in local.models] == [model.id for model in built_in().channels[0].models]
     assert (sandbox.pace, main.shared_objects) == (type(sandbox).pace, False)
-    assert {protocol for channel in read.channels for protocol in channel.protocols} <= set(SERVED_PROTOCOLS)
+    assert {protocol for channel in read.channels for protocol in channel.protocols} <= set(served_protocols())
     assert not read.notices
 
 
 async def test_every_key_of_a_model_is_in_the_tables() -> None:
-    said = [key for cells in rows("Models") for key in quoted(cells[0])]
+    said = [key for cells in rows(PAGE, "Models") for key in quoted(cells[0])]
     assert sorted(said) == sorted([*_ModelEntry.__struct_fields__, *_CapabilitiesEntry.__struct_fields__])
     units = {name.removeprefix("BILLABLE_UNIT_").lower() for name, value in pb.BillableUnit.items() if value}
-    assert units - set(quoted(section("Models"))) == set()
+    assert units - set(quoted(section(PAGE, "Models"))) == set()
 
 
 async def test_every_quirk_that_can_be_written_is_in_its_table() -> None:
-    said = [key for cells in rows("What real providers refuse") for key in quoted(cells[0])]
+    said = [key for cells in rows(PAGE, "What real providers refuse") for key in quoted(cells[0])]
     assert sorted(said) == sorted(QuirksEntry.__struct_fields__)
     assert set(QuirksEntry.__struct_fields__) <= {field.name for field in fields(Quirks)}
-    choices = set(quoted(next(cells[1] for cells in rows("What real providers refuse") if "search_with" in cells[0])))
+    choices = set(
+        quoted(next(cells[1] for cells in rows(PAGE, "What real providers refuse") if "search_with" in cells[0]))
+    )
     assert set(get_args(SearchWithFunctions)) <= choices
     for caching in get_args(Channel.__annotations__["prompt_caching"]):
-        assert f"`prompt_caching: {caching}`" in " ".join(section("What real providers refuse").split())
+        assert f"`prompt_caching: {caching}`" in " ".join(section(PAGE, "What real providers refuse").split())
 
 
 async def test_the_parts_of_a_batch_have_the_size_that_the_page_says() -> None:
     said = re.search(
-        r"`embeddings` takes (\d+) at once, `native_embeddings` (\d+)", " ".join(section("Configuration").split())
+        r"`embeddings` takes (\d+) at once, `native_embeddings` (\d+)", " ".join(section(PAGE, "Configuration").split())
     )
     assert said is not None
     assert {int(size) for size in said.groups()} == {codec.most_items for codec in EMBEDDING_FORMATS.values()}
 
 
-async def test_a_length_that_a_model_cannot_have_and_an_operation_are_refused(served: Served) -> None:
+async def test_a_length_that_a_model_cannot_have_and_an_operation_are_refused(call: ApiClient) -> None:
     for model, dimensions, status in (
         ("wordllama-256", 128, 200),
         ("wordllama-256", 100, 400),
@@ -139,19 +117,21 @@ async def test_a_length_that_a_model_cannot_have_and_an_operation_are_refused(se
         ("famO-5", 100, 400),
     ):
         body = {"model": model, "input": "Hi", "dimensions": dimensions}
-        assert (await post(served, "/v1/embeddings", body))[0] == status, model
-    assert (await post(served, "/v1/chat/completions", chat("wordllama-rerank")))[0] == 400
+        assert (await call("/v1/embeddings", body)).status == status, model
+    assert (await call("/v1/chat/completions", chat("wordllama-rerank"))).status == 400
 
 
 async def test_every_place_of_a_callers_key_is_named() -> None:
-    places = {header for headers in KEY_HEADERS.values() for header in headers}
-    places |= {f"?{name}=" for name in KEY_PARAMETERS.values()} | {"Authorization: Bearer KEY"}
-    assert places - set(quoted(section("Keys"))) == set()
+    faces = {route.format for route in ROUTES if route.format}
+    places = {header for face in faces for header in key_headers(face)}
+    places |= {f"?{key_parameter(face)}=" for face in faces if key_parameter(face)} | {"Authorization: Bearer KEY"}
+    assert {"x-api-key", "?key="} <= places
+    assert places - set(quoted(section(PAGE, "Keys"))) == set()
 
 
 async def test_the_families_own_the_fields_of_the_table() -> None:
-    said = {quoted(cells[0])[0]: set(quoted(cells[1])) for cells in rows("Families")}
-    takes = {family for family, words in CHAT_WORDS.items() if words.thinking == "thinking"}
+    said = {quoted(cells[0])[0]: set(quoted(cells[1])) for cells in rows(PAGE, "Families")}
+    takes = {family for family, words in CHAT_FIELDS.items() if words.thinking == "thinking"}
     owned: dict[str, set[str]] = {family: {"thinking"} if family in takes else set() for family in FAMILIES}
     for field, family in OWNERS.items():
         if f"extra_body.{field}" not in OWNERS:  # else it is the same, merged into the body
@@ -159,8 +139,10 @@ async def test_the_families_own_the_fields_of_the_table() -> None:
     assert said == owned
 
 
-@pytest.mark.parametrize("field", [cell for cells in rows("Families") for cell in quoted(cells[1]) if "." not in cell])
-async def test_a_field_of_one_family_is_refused_by_models_of_another(field: str, served: Served) -> None:
+@pytest.mark.parametrize(
+    "field", [cell for cells in rows(PAGE, "Families") for cell in quoted(cells[1]) if "." not in cell]
+)
+async def test_a_field_of_one_family_is_refused_by_models_of_another(field: str, call: ApiClient) -> None:
     values = {
         "generationConfig": {"thinkingConfig": {"thinkingBudget": 100}},
         "thinking": {"type": "enabled"},
@@ -168,32 +150,32 @@ async def test_a_field_of_one_family_is_refused_by_models_of_another(field: str,
         "parameters": {},
         "search_parameters": {},
     }
-    status, _, body = await post(served, "/v1/chat/completions", chat("famO-5", **{field: values[field]}))
-    assert status == 400
-    assert json.loads(body)["error"]["param"].startswith(field)
+    reply = await call("/v1/chat/completions", chat("famO-5", **{field: values[field]}))
+    assert reply.status == 400
+    assert reply.body["error"]["param"].startswith(field)
 
 
-async def test_the_suffixes_are_those_that_are_known(served: Served) -> None:
-    said = [word for word in quoted(section("Families")) if word.startswith("-")]
+async def test_the_suffixes_are_those_that_are_known(call: ApiClient) -> None:
+    said = [word for word in quoted(section(PAGE, "Families")) if word.startswith("-")]
     assert len({split[1].form for word in said if (split := split_suffix(f"famG-2.5-flash{word}"))}) == 5
     for word in said:
         levels = "-thinking-1024" not in word
         for model, status in (("famG-2.5-flash", 200), ("famG-3-pro", 200 if levels else 400), ("famO-5", 404)):
-            assert (await post(served, "/v1/chat/completions", chat(model + word)))[0] == status, model + word
+            assert (await call("/v1/chat/completions", chat(model + word))).status == status, model + word
 
 
 @pytest.mark.parametrize("mark", [mark for mark in MARKS if mark != "[[slow]]"])  # that one takes a minute
-async def test_a_mark_of_the_sandbox_has_the_status_of_the_table(mark: str, served: Served) -> None:
-    status, headers, _ = await post(served, "/v1/chat/completions", chat("famO-5", f"Hi {mark}"))
-    assert (status, headers.get("retry-after")) == (MARKS[mark], "1" if mark == "[[fail:429]]" else None)
+async def test_a_mark_of_the_sandbox_has_the_status_of_the_table(mark: str, call: ApiClient) -> None:
+    reply = await call("/v1/chat/completions", chat("famO-5", f"Hi {mark}"))
+    assert (reply.status, reply.headers.get("retry-after")) == (MARKS[mark], "1" if mark == "[[fail:429]]" else None)
 
 
 @pytest.mark.parametrize("mark", ["[[fail]]", "[[fail:mid]]", "[[fail:429]]"])
-async def test_a_mark_that_fails_does_so_in_a_text_to_embed_and_in_a_query(mark: str, served: Served) -> None:
+async def test_a_mark_that_fails_does_so_in_a_text_to_embed_and_in_a_query(mark: str, call: ApiClient) -> None:
     texts = {"model": "text-embedding-3-small", "input": ["Hi", f"Hi {mark}"]}
-    assert (await post(served, "/v1/embeddings", texts))[0] == MARKS[mark]
+    assert (await call("/v1/embeddings", texts)).status == MARKS[mark]
     query = {"model": "rerank-v1", "query": mark, "documents": ["Hi"]}
-    assert (await post(served, "/v1/rerank", query))[0] == MARKS[mark]
+    assert (await call("/v1/rerank", query)).status == MARKS[mark]
 
 
 async def test_the_table_of_marks_is_whole() -> None:
@@ -204,38 +186,38 @@ async def test_the_table_of_marks_is_whole() -> None:
 
 async def test_the_page_names_the_simulated_models_of_the_built_in_config() -> None:
     [sandbox] = [channel for channel in built_in().channels if "sandbox" in channel.protocols]
-    [listed] = re.findall(r"built-in config serves (.*?)\.\s+A channel", section("The simulated provider"), re.DOTALL)
+    [listed] = re.findall(
+        r"built-in config serves (.*?)\.\s+A channel", section(PAGE, "The simulated provider"), re.DOTALL
+    )
     assert re.split(r",\s+|\s+and\s+", listed) == [model.id for model in sandbox.models]
 
 
-async def test_what_a_provider_cannot_be_told_is_in_the_header_and_refused_where_strict(served: Served) -> None:
+async def test_what_a_provider_cannot_be_told_is_in_the_header_and_refused_where_strict(call: ApiClient) -> None:
     body = chat("smollm2-135m-instruct", max_tokens=5, top_k=3, speed="fast")
-    status, headers, _ = await post(served, "/v1/messages", body)
-    assert (status, headers["x-umg-dropped"]) == (200, "speed, top_k")
+    reply = await call("/v1/messages", body)
+    assert (reply.status, reply.headers["x-umg-dropped"]) == (200, "speed, top_k")
     assert "`top_k, reasoning.effort=budget_tokens 24576, eager_input_streaming x9`" in section(
-        "What a provider cannot be told"
+        PAGE, "What a provider cannot be told"
     )
-    assert (await post(served, "/v1/messages", body, **{"x-umg-strict": "true"}))[0] == 400
-    status, _, refused = await post(served, "/v1/messages", chat("famO-5", max_tokens=5, new_field=1))
-    assert (status, "`new_field`" in refused) == (400, True)
+    assert (await call("/v1/messages", body, **{"x-umg-strict": "true"})).status == 400
+    refused = await call("/v1/messages", chat("famO-5", max_tokens=5, new_field=1))
+    assert (refused.status, "`new_field`" in refused.text) == (400, True)
 
 
-async def test_a_response_is_stored_unless_the_call_says_otherwise(served: Served) -> None:
+async def test_a_response_is_stored_unless_the_call_says_otherwise(served: Served, call: ApiClient) -> None:
     for path, body, found in (
         ("/v1/responses", {"model": "famO-5", "input": "Hi"}, 200),
         ("/v1/responses", {"model": "famO-5", "input": "Hi", "store": False}, 404),
         ("/v1/chat/completions", chat("famO-5"), 404),
         ("/v1/chat/completions", chat("famO-5", store=True), 200),
     ):
-        made = json.loads((await post(served, path, body))[2])
-        async with ClientSession(headers={"Authorization": f"Bearer {served.key}"}) as session:
-            answer = await session.get(f"{served.http}/v1/responses/{made['id']}")
-        assert answer.status == found, body
-    assert (await post(served, "/v1/responses", {"model": "famO-5", "input": "Hi", "background": True}))[0] == 400
+        made = (await call(path, body)).body
+        assert (await call(f"/v1/responses/{made['id']}")).status == found, body
+    assert (await call("/v1/responses", {"model": "famO-5", "input": "Hi", "background": True})).status == 400
 
 
-async def test_the_fields_of_the_log_are_there(served: Served) -> None:
-    await post(served, "/v1/chat/completions", chat("famX-4"))
+async def test_the_fields_of_the_log_are_there(served: Served, call: ApiClient) -> None:
+    await call("/v1/chat/completions", chat("famX-4"))
     line = json.loads(await served.until_logged('"model":"famX-4"'))
     assert line.keys() >= {
         "method",

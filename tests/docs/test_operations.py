@@ -1,5 +1,5 @@
-"""The page on calls that survive has every key with its default, every failure, figure and header, and the numbers that
-the code has.
+"""Page on failover and overload: it has every key with its default, every failure, metric and header, and the numbers
+of the code.
 """
 
 import re
@@ -12,12 +12,13 @@ from aiohttp import ClientSession
 from msgspec.structs import fields
 from prometheus_client.parser import text_string_to_metric_families
 
-from http_facade import bodies, connections
+from http_facade import connections, request_bodies
 from http_facade.settings import Settings
-from tests.docs.calling import DOCS, Caller, quoted, rows
-from tests.processes import Served, run, serve
+from tests.docs.tables import DOCS, quoted, rows
 from tests.soak.__main__ import LEAVING
 from tests.soak.overload import THREE_TIMES
+from tests.support.callers.api import ApiClient
+from tests.support.processes import Served, run, serve
 from umg_grpc import errors
 from umg_grpc.config import Breaker, Channel, Config, Overload, Retries, Timeout
 from umg_grpc.config.models import _ModelEntry
@@ -25,12 +26,15 @@ from umg_grpc.config.scalars import UNITS
 from umg_grpc.config.values import ModelInfo
 from umg_grpc.errors import Failure
 from umg_grpc.server import STREAMS
-from umg_grpc.service import course, gate, generation, health, metrics, nearness, resilience, response_cache
-from umg_grpc.service.call import Call
+from umg_grpc.service import metrics
+from umg_grpc.service.caching import prompt_cache_affinity, response_cache
+from umg_grpc.service.pipeline import failure_policy, generation
+from umg_grpc.service.pipeline.call import Call
+from umg_grpc.service.resilience import circuit_breaker, overload, shared, start_queue
 from umg_grpc.store import redis
-from umg_grpc.upstream import keys
+from umg_grpc.upstream.http import keys
 from umg_grpc.v1 import pb
-from umg_grpc.wire.headers import LONGEST_CACHE, LONGEST_TIMEOUT
+from umg_grpc.wire.core.headers import MAX_CACHE_SECONDS, MAX_TIMEOUT_SECONDS
 
 ROOT = DOCS.parent
 PAGE = (DOCS / "operations.md").read_text(encoding="utf-8")
@@ -40,7 +44,7 @@ NONE = "none"
 
 
 def keys_of(page: str) -> Iterator[tuple[str, str]]:
-    """Of its tables of keys: each key as it is written, with its default."""
+    """Yield each key in the page's tables of keys as it is written, with its default."""
     for table in re.findall(r"^\| key \| default \|.*\n\|[-|]+\n((?:\|.*\n)+)", page, re.MULTILINE):
         for line in table.splitlines():
             key, default, _ = line.strip("| ").split(" | ")
@@ -51,7 +55,7 @@ KEYS = dict(keys_of(PAGE))
 
 
 def defaults() -> Iterator[tuple[str, object]]:
-    """Every key that the page is about, with what the code has where the file has nothing."""
+    """Yield every key that the page is about, with its default in the code."""
     for name, kind in (("retries", Retries), ("breaker", Breaker), ("overload", Overload), ("timeout", Timeout)):
         for field in fields(kind):
             yield f"{name}.{field.name}", field.default
@@ -77,7 +81,7 @@ def test_a_key_has_the_default_of_the_code(key: str) -> None:
 
 
 def read(default: str) -> float | None:
-    """What is written as a default: a number, a size, or none."""
+    """Return a documented default: a number, a size, or none."""
     found = re.fullmatch(r"([\d.]+)(\w*)", default)
     if found is None:
         assert default == NONE
@@ -94,33 +98,33 @@ def test_every_failure_is_in_the_table() -> None:
 
 
 def test_the_order_in_which_failures_are_told_is_that_of_the_code() -> None:
-    [told] = re.findall(r"Of several failures the caller is told .*?; of equals the last\.", TEXT)
-    assert quoted(told) == [failure.value for failure in reversed(course.TELLING)]
+    [told] = re.findall(r"Of several failures the caller is sent .*?; of equals the last\.", TEXT)
+    assert quoted(told) == [failure.value for failure in reversed(failure_policy.FAILURE_PRECEDENCE)]
 
 
 def test_the_table_says_of_each_failure_what_is_done_about_it() -> None:
     table = {quoted(cells[0])[0]: cells for cells in rows(PAGE, "What a failure means")}
     for failure in Failure:
         _, _, counts, following, again, _ = table[failure.value]
-        assert (again == "later") == (failure in course.PASSING), failure
-        assert (failure in course.FINAL) <= (following == "no"), failure
-        assert counts.startswith("no") == (failure in health.NOTHING_LEARNT | health.ANSWERED), failure
-        assert counts.endswith("answered") == (failure in health.ANSWERED), failure
+        assert (again == "later") == (failure in failure_policy.REPEATABLE), failure
+        assert (failure in failure_policy.FINAL) <= (following == "no"), failure
+        assert counts.startswith("no") == (failure in circuit_breaker.INCONCLUSIVE | circuit_breaker.ANSWERED), failure
+        assert counts.endswith("answered") == (failure in circuit_breaker.ANSWERED), failure
 
 
 LEVELS = {value.name: set(value.labels) for value in vars(metrics).values() if isinstance(value, metrics.Level)}
 
 
 def counted() -> dict[str, set[str]]:
-    """Of figures that only grow, the labels."""
+    """Return the labels of each counter."""
     made = metrics.Metrics()
     call = Call("/umg.v1.GenerationService/Generate", {}, trusted=True, request_id="r")
     call.usage = pb.Usage(input_tokens=1, output_tokens=1)
     made.finished(call, "OK", 0.1)
     made.attempt("main", "m", "ok")
-    made.refused(gate.FULL)
+    made.refused(overload.FULL)
     made.hedged("m", won=True)
-    made.looked_up("hit")
+    made.count_cache_lookup("hit")
     families = text_string_to_metric_families(made.exposition().decode())
     return {
         sample.name.removesuffix("_count"): set(sample.labels)
@@ -137,11 +141,11 @@ def test_every_figure_is_in_the_table_with_its_labels() -> None:
 
 def test_the_reasons_of_refusals_are_those_that_are_counted() -> None:
     [cells] = [cells for cells in rows(PAGE, "Figures") if "umg_refused_total" in cells[0]]
-    assert gate.REFUSALS | {"connections"} == set(quoted(cells[2])) - {"lag"}
+    assert overload.REFUSALS | {"connections"} == set(quoted(cells[2])) - {"lag"}
 
 
 INTERNAL = {"x-umg-face"}
-"""Headers with which our own face calls the service."""
+"""Headers with which our own facade calls the service."""
 
 
 def test_every_header_is_in_the_list() -> None:
@@ -154,7 +158,7 @@ def test_every_header_is_in_the_list() -> None:
 
 @dataclass(frozen=True)
 class Said:
-    """A number of the page, with the words around it."""
+    """Number of the page, with the words around it."""
 
     words: str
     number: float
@@ -165,32 +169,38 @@ class Said:
 
 
 SAID = [
-    Said("of at least {}.", health.ENOUGH_CALLS),
-    Said("by at most {} calls at a time", health.LOOKS),
-    Said("longer by up to {} %", health.JITTER * 100),
-    Said("the channel rests {} seconds, then twice as long each time, at most 15 minutes", health.DOWN_SECONDS),
-    Said("rests 60 seconds, then twice as long each time, at most {} minutes.", health.LONGEST_DOWN_SECONDS / 60),
-    Said("({} second where it does not, at most 60)", health.OVERLOADED_SECONDS),
-    Said("(1 second where it does not, at most {})", health.LONGEST_OVERLOADED_SECONDS),
-    Said("a used-up quota) rests {} seconds", keys.FIRST_REST),
-    Said("as long as it is told ({} second, at most 60)", keys.LIMITED_REST),
-    Said("as long as it is told (1 second, at most {})", keys.LONGEST_LIMITED_REST),
-    Said("at most {} minutes; one that is rate limited", keys.LONGEST_REST / 60),
+    Said("of at least {}.", circuit_breaker.MIN_CALLS),
+    Said("by at most {} calls at a time", circuit_breaker.MAX_PROBES),
+    Said("longer by up to {} %", circuit_breaker.JITTER * 100),
+    Said(
+        "the channel is paused for {} seconds, then twice as long each time, at most 15 minutes",
+        circuit_breaker.DOWN_SECONDS,
+    ),
+    Said(
+        "paused for 60 seconds, then twice as long each time, at most {} minutes.",
+        circuit_breaker.LONGEST_DOWN_SECONDS / 60,
+    ),
+    Said("({} second where it does not, at most 60)", circuit_breaker.OVERLOADED_SECONDS),
+    Said("(1 second where it does not, at most {})", circuit_breaker.LONGEST_OVERLOADED_SECONDS),
+    Said("an exhausted quota) is paused for {} seconds", keys.FIRST_SUSPENSION_SECONDS),
+    Said("states ({} second without one, at most 60)", keys.RATE_LIMIT_SUSPENSION_SECONDS),
+    Said("states (1 second without one, at most {})", keys.MAX_RATE_LIMIT_SUSPENSION_SECONDS),
+    Said("at most {} minutes; one that is rate limited", keys.MAX_SUSPENSION_SECONDS / 60),
     Said("held back for up to {} seconds", generation.HOLD_SECONDS),
-    Said("within the last {} minutes", nearness.SECONDS / 60),
-    Said("for requests of {} KiB and more", nearness.SMALLEST_BYTES / 1024),
-    Said("One every {} seconds is allowed besides", resilience.SECONDS_FOR_ONE),
-    Said("is saved, up to {} |", resilience.MOST_SAVED),
-    Said("for no longer than {} times that on end", gate.PATIENCE),
-    Said("stays within some {} milliseconds", gate.PROMPT_SECONDS * 1000),
-    Said("until hardly anybody was refused for {} seconds", gate.GUARD_SECONDS),
+    Said("within the last {} minutes", prompt_cache_affinity.SECONDS / 60),
+    Said("for requests of {} KiB and more", prompt_cache_affinity.SMALLEST_BYTES / 1024),
+    Said("One every {} seconds is allowed besides", shared.SECONDS_PER_TOKEN),
+    Said("is saved, up to {} |", shared.MAX_TOKENS),
+    Said("({} where it is less)", start_queue.ALWAYS),
+    Said("where more than {} wait.", start_queue.ALWAYS),
+    Said("and {} callers are never rejected", start_queue.ALWAYS),
     Said("503 with `retry-after: {}`", errors.AGAIN_SECONDS),
-    Said("say nothing for {} seconds", Settings.silent_seconds),
-    Said("one for each {} KiB", bodies.SLOWEST / 1024),
+    Said("be silent for {} seconds", Settings.silent_seconds),
+    Said("one for each {} KiB", request_bodies.MIN_UPLOAD_BYTES_PER_SECOND / 1024),
     Said("carries up to {} calls", STREAMS),
     Said("and up to {} MiB.", response_cache.MAX_BYTES / 2**20),
-    Said("at most `{}d`", LONGEST_CACHE / 86400),
-    Said("more than {},000,000 seconds count as that many", LONGEST_TIMEOUT / 1e6),
+    Said("at most `{}d`", MAX_CACHE_SECONDS / 86400),
+    Said("more than {},000,000 seconds count as that many", MAX_TIMEOUT_SECONDS / 1e6),
     Said("waits {} seconds for an answer", redis.ANSWER_SECONDS),
     Said("then with {} callers that leave", LEAVING),
 ]
@@ -205,14 +215,16 @@ def test_a_number_is_that_of_the_code(said: Said) -> None:
 
 def test_what_the_page_says_in_words_is_so() -> None:
     assert "reads nothing of its answer for ten minutes" in TEXT
-    assert Settings.stalled_seconds == 600
+    assert Settings.write_timeout_seconds == 600
+    assert "at most four calls in one round of its event loop" in TEXT
+    assert start_queue.AT_ONCE == 4
     assert "for a second" in TEXT
     assert redis.PAUSE_SECONDS == 1
     assert "three times the load" in TEXT
     assert THREE_TIMES == 3
     assert "up to the thousandth" in TEXT
-    assert metrics.MOST_MODELS == 1000
-    assert connections.SPARE > 0  # which are answered beyond the bound
+    assert metrics.MAX_MODELS == 1000
+    assert connections.MAX_CONNECTIONS_OVER_LIMIT > 0  # connections accepted beyond the limit, to be rejected
 
 
 CONFIG = """
@@ -238,7 +250,7 @@ def config(tmp_path: Path) -> Path:
 async def test_the_route_that_the_page_shows_is_the_one_that_is_told(config: Path, tmp_path: Path) -> None:
     [shown] = re.findall(r"```\n(x-umg-route): (.*)\n```", PAGE)
     async with serve(tmp_path, "--config", str(config)) as served, ClientSession() as session:
-        call = Caller(served, session)
+        call = ApiClient(served, session)
         asked = {"model": "fast", "messages": [{"role": "user", "content": "Hi"}], "temperature": 0}
         first, second = [await call("/v1/chat/completions", asked) for _ in range(2)]
         assert (first.status, first.headers[shown[0]]) == (200, shown[1])
@@ -258,7 +270,7 @@ async def test_the_route_that_the_page_shows_is_the_one_that_is_told(config: Pat
 
 
 async def explained(served: Served, config: Path, data: Path) -> None:
-    """`umg models` asks the gateway how its channels do."""
+    """Check that `umg models` shows the state of the channels, which it reads from the gateway."""
     where = ("--config", str(config), "--data", str(data), "--http", served.http.removeprefix("http://"))
     code, out, _ = await run("models", "--explain", "fast", "--face", "chat", *where)
     assert code == 0

@@ -1,4 +1,4 @@
-"""What the documents say is true: examples run, commands and links exist."""
+"""Examples, commands and links of the documents: the examples run, and the commands and link targets exist."""
 
 import asyncio
 import os
@@ -12,9 +12,9 @@ import pytest
 from aiohttp import ClientSession
 
 from http_facade.routes import ROUTES
-from tests.processes import Served, run
 from tests.sdk.node_runner import NODE, installed
 from tests.sdk.runner import installed_or_skipped
+from tests.support.processes import Served, run
 from umg_grpc.config import parse
 from umg_grpc.server import SERVED
 
@@ -34,7 +34,7 @@ EXAMPLES = [("bash", block) for block in blocks("bash") if "curl" in block] + [
 
 @dataclass(frozen=True)
 class Example:
-    """What an example of the page is known by, and what it prints."""
+    """Example of the page: a text that identifies it, and its output."""
 
     id: str
     word: str
@@ -69,7 +69,7 @@ def test_there_is_an_example_of_each_kind() -> None:
 
 
 def node_packages() -> Path:
-    """Where the JavaScript SDKs are."""
+    """Return the directory of the JavaScript SDKs."""
     return installed_or_skipped(installed).root
 
 

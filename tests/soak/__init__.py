@@ -1,4 +1,4 @@
-"""What no single call shows: what the gateway does for ten minutes, under too much load, and when callers leave.
+"""Long runs that show faults which no single call shows: ten minutes of load, overload, and callers that leave.
 
 `make soak` runs all of it and judges the figures; `test_soak.py` is the short form, which judges no times.
 """

@@ -1,5 +1,5 @@
-"""`python -m tests.soak [soak] [leavers] [overload] [--seconds N] [--rate N] [--seed N]`: the long run and its like,
-with all figures; the exit code says whether they are as they should be.
+"""Command `python -m tests.soak [soak] [leavers] [overload] [--seconds N] [--rate N] [--seed N]`: runs the long tests
+and prints all figures. The exit code states whether they are as demanded.
 """
 
 import argparse
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import uvloop
 
-from tests.soak import leavers, overload, soak
+from tests.soak import cancellations, overload, soak
 from tests.soak.report import Report
 
 RUNS = SOAK, LEAVERS, OVERLOAD = ("soak", "leavers", "overload")
@@ -18,7 +18,7 @@ LEAVING = 2000
 
 
 async def run(chosen: Sequence[str], plan: soak.Plan, directory: Path) -> list[Report]:
-    """The reports, each shown as soon as it is there."""
+    """Run the chosen tests. Return the reports, and print each as soon as it is complete."""
     reports = list[Report]()
 
     def show(report: Report) -> None:
@@ -30,7 +30,7 @@ async def run(chosen: Sequence[str], plan: soak.Plan, directory: Path) -> list[R
         for case in overload.CASES:
             show(overload.report(await overload.overloaded(case, _below(directory, case.name), overload.Plan())))
     if LEAVERS in chosen:
-        show(leavers.report(await leavers.left(LEAVING, _below(directory, LEAVERS), plan.seed)))
+        show(cancellations.report(await cancellations.left(LEAVING, _below(directory, LEAVERS), plan.seed)))
     if SOAK in chosen:
         show(soak.report(await soak.soaked(plan, _below(directory, SOAK))))
     return reports

@@ -1,5 +1,6 @@
-"""Who asks, and what came of it."""
+"""Callers of the gateway, and the outcomes of their calls."""
 
+import asyncio
 import json
 import time
 from collections.abc import AsyncGenerator, Mapping
@@ -11,49 +12,52 @@ from urllib.parse import urlsplit
 
 import grpc
 
-from tests.matrix.faces import FACES
 from tests.soak import questions
 from tests.soak.http import Client, Response, client
 from tests.soak.questions import GRPC, Question
-from tests.soak.reading import READERS, Heard, UnreadableError, demand, packed_vectors, ranking
+from tests.soak.reading import READERS, ReceivedAnswer, UnreadableError, packed_vectors, ranking, require
+from tests.support.callers.faces import FACES, bearer
 from umg_grpc.status import from_rpc
 from umg_grpc.v1 import pb, rpc
 
 PATIENCE_SECONDS = 30.0
-"""Within which everything ends, well or not; what takes longer hangs."""
+"""Seconds within which every call ends; a call that takes longer hangs."""
+
+RETRIES = 3
+"""Retries of a rejected call."""
 
 OWN = (("grpc.use_local_subchannel_pool", 1),)
 """A channel with these options shares no connection with another."""
 
 
 class Outcome(Enum):
-    """What came of a call."""
+    """Outcome of a call."""
 
     RIGHT = "right"
-    """The whole right answer."""
+    """The complete right answer."""
     CUT = "cut off"
-    """The beginning of the right answer, and then an error that is the format's own."""
+    """The beginning of the right answer, and then an error in the format."""
     FAILED = "failed"
-    """An error that is the format's own, and nothing of an answer."""
+    """An error in the format, and no part of an answer."""
     REFUSED = "refused"
-    """503 or 429 with a time to come back, in the format's own body."""
+    """Status 503 or 429 with a retry time, and a body in the format."""
     WRONG = "wrong"
-    """Anything else: a wrong answer, a part that looks whole, what nobody can read, a hang."""
+    """Anything else: a wrong answer, a part that looks complete, an unreadable answer, a hang."""
 
 
 @dataclass(frozen=True)
-class Called:
-    """One call. `what` says more of what did not go right."""
+class CallResult:
+    """One call. `detail` describes an outcome other than RIGHT."""
 
     question: Question
     outcome: Outcome
     seconds: float
-    what: str = ""
+    detail: str = ""
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
 class _How(TypedDict):
-    """What goes with every call over gRPC."""
+    """Options of every call over gRPC."""
 
     metadata: tuple[tuple[str, str], ...]
     timeout: float
@@ -70,25 +74,35 @@ class Callers:
         self._embedding = rpc.EmbeddingServiceStub(channel)
         self._rerank = rpc.RerankServiceStub(channel)
 
-    async def call(self, question: Question, model: str, nonce: str) -> Called:
-        """What came of asking the providers of `tests.faults`. It never raises, save when it is cancelled."""
-        return await self.say(question, model, questions.prompt(nonce), questions.right(question, nonce))
+    async def call(self, question: Question, model: str, nonce: str) -> CallResult:
+        """Call a model of the providers of `tests.faults`. Return the outcome. Never raises, except when cancelled."""
+        return await self.call_with_prompt(question, model, questions.prompt(nonce), questions.right(question, nonce))
 
-    async def say(self, question: Question, model: str, prompt: str, right: str) -> Called:
-        """What came of asking whoever answers with this text."""
+    async def call_with_retries(self, question: Question, model: str, nonce: str) -> CallResult:
+        """Call, and call again when the call is rejected, as official clients do."""
+        called = await self.call(question, model, nonce)
+        for _ in range(RETRIES):
+            if called.outcome is not Outcome.REFUSED:
+                break
+            await asyncio.sleep(float(called.headers["retry-after"]))
+            called = await self.call(question, model, nonce)
+        return called
+
+    async def call_with_prompt(self, question: Question, model: str, prompt: str, right: str) -> CallResult:
+        """Call a model whose right answer is this text. Return the outcome."""
         began = time.perf_counter()
         headers: dict[str, str] = {}
         try:
             ask = self._over_grpc if question.over == GRPC else self._over_http
-            outcome, what = await ask(question, model, prompt, right, headers)
+            outcome, detail = await ask(question, model, prompt, right, headers)
         except (UnreadableError, ValueError, KeyError, TypeError, IndexError) as error:
-            outcome, what = Outcome.WRONG, f"unreadable: {type(error).__name__}: {error}"
+            outcome, detail = Outcome.WRONG, f"unreadable: {type(error).__name__}: {error}"
         except OSError as error:  # TimeoutError is an OSError
-            outcome, what = Outcome.WRONG, f"the connection: {type(error).__name__}: {error}"
-        return Called(question, outcome, time.perf_counter() - began, what, headers)
+            outcome, detail = Outcome.WRONG, f"the connection: {type(error).__name__}: {error}"
+        return CallResult(question, outcome, time.perf_counter() - began, detail, headers)
 
     async def text(self, question: Question, model: str, prompt: str) -> str:
-        """What a whole answer over HTTP says. Raises AssertionError where there is none."""
+        """Call over HTTP. Return the text of the complete answer. Raises AssertionError on an error."""
         response = await self._post(question, model, prompt)
         assert response.status == 200, response.body
         return READERS[question.format].whole(json.loads(response.body)).text
@@ -102,7 +116,7 @@ class Callers:
             return _refusal(response.status, headers, reader.error(json.loads(response.body)))
         if question.stream:
             kind = headers.get("content-type", "")
-            demand(kind.startswith("text/event-stream"), f"a stream of {kind}")
+            require(kind.startswith("text/event-stream"), f"a stream of {kind}")
             assert reader.stream is not None
             return _judged(reader.stream(response.body), right)
         return _judged(reader.whole(json.loads(response.body)), right)
@@ -113,31 +127,31 @@ class Callers:
         return await self._client.post(path, self.headers(question), body)
 
     def headers(self, question: Question) -> dict[str, str]:
-        """What its format's clients send."""
+        """Return the headers that clients of the format send."""
         face = FACES.get(question.format)
-        own = face.credentials(self._key) if face else {"authorization": f"Bearer {self._key}"}
+        own = face.credentials(self._key) if face else bearer(self._key)
         return {"content-type": "application/json", **own}
 
     async def _over_grpc(
         self, question: Question, model: str, prompt: str, right: str, headers: dict[str, str]
     ) -> tuple[Outcome, str]:
-        heard = Heard()
+        received = ReceivedAnswer()
         try:
             if question.stream:
-                await self._stream(model, prompt, heard)
+                await self._stream(model, prompt, received)
             else:
-                heard = await self._answer(question, model, prompt)
+                received = await self._answer(question, model, prompt)
         except grpc.aio.AioRpcError as error:
-            return _grpc_refusal(error, heard, right, headers)
-        return _judged(heard, right)
+            return _grpc_refusal(error, received, right, headers)
+        return _judged(received, right)
 
-    async def _answer(self, question: Question, model: str, prompt: str) -> Heard:
+    async def _answer(self, question: Question, model: str, prompt: str) -> ReceivedAnswer:
         how = _How(metadata=self._credentials, timeout=PATIENCE_SECONDS)
         match question.format:
             case questions.GENERATE:
                 answer = await self._generation.Generate(questions.generate(model, prompt), **how)
                 text = "".join(part.text.text for part in answer.candidates[0].message.parts)
-                return Heard(text, pb.FinishReason.Name(answer.candidates[0].finish_reason), True)
+                return ReceivedAnswer(text, pb.FinishReason.Name(answer.candidates[0].finish_reason), True)
             case questions.EMBED:
                 made = await self._embedding.Embed(questions.embed(model, prompt), **how)
                 return packed_vectors(each.values for each in made.embeddings)
@@ -145,50 +159,50 @@ class Callers:
                 ranked = await self._rerank.Rerank(questions.rerank(model, prompt), **how)
                 return ranking([(each.index, each.relevance_score) for each in ranked.results])
 
-    async def _stream(self, model: str, prompt: str, heard: Heard) -> None:
+    async def _stream(self, model: str, prompt: str, received: ReceivedAnswer) -> None:
         request = pb.StreamGenerateRequest(request=questions.generate(model, prompt))
         call = self._generation.StreamGenerate(request, metadata=self._credentials, timeout=PATIENCE_SECONDS)
         async for message in call:
             for event in message.events:
                 match event.WhichOneof("kind"):
                     case "part_started":
-                        heard.text += event.part_started.text.text
+                        received.text += event.part_started.text.text
                     case "text_delta":
-                        heard.text += event.text_delta
+                        received.text += event.text_delta
                     case "finished":
-                        heard.finish = pb.FinishReason.Name(event.finished.finish_reason)
-        heard.ended = True
+                        received.finish = pb.FinishReason.Name(event.finished.finish_reason)
+        received.ended = True
 
 
-def _judged(heard: Heard, right: str) -> tuple[Outcome, str]:
-    """A stream or answer that was read to its end."""
-    if heard.is_whole and heard.text == right:
+def _judged(received: ReceivedAnswer, right: str) -> tuple[Outcome, str]:
+    """Return the outcome of a stream or answer that was read to its end."""
+    if received.is_whole and received.text == right:
         return Outcome.RIGHT, ""
-    if heard.error and not heard.looks_whole and right.startswith(heard.text):
-        return (Outcome.CUT if heard.text else Outcome.FAILED), heard.error
-    return Outcome.WRONG, f"{heard} instead of {right!r}"
+    if received.error and not received.looks_whole and right.startswith(received.text):
+        return (Outcome.CUT if received.text else Outcome.FAILED), received.error
+    return Outcome.WRONG, f"{received} instead of {right!r}"
 
 
 def _refusal(status: int, headers: Mapping[str, str], message: str) -> tuple[Outcome, str]:
-    """An error with its status."""
+    """Return the outcome of an error with its status."""
     if status in (429, 503) and float(headers.get("retry-after", "0")) > 0:
         return Outcome.REFUSED, f"{status}: {message}"
     return (Outcome.FAILED if status >= 400 else Outcome.WRONG), f"{status}: {message}"
 
 
 def _grpc_refusal(
-    error: grpc.aio.AioRpcError, heard: Heard, right: str, headers: dict[str, str]
+    error: grpc.aio.AioRpcError, received: ReceivedAnswer, right: str, headers: dict[str, str]
 ) -> tuple[Outcome, str]:
     told = from_rpc(error)
-    what = f"{error.code().name} {told.name}: {told.message}"
+    detail = f"{error.code().name} {told.name}: {told.message}"
     if error.code() in (grpc.StatusCode.UNKNOWN, grpc.StatusCode.INTERNAL, grpc.StatusCode.CANCELLED):
-        return Outcome.WRONG, what
-    if heard.text:
-        return (Outcome.CUT if right.startswith(heard.text) else Outcome.WRONG), what
+        return Outcome.WRONG, detail
+    if received.text:
+        return (Outcome.CUT if right.startswith(received.text) else Outcome.WRONG), detail
     if told.retry_after is not None:
         headers["retry-after"] = str(told.retry_after)
-        return Outcome.REFUSED, what
-    return Outcome.FAILED, what
+        return Outcome.REFUSED, detail
+    return Outcome.FAILED, detail
 
 
 @asynccontextmanager

@@ -1,9 +1,10 @@
-"""Callers that leave at any moment: while they send, while they wait, while they are answered."""
+"""Callers that leave at any moment: while they send, while they wait, while they receive."""
 
 import asyncio
 import contextlib
 import random
 import socket
+import statistics
 import struct
 import time
 from collections.abc import Sequence
@@ -14,17 +15,19 @@ from urllib.parse import urlsplit
 import grpc
 
 from tests.soak import questions
-from tests.soak.callers import OWN, Called, Callers, Outcome, callers
+from tests.soak.callers import OWN, Callers, CallResult, Outcome, callers
 from tests.soak.gateway import KEY, Figures, Gateway, gateway
-from tests.soak.provider import Provider, Told, provider
+from tests.soak.provider import Provider, ProviderCounts, provider
 from tests.soak.questions import GRPC, QUESTIONS, Question, nonce
 from tests.soak.report import Report, Verdict
-from tests.soak.soak import files_kept
+from tests.soak.soak import as_before, files_kept
 
 MODELS = {"fast": "none", "waits": "none+300", "stalls": "stalls-in-body,stalls-mid,rest-drips"}
-"""Model -> how its provider behaves: where it stalls, only a caller who leaves ends the call."""
+"""Model -> behaviour of its provider. Where the provider stalls, only a caller that leaves ends the call."""
 AT_ONCE = 200
 LONGEST_SECONDS = 0.5
+"""Longest time before a caller leaves, on a host where an answer takes at most a hundredth of it; more on a slower one.
+"""
 DEMANDED_SECONDS = 1.0
 PATIENCE_SECONDS = 15.0
 
@@ -39,15 +42,17 @@ PROTOCOLS = "chat, responses, messages, native, embeddings, native_embeddings, r
 
 
 def config(running: Provider) -> str:
-    """Of the gateway: it would wait for a minute."""
+    """Return the config of the gateway, whose timeouts are a minute."""
     channels = (
         CHANNEL.format(name=name, protocols=PROTOCOLS, url=running.url(order)) for name, order in MODELS.items()
     )
     return "\n".join(["log: {level: warning, format: json}", "channels:", *channels])
 
 
-async def leave_http(target: Gateway, question: Question, model: str, chance: random.Random) -> None:
-    """Connects, sends all or a part of the request, reads what comes, and is gone."""
+async def leave_http(
+    target: Gateway, question: Question, model: str, chance: random.Random, longest_seconds: float
+) -> None:
+    """Connect, send all or a part of the request, read for a while, and leave."""
     place = urlsplit(target.url)
     reader, writer = await asyncio.open_connection(place.hostname, place.port)
     body = questions.body(question, model, questions.prompt(nonce(chance)))
@@ -60,8 +65,8 @@ async def leave_http(target: Gateway, question: Question, model: str, chance: ra
         sent = sent[: chance.randrange(len(sent))]
     writer.write(sent)
     with contextlib.suppress(TimeoutError, ConnectionError):
-        await asyncio.wait_for(reader.read(), chance.uniform(0, LONGEST_SECONDS))
-    if chance.random() < 0.5:  # with a reset, as a process does that is killed with something left to read
+        await asyncio.wait_for(reader.read(), chance.uniform(0, longest_seconds))
+    if chance.random() < 0.5:  # with a reset, as from a process that is killed with unread data
         opened: socket.socket = writer.get_extra_info("socket")
         opened.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         writer.transport.abort()
@@ -69,74 +74,79 @@ async def leave_http(target: Gateway, question: Question, model: str, chance: ra
         writer.close()
 
 
-async def leave_grpc(target: Gateway, question: Question, model: str, chance: random.Random) -> None:
-    """Calls, and cancels the call or closes the connection."""
+async def leave_grpc(
+    target: Gateway, question: Question, model: str, chance: random.Random, longest_seconds: float
+) -> None:
+    """Call, and leave by cancelling the call or closing the connection."""
     async with grpc.aio.insecure_channel(target.grpc, options=OWN) as channel:
         calling = Callers(None, channel, KEY)
         with contextlib.suppress(TimeoutError):
-            seconds = chance.uniform(0.02, LONGEST_SECONDS)
+            seconds = chance.uniform(0.02, longest_seconds)
             await asyncio.wait_for(calling.call(question, model, nonce(chance)), seconds)
 
 
 @dataclass(frozen=True)
 class Left:
-    """What was seen of it."""
+    """Observations of the run."""
 
     count: int
-    during: int  # most calls under way at the provider
-    seconds: float  # from the last that left until the provider had no call under way
-    told: Told
+    during: int  # most calls in flight at the provider
+    seconds: float  # from the last caller that left until no call was in flight at the provider
+    counts: ProviderCounts
     before: Figures
     after: Figures
-    answers: Sequence[Called]  # to those that came afterwards
+    answers: Sequence[CallResult]  # to the calls that were made afterwards
 
 
 async def left(count: int, directory: Path, seed: int = 0) -> Left:
-    """The run."""
+    """Run the test."""
     async with provider() as running, gateway(config(running), directory) as target:
-        await _ask_all(target)
+        usual = statistics.median(called.seconds for called in await _ask_all(target))
         before = await target.until(lambda figures: figures.clients == 0, PATIENCE_SECONDS)
         async with running.watched() as watch:
-            await _all_leave(target, count, seed)
+            await _all_leave(target, count, seed, max(LONGEST_SECONDS, 100 * usual))
         began = time.perf_counter()
-        told = await running.told()
-        while told.under_way and time.perf_counter() < began + PATIENCE_SECONDS:
+        counts = await running.counts()
+        while counts.under_way and time.perf_counter() < began + PATIENCE_SECONDS:
             await asyncio.sleep(0.02)
-            told = await running.told()
+            counts = await running.counts()
         seconds = time.perf_counter() - began
         answers = await _ask_all(target)
-        after = await target.until(lambda figures: figures.clients == 0, PATIENCE_SECONDS)
-        return Left(count, watch.most, seconds, told, before, after, answers)
+        after = await target.until(as_before(before), PATIENCE_SECONDS)
+        return Left(count, watch.most, seconds, counts, before, after, answers)
 
 
-async def _all_leave(target: Gateway, count: int, seed: int) -> None:
+async def _all_leave(target: Gateway, count: int, seed: int, longest_seconds: float) -> None:
     room = asyncio.Semaphore(AT_ONCE)
 
     async def one(number: int) -> None:
         chance = random.Random(f"{seed} {number}")
         question, model = chance.choice(QUESTIONS), chance.choice(tuple(MODELS))
         async with room:
-            await (leave_grpc if question.over == GRPC else leave_http)(target, question, model, chance)
+            leave = leave_grpc if question.over == GRPC else leave_http
+            await leave(target, question, model, chance, longest_seconds)
 
     async with asyncio.TaskGroup() as group:
         for number in range(count):
             group.create_task(one(number))
 
 
-async def _ask_all(target: Gateway) -> Sequence[Called]:
+async def _ask_all(target: Gateway) -> Sequence[CallResult]:
     async with callers(target.url, target.grpc, KEY) as calling:
-        return [await calling.call(question, "fast", f"after{at}") for at, question in enumerate(QUESTIONS)]
+        return [
+            await calling.call_with_retries(question, "fast", f"after{at}") for at, question in enumerate(QUESTIONS)
+        ]
 
 
 def report(seen: Left) -> Report:
-    """The figures, and whether they are as they should be."""
-    abandoned = sum(count.left for count in seen.told.orders.values())
+    """Return the figures and their verdicts."""
+    abandoned = sum(count.left for count in seen.counts.orders.values())
     wrong = [called for called in seen.answers if called.outcome is not Outcome.RIGHT]
     rows = [
         Verdict("callers that left", str(seen.count)),
         Verdict("calls under way at the provider meanwhile", f"up to {seen.during}"),
         Verdict("calls that the provider was told to stop", str(abandoned), "some", abandoned > 0),
-        Verdict("calls still under way there", str(seen.told.under_way), "0", seen.told.under_way == 0),
+        Verdict("calls still under way there", str(seen.counts.under_way), "0", seen.counts.under_way == 0),
         Verdict(
             "until there was none",
             f"{seen.seconds:.2f} s",
@@ -151,4 +161,4 @@ def report(seen: Left) -> Report:
         ),
         Verdict("wrong answers afterwards", str(len(wrong)), "0", not wrong),
     ]
-    return Report("Callers that leave", rows, [f"{called.question.id}: {called.what}" for called in wrong])
+    return Report("Callers that leave", rows, [f"{called.question.id}: {called.detail}" for called in wrong])

@@ -1,4 +1,4 @@
-"""The gateway under test, in a process of its own, and what the system says of that process."""
+"""Gateway under test, as a process, and the system's figures of that process."""
 
 import asyncio
 import re
@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import aiohttp
 
-from tests.processes import Served, serve
+from tests.support.processes import Served, serve
 
 KEY = "sk-umg-soak"
 ATTEMPTS = re.compile(r"^umg_attempts_total\{([^}]*)\} (\S+)$", re.MULTILINE)
@@ -21,19 +21,19 @@ TASKS = re.compile(r"^umg_tasks(?:\{[^}]*\})? (\S+)$", re.MULTILINE)
 
 @dataclass(frozen=True)
 class Figures:
-    """What the process has: it grows when something leaks."""
+    """Resources of the process, which grow when it leaks."""
 
     resident_bytes: int
-    files: Counter[str]  # open file descriptors that are no sockets, by what they are
+    files: Counter[str]  # open file descriptors other than sockets, by kind
     clients: int  # sockets of callers
     upstreams: int  # sockets to providers
     others: int  # sockets of its own
-    tasks: int  # of asyncio; -1 where it does not say
+    tasks: int  # of asyncio; -1 if it is not reported
 
 
 @dataclass(frozen=True)
 class Gateway:
-    """One that serves."""
+    """Running gateway."""
 
     served: Served
 
@@ -55,7 +55,7 @@ class Gateway:
 
     @asynccontextmanager
     async def sampled(self, every: float) -> AsyncGenerator[list[int], None]:
-        """Its memory meanwhile, every so many seconds."""
+        """Sample the memory during the context, at an interval of `every` seconds."""
         samples = list[int]()
 
         async def sample() -> None:
@@ -72,7 +72,7 @@ class Gateway:
                 await sampling
 
     async def figures(self) -> Figures:
-        """What it has now. The connection that asks is its own and not counted."""
+        """Return the present figures. The metrics request has a connection of its own, which is not counted."""
         tasks = await self._tasks()
         sockets, files = self._descriptors()
         return Figures(
@@ -85,16 +85,16 @@ class Gateway:
         )
 
     async def until(self, holds: Callable[[Figures], bool], seconds: float) -> Figures:
-        """The first figures of which something holds, or those after so many seconds."""
+        """Return the first figures for which the condition holds, or those after the given seconds."""
         deadline = asyncio.get_running_loop().time() + seconds
-        while True:  # another process tells nobody when its figures change
+        while True:  # there is no notification from the other process
             figures = await self.figures()
             if holds(figures) or asyncio.get_running_loop().time() > deadline:
                 return figures
             await asyncio.sleep(0.05)
 
     async def attempts(self, channel: str) -> Counter[str]:
-        """By outcome, those at channels whose names begin so, since it was started."""
+        """Return the attempts since the start by outcome, at channels whose names begin with `channel`."""
         counted = Counter[str]()
         for labels, count in ATTEMPTS.findall(await self._metrics()):
             told = dict(LABEL.findall(labels))
@@ -115,7 +115,7 @@ class Gateway:
             return await answer.text()
 
     def _descriptors(self) -> tuple[Counter[str], Counter[str]]:
-        """(sockets by whose they are, all others by what they are)."""
+        """Return (sockets by owner, other descriptors by kind)."""
         connections = self._connections()
         sockets, files = Counter[str](), Counter[str]()
         for descriptor in Path(f"/proc/{self.pid}/fd").iterdir():
@@ -130,7 +130,7 @@ class Gateway:
         return sockets, files
 
     def _connections(self) -> dict[str, str]:
-        """What is known of the sockets of TCP, by their names in /proc: whose they are."""
+        """Return the owners of the TCP sockets, by the sockets' names in /proc."""
         listening = {urlsplit(self.url).port, urlsplit(f"//{self.grpc}").port}
         found = {}
         for table in ("tcp", "tcp6"):
@@ -149,7 +149,7 @@ LISTEN = "0A"
 
 @asynccontextmanager
 async def gateway(config: str, directory: Path) -> AsyncGenerator[Gateway, None]:
-    """The gateway of a config, until the context ends."""
+    """Yield the gateway of a config, until the context ends."""
     file = directory / "gateway.yaml"
     file.write_text(config)
     environment = {"UMG_API_KEY": KEY}

@@ -1,4 +1,4 @@
-"""HTTP as callers write it who take little of the machine, of which the gateway is to have the rest."""
+"""HTTP client that takes little processor time, which is to be left to the gateway."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -11,7 +11,7 @@ from bench.exchange import Wire
 
 
 class Response(NamedTuple):
-    """A whole answer; names of headers are in lower case."""
+    """Complete answer; names of headers are in lower case."""
 
     status: int
     headers: dict[str, str]
@@ -19,7 +19,7 @@ class Response(NamedTuple):
 
 
 class Connection(asyncio.Protocol):
-    """A connection on which one call at a time is made."""
+    """Connection on which one call at a time is made."""
 
     transport: Wire
 
@@ -31,7 +31,7 @@ class Connection(asyncio.Protocol):
         self.kept = True  # whether another call may follow
 
     async def call(self, request: bytes) -> Response:
-        """The answer to a request. Raises ConnectionError where there is none, or none of HTTP."""
+        """Send a request. Return the answer. Raises ConnectionError if there is none, or if it is not HTTP."""
         self._parser = httptools.HttpResponseParser(self)
         self._headers, self._body = {}, []
         self._answer = asyncio.get_running_loop().create_future()
@@ -45,11 +45,11 @@ class Connection(asyncio.Protocol):
             self._answer = None
 
     def close(self) -> None:
-        """Ends it, whatever is under way."""
+        """Close the connection, also during a call."""
         self.kept = False
         self.transport.abort()
 
-    # what the event loop calls
+    # --- called by the event loop
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = transport  # type: ignore[assignment]
@@ -69,7 +69,7 @@ class Connection(asyncio.Protocol):
         if self._answer is not None and not self._answer.done():
             self._answer.set_exception(ConnectionError(what))
 
-    # what the parser calls
+    # --- called by the parser
 
     def on_header(self, name: bytes, value: bytes) -> None:
         self._headers[name.decode().lower()] = value.decode("latin-1")
@@ -86,7 +86,7 @@ class Connection(asyncio.Protocol):
 
 
 class Client:
-    """Callers of one server, with as many connections as calls at once."""
+    """Client of one server, with as many connections as concurrent calls."""
 
     def __init__(self, host: str, port: int, patience: float) -> None:
         self._host = host
@@ -95,7 +95,7 @@ class Client:
         self._idle: list[Connection] = []
 
     async def post(self, path: str, headers: dict[str, str], body: bytes) -> Response:
-        """The answer. Raises OSError (TimeoutError is one) where there is none."""
+        """Send a POST. Return the answer. Raises OSError (TimeoutError is one) if there is none."""
         lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
         head = f"POST {path} HTTP/1.1\r\nhost: {self._host}:{self._port}\r\n{lines}content-length: {len(body)}\r\n\r\n"
         async with asyncio.timeout(self._patience):
@@ -115,14 +115,14 @@ class Client:
         return (await loop.create_connection(Connection, self._host, self._port))[1]
 
     def close(self) -> None:
-        """Ends all connections that are kept."""
+        """Close all idle connections."""
         while self._idle:
             self._idle.pop().close()
 
 
 @asynccontextmanager
 async def client(host: str, port: int, patience: float) -> AsyncGenerator[Client, None]:
-    """A client, until the context ends."""
+    """Yield a client, until the context ends."""
     made = Client(host, port, patience)
     try:
         yield made

@@ -1,4 +1,4 @@
-"""Calls at a rate, or as many as so many callers can make, and what came of them."""
+"""Load: calls at a rate, or as many calls as a number of callers can make, and their outcomes."""
 
 import asyncio
 import random
@@ -7,27 +7,27 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
-from tests.soak.callers import Called, Outcome
+from tests.soak.callers import CallResult, Outcome
 
-Ask = Callable[[random.Random], Awaitable[Called]]
-"""One call, of those that the load is made of."""
+MakeCall = Callable[[random.Random], Awaitable[CallResult]]
+"""Function that makes one call of the load."""
 SHOWN = 5
 
 
 @dataclass
 class Tally:
-    """What came of many calls."""
+    """Outcomes of many calls."""
 
     counts: Counter[Outcome] = field(default_factory=Counter)
     by_question: dict[str, Counter[Outcome]] = field(default_factory=dict)
     seconds: dict[Outcome, list[float]] = field(default_factory=dict)
     shown: dict[Outcome, Counter[str]] = field(default_factory=dict)
-    unpromising: int = 0  # refusals that do not say when to come again
+    unpromising: int = 0  # rejections without a retry time
     began: float = field(default_factory=time.perf_counter)
     ended: float = 0.0  # when the last call was answered
 
-    def note(self, called: Called) -> None:
-        """Counts a call."""
+    def note(self, called: CallResult) -> None:
+        """Count a call."""
         outcome = called.outcome
         self.counts[outcome] += 1
         self.by_question.setdefault(called.question.id, Counter())[outcome] += 1
@@ -35,7 +35,7 @@ class Tally:
         self.ended = time.perf_counter()
         if outcome is not Outcome.RIGHT:
             shown = self.shown.setdefault(outcome, Counter())
-            what = f"{called.question.id}: {called.what}"
+            what = f"{called.question.id}: {called.detail}"
             if what in shown or len(shown) < SHOWN:
                 shown[what] += 1
 
@@ -45,26 +45,26 @@ class Tally:
 
     @property
     def seconds_taken(self) -> float:
-        """From the beginning to the last answer."""
+        """Seconds from the beginning to the last answer."""
         return max(self.ended - self.began, 1e-9)
 
     @property
     def rate(self) -> float:
-        """Right answers a second."""
+        """Right answers per second."""
         return self.counts[Outcome.RIGHT] / self.seconds_taken
 
     def percentile(self, outcome: Outcome, share: float) -> float:
-        """Seconds within which this share of the calls of an outcome ended; 0 where there were none."""
+        """Return the seconds within which this share of the calls of an outcome ended; 0 if there were none."""
         seconds = sorted(self.seconds.get(outcome, ()))
         return seconds[min(len(seconds) - 1, int(share * len(seconds)))] if seconds else 0.0
 
     def examples(self, outcome: Outcome) -> list[str]:
-        """Some of them, the most frequent first."""
+        """Return descriptions of calls of an outcome, the most frequent first."""
         return [f"{count} x {what}" for what, count in self.shown.get(outcome, Counter()).most_common(SHOWN)]
 
 
-async def closed(ask: Ask, callers: int, seconds: float, seed: int = 0) -> Tally:
-    """So many callers, of whom each calls again as soon as it has its answer."""
+async def closed(ask: MakeCall, callers: int, seconds: float, seed: int = 0) -> Tally:
+    """Make calls with a number of callers, each of which calls again as soon as it has its answer."""
     tally, end = Tally(), time.perf_counter() + seconds
 
     async def caller(chance: random.Random) -> None:
@@ -77,8 +77,8 @@ async def closed(ask: Ask, callers: int, seconds: float, seed: int = 0) -> Tally
     return tally
 
 
-async def steady(ask: Ask, rate: float, seconds: float, seed: int = 0) -> Tally:
-    """So many calls a second, however long the answers take, and all their answers."""
+async def steady(ask: MakeCall, rate: float, seconds: float, seed: int = 0) -> Tally:
+    """Make calls at a rate per second, however long the answers take. Return the outcomes of all."""
     tally, chance = Tally(), random.Random(seed)
     loop = asyncio.get_running_loop()
     due = began = loop.time()

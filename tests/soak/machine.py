@@ -1,4 +1,4 @@
-"""What a run takes of the machine, and what others take meanwhile: times are worth little where they take much."""
+"""Processor time of a run, and of other processes meanwhile: times mean little where these take much."""
 
 import os
 from pathlib import Path
@@ -8,7 +8,7 @@ TICKS = os.sysconf("SC_CLK_TCK")
 
 
 class Spent(NamedTuple):
-    """Seconds of a core, or the share of one."""
+    """Seconds of a processor core, or shares of one."""
 
     gateway: float
     provider: float
@@ -17,12 +17,12 @@ class Spent(NamedTuple):
 
     @classmethod
     def until_now(cls, gateway: int, provider: int) -> Self:
-        """Since each began; the processes by their ids."""
+        """Return the seconds since the start of the processes, which are given by their ids."""
         ours = (cpu_seconds(gateway), cpu_seconds(provider), cpu_seconds(os.getpid()))
         return cls(*ours, _machine_seconds() - sum(ours))
 
     def since(self, before: "Spent", seconds: float) -> "Spent":
-        """The shares of so many seconds."""
+        """Return the shares of a core during the given seconds."""
         return Spent(*((now - then) / seconds for now, then in zip(self, before, strict=True)))
 
     def __str__(self) -> str:
@@ -30,7 +30,7 @@ class Spent(NamedTuple):
 
 
 def cpu_seconds(process: int) -> float:
-    """Time of a core that a process has taken."""
+    """Return the processor seconds of a process."""
     fields = Path(f"/proc/{process}/stat").read_text().rpartition(") ")[2].split()
     return sum(map(int, fields[11:13])) / TICKS
 

@@ -1,4 +1,4 @@
-"""The faulty provider of `tests.faults` in a process of its own."""
+"""Faulty provider of `tests.faults`, as a process."""
 
 import asyncio
 import sys
@@ -15,8 +15,8 @@ ENDING_SECONDS = 20
 
 
 @dataclass(frozen=True)
-class Told:
-    """What it knows of its callers."""
+class ProviderCounts:
+    """Counts of the provider's callers."""
 
     open: int  # connections
     orders: dict[str, Count] = field(default_factory=dict)
@@ -32,24 +32,24 @@ class Told:
 
 @dataclass(frozen=True)
 class Provider:
-    """The process."""
+    """Process of the provider."""
 
     root: str
     process: asyncio.subprocess.Process
 
     def url(self, order: str) -> str:
-        """What a channel's `base_url` is to be, for all formats."""
+        """Return the `base_url` of a channel, for all formats."""
         return f"{self.root}/{order}/v1"
 
-    async def told(self) -> Told:
-        """What it knows now."""
+    async def counts(self) -> ProviderCounts:
+        """Return the present counts."""
         async with aiohttp.ClientSession() as session, session.get(f"{self.root}/-/counts") as answer:
             counts = await answer.json()
-        return Told(counts["open"], {order: Count(**count) for order, count in counts["orders"].items()})
+        return ProviderCounts(counts["open"], {order: Count(**count) for order, count in counts["orders"].items()})
 
     @asynccontextmanager
     async def watched(self) -> AsyncGenerator["Watch", None]:
-        """What it has to do meanwhile, as far as one sees who looks twenty times a second."""
+        """Sample the calls in flight during the context, twenty times a second."""
         watch = Watch()
         looking = asyncio.create_task(watch.look(self))
         try:
@@ -60,28 +60,32 @@ class Provider:
                 await looking
 
     async def end(self) -> None:
-        """Ends it, and with it all its connections."""
+        """End the process, and with it all its connections."""
         assert self.process.stdin is not None
         self.process.stdin.close()
-        await asyncio.wait_for(self.process.wait(), ENDING_SECONDS)
+        try:
+            await asyncio.wait_for(self.process.wait(), ENDING_SECONDS)
+        except TimeoutError:  # a busy host
+            self.process.kill()
+            await self.process.wait()
 
 
 @dataclass
 class Watch:
-    """Most calls that were under way at a time."""
+    """Largest number of calls in flight."""
 
     most: int = 0
 
     async def look(self, running: Provider) -> None:
-        """Looks until it is cancelled."""
+        """Sample until cancelled."""
         while True:
-            self.most = max(self.most, (await running.told()).under_way)
+            self.most = max(self.most, (await running.counts()).under_way)
             await asyncio.sleep(0.05)
 
 
 @asynccontextmanager
 async def provider() -> AsyncGenerator[Provider, None]:
-    """The provider, until the context ends."""
+    """Run the provider until the context ends."""
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "tests.faults"), stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
     )

@@ -1,5 +1,5 @@
-"""What is asked: every format and operation, streamed or not, over HTTP and gRPC, by a nonce that the right answer
-repeats.
+"""Questions of the load: every format and operation, streamed or not, over HTTP and gRPC, each with a nonce that the
+right answer repeats.
 """
 
 import json
@@ -7,9 +7,10 @@ import random
 from dataclasses import dataclass
 
 from tests.faults import answers
-from tests.matrix.faces import FACES, Json, Wish, asked_for_a_stream
 from tests.soak.reading import packed_vectors, ranking
-from tests.vectors.making import score, vector
+from tests.support.callers.faces import FACES
+from tests.support.callers.requests import Json, Request
+from tests.support.providers.vectors import score, vector
 from umg_grpc.v1 import pb
 
 HTTP, GRPC = "HTTP", "gRPC"
@@ -20,7 +21,7 @@ GENERATE, EMBED, RERANK = "generate", "embed", "rerank"
 
 @dataclass(frozen=True)
 class Question:
-    """One way to ask. `format` is whose bodies it has; over gRPC it is the operation, in the schema's own fields."""
+    """Kind of call. `format` is the format of its body; over gRPC, the operation with the schema's own fields."""
 
     over: str
     format: str
@@ -47,22 +48,22 @@ STREAMS = tuple(question for question in QUESTIONS if question.stream)
 
 
 def nonce(chance: random.Random) -> str:
-    """One that no other call has."""
+    """Return a nonce that no other call has."""
     return "".join(chance.choices(LETTERS, k=16))
 
 
 def prompt(nonce: str) -> str:
-    """What is asked, generated, embedded or ranked for."""
+    """Return the prompt, which is also the text to embed and the query to rank for."""
     return f"say nonce-{nonce} again"
 
 
 def documents(prompt: str) -> tuple[str, ...]:
-    """What is ranked: one of them by the nonce, so that its score is no other call's."""
+    """Return the texts to rank. One of them contains the nonce, so that its score is unique to the call."""
     return ("bread and salt", "where the cat sleeps", f"to {prompt}")
 
 
 def right(question: Question, nonce: str) -> str:
-    """The text of the right answer to a prompt with the nonce, as `reading` has it."""
+    """Return the text of the right answer to a prompt with the nonce, as `reading` decodes it."""
     if question.is_text:
         return answers.text(f"nonce-{nonce}")
     asked = prompt(nonce)
@@ -75,7 +76,7 @@ def right(question: Question, nonce: str) -> str:
 
 
 def path(question: Question, model: str) -> str:
-    """Where it is asked over HTTP."""
+    """Return the path of the question over HTTP."""
     match question.format:
         case "embeddings":
             return "/v1/embeddings"
@@ -88,7 +89,7 @@ def path(question: Question, model: str) -> str:
 
 
 def body(question: Question, model: str, prompt: str) -> bytes:
-    """The body of it over HTTP."""
+    """Return the body of the question over HTTP."""
     return json.dumps(_body(question, model, prompt)).encode()
 
 
@@ -101,13 +102,11 @@ def _body(question: Question, model: str, prompt: str) -> Json:
         case "rerank":
             return {"model": model, "query": prompt, "documents": documents(prompt)}
         case text:
-            face = FACES[text]
-            asked = face.body(Wish(prompt), model, None)
-            return asked_for_a_stream(face, asked) if question.stream else asked
+            return FACES[text].body(Request(prompt), model, stream=question.stream)
 
 
 def generate(model: str, prompt: str) -> pb.GenerateRequest:
-    """The request in the schema's own fields."""
+    """Return the request in the schema's own fields."""
     message = pb.Message(role=pb.ROLE_USER, parts=[pb.Part(text=pb.TextPart(text=prompt))])
     return pb.GenerateRequest(model=model, messages=[message])
 

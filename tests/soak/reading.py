@@ -1,4 +1,4 @@
-"""Answers as a caller hears them, read without the gateway's codecs: the text, whether it is whole, the error."""
+"""Decoding of answers by a caller, without the gateway's codecs: the text, whether it is complete, the error."""
 
 import json
 import struct
@@ -10,8 +10,8 @@ Json = dict[str, Any]
 
 
 @dataclass
-class Heard:
-    """What one answer said. `ended` is what the format ends a whole answer with; `error` is the error's message."""
+class ReceivedAnswer:
+    """Decoded answer. `ended`: it has the format's end of a complete answer; `error`: the error's message."""
 
     text: str = ""
     finish: str = ""
@@ -24,16 +24,16 @@ class Heard:
 
     @property
     def looks_whole(self) -> bool:
-        """Whether a client would take it for a whole answer, error or not."""
+        """Whether a client would take the answer for a complete one, error or not."""
         return self.ended and bool(self.finish)
 
 
 class UnreadableError(Exception):
-    """An answer that is not of its format."""
+    """Answer that does not conform to its format."""
 
 
-def demand(holds: object, what: str) -> None:
-    """Raises UnreadableError where something does not hold."""
+def require(holds: object, what: str) -> None:
+    """Raise UnreadableError unless the condition holds."""
     if not holds:
         raise UnreadableError(what)
 
@@ -42,9 +42,9 @@ def demand(holds: object, what: str) -> None:
 
 
 def events(stream: bytes) -> Iterator[tuple[str, str]]:
-    """(name, data) of each event of a stream, which ends with an empty line."""
+    """Yield (name, data) of each event of a stream, which ends with an empty line."""
     text = stream.decode().replace("\r\n", "\n")
-    demand(text.endswith("\n\n"), f"the stream ends inside an event: {text[-200:]!r}")
+    require(text.endswith("\n\n"), f"the stream ends inside an event: {text[-200:]!r}")
     for block in text.split("\n\n"):
         name, data = "", list[str]()
         for line in block.split("\n"):
@@ -56,107 +56,107 @@ def events(stream: bytes) -> Iterator[tuple[str, str]]:
             yield name, "\n".join(data)
 
 
-def chat_stream(stream: bytes) -> Heard:
-    heard = Heard()
+def chat_stream(stream: bytes) -> ReceivedAnswer:
+    received = ReceivedAnswer()
     for _, data in events(stream):
-        demand(not heard.ended, "an event after [DONE]")
-        demand(not heard.error, "an event after the error")
+        require(not received.ended, "an event after [DONE]")
+        require(not received.error, "an event after the error")
         if data == "[DONE]":
-            heard.ended = True
+            received.ended = True
             continue
         chunk = json.loads(data)
         if "error" in chunk:
-            heard.error = chat_error(chunk)
+            received.error = chat_error(chunk)
             continue
         for choice in chunk["choices"]:
-            heard.text += choice["delta"].get("content") or ""
-            heard.finish = choice.get("finish_reason") or heard.finish
-    return heard
+            received.text += choice["delta"].get("content") or ""
+            received.finish = choice.get("finish_reason") or received.finish
+    return received
 
 
-def messages_stream(stream: bytes) -> Heard:
-    heard, started, open_block = Heard(), False, False
+def messages_stream(stream: bytes) -> ReceivedAnswer:
+    received, started, open_block = ReceivedAnswer(), False, False
     for name, data in events(stream):
         event = json.loads(data)
-        demand(name == event["type"], f"event {name} with data of {event['type']}")
-        demand(not heard.ended and not heard.error, "an event after the end")
+        require(name == event["type"], f"event {name} with data of {event['type']}")
+        require(not received.ended and not received.error, "an event after the end")
         match name:
             case "message_start":
-                demand(not started, "message_start twice")
+                require(not started, "message_start twice")
                 started = True
             case "content_block_start":
-                demand(started and not open_block, "a block in a block")
+                require(started and not open_block, "a block in a block")
                 open_block = True
-                heard.text += event["content_block"].get("text", "")
+                received.text += event["content_block"].get("text", "")
             case "content_block_delta":
-                demand(open_block, "a delta outside of a block")
-                heard.text += event["delta"].get("text", "")
+                require(open_block, "a delta outside of a block")
+                received.text += event["delta"].get("text", "")
             case "content_block_stop":
-                demand(open_block, "the end of no block")
+                require(open_block, "the end of no block")
                 open_block = False
             case "message_delta":
-                heard.finish = event["delta"].get("stop_reason") or heard.finish
+                received.finish = event["delta"].get("stop_reason") or received.finish
             case "message_stop":
-                demand(not open_block, "message_stop in a block")
-                heard.ended = True
+                require(not open_block, "message_stop in a block")
+                received.ended = True
             case "error":
-                heard.error = messages_error(event)
-    return heard
+                received.error = messages_error(event)
+    return received
 
 
-def responses_stream(stream: bytes) -> Heard:
-    heard, told, failed = Heard(), -1, ""
+def responses_stream(stream: bytes) -> ReceivedAnswer:
+    received, told, failed = ReceivedAnswer(), -1, ""
     for name, data in events(stream):
         event = json.loads(data)
-        demand(name == event["type"], f"event {name} with data of {event['type']}")
-        demand(not heard.ended and not heard.error, "an event after the end")
-        demand(not failed or name == "error", "a response that failed without an error behind it")
-        demand(event.get("sequence_number", told + 1) > told, "sequence numbers that do not rise")
+        require(name == event["type"], f"event {name} with data of {event['type']}")
+        require(not received.ended and not received.error, "an event after the end")
+        require(not failed or name == "error", "a response that failed without an error behind it")
+        require(event.get("sequence_number", told + 1) > told, "sequence numbers that do not rise")
         told = event.get("sequence_number", told)
         match name:
             case "response.output_text.delta":
-                heard.text += event["delta"]
+                received.text += event["delta"]
             case "response.completed" | "response.incomplete":
-                demand(heard.text == responses_text(event["response"]), "deltas that are not the final text")
-                heard.finish, heard.ended = event["response"]["status"], True
+                require(received.text == responses_text(event["response"]), "deltas that are not the final text")
+                received.finish, received.ended = event["response"]["status"], True
             case "response.failed":
                 failed = event["response"]["error"]["message"]
-                demand(event["response"]["status"] == "failed" and failed, "a response that failed without a reason")
+                require(event["response"]["status"] == "failed" and failed, "a response that failed without a reason")
             case "error":
-                heard.error = event.get("message") or event["error"]["message"]
-                demand(heard.error, "an error without a message")
-                demand(failed in ("", heard.error), "two reasons for one failure")
-    demand(not failed or heard.error, "a response that failed without an error behind it")
-    return heard
+                received.error = event.get("message") or event["error"]["message"]
+                require(received.error, "an error without a message")
+                require(failed in ("", received.error), "two reasons for one failure")
+    require(not failed or received.error, "a response that failed without an error behind it")
+    return received
 
 
-def native_stream(stream: bytes) -> Heard:
-    heard = Heard()
+def native_stream(stream: bytes) -> ReceivedAnswer:
+    received = ReceivedAnswer()
     for _, data in events(stream):
         chunk = json.loads(data)
-        demand(not heard.error, "an event after the error")
+        require(not received.error, "an event after the error")
         if "error" in chunk:
-            heard.error = native_error(chunk)
+            received.error = native_error(chunk)
             continue
-        _native_chunk(chunk, heard)
-    heard.ended = bool(heard.finish)
-    return heard
+        _native_chunk(chunk, received)
+    received.ended = bool(received.finish)
+    return received
 
 
 # --- whole answers
 
 
-def chat_answer(body: Json) -> Heard:
+def chat_answer(body: Json) -> ReceivedAnswer:
     (choice,) = body["choices"]
-    return Heard(choice["message"]["content"], choice["finish_reason"], True)
+    return ReceivedAnswer(choice["message"]["content"], choice["finish_reason"], True)
 
 
-def messages_answer(body: Json) -> Heard:
-    return Heard("".join(block.get("text", "") for block in body["content"]), body["stop_reason"], True)
+def messages_answer(body: Json) -> ReceivedAnswer:
+    return ReceivedAnswer("".join(block.get("text", "") for block in body["content"]), body["stop_reason"], True)
 
 
-def responses_answer(body: Json) -> Heard:
-    return Heard(responses_text(body), body["status"], True)
+def responses_answer(body: Json) -> ReceivedAnswer:
+    return ReceivedAnswer(responses_text(body), body["status"], True)
 
 
 def responses_text(response: Json) -> str:
@@ -164,79 +164,81 @@ def responses_text(response: Json) -> str:
     return "".join(part.get("text", "") for part in parts)
 
 
-def native_answer(body: Json) -> Heard:
-    heard = Heard(ended=True)
-    _native_chunk(body, heard)
-    return heard
+def native_answer(body: Json) -> ReceivedAnswer:
+    received = ReceivedAnswer(ended=True)
+    _native_chunk(body, received)
+    return received
 
 
-def _native_chunk(chunk: Json, heard: Heard) -> None:
+def _native_chunk(chunk: Json, received: ReceivedAnswer) -> None:
     for candidate in chunk.get("candidates") or ():
         for part in candidate.get("content", {}).get("parts") or ():
-            heard.text += part.get("text", "")
-        heard.finish = candidate.get("finishReason") or heard.finish
+            received.text += part.get("text", "")
+        received.finish = candidate.get("finishReason") or received.finish
 
 
-def embeddings_answer(body: Json) -> Heard:
-    demand([item["index"] for item in body["data"]] == list(range(len(body["data"]))), "vectors out of order")
+def embeddings_answer(body: Json) -> ReceivedAnswer:
+    require([item["index"] for item in body["data"]] == list(range(len(body["data"]))), "vectors out of order")
     return vectors([item["embedding"] for item in body["data"]])
 
 
-def native_embeddings_answer(body: Json) -> Heard:
+def native_embeddings_answer(body: Json) -> ReceivedAnswer:
     return vectors([item["values"] for item in body["embeddings"]])
 
 
-def rerank_answer(body: Json) -> Heard:
+def rerank_answer(body: Json) -> ReceivedAnswer:
     return ranking([(each["index"], each["relevance_score"]) for each in body["results"]])
 
 
-def vectors(of: Iterable[list[float]]) -> Heard:
-    """Vectors as text, as `questions.right` has them: to the last bit of a float32, whoever wrote the digits."""
+def vectors(of: Iterable[list[float]]) -> ReceivedAnswer:
+    """Return vectors as text, as `questions.right` does: exact to the last bit of a float32, however the digits are
+    written.
+    """
     return packed_vectors(struct.pack(f"<{len(each)}f", *each) for each in of)
 
 
-def packed_vectors(of: Iterable[bytes]) -> Heard:
-    """The same of packed float32."""
-    return Heard(" ".join(each.hex() for each in of), "stop", True)
+def packed_vectors(of: Iterable[bytes]) -> ReceivedAnswer:
+    """Return vectors of packed float32 as text."""
+    return ReceivedAnswer(" ".join(each.hex() for each in of), "stop", True)
 
 
-def ranking(of: list[tuple[int, float]]) -> Heard:
-    """A ranking as text, likewise."""
-    return Heard(" ".join(f"{index}:{score:.3f}" for index, score in of), "stop", True)
+def ranking(of: list[tuple[int, float]]) -> ReceivedAnswer:
+    """Return a ranking as text."""
+    return ReceivedAnswer(" ".join(f"{index}:{score:.3f}" for index, score in of), "stop", True)
 
 
-# --- errors: the message, of a body that is the format's own
+# --- errors: the message of a body in the format
 
 
 def chat_error(body: Json) -> str:
-    demand(set(body) == {"error"}, f"no error of the format: {body}")
-    demand(set(body["error"]) >= {"message", "type", "param", "code"}, f"no error of the format: {body}")
+    require(set(body) == {"error"}, f"no error of the format: {body}")
+    require(set(body["error"]) >= {"message", "type", "param", "code"}, f"no error of the format: {body}")
     return _said(body["error"])
 
 
 def messages_error(body: Json) -> str:
-    demand(body["type"] == "error" and set(body["error"]) >= {"type", "message"}, f"no error of the format: {body}")
+    require(body["type"] == "error" and set(body["error"]) >= {"type", "message"}, f"no error of the format: {body}")
     return _said(body["error"])
 
 
 def native_error(body: Json) -> str:
-    demand(set(body["error"]) >= {"code", "message", "status"}, f"no error of the format: {body}")
+    require(set(body["error"]) >= {"code", "message", "status"}, f"no error of the format: {body}")
     return _said(body["error"])
 
 
 def _said(error: Json) -> str:
-    demand(isinstance(error["message"], str) and error["message"], f"an error without a message: {error}")
+    require(isinstance(error["message"], str) and error["message"], f"an error without a message: {error}")
     message: str = error["message"]
     return message
 
 
 @dataclass(frozen=True)
 class Reader:
-    """How the clients of a format read it."""
+    """Decoders of a format's clients."""
 
-    whole: Callable[[Json], Heard]
+    whole: Callable[[Json], ReceivedAnswer]
     error: Callable[[Json], str]
-    stream: Callable[[bytes], Heard] | None = None
+    stream: Callable[[bytes], ReceivedAnswer] | None = None
 
 
 READERS = {

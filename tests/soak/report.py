@@ -1,4 +1,4 @@
-"""What was measured, beside what is demanded of it."""
+"""Report of a run: measured figures, beside the demanded ones."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,19 +6,19 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Verdict:
-    """One figure. `holds` is None where nothing is demanded of it."""
+    """One figure. `holds` is None where there is no demand."""
 
     what: str
     measured: str
     demanded: str = ""
     holds: bool | None = None
     timed: bool = False
-    """Whether it says more of the machine, and of what else it does, than of the gateway: nothing for a test."""
+    """Whether the figure depends more on the machine and its load than on the gateway. Tests do not judge it."""
 
 
 @dataclass(frozen=True)
 class Report:
-    """What came of one run."""
+    """Result of one run."""
 
     title: str
     verdicts: Sequence[Verdict]
@@ -29,7 +29,7 @@ class Report:
         return not self.broken()
 
     def broken(self, *, timed: bool = True) -> list[Verdict]:
-        """What does not hold; without `timed` of what a busy machine does not change."""
+        """Return the figures that fail their demands; without `timed`, only figures that do not depend on the time."""
         return [verdict for verdict in self.verdicts if verdict.holds is False and (timed or not verdict.timed)]
 
     def __str__(self) -> str:

@@ -1,17 +1,18 @@
-"""Hours in minutes: all formats on both faces, a fifth of the calls of the first channel faulty, two healthy ones
-behind it.
+"""Soak test: hours of use in minutes, with all formats on both faces, a fifth of the calls of the first channel faulty,
+and two healthy channels behind it.
 """
 
 import random
 import re
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tests.faults import FAULTS, Fault, Strikes, struck
-from tests.soak.callers import Called, Callers, Outcome, callers
-from tests.soak.gateway import KEY, Figures, Gateway, gateway
-from tests.soak.load import Ask, Tally, closed, steady
+from tests.soak.callers import Callers, CallResult, Outcome, callers
+from tests.soak.gateway import KEY, Figures, gateway
+from tests.soak.load import MakeCall, Tally, closed, steady
 from tests.soak.machine import Spent
 from tests.soak.provider import Provider, provider
 from tests.soak.questions import QUESTIONS, Question, nonce
@@ -19,7 +20,7 @@ from tests.soak.report import Report, Verdict, mebibytes, milliseconds
 
 TEXT_PROTOCOLS = ("chat", "responses", "messages", "native")
 RESTING = "resting"
-"""Of the models the one whose faulty channel rests after each fault, so that few of its calls meet one."""
+"""Model whose faulty channel has an open circuit breaker after each fault, so that few of its calls meet one."""
 LANES = {
     "own": "chat, responses, messages, native, embeddings, native_embeddings, rerank",
     "chat": "chat, embeddings, rerank",
@@ -28,22 +29,22 @@ LANES = {
     "native": "native, native_embeddings, rerank",
     RESTING: "chat, responses, messages, native, embeddings, native_embeddings, rerank",
 }
-"""Model -> what its channels speak: each caller's own format, or one that the others are translated to."""
+"""Model -> formats of its channels: each caller's own format, or one that the others are translated to."""
 HEALTHY, AGAIN = "none", "none+1"
 CALLERS = 32
 SHARE = 0.6
 SUCCESS = 0.999
 GROWTH = 0.1
 SAMPLES = 10
-SETTLING_SECONDS = 5.0
+SETTLING_SECONDS = 15.0
 
 DATABASE = "umg.db"
 RESTS = re.compile(r"status-(?!408|409|425)4|status-529|redirect|limit|overloaded|out-of-credit")
-"""Faults after which a channel is left alone: its key is no good, or it has too much to do."""
+"""Faults that open a channel's circuit breaker: its key is invalid, or the provider is overloaded."""
 
 
 def _faults() -> tuple[str, str]:
-    """(those of single calls, those of the channel), each a fifth of all calls."""
+    """Return (faults of single calls, faults of the channel), each for a fifth of all calls."""
     failing = [
         fault.name
         for fault in FAULTS.values()
@@ -68,19 +69,20 @@ CHANNEL = """
 
 @dataclass(frozen=True)
 class Plan:
-    """How long, and how much."""
+    """Duration and load of a run."""
 
     seconds: float
     rate: float | None = None
-    """Calls a second; None is `SHARE` of what the machine reaches."""
+    """Calls per second; None is `SHARE` of the machine's capacity."""
     ramp_seconds: float = 10
     warmup_seconds: float = 20
     seed: int = 0
 
 
 def config(running: Provider) -> str:
-    """Of the gateway. Every model is served by a faulty channel and then two healthy ones; `healthy-LANE` by these
-    alone. What the gateway remembers by design is bounded so that it is full before the run begins.
+    """Return the config of the gateway. Every model is served by a faulty channel and then two healthy ones;
+    `healthy-LANE` by these alone. The sizes of the gateway's caches are bounded so that these are full before the run
+    begins.
     """
     entries = ["log: {level: warning, format: json}", "reasoning: {max_bytes: 1MiB}", "channels:"]
     for lane, protocols in LANES.items():
@@ -96,33 +98,35 @@ def config(running: Provider) -> str:
     return "\n".join(entries)
 
 
-def asks(calling: Callers, prefix: str = "") -> Ask:
-    """Any question to any model. A stream may break in the middle only where the provider broke it there."""
+def asks(calling: Callers, prefix: str = "") -> MakeCall:
+    """Return a call with any question to any model, retried when it is rejected, as official clients do. A stream may
+    break in the middle only where the provider broke it.
+    """
 
-    async def ask(chance: random.Random) -> Called:
+    async def ask(chance: random.Random) -> CallResult:
         question, lane, made = chance.choice(QUESTIONS), chance.choice(tuple(LANES)), nonce(chance)
-        called = await calling.call(question, prefix + lane, made)
+        called = await calling.call_with_retries(question, prefix + lane, made)
         if called.outcome is Outcome.RIGHT:
             return called
         fault = _fault(question, lane, made)
         broken_there = fault.strikes(streamed=question.stream) is Strikes.AFTER
         outcome = Outcome.FAILED if called.outcome is Outcome.CUT and not broken_there else called.outcome
-        return replace(called, outcome=outcome, what=f"{lane}, {fault.name}: {called.what}")
+        return replace(called, outcome=outcome, detail=f"{lane}, {fault.name}: {called.detail}")
 
     return ask
 
 
 def _fault(question: Question, lane: str, nonce: str) -> Fault:
-    """What the faulty channel does to a call."""
+    """Return the fault with which the faulty channel answers a call."""
     order = RESTFUL if lane == RESTING else FAULTY
     return struck(order, f"nonce-{nonce}", streamed=question.stream)
 
 
 @dataclass(frozen=True)
 class Soaked:
-    """All that was seen."""
+    """Observations of the run."""
 
-    capacity: float | None  # right answers a second that the machine reached
+    capacity: float | None  # right answers per second that the machine reached
     busy: Spent
     rate: float
     tally: Tally
@@ -136,7 +140,7 @@ class Soaked:
 
 
 async def soaked(plan: Plan, directory: Path) -> Soaked:
-    """The run."""
+    """Run the test."""
     async with provider() as running, gateway(config(running), directory) as target:
         capacity = None
         if plan.rate is None:
@@ -146,25 +150,22 @@ async def soaked(plan: Plan, directory: Path) -> Soaked:
         assert rate is not None
         async with callers(target.url, target.grpc, KEY) as calling:
             await steady(asks(calling), rate, plan.warmup_seconds, plan.seed + 1)
-        before, met = await _settled(target), (await running.told()).calls(FAULTY)
+        before = await target.until(lambda figures: figures.clients == 0, SETTLING_SECONDS)
+        met = (await running.counts()).calls(FAULTY)
         spent = Spent.until_now(target.pid, running.process.pid)
         async with callers(target.url, target.grpc, KEY) as calling, target.sampled(plan.seconds / SAMPLES) as memory:
             tally = await steady(asks(calling), rate, plan.seconds, plan.seed)
         busy = Spent.until_now(target.pid, running.process.pid).since(spent, tally.seconds_taken)
         attempts = Counter(await target.attempts("faulty"))
-        after, met = await _settled(target), (await running.told()).calls(FAULTY) - met
+        after = await target.until(as_before(before), SETTLING_SECONDS)
+        met = (await running.counts()).calls(FAULTY) - met
         await running.end()
         alone = await target.until(lambda figures: figures.upstreams == 0, SETTLING_SECONDS)
         return Soaked(capacity, busy, rate, tally, met, attempts, memory, before, after, alone, target.served.log)
 
 
-async def _settled(target: Gateway) -> Figures:
-    """What it has when its callers are gone."""
-    return await target.until(lambda figures: figures.clients == 0, SETTLING_SECONDS)
-
-
 def report(seen: Soaked) -> Report:
-    """The figures, and whether they are as they should be."""
+    """Return the figures and their verdicts."""
     tally, counts = seen.tally, seen.tally.counts
     whole = tally.calls - counts[Outcome.CUT]
     share = counts[Outcome.RIGHT] / max(whole, 1)
@@ -207,13 +208,32 @@ def report(seen: Soaked) -> Report:
     return Report(f"Soak: {tally.calls} calls", rows, notes)
 
 
+def as_before(before: Figures) -> Callable[[Figures], bool]:
+    """Return the condition that all callers left and nothing more is open than before."""
+
+    def holds(now: Figures) -> bool:
+        return (
+            now.clients == 0
+            and now.others <= before.others
+            and now.tasks <= before.tasks
+            and not _more_files(before, now)
+        )
+
+    return holds
+
+
 def files_kept(before: Figures, after: Figures) -> Verdict:
-    """Of descriptors that are no sockets. Those of the database are a pool's, which has a bound of its own."""
-    more = ", ".join(
-        f"{count} x {name}" for name, count in (after.files - before.files).items() if not name.startswith(DATABASE)
-    )
+    """Return the verdict on file descriptors other than sockets."""
+    more = ", ".join(f"{count} x {name}" for name, count in _more_files(before, after).items())
     measured = f"{before.files.total()} -> {after.files.total()}{f' ({more})' if more else ''}"
     return Verdict("files", measured, "no more", not more)
+
+
+def _more_files(before: Figures, after: Figures) -> dict[str, int]:
+    """Return the additional file descriptors by kind. The database's are left out: they belong to a pool with a bound
+    of its own.
+    """
+    return {name: count for name, count in (after.files - before.files).items() if not name.startswith(DATABASE)}
 
 
 def _times(tally: Tally) -> str:
