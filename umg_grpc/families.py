@@ -3,7 +3,7 @@
 The text document defines six families, by the prefixes of its example ids, whose fields and reasoning controls differ
 from model to model. No codec knows a family: a codec records where fields were written
 (`RequestNotes.family`); `apply` checks them once, before the first channel is tried, and records its changes
-(`SourceDocument.edited_fields`), so that a provider of the caller's own format receives the same as any other.
+(`RequestNotes.edited`), so that a provider of the caller's own format receives the same as any other.
 
 Pure: no I/O and no clock.
 """
@@ -149,36 +149,38 @@ def chat_words(model: str) -> ChatFields:
 
 def apply(
     request: pb.GenerateRequest, fields: Sequence[str], model: FamilyModel, suffix: Suffix | None, *, stream: bool
-) -> pb.GenerateRequest:
-    """Return the request under the family's rules: the request itself, or a copy with another `reasoning`. Raise
+) -> tuple[pb.GenerateRequest, bool]:
+    """Return the request under the family's rules (the request itself, or a copy with another `reasoning`), and whether
+    an option that the caller set was changed, so that a provider of the caller's own format needs it again. Raise
     UmgError(UNSUPPORTED_FIELD, INVALID_FIELD) for a rejected field, named as the caller wrote it, or by its canonical
     path where only that is known. `fields`: those of the body whose use depends on the family, see
     `RequestNotes.family`.
 
-    Changes of the caller's options are recorded in `edited_fields`. A level or budget that is added for an effort is
-    not recorded, since a provider of the caller's format still reads the original effort.
+    A level or budget that is added for an effort is not counted as a change: a provider of the caller's format still
+    reads the original effort.
     """
     if not model.family and suffix is None:
-        return request
+        return request, False
     if fields and model.family in FAMILIES:
         _reject_fields(fields, model.family)
     if model.family == "famC":
         _check_search(request, fields)
     if (rules := RULES.get(model.family)) is None or (suffix is None and not request.HasField("reasoning")):
-        return request
+        return request, False
     options = _options_of(request)
-    rules(options, fields, model, suffix, stream)
+    edited = rules(options, fields, model, suffix, stream)
+    if not options.reasoning.ListFields():
+        options.ClearField("reasoning")
     if options == _options_of(request):
-        return request
+        return request, False
     changed = pb.GenerateRequest()
     changed.CopyFrom(request)
     for name in ("reasoning", "face_hints"):
         changed.ClearField(name)
-    del changed.source.edited_fields[:]
     changed.MergeFrom(options)
     if not request.HasField("source"):
         changed.ClearField("source")
-    return changed
+    return changed, edited
 
 
 def _options_of(request: pb.GenerateRequest) -> pb.GenerateRequest:
@@ -192,7 +194,6 @@ def _options_of(request: pb.GenerateRequest) -> pb.GenerateRequest:
         options.max_output_tokens = request.max_output_tokens
     if request.HasField("source"):
         options.source.format = request.source.format
-        options.source.edited_fields.extend(request.source.edited_fields)
     return options
 
 
@@ -239,8 +240,8 @@ LEVELS = {"minimal": "low", "low": "low", "medium": "high", "high": "high", "xhi
 
 def _fam_g(
     request: pb.GenerateRequest, fields: Sequence[str], model: FamilyModel, suffix: Suffix | None, stream: bool
-) -> None:
-    """Apply chat rule 5, "generationConfig", readings 8 and 10."""
+) -> bool:
+    """Apply chat rule 5, "generationConfig", readings 8 and 10. Return whether the caller's options were changed."""
     reasoning, before = request.reasoning, _copied_reasoning(request)
     chat = request.source.format == "chat"
     if chat:
@@ -254,16 +255,16 @@ def _fam_g(
         if not reasoning.HasField("include_thoughts"):
             reasoning.include_thoughts = not _is_off(reasoning)
     if not chat:
-        _record_change(request, before)
+        edited = reasoning != before
         _convert_to_tier(reasoning, model)
-        return
+        return edited
     _convert_to_tier(reasoning, model)
     if reasoning.HasField("include_thoughts"):
         # Reasoning is readable in streams only, and only where it is on and was requested: by a suffix, or by a budget
         # (a model with levels accepts none, so `include_thoughts` alone requests it).
         requested = suffix is not None or model.levels or reasoning.HasField("budget_tokens")
         reasoning.include_thoughts = reasoning.include_thoughts and requested and stream and not _is_off(reasoning)
-    _record_change(request, before)
+    return reasoning != before
 
 
 def _reject_other_tier(request: pb.GenerateRequest, fields: Sequence[str], model: FamilyModel) -> None:
@@ -366,15 +367,17 @@ def _share(effort: str, budget: int) -> int:
 
 def _fam_q(
     request: pb.GenerateRequest, fields: Sequence[str], model: FamilyModel, suffix: Suffix | None, stream: bool
-) -> None:
-    """Apply chat rule 3: without a stream turn `enable_thinking` off (readings, 9: a normal answer, no reasoning)."""
+) -> bool:
+    """Apply chat rule 3: without a stream turn `enable_thinking` off (readings, 9: a normal answer, no reasoning).
+    Return whether the caller's options were changed.
+    """
     if not request.HasField("reasoning"):
-        return
+        return False
     reasoning, before = request.reasoning, _copied_reasoning(request)
     _reject_thinking(request, fields, model)
     if request.face_hints.enable_thinking and reasoning.mode == pb.REASONING_MODE_ENABLED and not stream:
         reasoning.mode = pb.REASONING_MODE_DISABLED
-    _record_change(request, before)
+    return reasoning != before
 
 
 def _check_search(request: pb.GenerateRequest, fields: Sequence[str]) -> None:
@@ -387,16 +390,19 @@ def _check_search(request: pb.GenerateRequest, fields: Sequence[str]) -> None:
 
 def _fam_o_or_x(
     request: pb.GenerateRequest, fields: Sequence[str], model: FamilyModel, suffix: Suffix | None, stream: bool
-) -> None:
-    """Apply the rules of famO and famX. famX's search options (`mode`, `return_citations`) are canonical already."""
-    if request.HasField("reasoning"):
-        before = _copied_reasoning(request)
-        _reject_thinking(request, fields, model)
-        _record_change(request, before)
+) -> bool:
+    """Apply the rules of famO and famX, and return whether the caller's options were changed. famX's search options
+    (`mode`, `return_citations`) are canonical already.
+    """
+    if not request.HasField("reasoning"):
+        return False
+    before = _copied_reasoning(request)
+    _reject_thinking(request, fields, model)
+    return request.reasoning != before
 
 
 # famR is not here: `thinking` is its own field, and reasoning is off by default in our own providers, not forced off.
-RULES: dict[str, Callable[[pb.GenerateRequest, Sequence[str], FamilyModel, Suffix | None, bool], None]] = {
+RULES: dict[str, Callable[[pb.GenerateRequest, Sequence[str], FamilyModel, Suffix | None, bool], bool]] = {
     "famG": _fam_g,
     "famQ": _fam_q,
     "famO": _fam_o_or_x,
@@ -408,15 +414,6 @@ def _copied_reasoning(request: pb.GenerateRequest) -> pb.ReasoningOptions:
     copied = pb.ReasoningOptions()
     copied.CopyFrom(request.reasoning)
     return copied
-
-
-def _record_change(request: pb.GenerateRequest, before: pb.ReasoningOptions) -> None:
-    """Record a change of `reasoning`."""
-    changed = request.reasoning != before
-    if not request.reasoning.ListFields():
-        request.ClearField("reasoning")
-    if changed and request.HasField("source") and "reasoning" not in request.source.edited_fields:
-        request.source.edited_fields.append("reasoning")
 
 
 def _caller_path(fields: Sequence[str], *names: str) -> str | None:

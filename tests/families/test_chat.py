@@ -11,6 +11,7 @@ from umg_grpc.errors import UmgError
 from umg_grpc.families import apply, family_model, family_of, split_suffix
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS
+from umg_grpc.wire.request_notes import RequestNotes
 from umg_grpc.wire.text_format import FaceRequest
 
 CHAT = FORMATS["chat"]
@@ -23,16 +24,19 @@ def decoded(model: str, body: Body) -> FaceRequest:
     return CHAT.decode_request(msgspec.json.encode(whole), {})
 
 
-def admitted(model: str, body: Body) -> pb.GenerateRequest:
-    """Return the request as a channel gets it. The id's prefix names the model's family."""
+def admitted(model: str, body: Body) -> tuple[pb.GenerateRequest, bool]:
+    """Return the request as a channel gets it, and whether an option of the caller was changed. The id's prefix names the
+    model's family.
+    """
     base, suffix = split_suffix(model) or (model, None)
     request, stream, notes = decoded(model, body)
     return apply(request, notes.family, family_model(family_of(base), base), suffix, stream=stream)
 
 
-def told(request: pb.GenerateRequest) -> Body:
+def told(request: pb.GenerateRequest, *, edited: bool = False) -> Body:
     """Return the body for a provider of chat, without the fields that every body has."""
-    fields = msgspec.json.decode(CHAT.encode_request(request, "theirs", False).body)
+    notes = RequestNotes(edited=("reasoning",) if edited else ())
+    fields = msgspec.json.decode(CHAT.encode_request(request, "theirs", False, notes=notes).body)
     for name in ("model", "messages", "stream"):
         fields.pop(name, None)
     return fields
@@ -181,24 +185,23 @@ TOLD = [
 def test_a_provider_of_chat_is_told_what_the_family_makes_of_a_body(case: Told) -> None:
     for stream, expected in ((True, case.streamed), (False, case.whole or case.streamed)):
         body = case.body | {"stream": stream}
-        request, before = admitted(case.model, body), decoded(case.model, body).canonical
-        assert told(request) == expected
-        assert list(request.source.edited_fields) == ([] if request.reasoning == before.reasoning else ["reasoning"])
+        (request, edited), before = admitted(case.model, body), decoded(case.model, body).canonical
+        assert told(request, edited=edited) == expected
+        assert edited == (request.reasoning != before.reasoning)
 
 
 @pytest.mark.parametrize("model", ["famQ-3-max", FLASH, LEVELS, "famC-1", "famO-5", "famX-4", "famR-1", "mine"])
 def test_a_request_without_any_of_this_is_left_as_it_is(model: str) -> None:
     body: Body = {"max_tokens": 5, "stop": "x", "tools": [TOOL]}
-    request = admitted(model, body)
+    request, edited = admitted(model, body)
     assert told(request) == body
     assert not request.HasField("reasoning")
-    assert not request.source.edited_fields
+    assert not edited
 
 
 def test_only_reasoning_is_ever_changed() -> None:
     body: Body = {"temperature": 1, "top_k": 2, "tools": [TOOL], "web_search_options": {}}
-    before, after = decoded(f"{PRO}-thinking", body).canonical, admitted(f"{PRO}-thinking", body)
-    assert list(after.source.edited_fields) == ["reasoning"]
-    after.source.ClearField("edited_fields")
+    before, (after, edited) = decoded(f"{PRO}-thinking", body).canonical, admitted(f"{PRO}-thinking", body)
+    assert edited
     after.ClearField("reasoning")
     assert after == before

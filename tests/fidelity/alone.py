@@ -33,7 +33,6 @@ UNMEASURED = {
     "SourceDocument.body": "the body itself",
     "SourceDocument.headers": "go with the body to its own format alone",
     "OPAQUE_HANDLING_CARRIED": "what it holds is measured as the tools that it declares",
-    "SourceDocument.edited_fields": "set by the gateway",
     "ReasoningState.format": "follows from the face",
     "ReasoningState.channel": "set by the gateway",
     "ServerToolCall.format": "follows from the face",

@@ -30,6 +30,7 @@ from umg_grpc.store import Store, open_store
 from umg_grpc.store.retained import Bounds
 from umg_grpc.store.tables import KeptResponse
 from umg_grpc.v1 import pb
+from umg_grpc.wire.request_notes import NO_NOTES, DecodedRequest
 
 ME, YOU = "key_me", "key_you"
 CHANNEL = "main"
@@ -86,6 +87,10 @@ def answered(text: str, response_id: str = "") -> pb.GenerateResponse:
     )
 
 
+async def continue_(conversations: Conversations, request: pb.GenerateRequest, owner: str = ME) -> Continued:
+    return await conversations.continue_(owner, DecodedRequest(request, NO_NOTES))
+
+
 async def keep(
     conversations: Conversations,
     request: pb.GenerateRequest,
@@ -132,16 +137,16 @@ async def test_a_conversation_goes_on_turn_by_turn_also_when_earlier_responses_a
     first = await keep(conversations, asked("one"), answered("1"))
     clock.time += timedelta(days=20)
     request = asked("two", previous=first)
-    continued = await conversations.continue_(ME, request)
-    assert texts(continued.request) == ["one", "1", "two"]
+    continued = await continue_(conversations, request)
+    assert texts(continued.whole.canonical) == ["one", "1", "two"]
     second = await keep(conversations, request, answered("2"), continued)
     await conversations.delete(ME, first)
     clock.time += timedelta(days=20)  # the first would have expired as well
     request = asked("three", "four", previous=second)
-    continued = await conversations.continue_(ME, request)
-    assert texts(continued.request) == ["one", "1", "two", "2", "three", "four"]
+    continued = await continue_(conversations, request)
+    assert texts(continued.whole.canonical) == ["one", "1", "two", "2", "three", "four"]
     third = await keep(conversations, request, answered("3"), continued)
-    assert texts((await conversations.continue_(ME, asked(previous=third))).request) == [
+    assert texts((await continue_(conversations, asked(previous=third))).whole.canonical) == [
         *("one", "1", "two", "2", "three", "four", "3")
     ]
 
@@ -151,23 +156,23 @@ async def test_a_continued_request_says_all_itself(conversations: Conversations)
     response_id = await keep(conversations, first, answered("1"), upstream_response_id="resp_theirs")
     request = asked("two", previous=response_id, top_p=0.5)
     body = request.source.body
-    continued = await conversations.continue_(ME, request)
-    assert continued.request.previous_response_id == ""
-    assert list(continued.request.instructions) == [], "they are not inherited"
-    assert not continued.request.HasField("temperature")
-    assert continued.request.top_p == 0.5
-    assert continued.request.source.body == body
-    assert list(continued.request.source.edited_fields) == ["messages", "previous_response_id"]
+    continued = await continue_(conversations, request)
+    assert continued.whole.canonical.previous_response_id == ""
+    assert list(continued.whole.canonical.instructions) == [], "they are not inherited"
+    assert not continued.whole.canonical.HasField("temperature")
+    assert continued.whole.canonical.top_p == 0.5
+    assert continued.whole.canonical.source.body == body
+    assert continued.whole.notes.edited == ("messages", "previous_response_id")
     assert continued.place == Place(CHANNEL, "resp_theirs")
     assert (request.previous_response_id, texts(request)) == (response_id, ["two"]), "the caller's stays as it is"
 
-    by_id = continued.request_for(channel(CHANNEL, "responses"))
+    by_id, notes = continued.request_for(channel(CHANNEL, "responses"))
     assert (by_id.previous_response_id, texts(by_id)) == ("resp_theirs", ["two"])
-    assert list(by_id.source.edited_fields) == ["previous_response_id"]
+    assert notes.edited == ("previous_response_id",)
     request.previous_response_id = "resp_theirs"
-    assert continued.request_for(channel(CHANNEL, "responses")) is request
+    assert continued.request_for(channel(CHANNEL, "responses")).canonical is request
     for other in (channel(CHANNEL, "chat"), channel("other", "responses")):
-        assert continued.request_for(other) is continued.request
+        assert continued.request_for(other) is continued.whole
 
 
 async def test_what_only_its_maker_can_read_is_kept_with_the_name_of_its_channel(conversations: Conversations) -> None:
@@ -175,8 +180,8 @@ async def test_what_only_its_maker_can_read_is_kept_with_the_name_of_its_channel
     state = pb.ReasoningState(data="opaque", format="responses")
     response.candidates[0].message.parts.insert(0, pb.Part(reasoning=pb.ReasoningPart(item_id="rs_1"), state=state))
     response_id = await keep(conversations, asked("one"), response)
-    continued = await conversations.continue_(ME, asked("two", previous=response_id))
-    thought = continued.request.messages[1].parts[0]
+    continued = await continue_(conversations, asked("two", previous=response_id))
+    thought = continued.whole.canonical.messages[1].parts[0]
     assert (thought.state.data, thought.state.channel) == ("opaque", CHANNEL)
     assert not response.candidates[0].message.parts[0].state.channel, "the caller's answer is not touched"
 
@@ -185,15 +190,18 @@ async def test_an_answer_that_said_nothing_adds_no_message(conversations: Conver
     for response in (answered(""), answered("")):
         del response.candidates[0].message.parts[:]
         response_id = await keep(conversations, asked("one"), response)
-        assert texts((await conversations.continue_(ME, asked("two", previous=response_id))).request) == ["one", "two"]
+        assert texts((await continue_(conversations, asked("two", previous=response_id))).whole.canonical) == [
+            "one",
+            "two",
+        ]
 
 
 async def test_big_conversations_are_kept_too(conversations: Conversations) -> None:
     long = "0123456789" * (SMALL_BYTES // 5)
     request = asked(long)
     response_id = await keep(conversations, request, answered(long))
-    continued = await conversations.continue_(ME, asked("two", previous=response_id))
-    assert texts(continued.request) == [long, long, "two"]
+    continued = await continue_(conversations, asked("two", previous=response_id))
+    assert texts(continued.whole.canonical) == [long, long, "two"]
     assert (await conversations.get(ME, response_id)).response.candidates[0].message == said(long, pb.ROLE_ASSISTANT)
     page = await conversations.list_items(ME, listed(response_id))
     assert [item.parts[0].text.text for item in page.items] == [long]
@@ -204,8 +212,8 @@ async def test_another_process_finds_a_response_at_once(store: Store, module_dat
     async with opened(store, clock) as mine, opened(other, clock) as theirs:
         for number in range(20):
             response_id = await keep(mine, asked(str(number)), answered("1"))
-            continued = await theirs.continue_(ME, asked("two", previous=response_id))
-            assert texts(continued.request) == [str(number), "1", "two"]
+            continued = await continue_(theirs, asked("two", previous=response_id))
+            assert texts(continued.whole.canonical) == [str(number), "1", "two"]
     await other.aclose()
 
 
@@ -249,7 +257,7 @@ async def test_a_response_that_is_not_the_callers_does_not_exist(
     await conversations.delete(ME, "resp_deleted")
     request = asked("two", previous=case.response_id)
     calls = {
-        "continue": (conversations.continue_(case.owner, request), "previous_response_id"),
+        "continue": (continue_(conversations, request, case.owner), "previous_response_id"),
         "get": (conversations.get(case.owner, case.response_id), None),
         "delete": (conversations.delete(case.owner, case.response_id), None),
         "cancel": (conversations.cancel(case.owner, case.response_id), None),
@@ -272,13 +280,13 @@ async def test_two_callers_may_have_responses_of_one_id(conversations: Conversat
     for owner in (ME, YOU):
         await keep(conversations, asked(owner), answered("1", "resp_1"), owner=owner)
     await conversations.delete(YOU, "resp_1")
-    assert texts((await conversations.continue_(ME, asked(previous="resp_1"))).request) == [ME, "1"]
+    assert texts((await continue_(conversations, asked(previous="resp_1"))).whole.canonical) == [ME, "1"]
 
 
 async def test_of_two_responses_of_one_id_the_later_stays(conversations: Conversations) -> None:
     await keep(conversations, asked("one"), answered("1", "resp_1"))
     await keep(conversations, asked("two"), answered("2", "resp_1"))
-    assert texts((await conversations.continue_(ME, asked(previous="resp_1"))).request) == ["two", "2"]
+    assert texts((await continue_(conversations, asked(previous="resp_1"))).whole.canonical) == ["two", "2"]
 
 
 @pytest.mark.parametrize("status", ["", "incomplete"])
@@ -324,7 +332,7 @@ async def test_the_oldest_responses_go_when_there_are_too_many_bytes(store: Stor
 async def test_keeping_many_at_once_loses_none(conversations: Conversations) -> None:
     ids = await asyncio.gather(*(keep(conversations, asked(str(n)), answered(str(n))) for n in range(200)))
     for number, response_id in enumerate(ids):
-        request = (await conversations.continue_(ME, asked(previous=response_id))).request
+        request = (await continue_(conversations, asked(previous=response_id))).whole.canonical
         assert texts(request) == [str(number)] * 2
 
 
@@ -354,7 +362,7 @@ async def test_the_items_of_a_request_are_listed_with_ids_that_stay(conversation
     turn = pb.Message(role=pb.ROLE_ASSISTANT, parts=[THOUGHT, *said("three").parts, *said("four").parts, CALL, SEARCH])
     request.messages.extend([given_id, turn, pb.Message(role=pb.ROLE_USER, parts=[RESULT, IMAGE])])
     request.messages.extend([pb.Message(parts=[NEW]), pb.Message(parts=[ODD]), given_id])
-    response_id = await keep(conversations, request, answered("5"), await conversations.continue_(ME, request))
+    response_id = await keep(conversations, request, answered("5"), await continue_(conversations, request))
 
     page = await conversations.list_items(ME, listed(response_id, ascending=True))
     ids = [item.message_id for item in page.items]

@@ -21,6 +21,7 @@ from umg_grpc.store.retained import Bounds
 from umg_grpc.store.tables import KeptThread
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS
+from umg_grpc.wire.request_notes import NO_NOTES, DecodedRequest
 
 ME, YOU = "key_me", "key_you"
 HERE = Place("main", "")
@@ -65,9 +66,15 @@ def answer(response_id: str) -> pb.GenerateResponse:
     return pb.GenerateResponse(response_id=response_id, candidates=[pb.Candidate(message=message)])
 
 
+async def open_thread(
+    threads: Threads, request: pb.GenerateRequest, *, owner: str = ME, seconds: float = inf
+) -> Thread:
+    return await threads.open(owner, DecodedRequest(request, NO_NOTES), seconds)
+
+
 async def turn(threads: Threads, request: pb.GenerateRequest, response_id: str, place: Place = HERE) -> Thread:
     """Run one call from its beginning to its end."""
-    thread = await threads.open(ME, request, inf)
+    thread = await open_thread(threads, request)
     assert await threads.keep(ME, thread, answer(response_id), place)
     await threads.close(ME, thread)
     return thread
@@ -75,7 +82,7 @@ async def turn(threads: Threads, request: pb.GenerateRequest, response_id: str, 
 
 async def refused(threads: Threads, request: pb.GenerateRequest, owner: str = ME) -> UmgError:
     with pytest.raises(UmgError) as caught:
-        await threads.open(owner, request, inf)
+        await open_thread(threads, request, owner=owner)
     return caught.value
 
 
@@ -92,8 +99,8 @@ async def test_a_conversation_is_whole_again_in_the_callers_own_json(threads: Th
         threads, body("", user("One", **mark), system=[{"type": "text", "text": "S", **mark}], tools=[TOOL]), "a"
     )
     await turn(threads, body("a", user("Two")), "b")
-    thread = await threads.open(ME, body("b", user("Three", **mark), temperature=0.5), inf)
-    whole = msgspec.json.decode(thread.request.source.body)
+    thread = await open_thread(threads, body("b", user("Three", **mark), temperature=0.5))
+    whole = msgspec.json.decode(thread.whole.canonical.source.body)
     assert whole == {
         "model": "m",
         "max_tokens": 9,
@@ -108,18 +115,22 @@ async def test_a_conversation_is_whole_again_in_the_callers_own_json(threads: Th
             user("Three", **mark),
         ],
     }
-    assert texts(thread.request) == ["One", "Hello", "Two", "Hello", "Three"]
-    assert not thread.request.HasField("thread")
-    assert (thread.request.temperature, thread.request.tools[0].function.name) == (0.5, "look")
+    assert texts(thread.whole.canonical) == ["One", "Hello", "Two", "Hello", "Three"]
+    assert not thread.whole.canonical.HasField("thread")
+    assert (thread.whole.canonical.temperature, thread.whole.canonical.tools[0].function.name) == (0.5, "look")
 
 
 async def test_a_conversation_that_the_caller_filled_in_is_whole_again(threads: Threads) -> None:
     tool = pb.Tool(function=pb.FunctionTool(name="look"))
     system = [pb.Part(text=pb.TextPart(text="S"))]
     await turn(threads, plain("", "One", instructions=system, tools=[tool]), "a")
-    thread = await threads.open(ME, plain("a", "Two", seed=4), inf)
-    assert texts(thread.request) == ["One", "Hello", "Two"]
-    assert (thread.request.seed, list(thread.request.tools), list(thread.request.instructions)) == (4, [tool], system)
+    thread = await open_thread(threads, plain("a", "Two", seed=4))
+    assert texts(thread.whole.canonical) == ["One", "Hello", "Two"]
+    assert (
+        thread.whole.canonical.seed,
+        list(thread.whole.canonical.tools),
+        list(thread.whole.canonical.instructions),
+    ) == (4, [tool], system)
 
 
 @pytest.mark.parametrize("began", [body, plain])
@@ -129,19 +140,22 @@ async def test_a_thread_goes_on_in_another_form(threads: Threads, began: object)
     )
     await turn(threads, one, "a")
     await turn(threads, two, "b")
-    thread = await threads.open(ME, plain("b", "Three"), inf)
-    assert texts(thread.request) == ["One", "Hello", "Two", "Hello", "Three"]
+    thread = await open_thread(threads, plain("b", "Three"))
+    assert texts(thread.whole.canonical) == ["One", "Hello", "Two", "Hello", "Three"]
 
 
 async def test_an_answer_without_content_adds_no_turn(threads: Threads) -> None:
-    thread = await threads.open(ME, body("", user("One")), inf)
+    thread = await open_thread(threads, body("", user("One")))
     assert await threads.keep(ME, thread, pb.GenerateResponse(response_id="a"), HERE)
-    assert texts((await threads.open(ME, body("a", user("Two")), inf)).request) == ["One", "Two"]
+    assert texts((await open_thread(threads, body("a", user("Two")))).whole.canonical) == [
+        "One",
+        "Two",
+    ]
 
 
 async def test_an_unfinished_turn_goes_on_without_new_messages(threads: Threads) -> None:
     await turn(threads, body("", user("One")), "a")
-    assert texts((await threads.open(ME, body("a"), inf)).request) == ["One", "Hello"]
+    assert texts((await open_thread(threads, body("a"))).whole.canonical) == ["One", "Hello"]
 
 
 async def test_an_answer_is_continued_once(threads: Threads) -> None:
@@ -153,13 +167,13 @@ async def test_an_answer_is_continued_once(threads: Threads) -> None:
 
 async def test_an_answer_is_continued_by_one_call_at_a_time(threads: Threads, store: Store, clock: Clock) -> None:
     await turn(threads, body("", user("One")), "a")
-    first = await threads.open(ME, body("a", user("Two")), 30)
+    first = await open_thread(threads, body("a", user("Two")), seconds=30)
     other = Threads(store, bounds=NO_BOUND, most_bytes=MAX_BYTES, now=clock)  # of another process
     assert (await refused(other, body("a", user("Two")))).reason == pb.ERROR_REASON_THREAD_CONTINUE_IN_FLIGHT
     await threads.close(ME, first)  # it failed
-    second = await other.open(ME, body("a", user("Two")), 30)
+    second = await open_thread(other, body("a", user("Two")), seconds=30)
     clock.time += timedelta(seconds=31)  # its process has ended
-    await threads.open(ME, body("a", user("Two")), 30)
+    await open_thread(threads, body("a", user("Two")), seconds=30)
     await other.close(ME, second)  # its claim has passed to another call
     assert (await refused(other, body("a", user("Two")))).reason == pb.ERROR_REASON_THREAD_CONTINUE_IN_FLIGHT
 
@@ -195,12 +209,12 @@ async def test_what_the_thread_keeps_is_not_said_again(threads: Threads, field: 
 async def test_a_provider_that_gives_one_id_twice_has_a_thread_all_the_same(threads: Threads) -> None:
     await turn(threads, body("", user("One")), "a")
     await turn(threads, body("a", user("Two")), "a")
-    assert texts((await turn(threads, body("a", user("Three")), "a")).request)[-1] == "Three"
+    assert texts((await turn(threads, body("a", user("Three")), "a")).whole.canonical)[-1] == "Three"
 
 
 async def test_a_conversation_that_is_too_large_is_not_kept(threads: Threads) -> None:
     large = body("", user("x" * MAX_BYTES))
-    thread = await threads.open(ME, large, inf)
+    thread = await open_thread(threads, large)
     assert not await threads.keep(ME, thread, answer("a"), HERE)
     assert (await refused(threads, body("a", user("Two")))).reason == pb.ERROR_REASON_THREAD_NOT_FOUND
 
@@ -208,7 +222,7 @@ async def test_a_conversation_that_is_too_large_is_not_kept(threads: Threads) ->
 async def test_a_large_conversation_is_whole_again(threads: Threads) -> None:
     await turn(threads, body("", user("x" * SMALL_BYTES)), "a")
     await turn(threads, body("a", user("y" * SMALL_BYTES)), "b")
-    whole = (await threads.open(ME, body("b", user("z")), inf)).request
+    whole = (await open_thread(threads, body("b", user("z")))).whole.canonical
     assert list(map(len, texts(whole))) == [SMALL_BYTES, 5, SMALL_BYTES, 5, 1]
 
 
@@ -221,7 +235,7 @@ async def test_a_continued_answer_leaves_its_conversation_to_the_next(threads: T
 
 
 async def test_an_id_that_cannot_be_named_is_not_kept(threads: Threads) -> None:
-    thread = await threads.open(ME, body("", user("One")), inf)
+    thread = await open_thread(threads, body("", user("One")))
     for name in ("", "x" * 513, "a\nb"):
         assert not await threads.keep(ME, thread, answer(name), HERE)
 
@@ -237,8 +251,8 @@ async def test_a_database_that_fails_is_a_thread_that_is_lost(tmp_path: Path) ->
 
 def thread_of(place: Place, previous_id: str = "a") -> Thread:
     request = body(previous_id, user("Two"))
-    whole = Thread(body("", user("One"), user("Two")), Place("", "")).request
-    return Thread(request, place, whole=whole)
+    whole = Thread(DecodedRequest(body("", user("One"), user("Two")), NO_NOTES), Place("", "")).whole
+    return Thread(DecodedRequest(request, NO_NOTES), place, continued=whole)
 
 
 KNOWN = Place("main", "a")
@@ -255,20 +269,20 @@ MAIN = channel("main")
 
 def test_a_provider_that_has_the_thread_is_told_the_new_messages() -> None:
     thread = thread_of(KNOWN)
-    assert thread.request_for(MAIN) is thread.caller_request
+    assert thread.request_for(MAIN) is thread.caller
     for target, keeps in ((channel("other"), True), (channel("main", NO_THREADS), False)):
-        told = thread.request_for(target)
+        told = thread.request_for(target).canonical
         assert texts(told) == ["One", "Two"]
         assert told.HasField("thread") == keeps
-    began = msgspec.json.decode(thread.request_for(channel("other")).source.body)
+    began = msgspec.json.decode(thread.request_for(channel("other")).canonical.source.body)
     assert (began["thread"], len(began["messages"])) == ({"type": "create"}, 2)
 
 
 def test_a_provider_that_has_lost_the_thread_is_told_all() -> None:
     thread = thread_of(KNOWN)
     lost = UmgError(pb.ERROR_REASON_THREAD_NOT_FOUND, "gone")
-    assert thread.mends(thread.request_for(MAIN), lost)
-    told = thread.request_for(MAIN)
+    assert thread.mends(thread.request_for(MAIN).canonical, lost)
+    told = thread.request_for(MAIN).canonical
     assert texts(told) == ["One", "Two"]
     assert not thread.mends(told, lost)
 
@@ -283,9 +297,13 @@ def test_a_provider_that_has_lost_the_thread_is_told_all() -> None:
 )
 @pytest.mark.parametrize("previous_id", ["", "a"])
 def test_a_provider_that_keeps_no_thread_is_told_of_none(error: UmgError, previous_id: str) -> None:
-    thread = thread_of(KNOWN, previous_id) if previous_id else Thread(body("", user("One")), Place("", ""))
-    assert thread.mends(thread.request_for(MAIN), error)
-    told = thread.request_for(MAIN)
+    thread = (
+        thread_of(KNOWN, previous_id)
+        if previous_id
+        else Thread(DecodedRequest(body("", user("One")), NO_NOTES), Place("", ""))
+    )
+    assert thread.mends(thread.request_for(MAIN).canonical, error)
+    told = thread.request_for(MAIN).canonical
     assert not told.HasField("thread")
     assert b"thread" not in told.source.body
     assert not thread.mends(told, error)
@@ -294,4 +312,4 @@ def test_a_provider_that_keeps_no_thread_is_told_of_none(error: UmgError, previo
 @pytest.mark.parametrize("reason", [pb.ERROR_REASON_THREAD_FINGERPRINT_MISMATCH, pb.ERROR_REASON_UPSTREAM_REJECTED])
 def test_another_refusal_is_the_callers(reason: "pb.ErrorReason.ValueType") -> None:
     thread = thread_of(KNOWN)
-    assert not thread.mends(thread.request_for(MAIN), UmgError(reason, "messages: too many"))
+    assert not thread.mends(thread.request_for(MAIN).canonical, UmgError(reason, "messages: too many"))

@@ -24,6 +24,7 @@ from umg_grpc.service.conversations.upstream_objects import (
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS
 from umg_grpc.wire.core.object_rules import UNKNOWN, RepeatedMembers, decode_every, is_public
+from umg_grpc.wire.request_notes import RequestNotes
 
 
 def found_in(body: Mapping[str, Any], name: str) -> list[AccountObject]:
@@ -44,11 +45,11 @@ def test_the_callers_own_names_are_no_objects(case: Harmless) -> None:
 @pytest.mark.parametrize("case", NAMED, ids=lambda case: case.id)
 def test_an_object_is_found_beside_other_messages_that_are_written_anew(case: Named) -> None:
     request = FORMATS[case.format].decode_request(json.dumps(case.body).encode(), {}).canonical
-    request.source.edited_fields.append("messages")
+    objects = account_objects(request, [case.format], RequestNotes(edited=("messages",)))
     if conversation(case.path):
-        assert {each.id for each in account_objects(request, [case.format])} <= {case.name}
+        assert {each.id for each in objects} <= {case.name}
     else:
-        assert AccountObject(case.path, case.name) in account_objects(request, [case.format])
+        assert AccountObject(case.path, case.name) in objects
 
 
 def conversation(path: str) -> bool:

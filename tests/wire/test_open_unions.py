@@ -9,6 +9,7 @@ from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS
 from umg_grpc.wire.core.opaque import RawTurns
+from umg_grpc.wire.request_notes import RequestNotes
 
 USER = {"role": "user", "content": "Hi"}
 ROBOT = {"role": "robot\n", "content": [{"type": "beep", "n": 1.0}]}
@@ -48,8 +49,8 @@ def test_a_turn_of_an_unknown_role_reaches_a_provider_of_its_format(case: Body) 
 def test_a_turn_of_an_unknown_role_stays_when_the_conversation_is_written_anew(case: Body) -> None:
     codec = FORMATS[case.format]
     request = codec.decode_request(msgspec.json.encode(case.body), {}).canonical
-    request.source.edited_fields.append("messages")
-    rewritten = msgspec.json.decode(codec.encode_request(request, "m", False).body)
+    upstream = codec.encode_request(request, "m", False, notes=RequestNotes(edited=("messages",)))
+    rewritten = msgspec.json.decode(upstream.body)
     (field,) = {"messages", "input", "contents"} & rewritten.keys()
     assert rewritten[field][1] == case.body[field][1]  # type: ignore[index]
 

@@ -13,7 +13,7 @@ SEARCH = ("search", "tools", "tool_choice")
 REASONING_AMOUNTS = ("effort", "level", "budget_tokens", "mode")
 """Fields of `reasoning` that set the amount of reasoning."""
 THOUGHTS = "messages.parts.reasoning"
-"""Name in `edited_fields` for the reasoning in the messages of a chat body."""
+"""Name in `RequestNotes.edited` for the reasoning in the messages of a chat body."""
 
 
 def end_user(request: pb.GenerateRequest, quirks: Quirks, report: Report) -> str:

@@ -1,6 +1,6 @@
 """Notes of a decoded request: facts that codecs and service record for one another, beside the canonical request."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Generic, NamedTuple, TypeVar
 
 from umg_grpc.wire.report import Report
@@ -10,7 +10,7 @@ Request = TypeVar("Request")
 
 @dataclass(slots=True, eq=False)
 class RequestNotes:
-    """Notes of one request. A decoder fills them; after that they are only read."""
+    """Notes of one request. A decoder fills them; after that they are only read. A changed request has new notes."""
 
     uncarried: list[str] = field(default_factory=list)
     """Known fields of the body that have no canonical form, by their paths there; an upstream of another format reports
@@ -29,6 +29,15 @@ class RequestNotes:
     """Canonical path (`messages[1].parts[0]`) -> path in the body of parts of unknown kinds, where the two cannot be
     derived from each other. For error messages only.
     """
+
+    edited: tuple[str, ...] = ()
+    """Canonical fields that differ from the source document: a family's policy changed them, or the conversation is
+    longer. An upstream of the caller's own format encodes them again.
+    """
+
+    def with_edited(self, *fields: str) -> "RequestNotes":
+        """Return notes that record a change of these canonical fields too."""
+        return replace(self, edited=tuple(dict.fromkeys([*self.edited, *fields])))
 
     def report_uncarried(self, report: Report) -> None:
         """Report the fields that only the body of a unary request has, for an upstream of another format."""

@@ -242,8 +242,8 @@ def edited(body: dict[str, object], *fields: str, **changes: object) -> dict[str
     for name in fields:
         request.ClearField(name)
     request.MergeFrom(pb.GenerateRequest(**changes))
-    request.source.edited_fields.extend(fields)
-    told = msgspec.json.decode(CHAT.encode_request(request, "theirs", False).body)
+    notes = RequestNotes(edited=fields)
+    told = msgspec.json.decode(CHAT.encode_request(request, "theirs", False, notes=notes).body)
     del told["model"]
     if told["messages"] == USER:
         del told["messages"]

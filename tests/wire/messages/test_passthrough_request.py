@@ -14,13 +14,13 @@ BODY = {"model": "m", "max_tokens": 9, "messages": [USER]}
 
 def rebuilt(body: Fields, *, stream: bool = False, edited: pb.GenerateRequest | None = None) -> tuple[Fields, str]:
     """Return the body sent, without the required fields, and the report. `edited`: fields that a policy has changed."""
-    request = MESSAGES.decode_request(msgspec.json.encode(BODY | body), {}).canonical
+    request, _, notes = MESSAGES.decode_request(msgspec.json.encode(BODY | body), {})
     if edited is not None:
         for field, _ in edited.ListFields():
             request.ClearField(field.name)
-            request.source.edited_fields.append(field.name)
+            notes = notes.with_edited(field.name)
         request.MergeFrom(edited)
-    upstream = MESSAGES.encode_request(request, "theirs", stream)
+    upstream = MESSAGES.encode_request(request, "theirs", stream, notes=notes)
     fields = msgspec.json.decode(upstream.body)
     assert fields.pop("model") == "theirs"
     return {

@@ -8,6 +8,7 @@ import pytest
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS
 from umg_grpc.wire.messages import MESSAGES
+from umg_grpc.wire.request_notes import RequestNotes
 
 CALL = {"type": "tool_use", "id": "t", "name": "f", "input": {}}
 RESULT = {"type": "tool_result", "tool_use_id": "t", "content": "42"}
@@ -41,9 +42,7 @@ def test_a_provider_of_the_format_gets_them_as_they_came() -> None:
 
 
 def test_they_keep_their_places_when_the_conversation_is_written_anew() -> None:
-    request = decoded()
-    request.source.edited_fields.append("messages")
-    upstream = MESSAGES.encode_request(request, "m", False)
+    upstream = MESSAGES.encode_request(decoded(), "m", False, notes=RequestNotes(edited=("messages",)))
     expected = [turn if turn["content"] != [RESULT] else {"role": "user", "content": [RESULT]} for turn in BODY["messages"]]  # type: ignore[index, union-attr]  # fmt: skip
     assert (msgspec.json.decode(upstream.body)["messages"], upstream.report.lost) == (expected, 0)
 

@@ -5,6 +5,7 @@ import pytest
 
 from umg_grpc.wire import FORMATS
 from umg_grpc.wire.messages import MESSAGES
+from umg_grpc.wire.request_notes import RequestNotes
 
 LOADED = [{"type": "tool_reference", "tool_name": "CronCreate"}, {"type": "tool_reference", "tool_name": "CronList"}]
 BODY = {
@@ -31,9 +32,8 @@ def test_it_is_text_elsewhere(name: str) -> None:
     assert upstream.report.header() == "tools.defer_loading"
 
 
-@pytest.mark.parametrize("edited", [[], ["messages"]], ids=["as it came", "written anew"])
-def test_a_provider_of_the_format_gets_it_as_it_came(edited: list[str]) -> None:
+@pytest.mark.parametrize("edited", [(), ("messages",)], ids=["as it came", "written anew"])
+def test_a_provider_of_the_format_gets_it_as_it_came(edited: tuple[str, ...]) -> None:
     request = MESSAGES.decode_request(msgspec.json.encode(BODY), {}).canonical
-    request.source.edited_fields.extend(edited)
-    body = msgspec.json.decode(MESSAGES.encode_request(request, "m", False).body)
+    body = msgspec.json.decode(MESSAGES.encode_request(request, "m", False, notes=RequestNotes(edited=edited)).body)
     assert body["messages"] == BODY["messages"]

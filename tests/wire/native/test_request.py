@@ -367,12 +367,12 @@ def test_what_a_policy_changed_is_written_anew_and_all_else_stays(config: str) -
     request.reasoning.Clear()
     request.reasoning.level = "low"
     request.temperature = 0.5
-    request.source.edited_fields.extend(["reasoning", "temperature"])
-    fields, _ = sent(request)
+    notes = RequestNotes(edited=("reasoning", "temperature"))
+    fields, _ = sent(request, notes=notes)
     assert fields[config] == {"x": 1, "thinkingConfig": {"thinkingLevel": "LOW"}, "temperature": 0.5}
     assert fields["y"] == 2
     request.ClearField("reasoning")
-    assert sent(request)[0][config] == {"x": 1, "temperature": 0.5}
+    assert sent(request, notes=notes)[0][config] == {"x": 1, "temperature": 0.5}
 
 
 def test_turns_and_tools_that_a_policy_changed_are_written_anew() -> None:
@@ -384,8 +384,7 @@ def test_turns_and_tools_that_a_policy_changed_are_written_anew() -> None:
     request.instructions[0].text.text = "b"
     request.messages[0].parts[0].text.text = "c"
     request.tools.add().web_search.SetInParent()
-    request.source.edited_fields.extend(["instructions", "tools"])
-    fields, report = sent(request, notes=notes)
+    fields, report = sent(request, notes=notes.with_edited("instructions", "tools"))
     assert fields == {
         "contents": [{"role": "user", "parts": [{"text": "c"}]}],
         "systemInstruction": {"parts": [{"text": "b"}]},
@@ -398,8 +397,9 @@ def test_turns_and_tools_that_a_policy_changed_are_written_anew() -> None:
 def test_an_edit_of_what_was_never_said_is_added() -> None:
     request = decoded()
     request.reasoning.budget_tokens = 0
-    request.source.edited_fields.append("reasoning")
-    assert sent(request)[0]["generationConfig"] == {"thinkingConfig": {"thinkingBudget": 0}}
+    assert sent(request, notes=RequestNotes(edited=("reasoning",)))[0]["generationConfig"] == {
+        "thinkingConfig": {"thinkingBudget": 0}
+    }
 
 
 def test_neighbours_of_one_role_are_one_turn_and_results_come_first_in_the_order_of_their_calls() -> None:

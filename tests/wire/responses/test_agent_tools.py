@@ -14,6 +14,7 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS
 from umg_grpc.wire.core.response_to_events import response_to_events
 from umg_grpc.wire.core.tool_names import name_of
+from umg_grpc.wire.request_notes import RequestNotes
 from umg_grpc.wire.responses import RESPONSES
 from umg_grpc.wire.responses.client_tools import CLIENT_TOOLS
 from umg_grpc.wire.text_format import UpstreamRequest
@@ -32,8 +33,8 @@ def decoded(**body: object) -> pb.GenerateRequest:
     return RESPONSES.decode_request(encoded, {}).canonical
 
 
-def sent(request: pb.GenerateRequest, name: str) -> UpstreamRequest:
-    return FORMATS[name].encode_request(request, "m", False)
+def sent(request: pb.GenerateRequest, name: str, *edited: str) -> UpstreamRequest:
+    return FORMATS[name].encode_request(request, "m", False, notes=RequestNotes(edited=edited))
 
 
 def declared(upstream: UpstreamRequest) -> list[dict[str, Any]]:
@@ -112,8 +113,7 @@ def test_the_answer_repeats_a_namespace_as_it_was_declared() -> None:
 
 def test_a_namespace_stays_one_where_the_tools_are_written_anew() -> None:
     request = decoded(tools=[CALC])
-    request.source.edited_fields.append("tools")
-    assert msgspec.json.decode(sent(request, "responses").body)["tools"] == [CALC]
+    assert msgspec.json.decode(sent(request, "responses", "tools").body)["tools"] == [CALC]
 
 
 @every_other
@@ -136,8 +136,7 @@ def test_an_item_that_declares_tools_reaches_a_provider_of_the_format() -> None:
     item = {"type": "additional_tools", "role": "developer", "tools": [CALC]}
     request = decoded(input=[item, HI])
     assert msgspec.json.decode(sent(request, "responses").body)["input"] == [item, HI]
-    request.source.edited_fields.append("messages")
-    assert msgspec.json.decode(sent(request, "responses").body)["input"][0] == item
+    assert msgspec.json.decode(sent(request, "responses", "messages").body)["input"][0] == item
 
 
 # --- tools with a type of their own
@@ -235,8 +234,7 @@ def test_a_list_of_allowed_tools_may_name_one_with_a_type(case: Typed) -> None:
     told = msgspec.json.decode(sent(request, "chat").body)["tool_choice"]["allowed_tools"]["tools"]
     assert [tool["function"]["name"] for tool in told] == [case.id, "add"]
     assert msgspec.json.decode(RESPONSES.encode_response(pb.GenerateResponse(), request))["tool_choice"] == choice
-    request.source.edited_fields.append("tool_choice")
-    assert msgspec.json.decode(sent(request, "responses").body)["tool_choice"] == choice
+    assert msgspec.json.decode(sent(request, "responses", "tool_choice").body)["tool_choice"] == choice
 
 
 @typed
@@ -263,8 +261,7 @@ def test_its_call_and_result_are_those_of_a_function_elsewhere(case: Typed) -> N
 @typed
 def test_its_items_stay_where_the_conversation_is_written_anew(case: Typed) -> None:
     request = decoded(input=[HI, case.call, case.output], tools=[case.tool])
-    request.source.edited_fields.append("messages")
-    items = msgspec.json.decode(sent(request, "responses").body)["input"]
+    items = msgspec.json.decode(sent(request, "responses", "messages").body)["input"]
     assert [item["type"] for item in items] == ["message", case.call["type"], case.output["type"]]
 
 

@@ -352,13 +352,13 @@ def test_what_was_changed_after_decoding_is_written_anew(case: Edited) -> None:
     source = decode(HI | {"unknown": 1.0} | case.body).source
     request = canonical('model: "m"' + case.change)
     request.source.CopyFrom(source)
-    request.source.edited_fields.extend(case.fields)
     kept = {
         name: value
         for name, value in case.body.items()
         if name not in ("temperature", "previous_response_id", "reasoning", "tools", "text")
     }
-    assert encode(request)[0] == HI | {"unknown": 1} | kept | case.expected | {"model": "theirs"}
+    notes = RequestNotes(edited=tuple(case.fields))
+    assert encode(request, notes=notes)[0] == HI | {"unknown": 1} | kept | case.expected | {"model": "theirs"}
 
 
 # --- canonical -> a provider

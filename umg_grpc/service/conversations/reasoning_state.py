@@ -12,7 +12,7 @@ from umg_grpc.wire import FORMATS
 STANDARD_ALPHABET = str.maketrans("-_", "+/")
 
 THOUGHTS = "messages.parts.reasoning"
-"""Entry of `edited_fields` for restored reasoning, for an upstream that starts from the caller's body."""
+"""Entry of `RequestNotes.edited` for restored reasoning, for an upstream that starts from the caller's body."""
 
 
 def needs(request: pb.GenerateRequest) -> bool:
@@ -72,8 +72,6 @@ def without_states_of_others(request: pb.GenerateRequest, channel: str, known: M
     copy.CopyFrom(request)
     for index, position in foreign:
         copy.messages[index].parts[position].ClearField("state")
-    if copy.HasField("source") and "messages" not in copy.source.edited_fields:
-        copy.source.edited_fields.append("messages")
     return copy
 
 

@@ -24,6 +24,7 @@ from umg_grpc.store.retained import Bounds, Retained
 from umg_grpc.store.tables import MAX_OBJECT_ID_CHARACTERS, KeptResponse
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS
+from umg_grpc.wire.request_notes import DecodedRequest
 from umg_grpc.wire.responses.item_references import CORE_CHARACTERS, RESPONSE_PREFIX, items_of, referenced, response_of
 
 LIFETIME = timedelta(days=30)
@@ -54,9 +55,9 @@ NOT_FOUND_CODES = frozenset({"previous_response_not_found"})
 class Continued:
     """A request that continues a response."""
 
-    caller_request: pb.GenerateRequest
+    caller: DecodedRequest[pb.GenerateRequest]
     """The request as the caller sent it."""
-    request: pb.GenerateRequest
+    whole: DecodedRequest[pb.GenerateRequest]
     """The request with the whole conversation, and without a previous response."""
     place: Place
     """Origin of the previous response, where it can be continued by its id."""
@@ -66,13 +67,13 @@ class Continued:
     """Number of messages in `earlier`."""
     _forgotten: bool = False  # whether the provider no longer has the response
 
-    def request_for(self, target: Target) -> pb.GenerateRequest:
+    def request_for(self, target: Target) -> DecodedRequest[pb.GenerateRequest]:
         """Return the request as it is sent to a channel: with the previous response's id if the channel made that
         response and has the caller's format, otherwise with the whole conversation.
         """
-        same = self.caller_request.source.format in target.channel.protocols
+        same = self.caller.canonical.source.format in target.channel.protocols
         known = self.place.upstream_response_id and self.place.channel == target.channel.name and not self._forgotten
-        return self._by_id if same and known else self.request
+        return self._by_id if same and known else self.whole
 
     def mends(self, sent: pb.GenerateRequest, error: UmgError) -> bool:
         """Return whether the error is due to the provider no longer having the previous response. The call may then be
@@ -89,16 +90,15 @@ class Continued:
         return True
 
     @property
-    def _by_id(self) -> pb.GenerateRequest:
+    def _by_id(self) -> DecodedRequest[pb.GenerateRequest]:
         """The caller's request, with the provider's own id of the previous response."""
-        request = self.caller_request
+        request, notes = self.caller
         if request.previous_response_id == self.place.upstream_response_id:
-            return request
+            return self.caller
         sent = pb.GenerateRequest()
         sent.CopyFrom(request)
         sent.previous_response_id = self.place.upstream_response_id
-        _mark_edited(sent, "previous_response_id")
-        return sent
+        return DecodedRequest(sent, notes.with_edited("previous_response_id"))
 
 
 def new_response_id() -> str:
@@ -180,14 +180,15 @@ class Conversations:
             logger.warning("a response is not kept, or later only", response_id=response.response_id, channel=channel)
         return kept
 
-    async def continue_(self, owner: str, request: pb.GenerateRequest) -> Continued:
+    async def continue_(self, owner: str, decoded: DecodedRequest[pb.GenerateRequest]) -> Continued:
         """Return the request with the conversation of its `previous_response_id` before its own messages. Instructions
         of earlier requests are not included. Raises UmgError(OBJECT_NOT_FOUND).
         """
+        request = decoded.canonical
         row = await self._row(owner, request.previous_response_id, "previous_response_id")
         if len(row.conversation) <= PACKED_BYTES and request.ByteSize() <= SMALL_BYTES:
-            return _continue(row, request)
-        return await asyncio.to_thread(_continue, row, request)
+            return _continue(row, decoded)
+        return await asyncio.to_thread(_continue, row, decoded)
 
     async def resolve(self, owner: str, request: pb.GenerateRequest) -> pb.GenerateRequest:
         """Return the request with item references to stored responses replaced by the items; the request itself if it
@@ -213,7 +214,6 @@ class Conversations:
             if item and response_of(item) and item not in found:
                 raise _not_found(item, f"input[{at}].id")
             resolved.messages.extend(found.get(item, [message]))
-        _mark_edited(resolved, "messages")
         return resolved
 
     async def get(self, owner: str, response_id: str) -> pb.StoredResponse:
@@ -313,20 +313,14 @@ def _page(row: KeptResponse, request: pb.ListInputItemsRequest) -> pb.ListInputI
     return page(own, f"{row.owner}\0{row.object_id}", request)
 
 
-def _continue(row: KeptResponse, request: pb.GenerateRequest) -> Continued:
+def _continue(row: KeptResponse, decoded: DecodedRequest[pb.GenerateRequest]) -> Continued:
     earlier = zlib.decompress(row.conversation)
     expanded = pb.GenerateRequest.FromString(earlier)
     count = len(expanded.messages)
-    expanded.MergeFrom(request)
+    expanded.MergeFrom(decoded.canonical)
     expanded.ClearField("previous_response_id")
-    _mark_edited(expanded, "messages", "previous_response_id")
-    return Continued(request, expanded, Place(row.channel, row.upstream_response_id), earlier, count)
-
-
-def _mark_edited(request: pb.GenerateRequest, *fields: str) -> None:
-    """Record the canonical fields that differ from the source document, for an upstream that starts from its body."""
-    if request.HasField("source"):
-        request.source.edited_fields.extend(field for field in fields if field not in request.source.edited_fields)
+    whole = DecodedRequest(expanded, decoded.notes.with_edited("messages", "previous_response_id"))
+    return Continued(decoded, whole, Place(row.channel, row.upstream_response_id), earlier, count)
 
 
 # --- failures

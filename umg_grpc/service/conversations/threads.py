@@ -28,7 +28,7 @@ from umg_grpc.store.tables import MAX_OBJECT_ID_CHARACTERS, KeptThread
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS
 from umg_grpc.wire.messages import threads as bodies
-from umg_grpc.wire.request_notes import NO_NOTES, DecodedRequest, RequestNotes
+from umg_grpc.wire.request_notes import NO_NOTES, DecodedRequest
 
 THREADED = next(name for name, codec in FORMATS.items() if codec.has_threads)
 """Wire format whose callers and providers support message threads."""
@@ -46,59 +46,57 @@ logger: FilteringBoundLogger = structlog.get_logger(__name__)
 class Thread:
     """One call of a thread, which begins or continues the thread."""
 
-    caller_request: pb.GenerateRequest
+    caller: DecodedRequest[pb.GenerateRequest]
     """The request as the caller sent it."""
     place: Place
     """Origin of the response that is continued; empty for a new thread."""
-    whole: pb.GenerateRequest | None = None
+    continued: DecodedRequest[pb.GenerateRequest] | None = None
     """The request with the whole conversation and without a thread; None for a new thread."""
     claim_end_time: datetime | None = None
     """End of this call's claim on the response that it continues."""
     answered_id: str = ""
     """Id of the response of this call, once the response is complete."""
-    notes: RequestNotes = NO_NOTES
-    """Notes of `request`."""
     _forgotten: bool = False  # whether the provider no longer has the thread
     _refused: bool = False  # whether a provider rejected the thread
 
     @property
     def previous_id(self) -> str:
         """Id of the response that is continued; "" for a new thread."""
-        return self.caller_request.thread.previous_response_id
+        return self.caller.canonical.thread.previous_response_id
 
     @cached_property
-    def request(self) -> pb.GenerateRequest:
+    def whole(self) -> DecodedRequest[pb.GenerateRequest]:
         """Request with the whole conversation, for providers that store no threads."""
-        if self.whole is not None:
-            return self.whole
-        alone = _copy(self.caller_request)
+        if self.continued is not None:
+            return self.continued
+        alone = _copy(self.caller.canonical)
         alone.ClearField("thread")
         if alone.source.format == THREADED:
             alone.source.body = bodies.without_thread(alone.source.body)
-        return alone
+        return DecodedRequest(alone, self.caller.notes)
 
     @cached_property
-    def begun(self) -> pb.GenerateRequest:
+    def begun(self) -> DecodedRequest[pb.GenerateRequest]:
         """Request with the whole conversation that begins a new thread at the provider."""
-        if self.whole is None:
-            return self.caller_request
-        begun = _copy(self.whole)
+        if self.continued is None:
+            return self.caller
+        begun = _copy(self.continued.canonical)
         begun.thread.SetInParent()
         begun.source.body = bodies.with_new_thread(begun.source.body)
-        return begun
+        return DecodedRequest(begun, self.continued.notes)
 
-    def request_for(self, target: Target) -> pb.GenerateRequest:
+    def request_for(self, target: Target) -> DecodedRequest[pb.GenerateRequest]:
         """Return the request as it is sent to a channel.
 
         A provider that stores threads is sent the id of its own previous response or, if it does not have the thread, a
         body that begins it; there is no body for a conversation that began in another format. Any other provider is
         sent the whole conversation.
         """
-        keeps = self.caller_request.source.format in target.channel.protocols and target.quirks.keeps_threads
-        if not keeps or self._refused or (self.whole is not None and not self.whole.HasField("source")):
-            return self.request
+        keeps = self.caller.canonical.source.format in target.channel.protocols and target.quirks.keeps_threads
+        if not keeps or self._refused or (self.continued and not self.continued.canonical.HasField("source")):
+            return self.whole
         known = self.place.upstream_response_id and self.place.channel == target.channel.name and not self._forgotten
-        return self.caller_request if known else self.begun
+        return self.caller if known else self.begun
 
     def mends(self, sent: pb.GenerateRequest, error: UmgError) -> bool:
         """Return whether the error is due to the provider no longer having the thread, or storing none. The call may
@@ -138,26 +136,24 @@ class Threads:
         """Write the pending rows, and end the background tasks."""
         await self._rows.aclose()
 
-    async def open(
-        self, owner: str, request: pb.GenerateRequest, seconds: float, notes: RequestNotes = NO_NOTES
-    ) -> Thread:
+    async def open(self, owner: str, decoded: DecodedRequest[pb.GenerateRequest], seconds: float) -> Thread:
         """Return the thread of a request. Claims the response that the request continues for at most `seconds`; `close`
         must release the claim. Raises UmgError: THREAD_NOT_FOUND, THREAD_ALREADY_CONTINUED, THREAD_CONTINUE_IN_FLIGHT,
         INVALID_FIELD for a field that only the thread's first request may have.
         """
+        request = decoded.canonical
         previous_id = request.thread.previous_response_id
         if not previous_id:
-            return Thread(request, Place("", ""), notes=notes)
+            return Thread(decoded, Place("", ""))
         for name, given in (("instructions", request.instructions), ("tools", request.tools)):
             if given:
                 message = f"`{name}`: the thread keeps it from its first request; leave it out"
                 raise UmgError(pb.ERROR_REASON_INVALID_FIELD, message, field=name)
         row = await self._claim(owner, previous_id, seconds)
-        thread = Thread(request, Place(row.channel, row.upstream_response_id), claim_end_time=row.claim_end_time)
+        thread = Thread(decoded, Place(row.channel, row.upstream_response_id), claim_end_time=row.claim_end_time)
         try:
             small = len(row.conversation) <= PACKED_BYTES and request.ByteSize() <= SMALL_BYTES
-            whole = _whole(row, request, notes) if small else await asyncio.to_thread(_whole, row, request, notes)
-            thread.whole, thread.notes = whole
+            thread.continued = _whole(row, decoded) if small else await asyncio.to_thread(_whole, row, decoded)
         except BaseException:
             await self.close(owner, thread)
             raise
@@ -181,10 +177,11 @@ class Threads:
             upstream_response_id=place.upstream_response_id,
             continued=False,
         )
-        if thread.request.ByteSize() + response.ByteSize() <= SMALL_BYTES:
-            size = _pack(row, thread.request, response)
+        request = thread.whole.canonical
+        if request.ByteSize() + response.ByteSize() <= SMALL_BYTES:
+            size = _pack(row, request, response)
         else:
-            size = await asyncio.to_thread(_pack, row, thread.request, response)
+            size = await asyncio.to_thread(_pack, row, request, response)
         kept = size <= self._most_bytes and await self._rows.put(row, KEEP_SECONDS)
         if not kept:
             logger.warning("a thread is not kept", response_id=row.object_id, channel=place.channel, bytes=size)
@@ -298,8 +295,9 @@ def _pack(row: KeptThread, request: pb.GenerateRequest, response: pb.GenerateRes
     return len(plain)
 
 
-def _whole(row: KeptThread, request: pb.GenerateRequest, notes: RequestNotes) -> DecodedRequest[pb.GenerateRequest]:
+def _whole(row: KeptThread, decoded: DecodedRequest[pb.GenerateRequest]) -> DecodedRequest[pb.GenerateRequest]:
     """Return the request with the stored conversation before its own messages, and without a thread."""
+    request, notes = decoded
     kept = pb.GenerateRequest.FromString(zlib.decompress(row.conversation))
     own, earlier = request.source, kept.source
     if own.format == earlier.format == THREADED:

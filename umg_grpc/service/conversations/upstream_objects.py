@@ -13,12 +13,13 @@ from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS
 from umg_grpc.wire.core.object_rules import UNKNOWN, is_public
+from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
 
 SHOWN_CHARACTERS = 128
 _FILE_SCHEME = "fileid://"
 _FILE_ADDRESS = re.compile(rf"{_FILE_SCHEME}([\w.-]+)", re.IGNORECASE)
 
-# Canonical field in `edited_fields` -> members of the body that are encoded again for an upstream of the same format.
+# Canonical field in `RequestNotes.edited` -> members of the body that an upstream of the same format gets encoded again
 REENCODED_MEMBERS = {
     "messages": ("messages", "input", "contents", "systemInstruction", "system_instruction", "system"),
     "previous_response_id": ("previous_response_id",),
@@ -33,7 +34,9 @@ class AccountObject(NamedTuple):
     id: str
 
 
-def account_objects(request: pb.GenerateRequest, protocols: Collection[str]) -> list[AccountObject]:
+def account_objects(
+    request: pb.GenerateRequest, protocols: Collection[str], notes: RequestNotes = NO_NOTES
+) -> list[AccountObject]:
     """Return all objects that the request names to a channel of these protocols, in no particular order.
 
     A body that goes to an upstream of its own format is searched by the rules of that format
@@ -43,12 +46,12 @@ def account_objects(request: pb.GenerateRequest, protocols: Collection[str]) -> 
     own = source.format if source.format in FORMATS and source.format in protocols else ""
     named = list[AccountObject]()
     if own:
-        skipped = [name for edited in source.edited_fields for name in REENCODED_MEMBERS.get(edited, ())]
+        skipped = [name for edited in notes.edited for name in REENCODED_MEMBERS.get(edited, ())]
         named += (AccountObject(*found) for found in FORMATS[own].objects.in_body(source.body, skipped))
     named += _in_instructions(request)
     found = {each.id for each in named}
     named += (each for each in _in_fields(request) if each.id not in found)
-    if own and "messages" not in source.edited_fields:
+    if own and "messages" not in notes.edited:
         return named
     named += _in_tools(request, protocols)
     for index, part in enumerate(request.instructions):

@@ -51,21 +51,25 @@ class GenerationPipeline(Pipeline[pb.GenerateRequest, pb.GenerateResponse, Gener
         request breaks a rule of the schema (checked on `message`, which contains it), a rule of the model's family or a
         limit of the key.
         """
-        (request, notes), resolved = await self.read(call, message, request)
-        request = _apply_rules(request, notes, resolved, stream=stream)
+        decoded, resolved = await self.read(call, message, request)
+        request, notes = _apply_rules(decoded, resolved, stream=stream)
         model, conversations = resolved.model, self._memory.conversations
         await self.count_request(call, model)
         if conversations is None:
             request, notes = _disable_storage(request, notes)
         elif stores_by_default(request.source.format):
-            request = await conversations.resolve(call.caller.key_id, request)
+            given, request = request, await conversations.resolve(call.caller.key_id, request)
+            if request is not given:
+                notes = notes.with_edited("messages")
         continued: Continued | Thread | None = None
+        decoded = DecodedRequest(request, notes)
         if request.HasField("thread"):
-            continued = await self._open_thread(call, DecodedRequest(request, notes), resolved, stream=stream)
+            continued = await self._open_thread(call, decoded, resolved, stream=stream)
         elif request.previous_response_id:
-            continued = await self._continue(call, request, model.id)
+            continued = await self._continue(call, decoded, model.id)
         several = self._context.channels.router.has_several(model.id)
-        conversation = continued.whole if isinstance(continued, Thread) and continued.whole is not None else request
+        threaded = continued.continued if isinstance(continued, Thread) else None
+        conversation = request if threaded is None else threaded.canonical
         beginning = prompt_cache_affinity.beginning(call.caller.key_id, conversation) if several else None
         return GenerationCall(
             call=call,
@@ -197,7 +201,7 @@ class GenerationPipeline(Pipeline[pb.GenerateRequest, pb.GenerateResponse, Gener
         """Open the thread of the request. Return None for an unknown one if the operator shares the account of a
         provider that may have it.
         """
-        request, notes = decoded
+        request = decoded.canonical
         threads, owner = self._memory.threads, call.caller.key_id
         shared = request.source.format == THREADED and self._context.channels.router.shares(resolved.model.id, THREADED)
         if threads is None:
@@ -205,25 +209,25 @@ class GenerationPipeline(Pipeline[pb.GenerateRequest, pb.GenerateResponse, Gener
                 return None
             raise unsupported()
         try:
-            thread = await threads.open(owner, request, call.seconds_left(), notes)
+            thread = await threads.open(owner, decoded, call.seconds_left())
         except UmgError as error:
             if error.reason == pb.ERROR_REASON_THREAD_NOT_FOUND and shared:
                 return None
             raise
-        if thread.whole is not None:
+        if thread.continued is not None:
             try:
-                thread.whole = _apply_rules(thread.whole, thread.notes, resolved, stream=stream)
+                thread.continued = _apply_rules(thread.continued, resolved, stream=stream)
             except UmgError:
                 await threads.close(owner, thread)
                 raise
         return thread
 
-    async def _continue(self, call: Call, request: pb.GenerateRequest, model: str) -> Continued | None:
+    async def _continue(self, call: Call, decoded: DecodedRequest[pb.GenerateRequest], model: str) -> Continued | None:
         """Return the continued response. Return None for an unknown one if the operator shares the account of a
         provider that may have it.
         """
         try:
-            return await self._memory.stored_responses.continue_(call.caller.key_id, request)
+            return await self._memory.stored_responses.continue_(call.caller.key_id, decoded)
         except UmgError as error:
             router = self._context.channels.router
             shared = any(codec.stores_by_default and router.shares(model, name) for name, codec in FORMATS.items())
@@ -233,12 +237,14 @@ class GenerationPipeline(Pipeline[pb.GenerateRequest, pb.GenerateResponse, Gener
 
 
 def _apply_rules(
-    request: pb.GenerateRequest, notes: RequestNotes, resolved: Resolved, *, stream: bool
-) -> pb.GenerateRequest:
+    decoded: DecodedRequest[pb.GenerateRequest], resolved: Resolved, *, stream: bool
+) -> DecodedRequest[pb.GenerateRequest]:
     """Check the tool choice, and return the request under the rules of the model's family. Raise UmgError."""
+    request, notes = decoded
     if not request.thread.previous_response_id:  # the tools of a continued thread are in the thread
         check_tool_choice(request)
-    return families.apply(request, notes.family, resolved.rules, resolved.suffix, stream=stream)
+    request, edited = families.apply(request, notes.family, resolved.rules, resolved.suffix, stream=stream)
+    return DecodedRequest(request, notes.with_edited("reasoning") if edited else notes)
 
 
 def _disable_storage(request: pb.GenerateRequest, notes: RequestNotes) -> DecodedRequest[pb.GenerateRequest]:

@@ -19,7 +19,7 @@ from umg_grpc.service.pipeline.pipeline import Admitted
 from umg_grpc.upstream.interface import TextCall, TextUpstream
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS
-from umg_grpc.wire.request_notes import RequestNotes
+from umg_grpc.wire.request_notes import DecodedRequest
 
 MESSAGE_PATH = re.compile(r"messages\[(\d+)\]")
 
@@ -37,13 +37,12 @@ class GenerationCall(Admitted[pb.GenerateRequest]):
     @property
     def full_request(self) -> pb.GenerateRequest:
         """The request with the whole conversation."""
-        return self.request if self.continued is None else self.continued.request
+        return self.request if self.continued is None else self.continued.whole.canonical
 
-    def notes_of(self, request: pb.GenerateRequest) -> RequestNotes:
-        """Return the notes of the request for a channel. The body of a whole thread has notes of its own."""
-        if isinstance(self.continued, Thread) and request is not self.request:
-            return self.continued.notes
-        return self.notes
+    def request_for(self, target: Target) -> DecodedRequest[pb.GenerateRequest]:
+        """Return the request as it is sent to a channel, see `Continued` and `Thread`."""
+        continued = self.continued
+        return DecodedRequest(self.request, self.notes) if continued is None else continued.request_for(target)
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
@@ -109,9 +108,9 @@ class GenerationEncoder:
 
     async def encode(self, target: Target) -> GenerationAttempt:
         """Encode the request for the channel, see `RequestEncoder`."""
-        request = await self._request(target)
+        decoded = await self._request(target)
         try:
-            return await self._build_attempt(request, target)
+            return await self._build_attempt(decoded, target)
         except UmgError as error:
             place = error.metadata.get("field", "")
             caller_path = self._request_path(place)
@@ -129,12 +128,13 @@ class GenerationEncoder:
             return place
         return f"messages[{index}]{place[found.end() :]}"
 
-    async def _build_attempt(self, request: pb.GenerateRequest, target: Target) -> GenerationAttempt:
+    async def _build_attempt(self, decoded: DecodedRequest[pb.GenerateRequest], target: Target) -> GenerationAttempt:
+        request = decoded.canonical
         size = len(request.source.body) or request.ByteSize()
         if self._upstreams[target.channel.name].is_slow(request, size):
-            attempt, objects = await asyncio.to_thread(self._prepare, request, target)
+            attempt, objects = await asyncio.to_thread(self._prepare, decoded, target)
         else:
-            attempt, objects = self._prepare(request, target)
+            attempt, objects = self._prepare(decoded, target)
         if objects:
             owners = dict[str, str]()
             if self._reasoning is not None:
@@ -144,12 +144,16 @@ class GenerationEncoder:
         finish_report(self._admitted.call, attempt.call.report, wire_path)
         return attempt
 
-    def _prepare(self, given: pb.GenerateRequest, target: Target) -> tuple[GenerationAttempt, Sequence[AccountObject]]:
+    def _prepare(
+        self, decoded: DecodedRequest[pb.GenerateRequest], target: Target
+    ) -> tuple[GenerationAttempt, Sequence[AccountObject]]:
         """Return the attempt and the objects of the channel's account that it names, whose owner has to be checked: not
         those in dropped fields, nor the continued response, which belongs to this caller.
         """
-        channel, notes = target.channel, self._admitted.notes_of(given)
+        channel, (given, notes) = target.channel, decoded
         request = reasoning_state.without_states_of_others(given, channel.name, self._state_channels)
+        if request is not given:
+            notes = notes.with_edited("messages")
         upstream = self._upstreams[channel.name]
         call = upstream.prepare(request, target.model, notes, stream=self._stream, quirks=target.quirks)
         if request is not given:
@@ -157,33 +161,34 @@ class GenerationEncoder:
         attempt = GenerationAttempt(target=target, call=call, request=request)
         if channel.shared_objects:
             return attempt, ()
-        if not (objects := account_objects(request, channel.protocols)):
+        if not (objects := account_objects(request, channel.protocols, notes)):
             return attempt, ()
         known = {"previous_response_id"} if isinstance(self._admitted.continued, Continued) else set[str]()
         known.update(call.report.dropped)
         return attempt, [named for named in objects if named.field not in known]
 
-    async def _request(self, target: Target) -> pb.GenerateRequest:
+    async def _request(self, target: Target) -> DecodedRequest[pb.GenerateRequest]:
         """Return the request for a channel: the caller's own body for a channel of the same format, the id of
         the continued response for the provider that stores it, else the whole conversation with its reasoning restored.
         """
         continued, channel = self._admitted.continued, target.channel
-        request = self._admitted.request if continued is None else continued.request_for(target)
+        decoded = self._admitted.request_for(target)
+        request, notes = decoded
         same_format = request.source.format in channel.protocols
         continues = request.previous_response_id or request.thread.previous_response_id
         if continues and continued is not None:
-            return request  # the provider has the earlier conversation
+            return decoded  # the provider has the earlier conversation
         if self._reasoning is None or not (
             reasoning_state.may_be_stripped(request) if same_format else reasoning_state.needs(request)
         ):
-            return request
+            return decoded
         format_name = (
             self._admitted.format if same_format else next((name for name in channel.protocols if name in FORMATS), "")
         )
         thoughts = target.quirks.accepts_reasoning(format_name)
         if same_format and not thoughts:
-            return request
+            return decoded
         restored = await self._reasoning.restore(self._owner, request, channel.name, thoughts=thoughts)
         if same_format and restored is not request:
-            restored.source.edited_fields.append(reasoning_state.THOUGHTS)
-        return restored
+            notes = notes.with_edited(reasoning_state.THOUGHTS)
+        return DecodedRequest(restored, notes)

@@ -48,11 +48,13 @@ class GenerationServicer(rpc.GenerationServiceServicer):
     async def CountTokens(self, request: pb.CountTokensRequest, context: Context) -> pb.CountTokensResponse:
         """Count the tokens of a request locally: no channel is called and no limit of the key applies."""
         call = current()
-        (counted, notes), resolved = await self._pipeline.read(call, request, request.request, counted=True)
+        decoded, resolved = await self._pipeline.read(call, request, request.request, counted=True)
         model = resolved.model
         call.model = model.id
+        counted, notes = decoded
         if counted.previous_response_id:
-            counted = (await self._memory.stored_responses.continue_(call.caller.key_id, counted)).request
+            continued = await self._memory.stored_responses.continue_(call.caller.key_id, decoded)
+            counted = continued.whole.canonical
         if counted.thread.previous_response_id:
             message = "`thread`: a thread cannot be counted; send the whole conversation without one"
             raise UmgError(pb.ERROR_REASON_UNSUPPORTED_FIELD, message, field="thread")

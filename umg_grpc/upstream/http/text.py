@@ -61,7 +61,7 @@ class HttpText:
         text_format = self._formats.get(request.source.format, self._preferred)
         own = quirks.of(text_format.name, request.source.format)
         encoded = text_format.encode_request(request, model, stream, own, notes)
-        passes = _can_pass_through(request, text_format)
+        passes = _can_pass_through(request, notes, text_format)
         return HttpTextCall(self._channel, text_format, request, encoded, passes)
 
 
@@ -118,13 +118,13 @@ class HttpTextCall(HttpCall[pb.GenerateRequest, pb.GenerateResponse]):
         return self.format.decode_response(body, self.request, False)
 
 
-def _can_pass_through(request: pb.GenerateRequest, text_format: TextFormat) -> bool:
+def _can_pass_through(request: pb.GenerateRequest, notes: RequestNotes, text_format: TextFormat) -> bool:
     """Return whether the provider's response can be passed through to the caller unchanged. It cannot if it has to be
     rewritten, or if it would have to name a previous response that was not sent to the provider.
     """
     if request.source.format != text_format.name or request.face_hints.thinking_to_content:
         return False
-    return "previous_response_id" not in request.source.edited_fields or bool(request.previous_response_id)
+    return "previous_response_id" not in notes.edited or bool(request.previous_response_id)
 
 
 def _has_events(message: pb.StreamGenerateResponse) -> bool:

@@ -262,7 +262,7 @@ def encode_request(
     """
     report, source = Report(), request.source
     if source.format == "chat":
-        edited = dict.fromkeys([*source.edited_fields, *changed_fields(request, quirks)])
+        edited = dict.fromkeys([*notes.edited, *changed_fields(request, quirks)])
         if "messages" in edited:
             edited.pop(THOUGHTS, None)  # the messages are encoded anew, reasoning included
         encoders = dict.fromkeys(ENCODERS[field] for field in edited)

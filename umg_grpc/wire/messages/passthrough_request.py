@@ -22,6 +22,7 @@ from umg_grpc.wire.messages.encode_options import encode_fields
 from umg_grpc.wire.messages.reasoning import MIN_TOP_P, OFF
 from umg_grpc.wire.model_quirks import changed_fields
 from umg_grpc.wire.report import Report
+from umg_grpc.wire.request_notes import RequestNotes
 
 BETA_HEADER = "anthropic-beta"
 
@@ -68,12 +69,18 @@ class _Thinking(Struct):
 
 
 def rebuild(
-    request: pb.GenerateRequest, model: str, stream: bool, headers: dict[str, str], report: Report, quirks: Quirks
+    request: pb.GenerateRequest,
+    notes: RequestNotes,
+    model: str,
+    stream: bool,
+    headers: dict[str, str],
+    report: Report,
+    quirks: Quirks,
 ) -> bytes:
     """Return the caller's body with the necessary edits, and move `betas` into `headers`."""
     body = request.source.body
     fields = parse(dict[str, Raw], body)
-    if edited := dict.fromkeys([*request.source.edited_fields, *changed_fields(request, quirks)]):
+    if edited := dict.fromkeys([*notes.edited, *changed_fields(request, quirks)]):
         _encode_again(fields, request, edited, report, quirks)
     _move_betas(fields, headers)
     if _has_gateway_blocks(body):

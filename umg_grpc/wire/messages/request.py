@@ -170,7 +170,7 @@ def encode_request(
     headers = {VERSION_HEADER: VERSION}
     if request.source.format == "messages":
         headers |= request.source.headers
-        body = passthrough_request.rebuild(request, model, stream, headers, report, quirks)
+        body = passthrough_request.rebuild(request, notes, model, stream, headers, report, quirks)
         return UpstreamRequest(PATH, body, headers, report)
     _check_supported(request, notes, report)
     fields: JsonObject = {"model": model, **encode_fields(request, report, quirks)}

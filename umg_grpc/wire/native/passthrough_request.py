@@ -66,7 +66,7 @@ def rebuild(request: pb.GenerateRequest, notes: RequestNotes, model: str, report
     if any(tool.web_search.declared_type in OUR_SEARCH for tool in request.tools):
         fields["tools"] = _with_search(fields["tools"])
     changed = _changed(request, notes, quirks)
-    if changed or request.source.edited_fields:
+    if changed or notes.edited:
         _edit(fields, request, notes, model, report, quirks, changed)
     return msgspec.json.encode(fields)
 
@@ -121,14 +121,14 @@ def _edit(
     for name, instead in own.dropped.items():
         if name.partition(".")[0] in {*changed, *(("web_search",) if "search" in changed else ())}:
             report.drop(name, instead)
-    turns = encode_turns(request, model, Report()) if TURNS & set(request.source.edited_fields) else {}
+    turns = encode_turns(request, model, Report()) if TURNS & set(notes.edited) else {}
     fresh = _members(turns | options)
     config = _members(fresh.get(CONFIG, Raw(b"{}")))
     kept = dict[str, Raw]()
     at = next((name for name in (CONFIG, _snake(CONFIG)) if given(fields.get(name, Raw()))), CONFIG)
     if given(fields.get(at, Raw())):
         kept = parse(dict[str, Raw], fields[at], at)
-    for edited in [*request.source.edited_fields, *changed]:
+    for edited in [*notes.edited, *changed]:
         for place in PLACES.get(edited, ()):
             name = place.removeprefix(f"{CONFIG}.")
             if name == place:
@@ -141,8 +141,7 @@ def _edit(
         fields.pop(at, None)
     for name in notes.uncarried:
         if (name.startswith("toolConfig.") and name != DECLARED and "tool_choice" in changed) or (
-            name.partition(".")[0] in ("functionDeclarations", "googleSearch")
-            and "tools" in request.source.edited_fields
+            name.partition(".")[0] in ("functionDeclarations", "googleSearch") and "tools" in notes.edited
         ):
             report.drop(name)
 

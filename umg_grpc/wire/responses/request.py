@@ -227,7 +227,7 @@ def encode_request(
     report = Report()
     if request.source.format == "responses":
         changed = changed_fields(request, quirks)
-        edited = dict.fromkeys([*request.source.edited_fields, *changed])
+        edited = dict.fromkeys([*notes.edited, *changed])
         new_values = _edited(request, edited, report, quirks, changed) if edited else {}
         body = passthrough_request.rebuild(request, model, stream, new_values, report, edited)
         return UpstreamRequest(PATH, body, dict(request.source.headers), report)
