@@ -17,6 +17,7 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire import EMBEDDING_FORMATS, FORMATS, RERANK_FORMATS
 from umg_grpc.wire.core.sse import SseSplitter, split
 from umg_grpc.wire.errors.redact import clean
+from umg_grpc.wire.request_notes import NO_NOTES, DecodedRequest
 from umg_grpc.wire.unary_format import ClientShape, UnaryFormat
 
 NATIVE = FORMATS["native"]
@@ -169,7 +170,7 @@ def continued_responses(size: int) -> Work:
     def call() -> None:
         row = KeptResponse(owner="o", object_id="r", channel="c", upstream_response_id="")
         store._pack(row, request, answer, b"", streamed=False)
-        store._continue(row, _conversation(1))
+        store._continue(row, DecodedRequest(_conversation(1), NO_NOTES))
 
     return call
 
@@ -189,13 +190,14 @@ def continued_threads(size: int) -> Work:
             "messages": [{"role": "user", "content": "more"}],
         }
     )
-    following, _, notes = FORMATS["messages"].decode_request(more, {})
+    canonical, _, notes = FORMATS["messages"].decode_request(more, {})
+    following = DecodedRequest(canonical, notes)
     answer = _answer()
 
     def call() -> None:
         row = KeptThread(owner="o", object_id="r", channel="c", upstream_response_id="")
         threads._pack(row, request, answer)
-        threads._whole(row, following, notes)
+        threads._whole(row, following)
 
     return call
 
