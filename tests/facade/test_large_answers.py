@@ -12,9 +12,8 @@ from typing import TypeAlias
 import aiohttp
 import grpc
 import pytest
-from aiohttp import web
 
-from http_facade.app import make_app, make_runner
+from http_facade.app import Runner, make_app, make_runner
 from tests.facade.conftest import KEY, SETTINGS
 from umg_grpc.inprocess import InProcessChannel, InProcessServer
 from umg_grpc.v1 import pb, rpc
@@ -49,7 +48,7 @@ class Service(rpc.EmbeddingServiceServicer):
 class Face:
     port: int
     client: aiohttp.ClientSession
-    runner: web.AppRunner
+    runner: Runner
     stack: AsyncExitStack
 
     def url(self, path: str) -> str:
@@ -164,6 +163,7 @@ async def test_a_client_of_the_old_http_gets_it_all(make_face: MakeFace) -> None
 
 async def test_answers_that_nobody_reads_take_no_room(make_face: MakeFace) -> None:
     face = await make_face()
+    await face.begun()  # loads the modules that encode large answers
     tracemalloc.start()
     try:
         for _ in range(10):
