@@ -97,7 +97,7 @@ class Connection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._write_timeout: WriteTimeout | None = None  # set while the write buffer of the connection is full
         self._timer: asyncio.TimerHandle | None = None  # runs before the first byte, and while headers are incomplete
-        self.request: web.Request | None = None  # the request in the middleware
+        self.request: web.BaseRequest | None = None  # the request that the dispatcher answers
         self.is_over_limit = False  # whether it is beyond the connection limit
         self.is_expected = False  # whether the load shedder admitted the next call
 
@@ -162,14 +162,21 @@ class Connection(asyncio.Protocol):
         if self._transport is not None:
             self._transport.abort()
 
-    def reject_unanswered(self) -> None:
-        """Answer the request in flight with a shutdown error and close the connection, if no answer was begun."""
+    def cut_off(self) -> None:
+        """End the request in flight with a shutdown error: inside its stream or, if no answer was begun, as the answer,
+        which closes the connection.
+        """
         request = self.request
-        if request is not None and not exchange(request).is_begun:
+        if request is None:
+            return
+        known = exchange(request)
+        if known.cut_off is not None:
+            known.cut_off()
+        elif not known.is_begun:
             face = error_format(request.method, request.path)
-            self._send_error(shutting_down(), face, exchange(request).request_id, request.headers, close=True)
+            self._send_error(shutting_down(), face, known.request_id, request.headers, close=True)
 
-    def reject_version(self, request: web.Request) -> int:
+    def reject_version(self, request: web.BaseRequest) -> int:
         """Reject a request with a major version of HTTP other than 1 (RFC 9110, 15.6.6), and close the connection.
 
         A later version fails with 505, HTTP/0.9 with 400: a valid HTTP/0.9 request line has no version. The answer has
@@ -242,7 +249,7 @@ class Connection(asyncio.Protocol):
             self._write_timeout = None
 
 
-def connection_of(request: web.Request) -> Connection | None:
+def connection_of(request: web.BaseRequest) -> Connection | None:
     """Return the connection of a request; None if it was closed."""
     if request.transport is None:
         return None

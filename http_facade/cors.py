@@ -23,7 +23,7 @@ class Cors:
         self._origins = frozenset(origins)
         self.enabled = bool(origins)
 
-    def preflight(self, request: web.Request) -> web.Response | None:
+    def preflight(self, request: web.BaseRequest) -> web.Response | None:
         """Return the answer to a preflight request. None for any other request and for origins that are not allowed."""
         method = request.headers.get(hdrs.ACCESS_CONTROL_REQUEST_METHOD)
         if request.method != hdrs.METH_OPTIONS or method is None or self._allowed(request.headers) is None:

@@ -1,18 +1,18 @@
-"""Middleware around every handler: connection limit, error responses, CORS, common headers, access log."""
+"""Dispatcher of requests to the handlers of their routes: connection limit, error responses, CORS, access log."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Sequence
 
 import grpc
-from aiohttp import hdrs, web
-from aiohttp.typedefs import Middleware
+from aiohttp import HttpVersion11, hdrs, web
 
 from http_facade.connections import Connection, connection_of
 from http_facade.cors import Cors
 from http_facade.errors import error_response, explain, log
-from http_facade.grpc_calls import MESSAGES_REQUEST_ID, REQUEST_ID_HEADER, Exchange, exchange, response_headers
-from http_facade.handlers import Handler
-from http_facade.overload_refusals import SERVER
+from http_facade.grpc_calls import Exchange, exchange, response_headers
+from http_facade.handlers import handler
+from http_facade.response_start import begin_response
+from http_facade.router import Router
 from http_facade.routes import Route, error_format
 from http_facade.settings import Settings
 from umg_grpc.errors import overloaded
@@ -23,29 +23,40 @@ from umg_grpc.wire.models import shape_for
 CLIENT_CLOSED_REQUEST = HTTP_STATUS[pb.ERROR_REASON_CANCELLED]
 
 
-def make_middleware(routes: Mapping[web.AbstractRoute, Route], cors: Cors, settings: Settings) -> Middleware:
-    """Return the only middleware of the application."""
+class Dispatcher:
+    """Handler of all requests, which calls the handler of each request's route."""
 
-    @web.middleware
-    async def answer(request: web.Request, handler: Handler) -> web.StreamResponse:
+    def __init__(self, channel: grpc.aio.Channel, settings: Settings, rows: Sequence[Route]) -> None:
+        """Serve the routes of the table `rows` by calls of the service over `channel`."""
+        self._settings = settings
+        self._cors = Cors(settings.cors_origins)
+        self._router = Router([(row, handler(row, channel, settings)) for row in rows])
+
+    async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
+        """Answer a request, and log it. Raise the exception of a handler that had begun its answer: aiohttp then closes
+        the connection.
+        """
         started = time.perf_counter()
         status = CLIENT_CLOSED_REQUEST  # logged if the handler is cancelled because the caller disconnected
         known = exchange(request)
-        route = routes.get(request.match_info.route)
         connection = connection_of(request)
         if connection is None:
             return web.Response(status=CLIENT_CLOSED_REQUEST)  # the client disconnected and reads no response
         connection.request = request
+        route: Route | None = None
         try:
             if request.version.major != 1:
                 known.failure = "UnsupportedVersionError"
                 status = connection.reject_version(request)
                 return web.Response(status=status)  # not sent, since the connection is closed
+            route, handle, known.parameters = await self._router.find(request)
             try:
-                _check_connection_limit(connection, known, route, settings)
-                response = (cors.preflight(request) if cors.enabled else None) or await handler(request)
+                _check_connection_limit(connection, known, route, self._settings)
+                if hdrs.EXPECT in request.headers and route is not None:
+                    self._send_continue(request)
+                response = self._preflight(request) or await handle(request)
             except Exception as failure:
-                if known.is_begun:  # a part of the answer was sent: aiohttp closes the connection
+                if known.is_begun:
                     raise
                 response = _make_error_response(failure, request, route)
             status = response.status
@@ -54,8 +65,8 @@ def make_middleware(routes: Mapping[web.AbstractRoute, Route], cors: Cors, setti
         finally:
             connection.request = None
             if known.admitted:
-                settings.gate.leave()
-            if not known.rejected and not (known.is_called and settings.calls_are_logged):
+                self._settings.gate.leave()
+            if not known.rejected and not (known.is_called and self._settings.calls_are_logged):
                 # the route and not the path, which may contain a secret of the caller
                 write = log.info if route is None or route.needs_key else log.debug
                 write(
@@ -69,7 +80,19 @@ def make_middleware(routes: Mapping[web.AbstractRoute, Route], cors: Cors, setti
                 )
         return response
 
-    return answer
+    def _preflight(self, request: web.BaseRequest) -> web.Response | None:
+        """Apply the rules for pages of other origins. Return the answer to a preflight request, None for any other."""
+        if not self._cors.enabled:
+            return None
+        exchange(request).cors = self._cors
+        return self._cors.preflight(request)
+
+    def _send_continue(self, request: web.BaseRequest) -> None:
+        """Answer `Expect: 100-continue` with 100 Continue, unless the body is longer than the limit."""
+        waits = request.headers[hdrs.EXPECT].lower() == "100-continue" and request.version >= HttpVersion11
+        transport, limit = request.transport, self._settings.body_limit_bytes
+        if transport is not None and waits and (request.content_length or 0) <= limit:
+            transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
 
 
 def _check_connection_limit(connection: Connection, known: Exchange, route: Route | None, settings: Settings) -> None:
@@ -82,26 +105,19 @@ def _check_connection_limit(connection: Connection, known: Exchange, route: Rout
         raise overloaded("the gateway has as many connections as it takes")
 
 
-async def _send(request: web.Request, response: web.StreamResponse) -> None:
+async def _send(request: web.BaseRequest, response: web.StreamResponse) -> None:
     """Send the rest of the response, and wait until the client has read nearly all of it or is disconnected.
 
     The call keeps its slot of the load shedder until then, which limits the number of unread answers in memory.
     """
     transport = request.transport
     if transport is not None and not transport.is_closing():
-        await response.prepare(request)
+        if not response.prepared:
+            await begin_response(request, response)
         await response.write_eof()
 
 
-def add_common_headers(request: web.Request, response: web.StreamResponse, request_id: str, cors: Cors) -> None:
-    """Add the headers that every response has, streams and errors included."""
-    response.headers[hdrs.SERVER] = SERVER
-    response.headers[REQUEST_ID_HEADER] = request_id
-    response.headers[MESSAGES_REQUEST_ID] = request_id
-    cors.add_headers(request.headers, response)
-
-
-def _make_error_response(failure: Exception, request: web.Request, route: Route | None) -> web.Response:
+def _make_error_response(failure: Exception, request: web.BaseRequest, route: Route | None) -> web.Response:
     if isinstance(failure, ConnectionError) and (request.transport is None or request.transport.is_closing()):
         return web.Response(status=CLIENT_CLOSED_REQUEST)  # the client disconnected and reads no response
     face, writer = (

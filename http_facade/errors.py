@@ -59,7 +59,7 @@ def error_response(error: UmgError, face: str, status: int | None = None) -> web
     return web.Response(status=status, headers=headers, body=error_encoder(face)(error, status))
 
 
-def explain(failure: Exception, request: web.Request, face: str) -> UmgError:
+def explain(failure: Exception, request: web.BaseRequest, face: str) -> UmgError:
     """Return the error for the caller from any exception, with the request id for formats whose errors have it.
 
     An unexpected exception is logged here; the caller gets an internal error without its details.
@@ -70,7 +70,7 @@ def explain(failure: Exception, request: web.Request, face: str) -> UmgError:
     return error
 
 
-def _to_umg_error(failure: Exception, request: web.Request, face: str, request_id: str) -> UmgError:
+def _to_umg_error(failure: Exception, request: web.BaseRequest, face: str, request_id: str) -> UmgError:
     match failure:
         case UmgError():
             if failure.place:
@@ -98,7 +98,7 @@ def _to_umg_error(failure: Exception, request: web.Request, face: str, request_i
     return internal(request_id)
 
 
-def _api_not_served(request: web.Request, *, matched: bool) -> UmgError | None:
+def _api_not_served(request: web.BaseRequest, *, matched: bool) -> UmgError | None:
     row = unserved(request.method, request.path, matched=matched)
     if row is None:
         return None

@@ -7,6 +7,8 @@ from typing import Self
 
 from aiohttp import HttpVersion11, hdrs, web
 
+from http_facade.grpc_calls import exchange
+from http_facade.response_start import begin_response
 from http_facade.settings import Settings
 
 PART_BYTES = 128 << 10
@@ -25,7 +27,7 @@ class EventStream:
 
     def __init__(
         self,
-        request: web.Request,
+        request: web.BaseRequest,
         content_type: str,
         heartbeat: bytes,
         settings: Settings,
@@ -52,8 +54,8 @@ class EventStream:
             self.response.enable_chunked_encoding()
         else:
             self.response.force_close()  # an HTTP/1.0 client sees the end of the body by the close
-        await self.response.prepare(self._request)
-        self._request.app[STREAMS].add(self)
+        await begin_response(self._request, self.response)
+        exchange(self._request).cut_off = self.cut_off
         self._sent_at = self._loop.time()
         self._timer = self._loop.call_later(self._seconds, self._check_pause)
 
@@ -98,14 +100,10 @@ class EventStream:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self._ended = True
-        self._request.app[STREAMS].discard(self)
+        exchange(self._request).cut_off = None
         if self._timer is not None:
             self._timer.cancel()
         tasks = [task for task in (self._beating, self._ending) if task is not None]
         for task in tasks if kind is not None else ():
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-
-
-STREAMS = web.AppKey("streams", set[EventStream])
-"""Streamed responses in flight."""

@@ -2,16 +2,17 @@
 
 import secrets
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from math import inf
 from types import TracebackType
-from typing import Generic, Protocol, Self, TypeVar, runtime_checkable
+from typing import Generic, TypeVar
 
 import grpc
 from aiohttp import web
 from multidict import istr
 
 from http_facade import credentials
+from http_facade.cors import Cors
 from umg_grpc.v1 import pb, rpc
 from umg_grpc.wire.core.headers import CACHE, TIMEOUT, cache_seconds, is_request_id, is_strict, timeout_seconds
 from umg_grpc.wire.request_notes import RequestNotes
@@ -32,38 +33,37 @@ Call = TypeVar("Call", bound=grpc.aio.Call)
 Method = TypeVar("Method")
 
 
-@runtime_checkable
-class Closable(Protocol):
-    """In-process call. Closing it waits until its upstream resources are released."""
-
-    async def aclose(self) -> None:
-        """Cancel the call."""
-
-
-@runtime_checkable
-class InProcessMethod(Protocol):
-    """Method of an in-process channel."""
-
-    def with_attachment(self, attachment: object) -> Self:
-        """Return the method for calls that pass an object beside the request."""
-        ...
-
-
 def with_notes(method: Method, notes: RequestNotes) -> Method:
     """Return the method for calls that pass the notes of the request's decoding to a service in this process. A service
     over a socket gets none and decodes the source document itself.
     """
-    return method.with_attachment(notes) if isinstance(method, InProcessMethod) else method
+    attach: Callable[[RequestNotes], Method] | None = getattr(method, "with_attachment", None)
+    return method if attach is None else attach(notes)
 
 
 class Exchange:
     """State of one HTTP request while the face handles it."""
 
-    __slots__ = ("admitted", "began_at", "failure", "is_begun", "is_body_unread", "is_called", "rejected", "request_id")
+    __slots__ = (
+        "admitted",
+        "began_at",
+        "cors",
+        "cut_off",
+        "failure",
+        "is_begun",
+        "is_body_unread",
+        "is_called",
+        "parameters",
+        "rejected",
+        "request_id",
+    )
 
     def __init__(self, request_id: str) -> None:
         self.request_id = request_id  # sent with every answer and call, and logged
         self.began_at = time.monotonic()
+        self.parameters: Mapping[str, str] = {}  # of its path, by the names in the table of routes
+        self.cors: Cors | None = None  # rules for pages of other origins, where any may call
+        self.cut_off: Callable[[], None] | None = None  # ends its stream with an error, once the stream has begun
         self.admitted = False  # whether the load shedder has a slot for it, released when the answer is written
         self.rejected = False  # whether it was rejected unread, which is not logged
         self.is_begun = False  # whether a part of its response was sent
@@ -106,14 +106,15 @@ class opened(Generic[Call]):  # noqa: N801  # reads as `contextlib.aclosing` doe
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        call: object = self._call  # gRPC's own calls have no `aclose` for the type checker
-        if isinstance(call, Closable):
-            await call.aclose()
-        else:
+        # A call in this process is closed: that waits until its upstream resources are released.
+        close: Callable[[], Awaitable[None]] | None = getattr(self._call, "aclose", None)
+        if close is None:
             self._call.cancel()
+        else:
+            await close()
 
 
-def metadata(request: web.Request, face: str) -> list[tuple[str, str]]:
+def metadata(request: web.BaseRequest, face: str) -> list[tuple[str, str]]:
     """Return the gRPC metadata of a call. Raises UmgError for a header with an invalid value."""
     pairs = _identity(request, face)
     if is_strict(request.headers.get(STRICT)):
@@ -127,7 +128,7 @@ def metadata(request: web.Request, face: str) -> list[tuple[str, str]]:
     return pairs
 
 
-def _identity(request: web.Request, face: str) -> list[tuple[str, str]]:
+def _identity(request: web.BaseRequest, face: str) -> list[tuple[str, str]]:
     """Return the metadata that identifies the call and the caller."""
     pairs = [("x-request-id", exchange(request).request_id), ("x-umg-face", face)]
     authorization = credentials.credentials(request.headers, request.query, face)
@@ -136,7 +137,7 @@ def _identity(request: web.Request, face: str) -> list[tuple[str, str]]:
     return pairs
 
 
-async def check_key(models: "rpc.ModelServiceAsyncStub", request: web.Request, face: str) -> None:
+async def check_key(models: "rpc.ModelServiceAsyncStub", request: web.BaseRequest, face: str) -> None:
     """Raise the error of the service for a key that is not valid. A valid key leaves the request unlogged so far."""
     identity = _identity(request, face)
     exchange(request).is_called = True
@@ -144,16 +145,16 @@ async def check_key(models: "rpc.ModelServiceAsyncStub", request: web.Request, f
     exchange(request).is_called = False
 
 
-def seconds_left(request: web.Request) -> float:
+def seconds_left(request: web.BaseRequest) -> float:
     """Return the seconds until the timeout of the caller; infinite without one. Raises UmgError(INVALID_FIELD)."""
     if (given := request.headers.get(TIMEOUT_HEADER)) is None:
         return inf
     return timeout_seconds(given) - (time.monotonic() - exchange(request).began_at)
 
 
-def model_of(request: web.Request) -> str:
+def model_of(request: web.BaseRequest) -> str:
     """Return the model id in the path, without the `models/` that SDKs put in front."""
-    return request.match_info["model"].removeprefix("models/")
+    return exchange(request).parameters["model"].removeprefix("models/")
 
 
 def response_headers(metadata: Iterable[tuple[str, str | bytes]] | None) -> dict[str, str]:

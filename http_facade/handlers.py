@@ -25,7 +25,7 @@ from umg_grpc.wire import EMBEDDING_FORMATS, FORMATS, RERANK_FORMATS
 from umg_grpc.wire.request_notes import DecodedRequest, RequestNotes
 from umg_grpc.wire.text_format import FaceRequest, name_model
 
-Handler: TypeAlias = Callable[[web.Request], Awaitable[web.StreamResponse]]
+Handler: TypeAlias = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
 
 def handler(route: Route, channel: grpc.aio.Channel, settings: Settings) -> Handler:
@@ -66,7 +66,7 @@ class Generate:
         self._bodies = BodyReader(route.format, self._codec.source_headers, channel, settings)
         self._settings = settings
 
-    async def answer(self, request: web.Request) -> web.StreamResponse:
+    async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
         """Return the answer as a body of the format, or stream it as events of the format."""
 
         def decode(body: bytes, headers: Mapping[str, str]) -> FaceRequest:
@@ -85,7 +85,7 @@ class Generate:
         return web.Response(headers=headers, body=self._codec.encode_response(answer, canonical))
 
     async def _stream(
-        self, request: web.Request, canonical: pb.GenerateRequest, notes: RequestNotes
+        self, request: web.BaseRequest, canonical: pb.GenerateRequest, notes: RequestNotes
     ) -> web.StreamResponse:
         """Stream the answer. The status line waits for the first message, so that an earlier failure is a JSON
         error.
@@ -138,7 +138,7 @@ class CountTokens:
         self._stub = rpc.GenerationServiceStub(channel)
         self._bodies = BodyReader(route.format, self._codec.source_headers, channel, settings)
 
-    async def answer(self, request: web.Request) -> web.StreamResponse:
+    async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
         """Return the number of tokens of the request in the body."""
         count, encode = self._codec.decode_count, self._codec.encode_count
         if count is None or encode is None:
@@ -156,7 +156,7 @@ class CountTokens:
         return web.Response(headers={hdrs.CONTENT_TYPE: JSON}, body=encode(counted.input_tokens))
 
 
-async def alive(_: web.Request) -> web.StreamResponse:
+async def alive(_: web.BaseRequest) -> web.StreamResponse:
     """Return 200: the process answers."""
     return web.json_response({"status": "alive"})
 
@@ -167,7 +167,7 @@ class Ready:
     def __init__(self, settings: Settings) -> None:
         self._ready = settings.ready
 
-    async def answer(self, _: web.Request) -> web.StreamResponse:
+    async def answer(self, _: web.BaseRequest) -> web.StreamResponse:
         """Return 200. Raises UmgError(UNAVAILABLE) while the gateway starts or drains."""
         ready = self._ready()
         if inspect.isawaitable(ready):
@@ -184,7 +184,7 @@ class Metrics:
         self._metrics = settings.metrics
         self._key = settings.metrics_key.encode() if settings.metrics_key is not None else None
 
-    async def answer(self, request: web.Request) -> web.StreamResponse:
+    async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
         """Return the metrics. Raises UmgError if a metrics key is configured and the request lacks it."""
         self._check_key(request.headers.get(hdrs.AUTHORIZATION))
         body, content_type = self._metrics()

@@ -30,7 +30,7 @@ class KeyCheck:
         self._knows_key = settings.is_cached_key
         self._recent: dict[bytes, float] = {}  # digest of a valid key -> time of its last check, oldest first
 
-    async def check(self, request: web.Request) -> None:
+    async def check(self, request: web.BaseRequest) -> None:
         """Raise the UmgError or RPC error of the service for a request without a valid key."""
         authorization = credentials.credentials(request.headers, request.query, self._face)
         if authorization is None:

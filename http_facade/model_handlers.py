@@ -26,7 +26,7 @@ class ModelHandlers:
         vary = (str(hdrs.AUTHORIZATION), *key_headers(face), *CHOOSING_HEADERS)
         self._headers = {hdrs.CACHE_CONTROL: CACHE_CONTROL, hdrs.VARY: ", ".join(dict.fromkeys(vary))}
 
-    async def list(self, request: web.Request) -> web.StreamResponse:
+    async def list(self, request: web.BaseRequest) -> web.StreamResponse:
         """Return the page of models that the query selects."""
         shape = self._shape(request)
         try:
@@ -37,16 +37,16 @@ class ModelHandlers:
         response = await self._stub.ListModels(list_request, metadata=metadata(request, self._face))
         return self._respond(request, shape.encode_list(response, list_request))
 
-    async def get(self, request: web.Request) -> web.StreamResponse:
+    async def get(self, request: web.BaseRequest) -> web.StreamResponse:
         """Return the model of the path."""
         get_request = pb.GetModelRequest(model=model_of(request))
         response = await self._stub.GetModel(get_request, metadata=metadata(request, self._face))
         return self._respond(request, self._shape(request).encode_model(response.model))
 
-    def _shape(self, request: web.Request) -> ModelList:
+    def _shape(self, request: web.BaseRequest) -> ModelList:
         return MODEL_LISTS[shape_for(self._face, request.headers, request.query)]
 
-    def _respond(self, request: web.Request, body: bytes) -> web.Response:
+    def _respond(self, request: web.BaseRequest, body: bytes) -> web.Response:
         """Return a response with the body, or 304 if the caller has the same body (RFC 9110, "If-None-Match")."""
         etag = hashlib.blake2b(body, digest_size=16).hexdigest()
         known = request.if_none_match or ()

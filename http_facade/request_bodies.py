@@ -39,7 +39,7 @@ class BodyReader:
         self._keys = KeyCheck(face, channel, settings)
         self._settings = settings
 
-    async def read(self, request: web.Request, decode: Callable[[bytes, Mapping[str, str]], Decoded]) -> Decoded:
+    async def read(self, request: web.BaseRequest, decode: Callable[[bytes, Mapping[str, str]], Decoded]) -> Decoded:
         """Admit the call, check its key, and return the body read by `decode`.
 
         Raises UmgError if the load shedder rejects the call, then if the key is not valid, then if the body is not.
@@ -56,7 +56,7 @@ class BodyReader:
             return await asyncio.to_thread(decode_body, decode, body, headers)
         return decode_body(decode, body, headers)
 
-    def _check_load(self, request: web.Request, known: Exchange) -> None:
+    def _check_load(self, request: web.BaseRequest, known: Exchange) -> None:
         connection = connection_of(request)
         if connection is not None and connection.is_expected:
             connection.is_expected = False
@@ -67,7 +67,7 @@ class BodyReader:
             known.rejected = True
             raise
 
-    async def _enter(self, request: web.Request, known: Exchange) -> None:
+    async def _enter(self, request: web.BaseRequest, known: Exchange) -> None:
         seconds = seconds_left(request)
         try:
             await self._settings.gate.enter(seconds)
@@ -77,7 +77,7 @@ class BodyReader:
         known.admitted = True
 
 
-async def read_body(request: web.Request, limit_bytes: int, seconds: float) -> bytes:
+async def read_body(request: web.BaseRequest, limit_bytes: int, seconds: float) -> bytes:
     """Return the body, decompressed. A missing content type counts as JSON: plain HTTP libraries send none.
 
     Raises UmgError: UNSUPPORTED_MEDIA_TYPE; BODY_TOO_LARGE, before reading if the length is declared; or
@@ -106,7 +106,7 @@ async def read_body(request: web.Request, limit_bytes: int, seconds: float) -> b
     return body
 
 
-async def _upload(request: web.Request, limit_bytes: int, seconds: float) -> bytes:
+async def _upload(request: web.BaseRequest, limit_bytes: int, seconds: float) -> bytes:
     """Return the body as it was sent, compressed or not."""
     chunks, size, began_at = list[bytes](), 0, time.monotonic()
     try:

@@ -11,6 +11,7 @@ from google.protobuf.message import Message
 
 from http_facade.grpc_calls import metadata, model_of, response_headers, with_notes
 from http_facade.request_bodies import JSON, BodyReader
+from http_facade.response_start import begin_response
 from http_facade.routes import Route
 from http_facade.settings import Settings
 from umg_grpc.wire.core.client_shape import client_shape
@@ -38,7 +39,7 @@ class UnaryHandler(Generic[Request, Response]):
         self._method = method
         self._bodies = BodyReader(route.format, codec.source_headers, channel, settings)
 
-    async def answer(self, request: web.Request) -> web.StreamResponse:
+    async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
         """Return the response in the form that the caller's SDK expects."""
 
         def decode(body: bytes, headers: Mapping[str, str]) -> tuple[DecodedRequest[Request], ClientShape]:
@@ -63,11 +64,11 @@ class UnaryHandler(Generic[Request, Response]):
         return web.Response(headers=headers, body=body)
 
     async def _write_pieces(
-        self, request: web.Request, headers: Mapping[str, str], pieces: Iterator[bytes]
+        self, request: web.BaseRequest, headers: Mapping[str, str], pieces: Iterator[bytes]
     ) -> web.StreamResponse:
         """Send the response in pieces. Each is encoded once the client has read the pieces before it."""
         response = web.StreamResponse(headers=headers)
-        await response.prepare(request)
+        await begin_response(request, response)
         for piece in pieces:
             await response.write(piece)
             await asyncio.sleep(0)  # a write to a client that reads does not wait: let other tasks run

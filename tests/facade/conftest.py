@@ -11,9 +11,8 @@ import aiohttp
 import grpc
 import pytest
 import structlog
-from aiohttp import web
 
-from http_facade.app import make_app, make_runner
+from http_facade.app import Runner, make_app, make_runner
 from http_facade.errors import log
 from http_facade.settings import Settings
 from umg_grpc.errors import UmgError
@@ -156,7 +155,7 @@ class Face:
     port: int
     client: aiohttp.ClientSession
     service: Service
-    runner: web.AppRunner
+    runner: Runner
     stack: AsyncExitStack
 
     def url(self, path: str) -> str:

@@ -8,7 +8,6 @@ from contextlib import suppress
 import aiohttp
 import pytest
 
-from http_facade.event_stream import STREAMS
 from tests.facade.conftest import CHAT, KEY, Face, MakeFace, body
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
@@ -187,8 +186,7 @@ async def test_an_answer_that_is_cut_off_inside_a_large_event_ends_with_whole_ev
         seen = bytearray()
         while b"event: response.completed" not in seen[-(1 << 16) :]:
             seen += await reader.read(1 << 14)
-        for stream in face.runner.app[STREAMS]:
-            stream.cut_off()
+        face.runner.cut_off()
         while not seen.endswith(b"\r\n0\r\n\r\n"):
             seen += await reader.read(1 << 20)
         writer.close()

@@ -8,10 +8,9 @@ from pathlib import Path
 
 import grpc
 import structlog
-from aiohttp import web
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
-from http_facade.app import Runner, make_app, make_runner
+from http_facade.app import App, Runner, make_app, make_runner
 from http_facade.routes import METRICS_ROUTES, OTHER_ROUTES, ROUTES
 from http_facade.settings import Settings
 from umg_grpc.access.bootstrap import VARIABLE, Bootstrap, ensure_bootstrap
@@ -119,7 +118,7 @@ async def gateway(
 
 def _app(
     service: Service | None, config: Config, channel: grpc.aio.Channel, metrics: Metrics, gate: LoadShedder, files: int
-) -> web.Application:
+) -> App:
     async def ready() -> bool:
         if service is None:
             return channel.get_state(try_to_connect=True) is grpc.ChannelConnectivity.READY
@@ -142,7 +141,7 @@ def _app(
     return make_app(channel, settings, ROUTES if config.metrics.address is None else OTHER_ROUTES)
 
 
-def _metrics_app(config: Config, channel: grpc.aio.Channel, metrics: Metrics) -> web.Application:
+def _metrics_app(config: Config, channel: grpc.aio.Channel, metrics: Metrics) -> App:
     """Return the application of the listener that serves `/metrics` alone."""
     settings = Settings(
         ready=lambda: True,

@@ -1,0 +1,18 @@
+"""Start of every response, streams and errors included: the headers that all of them have."""
+
+from aiohttp import hdrs, web
+
+from http_facade.grpc_calls import MESSAGES_REQUEST_ID, REQUEST_ID_HEADER, exchange
+from http_facade.overload_refusals import SERVER
+
+
+async def begin_response(request: web.BaseRequest, response: web.StreamResponse) -> None:
+    """Add the common headers, and send the status line and the headers, which `web.Response` sends with its body."""
+    known = exchange(request)
+    known.is_begun = True
+    headers = response.headers
+    headers[hdrs.SERVER] = SERVER
+    headers[REQUEST_ID_HEADER] = headers[MESSAGES_REQUEST_ID] = known.request_id
+    if known.cors is not None:
+        known.cors.add_headers(request.headers, response)
+    await response.prepare(request)

@@ -1,0 +1,41 @@
+"""Router: finds the row of the table of routes for the method and the path of a request."""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, cast
+
+from aiohttp import web
+
+from http_facade.handlers import Handler
+from http_facade.routes import Route
+
+
+class Match(NamedTuple):
+    """Row that a request matches."""
+
+    route: Route | None
+    """None for no row: the handler then raises web.HTTPNotFound or web.HTTPMethodNotAllowed."""
+    handler: Handler
+    parameters: Mapping[str, str]
+    """Values of the parameters of the path, by their names."""
+
+
+class Router:
+    """Router of a table. Paths without parameters are looked up; aiohttp's router matches the others."""
+
+    def __init__(self, rows: Sequence[tuple[Route, Handler]]) -> None:
+        self._exact: dict[tuple[str, str], Match] = {}
+        self._patterns = web.UrlDispatcher()
+        self._routes: dict[web.AbstractRoute, Route] = {}
+        for route, handler in rows:
+            for method in ("GET", "HEAD") if route.method == "GET" else (route.method,):
+                self._routes[self._patterns.add_route(method, route.path, handler)] = route
+                if "{" not in route.path:
+                    self._exact[method, route.path] = Match(route, handler, {})
+
+    async def find(self, request: web.BaseRequest) -> Match:
+        """Return the row of a request."""
+        if (exact := self._exact.get((request.method, request.rel_url.raw_path))) is not None:
+            return exact
+        found = await self._patterns.resolve(cast("web.Request", request))  # it reads the method and the URL alone
+        handler = cast("Handler", found.handler)
+        return Match(None if found.http_exception else self._routes[found.route], handler, found)
