@@ -126,7 +126,7 @@ class TextFormat:
     """(body, its allow-listed headers by lower-case name). Raises UmgError naming the field as the caller wrote it."""
     encode_response: Callable[[pb.GenerateResponse, pb.GenerateRequest], bytes]
     """(response, its request). The response's own body when it has one of this format."""
-    shows: Callable[[pb.Part], bool]
+    can_express: Callable[[pb.Part], bool]
     """Whether a response can express the part, possibly in another form."""
     stream_encoder: Callable[[pb.GenerateRequest], StreamEncoder]
     encode_error: Callable[[UmgError, int], bytes]

@@ -154,7 +154,7 @@ class Answer:
         if face is None:
             return
         parts = [part for candidate in response.candidates for part in candidate.message.parts]
-        if unsupported := [part for part in parts if not face.shows(part)]:
+        if unsupported := [part for part in parts if not face.can_express(part)]:
             for part in unsupported:
                 report.drop(f"answer.{_header_name(part)}")
             self._admitted.call.headers["x-umg-dropped"] = report.header()

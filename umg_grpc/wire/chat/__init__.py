@@ -5,7 +5,7 @@ from umg_grpc.wire.chat.field_paths import wire_path
 from umg_grpc.wire.chat.object_rules import OBJECTS
 from umg_grpc.wire.chat.passthrough import PassthroughDecoder
 from umg_grpc.wire.chat.request import decode_request, encode_request
-from umg_grpc.wire.chat.response import decode_response, encode_response, shows
+from umg_grpc.wire.chat.response import can_express, decode_response, encode_response
 from umg_grpc.wire.chat.stream_decoder import TranslatingDecoder
 from umg_grpc.wire.chat.stream_encoder import StreamEncoder
 from umg_grpc.wire.chat.stream_start import has_no_output
@@ -18,7 +18,7 @@ CHAT = TextFormat(
     source_headers=("openai-beta",),
     decode_request=decode_request,
     encode_response=encode_response,
-    shows=shows,
+    can_express=can_express,
     stream_encoder=StreamEncoder,
     encode_error=encode_error,
     wire_path=wire_path,

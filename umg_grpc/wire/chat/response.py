@@ -66,10 +66,10 @@ def encode_response(response: pb.GenerateResponse, request: pb.GenerateRequest) 
     return msgspec.json.encode(body)
 
 
-def shows(part: pb.Part) -> bool:
-    """Return whether a response can show the part.
+def can_express(part: pb.Part) -> bool:
+    """Return whether a response can express the part.
 
-    Of a provider's own tools it shows the sources that a search found.
+    Of a provider's own tools it expresses the sources that a search found.
     """
     match part.WhichOneof("kind"):
         case "media":

@@ -6,7 +6,7 @@ from umg_grpc.wire.messages.field_paths import wire_path
 from umg_grpc.wire.messages.object_rules import OBJECTS
 from umg_grpc.wire.messages.passthrough import PassthroughDecoder
 from umg_grpc.wire.messages.request import decode_count, decode_request, encode_request
-from umg_grpc.wire.messages.response import decode_response, encode_count, encode_response, shows
+from umg_grpc.wire.messages.response import can_express, decode_response, encode_count, encode_response
 from umg_grpc.wire.messages.stream_decoder import TranslatingDecoder
 from umg_grpc.wire.messages.stream_encoder import StreamEncoder
 from umg_grpc.wire.messages.stream_start import has_no_output
@@ -21,7 +21,7 @@ MESSAGES = TextFormat(
     source_headers=("anthropic-version", "anthropic-beta"),
     decode_request=decode_request,
     encode_response=encode_response,
-    shows=shows,
+    can_express=can_express,
     stream_encoder=StreamEncoder,
     encode_error=encode_error,
     wire_path=wire_path,

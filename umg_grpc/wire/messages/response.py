@@ -50,7 +50,7 @@ def encode_response(response: pb.GenerateResponse, request: pb.GenerateRequest) 
     return msgspec.json.encode(body)
 
 
-def shows(part: pb.Part) -> bool:
+def can_express(part: pb.Part) -> bool:
     """Return whether an answer of this format can express the part; media become a note."""
     match part.WhichOneof("kind"):
         case "server_tool_call":

@@ -7,7 +7,7 @@ from umg_grpc.wire.native.field_paths import wire_path
 from umg_grpc.wire.native.object_rules import OBJECTS
 from umg_grpc.wire.native.passthrough import PassthroughDecoder
 from umg_grpc.wire.native.request import decode_count, decode_request, encode_request
-from umg_grpc.wire.native.response import decode_response, encode_response, shows
+from umg_grpc.wire.native.response import can_express, decode_response, encode_response
 from umg_grpc.wire.native.stream_decoder import TranslatingDecoder
 from umg_grpc.wire.native.stream_encoder import ArrayEncoder, StreamEncoder
 from umg_grpc.wire.native.stream_start import has_no_output
@@ -24,7 +24,7 @@ NATIVE = TextFormat(
     source_headers=(),
     decode_request=decode_request,
     encode_response=encode_response,
-    shows=shows,
+    can_express=can_express,
     stream_encoder=StreamEncoder,
     encode_error=encode_error,
     wire_path=wire_path,

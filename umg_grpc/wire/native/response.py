@@ -67,7 +67,7 @@ def encode_response(response: pb.GenerateResponse, request: pb.GenerateRequest) 
     return msgspec.json.encode(body)
 
 
-def shows(part: pb.Part) -> bool:
+def can_express(part: pb.Part) -> bool:
     """Return whether an answer of this format can express the part; a search is expressed by its sources."""
     match part.WhichOneof("kind"):
         case "media":

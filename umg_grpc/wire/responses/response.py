@@ -53,7 +53,7 @@ def encode_response(response: pb.GenerateResponse, request: pb.GenerateRequest) 
     )
 
 
-def shows(part: pb.Part) -> bool:
+def can_express(part: pb.Part) -> bool:
     """Return whether a response can show the part; results of a provider's tool are shown in the item of the call."""
     if part.HasField("server_tool_result"):
         return part.server_tool_result.name in SERVER_ITEMS
