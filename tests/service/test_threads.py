@@ -281,10 +281,10 @@ def test_a_provider_that_has_the_thread_is_told_the_new_messages() -> None:
 def test_a_provider_that_has_lost_the_thread_is_told_all() -> None:
     thread = thread_of(KNOWN)
     lost = UmgError(pb.ERROR_REASON_THREAD_NOT_FOUND, "gone")
-    assert thread.mends(thread.request_for(MAIN).canonical, lost)
+    assert thread.recovers_from(thread.request_for(MAIN).canonical, lost)
     told = thread.request_for(MAIN).canonical
     assert texts(told) == ["One", "Two"]
-    assert not thread.mends(told, lost)
+    assert not thread.recovers_from(told, lost)
 
 
 @pytest.mark.parametrize(
@@ -302,14 +302,14 @@ def test_a_provider_that_keeps_no_thread_is_told_of_none(error: UmgError, previo
         if previous_id
         else Thread(DecodedRequest(body("", user("One")), NO_NOTES), Place("", ""))
     )
-    assert thread.mends(thread.request_for(MAIN).canonical, error)
+    assert thread.recovers_from(thread.request_for(MAIN).canonical, error)
     told = thread.request_for(MAIN).canonical
     assert not told.HasField("thread")
     assert b"thread" not in told.source.body
-    assert not thread.mends(told, error)
+    assert not thread.recovers_from(told, error)
 
 
 @pytest.mark.parametrize("reason", [pb.ERROR_REASON_THREAD_FINGERPRINT_MISMATCH, pb.ERROR_REASON_UPSTREAM_REJECTED])
 def test_another_refusal_is_the_callers(reason: "pb.ErrorReason.ValueType") -> None:
     thread = thread_of(KNOWN)
-    assert not thread.mends(thread.request_for(MAIN).canonical, UmgError(reason, "messages: too many"))
+    assert not thread.recovers_from(thread.request_for(MAIN).canonical, UmgError(reason, "messages: too many"))

@@ -75,7 +75,7 @@ class Continued:
         known = self.place.upstream_response_id and self.place.channel == target.channel.name and not self._forgotten
         return self._by_id if same and known else self.whole
 
-    def mends(self, sent: pb.GenerateRequest, error: UmgError) -> bool:
+    def recovers_from(self, sent: pb.GenerateRequest, error: UmgError) -> bool:
         """Return whether the error is due to the provider no longer having the previous response. The call may then be
         repeated with the new result of `request_for`.
         """

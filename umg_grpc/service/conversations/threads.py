@@ -98,7 +98,7 @@ class Thread:
         known = self.place.upstream_response_id and self.place.channel == target.channel.name and not self._forgotten
         return self.caller if known else self.begun
 
-    def mends(self, sent: pb.GenerateRequest, error: UmgError) -> bool:
+    def recovers_from(self, sent: pb.GenerateRequest, error: UmgError) -> bool:
         """Return whether the error is due to the provider no longer having the thread, or storing none. The call may
         then be repeated with the new result of `request_for`.
         """

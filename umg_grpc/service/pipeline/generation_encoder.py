@@ -104,7 +104,7 @@ class GenerationEncoder:
         conversation. The channel may then be sent the whole conversation.
         """
         continued = self._admitted.continued
-        return continued is not None and continued.mends(attempt.request, error)
+        return continued is not None and continued.recovers_from(attempt.request, error)
 
     async def encode(self, target: Target) -> GenerationAttempt:
         """Encode the request for the channel, see `RequestEncoder`."""
