@@ -23,7 +23,7 @@ from umg_grpc.service.conversations.store import (
     SMALL_BYTES,
     Continued,
     Conversations,
-    Place,
+    ResponseOrigin,
     new_response_id,
 )
 from umg_grpc.store import Store, open_store
@@ -163,7 +163,7 @@ async def test_a_continued_request_says_all_itself(conversations: Conversations)
     assert continued.whole.canonical.top_p == 0.5
     assert continued.whole.canonical.source.body == body
     assert continued.whole.notes.edited == ("messages", "previous_response_id")
-    assert continued.place == Place(CHANNEL, "resp_theirs")
+    assert continued.origin == ResponseOrigin(CHANNEL, "resp_theirs")
     assert (request.previous_response_id, texts(request)) == (response_id, ["two"]), "the caller's stays as it is"
 
     by_id, notes = continued.request_for(channel(CHANNEL, "responses"))
@@ -273,7 +273,7 @@ async def test_a_response_that_is_not_the_callers_does_not_exist(
 
 async def test_deleting_says_where_the_response_was_made(conversations: Conversations) -> None:
     response_id = await keep(conversations, asked("one"), answered("1"), upstream_response_id="resp_theirs")
-    assert await conversations.delete(ME, response_id) == Place(CHANNEL, "resp_theirs")
+    assert await conversations.delete(ME, response_id) == ResponseOrigin(CHANNEL, "resp_theirs")
 
 
 async def test_two_callers_may_have_responses_of_one_id(conversations: Conversations) -> None:

@@ -14,7 +14,7 @@ from umg_grpc.config import Channel
 from umg_grpc.errors import UmgError
 from umg_grpc.quirks import NO_CHANNEL_QUIRKS, ChannelQuirks, Quirks
 from umg_grpc.routing import Target
-from umg_grpc.service.conversations.store import SMALL_BYTES, Place
+from umg_grpc.service.conversations.store import SMALL_BYTES, ResponseOrigin
 from umg_grpc.service.conversations.threads import IDLE, Thread, Threads
 from umg_grpc.store import Store, open_store
 from umg_grpc.store.retained import Bounds
@@ -24,7 +24,7 @@ from umg_grpc.wire import FORMATS
 from umg_grpc.wire.request_notes import NO_NOTES, DecodedRequest
 
 ME, YOU = "key_me", "key_you"
-HERE = Place("main", "")
+HERE = ResponseOrigin("main", "")
 NO_BOUND = Bounds(0, 0)
 MAX_BYTES = 2**20
 
@@ -72,10 +72,12 @@ async def open_thread(
     return await threads.open(owner, DecodedRequest(request, NO_NOTES), seconds)
 
 
-async def turn(threads: Threads, request: pb.GenerateRequest, response_id: str, place: Place = HERE) -> Thread:
+async def turn(
+    threads: Threads, request: pb.GenerateRequest, response_id: str, origin: ResponseOrigin = HERE
+) -> Thread:
     """Run one call from its beginning to its end."""
     thread = await open_thread(threads, request)
-    assert await threads.keep(ME, thread, answer(response_id), place)
+    assert await threads.keep(ME, thread, answer(response_id), origin)
     await threads.close(ME, thread)
     return thread
 
@@ -249,13 +251,13 @@ async def test_a_database_that_fails_is_a_thread_that_is_lost(tmp_path: Path) ->
     await store.aclose()
 
 
-def thread_of(place: Place, previous_id: str = "a") -> Thread:
+def thread_of(origin: ResponseOrigin, previous_id: str = "a") -> Thread:
     request = body(previous_id, user("Two"))
-    whole = Thread(DecodedRequest(body("", user("One"), user("Two")), NO_NOTES), Place("", "")).whole
-    return Thread(DecodedRequest(request, NO_NOTES), place, continued=whole)
+    whole = Thread(DecodedRequest(body("", user("One"), user("Two")), NO_NOTES), ResponseOrigin("", "")).whole
+    return Thread(DecodedRequest(request, NO_NOTES), origin, continued=whole)
 
 
-KNOWN = Place("main", "a")
+KNOWN = ResponseOrigin("main", "a")
 NO_THREADS = ChannelQuirks({"messages": Quirks(threads=False)})
 
 
@@ -300,7 +302,7 @@ def test_a_provider_that_keeps_no_thread_is_told_of_none(error: UmgError, previo
     thread = (
         thread_of(KNOWN, previous_id)
         if previous_id
-        else Thread(DecodedRequest(body("", user("One")), NO_NOTES), Place("", ""))
+        else Thread(DecodedRequest(body("", user("One")), NO_NOTES), ResponseOrigin("", ""))
     )
     assert thread.recovers_from(thread.request_for(MAIN).canonical, error)
     told = thread.request_for(MAIN).canonical

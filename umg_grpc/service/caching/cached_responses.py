@@ -35,10 +35,10 @@ class CacheLookup:
     metrics: Metrics
     channels: Channels
 
-    async def place(
+    async def entry(
         self, call: Call, model: PublicModel, operation: str, request: Request, notes: RequestNotes
-    ) -> "Place | None":
-        """Return the place of the request's response in the cache, or None if caching is off for the call. Raises
+    ) -> "CacheEntry | None":
+        """Return the entry of the request's response in the cache, or None if caching is off for the call. Raises
         UmgError(INVALID_FIELD) for a malformed header.
         """
         requested = cache_seconds(call.metadata.get(CACHE))
@@ -51,7 +51,7 @@ class CacheLookup:
             key = key_of(owner, operation, ways, request, notes)
         else:
             key = await asyncio.to_thread(key_of, owner, operation, ways, request, notes)
-        return Place(self, call, model.id, router, key, seconds)
+        return CacheEntry(self, call, model.id, router, key, seconds)
 
 
 def _targets_of(router: Router, model: str) -> list[str]:
@@ -61,8 +61,8 @@ def _targets_of(router: Router, model: str) -> list[str]:
 
 
 @dataclass(frozen=True)
-class Place:
-    """Place of one response in the cache."""
+class CacheEntry:
+    """Entry of one response in the cache."""
 
     lookup: CacheLookup
     call: Call
@@ -118,9 +118,9 @@ class Place:
 class Recording:
     """Context manager that records a stream as its caller gets it, and caches it as one message."""
 
-    def __init__(self, place: Place, lead: CacheFill[pb.StreamGenerateResponse] | None) -> None:
+    def __init__(self, entry: CacheEntry, lead: CacheFill[pb.StreamGenerateResponse] | None) -> None:
         """Record the stream for `lead`; without one the stream is not cached."""
-        self._place = place
+        self._entry = entry
         self._lead = lead
         self._message = None if lead is None else pb.StreamGenerateResponse()
         self._frames: list[bytes] = []
@@ -142,8 +142,8 @@ class Recording:
         """Record the next message."""
         if not self._reported:  # headers can be set only before the first message
             self._reported = True
-            self._place.report(BYPASS if self._lead is None else MISS)
-            if not self._place.is_exact:
+            self._entry.report(BYPASS if self._lead is None else MISS)
+            if not self._entry.is_exact:
                 self._give_up()
         if self._message is None:
             return
@@ -156,7 +156,7 @@ class Recording:
 
     def close(self) -> None:
         """Cache the stream, which is complete."""
-        if self._lead is not None and self._message is not None and self._place.is_exact:
+        if self._lead is not None and self._message is not None and self._entry.is_exact:
             self._message.source_frames = b"".join(self._frames)
             self._lead.keep(self._message)
 

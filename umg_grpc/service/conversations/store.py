@@ -40,7 +40,7 @@ MAX_NAMED = 500  # maximum number of responses whose items a request names; each
 logger: FilteringBoundLogger = structlog.get_logger(__name__)
 
 
-class Place(NamedTuple):
+class ResponseOrigin(NamedTuple):
     """Origin of a response."""
 
     channel: str
@@ -59,7 +59,7 @@ class Continued:
     """The request as the caller sent it."""
     whole: DecodedRequest[pb.GenerateRequest]
     """The request with the whole conversation, and without a previous response."""
-    place: Place
+    origin: ResponseOrigin
     """Origin of the previous response, where it can be continued by its id."""
     earlier: bytes
     """The conversation before the request: `KeptResponse.conversation`, decompressed."""
@@ -72,7 +72,7 @@ class Continued:
         response and has the caller's format, otherwise with the whole conversation.
         """
         same = self.caller.canonical.source.format in target.channel.protocols
-        known = self.place.upstream_response_id and self.place.channel == target.channel.name and not self._forgotten
+        known = self.origin.upstream_response_id and self.origin.channel == target.channel.name and not self._forgotten
         return self._by_id if same and known else self.whole
 
     def recovers_from(self, sent: pb.GenerateRequest, error: UmgError) -> bool:
@@ -93,11 +93,11 @@ class Continued:
     def _by_id(self) -> DecodedRequest[pb.GenerateRequest]:
         """The caller's request, with the provider's own id of the previous response."""
         request, notes = self.caller
-        if request.previous_response_id == self.place.upstream_response_id:
+        if request.previous_response_id == self.origin.upstream_response_id:
             return self.caller
         sent = pb.GenerateRequest()
         sent.CopyFrom(request)
-        sent.previous_response_id = self.place.upstream_response_id
+        sent.previous_response_id = self.origin.upstream_response_id
         return DecodedRequest(sent, notes.with_edited("previous_response_id"))
 
 
@@ -223,7 +223,7 @@ class Conversations:
             return _answer(row)
         return await asyncio.to_thread(_answer, row)
 
-    async def delete(self, owner: str, response_id: str) -> Place:
+    async def delete(self, owner: str, response_id: str) -> ResponseOrigin:
         """Delete the response, which can then no longer be continued; responses that continued it stay complete. Return
         its origin. Raises UmgError(OBJECT_NOT_FOUND).
         """
@@ -231,7 +231,7 @@ class Conversations:
         async with _reading():
             if not await self._rows.delete(owner, response_id):
                 raise _not_found(response_id)
-        return Place(row.channel, row.upstream_response_id)
+        return ResponseOrigin(row.channel, row.upstream_response_id)
 
     async def cancel(self, owner: str, response_id: str) -> NoReturn:
         """Raise UmgError: OBJECT_NOT_FOUND, or WRONG_STATE, since every stored response is complete."""
@@ -320,7 +320,7 @@ def _continue(row: KeptResponse, decoded: DecodedRequest[pb.GenerateRequest]) ->
     expanded.MergeFrom(decoded.canonical)
     expanded.ClearField("previous_response_id")
     whole = DecodedRequest(expanded, decoded.notes.with_edited("messages", "previous_response_id"))
-    return Continued(decoded, whole, Place(row.channel, row.upstream_response_id), earlier, count)
+    return Continued(decoded, whole, ResponseOrigin(row.channel, row.upstream_response_id), earlier, count)
 
 
 # --- failures

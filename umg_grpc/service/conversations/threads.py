@@ -20,7 +20,7 @@ from structlog.typing import FilteringBoundLogger
 from umg_grpc.access.keys import utc_now
 from umg_grpc.errors import UmgError
 from umg_grpc.routing import Target
-from umg_grpc.service.conversations.store import PACKED_BYTES, SMALL_BYTES, Place
+from umg_grpc.service.conversations.store import PACKED_BYTES, SMALL_BYTES, ResponseOrigin
 from umg_grpc.store import Store
 from umg_grpc.store.background import reason_of
 from umg_grpc.store.retained import Bounds, Retained
@@ -48,7 +48,7 @@ class Thread:
 
     caller: DecodedRequest[pb.GenerateRequest]
     """The request as the caller sent it."""
-    place: Place
+    origin: ResponseOrigin
     """Origin of the response that is continued; empty for a new thread."""
     continued: DecodedRequest[pb.GenerateRequest] | None = None
     """The request with the whole conversation and without a thread; None for a new thread."""
@@ -95,7 +95,7 @@ class Thread:
         keeps = self.caller.canonical.source.format in target.channel.protocols and target.quirks.keeps_threads
         if not keeps or self._refused or (self.continued and not self.continued.canonical.HasField("source")):
             return self.whole
-        known = self.place.upstream_response_id and self.place.channel == target.channel.name and not self._forgotten
+        known = self.origin.upstream_response_id and self.origin.channel == target.channel.name and not self._forgotten
         return self.caller if known else self.begun
 
     def recovers_from(self, sent: pb.GenerateRequest, error: UmgError) -> bool:
@@ -144,13 +144,15 @@ class Threads:
         request = decoded.canonical
         previous_id = request.thread.previous_response_id
         if not previous_id:
-            return Thread(decoded, Place("", ""))
+            return Thread(decoded, ResponseOrigin("", ""))
         for name, given in (("instructions", request.instructions), ("tools", request.tools)):
             if given:
                 message = f"`{name}`: the thread keeps it from its first request; leave it out"
                 raise UmgError(pb.ERROR_REASON_INVALID_FIELD, message, field=name)
         row = await self._claim(owner, previous_id, seconds)
-        thread = Thread(decoded, Place(row.channel, row.upstream_response_id), claim_end_time=row.claim_end_time)
+        thread = Thread(
+            decoded, ResponseOrigin(row.channel, row.upstream_response_id), claim_end_time=row.claim_end_time
+        )
         try:
             small = len(row.conversation) <= PACKED_BYTES and request.ByteSize() <= SMALL_BYTES
             thread.continued = _whole(row, decoded) if small else await asyncio.to_thread(_whole, row, decoded)
@@ -159,22 +161,22 @@ class Threads:
             raise
         return thread
 
-    async def keep(self, owner: str, thread: Thread, response: pb.GenerateResponse, place: Place) -> bool:
+    async def keep(self, owner: str, thread: Thread, response: pb.GenerateResponse, origin: ResponseOrigin) -> bool:
         """Store the conversation by the id of its complete response. Every process finds it once this returns.
 
-        `response` has its candidates; `place` is its origin. Return False, and log a warning, if the conversation could
+        `response` has its candidates. Return False, and log a warning, if the conversation could
         not be stored; the response is valid all the same.
         """
         thread.answered_id = response.response_id
         if not 0 < len(response.response_id) <= MAX_OBJECT_ID_CHARACTERS or not response.response_id.isprintable():
-            logger.warning("a thread is not kept: the answer's id is too long or not printable", channel=place.channel)
+            logger.warning("a thread is not kept: the answer's id is too long or not printable", channel=origin.channel)
             return False
         row = KeptThread(
             owner=owner,
             object_id=response.response_id,
             expire_time=self._now() + IDLE,
-            channel=place.channel,
-            upstream_response_id=place.upstream_response_id,
+            channel=origin.channel,
+            upstream_response_id=origin.upstream_response_id,
             continued=False,
         )
         request = thread.whole.canonical
@@ -184,7 +186,7 @@ class Threads:
             size = await asyncio.to_thread(_pack, row, request, response)
         kept = size <= self._most_bytes and await self._rows.put(row, KEEP_SECONDS)
         if not kept:
-            logger.warning("a thread is not kept", response_id=row.object_id, channel=place.channel, bytes=size)
+            logger.warning("a thread is not kept", response_id=row.object_id, channel=origin.channel, bytes=size)
         return kept
 
     async def close(self, owner: str, thread: Thread) -> None:

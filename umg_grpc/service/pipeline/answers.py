@@ -15,7 +15,7 @@ from structlog.typing import FilteringBoundLogger
 from umg_grpc.errors import Failure, UmgError
 from umg_grpc.service.conversations.call_ids import CallIds
 from umg_grpc.service.conversations.reasoning_store import ReasoningStore
-from umg_grpc.service.conversations.store import Continued, Conversations, Place, new_response_id
+from umg_grpc.service.conversations.store import Continued, Conversations, ResponseOrigin, new_response_id
 from umg_grpc.service.conversations.threads import Thread, Threads
 from umg_grpc.service.pipeline.generation_encoder import GenerationAttempt, GenerationCall
 from umg_grpc.tokens import TokenCounter
@@ -237,7 +237,7 @@ class Answer:
         continued, channel = self._admitted.continued, self._attempt.channel
         if self._memory.threads is not None and self._thread is not None:
             known = response.response_id if self._passthrough and self._attempt.request.HasField("thread") else ""
-            await self._memory.threads.keep(self._owner, self._thread, response, Place(channel, known))
+            await self._memory.threads.keep(self._owner, self._thread, response, ResponseOrigin(channel, known))
         if self._memory.conversations is not None and self._stores_response:
             await self._memory.conversations.keep(
                 self._owner,

@@ -90,7 +90,7 @@ class GenerationPipeline(Pipeline[pb.GenerateRequest, pb.GenerateResponse, Gener
     async def stream(self, admitted: GenerationCall) -> AsyncGenerator[pb.StreamGenerateResponse, None]:
         """Yield the cached response in one message, else the stream of the first channel with one. Raise UmgError."""
         call = admitted.call
-        entry = await self._context.cache.place(call, admitted.model, call.method, admitted.request, admitted.notes)
+        entry = await self._context.cache.entry(call, admitted.model, call.method, admitted.request, admitted.notes)
         recording = await entry.streamed() if entry is not None else None
         if isinstance(recording, pb.StreamGenerateResponse):
             yield recording

@@ -68,13 +68,13 @@ async def find_origin(admitted: GenerationCall, reasoning: ReasoningStore | None
     """
     continued, request = admitted.continued, admitted.full_request
     # the reasoning states of a stored response name their channels, those in a caller's body do not
-    place = continued.place.channel if continued is not None else ""
+    channel = continued.origin.channel if continued is not None else ""
     if isinstance(continued, Continued) or not admitted.several:
-        return Origin(place)
+        return Origin(channel)
     if reasoning is None or not reasoning_state.needs(request):
-        return Origin(place)
+        return Origin(channel)
     known = await reasoning.restore(admitted.call.caller.key_id, request)
-    return Origin(place or reasoning_state.pinned_channel(known), reasoning_state.makers(known))
+    return Origin(channel or reasoning_state.pinned_channel(known), reasoning_state.makers(known))
 
 
 class GenerationEncoder:

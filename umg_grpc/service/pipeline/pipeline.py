@@ -93,7 +93,7 @@ class Pipeline(ABC, Generic[RequestT, ResponseT, AdmittedT, AttemptT]):
     async def answer(self, admitted: AdmittedT) -> ResponseT:
         """Return the cached response, else the settled response of the first channel with one. Raise UmgError."""
         call: Call = admitted.call
-        entry = await self._context.cache.place(call, admitted.model, call.method, admitted.request, admitted.notes)
+        entry = await self._context.cache.entry(call, admitted.model, call.method, admitted.request, admitted.notes)
         if entry is None:
             return await self._call_channels(admitted)
         return await entry.whole(lambda: self._call_channels(admitted), self._response_type)
