@@ -7,7 +7,7 @@ from msgspec import Raw
 
 from umg_grpc.quirks import Quirks
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.json import ABSENT, JsonObject, given, parse
+from umg_grpc.wire.core.json import ABSENT, JsonObject, is_present, parse
 from umg_grpc.wire.report import Report
 
 FIELD = "reasoning_content"
@@ -21,7 +21,7 @@ def edit_reasoning_content(request: pb.GenerateRequest, report: Report, quirks: 
         return {"messages": [_without(raw) for raw in messages]}
     for index, message in enumerate(request.messages[: len(messages)]):
         thoughts = [text for part in message.parts for text in part.reasoning.texts or part.reasoning.summaries]
-        if thoughts and not given(_members(messages[index]).get(FIELD, ABSENT)):
+        if thoughts and not is_present(_members(messages[index]).get(FIELD, ABSENT)):
             members = _members(messages[index]) | {FIELD: Raw(msgspec.json.encode("".join(thoughts)))}
             messages[index] = Raw(msgspec.json.encode(members))
     return {"messages": messages}

@@ -8,7 +8,7 @@ from msgspec import Raw
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat import schema
 from umg_grpc.wire.chat.tools import SEARCH_KEYS, SEARCH_TOOLS, is_search
-from umg_grpc.wire.core.json import ABSENT, JsonObject, echo, given, parse
+from umg_grpc.wire.core.json import ABSENT, JsonObject, echo, is_present, parse
 from umg_grpc.wire.report import Report
 
 KNOWN = frozenset(schema.ChatRequest.__struct_encode_fields__)
@@ -94,7 +94,7 @@ def _raw(value: object) -> Raw:
 
 def _members(raw: Raw, at: str) -> dict[str, Raw]:
     """Return the members of an object; none for null and for an absent one."""
-    return parse(dict[str, Raw], raw, at) if given(raw) else {}
+    return parse(dict[str, Raw], raw, at) if is_present(raw) else {}
 
 
 def _replace_field(fields: dict[str, Raw], field: str, encoded: JsonObject) -> None:
@@ -168,10 +168,10 @@ def _replace_generation_config(fields: dict[str, Raw], report: Report) -> None:
     """
     members = _members(fields.pop("generationConfig"), "generationConfig")
     for name in members.keys() - CONFIG_NAMES:
-        if given(members[name]):
+        if is_present(members[name]):
             report.drop(f"generationConfig.{echo(name)}")
     for name in CONFIG_NAMES & members.keys():
-        if given(fields.get("reasoning_effort", ABSENT)):
+        if is_present(fields.get("reasoning_effort", ABSENT)):
             report.drop("generationConfig.thinkingConfig")
             continue
         for key, value in _members(members[name], f"generationConfig.{name}").items():
@@ -193,7 +193,7 @@ def _replace_search_tools(fields: dict[str, Raw], request: pb.GenerateRequest, r
     A tool named `vendorgSearch` would be called like one of the caller's own.
     """
     raw = fields.get("tools", ABSENT)
-    tools = parse(list[Raw], raw, "tools") if given(raw) else []
+    tools = parse(list[Raw], raw, "tools") if is_present(raw) else []
     kept = [tool for tool in tools if not _is_search(tool)]
     if len(kept) == len(tools):
         return

@@ -23,7 +23,7 @@ from umg_grpc.wire.core.json import (
     INT64_MAX,
     JsonObject,
     check_utf8,
-    given,
+    is_present,
     json_object,
     json_text,
     missing,
@@ -144,7 +144,7 @@ def decode_request(body: bytes, headers: Mapping[str, str]) -> FaceRequest:
     source = request.source
     source.format, source.body = "chat", body
     decode_messages(chat.messages, request, notes)
-    if chat.tools or chat.functions or given(chat.tool_choice) or chat.function_call:
+    if chat.tools or chat.functions or is_present(chat.tool_choice) or chat.function_call:
         decode_tools(chat, request)
     _decode_options(chat, request)
     if chat.temperature is not None:
@@ -208,9 +208,9 @@ def _decode_rare_fields(chat: schema.ChatRequest, request: pb.GenerateRequest, n
 def _decode_cache(chat: schema.ChatRequest, request: pb.GenerateRequest) -> None:
     if chat.prompt_cache_retention:
         request.prompt_cache_retention = chat.prompt_cache_retention.replace("-", "_")
-    if given(chat.prompt_cache_options):
+    if is_present(chat.prompt_cache_options):
         request.prompt_cache_options_json = json_object(chat.prompt_cache_options, "prompt_cache_options")
-    if given(chat.moderation):
+    if is_present(chat.moderation):
         request.moderation_json = json_object(chat.moderation, "moderation")
 
 
@@ -225,7 +225,7 @@ def _decode_format(chosen: schema.ResponseFormat, target: pb.ResponseFormat) -> 
         described = chosen.json_schema
         target.json_schema.name = described.name
         target.json_schema.description = described.description or ""
-        if given(described.schema):
+        if is_present(described.schema):
             target.json_schema.schema_json = json_object(described.schema, "response_format.json_schema.schema")
         if described.strict is not None:
             target.json_schema.strict = described.strict

@@ -8,7 +8,7 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.chat import schema
 from umg_grpc.wire.chat.reasoning import vendor_places
 from umg_grpc.wire.chat.tools import SEARCH_KEYS, encode_search_options
-from umg_grpc.wire.core.json import JsonObject, given, json_object, whole
+from umg_grpc.wire.core.json import JsonObject, is_present, json_object, whole
 from umg_grpc.wire.model_quirks import supports_search
 from umg_grpc.wire.report import Report
 from umg_grpc.wire.request_notes import RequestNotes
@@ -39,7 +39,7 @@ def decode_search(chat: schema.ChatRequest, request: pb.GenerateRequest, notes: 
         if famx.return_citations is not None:
             request.search.return_citations = famx.return_citations
         for name in ("sources", "from_date", "to_date", "max_search_results"):
-            if given(getattr(famx, name)):
+            if is_present(getattr(famx, name)):
                 notes.uncarried.append(f"search_parameters.{name}")
     if chat.parameters is not None:
         notes.family.append("parameters")
@@ -55,7 +55,7 @@ def _search_tools(place: schema.VendorG, at: str) -> Iterator[str]:
     """Yield the search tools of `extra_body.vendorg.tools`, each as its key there. Raises UmgError(INVALID_FIELD)."""
     for index, tool in enumerate(place.tools or ()):
         for key, options in tool.items():
-            if key in SEARCH_KEYS and given(options):
+            if key in SEARCH_KEYS and is_present(options):
                 json_object(options, f"{at}.tools[{index}].{key}")
                 yield key
 

@@ -8,7 +8,7 @@ from umg_grpc.quirks import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat import schema
 from umg_grpc.wire.chat.tool_names import tool_names
-from umg_grpc.wire.core.json import JsonObject, given, invalid, json_object, json_text, missing, parse
+from umg_grpc.wire.core.json import JsonObject, invalid, is_present, json_object, json_text, missing, parse
 from umg_grpc.wire.core.json_schemas import json_schema
 from umg_grpc.wire.core.tool_arguments import encode_free_text
 from umg_grpc.wire.core.tool_names import ToolNames
@@ -40,7 +40,7 @@ def decode_tools(body: schema.ChatRequest, request: pb.GenerateRequest) -> None:
         request.face_hints.legacy_functions = True
         for index, function in enumerate(body.functions):
             _decode_function(function, request.tools.add().function, f"functions[{index}]")
-    if given(body.tool_choice):
+    if is_present(body.tool_choice):
         _decode_choice(body.tool_choice, request.tool_choice)
     elif isinstance(body.function_call, schema.Named):
         request.tool_choice.mode = pb.TOOL_CHOICE_MODE_REQUIRED
@@ -62,7 +62,7 @@ def _decode_tool(raw: msgspec.Raw, tool: pb.Tool, at: str) -> None:
             tool.custom.name = custom.name
             if custom.description is not None:
                 tool.custom.description = custom.description
-            if given(custom.format):
+            if is_present(custom.format):
                 tool.custom.format_json = json_object(custom.format, f"{at}.custom.format")
         case None:
             raise missing(f"{at}.type")
@@ -72,14 +72,14 @@ def _decode_tool(raw: msgspec.Raw, tool: pb.Tool, at: str) -> None:
 
 def is_search(function: schema.FunctionDefinition) -> bool:
     """Return whether the tool is the provider's search and not the caller's own function."""
-    return function.name == SEARCH_TOOL or (function.name == OTHER_SEARCH_TOOL and not given(function.parameters))
+    return function.name == SEARCH_TOOL or (function.name == OTHER_SEARCH_TOOL and not is_present(function.parameters))
 
 
 def _decode_function(function: schema.FunctionDefinition, target: pb.FunctionTool, at: str) -> None:
     target.name = function.name
     if function.description is not None:
         target.description = function.description
-    if given(function.parameters):
+    if is_present(function.parameters):
         target.parameters_json = json_object(function.parameters, f"{at}.parameters")
     if function.strict is not None:
         target.strict = function.strict

@@ -22,7 +22,7 @@ JsonObject = dict[str, object]
 Whole = int | float
 PositiveWhole = Annotated[int, Meta(ge=1)] | Annotated[float, Meta(ge=1)]
 
-# Default of a field that is kept raw; msgspec has no `Raw | None`. `given` distinguishes values from this and from
+# Default of a field that is kept raw; msgspec has no `Raw | None`. `is_present` distinguishes values from this and from
 # null.
 ABSENT = Raw()
 
@@ -89,10 +89,10 @@ def convert(kind: type[T], value: object, at: str) -> T:
 
 def unknown_fields(body: bytes, known: Collection[str]) -> dict[str, Raw]:
     """Return the fields of a body that are neither null nor in `known`."""
-    return {name: raw for name, raw in parse(dict[str, Raw], body).items() if name not in known and given(raw)}
+    return {name: raw for name, raw in parse(dict[str, Raw], body).items() if name not in known and is_present(raw)}
 
 
-def given(raw: Raw) -> bool:
+def is_present(raw: Raw) -> bool:
     """Return whether a field that is kept raw is present and not null."""
     return bytes(raw) not in {b"", b"null"}
 
@@ -102,7 +102,7 @@ def decode_or_none(decoder: msgspec.json.Decoder[T], raw: Raw) -> T | None:
     others.
     """
     try:
-        return decoder.decode(raw) if given(raw) else None
+        return decoder.decode(raw) if is_present(raw) else None
     except (ValueError, RecursionError):
         return None
 

@@ -14,7 +14,7 @@ from msgspec import Raw, Struct
 
 from umg_grpc.errors import Failure, UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.json import given
+from umg_grpc.wire.core.json import is_present
 from umg_grpc.wire.core.sse import BOM
 from umg_grpc.wire.errors.classification import ACCOUNT_ERROR, DEFAULT, ProviderError, Table, row_of, stated_status
 from umg_grpc.wire.errors.redact import clean
@@ -22,7 +22,7 @@ from umg_grpc.wire.errors.redact import clean
 
 def is_error(raw: Raw) -> bool:
     """Return whether the value of a member `error` is an error."""
-    return given(raw) and bytes(raw) not in (b"{}", b'""', b"false")
+    return is_present(raw) and bytes(raw) not in (b"{}", b'""', b"false")
 
 
 NO_ANSWER = ": it holds no answer"

@@ -6,7 +6,7 @@ from typing import assert_never
 from msgspec import Raw, Struct
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.json import ABSENT, JsonObject, given, json_text
+from umg_grpc.wire.core.json import ABSENT, JsonObject, is_present, json_text
 from umg_grpc.wire.core.reasoning_state import show
 from umg_grpc.wire.core.surrogates import replace_halves
 from umg_grpc.wire.core.tool_arguments import call_arguments, free_text
@@ -246,7 +246,7 @@ def decode_finish(ending: Ending, target: pb.Candidate | pb.CandidateFinished) -
     if ending.stop_details is not None:
         target.finish_message = ending.stop_details.explanation or ""
         target.refusal_category = ending.stop_details.category or ""
-    if given(ending.container):
+    if is_present(ending.container):
         target.container_json = replace_halves(bytes(ending.container)).decode()
 
 

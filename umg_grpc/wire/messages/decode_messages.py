@@ -9,7 +9,7 @@ from msgspec import Raw
 
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.json import ABSENT, given, invalid, json_object, missing, parse
+from umg_grpc.wire.core.json import ABSENT, invalid, is_present, json_object, missing, parse
 from umg_grpc.wire.core.media import check_address, decode_base64, is_data_url, normal_mime, parse_data_url, sniff
 from umg_grpc.wire.core.opaque import RawTurns, append_opaque_turn
 from umg_grpc.wire.core.reasoning_state import read
@@ -148,7 +148,7 @@ def _mark(part: pb.Part, block: schema.Marked, at: str) -> None:
 
 def _has_content(raw: Raw) -> bool:
     try:
-        return given(msgspec.json.decode(raw, type=schema.ServerToolResultBlock).content)
+        return is_present(msgspec.json.decode(raw, type=schema.ServerToolResultBlock).content)
     except msgspec.ValidationError:
         return False
 
@@ -360,7 +360,7 @@ def _with_input(read_block: ReadBlock) -> ReadBlock:
 
     def filled(raw: Raw, owner: Owner, at: str) -> None:
         members = parse(dict[str, Raw], raw, at)
-        if not given(members.get("input", ABSENT)):
+        if not is_present(members.get("input", ABSENT)):
             raw = Raw(msgspec.json.encode(members | {"input": Raw(b"{}")}))
         read_block(raw, owner, at)
 

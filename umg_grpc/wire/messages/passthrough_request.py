@@ -14,7 +14,7 @@ from msgspec import Raw, Struct
 
 from umg_grpc.quirks import Quirks
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.json import ABSENT, given, parse
+from umg_grpc.wire.core.json import ABSENT, is_present, parse
 from umg_grpc.wire.core.reasoning_state import PREFIX, read
 from umg_grpc.wire.messages.cache_control import has_persistent, rename_persistent
 from umg_grpc.wire.messages.decode_messages import OUR_CALL, UNSIGNED
@@ -121,7 +121,7 @@ def _encode_again(
 def _move_betas(fields: dict[str, Raw], headers: dict[str, str]) -> None:
     """Move `betas` into its header: SDKs put the values into the body."""
     raw = fields.pop("betas", ABSENT)
-    if not given(raw):
+    if not is_present(raw):
         return
     try:
         listed = msgspec.json.decode(raw, type=list[str])
@@ -141,7 +141,7 @@ def _make_max_tokens_whole(fields: dict[str, Raw], request: pb.GenerateRequest) 
 
 def _is_thinking(fields: dict[str, Raw]) -> bool:
     raw = fields.get("thinking", ABSENT)
-    return given(raw) and parse(_Thinking, raw, "thinking").type in {"enabled", "adaptive"}
+    return is_present(raw) and parse(_Thinking, raw, "thinking").type in {"enabled", "adaptive"}
 
 
 # --- content from translated answers of other formats
@@ -216,7 +216,7 @@ def _without_foreign_citations(block: Raw, report: Report) -> Raw:
     """Return a text block without citations that its provider did not make."""
     members = parse(dict[str, Raw], block)
     raw = members.get("citations", ABSENT)
-    if not given(raw):
+    if not is_present(raw):
         return block
     sources = parse(list[Raw], raw, "citations")
     kept = [source for source in sources if parse(_Citation, source).encrypted_index != ""]

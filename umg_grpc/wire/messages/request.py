@@ -7,7 +7,16 @@ from msgspec import Raw
 
 from umg_grpc.quirks import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.json import JsonObject, check_utf8, given, invalid, json_object, parse, unknown_fields, whole
+from umg_grpc.wire.core.json import (
+    JsonObject,
+    check_utf8,
+    invalid,
+    is_present,
+    json_object,
+    parse,
+    unknown_fields,
+    whole,
+)
 from umg_grpc.wire.core.unknown_fields import record_unknown_fields
 from umg_grpc.wire.messages import passthrough_request, schema
 from umg_grpc.wire.messages.decode_messages import decode_cache, decode_system, decode_turns
@@ -123,7 +132,7 @@ def _decode_options(parsed: schema.MessagesRequest, request: pb.GenerateRequest)
         decode_choice(parsed.tool_choice, request)
     if parsed.cache_control is not None:
         decode_cache(parsed.cache_control, request.cache_control, "cache_control")
-    if parsed.metadata and given(user := parsed.metadata.get("user_id", Raw(b"null"))):
+    if parsed.metadata and is_present(user := parsed.metadata.get("user_id", Raw(b"null"))):
         request.user = parse(str, user, "metadata.user_id")
 
 
@@ -142,11 +151,11 @@ def _decode_reasoning(parsed: schema.MessagesRequest, request: pb.GenerateReques
 
 def _decode_uncarried(parsed: schema.MessagesRequest, notes: RequestNotes) -> None:
     """Note fields that only a provider of the format accepts."""
-    if given(parsed.mcp_servers) and bytes(parsed.mcp_servers) != b"[]":
+    if is_present(parsed.mcp_servers) and bytes(parsed.mcp_servers) != b"[]":
         notes.indispensable.append("mcp_servers")
-    if given(parsed.container):
+    if is_present(parsed.container):
         notes.indispensable.append("container")
-    if given(parsed.context_management):
+    if is_present(parsed.context_management):
         json_object(parsed.context_management, "context_management")
         notes.uncarried.append("context_management")
     if parsed.metadata and parsed.metadata.keys() - {"user_id"}:

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.json import ABSENT, given, invalid, missing, parse
+from umg_grpc.wire.core.json import ABSENT, invalid, is_present, missing, parse
 from umg_grpc.wire.messages import schema
 from umg_grpc.wire.messages.cache_control import without_marks
 from umg_grpc.wire.request_notes import RequestNotes
@@ -52,7 +52,7 @@ def decode_thread(parsed: schema.MessagesRequest, request: pb.GenerateRequest, n
             notes.indispensable.append("thread")
             return
     members = parse(_ThreadBody, request.source.body).thread
-    unknown = [f"thread.{name}" for name, value in members.items() if name not in KNOWN and given(value)]
+    unknown = [f"thread.{name}" for name, value in members.items() if name not in KNOWN and is_present(value)]
     notes.indispensable.extend(unknown)  # they may define how long, or which part of, a thread is kept
 
 
@@ -87,9 +87,9 @@ def kept_conversation(body: bytes, answer: bytes) -> bytes:
     """
     fields = parse(dict[str, Raw], body)
     turns, content = parse(list[Raw], without_marks(fields["messages"])), parse(_Answer, answer).content
-    if given(content) and bytes(content) not in (b"[]", b'""'):
+    if is_present(content) and bytes(content) not in (b"[]", b'""'):
         turns.append(Raw(msgspec.json.encode({"role": "assistant", "content": content})))
-    kept = {name: fields[name] for name in OF_THE_THREAD if given(fields.get(name, ABSENT))}
+    kept = {name: fields[name] for name in OF_THE_THREAD if is_present(fields.get(name, ABSENT))}
     return msgspec.json.encode({**kept, "messages": turns})
 
 

@@ -6,7 +6,7 @@ import msgspec
 
 from umg_grpc.quirks import Quirks
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.json import JsonObject, given, invalid, json_object, json_text, missing, parse, whole
+from umg_grpc.wire.core.json import JsonObject, invalid, is_present, json_object, json_text, missing, parse, whole
 from umg_grpc.wire.core.json_schemas import json_schema
 from umg_grpc.wire.core.tool_arguments import encode_free_text
 from umg_grpc.wire.core.tool_names import ToolNames
@@ -60,7 +60,7 @@ def _decode_tool(raw: msgspec.Raw, request: pb.GenerateRequest, notes: RequestNo
         function = parse(schema.FunctionTool, raw, at)
         _decode_function(function, tool.function, at)
         for name in ("input_examples", "eager_input_streaming"):
-            if given(getattr(function, name)):
+            if is_present(getattr(function, name)):
                 notes.uncarried.append(name)
         marked = function
     else:

@@ -12,7 +12,7 @@ from msgspec import Meta, Raw, Struct
 
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.json import ABSENT, JsonObject, given
+from umg_grpc.wire.core.json import ABSENT, JsonObject, is_present
 from umg_grpc.wire.core.reasoning_state import show
 from umg_grpc.wire.core.tool_arguments import free_text
 from umg_grpc.wire.core.tool_names import ToolNames
@@ -258,7 +258,7 @@ def is_known(part: schema.ProviderPart) -> bool:
 
 
 def _is_given(value: object) -> bool:
-    return given(value) if isinstance(value, Raw) else value is not None
+    return is_present(value) if isinstance(value, Raw) else value is not None
 
 
 class UnknownParts:

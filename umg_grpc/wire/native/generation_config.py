@@ -6,7 +6,7 @@ from msgspec import Raw
 
 from umg_grpc.quirks import Quirks
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.json import INT64_MAX, JsonObject, given, json_object, json_text, whole
+from umg_grpc.wire.core.json import INT64_MAX, JsonObject, is_present, json_object, json_text, whole
 from umg_grpc.wire.model_quirks import SAMPLING, output_limit, supports_reasoning, supports_sampling
 from umg_grpc.wire.native import schema
 from umg_grpc.wire.native.messages import generation
@@ -81,19 +81,19 @@ def decode_config(config: schema.GenerationConfig, request: pb.GenerateRequest, 
         _decode_thinking(config.thinking_config, request.reasoning)
     if config.image_config is not None:
         _decode_images(config.image_config, request.image_output)
-    if given(config.speech_config):
+    if is_present(config.speech_config):
         _decode_speech(config.speech_config, request, notes)
 
 
 def _decode_format(config: schema.GenerationConfig, request: pb.GenerateRequest, notes: Notes) -> None:
     mime = (config.response_mime_type or "").strip().lower()
-    native = given(config.response_schema) and not given(config.response_json_schema)
+    native = is_present(config.response_schema) and not is_present(config.response_json_schema)
     schema_json = ""
     for raw, name in (
         (config.response_schema, "responseSchema"),
         (config.response_json_schema, "responseJsonSchema"),
     ):
-        if given(raw):
+        if is_present(raw):
             schema_json = json_object(raw, f"{AT}.{name}")
     target = request.response_format
     if mime == ENUM:
@@ -131,7 +131,11 @@ def _decode_speech(raw: Raw, request: pb.GenerateRequest, notes: Notes) -> None:
     voice = speech.voice_config.prebuilt_voice_config if speech.voice_config else None
     if voice and voice.voice_name:
         request.audio_output.voice_json = voice.voice_name
-    if given(speech.language_code) or given(speech.multi_speaker_voice_config) or not (voice and voice.voice_name):
+    if (
+        is_present(speech.language_code)
+        or is_present(speech.multi_speaker_voice_config)
+        or not (voice and voice.voice_name)
+    ):
         notes.request.uncarried.append(f"{AT}.speechConfig")
 
 

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Raw
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.json import JsonObject, given, invalid, json_object, json_text, missing, parse
+from umg_grpc.wire.core.json import JsonObject, invalid, is_present, json_object, json_text, missing, parse
 from umg_grpc.wire.core.media import decode_base64, normal_mime, sniff
 from umg_grpc.wire.core.reasoning_state import is_placeholder, read
 from umg_grpc.wire.core.tool_arguments import call_arguments
@@ -97,7 +97,7 @@ def resolution(level: str | None) -> str:
 
 
 def _decode_rest(part: schema.ProviderPart, target: pb.Part, at: str) -> None:
-    if given(part.opaque):
+    if is_present(part.opaque):
         target.opaque.format, target.opaque.json = "native", str(part.opaque, "utf-8")
         target.opaque.type = kind_of(part.opaque)
     elif part.thought and part.thought_signature:
@@ -118,14 +118,14 @@ def _decode_call(call: schema.ProviderCall, target: pb.ToolCall, at: str) -> Non
     if not call.name:
         raise missing(f"{at}.name")
     target.name, target.call_id = call.name, call.id or ""
-    target.arguments_json = json_object(call.args, f"{at}.args") if given(call.args) else ""
+    target.arguments_json = json_object(call.args, f"{at}.args") if is_present(call.args) else ""
 
 
 def _decode_result(result: schema.FunctionResponse, target: pb.ToolResult, at: str) -> None:
     if not result.name:
         raise missing(f"{at}.name")
     target.name, target.call_id = result.name, result.id or ""
-    if given(result.response):
+    if is_present(result.response):
         target.result_json = json_object(result.response, f"{at}.response")
         text, failed = result_text(target.result_json)
         if failed:
@@ -148,7 +148,7 @@ def result_text(response: str) -> tuple[str, bool]:
     `output` holds the result and `error` the failure; without them the object is the whole result (reference, 4.1).
     """
     members = msgspec.json.decode(response, type=dict[str, Raw])
-    present = {name: value for name, value in members.items() if given(value)}
+    present = {name: value for name, value in members.items() if is_present(value)}
     failed = ERROR in present and OUTPUT not in present
     if len(present) == 1 and (OUTPUT in present or failed):
         value = next(iter(present.values()))
@@ -204,11 +204,11 @@ class _Id(msgspec.Struct):
 
 def _decode_server_tool(part: schema.ProviderPart, target: pb.Part, at: str) -> bool:
     """Decode a call or a result of one of the provider's own tools. Return whether the part is one."""
-    if given(part.executable_code):
+    if is_present(part.executable_code):
         target.server_tool_call.name, target.server_tool_call.format = CODE, "native"
         target.server_tool_call.input_json = str(part.executable_code, "utf-8")
         target.server_tool_call.call_id = parse(_Id, part.executable_code, f"{at}.executableCode").id or ""
-    elif given(part.code_execution_result):
+    elif is_present(part.code_execution_result):
         target.server_tool_result.name, target.server_tool_result.format = CODE, "native"
         target.server_tool_result.output_json = str(part.code_execution_result, "utf-8")
         place = f"{at}.codeExecutionResult"
@@ -217,12 +217,12 @@ def _decode_server_tool(part: schema.ProviderPart, target: pb.Part, at: str) -> 
         call, used = target.server_tool_call, part.tool_call
         call.name, call.call_id = _tool_name(used), used.id or ""
         call.format = "native"
-        call.input_json = str(used.args, "utf-8") if given(used.args) else "{}"
+        call.input_json = str(used.args, "utf-8") if is_present(used.args) else "{}"
     elif part.tool_response is not None:
         result, used = target.server_tool_result, part.tool_response
         result.name, result.call_id = _tool_name(used), used.id or ""
         result.format = "native"
-        result.output_json = str(used.response, "utf-8") if given(used.response) else "{}"
+        result.output_json = str(used.response, "utf-8") if is_present(used.response) else "{}"
     else:
         return False
     return True

@@ -7,7 +7,7 @@ from msgspec import Raw
 
 from umg_grpc.quirks import Quirks
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.json import JsonObject, given, parse
+from umg_grpc.wire.core.json import JsonObject, is_present, parse
 from umg_grpc.wire.model_quirks import changed_fields, has_functions, requests_search
 from umg_grpc.wire.native.encode_canonical import encode_options, encode_turns
 from umg_grpc.wire.native.tools import SEARCH_KEYS
@@ -86,7 +86,7 @@ def _with_search(raw: Raw) -> Raw:
     """Return the tools with the search under the provider's own name."""
     elements = parse(list[Raw], raw, "tools")
     for index, element in enumerate(elements):
-        members = parse(dict[str, Raw], element, f"tools[{index}]") if given(element) else {}
+        members = parse(dict[str, Raw], element, f"tools[{index}]") if is_present(element) else {}
         if not members.keys() & set(OUR_SEARCH):
             continue
         renamed = {SEARCH_KEYS[key] if key in OUR_SEARCH else key: value for key, value in members.items()}
@@ -125,8 +125,8 @@ def _edit(
     fresh = _members(turns | options)
     config = _members(fresh.get(CONFIG, Raw(b"{}")))
     kept = dict[str, Raw]()
-    at = next((name for name in (CONFIG, _snake(CONFIG)) if given(fields.get(name, Raw()))), CONFIG)
-    if given(fields.get(at, Raw())):
+    at = next((name for name in (CONFIG, _snake(CONFIG)) if is_present(fields.get(name, Raw()))), CONFIG)
+    if is_present(fields.get(at, Raw())):
         kept = parse(dict[str, Raw], fields[at], at)
     for edited in [*notes.edited, *changed]:
         for place in PLACES.get(edited, ()):

@@ -8,7 +8,7 @@ import msgspec
 from umg_grpc.errors import UmgError
 from umg_grpc.quirks import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.json import JsonObject, check_utf8, given, parse
+from umg_grpc.wire.core.json import JsonObject, check_utf8, is_present, parse
 from umg_grpc.wire.core.unknown_fields import record_unknown_fields
 from umg_grpc.wire.native import passthrough_request, schema
 from umg_grpc.wire.native.encode_canonical import encode_body
@@ -45,7 +45,7 @@ def decode_count(body: bytes, headers: Mapping[str, str]) -> DecodedRequest[pb.G
         (counted.generate_content_request, "generateContentRequest"),
         (counted.snake_request, "generate_content_request"),
     ):
-        if given(raw):
+        if is_present(raw):
             return _decode(bytes(raw), f".{name}")
     return _decode(body, "")
 
@@ -73,7 +73,7 @@ def _decode_options(body: schema.GenerateBody, request: pb.GenerateRequest, note
     decode_tools(body, request, notes)
     for setting in body.safety_settings or ():
         request.safety_settings.add(category=setting.category, threshold=setting.threshold)
-        if given(setting.method):
+        if is_present(setting.method):
             notes.record_uncarried("safetySettings.method")
     request.cached_content = body.cached_content or ""
     request.metadata.update(body.labels or {})

@@ -7,7 +7,7 @@ import msgspec
 from msgspec import Raw
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.json import JsonObject, given, replace_model_id
+from umg_grpc.wire.core.json import JsonObject, is_present, replace_model_id
 from umg_grpc.wire.core.surrogates import decode, replace_invalid_utf8
 from umg_grpc.wire.core.tool_names import ToolNames
 from umg_grpc.wire.errors.provider_errors import NO_ANSWER, is_error, unreadable
@@ -213,7 +213,7 @@ def _decode_sources(provider_candidate: ProviderCandidate, texts: list[Text], ca
     parts = candidate.message.parts
     if texts and (logprobs := decode_logprobs(provider_candidate.logprobs_result)):
         parts[texts[0].part].text.logprobs.extend(logprobs)
-    if not given(provider_candidate.grounding_metadata):
+    if not is_present(provider_candidate.grounding_metadata):
         return
     sources = decode_grounding(provider_candidate.grounding_metadata, texts)
     for part, citation in sources.citations:

@@ -7,7 +7,7 @@ import msgspec
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core import sse
-from umg_grpc.wire.core.json import ABSENT, given
+from umg_grpc.wire.core.json import ABSENT, is_present
 from umg_grpc.wire.core.part_emitter import PartEmitter
 from umg_grpc.wire.core.reasoning_state import read
 from umg_grpc.wire.core.stream_decoder import EventDecoder
@@ -143,7 +143,7 @@ class _Candidate(PartEmitter):
         """End the open parts, then the candidate."""
         yield from self.switch("")
         grounding_json = ""
-        if given(self._grounding):
+        if is_present(self._grounding):
             texts = [Text(part, -1, pieces.text()) for part, pieces in self._texts.items()]
             grounding = msgspec.Raw(unescape_halves(bytes(self._grounding))) if self.has_halves else self._grounding
             sources = decode_grounding(grounding, texts)

@@ -7,7 +7,7 @@ from msgspec import Raw
 
 from umg_grpc.quirks import Quirks
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.json import JsonObject, given, json_object, json_text
+from umg_grpc.wire.core.json import JsonObject, is_present, json_object, json_text
 from umg_grpc.wire.core.tool_arguments import encode_free_text
 from umg_grpc.wire.core.tool_names import ToolNames
 from umg_grpc.wire.model_quirks import has_search_option, requests_search, supports_search
@@ -43,7 +43,7 @@ def decode_tools(body: schema.GenerateBody, request: pb.GenerateRequest, notes: 
     """Fill `tools` and `tool_choice`: each key of an element is a tool. Raise UmgError naming the field."""
     for index, element in enumerate(body.tools or ()):
         for key, value in element.items():
-            if not given(value):
+            if not is_present(value):
                 continue
             at = f"tools[{index}].{key}"
             if key in DECLARATIONS:
@@ -69,15 +69,15 @@ def _decode_function(declared: schema.FunctionDeclaration, request: pb.GenerateR
     function.name = declared.name
     if declared.description is not None:
         function.description = declared.description
-    if given(declared.parameters_json_schema):
+    if is_present(declared.parameters_json_schema):
         function.parameters_json = json_object(declared.parameters_json_schema, f"{at}.parametersJsonSchema")
-    elif given(declared.parameters):
+    elif is_present(declared.parameters):
         function.parameters_json = json_object(declared.parameters, f"{at}.parameters")
         function.native_schema = True
     for name, value in (("response", declared.response), ("responseJsonSchema", declared.response_json_schema)):
-        if given(value):
+        if is_present(value):
             notes.record_uncarried(f"functionDeclarations.{name}")
-    if given(declared.behavior):
+    if is_present(declared.behavior):
         notes.record_uncarried("functionDeclarations.behavior")
 
 
@@ -91,7 +91,7 @@ def _decode_search(key: str, search: schema.GoogleSearch, request: pb.GenerateRe
         "googleSearch.timeRangeFilter": search.time_range_filter,
         "googleSearch.blockingConfidence": search.blocking_confidence,
     }
-    notes.request.uncarried.extend(name for name, value in options.items() if given(value))
+    notes.request.uncarried.extend(name for name, value in options.items() if is_present(value))
 
 
 def _decode_choice(config: schema.ToolConfig, request: pb.GenerateRequest, notes: Notes) -> None:
@@ -100,9 +100,9 @@ def _decode_choice(config: schema.ToolConfig, request: pb.GenerateRequest, notes
         choice = request.tool_choice
         choice.mode = MODES.get(calling.mode or "", pb.TOOL_CHOICE_MODE_UNSPECIFIED)
         choice.names.extend(calling.allowed_function_names or ())
-    if given(config.retrieval_config):
+    if is_present(config.retrieval_config):
         notes.request.uncarried.append("toolConfig.retrievalConfig")
-    if given(config.include_server_side_tool_invocations):
+    if is_present(config.include_server_side_tool_invocations):
         notes.request.uncarried.append("toolConfig.includeServerSideToolInvocations")
 
 

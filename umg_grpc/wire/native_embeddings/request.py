@@ -8,7 +8,7 @@ from msgspec import Raw
 
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.json import ABSENT, JsonObject, check_utf8, given, invalid, missing, parse, whole
+from umg_grpc.wire.core.json import ABSENT, JsonObject, check_utf8, invalid, is_present, missing, parse, whole
 from umg_grpc.wire.embedding_format import without_nulls
 from umg_grpc.wire.native.proto_json import Notes, read
 from umg_grpc.wire.native.request import PREFIX, call_path
@@ -119,7 +119,7 @@ def _note_uncarried(config: Config, at: str, notes: Notes, uncarried: list[str])
     """Note each option at its first occurrence, as the caller spelled it."""
     for field, name in UNCARRIED.items():
         end = f"{notes.snake.get(CONFIG, CONFIG)}.{notes.snake.get(name, name)}"
-        if given(getattr(config, field)) and not any(noted.endswith(end) for noted in uncarried):
+        if is_present(getattr(config, field)) and not any(noted.endswith(end) for noted in uncarried):
             uncarried.append(f"{at}{end}")
 
 

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.json import ABSENT, echo, given, invalid
+from umg_grpc.wire.core.json import ABSENT, echo, invalid, is_present
 
 TEXT = "text"
 SEPARATOR = "\n"  # separator of members that are ranked together; not shown
@@ -63,9 +63,9 @@ def object_text(document: str, fields: Mapping[str, int], at: str) -> str:
         raise invalid(at, "it is not one JSON object; correct it") from None
     # takes the time of the smaller of the two sets
     named = sorted(members.keys() & fields.keys(), key=fields.__getitem__)
-    texts = [_member(members[name], name, at) for name in named if given(members[name])]
+    texts = [_member(members[name], name, at) for name in named if is_present(members[name])]
     if not texts:
-        if not given(text := members.get(TEXT, ABSENT)):
+        if not is_present(text := members.get(TEXT, ABSENT)):
             raise _nothing_to_rank(fields, at)
         texts = [_member(text, TEXT, at)]
     return SEPARATOR.join(texts)

@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.json import ABSENT, JsonObject, given, json_text, parse
+from umg_grpc.wire.core.json import ABSENT, JsonObject, is_present, json_text, parse
 
 
 class DeclaredTool(Struct):
@@ -180,14 +180,16 @@ HOSTED_ENVIRONMENTS = ("container_auto", "container_reference")
 def decode_tool(raw: Raw, kind: str, target: pb.Tool, at: str) -> bool:
     """Decode a declared tool as a function. Return False for a tool that the provider runs itself."""
     tool, declared = CLIENT_TOOLS[kind], parse(DeclaredTool, raw, at)
-    environment = parse(Environment, declared.environment, f"{at}.environment") if given(declared.environment) else None
+    environment = (
+        parse(Environment, declared.environment, f"{at}.environment") if is_present(declared.environment) else None
+    )
     if environment is not None and environment.type in HOSTED_ENVIRONMENTS:
         return False
     if kind == "tool_search" and declared.execution != "client":
         return False
     function = target.function
     function.name, function.description = kind, declared.description or tool.description
-    schema = declared.parameters if given(declared.parameters) else Raw(msgspec.json.encode(tool.parameters))
+    schema = declared.parameters if is_present(declared.parameters) else Raw(msgspec.json.encode(tool.parameters))
     function.parameters_json = str(schema, "utf-8")
     function.declared.format, function.declared.type, function.declared.json = "responses", kind, str(raw, "utf-8")
     return True
@@ -202,7 +204,7 @@ def decode_call(raw: Raw, kind: str, part: pb.Part, at: str) -> bool:
     call = part.tool_call
     call.call_id, call.name, call.tool_type, call.item_id = item.call_id, tool.type, tool.type, item.id or ""
     arguments: Raw = getattr(item, tool.member)
-    call.arguments_json = str(arguments, "utf-8") if given(arguments) else "{}"
+    call.arguments_json = str(arguments, "utf-8") if is_present(arguments) else "{}"
     return True
 
 

@@ -7,7 +7,7 @@ from msgspec import Raw
 
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core import reasoning_state
-from umg_grpc.wire.core.json import given, missing, parse
+from umg_grpc.wire.core.json import is_present, missing, parse
 from umg_grpc.wire.core.media import decode_base64, sniff
 from umg_grpc.wire.core.opaque import append_opaque_turn
 from umg_grpc.wire.request_notes import RequestNotes
@@ -261,20 +261,20 @@ def _decode_server_tool(item: schema.ToolItem, name: str, message: pb.Message, a
     call.container_id = item.container_id or ""
     call.queries.extend(item.queries or ())
     sources: list[schema.SearchSource] = []
-    if given(item.action):
+    if is_present(item.action):
         action = parse(schema.SearchAction, item.action, f"{at}.action")
         call.input_json, call.format = str(item.action, "utf-8"), "responses"
         call.queries.extend(action.queries or ([action.query] if action.query else ()))
         sources = action.sources or []
     elif item.code is not None:
         call.input_json, call.format = msgspec.json.encode(item.code).decode(), "responses"
-    output = item.outputs if given(item.outputs) else item.results
-    if not sources and not given(output):
+    output = item.outputs if is_present(item.outputs) else item.results
+    if not sources and not is_present(output):
         return
     result = message.parts.add().server_tool_result
     result.call_id, result.name = call.call_id, name
     result.results.extend(pb.SearchResult(url=source.url) for source in sources if source.url)
-    if given(output):
+    if is_present(output):
         result.output_json, result.format = str(output, "utf-8"), "responses"
 
 

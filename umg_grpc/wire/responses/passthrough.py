@@ -4,7 +4,7 @@ import msgspec
 
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core import sse
-from umg_grpc.wire.core.json import given
+from umg_grpc.wire.core.json import is_present
 from umg_grpc.wire.core.stream_decoder import FrameDecoder, ModelMember
 from umg_grpc.wire.core.surrogates import decode
 from umg_grpc.wire.errors.provider_errors import cut_off
@@ -84,7 +84,7 @@ class PassthroughDecoder(FrameDecoder):
         self._refused = self._refused or any(content.type == "refusal" for content in item.content or ())
 
     def _start_frame(self, event: sse.SseEvent, passed: PassedEvent, events: list[pb.GenerateEvent]) -> bytes:
-        head = decode(HEAD, bytes(passed.response)) if given(passed.response) else Head()
+        head = decode(HEAD, bytes(passed.response)) if is_present(passed.response) else Head()
         if not self._started:
             self._started = True
             started = pb.GenerateEvent()
@@ -94,7 +94,7 @@ class PassthroughDecoder(FrameDecoder):
         return self._renamed(event, head.model)
 
     def _end_frame(self, event: sse.SseEvent, passed: PassedEvent, kind: str, events: list[pb.GenerateEvent]) -> bytes:
-        response = decode(_RESPONSE, bytes(passed.response)) if given(passed.response) else PassedResponse()
+        response = decode(_RESPONSE, bytes(passed.response)) if is_present(passed.response) else PassedResponse()
         response.status = response.status or kind.removeprefix("response.")
         check_status(response)
         if not self._started:

@@ -9,7 +9,7 @@ from msgspec import Raw
 
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core import reasoning_state
-from umg_grpc.wire.core.json import ABSENT, JsonObject, given, parse
+from umg_grpc.wire.core.json import ABSENT, JsonObject, is_present, parse
 from umg_grpc.wire.report import Report
 from umg_grpc.wire.responses import schema
 from umg_grpc.wire.responses.decode_items import BARE_PARTS, OURS, read_state
@@ -46,13 +46,13 @@ def rebuild(
     for field in edited:
         for name in wire_names(field):
             _replace_field(fields, name, new_values)
-    if "messages" not in edited and given(fields.get("input", ABSENT)):
+    if "messages" not in edited and is_present(fields.get("input", ABSENT)):
         _edit_input(fields, report)
-    if given(fields.get("reasoning", ABSENT)):
+    if is_present(fields.get("reasoning", ABSENT)):
         _edit_reasoning(fields)
-    if given(fields.get("tools", ABSENT)):
+    if is_present(fields.get("tools", ABSENT)):
         _flatten_tools(fields)
-    if given(fields.get("tool_choice", ABSENT)):
+    if is_present(fields.get("tool_choice", ABSENT)):
         _flatten_choice(fields)
     fields["model"] = Raw(msgspec.json.encode(model))
     if stream:
@@ -72,7 +72,7 @@ def _replace_field(fields: dict[str, Raw], name: str, new_values: JsonObject) ->
         return
     raw = fields.pop(name, ABSENT)
     members: dict[str, object] = {}
-    if given(raw):
+    if is_present(raw):
         members |= {key: value for key, value in parse(dict[str, Raw], raw, name).items() if key not in MEMBERS[name]}
     if isinstance(value := new_values.get(name), dict):
         members |= value
@@ -141,7 +141,7 @@ def _edit_reasoning(fields: dict[str, Raw]) -> None:
 
 
 def _flatten_tools(fields: dict[str, Raw]) -> None:
-    if not any(given(tool.function) for tool in parse(list[schema.NestedFunction], fields["tools"], "tools")):
+    if not any(is_present(tool.function) for tool in parse(list[schema.NestedFunction], fields["tools"], "tools")):
         return
     tools = parse(list[Raw], fields["tools"], "tools")
     flat = [_flat(tool) for tool in tools]
@@ -154,10 +154,10 @@ def _flatten_choice(fields: dict[str, Raw]) -> None:
     if not bytes(raw).startswith(b"{"):
         return
     members = parse(dict[str, Raw], raw, "tool_choice")
-    if given(members.get("allowed_tools", ABSENT)):  # as in chat
+    if is_present(members.get("allowed_tools", ABSENT)):  # as in chat
         members |= parse(dict[str, Raw], members.pop("allowed_tools"), "tool_choice.allowed_tools")
         raw = Raw(msgspec.json.encode(members))
-    if bytes(members.get("type", ABSENT)) == b'"allowed_tools"' and given(members.get("tools", ABSENT)):
+    if bytes(members.get("type", ABSENT)) == b'"allowed_tools"' and is_present(members.get("tools", ABSENT)):
         tools = parse(list[Raw], members["tools"], "tool_choice.tools")
         flat = [_flat(tool) for tool in tools]
         if flat != tools:
@@ -168,7 +168,7 @@ def _flatten_choice(fields: dict[str, Raw]) -> None:
 def _flat(tool: Raw) -> Raw:
     """Flatten a function in the document's nested form; return anything else unchanged."""
     head = parse(schema.NestedFunction, tool)
-    if not given(head.function) or parse(schema.Kind, tool).type != "function":
+    if not is_present(head.function) or parse(schema.Kind, tool).type != "function":
         return tool
     members = parse(dict[str, Raw], tool)
     return Raw(msgspec.json.encode(members | parse(dict[str, Raw], members.pop("function"))))

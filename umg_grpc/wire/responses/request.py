@@ -12,8 +12,8 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import (
     JsonObject,
     check_utf8,
-    given,
     invalid,
+    is_present,
     json_object,
     missing,
     parse,
@@ -126,7 +126,7 @@ def _decode_prompting(parsed: schema.Prompting, request: pb.GenerateRequest, not
         added = items.added
     if parsed.instructions:
         request.instructions.add().text.text = parsed.instructions
-    if parsed.tools or given(parsed.tool_choice):
+    if parsed.tools or is_present(parsed.tool_choice):
         decode_tools(parsed, request, notes)
         decode_choice(parsed, request)
     if added:
@@ -165,17 +165,17 @@ def _decode_options(parsed: schema.ResponsesRequest, request: pb.GenerateRequest
         request.include_obfuscation = parsed.stream_options.include_obfuscation
     if parsed.prompt_cache_retention:
         request.prompt_cache_retention = parsed.prompt_cache_retention.replace("-", "_")
-    if given(parsed.prompt_cache_options):
+    if is_present(parsed.prompt_cache_options):
         request.prompt_cache_options_json = json_object(parsed.prompt_cache_options, "prompt_cache_options")
-    if given(parsed.moderation):
+    if is_present(parsed.moderation):
         request.moderation_json = json_object(parsed.moderation, "moderation")
-    if given(parsed.context_management):
+    if is_present(parsed.context_management):
         notes.uncarried.append("context_management")
 
 
 def _decode_prompt(prompt: schema.Prompt, target: pb.PromptTemplate) -> None:
     target.prompt_id, target.version = prompt.id, prompt.version or ""
-    if given(prompt.variables):
+    if is_present(prompt.variables):
         target.variables_json = json_object(prompt.variables, "prompt.variables")
 
 
@@ -201,7 +201,7 @@ def _decode_text(text: schema.TextOptions, request: pb.GenerateRequest) -> None:
         case "json_schema":
             if text.format.name is None:
                 raise missing("text.format.name")
-            if not given(text.format.schema):
+            if not is_present(text.format.schema):
                 raise missing("text.format.schema")
             described = target.json_schema
             described.name, described.description = text.format.name, text.format.description or ""

@@ -8,7 +8,7 @@ from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat.tool_names import tool_names
 from umg_grpc.wire.core import sse
-from umg_grpc.wire.core.json import given
+from umg_grpc.wire.core.json import is_present
 from umg_grpc.wire.core.logprobs import decode_logprob
 from umg_grpc.wire.core.media import OUTPUT_AUDIO_TYPES, decode_base64
 from umg_grpc.wire.core.numbers import count, position
@@ -157,7 +157,7 @@ class TranslatingDecoder(EventDecoder):
         elif kind in ENDS:
             yield from self._end(decoded)
         elif kind in BEGINNINGS:
-            yield from self._begin(HEAD.decode(decoded.response) if given(decoded.response) else Head())
+            yield from self._begin(HEAD.decode(decoded.response) if is_present(decoded.response) else Head())
         elif kind not in IGNORED:
             opaque = pb.GenerateEvent()
             opaque.opaque.format, opaque.opaque.type, opaque.opaque.json = "responses", kind, data.decode()
@@ -248,7 +248,7 @@ class TranslatingDecoder(EventDecoder):
         item = self._item(event, "message")
         yield from self._content(item, event, refusal=False)
         streamed = item.parts[count(event.content_index)]
-        if given(event.annotation) and not streamed.ended:
+        if is_present(event.annotation) and not streamed.ended:
             yield from self._emit_citations(streamed, [event.annotation])
 
     def _emit_citations(self, streamed: Streamed, annotations: list[Raw]) -> Iterator[pb.GenerateEvent]:
@@ -310,7 +310,7 @@ class TranslatingDecoder(EventDecoder):
     # --- items
 
     def _item_added(self, event: Event) -> Iterator[pb.GenerateEvent]:
-        streamed_item = ITEM.decode(event.item) if given(event.item) else StreamedItem()
+        streamed_item = ITEM.decode(event.item) if is_present(event.item) else StreamedItem()
         item = self._items[count(event.output_index)] = _Item(streamed_item)
         part = pb.Part()
         match item.kind:
@@ -352,7 +352,7 @@ class TranslatingDecoder(EventDecoder):
 
     def _item_done(self, event: Event) -> Iterator[pb.GenerateEvent]:
         index = count(event.output_index)
-        if not given(event.item):
+        if not is_present(event.item):
             return
         if index not in self._items:
             yield from self._item_added(event)
@@ -402,7 +402,7 @@ class TranslatingDecoder(EventDecoder):
 
     def _end(self, event: Event) -> Iterator[pb.GenerateEvent]:
         """Yield the end of the response: output that was not streamed, the usage and the finish reason."""
-        response = RESPONSE.decode(event.response) if given(event.response) else ProviderResponse()
+        response = RESPONSE.decode(event.response) if is_present(event.response) else ProviderResponse()
         response.status = response.status or (event.type or "").removeprefix("response.")
         check_status(response)
         yield from self._begin(response)

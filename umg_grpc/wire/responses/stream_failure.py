@@ -7,7 +7,7 @@ from msgspec import Raw, Struct
 
 from umg_grpc.errors import UmgError
 from umg_grpc.wire.core import sse
-from umg_grpc.wire.core.json import ABSENT, given
+from umg_grpc.wire.core.json import ABSENT, is_present
 from umg_grpc.wire.core.surrogates import decode
 from umg_grpc.wire.responses.errors import error_event, response_error
 from umg_grpc.wire.responses.stream_events import ENDS
@@ -68,14 +68,14 @@ class PassedFrames:
         return failed + error_event(error, number + 1 if failed else number)
 
     def _failed(self, error: UmgError, number: int) -> bytes:
-        began = next((event.response for event in _events(self._first) if given(event.response)), None)
+        began = next((event.response for event in _events(self._first) if is_present(event.response)), None)
         if began is None or any(event.type in ENDS for event in _events(self._last)):
             return b""
         items = {
             event.output_index: event.item
             for frames in self._items
             for event in _events(frames)
-            if event.type == ITEM_DONE.decode() and event.output_index is not None and given(event.item)
+            if event.type == ITEM_DONE.decode() and event.output_index is not None and is_present(event.item)
         }
         response = _MEMBERS.decode(began) | {
             "status": Raw(b'"failed"'),

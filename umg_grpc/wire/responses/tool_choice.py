@@ -6,7 +6,7 @@ from msgspec import Raw
 
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat.tool_names import tool_names
-from umg_grpc.wire.core.json import JsonObject, given, invalid, json_text, missing, parse
+from umg_grpc.wire.core.json import JsonObject, invalid, is_present, json_text, missing, parse
 from umg_grpc.wire.core.tool_names import ToolNames
 from umg_grpc.wire.report import Report, foreign
 from umg_grpc.wire.responses import schema
@@ -26,7 +26,7 @@ def _types_of_tools(request: pb.GenerateRequest) -> set[str]:
 
 def decode_choice(body: schema.Prompting, request: pb.GenerateRequest) -> None:
     """Decode `tool_choice` of a request whose tools are decoded. Raises UmgError naming the field."""
-    if given(body.tool_choice):
+    if is_present(body.tool_choice):
         searches = [tool.web_search.declared_type for tool in request.tools if tool.HasField("web_search")]
         _decode_choice(body.tool_choice, request.tool_choice, searches, _types_of_tools(request))
 
@@ -48,7 +48,7 @@ def _decode_choice(raw: Raw, choice: pb.ToolChoice, searches: Sequence[str], typ
     match parse(schema.Kind, raw, "tool_choice").type:
         case "function" | "custom" as kind:
             nested = parse(schema.NestedFunction, raw, "tool_choice").function
-            inside = kind == "function" and given(nested)
+            inside = kind == "function" and is_present(nested)
             named = parse(schema.Named, nested if inside else raw, "tool_choice.function" if inside else "tool_choice")
             choice.mode = pb.TOOL_CHOICE_MODE_REQUIRED
             choice.names.append(named.name)
@@ -68,8 +68,8 @@ def _decode_choice(raw: Raw, choice: pb.ToolChoice, searches: Sequence[str], typ
 
 def _decode_allowed(raw: Raw, choice: pb.ToolChoice, typed: Collection[str]) -> None:
     nested = parse(schema.NestedAllowedTools, raw, "tool_choice").allowed_tools
-    at = "tool_choice.allowed_tools" if given(nested) else "tool_choice"
-    allowed = parse(schema.AllowedTools, nested if given(nested) else raw, at)
+    at = "tool_choice.allowed_tools" if is_present(nested) else "tool_choice"
+    allowed = parse(schema.AllowedTools, nested if is_present(nested) else raw, at)
     names = list[str]()
     for index, tool in enumerate(allowed.tools):
         if tool.type in typed:

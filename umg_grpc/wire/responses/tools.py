@@ -10,7 +10,7 @@ from msgspec import Raw
 from umg_grpc.quirks import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat.tool_names import tool_names
-from umg_grpc.wire.core.json import JsonObject, given, invalid, json_object, json_text, missing, parse, whole
+from umg_grpc.wire.core.json import JsonObject, invalid, is_present, json_object, json_text, missing, parse, whole
 from umg_grpc.wire.core.json_schemas import json_schema
 from umg_grpc.wire.core.tool_names import ToolName, ToolNames, name_of
 from umg_grpc.wire.model_quirks import has_search_option, requests_search, supports_search
@@ -89,7 +89,7 @@ def _decode_one(raw: Raw, request: pb.GenerateRequest, notes: RequestNotes, at: 
     _decode_tool(raw, tool, at)
     if any(name.encode() in bytes(raw) for name in UNCARRIED):
         members = parse(dict[str, Raw], raw, at)
-        notes.uncarried.extend(name for name in UNCARRIED if name in members and given(members[name]))
+        notes.uncarried.extend(name for name in UNCARRIED if name in members and is_present(members[name]))
     return tool
 
 
@@ -97,7 +97,7 @@ def _decode_tool(raw: Raw, tool: pb.Tool, at: str) -> None:
     match parse(schema.Kind, raw, at).type:
         case "function":
             nested = parse(schema.NestedFunction, raw, at).function
-            if given(nested):
+            if is_present(nested):
                 _decode_function(parse(schema.FunctionDefinition, nested, f"{at}.function"), tool, f"{at}.function")
             else:
                 _decode_function(parse(schema.FunctionDefinition, raw, at), tool, at)
@@ -106,7 +106,7 @@ def _decode_tool(raw: Raw, tool: pb.Tool, at: str) -> None:
             tool.custom.name = custom.name
             if custom.description is not None:
                 tool.custom.description = custom.description
-            if given(custom.format):
+            if is_present(custom.format):
                 tool.custom.format_json = json_object(custom.format, f"{at}.format")
         case kind if kind is not None and kind.startswith(SEARCH_PREFIX):
             _decode_search(parse(schema.WebSearchTool, raw, at), tool.web_search)
@@ -126,7 +126,7 @@ def _decode_function(function: schema.FunctionDefinition, tool: pb.Tool, at: str
     target.name = function.name
     if function.description is not None:
         target.description = function.description
-    if given(function.parameters):
+    if is_present(function.parameters):
         target.parameters_json = json_object(function.parameters, f"{at}.parameters")
     if function.strict is not None:
         target.strict = function.strict
@@ -152,7 +152,7 @@ def _decode_file_search(search: schema.FileSearchTool, target: pb.FileSearchTool
     options = {
         name: raw
         for name, raw in (("ranking_options", search.ranking_options), ("filters", search.filters))
-        if given(raw)
+        if is_present(raw)
     }
     if options:
         target.options_json = msgspec.json.encode(options).decode()
