@@ -101,6 +101,11 @@ class Connection(asyncio.Protocol):
         self.is_over_limit = False  # whether it is beyond the connection limit
         self.is_expected = False  # whether the load shedder admitted the next call
 
+    @property
+    def is_draining(self) -> bool:
+        """Whether a shutdown was announced, after which each answer closes its connection."""
+        return self._settings.is_draining()
+
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Start the timeout for the first request, which is shorter for a connection beyond the limit."""
         self._transport = cast("asyncio.Transport", transport)  # uvloop's transports do not derive from it

@@ -14,6 +14,7 @@ from http_facade.errors import explain
 from http_facade.event_stream import EVENTS, EventStream
 from http_facade.grpc_calls import exchange, metadata, model_of, opened, response_headers, with_notes
 from http_facade.model_handlers import ModelHandlers
+from http_facade.readiness import readiness_response
 from http_facade.request_bodies import JSON, BodyReader
 from http_facade.routes import Route, Shape
 from http_facade.settings import Settings
@@ -168,13 +169,11 @@ class Ready:
         self._ready = settings.ready
 
     async def answer(self, _: web.BaseRequest) -> web.StreamResponse:
-        """Return 200. Raises UmgError(UNAVAILABLE) while the gateway starts or drains."""
+        """Return 200, or 503 with the reasons while the gateway cannot serve: it starts, it drains."""
         ready = self._ready()
         if inspect.isawaitable(ready):
             ready = await ready
-        if not ready:
-            raise UmgError(pb.ERROR_REASON_UNAVAILABLE, "the gateway cannot serve now: it is starting or draining")
-        return web.json_response({"status": "ready"})
+        return readiness_response(ready)
 
 
 class Metrics:

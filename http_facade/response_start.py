@@ -2,6 +2,7 @@
 
 from aiohttp import hdrs, web
 
+from http_facade.connections import connection_of
 from http_facade.grpc_calls import MESSAGES_REQUEST_ID, REQUEST_ID_HEADER, exchange
 from http_facade.overload_refusals import SERVER
 
@@ -15,4 +16,7 @@ async def begin_response(request: web.BaseRequest, response: web.StreamResponse)
     headers[REQUEST_ID_HEADER] = headers[MESSAGES_REQUEST_ID] = known.request_id
     if known.cors is not None:
         known.cors.add_headers(request.headers, response)
+    connection = connection_of(request)
+    if connection is not None and connection.is_draining:
+        response.force_close()
     await response.prepare(request)

@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from http_facade.readiness import Readiness
 from umg_grpc.errors import UmgError
 from umg_grpc.wire.core.stream_memory import Budget
 
@@ -66,7 +67,7 @@ class NoLoadShedder:
 class Settings:
     """Settings of the HTTP face."""
 
-    ready: Callable[[], Awaitable[bool] | bool]
+    ready: Callable[[], Awaitable[Readiness] | Readiness]
     """Returns whether calls are served, for `/readyz`."""
     metrics: Callable[[], tuple[bytes, str]]
     """Returns the body and the content type of `/metrics`."""
@@ -80,6 +81,8 @@ class Settings:
     """Seconds without an event after which a stream sends a heartbeat, which keeps proxies from closing it."""
     drain_seconds: float = 30
     """Seconds that answers in flight may still take at a shutdown."""
+    is_draining: Callable[[], bool] = lambda: False
+    """Returns whether a shutdown was announced: answers then have `connection: close`."""
     write_timeout_seconds: float = 600
     """Seconds for which a client may read nothing of its answer before it is disconnected."""
     calls_are_logged: bool = False

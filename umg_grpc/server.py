@@ -144,16 +144,18 @@ class Service:
         """Cancel the gRPC calls that outlast the drain, each with the error of a shutdown."""
         self._logging_interceptor.cut_off()
 
-    async def ready(self) -> bool:
-        """Return whether a channel can be called now. Only the local model takes time to start."""
+    async def unready(self) -> str:
+        """Return the reason why no channel can be called now, else "". Only the local model takes time to start."""
         channels = self._config.channels
+        if not channels:
+            return "the config has no channel that can be served here"
         if any("local" not in channel.protocols for channel in channels) or self._local is None:
-            return bool(channels)
+            return ""
         try:
             await self._local.wait_ready(0)
         except UmgError:
-            return False
-        return True
+            return "the local model is starting"
+        return ""
 
 
 @asynccontextmanager
@@ -245,9 +247,13 @@ class GrpcFace:
             await health_servicer.set(name, health_pb2.HealthCheckResponse.SERVING)
         return cls(server, health_servicer, port, service)
 
+    async def announce_drain(self) -> None:
+        """Set the health of all services to NOT_SERVING. Calls are still accepted."""
+        await self._health.enter_graceful_shutdown()
+
     async def stop(self, drain: float) -> None:
         """Stop accepting calls, and give the calls in flight `drain` seconds."""
-        await self._health.enter_graceful_shutdown()
+        await self.announce_drain()
         cut_off_timer = asyncio.get_running_loop().call_later(drain, self._service.cut_off)
         await self._server.stop(drain + LAST_WORDS_SECONDS)
         cut_off_timer.cancel()

@@ -14,6 +14,7 @@ import structlog
 
 from http_facade.app import Runner, make_app, make_runner
 from http_facade.errors import log
+from http_facade.readiness import Readiness
 from http_facade.settings import Settings
 from umg_grpc.errors import UmgError
 from umg_grpc.inprocess import InProcessChannel, InProcessServer
@@ -186,7 +187,7 @@ class Face:
 
 
 SETTINGS = Settings(
-    ready=lambda: True,
+    ready=Readiness,
     metrics=lambda: (b"umg_up 1\n", "text/plain; version=0.0.4; charset=utf-8"),
     body_limit_bytes=BODY_LIMIT,
     is_cached_key=lambda _: True,

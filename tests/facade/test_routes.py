@@ -8,6 +8,7 @@ import pytest
 from yarl import URL
 
 import http_facade
+from http_facade.readiness import Readiness
 from http_facade.routes import ROUTES, UNSERVED, UNSERVED_ACTIONS, Route, Unserved
 from tests.facade.conftest import CHAT, KEY, Face, MakeFace
 from umg_grpc.errors import UmgError
@@ -119,37 +120,46 @@ async def test_paths_without_a_key_answer_without_one(make_face: MakeFace) -> No
 
 
 @dataclass(frozen=True)
-class Readiness:
+class Check:
     id: str
     ready: object
     status: int
+    body: str
 
 
-async def later() -> bool:
-    return True
+async def later() -> Readiness:
+    return Readiness()
 
 
-def explode() -> bool:
+def explode() -> Readiness:
     raise ZeroDivisionError("what nobody may see")
 
 
 @pytest.mark.parametrize(
     "case",
     [
-        Readiness(id="ready", ready=lambda: True, status=200),
-        Readiness(id="ready, said by a coroutine", ready=later, status=200),
-        Readiness(id="not ready", ready=lambda: False, status=503),
-        Readiness(id="broken", ready=explode, status=500),
+        Check("ready", Readiness, 200, '{"status": "ready", "reasons": []}'),
+        Check("ready, returned by a coroutine", later, 200, '{"status": "ready", "reasons": []}'),
+        Check("ready without Redis", lambda: Readiness(reasons=("redis: away",)), 200, '["redis: away"]'),
+        Check(
+            "draining",
+            lambda: Readiness("draining", ("it ends",)),
+            503,
+            '{"status": "draining", "reasons": ["it ends"]',
+        ),
+        Check("broken", explode, 500, "error"),
     ],
     ids=lambda case: case.id,
 )
-async def test_readiness_is_what_the_service_says(make_face: MakeFace, case: Readiness) -> None:
+async def test_readiness_is_the_state_of_the_service_with_its_reasons(make_face: MakeFace, case: Check) -> None:
     face = await make_face(ready=case.ready)
     async with face.client.get(face.url("/readyz")) as answer:
         assert answer.status == case.status
         text = await answer.text()
         assert "nobody" not in text
+        assert case.body in text
         assert ("error" in text) == (case.status != 200)
+        assert answer.headers.get("retry-after") == ("1" if case.status == 503 else None)
 
 
 async def test_metrics_are_passed_as_they_are_given(face: Face) -> None:

@@ -17,7 +17,7 @@ from umg_grpc.access.bootstrap import VARIABLE, ensure_bootstrap
 from umg_grpc.channel_factory import LocalSource
 from umg_grpc.cli.config import read
 from umg_grpc.cli.open_files import raise_file_limit
-from umg_grpc.cli.serve import GRPC, Gateway, Options, gateway, local_model, served_part
+from umg_grpc.cli.serve import GRPC, Gateway, Options, drain_delay, gateway, local_model, served_part
 from umg_grpc.cli.signals import Signals
 from umg_grpc.cli.workers import WITH_LOCAL, WORKER, RelayedModel, Workers, follow_parent
 from umg_grpc.config import Address, Config, ConfigError
@@ -62,6 +62,7 @@ async def _serve(options: Options, config: Config) -> None:
                 _print_start(state, served)
                 tune()
             await signals.stop.wait()
+            await _delay_drain(state, signals, drain_delay(options, served))
             logger.info("draining", seconds=served.drain)
 
 
@@ -86,6 +87,9 @@ async def _serve_workers(options: Options, config: Config) -> None:
             if not signals.stop.is_set():
                 _print_start(Gateway(workers.http, workers.grpc, None, bootstrap, workers.metrics), served)
             await signals.stop.wait()
+            workers.stop()
+            if (delay := drain_delay(options, served)) and await signals.delay(delay):
+                workers.stop()  # a second signal ends the wait of the workers too
             logger.info("draining", seconds=served.drain)
         finally:
             await workers.close()
@@ -105,6 +109,15 @@ async def _serve_worker(options: Options, config: Config) -> None:
         await signals.stop.wait()
         parent.cancel()
         await asyncio.wait([parent])
+        await _delay_drain(state, signals, drain_delay(options, served))
+
+
+async def _delay_drain(state: Gateway, signals: Signals, seconds: float) -> None:
+    """Announce the shutdown, and go on for `seconds` or until another signal, so that load balancers notice it."""
+    await state.announce_drain()
+    if seconds > 0:
+        logger.info("shutdown announced; calls are still accepted", seconds=seconds)
+        await signals.delay(seconds)
 
 
 def tune() -> None:

@@ -11,6 +11,7 @@ import structlog
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
 from http_facade.app import App, Runner, make_app, make_runner
+from http_facade.readiness import Readiness
 from http_facade.routes import METRICS_ROUTES, OTHER_ROUTES, ROUTES
 from http_facade.settings import Settings
 from umg_grpc.access.bootstrap import VARIABLE, Bootstrap, ensure_bootstrap
@@ -30,6 +31,8 @@ logger = structlog.get_logger()
 HTTP, GRPC = "http", "grpc"
 FACES = (HTTP, GRPC)
 
+DRAIN_DELAY_SECONDS = 5.0
+"""Default of `drain_delay` where callers on other machines connect: load balancers poll readiness every few seconds."""
 METRICS_DRAIN_SECONDS = 1.0
 """Longest wait at a shutdown for scrapers that still read their answers."""
 METRICS_CONNECTIONS = 64
@@ -61,6 +64,14 @@ class Gateway:
     bootstrap: Bootstrap | None
     metrics: Address | None = None
     """Address of the separate listener of `/metrics`; None without one."""
+    face: GrpcFace | None = None
+    is_draining: bool = False
+
+    async def announce_drain(self) -> None:
+        """Report over both faces that this process ends, while calls and connections are still accepted."""
+        self.is_draining = True
+        if self.face is not None:
+            await self.face.announce_drain()
 
 
 @asynccontextmanager
@@ -91,7 +102,7 @@ async def gateway(
             state.bootstrap = await ensure_bootstrap(service.store, options.data, environment.get(VARIABLE))
             await service.authenticator.learn(state.bootstrap.secret)
             face = await GrpcFace.start(service, str(options.grpc), message_limit=limit, share_port=options.share_ports)
-            state.grpc = Address(options.grpc.host, face.port)
+            state.grpc, state.face = Address(options.grpc.host, face.port), face
             channel = service.channel()
         else:
             sizes = [("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", limit)]
@@ -100,7 +111,7 @@ async def gateway(
         runner = None
         try:
             if HTTP in options.faces:
-                runner = make_runner(_app(state.service, config, channel, metrics, gate, files))
+                runner = make_runner(_app(state, config, channel, metrics, gate, files))
                 await runner.setup()
                 state.http = await _listen(runner, options.http, "HTTP", share_port=options.share_ports)
             if (address := options.metrics or config.metrics.address) is not None:
@@ -110,6 +121,7 @@ async def gateway(
                 state.metrics = await _listen(scraped, address, "metrics", share_port=options.share_ports)
             yield state
         finally:
+            state.is_draining = True
             await asyncio.gather(
                 *([runner.cleanup()] if runner is not None else []),
                 *([face.stop(config.drain)] if face is not None else []),
@@ -117,12 +129,20 @@ async def gateway(
 
 
 def _app(
-    service: Service | None, config: Config, channel: grpc.aio.Channel, metrics: Metrics, gate: LoadShedder, files: int
+    state: Gateway, config: Config, channel: grpc.aio.Channel, metrics: Metrics, gate: LoadShedder, files: int
 ) -> App:
-    async def ready() -> bool:
+    service = state.service
+
+    async def ready() -> Readiness:
+        if state.is_draining:
+            return Readiness("draining", ("the gateway is shutting down",))
         if service is None:
-            return channel.get_state(try_to_connect=True) is grpc.ChannelConnectivity.READY
-        return await service.ready()
+            if channel.get_state(try_to_connect=True) is grpc.ChannelConnectivity.READY:
+                return Readiness()
+            return Readiness("unavailable", (f"the service at {state.grpc} is not connected",))
+        if reason := await service.unready():
+            return Readiness("starting", (reason,))
+        return Readiness()
 
     settings = Settings(
         ready=ready,
@@ -131,6 +151,7 @@ def _app(
         body_limit_bytes=config.body_limit,
         cors_origins=config.cors.origins,
         drain_seconds=config.drain,
+        is_draining=lambda: state.is_draining,
         calls_are_logged=service is not None,
         is_cached_key=service.is_cached_key if service is not None else lambda _: False,
         gate=gate,
@@ -144,7 +165,7 @@ def _app(
 def _metrics_app(config: Config, channel: grpc.aio.Channel, metrics: Metrics) -> App:
     """Return the application of the listener that serves `/metrics` alone."""
     settings = Settings(
-        ready=lambda: True,
+        ready=Readiness,
         metrics=lambda: (metrics.exposition(), CONTENT_TYPE_LATEST),
         metrics_key=config.metrics.key,
         drain_seconds=METRICS_DRAIN_SECONDS,
@@ -153,6 +174,14 @@ def _metrics_app(config: Config, channel: grpc.aio.Channel, metrics: Metrics) ->
         upload_seconds=config.overload.upload,
     )
     return make_app(channel, settings, METRICS_ROUTES)
+
+
+def drain_delay(options: Options, config: Config) -> float:
+    """Return the seconds between the announcement of a shutdown and the end of the listeners."""
+    if config.drain_delay is not None:
+        return config.drain_delay
+    bound = [address for face, address in ((HTTP, options.http), (GRPC, options.grpc)) if face in options.faces]
+    return 0.0 if all(address.is_loopback for address in bound) else DRAIN_DELAY_SECONDS
 
 
 def _connections(config: Config, files: int) -> int:

@@ -13,22 +13,37 @@ logger = structlog.get_logger()
 class Signals:
     """Handler of SIGTERM, SIGINT and SIGHUP, from its creation on, so that they do not kill a starting process.
 
-    A second SIGTERM or SIGINT ends the process at once.
+    A second SIGTERM or SIGINT ends the wait of `delay`, or otherwise the process at once.
     """
 
     def __init__(self) -> None:
         self.stop = asyncio.Event()
+        self._delay: asyncio.Event | None = None  # during `delay`
         self.reload: Callable[[], None] = lambda: logger.info("there is nothing here to reload")
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stop, number)
         loop.add_signal_handler(signal.SIGHUP, self._hang_up)
 
+    async def delay(self, seconds: float) -> bool:
+        """Wait `seconds` after a stop signal. Return whether another stop signal ended the wait early."""
+        self._delay = asyncio.Event()
+        try:
+            async with asyncio.timeout(seconds):
+                await self._delay.wait()
+        except TimeoutError:
+            return False
+        finally:
+            self._delay = None
+        return True
+
     def _hang_up(self) -> None:
         self.reload()
 
     def _stop(self, number: signal.Signals) -> None:
-        if self.stop.is_set():
+        if self._delay is not None:
+            self._delay.set()
+        elif self.stop.is_set():
             signal.signal(number, signal.SIG_DFL)
             os.kill(os.getpid(), number)
         self.stop.set()

@@ -122,11 +122,16 @@ class Workers:
         for number in self._serving:
             self._signal(self._processes[number], signal.SIGHUP)
 
-    async def close(self) -> None:
-        """Stop the workers, and wait until all have drained and ended."""
+    def stop(self) -> None:
+        """Signal the workers to stop, and start none again."""
         self._closed.set()
         for process in self._processes.values():
             self._signal(process, signal.SIGTERM)
+
+    async def close(self) -> None:
+        """Stop the workers unless `stop` did, and wait until all have drained and ended."""
+        if not self._closed.is_set():
+            self.stop()
         if self._owners:
             _, late = await asyncio.wait(self._owners, timeout=self._config.drain + GRACE_SECONDS)
             if late:

@@ -59,6 +59,7 @@ class _File(ConfigEntry, frozen=True):
     overload: Overload = Overload()
     cache_bytes: str = "64MiB"
     drain: Annotated[float, msgspec.Meta(ge=0, le=3600)] = 30
+    drain_delay: Annotated[float, msgspec.Meta(ge=0, le=3600)] | None = None
     log: Log = Log()
     metrics: _MetricsEntry = _MetricsEntry()
     responses: _RetentionEntry = _RetentionEntry()
@@ -121,6 +122,7 @@ def _config(document: Document, directory: PurePath) -> Config | None:
         overload=file.overload,
         cache_bytes=store_size(document, ("cache_bytes",), file.cache_bytes),
         drain=file.drain,
+        drain_delay=file.drain_delay,
         log=file.log,
         metrics=_metrics(document, file.metrics),
         responses=_retention(document, "responses", file.responses, Config.responses),

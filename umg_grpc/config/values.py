@@ -252,6 +252,10 @@ class Config:
     """Most memory of the cached responses in a process, in bytes; Redis has its own limit."""
     drain: float = 30.0
     """Seconds that calls in flight may still take at a shutdown."""
+    drain_delay: float | None = None
+    """Seconds between the announcement of a shutdown and the end of the listeners; None is 5 where a face is bound to
+    another address than loopback, else 0.
+    """
     log: Log = field(default_factory=Log)
     metrics: MetricsAccess = MetricsAccess()
     responses: Retention = Retention(ttl=30 * 86400, max_bytes=1024**3)

@@ -12,6 +12,7 @@ import grpc
 from google.protobuf.message import Message
 
 from http_facade.app import make_app, make_runner
+from http_facade.readiness import Readiness
 from http_facade.settings import Settings
 from tests.support.callers.faces import bearer
 from tests.support.gateways import ANY, KEY
@@ -155,7 +156,7 @@ async def open_transport(
             case "http, in process, copied":
                 service = await stack.enter_async_context(open_service(config, data, None))
                 await ensure_bootstrap(service.store, data, KEY)
-                settings = Settings(ready=lambda: True, metrics=lambda: (b"", "text/plain"))
+                settings = Settings(ready=Readiness, metrics=lambda: (b"", "text/plain"))
                 runner = make_runner(make_app(CopyingChannel(service.channel()), settings))
                 await runner.setup()
                 stack.push_async_callback(runner.cleanup)
