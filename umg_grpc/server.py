@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple, Self
 
@@ -24,7 +25,15 @@ from umg_grpc.service.caching.response_cache import ResponseCache
 from umg_grpc.service.conversations.reasoning_store import ReasoningStore
 from umg_grpc.service.conversations.store import Conversations
 from umg_grpc.service.conversations.threads import Threads
-from umg_grpc.service.metrics import CHANNEL_KEYS_RESTING, CHANNEL_QUEUE, Metrics
+from umg_grpc.service.metrics import (
+    CHANNEL_KEYS_RESTING,
+    CHANNEL_QUEUE,
+    DATABASE_UP,
+    REDIS_UP,
+    WRITES_WAITING,
+    Metrics,
+    Values,
+)
 from umg_grpc.service.pipeline.answers import Memory
 from umg_grpc.service.pipeline.generation import GenerationPipeline
 from umg_grpc.service.pipeline.interceptors import AuthenticationInterceptor, LoggingInterceptor
@@ -38,6 +47,7 @@ from umg_grpc.service.servicers.models import ModelServicer
 from umg_grpc.service.servicers.reranking import RerankServicer
 from umg_grpc.service.servicers.unserved import UNSERVED, add_unserved
 from umg_grpc.store import Store, open_store
+from umg_grpc.store.availability import Availability
 from umg_grpc.store.redis import Redis
 from umg_grpc.store.retained import Bounds
 from umg_grpc.upstream.http1.client import Client
@@ -48,6 +58,7 @@ from umg_grpc.wire.core.stream_memory import MAX_KEPT_BYTES, Budget
 
 SERVED = ["umg.v1.EmbeddingService", "umg.v1.GenerationService", "umg.v1.ModelService", "umg.v1.RerankService"]
 SERVICES = [*SERVED, *UNSERVED]
+DATABASE, REDIS = "database", "redis"
 
 
 LAST_WORDS_SECONDS = 2.0  # time to send its error to each call that outlasts the drain
@@ -60,6 +71,7 @@ class ProcessContext(NamedTuple):
     gate: LoadShedder
     redis: Redis | None
     cache: ResponseCache
+    dependencies: Sequence[Availability]
 
 
 class Service:
@@ -102,7 +114,23 @@ class Service:
             config.limits.rerank_documents,
         )
         self._models = ModelServicer(channels)
+        self._dependencies = process.dependencies
         self._watch()
+        self._watch_stores(memory, process)
+
+    def _watch_stores(self, memory: Memory, process: ProcessContext) -> None:
+        """Register the gauges of the database and of Redis."""
+        levels = {DATABASE: DATABASE_UP, REDIS: REDIS_UP}
+        for each in process.dependencies:
+            self.metrics.watch(levels[each.name], partial(_up, each))
+        stores: dict[str, Conversations | Threads | ReasoningStore | ResponseCache | None] = {
+            "responses": memory.conversations,
+            "threads": memory.threads,
+            "reasoning": memory.reasoning,
+            "redis": process.cache if process.redis is not None else None,
+        }
+        used = {name: store for name, store in stores.items() if store is not None}
+        self.metrics.watch(WRITES_WAITING, lambda: {(name,): store.waiting_writes for name, store in used.items()})
 
     def _watch(self) -> None:
         """Register the gauges of channels, queues and keys."""
@@ -144,6 +172,10 @@ class Service:
         """Cancel the gRPC calls that outlast the drain, each with the error of a shutdown."""
         self._logging_interceptor.cut_off()
 
+    def problems(self) -> tuple[str, ...]:
+        """Return the dependencies that do not answer, each as a text for operators. Calls of known keys are served."""
+        return tuple(each.problem for each in self._dependencies if not each.is_up)
+
     async def unready(self) -> str:
         """Return the reason why no channel can be called now, else "". Only the local model takes time to start."""
         channels = self._config.channels
@@ -156,6 +188,10 @@ class Service:
         except UmgError:
             return "the local model is starting"
         return ""
+
+
+def _up(dependency: Availability) -> Values:
+    return {(): float(dependency.is_up)}
 
 
 @asynccontextmanager
@@ -184,7 +220,13 @@ async def open_service(
         redis = await stack.enter_async_context(Redis.opened(config.redis)) if config.redis is not None else None
         cache = ResponseCache(config.cache_bytes, redis)
         stack.push_async_callback(cache.aclose)
-        process = ProcessContext(metrics or Metrics(), gate or LoadShedder(config.overload), redis, cache)
+        dependencies = [Availability(DATABASE, store.check)]
+        if redis is not None:
+            dependencies.append(Availability(REDIS, redis.check))
+        for each in dependencies:
+            each.start()
+            stack.push_async_callback(each.aclose)
+        process = ProcessContext(metrics or Metrics(), gate or LoadShedder(config.overload), redis, cache, dependencies)
         yield Service(config, store, authenticator, ChannelFactory(client, engine, local), memory, local, process)
 
 

@@ -141,8 +141,8 @@ def _app(
                 return Readiness()
             return Readiness("unavailable", (f"the service at {state.grpc} is not connected",))
         if reason := await service.unready():
-            return Readiness("starting", (reason,))
-        return Readiness()
+            return Readiness("starting", (reason, *service.problems()))
+        return Readiness(reasons=service.problems())
 
     settings = Settings(
         ready=ready,

@@ -46,7 +46,7 @@ class Level:
     name: str
     help_text: str
     labels: tuple[str, ...] = ()
-    of_workers: Literal["livesum", "livemax"] = "livesum"
+    of_workers: Literal["livesum", "livemax", "livemin"] = "livesum"
     """Aggregation of the values of several workers, without workers that have ended."""
 
 
@@ -59,6 +59,9 @@ CHANNEL_QUEUE = Level("umg_channel_queue", "Calls that wait for a place at the c
 CHANNEL_KEYS_RESTING = Level("umg_channel_keys_resting", "Keys that are left alone for now.", ("channel",), "livemax")
 GATE_CALLS = Level("umg_gate_calls", "Calls under way.")
 GATE_QUEUE = Level("umg_gate_queue", "Calls that wait to be let in.")
+DATABASE_UP = Level("umg_database_up", "1 while the database answers, else 0.", of_workers="livemin")
+REDIS_UP = Level("umg_redis_up", "1 while Redis answers, else 0.", of_workers="livemin")
+WRITES_WAITING = Level("umg_writes_waiting", "Writes that the database or Redis has not taken yet.", ("store",))
 TASKS = Level("umg_tasks", "Tasks alive in the event loop.")
 
 
@@ -126,6 +129,8 @@ class Metrics:
         known = self._gauges.get(level)
         self._gauges[level] = known or _Gauge(level, self._registry, shared=self._shared)
         self._gauges[level].read = read
+        if self._shared:  # another worker may read the gauge before its first refresh
+            self._gauges[level].refresh()
 
     def watch_channels(self, snapshot: Callable[[], Iterable[BreakerState]]) -> None:
         """Set the function that reads the circuit breakers of the channels."""

@@ -50,6 +50,11 @@ class Store:
         async with self._writers.begin() as session:
             yield session
 
+    async def check(self) -> None:
+        """Call the database. Raises SQLAlchemyError or OSError if it does not answer."""
+        async with self.read() as session:
+            await session.execute(text("SELECT 1"))
+
     async def aclose(self) -> None:
         """Close every connection."""
         await self._engine.dispose()

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 ANSWER_SECONDS = 0.25  # short, since every caller can work without Redis
 PAUSE_SECONDS = 1.0
+IDLE_SECONDS = 2.0  # time without an answer after which `check` sends a command of its own
 WAITING_BYTES = 8 * 2**20  # maximum size of pending writes; beyond it the oldest are dropped
 CLOSE_SECONDS = 1.0
 CONNECTIONS = 16  # maximum number of commands in flight; others wait for a slot, or until one of these fails
@@ -45,6 +46,7 @@ class Redis:
         self._now = now
         self._away = False
         self._retry_from = 0.0
+        self._answered_at = -IDLE_SECONDS
 
     @classmethod
     @asynccontextmanager
@@ -71,6 +73,11 @@ class Redis:
             yield cls(client, (RedisError, OSError), now, seconds)
         finally:
             await client.aclose()
+
+    async def check(self) -> None:
+        """Call Redis unless it has answered within the last seconds. Raises RedisUnavailable."""
+        if self._away or self._now() - self._answered_at > IDLE_SECONDS:
+            await self.run(lambda client: client.ping())
 
     async def run(self, step: "Callable[[Client], Awaitable[T]]") -> T:
         """Run the step and return its result. Raises RedisUnavailable."""
@@ -115,6 +122,7 @@ class Redis:
         elif self._away:
             logger.info("Redis is back")
         self._away = bool(failure)
+        self._answered_at = self._answered_at if failure else self._now()
 
 
 class Writes:
@@ -130,6 +138,11 @@ class Writes:
         self._idle.set()
         self._writer: Background | None = None
         self._closed = False
+
+    @property
+    def waiting(self) -> int:
+        """Number of pending writes."""
+        return len(self._waiting)
 
     def set(self, key: str, value: bytes, seconds: float) -> None:
         """Queue a write of the value with a lifetime of `seconds`, which replaces a pending one of the same key."""

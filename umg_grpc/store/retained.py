@@ -86,6 +86,11 @@ class Retained(Generic[Row]):
         smallest = min((bound for bound in (bounds.owner_bytes, bounds.total_bytes) if bound), default=0)
         self._early_sweep_bytes = max(smallest // 8, 1) if smallest else 0
 
+    @property
+    def waiting(self) -> int:
+        """Number of rows that are not written yet."""
+        return len(self._waiting) + len(self._writing)
+
     def start(self) -> None:
         """Start to write rows and to sweep the table."""
         if self._writer is None:

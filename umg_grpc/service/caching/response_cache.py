@@ -86,6 +86,11 @@ class ResponseCache:
         """Bytes of memory in use."""
         return self._size
 
+    @property
+    def waiting_writes(self) -> int:
+        """Number of responses that are not in Redis yet."""
+        return self._writes.waiting if self._writes is not None else 0
+
     async def aclose(self) -> None:
         """Finish the pending writes to Redis within a bounded time."""
         if self._writes is not None:

@@ -65,6 +65,11 @@ class ReasoningStore:
         """Bytes of memory in use."""
         return self._size
 
+    @property
+    def waiting_writes(self) -> int:
+        """Number of rows that are not in the database yet."""
+        return self._rows.waiting
+
     def start(self) -> None:
         """Start writing entries to the database."""
         self._rows.start()

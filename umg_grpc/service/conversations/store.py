@@ -125,6 +125,11 @@ class Conversations:
         self._lifetime = lifetime
         self._now = now
 
+    @property
+    def waiting_writes(self) -> int:
+        """Number of rows that are not in the database yet."""
+        return self._rows.waiting
+
     def start(self) -> None:
         """Start writing responses to the database."""
         self._rows.start()

@@ -128,6 +128,11 @@ class Threads:
         self._most_bytes = most_bytes
         self._now = now
 
+    @property
+    def waiting_writes(self) -> int:
+        """Number of rows that are not in the database yet."""
+        return self._rows.waiting
+
     def start(self) -> None:
         """Start writing threads to the database."""
         self._rows.start()

@@ -1,0 +1,82 @@
+"""A database and a Redis that are away, as an operator sees them: metrics and readiness of a served gateway."""
+
+import asyncio
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import aiohttp
+
+from tests.support.databases import Postgres
+from tests.support.gateways import SANDBOX
+from tests.support.processes import Served, serve
+from tests.support.redis import RedisServer
+
+KEY = "sk-umg-of-the-tests-of-dependencies"
+ENVIRONMENT = {"UMG_API_KEY": KEY}
+HEADERS = {"authorization": f"Bearer {KEY}"}
+FIGURE = re.compile(r'^(umg_database_up|umg_redis_up|umg_writes_waiting\{store="responses"\}) (\S+)$', re.MULTILINE)
+Figures = dict[str, float]
+
+
+async def _figures(session: aiohttp.ClientSession, served: Served, wanted: Callable[[Figures], bool]) -> Figures:
+    """Return the figures of the dependencies once they are as `wanted`; the last ones after 30 seconds."""
+    found: Figures = {}
+    deadline = asyncio.get_running_loop().time() + 30
+    while not wanted(found) and asyncio.get_running_loop().time() < deadline:
+        async with session.get(f"{served.http}/metrics") as response:
+            found = {name: float(value) for name, value in FIGURE.findall(await response.text())}
+        await asyncio.sleep(0.05)  # leaves the processor to the gateway
+    return found
+
+
+async def _readiness(session: aiohttp.ClientSession, served: Served) -> tuple[int, str, list[str]]:
+    async with session.get(f"{served.http}/readyz") as response:
+        body = await response.json()
+        return response.status, body["status"], [reason.partition(":")[0] for reason in body["reasons"]]
+
+
+async def _respond(session: aiohttp.ClientSession, served: Served) -> int:
+    """Call a model, with a stored answer. Return the status."""
+    body = {"model": "famO-5", "input": "Hi"}
+    async with session.post(f"{served.http}/v1/responses", json=body, headers=HEADERS) as response:
+        await response.read()
+        return response.status
+
+
+def _up(found: Figures) -> list[float]:
+    return [found.get(name, -1) for name in ("umg_database_up", "umg_redis_up")]
+
+
+async def test_dependencies_that_are_away_are_seen_and_calls_go_on(
+    postgres: Postgres, redis_server: RedisServer, tmp_path: Path
+) -> None:
+    config = tmp_path / "config.yaml"
+    database = postgres.create("test_dependencies")
+    config.write_text(f"database: {database}\nredis: {redis_server.url}\n{SANDBOX}")
+    async with (
+        aiohttp.ClientSession() as session,
+        serve(tmp_path / "data", "--config", str(config), environment=ENVIRONMENT) as served,
+    ):
+        assert await _respond(session, served) == 200
+        found = await _figures(session, served, lambda found: found.get('umg_writes_waiting{store="responses"}') == 0)
+        assert _up(found) == [1, 1], found
+        assert await _readiness(session, served) == (200, "ready", [])
+        postgres.stop()
+        redis_server.stop()
+        try:
+            found = await _figures(session, served, lambda found: _up(found) == [0, 0])
+            assert _up(found) == [0, 0], found
+            assert await _readiness(session, served) == (200, "ready", ["database", "redis"])
+            assert await _respond(session, served) == 200
+            found = await _figures(
+                session, served, lambda found: found.get('umg_writes_waiting{store="responses"}', 0) > 0
+            )
+            assert found['umg_writes_waiting{store="responses"}'] == 1, found
+        finally:
+            postgres.start()
+            redis_server.start()
+        found = await _figures(session, served, lambda found: sum(found.values()) == 2)
+        assert (_up(found), found['umg_writes_waiting{store="responses"}']) == ([1, 1], 0), found
+        assert await _readiness(session, served) == (200, "ready", [])
+        assert await served.stop() == 0

@@ -1,0 +1,60 @@
+"""Availability of the database and of Redis, for metrics and readiness: each is called every few seconds."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+
+from sqlalchemy.exc import SQLAlchemyError
+
+from umg_grpc.store.background import Background
+from umg_grpc.store.redis import RedisUnavailable
+
+CHECK_SECONDS = 2.0
+ANSWER_SECONDS = 5.0
+CLOSE_SECONDS = 1.0
+
+
+class Availability:
+    """Result of the last check of a dependency, from `start` to `aclose`. Failures are logged by its users."""
+
+    def __init__(
+        self, name: str, check: Callable[[], Awaitable[None]], now: Callable[[], float] = time.monotonic
+    ) -> None:
+        """Check the dependency `name` by `check`, which raises an exception if it does not answer."""
+        self.name = name
+        self._check = check
+        self._now = now
+        self._away_since: float | None = None
+        self._checks: Background | None = None
+
+    @property
+    def is_up(self) -> bool:
+        """Whether it answered the last check; true before the first one."""
+        return self._away_since is None
+
+    @property
+    def problem(self) -> str:
+        """Text for operators without addresses, since `/readyz` needs no key; "" while it answers."""
+        return "" if self._away_since is None else f"{self.name}: no answer for {self._now() - self._away_since:.0f} s"
+
+    def start(self) -> None:
+        """Start the checks with one now."""
+        if self._checks is None:
+            self._checks = Background(f"checking {self.name}", self._step, every=CHECK_SECONDS)
+            self._checks.wake()
+
+    async def aclose(self) -> None:
+        """End the checks."""
+        if self._checks is not None:
+            await self._checks.aclose(CLOSE_SECONDS)
+            self._checks = None
+
+    async def _step(self) -> None:
+        started = self._now()
+        try:
+            async with asyncio.timeout(ANSWER_SECONDS):
+                await self._check()
+        except (SQLAlchemyError, RedisUnavailable, OSError):  # TimeoutError is an OSError
+            self._away_since = started if self._away_since is None else self._away_since
+        else:
+            self._away_since = None
