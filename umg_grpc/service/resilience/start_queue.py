@@ -5,10 +5,10 @@ import time
 from collections import deque
 from collections.abc import Callable
 
-AT_ONCE = 4
-"""Maximum number of calls started in one iteration of the event loop. A call takes about half a millisecond in all, so
-rejections, stream events and health checks wait about 2 milliseconds for the next iteration. A smaller number gains
-nothing, since an iteration has a cost of its own.
+AT_ONCE = 8
+"""Maximum number of calls started in one iteration of the event loop. A call takes about a quarter of a millisecond in
+all, so rejections, stream events and health checks wait about 2 milliseconds for the next iteration. With a smaller
+number more calls wait in the queue for a later iteration, which costs a call 20 microseconds.
 """
 ALWAYS = 64
 """Number of calls that may always wait, however slow the process is: a host that pauses the process is no overload."""
