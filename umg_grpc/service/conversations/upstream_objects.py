@@ -4,7 +4,7 @@ All callers of a channel share its account, so a caller that guessed or saw an i
 """
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, assert_never
 
 import msgspec
@@ -107,20 +107,17 @@ def _in_fields(request: pb.GenerateRequest) -> Iterator[AccountObject]:
 
 def _in_instructions(request: pb.GenerateRequest) -> Iterator[AccountObject]:
     """Yield the files that instructions name by an address: some providers replace it by the file's content."""
-    for path, part in _instruction_parts(request):
-        text = part.text.text
-        if _FILE_SCHEME in text.lower():  # the search of the pattern takes ten times as long
-            yield from (AccountObject(path, name) for name in _FILE_ADDRESS.findall(text))
-
-
-def _instruction_parts(request: pb.GenerateRequest) -> Iterator[tuple[str, pb.Part]]:
-    """Yield (path, part) of the instructions and of the messages with the role of instructions."""
-    for index, part in enumerate(request.instructions):
-        yield f"instructions[{index}]", part
+    yield from _in_texts(request.instructions, "instructions")
     for index, message in enumerate(request.messages):
         if message.role in (pb.ROLE_SYSTEM, pb.ROLE_DEVELOPER):
-            for position, part in enumerate(message.parts):
-                yield f"messages[{index}].parts[{position}]", part
+            yield from _in_texts(message.parts, f"messages[{index}].parts")
+
+
+def _in_texts(parts: Iterable[pb.Part], path: str) -> Iterator[AccountObject]:
+    for index, part in enumerate(parts):
+        text = part.text.text
+        if _FILE_SCHEME in text.lower():  # the search of the pattern takes ten times as long
+            yield from (AccountObject(f"{path}[{index}]", name) for name in _FILE_ADDRESS.findall(text))
 
 
 class _Voice(msgspec.Struct):

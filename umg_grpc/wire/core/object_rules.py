@@ -226,11 +226,12 @@ class ObjectRules:
         if not repeats and self.is_output(members, from_model):
             return
         from_model = from_model or (not repeats and members.get("role") == "assistant")
+        kinds = self._kinds
         for name, value in _items(members):
-            if not isinstance(value, _CHECKED_TYPES) or name in skipped:
-                continue
-            kind, plain = self._kinds.get(name) or self._kind(name)
+            kind, plain = kinds.get(name) or self._kind(name)
             if kind is _Kind.FREE or (kind is _Kind.WORDS and isinstance(value, str)):
+                continue  # as most members
+            if name in skipped or not isinstance(value, _CHECKED_TYPES):
                 continue
             if kind is not _Kind.REFERENCE or repeats or not self.passes(plain, members, parent):
                 self._value(value, kind, plain, (at, name, -1), found, from_model)
