@@ -117,7 +117,7 @@ async def test_a_revoked_key_is_served_once_more_and_then_refused(
     assert authenticator.cached(secret) is not None
     await settled(authenticator)
     assert authenticator.cached(secret) is not None  # fresh: no lookup was made
-    clock.seconds += 5
+    clock.seconds += 3
     assert authenticator.cached(secret) is not None  # stale: returned, and looked up in the background
     await settled(authenticator)
     assert authenticator.cached(secret) is None
@@ -134,8 +134,38 @@ async def test_a_caller_not_seen_for_long_is_looked_up_first(
     assert await authenticator.authenticate(secret) is caller
     assert authenticator.cached(secret) is caller
     await keys.revoke("app")
-    clock.seconds += 11
+    clock.seconds += 5
+    assert authenticator.cached(secret) is None
     assert await reason(authenticator, secret) == pb.ERROR_REASON_INVALID_KEY
+
+
+async def test_both_secrets_of_a_rotated_key_are_valid_until_the_overlap_ends(
+    authenticator: Authenticator, keys: Keys, clock: Clock
+) -> None:
+    key, old = await keys.create("app", operations=["embed"], administrator=True)
+    before = await authenticator.authenticate(old)
+    rotated, new = await keys.rotate("app", timedelta(hours=1))
+    assert (rotated.key_id, rotated.prefix, rotated.previous_prefix) == (key.key_id, new[:11], old[:11])
+    clock.seconds += 5
+    after = [await authenticator.authenticate(secret) for secret in (old, new)]
+    assert [caller.key_id for caller in after] == [key.key_id] * 2
+    assert [caller.scopes for caller in after] == [before.scopes] * 2 == [frozenset({"embed", "admin"})] * 2
+    clock.seconds += 3595
+    assert await reason(authenticator, old) == pb.ERROR_REASON_KEY_EXPIRED
+    assert (await authenticator.authenticate(new)).expires_at is None
+    await keys.revoke("app")
+    clock.seconds += 5
+    for secret in (old, new):
+        assert await reason(authenticator, secret) in {pb.ERROR_REASON_INVALID_KEY, pb.ERROR_REASON_KEY_EXPIRED}
+
+
+async def test_a_second_rotation_ends_the_secret_before_the_first(authenticator: Authenticator, keys: Keys) -> None:
+    _, first = await keys.create("app")
+    _, second = await keys.rotate("app")
+    _, third = await keys.rotate("app", timedelta(0))
+    assert await reason(authenticator, first) == pb.ERROR_REASON_INVALID_KEY
+    assert await reason(authenticator, second) == pb.ERROR_REASON_KEY_EXPIRED
+    assert (await authenticator.authenticate(third)).name == "app"
 
 
 async def test_a_key_works_as_soon_as_it_is_made(authenticator: Authenticator, keys: Keys) -> None:

@@ -4,13 +4,15 @@ import asyncio
 import hashlib
 import re
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
 
 import pytest
 from sqlalchemy import text
 
 from tests.access.conftest import Clock
+from umg_grpc.access.bootstrap import ensure_bootstrap
 from umg_grpc.access.keys import Key, Keys
 from umg_grpc.errors import UmgError
 from umg_grpc.store import Store
@@ -26,6 +28,10 @@ async def test_a_new_key_is_all_that_was_asked_for(keys: Keys, clock: Clock) -> 
         expire_time=east,
         channels=["eu-*", "main"],
         show_route=True,
+        operations=["embed", "models"],
+        administrator=True,
+        owner="search team",
+        tags={"cost-centre": "4711"},
     )
     assert re.fullmatch(r"sk-umg-[A-Za-z0-9_-]{43}", secret)
     assert re.fullmatch(r"key_[0-9a-f]{16}", key.key_id)
@@ -40,6 +46,10 @@ async def test_a_new_key_is_all_that_was_asked_for(keys: Keys, clock: Clock) -> 
         revoke_time=None,
         channels=("eu-*", "main"),
         show_route=True,
+        operations=("embed", "models"),
+        administrator=True,
+        owner="search team",
+        tags={"cost-centre": "4711"},
     )
     assert await keys.get("app") == key
     assert key.expire_time is not None
@@ -118,6 +128,52 @@ async def test_what_names_no_key_is_not_found(keys: Keys, reference: str) -> Non
         )
 
 
+async def test_an_update_changes_the_fields_that_it_names(keys: Keys, clock: Clock) -> None:
+    made, _ = await keys.create("app", model_patterns=["m"], requests_per_minute=7, owner="a")
+    changed = await keys.update(made.key_id, {"name": "web", "requests_per_minute": None, "tags": {"a": "b"}})
+    assert changed == replace(made, name="web", requests_per_minute=None, tags={"a": "b"})
+    assert await keys.get("web") == changed
+
+
+async def test_a_key_is_not_updated_to_the_name_of_another(keys: Keys) -> None:
+    await keys.create("a")
+    await keys.create("b")
+    with pytest.raises(UmgError, match="a key named `a` exists") as caught:
+        await keys.update("b", {"name": "a"})
+    assert caught.value.reason == pb.ERROR_REASON_ALREADY_EXISTS
+    assert (await keys.get("b")).name == "b"
+
+
+async def test_a_revoked_key_is_neither_rotated_nor_updated(keys: Keys) -> None:
+    await keys.create("app")
+    revoked = await keys.revoke("app")
+    for use in (keys.rotate("app"), keys.update("app", {"owner": "x"})):
+        with pytest.raises(UmgError, match="was revoked, which is permanent") as caught:
+            await use
+        assert caught.value.reason == pb.ERROR_REASON_WRONG_STATE
+    assert await keys.get("app") == revoked
+
+
+async def test_the_first_key_keeps_its_name_and_takes_its_secret_from_its_file(
+    keys: Keys, tmp_path: Path, store: Store
+) -> None:
+    await ensure_bootstrap(store, tmp_path, None)
+    with pytest.raises(UmgError, match="from its file or UMG_API_KEY") as caught:
+        await keys.rotate("bootstrap")
+    assert caught.value.reason == pb.ERROR_REASON_WRONG_STATE
+    with pytest.raises(UmgError, match="keeps its name"):
+        await keys.update("bootstrap", {"name": "other"})
+    assert (await keys.get("bootstrap")).administrator
+
+
+@pytest.mark.parametrize("overlap", [timedelta(seconds=-1), timedelta(days=31)], ids=str)
+async def test_an_overlap_out_of_its_range_is_refused(keys: Keys, overlap: timedelta) -> None:
+    await keys.create("app")
+    with pytest.raises(UmgError, match="the overlap is 0 to 30 days") as caught:
+        await keys.rotate("app", overlap)
+    assert caught.value.metadata == {"field": "overlap"}
+
+
 @dataclass(frozen=True)
 class Refused:
     id: str
@@ -138,6 +194,12 @@ REFUSED = [
     Refused("a channel with a space", lambda keys: keys.create("a", channels=["main, spare"]), "channels"),
     Refused("too many channels", lambda keys: keys.create("a", channels=1001 * ["c"]), "channels"),
     Refused("no requests", lambda keys: keys.create("a", requests_per_minute=0), "requests_per_minute"),
+    Refused("an unknown operation", lambda keys: keys.create("a", operations=["embed", "sing"]), "operations"),
+    Refused("a long owner", lambda keys: keys.create("a", owner=201 * "a"), "owner"),
+    Refused("a line end in an owner", lambda keys: keys.create("a", owner="a\nb"), "owner"),
+    Refused("a tag without a name", lambda keys: keys.create("a", tags={"": "x"}), "tags"),
+    Refused("a tag with a long value", lambda keys: keys.create("a", tags={"a": 257 * "x"}), "tags"),
+    Refused("too many tags", lambda keys: keys.create("a", tags={str(n): "" for n in range(51)}), "tags"),
     Refused(
         "a time that is over",
         lambda keys: keys.create("a", expire_time=datetime(2020, 1, 1, tzinfo=UTC)),

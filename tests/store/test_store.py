@@ -81,12 +81,18 @@ async def test_the_migrations_make_exactly_the_tables_of_the_code(database: Data
 
 ADDED = ("responses", "reasoning", "threads")
 """Tables that the first version did not have."""
+ADDED_COLUMNS = (
+    *("channels", "show_route", "operations", "administrator", "owner", "tags"),
+    *("previous_secret_hash", "previous_prefix", "previous_expire_time"),
+)
+"""Columns of `api_keys` that the first version did not have."""
 
 
 async def test_a_database_of_the_first_version_is_brought_to_the_newest_with_what_is_in_it(database: Database) -> None:
     def as_at_first(connection: Connection) -> None:
         Base.metadata.drop_all(connection, tables=[Base.metadata.tables[name] for name in ADDED])
-        for column in ("channels", "show_route"):
+        connection.execute(text("DROP INDEX uq_api_keys_previous_secret_hash"))
+        for column in ADDED_COLUMNS:
             connection.execute(text(f"ALTER TABLE api_keys DROP COLUMN {column}"))
         connection.execute(text(f"UPDATE {VERSION_TABLE} SET version_num = '0001'"))
 
@@ -99,8 +105,9 @@ async def test_a_database_of_the_first_version_is_brought_to_the_newest_with_wha
 
     store = await open_store(database.url, database.data_dir)
     async with store.read() as session:
-        columns = select(ApiKey.key_id, ApiKey.channels, ApiKey.show_route).order_by(ApiKey.key_id)
-        assert (await session.execute(columns)).all() == [("first", None, True), ("k", None, False)]
+        columns = select(ApiKey.key_id, ApiKey.channels, ApiKey.show_route, ApiKey.administrator, ApiKey.owner)
+        rows = (await session.execute(columns.order_by(ApiKey.key_id))).all()
+        assert rows == [("first", None, True, True, None), ("k", None, False, False, None)]
         assert await session.scalar(select(func.count()).select_from(KeptResponse)) == 0
         assert await session.scalar(select(func.count()).select_from(KeptReasoning)) == 0
         assert await session.scalar(text(f"SELECT version_num FROM {VERSION_TABLE}")) == HEAD

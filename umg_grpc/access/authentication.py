@@ -18,7 +18,7 @@ from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 
 FRESH_SECONDS = 1.0  # age up to which a known caller is served without a lookup
-STALE_SECONDS = 10.0  # age up to which it is served during a background lookup; an older one waits for the lookup
+STALE_SECONDS = 4.0  # age up to which it is served during a background lookup; an older one waits for the lookup
 REFUSED_SECONDS = 5.0  # time in which an invalid secret is not looked up again
 RETRY_SECONDS = 1.0  # time between two lookups while the database is unavailable
 KNOWN_WAIT_SECONDS = 1.0  # longest time that a known caller waits for the database
@@ -57,7 +57,7 @@ class Authenticator:
     """Authenticator of callers by the hashes of their secrets, from `start` to `aclose`.
 
     A known caller is served from memory and looked up in the background, at most once a second. So a revoked key is
-    rejected after 10 seconds at most, or after a second if it is used all the time. While the database is unavailable,
+    rejected after 5 seconds at most, or after a second if it is used all the time. While the database is unavailable,
     known callers stay valid until their keys expire. One task makes all lookups, many secrets in one query: a flood of
     invalid keys causes one query at a time.
     """
@@ -233,6 +233,8 @@ def caller_of(key: Key) -> Caller:
         expires_at=key.expire_time.timestamp() if key.expire_time else None,
         channels=key.channels,
         show_route=key.show_route,
+        operations=frozenset(key.operations),
+        administrator=key.administrator,
     )
 
 

@@ -17,7 +17,8 @@ from sqlalchemy import select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from umg_grpc.access.keys import BOOTSTRAP, hash_secret, new_row, new_secret, shown_prefix, utc_now
+from umg_grpc.access.key_fields import BOOTSTRAP
+from umg_grpc.access.keys import hash_secret, new_row, new_secret, shown_prefix, utc_now
 from umg_grpc.errors import UmgError
 from umg_grpc.store import Store
 from umg_grpc.store.tables import ApiKey

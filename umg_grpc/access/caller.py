@@ -4,6 +4,7 @@ import re
 from dataclasses import dataclass
 from functools import cached_property
 
+from umg_grpc.access.permissions import ADMIN, OPERATIONS, model_operations
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wildcards import matcher
@@ -25,6 +26,34 @@ class Caller:
     """Names of the allowed channels, in which `*` stands for any characters; empty allows every channel."""
     show_route: bool = False
     """Whether responses name the channel that served the call, and the reason for its selection (`x-umg-route`)."""
+
+    operations: frozenset[str] = frozenset()
+    """Allowed operations, as in `permissions.py`; empty allows every operation, but not administration."""
+    administrator: bool = False
+    """Whether the key may manage keys."""
+
+    @cached_property
+    def scopes(self) -> frozenset[str]:
+        """Allowed operations, and `admin` for an administrator."""
+        return (self.operations or frozenset(OPERATIONS)) | (frozenset({ADMIN}) if self.administrator else frozenset())
+
+    @cached_property
+    def model_operations(self) -> "frozenset[pb.ModelOperation.ValueType] | None":
+        """Operations of models that the key may use; None for every operation."""
+        return model_operations(self.operations) if self.operations else None
+
+    def check_scopes(self, required: frozenset[str]) -> None:
+        """Raise UmgError(PERMISSION_DENIED) if the key has none of the required scopes."""
+        if not self.scopes.isdisjoint(required):
+            return
+        operation = min(required)
+        if operation == ADMIN:
+            message = "this API key may not administer the gateway; use a key of an administrator"
+        else:
+            message = (
+                f"this API key may not use the operation `{operation}`; it may use {', '.join(sorted(self.scopes))}"
+            )
+        raise UmgError(pb.ERROR_REASON_PERMISSION_DENIED, message, operation=operation)
 
     @cached_property
     def _models(self) -> re.Pattern[str]:

@@ -1,15 +1,17 @@
-"""API keys of callers: creation, listing, revocation, and lookup by secret."""
+"""API keys of callers: creation, listing, changes, rotation, revocation, and lookup by secret."""
 
 import hashlib
 import secrets
-from collections.abc import Callable, Collection
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from typing import Unpack
 
 from sqlalchemy import or_, select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from umg_grpc.access.key_fields import BOOTSTRAP, KeyFields, NamedKeyFields, check_fields
 from umg_grpc.errors import UmgError
 from umg_grpc.store import Store
 from umg_grpc.store.tables import ApiKey
@@ -18,13 +20,8 @@ from umg_grpc.v1 import pb
 KEY_PREFIX = "sk-umg-"
 SECRET_BYTES = 32  # 43 characters
 SHOWN_CHARACTERS = len(KEY_PREFIX) + 4
-BOOTSTRAP = "bootstrap"
-"""Name of the key that `bootstrap.py` creates."""
-
-MAX_NAME_CHARACTERS = 100
-MAX_PATTERNS = 1000
-MAX_PATTERN_CHARACTERS = 256
-MAX_REQUESTS_PER_MINUTE = 1_000_000
+DEFAULT_OVERLAP = timedelta(days=1)
+MAX_OVERLAP = timedelta(days=30)
 
 
 @dataclass(frozen=True)
@@ -45,6 +42,18 @@ class Key:
     """Names of the allowed channels, with `*` as wildcard; empty allows every channel."""
     show_route: bool = False
     """Whether responses name the channel that served the call."""
+    operations: tuple[str, ...] = ()
+    """Allowed operations, as in `permissions.py`; empty allows every operation."""
+    administrator: bool = False
+    """Whether the key may manage keys."""
+    owner: str = ""
+    """Person or team that the key belongs to, for the operator."""
+    tags: Mapping[str, str] = field(default_factory=dict)
+    """Values by name, for the operator."""
+    previous_prefix: str = ""
+    """First characters of the secret before the last rotation; "" without a rotation."""
+    previous_expire_time: datetime | None = None
+    """End of the overlap of the last rotation, from which on the secret before it is rejected."""
 
 
 def utc_now() -> datetime:
@@ -76,38 +85,59 @@ class Keys:
         self._store = store
         self._now = now
 
-    async def create(
-        self,
-        name: str,
-        *,
-        model_patterns: Collection[str] = (),
-        requests_per_minute: int | None = None,
-        expire_time: datetime | None = None,
-        channels: Collection[str] = (),
-        show_route: bool = False,
-    ) -> tuple[Key, str]:
+    async def create(self, name: str, **fields: Unpack[KeyFields]) -> tuple[Key, str]:
         """Create a key. Return it and its secret, which is not stored and cannot be read again.
 
         Raises UmgError: INVALID_FIELD, ALREADY_EXISTS if a key that is not revoked has the name.
         """
-        _check_fields(name, requests_per_minute, expire_time)
-        _check_patterns("model_patterns", "model pattern", "`gpt-4o`, `famG-*`", model_patterns)
-        _check_patterns("channels", "channel's name", "`openai`, `azure-*`", channels)
-        if expire_time is not None and expire_time < self._now():
-            raise _invalid("expire_time", "the time of expiry is over; give a later one")
+        named: NamedKeyFields = {"name": name, **fields}
+        check_fields(named, self._now())
         secret = new_secret()
         row = new_row(secret, name, self._now())
-        row.model_patterns = list(model_patterns)
-        row.requests_per_minute = requests_per_minute
-        row.expire_time = expire_time
-        row.channels = list(channels)
-        row.show_route = show_route
+        _set_fields(row, named)
         try:
             async with self._store.write() as session:
                 session.add(row)
         except IntegrityError:
-            message = f"a key named `{name}` exists; choose another name, or revoke that key first"
-            raise UmgError(pb.ERROR_REASON_ALREADY_EXISTS, message) from None
+            raise _name_exists(name) from None
+        return _key_of(row), secret
+
+    async def update(self, reference: str, fields: NamedKeyFields) -> Key:
+        """Change fields of a key, found as by `get`. Return it.
+
+        Raises UmgError: as `get` and `create`, WRONG_STATE for a revoked key.
+        """
+        check_fields(fields, self._now())
+        try:
+            async with self._store.write() as session:
+                row = await _find_live(session, reference)
+                if row.name == BOOTSTRAP and "name" in fields:
+                    message = f"`{BOOTSTRAP}` is the gateway's own first key, which keeps its name"
+                    raise UmgError(pb.ERROR_REASON_INVALID_FIELD, message, field="name")
+                _set_fields(row, fields)
+        except IntegrityError:
+            raise _name_exists(fields.get("name", "")) from None
+        return _key_of(row)
+
+    async def rotate(self, reference: str, overlap: timedelta = DEFAULT_OVERLAP) -> tuple[Key, str]:
+        """Give a key, found as by `get`, a new secret. Return the key and the new secret, which is not stored.
+
+        The former secret is valid for the time of `overlap`; a secret that an earlier rotation replaced ends now.
+        Raises UmgError: as `get`, INVALID_FIELD for an overlap outside its range, WRONG_STATE for a revoked key and for
+        the bootstrap key, whose secret comes from a file or a variable.
+        """
+        if not timedelta(0) <= overlap <= MAX_OVERLAP:
+            message = f"the overlap is 0 to {MAX_OVERLAP.days} days; give another"
+            raise UmgError(pb.ERROR_REASON_INVALID_FIELD, message, field="overlap")
+        secret = new_secret()
+        async with self._store.write() as session:
+            row = await _find_live(session, reference)
+            if row.name == BOOTSTRAP:
+                message = "the first key has its secret from its file or UMG_API_KEY; change it there, and start again"
+                raise UmgError(pb.ERROR_REASON_WRONG_STATE, message, state=BOOTSTRAP)
+            row.previous_secret_hash, row.previous_prefix = row.secret_hash, row.prefix
+            row.previous_expire_time = self._now() + overlap
+            row.secret_hash, row.prefix = hash_secret(secret), shown_prefix(secret)
         return _key_of(row), secret
 
     async def list(self) -> list[Key]:
@@ -135,14 +165,31 @@ class Keys:
         return _key_of(row)
 
     async def by_hash(self, hashes: Collection[str]) -> dict[str, Key]:
-        """Return the keys with these secret hashes, including revoked and expired ones. Raises SQLAlchemyError."""
+        """Return the keys with these secret hashes, including revoked and expired ones. Raises SQLAlchemyError.
+
+        Under the hash of a former secret the key expires with the overlap of its rotation.
+        """
+        has_hash = or_(ApiKey.secret_hash.in_(hashes), ApiKey.previous_secret_hash.in_(hashes))
         async with self._store.read() as session:
-            rows = await session.scalars(select(ApiKey).where(ApiKey.secret_hash.in_(hashes)))
-            return {row.secret_hash: _key_of(row) for row in rows}
+            found: dict[str, Key] = {}
+            for row in await session.scalars(select(ApiKey).where(has_hash)):
+                found.update(by_secret_hash(row))
+            return {digest: found[digest] for digest in hashes if digest in found}
+
+
+def by_secret_hash(row: ApiKey) -> dict[str, Key]:
+    """Return the key by the hash of its secret and, expiring with the overlap, by that of its former secret."""
+    key = _key_of(row)
+    if row.previous_secret_hash is None or key.previous_expire_time is None:
+        return {row.secret_hash: key}
+    ends = min(key.previous_expire_time, key.expire_time or key.previous_expire_time)
+    return {row.secret_hash: key, row.previous_secret_hash: replace(key, expire_time=ends)}
 
 
 def new_row(secret: str, name: str, create_time: datetime) -> ApiKey:
-    """Return a row for a key without limits, not yet in the store. The bootstrap key has `show_route`."""
+    """Return a row for a key without limits, not yet in the store. The bootstrap key is an administrator's, and has
+    `show_route`.
+    """
     return ApiKey(
         key_id=f"key_{secrets.token_hex(8)}",
         secret_hash=hash_secret(secret),
@@ -155,7 +202,30 @@ def new_row(secret: str, name: str, create_time: datetime) -> ApiKey:
         revoke_time=None,
         channels=[],
         show_route=name == BOOTSTRAP,
+        operations=[],
+        administrator=name == BOOTSTRAP,
+        owner="",
+        tags={},
     )
+
+
+def _set_fields(row: ApiKey, fields: NamedKeyFields) -> None:
+    for column, value in fields.items():
+        setattr(row, column, list(value) if isinstance(value, (list, tuple, set, frozenset)) else value)
+
+
+def _name_exists(name: str) -> UmgError:
+    message = f"a key named `{name}` exists; choose another name, or revoke that key first"
+    return UmgError(pb.ERROR_REASON_ALREADY_EXISTS, message)
+
+
+async def _find_live(session: AsyncSession, reference: str) -> ApiKey:
+    """Return the key, found as by `_find`. Raise UmgError(WRONG_STATE) if it is revoked."""
+    row = await _find(session, reference)
+    if row.revoke_time is not None:
+        message = f"the key `{row.name}` was revoked, which is permanent; create another one"
+        raise UmgError(pb.ERROR_REASON_WRONG_STATE, message, state="revoked")
+    return row
 
 
 async def _find(session: AsyncSession, reference: str) -> ApiKey:
@@ -179,32 +249,6 @@ async def _find(session: AsyncSession, reference: str) -> ApiKey:
     raise UmgError(pb.ERROR_REASON_OBJECT_NOT_FOUND, message, id=reference[:SHOWN_CHARACTERS])
 
 
-def _check_fields(name: str, requests_per_minute: int | None, expire_time: datetime | None) -> None:
-    if not (0 < len(name) <= MAX_NAME_CHARACTERS and name.isprintable() and name == name.strip()):
-        raise _invalid("name", f"a name has 1 to {MAX_NAME_CHARACTERS} printable characters and no space at its ends")
-    if name == BOOTSTRAP:
-        raise _invalid("name", f"`{BOOTSTRAP}` is the name of the gateway's own first key; choose another")
-    if requests_per_minute is not None and not 1 <= requests_per_minute <= MAX_REQUESTS_PER_MINUTE:
-        raise _invalid(
-            "requests_per_minute", f"requests per minute are 1 to {MAX_REQUESTS_PER_MINUTE}; leave it out for no limit"
-        )
-    if expire_time is not None and expire_time.tzinfo is None:
-        raise _invalid("expire_time", "the time of expiry needs a zone: 2027-01-31T12:00:00Z")
-
-
-def _check_patterns(field: str, noun: str, examples: str, patterns: Collection[str]) -> None:
-    if len(patterns) > MAX_PATTERNS:
-        raise _invalid(field, f"at most {MAX_PATTERNS} {noun}s")
-    for pattern in patterns:
-        if not 0 < len(pattern) <= MAX_PATTERN_CHARACTERS or any(letter.isspace() for letter in pattern):
-            message = f"a {noun} has 1 to {MAX_PATTERN_CHARACTERS} characters and no spaces: {examples}"
-            raise _invalid(field, message)
-
-
-def _invalid(field: str, message: str) -> UmgError:
-    return UmgError(pb.ERROR_REASON_INVALID_FIELD, message, field=field)
-
-
 def _key_of(row: ApiKey) -> Key:
     return Key(
         key_id=row.key_id,
@@ -217,4 +261,10 @@ def _key_of(row: ApiKey) -> Key:
         revoke_time=row.revoke_time,
         channels=tuple(row.channels or ()),
         show_route=row.show_route,
+        operations=tuple(row.operations or ()),
+        administrator=row.administrator,
+        owner=row.owner or "",
+        tags=row.tags or {},
+        previous_prefix=row.previous_prefix or "",
+        previous_expire_time=row.previous_expire_time,
     )

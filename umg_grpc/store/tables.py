@@ -68,6 +68,7 @@ class ApiKey(Base):
             sqlite_where=text("revoke_time IS NULL"),
             postgresql_where=text("revoke_time IS NULL"),
         ),
+        Index("uq_api_keys_previous_secret_hash", "previous_secret_hash", unique=True),
     )
 
     key_id: Mapped[str] = mapped_column(String(40), primary_key=True)
@@ -85,6 +86,16 @@ class ApiKey(Base):
     column existed.
     """
     show_route: Mapped[bool] = mapped_column(Boolean, server_default=false())
+    operations: Mapped[list[str] | None] = mapped_column(JSON)
+    """Allowed operations, as in `access/permissions.py`; empty or None allows every operation."""
+    administrator: Mapped[bool] = mapped_column(Boolean, server_default=false())
+    owner: Mapped[str | None] = mapped_column(String(200))
+    tags: Mapped[dict[str, str] | None] = mapped_column(JSON)
+    previous_secret_hash: Mapped[str | None] = mapped_column(String(64))
+    """SHA-256 of the secret before the last rotation, in hex; None without a rotation."""
+    previous_prefix: Mapped[str | None] = mapped_column(String(16))
+    previous_expire_time: Mapped[datetime | None] = mapped_column(UtcTime)
+    """End of the overlap, in which both secrets are valid."""
 
 
 MAX_OBJECT_ID_CHARACTERS = 512

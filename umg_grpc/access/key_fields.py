@@ -1,0 +1,100 @@
+"""Fields of a key that an operator sets, and their validation."""
+
+import re
+from collections.abc import Collection, Mapping
+from datetime import datetime
+from typing import TypedDict
+
+from umg_grpc.access.permissions import OPERATIONS
+from umg_grpc.errors import UmgError
+from umg_grpc.v1 import pb
+
+BOOTSTRAP = "bootstrap"
+"""Name of the key that `bootstrap.py` creates."""
+
+MAX_NAME_CHARACTERS = 100
+MAX_OWNER_CHARACTERS = 200
+MAX_PATTERNS = 1000
+MAX_PATTERN_CHARACTERS = 256
+MAX_REQUESTS_PER_MINUTE = 1_000_000
+MAX_TAGS = 50
+TAG_NAME = re.compile(r"[A-Za-z0-9_./-]{1,64}")
+MAX_TAG_CHARACTERS = 256
+
+
+class KeyFields(TypedDict, total=False):
+    """Permissions and limits of a key, each with the name of its column and of its field in `umg.v1.KeySettings`."""
+
+    model_patterns: Collection[str]
+    operations: Collection[str]
+    channels: Collection[str]
+    administrator: bool
+    requests_per_minute: int | None
+    expire_time: datetime | None
+    show_route: bool
+    owner: str
+    tags: Mapping[str, str]
+
+
+class NamedKeyFields(KeyFields, total=False):
+    """The same with the name of the key."""
+
+    name: str
+
+
+def check_fields(fields: NamedKeyFields, now: datetime) -> None:
+    """Raise UmgError(INVALID_FIELD) for the first field with an invalid value. Absent fields are not checked."""
+    if "name" in fields:
+        _check_name(fields["name"])
+    _check_patterns("model_patterns", "model pattern", "`gpt-4o`, `famG-*`", fields.get("model_patterns", ()))
+    _check_patterns("channels", "channel's name", "`openai`, `azure-*`", fields.get("channels", ()))
+    if unknown := set(fields.get("operations", ())) - set(OPERATIONS):
+        raise _invalid("operations", f"`{min(unknown)}` is no operation; name some of {', '.join(OPERATIONS)}")
+    _check_limits(fields.get("requests_per_minute"), fields.get("expire_time"), now)
+    owner = fields.get("owner", "")
+    if len(owner) > MAX_OWNER_CHARACTERS or not owner.isprintable() or owner != owner.strip():
+        raise _invalid("owner", f"an owner has at most {MAX_OWNER_CHARACTERS} printable characters, no space at an end")
+    _check_tags(fields.get("tags", {}))
+
+
+def _check_name(name: str) -> None:
+    if not (0 < len(name) <= MAX_NAME_CHARACTERS and name.isprintable() and name == name.strip()):
+        raise _invalid("name", f"a name has 1 to {MAX_NAME_CHARACTERS} printable characters and no space at its ends")
+    if name == BOOTSTRAP:
+        raise _invalid("name", f"`{BOOTSTRAP}` is the name of the gateway's own first key; choose another")
+
+
+def _check_limits(requests_per_minute: int | None, expire_time: datetime | None, now: datetime) -> None:
+    if requests_per_minute is not None and not 1 <= requests_per_minute <= MAX_REQUESTS_PER_MINUTE:
+        raise _invalid(
+            "requests_per_minute", f"requests per minute are 1 to {MAX_REQUESTS_PER_MINUTE}; leave it out for no limit"
+        )
+    if expire_time is not None and expire_time.tzinfo is None:
+        raise _invalid("expire_time", "the time of expiry needs a zone: 2027-01-31T12:00:00Z")
+    if expire_time is not None and expire_time < now:
+        raise _invalid("expire_time", "the time of expiry is over; give a later one")
+
+
+def _check_patterns(field: str, noun: str, examples: str, patterns: Collection[str]) -> None:
+    if len(patterns) > MAX_PATTERNS:
+        raise _invalid(field, f"at most {MAX_PATTERNS} {noun}s")
+    for pattern in patterns:
+        if not 0 < len(pattern) <= MAX_PATTERN_CHARACTERS or any(letter.isspace() for letter in pattern):
+            message = f"a {noun} has 1 to {MAX_PATTERN_CHARACTERS} characters and no spaces: {examples}"
+            raise _invalid(field, message)
+
+
+def _check_tags(tags: Mapping[str, str]) -> None:
+    if len(tags) > MAX_TAGS:
+        raise _invalid("tags", f"at most {MAX_TAGS} tags")
+    for name, value in tags.items():
+        if TAG_NAME.fullmatch(name) is None:
+            raise _invalid("tags", "the name of a tag has 1 to 64 letters, digits and any of `_./-`: team=search")
+        if len(value) > MAX_TAG_CHARACTERS or not value.isprintable():
+            raise _invalid(
+                "tags", f"the value of the tag `{name}` has at most {MAX_TAG_CHARACTERS} printable characters"
+            )
+
+
+def _invalid(field: str, message: str) -> UmgError:
+    return UmgError(pb.ERROR_REASON_INVALID_FIELD, message, field=field)

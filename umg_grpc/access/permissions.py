@@ -1,0 +1,49 @@
+"""Operations that a key may be restricted to, and the methods of the schema that belong to each."""
+
+from collections.abc import Mapping
+from itertools import chain
+
+from umg_grpc.v1 import pb
+
+ADMIN = "admin"
+"""Scope of a key that manages keys. A key without a restriction of operations does not have it."""
+
+OPERATIONS: Mapping[str, "frozenset[pb.ModelOperation.ValueType]"] = {
+    "generate": frozenset({pb.MODEL_OPERATION_GENERATE, pb.MODEL_OPERATION_COUNT_TOKENS}),
+    "embed": frozenset({pb.MODEL_OPERATION_EMBED}),
+    "rerank": frozenset({pb.MODEL_OPERATION_RERANK}),
+    "images": frozenset({pb.MODEL_OPERATION_GENERATE_IMAGE, pb.MODEL_OPERATION_EDIT_IMAGE}),
+    "videos": frozenset({pb.MODEL_OPERATION_CREATE_VIDEO, pb.MODEL_OPERATION_REMIX_VIDEO}),
+    "models": frozenset(),
+}
+"""Operation of keys -> operations of models that it permits. `models` permits the list of models."""
+
+EVERY_KEY = frozenset({*OPERATIONS, ADMIN})
+"""Scopes of a method that every key may call."""
+
+_SERVICES: Mapping[str, frozenset[str]] = {
+    "GenerationService": frozenset({"generate"}),
+    "EmbeddingService": frozenset({"embed"}),
+    "RerankService": frozenset({"rerank"}),
+    "ModelService": frozenset({"models"}),
+    "ImageService": frozenset({"images"}),
+    "VideoService": frozenset({"videos"}),
+    "FileService": frozenset({"images", "videos"}),
+    "AdminService": frozenset({ADMIN}),
+}
+_METHODS: Mapping[str, frozenset[str]] = {  # a key may read itself; the servicer checks which key a call names
+    f"AdminService/{name}": EVERY_KEY for name in ("GetKey", "GetUsage", "GetRequestRecord")
+}
+
+
+def required_scopes(method: str) -> frozenset[str]:
+    """Return the scopes of which a key needs one to call `/umg.v1.Service/Method`. Raise KeyError for a service without
+    a row, which thereby cannot be served.
+    """
+    name = method.rpartition(".")[2]
+    return _METHODS.get(name) or _SERVICES[name.partition("/")[0]]
+
+
+def model_operations(operations: frozenset[str]) -> "frozenset[pb.ModelOperation.ValueType]":
+    """Return the operations of models that a key with these operations may use."""
+    return frozenset(chain.from_iterable(OPERATIONS[name] for name in operations))
