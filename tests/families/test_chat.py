@@ -33,7 +33,7 @@ def admitted(model: str, body: Body) -> tuple[pb.GenerateRequest, bool]:
     return apply(request, notes.family, family_model(family_of(base), base), suffix, stream=stream)
 
 
-def told(request: pb.GenerateRequest, *, edited: bool = False) -> Body:
+def encoded_body(request: pb.GenerateRequest, *, edited: bool = False) -> Body:
     """Return the body for a provider of chat, without the fields that every body has."""
     notes = RequestNotes(edited=("reasoning",) if edited else ())
     fields = msgspec.json.decode(CHAT.encode_request(request, "theirs", False, notes=notes).body)
@@ -64,7 +64,7 @@ class Refusal:
     model: str
     body: Body
     field: str
-    says: str = ""
+    message: str = ""
 
 
 REFUSALS = [
@@ -103,103 +103,103 @@ REFUSALS = [
 
 
 @pytest.mark.parametrize("case", REFUSALS, ids=lambda case: case.id)
-def test_a_field_that_the_family_does_not_take_is_refused_by_its_path(case: Refusal) -> None:
+def test_a_field_that_the_family_does_not_accept_is_refused_by_its_path(case: Refusal) -> None:
     for stream in (False, True):
         with pytest.raises(UmgError) as caught:
             admitted(case.model, case.body | {"stream": stream})
         assert caught.value.metadata == {"field": case.field}
         assert caught.value.name in {"UNSUPPORTED_FIELD", "INVALID_FIELD"}
         assert case.field in caught.value.message
-        assert case.says in caught.value.message
+        assert case.message in caught.value.message
         assert CHAT.wire_path(case.field) == case.field  # the caller knows the field by the same path
 
 
 @dataclass(frozen=True)
-class Told:
+class EncodedCase:
     id: str
     model: str
     body: Body
     streamed: Body
-    whole: Body | None = None
+    unstreamed: Body | None = None
     """Body of the unstreamed request, where it differs from that of the streamed one."""
 
 
-SEARCHED = {"parameters": {"temperature": 1, "top_p": 0.5, "incremental_output": True, "enable_search": True, "search_options": {"region": "eu", "recency_days": 3}, "asr_options": {"language": "de"}}}  # fmt: skip
-THOUGHT = {"include_thoughts": True}
-TOLD = [
+FAMQ_PARAMETERS = {"parameters": {"temperature": 1, "top_p": 0.5, "incremental_output": True, "enable_search": True, "search_options": {"region": "eu", "recency_days": 3}, "asr_options": {"language": "de"}}}  # fmt: skip
+WITH_THOUGHTS = {"include_thoughts": True}
+ENCODED = [
     # famQ
-    Told("chat rule 2, readings 9: all of the container", "famQ-3-max", SEARCHED, SEARCHED),
-    Told("chat rule 2: null says nothing", "famQ-3-max", {"temperature": None, "enable_search": None}, {"temperature": None, "enable_search": None}),
-    Told("chat rule 3, readings 9: thinking in a stream", "famQ-3-max", {"enable_thinking": True}, {"enable_thinking": True}, {"enable_thinking": False}),
-    Told("chat rule 3: no thinking", "famQ-3-max", {"enable_thinking": False}, {"enable_thinking": False}),
-    Told("chat rule 3: beside the default of `thinking`", "famQ-3-max", {"enable_thinking": True, "thinking": {"type": "disabled"}, "x": 1}, {"enable_thinking": True, "thinking": {"type": "disabled"}, "x": 1}, {"enable_thinking": False, "x": 1}),
+    EncodedCase("chat rule 2, readings 9: all of the container", "famQ-3-max", FAMQ_PARAMETERS, FAMQ_PARAMETERS),
+    EncodedCase("chat rule 2: null means unset", "famQ-3-max", {"temperature": None, "enable_search": None}, {"temperature": None, "enable_search": None}),
+    EncodedCase("chat rule 3, readings 9: thinking in a stream", "famQ-3-max", {"enable_thinking": True}, {"enable_thinking": True}, {"enable_thinking": False}),
+    EncodedCase("chat rule 3: no thinking", "famQ-3-max", {"enable_thinking": False}, {"enable_thinking": False}),
+    EncodedCase("chat rule 3: beside the default of `thinking`", "famQ-3-max", {"enable_thinking": True, "thinking": {"type": "disabled"}, "x": 1}, {"enable_thinking": True, "thinking": {"type": "disabled"}, "x": 1}, {"enable_thinking": False, "x": 1}),
     # famR, famC, famO, famX
-    Told("chat rule 4, readings 8: thinking of famR", "famR-1", {"thinking": {"type": "enabled"}}, {"thinking": {"type": "enabled"}}),
-    Told("chat rule 4, readings 8: the default is not forced", "famR-1", {}, {}),
-    Told("chat rule 4: thinking of famC", "famC-sonnet-4-5", {"thinking": {"type": "enabled", "budget_tokens": 2048}}, {"thinking": {"type": "enabled", "budget_tokens": 2048}}),
-    *(Told(f"chat table: `thinking` disabled says nothing to {model}", model, {"thinking": {"type": "disabled", "budget_tokens": 9}, "reasoning_effort": "low"}, {"reasoning_effort": "low"}) for model in ("famO-5", "famX-4")),
-    Told("chat rule 6: beside tools the option stands", "famC-sonnet-4-5", {"web_search_options": {"search_context_size": "low"}, "tools": [TOOL]}, {"web_search_options": {"search_context_size": "low"}, "tools": [TOOL]}),
-    Told("chat table: a search option on famO", "famO-5", {"web_search_options": {}}, {"web_search_options": {}}),
-    Told("chat table: search of famX", "famX-4", search(mode="auto", return_citations=False), search(mode="auto", return_citations=False)),
-    Told("chat rule 7: any temperature", "famO-5", {"temperature": 0.1, "top_p": 1}, {"temperature": 0.1, "top_p": 1}),
+    EncodedCase("chat rule 4, readings 8: thinking of famR", "famR-1", {"thinking": {"type": "enabled"}}, {"thinking": {"type": "enabled"}}),
+    EncodedCase("chat rule 4, readings 8: the default is not forced", "famR-1", {}, {}),
+    EncodedCase("chat rule 4: thinking of famC", "famC-sonnet-4-5", {"thinking": {"type": "enabled", "budget_tokens": 2048}}, {"thinking": {"type": "enabled", "budget_tokens": 2048}}),
+    *(EncodedCase(f"chat table: `thinking` disabled is dropped for {model}", model, {"thinking": {"type": "disabled", "budget_tokens": 9}, "reasoning_effort": "low"}, {"reasoning_effort": "low"}) for model in ("famO-5", "famX-4")),
+    EncodedCase("chat rule 6: beside tools the option is kept", "famC-sonnet-4-5", {"web_search_options": {"search_context_size": "low"}, "tools": [TOOL]}, {"web_search_options": {"search_context_size": "low"}, "tools": [TOOL]}),
+    EncodedCase("chat table: a search option on famO", "famO-5", {"web_search_options": {}}, {"web_search_options": {}}),
+    EncodedCase("chat table: search of famX", "famX-4", search(mode="auto", return_citations=False), search(mode="auto", return_citations=False)),
+    EncodedCase("chat rule 7: any temperature", "famO-5", {"temperature": 0.1, "top_p": 1}, {"temperature": 0.1, "top_p": 1}),
     # famG, without a suffix
-    Told("chat rule 5: a budget", FLASH, vendor(thinking_budget=2048), google(thinking_budget=2048)),
-    Told("chat rule 5, readings 10: thoughts in streams only", FLASH, vendor(thinking_budget=2048, include_thoughts=True), google(thinking_budget=2048, include_thoughts=True), google(thinking_budget=2048, include_thoughts=False)),
-    Told("chat rule 5: automatic", FLASH, vendor(thinking_budget=-1, include_thoughts=True), google(thinking_budget=-1, include_thoughts=True), google(thinking_budget=-1, include_thoughts=False)),
-    Told("chat rule 5: off", FLASH, vendor(thinking_budget=0, include_thoughts=True), google(thinking_budget=0, include_thoughts=False)),
-    Told("readings 10: thoughts without a budget", FLASH, vendor(include_thoughts=True), google(include_thoughts=False)),
-    Told("readings 10: an effort without the suffix", FLASH, {"reasoning_effort": "high"}, {}),
-    Told("readings 10: an effort without the suffix, beside a budget", FLASH, {"reasoning_effort": "high", "google": {"thinking_config": {"thinking_budget": 9}, "x": 1}}, {"google": {"x": 1}} | google(thinking_budget=9)),
-    Told("chat table: a level", LEVELS, {"generationConfig": {"thinkingConfig": {"thinkingLevel": "HIGH"}}}, google(thinking_level="high")),
-    Told("readings 10: thoughts of a level", LEVELS, {"generationConfig": {"thinkingConfig": {"thinkingLevel": "LOW"}}} | vendor(include_thoughts=True), google(thinking_level="low", include_thoughts=True), google(thinking_level="low", include_thoughts=False)),
-    Told("chat table: `thinking` disabled on famG", FLASH, {"thinking": {"type": "disabled"}} | vendor(thinking_budget=7), google(thinking_budget=7)),
-    Told("chat table: `thinking` disabled on the level tier", LEVELS, {"thinking": {"type": "disabled", "budget_tokens": 5}}, {}),
+    EncodedCase("chat rule 5: a budget", FLASH, vendor(thinking_budget=2048), google(thinking_budget=2048)),
+    EncodedCase("chat rule 5, readings 10: thoughts in streams only", FLASH, vendor(thinking_budget=2048, include_thoughts=True), google(thinking_budget=2048, include_thoughts=True), google(thinking_budget=2048, include_thoughts=False)),
+    EncodedCase("chat rule 5: automatic", FLASH, vendor(thinking_budget=-1, include_thoughts=True), google(thinking_budget=-1, include_thoughts=True), google(thinking_budget=-1, include_thoughts=False)),
+    EncodedCase("chat rule 5: off", FLASH, vendor(thinking_budget=0, include_thoughts=True), google(thinking_budget=0, include_thoughts=False)),
+    EncodedCase("readings 10: thoughts without a budget", FLASH, vendor(include_thoughts=True), google(include_thoughts=False)),
+    EncodedCase("readings 10: an effort without the suffix", FLASH, {"reasoning_effort": "high"}, {}),
+    EncodedCase("readings 10: an effort without the suffix, beside a budget", FLASH, {"reasoning_effort": "high", "google": {"thinking_config": {"thinking_budget": 9}, "x": 1}}, {"google": {"x": 1}} | google(thinking_budget=9)),
+    EncodedCase("chat table: a level", LEVELS, {"generationConfig": {"thinkingConfig": {"thinkingLevel": "HIGH"}}}, google(thinking_level="high")),
+    EncodedCase("readings 10: thoughts of a level", LEVELS, {"generationConfig": {"thinkingConfig": {"thinkingLevel": "LOW"}}} | vendor(include_thoughts=True), google(thinking_level="low", include_thoughts=True), google(thinking_level="low", include_thoughts=False)),
+    EncodedCase("chat table: `thinking` disabled on famG", FLASH, {"thinking": {"type": "disabled"}} | vendor(thinking_budget=7), google(thinking_budget=7)),
+    EncodedCase("chat table: `thinking` disabled on the level tier", LEVELS, {"thinking": {"type": "disabled", "budget_tokens": 5}}, {}),
     # famG, with a suffix
-    Told("chat rule 5: -thinking", f"{PRO}-thinking", {}, google(thinking_budget=-1, **THOUGHT), google(thinking_budget=-1, include_thoughts=False)),
-    Told("chat rule 5: -thinking on the level tier", f"{LEVELS}-thinking", {}, google(**THOUGHT), google(include_thoughts=False)),
-    Told("chat rule 5: -thinking-<budget>", f"{PRO}-thinking-1024", {}, google(thinking_budget=1024, **THOUGHT), google(thinking_budget=1024, include_thoughts=False)),
-    Told("chat rule 5: -thinking-0", f"{PRO}-thinking-0", {}, google(thinking_budget=0, include_thoughts=False)),
-    Told("chat rule 5: -nothinking", f"{PRO}-nothinking", {}, google(thinking_budget=0, include_thoughts=False)),
-    Told("chat rule 5: -nothinking on the level tier", f"{LEVELS}-nothinking", {}, {"reasoning_effort": "none"} | google(include_thoughts=False)),
-    Told("readings 10: -thinking-low of the largest budget", f"{FLASH}-thinking-low", {}, google(thinking_budget=4915, **THOUGHT), google(thinking_budget=4915, include_thoughts=False)),
-    Told("readings 10: -thinking-high of the largest budget", f"{PRO}-thinking-high", {}, google(thinking_budget=26214, **THOUGHT), google(thinking_budget=26214, include_thoughts=False)),
-    Told("readings 10: -thinking-high on the level tier", f"{LEVELS}-thinking-high", {}, google(thinking_level="high", **THOUGHT), google(thinking_level="high", include_thoughts=False)),
-    Told("chat rule 5: the suffix wins", f"{PRO}-thinking-1024", vendor(thinking_budget=9, other=1), {"extra_body": {"google": {"thinking_config": {"thinking_budget": 1024, **THOUGHT}}}}, google(thinking_budget=1024, include_thoughts=False)),
-    Told("chat rule 5: -thinking leaves the body its budget", f"{PRO}-thinking", vendor(thinking_budget=9), google(thinking_budget=9, **THOUGHT), google(thinking_budget=9, include_thoughts=False)),
-    Told("chat rule 5: and its word on the thoughts", f"{PRO}-thinking", vendor(include_thoughts=False), google(thinking_budget=-1, include_thoughts=False)),
+    EncodedCase("chat rule 5: -thinking", f"{PRO}-thinking", {}, google(thinking_budget=-1, **WITH_THOUGHTS), google(thinking_budget=-1, include_thoughts=False)),
+    EncodedCase("chat rule 5: -thinking on the level tier", f"{LEVELS}-thinking", {}, google(**WITH_THOUGHTS), google(include_thoughts=False)),
+    EncodedCase("chat rule 5: -thinking-<budget>", f"{PRO}-thinking-1024", {}, google(thinking_budget=1024, **WITH_THOUGHTS), google(thinking_budget=1024, include_thoughts=False)),
+    EncodedCase("chat rule 5: -thinking-0", f"{PRO}-thinking-0", {}, google(thinking_budget=0, include_thoughts=False)),
+    EncodedCase("chat rule 5: -nothinking", f"{PRO}-nothinking", {}, google(thinking_budget=0, include_thoughts=False)),
+    EncodedCase("chat rule 5: -nothinking on the level tier", f"{LEVELS}-nothinking", {}, {"reasoning_effort": "none"} | google(include_thoughts=False)),
+    EncodedCase("readings 10: -thinking-low of the largest budget", f"{FLASH}-thinking-low", {}, google(thinking_budget=4915, **WITH_THOUGHTS), google(thinking_budget=4915, include_thoughts=False)),
+    EncodedCase("readings 10: -thinking-high of the largest budget", f"{PRO}-thinking-high", {}, google(thinking_budget=26214, **WITH_THOUGHTS), google(thinking_budget=26214, include_thoughts=False)),
+    EncodedCase("readings 10: -thinking-high on the level tier", f"{LEVELS}-thinking-high", {}, google(thinking_level="high", **WITH_THOUGHTS), google(thinking_level="high", include_thoughts=False)),
+    EncodedCase("chat rule 5: the suffix wins", f"{PRO}-thinking-1024", vendor(thinking_budget=9, other=1), {"extra_body": {"google": {"thinking_config": {"thinking_budget": 1024, **WITH_THOUGHTS}}}}, google(thinking_budget=1024, include_thoughts=False)),
+    EncodedCase("chat rule 5: -thinking leaves the body its budget", f"{PRO}-thinking", vendor(thinking_budget=9), google(thinking_budget=9, **WITH_THOUGHTS), google(thinking_budget=9, include_thoughts=False)),
+    EncodedCase("chat rule 5: and its choice of thoughts", f"{PRO}-thinking", vendor(include_thoughts=False), google(thinking_budget=-1, include_thoughts=False)),
     *(
-        Told(f"chat table, rule 5: effort {effort} with the suffix", f"{PRO}-thinking", {"reasoning_effort": effort}, google(thinking_budget=budget, **THOUGHT), google(thinking_budget=budget, include_thoughts=False))
+        EncodedCase(f"chat table, rule 5: effort {effort} with the suffix", f"{PRO}-thinking", {"reasoning_effort": effort}, google(thinking_budget=budget, **WITH_THOUGHTS), google(thinking_budget=budget, include_thoughts=False))
         for effort, budget in {"minimal": 1638, "low": 6553, "medium": 16384, "high": 26214, "xhigh": 32768, "max": 32768}.items()
     ),
-    Told("chat table: effort none with the suffix", f"{PRO}-thinking", {"reasoning_effort": "none"}, google(thinking_budget=0, include_thoughts=False)),
-    Told("chat table: effort of a given budget", f"{PRO}-thinking", {"reasoning_effort": "low"} | vendor(thinking_budget=1000), google(thinking_budget=200, **THOUGHT), google(thinking_budget=200, include_thoughts=False)),
-    Told("readings 10: effort beside max_tokens", f"{PRO}-thinking", {"reasoning_effort": "low", "max_tokens": 9}, {"max_tokens": 9} | google(thinking_budget=-1, **THOUGHT), {"max_tokens": 9} | google(thinking_budget=-1, include_thoughts=False)),
-    Told("readings 10: effort with another suffix", f"{PRO}-thinking-7", {"reasoning_effort": "low"}, google(thinking_budget=7, **THOUGHT), google(thinking_budget=7, include_thoughts=False)),
-    Told("chat rule 5: effort on the level tier", f"{LEVELS}-thinking", {"reasoning_effort": "medium"}, google(thinking_level="high", **THOUGHT), google(thinking_level="high", include_thoughts=False)),
+    EncodedCase("chat table: effort none with the suffix", f"{PRO}-thinking", {"reasoning_effort": "none"}, google(thinking_budget=0, include_thoughts=False)),
+    EncodedCase("chat table: effort of a given budget", f"{PRO}-thinking", {"reasoning_effort": "low"} | vendor(thinking_budget=1000), google(thinking_budget=200, **WITH_THOUGHTS), google(thinking_budget=200, include_thoughts=False)),
+    EncodedCase("readings 10: effort beside max_tokens", f"{PRO}-thinking", {"reasoning_effort": "low", "max_tokens": 9}, {"max_tokens": 9} | google(thinking_budget=-1, **WITH_THOUGHTS), {"max_tokens": 9} | google(thinking_budget=-1, include_thoughts=False)),
+    EncodedCase("readings 10: effort with another suffix", f"{PRO}-thinking-7", {"reasoning_effort": "low"}, google(thinking_budget=7, **WITH_THOUGHTS), google(thinking_budget=7, include_thoughts=False)),
+    EncodedCase("chat rule 5: effort on the level tier", f"{LEVELS}-thinking", {"reasoning_effort": "medium"}, google(thinking_level="high", **WITH_THOUGHTS), google(thinking_level="high", include_thoughts=False)),
     # no family
-    Told("readings 1: without a family all goes as it stands", "mine", {"enable_thinking": True, "temperature": 1, "parameters": {}, "thinking": {"type": "enabled"}, "reasoning_effort": "low", "incremental_output": True} | search(mode="on"), {"enable_thinking": True, "temperature": 1, "parameters": {}, "thinking": {"type": "enabled"}, "reasoning_effort": "low", "incremental_output": True} | search(mode="on")),
+    EncodedCase("readings 1: without a family nothing is changed", "mine", {"enable_thinking": True, "temperature": 1, "parameters": {}, "thinking": {"type": "enabled"}, "reasoning_effort": "low", "incremental_output": True} | search(mode="on"), {"enable_thinking": True, "temperature": 1, "parameters": {}, "thinking": {"type": "enabled"}, "reasoning_effort": "low", "incremental_output": True} | search(mode="on")),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("case", TOLD, ids=lambda case: case.id)
-def test_a_provider_of_chat_is_told_what_the_family_makes_of_a_body(case: Told) -> None:
-    for stream, expected in ((True, case.streamed), (False, case.whole or case.streamed)):
+@pytest.mark.parametrize("case", ENCODED, ids=lambda case: case.id)
+def test_a_chat_body_is_encoded_by_the_rules_of_the_family(case: EncodedCase) -> None:
+    for stream, expected in ((True, case.streamed), (False, case.unstreamed or case.streamed)):
         body = case.body | {"stream": stream}
         (request, edited), before = admitted(case.model, body), decoded(case.model, body).canonical
-        assert told(request, edited=edited) == expected
+        assert encoded_body(request, edited=edited) == expected
         assert edited == (request.reasoning != before.reasoning)
 
 
 @pytest.mark.parametrize("model", ["famQ-3-max", FLASH, LEVELS, "famC-1", "famO-5", "famX-4", "famR-1", "mine"])
-def test_a_request_without_any_of_this_is_left_as_it_is(model: str) -> None:
+def test_a_request_without_fields_of_a_family_is_unchanged(model: str) -> None:
     body: Body = {"max_tokens": 5, "stop": "x", "tools": [TOOL]}
     request, edited = admitted(model, body)
-    assert told(request) == body
+    assert encoded_body(request) == body
     assert not request.HasField("reasoning")
     assert not edited
 
 
-def test_only_reasoning_is_ever_changed() -> None:
+def test_the_rules_change_only_the_reasoning_options() -> None:
     body: Body = {"temperature": 1, "top_k": 2, "tools": [TOOL], "web_search_options": {}}
     before, (after, edited) = decoded(f"{PRO}-thinking", body).canonical, admitted(f"{PRO}-thinking", body)
     assert edited

@@ -15,7 +15,7 @@ SUFFIXES = {
 
 
 @pytest.mark.parametrize(("model", "suffix"), SUFFIXES.items())
-def test_the_five_suffix_forms_are_parted_from_the_base_id(model: str, suffix: Suffix) -> None:
+def test_the_five_suffix_forms_are_split_from_the_base_id(model: str, suffix: Suffix) -> None:
     assert split_suffix(model) == ("famG-2.5-pro", suffix)
 
 
@@ -35,11 +35,11 @@ def test_the_five_suffix_forms_are_parted_from_the_base_id(model: str, suffix: S
         *("-nothinking-5", "-thinking-low-5", "-thinking-\u0661", "-thinking\n", "-thinking-" + "9" * 19),
     ],
 )
-def test_any_other_end_is_no_suffix(end: str) -> None:
+def test_any_other_ending_is_no_suffix(end: str) -> None:
     assert split_suffix(f"famG-2.5-pro{end}") is None
 
 
-def test_only_the_last_suffix_is_parted() -> None:
+def test_only_the_last_suffix_is_split_off() -> None:
     assert split_suffix("a-thinking-nothinking") == ("a-thinking", Suffix("nothinking"))
     assert split_suffix("-thinking") is None
 
@@ -54,7 +54,7 @@ def test_only_the_last_suffix_is_parted() -> None:
         (("famG", "my-famG-2"), ""),
     ],
 )
-def test_a_documented_prefix_tells_the_family(ids: tuple[str, ...], family: str) -> None:
+def test_a_documented_prefix_determines_the_family(ids: tuple[str, ...], family: str) -> None:
     assert family_of(*ids) == family
 
 
@@ -73,7 +73,9 @@ def test_a_documented_prefix_tells_the_family(ids: tuple[str, ...], family: str)
         (("smart", "fast"), False, 32768),
     ],
 )
-def test_readings_8_the_tier_of_a_famg_model_shows_in_its_ids(ids: tuple[str, ...], levels: bool, largest: int) -> None:
+def test_readings_8_the_id_of_a_famg_model_determines_its_tier(
+    ids: tuple[str, ...], levels: bool, largest: int
+) -> None:
     assert family_model("famG", *ids) == FamilyModel("famG", levels, largest)
 
 

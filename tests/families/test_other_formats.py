@@ -36,8 +36,8 @@ class Case:
     id: str
     model: str
     source: str
-    said: pb.ReasoningOptions | None
-    meant: pb.ReasoningOptions | None
+    reasoning: pb.ReasoningOptions | None
+    converted: pb.ReasoningOptions | None
     edited: bool = False
     """Whether the body has to be encoded again for a provider of the same format."""
     hints: pb.FaceHints | None = None
@@ -72,13 +72,13 @@ CASES = [
     Case("responses: effort none as a budget", FLASH, "responses", options(effort="none"), options(effort="none", budget_tokens=0)),
     Case("responses: effort none with levels", LEVELS, "responses", options(effort="none"), options(effort="none", mode=DISABLED)),
     Case("responses: effort beside -thinking", FLASH + "-thinking", "responses", options(effort="low"), options(effort="low", budget_tokens=4915, include_thoughts=True), edited=True),
-    Case("responses: an unheard-of effort", FLASH, "responses", options(effort="ultra"), options(effort="ultra", budget_tokens=24576)),
-    Case("responses: nothing of it on a family that does not reason", "famC-1", "responses", options(effort="low"), options(effort="low")),
+    Case("responses: an unknown effort", FLASH, "responses", options(effort="ultra"), options(effort="ultra", budget_tokens=24576)),
+    Case("responses: no options on a family that does not reason", "famC-1", "responses", options(effort="low"), options(effort="low")),
     # gRPC
     Case("gRPC: a level on the budget tier", FLASH, "", options(level="high"), options(budget_tokens=19660)),
     Case("gRPC: a budget on the level tier", LEVELS, "", options(budget_tokens=0), options(effort="none", mode=DISABLED)),
     Case("gRPC: an effort", PRO, "", options(effort="low"), options(effort="low", budget_tokens=6553)),
-    Case("gRPC: nothing said", PRO, "", None, None),
+    Case("gRPC: no options", PRO, "", None, None),
     Case("gRPC: enable_thinking of famQ without a stream (chat rule 3)", "famQ-3-max", "", options(mode=ENABLED), options(mode=DISABLED), edited=True, hints=pb.FaceHints(enable_thinking=True)),
     # famQ's switch is only a chat field
     Case("chat rule 3: thinking of messages on famQ", "famQ-3-max", "messages", options(mode=ENABLED, budget_tokens=2048), options(mode=ENABLED, budget_tokens=2048)),
@@ -86,16 +86,16 @@ CASES = [
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
-def test_a_request_says_how_to_think_as_its_model_reads_it(case: Case) -> None:
-    request, edited = admitted(case.model, case.source, case.said, case.hints)
-    assert request.HasField("reasoning") == (case.meant is not None)
-    assert request.reasoning == (case.meant or pb.ReasoningOptions())
+def test_reasoning_options_are_converted_for_the_model(case: Case) -> None:
+    request, edited = admitted(case.model, case.source, case.reasoning, case.hints)
+    assert request.HasField("reasoning") == (case.converted is not None)
+    assert request.reasoning == (case.converted or pb.ReasoningOptions())
     assert edited == case.edited
     assert request.HasField("source") == bool(case.source)
 
 
 @pytest.mark.parametrize(
-    ("model", "source", "said", "field"),
+    ("model", "source", "reasoning", "field"),
     [
         (LEVELS, "native", options(budget_tokens=5), "reasoning.budget_tokens"),
         (LEVELS, "native", options(budget_tokens=-1, level="low"), "reasoning.budget_tokens"),
@@ -105,11 +105,11 @@ def test_a_request_says_how_to_think_as_its_model_reads_it(case: Case) -> None:
         (LEVELS + "-thinking-5", "", None, "model"),
     ],
 )
-def test_generation_config_what_is_for_the_other_tier_is_refused(
-    model: str, source: str, said: pb.ReasoningOptions | None, field: str
+def test_generation_config_options_of_the_other_tier_are_refused(
+    model: str, source: str, reasoning: pb.ReasoningOptions | None, field: str
 ) -> None:
     with pytest.raises(UmgError) as caught:
-        admitted(model, source, said)
+        admitted(model, source, reasoning)
     assert caught.value.metadata == {"field": field}
 
 
@@ -118,7 +118,7 @@ def test_readings_8_thinking_tokens_of_an_effort_stay_within_the_largest_budget(
         assert 0 <= admitted(FLASH, "responses", options(effort=effort))[0].reasoning.budget_tokens <= 24576
 
 
-def test_chat_rule_6_holds_for_grpc_callers_too() -> None:
+def test_chat_rule_6_applies_to_grpc_callers() -> None:
     searching = pb.GenerateRequest(model="famC-1", search=pb.SearchOptions())
     with pytest.raises(UmgError) as caught:
         apply(searching, (), family_model("famC", "famC-1"), None, stream=False)
@@ -127,7 +127,7 @@ def test_chat_rule_6_holds_for_grpc_callers_too() -> None:
     apply(searching, (), family_model("famC", "famC-1"), None, stream=False)
 
 
-def test_the_policy_said_twice_says_the_same() -> None:
+def test_the_rules_applied_twice_give_the_same_request() -> None:
     request, _ = admitted(FLASH + "-thinking-low", "native", None)
     before = request.SerializeToString(deterministic=True)
     suffix = split_suffix(FLASH + "-thinking-low")[1]
@@ -136,7 +136,7 @@ def test_the_policy_said_twice_says_the_same() -> None:
     assert request.SerializeToString(deterministic=True) == before
 
 
-def test_the_callers_own_request_stays_as_it_is() -> None:
+def test_the_callers_request_is_not_edited() -> None:
     request = pb.GenerateRequest(model=FLASH, reasoning=options(effort="low"))
     applied, _ = apply(request, (), family_model("famG", FLASH), None, stream=False)
     assert applied.reasoning.budget_tokens
