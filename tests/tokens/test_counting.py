@@ -370,7 +370,7 @@ SIZES = [
 
 
 @pytest.mark.parametrize("case", SIZES, ids=lambda case: case.id)
-def test_what_takes_long_is_left_to_a_thread(case: Size) -> None:
+def test_expensive_work_runs_in_a_thread(case: Size) -> None:
     counter = TokenCounter(case.family)
     counter.count_text("a")
     assert counter.needs_thread(case.request) is case.wanted

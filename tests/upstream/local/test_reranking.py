@@ -153,7 +153,7 @@ async def test_a_document_that_cannot_be_ranked_is_refused(engine: WordLlamaEngi
     assert caught.value.metadata["field"].startswith("documents[1]")
 
 
-def test_what_cannot_be_honoured_is_reported() -> None:
+def test_unsupported_options_are_reported() -> None:
     body = b'{"model": "m", "query": "q", "documents": ["d"], "priority": 3, "shape": "round"}'
     request, notes = RERANK_FORMATS["rerank_v2"].decode_request(body, {})
     assert LocalRerank(loaded_engine()).prepare(request, MODEL, notes).report.header() == "shape, priority"

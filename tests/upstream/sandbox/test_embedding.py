@@ -46,14 +46,14 @@ async def test_vectors_have_the_documented_length_and_are_unit_vectors(
 
 
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: model.id)
-async def test_angles_are_those_that_the_local_model_finds(engine: WordLlamaEngine, model: pb.Model) -> None:
+async def test_angles_between_vectors_equal_those_of_the_local_model(engine: WordLlamaEngine, model: pb.Model) -> None:
     simulated = await vectors_of(SandboxEmbedding(engine), model.id, TEXTS)
     real = await vectors_of(LocalEmbedding(engine), EMBEDDING_MODEL, TEXTS)
     np.testing.assert_allclose(simulated @ simulated.T, real @ real.T, atol=1e-5)
 
 
 @pytest.mark.parametrize("length", [64, 100, 128, 256, 1000, 2048, 3072])
-async def test_near_texts_stay_near_in_the_first_numbers(engine: WordLlamaEngine, length: int) -> None:
+async def test_shortened_vectors_of_similar_texts_stay_similar(engine: WordLlamaEngine, length: int) -> None:
     full = await vectors_of(SandboxEmbedding(engine), LARGE, TEXTS)
     cut = await vectors_of(SandboxEmbedding(engine), LARGE, TEXTS, dimensions=length)
     assert cut.shape == (4, length)
@@ -63,7 +63,7 @@ async def test_near_texts_stay_near_in_the_first_numbers(engine: WordLlamaEngine
     assert min(near[0, 2], near[1, 3]) > max(near[0, 1], near[0, 3], near[1, 2], near[2, 3]) + 0.2
 
 
-async def test_every_256_numbers_alone_keep_all_angles(engine: WordLlamaEngine) -> None:
+async def test_every_block_of_256_numbers_keeps_the_angles(engine: WordLlamaEngine) -> None:
     full = await vectors_of(SandboxEmbedding(engine), LARGE, TEXTS)
     real = await vectors_of(LocalEmbedding(engine), EMBEDDING_MODEL, TEXTS)
     for start in range(0, 3072, 256):
@@ -71,7 +71,7 @@ async def test_every_256_numbers_alone_keep_all_angles(engine: WordLlamaEngine) 
         np.testing.assert_allclose(part @ part.T * 12, real @ real.T, atol=1e-5)
 
 
-async def test_models_have_nothing_in_common(engine: WordLlamaEngine) -> None:
+async def test_vectors_of_different_models_are_unrelated(engine: WordLlamaEngine) -> None:
     made = {model.id: (await vectors_of(SandboxEmbedding(engine), model.id, [CAT]))[0] for model in MODELS}
     names = list(made)
     for place, one in enumerate(names):
@@ -109,25 +109,26 @@ async def test_the_same_text_has_the_same_vector_in_a_batch(engine: WordLlamaEng
     np.testing.assert_allclose(alone[0], vectors[0], atol=1e-6)
 
 
-async def test_a_text_has_the_same_vector_whichever_calls_it_comes_with(engine: WordLlamaEngine) -> None:
+async def test_the_vector_of_a_text_does_not_depend_on_concurrent_calls(engine: WordLlamaEngine) -> None:
     upstream = SandboxEmbedding(engine)
-    asked = [[f"text {number} of {size}" for number in range(size)] for size in (1, 3, 1, 2, 40)]
-    alone = [await vectors_of(upstream, LARGE, texts) for texts in asked]
-    cut = await vectors_of(upstream, LARGE, asked[1], dimensions=100)
+    groups = [[f"text {number} of {size}" for number in range(size)] for size in (1, 3, 1, 2, 40)]
+    alone = [await vectors_of(upstream, LARGE, texts) for texts in groups]
+    cut = await vectors_of(upstream, LARGE, groups[1], dimensions=100)
     batches = engine.batches
     *together, small = await asyncio.gather(
-        *(vectors_of(upstream, LARGE, texts) for texts in asked), vectors_of(upstream, LARGE, asked[1], dimensions=100)
+        *(vectors_of(upstream, LARGE, texts) for texts in groups),
+        vectors_of(upstream, LARGE, groups[1], dimensions=100),
     )
     assert engine.batches == batches + 1
     assert all((one == other).all() for one, other in zip(together, alone, strict=True))
     assert (small == cut).all()
 
 
-async def test_an_id_of_the_operators_own_has_1536_numbers(engine: WordLlamaEngine) -> None:
+async def test_a_model_without_a_documented_length_has_vectors_of_1536_numbers(engine: WordLlamaEngine) -> None:
     assert (await vectors_of(SandboxEmbedding(engine), "my-own", [CAT])).shape == (1, 1536)
 
 
-async def test_usage_is_counted_as_the_vendors_of_such_models_do(engine: WordLlamaEngine) -> None:
+async def test_usage_is_counted_as_by_the_vendors_of_the_models(engine: WordLlamaEngine) -> None:
     request = embed_request(*TEXTS)
     request.inputs[0].title = "Pets"
     answer = await SandboxEmbedding(engine).prepare(request, LARGE).send(SECONDS)
@@ -177,15 +178,15 @@ LENGTHS = [
 
 
 @pytest.mark.parametrize("case", LENGTHS, ids=lambda case: case.id)
-async def test_a_text_may_be_as_long_as_the_model_says(engine: WordLlamaEngine, case: Length) -> None:
-    async def ask() -> pb.EmbedResponse:
+async def test_a_text_may_have_the_documented_length_of_the_model(engine: WordLlamaEngine, case: Length) -> None:
+    async def make_request() -> pb.EmbedResponse:
         return await SandboxEmbedding(engine).prepare(embed_request(CAT, case.text), case.model).send(SECONDS)
 
     if not case.refused:
-        assert rows(await ask()).any()
+        assert rows(await make_request()).any()
         return
     with pytest.raises(UmgError) as caught:
-        await ask()
+        await make_request()
     assert caught.value.reason == pb.ERROR_REASON_CONTEXT_TOO_LONG
     assert caught.value.metadata == {"field": "inputs[1].text"}
     assert str(CATALOGUE[case.model].input_token_limit) in caught.value.message
@@ -211,7 +212,7 @@ FAULTS = [
 
 
 @pytest.mark.parametrize("case", FAULTS, ids=lambda case: case.id)
-def test_a_mark_in_any_text_makes_the_call_misbehave(case: Fault) -> None:
+def test_a_fault_mark_in_any_text_makes_the_call_fail(case: Fault) -> None:
     upstream = SandboxEmbedding(WordLlamaEngine(), first_byte_seconds=30, total_seconds=60)
     call = upstream.prepare(embed_request(CAT, case.text, RATES), LARGE)
     with pytest.raises(UmgError) as caught:

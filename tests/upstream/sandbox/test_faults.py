@@ -7,29 +7,29 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from tests.upstream.sandbox.asking import (
-    Heard,
-    ask,
+from tests.upstream.sandbox.clockwork import run
+from tests.upstream.sandbox.sandbox_calls import (
+    SandboxAnswer,
+    aggregate,
     assistant,
     called,
     count,
     deltas,
     function,
-    hear,
-    heard,
+    generate,
+    make_request,
     result,
     sandbox,
     text,
     user,
 )
-from tests.upstream.sandbox.clockwork import run
 from umg_grpc.errors import Failure, UmgError
 from umg_grpc.upstream.sandbox import SandboxText
 from umg_grpc.v1 import pb
 
 
 @dataclass
-class Told:
+class TimedStream:
     """Messages of a stream with their times, and its error."""
 
     messages: list[pb.StreamGenerateResponse] = field(default_factory=list)
@@ -38,20 +38,20 @@ class Told:
     ended: float = 0
 
 
-def listen(request: pb.GenerateRequest, upstream: SandboxText, seconds: float = math.inf) -> Told:
-    async def listening() -> Told:
-        told, loop = Told(), asyncio.get_running_loop()
+def read_stream(request: pb.GenerateRequest, upstream: SandboxText, seconds: float = math.inf) -> TimedStream:
+    async def read() -> TimedStream:
+        streamed, loop = TimedStream(), asyncio.get_running_loop()
         begun = loop.time()
         try:
             async for message in upstream.prepare(request, "famO-5", stream=True).stream(seconds):
-                told.messages.append(message)
-                told.times.append(loop.time() - begun)
+                streamed.messages.append(message)
+                streamed.times.append(loop.time() - begun)
         except UmgError as error:
-            told.error = error
-        told.ended = loop.time() - begun
-        return told
+            streamed.error = error
+        streamed.ended = loop.time() - begun
+        return streamed
 
-    return run(listening())
+    return run(read())
 
 
 def failure(request: pb.GenerateRequest, seconds: float = math.inf, upstream: SandboxText | None = None) -> UmgError:
@@ -63,29 +63,29 @@ def failure(request: pb.GenerateRequest, seconds: float = math.inf, upstream: Sa
 
 @pytest.mark.parametrize("pace", [50, 10, 2000])
 def test_a_stream_keeps_its_pace(pace: float) -> None:
-    told = listen(ask("Tell me something"), sandbox(tokens_per_second=pace))
-    tokens = sum(count(event.text_delta) for event in deltas(told.messages, "text_delta"))
-    assert told.times[0] == 0
-    assert told.times[-1] == pytest.approx(tokens / pace)
-    steps = [later - sooner for sooner, later in zip(told.times[1:], told.times[2:], strict=False)]
+    streamed = read_stream(make_request("Tell me something"), sandbox(tokens_per_second=pace))
+    tokens = sum(count(event.text_delta) for event in deltas(streamed.messages, "text_delta"))
+    assert streamed.times[0] == 0
+    assert streamed.times[-1] == pytest.approx(tokens / pace)
+    steps = [later - sooner for sooner, later in zip(streamed.times[1:], streamed.times[2:], strict=False)]
     assert max(steps) <= 4 / pace + 1e-9, "no piece is more than four tokens"
 
 
-def test_fifty_tokens_a_second_is_the_pace_when_nothing_is_said() -> None:
-    told = listen(ask("Hi"), SandboxText(count, lambda: "me"))
-    tokens = sum(count(event.text_delta) for event in deltas(told.messages, "text_delta"))
-    assert told.times[-1] == pytest.approx(tokens / 50)
+def test_the_default_pace_is_fifty_tokens_a_second() -> None:
+    streamed = read_stream(make_request("Hi"), SandboxText(count, lambda: "me"))
+    tokens = sum(count(event.text_delta) for event in deltas(streamed.messages, "text_delta"))
+    assert streamed.times[-1] == pytest.approx(tokens / 50)
 
 
-def test_without_a_pace_a_stream_comes_at_once_in_several_messages() -> None:
-    told = listen(ask("Hi"), sandbox(tokens_per_second=0))
-    assert told.times[-1] == 0
-    assert len(told.messages) > 2
+def test_a_stream_without_a_pace_is_sent_at_once_in_several_messages() -> None:
+    streamed = read_stream(make_request("Hi"), sandbox(tokens_per_second=0))
+    assert streamed.times[-1] == 0
+    assert len(streamed.messages) > 2
 
 
-def test_a_listener_who_leaves_ends_the_stream() -> None:
+def test_closing_the_stream_early_ends_it() -> None:
     async def leaving() -> float:
-        call = sandbox(tokens_per_second=1).prepare(ask("Hi"), "famO-5", stream=True)
+        call = sandbox(tokens_per_second=1).prepare(make_request("Hi"), "famO-5", stream=True)
         async with aclosing(call.stream(math.inf)) as messages:
             async for _ in messages:
                 break
@@ -94,9 +94,9 @@ def test_a_listener_who_leaves_ends_the_stream() -> None:
     assert run(leaving()) == 0
 
 
-def test_a_cancelled_listener_is_not_kept_waiting() -> None:
+def test_cancelling_a_call_ends_it_at_once() -> None:
     async def cancelled() -> float:
-        call = sandbox().prepare(ask("[[slow]]"), "famO-5", stream=True)
+        call = sandbox().prepare(make_request("[[slow]]"), "famO-5", stream=True)
         waiting = asyncio.ensure_future(anext(call.stream(math.inf)))
         await asyncio.sleep(1)
         waiting.cancel()
@@ -108,12 +108,12 @@ def test_a_cancelled_listener_is_not_kept_waiting() -> None:
 
 
 def test_a_stream_ends_at_its_deadline() -> None:
-    told = listen(ask("Hi"), sandbox(tokens_per_second=10), seconds=1.5)
-    assert told.error is not None
-    assert (told.error.reason, told.error.metadata) == (pb.ERROR_REASON_UPSTREAM_TIMEOUT, {"deadline": "total"})
-    assert told.error.failure is None  # the deadline is the caller's
-    assert told.ended == pytest.approx(1.5)
-    assert len(told.messages) > 2
+    streamed = read_stream(make_request("Hi"), sandbox(tokens_per_second=10), seconds=1.5)
+    assert streamed.error is not None
+    assert (streamed.error.reason, streamed.error.metadata) == (pb.ERROR_REASON_UPSTREAM_TIMEOUT, {"deadline": "total"})
+    assert streamed.error.failure is None  # the deadline is the caller's
+    assert streamed.ended == pytest.approx(1.5)
+    assert len(streamed.messages) > 2
 
 
 @dataclass(frozen=True)
@@ -133,10 +133,10 @@ FAULTS = [
 
 
 @pytest.mark.parametrize("case", FAULTS, ids=lambda case: case.id)
-def test_what_fails_before_the_first_byte_fails_both_ways(case: Fault) -> None:
-    told, whole = listen(ask(case.words), sandbox()), failure(ask(case.words))
-    assert told.messages == []
-    for error in (told.error, whole):
+def test_a_fault_before_the_first_byte_fails_streamed_and_unstreamed_calls(case: Fault) -> None:
+    streamed, complete = read_stream(make_request(case.words), sandbox()), failure(make_request(case.words))
+    assert streamed.messages == []
+    for error in (streamed.error, complete):
         assert error is not None
         assert (error.reason, error.metadata, error.failure) == (case.reason, case.metadata, case.failure)
 
@@ -144,11 +144,11 @@ def test_what_fails_before_the_first_byte_fails_both_ways(case: Fault) -> None:
 @pytest.mark.parametrize(
     ("seconds", "deadline", "ended"), [(math.inf, "first_byte", 60), (5, "total", 5), (500, "first_byte", 60), (0, "total", 0)]
 )  # fmt: skip
-def test_a_stall_lasts_until_the_deadline_and_not_for_ever(seconds: float, deadline: str, ended: float) -> None:
-    told = listen(ask("[[slow]]"), sandbox(), seconds)
-    assert told.error is not None
-    assert (told.error.metadata["deadline"], told.ended) == (deadline, ended)
-    assert (told.error.failure is None) is (deadline == "total")  # the caller's own is no failure
+def test_a_stall_ends_at_the_deadline_of_the_call(seconds: float, deadline: str, ended: float) -> None:
+    streamed = read_stream(make_request("[[slow]]"), sandbox(), seconds)
+    assert streamed.error is not None
+    assert (streamed.error.metadata["deadline"], streamed.ended) == (deadline, ended)
+    assert (streamed.error.failure is None) is (deadline == "total")  # the caller's own is no failure
 
 
 @pytest.mark.parametrize(
@@ -157,40 +157,47 @@ def test_a_stall_lasts_until_the_deadline_and_not_for_ever(seconds: float, deadl
 )
 def test_a_stall_ends_at_the_deadlines_of_the_channel(timeout: dict[str, float], deadline: str, ended: float) -> None:
     upstream = sandbox(**timeout)
-    told, whole = listen(ask("[[slow]]"), upstream), failure(ask("[[slow]]"), upstream=upstream)
-    assert told.error is not None
-    assert (told.error.metadata["deadline"], whole.metadata["deadline"], told.ended) == (deadline, deadline, ended)
-    assert told.error.failure is Failure.AMBIGUOUS
+    streamed, complete = (
+        read_stream(make_request("[[slow]]"), upstream),
+        failure(make_request("[[slow]]"), upstream=upstream),
+    )
+    assert streamed.error is not None
+    assert (streamed.error.metadata["deadline"], complete.metadata["deadline"], streamed.ended) == (
+        deadline,
+        deadline,
+        ended,
+    )
+    assert streamed.error.failure is Failure.AMBIGUOUS
 
 
-def test_a_stream_is_no_longer_than_the_channel_may_take() -> None:
-    told = listen(ask("Hi"), sandbox(tokens_per_second=10, total_seconds=1.5))
-    assert told.error is not None
-    assert (told.error.metadata, told.ended) == ({"deadline": "total"}, pytest.approx(1.5))
-    assert told.error.failure is Failure.AMBIGUOUS
+def test_a_stream_ends_at_the_total_deadline_of_the_channel() -> None:
+    streamed = read_stream(make_request("Hi"), sandbox(tokens_per_second=10, total_seconds=1.5))
+    assert streamed.error is not None
+    assert (streamed.error.metadata, streamed.ended) == ({"deadline": "total"}, pytest.approx(1.5))
+    assert streamed.error.failure is Failure.AMBIGUOUS
 
 
 @pytest.mark.parametrize("pace", [0, 50])
-def test_a_stream_breaks_in_the_middle(pace: float) -> None:
-    told = listen(ask("Hello [[fail:mid]]"), sandbox(tokens_per_second=pace))
-    begun = "".join(event.text_delta for event in deltas(told.messages, "text_delta"))
-    assert told.error is not None
-    assert (told.error.reason, told.error.failure) == (pb.ERROR_REASON_UPSTREAM_CUT, Failure.AMBIGUOUS)
+def test_a_fault_cuts_a_stream_in_the_middle(pace: float) -> None:
+    streamed = read_stream(make_request("Hello [[fail:mid]]"), sandbox(tokens_per_second=pace))
+    begun = "".join(event.text_delta for event in deltas(streamed.messages, "text_delta"))
+    assert streamed.error is not None
+    assert (streamed.error.reason, streamed.error.failure) == (pb.ERROR_REASON_UPSTREAM_CUT, Failure.AMBIGUOUS)
     assert begun.startswith("This is a simulated answer")
-    assert deltas(told.messages, "finished") == []
+    assert deltas(streamed.messages, "finished") == []
 
 
-def test_what_breaks_in_the_middle_of_a_stream_is_a_failure_of_the_whole() -> None:
-    error = failure(ask("Hello [[fail:mid]]"))
+def test_a_fault_in_the_middle_of_a_stream_fails_an_unstreamed_call() -> None:
+    error = failure(make_request("Hello [[fail:mid]]"))
     assert (error.reason, error.metadata) == (pb.ERROR_REASON_UPSTREAM_FAILED, {"upstream_status": "500"})
 
 
-def both(request: pb.GenerateRequest) -> list[Heard]:
-    return [hear(request), heard(listen(request, sandbox()).messages)]
+def both(request: pb.GenerateRequest) -> list[SandboxAnswer]:
+    return [generate(request), aggregate(read_stream(request, sandbox()).messages)]
 
 
-def test_a_refusal_is_one() -> None:
-    for answer in both(ask("[[refuse]] this", tools=[function("this")], logprobs=True)):
+def test_a_refusal_has_a_refusal_part_and_its_finish_reason() -> None:
+    for answer in both(make_request("[[refuse]] this", tools=[function("this")], logprobs=True)):
         assert (answer.kinds, answer.finish) == (["refusal"], "REFUSAL")
         refusal = answer.parts[0].refusal
         assert "simulated" in refusal.text
@@ -199,7 +206,7 @@ def test_a_refusal_is_one() -> None:
 
 
 def test_a_blocked_prompt_has_no_answer() -> None:
-    for answer in both(ask("[[block]]")):
+    for answer in both(make_request("[[block]]")):
         assert list(answer.response.candidates) == []
         assert answer.response.block_reason == "SAFETY"
         assert answer.response.prompt_safety_ratings[0].blocked
@@ -209,18 +216,18 @@ def test_a_blocked_prompt_has_no_answer() -> None:
 @pytest.mark.parametrize(
     "request_",
     [
-        ask("[[fail]]", assistant("Hm"), user("again")),
-        ask("[[fail]]", assistant(called("f")), user(result("x"))),
-        ask("Hi", assistant("[[fail]]"), user("again")),
-        ask("Hi", instructions=[text("[[fail]]")]),
-        ask("Hi", assistant(called("f")), user(result("[[fail]]"))),
-        ask("fail [fail] [[FAIL]] [[fail:500]]"),
+        make_request("[[fail]]", assistant("Hm"), user("again")),
+        make_request("[[fail]]", assistant(called("f")), user(result("x"))),
+        make_request("Hi", assistant("[[fail]]"), user("again")),
+        make_request("Hi", instructions=[text("[[fail]]")]),
+        make_request("Hi", assistant(called("f")), user(result("[[fail]]"))),
+        make_request("fail [fail] [[FAIL]] [[fail:500]]"),
     ],
     ids=["an earlier turn", "before a call", "an answer", "instructions", "a result", "other brackets"],
 )
-def test_only_what_the_user_said_last_counts(request_: pb.GenerateRequest) -> None:
-    assert hear(request_).finish == "STOP"
+def test_only_a_fault_in_the_last_user_message_has_an_effect(request_: pb.GenerateRequest) -> None:
+    assert generate(request_).finish == "STOP"
 
 
-def test_a_continued_answer_still_belongs_to_what_the_user_said_last() -> None:
-    assert failure(ask("[[fail]]", assistant("I think that"))).reason == pb.ERROR_REASON_UPSTREAM_FAILED
+def test_a_fault_in_the_last_user_message_applies_to_a_continued_answer() -> None:
+    assert failure(make_request("[[fail]]", assistant("I think that"))).reason == pb.ERROR_REASON_UPSTREAM_FAILED

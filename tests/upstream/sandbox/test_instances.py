@@ -118,7 +118,7 @@ CASES = [
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
-def test_what_is_made_up_is_valid(case: Case) -> None:
+def test_an_instance_is_valid_under_its_schema(case: Case) -> None:
     made = instance(case.schema, Words(case.prompt))
     assert list(problems(made, case.schema)) == [], made
     assert json.loads(json_of(made)) == made
@@ -275,7 +275,7 @@ def test_a_sample_of_a_pattern_matches_it(pattern: str) -> None:
 
 @settings(max_examples=300, deadline=None)
 @given(st.sampled_from(PATTERNS[:8]), st.text("abcdfo 1-.@AB", max_size=8))
-def test_a_text_matches_as_python_says(pattern: str, text: str) -> None:
+def test_a_text_matches_a_pattern_as_in_python(pattern: str, text: str) -> None:
     expression = compiled(pattern)
     assert expression is not None
     assert bool(expression.search(text)) == bool(re.search(pattern, text))
@@ -286,7 +286,7 @@ def test_an_unsupported_pattern_has_no_sample(pattern: str) -> None:
     assert (compiled(pattern), matching_sample(pattern)) == (None, None)
 
 
-def test_a_name_inside_many_words_is_looked_for_in_few_of_them() -> None:
+def test_the_search_for_a_name_in_many_words_is_bounded() -> None:
     words = Words("ab" * 2000)
     with counted() as calls:
         assert words.mentioned(["a"] * 1000) is None
@@ -302,7 +302,7 @@ def ranges(draw: DrawFn, low: str, high: str, values: SearchStrategy[int]) -> di
     return {name: bound for name, bound in zip((low, high), bounds, strict=True) if draw(st.booleans())}
 
 
-texts = ranges("minLength", "maxLength", st.integers(0, 30)).map(lambda said: {"type": "string"} | said)
+texts = ranges("minLength", "maxLength", st.integers(0, 30)).map(lambda keywords: {"type": "string"} | keywords)
 formats = st.sampled_from(["date", "date-time", "email", "uri", "uuid", "ipv4", "time"]).map(
     lambda name: {"type": "string", "format": name}
 )
@@ -310,7 +310,7 @@ patterned = st.sampled_from([r"^[A-Z]{3}\d?$", "^x", "y$", r"^\d{2,4}-[a-f]+$", 
     lambda pattern: {"type": "string", "pattern": pattern}
 )
 numbers = st.builds(
-    lambda kind, said: {"type": kind} | said,
+    lambda kind, keywords: {"type": kind} | keywords,
     st.sampled_from(["integer", "number"]),
     ranges("minimum", "maximum", st.integers(-50, 50)) | st.integers(1, 9).map(lambda step: {"multipleOf": step}),
 )
@@ -327,18 +327,18 @@ references = st.sampled_from([{"$ref": "#/$defs/a"}, {"$ref": "#/$defs/b"}, {"$r
 def objects(draw: DrawFn, inner: SearchStrategy[object]) -> dict[str, object]:
     properties = draw(st.dictionaries(names, inner, max_size=4))
     required = draw(st.lists(st.sampled_from(sorted(properties)), unique=True)) if properties else []
-    said: dict[str, object] = {"type": "object", "properties": properties, "required": required}
+    keywords: dict[str, object] = {"type": "object", "properties": properties, "required": required}
     if draw(st.booleans()):
-        said["additionalProperties"] = draw(st.just(False) | inner)
-    return said
+        keywords["additionalProperties"] = draw(st.just(False) | inner)
+    return keywords
 
 
 @st.composite
 def arrays(draw: DrawFn, inner: SearchStrategy[object]) -> dict[str, object]:
-    said = {"type": "array", "items": draw(inner)} | draw(ranges("minItems", "maxItems", st.integers(0, 5)))
+    keywords = {"type": "array", "items": draw(inner)} | draw(ranges("minItems", "maxItems", st.integers(0, 5)))
     if draw(st.booleans()):
-        said["prefixItems"] = draw(st.lists(inner, max_size=2))
-    return said
+        keywords["prefixItems"] = draw(st.lists(inner, max_size=2))
+    return keywords
 
 
 plain = texts | formats | patterned | numbers | enums | others
@@ -357,7 +357,7 @@ schemas = st.recursive(
 
 @settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(schemas, plain, objects(plain), st.text(max_size=60))
-def test_whatever_the_schema_what_is_made_up_is_valid(schema: object, a: object, b: object, prompt: str) -> None:
+def test_an_instance_is_valid_under_any_schema(schema: object, a: object, b: object, prompt: str) -> None:
     root = {"type": "object", "properties": {"it": schema}, "$defs": {"a": a, "b": b}}
     made = instance(root, Words(prompt))
     assert list(problems(made, root)) == [], made

@@ -9,7 +9,7 @@ from io import BytesIO
 import pytest
 from PIL import Image
 
-from tests.upstream.sandbox.asking import ask, assistant, called, count, hear, refused, stream, user
+from tests.upstream.sandbox.sandbox_calls import assistant, called, count, generate, make_request, refused, stream, user
 from umg_grpc.v1 import pb
 
 PDF = (
@@ -33,36 +33,36 @@ def media(kind: "pb.MediaKind.ValueType", **fields: object) -> pb.Part:
 
 
 @pytest.mark.parametrize("kind", ["PNG", "JPEG", "GIF", "WEBP", "BMP", "TIFF"])
-def test_the_type_and_size_of_an_image_are_told(kind: str) -> None:
-    heard = hear(ask(user("What is it?", image(picture(kind)))))
-    assert f"Image 1: image/{kind.lower()}, 64 x 48 pixels." in heard.text
-    assert heard.usage.image_input_tokens == 1000
-    assert heard.usage.input_tokens == count("What is it?") + 1000
+def test_the_answer_contains_type_and_size_of_an_image(kind: str) -> None:
+    answer = generate(make_request(user("What is it?", image(picture(kind)))))
+    assert f"Image 1: image/{kind.lower()}, 64 x 48 pixels." in answer.text
+    assert answer.usage.image_input_tokens == 1000
+    assert answer.usage.input_tokens == count("What is it?") + 1000
 
 
-def test_the_type_is_what_the_bytes_say() -> None:
-    assert "image/jpeg, 8 x 8 pixels" in hear(ask(user(image(picture("JPEG", (8, 8)), "image/png")))).text
+def test_the_type_of_an_image_is_detected_from_its_bytes() -> None:
+    assert "image/jpeg, 8 x 8 pixels" in generate(make_request(user(image(picture("JPEG", (8, 8)), "image/png")))).text
 
 
-def test_images_are_seen_wherever_they_stand() -> None:
-    given = pb.ToolResult(call_id="call_1", parts=[image(picture("PNG", (3, 4)))])
-    history = [user(image(picture("PNG", (1, 2)))), assistant(called("look")), user(pb.Part(tool_result=given))]
-    heard = hear(ask(*history))
-    assert "Image 1: image/png, 1 x 2 pixels." in heard.text
-    assert "Image 2: image/png, 3 x 4 pixels." in heard.text
-    assert heard.usage.image_input_tokens == 2000
+def test_images_are_found_in_messages_and_tool_results() -> None:
+    returned = pb.ToolResult(call_id="call_1", parts=[image(picture("PNG", (3, 4)))])
+    history = [user(image(picture("PNG", (1, 2)))), assistant(called("look")), user(pb.Part(tool_result=returned))]
+    answer = generate(make_request(*history))
+    assert "Image 1: image/png, 1 x 2 pixels." in answer.text
+    assert "Image 2: image/png, 3 x 4 pixels." in answer.text
+    assert answer.usage.image_input_tokens == 2000
 
 
 def test_many_images_are_counted() -> None:
-    heard = hear(ask(user(*[image(picture("PNG"))] * 23)))
-    assert "There are 3 more files." in heard.text
-    assert heard.usage.image_input_tokens == 23_000
+    answer = generate(make_request(user(*[image(picture("PNG"))] * 23)))
+    assert "There are 3 more files." in answer.text
+    assert answer.usage.image_input_tokens == 23_000
 
 
 def test_an_address_is_not_fetched() -> None:
-    heard = hear(ask(user(media(pb.MEDIA_KIND_IMAGE, uri="https://images.test/a.png"))))
-    assert "at https://images.test/a.png, which was not fetched" in heard.text
-    assert heard.usage.image_input_tokens == 1000
+    answer = generate(make_request(user(media(pb.MEDIA_KIND_IMAGE, uri="https://images.test/a.png"))))
+    assert "at https://images.test/a.png, which was not fetched" in answer.text
+    assert answer.usage.image_input_tokens == 1000
 
 
 def enormous() -> bytes:
@@ -75,20 +75,20 @@ def enormous() -> bytes:
 def test_an_enormous_image_is_measured_and_never_decoded() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert "image/png, 100000 x 100000 pixels" in hear(ask(user(image(enormous())))).text
+        assert "image/png, 100000 x 100000 pixels" in generate(make_request(user(image(enormous())))).text
 
 
 @pytest.mark.parametrize(
     "data", [b"not an image", picture("PNG")[:20], b"\xff\xd8\xff", b"GIF89a", b"RIFF....WEBPVP8 "]
 )
-def test_a_broken_image_is_refused_by_its_place(data: bytes) -> None:
-    error = refused(ask("Hi", user("and", image(data))))
+def test_a_broken_image_is_refused_by_its_path(data: bytes) -> None:
+    error = refused(make_request("Hi", user("and", image(data))))
     assert (error.reason, error.metadata["field"]) == (pb.ERROR_REASON_INVALID_FIELD, "messages[1].parts[1].media")
 
 
-def test_a_broken_image_inside_a_result_is_refused_by_its_place() -> None:
-    given = pb.Part(tool_result=pb.ToolResult(parts=[image(b"?")]))
-    error = refused(ask("Hi", assistant(called("look")), user(given)))
+def test_a_broken_image_inside_a_result_is_refused_by_its_path() -> None:
+    returned = pb.Part(tool_result=pb.ToolResult(parts=[image(b"?")]))
+    error = refused(make_request("Hi", assistant(called("look")), user(returned)))
     assert error.metadata["field"] == "messages[2].parts[0].tool_result.parts[0].media"
 
 
@@ -96,44 +96,44 @@ DOCUMENT = pb.MEDIA_KIND_DOCUMENT
 
 
 @dataclass(frozen=True)
-class Seen:
+class MediaCase:
     id: str
     part: pb.Part
-    words: str
+    described: str
     tokens: int
     field: str = "document_input_tokens"
 
 
-SEEN = [
-    Seen(id="text", part=media(DOCUMENT, data=b"Hello  big\nworld", mime_type="text/plain"), words="Document 1: text/plain, 16 bytes. It begins: Hello big world", tokens=0),
-    Seen(id="a PDF", part=media(DOCUMENT, data=PDF), words=f"Document 1: application/pdf, {len(PDF)} bytes, 2 pages.", tokens=2000),
-    Seen(id="a PDF without visible pages", part=media(DOCUMENT, data=b"%PDF-1.7", mime_type="application/pdf"), words="application/pdf, 8 bytes.", tokens=1000),
-    Seen(id="a sheet", part=media(DOCUMENT, data=b"PK" * 1000, mime_type="application/x-sheet"), words="application/x-sheet, 2000 bytes.", tokens=3),
-    Seen(id="an address", part=media(DOCUMENT, uri="https://a.test/b.pdf", mime_type="application/pdf"), words="Document 1: application/pdf, at https://a.test/b.pdf, which was not fetched", tokens=1000),
-    Seen(id="sound", part=media(pb.MEDIA_KIND_AUDIO, data=b"RIFF0000WAVE", mime_type="audio/wav"), words="Audio 1: audio/wav, 12 bytes.", tokens=1, field="audio_input_tokens"),
-    Seen(id="moving pictures", part=media(pb.MEDIA_KIND_VIDEO, data=b"0" * 5000, mime_type="video/mp4"), words="Video 1: video/mp4, 5000 bytes.", tokens=6, field="video_input_tokens"),
+MEDIA_CASES = [
+    MediaCase(id="text", part=media(DOCUMENT, data=b"Hello  big\nworld", mime_type="text/plain"), described="Document 1: text/plain, 16 bytes. It begins: Hello big world", tokens=0),
+    MediaCase(id="a PDF", part=media(DOCUMENT, data=PDF), described=f"Document 1: application/pdf, {len(PDF)} bytes, 2 pages.", tokens=2000),
+    MediaCase(id="a PDF without visible pages", part=media(DOCUMENT, data=b"%PDF-1.7", mime_type="application/pdf"), described="application/pdf, 8 bytes.", tokens=1000),
+    MediaCase(id="a sheet", part=media(DOCUMENT, data=b"PK" * 1000, mime_type="application/x-sheet"), described="application/x-sheet, 2000 bytes.", tokens=3),
+    MediaCase(id="an address", part=media(DOCUMENT, uri="https://a.test/b.pdf", mime_type="application/pdf"), described="Document 1: application/pdf, at https://a.test/b.pdf, which was not fetched", tokens=1000),
+    MediaCase(id="sound", part=media(pb.MEDIA_KIND_AUDIO, data=b"RIFF0000WAVE", mime_type="audio/wav"), described="Audio 1: audio/wav, 12 bytes.", tokens=1, field="audio_input_tokens"),
+    MediaCase(id="moving pictures", part=media(pb.MEDIA_KIND_VIDEO, data=b"0" * 5000, mime_type="video/mp4"), described="Video 1: video/mp4, 5000 bytes.", tokens=6, field="video_input_tokens"),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("case", SEEN, ids=lambda case: case.id)
-def test_type_and_size_of_other_media_are_told(case: Seen) -> None:
-    heard = hear(ask(user(case.part)))
-    assert case.words in heard.text
-    assert getattr(heard.usage, case.field) == case.tokens
+@pytest.mark.parametrize("case", MEDIA_CASES, ids=lambda case: case.id)
+def test_the_answer_contains_type_and_size_of_other_media(case: MediaCase) -> None:
+    answer = generate(make_request(user(case.part)))
+    assert case.described in answer.text
+    assert getattr(answer.usage, case.field) == case.tokens
 
 
-def test_the_words_of_a_document_are_part_of_the_prompt() -> None:
+def test_the_words_of_a_document_count_as_input_tokens() -> None:
     part = media(DOCUMENT, data=b"12345678", mime_type="text/plain")
-    assert hear(ask(user(part, "abcd"))).usage.input_tokens == 2 + 1
+    assert generate(make_request(user(part, "abcd"))).usage.input_tokens == 2 + 1
 
 
 def test_a_file_of_a_provider_is_refused() -> None:
-    error = refused(ask(user(media(DOCUMENT, file_id="file-1"))))
+    error = refused(make_request(user(media(DOCUMENT, file_id="file-1"))))
     assert (error.reason, error.metadata["field"]) == (pb.ERROR_REASON_UNTRANSLATABLE, "messages[0].parts[0].media")
 
 
 @dataclass(frozen=True)
-class Drawn:
+class ImageCase:
     id: str
     options: pb.ImageOutputOptions
     size: tuple[int, int]
@@ -141,44 +141,45 @@ class Drawn:
 
 
 DRAWN = [
-    Drawn(id="by default", options=pb.ImageOutputOptions(), size=(1024, 1024)),
-    Drawn(id="wide", options=pb.ImageOutputOptions(aspect_ratio="16:9"), size=(1360, 765)),
-    Drawn(id="high", options=pb.ImageOutputOptions(aspect_ratio="9:16", image_size="2K"), size=(1539, 2736)),
-    Drawn(id="a ratio that is not reduced", options=pb.ImageOutputOptions(aspect_ratio="4:2"), size=(1448, 724)),
-    Drawn(id="large", options=pb.ImageOutputOptions(image_size="4K"), size=(4096, 4096)),
-    Drawn(id="JPEG", options=pb.ImageOutputOptions(mime_type="image/jpeg"), size=(1024, 1024), format="JPEG"),
-    Drawn(id="WebP", options=pb.ImageOutputOptions(mime_type="image/webp"), size=(1024, 1024), format="WEBP"),
+    ImageCase(id="by default", options=pb.ImageOutputOptions(), size=(1024, 1024)),
+    ImageCase(id="wide", options=pb.ImageOutputOptions(aspect_ratio="16:9"), size=(1360, 765)),
+    ImageCase(id="high", options=pb.ImageOutputOptions(aspect_ratio="9:16", image_size="2K"), size=(1539, 2736)),
+    ImageCase(id="a ratio that is not reduced", options=pb.ImageOutputOptions(aspect_ratio="4:2"), size=(1448, 724)),
+    ImageCase(id="large", options=pb.ImageOutputOptions(image_size="4K"), size=(4096, 4096)),
+    ImageCase(id="JPEG", options=pb.ImageOutputOptions(mime_type="image/jpeg"), size=(1024, 1024), format="JPEG"),
+    ImageCase(id="WebP", options=pb.ImageOutputOptions(mime_type="image/webp"), size=(1024, 1024), format="WEBP"),
 ]
 
 
 @pytest.mark.parametrize("case", DRAWN, ids=lambda case: case.id)
-def test_an_image_has_the_asked_ratio_size_and_type(case: Drawn) -> None:
-    heard = hear(ask("A red car", output_modalities=["image"], image_output=case.options))
-    [part] = heard.parts
+def test_an_image_has_the_requested_ratio_size_and_type(case: ImageCase) -> None:
+    answer = generate(make_request("A red car", output_modalities=["image"], image_output=case.options))
+    [part] = answer.parts
     assert part.media.mime_type == f"image/{case.format.lower()}"
-    with Image.open(BytesIO(part.media.data)) as drawn:
-        drawn.load()
-        assert (drawn.size, drawn.format) == (case.size, case.format)
-        assert len(drawn.convert("RGB").getcolors(2**24) or []) > 1, "something is drawn"
-    assert heard.usage.image_output_tokens == heard.usage.output_tokens > 0
+    with Image.open(BytesIO(part.media.data)) as opened:
+        opened.load()
+        assert (opened.size, opened.format) == (case.size, case.format)
+        assert len(opened.convert("RGB").getcolors(2**24) or []) > 1, "the image has more than one colour"
+    assert answer.usage.image_output_tokens == answer.usage.output_tokens > 0
 
 
-def test_an_image_stands_behind_the_text_where_both_are_asked_for() -> None:
-    request = ask("A red car", output_modalities=["text", "image"])
-    assert hear(request).kinds == ["text", "media"]
-    assert stream(request).parts[1] == hear(request).parts[1]
+def test_an_image_follows_the_text_if_both_are_requested() -> None:
+    request = make_request("A red car", output_modalities=["text", "image"])
+    assert generate(request).kinds == ["text", "media"]
+    assert stream(request).parts[1] == generate(request).parts[1]
 
 
-def test_the_same_words_draw_the_same_image_and_others_another() -> None:
+def test_equal_prompts_make_equal_images_and_other_prompts_other_images() -> None:
     red, again, blue = (
-        hear(ask(words, output_modalities=["image"])).parts[0].media.data for words in ("red", "red", "blue")
+        generate(make_request(described, output_modalities=["image"])).parts[0].media.data
+        for described in ("red", "red", "blue")
     )
     assert red == again != blue
 
 
-def test_an_image_that_does_not_fit_the_limit_is_not_drawn() -> None:
-    heard = hear(ask("A red car", output_modalities=["image"], max_output_tokens=100))
-    assert (heard.parts, heard.finish) == ([], "LENGTH")
+def test_an_image_that_exceeds_the_token_limit_is_not_made() -> None:
+    answer = generate(make_request("A red car", output_modalities=["image"], max_output_tokens=100))
+    assert (answer.parts, answer.finish) == ([], "LENGTH")
 
 
 @pytest.mark.parametrize(
@@ -186,6 +187,6 @@ def test_an_image_that_does_not_fit_the_limit_is_not_drawn() -> None:
     [("aspect_ratio", "wide"), ("aspect_ratio", "0:1"), ("aspect_ratio", "999:1"), ("image_size", "9K"), ("image_size", "big"), ("mime_type", "image/gif")],
 )  # fmt: skip
 def test_an_image_that_cannot_be_made_is_refused(field: str, value: str) -> None:
-    request = ask("A car", output_modalities=["image"], image_output=pb.ImageOutputOptions(**{field: value}))
+    request = make_request("A car", output_modalities=["image"], image_output=pb.ImageOutputOptions(**{field: value}))
     error = refused(request)
     assert (error.reason, error.metadata["field"]) == (pb.ERROR_REASON_INVALID_FIELD, f"image_output.{field}")

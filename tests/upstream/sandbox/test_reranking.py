@@ -18,7 +18,7 @@ QUERY = "Where does the kitten sleep?"
 DOCUMENTS = ("The central bank raised interest rates.", "A cat sleeps on the warm sofa.", "", "Bake the bread.")
 
 
-async def test_it_ranks_and_counts_as_the_local_model_does() -> None:
+async def test_ranking_and_usage_equal_those_of_the_local_model() -> None:
     engine = loaded_engine()
     request = rerank_request(QUERY, *DOCUMENTS, top_n=3)
     simulated = await SandboxRerank(engine).prepare(request, MODEL).send(SECONDS)
@@ -28,7 +28,7 @@ async def test_it_ranks_and_counts_as_the_local_model_does() -> None:
     await engine.aclose()
 
 
-async def test_its_documents_are_cut_off_at_its_own_limit() -> None:
+async def test_documents_are_cut_at_the_documented_limit() -> None:
     engine = loaded_engine()
     answer = await SandboxRerank(engine).prepare(rerank_request("a", "a " * 9000), MODEL).send(SECONDS)
     assert answer.usage.total_tokens == 1 + 4096
@@ -39,14 +39,14 @@ async def test_its_documents_are_cut_off_at_its_own_limit() -> None:
 
 
 @pytest.mark.parametrize("case", FAULTS, ids=lambda case: case.id)
-def test_a_mark_in_the_query_makes_the_call_misbehave(case: Fault) -> None:
+def test_a_fault_mark_in_the_query_makes_the_call_fail(case: Fault) -> None:
     upstream = SandboxRerank(WordLlamaEngine(), first_byte_seconds=30, total_seconds=60)
     with pytest.raises(UmgError) as caught:
         run(upstream.prepare(rerank_request(case.text, *DOCUMENTS), MODEL).send(case.seconds))
     assert (caught.value.reason, caught.value.metadata) == (case.reason, case.metadata)
 
 
-async def test_a_mark_in_a_document_is_a_text_like_any_other() -> None:
+async def test_a_fault_mark_in_a_document_has_no_effect() -> None:
     engine = loaded_engine()
     answer = await SandboxRerank(engine).prepare(rerank_request(QUERY, "[[fail]]", "x"), MODEL).send(SECONDS)
     assert len(answer.results) == 2
@@ -54,6 +54,6 @@ async def test_a_mark_in_a_document_is_a_text_like_any_other() -> None:
     await engine.aclose()
 
 
-def test_what_cannot_be_honoured_is_reported() -> None:
+def test_unsupported_options_are_reported() -> None:
     call = SandboxRerank(loaded_engine()).prepare(rerank_request(QUERY, *DOCUMENTS, priority=1), MODEL)
     assert call.report.header() == "priority"

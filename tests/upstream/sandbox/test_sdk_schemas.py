@@ -92,7 +92,7 @@ def strict(**properties: object) -> dict[str, object]:
 
 
 @dataclass(frozen=True)
-class Written:
+class ZodCase:
     id: str
     schema: dict[str, object]
     pattern: str = ".*"
@@ -101,27 +101,27 @@ class Written:
 EMAIL = r"^(?!\.)(?!.*\.\.)([A-Za-z0-9_'+\-\.]*)[A-Za-z0-9_+-]@([A-Za-z0-9][A-Za-z0-9\-]*\.)+[A-Za-z]{2,}$"
 UUIDS = r"^([0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[1-8][0-9a-fA-F]{3}-[89abAB][0-9a-fA-F]{3}-[0-9a-fA-F]{12})$"
 WRITTEN = [
-    Written("email()", {"type": "string", "format": "email", "pattern": EMAIL}, EMAIL),
-    Written("uuid()", {"type": "string", "format": "uuid", "pattern": UUIDS}, UUIDS),
-    Written("nanoid()", {"type": "string", "format": "nanoid", "pattern": "^[a-zA-Z0-9_-]{21}$"}, "^[a-zA-Z0-9_-]{21}$"),
-    Written("cuid()", {"type": "string", "format": "cuid", "pattern": r"^[cC][^\s-]{8,}$"}, r"^[cC][^\s-]{8,}$"),
-    Written("e164()", {"type": "string", "format": "e164", "pattern": r"^\+[1-9]\d{6,14}$"}, r"^\+[1-9]\d{6,14}$"),
-    Written("startsWith()", {"type": "string", "pattern": "^https:\\/\\/.*"}, "^https:\\/\\/.*"),
-    Written("endsWith()", {"type": "string", "pattern": r".*\.py$"}, r".*\.py$"),
-    Written("includes() with min()", {"type": "string", "pattern": "-x-", "minLength": 9}, "-x-.{6}|.{6}-x-|.-x-"),
-    Written("int()", {"type": "integer", "minimum": -9007199254740991, "maximum": 9007199254740991}),
-    Written("positive() of OpenAPI 3.0", {"type": "number", "minimum": 0, "exclusiveMinimum": True}),
-    Written("tuple() of draft 7", {"type": "array", "minItems": 2, "maxItems": 2, "items": [{"type": "string"}, {"type": "null"}]}),
-    Written("record(enum)", {"type": "object", "propertyNames": {"type": "string", "enum": ["a", "b"]}, "additionalProperties": {"type": "number"}, "required": ["a", "b"]}),
-    Written("Record of TypeBox", {"type": "object", "patternProperties": {"^(.*)$": {"type": "integer"}}, "minProperties": 1}),
-    Written("union()", {"anyOf": [strict(a={"type": "string"}), strict(b={"type": "number"}), {"type": "null"}]}),
-    Written("intersection()", {"allOf": [strict(a={"type": "string"}) | {"additionalProperties": True}, {"type": "object", "properties": {"b": {"type": "boolean"}}, "required": ["b"]}]}),
-    Written("lazy()", {"$ref": "#/properties/it/definitions/Node", "definitions": {"Node": strict(v={"type": "number"}, next={"anyOf": [{"$ref": "#/properties/it/definitions/Node"}, {"type": "null"}]})}}),
+    ZodCase("email()", {"type": "string", "format": "email", "pattern": EMAIL}, EMAIL),
+    ZodCase("uuid()", {"type": "string", "format": "uuid", "pattern": UUIDS}, UUIDS),
+    ZodCase("nanoid()", {"type": "string", "format": "nanoid", "pattern": "^[a-zA-Z0-9_-]{21}$"}, "^[a-zA-Z0-9_-]{21}$"),
+    ZodCase("cuid()", {"type": "string", "format": "cuid", "pattern": r"^[cC][^\s-]{8,}$"}, r"^[cC][^\s-]{8,}$"),
+    ZodCase("e164()", {"type": "string", "format": "e164", "pattern": r"^\+[1-9]\d{6,14}$"}, r"^\+[1-9]\d{6,14}$"),
+    ZodCase("startsWith()", {"type": "string", "pattern": "^https:\\/\\/.*"}, "^https:\\/\\/.*"),
+    ZodCase("endsWith()", {"type": "string", "pattern": r".*\.py$"}, r".*\.py$"),
+    ZodCase("includes() with min()", {"type": "string", "pattern": "-x-", "minLength": 9}, "-x-.{6}|.{6}-x-|.-x-"),
+    ZodCase("int()", {"type": "integer", "minimum": -9007199254740991, "maximum": 9007199254740991}),
+    ZodCase("positive() of OpenAPI 3.0", {"type": "number", "minimum": 0, "exclusiveMinimum": True}),
+    ZodCase("tuple() of draft 7", {"type": "array", "minItems": 2, "maxItems": 2, "items": [{"type": "string"}, {"type": "null"}]}),
+    ZodCase("record(enum)", {"type": "object", "propertyNames": {"type": "string", "enum": ["a", "b"]}, "additionalProperties": {"type": "number"}, "required": ["a", "b"]}),
+    ZodCase("Record of TypeBox", {"type": "object", "patternProperties": {"^(.*)$": {"type": "integer"}}, "minProperties": 1}),
+    ZodCase("union()", {"anyOf": [strict(a={"type": "string"}), strict(b={"type": "number"}), {"type": "null"}]}),
+    ZodCase("intersection()", {"allOf": [strict(a={"type": "string"}) | {"additionalProperties": True}, {"type": "object", "properties": {"b": {"type": "boolean"}}, "required": ["b"]}]}),
+    ZodCase("lazy()", {"$ref": "#/properties/it/definitions/Node", "definitions": {"Node": strict(v={"type": "number"}, next={"anyOf": [{"$ref": "#/properties/it/definitions/Node"}, {"type": "null"}]})}}),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize("case", WRITTEN, ids=lambda case: case.id)
-def test_a_schema_of_zod_gets_a_value_that_fits_it(case: Written) -> None:
+def test_a_schema_of_zod_gets_a_value_that_fits_it(case: ZodCase) -> None:
     made = instance(strict(it=case.schema), Words(PROMPT))
     assert isinstance(made, dict)
     assert [*json.loads(json_of(made))] == ["it"]

@@ -4,40 +4,40 @@ import json
 
 import pytest
 
-from tests.upstream.sandbox.asking import ask, count, deltas, function, hear, stream, text, user
+from tests.upstream.sandbox.sandbox_calls import count, deltas, function, generate, make_request, stream, text, user
 from umg_grpc.v1 import pb
 
 SEARCH = pb.Tool(web_search=pb.WebSearchTool(max_uses=1))
 
 
 def cited(request: pb.GenerateRequest) -> list[pb.Citation]:
-    return [citation for part in hear(request).parts for citation in part.text.citations]
+    return [citation for part in generate(request).parts for citation in part.text.citations]
 
 
-def test_a_search_comes_with_its_results_and_is_cited_where_it_is_told() -> None:
-    heard = hear(ask("News about Mars and Venus?", tools=[SEARCH]))
-    assert heard.kinds == ["server_tool_call", "server_tool_result", "text"]
-    call, found = heard.parts[0].server_tool_call, heard.parts[1].server_tool_result
+def test_a_search_has_its_results_and_the_text_cites_them() -> None:
+    answer = generate(make_request("News about Mars and Venus?", tools=[SEARCH]))
+    assert answer.kinds == ["server_tool_call", "server_tool_result", "text"]
+    call, result = answer.parts[0].server_tool_call, answer.parts[1].server_tool_result
     assert (call.name, list(call.queries)) == ("web_search", ["News about Mars and Venus?"])
-    assert (found.call_id, found.name) == (call.call_id, "web_search")
-    citations = heard.parts[2].text.citations
-    assert [citation.web.url for citation in citations] == [page.url for page in found.results]
+    assert (result.call_id, result.name) == (call.call_id, "web_search")
+    citations = answer.parts[2].text.citations
+    assert [citation.web.url for citation in citations] == [page.url for page in result.results]
     for citation in citations:
         assert citation.web.url.startswith("https://sandbox.example/")
-        assert heard.text[citation.start_index : citation.end_index] == citation.cited_text
+        assert answer.text[citation.start_index : citation.end_index] == citation.cited_text
         assert citation.title
-    assert heard.usage.web_search_requests == 1
-    assert (heard.calls, heard.finish) == ([], "STOP")
+    assert answer.usage.web_search_requests == 1
+    assert (answer.calls, answer.finish) == ([], "STOP")
 
 
-def test_a_search_for_messages_has_all_that_the_format_returns_with_the_conversation() -> None:
-    heard = hear(ask("Mars", tools=[SEARCH], source="messages"))
-    call, found = heard.parts[0].server_tool_call, heard.parts[1].server_tool_result
+def test_a_search_for_messages_has_the_encrypted_fields_of_the_format() -> None:
+    answer = generate(make_request("Mars", tools=[SEARCH], source="messages"))
+    call, result = answer.parts[0].server_tool_call, answer.parts[1].server_tool_result
     assert (call.format, json.loads(call.input_json)) == ("messages", {"query": "Mars"})
     assert call.call_id.startswith("srvtoolu_")
-    assert all(page.encrypted_content for page in found.results)
-    assert all(citation.web.encrypted_index for citation in heard.parts[2].text.citations)
-    assert "encrypted" not in str(hear(ask("Mars", tools=[SEARCH], source="chat")).response)
+    assert all(page.encrypted_content for page in result.results)
+    assert all(citation.web.encrypted_index for citation in answer.parts[2].text.citations)
+    assert "encrypted" not in str(generate(make_request("Mars", tools=[SEARCH], source="chat")).response)
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_a_search_for_messages_has_all_that_the_format_returns_with_the_conversa
     ids=str,
 )  # fmt: skip
 def test_search_is_on(fields: dict[str, object]) -> None:
-    assert len(cited(ask("Mars", **fields))) == 2
+    assert len(cited(make_request("Mars", **fields))) == 2
 
 
 @pytest.mark.parametrize(
@@ -68,77 +68,79 @@ def test_search_is_on(fields: dict[str, object]) -> None:
     ids=str,
 )
 def test_search_is_off(fields: dict[str, object]) -> None:
-    heard = hear(ask("Mars", **fields))
-    assert (cited(ask("Mars", **fields)), heard.usage.web_search_requests) == ([], 0)
-    assert "https://" not in str(heard.response)
+    answer = generate(make_request("Mars", **fields))
+    assert (cited(make_request("Mars", **fields)), answer.usage.web_search_requests) == ([], 0)
+    assert "https://" not in str(answer.response)
 
 
-def test_no_sources_are_told_to_who_wants_none() -> None:
-    heard = hear(ask("Mars", search=pb.SearchOptions(mode=pb.SEARCH_MODE_ON, return_citations=False)))
-    assert heard.usage.web_search_requests == 1
-    assert "https://" not in str(heard.response)
+def test_an_answer_has_no_sources_if_the_request_disables_them() -> None:
+    answer = generate(make_request("Mars", search=pb.SearchOptions(mode=pb.SEARCH_MODE_ON, return_citations=False)))
+    assert answer.usage.web_search_requests == 1
+    assert "https://" not in str(answer.response)
 
 
-def test_a_tool_that_is_called_comes_before_the_search() -> None:
-    heard = hear(ask("use find_it", tools=[SEARCH, function("find_it")]))
-    assert (heard.kinds, heard.usage.web_search_requests) == (["tool_call"], 0)
+def test_a_tool_call_takes_precedence_over_the_search() -> None:
+    answer = generate(make_request("use find_it", tools=[SEARCH, function("find_it")]))
+    assert (answer.kinds, answer.usage.web_search_requests) == (["tool_call"], 0)
 
 
 def test_only_allowed_domains_are_cited() -> None:
     tool = pb.Tool(web_search=pb.WebSearchTool(allowed_domains=["a.test", "https://b.test/"]))
-    hosts = [citation.web.url.split("/")[2] for citation in cited(ask("Mars", tools=[tool]))]
+    hosts = [citation.web.url.split("/")[2] for citation in cited(make_request("Mars", tools=[tool]))]
     assert hosts == ["a.test", "b.test"]
 
 
-def test_sources_of_what_the_limit_cut_are_left_out() -> None:
-    request = ask("Mars", tools=[SEARCH])
-    whole = hear(request)
-    first = whole.parts[2].text.citations[0]
-    request.max_output_tokens = count(whole.text[: first.start_index + 20])
-    heard = hear(request)
-    [only] = heard.parts[2].text.citations
-    assert only.end_index == len(heard.text) < first.end_index
+def test_citations_of_text_beyond_the_token_limit_are_left_out() -> None:
+    request = make_request("Mars", tools=[SEARCH])
+    unlimited = generate(request)
+    first = unlimited.parts[2].text.citations[0]
+    request.max_output_tokens = count(unlimited.text[: first.start_index + 20])
+    answer = generate(request)
+    [only] = answer.parts[2].text.citations
+    assert only.end_index == len(answer.text) < first.end_index
 
 
 def test_an_answer_in_json_is_cited_as_a_whole() -> None:
-    heard = hear(ask("Mars", tools=[SEARCH], response_format=pb.ResponseFormat(json=pb.JsonFormat())))
-    assert {(each.start_index, each.end_index) for each in heard.parts[-1].text.citations} == {(0, len(heard.text))}
+    answer = generate(make_request("Mars", tools=[SEARCH], response_format=pb.ResponseFormat(json=pb.JsonFormat())))
+    assert {(each.start_index, each.end_index) for each in answer.parts[-1].text.citations} == {(0, len(answer.text))}
 
 
-def test_a_stream_tells_a_source_where_its_words_end() -> None:
-    told, ends = "", []
-    messages = stream(ask("Mars 😀", tools=[SEARCH])).messages
+def test_a_stream_has_a_citation_where_its_cited_text_ends() -> None:
+    streamed_text, ends = "", []
+    messages = stream(make_request("Mars 😀", tools=[SEARCH])).messages
     for message in messages:
         for event in message.events:
-            told += event.text_delta
+            streamed_text += event.text_delta
             if event.HasField("citation"):
-                ends.append((event.citation.end_index, len(told)))
+                ends.append((event.citation.end_index, len(streamed_text)))
     assert len(ends) == len(deltas(messages, "citation")) == 2
     assert all(end == at for end, at in ends)
 
 
 def test_a_search_in_files_is_accepted_and_reported() -> None:
     tool = pb.Tool(file_search=pb.FileSearchTool(vector_store_ids=["vs_1"]))
-    heard = hear(ask("Mars", tools=[tool]))
-    assert (heard.kinds, heard.dropped) == (["text"], "file_search")
+    answer = generate(make_request("Mars", tools=[tool]))
+    assert (answer.kinds, answer.dropped) == (["text"], "file_search")
 
 
 def document(**fields: object) -> pb.Part:
     return pb.Part(media=pb.MediaPart(kind=pb.MEDIA_KIND_DOCUMENT, citable=True, **fields))
 
 
-def test_documents_that_may_be_cited_are_cited() -> None:
+def test_documents_with_citations_enabled_are_cited() -> None:
     blocks = pb.DocumentBlocks(parts=[text("One fish"), text("two fish")])
-    request = ask(user(document(data=b"Grass is green.", mime_type="text/plain"), document(blocks=blocks), "So?"))
-    heard = hear(request)
-    first, second = heard.parts[0].text.citations
+    request = make_request(
+        user(document(data=b"Grass is green.", mime_type="text/plain"), document(blocks=blocks), "So?")
+    )
+    answer = generate(request)
+    first, second = answer.parts[0].text.citations
     assert (first.cited_text, first.document.document_index, first.document.unit) == ("Grass is green.", 0, pb.DOCUMENT_UNIT_CHARACTER)  # fmt: skip
     assert (first.document.start, first.document.end) == (0, len("Grass is green."))
-    assert heard.text[first.start_index : first.end_index] == "Grass is green."
+    assert answer.text[first.start_index : first.end_index] == "Grass is green."
     assert (second.document.document_index, second.document.unit) == (1, pb.DOCUMENT_UNIT_BLOCK)
     assert (second.document.start, second.document.end) == (0, 1)
 
 
-def test_documents_that_may_not_be_cited_are_not() -> None:
+def test_documents_without_citations_enabled_are_not_cited() -> None:
     part = pb.Part(media=pb.MediaPart(kind=pb.MEDIA_KIND_DOCUMENT, data=b"Grass", mime_type="text/plain"))
-    assert cited(ask(user(part, "So?"))) == []
+    assert cited(make_request(user(part, "So?"))) == []

@@ -5,12 +5,12 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from tests.upstream.sandbox.asking import (
-    ask,
+from tests.upstream.sandbox.sandbox_calls import (
     assistant,
     called,
     function,
-    hear,
+    generate,
+    make_request,
     refused,
     result,
     stream,
@@ -56,15 +56,15 @@ CASES = [
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
-def test_the_tools_that_are_meant_are_called(case: Case) -> None:
-    heard = hear(ask(case.text, tools=TOOLS, tool_choice=case.choice, **case.fields))
-    assert [call.name for call in heard.calls] == case.calls
-    assert heard.finish == ("TOOL_CALLS" if case.calls else "STOP")
-    assert ("text" in heard.kinds) != bool(case.calls)
+def test_the_tools_named_in_the_prompt_are_called(case: Case) -> None:
+    answer = generate(make_request(case.text, tools=TOOLS, tool_choice=case.choice, **case.fields))
+    assert [call.name for call in answer.calls] == case.calls
+    assert answer.finish == ("TOOL_CALLS" if case.calls else "STOP")
+    assert ("text" in answer.kinds) != bool(case.calls)
 
 
 def test_arguments_fit_the_schema_and_take_words_of_the_prompt() -> None:
-    [call] = hear(ask("use get_weather for Paris", tools=TOOLS)).calls
+    [call] = generate(make_request("use get_weather for Paris", tools=TOOLS)).calls
     assert json.loads(call.arguments_json) == {"city": "Paris"}
 
 
@@ -92,9 +92,9 @@ class Turn:
     before: list[pb.Message]
     last: list[str | pb.Part]
 
-    def asked(self, question: str) -> pb.GenerateRequest:
-        """Return the turn, with the question behind its context."""
-        return ask(*self.before, user(*self.last, question), tools=AGENT_TOOLS)
+    def with_question(self, question: str) -> pb.GenerateRequest:
+        """Return the turn, with the question after its context."""
+        return make_request(*self.before, user(*self.last, question), tools=AGENT_TOOLS)
 
 
 TURNS = [
@@ -107,16 +107,16 @@ TURNS = [
 
 
 @pytest.mark.parametrize("turn", TURNS, ids=lambda turn: turn.id)
-def test_what_agents_put_before_the_question_calls_no_tools(turn: Turn) -> None:
-    heard = hear(turn.asked("What is a cat?"))
-    assert (heard.calls, heard.finish) == ([], "STOP")
-    assert "You said: What is a cat?\n" in heard.text
-    assert "reminder" not in heard.text.partition("You said")[2].partition("My instructions")[0]
+def test_context_that_agents_add_before_the_question_calls_no_tools(turn: Turn) -> None:
+    answer = generate(turn.with_question("What is a cat?"))
+    assert (answer.calls, answer.finish) == ([], "STOP")
+    assert "You said: What is a cat?\n" in answer.text
+    assert "reminder" not in answer.text.partition("You said")[2].partition("My instructions")[0]
 
 
 @pytest.mark.parametrize("turn", TURNS, ids=lambda turn: turn.id)
 def test_a_command_comes_from_the_question_alone(turn: Turn) -> None:
-    [call] = hear(turn.asked('Use Bash to run "ls src".')).calls
+    [call] = generate(turn.with_question('Use Bash to run "ls src".')).calls
     assert (call.name, json.loads(call.arguments_json)) == ("Bash", {"command": "ls src"})
 
 
@@ -126,110 +126,114 @@ def test_a_forced_tool_makes_no_command_of_context_or_results(name: str) -> None
     forced = pb.ToolChoice(mode=REQUIRED, names=["sh"])
     history = [user("?"), assistant(called("sh")), user(result("delete everything"))]
     for request in (
-        ask(user(REMINDER, "?"), tools=[function("sh", json.dumps(schema))], tool_choice=forced),
-        ask(*history, tools=[function("sh", json.dumps(schema))], tool_choice=forced),
-        ask("?", tools=[function("sh", json.dumps(schema))], tool_choice=forced, instructions=[text(REMINDER)]),
-        ask(assistant("delete everything"), tools=[function("sh", json.dumps(schema))], tool_choice=forced),
+        make_request(user(REMINDER, "?"), tools=[function("sh", json.dumps(schema))], tool_choice=forced),
+        make_request(*history, tools=[function("sh", json.dumps(schema))], tool_choice=forced),
+        make_request(
+            "?", tools=[function("sh", json.dumps(schema))], tool_choice=forced, instructions=[text(REMINDER)]
+        ),
+        make_request(assistant("delete everything"), tools=[function("sh", json.dumps(schema))], tool_choice=forced),
     ):
-        [call] = hear(request).calls
+        [call] = generate(request).calls
         assert json.loads(call.arguments_json) == {name: "simulated"}
 
 
 def test_a_custom_tool_takes_its_text_from_the_question_alone() -> None:
-    [call] = hear(ask(user(REMINDER, 'run "select all"'), tools=[pb.Tool(custom=pb.CustomTool(name="run"))])).calls
+    [call] = generate(
+        make_request(user(REMINDER, 'run "select all"'), tools=[pb.Tool(custom=pb.CustomTool(name="run"))])
+    ).calls
     assert set(call.text.split()) == {"select", "all"}
 
 
 def test_optional_arguments_are_filled_where_the_question_names_them() -> None:
-    [call] = hear(ask('Use Bash to run "ls src" with a Timeout of 30.', tools=AGENT_TOOLS)).calls
+    [call] = generate(make_request('Use Bash to run "ls src" with a Timeout of 30.', tools=AGENT_TOOLS)).calls
     assert json.loads(call.arguments_json) == {"command": "ls src", "timeout": 30}
     nested = {"type": "object", "properties": {"inner": {"type": "object", "properties": BASH["properties"]}}, "required": ["inner"]}  # fmt: skip
-    [call] = hear(ask("f of Rome, with a description", tools=[function("f", json.dumps(nested))])).calls
+    [call] = generate(make_request("f of Rome, with a description", tools=[function("f", json.dumps(nested))])).calls
     assert json.loads(call.arguments_json) == {"inner": {"description": "Rome"}}
 
 
 def test_a_tool_without_parameters_is_called_with_an_empty_object() -> None:
-    [call] = hear(ask("get_time", tools=TOOLS)).calls
+    [call] = generate(make_request("get_time", tools=TOOLS)).calls
     assert call.arguments_json == "{}"
 
 
-def test_parallel_calls_have_ids_of_their_own_and_a_later_turn_others() -> None:
-    first = hear(ask("get_time and get_weather", tools=TOOLS))
+def test_parallel_calls_and_calls_of_later_turns_have_different_ids() -> None:
+    first = generate(make_request("get_time and get_weather", tools=TOOLS))
     ids = [call.call_id for call in first.calls]
     history = [user("get_time and get_weather"), assistant(*first.parts), user(*(result("x", each) for each in ids))]
-    again = hear(ask(*history, tools=TOOLS, tool_choice=pb.ToolChoice(mode=REQUIRED)))
+    again = generate(make_request(*history, tools=TOOLS, tool_choice=pb.ToolChoice(mode=REQUIRED)))
     ids += [call.call_id for call in again.calls]
     assert len(set(ids)) == 4
     assert all(each.replace("_", "").isalnum() for each in ids)
 
 
-def test_a_function_of_the_older_form_is_called_without_an_id() -> None:
-    [call] = hear(ask("get_time", tools=TOOLS, face_hints=pb.FaceHints(legacy_functions=True))).calls
+def test_a_legacy_function_is_called_without_an_id() -> None:
+    [call] = generate(make_request("get_time", tools=TOOLS, face_hints=pb.FaceHints(legacy_functions=True))).calls
     assert call.call_id == ""
 
 
 @pytest.mark.parametrize("role", [pb.ROLE_USER, pb.ROLE_TOOL])
-def test_after_a_result_the_answer_is_text_whatever_was_named(role: "pb.Role.ValueType") -> None:
-    given = pb.Message(role=role, parts=[result("18 degrees")])
-    heard = hear(ask("use get_weather", assistant(called("get_weather")), given, tools=TOOLS))
-    assert (heard.calls, heard.finish) == ([], "STOP")
-    assert "The tool get_weather gave: 18 degrees" in heard.text
+def test_the_answer_to_a_tool_result_is_text_even_if_the_prompt_names_a_tool(role: "pb.Role.ValueType") -> None:
+    returned = pb.Message(role=role, parts=[result("18 degrees")])
+    answer = generate(make_request("use get_weather", assistant(called("get_weather")), returned, tools=TOOLS))
+    assert (answer.calls, answer.finish) == ([], "STOP")
+    assert "The tool get_weather gave: 18 degrees" in answer.text
 
 
-def test_a_forced_tool_is_called_after_a_result_too() -> None:
+def test_a_forced_tool_is_called_also_after_a_result() -> None:
     history = [user("Hi"), assistant(called("get_time")), user(result("noon"))]
-    heard = hear(ask(*history, tools=TOOLS, tool_choice=pb.ToolChoice(mode=REQUIRED, names=["get_time"])))
-    assert [call.name for call in heard.calls] == ["get_time"]
+    answer = generate(make_request(*history, tools=TOOLS, tool_choice=pb.ToolChoice(mode=REQUIRED, names=["get_time"])))
+    assert [call.name for call in answer.calls] == ["get_time"]
 
 
 def test_the_next_question_after_a_result_may_name_a_tool_again() -> None:
     history = [user("Hi"), assistant(called("get_time")), user(result("noon")), assistant("noon"), user("get_weather")]
-    assert [call.name for call in hear(ask(*history, tools=TOOLS)).calls] == ["get_weather"]
+    assert [call.name for call in generate(make_request(*history, tools=TOOLS)).calls] == ["get_weather"]
 
 
-def test_a_result_without_parts_is_told_as_its_json() -> None:
-    given = pb.Part(tool_result=pb.ToolResult(name="get_time", result_json='{"output":"noon"}'))
-    assert '{"output":"noon"}' in hear(ask("Hi", assistant(called("get_time", "")), user(given))).text
+def test_the_json_of_a_result_without_parts_is_in_the_answer() -> None:
+    returned = pb.Part(tool_result=pb.ToolResult(name="get_time", result_json='{"output":"noon"}'))
+    assert '{"output":"noon"}' in generate(make_request("Hi", assistant(called("get_time", "")), user(returned))).text
 
 
 def test_a_custom_tool_gets_text() -> None:
     plain = pb.Tool(custom=pb.CustomTool(name="run"))
-    [call] = hear(ask('run "select all"', tools=[plain])).calls
+    [call] = generate(make_request('run "select all"', tools=[plain])).calls
     assert call.WhichOneof("input") == "text"
     assert "select all" in call.text
 
 
 def test_a_custom_tool_gets_text_of_its_grammar() -> None:
     grammar = json.dumps({"type": "grammar", "syntax": "regex", "definition": r"^[A-Z]{3}-\d{2}$"})
-    [call] = hear(ask("run", tools=[pb.Tool(custom=pb.CustomTool(name="run", format_json=grammar))])).calls
+    [call] = generate(make_request("run", tools=[pb.Tool(custom=pb.CustomTool(name="run", format_json=grammar))])).calls
     assert call.text[:3].isupper()
     assert (call.text[3], call.text[4:].isdigit(), len(call.text)) == ("-", True, 6)
 
 
 def test_arguments_fit_a_schema_of_the_native_subset() -> None:
     schema = '{"type":"OBJECT","properties":{"type":{"type":"STRING","enum":["A","B"]},"n":{"type":"INTEGER","nullable":true}},"required":["type","n"]}'
-    [call] = hear(ask("f", tools=[function("f", schema, native=True)])).calls
+    [call] = generate(make_request("f", tools=[function("f", schema, native=True)])).calls
     made = json.loads(call.arguments_json)
     assert made["type"] in ("A", "B")
     assert made["n"] is None or isinstance(made["n"], int)
 
 
-def test_a_call_that_does_not_fit_the_limit_is_left_out() -> None:
-    heard = hear(ask("get_time and get_weather", tools=TOOLS, max_output_tokens=3))
-    assert ([call.name for call in heard.calls], heard.finish) == (["get_time"], "TOOL_CALLS")
-    heard = hear(ask("get_time", tools=TOOLS, max_output_tokens=2))
-    assert (heard.parts, heard.finish, heard.usage.output_tokens) == ([], "LENGTH", 0)
+def test_a_call_that_exceeds_the_token_limit_is_left_out() -> None:
+    answer = generate(make_request("get_time and get_weather", tools=TOOLS, max_output_tokens=3))
+    assert ([call.name for call in answer.calls], answer.finish) == (["get_time"], "TOOL_CALLS")
+    answer = generate(make_request("get_time", tools=TOOLS, max_output_tokens=2))
+    assert (answer.parts, answer.finish, answer.usage.output_tokens) == ([], "LENGTH", 0)
 
 
 def test_streamed_calls_are_those_of_the_whole_answer() -> None:
-    request = ask("get_time and get_weather of Paris", tools=TOOLS)
-    assert stream(request).calls == hear(request).calls
+    request = make_request("get_time and get_weather of Paris", tools=TOOLS)
+    assert stream(request).calls == generate(request).calls
 
 
-def test_a_thousand_tools_and_a_long_prompt_are_read() -> None:
+def test_a_request_with_a_thousand_tools_and_a_long_prompt_is_answered() -> None:
     tools = [function(f"tool_{number}", WEATHER) for number in range(1000)]
-    heard = hear(ask("blah " * 100_000 + "tool_777", tools=tools))
-    assert [call.name for call in heard.calls] == ["tool_777"]
+    answer = generate(make_request("blah " * 100_000 + "tool_777", tools=tools))
+    assert [call.name for call in answer.calls] == ["tool_777"]
 
 
 @dataclass(frozen=True)
@@ -243,31 +247,31 @@ class Rejection:
 REJECTIONS = [
     Rejection(
         id="a choice of a tool that is not there",
-        request=ask("Hi", tools=TOOLS, tool_choice=pb.ToolChoice(mode=REQUIRED, names=["other"])),
+        request=make_request("Hi", tools=TOOLS, tool_choice=pb.ToolChoice(mode=REQUIRED, names=["other"])),
         reason=pb.ERROR_REASON_INVALID_FIELD,
         field="tool_choice.names[0]",
     ),
     Rejection(
         id="a required tool where there is none",
-        request=ask("Hi", tool_choice=pb.ToolChoice(mode=REQUIRED)),
+        request=make_request("Hi", tool_choice=pb.ToolChoice(mode=REQUIRED)),
         reason=pb.ERROR_REASON_INVALID_FIELD,
         field="tool_choice",
     ),
     Rejection(
         id="a choice that only its format knows",
-        request=ask("Hi", tools=TOOLS, tool_choice=pb.ToolChoice(opaque=pb.OpaquePart(format="responses", type="mcp", json="{}"))),
+        request=make_request("Hi", tools=TOOLS, tool_choice=pb.ToolChoice(opaque=pb.OpaquePart(format="responses", type="mcp", json="{}"))),
         reason=pb.ERROR_REASON_UNSUPPORTED_FIELD,
         field="tool_choice",
     ),
     Rejection(
         id="a schema that is no JSON",
-        request=ask("f", tools=[function("g"), function("f", "{")]),
+        request=make_request("f", tools=[function("g"), function("f", "{")]),
         reason=pb.ERROR_REASON_INVALID_FIELD,
         field="tools[1].function.parameters_json",
     ),
     Rejection(
         id="a schema that is a list",
-        request=ask("f", tools=[function("f", "[]")]),
+        request=make_request("f", tools=[function("f", "[]")]),
         reason=pb.ERROR_REASON_INVALID_FIELD,
         field="tools[0].function.parameters_json",
     ),
@@ -275,6 +279,6 @@ REJECTIONS = [
 
 
 @pytest.mark.parametrize("case", REJECTIONS, ids=lambda case: case.id)
-def test_what_makes_no_sense_is_refused(case: Rejection) -> None:
+def test_a_contradictory_request_is_refused_by_the_path_of_its_field(case: Rejection) -> None:
     error = refused(case.request)
     assert (error.reason, error.metadata["field"]) == (case.reason, case.field)

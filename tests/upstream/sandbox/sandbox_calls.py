@@ -47,7 +47,7 @@ def function(name: str, schema: str = "", native: bool = False) -> pb.Tool:
     return pb.Tool(function=pb.FunctionTool(name=name, parameters_json=schema, native_schema=native))
 
 
-def ask(*messages: str | pb.Message, source: str = "", **fields: object) -> pb.GenerateRequest:
+def make_request(*messages: str | pb.Message, source: str = "", **fields: object) -> pb.GenerateRequest:
     request = pb.GenerateRequest(
         model=MODEL, messages=[user(each) if isinstance(each, str) else each for each in messages], **fields
     )
@@ -57,7 +57,7 @@ def ask(*messages: str | pb.Message, source: str = "", **fields: object) -> pb.G
 
 
 @dataclass
-class Heard:
+class SandboxAnswer:
     """Answer, complete and streamed."""
 
     response: pb.GenerateResponse
@@ -94,32 +94,32 @@ class Heard:
         return self.response.usage
 
 
-def hear(
+def generate(
     request: pb.GenerateRequest, model: str = MODEL, upstream: SandboxText | None = None, notes: RequestNotes = NO_NOTES
-) -> Heard:
+) -> SandboxAnswer:
     """Return the answer to a request that is not streamed."""
     upstream = upstream or sandbox()
     call = upstream.prepare(request, model, notes, stream=False)
-    whole = asyncio.run(call.send(10))
-    return Heard(whole, dropped=call.report.header())
+    complete = asyncio.run(call.send(10))
+    return SandboxAnswer(complete, dropped=call.report.header())
 
 
-def stream(request: pb.GenerateRequest, model: str = MODEL, upstream: SandboxText | None = None) -> Heard:
+def stream(request: pb.GenerateRequest, model: str = MODEL, upstream: SandboxText | None = None) -> SandboxAnswer:
     call = (upstream or sandbox()).prepare(request, model, stream=True)
 
-    async def listen() -> list[pb.StreamGenerateResponse]:
+    async def read_stream() -> list[pb.StreamGenerateResponse]:
         return [message async for message in call.stream(10)]
 
-    return heard(asyncio.run(listen()), call.report.header())
+    return aggregate(asyncio.run(read_stream()), call.report.header())
 
 
-def heard(messages: list[pb.StreamGenerateResponse], dropped: str = "") -> Heard:
+def aggregate(messages: list[pb.StreamGenerateResponse], dropped: str = "") -> SandboxAnswer:
     """Return the aggregate of a stream. Fails unless its events are in the order that `GenerateEvent` states."""
     check_order(messages)
-    gatherer = StreamAggregator()
+    aggregator = StreamAggregator()
     for message in messages:
-        gatherer.feed(message)
-    return Heard(gatherer.response(), messages, dropped)
+        aggregator.feed(message)
+    return SandboxAnswer(aggregator.response(), messages, dropped)
 
 
 def check_order(messages: list[pb.StreamGenerateResponse]) -> None:
