@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.quirks.asking import asked, encoded
+from tests.quirks.requests import decoded_request, encoded
 from umg_grpc.quirks import Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS
@@ -54,20 +54,20 @@ def test_an_agents_prompt_is_marked_at_its_tools_its_instructions_and_the_last_u
 
 
 @pytest.mark.parametrize(
-    ("face", "says"),
+    ("face", "fields"),
     [
         ("chat", {"messages": [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hi"}]}),
         ("native", {"systemInstruction": {"parts": [{"text": "Be brief."}]}}),
     ],
 )
-def test_a_prompt_of_one_text_is_marked_as_a_block(face: str, says: dict[str, Any]) -> None:
-    body, report = encoded(face, "messages", MARKING, **says)
+def test_a_prompt_of_one_text_is_marked_as_a_block(face: str, fields: dict[str, Any]) -> None:
+    body, report = encoded(face, "messages", MARKING, **fields)
     assert body["system"] == [{"type": "text", "text": "Be brief.", "cache_control": MARK}]
     assert body["messages"] == [{"role": "user", "content": [{"type": "text", "text": "Hi", "cache_control": MARK}]}]
     assert report == ""
 
 
-def test_what_the_assistant_began_is_not_marked() -> None:
+def test_a_begun_answer_of_the_assistant_is_not_marked() -> None:
     messages = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Ho"}]
     body, _ = encoded("chat", "messages", MARKING, messages=messages)
     assert marked(body) == ["messages[0][0]"]
@@ -78,7 +78,7 @@ def test_nothing_is_marked_where_prompt_caching_is_off() -> None:
     assert marked(body) == []
 
 
-def test_marks_of_the_caller_are_the_only_ones() -> None:
+def test_no_marks_are_added_beside_those_of_the_caller() -> None:
     mark = pb.CacheControl()
     request = pb.GenerateRequest(
         model="m",
@@ -109,5 +109,7 @@ def test_a_turn_of_an_unknown_role_is_never_marked() -> None:
 
 
 def test_a_callers_own_body_is_never_marked() -> None:
-    request = asked("messages", system="Be brief.", tools=[{"name": "look", "input_schema": {"type": "object"}}])
+    request = decoded_request(
+        "messages", system="Be brief.", tools=[{"name": "look", "input_schema": {"type": "object"}}]
+    )
     assert b"cache_control" not in FORMATS["messages"].encode_request(request, "m", False, MARKING).body

@@ -19,17 +19,17 @@ channels:
     api_key: k
     models: [{models}]
 {channel}models:
-  said: {said}
+  served: {options}
 """
 
 
 def target(
-    model: str = "said", protocols: str = "chat", channel: str = "", said: str = "{}", asked: str = "said"
+    model: str = "served", protocols: str = "chat", channel: str = "", options: str = "{}", requested: str = "served"
 ) -> Target:
     """Return the channel as a target for a model."""
     lines = f"    {channel}\n" if channel else ""
-    text = CONFIG.format(protocols=protocols, models=model, channel=lines, said=said)
-    [found] = Router(parse(text, "umg.yaml", {})).channels(asked)
+    text = CONFIG.format(protocols=protocols, models=model, channel=lines, options=options)
+    [found] = Router(parse(text, "umg.yaml", {})).channels(requested)
     return found
 
 
@@ -42,42 +42,42 @@ class Case:
     quirks: dict[str, Any]
 
 
-RENAMED = "{id: said, upstream: gpt-4o}"
+RENAMED = "{id: served, upstream: gpt-4o}"
 CASES = [
     Case("known by the provider's id", target(RENAMED), {"max_output_tokens": 16_384, "reasoning": False}),
     Case(
         "an alias of another model",
-        target("said, {id: claude-3-5-haiku, upstream: gpt-5}", asked="claude-3-5-haiku"),
+        target("served, {id: claude-3-5-haiku, upstream: gpt-5}", requested="claude-3-5-haiku"),
         {"max_output_tokens": 128_000, "reasoning": None},
     ),
     Case(
         "a longer answer that the operator knows of",
-        target(RENAMED, said="{capabilities: {output_tokens: 20000}}"),
+        target(RENAMED, options="{capabilities: {output_tokens: 20000}}"),
         {"max_output_tokens": 20_000, "reasoning": False},
     ),
     Case(
         "capabilities that name a control of reasoning",
-        target(RENAMED, said="{capabilities: {reasoning: level, search: true}}"),
+        target(RENAMED, options="{capabilities: {reasoning: level, search: true}}"),
         {"reasoning": True, "web_search": True, "max_output_tokens": 16_384},
     ),
     Case(
         "capabilities that name none",
-        target("{id: said, upstream: our-own}", said="{capabilities: {tools: true}}"),
+        target("{id: served, upstream: our-own}", options="{capabilities: {tools: true}}"),
         {"reasoning": False, "web_search": False},
     ),
     Case(
-        "a limit alone says nothing of reasoning",
-        target("{id: said, upstream: our-own}", said="{capabilities: {output_tokens: 500}}"),
+        "a limit alone does not change reasoning",
+        target("{id: served, upstream: our-own}", options="{capabilities: {output_tokens: 500}}"),
         {"reasoning": None, "max_output_tokens": 500},
     ),
     Case(
         "the catalogue, by the public id",
-        target("said, {id: famC-sonnet-4-5, upstream: our-own}", protocols="messages", asked="famC-sonnet-4-5"),
+        target("served, {id: famC-sonnet-4-5, upstream: our-own}", protocols="messages", requested="famC-sonnet-4-5"),
         {"max_output_tokens": 64_000},
     ),
     Case(
         "the catalogue, by the provider's id",
-        target("{id: said, upstream: famG-2.5-pro}", protocols="native"),
+        target("{id: served, upstream: famG-2.5-pro}", protocols="native"),
         {"max_output_tokens": 65_536, "search_with_functions": "drop"},
     ),
     Case(
@@ -85,13 +85,13 @@ CASES = [
         target(
             RENAMED,
             channel="quirks: {reasoning: true, max_output_tokens: 9, web_search: false}",
-            said="{capabilities: {output_tokens: 20000, search: true}}",
+            options="{capabilities: {output_tokens: 20000, search: true}}",
         ),
         {"reasoning": True, "max_output_tokens": 9, "web_search": False, "max_user_characters": 64},
     ),
     Case(
         "a family that the operator names",
-        target("{id: said, upstream: our-own, family: famQ}"),
+        target("{id: served, upstream: our-own, family: famQ}"),
         {"reasoning_content": True, "web_search": False},
     ),
     Case("marks for the prompt cache", target(protocols="messages, chat"), {"cache_marks": True}),
@@ -99,7 +99,7 @@ CASES = [
     Case("no marks in chat", target(), {"cache_marks": None}),
     Case(
         "by a pattern",
-        target('said, {id: "vendor/*", upstream: "*"}', asked="vendor/gpt-4.1"),
+        target('served, {id: "vendor/*", upstream: "*"}', requested="vendor/gpt-4.1"),
         {"max_output_tokens": 32_768},
     ),
 ]
@@ -111,28 +111,28 @@ def test_a_model_of_a_channel_has_its_quirks(case: Case) -> None:
     assert {name: quirks[name] for name in case.quirks} == case.quirks
 
 
-def test_callers_of_the_providers_own_format_get_what_is_written_alone() -> None:
-    plain = target(RENAMED, said="{capabilities: {output_tokens: 5}}")
+def test_same_format_calls_get_only_the_configured_quirks() -> None:
+    plain = target(RENAMED, options="{capabilities: {output_tokens: 5}}")
     assert plain.quirks.of("chat", "chat") == NO_QUIRKS
     written = target(RENAMED, channel="quirks: {max_user_characters: 128}")
     assert written.quirks.of("chat", "chat") == Quirks(max_user_characters=128)
 
 
-def test_each_format_of_a_channel_has_its_own() -> None:
-    both = target("{id: said, upstream: famG-2.5-pro}", protocols="native, chat").quirks
+def test_each_format_of_a_channel_has_its_own_quirks() -> None:
+    both = target("{id: served, upstream: famG-2.5-pro}", protocols="native, chat").quirks
     assert (both.of("native", "messages").web_search, both.of("chat", "messages").web_search) == (None, True)
     assert (both.of("native", "").max_user_characters, both.of("chat", "").max_user_characters) == (None, 64)
 
 
-def test_models_on_this_machine_and_simulated_ones_have_none() -> None:
+def test_local_and_simulated_models_have_no_quirks() -> None:
     text = "channels:\n- {name: a, protocols: [local], models: [m]}\n- {name: b, protocols: [sandbox], models: [m]}\n"
     for found in Router(parse(text, "umg.yaml", {})).channels("m"):
         assert found.quirks.of("chat", "messages") == NO_QUIRKS
 
 
-def test_thoughts_are_put_back_where_the_provider_takes_them() -> None:
+def test_reasoning_is_restored_for_providers_that_accept_it() -> None:
     assert [
-        target(f"{{id: said, upstream: {model}}}").quirks.accepts_reasoning("chat") for model in ("gpt-5", "famR-1")
+        target(f"{{id: served, upstream: {model}}}").quirks.accepts_reasoning("chat") for model in ("gpt-5", "famR-1")
     ] == [
         False,
         True,

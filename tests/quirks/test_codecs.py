@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.quirks.asking import CLAUDE_USER, asked, encoded
+from tests.quirks.requests import CLAUDE_USER, decoded_request, encoded
 from umg_grpc.quirks import NO_QUIRKS, Quirks
 from umg_grpc.wire import FORMATS
 
@@ -23,7 +23,7 @@ class Case:
     id: str
     upstream: str
     quirks: Quirks
-    says: dict[str, Any]
+    fields: dict[str, Any]
     """Fields of the caller's body."""
     sent: dict[str, Any]
     """Fields of the provider's body; None for a field that is absent."""
@@ -75,7 +75,9 @@ CASES = [
         {"max_tokens": 8192, "messages": []},
         "max_tokens=8192",
     ),
-    Case("the longest answer where none is said", "messages", LIMIT, {}, {"max_tokens": 8192}, face="responses"),
+    Case(
+        "the longest answer where the caller sets none", "messages", LIMIT, {}, {"max_tokens": 8192}, face="responses"
+    ),
     Case("what is usual where none is known", "messages", NO_QUIRKS, {}, {"max_tokens": 4096}, face="responses"),
     Case(
         "an effort within the longest answer",
@@ -285,14 +287,14 @@ CASES = [
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.id}, {case.upstream}")
-def test_a_request_is_kept_within_what_the_provider_takes(case: Case) -> None:
-    body, report = encoded(case.face, case.upstream, case.quirks, **case.says)
+def test_a_request_is_adapted_to_the_limits_of_the_provider(case: Case) -> None:
+    body, report = encoded(case.face, case.upstream, case.quirks, **case.fields)
     assert {name: body.get(name) for name in case.sent} == case.sent
     assert report == case.report
 
 
 @pytest.mark.parametrize("upstream", ["chat", "responses"])
-def test_a_long_user_is_hashed_always_alike(upstream: str) -> None:
+def test_equal_long_user_ids_have_equal_hashes(upstream: str) -> None:
     quirks = Quirks(max_user_characters=64)
     hashed = []
     for user in (CLAUDE_USER, CLAUDE_USER, CLAUDE_USER + "x"):
@@ -311,20 +313,22 @@ def test_a_long_user_is_hashed_always_alike(upstream: str) -> None:
         (Quirks(min_user_characters=6), "b", HASHED),
     ],
 )
-def test_a_hash_is_as_long_as_the_provider_takes(quirks: Quirks, user: str, characters: int) -> None:
+def test_the_hash_of_a_user_id_has_the_maximum_length_of_the_provider(
+    quirks: Quirks, user: str, characters: int
+) -> None:
     body, report = encoded("chat", "messages", quirks, user=user, max_tokens=5)
     assert (len(body["metadata"]["user_id"]), report) == (characters, "user=hashed")
 
 
-THOUGHT = [
+WITH_REASONING = [
     {"role": "user", "content": "Hi"},
     {"role": "assistant", "content": "Ho", "reasoning_content": "Hm"},
     {"role": "user", "content": "Hi again"},
 ]
 
 
-def test_thoughts_of_earlier_turns_go_where_they_are_taken() -> None:
-    said = {
+def test_reasoning_of_earlier_turns_is_sent_to_providers_that_accept_it() -> None:
+    fields = {
         "messages": [
             {"role": "user", "content": "Hi"},
             {
@@ -337,9 +341,9 @@ def test_thoughts_of_earlier_turns_go_where_they_are_taken() -> None:
             {"role": "user", "content": "Hi again"},
         ]
     }
-    body, report = encoded("messages", "chat", Quirks(reasoning_content=True), **said)
-    assert (body["messages"], report) == (THOUGHT, "state")
-    body, report = encoded("messages", "chat", Quirks(reasoning_content=False), **said)
+    body, report = encoded("messages", "chat", Quirks(reasoning_content=True), **fields)
+    assert (body["messages"], report) == (WITH_REASONING, "state")
+    body, report = encoded("messages", "chat", Quirks(reasoning_content=False), **fields)
     assert "reasoning_content" not in json.dumps(body)
     assert report == "thinking, state"
 
@@ -354,7 +358,7 @@ class Own:
     id: str
     format: str
     written: Quirks
-    says: dict[str, Any]
+    fields: dict[str, Any]
     changed: dict[str, Any]
     """Fields with another value for the provider; None for a field that is left out."""
     report: str
@@ -426,7 +430,7 @@ OWN = [
         "thoughts in chat",
         "chat",
         Quirks(reasoning_content=False),
-        {"messages": THOUGHT},
+        {"messages": WITH_REASONING},
         {"messages": EARLIER},
         "reasoning",
     ),
@@ -470,10 +474,10 @@ OWN = [
 
 
 @pytest.mark.parametrize("case", OWN, ids=lambda case: case.id)
-def test_a_body_in_the_providers_own_format_changes_only_in_what_the_operator_wrote(case: Own) -> None:
-    request = asked(case.format, **case.says)
+def test_a_same_format_body_is_changed_only_by_configured_quirks(case: Own) -> None:
+    request = decoded_request(case.format, **case.fields)
     as_it_came = json.loads(FORMATS[case.format].encode_request(request, "m", False).body)
-    body, report = encoded(case.format, case.format, case.written, **case.says)
+    body, report = encoded(case.format, case.format, case.written, **case.fields)
     assert report == case.report
     for name, value in case.changed.items():
         if value is None:
@@ -490,8 +494,8 @@ def test_a_body_in_the_providers_own_format_changes_only_in_what_the_operator_wr
 
 
 @pytest.mark.parametrize("case", OWN, ids=lambda case: case.id)
-def test_a_body_in_the_providers_own_format_stays_where_the_operator_wrote_nothing(case: Own) -> None:
-    encode, request = FORMATS[case.format].encode_request, asked(case.format, **case.says)
+def test_a_same_format_body_is_unchanged_without_configured_quirks(case: Own) -> None:
+    encode, request = FORMATS[case.format].encode_request, decoded_request(case.format, **case.fields)
     assert encode(request, "m", False, NO_QUIRKS).body == encode(request, "m", False).body
     assert FORMATS[case.format].encode_request(request, "m", False).report.lost == 0
 
@@ -514,10 +518,10 @@ PATCHED = [
 ]
 
 
-def test_a_tool_of_free_text_is_a_function_that_has_the_grammar_where_chat_knows_functions_alone() -> None:
+def test_a_custom_tool_becomes_a_function_with_its_grammar_for_providers_without_custom_tools() -> None:
     choice = {"type": "custom", "name": "apply_patch"}
-    says = {"tools": [PATCH], "tool_choice": choice, "input": PATCHED}
-    body, report = encoded("responses", "chat", Quirks(custom_tools=False), **says)
+    fields = {"tools": [PATCH], "tool_choice": choice, "input": PATCHED}
+    body, report = encoded("responses", "chat", Quirks(custom_tools=False), **fields)
     function = {"name": "apply_patch", "description": "Changes files", "parameters": SCHEMA}
     assert body["tools"] == [{"type": "function", "function": function}]
     assert body["tool_choice"] == {"type": "function", "function": {"name": "apply_patch"}}
@@ -526,7 +530,7 @@ def test_a_tool_of_free_text_is_a_function_that_has_the_grammar_where_chat_knows
     assert report == "custom=a function with one text"
 
 
-def test_a_tool_of_free_text_has_its_grammar_one_level_deeper_in_chat() -> None:
+def test_the_grammar_of_a_custom_tool_is_one_level_deeper_in_chat() -> None:
     body, report = encoded("responses", "chat", NO_QUIRKS, tools=[PATCH], input=PATCHED)
     grammar = {"type": "grammar", "grammar": {"syntax": "lark", "definition": "start: LINE+"}}
     custom = {"name": "apply_patch", "description": "Changes files", "format": grammar}

@@ -9,7 +9,7 @@ import aiohttp
 import pytest
 import pytest_asyncio
 
-from tests.quirks.asking import CLAUDE_USER
+from tests.quirks.requests import CLAUDE_USER
 from tests.quirks.strict import STRICT, marks
 from tests.support import gateways
 from tests.support.callers.http import HttpAnswer, HttpCaller
@@ -119,7 +119,9 @@ EVERY = [
 
 
 @pytest.mark.parametrize(("face", "upstream", "model"), EVERY)
-async def test_an_agent_is_served_by_every_model(strict: Strict, face: str, upstream: str, model: str) -> None:
+async def test_every_model_answers_the_requests_of_an_agent(
+    strict: Strict, face: str, upstream: str, model: str
+) -> None:
     got = await strict.send(face, f"{upstream}-{model}", AGENTS[face])
     assert (got.status, strict.providers[upstream].refusals) == (200, [])
 
@@ -144,7 +146,9 @@ DROPPED = {
 
 
 @pytest.mark.parametrize(("pair", "names"), DROPPED.items(), ids="-".join)
-async def test_the_report_names_what_was_left_out(strict: Strict, pair: tuple[str, str, str], names: list[str]) -> None:
+async def test_the_report_names_the_dropped_fields(
+    strict: Strict, pair: tuple[str, str, str], names: list[str]
+) -> None:
     face, upstream, model = pair
     got = await strict.send(face, f"{upstream}-{model}", AGENTS[face])
     dropped = got.headers["x-umg-dropped"].split(", ")
@@ -154,39 +158,39 @@ async def test_the_report_names_what_was_left_out(strict: Strict, pair: tuple[st
 
 
 @pytest.mark.parametrize("model", ["gemini-2.5-pro", "gemini-3-pro-preview"])
-async def test_a_search_alone_is_made(strict: Strict, model: str) -> None:
+async def test_a_search_without_functions_is_sent(strict: Strict, model: str) -> None:
     body = CLAUDE_CODE | {"tools": CLAUDE_CODE["tools"][1:], "messages": CLAUDE_CODE["messages"][:1]}
     got = await strict.send("messages", f"native-{model}", body)
     assert (got.status, strict.providers["native"].last["tools"]) == (200, [{"googleSearch": {}}])
 
 
-async def test_later_models_search_beside_functions(strict: Strict) -> None:
+async def test_newer_models_accept_search_beside_functions(strict: Strict) -> None:
     assert (await strict.send("responses", "native-gemini-3-pro-preview", CODEX)).status == 200
-    told = strict.providers["native"].last
-    assert [next(iter(tool)) for tool in told["tools"]] == ["functionDeclarations", "googleSearch"]
-    assert told["toolConfig"]["includeServerSideToolInvocations"] is True
+    sent = strict.providers["native"].last
+    assert [next(iter(tool)) for tool in sent["tools"]] == ["functionDeclarations", "googleSearch"]
+    assert sent["toolConfig"]["includeServerSideToolInvocations"] is True
 
 
-async def test_a_messages_provider_is_given_its_own_limit_and_marks(strict: Strict) -> None:
+async def test_a_messages_request_gets_the_models_limit_and_cache_marks(strict: Strict) -> None:
     for model, limit in (("claude-3-5-haiku-latest", 8192), ("claude-sonnet-4-5", 64_000), ("claude-sonnet-5", 64_000)):
         got = await strict.send("responses", f"messages-{model}", CODEX)
-        told = strict.providers["messages"].last
-        assert (got.status, told["max_tokens"], marks(told)) == (200, limit, 3)
+        sent = strict.providers["messages"].last
+        assert (got.status, sent["max_tokens"], marks(sent)) == (200, limit, 3)
 
 
-async def test_a_callers_own_body_stays_where_nothing_is_written_of_the_channel(strict: Strict) -> None:
+async def test_a_same_format_body_is_unchanged_on_a_channel_without_quirks(strict: Strict) -> None:
     own = {"model": "chat-gpt-5", "messages": [{"role": "user", "content": "scenario: plain"}], "user": CLAUDE_USER}
     got = await strict.send("chat", "chat-gpt-5", own)
     refused, strict.providers["chat"].refusals[:] = list(strict.providers["chat"].refusals), []
     assert (got.status, len(refused)) == (400, 1)
     assert "string too long" in refused[0]
     got = await strict.send("chat", "written-chat-gpt-5", own)
-    told = strict.providers["chat"].last
-    assert (got.status, got.headers["x-umg-dropped"], len(told.pop("user"))) == (200, "user=hashed", 64)
-    assert told == {"model": "gpt-5", "messages": own["messages"]}
+    sent = strict.providers["chat"].last
+    assert (got.status, got.headers["x-umg-dropped"], len(sent.pop("user"))) == (200, "user=hashed", 64)
+    assert sent == {"model": "gpt-5", "messages": own["messages"]}
 
 
-async def test_thoughts_that_a_client_left_out_go_back_to_models_that_take_them(strict: Strict) -> None:
+async def test_reasoning_that_a_client_omitted_is_restored_for_models_that_accept_it(strict: Strict) -> None:
     tools = [{"type": "function", "name": name, "parameters": TOOLS[name]} for name in ("get_weather", "get_time")]
     first = {"input": "scenario: thinking-tools", "reasoning": {"effort": "high"}, "tools": tools}
     for model, taken in (("deepseek-reasoner", True), ("gpt-5", False)):
@@ -199,6 +203,6 @@ async def test_thoughts_that_a_client_left_out_go_back_to_models_that_take_them(
             {"role": "user", "content": "scenario: plain"},
         ]
         got = await strict.send("responses", f"chat-{model}", first | {"input": items})
-        told = strict.providers["chat"].last["messages"]
-        assert (got.status, any("reasoning_content" in message for message in told)) == (200, taken)
+        sent = strict.providers["chat"].last["messages"]
+        assert (got.status, any("reasoning_content" in message for message in sent)) == (200, taken)
         assert "reasoning" not in got.headers.get("x-umg-dropped", "").split(", ")

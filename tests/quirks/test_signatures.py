@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.quirks.asking import asked, encoded
+from tests.quirks.requests import decoded_request, encoded
 from umg_grpc.quirks import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS
@@ -52,7 +52,7 @@ def chat(signature: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("signature", WRITTEN)
-def test_a_placeholder_is_known_in_every_spelling(signature: str) -> None:
+def test_a_placeholder_is_recognised_in_every_spelling(signature: str) -> None:
     assert is_placeholder(signature)
     assert not is_placeholder(REAL)
     assert not is_placeholder(signature + REAL)
@@ -68,7 +68,7 @@ def test_a_placeholder_reaches_no_provider_of_another_format(signature: str, ups
 
 
 @pytest.mark.parametrize("signature", WRITTEN)
-def test_a_placeholder_in_chat_is_no_state_either(signature: str) -> None:
+def test_a_placeholder_in_chat_is_no_reasoning_state(signature: str) -> None:
     body, report = encoded("chat", "messages", NO_QUIRKS, **chat(signature))
     assert signature not in json.dumps(body)
     assert report == ""
@@ -83,13 +83,13 @@ def test_a_placeholder_of_a_grpc_caller_is_left_out() -> None:
 
 
 @pytest.mark.parametrize("signature", [*WRITTEN, REAL])
-def test_a_native_provider_gets_what_its_caller_sent(signature: str) -> None:
+def test_a_native_provider_gets_the_placeholder_of_a_native_caller(signature: str) -> None:
     body, report = encoded("native", "native", NO_QUIRKS, **native(signature))
     assert body == native(signature)
     assert report == ""
 
 
-def test_a_real_signature_goes_where_it_can_be_read() -> None:
+def test_a_real_signature_is_sent_only_to_providers_of_its_format() -> None:
     body, _ = encoded("native", "chat", NO_QUIRKS, **native(REAL))
     assert body["messages"][1]["tool_calls"][0]["extra_content"] == {"google": {"thought_signature": REAL}}
     body, report = encoded("native", "messages", NO_QUIRKS, **native(REAL))
@@ -97,8 +97,8 @@ def test_a_real_signature_goes_where_it_can_be_read() -> None:
 
 
 @pytest.mark.parametrize("face", ["responses", "messages", "native"])
-def test_the_first_call_of_the_running_turn_is_signed_where_chat_needs_that(face: str) -> None:
-    said: dict[str, dict[str, Any]] = {
+def test_the_first_call_of_the_current_turn_is_signed_for_providers_that_need_it(face: str) -> None:
+    bodies: dict[str, dict[str, Any]] = {
         "native": native(NO_SIGNATURE),
         "messages": {
             "messages": [
@@ -127,25 +127,25 @@ def test_the_first_call_of_the_running_turn_is_signed_where_chat_needs_that(face
             ]
         },
     }
-    body, _ = encoded(face, "chat", Quirks(signatures=True), **said[face])
+    body, _ = encoded(face, "chat", Quirks(signatures=True), **bodies[face])
     [calls] = [message["tool_calls"] for message in body["messages"] if "tool_calls" in message]
     placeholder = {"google": {"thought_signature": NO_SIGNATURE}}
     assert [call.get("extra_content") for call in calls] == [placeholder, None][: len(calls)]
-    body, _ = encoded(face, "chat", NO_QUIRKS, **said[face])
+    body, _ = encoded(face, "chat", NO_QUIRKS, **bodies[face])
     assert "extra_content" not in json.dumps(body)
 
 
-def test_calls_of_turns_that_are_over_are_not_signed() -> None:
-    said = native(NO_SIGNATURE)
-    said["contents"] += [
+def test_calls_of_earlier_turns_are_not_signed() -> None:
+    bodies = native(NO_SIGNATURE)
+    bodies["contents"] += [
         {"role": "model", "parts": [{"text": "Ho"}]},
         {"role": "user", "parts": [{"text": "Hi again"}]},
     ]
-    body, _ = encoded("native", "chat", Quirks(signatures=True), **said)
+    body, _ = encoded("native", "chat", Quirks(signatures=True), **bodies)
     assert "extra_content" not in json.dumps(body)
 
 
 def test_a_chat_provider_gets_the_placeholder_of_a_chat_caller() -> None:
-    request = asked("chat", **chat(NO_SIGNATURE))
+    request = decoded_request("chat", **chat(NO_SIGNATURE))
     body = json.loads(FORMATS["chat"].encode_request(request, "m", False).body)
     assert body["messages"] == chat(NO_SIGNATURE)["messages"]

@@ -118,12 +118,12 @@ def test_a_model_of_a_provider_has_its_quirks(case: Case) -> None:
 
 
 @pytest.mark.parametrize("row", PROVIDER_QUIRKS, ids=lambda row: f"{row.models}@{row.hosts}/{','.join(row.protocols)}")
-def test_a_row_says_something_and_has_its_source(row: Row) -> None:
+def test_every_row_has_a_quirk_and_its_source(row: Row) -> None:
     assert row.quirks != NO_QUIRKS
     assert len(row.source) > 20
 
 
-def test_what_is_written_comes_before_what_is_known() -> None:
+def test_a_configured_quirk_takes_precedence_over_the_table() -> None:
     written = Quirks(web_search=True, max_user_characters=128)
     assert written.over(known("gpt-4o", "", ANYWHERE, "chat")) == Quirks(
         web_search=True,

@@ -25,14 +25,14 @@ BODIES: dict[str, dict[str, Any]] = {
 }
 
 
-def asked(face: str, **says: Any) -> pb.GenerateRequest:
+def decoded_request(face: str, **fields: Any) -> pb.GenerateRequest:
     """Return the request of a caller of the format, with these fields beside the required ones."""
-    return FORMATS[face].decode_request(json.dumps(BODIES[face] | says).encode(), {}).canonical
+    return FORMATS[face].decode_request(json.dumps(BODIES[face] | fields).encode(), {}).canonical
 
 
-def encoded(face: str, upstream: str, quirks: Quirks, **says: Any) -> tuple[dict[str, Any], str]:
+def encoded(face: str, upstream: str, quirks: Quirks, **fields: Any) -> tuple[dict[str, Any], str]:
     """Return the body for the provider and the report for the caller, of a request of a caller of `face`."""
-    request, _, notes = FORMATS[face].decode_request(json.dumps(BODIES[face] | says).encode(), {})
+    request, _, notes = FORMATS[face].decode_request(json.dumps(BODIES[face] | fields).encode(), {})
     upstream_request = FORMATS[upstream].encode_request(request, "m", False, quirks, notes)
     upstream_request.report.rename(FORMATS[face].wire_path)
     return json.loads(upstream_request.body), upstream_request.report.header()
