@@ -17,6 +17,7 @@ from umg_grpc.access.keys import Keys
 from umg_grpc.access.rate_limits import RequestLimits
 from umg_grpc.channel_factory import ChannelFactory, LocalSource
 from umg_grpc.config import Config
+from umg_grpc.config.changes import Changes, changes
 from umg_grpc.errors import UmgError
 from umg_grpc.inprocess import InProcessChannel, InProcessServer, Interceptor
 from umg_grpc.routing import EMBED, RERANK
@@ -97,7 +98,7 @@ class Service:
             OverloadInterceptor(process.gate),
             self._authentication_interceptor,
         ]
-        self._config = config
+        self._config = self._started_config = config
         self._channel_factory = channel_factory
         self._local = local
         self._channels = channels = channel_factory.channels(config)
@@ -160,13 +161,15 @@ class Service:
         """Return whether the key in `authorization` is valid according to the cache, without a look-up."""
         return self._authentication_interceptor.is_cached(authorization)
 
-    def reload(self, config: Config) -> None:
-        """Apply the channels and models of another config to calls that start later. Addresses, database, limits and
-        log do not change. Raise OSError if a file of the config cannot be read.
+    def reload(self, config: Config) -> Changes:
+        """Apply the channels and models of another config to calls that start later. Return the changes, of which some
+        need a restart. Raise OSError if a file of the config cannot be read.
         """
         self._channels.replace(self._channel_factory.channels(config))
         self._shared.take(config)
+        found = changes(self._started_config, self._config, config)
         self._config = config
+        return found
 
     def cut_off(self) -> None:
         """Cancel the gRPC calls that outlast the drain, each with the error of a shutdown."""

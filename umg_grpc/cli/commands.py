@@ -59,6 +59,14 @@ def serve(
 
 
 @app.command()
+def reload(data: DataFlag = DATA) -> None:
+    """Make the running gateways of a data directory read their configs again, and print the changes in each process."""
+    from umg_grpc.cli.reload import reload_all
+
+    raise typer.Exit(reload_all(data))
+
+
+@app.command()
 def check(config: Annotated[Path, typer.Argument(help="YAML file.")]) -> None:
     """Check a config: print its errors by line, or else the number of its channels and models."""
     # imported here: the service is slow to import

@@ -5,10 +5,13 @@ import gc
 import json
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import replace
+from functools import partial
 from importlib.metadata import version
 
+import msgspec
 import structlog
 import uvloop
 
@@ -17,6 +20,7 @@ from umg_grpc.access.bootstrap import VARIABLE, ensure_bootstrap
 from umg_grpc.channel_factory import LocalSource
 from umg_grpc.cli.config import read
 from umg_grpc.cli.open_files import raise_file_limit
+from umg_grpc.cli.reload import MAX_PROBLEM_CHARACTERS, Outcome, reload_socket
 from umg_grpc.cli.serve import GRPC, Gateway, Options, drain_delay, gateway, local_model, served_part
 from umg_grpc.cli.signals import Signals
 from umg_grpc.cli.workers import WITH_LOCAL, WORKER, RelayedModel, Workers, follow_parent
@@ -52,11 +56,14 @@ def run(options: Options, config: Config) -> int:
 async def _serve(options: Options, config: Config) -> None:
     """Serve the whole gateway in this process."""
     signals = Signals()
-    async with local_model(options, config) as local:
+    async with local_model(options, config) as local, AsyncExitStack() as stack:
         # an HTTP face without its service serves no models itself
         served = served_part(config, local=local is not None) if GRPC in options.faces else config
         async with gateway(options, served, os.environ, local) as state:
-            signals.reload = _make_reload(options, state.service, local) or signals.reload
+            reload = _make_reload(options, state.service, local)
+            if reload is not None:
+                signals.reload = reload
+                await stack.enter_async_context(reload_socket(options.data, partial(_reload_alone, reload)))
             await _wait_loaded(local, signals.stop)
             if not signals.stop.is_set():
                 _print_start(state, served)
@@ -76,12 +83,14 @@ async def _serve_workers(options: Options, config: Config) -> None:
             bootstrap = await ensure_bootstrap(store, options.data, os.environ.get(VARIABLE))
         finally:
             await store.aclose()
-    async with local_model(options, config) as local:
+    async with local_model(options, config) as local, AsyncExitStack() as stack:
         served = served_part(config, local=local is not None)
         workers = Workers(options, served, local)
         try:
             await workers.start()
-            signals.reload = workers.reload
+            signals.reload = workers.signal_reload
+            if GRPC in options.faces:
+                await stack.enter_async_context(reload_socket(options.data, workers.reload))
             await _wait_loaded(local, signals.stop)
             await workers.wait_serving(signals.stop)
             if not signals.stop.is_set():
@@ -101,7 +110,8 @@ async def _serve_worker(options: Options, config: Config) -> None:
     model = RelayedModel() if os.environ[WORKER] == WITH_LOCAL else None
     served = served_part(config, local=model is not None)
     async with gateway(replace(options, share_ports=True), served, os.environ, model) as state:
-        signals.reload = _make_reload(options, state.service, model) or signals.reload
+        if (reload := _make_reload(options, state.service, model)) is not None:
+            signals.reload = lambda: print(msgspec.json.encode(reload()).decode(), flush=True)
         print("serving", flush=True)
         tune()
         parent = asyncio.create_task(follow_parent(model), name="parent")
@@ -150,24 +160,40 @@ async def _wait_loaded(local: LocalModel | None, stop: asyncio.Event) -> None:
             logger.warning("serving while the local model still loads", reason=outcome.message)
 
 
-def _make_reload(options: Options, service: Service | None, local: LocalSource | None) -> Callable[[], None] | None:
+def _make_reload(options: Options, service: Service | None, local: LocalSource | None) -> Callable[[], Outcome] | None:
     """Return a function that reloads the channels and models from the config file; None without a service.
 
-    If the new file has problems, it logs them and keeps the old config.
+    If the new file has problems, it logs them and keeps the old config. It returns the outcome.
     """
     if service is None:
         return None
 
-    def reload() -> None:
+    def reload() -> Outcome:
+        process = os.getpid()
         try:
             config = served_part(read(options.config, os.environ), local=local is not None)
-            service.reload(config)
+            found = service.reload(config)
         except (ConfigError, OSError, UmgError, UnicodeDecodeError) as error:
-            logger.error("the config was not reloaded; the old one stays", problem=str(error))
-        else:
-            logger.info("the config was reloaded", channels=len(config.channels))
+            service.metrics.reloaded(success=False)
+            logger.error("the config was not reloaded; the old one stays", process=process, problem=str(error))
+            return Outcome(process, str(error)[:MAX_PROBLEM_CHARACTERS])
+        service.metrics.reloaded(success=True)
+        write = logger.warning if found.need_restart else logger.info
+        outcome = Outcome(process, changed=found.applied, needs_restart=found.need_restart)
+        write(
+            "the config was reloaded",
+            process=process,
+            channels=len(config.channels),
+            changed=outcome.changed,
+            needs_restart=outcome.needs_restart or None,
+        )
+        return outcome
 
     return reload
+
+
+async def _reload_alone(reload: Callable[[], Outcome]) -> Sequence[Outcome]:
+    return [reload()]
 
 
 def _print_start(state: Gateway, config: Config) -> None:

@@ -19,7 +19,7 @@ class Signals:
     def __init__(self) -> None:
         self.stop = asyncio.Event()
         self._delay: asyncio.Event | None = None  # during `delay`
-        self.reload: Callable[[], None] = lambda: logger.info("there is nothing here to reload")
+        self.reload: Callable[[], object] = lambda: logger.info("there is nothing here to reload")
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stop, number)

@@ -19,6 +19,7 @@ import msgspec
 import structlog
 from prometheus_client.multiprocess import mark_process_dead
 
+from umg_grpc.cli.reload import Outcome
 from umg_grpc.cli.serve import GRPC, HTTP, Options
 from umg_grpc.config import Address, Config
 from umg_grpc.errors import UmgError
@@ -33,6 +34,7 @@ WORKER = "UMG_WORKER"
 WITH_LOCAL, WITHOUT_LOCAL = "with-local-model", "without-local-model"
 
 START_SECONDS = 60.0
+RELOAD_SECONDS = 30.0
 GRACE_SECONDS = 10.0  # after the drain, until a worker is killed
 FIRST_DELAY_SECONDS = 0.2  # before a worker is restarted; doubled each time up to the longest delay
 MAX_DELAY_SECONDS = 30.0
@@ -88,6 +90,8 @@ class Workers:
         self._closed = asyncio.Event()
         self._owners: list[asyncio.Task[None]] = []
         self._relay: asyncio.Task[None] | None = None
+        self._reloading = asyncio.Lock()
+        self._outcomes: dict[int, asyncio.Future[Outcome]] = {}  # of the reload in progress, by worker
         self.http: Address | None = None
         self.grpc = options.grpc
         self.metrics: Address | None = None
@@ -117,10 +121,25 @@ class Workers:
         if not done:
             raise OSError(f"the workers do not serve within {START_SECONDS:g} s; the log above says why")
 
-    def reload(self) -> None:
+    def signal_reload(self) -> None:
         """Make the workers reload the config. A worker that does not serve yet reads the new file anyway."""
         for number in self._serving:
             self._signal(self._processes[number], signal.SIGHUP)
+
+    async def reload(self) -> list[Outcome]:
+        """Make the workers reload the config. Return the outcome of each."""
+        async with self._reloading:  # signals that arrive together may be delivered as one
+            loop = asyncio.get_running_loop()
+            self._outcomes = {number: loop.create_future() for number in sorted(self._serving)}
+            outcomes = dict(self._outcomes)
+            self.signal_reload()
+            if outcomes:
+                await asyncio.wait(outcomes.values(), timeout=RELOAD_SECONDS)
+            late = f"no answer within {RELOAD_SECONDS:g} s"
+            return [
+                each.result() if each.done() else Outcome(self._processes[number].pid, late)
+                for number, each in outcomes.items()
+            ]
 
     def stop(self) -> None:
         """Signal the workers to stop, and start none again."""
@@ -198,10 +217,19 @@ class Workers:
                 self._serving.add(number)
                 if len(self._serving) == options.workers:
                     self._all_serving.set()
+                while line := await process.stdout.readline():
+                    with suppress(msgspec.DecodeError):
+                        self._finish_reload(number, msgspec.json.decode(line, type=Outcome))
             return await process.wait()
         finally:
             self._serving.discard(number)
+            self._finish_reload(number, Outcome(process.pid, "the process ended"))
             mark_process_dead(process.pid, metrics_folder)  # removes the gauges of the ended process
+
+    def _finish_reload(self, number: int, outcome: Outcome) -> None:
+        """Record the outcome of a worker, if `reload` waits for it."""
+        if (waiting := self._outcomes.pop(number, None)) is not None and not waiting.done():
+            waiting.set_result(outcome)
 
     async def _relay_endpoint(self, local: LocalModel) -> None:
         """Send each new endpoint of the local model to the workers."""

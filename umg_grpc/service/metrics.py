@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import time
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -62,6 +63,8 @@ GATE_QUEUE = Level("umg_gate_queue", "Calls that wait to be let in.")
 DATABASE_UP = Level("umg_database_up", "1 while the database answers, else 0.", of_workers="livemin")
 REDIS_UP = Level("umg_redis_up", "1 while Redis answers, else 0.", of_workers="livemin")
 WRITES_WAITING = Level("umg_writes_waiting", "Writes that the database or Redis has not taken yet.", ("store",))
+RELOAD_SUCCESS = Level("umg_reload_success", "1 if the last reload of the config succeeded, else 0.", (), "livemin")
+RELOAD_TIME = Level("umg_reload_time_seconds", "Unix time of the last reload, or of the start.", (), "livemin")
 TASKS = Level("umg_tasks", "Tasks alive in the event loop.")
 
 
@@ -94,6 +97,7 @@ class Metrics:
         self._gauges = dict[Level, _Gauge]()
         self._timer: asyncio.TimerHandle | None = None
         self.watch(TASKS, _tasks)
+        self.reloaded(success=True)
 
     def finished(self, call: Call, outcome: str, seconds: float) -> None:
         """Count a call. Its model is "" if it was not routed."""
@@ -123,6 +127,12 @@ class Metrics:
     def count_cache_lookup(self, outcome: str) -> None:
         """Count a cache look-up. `outcome`: `hit`, `miss` or `bypass`."""
         self._counts[self._cache, (outcome,)] += 1
+
+    def reloaded(self, *, success: bool) -> None:
+        """Record a reload of the config, or its first use."""
+        moment = time.time()
+        self.watch(RELOAD_SUCCESS, lambda: {(): float(success)})
+        self.watch(RELOAD_TIME, lambda: {(): moment})
 
     def watch(self, level: Level, read: Callable[[], Values]) -> None:
         """Set the function that reads a gauge when the metrics are read."""

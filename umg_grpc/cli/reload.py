@@ -1,0 +1,139 @@
+"""Command `umg reload`, and the sockets in the data directory by which it reaches the running gateways.
+
+A gateway listens at `DATA/reload-ID.sock`, and answers the line `reload` with a line of JSON: the outcome of each
+process.
+"""
+
+import asyncio
+import os
+import secrets
+import socket
+import sys
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, closing, contextmanager, suppress
+from pathlib import Path
+
+import msgspec
+import structlog
+
+PATTERN = "reload-*.sock"
+REQUEST = b"reload\n"
+ANSWER_SECONDS = 60.0
+MAX_PROBLEM_CHARACTERS = 4000
+
+logger = structlog.get_logger()
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """Outcome of a reload in one process."""
+
+    process: int
+    problem: str = ""
+    """Reason for which the old config stays; "" if the new one is served."""
+    changed: tuple[str, ...] = ()
+    needs_restart: tuple[str, ...] = ()
+    """Keys with another value than at the start of the process, which only a restart applies."""
+
+    @property
+    def text(self) -> str:
+        """Line for the operator."""
+        if self.problem:
+            return f"process {self.process}: not reloaded, the old config stays: {self.problem}"
+        changed = ", ".join(self.changed) or "nothing"
+        restart = f"; needs a restart: {', '.join(self.needs_restart)}" if self.needs_restart else ""
+        return f"process {self.process}: reloaded; changed: {changed}{restart}"
+
+
+@asynccontextmanager
+async def reload_socket(data: Path, reload: Callable[[], Awaitable[Sequence[Outcome]]]) -> AsyncGenerator[None, None]:
+    """Serve `umg reload` for the duration of the block. Without a data directory that can be written, log that it does
+    not work.
+    """
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with closing(writer), suppress(ConnectionError):
+            if await reader.readline() == REQUEST:
+                writer.write(msgspec.json.encode(await reload()) + b"\n")
+                await writer.drain()
+
+    path = data / f"reload-{secrets.token_hex(4)}.sock"
+    try:
+        listening = _listen(path)
+    except OSError as error:
+        logger.warning("umg reload does not reach this gateway; use SIGHUP", reason=str(error))
+        yield
+        return
+    server = await asyncio.start_unix_server(answer, sock=listening)
+    try:
+        yield
+    finally:
+        server.close()
+        path.unlink(missing_ok=True)
+
+
+def _listen(path: Path) -> socket.socket:
+    """Return a socket that listens at the path, for this user alone. Remove the sockets of gateways that ended."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for other in path.parent.glob(PATTERN):
+        if (connection := _connect(other)) is None:
+            other.unlink(missing_ok=True)
+        else:
+            connection.close()
+    listening = socket.socket(socket.AF_UNIX)
+    hidden = path.with_name(f".{path.name}")
+    try:
+        with _short(hidden) as address:
+            listening.bind(address)
+        hidden.chmod(0o600)
+        listening.listen()
+        hidden.rename(path)  # after `listen`, so that no other gateway removes it
+    except OSError:
+        listening.close()
+        raise
+    return listening
+
+
+def _connect(path: Path) -> socket.socket | None:
+    """Return a connection to a gateway, None if it has ended."""
+    connection = socket.socket(socket.AF_UNIX)
+    connection.settimeout(ANSWER_SECONDS)
+    try:
+        with _short(path) as address:
+            connection.connect(address)
+    except (ConnectionRefusedError, FileNotFoundError):
+        connection.close()
+        return None
+    return connection
+
+
+@contextmanager
+def _short(path: Path) -> Iterator[str]:
+    """Yield another name of a path, since the address of a socket has at most 107 bytes."""
+    descriptors = Path("/proc/self/fd")
+    if not descriptors.exists():
+        yield str(path)
+        return
+    directory = os.open(path.parent, os.O_RDONLY)
+    try:
+        yield f"{descriptors}/{directory}/{path.name}"
+    finally:
+        os.close(directory)
+
+
+def reload_all(data: Path) -> int:
+    """Reload every gateway with this data directory, and print the outcomes. Return the exit code."""
+    outcomes = list[Outcome]()
+    for path in sorted(data.glob(PATTERN)):
+        try:
+            if (connection := _connect(path)) is not None:
+                with closing(connection), connection.makefile("rb") as answer:
+                    connection.sendall(REQUEST)
+                    outcomes += msgspec.json.decode(answer.readline(), type=list[Outcome])
+        except (OSError, msgspec.DecodeError) as error:
+            print(f"umg: a gateway did not answer: {error}", file=sys.stderr)
+            return 1
+    for outcome in outcomes:
+        print(outcome.text, file=sys.stderr if outcome.problem else sys.stdout)
+    if not outcomes:
+        print(f"umg: no gateway runs with the data directory {data}; name its own with --data", file=sys.stderr)
+    return int(not outcomes or any(outcome.problem for outcome in outcomes))

@@ -1,0 +1,53 @@
+"""Differences between two configs: the parts that a reload applies, and the parts that need a restart."""
+
+from dataclasses import dataclass, fields, is_dataclass
+
+import msgspec
+
+from umg_grpc.config.values import Config
+
+RELOADED = frozenset({"channels", "models", "aliases", "retries", "breaker"})
+"""Keys that a reload applies."""
+RELOADED_OF_CHANNELS = frozenset({"overload.queue", "overload.wait"})
+"""Keys that a reload applies to the queues of channels, and only a restart to the queue of the process."""
+NO_KEYS = frozenset({"notices"})
+
+
+@dataclass(frozen=True)
+class Changes:
+    """Changed keys, each as `key` or `section.key`."""
+
+    applied: tuple[str, ...]
+    need_restart: tuple[str, ...]
+
+
+def changes(started: Config, current: Config, new: Config) -> Changes:
+    """Return the changes of a reload.
+
+    `started`: config of the start of the process. `current`: config of the last reload, or of the start.
+    """
+    reloaded = RELOADED | RELOADED_OF_CHANNELS
+    return Changes(
+        applied=tuple(key for key in _changed(current, new) if key in reloaded),
+        need_restart=tuple(key for key in _changed(started, new) if key not in RELOADED),
+    )
+
+
+def _changed(old: Config, new: Config) -> list[str]:
+    found = list[str]()
+    for field in fields(Config):
+        before, after = getattr(old, field.name), getattr(new, field.name)
+        if before == after or field.name in NO_KEYS:
+            continue
+        inner = [] if field.name in RELOADED else _names(before)
+        found += [f"{field.name}.{name}" for name in inner if getattr(before, name) != getattr(after, name)]
+        if not inner:
+            found.append(field.name)
+    return found
+
+
+def _names(section: object) -> list[str]:
+    """Return the keys of a section; none for a plain value."""
+    if isinstance(section, msgspec.Struct):
+        return [field.name for field in msgspec.structs.fields(section)]
+    return [field.name for field in fields(section)] if is_dataclass(section) else []
