@@ -25,7 +25,7 @@ def changed(one: Mapping[str, Any], other: Mapping[str, Any]) -> set[str]:
     return {re.sub(r"\[\d+\]", "[]", key) for key in keys}
 
 
-def said(message: Message, path: str = "") -> Iterator[tuple[str, Any]]:
+def set_fields(message: Message, path: str = "") -> Iterator[tuple[str, Any]]:
     """Yield (path and full name, value) of every scalar that is set."""
     for field, value in message.ListFields():
         if field.full_name.endswith("Request.source"):
@@ -33,7 +33,7 @@ def said(message: Message, path: str = "") -> Iterator[tuple[str, Any]]:
         for place, item in enumerate(value if field.is_repeated else [value]):
             at = f"{path}/{field.name}[{place}]"
             if field.message_type is not None:
-                yield from said(item, at)
+                yield from set_fields(item, at)
             else:
                 yield f"{at} {field.full_name}", item
 

@@ -39,24 +39,24 @@ def test_settings_name_one_model_of_the_simulated_provider(each: Settings) -> No
 
 @pytest.mark.parametrize("each", SETTINGS, ids=name)
 def test_settings_name_the_address_of_the_format(each: Settings) -> None:
-    said = "\n".join([*each.environment.values(), *each.files.values()])
-    found = set(re.findall(rf"{ADDRESS}([\w/]*)", said))
+    settings_text = "\n".join([*each.environment.values(), *each.files.values()])
+    found = set(re.findall(rf"{ADDRESS}([\w/]*)", settings_text))
     assert len(found) == 1
     assert found.pop().rstrip("/") in ("", ROOTS[each.format])
 
 
 @pytest.mark.parametrize("each", [each for each in SETTINGS if each.program not in UNTESTED], ids=name)
-def test_other_values_take_the_place_of_those_on_the_page(each: Settings) -> None:
+def test_the_values_of_the_page_are_replaced_by_other_values(each: Settings) -> None:
     changed = each.replaced(address="http://other", key="sk-other", model="another")
-    said = json.dumps([dict(changed.environment), dict(changed.files), changed.command])
-    assert not any(old in said for old in (ADDRESS, KEY, each.model))
-    assert all(new in said for new in ("http://other", "another"))
-    assert "sk-other" in said or "UMG_API_KEY" in said
+    settings_text = json.dumps([dict(changed.environment), dict(changed.files), changed.command])
+    assert not any(old in settings_text for old in (ADDRESS, KEY, each.model))
+    assert all(new in settings_text for new in ("http://other", "another"))
+    assert "sk-other" in settings_text or "UMG_API_KEY" in settings_text
 
 
 FILES = [(each, path, text) for each in SETTINGS for path, text in each.files.items()]
 
 
 @pytest.mark.parametrize(("each", "path", "text"), FILES, ids=[f"{name(each)}, {path}" for each, path, _ in FILES])
-def test_a_file_of_the_page_is_what_its_name_says(each: Settings, path: str, text: str) -> None:
+def test_a_file_of_the_page_has_the_format_of_its_suffix(each: Settings, path: str, text: str) -> None:
     assert READERS[path.rpartition(".")[2]](text)

@@ -38,12 +38,12 @@ def test_every_table_that_the_page_names_is_known_here() -> None:
 
 
 @pytest.mark.parametrize(("name", "module"), [(name, module) for name in TABLES for module in TABLES[name]])
-def test_a_table_stands_where_the_page_says(name: str, module: str) -> None:
+def test_a_table_is_in_the_file_that_the_page_names(name: str, module: str) -> None:
     assert f"`{module}`" in PAGE
     assert re.search(rf"^{name}\b", (ROOT / module).read_text(encoding="utf-8"), re.MULTILINE)
 
 
-def test_all_that_only_some_formats_have_is_named() -> None:
+def test_every_optional_function_of_a_format_is_named() -> None:
     both = [*fields(TextFormat), *fields(UnaryFormat)]
     optional = {each.name for each in both if each.default is None or isinstance(each.default, str | bool)}
     assert {name for name in optional if f"`{name}`" not in PAGE} == set()
@@ -66,7 +66,7 @@ def test_the_map_has_a_row_for_every_package() -> None:
 
 
 @pytest.mark.parametrize("package", re.findall(r"^\| `([\w/]+)` \|", PAGE, re.MULTILINE))
-def test_the_map_names_no_module_that_there_is_not(package: str) -> None:
+def test_every_module_of_the_map_exists(package: str) -> None:
     there = {path.stem for path in (ROOT / package).glob("*")}
     named = set(re.findall(r"`([a-z_]+)`", row_of(package)))
     assert named - there == set()

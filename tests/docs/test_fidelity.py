@@ -32,7 +32,7 @@ def name(value: object) -> str:
     return value.sample.row if isinstance(value, Row) else value if isinstance(value, str) else ""
 
 
-def test_the_page_is_what_is_measured() -> None:
+def test_the_page_equals_the_measurements() -> None:
     assert PAGE.read_text(encoding="utf-8") == render(), "run `make fidelity` and look at the difference"
 
 
@@ -41,7 +41,7 @@ def test_the_page_is_what_is_measured() -> None:
     CELLS,
     ids=[f"{row.sample.row}, {face} -> {target}" for row, face, target, _ in CELLS],
 )
-def test_nothing_is_lost_without_a_word(row: Row, face: str, target: str, cell: Cell) -> None:
+def test_every_lost_field_is_reported(row: Row, face: str, target: str, cell: Cell) -> None:
     assert cell.kind != "silent", cell.note
     if face == target:
         assert cell.kind == "exact" or row.sample.ignored
@@ -54,7 +54,7 @@ def test_every_field_of_a_request_is_measured() -> None:
     assert sorted((homes | values) - covered) == []
 
 
-def test_no_home_is_excused_that_is_measured() -> None:
+def test_no_measured_field_is_on_the_list_of_exceptions() -> None:
     covered = {home for row in ROWS if isinstance(row.sample, Sample) for home in row.sample.covers}
     assert sorted(covered & set(UNMEASURED)) == []
 
@@ -108,7 +108,7 @@ TOLD = pytest.mark.parametrize(
 
 @pytest.mark.asyncio(loop_scope="module")
 @TOLD
-async def test_a_caller_is_told_what_the_provider_is_not(
+async def test_fields_that_a_provider_does_not_get_are_reported_to_the_caller(
     captured: RecordedGateway, row: Row, face: str, target: str, cell: Cell
 ) -> None:
     assert isinstance(row.sample, Sample)
@@ -126,7 +126,7 @@ async def test_a_caller_is_told_what_the_provider_is_not(
     report = CODECS[target].encode_request(request, "m", False, notes=notes).report
     report.rename(CODECS[face].wire_path)
     assert (got.status, got.headers.get("x-umg-dropped", "")) == (200, report.header())
-    assert captured.provider.bodies[0] == told(face, target, row.sample)
+    assert captured.provider.bodies[0] == expected_body(face, target, row.sample)
     assert strict.status == (400 if report.lost else 200)
     if report.lost:
         assert len(captured.provider.bodies) == 1
@@ -134,7 +134,7 @@ async def test_a_caller_is_told_what_the_provider_is_not(
         assert next(iter(report.dropped), "") in strict.error.message
 
 
-def told(face: str, target: str, sample: Sample) -> Any:
+def expected_body(face: str, target: str, sample: Sample) -> Any:
     """Return the body that a provider is sent, by the codecs without the gateway."""
     request, _, notes = decoded(face, sample.bodies[face])
     return json.loads(CODECS[target].encode_request(request, "m", False, notes=notes).body)

@@ -15,7 +15,7 @@ from google.protobuf.message import Message
 from google.protobuf.timestamp_pb2 import Timestamp
 from msgspec import inspect
 
-from tests.docs.flat import changed, covers, leaves, said
+from tests.docs.flat import changed, covers, leaves, set_fields
 from tests.schema.test_fields import BY_FORMAT, FACES, HOMES, VALUES, Row, fields_on, names
 from umg_grpc.v1 import pb
 from umg_grpc.wire import EMBEDDING_FORMATS, RERANK_FORMATS
@@ -110,19 +110,19 @@ def put(body: dict[str, Any], path: str, value: Any) -> dict[str, Any]:
 
 
 @every_face
-def test_a_field_of_a_body_is_read_into_its_canonical_home(face: Face) -> None:
+def test_a_field_of_a_body_is_decoded_into_its_canonical_field(face: Face) -> None:
     for row in rows_of(face.section):
         homes = {fields_on(name)[-1].full_name for name in names(row.cells[0])}
         for name in own(row, face.id):
             one, other = (
-                dict(said(face.decode(put(dict(face.least), name, value)))) for value in TWO[name.split(".")[-1]]
+                dict(set_fields(face.decode(put(dict(face.least), name, value)))) for value in TWO[name.split(".")[-1]]
             )
             found = {key.split()[1] for key in one.keys() | other.keys() if one.get(key) != other.get(key)}
             assert found == homes, name
 
 
 @pytest.mark.parametrize(("name", "field"), [("taskType", "task_type"), ("outputDimensionality", "dimensions")])
-def test_items_that_differ_have_their_own_options(name: str, field: str) -> None:
+def test_different_items_have_their_own_options(name: str, field: str) -> None:
     [row] = [row for row in rows_of("Embedding request") if names(row.cells[0]) == [f"EmbedRequest.inputs.{field}"]]
     assert row.of_formats["native_embeddings"] == "the same, where they differ"
     one, other = TWO[name]
@@ -132,7 +132,7 @@ def test_items_that_differ_have_their_own_options(name: str, field: str) -> None
     assert not decoded.HasField(field)  # type: ignore[arg-type]  # its stub lists the names
 
 
-def test_what_stands_in_the_place_of_a_text_is_read() -> None:
+def test_other_kinds_of_input_than_text_are_decoded() -> None:
     tokens = FACES_OF_REQUESTS[0].decode({"model": "m", "input": [[1, 2], [3]]})
     assert isinstance(tokens, pb.EmbedRequest)
     assert [list(item.tokens.ids) for item in tokens.inputs] == [[1, 2], [3]]
@@ -164,10 +164,10 @@ def known(kind: inspect.Type, path: str = "") -> Iterator[str]:
 @every_face
 def test_every_field_that_a_body_may_have_is_on_the_page(face: Face) -> None:
     carried = {name for row in rows_of(face.section) for name in own(row, face.id)}
-    shown = carried | {name for row in alone(face.id) for name in names(row.cells[1])}
+    documented = carried | {name for row in alone(face.id) for name in names(row.cells[1])}
     fields = set(known(inspect.type_info(face.body)))
-    assert {path for path in fields if not any(covers(name, path) for name in shown)} == set()
-    assert {name for name in shown if not any(covers(name, path) for path in fields)} == set()
+    assert {path for path in fields if not any(covers(name, path) for name in documented)} == set()
+    assert {name for name in documented if not any(covers(name, path) for path in fields)} == set()
 
 
 def alone(face: str) -> list[Row]:
@@ -186,7 +186,7 @@ OTHER: Mapping[str, tuple[str, Mapping[str, Any]]] = {
 
 
 @every_face
-def test_what_only_a_body_has_is_reported_or_ignored_as_the_page_says(face: Face) -> None:
+def test_a_field_without_canonical_form_is_reported_or_ignored_as_documented(face: Face) -> None:
     other, codecs = OTHER[face.id]
     provider = codecs[other]
     for row in alone(face.id):
@@ -271,7 +271,7 @@ MEASURED = [
 
 
 @pytest.mark.parametrize(("row", "wire"), MEASURED, ids=[f"{row.id}, {wire}" for row, wire in MEASURED])
-def test_a_canonical_field_is_written_where_the_page_says(row: Row, wire: str) -> None:
+def test_a_canonical_field_is_encoded_as_documented(row: Row, wire: str) -> None:
     found = set[str]()
     for home in names(row.cells[0]):
         path, before = fields_on(home), whole(row.section)
@@ -279,27 +279,27 @@ def test_a_canonical_field_is_written_where_the_page_says(row: Row, wire: str) -
             after = whole(row.section)
             fill(after, path, value)
             found |= changed(encoded(before, wire), encoded(after, wire))
-    shown = own(row, wire)
-    assert {path for path in found if not any(covers(name, path) for name in shown)} == set()
-    assert {name for name in shown if not any(covers(name, path) for path in found)} == set()
+    documented = own(row, wire)
+    assert {path for path in found if not any(covers(name, path) for name in documented)} == set()
+    assert {name for name in documented if not any(covers(name, path) for path in found)} == set()
 
 
 @pytest.mark.parametrize(("section", "wire"), sorted({(row.section, wire) for row, wire in MEASURED}))
-def test_all_that_is_written_is_on_the_page(section: str, wire: str) -> None:
+def test_every_encoded_field_is_documented(section: str, wire: str) -> None:
     anew = [row for row in BY_FORMAT if row.section == "Written anew" and row.cells[0] == wire]
-    shown = {name for row in anew for name in names(row.cells[1])}
-    shown |= {name for row in rows_of(section) for name in own(row, wire)}
+    documented = {name for row in anew for name in names(row.cells[1])}
+    documented |= {name for row in rows_of(section) for name in own(row, wire)}
     bodies = [encoded(whole(section), wire)]
     if section != "Embedding answer":
         bodies.append(encoded(SECTIONS[section](), wire))
     written = {
         re.sub(r"\[\d+\]", "[]", path) for body in bodies for path, value in body.items() if value not in (None, [])
     }
-    assert {path for path in written if not any(covers(name, path) for name in shown)} == set()
+    assert {path for path in written if not any(covers(name, path) for name in documented)} == set()
 
 
 @pytest.mark.parametrize("face", [face for face in FACES if face not in RERANK_FORMATS])
-def test_a_providers_own_vectors_pass(face: str) -> None:
+def test_vectors_of_a_provider_are_passed_through(face: str) -> None:
     passed = pb.EmbedResponse(source=pb.SourceDocument(format=face, body=b"{}"))
     assert EMBEDDING_FORMATS[face].encode_response(passed, pb.EmbedRequest(), SDK) == b"{}"
 
@@ -308,14 +308,14 @@ def test_a_providers_own_vectors_pass(face: str) -> None:
 
 
 @pytest.mark.parametrize("wire", SHAPES)
-def test_a_query_asks_for_the_page_as_the_page_says(wire: str) -> None:
+def test_the_query_parameters_of_a_list_are_decoded_as_documented(wire: str) -> None:
     decode = MODEL_LISTS[SHAPES[wire]].decode_query
-    asked = {row.cells[0]: row for row in rows_of("Model lists") if "Request.p" in row.cells[0]}
-    assert len(asked) == 2
-    for row in asked.values():
+    paging_rows = {row.cells[0]: row for row in rows_of("Model lists") if "Request.p" in row.cells[0]}
+    assert len(paging_rows) == 2
+    for row in paging_rows.values():
         [home] = names(row.cells[0])
         for name in own(row, wire):
-            assert set(changed(dict(said(decode({name: "1"}))), dict(said(decode({name: "2"}))))) == {
+            assert set(changed(dict(set_fields(decode({name: "1"}))), dict(set_fields(decode({name: "2"}))))) == {
                 f"/{fields_on(home)[-1].name}[] {fields_on(home)[-1].full_name}"
             }
     sizes = rows_of("Model lists")[0].of_formats[wire]
@@ -324,32 +324,34 @@ def test_a_query_asks_for_the_page_as_the_page_says(wire: str) -> None:
 
 
 @pytest.mark.parametrize("wire", SHAPES)
-def test_a_list_holds_its_models_and_says_whether_there_are_more(wire: str) -> None:
+def test_a_list_has_its_models_and_the_documented_paging_fields(wire: str) -> None:
     encode, model = MODEL_LISTS[SHAPES[wire]].encode_list, pb.Model(id="m")
     rows = {names(row.cells[0])[0]: row for row in rows_of("Model lists")}
-    shown = {"models": own(rows["ListModelsResponse.models"], wire)}
-    shown["next_page_token"] = own(rows["ListModelsResponse.next_page_token"], wire)
+    documented = {"models": own(rows["ListModelsResponse.models"], wire)}
+    documented["next_page_token"] = own(rows["ListModelsResponse.next_page_token"], wire)
 
     def body(**fields: Any) -> dict[str, Any]:
         return dict(json.loads(encode(pb.ListModelsResponse(**fields), pb.ListModelsRequest())))
 
     least = body()
     for field, value in (("models", [model]), ("next_page_token", "t")):
-        found = {name for name, told in body(**{field: value}).items() if told != least.get(name)}
-        assert found == set(shown[field]), field
+        found = {name for name, encoded_value in body(**{field: value}).items() if encoded_value != least.get(name)}
+        assert found == set(documented[field]), field
 
 
 @pytest.mark.parametrize("row", [row for row in VALUES if row.section == "Model"], ids=lambda row: row.id)
-def test_a_value_is_written_as_the_page_says(row: Row) -> None:
+def test_a_value_is_encoded_as_documented(row: Row) -> None:
     messages, native = row.of_formats["messages"], row.of_formats["native"]
     for name in names(row.cells[0]):
         match name.split("_")[:2]:
             case ["MODEL", "OPERATION"]:
                 model = pb.Model(operations=[pb.ModelOperation.Value(name)], capabilities=pb.ModelCapabilities())
                 thinking = encoded(model, "messages")["capabilities.thinking.types.disabled.supported"]
-                told = json.loads(MODEL_LISTS["native_models"].encode_model(model))
+                encoded_value = json.loads(MODEL_LISTS["native_models"].encode_model(model))
                 assert thinking == (messages == "true")
-                assert told["supportedGenerationMethods"] == [action for action in native.split(", ") if action != "-"]
+                assert encoded_value["supportedGenerationMethods"] == [
+                    action for action in native.split(", ") if action != "-"
+                ]
             case ["REASONING", "CONTROL"]:
                 model = pb.Model(capabilities=pb.ModelCapabilities(reasoning=pb.ReasoningControl.Value(name)))
                 kinds = [
@@ -364,7 +366,7 @@ def test_a_value_is_written_as_the_page_says(row: Row) -> None:
                 assert kind == ["BILLABLE", "UNIT"]
 
 
-def test_what_nobody_said_of_a_model_has_the_value_that_the_page_says() -> None:
+def test_an_unset_field_of_a_model_has_the_documented_value() -> None:
     model = pb.Model(id="m")
     chat, messages, native = (encoded(model, wire) for wire in SHAPES)
     assert (chat["created"], messages["created_at"][:4]) == (0, "1970")

@@ -15,7 +15,7 @@ PAGE = (DOCS / "embeddings.md").read_text(encoding="utf-8")
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
-async def test_a_list_has_the_shape_and_the_page_that_the_page_says(call: ApiClient, served: Served) -> None:
+async def test_a_list_has_the_documented_shape_and_page_size(call: ApiClient, served: Served) -> None:
     key = served.key
     for cells, (headers, query) in zip(
         rows(PAGE, "Model lists"),
@@ -81,7 +81,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize("case", REFUSED, ids=lambda case: case.id)
-async def test_an_error_has_the_body_of_the_page(case: Refused, call: ApiClient) -> None:
+async def test_an_error_has_the_documented_body(case: Refused, call: ApiClient) -> None:
     answer = await call(case.path, case.body, **case.headers)
     assert answer.status == (404 if case.body is None else 400)
     assert set(case.error.split()) == answer.body["error"].keys() - {"details"}

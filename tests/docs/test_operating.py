@@ -37,20 +37,20 @@ def chat(model: str, text: str = "Hi", **more: Any) -> dict[str, Any]:
 
 
 async def test_the_table_of_protocols_has_the_paths_and_key_headers_of_the_formats() -> None:
-    said = {quoted(cells[0])[0]: cells[1:] for cells in rows(PAGE, "Configuration")}
-    asked = pb.GenerateRequest(
+    documented = {quoted(cells[0])[0]: cells[1:] for cells in rows(PAGE, "Configuration")}
+    text_request = pb.GenerateRequest(
         model="m", messages=[pb.Message(role=pb.ROLE_USER, parts=[pb.Part(text={"text": "Hi"})])]
     )
     paths, headers = dict[str, list[str]](), dict[str, str]()
     for name, codec in FORMATS.items():
         headers[name] = codec.key_header
-        paths[name] = [codec.encode_request(asked, "{id}", stream).path for stream in (False, True)]
+        paths[name] = [codec.encode_request(text_request, "{id}", stream).path for stream in (False, True)]
     for face, unary in (EMBEDDING_FORMATS | RERANK_FORMATS).items():
         headers[unary.protocol] = unary.key_header
         request = unary.decode_request(json.dumps(BODIES[face]).encode(), {}).canonical
         paths.setdefault(unary.protocol, []).append(unary.encode_request(request, "{id}").path)
-    assert said.keys() == paths.keys()
-    for name, cells in said.items():
+    assert documented.keys() == paths.keys()
+    for name, cells in documented.items():
         found = [path.replace("%7B", "{").replace("%7D", "}") for path in paths[name]]
         assert quoted(cells[0]) == list(dict.fromkeys(found)), name
         bearer = ": Bearer" if headers[name] == "authorization" else ""
@@ -66,7 +66,7 @@ BODIES = {
 }
 
 
-async def test_the_example_of_a_config_is_read_and_has_the_defaults() -> None:
+async def test_the_example_config_is_valid_and_has_the_defaults() -> None:
     [example] = re.findall(r"```yaml\n(.*?)```", section(PAGE, "Configuration"), re.DOTALL)
     read = parse(example, "/etc/umg.yaml", {"UMG_SECRET": "0123456789abcdef", "PROVIDER_KEY": "k"})
     usual = Config(channels=())
@@ -82,15 +82,15 @@ async def test_the_example_of_a_config_is_read_and_has_the_defaults() -> None:
 
 
 async def test_every_key_of_a_model_is_in_the_tables() -> None:
-    said = [key for cells in rows(PAGE, "Models") for key in quoted(cells[0])]
-    assert sorted(said) == sorted([*_ModelEntry.__struct_fields__, *_CapabilitiesEntry.__struct_fields__])
+    documented = [key for cells in rows(PAGE, "Models") for key in quoted(cells[0])]
+    assert sorted(documented) == sorted([*_ModelEntry.__struct_fields__, *_CapabilitiesEntry.__struct_fields__])
     units = {name.removeprefix("BILLABLE_UNIT_").lower() for name, value in pb.BillableUnit.items() if value}
     assert units - set(quoted(section(PAGE, "Models"))) == set()
 
 
-async def test_every_quirk_that_can_be_written_is_in_its_table() -> None:
-    said = [key for cells in rows(PAGE, "What real providers refuse") for key in quoted(cells[0])]
-    assert sorted(said) == sorted(QuirksEntry.__struct_fields__)
+async def test_every_configurable_quirk_is_in_its_table() -> None:
+    documented = [key for cells in rows(PAGE, "What real providers refuse") for key in quoted(cells[0])]
+    assert sorted(documented) == sorted(QuirksEntry.__struct_fields__)
     assert set(QuirksEntry.__struct_fields__) <= {field.name for field in fields(Quirks)}
     choices = set(
         quoted(next(cells[1] for cells in rows(PAGE, "What real providers refuse") if "search_with" in cells[0]))
@@ -100,12 +100,12 @@ async def test_every_quirk_that_can_be_written_is_in_its_table() -> None:
         assert f"`prompt_caching: {caching}`" in " ".join(section(PAGE, "What real providers refuse").split())
 
 
-async def test_the_parts_of_a_batch_have_the_size_that_the_page_says() -> None:
-    said = re.search(
+async def test_the_batch_sizes_are_those_of_the_page() -> None:
+    documented = re.search(
         r"`embeddings` takes (\d+) at once, `native_embeddings` (\d+)", " ".join(section(PAGE, "Configuration").split())
     )
-    assert said is not None
-    assert {int(size) for size in said.groups()} == {codec.most_items for codec in EMBEDDING_FORMATS.values()}
+    assert documented is not None
+    assert {int(size) for size in documented.groups()} == {codec.most_items for codec in EMBEDDING_FORMATS.values()}
 
 
 async def test_a_length_that_a_model_cannot_have_and_an_operation_are_refused(call: ApiClient) -> None:
@@ -121,7 +121,7 @@ async def test_a_length_that_a_model_cannot_have_and_an_operation_are_refused(ca
     assert (await call("/v1/chat/completions", chat("wordllama-rerank"))).status == 400
 
 
-async def test_every_place_of_a_callers_key_is_named() -> None:
+async def test_every_header_and_parameter_for_a_callers_key_is_documented() -> None:
     faces = {route.format for route in ROUTES if route.format}
     places = {header for face in faces for header in key_headers(face)}
     places |= {f"?{key_parameter(face)}=" for face in faces if key_parameter(face)} | {"Authorization: Bearer KEY"}
@@ -130,13 +130,13 @@ async def test_every_place_of_a_callers_key_is_named() -> None:
 
 
 async def test_the_families_own_the_fields_of_the_table() -> None:
-    said = {quoted(cells[0])[0]: set(quoted(cells[1])) for cells in rows(PAGE, "Families")}
+    documented = {quoted(cells[0])[0]: set(quoted(cells[1])) for cells in rows(PAGE, "Families")}
     takes = {family for family, words in CHAT_FIELDS.items() if words.thinking == "thinking"}
     owned: dict[str, set[str]] = {family: {"thinking"} if family in takes else set() for family in FAMILIES}
     for field, family in OWNERS.items():
         if f"extra_body.{field}" not in OWNERS:  # else it is the same, merged into the body
             owned[family].add(field)
-    assert said == owned
+    assert documented == owned
 
 
 @pytest.mark.parametrize(
@@ -155,10 +155,10 @@ async def test_a_field_of_one_family_is_refused_by_models_of_another(field: str,
     assert reply.body["error"]["param"].startswith(field)
 
 
-async def test_the_suffixes_are_those_that_are_known(call: ApiClient) -> None:
-    said = [word for word in quoted(section(PAGE, "Families")) if word.startswith("-")]
-    assert len({split[1].form for word in said if (split := split_suffix(f"famG-2.5-flash{word}"))}) == 5
-    for word in said:
+async def test_the_documented_suffixes_are_those_of_the_code(call: ApiClient) -> None:
+    documented = [word for word in quoted(section(PAGE, "Families")) if word.startswith("-")]
+    assert len({split[1].form for word in documented if (split := split_suffix(f"famG-2.5-flash{word}"))}) == 5
+    for word in documented:
         levels = "-thinking-1024" not in word
         for model, status in (("famG-2.5-flash", 200), ("famG-3-pro", 200 if levels else 400), ("famO-5", 404)):
             assert (await call("/v1/chat/completions", chat(model + word))).status == status, model + word
@@ -171,14 +171,14 @@ async def test_a_mark_of_the_sandbox_has_the_status_of_the_table(mark: str, call
 
 
 @pytest.mark.parametrize("mark", ["[[fail]]", "[[fail:mid]]", "[[fail:429]]"])
-async def test_a_mark_that_fails_does_so_in_a_text_to_embed_and_in_a_query(mark: str, call: ApiClient) -> None:
+async def test_a_fault_mark_has_an_effect_in_a_text_to_embed_and_in_a_query(mark: str, call: ApiClient) -> None:
     texts = {"model": "text-embedding-3-small", "input": ["Hi", f"Hi {mark}"]}
     assert (await call("/v1/embeddings", texts)).status == MARKS[mark]
     query = {"model": "rerank-v1", "query": mark, "documents": ["Hi"]}
     assert (await call("/v1/rerank", query)).status == MARKS[mark]
 
 
-async def test_the_table_of_marks_is_whole() -> None:
+async def test_the_table_has_every_mark() -> None:
     known = [faults.FAIL, faults.CUT, faults.BUSY, faults.SLOW, faults.REFUSE, faults.BLOCK, faults.REDACTED]
     assert list(MARKS) == [f"[[{name}]]" for name in known]
     assert MARKS["[[slow]]"] == HTTP_STATUS[faults.late("total", callers=False).reason]
@@ -192,7 +192,7 @@ async def test_the_page_names_the_simulated_models_of_the_built_in_config() -> N
     assert re.split(r",\s+|\s+and\s+", listed) == [model.id for model in sandbox.models]
 
 
-async def test_what_a_provider_cannot_be_told_is_in_the_header_and_refused_where_strict(call: ApiClient) -> None:
+async def test_dropped_fields_are_in_the_header_and_refused_by_strict_calls(call: ApiClient) -> None:
     body = chat("smollm2-135m-instruct", max_tokens=5, top_k=3, speed="fast")
     reply = await call("/v1/messages", body)
     assert (reply.status, reply.headers["x-umg-dropped"]) == (200, "speed, top_k")
@@ -204,7 +204,7 @@ async def test_what_a_provider_cannot_be_told_is_in_the_header_and_refused_where
     assert (refused.status, "`new_field`" in refused.text) == (400, True)
 
 
-async def test_a_response_is_stored_unless_the_call_says_otherwise(served: Served, call: ApiClient) -> None:
+async def test_a_response_is_stored_unless_the_call_disables_it(served: Served, call: ApiClient) -> None:
     for path, body, found in (
         ("/v1/responses", {"model": "famO-5", "input": "Hi"}, 200),
         ("/v1/responses", {"model": "famO-5", "input": "Hi", "store": False}, 404),
@@ -216,7 +216,7 @@ async def test_a_response_is_stored_unless_the_call_says_otherwise(served: Serve
     assert (await call("/v1/responses", {"model": "famO-5", "input": "Hi", "background": True})).status == 400
 
 
-async def test_the_fields_of_the_log_are_there(served: Served, call: ApiClient) -> None:
+async def test_the_log_has_the_documented_fields(served: Served, call: ApiClient) -> None:
     await call("/v1/chat/completions", chat("famX-4"))
     line = json.loads(await served.until_logged('"model":"famX-4"'))
     assert line.keys() >= {

@@ -71,7 +71,7 @@ def defaults() -> Iterator[tuple[str, object]]:
 DEFAULTS = dict(defaults())
 
 
-def test_every_key_is_on_the_page_and_the_page_has_no_other() -> None:
+def test_the_page_has_exactly_the_keys_of_the_config() -> None:
     assert KEYS.keys() == DEFAULTS.keys()
 
 
@@ -97,12 +97,12 @@ def test_every_failure_is_in_the_table() -> None:
     assert [quoted(cells[0])[0] for cells in rows(PAGE, "What a failure means")] == [f.value for f in Failure]
 
 
-def test_the_order_in_which_failures_are_told_is_that_of_the_code() -> None:
-    [told] = re.findall(r"Of several failures the caller is sent .*?; of equals the last\.", TEXT)
-    assert quoted(told) == [failure.value for failure in reversed(failure_policy.FAILURE_PRECEDENCE)]
+def test_the_documented_precedence_of_failures_is_that_of_the_code() -> None:
+    [sentence] = re.findall(r"Of several failures the caller is sent .*?; of equals the last\.", TEXT)
+    assert quoted(sentence) == [failure.value for failure in reversed(failure_policy.FAILURE_PRECEDENCE)]
 
 
-def test_the_table_says_of_each_failure_what_is_done_about_it() -> None:
+def test_the_table_has_the_consequences_of_each_failure() -> None:
     table = {quoted(cells[0])[0]: cells for cells in rows(PAGE, "What a failure means")}
     for failure in Failure:
         _, _, counts, following, again, _ = table[failure.value]
@@ -135,11 +135,11 @@ def counted() -> dict[str, set[str]]:
 
 
 def test_every_figure_is_in_the_table_with_its_labels() -> None:
-    said = {name: set(quoted(cells[1])) for cells in rows(PAGE, "Figures") for name in quoted(cells[0])}
-    assert said == LEVELS | counted()
+    documented = {name: set(quoted(cells[1])) for cells in rows(PAGE, "Figures") for name in quoted(cells[0])}
+    assert documented == LEVELS | counted()
 
 
-def test_the_reasons_of_refusals_are_those_that_are_counted() -> None:
+def test_the_documented_reasons_of_refusals_are_those_of_the_metrics() -> None:
     [cells] = [cells for cells in rows(PAGE, "Figures") if "umg_refused_total" in cells[0]]
     assert overload.REFUSALS | {"connections"} == set(quoted(cells[2])) - {"lag"}
 
@@ -151,13 +151,13 @@ INTERNAL = {"x-umg-face"}
 def test_every_header_is_in_the_list() -> None:
     listed = {name for cells in rows(OPERATING, "Headers") for name in quoted(cells[0])}
     sources = [path.read_text() for package in ("http_facade", "umg_grpc") for path in (ROOT / package).rglob("*.py")]
-    spoken = {name for source in sources for name in re.findall(r'"(x-umg-[a-z]+)"', source)}
-    assert spoken - INTERNAL == {name for name in listed if name.startswith("x-umg-")}
+    header_names = {name for source in sources for name in re.findall(r'"(x-umg-[a-z]+)"', source)}
+    assert header_names - INTERNAL == {name for name in listed if name.startswith("x-umg-")}
     assert {"retry-after", "x-request-id"} <= listed
 
 
 @dataclass(frozen=True)
-class Said:
+class DocumentedNumber:
     """Number of the page, with the words around it."""
 
     words: str
@@ -168,52 +168,52 @@ class Said:
         return self.words.replace("{}", "N")
 
 
-SAID = [
-    Said("of at least {}.", circuit_breaker.MIN_CALLS),
-    Said("by at most {} calls at a time", circuit_breaker.MAX_PROBES),
-    Said("longer by up to {} %", circuit_breaker.JITTER * 100),
-    Said(
+DOCUMENTED_NUMBERS = [
+    DocumentedNumber("of at least {}.", circuit_breaker.MIN_CALLS),
+    DocumentedNumber("by at most {} calls at a time", circuit_breaker.MAX_PROBES),
+    DocumentedNumber("longer by up to {} %", circuit_breaker.JITTER * 100),
+    DocumentedNumber(
         "the channel is paused for {} seconds, then twice as long each time, at most 15 minutes",
         circuit_breaker.DOWN_SECONDS,
     ),
-    Said(
+    DocumentedNumber(
         "paused for 60 seconds, then twice as long each time, at most {} minutes.",
         circuit_breaker.LONGEST_DOWN_SECONDS / 60,
     ),
-    Said("({} second where it does not, at most 60)", circuit_breaker.OVERLOADED_SECONDS),
-    Said("(1 second where it does not, at most {})", circuit_breaker.LONGEST_OVERLOADED_SECONDS),
-    Said("an exhausted quota) is paused for {} seconds", keys.FIRST_SUSPENSION_SECONDS),
-    Said("states ({} second without one, at most 60)", keys.RATE_LIMIT_SUSPENSION_SECONDS),
-    Said("states (1 second without one, at most {})", keys.MAX_RATE_LIMIT_SUSPENSION_SECONDS),
-    Said("at most {} minutes; one that is rate limited", keys.MAX_SUSPENSION_SECONDS / 60),
-    Said("held back for up to {} seconds", generation.HOLD_SECONDS),
-    Said("within the last {} minutes", prompt_cache_affinity.SECONDS / 60),
-    Said("for requests of {} KiB and more", prompt_cache_affinity.SMALLEST_BYTES / 1024),
-    Said("One every {} seconds is allowed besides", shared.SECONDS_PER_TOKEN),
-    Said("is saved, up to {} |", shared.MAX_TOKENS),
-    Said("({} where it is less)", start_queue.ALWAYS),
-    Said("where more than {} wait.", start_queue.ALWAYS),
-    Said("and {} callers are never rejected", start_queue.ALWAYS),
-    Said("503 with `retry-after: {}`", errors.AGAIN_SECONDS),
-    Said("be silent for {} seconds", Settings.silent_seconds),
-    Said("one for each {} KiB", request_bodies.MIN_UPLOAD_BYTES_PER_SECOND / 1024),
-    Said("carries up to {} calls", STREAMS),
-    Said("and up to {} MiB.", response_cache.MAX_BYTES / 2**20),
-    Said("at most `{}d`", MAX_CACHE_SECONDS / 86400),
-    Said("more than {},000,000 seconds count as that many", MAX_TIMEOUT_SECONDS / 1e6),
-    Said("waits {} seconds for an answer", redis.ANSWER_SECONDS),
-    Said("then with {} callers that leave", LEAVING),
+    DocumentedNumber("({} second where it does not, at most 60)", circuit_breaker.OVERLOADED_SECONDS),
+    DocumentedNumber("(1 second where it does not, at most {})", circuit_breaker.LONGEST_OVERLOADED_SECONDS),
+    DocumentedNumber("an exhausted quota) is paused for {} seconds", keys.FIRST_SUSPENSION_SECONDS),
+    DocumentedNumber("states ({} second without one, at most 60)", keys.RATE_LIMIT_SUSPENSION_SECONDS),
+    DocumentedNumber("states (1 second without one, at most {})", keys.MAX_RATE_LIMIT_SUSPENSION_SECONDS),
+    DocumentedNumber("at most {} minutes; one that is rate limited", keys.MAX_SUSPENSION_SECONDS / 60),
+    DocumentedNumber("held back for up to {} seconds", generation.HOLD_SECONDS),
+    DocumentedNumber("within the last {} minutes", prompt_cache_affinity.SECONDS / 60),
+    DocumentedNumber("for requests of {} KiB and more", prompt_cache_affinity.SMALLEST_BYTES / 1024),
+    DocumentedNumber("One every {} seconds is allowed besides", shared.SECONDS_PER_TOKEN),
+    DocumentedNumber("is saved, up to {} |", shared.MAX_TOKENS),
+    DocumentedNumber("({} where it is less)", start_queue.ALWAYS),
+    DocumentedNumber("where more than {} wait.", start_queue.ALWAYS),
+    DocumentedNumber("and {} callers are never rejected", start_queue.ALWAYS),
+    DocumentedNumber("503 with `retry-after: {}`", errors.AGAIN_SECONDS),
+    DocumentedNumber("be silent for {} seconds", Settings.silent_seconds),
+    DocumentedNumber("one for each {} KiB", request_bodies.MIN_UPLOAD_BYTES_PER_SECOND / 1024),
+    DocumentedNumber("carries up to {} calls", STREAMS),
+    DocumentedNumber("and up to {} MiB.", response_cache.MAX_BYTES / 2**20),
+    DocumentedNumber("at most `{}d`", MAX_CACHE_SECONDS / 86400),
+    DocumentedNumber("more than {},000,000 seconds count as that many", MAX_TIMEOUT_SECONDS / 1e6),
+    DocumentedNumber("waits {} seconds for an answer", redis.ANSWER_SECONDS),
+    DocumentedNumber("then with {} callers that leave", LEAVING),
 ]
 
 
-@pytest.mark.parametrize("said", SAID, ids=lambda said: said.id)
-def test_a_number_is_that_of_the_code(said: Said) -> None:
-    before, after = (re.escape(words) for words in said.words.split("{}"))
+@pytest.mark.parametrize("case", DOCUMENTED_NUMBERS, ids=lambda case: case.id)
+def test_a_documented_number_is_that_of_the_code(case: DocumentedNumber) -> None:
+    before, after = (re.escape(words) for words in case.words.split("{}"))
     found = re.findall(rf"{before}([\d.,]*\d){after}", TEXT)
-    assert [float(number.replace(",", "")) for number in found] == [said.number]
+    assert [float(number.replace(",", "")) for number in found] == [case.number]
 
 
-def test_what_the_page_says_in_words_is_so() -> None:
+def test_values_that_the_page_has_in_words_are_those_of_the_code() -> None:
     assert "reads nothing of its answer for ten minutes" in TEXT
     assert Settings.write_timeout_seconds == 600
     assert "at most four calls in one round of its event loop" in TEXT
@@ -247,18 +247,18 @@ def config(tmp_path: Path) -> Path:
     return path
 
 
-async def test_the_route_that_the_page_shows_is_the_one_that_is_told(config: Path, tmp_path: Path) -> None:
-    [shown] = re.findall(r"```\n(x-umg-route): (.*)\n```", PAGE)
+async def test_the_route_header_of_the_page_is_that_of_the_gateway(config: Path, tmp_path: Path) -> None:
+    [example] = re.findall(r"```\n(x-umg-route): (.*)\n```", PAGE)
     async with serve(tmp_path, "--config", str(config)) as served, ClientSession() as session:
         call = ApiClient(served, session)
-        asked = {"model": "fast", "messages": [{"role": "user", "content": "Hi"}], "temperature": 0}
-        first, second = [await call("/v1/chat/completions", asked) for _ in range(2)]
-        assert (first.status, first.headers[shown[0]]) == (200, shown[1])
+        request = {"model": "fast", "messages": [{"role": "user", "content": "Hi"}], "temperature": 0}
+        first, second = [await call("/v1/chat/completions", request) for _ in range(2)]
+        assert (first.status, first.headers[example[0]]) == (200, example[1])
         assert [first.headers["x-umg-cache"], second.headers["x-umg-cache"]] == ["miss", "hit"]
-        warm = await call("/v1/chat/completions", {**asked, "temperature": 1})
+        warm = await call("/v1/chat/completions", {**request, "temperature": 1})
         assert warm.headers["x-umg-cache"] == "bypass"
-        lost = await call("/v1/chat/completions", {**asked, "model": "vendor/x"})
-        assert (lost.status, lost.headers[shown[0]]) == (502, "channel=main; attempts=2; reason=main: not sent")
+        lost = await call("/v1/chat/completions", {**request, "model": "vendor/x"})
+        assert (lost.status, lost.headers[example[0]]) == (502, "channel=main; attempts=2; reason=main: not sent")
         for model in ("think", "famG-2.5-flash"):
             late = await call(
                 "/v1/chat/completions",

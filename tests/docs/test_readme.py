@@ -75,7 +75,7 @@ def node_packages() -> Path:
 
 @pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: kind(example).id)
-async def test_an_example_runs_as_it_stands(example: tuple[str, str], served: Served) -> None:
+async def test_an_example_runs_unchanged(example: tuple[str, str], served: Served) -> None:
     language, block = example
     assert any(address in block for address in ADDRESSES)
     here = block.replace(ADDRESSES[0], served.http).replace(ADDRESSES[1], served.grpc)
@@ -122,7 +122,7 @@ LATER = {
 
 @pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.parametrize("what", LATER)
-async def test_what_comes_later_says_that_it_is_not_served(what: str, served: Served) -> None:
+async def test_services_planned_for_later_are_marked_as_not_served(what: str, served: Served) -> None:
     [sentence] = re.findall(r"\n(Images .*? come later)", README, re.DOTALL)
     assert what in " ".join(sentence.split())
     method, path = LATER[what].split()
@@ -165,7 +165,7 @@ def test_make_lists_the_targets_that_the_documents_name() -> None:
     assert [target for target in targets if f"make {target}" not in listed] == []
 
 
-def test_the_config_of_the_operators_page_is_taken() -> None:
+def test_the_config_of_the_operators_page_is_valid() -> None:
     blocks = re.findall(r"```yaml\n(.*?)```", (ROOT / "docs/operating.md").read_text(), re.DOTALL)
     [text] = [block for block in blocks if "\nchannels:" in block]
     environment = {"UMG_SECRET": "x" * 16, "PROVIDER_KEY": "sk-provider"}
