@@ -68,22 +68,22 @@ async def stands_still(flood: Flood, http: str) -> None:
 
 
 @dataclass(frozen=True)
-class Asked:
+class RequestCase:
     id: str
     path: str
     body: dict[str, object]
 
 
 MESSAGES = [{"role": "user", "content": "hi"}]
-ASKED = [
-    Asked("passed on", "/v1/chat/completions", {"model": "m", "messages": MESSAGES, "stream": True}),
-    Asked("translated", "/v1/messages", {"model": "m", "messages": MESSAGES, "max_tokens": 9, "stream": True}),
+REQUEST_CASES = [
+    RequestCase("passed on", "/v1/chat/completions", {"model": "m", "messages": MESSAGES, "stream": True}),
+    RequestCase("translated", "/v1/messages", {"model": "m", "messages": MESSAGES, "max_tokens": 9, "stream": True}),
 ]
 
 
-@pytest.mark.parametrize("case", ASKED, ids=lambda case: case.id)
-async def test_a_caller_over_http_who_does_not_read_slows_the_provider(
-    case: Asked, flood: Flood, tmp_path: Path
+@pytest.mark.parametrize("case", REQUEST_CASES, ids=lambda case: case.id)
+async def test_an_http_caller_that_does_not_read_slows_the_provider(
+    case: RequestCase, flood: Flood, tmp_path: Path
 ) -> None:
     config = "channels:\n" + channel("flood", "chat", flood.url, "m")
     async with running(config, tmp_path) as gateway:
@@ -97,7 +97,7 @@ async def test_a_caller_over_http_who_does_not_read_slows_the_provider(
         writer.transport.abort()
 
 
-async def test_a_caller_over_grpc_who_does_not_read_slows_the_provider(flood: Flood, tmp_path: Path) -> None:
+async def test_a_grpc_caller_that_does_not_read_slows_the_provider(flood: Flood, tmp_path: Path) -> None:
     config = "channels:\n" + channel("flood", "chat", flood.url, "m")
     async with running(config, tmp_path) as gateway, grpc.aio.insecure_channel(gateway.grpc) as grpc_channel:
         part = pb.Part(text=pb.TextPart(text="hi"))

@@ -30,7 +30,7 @@ class Sent:
     data: bytes = GOOD
     headers: dict[str, str] = field(default_factory=dict)
     status: int = 200
-    says: str = "hello"
+    message: str = "hello"
 
 
 def typed(value: str) -> dict[str, str]:
@@ -50,51 +50,53 @@ SENT = [
         id="a form, as curl sends it",
         headers=typed("application/x-www-form-urlencoded"),
         status=415,
-        says="send the body with content-type: application/json, not application/x-www-form-urlencoded",
+        message="send the body with content-type: application/json, not application/x-www-form-urlencoded",
     ),
-    Sent(id="text", headers=typed("text/plain"), status=415, says="application/json"),
-    Sent(id="multipart", headers=typed("multipart/form-data; boundary=x"), status=415, says="multipart/form-data"),
-    Sent(id="no JSON", data=b"{", headers=typed("application/json"), status=400, says="error"),
-    Sent(id="nothing", data=b"", headers=typed("application/json"), status=400, says="error"),
-    Sent(id="no messages", data=b'{"model":"m"}', headers=typed("application/json"), status=400, says="messages"),
+    Sent(id="text", headers=typed("text/plain"), status=415, message="application/json"),
+    Sent(id="multipart", headers=typed("multipart/form-data; boundary=x"), status=415, message="multipart/form-data"),
+    Sent(id="no JSON", data=b"{", headers=typed("application/json"), status=400, message="error"),
+    Sent(id="nothing", data=b"", headers=typed("application/json"), status=400, message="error"),
+    Sent(id="no messages", data=b'{"model":"m"}', headers=typed("application/json"), status=400, message="messages"),
     Sent(id="gzip", data=gzip.compress(GOOD), headers=encoded("gzip")),
     Sent(id="gzip by its older name", data=gzip.compress(GOOD), headers=encoded("X-GZIP")),
     Sent(id="deflate", data=zlib.compress(GOOD), headers=encoded("deflate")),
     Sent(id="deflate without its wrapper", data=raw_deflate(GOOD), headers=encoded("deflate")),
     Sent(id="identity", headers=encoded("identity")),
-    Sent(id="an encoding we do not know", headers=encoded("br"), status=415, says="gzip or deflate, not br"),
-    Sent(id="two encodings", headers=encoded("gzip, gzip"), status=415, says="gzip or deflate"),
-    Sent(id="what is not gzip", headers=encoded("gzip"), status=400, says="not compressed with gzip"),
-    Sent(id="gzip cut off", data=gzip.compress(GOOD)[:-9], headers=encoded("gzip"), status=400, says="one whole gzip"),
-    Sent(id="gzip twice over", data=gzip.compress(GOOD) * 2, headers=encoded("gzip"), status=400, says="one whole"),
+    Sent(id="an encoding we do not know", headers=encoded("br"), status=415, message="gzip or deflate, not br"),
+    Sent(id="two encodings", headers=encoded("gzip, gzip"), status=415, message="gzip or deflate"),
+    Sent(id="what is not gzip", headers=encoded("gzip"), status=400, message="not compressed with gzip"),
+    Sent(
+        id="gzip cut off", data=gzip.compress(GOOD)[:-9], headers=encoded("gzip"), status=400, message="one whole gzip"
+    ),
+    Sent(id="gzip twice over", data=gzip.compress(GOOD) * 2, headers=encoded("gzip"), status=400, message="one whole"),
     Sent(
         id="a gzip bomb",
         data=gzip.compress(bytes(200 * 2**20)),
         headers=encoded("gzip"),
         status=413,
-        says=f"larger than {BODY_LIMIT} bytes (2 MiB)",
+        message=f"larger than {BODY_LIMIT} bytes (2 MiB)",
     ),
     Sent(
         id="a deflate bomb",
         data=zlib.compress(bytes(BODY_LIMIT + 1)),
         headers=encoded("deflate"),
         status=413,
-        says="2 MiB",
+        message="2 MiB",
     ),
 ]
 
 
 @pytest.mark.parametrize("case", SENT, ids=lambda case: case.id)
-async def test_a_body_is_taken_or_refused_by_what_it_says_it_is(face: Face, case: Sent) -> None:
+async def test_a_body_is_accepted_or_refused_by_its_content_type_and_encoding(face: Face, case: Sent) -> None:
     skip = ["content-type"] if "content-type" not in case.headers else []
     url = face.url(CHAT)
     async with face.client.post(url, data=case.data, headers=case.headers, skip_auto_headers=skip) as answer:
         assert (answer.status, answer.content_type) == (case.status, "application/json")
-        assert case.says in await answer.text()
+        assert case.message in await answer.text()
 
 
 @pytest.mark.parametrize("encoding", ["gzip", "deflate"])
-def test_a_body_is_decompressed_up_to_the_limit_itself(encoding: str) -> None:
+def test_a_compressed_body_may_have_exactly_the_limit(encoding: str) -> None:
     plain = b"x" * 1000
     packed = gzip.compress(plain) if encoding == "gzip" else zlib.compress(plain)
     assert decompress(packed, encoding, 1000) == plain
@@ -111,7 +113,7 @@ async def test_a_body_of_exactly_the_limit_is_read(face: Face) -> None:
             assert answer.status == status
 
 
-async def test_a_refusal_of_a_huge_body_is_read_while_it_is_still_being_sent(face: Face) -> None:
+async def test_a_client_receives_the_refusal_while_it_sends_a_huge_body(face: Face) -> None:
     reader, writer = await face.raw()
     writer.write(b"POST %b HTTP/1.1\r\nhost: x\r\ncontent-length: %d\r\n\r\n" % (CHAT.encode(), HUGE))
     writer.write(b"x" * 65536)
@@ -137,19 +139,19 @@ def post_and_then_read(port: int, chunked: bool) -> tuple[int, str]:
     return answer.status, text
 
 
-@pytest.mark.parametrize("chunked", [False, True], ids=["with its length told", "in chunks"])
+@pytest.mark.parametrize("chunked", [False, True], ids=["with a content-length", "in chunks"])
 async def test_a_client_that_sends_all_before_it_reads_gets_the_refusal(face: Face, chunked: bool) -> None:
     status, text = await asyncio.to_thread(post_and_then_read, face.port, chunked)
     assert status == 413
     assert "2 MiB" in text
 
 
-async def test_a_client_that_waits_for_100_continue_is_asked_for_its_body(face: Face) -> None:
+async def test_a_client_that_waits_gets_100_continue(face: Face) -> None:
     async with face.client.post(face.url(CHAT), json=body("m"), expect100=True) as answer:
         assert answer.status == 200
 
 
-async def test_a_client_that_waits_for_100_continue_need_not_send_what_is_too_large(face: Face) -> None:
+async def test_a_client_that_waits_for_100_continue_is_refused_before_it_sends_a_large_body(face: Face) -> None:
     reader, writer = await face.raw()
     head = b"POST %b HTTP/1.1\r\nhost: x\r\nexpect: 100-continue\r\ncontent-length: %d\r\n\r\n"
     writer.write(head % (CHAT.encode(), HUGE))
@@ -157,12 +159,12 @@ async def test_a_client_that_waits_for_100_continue_need_not_send_what_is_too_la
     writer.close()
 
 
-async def test_an_expectation_nobody_knows_is_no_reason_to_fail(face: Face) -> None:
+async def test_an_unknown_expectation_is_ignored(face: Face) -> None:
     async with face.client.post(face.url(CHAT), json=body("m"), headers={"expect": "cake"}) as answer:
         assert answer.status == 200
 
 
-async def test_an_upload_that_its_sender_gives_up_leaves_no_trace(
+async def test_an_aborted_upload_frees_its_memory_and_logs_no_error(
     face: Face, quiet: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
 ) -> None:
     _, writer = await face.raw()
@@ -178,7 +180,7 @@ async def test_an_upload_that_its_sender_gives_up_leaves_no_trace(
     assert "Traceback" not in capsys.readouterr().out
 
 
-async def test_an_upload_that_stands_still_is_ended(make_face: MakeFace) -> None:
+async def test_a_stalled_upload_is_ended(make_face: MakeFace) -> None:
     face = await make_face(upload_seconds=0.05)
     reader, writer = await face.raw()
     writer.write(b"POST %b HTTP/1.1\r\nhost: x\r\ncontent-length: 1000000\r\n\r\n" % CHAT.encode() + b"half" * 100_000)
@@ -189,7 +191,7 @@ async def test_an_upload_that_stands_still_is_ended(make_face: MakeFace) -> None
     writer.close()
 
 
-async def test_an_upload_that_trickles_in_is_ended(make_face: MakeFace) -> None:
+async def test_an_upload_below_the_minimum_rate_is_ended(make_face: MakeFace) -> None:
     face = await make_face(upload_seconds=0.2)
     reader, writer = await face.raw()
     writer.write(b"POST %b HTTP/1.1\r\nhost: x\r\ncontent-length: 100000\r\n\r\n" % CHAT.encode())
@@ -232,7 +234,7 @@ async def test_a_broken_chunk_is_a_clean_400(face: Face, quiet: pytest.LogCaptur
     assert quiet.records == []
 
 
-async def test_a_broken_chunk_in_a_later_packet_ends_the_upload_as_standing_still_does(
+async def test_a_broken_chunk_in_a_later_packet_ends_the_upload_as_a_stall(
     make_face: MakeFace, quiet: pytest.LogCaptureFixture
 ) -> None:
     face = await make_face(upload_seconds=0.05)

@@ -34,14 +34,14 @@ async def pass_time(face: Face) -> None:
     assert b"408" in await reader.read()
 
 
-async def test_a_connection_that_says_nothing_is_closed(make_face: MakeFace) -> None:
+async def test_a_connection_without_a_request_is_closed(make_face: MakeFace) -> None:
     face = await make_face(silent_seconds=0.05)
     reader, _ = await face.raw()
     with pytest.raises((ConnectionResetError, asyncio.IncompleteReadError)):
         await reader.readexactly(1)
 
 
-async def test_a_head_that_does_not_come_whole_in_time_is_refused(make_face: MakeFace) -> None:
+async def test_an_incomplete_head_is_refused_after_its_timeout(make_face: MakeFace) -> None:
     face = await make_face(head_seconds=0.05)
     reader, writer = await face.raw()
     writer.write(ALIVE[:10])
@@ -51,7 +51,7 @@ async def test_a_head_that_does_not_come_whole_in_time_is_refused(make_face: Mak
     assert b'its head took longer than 0.05 seconds"' in answer
 
 
-async def test_a_head_that_trickles_in_has_no_more_time(make_face: MakeFace) -> None:
+async def test_the_timeout_of_a_head_does_not_restart_with_each_byte(make_face: MakeFace) -> None:
     face = await make_face(head_seconds=0.1)
     reader, writer = await face.raw()
 
@@ -67,7 +67,7 @@ async def test_a_head_that_trickles_in_has_no_more_time(make_face: MakeFace) -> 
     trickling.cancel()
 
 
-async def test_a_later_head_on_a_connection_has_its_time_too(make_face: MakeFace) -> None:
+async def test_a_later_head_on_a_connection_has_its_own_timeout(make_face: MakeFace) -> None:
     face = await make_face(head_seconds=0.05, silent_seconds=0.05)
     reader, writer = await face.raw()
     for _ in range(3):
@@ -120,7 +120,9 @@ async def send(face: Face, writer: asyncio.StreamWriter, pieces: tuple[bytes, ..
 
 @pytest.mark.parametrize("case", BEFORE, ids=lambda case: case.id)
 @pytest.mark.parametrize("start", [b"G", b"GET /v1/mo", b"GET / HTTP/1.1\r\nx: "], ids=["G", "a line", "a header"])
-async def test_a_head_right_behind_a_request_has_its_time(make_face: MakeFace, case: Before, start: bytes) -> None:
+async def test_a_head_sent_together_with_a_request_has_its_own_timeout(
+    make_face: MakeFace, case: Before, start: bytes
+) -> None:
     face = await make_face(head_seconds=case.head_seconds)
     reader, writer = await face.raw()
     await send(face, writer, (*case.pieces[:-1], case.pieces[-1] + start))
@@ -132,7 +134,7 @@ async def test_a_head_right_behind_a_request_has_its_time(make_face: MakeFace, c
 
 
 @pytest.mark.parametrize("case", BEFORE[1:], ids=lambda case: case.id)
-async def test_a_connection_rests_after_whole_requests(make_face: MakeFace, case: Before) -> None:
+async def test_an_idle_connection_is_kept_open_after_complete_requests(make_face: MakeFace, case: Before) -> None:
     face = await make_face(head_seconds=case.head_seconds, silent_seconds=case.head_seconds)
     reader, writer = await face.raw()
     await send(face, writer, case.pieces)
@@ -146,7 +148,7 @@ async def test_a_connection_rests_after_whole_requests(make_face: MakeFace, case
     assert await alive(face, reader, writer) == b"HTTP/1.1 200 OK\r\n"
 
 
-def test_a_head_that_comes_with_its_connection_has_its_time() -> None:
+def test_a_head_sent_at_once_has_its_own_timeout() -> None:
     """Run on the event loop of the product, which reads at once."""
 
     async def serve() -> bytes:
@@ -165,7 +167,7 @@ def test_a_head_that_comes_with_its_connection_has_its_time() -> None:
         assert loop.run(serve()).startswith(b"HTTP/1.1 408")
 
 
-async def test_a_head_right_behind_an_answer_has_its_time(make_face: MakeFace) -> None:
+async def test_a_head_sent_right_after_an_answer_has_its_own_timeout(make_face: MakeFace) -> None:
     face = await make_face(head_seconds=0.05)
     reader, writer = await face.raw()
     writer.write(ALIVE)
@@ -175,7 +177,7 @@ async def test_a_head_right_behind_an_answer_has_its_time(make_face: MakeFace) -
         assert (await reader.readline()).startswith(b"HTTP/1.1 408")
 
 
-async def test_a_head_behind_a_call_under_way_waits_for_its_answer(make_face: MakeFace) -> None:
+async def test_a_head_sent_during_a_call_waits_for_the_answer(make_face: MakeFace) -> None:
     face = await make_face(head_seconds=0.05)
     reader, writer = await face.raw()
     writer.write(request_bytes("wait") + ALIVE[:10])
@@ -189,7 +191,7 @@ async def test_a_head_behind_a_call_under_way_waits_for_its_answer(make_face: Ma
     assert b"[DONE]" in answers.partition(b"HTTP/1.1 408")[0]
 
 
-async def test_a_head_behind_a_refused_call_has_its_time(make_face: MakeFace) -> None:
+async def test_a_head_sent_after_a_refused_call_has_its_own_timeout(make_face: MakeFace) -> None:
     gate = LoadShedder(Overload(calls=1, queue=0))
     await gate.enter()
     face = await make_face(head_seconds=0.05, gate=gate)
@@ -213,7 +215,7 @@ async def test_a_head_in_two_parts_is_read(make_face: MakeFace) -> None:
     assert await alive(face, reader, writer) == b"HTTP/1.1 200 OK\r\n"
 
 
-async def test_a_call_under_way_takes_the_time_it_needs(make_face: MakeFace) -> None:
+async def test_a_call_in_flight_is_not_ended_by_the_head_timeout(make_face: MakeFace) -> None:
     face = await make_face(head_seconds=0.05, silent_seconds=0.05)
     reader, writer = await face.raw()
     writer.write(request_bytes("wait"))
@@ -223,7 +225,7 @@ async def test_a_call_under_way_takes_the_time_it_needs(make_face: MakeFace) -> 
     assert await reader.readline() == b"HTTP/1.1 200 OK\r\n"
 
 
-async def test_a_refused_call_is_no_head_that_began(make_face: MakeFace) -> None:
+async def test_a_refused_call_does_not_start_the_timeout_of_a_head(make_face: MakeFace) -> None:
     gate = LoadShedder(Overload(calls=1, queue=0))
     await gate.enter()
     face = await make_face(head_seconds=0.05, gate=gate)
@@ -245,7 +247,7 @@ async def crowded(make_face: MakeFace) -> Face:
     return face
 
 
-async def test_a_connection_too_many_is_told_so_and_closed(crowded: Face) -> None:
+async def test_a_connection_beyond_the_limit_is_refused_and_closed(crowded: Face) -> None:
     reader, writer = await crowded.raw()
     writer.write(request_bytes("m"))
     answer = await reader.read()
@@ -256,12 +258,12 @@ async def test_a_connection_too_many_is_told_so_and_closed(crowded: Face) -> Non
 
 
 @pytest.mark.parametrize("path", ["/", "/api/hello", "/healthz", "/readyz", "/metrics"])
-async def test_those_who_watch_are_answered_on_a_connection_too_many(crowded: Face, path: str) -> None:
+async def test_health_checks_are_answered_on_a_connection_beyond_the_limit(crowded: Face, path: str) -> None:
     async with crowded.client.get(crowded.url(path)) as answer:
         assert answer.status == 200
 
 
-async def test_one_who_leaves_makes_room(make_face: MakeFace) -> None:
+async def test_a_closed_connection_makes_room_for_another(make_face: MakeFace) -> None:
     face = await make_face(connections=1)
     reader, writer = await face.raw()
     assert await alive(face, reader, writer) == b"HTTP/1.1 200 OK\r\n"
@@ -274,7 +276,7 @@ async def test_one_who_leaves_makes_room(make_face: MakeFace) -> None:
                 statuses.add(answer.status)
 
 
-async def test_of_connections_too_many_the_oldest_ends_for_the_newest(
+async def test_the_oldest_connection_beyond_the_limit_is_closed_for_the_newest(
     make_face: MakeFace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(connections, "MAX_CONNECTIONS_OVER_LIMIT", 2)
@@ -286,7 +288,7 @@ async def test_of_connections_too_many_the_oldest_ends_for_the_newest(
         assert await alive(face, reader, writer) == b"HTTP/1.1 200 OK\r\n"
 
 
-async def test_a_connection_too_many_that_says_nothing_ends_soon(make_face: MakeFace) -> None:
+async def test_an_idle_connection_beyond_the_limit_is_closed_soon(make_face: MakeFace) -> None:
     face = await make_face(connections=1, head_seconds=0.05)
     await face.raw()
     reader, _ = await face.raw()
@@ -294,7 +296,7 @@ async def test_a_connection_too_many_that_says_nothing_ends_soon(make_face: Make
         await reader.readexactly(1)
 
 
-async def test_of_a_burst_of_connections_too_many_the_newest_are_kept(
+async def test_the_newest_connections_of_a_burst_beyond_the_limit_are_kept(
     make_face: MakeFace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(connections, "MAX_CONNECTIONS_OVER_LIMIT", 2)

@@ -60,7 +60,7 @@ class Hint:
 
 HINTS = [
     Hint(
-        id="a rate limit says when to come back",
+        id="a rate limit has a retry time",
         error=UmgError(pb.ERROR_REASON_RATE_LIMITED, "slow down", retry_after_seconds="7.2"),
         retry_after="8",
     ),
@@ -70,7 +70,7 @@ HINTS = [
         retry_after="1",
     ),
     Hint(
-        id="an overloaded gateway says when to come back",
+        id="an overloaded gateway has a retry time",
         error=UmgError(pb.ERROR_REASON_UNAVAILABLE, "later", retry_after_seconds="30"),
         retry_after="30",
     ),
@@ -89,14 +89,14 @@ HINTS = [
 
 
 @pytest.mark.parametrize("case", HINTS, ids=lambda case: case.id)
-async def test_an_error_tells_clients_whether_and_when_to_try_again(face: Face, case: Hint) -> None:
+async def test_an_error_states_whether_and_when_to_retry(face: Face, case: Hint) -> None:
     face.service.failure = case.error
     async with face.chat("fail") as answer:
         assert answer.headers.get("retry-after") == case.retry_after
         assert answer.headers.get("x-should-retry") == case.should_retry
 
 
-async def test_metadata_of_a_failed_call_becomes_headers_too(face: Face) -> None:
+async def test_metadata_of_a_failed_call_becomes_headers(face: Face) -> None:
     face.service.initial = (("x-ratelimit-remaining-requests", "0"), ("other", "hidden"))
     face.service.failure = UmgError(pb.ERROR_REASON_RATE_LIMITED, "slow down")
     async with face.chat("fail") as answer:
@@ -104,7 +104,7 @@ async def test_metadata_of_a_failed_call_becomes_headers_too(face: Face) -> None
         assert "other" not in answer.headers
 
 
-async def test_a_crash_of_the_service_shows_a_request_id_and_nothing_else(face: Face) -> None:
+async def test_a_crash_of_the_service_is_answered_with_a_request_id_only(face: Face) -> None:
     async with face.chat("crash") as answer:
         text = await answer.text()
         assert answer.status == 500
@@ -114,7 +114,7 @@ async def test_a_crash_of_the_service_shows_a_request_id_and_nothing_else(face: 
 
 @pytest.mark.parametrize("quote", ["", "`"], ids=["bare", "quoted"])
 @pytest.mark.parametrize("reason", [pb.ERROR_REASON_INVALID_FIELD, pb.ERROR_REASON_UNTRANSLATABLE])
-async def test_a_field_is_named_as_the_caller_wrote_it(
+async def test_an_error_names_the_field_by_the_callers_path(
     face: Face, reason: "pb.ErrorReason.ValueType", quote: str
 ) -> None:
     message = f"{quote}max_output_tokens{quote} must be at least 1"

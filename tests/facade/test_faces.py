@@ -52,7 +52,7 @@ KEYS = [
 
 
 @pytest.mark.parametrize("case", KEYS, ids=lambda case: case.id)
-async def test_a_key_counts_where_its_format_takes_one_and_nowhere_else(face: Face, case: Key) -> None:
+async def test_a_key_is_accepted_only_in_the_places_of_its_format(face: Face, case: Key) -> None:
     url = face.url(case.path.format(model="m") + case.query)
     async with face.client.post(url, json=BODIES[case.path], headers=case.headers) as answer:
         await answer.read()
@@ -70,20 +70,20 @@ async def test_the_path_names_the_model_of_a_native_call(face: Face, model: str)
     assert face.service.requests[-1].model == model.removeprefix("models/")
 
 
-async def test_a_native_stream_is_events_where_they_are_asked_for(face: Face) -> None:
+async def test_a_native_stream_has_events_if_the_query_requests_them(face: Face) -> None:
     url = face.url(NATIVE_STREAM.format(model="m"))
     async with face.client.post(f"{url}?alt=sse&foo=1", json=BODIES[NATIVE]) as answer:
         events = await answer.read()
         assert answer.content_type == "text/event-stream"
-    told = [json.loads(line[6:]) for line in events.split(b"\n") if line.strip()]
-    assert "".join(part["text"] for chunk in told for part in chunk["candidates"][0]["content"]["parts"]) == "one two"
+    chunks = [json.loads(line[6:]) for line in events.split(b"\n") if line.strip()]
+    assert "".join(part["text"] for chunk in chunks for part in chunk["candidates"][0]["content"]["parts"]) == "one two"
 
 
-async def test_a_native_stream_is_a_json_array_else(face: Face) -> None:
+async def test_a_native_stream_is_a_json_array_by_default(face: Face) -> None:
     async with face.client.post(face.url(NATIVE_STREAM.format(model="m")), json=BODIES[NATIVE]) as answer:
-        told = await answer.json()
+        chunks = await answer.json()
         assert answer.content_type == "application/json"
-    assert "".join(part["text"] for chunk in told for part in chunk["candidates"][0]["content"]["parts"]) == "one two"
+    assert "".join(part["text"] for chunk in chunks for part in chunk["candidates"][0]["content"]["parts"]) == "one two"
 
 
 async def test_a_native_array_that_breaks_off_ends_with_its_error(face: Face) -> None:
@@ -91,8 +91,8 @@ async def test_a_native_array_that_breaks_off_ends_with_its_error(face: Face) ->
     async with face.client.post(
         face.url(NATIVE_STREAM.format(model="break")), json=BODIES[NATIVE], headers=KEY
     ) as answer:
-        told = await answer.json()
-    assert told[-1]["error"]["message"] == "it broke off"
+        chunks = await answer.json()
+    assert chunks[-1]["error"]["message"] == "it broke off"
 
 
 @dataclass(frozen=True)

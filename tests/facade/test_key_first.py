@@ -91,50 +91,50 @@ async def test_a_body_without_a_good_key_is_refused_before_it_is_sent(make_face:
     assert await reader.readline() == b"HTTP/1.1 401 Unauthorized\r\n"
 
 
-async def ask(face: Face, key: Mapping[str, str]) -> int:
+async def post_chat(face: Face, key: Mapping[str, str]) -> int:
     async with face.client.post(face.url(CHAT), json=body("m"), headers=key) as answer:
         return answer.status
 
 
-async def test_a_key_that_the_service_knows_is_not_asked_for(make_face: MakeFace) -> None:
-    asked = list[str]()
+async def test_a_recently_accepted_key_is_not_checked_again(make_face: MakeFace) -> None:
+    checked_keys = list[str]()
 
     def knows(authorization: str) -> bool:
-        asked.append(authorization)
+        checked_keys.append(authorization)
         return True
 
     face = await make_face(is_cached_key=knows)
-    assert await ask(face, KEY) == 200
-    assert asked == [KEY["authorization"]]
+    assert await post_chat(face, KEY) == 200
+    assert checked_keys == [KEY["authorization"]]
     assert len(face.service.metadata) == len(face.service.requests) == 1
 
 
 @pytest.mark.parametrize(("recent", "checks"), [(math.inf, 2), (-1.0, 4)], ids=["recent", "long ago"])
-async def test_a_key_that_was_good_is_asked_for_again_after_a_while(
+async def test_an_accepted_key_is_checked_again_after_its_lifetime(
     make_face: MakeFace, monkeypatch: pytest.MonkeyPatch, recent: float, checks: int
 ) -> None:
     monkeypatch.setattr(key_check, "RECENT_SECONDS", recent)
     face = await make_face(is_cached_key=lambda _: False)
     other = {"authorization": "Bearer other"}
-    assert [await ask(face, key) for key in (KEY, KEY, other, other)] == [200] * 4
+    assert [await post_chat(face, key) for key in (KEY, KEY, other, other)] == [200] * 4
     assert len(face.service.metadata) - len(face.service.requests) == checks
 
 
-async def test_only_so_many_keys_are_remembered(make_face: MakeFace, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_number_of_remembered_keys_is_bounded(make_face: MakeFace, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(key_check, "RECENT_SECONDS", math.inf)
     monkeypatch.setattr(key_check, "MAX_RECENT", 2)
     face = await make_face(is_cached_key=lambda _: False)
     for number in (1, 2, 3, 2, 3, 1):  # the first was evicted for the third
-        assert await ask(face, {"authorization": f"Bearer {number}"}) == 200
+        assert await post_chat(face, {"authorization": f"Bearer {number}"}) == 200
     assert len(face.service.metadata) - len(face.service.requests) == 4
 
 
-async def test_a_key_is_refused_before_a_header_that_cannot_be_taken(make_face: MakeFace) -> None:
+async def test_a_wrong_key_is_refused_before_an_invalid_header(make_face: MakeFace) -> None:
     face = await make_face(is_cached_key=lambda _: False)
     headers = {**KEY, "x-umg-cache": "never"}
-    assert await ask(face, headers) == 400
+    assert await post_chat(face, headers) == 400
     face.service.failure = UNKNOWN
-    assert await ask(face, {"authorization": "Bearer other", "x-umg-cache": "never"}) == 401
+    assert await post_chat(face, {"authorization": "Bearer other", "x-umg-cache": "never"}) == 401
 
 
 @dataclass(frozen=True)
@@ -169,7 +169,7 @@ async def test_a_small_call_is_answered_while_a_large_body_is_decoded(
     data = b'{"model":"large body","messages":[{"role":"user","content":"hi"}],%b}' % case.members
     large = asyncio.ensure_future(face.client.post(face.url(CHAT), data=io.BytesIO(data), headers=SENDING).__aenter__())
     assert await asyncio.to_thread(began.wait, 60)
-    assert await ask(face, KEY) == 200
+    assert await post_chat(face, KEY) == 200
     assert not large.done()
     answered.set()
     async with await large as answer:
@@ -181,24 +181,24 @@ async def test_a_small_call_is_answered_while_a_large_body_is_decoded(
 class Beyond:
     id: str
     data: bytes
-    says: str
+    message: str
 
 
 BEYOND = [
     Beyond(
         id="500,000 members",
         data=b"{%b}" % b",".join(b'"%d":0' % number for number in range(500_000)),
-        says=f"the body has more than {MAX_MEMBERS} members in its objects; send fewer",
+        message=f"the body has more than {MAX_MEMBERS} members in its objects; send fewer",
     ),
     Beyond(
         id="a million numbers",
         data=b'{"input":[%b]}' % b",".join([b"0"] * 1_000_000),
-        says=f"the body has more than {MAX_VALUES} values; send fewer",
+        message=f"the body has more than {MAX_VALUES} values; send fewer",
     ),
     Beyond(
         id="deep",
         data=b'{"a":' * 201 + b"1" + b"}" * 201,
-        says=f"the body is nested deeper than {MAX_LEVELS} levels; flatten it",
+        message=f"the body is nested deeper than {MAX_LEVELS} levels; flatten it",
     ),
 ]
 
@@ -210,7 +210,7 @@ async def test_a_body_beyond_the_bounds_is_refused_by_the_bound_and_not_decoded(
     face = await make_face(body_limit_bytes=2**24)
     for path in PATHS:
         async with face.client.post(face.url(path), data=io.BytesIO(case.data), headers=SENDING) as answer:
-            assert (path, answer.status, case.says in await answer.text()) == (path, 400, True)
+            assert (path, answer.status, case.message in await answer.text()) == (path, 400, True)
     assert decoded == []
 
 
@@ -218,7 +218,7 @@ FAULTS = [TypeError("secret"), RecursionError("secret"), OverflowError("secret")
 
 
 @pytest.mark.parametrize("fault", [*FAULTS, UnicodeEncodeError("utf-8", "\ud800", 0, 1, "secret")], ids=repr)
-async def test_a_failure_of_a_decoder_is_a_malformed_body_and_logged_once_with_its_place(
+async def test_a_crash_of_a_decoder_is_reported_as_a_malformed_body_and_logged_once_with_its_source_line(
     make_face: MakeFace, monkeypatch: pytest.MonkeyPatch, fault: Exception
 ) -> None:
     def decode(data: bytes, headers: Mapping[str, str]) -> FaceRequest:
@@ -232,14 +232,14 @@ async def test_a_failure_of_a_decoder_is_a_malformed_body_and_logged_once_with_i
             assert answer.status == 400
             error = (await answer.json())["error"]
             assert (error["type"], "compare it with the format" in error["message"]) == ("invalid_request_error", True)
-    told = [line for line in lines if "place" in line]
-    assert len(told) == 1
-    assert told[0]["log_level"] == "error"
-    assert told[0]["place"].startswith(f"{type(fault).__name__} at http_facade.handlers:")
+    decoder_lines = [line for line in lines if "place" in line]
+    assert len(decoder_lines) == 1
+    assert decoder_lines[0]["log_level"] == "error"
+    assert decoder_lines[0]["place"].startswith(f"{type(fault).__name__} at http_facade.handlers:")
     assert "secret" not in str(lines)
 
 
-async def test_a_body_for_which_there_is_no_memory_is_to_be_sent_again(
+async def test_a_body_without_free_memory_is_refused_as_retryable(
     make_face: MakeFace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def decode(data: bytes, headers: Mapping[str, str]) -> FaceRequest:

@@ -56,8 +56,8 @@ class Face:
 
     async def small(self) -> None:
         """Make a small call, which must be answered."""
-        asked = {"model": "small", "input": "a", "encoding_format": "base64"}
-        async with self.client.post(self.url("/v1/embeddings"), json=asked, headers=KEY) as answer:
+        small = {"model": "small", "input": "a", "encoding_format": "base64"}
+        async with self.client.post(self.url("/v1/embeddings"), json=small, headers=KEY) as answer:
             assert answer.status == 200
             await answer.read()
 
@@ -112,7 +112,7 @@ async def make_face(caplog: pytest.LogCaptureFixture) -> AsyncIterator[MakeFace]
 
 
 @dataclass(frozen=True)
-class Asked:
+class RequestCase:
     id: str
     path: str
     body: dict[str, object]
@@ -120,27 +120,27 @@ class Asked:
 
 
 ITEM: dict[str, object] = {"content": {"parts": [{"text": "a"}]}}
-ASKED = [
-    Asked("numbers", "/v1/embeddings", {"model": "large", "input": "a"}, "embeddings"),
-    Asked("base64", "/v1/embeddings", {"model": "large", "input": "a", "encoding_format": "base64"}, "embeddings"),
-    Asked("native", "/v1beta/models/large:batchEmbedContents", {"requests": [ITEM]}, "native_embeddings"),
+REQUEST_CASES = [
+    RequestCase("numbers", "/v1/embeddings", {"model": "large", "input": "a"}, "embeddings"),
+    RequestCase(
+        "base64", "/v1/embeddings", {"model": "large", "input": "a", "encoding_format": "base64"}, "embeddings"
+    ),
+    RequestCase("native", "/v1beta/models/large:batchEmbedContents", {"requests": [ITEM]}, "native_embeddings"),
 ]
 
 
-@pytest.mark.parametrize("asked", ASKED, ids=lambda asked: asked.id)
-async def test_a_large_answer_is_the_same_to_the_byte_and_has_the_headers_of_a_small_one(
-    asked: Asked, make_face: MakeFace
-) -> None:
-    face, codec = await make_face(cors_origins=("*",)), EMBEDDING_FORMATS[asked.face]
-    encoding = pb.EMBEDDING_ENCODING_BASE64 if asked.id == "base64" else pb.EMBEDDING_ENCODING_UNSPECIFIED
+@pytest.mark.parametrize("case", REQUEST_CASES, ids=lambda case: case.id)
+async def test_a_large_answer_has_the_bytes_and_headers_of_a_small_one(case: RequestCase, make_face: MakeFace) -> None:
+    face, codec = await make_face(cors_origins=("*",)), EMBEDDING_FORMATS[case.face]
+    encoding = pb.EMBEDDING_ENCODING_BASE64 if case.id == "base64" else pb.EMBEDDING_ENCODING_UNSPECIFIED
     whole = codec.encode_response(ANSWER, pb.EmbedRequest(encoding=encoding), ClientShape.DOCUMENTED)
     sent = {**KEY, "x-request-id": "mine", "origin": "https://a.example"}
-    async with face.client.post(face.url(asked.path), json=asked.body, headers=sent) as answer:
+    async with face.client.post(face.url(case.path), json=case.body, headers=sent) as answer:
         assert await answer.read() == whole
         assert answer.headers["transfer-encoding"] == "chunked"
         large = {name.lower(): value for name, value in answer.headers.items()}
-    small = {name: value if value != "large" else "small" for name, value in asked.body.items()}
-    async with face.client.post(face.url(asked.path.replace("large", "small")), json=small, headers=sent) as answer:
+    small = {name: value if value != "large" else "small" for name, value in case.body.items()}
+    async with face.client.post(face.url(case.path.replace("large", "small")), json=small, headers=sent) as answer:
         assert "transfer-encoding" not in answer.headers
         same = {name.lower(): value for name, value in answer.headers.items()}
     del same["content-length"], same["date"]
@@ -148,20 +148,20 @@ async def test_a_large_answer_is_the_same_to_the_byte_and_has_the_headers_of_a_s
     assert (large["x-umg-dropped"], large["x-request-id"], "not-shown" in large) == ("user", "mine", False)
 
 
-async def test_a_large_body_of_the_providers_own_is_passed_on_whole(make_face: MakeFace) -> None:
+async def test_a_large_same_format_body_is_passed_through(make_face: MakeFace) -> None:
     face = await make_face()
     async with face.client.post(face.url("/v1/embeddings"), json={"model": "passed", "input": "a"}, headers=KEY) as answer:  # fmt: skip
         assert await answer.read() == b'{"data":[]}' + b" " * JSON_BYTES
 
 
-async def test_a_client_of_the_old_http_gets_it_all(make_face: MakeFace) -> None:
+async def test_an_http_1_0_client_gets_the_complete_large_answer(make_face: MakeFace) -> None:
     face = await make_face()
     reader, _ = await face.begun("1.0")
     body = (await reader.read()).partition(b"\r\n\r\n")[2]
     assert body == EMBEDDING_FORMATS["embeddings"].encode_response(ANSWER, pb.EmbedRequest(), ClientShape.DOCUMENTED)
 
 
-async def test_answers_that_nobody_reads_take_no_room(make_face: MakeFace) -> None:
+async def test_unread_large_answers_are_not_buffered(make_face: MakeFace) -> None:
     face = await make_face()
     await face.begun()  # loads the modules that encode large answers
     tracemalloc.start()
@@ -176,7 +176,7 @@ async def test_answers_that_nobody_reads_take_no_room(make_face: MakeFace) -> No
     assert peak < 2 * JSON_BYTES  # ten answers, with both ends of their connections
 
 
-async def test_others_are_served_meanwhile(make_face: MakeFace) -> None:
+async def test_other_calls_are_answered_while_a_large_answer_is_encoded(make_face: MakeFace) -> None:
     face = await make_face()
     reader, _ = await face.begun()
     read = served = 0
@@ -188,7 +188,7 @@ async def test_others_are_served_meanwhile(make_face: MakeFace) -> None:
     assert served > JSON_BYTES / 2**20
 
 
-async def test_a_client_that_leaves_ends_the_work(make_face: MakeFace) -> None:
+async def test_a_client_that_disconnects_ends_the_encoding(make_face: MakeFace) -> None:
     face = await make_face()
     tasks = len(asyncio.all_tasks())
     for _ in range(5):
@@ -197,7 +197,7 @@ async def test_a_client_that_leaves_ends_the_work(make_face: MakeFace) -> None:
     await face.until_nobody_is_served(tasks)
 
 
-async def test_a_client_that_reads_nothing_for_too_long_is_cut_off(make_face: MakeFace) -> None:
+async def test_a_client_that_does_not_read_is_disconnected_after_the_timeout(make_face: MakeFace) -> None:
     face = await make_face(write_timeout_seconds=0.1)
     tasks = len(asyncio.all_tasks())
     reader, _ = await face.begun()
@@ -209,7 +209,7 @@ async def test_a_client_that_reads_nothing_for_too_long_is_cut_off(make_face: Ma
     assert not came.endswith(b"0\r\n\r\n")
 
 
-async def test_an_answer_under_way_is_ended_before_the_face_is(make_face: MakeFace) -> None:
+async def test_an_answer_in_flight_is_ended_before_the_face_closes(make_face: MakeFace) -> None:
     face = await make_face(drain_seconds=10)
     reader, _ = await face.begun()
     ending = asyncio.create_task(face.runner.cleanup())

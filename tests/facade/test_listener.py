@@ -30,7 +30,7 @@ async def until_accepted() -> None:
     await asyncio.sleep(0)
 
 
-async def test_all_who_were_let_in_have_their_connection_when_it_ends() -> None:
+async def test_accepted_connections_are_handed_over_when_the_listener_closes() -> None:
     made: list[asyncio.BaseTransport] = []
     listener = Listener(lambda: Greeted(made))
     listening = socket.create_server(("127.0.0.1", 0), backlog=CLIENTS)
@@ -50,7 +50,7 @@ async def test_all_who_were_let_in_have_their_connection_when_it_ends() -> None:
     await listener.close()  # a second call has no effect
 
 
-async def test_no_more_are_let_in_at_once_than_are_welcome() -> None:
+async def test_the_number_of_connections_accepted_at_once_is_bounded() -> None:
     made: list[asyncio.BaseTransport] = []
     listener = Listener(lambda: Greeted(made), lambda: 3)
     with ExitStack() as stack:
@@ -67,7 +67,7 @@ async def test_no_more_are_let_in_at_once_than_are_welcome() -> None:
         await asyncio.sleep(0)
 
 
-async def test_a_connection_waits_until_there_are_files_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_connection_waits_until_file_descriptors_are_free(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(listening_sockets, "RETRY_SECONDS", 0.01)
     accepted = asyncio.Event()
 

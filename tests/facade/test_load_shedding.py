@@ -47,7 +47,7 @@ async def full_face(make_face: MakeFace, **changes: object) -> tuple[Face, Watch
 class Refused:
     id: str
     path: str
-    says: str = '"error":'  # part of its body, beside the message
+    message: str = '"error":'  # part of its body, beside the message
 
 
 REFUSED = [
@@ -55,12 +55,12 @@ REFUSED = [
     Refused(id="chat without a key", path=CHAT),
     Refused(id="responses", path="/v1/responses"),
     Refused(id="tokens of responses", path="/v1/responses/input_tokens"),
-    Refused(id="messages", path="/v1/messages", says='"overloaded_error"'),
+    Refused(id="messages", path="/v1/messages", message='"overloaded_error"'),
     Refused(id="tokens of messages", path="/v1/messages/count_tokens"),
-    Refused(id="native", path="/v1beta/models/m:generateContent", says='"UNAVAILABLE"'),
-    Refused(id="a native stream", path="/v1/models/a/b:c:streamGenerateContent?alt=sse", says='"UNAVAILABLE"'),
+    Refused(id="native", path="/v1beta/models/m:generateContent", message='"UNAVAILABLE"'),
+    Refused(id="a native stream", path="/v1/models/a/b:c:streamGenerateContent?alt=sse", message='"UNAVAILABLE"'),
     Refused(id="a native path with a percent sign", path="/v1/models/m%3AgenerateContent"),
-    Refused(id="native embedding", path="/v1beta/models/m:embedContent", says='"UNAVAILABLE"'),
+    Refused(id="native embedding", path="/v1beta/models/m:embedContent", message='"UNAVAILABLE"'),
     Refused(id="embeddings", path="/v1/embeddings"),
     Refused(id="rerank", path="/v1/rerank"),
     Refused(id="the other rerank", path="/v2/rerank"),
@@ -69,7 +69,7 @@ REFUSED = [
 
 @pytest.mark.parametrize("case", REFUSED, ids=lambda case: case.id)
 @pytest.mark.parametrize("large", [False, True], ids=["small", "large"])
-async def test_a_call_without_a_place_is_told_so_in_its_own_format(
+async def test_a_call_refused_under_overload_gets_an_error_in_its_own_format(
     make_face: MakeFace, case: Refused, large: bool
 ) -> None:
     face, gate = await full_face(make_face)
@@ -78,20 +78,20 @@ async def test_a_call_without_a_place_is_told_so_in_its_own_format(
     with capture_logs() as logs:
         for _ in range(2):  # the connection is used again
             async with face.client.post(face.url(case.path), data=io.BytesIO(sent), headers=headers) as answer:
-                told = await answer.text()
+                body = await answer.text()
                 assert (answer.status, answer.headers["retry-after"]) == (503, "1")
                 assert answer.headers["x-request-id"] == answer.headers["request-id"] == "r-1"
                 assert answer.headers["server"] == "umg"
                 assert answer.content_type == "application/json"
-    assert "as many calls under way as it takes" in told
-    assert case.says in told.replace(" ", "") or "/v" not in case.path
+    assert "as many calls under way as it takes" in body
+    assert case.message in body.replace(" ", "") or "/v" not in case.path
     assert logs == []
     assert gate.calls == 1
     assert face.service.metadata == []
 
 
 @pytest.mark.parametrize("origins", [(), ("*",), ("https://page.example",), ("https://other.example",)])
-async def test_both_ways_to_refuse_say_the_same(make_face: MakeFace, origins: tuple[str, ...]) -> None:
+async def test_both_ways_to_refuse_send_the_same_error(make_face: MakeFace, origins: tuple[str, ...]) -> None:
     face, _ = await full_face(make_face, cors_origins=origins)
     seen = []
     for path in ("/v1/messages", "/v1/%6dessages"):  # the second is written in an unusual way, so a handler rejects it
@@ -109,13 +109,13 @@ async def test_both_ways_to_refuse_say_the_same(make_face: MakeFace, origins: tu
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/readyz", "/metrics", "/v1/models", "/v1beta/models"])
-async def test_what_asks_no_model_is_answered_whatever_the_load(make_face: MakeFace, path: str) -> None:
+async def test_requests_without_a_model_are_answered_under_overload(make_face: MakeFace, path: str) -> None:
     face, _ = await full_face(make_face)
     async with face.client.get(face.url(path), headers=KEY) as answer:
         assert answer.status == 200
 
 
-async def test_a_refusal_waits_for_no_body(make_face: MakeFace) -> None:
+async def test_a_refusal_is_sent_before_the_body_is_read(make_face: MakeFace) -> None:
     face, _ = await full_face(make_face)
     reader, writer = await face.raw()
     writer.write(b"POST %b HTTP/1.1\r\nhost: x\r\ncontent-length: %d\r\n\r\n" % (CHAT.encode(), HUGE))
@@ -156,14 +156,14 @@ async def test_a_client_of_http_1_0_that_is_refused_is_closed(make_face: MakeFac
     assert b"connection: keep-alive" not in answer.lower()
 
 
-async def test_a_page_may_read_its_refusal(make_face: MakeFace) -> None:
+async def test_a_refusal_has_cors_headers(make_face: MakeFace) -> None:
     face, _ = await full_face(make_face, cors_origins=("*",))
     async with face.chat("m", headers={**KEY, "origin": "https://page.example"}) as answer:
         assert answer.status == 503
         assert answer.headers["access-control-allow-origin"] == "*"
 
 
-async def test_a_call_waits_for_a_place_where_there_is_a_queue(make_face: MakeFace) -> None:
+async def test_a_call_waits_in_the_queue_for_a_free_place(make_face: MakeFace) -> None:
     gate = Watched(queue=1)
     face = await make_face(gate=gate)
     await gate.enter()
@@ -202,7 +202,7 @@ ENDS = [
 
 
 @pytest.mark.parametrize("case", ENDS, ids=lambda case: case.id)
-async def test_a_place_is_given_back_once_however_the_call_ends(make_face: MakeFace, case: Ends) -> None:
+async def test_a_place_is_released_once_however_the_call_ends(make_face: MakeFace, case: Ends) -> None:
     gate = Watched()
     face = await make_face(gate=gate)
     face.service.failure = UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, "no luck")
@@ -217,7 +217,7 @@ async def test_a_place_is_given_back_once_however_the_call_ends(make_face: MakeF
 
 
 @pytest.mark.parametrize("stream", [False, True])
-async def test_a_place_is_held_until_the_end_and_given_back_when_the_caller_leaves(
+async def test_a_place_is_held_until_the_end_and_released_when_the_caller_disconnects(
     make_face: MakeFace, stream: bool
 ) -> None:
     gate = Watched()
@@ -236,7 +236,7 @@ async def test_a_place_is_held_until_the_end_and_given_back_when_the_caller_leav
     assert gate.calls == 0
 
 
-async def test_a_slow_upload_takes_no_place(make_face: MakeFace) -> None:
+async def test_a_slow_upload_occupies_no_place(make_face: MakeFace) -> None:
     gate = Watched()
     face = await make_face(gate=gate)
     _, slow = await face.raw()
@@ -246,7 +246,7 @@ async def test_a_slow_upload_takes_no_place(make_face: MakeFace) -> None:
         assert answer.status == 200
 
 
-async def test_one_who_does_not_read_the_answer_is_cut_off_and_the_place_is_free(make_face: MakeFace) -> None:
+async def test_a_caller_that_does_not_read_is_disconnected_and_its_place_released(make_face: MakeFace) -> None:
     gate = Watched()
     face = await make_face(gate=gate, write_timeout_seconds=0.05)
     reader, writer = await face.raw()
@@ -258,7 +258,7 @@ async def test_one_who_does_not_read_the_answer_is_cut_off_and_the_place_is_free
         assert answer.status == 200
 
 
-async def test_one_who_reads_slowly_keeps_the_place_and_gets_all(make_face: MakeFace) -> None:
+async def test_a_caller_that_reads_slowly_keeps_its_place_and_gets_the_whole_answer(make_face: MakeFace) -> None:
     gate = Watched()
     face = await make_face(gate=gate)
     reader, writer = await face.raw()
@@ -288,13 +288,13 @@ async def test_a_callers_own_deadline_reaches_the_service(face: Face, given: str
 
 
 @pytest.mark.parametrize("header", [{"x-umg-timeout": "0"}, {"x-umg-timeout": "-1"}, {"x-umg-cache": "for ever"}])
-async def test_a_deadline_or_an_age_that_is_none_is_refused(face: Face, header: dict[str, str]) -> None:
+async def test_an_invalid_deadline_or_cache_age_is_refused(face: Face, header: dict[str, str]) -> None:
     async with face.chat("m", headers={**KEY, **header}) as answer:
         assert answer.status == 400
         assert next(iter(header)) in (await answer.json())["error"]["message"]
 
 
-async def test_a_drain_refuses_nobody_who_has_a_place(make_face: MakeFace) -> None:
+async def test_a_drain_refuses_no_call_that_has_a_place(make_face: MakeFace) -> None:
     gate = Watched()
     face = await make_face(gate=gate)
     call = asyncio.ensure_future(face.chat("wait").__aenter__())

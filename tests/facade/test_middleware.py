@@ -52,7 +52,7 @@ async def test_every_answer_has_the_callers_request_id_or_a_new_one(face: Face, 
     assert len(seen) == (1 if case.kept else 4)
 
 
-async def test_no_answer_tells_what_it_is_made_with(face: Face) -> None:
+async def test_no_answer_names_the_software_of_the_server(face: Face) -> None:
     for method, path in (("GET", "/healthz"), ("GET", "/none"), ("PATCH", CHAT)):
         async with face.client.request(method, face.url(path)) as answer:
             assert answer.headers["server"] == "umg"
@@ -86,7 +86,7 @@ async def test_a_call_carries_what_the_service_needs_of_the_request(face: Face, 
         assert not set(case.absent) & set(metadata)
 
 
-async def test_a_key_that_no_key_can_look_like_is_401(face: Face) -> None:
+async def test_a_malformed_key_is_401(face: Face) -> None:
     async with face.chat("m", headers={"authorization": "Bearer né"}) as answer:
         assert answer.status == 401
 
@@ -97,7 +97,7 @@ async def test_a_strictness_that_is_neither_true_nor_false_is_refused(face: Face
         assert "x-umg-strict must be true or false" in await answer.text()
 
 
-async def test_headers_of_the_format_go_with_the_source_document(face: Face) -> None:
+async def test_headers_of_the_format_are_sent_with_the_source_document(face: Face) -> None:
     async with face.chat("m", headers={"OpenAI-Beta": "x=v1", "cookie": "a=b"}) as answer:
         assert answer.status == 200
     assert face.service.requests[-1].source.format == "chat"
@@ -105,14 +105,14 @@ async def test_headers_of_the_format_go_with_the_source_document(face: Face) -> 
     assert "cookie" not in face.service.requests[-1].source.headers
 
 
-async def test_a_body_too_big_for_the_event_loop_is_decoded_all_the_same(face: Face) -> None:
+async def test_a_body_too_big_for_the_event_loop_is_decoded_in_a_thread(face: Face) -> None:
     data = json.dumps({**body("m"), "messages": [{"role": "user", "content": "x" * 2**20}]}).encode()
     async with face.client.post(face.url(CHAT), data=io.BytesIO(data), headers=JSON) as answer:
         assert answer.status == 200
     assert len(face.service.requests[-1].source.body) > 2**20
 
 
-async def test_a_page_of_a_named_origin_may_call_and_read(make_face: MakeFace) -> None:
+async def test_cors_allows_a_page_of_a_configured_origin(make_face: MakeFace) -> None:
     face = await make_face(cors_origins=(PAGE,))
     asks = {
         "origin": PAGE,
@@ -136,7 +136,7 @@ async def test_a_page_of_a_named_origin_may_call_and_read(make_face: MakeFace) -
         assert answer.headers.getall("vary")[1:] == ["Origin"]
 
 
-async def test_a_page_of_another_origin_may_not(make_face: MakeFace) -> None:
+async def test_cors_does_not_allow_a_page_of_another_origin(make_face: MakeFace) -> None:
     face = await make_face(cors_origins=(PAGE,))
     headers = {"origin": "https://other.example", "access-control-request-method": "POST"}
     for method, status in (("OPTIONS", 405), ("POST", 415)):
@@ -145,21 +145,21 @@ async def test_a_page_of_another_origin_may_not(make_face: MakeFace) -> None:
             assert "access-control-allow-origin" not in answer.headers
 
 
-async def test_a_star_lets_every_page_call(make_face: MakeFace) -> None:
+async def test_cors_allows_every_page_with_a_star(make_face: MakeFace) -> None:
     face = await make_face(cors_origins=("*",))
     async with face.chat("m", headers={"origin": PAGE}) as answer:
         assert answer.headers["access-control-allow-origin"] == "*"
         assert "vary" not in answer.headers
 
 
-async def test_without_origins_there_is_no_word_of_cors(face: Face) -> None:
+async def test_there_are_no_cors_headers_without_configured_origins(face: Face) -> None:
     headers = {"origin": PAGE, "access-control-request-method": "POST"}
     async with face.client.options(face.url(CHAT), headers=headers) as answer:
         assert answer.status == 405
         assert not [name for name in answer.headers if name.lower().startswith("access-control")]
 
 
-async def test_the_log_has_a_line_for_each_request_and_nothing_secret(face: Face) -> None:
+async def test_the_log_has_a_line_for_each_request_and_no_secret(face: Face) -> None:
     with capture_logs() as lines:
         async with face.client.post(face.url(f"{CHAT}?key=s3cret"), json=body("m"), headers=KEY) as answer:
             request_id = answer.headers["x-request-id"]
@@ -181,14 +181,14 @@ async def test_the_log_has_a_line_for_each_request_and_nothing_secret(face: Face
     assert "umg-key" not in str(lines)
 
 
-async def test_a_stream_that_broke_is_in_the_log_as_broken(face: Face) -> None:
+async def test_a_broken_stream_is_logged_as_broken(face: Face) -> None:
     with capture_logs() as lines:
         async with face.chat("crash mid", stream=True) as answer:
             await answer.read()
     assert [(line["status"], line["failure"]) for line in lines if line["event"] == "request"] == [(200, "INTERNAL")]
 
 
-async def test_a_caller_who_left_is_in_the_log_as_gone(face: Face) -> None:
+async def test_a_caller_that_disconnected_is_logged_as_gone(face: Face) -> None:
     with capture_logs() as lines:
         _, writer = await face.raw()
         data = json.dumps(body("wait", stream=True)).encode()
@@ -201,7 +201,7 @@ async def test_a_caller_who_left_is_in_the_log_as_gone(face: Face) -> None:
     assert 499 in {line["status"] for line in lines}
 
 
-async def test_an_unexpected_failure_is_logged_with_its_traceback_and_shown_with_its_id_alone(
+async def test_an_unexpected_failure_is_logged_with_its_traceback_and_answered_with_its_id_only(
     make_face: MakeFace, quiet: pytest.LogCaptureFixture
 ) -> None:
     def explode() -> tuple[bytes, str]:
@@ -244,7 +244,7 @@ GARBAGE = [
 
 
 @pytest.mark.parametrize("case", GARBAGE, ids=lambda case: case.id)
-async def test_what_is_not_http_gets_a_json_error_and_makes_no_noise(
+async def test_invalid_http_gets_a_json_error_and_logs_no_traceback(
     face: Face, case: Garbage, quiet: pytest.LogCaptureFixture
 ) -> None:
     with capture_logs() as lines:
@@ -261,7 +261,7 @@ async def test_what_is_not_http_gets_a_json_error_and_makes_no_noise(
     assert quiet.records == []
 
 
-async def test_a_request_of_another_version_is_refused_behind_the_answers_before_it(face: Face) -> None:
+async def test_a_request_of_another_http_version_is_refused_after_earlier_answers(face: Face) -> None:
     reader, writer = await face.raw()
     alive = b"GET /healthz HTTP/1.%d\r\nhost: x\r\nconnection: keep-alive\r\n\r\n"
     writer.write(alive % 1 + alive % 0 + alive.replace(b"1.%d", b"2.0") + alive % 1)
@@ -272,9 +272,9 @@ async def test_a_request_of_another_version_is_refused_behind_the_answers_before
 
 @pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/messages"])
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
-async def test_a_call_that_outlasts_the_drain_unanswered_is_told_so(face: Face, path: str, stream: bool) -> None:
-    asked = {**body("wait", stream=stream), "max_tokens": 9}
-    call = asyncio.ensure_future(face.client.post(face.url(path), json=asked, headers=KEY))
+async def test_an_unanswered_call_that_outlasts_the_drain_gets_an_error(face: Face, path: str, stream: bool) -> None:
+    request_body = {**body("wait", stream=stream), "max_tokens": 9}
+    call = asyncio.ensure_future(face.client.post(face.url(path), json=request_body, headers=KEY))
     await face.service.reached.wait()
     await face.runner.cleanup()
     async with await call as answer:
@@ -318,7 +318,7 @@ UNMADE = [
 
 
 @pytest.mark.parametrize("case", UNMADE, ids=lambda case: case.id)
-async def test_what_the_face_refuses_is_in_its_log_though_the_service_was_asked_for_the_key(
+async def test_the_face_logs_its_own_refusal_after_the_service_checked_the_key(
     make_face: MakeFace, case: Unmade
 ) -> None:
     face = await make_face(calls_are_logged=True, upload_seconds=0.05)
@@ -334,7 +334,7 @@ async def test_what_the_face_refuses_is_in_its_log_though_the_service_was_asked_
     assert lines[0]["request_id"] == face.service.metadata[0]["x-request-id"]
 
 
-async def test_what_the_service_has_in_its_log_is_not_in_that_of_the_face(make_face: MakeFace) -> None:
+async def test_the_face_does_not_log_a_call_that_the_service_logs(make_face: MakeFace) -> None:
     face = await make_face(
         calls_are_logged=True, is_cached_key=lambda authorization: authorization == KEY["authorization"]
     )
@@ -344,7 +344,7 @@ async def test_what_the_service_has_in_its_log_is_not_in_that_of_the_face(make_f
         for model, content, key, status in (
             ("m", "hi", KEY, 200), ("m", "hi", other, 401), ("m", "x" * BIG_BYTES, other, 401), (None, "hi", other, 401),
         ):  # fmt: skip
-            asked = {"model": model, "messages": [{"role": "user", "content": content}]}
-            async with face.client.post(face.url(CHAT), json=asked, headers=key) as answer:
+            request_body = {"model": model, "messages": [{"role": "user", "content": content}]}
+            async with face.client.post(face.url(CHAT), json=request_body, headers=key) as answer:
                 assert answer.status == status
     assert lines == []

@@ -24,7 +24,7 @@ VERSION = {"anthropic-version": "2026-10-21"}
 VARY = "Authorization, x-api-key, x-vendorg-api-key, x-goog-api-key, anthropic-version"
 
 
-def shown(name: str) -> dict[str, object]:
+def model_body(name: str) -> dict[str, object]:
     return {"id": name, "object": "model", "created": 1700000000, "owned_by": "someone"}
 
 
@@ -64,7 +64,7 @@ def shape_of_model(body: dict[str, object]) -> str:
 
 
 @every_choice
-async def test_the_headers_choose_the_shape(face: Face, case: Choice) -> None:
+async def test_the_headers_determine_the_shape_of_the_list(face: Face, case: Choice) -> None:
     face.service.models = MODELS
     for root in ROOTS:
         expected = case.shape if root == "/v1" else "native"
@@ -82,7 +82,7 @@ async def test_the_headers_choose_the_shape(face: Face, case: Choice) -> None:
 async def test_the_list_is_what_the_service_lists_for_this_key(face: Face) -> None:
     face.service.models = MODELS
     async with face.client.get(face.url("/v1/models"), headers=KEY) as answer:
-        assert await answer.json() == {"object": "list", "data": [shown(model.id) for model in MODELS]}
+        assert await answer.json() == {"object": "list", "data": [model_body(model.id) for model in MODELS]}
     async with face.client.get(face.url("/v1/models"), headers=KEY | VERSION) as answer:
         body = await answer.json()
         assert [model["id"] for model in body["data"]] == [model.id for model in MODELS]
@@ -134,11 +134,11 @@ async def test_a_model_is_found_by_the_name_in_the_path(face: Face, case: Named,
     async with face.client.get(url, headers=KEY) as answer:
         assert answer.status == 200
         body = await answer.json()
-        assert (body == shown(case.model)) if root == "/v1" else (body["name"] == f"models/{case.model}")
+        assert (body == model_body(case.model)) if root == "/v1" else (body["name"] == f"models/{case.model}")
     assert face.service.asked_models == [case.model]
 
 
-async def test_only_one_prefix_is_the_sdks_own(face: Face) -> None:
+async def test_only_one_models_prefix_is_removed(face: Face) -> None:
     async with face.client.get(face.url("/v1beta/models/models/models/x"), headers=KEY) as answer:
         assert answer.status == 404
     assert face.service.asked_models == ["models/x"]
@@ -147,11 +147,11 @@ async def test_only_one_prefix_is_the_sdks_own(face: Face) -> None:
 # --- caches
 
 
-async def test_an_answer_may_be_kept_for_an_hour_by_whoever_asked(face: Face) -> None:
+async def test_a_model_list_is_privately_cacheable_for_an_hour(face: Face) -> None:
     face.service.models = MODELS
     for path in ("/v1/models", "/v1/models/small", "/v1beta/models", "/v1beta/models/small"):
-        for ask in (face.client.get, face.client.head):
-            async with ask(face.url(path), headers=KEY) as answer:
+        for request in (face.client.get, face.client.head):
+            async with request(face.url(path), headers=KEY) as answer:
                 assert answer.headers["cache-control"] == "private, max-age=3600"
                 assert answer.headers.getall("vary") == [VARY]
                 assert answer.headers["etag"].startswith('"')
@@ -165,7 +165,7 @@ async def etag(face: Face, path: str = "/v1/models", **headers: str) -> str:
         return answer.headers["etag"]
 
 
-async def test_the_tag_is_of_the_body_and_of_nothing_else(face: Face) -> None:
+async def test_the_etag_depends_only_on_the_body(face: Face) -> None:
     face.service.models = MODELS
     shapes = [await etag(face), await etag(face, **VERSION), await etag(face, "/v1beta/models")]
     assert len(set(shapes)) == 3
@@ -197,12 +197,12 @@ CONDITIONS = [
 
 @pytest.mark.parametrize("path", ["/v1/models", "/v1beta/models/small"])
 @pytest.mark.parametrize("case", CONDITIONS, ids=lambda case: case.id)
-async def test_who_has_the_body_already_is_told_so(face: Face, case: Condition, path: str) -> None:
+async def test_a_matching_etag_is_answered_with_304(face: Face, case: Condition, path: str) -> None:
     face.service.models = MODELS
     tag = await etag(face, path)
     sent = case.sent.replace("TAG", tag).replace("BARE", tag.strip('"'))
-    for ask in (face.client.get, face.client.head):
-        async with ask(face.url(path), headers=KEY | {"if-none-match": sent}) as answer:
+    for request in (face.client.get, face.client.head):
+        async with request(face.url(path), headers=KEY | {"if-none-match": sent}) as answer:
             assert answer.status == case.status
             assert answer.headers["etag"] == tag
             assert answer.headers["cache-control"] == "private, max-age=3600"
@@ -213,14 +213,14 @@ async def test_who_has_the_body_already_is_told_so(face: Face, case: Condition, 
                 assert "content-type" not in answer.headers
 
 
-async def test_the_tag_of_one_shape_is_none_of_another(face: Face) -> None:
+async def test_the_etag_of_one_shape_does_not_match_another(face: Face) -> None:
     face.service.models = MODELS
     headers = KEY | VERSION | {"if-none-match": await etag(face)}
     async with face.client.get(face.url("/v1/models"), headers=headers) as answer:
         assert answer.status == 200
 
 
-async def test_a_failure_is_not_kept_and_comes_before_the_tag(face: Face) -> None:
+async def test_a_failure_is_not_cacheable_and_takes_precedence_over_the_etag(face: Face) -> None:
     face.service.failure = UmgError(pb.ERROR_REASON_INVALID_KEY, "no good key")
     async with face.client.get(face.url("/v1/models"), headers={"if-none-match": "*"}) as answer:
         assert answer.status == 401
@@ -295,7 +295,7 @@ async def test_a_bad_key_has_the_documented_code(
 
 @pytest.mark.parametrize("caller", [caller for caller in CALLERS if caller.size], ids=lambda caller: caller.id)
 @pytest.mark.parametrize("size", ["0", "1001", "abc", "-1", "1.5", ""])
-async def test_a_page_of_no_size_is_400_in_the_shape_of_the_caller(face: Face, size: str, caller: Caller) -> None:
+async def test_an_invalid_page_size_is_400_in_the_shape_of_the_caller(face: Face, size: str, caller: Caller) -> None:
     url = face.url(f"{caller.root}/models?{caller.size}={size}")
     async with face.client.get(url, headers=KEY | caller.headers) as answer:
         assert answer.status == 400
@@ -355,7 +355,7 @@ async def pages(tmp_path: Path) -> AsyncGenerator[Pages, None]:
 
 
 @pytest.mark.parametrize("limit", [1, 7, 20, 21, 62, 63, 64, 1000])
-async def test_the_messages_shape_is_walked_in_both_directions(pages: Pages, limit: int) -> None:
+async def test_the_messages_shape_has_pages_in_both_directions(pages: Pages, limit: int) -> None:
     body = await pages.messages(limit=str(limit))
     while body["has_more"]:
         body = await pages.messages(limit=str(limit), after_id=str(body["last_id"]))
@@ -379,7 +379,7 @@ async def test_pages_have_the_length_that_their_shape_has_by_default(pages: Page
 
 
 @pytest.mark.parametrize("path", ["/v1/models", "/v1beta/models"])
-async def test_the_native_shape_is_walked_by_its_tokens(pages: Pages, path: str) -> None:
+async def test_the_native_shape_has_pages_by_token(pages: Pages, path: str) -> None:
     seen, query = list[str](), {"pageSize": "13", "key": pages.gateway.key}
     while True:
         status, body = await pages.get(path, query)
@@ -392,13 +392,13 @@ async def test_the_native_shape_is_walked_by_its_tokens(pages: Pages, path: str)
 
 
 @pytest.mark.parametrize("path", ["/v1/models", "/v1beta/models"])
-async def test_a_token_that_is_none_is_refused_by_its_name(pages: Pages, path: str) -> None:
+async def test_an_invalid_page_token_is_refused_by_the_name_of_its_field(pages: Pages, path: str) -> None:
     status, body = await pages.get(path, {"pageToken": "nonsense", "key": pages.gateway.key})
     assert (status, body["error"]["status"]) == (400, "INVALID_ARGUMENT")
     assert body["error"]["message"].startswith("`pageToken`: ")
 
 
-async def test_a_page_stands_in_one_direction_only(pages: Pages) -> None:
+async def test_a_page_with_both_directions_is_refused(pages: Pages) -> None:
     status, body = await pages.get("/v1/models", {"after_id": "m01", "before_id": "m05"}, **VERSION)
     assert (status, body["error"]["type"]) == (400, "invalid_request_error")
     assert body["error"]["message"].startswith("`before_id`: ")

@@ -32,16 +32,16 @@ LENGTH = f"Content-Length: {len(BODY)}"
         ("/v1/rerank", "rerank"),
     ],
 )
-def test_a_call_of_a_model_is_known_by_its_path(path: str, error_format: str) -> None:
-    asked = parse_model_call(request(path=path))
-    assert asked is not None
-    assert (asked.error_format, asked.request_id) == (error_format, "")
+def test_a_model_call_is_recognised_by_its_path(path: str, error_format: str) -> None:
+    call = parse_model_call(request(path=path))
+    assert call is not None
+    assert (call.error_format, call.request_id) == (error_format, "")
 
 
-def test_its_request_id_is_the_callers_own() -> None:
-    asked = parse_model_call(request("X-Request-Id:  Mine-1 ", LENGTH, "connection: Keep-Alive"))
-    assert asked is not None
-    assert asked.request_id == "Mine-1"
+def test_a_model_call_has_the_callers_request_id() -> None:
+    call = parse_model_call(request("X-Request-Id:  Mine-1 ", LENGTH, "connection: Keep-Alive"))
+    assert call is not None
+    assert call.request_id == "Mine-1"
 
 
 @pytest.mark.parametrize(
@@ -65,17 +65,17 @@ def test_its_request_id_is_the_callers_own() -> None:
         pytest.param(request(LENGTH, "X-Long: a", " b"), id="a header on two lines"),
     ],
 )
-def test_anything_else_is_for_the_parser(data: bytes) -> None:
+def test_other_requests_are_left_to_the_parser(data: bytes) -> None:
     assert parse_model_call(data) is None
 
 
 def test_each_refusal_has_an_id_of_its_own() -> None:
-    refusals, asked = Refusals(), parse_model_call(request(path="/v1/messages"))
-    assert asked is not None
+    refusals, call = Refusals(), parse_model_call(request(path="/v1/messages"))
+    assert call is not None
     error = overloaded("the gateway is behind with its work")
     ids = set[str]()
     for _ in range(3):
-        head, _, body = refusals.write(error, asked).decode().partition("\r\n\r\n")
+        head, _, body = refusals.write(error, call).decode().partition("\r\n\r\n")
         status, *lines = head.split("\r\n")
         headers = dict(line.lower().split(": ", 1) for line in lines)
         assert status == "HTTP/1.1 503 Service Unavailable"

@@ -51,7 +51,7 @@ RECEIVED = [
 @pytest.mark.parametrize("case", RECEIVED, ids=lambda case: case.id)
 @given(cuts=st.data())
 @settings(deadline=None)
-def test_the_position_is_known_however_the_bytes_are_cut(case: Received, cuts: st.DataObject) -> None:
+def test_the_position_is_right_however_the_bytes_are_split(case: Received, cuts: st.DataObject) -> None:
     places = sorted(cuts.draw(st.sets(st.integers(0, len(case.data)), max_size=9)))
     framing = RequestFraming()
     pieces = (case.data[start:end] for start, end in zip([0, *places], [*places, len(case.data)], strict=True))
@@ -60,7 +60,7 @@ def test_the_position_is_known_however_the_bytes_are_cut(case: Received, cuts: s
 
 
 @pytest.mark.parametrize("case", RECEIVED, ids=lambda case: case.id)
-def test_the_position_is_known_byte_by_byte(case: Received) -> None:
+def test_the_position_is_right_for_single_bytes(case: Received) -> None:
     framing = RequestFraming()
     assert sum(framing.feed(bytes([byte])) for byte in case.data) == case.begun
     assert (framing.is_between_requests, framing.is_in_headers) == (case.between, case.in_headers)

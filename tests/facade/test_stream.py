@@ -28,7 +28,7 @@ def text_of(events: bytes) -> str:
     return "".join(choice["delta"].get("content") or "" for chunk in chunks for choice in chunk.get("choices", ()))
 
 
-async def test_a_stream_is_whole_and_has_the_headers_that_proxies_need(face: Face) -> None:
+async def test_a_stream_is_complete_and_has_the_headers_that_proxies_need(face: Face) -> None:
     face.service.initial = (("x-umg-dropped", "seed"), ("retry-after", "1"), ("x-secret", "hidden"))
     async with face.chat("m", stream=True, headers={"accept-encoding": "gzip, deflate"}) as answer:
         events = await answer.read()
@@ -58,7 +58,7 @@ async def test_the_status_line_waits_for_the_first_message(face: Face) -> None:
     writer.close()
 
 
-async def test_each_message_is_sent_when_it_comes(face: Face) -> None:
+async def test_each_message_is_sent_as_soon_as_it_arrives(face: Face) -> None:
     async with face.chat("wait mid", stream=True) as answer:
         events = b""
         while b"one" not in events:
@@ -68,13 +68,13 @@ async def test_each_message_is_sent_when_it_comes(face: Face) -> None:
         assert text_of(events + await answer.read()) == "one two"
 
 
-async def test_a_stream_that_ends_before_it_began_is_an_error(face: Face) -> None:
+async def test_a_stream_that_ends_before_its_first_message_is_an_error(face: Face) -> None:
     async with face.chat("empty", stream=True) as answer:
         assert answer.status == 502
         assert "before it began" in (await answer.json())["error"]["message"]
 
 
-async def test_a_failure_after_the_first_byte_is_an_event_and_the_body_ends_as_it_should(face: Face) -> None:
+async def test_a_failure_after_the_first_byte_is_an_event_and_the_body_ends_cleanly(face: Face) -> None:
     face.service.failure = BROKEN
     async with face.chat("break", stream=True) as answer:
         assert answer.status == 200
@@ -86,7 +86,7 @@ async def test_a_failure_after_the_first_byte_is_an_event_and_the_body_ends_as_i
         assert answer.status == 200
 
 
-async def test_a_crash_after_the_first_byte_shows_the_request_id_alone(face: Face) -> None:
+async def test_a_crash_after_the_first_byte_is_an_event_with_the_request_id_only(face: Face) -> None:
     async with face.chat("crash mid", stream=True) as answer:
         events = await answer.read()
         assert answer.headers["x-request-id"].encode() in events
@@ -95,7 +95,7 @@ async def test_a_crash_after_the_first_byte_shows_the_request_id_alone(face: Fac
 
 @pytest.mark.parametrize("model", ["wait", "wait mid"])
 @pytest.mark.parametrize("stream", [True, False])
-async def test_a_caller_who_leaves_frees_the_provider_within_100_ms(face: Face, model: str, stream: bool) -> None:
+async def test_a_caller_that_disconnects_frees_the_provider_within_100_ms(face: Face, model: str, stream: bool) -> None:
     if model == "wait mid" and not stream:
         return
     loop = asyncio.get_running_loop()
@@ -109,7 +109,7 @@ async def test_a_caller_who_leaves_frees_the_provider_within_100_ms(face: Face, 
     assert await asyncio.wait_for(face.service.left_at, 5) - left < 0.1
 
 
-async def test_a_caller_who_does_not_read_is_not_sent_more_than_the_buffers_hold(face: Face) -> None:
+async def test_a_caller_that_does_not_read_is_sent_at_most_the_size_of_the_buffers(face: Face) -> None:
     reader, writer = await face.raw()
     reader._transport.pause_reading()
     writer.write(request_bytes("flood"))
@@ -123,7 +123,7 @@ async def test_a_caller_who_does_not_read_is_not_sent_more_than_the_buffers_hold
     writer.close()
 
 
-async def test_a_silent_stream_gets_heartbeats_that_clients_skip(make_face: MakeFace) -> None:
+async def test_an_idle_stream_gets_heartbeats_that_clients_skip(make_face: MakeFace) -> None:
     face = await make_face(heartbeat_seconds=0.02)
     beat = FORMATS["chat"].heartbeat
     async with face.chat("wait mid", stream=True) as answer:
@@ -159,7 +159,7 @@ async def test_a_heartbeat_is_not_sent_before_the_first_message(make_face: MakeF
         assert answer.status == 502
 
 
-async def test_answers_under_way_are_finished_before_the_runner_ends(face: Face) -> None:
+async def test_answers_in_flight_are_finished_before_the_runner_ends(face: Face) -> None:
     async with face.chat("wait mid", stream=True) as answer:
         await face.service.reached.wait()
         ending = asyncio.ensure_future(face.runner.cleanup())
@@ -173,7 +173,7 @@ async def test_answers_under_way_are_finished_before_the_runner_ends(face: Face)
     await ending
 
 
-async def test_an_answer_that_is_cut_off_inside_a_large_event_ends_with_whole_events(face: Face) -> None:
+async def test_an_answer_that_is_cut_inside_a_large_event_ends_with_complete_events(face: Face) -> None:
     with socket.socket() as opened:
         opened.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 14)  # the system's buffer is smaller than an event
         opened.setblocking(False)

@@ -13,7 +13,7 @@ from tests.facade.conftest import CHAT, KEY, Face, body
 
 
 @dataclass(frozen=True)
-class Asked:
+class RequestHead:
     id: str
     version: str = "1.1"
     header: str = ""
@@ -35,23 +35,23 @@ def request(version: str, headers: str, *, stream: bool) -> bytes:
 
 
 @pytest.mark.parametrize(
-    "asked",
+    "case",
     [
-        Asked("as usual"),
-        Asked("to be the last", header="connection: close\r\n", kept=False),
-        Asked("by an old client", version="1.0", kept=False),
-        Asked("by an old client that stays", version="1.0", header="connection: keep-alive\r\n"),
+        RequestHead("as usual"),
+        RequestHead("to be the last", header="connection: close\r\n", kept=False),
+        RequestHead("by an old client", version="1.0", kept=False),
+        RequestHead("by an old client that stays", version="1.0", header="connection: keep-alive\r\n"),
     ],
-    ids=lambda asked: asked.id,
+    ids=lambda case: case.id,
 )
-async def test_an_answer_has_the_same_head_however_it_was_asked_for(face: Face, asked: Asked) -> None:
+async def test_an_answer_has_the_same_head_for_every_kind_of_connection(face: Face, case: RequestHead) -> None:
     reader, writer = await connected(face)
-    for _ in range(2 if asked.kept else 1):
-        writer.write(request(asked.version, f"{asked.header}x-request-id: mine\r\n", stream=False))
+    for _ in range(2 if case.kept else 1):
+        writer.write(request(case.version, f"{case.header}x-request-id: mine\r\n", stream=False))
         head = (await reader.readuntil(b"\r\n\r\n")).decode()
         status, *lines = head.rstrip().split("\r\n")
         headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in lines)}
-        assert status == f"HTTP/{asked.version} 200 OK"
+        assert status == f"HTTP/{case.version} 200 OK"
         assert len(lines) == len(headers)
         assert headers.keys() - {"connection"} == {
             "content-type",
@@ -64,13 +64,13 @@ async def test_an_answer_has_the_same_head_however_it_was_asked_for(face: Face, 
         assert headers["request-id"] == headers["x-request-id"] == "mine"
         answer = json.loads(await reader.readexactly(int(headers["content-length"])))
         assert answer["object"] == "chat.completion"
-    if not asked.kept:
+    if not case.kept:
         assert await reader.read() == b""
     writer.close()
 
 
 @pytest.mark.parametrize("header", ["", "connection: keep-alive\r\n"], ids=["leaves", "stays"])
-async def test_the_end_of_a_stream_to_an_old_client_is_that_of_its_connection(face: Face, header: str) -> None:
+async def test_a_stream_to_an_http_1_0_client_ends_with_its_connection(face: Face, header: str) -> None:
     reader, writer = await connected(face)
     writer.write(request("1.0", header, stream=True))
     async with timeout(20):
