@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
+from tests.support.databases import create_database
 from tests.support.processes import run, serve
 
 CONFIG = """\
@@ -32,6 +33,7 @@ def files(tmp_path: Path) -> tuple[str, ...]:
 async def with_keys(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, ...]:
     """Return the files of a gateway that has the keys of the cases."""
     files = written(tmp_path_factory.mktemp("keys"))
+    await create_database(Path(files[-1]))
     for name, *options in KEYS:
         await run("keys", "create", name, *options, *files)
     return files
@@ -113,6 +115,7 @@ async def test_what_such_a_call_is_refused_for_is_said(case: Refused, with_keys:
 
 
 async def test_the_settings_of_a_pinned_key_are_shown(files: tuple[str, ...]) -> None:
+    await create_database(Path(files[-1]))
     await run("keys", "create", "narrow", "--channels", "oth*, main", "--show-route", *files)
     await run("keys", "create", "wide", *files)
     _, out, _ = await run("keys", "list", *files)

@@ -14,6 +14,7 @@ import pytest
 import pytest_asyncio
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
+from tests.support.databases import create_database
 from tests.support.processes import UMG, Served, run, serve
 from tests.support.providers.chat_faults import TEXT, Provider, provider
 from umg_grpc.cli.serve import Options
@@ -237,6 +238,7 @@ async def test_a_drain_lets_a_stream_end_and_refuses_new_connections(setting: Se
 
 async def test_keys_are_limited_as_they_were_issued(setting: Setting) -> None:
     data = ("--data", str(setting.data), "--config", str(setting.config))
+    await create_database(setting.data)
     code, out, _ = await run("keys", "create", "narrow", "--models", "other-*", *data, environment=ENVIRONMENT)
     assert code == 0
     narrow = out.splitlines()[-1]
@@ -282,6 +284,7 @@ MISTAKES = [
 
 @pytest.mark.parametrize("case", MISTAKES, ids=lambda case: case.id)
 async def test_a_mistake_on_the_command_line_is_told_without_a_traceback(case: Mistake, tmp_path: Path) -> None:
+    await create_database(tmp_path)
     code, out, err = await run(*case.arguments, "--data", str(tmp_path))
     assert code == case.code
     assert case.says in err
@@ -414,6 +417,7 @@ async def test_models_that_generate_nothing_are_listed_with_their_channels_in_or
 
 async def test_a_key_is_shown_as_it_was_issued(setting: Setting) -> None:
     data = ("--data", str(setting.data), "--config", str(setting.config))
+    await create_database(setting.data)
     await run("keys", "create", "[red]n", "--models", "[a-z]*,b", "--rpm", "7", *data, environment=ENVIRONMENT)
     code, _, err = await run("keys", "revoke", "nobody", *data, environment=ENVIRONMENT)
     assert (code, "there is no such key" in err) == (1, True)
@@ -492,8 +496,3 @@ async def test_a_closed_standard_input_changes_nothing(setting: Setting) -> None
         assert line
     process.terminate()
     assert await asyncio.wait_for(process.wait(), 20) == 0
-
-
-async def test_keys_of_a_folder_without_a_database_are_none(tmp_path: Path) -> None:
-    code, _, err = await run("keys", "list", "--data", str(tmp_path / "typo"))
-    assert (code, "no database" in err, (tmp_path / "typo").exists()) == (1, True, False)

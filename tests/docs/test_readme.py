@@ -14,6 +14,7 @@ from aiohttp import ClientSession
 from http_facade.routes import ROUTES
 from tests.sdk.node_runner import NODE, installed
 from tests.sdk.runner import installed_or_skipped
+from tests.support.databases import create_database
 from tests.support.processes import Served, run
 from umg_grpc.config import parse
 from umg_grpc.server import SERVED
@@ -135,6 +136,7 @@ async def test_the_key_command_of_the_table_works(tmp_path: Path) -> None:
     found = re.search(r"`umg (keys create NAME .*?)`", README)
     assert found is not None
     arguments = [word.strip("'") for word in found[1].split()]
+    await create_database(tmp_path)
     code, out, err = await run(*arguments, "--data", str(tmp_path))
     assert code == 0, err
     assert out.splitlines()[-1].startswith("sk-umg-")

@@ -14,6 +14,9 @@ import psycopg
 import pytest
 from psycopg import sql
 
+from umg_grpc.store import open_store
+from umg_grpc.store.database import SQLITE
+
 
 @dataclass(frozen=True)
 class Database:
@@ -116,3 +119,8 @@ def _binaries(directory: Path, user: str | None) -> Path:
     for part in (package, package.with_name(f"{package.name}.libs")):  # the user may have no access to their directory
         shutil.copytree(part, directory / part.name)
     return directory / package.name / programs
+
+
+async def create_database(data: Path) -> None:
+    """Create the SQLite database of a data dir, as the first start of a gateway does."""
+    await (await open_store(SQLITE, data)).aclose()

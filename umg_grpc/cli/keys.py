@@ -14,7 +14,6 @@ from umg_grpc.cli.tables import print_table
 from umg_grpc.config import Config
 from umg_grpc.errors import UmgError
 from umg_grpc.store import StoreError, open_store
-from umg_grpc.store.database import SQLITE, SQLITE_FILE
 
 
 @dataclass(frozen=True)
@@ -32,7 +31,7 @@ class Settings:
 
 async def create(config: Config, data: Path, name: str, settings: Settings) -> None:
     """Create a key. Print its settings, and its secret alone on the last line."""
-    async with _keys(config, data, new=True) as keys:
+    async with _keys(config, data) as keys:
         key, secret = await keys.create(
             name,
             model_patterns=settings.patterns,
@@ -70,16 +69,12 @@ async def revoke(config: Config, data: Path, reference: str) -> None:
 
 
 @asynccontextmanager
-async def _keys(config: Config, data: Path, *, new: bool = False) -> AsyncGenerator[Keys, None]:
-    """Yield the keys of the store. Errors are printed to standard error and exit with 1.
-
-    Only with `new` the database may be missing, and is then created.
+async def _keys(config: Config, data: Path) -> AsyncGenerator[Keys, None]:
+    """Yield the keys of the store, which must exist: keys in a new one would be unknown to the gateway. Errors are
+    printed to standard error and exit with 1.
     """
-    if config.database == SQLITE and not new and not (data / SQLITE_FILE).exists():
-        print(f"umg: there is no database in {data}; say where the gateway's is with --data", file=sys.stderr)
-        raise typer.Exit(1)
     try:
-        store = await open_store(config.database, data)
+        store = await open_store(config.database, data, create=False)
         try:
             yield Keys(store)
         finally:

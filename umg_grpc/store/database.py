@@ -11,7 +11,7 @@ from sqlalchemy.exc import ArgumentError, OperationalError, SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, async_sessionmaker, create_async_engine
 from sqlalchemy.pool import ConnectionPoolEntry
 
-from umg_grpc.store.migrate import NewerDatabaseError, migrate
+from umg_grpc.store.migrate import NewerDatabaseError, NoDatabaseError, migrate
 
 SQLITE = "sqlite"
 SQLITE_FILE = "umg.db"
@@ -60,8 +60,8 @@ class Store:
         await self._engine.dispose()
 
 
-async def open_store(database: str, data_dir: Path) -> Store:
-    """Open the database, and migrate it to the schema of this version.
+async def open_store(database: str, data_dir: Path, *, create: bool = True) -> Store:
+    """Open the database, and migrate it to the schema of this version. With `create` a missing one is created.
 
     `database` is the config value: `sqlite`, which is a file in `data_dir`, or a PostgreSQL URL. Several processes may
     open a database at the same time: one of them migrates it and the others wait. One process must not open two
@@ -69,13 +69,18 @@ async def open_store(database: str, data_dir: Path) -> Store:
     """
     if database == SQLITE:
         place = str(data_dir / SQLITE_FILE)
+        if not create and not (data_dir / SQLITE_FILE).exists():
+            raise _no_database(str((data_dir / SQLITE_FILE).absolute()))
         engine = _sqlite_engine(data_dir)
     else:
         url = _postgresql_url(database)
         place = f"{url.host or url.query.get('host', 'localhost')}/{url.database or ''}"
         engine = _postgresql_engine(url)
     try:
-        await _migrate(engine)
+        await _migrate(engine, create=create)
+    except NoDatabaseError:
+        await engine.dispose()
+        raise _no_database(place) from None
     except NewerDatabaseError as error:
         await engine.dispose()
         raise StoreError(f"the database {place} {error}") from None
@@ -86,14 +91,19 @@ async def open_store(database: str, data_dir: Path) -> Store:
     return Store(engine)
 
 
-async def _migrate(engine: AsyncEngine) -> None:
+def _no_database(place: str) -> StoreError:
+    flags = "give the gateway's folder with --data, or its config with --config"
+    return StoreError(f"there is no database at {place}: {flags} (`umg serve` creates the database)")
+
+
+async def _migrate(engine: AsyncEngine, *, create: bool) -> None:
     if engine.dialect.name == SQLITE:
         await _use_wal(engine)
     async with engine.execution_options(sqlite_begin="IMMEDIATE").begin() as connection:
         if engine.dialect.name != SQLITE:
             await connection.execute(text(f"SET LOCAL lock_timeout = '{MIGRATION_LOCK_SECONDS}s'"))
             await connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": MIGRATION_LOCK})
-        await connection.run_sync(migrate)
+        await connection.run_sync(migrate, create=create)
 
 
 async def _use_wal(engine: AsyncEngine) -> None:

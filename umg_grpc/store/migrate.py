@@ -13,14 +13,20 @@ class NewerDatabaseError(Exception):
     """Error for a database with the schema of a later version, which this version must not change."""
 
 
-def migrate(connection: Connection) -> None:
+class NoDatabaseError(Exception):
+    """Error for a database without our tables, which the caller does not create."""
+
+
+def migrate(connection: Connection, *, create: bool = True) -> None:
     """Apply the missing migrations, in the caller's transaction and under the caller's lock.
 
     An empty database gets the newest schema directly (a test compares it with that of the migrations), and an
     up-to-date one is not changed; in both cases alembic, which takes megabytes, is not loaded. Raises
-    NewerDatabaseError.
+    NewerDatabaseError, and NoDatabaseError for a database without our tables unless `create`.
     """
     tables = set(inspect(connection).get_table_names())
+    if not create and VERSION_TABLE not in tables:
+        raise NoDatabaseError
     if not tables:
         Base.metadata.create_all(connection)
         connection.execute(text(f"CREATE TABLE {VERSION_TABLE} (version_num VARCHAR(32) NOT NULL PRIMARY KEY)"))
