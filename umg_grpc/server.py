@@ -30,6 +30,7 @@ from umg_grpc.service.metrics import (
     CHANNEL_KEYS_RESTING,
     CHANNEL_QUEUE,
     DATABASE_UP,
+    KNOWN_KEYS,
     REDIS_UP,
     WRITES_WAITING,
     Metrics,
@@ -130,6 +131,7 @@ class Service:
             "reasoning": memory.reasoning,
             "redis": process.cache if process.redis is not None else None,
         }
+        self.metrics.watch(KNOWN_KEYS, lambda: {(): self.authenticator.known})
         used = {name: store for name, store in stores.items() if store is not None}
         self.metrics.watch(WRITES_WAITING, lambda: {(name,): store.waiting_writes for name, store in used.items()})
 

@@ -15,7 +15,7 @@ from structlog.testing import capture_logs
 
 from tests.access.conftest import Clock
 from tests.support.databases import Database, Postgres
-from umg_grpc.access.authentication import MAX_REFUSED, Authenticator
+from umg_grpc.access.authentication import MAX_REFUSED, PAGE, Authenticator
 from umg_grpc.access.caller import Caller
 from umg_grpc.access.keys import Keys
 from umg_grpc.errors import UmgError
@@ -79,6 +79,44 @@ async def test_a_good_secret_is_its_caller(authenticator: Authenticator, keys: K
     assert caller == Caller(key.key_id, "app", ("m-*",), 5, expire_time.timestamp(), ("eu-*",), show_route=True)
     assert authenticator.cached(secret) is caller
     assert await authenticator.authenticate(secret) is caller
+
+
+async def test_every_live_key_is_known_after_the_start_without_the_database(
+    keys: Keys, clock: Clock, outage: Outage
+) -> None:
+    _, unused = await keys.create("unused")
+    _, revoked = await keys.create("revoked")
+    await keys.revoke("revoked")
+    _, expired = await keys.create("expired", expire_time=clock.utc())
+    many = [(await keys.create(f"app-{number}"))[1] for number in range(PAGE + 1)]
+    authenticator = Authenticator(keys, monotonic=clock, now=clock)
+    await authenticator.start()
+    outage.begin()
+    try:
+        assert authenticator.known == len(many) + 1
+        clock.seconds += 3600
+        for secret in (unused, *many):
+            assert (await authenticator.authenticate(secret)).name
+        for secret in (revoked, expired, "sk-umg-of-nobody"):
+            assert await reason(authenticator, secret) == pb.ERROR_REASON_UNAVAILABLE
+    finally:
+        outage.end()
+        await authenticator.aclose()
+
+
+async def test_a_revoked_key_is_forgotten_by_the_next_load(
+    authenticator: Authenticator, keys: Keys, clock: Clock, outage: Outage
+) -> None:
+    _, secret = await keys.create("app")
+    await authenticator.authenticate(secret)
+    await keys.revoke("app")
+    clock.seconds += 60
+    await authenticator.aclose()
+    await authenticator.start()
+    assert authenticator.known == 0
+    outage.begin()
+    assert await reason(authenticator, secret) == pb.ERROR_REASON_UNAVAILABLE
+    outage.end()
 
 
 async def test_what_is_no_good_is_refused_by_its_reason(authenticator: Authenticator, keys: Keys, clock: Clock) -> None:

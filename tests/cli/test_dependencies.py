@@ -9,13 +9,15 @@ import aiohttp
 
 from tests.support.databases import Postgres
 from tests.support.gateways import SANDBOX
-from tests.support.processes import Served, serve
+from tests.support.processes import Served, run, serve
 from tests.support.redis import RedisServer
 
 KEY = "sk-umg-of-the-tests-of-dependencies"
 ENVIRONMENT = {"UMG_API_KEY": KEY}
 HEADERS = {"authorization": f"Bearer {KEY}"}
-FIGURE = re.compile(r'^(umg_database_up|umg_redis_up|umg_writes_waiting\{store="responses"\}) (\S+)$', re.MULTILINE)
+FIGURE = re.compile(
+    r'^(umg_database_up|umg_redis_up|umg_known_keys|umg_writes_waiting\{store="responses"\}) (\S+)$', re.MULTILINE
+)
 Figures = dict[str, float]
 
 
@@ -42,6 +44,45 @@ async def _respond(session: aiohttp.ClientSession, served: Served) -> int:
     async with session.post(f"{served.http}/v1/responses", json=body, headers=HEADERS) as response:
         await response.read()
         return response.status
+
+
+async def _call(served: Served, key: str) -> int:
+    """Call a model on a connection of its own, so that every worker gets some calls. Return the status."""
+    body = {"model": "famO-5", "messages": [{"role": "user", "content": "Hi"}]}
+    headers = {"authorization": f"Bearer {key}"}
+    async with (
+        aiohttp.ClientSession() as session,
+        session.post(f"{served.http}/v1/chat/completions", json=body, headers=headers) as response,
+    ):
+        await response.read()
+        return response.status
+
+
+async def test_every_worker_serves_every_key_without_the_database(postgres: Postgres, tmp_path: Path) -> None:
+    config, data = tmp_path / "config.yaml", tmp_path / "data"
+    config.write_text(f"database: {postgres.create('test_known_keys')}\n{SANDBOX}")
+    arguments = ("--config", str(config), "--data", str(data))
+
+    async def create(name: str) -> str:
+        code, out, err = await run("keys", "create", name, *arguments, environment=ENVIRONMENT)
+        assert code == 0, err
+        return out.splitlines()[-1]
+
+    async with serve(data, "--config", str(config), "--workers", "2", environment=ENVIRONMENT) as served:
+        secrets = [await create("one"), await create("two")]  # while the gateway runs, and never used
+        async with aiohttp.ClientSession() as session:
+            found = await _figures(session, served, lambda found: found.get("umg_known_keys") == 3)
+        assert found["umg_known_keys"] == 3, found
+        postgres.stop()
+        try:
+            for secret in (KEY, *secrets):
+                assert set(await asyncio.gather(*(_call(served, secret) for _ in range(8)))) == {200}
+            assert set(await asyncio.gather(*(_call(served, "sk-umg-of-nobody") for _ in range(8)))) == {503}
+        finally:
+            postgres.start()
+        async with asyncio.timeout(30):
+            while await _call(served, "sk-umg-of-somebody") != 401:  # without a restart
+                pass
 
 
 def _up(found: Figures) -> list[float]:
@@ -76,7 +117,9 @@ async def test_dependencies_that_are_away_are_seen_and_calls_go_on(
         finally:
             postgres.start()
             redis_server.start()
-        found = await _figures(session, served, lambda found: sum(found.values()) == 2)
+        found = await _figures(
+            session, served, lambda found: _up(found) == [1, 1] and found['umg_writes_waiting{store="responses"}'] == 0
+        )
         assert (_up(found), found['umg_writes_waiting{store="responses"}']) == ([1, 1], 0), found
         assert await _readiness(session, served) == (200, "ready", [])
         assert await served.stop() == 0

@@ -3,6 +3,7 @@
 import asyncio
 import enum
 import itertools
+import random
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -25,7 +26,12 @@ KNOWN_WAIT_SECONDS = 1.0  # longest time that a known caller waits for the datab
 UNKNOWN_WAIT_SECONDS = 5.0  # the same for an unknown one
 QUERY_SECONDS = 5.0
 BATCH = 256  # secrets looked up by one query
-MAX_KNOWN = 65_536
+MAX_KNOWN = 100_000
+REFRESH_SECONDS = 5.0  # longest time between two loads of up to 5000 keys
+KEYS_PER_SECOND = 1000  # the same for more keys: a load of 1000 takes some 30 ms
+REFRESH_JITTER = 0.2  # largest share of that time by which it is shortened, so that processes do not load together
+FIRST_LOAD_SECONDS = 2.0  # longest wait for the first load at the start
+PAGE = 200  # keys loaded by one query, after which the event loop runs other tasks
 MAX_REFUSED = 4096
 MAX_QUEUED = 65_536
 
@@ -56,16 +62,24 @@ _Outcome = Caller | _Rejection | None
 class Authenticator:
     """Authenticator of callers by the hashes of their secrets, from `start` to `aclose`.
 
+    All live keys, at most `MAX_KNOWN`, are loaded at the start and again every few seconds, so that every process knows
+    them while the database is unavailable; known callers then stay valid until their keys expire.
+
     A known caller is served from memory and looked up in the background, at most once a second. So a revoked key is
-    rejected after 5 seconds at most, or after a second if it is used all the time. While the database is unavailable,
-    known callers stay valid until their keys expire. One task makes all lookups, many secrets in one query: a flood of
-    invalid keys causes one query at a time.
+    rejected after 5 seconds at most, or after a second if it is used all the time. One task makes all lookups, many
+    secrets in one query: a flood of invalid keys causes one query at a time.
     """
 
     def __init__(
-        self, keys: Keys, *, monotonic: Callable[[], float] = time.monotonic, now: Callable[[], float] = time.time
+        self,
+        keys: Keys,
+        *,
+        monotonic: Callable[[], float] = time.monotonic,
+        now: Callable[[], float] = time.time,
+        chance: Callable[[], float] = random.random,
     ) -> None:
         self._keys = keys
+        self._chance = chance
         self._monotonic = monotonic
         self._now = now
         self._known: dict[str, _Known] = {}
@@ -74,20 +88,34 @@ class Authenticator:
         self._in_flight: dict[str, asyncio.Future[_Outcome]] = {}
         self._work = asyncio.Event()
         self._owner: asyncio.Task[None] | None = None
+        self._refresher: asyncio.Task[None] | None = None
+        self._loaded = asyncio.Event()
         self._unavailable_since: float | None = None
         self._retry_at = 0.0
 
+    @property
+    def known(self) -> int:
+        """Number of secrets in memory."""
+        return len(self._known)
+
     async def start(self) -> None:
-        """Start the background lookups."""
+        """Start the background lookups, and load the live keys, for which it waits a moment."""
         if self._owner is None:
             self._owner = asyncio.create_task(self._run(), name="key lookups")
+            self._loaded.clear()
+            self._refresher = asyncio.create_task(self._keep_loaded(), name="loads of all keys")
+            with suppress(TimeoutError):
+                async with asyncio.timeout(FIRST_LOAD_SECONDS):
+                    await self._loaded.wait()
 
     async def aclose(self) -> None:
         """End the lookups. Calls that wait for one get UNAVAILABLE."""
-        if self._owner is not None:
-            self._owner.cancel()
-            await asyncio.wait([self._owner])
-            self._owner = None
+        tasks = [task for task in (self._owner, self._refresher) if task is not None]
+        self._owner = self._refresher = None
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
         for future in (*self._queued.values(), *self._in_flight.values()):
             if not future.done():
                 future.set_result(None)
@@ -166,6 +194,35 @@ class Authenticator:
         outcome = future.result() if future.done() else None
         return known.caller if outcome is None and known is not None else outcome
 
+    async def _keep_loaded(self) -> None:
+        while True:
+            try:
+                await self._load()
+                self._mark_available()
+            except Exception as error:  # drivers raise various exceptions if the database is unavailable
+                self._mark_unavailable(str(error) or type(error).__name__)
+            self._loaded.set()
+            pause = max(REFRESH_SECONDS, len(self._known) / KEYS_PER_SECOND)
+            await asyncio.sleep(pause * (1 - REFRESH_JITTER * self._chance()))
+
+    async def _load(self) -> None:
+        """Load all live keys, and forget revoked and deleted keys."""
+        began, last, count = self._monotonic(), "", 0
+        while count < MAX_KNOWN:
+            started = self._monotonic()
+            async with asyncio.timeout(QUERY_SECONDS):
+                page, last = await self._keys.live_page(last, PAGE)
+            count += len(page)
+            for digest, key in page.items():
+                if self._last_check(digest) <= started:  # a later lookup may have found a revocation
+                    self._record_result(digest, key, started)
+            if not last:
+                break
+        else:
+            return  # keys that were not loaded may be live
+        for digest in [digest for digest, known in self._known.items() if known.checked < began]:
+            del self._known[digest]
+
     async def _run(self) -> None:
         while True:
             await self._work.wait()
@@ -191,6 +248,10 @@ class Authenticator:
         for digest, future in finished.items():
             if not future.done():
                 future.set_result(outcomes.get(digest))
+
+    def _last_check(self, digest: str) -> float:
+        known = self._known.get(digest)
+        return known.checked if known is not None else self._refused.get(digest, (None, float("-inf")))[1]
 
     def _record_result(self, digest: str, key: Key | None, checked: float) -> _Outcome:
         """Store the result of a secret's lookup. Return it."""

@@ -176,6 +176,19 @@ class Keys:
                 found.update(by_secret_hash(row))
             return {digest: found[digest] for digest in hashes if digest in found}
 
+    async def live_page(self, after: str, size: int) -> tuple[dict[str, Key], str]:
+        """Return up to `size` keys that are neither revoked nor expired, by their secret hashes, in the order of their
+        ids after `after`; and the last id, "" if there are no more. Raises SQLAlchemyError.
+        """
+        is_live = ApiKey.revoke_time.is_(None) & or_(ApiKey.expire_time.is_(None), ApiKey.expire_time > self._now())
+        query = select(ApiKey).where(is_live, ApiKey.key_id > after).order_by(ApiKey.key_id).limit(size)
+        async with self._store.read() as session:
+            rows = list(await session.scalars(query))
+        found: dict[str, Key] = {}
+        for row in rows:
+            found.update(by_secret_hash(row))
+        return found, rows[-1].key_id if len(rows) == size else ""
+
 
 def by_secret_hash(row: ApiKey) -> dict[str, Key]:
     """Return the key by the hash of its secret and, expiring with the overlap, by that of its former secret."""
