@@ -24,7 +24,8 @@ SERVER = "umg"
 _LINE = re.compile(rb"POST (/[!-~]{1,2048}) HTTP/1\.1\r\n")
 _LENGTH, _REQUEST_ID, _CONNECTION = b"\r\ncontent-length:", b"\r\nx-request-id:", b"\r\nconnection:"
 _ORIGIN = b"\r\norigin:"
-_UNUSUAL = (b"\r\ntransfer-encoding", b"\r\nexpect", b"\r\nupgrade", b"\r\n ", b"\r\n\t")
+_UNUSUAL = re.compile(rb"\r\n(?:transfer-encoding|expect|upgrade|[ \t])")
+_OPTIONAL = re.compile(rb"\r\n(?:x-request-id|connection|origin):")
 
 
 class ModelCall(NamedTuple):
@@ -45,8 +46,9 @@ def parse_model_call(data: bytes) -> ModelCall | None:
     line, end = _LINE.match(data), data.find(b"\r\n\r\n")
     if line is None or end < 0:
         return None
-    head = data[line.end() - 2 : end + 2].lower()
-    if any(mark in head for mark in _UNUSUAL) or _value(head, _CONNECTION) not in {b"", b"keep-alive"}:
+    start = line.end() - 2
+    head = data[start : end + 2].lower()
+    if _UNUSUAL.search(head) is not None:
         return None
     length = _value(head, _LENGTH)
     if length is None or not length.isdigit() or len(length) > 9 or int(length) != len(data) - end - 4:
@@ -54,9 +56,12 @@ def parse_model_call(data: bytes) -> ModelCall | None:
     route = model_call_route("POST", line[1].decode())
     if route is None:
         return None
-    written = data[line.end() - 2 : end + 2]
-    request_id = _written_value(written, head, _REQUEST_ID)
-    origin = _written_value(written, head, _ORIGIN)
+    if _OPTIONAL.search(head) is None:
+        return ModelCall(route.error_format, "", "")
+    if _value(head, _CONNECTION) not in {b"", b"keep-alive"}:
+        return None
+    request_id = _written_value(data, start, head, _REQUEST_ID)
+    origin = _written_value(data, start, head, _ORIGIN)
     return ModelCall(route.error_format, request_id if is_request_id(request_id) else "", origin)
 
 
@@ -71,13 +76,15 @@ def _value(head: bytes, name: bytes) -> bytes | None:
     return head[at : head.index(b"\r\n", at)].strip()
 
 
-def _written_value(written: bytes, head: bytes, name: bytes) -> str:
-    """Return the value of a header as the caller wrote it; "" if it is missing. `head` is `written` in lower case."""
+def _written_value(data: bytes, start: int, head: bytes, name: bytes) -> str:
+    """Return the value of a header as the caller wrote it; "" if it is missing. `head` is the part of `data` from
+    `start`, in lower case.
+    """
     at = head.find(name)
     if at < 0:
         return ""
-    at += len(name)
-    return written[at : written.index(b"\r\n", at)].strip().decode("latin-1")
+    at += start + len(name)
+    return data[at : data.index(b"\r\n", at)].strip().decode("latin-1")
 
 
 class Refusals:
