@@ -138,10 +138,16 @@ def _identity(request: web.BaseRequest, face: str) -> list[tuple[str, str]]:
 
 
 async def check_key(models: "rpc.ModelServiceAsyncStub", request: web.BaseRequest, face: str) -> None:
-    """Raise the error of the service for a key that is not valid. A valid key leaves the request unlogged so far."""
+    """Raise the error of the service for a key that is not valid. A valid key leaves the request unlogged so far; it is
+    valid also if it may not list models.
+    """
     identity = _identity(request, face)
     exchange(request).is_called = True
-    await models.ListModels(pb.ListModelsRequest(page_size=1), metadata=identity)
+    try:
+        await models.ListModels(pb.ListModelsRequest(page_size=1), metadata=identity)
+    except grpc.aio.AioRpcError as error:
+        if error.code() != grpc.StatusCode.PERMISSION_DENIED:
+            raise
     exchange(request).is_called = False
 
 

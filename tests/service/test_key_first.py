@@ -52,11 +52,11 @@ async def probe(tmp_path: Path) -> AsyncGenerator[Probe, None]:
 
     server = grpc.aio.server(interceptors=[LoggingInterceptor(Metrics()), AuthenticationInterceptor(authenticator)])
     handler = grpc.unary_unary_rpc_method_handler(answer, request_deserializer=decode)
-    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("umg.v1.Probe", {"Ask": handler}),))
+    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("umg.v1.RerankService", {"Ask": handler}),))
     port = server.add_insecure_port("127.0.0.1:0")
     await server.start()
     async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as made:
-        yield Probe(made.unary_unary("/umg.v1.Probe/Ask"), secret, decoded)
+        yield Probe(made.unary_unary("/umg.v1.RerankService/Ask"), secret, decoded)
     await server.stop(0)
     await authenticator.aclose()
     await store.aclose()

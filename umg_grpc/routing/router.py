@@ -106,9 +106,17 @@ class Router:
         """Raise UmgError as `channels` does."""
         self._reachable(self._require(model), operation, RoutePreferences(pins=pins) if pins else ANY)
 
-    def reaches(self, model: str, pins: tuple[str, ...]) -> bool:
-        """Return whether a key with these pins may use a channel of a base model."""
-        return not pins or any(allowed(pins, target.channel.name) for target in self._require(model).targets)
+    def reaches(self, model: str, pins: tuple[str, ...], operations: frozenset[Operation] | None = None) -> bool:
+        """Return whether a key with these pins may use a channel of a base model for one of the operations, None for
+        every operation.
+        """
+        if not pins and operations is None:
+            return True
+        return any(
+            (not pins or allowed(pins, target.channel.name))
+            and (operations is None or not operations.isdisjoint(target.operations))
+            for target in self._require(model).targets
+        )
 
     def has_several(self, model: str) -> bool:
         """Return whether more than one channel serves a base model, for any operation."""

@@ -10,6 +10,7 @@ import structlog
 from google.protobuf.message import DecodeError
 
 from umg_grpc.access.authentication import Authenticator
+from umg_grpc.access.permissions import required_scopes
 from umg_grpc.errors import UmgError, internal, shutting_down
 from umg_grpc.inprocess import Context, Deserializer, InProcessContext, Interceptor, Pairs, Stream, Unary
 from umg_grpc.service.metrics import Metrics
@@ -136,7 +137,9 @@ class LoggingInterceptor(Interceptor):
 
 
 class AuthenticationInterceptor(Interceptor):
-    """Authentication by the bearer key in the metadata `authorization`, before the request is decoded."""
+    """Authentication by the bearer key in the metadata `authorization`, and the check of the key's scopes, before the
+    request is decoded.
+    """
 
     def __init__(self, authenticator: Authenticator) -> None:
         super().__init__()
@@ -153,8 +156,10 @@ class AuthenticationInterceptor(Interceptor):
         if not method.startswith(OWN_PREFIX):
             return inner
 
+        required = required_scopes(method)
+
         async def authenticated(request: object, context: Context) -> object:
-            await self._authenticate(current())
+            await self._authenticate(current(), required)
             return await inner(await self._message(method, request), context)
 
         return authenticated
@@ -163,8 +168,10 @@ class AuthenticationInterceptor(Interceptor):
         if not method.startswith(OWN_PREFIX):
             return inner
 
+        required = required_scopes(method)
+
         async def authenticated(request: object, context: Context) -> AsyncGenerator[Any, None]:
-            await self._authenticate(current())
+            await self._authenticate(current(), required)
             async with aclosing(inner(await self._message(method, request), context)) as messages:
                 async for message in messages:
                     yield message
@@ -190,13 +197,16 @@ class AuthenticationInterceptor(Interceptor):
         scheme, _, secret = authorization.partition(" ")
         return scheme.lower() == "bearer" and self._authenticator.cached(secret.strip()) is not None
 
-    async def _authenticate(self, call: Call) -> None:
+    async def _authenticate(self, call: Call, required: frozenset[str]) -> None:
+        """Set the caller. Raise UmgError for a key that is not valid, or that has none of the required scopes."""
         scheme, _, secret = call.metadata.get("authorization", "").partition(" ")
         if scheme and scheme.lower() != "bearer":
             message = "the credentials are of an unknown scheme; send `authorization: Bearer YOUR_KEY`"
             raise UmgError(pb.ERROR_REASON_INVALID_KEY, message)
         secret = secret.strip()
-        call.known_caller = self._authenticator.cached(secret) or await self._authenticator.authenticate(secret)
+        caller = self._authenticator.cached(secret) or await self._authenticator.authenticate(secret)
+        call.known_caller = caller
+        caller.check_scopes(required)
 
 
 def _open(method: str, context: Context) -> Call:

@@ -1,4 +1,10 @@
-"""Access of keys to models: one rule for calls and for the lists of models."""
+"""Access of keys to models: one rule for calls and for the lists of models.
+
+A key may use a model if one of its model patterns matches, and one of its channels serves the model for one of its
+operations. Any other model does not exist for it (404 in the body of the format, which clients of all formats handle as
+a wrong model id), so that a restricted key cannot discover models. An operation that the key does not have is refused
+before, for every model alike (403), which reveals no model.
+"""
 
 from umg_grpc.access.caller import Caller
 from umg_grpc.errors import UmgError
@@ -19,8 +25,8 @@ def find_model(router: Router, caller: Caller, name: str) -> Resolved:
 
 
 def may_use(router: Router, caller: Caller, model: PublicModel, alias: str = "") -> bool:
-    """Return whether the key's model patterns match and one of the key's channels serves the model."""
-    return caller.may_use(model.id, alias) and router.reaches(model.id, caller.channels)
+    """Return whether the key may use the model."""
+    return caller.may_use(model.id, alias) and router.reaches(model.id, caller.channels, caller.model_operations)
 
 
 def not_found(caller: Caller, name: str) -> UmgError:
