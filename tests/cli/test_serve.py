@@ -277,6 +277,11 @@ MISTAKES = [
     Mistake("no workers", ("serve", "--workers", "0"), "--workers"),
     Mistake("no pattern at all", ("keys", "create", "x", "--models", " , "), "at least one pattern"),
     Mistake("a time that is over", ("keys", "create", "x", "--expires", "2020-01-01"), "is over", 1),
+    Mistake(
+        "an operation that there is not", ("keys", "create", "x", "--operations", "sing"), "`sing` is no operation", 1
+    ),
+    Mistake("a tag without a value", ("keys", "create", "x", "--tag", "team"), "no NAME=VALUE"),
+    Mistake("an overlap that is none", ("keys", "rotate", "x", "--overlap", "soon"), "--overlap"),
     Mistake("a time that is none", ("keys", "create", "x", "--expires", "tomorrow"), "ISO 8601"),
     Mistake("a host that is not there", ("serve", "--http", "nohost.invalid:0"), "nohost.invalid:0", 1),
 ]
@@ -423,7 +428,26 @@ async def test_a_key_is_shown_as_it_was_issued(setting: Setting) -> None:
     assert (code, "there is no such key" in err) == (1, True)
     code, out, _ = await run("keys", "show", "[red]n", *data, environment=ENVIRONMENT)
     assert code == 0
-    assert all(part in out for part in ("[red]n", "[a-z]*, b", " 7 ", "live"))
+    assert all(part in out for part in ("[red]n", "[a-z]*, b", " 7\n", "live"))
+
+
+async def test_a_key_is_shown_with_its_scopes_and_rotated(setting: Setting) -> None:
+    data = ("--data", str(setting.data), "--config", str(setting.config))
+    await create_database(setting.data)
+    scopes = ("--operations", "embed,models", "--admin", "--owner", "search", "--tag", "a=b", "--tag", "c=d=e")
+    _, out, _ = await run("keys", "create", "scoped", *scopes, *data, environment=ENVIRONMENT)
+    old = out.splitlines()[-1]
+    code, out, _ = await run("keys", "rotate", "scoped", "--overlap", "90m", *data, environment=ENVIRONMENT)
+    new = out.splitlines()[-1]
+    assert (code, new.startswith("sk-umg-"), new != old) == (0, True, True)
+    assert f"{old[:11]}… is valid until" in out
+    _, out, _ = await run("keys", "show", "scoped", *data, environment=ENVIRONMENT)
+    fields = dict(line.split(maxsplit=1) for line in out.splitlines() if not line.startswith("former"))
+    assert (fields["operations"], fields["owner"], fields["tags"]) == ("embed, models, admin", "search", "a=b, c=d=e")
+    assert old[:11] in out
+    assert new[:11] in out
+    assert old not in out
+    assert new not in out
 
 
 async def test_a_drain_that_is_over_tells_the_caller_and_lasts_no_longer(setting: Setting) -> None:

@@ -1,16 +1,20 @@
 """Commands of `umg` with their flags. The docstrings of the command functions are their help texts."""
 
 import os
+import re
 import sys
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Annotated
 
 import typer
 import uvloop
 
+from umg_grpc.access.key_fields import KeyFields
+from umg_grpc.access.permissions import OPERATIONS
 from umg_grpc.cli.config import load
 from umg_grpc.config import Address
+from umg_grpc.config.scalars import SECONDS
 from umg_grpc.errors import UmgError
 from umg_grpc.routing import PROTOCOLS, Router
 
@@ -18,7 +22,9 @@ app = typer.Typer(
     no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None,
     help="One service in front of every AI model provider.",
 )  # fmt: skip
-keys = typer.Typer(no_args_is_help=True, help="Issue, list and revoke the keys with which callers authenticate.")
+keys = typer.Typer(
+    no_args_is_help=True, help="Issue, list, rotate and revoke the keys with which callers authenticate."
+)
 app.add_typer(keys, name="keys")
 
 ConfigFlag = Annotated[Path | None, typer.Option("--config", help="YAML file; without it the built-in config.")]
@@ -136,6 +142,12 @@ def create_key(
     show_route: Annotated[
         bool, typer.Option("--show-route", help="Tell its holder which channel served a call: `x-umg-route`.")
     ] = False,
+    operations: Annotated[
+        str | None, typer.Option(metavar="NAME,..", help=f"Operations it may use: some of {', '.join(OPERATIONS)}.")
+    ] = None,
+    admin: Annotated[bool, typer.Option("--admin", help="Its holder may manage keys: `AdminService`.")] = False,
+    owner: Annotated[str, typer.Option(help="Person or team that it belongs to.")] = "",
+    tag: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="For people; may be repeated.")] = None,
     rpm: Annotated[int | None, typer.Option(min=1, help="Most requests a minute.")] = None,
     expires: Annotated[str | None, typer.Option(metavar="ISO", help="When it ends, e.g. 2030-01-31T12:00Z.")] = None,
     config: ConfigFlag = None,
@@ -144,14 +156,18 @@ def create_key(
     """Issue a key. It is shown once, as the last line."""
     from umg_grpc.cli import keys as commands
 
-    settings = commands.Settings(
-        _patterns(models, "model", "--models"),
-        rpm,
-        _moment(expires) if expires is not None else None,
-        _patterns(channels, "channel", "--channels"),
-        show_route,
-    )
-    uvloop.run(commands.create(load(config), data, name, settings))
+    fields: KeyFields = {
+        "model_patterns": _patterns(models, "model", "--models"),
+        "channels": _patterns(channels, "channel", "--channels"),
+        "operations": _patterns(operations, "operation", "--operations"),
+        "administrator": admin,
+        "requests_per_minute": rpm,
+        "expire_time": _moment(expires) if expires is not None else None,
+        "show_route": show_route,
+        "owner": owner,
+        "tags": dict(_tag(text) for text in tag or ()),
+    }
+    uvloop.run(commands.create(load(config), data, name, fields))
 
 
 @keys.command("list")
@@ -170,6 +186,22 @@ def show_key(
     from umg_grpc.cli import keys as commands
 
     uvloop.run(commands.show(load(config), data, key))
+
+
+@keys.command("rotate")
+def rotate_key(
+    key: Annotated[str, typer.Argument(help="Id, name or prefix.")],
+    *,
+    overlap: Annotated[
+        str, typer.Option(metavar="TIME", help="How long the former secret stays valid: 24h, 30m, 0; at most 30d.")
+    ] = "24h",
+    config: ConfigFlag = None,
+    data: DataFlag = DATA,
+) -> None:
+    """Give a key a new secret, with all its settings. It is shown once, as the last line."""
+    from umg_grpc.cli import keys as commands
+
+    uvloop.run(commands.rotate(load(config), data, key, _span(overlap)))
 
 
 @keys.command("revoke")
@@ -239,6 +271,20 @@ def _moment(text: str) -> datetime:
         message = f"{text!r} is no ISO 8601 time, such as 2030-01-31T12:00Z"
         raise typer.BadParameter(message, param_hint="--expires") from None
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def _tag(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise typer.BadParameter(f"{text!r} is no NAME=VALUE, such as team=search", param_hint="--tag")
+    return name, value
+
+
+def _span(text: str) -> timedelta:
+    match = re.fullmatch(r"([0-9]{1,8})([smhd]?)", text)
+    if match is None:
+        raise typer.BadParameter(f"{text!r} is no time, such as 24h, 30m or 0", param_hint="--overlap")
+    return timedelta(seconds=int(match[1]) * SECONDS[match[2]])
 
 
 def main() -> None:

@@ -1,47 +1,29 @@
 """Commands of `umg keys`, which work on the store of a config."""
 
 import sys
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import typer
 
+from umg_grpc.access.key_fields import KeyFields
 from umg_grpc.access.keys import Key, Keys
 from umg_grpc.cli.tables import print_table
 from umg_grpc.config import Config
 from umg_grpc.errors import UmgError
 from umg_grpc.store import StoreError, open_store
 
-
-@dataclass(frozen=True)
-class Settings:
-    """Permissions and limits of a new key."""
-
-    patterns: Sequence[str] = ()
-    """Patterns of allowed models; empty allows all."""
-    rpm: int | None = None
-    expires: datetime | None = None
-    channels: Sequence[str] = ()
-    """Names or patterns of allowed channels; empty allows all."""
-    show_route: bool = False
+ONCE = "the key is shown only now; keep it:"
 
 
-async def create(config: Config, data: Path, name: str, settings: Settings) -> None:
-    """Create a key. Print its settings, and its secret alone on the last line."""
+async def create(config: Config, data: Path, name: str, fields: KeyFields) -> None:
+    """Create a key. Print it, and its secret alone on the last line."""
     async with _keys(config, data) as keys:
-        key, secret = await keys.create(
-            name,
-            model_patterns=settings.patterns,
-            requests_per_minute=settings.rpm,
-            expire_time=settings.expires,
-            channels=settings.channels,
-            show_route=settings.show_route,
-        )
+        key, secret = await keys.create(name, **fields)
     _print([key])
-    print("the key is shown only now; keep it:")
+    print(ONCE)
     print(secret)
 
 
@@ -58,8 +40,20 @@ async def find(config: Config, data: Path, reference: str) -> Key:
 
 
 async def show(config: Config, data: Path, reference: str) -> None:
-    """Print one key."""
-    _print([await find(config, data, reference)])
+    """Print all fields of one key."""
+    key = await find(config, data, reference)
+    for name, value in _lines(key):
+        print(f"{name:<12}{value}")
+
+
+async def rotate(config: Config, data: Path, reference: str, overlap: timedelta) -> None:
+    """Give one key a new secret. Print the key, and the new secret alone on the last line."""
+    async with _keys(config, data) as keys:
+        key, secret = await keys.rotate(reference, overlap)
+    _print([key])
+    print(f"the former secret {key.previous_prefix}… is valid until {_written(key.previous_expire_time)}")
+    print(ONCE)
+    print(secret)
 
 
 async def revoke(config: Config, data: Path, reference: str) -> None:
@@ -85,21 +79,41 @@ async def _keys(config: Config, data: Path) -> AsyncGenerator[Keys, None]:
 
 
 def _print(keys: Sequence[Key]) -> None:
-    now = datetime.now(UTC)
+    titles = ("id", "name", "key", "models", "channels", "rpm", "expires", "route", "operations", "owner", "state")
     rows = []
     for key in keys:
-        expired = key.expire_time is not None and key.expire_time <= now
-        rows.append(
-            (
-                key.key_id,
-                key.name,
-                f"{key.prefix}…",
-                ", ".join(key.model_patterns) or "all",
-                ", ".join(key.channels) or "all",
-                str(key.requests_per_minute or "no limit"),
-                key.expire_time.isoformat(timespec="seconds") if key.expire_time else "never",
-                "shown" if key.show_route else "hidden",
-                "revoked" if key.revoke_time else "expired" if expired else "live",
-            )
-        )
-    print_table(("id", "name", "key", "models", "channels", "rpm", "expires", "route", "state"), rows)
+        shown = dict(_lines(key))
+        rows.append(tuple(shown[title] for title in titles))
+    print_table(titles, rows)
+
+
+def _lines(key: Key) -> Iterator[tuple[str, str]]:
+    """Yield the fields of a key, each with its title."""
+    operations = [*key.operations, *(["admin"] if key.administrator else [])]
+    yield "id", key.key_id
+    yield "name", key.name
+    yield "key", f"{key.prefix}…"
+    yield "state", _state(key)
+    yield "models", ", ".join(key.model_patterns) or "all"
+    yield "operations", ", ".join(operations if key.operations else ["all", *operations])
+    yield "channels", ", ".join(key.channels) or "all"
+    yield "rpm", str(key.requests_per_minute or "no limit")
+    yield "route", "shown" if key.show_route else "hidden"
+    yield "owner", key.owner or "none"
+    yield "tags", ", ".join(f"{name}={value}" for name, value in sorted(key.tags.items())) or "none"
+    yield "created", _written(key.create_time)
+    yield "expires", _written(key.expire_time)
+    if key.revoke_time is not None:
+        yield "revoked", _written(key.revoke_time)
+    if key.previous_prefix:
+        yield "former key", f"{key.previous_prefix}…, valid until {_written(key.previous_expire_time)}"
+
+
+def _state(key: Key) -> str:
+    if key.revoke_time is not None:
+        return "revoked"
+    return "expired" if key.expire_time is not None and key.expire_time <= datetime.now(UTC) else "live"
+
+
+def _written(time: datetime | None) -> str:
+    return time.isoformat(timespec="seconds") if time is not None else "never"
