@@ -56,6 +56,18 @@ KEPT = [
             ]
         ),
     ),
+    Said(
+        "prices in credits, exact to the micro-credit",
+        "price: {input: 1.25, output: 10, cache_read: 0.000001, reasoning: 0}",
+        pb.Model(
+            prices=[
+                pb.Price(unit=pb.BILLABLE_UNIT_INPUT_TOKEN, micro_credits_per_million=1_250_000),
+                pb.Price(unit=pb.BILLABLE_UNIT_OUTPUT_TOKEN, micro_credits_per_million=10_000_000),
+                pb.Price(unit=pb.BILLABLE_UNIT_CACHE_READ_TOKEN, micro_credits_per_million=1),
+                pb.Price(unit=pb.BILLABLE_UNIT_REASONING_TOKEN, micro_credits_per_million=0),
+            ]
+        ),
+    ),
     Said("no prices", "price: {}", pb.Model()),
     Said("no capabilities", "capabilities: {}", pb.Model()),
     Said("capabilities without values", "capabilities: {tools: , dimensions: }", pb.Model()),
@@ -151,6 +163,7 @@ class Mistake:
 
 
 PRICE = "expected a whole number, the micro-credits that a million of them cost"
+CREDITS = "expected a number such as 1.25, the credits that a million of them cost, with at most 6 decimals"
 TIME = "expected a date (2024-11-01), an ISO 8601 time or Unix seconds"
 WITHOUT = ".capabilities: expected `dimensions`, the length of a vector, beside what is said of others"
 MISTAKES = [
@@ -162,13 +175,25 @@ MISTAKES = [
     Mistake(
         "a unit that nobody counts",
         "price:\n  input_token: 1\n  tokens: 5",
-        ".price.tokens: expected one of input_token, cache_read_token, cache_write_token, long_cache_write_token, "
-        "output_token, reasoning_token, search, request, image, video_second, video",
+        ".price.tokens: expected one of input, cache_read, cache_write, long_cache_write, output, reasoning, "
+        "audio_input, audio_output, input_token, cache_read_token, cache_write_token, long_cache_write_token, "
+        "output_token, reasoning_token, search, request, image, video_second, video, audio_input_token, "
+        "audio_output_token",
         line=3,
     ),
     *(
         Mistake(f"the price {price!r}", f"price:\n  request: 0\n  image: {price}", f".price.image: {PRICE}", line=3)
         for price in ("-1", "0.5", "1_000", "much", "", "[1]", "1" * 16)
+    ),
+    *(
+        Mistake(f"the credits {price!r}", f"price:\n  input: 0\n  output: {price}", f".price.output: {CREDITS}", line=3)
+        for price in ("-1", "1.0000001", "1.", ".5", "1e3", "1_000", "much", "", "[1]", "1" * 10)
+    ),
+    Mistake(
+        "two prices of a unit",
+        "price:\n  input: 1\n  input_token: 5",
+        ".price.input_token: expected one price for a unit; this one has another above",
+        line=3,
     ),
     Mistake("capabilities that are a list", "capabilities: [tools]", ".capabilities: expected a mapping or nothing, got a list"),
     Mistake(

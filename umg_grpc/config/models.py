@@ -23,6 +23,8 @@ Length = Annotated[int, msgspec.Meta(ge=1, le=65_536)]
 T = TypeVar("T")
 
 PRICE = re.compile(r"[0-9]{1,15}")
+CREDITS = re.compile(r"([0-9]{1,9})(?:\.([0-9]{1,6}))?")
+MICRO_DIGITS = 6  # a micro-credit is the sixth decimal of a credit
 
 
 def _enum_names(values: Iterable[tuple[str, T]], prefix: str) -> dict[str, T]:
@@ -31,6 +33,8 @@ def _enum_names(values: Iterable[tuple[str, T]], prefix: str) -> dict[str, T]:
 
 
 _UNITS = _enum_names(pb.BillableUnit.items(), "BILLABLE_UNIT_")
+_TOKENS = {name.removesuffix("_token"): unit for name, unit in _UNITS.items() if name.endswith("_token")}
+"""Tokens by the names under which their prices are in credits."""
 _REASONING = _enum_names(pb.ReasoningControl.items(), "REASONING_CONTROL_")
 _LIFECYCLES = _enum_names(pb.ModelLifecycle.items(), "MODEL_LIFECYCLE_")
 _OPERATIONS = {
@@ -119,13 +123,32 @@ def _public_model(document: Document, path: Path, entry: _ModelEntry, protocols:
 
 def _prices(document: Document, path: Path, written: Mapping[str, object]) -> Iterator[pb.Price]:
     """Yield the prices in the order of the file. Each is checked here, so that a problem has the line of its price."""
-    for unit, price in written.items():
-        if unit not in _UNITS:
-            document.problem((*path, unit), f"expected {any_of(tuple(_UNITS))}")
-        elif not (isinstance(price, str) and PRICE.fullmatch(price)):
-            document.problem((*path, unit), "expected a whole number, the micro-credits that a million of them cost")
+    priced = set[int]()
+    for name, price in written.items():
+        unit = _TOKENS.get(name) or _UNITS.get(name)
+        amount = _micro_credits(price) if name in _TOKENS else _whole(price)
+        if unit is None:
+            document.problem((*path, name), f"expected {any_of((*_TOKENS, *_UNITS))}")
+        elif unit in priced:
+            document.problem((*path, name), "expected one price for a unit; this one has another above")
+        elif amount is None and name in _TOKENS:
+            text = "the credits that a million of them cost, with at most 6 decimals"
+            document.problem((*path, name), f"expected a number such as 1.25, {text}")
+        elif amount is None:
+            document.problem((*path, name), "expected a whole number, the micro-credits that a million of them cost")
         else:
-            yield pb.Price(unit=_UNITS[unit], micro_credits_per_million=int(price))
+            priced.add(unit)
+            yield pb.Price(unit=unit, micro_credits_per_million=amount)
+
+
+def _micro_credits(credits_: object) -> int | None:
+    """Return a decimal number of credits as micro-credits, exactly; None if it is not one."""
+    match = CREDITS.fullmatch(credits_) if isinstance(credits_, str) else None
+    return int(match[1] + (match[2] or "").ljust(MICRO_DIGITS, "0")) if match else None
+
+
+def _whole(price: object) -> int | None:
+    return int(price) if isinstance(price, str) and PRICE.fullmatch(price) else None
 
 
 def _operations(
