@@ -1,10 +1,11 @@
 """Whole bodies and streams of real kinds of traffic, one directory per case below that of its format, decoded and
 encoded by the codec.
 
-`request.json`, `response.json` and `stream.sse` are sent by callers and providers. The codec's results are beside them:
-`X.txtpb` (canonical), `notes.json` (the notes of its decoding), `upstream.json` and `rebuilt.json` (the provider's body without and with the source), `face.json`
-and `face.sse` (the canonical answer, encoded for a caller). `python -m tests.wire.test_golden [format/case ...]` writes
-the results again, to be reviewed as a diff.
+`request.json`, `response.json` and `stream.sse` are sent by callers and providers, `canonical.txtpb` is the request of a
+caller over gRPC or of another format. The codec's results are beside them: `X.txtpb` (canonical), `notes.json` (the
+notes of its decoding), `upstream.json` and `rebuilt.json` (the provider's body and the report, without and with the
+source), `face.json` and `face.sse` (the canonical answer, encoded for a caller). `python -m tests.wire.test_golden
+[format/case ...]` writes the results again, to be reviewed as a diff.
 """
 
 import sys
@@ -25,7 +26,7 @@ from umg_grpc.wire import FORMATS
 from umg_grpc.wire.text_format import TextFormat
 
 HERE = Path(__file__).parent
-GIVEN = ("request.json", "response.json", "stream.sse")
+INPUTS = ("request.json", "response.json", "stream.sse", "canonical.txtpb")
 MODELS = {"native": "gemini-3-pro"}  # the generation of the model matters
 
 
@@ -74,6 +75,10 @@ class Case:
             request.ClearField("source")
             upstream = self.codec.encode_request(request, model, stream)
             yield "upstream.json", pretty(upstream.body) + upstream.report.header() + "\n"
+        if self.has("canonical.txtpb"):
+            canonical = text_format.Parse(self.read("canonical.txtpb"), pb.GenerateRequest())
+            upstream = self.codec.encode_request(canonical, MODELS.get(self.codec.name, "theirs"), False)
+            yield "upstream.json", pretty(upstream.body) + upstream.report.header() + "\n"
         if self.has("response.json"):
             response = self.codec.decode_response(self.read("response.json"), self.request(), False)
             yield "response.txtpb", text(response)
@@ -88,7 +93,7 @@ CASES = [
     Case(codec, path)
     for codec in FORMATS.values()
     for path in sorted((HERE / codec.name).iterdir())
-    if any((path / name).exists() for name in GIVEN)
+    if any((path / name).exists() for name in INPUTS)
 ]
 STREAMED = [case for case in CASES if case.has("stream.sse")]
 # Cases whose answer and stream are equal; those of the other formats are different answers.

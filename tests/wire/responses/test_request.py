@@ -37,192 +37,65 @@ def encode(request: pb.GenerateRequest, stream: bool = False, notes: RequestNote
 
 
 @dataclass(frozen=True)
-class Reading:
+class DecodedCase:
     id: str
     body: Body
     canonical: str
 
 
 USER = 'messages { role: ROLE_USER parts { text { text: "Hi" } } }'
-READINGS = [
-    Reading("a string is a turn of the user", HI, USER),
-    Reading(
+DECODED = [
+    DecodedCase("a string is a turn of the user", HI, USER),
+    DecodedCase(
         "roles of easy messages",
         {"model": "m", "input": [{"role": role, "content": "Hi"} for role in ("system", "developer", "user", "assistant")]},
         'messages { role: ROLE_SYSTEM parts { text { text: "Hi" } } } messages { role: ROLE_DEVELOPER parts { text { text: "Hi" } } }'
         + USER + 'messages { role: ROLE_ASSISTANT parts { text { text: "Hi" } } }',
     ),
-    Reading(
-        "bare parts that follow one another form one turn (readings, 13)",
-        {
-            "model": "m",
-            "input": [
-                {"type": "input_text", "text": "Look"},
-                {"type": "input_image", "image_url": "https://a.test/i.png", "detail": "low"},
-                {"type": "input_file", "file_url": "https://a.test/f.pdf"},
-                {"role": "assistant", "content": "Hi"},
-                {"type": "input_text", "text": "Again"},
-            ],
-        },
-        """
-        messages { role: ROLE_USER parts { text { text: "Look" } }
-          parts { media { kind: MEDIA_KIND_IMAGE uri: "https://a.test/i.png" detail: "low" } }
-          parts { media { kind: MEDIA_KIND_DOCUMENT uri: "https://a.test/f.pdf" } } }
-        messages { role: ROLE_ASSISTANT parts { text { text: "Hi" } } }
-        messages { role: ROLE_USER parts { text { text: "Again" } } }
-        """,
-    ),
-    Reading(
-        "files as data URL, bare base64 and id",
-        {
-            "model": "m",
-            "input": [
-                {
-                    "role": "user",
-                    "content": [
-                        {"type": "input_file", "filename": "a.pdf", "file_data": "data:application/pdf;base64,aGk="},
-                        {"type": "input_file", "filename": "A.TXT", "file_data": "aGk="},
-                        {"type": "input_file", "file_id": "file_1"},
-                        {"type": "input_image", "image_url": "data:image/jpg;base64,_-8", "file_id": None},
-                        {"type": "input_audio", "input_audio": {"data": "aGk=", "format": "mp3"}},
-                    ],
-                }
-            ],
-        },
-        r"""
-        messages { role: ROLE_USER
-          parts { media { kind: MEDIA_KIND_DOCUMENT data: "hi" mime_type: "application/pdf" filename: "a.pdf" } }
-          parts { media { kind: MEDIA_KIND_DOCUMENT data: "hi" mime_type: "text/plain" filename: "A.TXT" } }
-          parts { media { kind: MEDIA_KIND_DOCUMENT file_id: "file_1" } }
-          parts { media { kind: MEDIA_KIND_IMAGE data: "\377\357" mime_type: "image/jpeg" } }
-          parts { media { kind: MEDIA_KIND_AUDIO data: "hi" mime_type: "audio/mpeg" } } }
-        """,
-    ),
-    Reading(
-        "calls and their results, with their ids",
-        {
-            "model": "m",
-            "input": [
-                {"type": "function_call", "id": "fc_1", "call_id": "c1", "name": "f", "arguments": "{}", "status": "completed"},
-                {"type": "custom_tool_call", "id": "ctc_1", "call_id": "c2", "name": "g", "input": "x"},
-                {"type": "function_call_output", "id": "fco_1", "call_id": "c1", "output": "one"},
-                {"type": "custom_tool_call_output", "call_id": "c2", "output": [{"type": "input_text", "text": "two"}]},
-                {"type": "function_call_output", "call_id": "c3", "output": ""},
-            ],
-        },
-        """
-        messages { role: ROLE_ASSISTANT parts { tool_call { call_id: "c1" name: "f" arguments_json: "{}" item_id: "fc_1" } } }
-        messages { role: ROLE_ASSISTANT parts { tool_call { call_id: "c2" name: "g" text: "x" item_id: "ctc_1" } } }
-        messages { role: ROLE_TOOL parts { tool_result { call_id: "c1" item_id: "fco_1" parts { text { text: "one" } } } } }
-        messages { role: ROLE_TOOL parts { tool_result { call_id: "c2" custom: true parts { text { text: "two" } } } } }
-        messages { role: ROLE_TOOL parts { tool_result { call_id: "c3" } } }
-        """,
-    ),
-    Reading(
-        "an answer replayed: reasoning, message, search",
-        {
-            "model": "m",
-            "input": [
-                {"type": "reasoning", "id": "rs_1", "summary": [{"type": "summary_text", "text": "s"}], "content": [{"type": "reasoning_text", "text": "t"}], "encrypted_content": "E"},
-                {"type": "web_search_call", "id": "ws_1", "status": "completed", "action": {"type": "search", "query": "q", "sources": [{"type": "url", "url": "https://a.test"}]}},
-                {
-                    "type": "message", "id": "msg_1", "role": "assistant", "status": "completed", "phase": "final_answer",
-                    "content": [
-                        {"type": "output_text", "text": "Hi", "annotations": [{"type": "url_citation", "url": "https://a.test", "title": "A", "start_index": 0, "end_index": 2}]},
-                        {"type": "refusal", "refusal": "no"},
-                    ],
-                },
-            ],
-        },
-        """
-        messages { role: ROLE_ASSISTANT parts { reasoning { item_id: "rs_1" summaries: "s" texts: "t" } state { format: "responses" data: "E" } } }
-        messages { role: ROLE_ASSISTANT
-          parts { server_tool_call { call_id: "ws_1" name: "web_search" queries: "q" format: "responses"
-            input_json: "{\\"type\\":\\"search\\",\\"query\\":\\"q\\",\\"sources\\":[{\\"type\\":\\"url\\",\\"url\\":\\"https://a.test\\"}]}" } }
-          parts { server_tool_result { call_id: "ws_1" name: "web_search" results { url: "https://a.test" } } } }
-        messages { role: ROLE_ASSISTANT message_id: "msg_1" phase: "final_answer"
-          parts { text { text: "Hi" citations { start_index: 0 end_index: 2 title: "A" web { url: "https://a.test" } } } }
-          parts { refusal { text: "no" } } }
-        """,
-    ),
-    Reading(
-        "items that only this format knows, also a reference without a type",
-        {"model": "m", "input": [{"type": "mcp_call", "id": "1"}, {"id": "msg_1"}, {"type": "item_reference", "id": "rs_1"}]},
-        """
-        messages { parts { opaque { format: "responses" type: "mcp_call" json: "{\\"type\\":\\"mcp_call\\",\\"id\\":\\"1\\"}" } } }
-        messages { parts { opaque { format: "responses" type: "item_reference" json: "{\\"id\\":\\"msg_1\\"}" } } }
-        messages { parts { opaque { format: "responses" type: "item_reference" json: "{\\"type\\":\\"item_reference\\",\\"id\\":\\"rs_1\\"}" } } }
-        """,
-    ),
-    Reading(
-        "function tools flat and nested, searches, others (readings, 13)",
-        HI | {
-            "tools": [
-                {"type": "function", "function": {"name": "f", "description": "d", "parameters": {"type": "object"}}},
-                {"type": "function", "name": "g", "parameters": None, "strict": True},
-                {"type": "web_search_preview_2025_03_11", "search_context_size": "high", "user_location": {"type": "approximate", "country": "FR", "city": None}},
-                {"type": "web_search", "filters": {"allowed_domains": ["a.test"]}},
-                {"type": "file_search"},
-                {"type": "custom", "name": "h", "format": {"type": "text"}},
-                {"type": "mcp", "server_label": "s"},
-            ],
-            "tool_choice": {"type": "function", "function": {"name": "f"}},
-        },
-        USER + """
-        tools { function { name: "f" description: "d" parameters_json: "{\\"type\\":\\"object\\"}" } }
-        tools { function { name: "g" strict: true } }
-        tools { web_search { declared_type: "web_search_preview_2025_03_11" context_size: "high" user_location { country: "FR" } } }
-        tools { web_search { declared_type: "web_search" allowed_domains: "a.test" } }
-        tools { file_search {} }
-        tools { custom { name: "h" format_json: "{\\"type\\":\\"text\\"}" } }
-        tools { opaque { format: "responses" type: "mcp" json: "{\\"type\\":\\"mcp\\",\\"server_label\\":\\"s\\"}" } }
-        tool_choice { mode: TOOL_CHOICE_MODE_REQUIRED names: "f" }
-        """,
-    ),
-    Reading("reasoning of nothing is medium (readings, 13)", HI | {"reasoning": {}}, USER + 'reasoning { effort: "medium" }'),
-    Reading(
+    DecodedCase("reasoning of nothing is medium (readings, 13)", HI | {"reasoning": {}}, USER + 'reasoning { effort: "medium" }'),
+    DecodedCase(
         "no summary, in the document's word",
         HI | {"reasoning": {"effort": "low", "summary": "none"}},
         USER + 'reasoning { effort: "low" summary: "none" }',
     ),
-    Reading("the older name of summary", HI | {"reasoning": {"generate_summary": "concise"}}, USER + 'reasoning { effort: "medium" summary: "concise" }'),
-    Reading(
+    DecodedCase("the older name of summary", HI | {"reasoning": {"generate_summary": "concise"}}, USER + 'reasoning { effort: "medium" summary: "concise" }'),
+    DecodedCase(
         "a list of allowed tools, flat and as chat has it",
         HI | {"tool_choice": {"type": "allowed_tools", "allowed_tools": {"mode": "auto", "tools": [{"type": "function", "function": {"name": "f"}}, {"type": "custom", "name": "g"}]}}},
         USER + 'tool_choice { mode: TOOL_CHOICE_MODE_AUTO allowed_tools: true names: "f" names: "g" }',
     ),
-    Reading(
+    DecodedCase(
         "a choice that only this format knows",
         HI | {"tool_choice": {"type": "web_search_preview"}},
         USER + 'tool_choice { opaque { format: "responses" type: "web_search_preview" json: "{\\"type\\":\\"web_search_preview\\"}" } }',
     ),
-    Reading(
+    DecodedCase(
         "structured output, flat",
         HI | {"text": {"format": {"type": "json_schema", "name": "n", "schema": {"b": 1.0, "a": 2}, "strict": True}, "verbosity": "low"}},
         USER + 'response_format { json_schema { name: "n" schema_json: "{\\"b\\":1.0,\\"a\\":2}" strict: true } } verbosity: "low"',
     ),
-    Reading(
+    DecodedCase(
         "nulls are absent",
         HI | dict.fromkeys(("tools", "tool_choice", "reasoning", "text", "metadata", "previous_response_id", "max_output_tokens", "background", "prompt", "include", "stream"), None),
         USER,
     ),
-    Reading(
+    DecodedCase(
         "what continues, and numbers with a point",
         {"model": "m", "previous_response_id": "resp_1", "max_output_tokens": 50.0, "store": False, "background": False, "include": ["message.output_text.logprobs"]},
         'previous_response_id: "resp_1" max_output_tokens: 50 store: false include: "message.output_text.logprobs" logprobs: true',
     ),
-    Reading("a conversation by its object", {"model": "m", "conversation": {"id": "conv_1"}}, 'conversation_id: "conv_1"'),
-    Reading(
+    DecodedCase("a conversation by its object", {"model": "m", "conversation": {"id": "conv_1"}}, 'conversation_id: "conv_1"'),
+    DecodedCase(
         "a prompt at the provider",
         {"model": "m", "prompt": {"id": "p", "version": "2", "variables": {"a": "b"}}},
         'prompt_template { prompt_id: "p" version: "2" variables_json: "{\\"a\\":\\"b\\"}" }',
     ),
-    Reading("instructions alone", {"model": "m", "instructions": "Be"}, 'instructions { text { text: "Be" } }'),
+    DecodedCase("instructions alone", {"model": "m", "instructions": "Be"}, 'instructions { text { text: "Be" } }'),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("case", READINGS, ids=lambda case: case.id)
-def test_a_body_says(case: Reading) -> None:
+@pytest.mark.parametrize("case", DECODED, ids=lambda case: case.id)
+def test_a_body_says(case: DecodedCase) -> None:
     assert without_source(decode(case.body)) == canonical('model: "m"' + case.canonical)
 
 
@@ -365,86 +238,53 @@ def test_what_was_changed_after_decoding_is_written_anew(case: Edited) -> None:
 
 
 @dataclass(frozen=True)
-class Saying:
+class EncodedCase:
     id: str
     canonical: str
-    said: Body = field(default_factory=dict)
+    body: Body = field(default_factory=dict)
     report: str = ""
 
 
-def saying(kind: str, text: str) -> Body:
+def message_item(kind: str, text: str) -> Body:
     return {"type": "message", "role": kind, "content": [{"type": "input_text", "text": text}]}
 
 
-SAID_HI: Body = {"input": [saying("user", "Hi")]}
-SAYINGS = [
-    Saying("results before the words of one turn", 'messages { role: ROLE_USER parts { tool_result { call_id: "c" parts { text { text: "r" } } } } parts { text { text: "Hi" } } }',
-           {"input": [{"type": "function_call_output", "call_id": "c", "output": "r"}, saying("user", "Hi")]}),
-    Saying("several items of one turn", """messages { role: ROLE_ASSISTANT parts { reasoning { texts: "t" } state { format: "messages" data: "S" } } parts { text { text: "a" } } parts { text { text: "b" } }
-           parts { tool_call { call_id: "c" name: "f" item_id: "fc_1" } } parts { text { text: "d" } } }""" + USER,
-           {"input": [
-               {"type": "message", "id": "msg_umg_1", "status": "completed", "role": "assistant", "content": [{"type": "output_text", "text": "a", "annotations": []}, {"type": "output_text", "text": "b", "annotations": []}]},
-               {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"},
-               {"type": "message", "id": "msg_umg_2", "status": "completed", "role": "assistant", "content": [{"type": "output_text", "text": "d", "annotations": []}]},
-               saying("user", "Hi")]}, "reasoning, state"),
-    Saying("reasoning without its item is left out", 'messages { role: ROLE_ASSISTANT parts { reasoning { item_id: "rs_1" } state { format: "responses" data: "S" } } }' + USER,
-           SAID_HI | {"include": ["reasoning.encrypted_content"]}, "reasoning"),
-    Saying("reasoning with its item, whose ids it keeps", 'messages { role: ROLE_ASSISTANT parts { reasoning { item_id: "rs_1" summaries: "s" } state { format: "responses" data: "S" } } parts { tool_call { call_id: "c" name: "f" item_id: "fc_1" arguments_json: "{}" } } }',
+ONE_MESSAGE: Body = {"input": [message_item("user", "Hi")]}
+ENCODED = [
+    EncodedCase("results before the words of one turn", 'messages { role: ROLE_USER parts { tool_result { call_id: "c" parts { text { text: "r" } } } } parts { text { text: "Hi" } } }',
+           {"input": [{"type": "function_call_output", "call_id": "c", "output": "r"}, message_item("user", "Hi")]}),
+    EncodedCase("reasoning without its item is left out", 'messages { role: ROLE_ASSISTANT parts { reasoning { item_id: "rs_1" } state { format: "responses" data: "S" } } }' + USER,
+           ONE_MESSAGE | {"include": ["reasoning.encrypted_content"]}, "reasoning"),
+    EncodedCase("reasoning with its item, whose ids it keeps", 'messages { role: ROLE_ASSISTANT parts { reasoning { item_id: "rs_1" summaries: "s" } state { format: "responses" data: "S" } } parts { tool_call { call_id: "c" name: "f" item_id: "fc_1" arguments_json: "{}" } } }',
            {"input": [{"id": "rs_1", "type": "reasoning", "summary": [{"type": "summary_text", "text": "s"}], "encrypted_content": "S"}, {"type": "function_call", "call_id": "c", "name": "f", "id": "fc_1", "arguments": "{}"}],
             "include": ["reasoning.encrypted_content"]}),
-    Saying("calls without ids are paired by name", """messages { role: ROLE_ASSISTANT parts { tool_call { name: "f" arguments_json: "1" } } parts { tool_call { name: "g" text: "x" } } }
-           messages { role: ROLE_TOOL parts { tool_result { name: "g" custom: true } } } messages { role: ROLE_TOOL parts { tool_result { name: "f" result_json: "{}" } } }""",
-           {"input": [
-               {"type": "function_call", "call_id": "call_0_0", "name": "f", "arguments": "1"}, {"type": "custom_tool_call", "call_id": "call_0_1", "name": "g", "input": "x"},
-               {"type": "custom_tool_call_output", "call_id": "call_0_1", "output": ""}, {"type": "function_call_output", "call_id": "call_0_0", "output": "{}"}]}),
-    Saying("a foreign search is left out", 'messages { role: ROLE_ASSISTANT parts { server_tool_call { call_id: "srvtoolu_1" name: "web_search" format: "messages" input_json: "{}" } } parts { server_tool_result { name: "web_search" } } }' + USER, SAID_HI, "server_tool_call"),
-    Saying("instructions are joined", 'instructions { text { text: "a" } } instructions { text { text: "b" } }' + USER, SAID_HI | {"instructions": "a\n\nb"}),
-    Saying("what has no words here", USER + """top_k: 3 stop_sequences: "x" seed: 1 presence_penalty: 1 logit_bias { key: "1" value: 2 } cache_control {} output_modalities: "text" output_modalities: "image"
-           messages { role: ROLE_USER name: "n" parts { text { text: "Hi" } cache_control {} } }""",
-           {"input": [saying("user", "Hi"), saying("user", "Hi")]},
-           "top_k, stop_sequences, seed, presence_penalty, logit_bias, cache_control x2, output_modalities, name"),
-    Saying("another format's tier", USER + 'service_tier: "standard_only"', SAID_HI, "service_tier"),
-    Saying("search by an option", USER + 'search { mode: SEARCH_MODE_AUTO context_size: "low" return_citations: false }', SAID_HI | {"tools": [{"type": "web_search", "search_context_size": "low"}]}, "search.return_citations"),
-    Saying("no search", USER + 'search { mode: SEARCH_MODE_OFF }', SAID_HI),
-    Saying("a search tool of another format", USER + 'tools { web_search { declared_type: "web_search_20250305" max_uses: 3 blocked_domains: "b.test" } } tool_choice { mode: TOOL_CHOICE_MODE_REQUIRED names: "web_search" }',
-           SAID_HI | {"tools": [{"type": "web_search"}], "tool_choice": {"type": "web_search"}}, "max_uses, blocked_domains"),
-    Saying("strictness of other formats", USER + 'tools { function { name: "f" parameters_json: "{\\"type\\": \\"OBJECT\\"}" native_schema: true } } tool_choice { mode: TOOL_CHOICE_MODE_VALIDATED }',
-           SAID_HI | {"tools": [{"type": "function", "name": "f", "parameters": {"type": "object"}, "strict": False}], "tool_choice": "auto"}, "tool_choice.mode=auto"),
-    Saying("a grammar as chat has it", USER + 'tools { custom { name: "f" format_json: "{\\"type\\":\\"grammar\\",\\"grammar\\":{\\"syntax\\":\\"lark\\",\\"definition\\":\\"d\\"}}" } }',
-           SAID_HI | {"tools": [{"type": "custom", "name": "f", "format": {"type": "grammar", "syntax": "lark", "definition": "d"}}]}),
-    Saying("a budget as the nearest effort, thoughts as a summary", USER + "reasoning { budget_tokens: 2000 include_thoughts: true }",
-           SAID_HI | {"reasoning": {"effort": "low", "summary": "auto"}, "include": ["reasoning.encrypted_content"]}, "reasoning.budget_tokens=effort low"),
-    Saying("a budget of 0 is none", USER + "reasoning { budget_tokens: 0 }", SAID_HI | {"reasoning": {"effort": "none"}}, "reasoning.budget_tokens=effort none"),
-    Saying("thinking is medium", USER + "reasoning { mode: REASONING_MODE_ENABLED }", SAID_HI | {"reasoning": {"effort": "medium", "summary": "auto"}, "include": ["reasoning.encrypted_content"]}, "reasoning.mode=effort medium"),
-    Saying("no thinking", USER + "reasoning { mode: REASONING_MODE_DISABLED }", SAID_HI | {"reasoning": {"effort": "none"}}),
-    Saying("a level", USER + 'reasoning { level: "high" include_thoughts: false }', SAID_HI | {"reasoning": {"effort": "high"}, "include": ["reasoning.encrypted_content"]}),
-    Saying("a schema without a name", USER + "response_format { json_schema {} }", SAID_HI | {"text": {"format": {"type": "json_schema", "name": "answer", "schema": {}}}}),
-    Saying("media of other formats", r"""messages { role: ROLE_USER parts { media { kind: MEDIA_KIND_IMAGE data: "\211PNG\r\n\032\n" context: "c" } } parts { media { kind: MEDIA_KIND_DOCUMENT data: "%PDF-" title: "T" citable: true } }
-           parts { media { kind: MEDIA_KIND_DOCUMENT title: "T" blocks { parts { text { text: "x" } } } } } }""",
-           {"input": [{"type": "message", "role": "user", "content": [
-               {"type": "input_image", "detail": "auto", "image_url": "data:image/png;base64,iVBORw0KGgo="},
-               {"type": "input_file", "filename": "T", "file_data": "data:application/pdf;base64,JVBERi0="},
-               {"type": "input_text", "text": "T\n\nx"}]}]}, "context, citable"),
-    Saying("names and ids that no provider takes", 'tools { function { name: "a.b" strict: true } } tools { function { name: "a_b" strict: true } } tool_choice { mode: TOOL_CHOICE_MODE_REQUIRED names: "a.b" }'
-           f'messages {{ role: ROLE_ASSISTANT parts {{ tool_call {{ call_id: "{"x" * 65}" name: "a.b" }} }} }} messages {{ role: ROLE_TOOL parts {{ tool_result {{ call_id: "{"x" * 65}" }} }} }}',
-           {"input": [
-               {"type": "function_call", "call_id": "x" * 31 + "_9537c5fdf120482f7d58d25e9ed583f5", "name": "a_b_2", "arguments": "{}"},
-               {"type": "function_call_output", "call_id": "x" * 31 + "_9537c5fdf120482f7d58d25e9ed583f5", "output": ""}],
-            "tools": [{"type": "function", "name": name, "parameters": None, "strict": True} for name in ("a_b_2", "a_b")], "tool_choice": {"type": "function", "name": "a_b_2"}}),
-    Saying("a text file as text", 'messages { role: ROLE_USER parts { media { kind: MEDIA_KIND_DOCUMENT data: "hi" mime_type: "text/plain" filename: "a.txt" } } }', {"input": [saying("user", "a.txt\n\nhi")]}),
-    Saying("calls without results and results without calls, of other formats", 'source { format: "chat" body: "{}" } messages { role: ROLE_TOOL parts { tool_result { call_id: "b" } } } messages { role: ROLE_ASSISTANT parts { tool_call { call_id: "c" name: "f" text: "x" } } parts { tool_call { call_id: "d" name: "f" } } } messages { role: ROLE_TOOL parts { tool_result { call_id: "d" } } }' + USER + "max_output_tokens: 5",
-           {"input": [
-               {"type": "custom_tool_call", "call_id": "c", "name": "f", "input": "x"}, {"type": "function_call", "call_id": "d", "name": "f", "arguments": "{}"},
-               {"type": "function_call_output", "call_id": "d", "output": ""}, {"type": "custom_tool_call_output", "call_id": "c", "output": "No result."}, saying("user", "Hi")], "max_output_tokens": 16},
-           "tool_result, tool_call=without a result, max_output_tokens=16"),
-    Saying("stored and likely, when it was asked for", USER + "store: true logprobs: true top_logprobs: 2", SAID_HI | {"store": True, "include": ["message.output_text.logprobs"], "top_logprobs": 2}),
+    EncodedCase("a foreign search is left out", 'messages { role: ROLE_ASSISTANT parts { server_tool_call { call_id: "srvtoolu_1" name: "web_search" format: "messages" input_json: "{}" } } parts { server_tool_result { name: "web_search" } } }' + USER, ONE_MESSAGE, "server_tool_call"),
+    EncodedCase("instructions are joined", 'instructions { text { text: "a" } } instructions { text { text: "b" } }' + USER, ONE_MESSAGE | {"instructions": "a\n\nb"}),
+    EncodedCase("another format's tier", USER + 'service_tier: "standard_only"', ONE_MESSAGE, "service_tier"),
+    EncodedCase("search by an option", USER + 'search { mode: SEARCH_MODE_AUTO context_size: "low" return_citations: false }', ONE_MESSAGE | {"tools": [{"type": "web_search", "search_context_size": "low"}]}, "search.return_citations"),
+    EncodedCase("no search", USER + 'search { mode: SEARCH_MODE_OFF }', ONE_MESSAGE),
+    EncodedCase("a search tool of another format", USER + 'tools { web_search { declared_type: "web_search_20250305" max_uses: 3 blocked_domains: "b.test" } } tool_choice { mode: TOOL_CHOICE_MODE_REQUIRED names: "web_search" }',
+           ONE_MESSAGE | {"tools": [{"type": "web_search"}], "tool_choice": {"type": "web_search"}}, "max_uses, blocked_domains"),
+    EncodedCase("strictness of other formats", USER + 'tools { function { name: "f" parameters_json: "{\\"type\\": \\"OBJECT\\"}" native_schema: true } } tool_choice { mode: TOOL_CHOICE_MODE_VALIDATED }',
+           ONE_MESSAGE | {"tools": [{"type": "function", "name": "f", "parameters": {"type": "object"}, "strict": False}], "tool_choice": "auto"}, "tool_choice.mode=auto"),
+    EncodedCase("a grammar as chat has it", USER + 'tools { custom { name: "f" format_json: "{\\"type\\":\\"grammar\\",\\"grammar\\":{\\"syntax\\":\\"lark\\",\\"definition\\":\\"d\\"}}" } }',
+           ONE_MESSAGE | {"tools": [{"type": "custom", "name": "f", "format": {"type": "grammar", "syntax": "lark", "definition": "d"}}]}),
+    EncodedCase("a budget as the nearest effort, thoughts as a summary", USER + "reasoning { budget_tokens: 2000 include_thoughts: true }",
+           ONE_MESSAGE | {"reasoning": {"effort": "low", "summary": "auto"}, "include": ["reasoning.encrypted_content"]}, "reasoning.budget_tokens=effort low"),
+    EncodedCase("a budget of 0 is none", USER + "reasoning { budget_tokens: 0 }", ONE_MESSAGE | {"reasoning": {"effort": "none"}}, "reasoning.budget_tokens=effort none"),
+    EncodedCase("thinking is medium", USER + "reasoning { mode: REASONING_MODE_ENABLED }", ONE_MESSAGE | {"reasoning": {"effort": "medium", "summary": "auto"}, "include": ["reasoning.encrypted_content"]}, "reasoning.mode=effort medium"),
+    EncodedCase("no thinking", USER + "reasoning { mode: REASONING_MODE_DISABLED }", ONE_MESSAGE | {"reasoning": {"effort": "none"}}),
+    EncodedCase("a level", USER + 'reasoning { level: "high" include_thoughts: false }', ONE_MESSAGE | {"reasoning": {"effort": "high"}, "include": ["reasoning.encrypted_content"]}),
+    EncodedCase("a schema without a name", USER + "response_format { json_schema {} }", ONE_MESSAGE | {"text": {"format": {"type": "json_schema", "name": "answer", "schema": {}}}}),
+    EncodedCase("a text file as text", 'messages { role: ROLE_USER parts { media { kind: MEDIA_KIND_DOCUMENT data: "hi" mime_type: "text/plain" filename: "a.txt" } } }', {"input": [message_item("user", "a.txt\n\nhi")]}),
+    EncodedCase("stored and likely, when it was asked for", USER + "store: true logprobs: true top_logprobs: 2", ONE_MESSAGE | {"store": True, "include": ["message.output_text.logprobs"], "top_logprobs": 2}),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("case", SAYINGS, ids=lambda case: case.id)
-def test_a_provider_is_told(case: Saying) -> None:
+@pytest.mark.parametrize("case", ENCODED, ids=lambda case: case.id)
+def test_a_provider_is_told(case: EncodedCase) -> None:
     body, report = encode(canonical('model: "m"' + case.canonical))
-    assert body == {"store": False} | case.said | {"model": "theirs"}
+    assert body == {"store": False} | case.body | {"model": "theirs"}
     assert report == case.report
 
 
