@@ -95,10 +95,10 @@ def _grow(part: pb.Part, event: pb.GenerateEvent) -> None:
             part.media.data += event.media_delta.data
             part.media.transcript += event.media_delta.transcript
         case "part_updated" if event.part_updated.HasField("media"):
-            told = part.media.data
+            so_far = part.media.data
             part.MergeFrom(event.part_updated)
-            if told:
-                part.media.data = told  # sent as deltas; the data of an update is empty
+            if so_far:
+                part.media.data = so_far  # sent as deltas; the data of an update is empty
         case "part_updated":
             state = part.state if part.HasField("state") else None
             part.CopyFrom(pb.Part(state=state))

@@ -36,6 +36,6 @@ def members(document: bytes) -> dict[str, bytes]:
     return {name: bytes(raw) for name, raw in msgspec.json.decode(document, type=dict[str, msgspec.Raw]).items()}
 
 
-def said(document: bytes) -> dict[str, bytes]:
+def present_members(document: bytes) -> dict[str, bytes]:
     """Return the fields that are not null, since null counts as absent."""
     return {name: raw for name, raw in members(document).items() if raw != b"null"}

@@ -29,7 +29,7 @@ def native(*parts: Body) -> Body:
     return {"contents": [{"role": "user", "parts": list(parts)}]}
 
 
-def shown(url: str) -> Body:
+def result_with(url: str) -> Body:
     """Return a tool result with a file."""
     return {"functionResponse": {"name": "f", "response": {}, "parts": [{"fileData": {"fileUri": url}}]}}
 
@@ -41,7 +41,7 @@ PLACES: dict[str, tuple[str, Callable[[str], Body], str]] = {
     "messages, an image": ("messages", lambda url: messages("image", url), "messages[0].content[0].source.url"),
     "messages, a document": ("messages", lambda url: messages("document", url), "messages[0].content[0].source.url"),
     "native": ("native", lambda url: native({"fileData": {"fileUri": url}}), "contents[0].parts[0].fileData.fileUri"),
-    "native, in a result": ("native", lambda url: native(shown(url)), "contents[0].parts[0].functionResponse.parts[0].fileData.fileUri"),
+    "native, in a result": ("native", lambda url: native(result_with(url)), "contents[0].parts[0].functionResponse.parts[0].fileData.fileUri"),
 }  # fmt: skip
 
 

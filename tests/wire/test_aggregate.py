@@ -42,13 +42,13 @@ kinds: dict[str, st.SearchStrategy[object]] = {
         some.texts,
     ),
     "tool_call": st.builds(
-        lambda said, call_id: pb.ToolCall(call_id=call_id, name="f", **said),
+        lambda content, call_id: pb.ToolCall(call_id=call_id, name="f", **content),
         st.builds(lambda text: {"arguments_json": text}, some.texts)
         | st.builds(lambda text: {"text": text}, some.texts),
         some.texts,
     ),
     "media": st.builds(
-        lambda data, said: pb.MediaPart(kind=pb.MEDIA_KIND_AUDIO, data=data, transcript=said, media_id="m"),
+        lambda data, content: pb.MediaPart(kind=pb.MEDIA_KIND_AUDIO, data=data, transcript=content, media_id="m"),
         st.binary(min_size=1),
         some.texts,
     ),
@@ -113,11 +113,11 @@ def test_a_provider_stream_is_gathered_as_the_law_has_it(response: pb.GenerateRe
     encoder = CHAT.stream_encoder(some.ANSWERED)
     stream = encoder.feed(response_to_events(response)) + encoder.close()
     for passing in (False, True):
-        told = decoded(CHAT, data.draw(cuts(stream)), some.ANSWERED, pass_=passing)
+        streamed = decoded(CHAT, data.draw(cuts(stream)), some.ANSWERED, pass_=passing)
         if passing:
-            assert gathered(FrameAggregator(CHAT, some.ANSWERED), told) == response
+            assert gathered(FrameAggregator(CHAT, some.ANSWERED), streamed) == response
         else:
-            assert gathered(StreamAggregator(), told) == accumulate(told) == response
+            assert gathered(StreamAggregator(), streamed) == accumulate(streamed) == response
 
 
 @modest
@@ -160,7 +160,7 @@ def test_of_a_broken_stream_is_gathered_what_came() -> None:
     ):
         gatherer.feed(message)
         assert gatherer.response().candidates[0].message.parts[0].text.text == "Hel"
-        assert gatherer.response() == gatherer.response(), "it can be asked again, and go on"
+        assert gatherer.response() == gatherer.response(), "it can be read again, and continued"
 
 
 def test_a_provider_that_does_not_stream_is_gathered_from_the_events() -> None:

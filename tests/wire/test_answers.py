@@ -12,7 +12,7 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS
 from umg_grpc.wire.errors.provider_errors import decode_error
 
-ASKED = pb.GenerateRequest(model="m", face_hints=pb.FaceHints(include_usage=True))
+REQUEST = pb.GenerateRequest(model="m", face_hints=pb.FaceHints(include_usage=True))
 Usage = Mapping[str, object]
 
 BODIES: dict[str, Any] = {
@@ -70,9 +70,9 @@ def stream(name: str, usage: Usage) -> bytes:
 
 def usages(name: str, usage: Usage, pass_: bool) -> list[pb.Usage]:
     """Return the decoded usage, unstreamed and streamed."""
-    answer = FORMATS[name].decode_response(body(name, usage), ASKED, pass_)
-    told = decoded(FORMATS[name], [stream(name, usage)], ASKED, pass_=pass_)
-    streamed = [event.usage for event in events_of(told) if event.HasField("usage")]
+    answer = FORMATS[name].decode_response(body(name, usage), REQUEST, pass_)
+    expected = decoded(FORMATS[name], [stream(name, usage)], REQUEST, pass_=pass_)
+    streamed = [event.usage for event in events_of(expected) if event.HasField("usage")]
     return [*([answer.usage] if answer.HasField("usage") else []), *streamed[-1:]]
 
 
@@ -92,8 +92,8 @@ def test_totals_may_come_one_after_the_other() -> None:
     start = event({"type": "message_start", "message": {"id": "r", "usage": {"input_tokens": 3}}})
     delta = event({"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 2}})
     for pass_ in (True, False):
-        told = decoded(FORMATS["messages"], [start + delta + event({"type": "message_stop"})], ASKED, pass_=pass_)
-        assert [event.usage for event in events_of(told) if event.HasField("usage")] == [
+        expected = decoded(FORMATS["messages"], [start + delta + event({"type": "message_stop"})], REQUEST, pass_=pass_)
+        assert [event.usage for event in events_of(expected) if event.HasField("usage")] == [
             pb.Usage(input_tokens=3, output_tokens=2)
         ]
 
@@ -110,7 +110,7 @@ def test_totals_may_come_one_after_the_other() -> None:
 )
 def test_a_body_without_an_answer_is_the_providers_failure(name: str, raw: bytes, pass_: bool) -> None:
     with pytest.raises(UmgError) as caught:
-        FORMATS[name].decode_response(raw, ASKED, pass_)
+        FORMATS[name].decode_response(raw, REQUEST, pass_)
     message = "the provider's answer cannot be read: it holds no answer; try again"
     assert (caught.value.name, caught.value.message) == ("UPSTREAM_FAILED", message)
 
@@ -129,21 +129,21 @@ def test_an_answer_that_broke_off_for_a_reason_of_its_provider_does_not_look_who
     call = {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"}
     output = BODIES["responses"]["output"] + ([call] if calls else [])
     raw = {"status": "incomplete", "incomplete_details": {"reason": "zork"}, "output": output}
-    answer = FORMATS["responses"].decode_response(msgspec.json.encode(raw), ASKED, False)
+    answer = FORMATS["responses"].decode_response(msgspec.json.encode(raw), REQUEST, False)
     finish = answer.candidates[0]
     assert (finish.finish_reason, finish.provider_reason) == (pb.FINISH_REASON_OTHER, "zork")
-    told: Any = msgspec.json.decode(FORMATS[face].encode_response(answer, ASKED))
+    expected: Any = msgspec.json.decode(FORMATS[face].encode_response(answer, REQUEST))
     *path, word = NOT_WHOLE[face]
     for step in path:
-        told = told[step]
-    assert told == word
+        expected = expected[step]
+    assert expected == word
 
 
 @pytest.mark.parametrize(
-    ("status", "told"), [(200, "the provider failed: busy"), (503, "the provider failed (status 503): busy")]
+    ("status", "expected"), [(200, "the provider failed: busy"), (503, "the provider failed (status 503): busy")]
 )
-def test_a_failure_names_the_status_that_tells_it(status: int, told: str) -> None:
-    assert decode_error(status, {}, b'{"error":{"message":"busy"}}').message == told
+def test_a_failure_names_the_status_that_tells_it(status: int, expected: str) -> None:
+    assert decode_error(status, {}, b'{"error":{"message":"busy"}}').message == expected
 
 
 LOST = [
@@ -157,13 +157,13 @@ ENDED = {"type": "response.completed", "response": {"status": "completed", "outp
 @pytest.mark.parametrize("events", LOST)
 def test_what_no_item_takes_is_not_lost_in_silence(events: list[Usage]) -> None:
     with pytest.raises(UmgError) as caught:
-        decoded(FORMATS["responses"], [*map(event, events), event(ENDED)], ASKED)
+        decoded(FORMATS["responses"], [*map(event, events), event(ENDED)], REQUEST)
     assert caught.value.name == "UPSTREAM_FAILED"
 
 
 def test_an_item_that_is_told_whole_needs_no_start() -> None:
     item = {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"}
     done = {"type": "response.output_item.done", "output_index": 3, "item": item}
-    told = decoded(FORMATS["responses"], [*map(event, LOST[0]), event(done), event(ENDED)], ASKED)
-    started = [each.part_started.tool_call.name for each in events_of(told) if each.HasField("part_started")]
+    expected = decoded(FORMATS["responses"], [*map(event, LOST[0]), event(done), event(ENDED)], REQUEST)
+    started = [each.part_started.tool_call.name for each in events_of(expected) if each.HasField("part_started")]
     assert started == ["f"]

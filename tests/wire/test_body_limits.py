@@ -58,7 +58,7 @@ def test_a_body_is_refused_exactly_beyond_its_bounds(value: object, step: int) -
 class Bounded:
     id: str
     body: bytes
-    says: str = ""
+    message: str = ""
 
 
 BOUNDED = [
@@ -79,13 +79,13 @@ BOUNDED = [
 
 @pytest.mark.parametrize("case", BOUNDED, ids=lambda case: case.id)
 def test_the_bounds_of_a_body(case: Bounded) -> None:
-    if not case.says:
+    if not case.message:
         check_bounds(case.body)
         return
     with pytest.raises(UmgError) as caught:
         check_bounds(case.body)
     assert caught.value.reason == pb.ERROR_REASON_MALFORMED_BODY
-    assert case.says in caught.value.message
+    assert case.message in caught.value.message
 
 
 def test_a_body_of_many_bytes_or_members_is_slow() -> None:

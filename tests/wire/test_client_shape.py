@@ -68,9 +68,9 @@ def test_the_sdks_that_are_installed_are_told_apart_from_curl() -> None:
         assert client_shape(sent) is SDK
 
 
-@pytest.mark.parametrize("asked", ["", "SDK", "openai", "documented, sdk"])
-def test_any_other_shape_is_refused(asked: str) -> None:
+@pytest.mark.parametrize("header", ["", "SDK", "openai", "documented, sdk"])
+def test_any_other_shape_is_refused(header: str) -> None:
     with pytest.raises(UmgError) as caught:
-        client_shape({"x-umg-shape": asked})
+        client_shape({"x-umg-shape": header})
     assert caught.value.reason == pb.ERROR_REASON_INVALID_FIELD
     assert caught.value.metadata == {"field": "x-umg-shape"}

@@ -88,8 +88,8 @@ def test_a_search_has_at_most_the_maximum_of_uses() -> None:
 def test_a_seed_may_have_64_bits() -> None:
     request = FORMATS["chat"].decode_request(msgspec.json.encode(CHAT | {"seed": 2**63 - 1}), {}).canonical
     assert request.seed == 2**63 - 1
-    for seed, said in ((2**63, "larger"), (-(2**63) - 1, "smaller")):
-        with pytest.raises(UmgError, match=f"`seed`: the number is {said} than"):
+    for seed, comparison in ((2**63, "larger"), (-(2**63) - 1, "smaller")):
+        with pytest.raises(UmgError, match=f"`seed`: the number is {comparison} than"):
             FORMATS["chat"].decode_request(msgspec.json.encode(CHAT | {"seed": seed}), {})
 
 

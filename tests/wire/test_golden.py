@@ -19,7 +19,7 @@ from google.protobuf import text_format
 from google.protobuf.message import Message
 
 from tests.wire.accumulate import accumulate
-from tests.wire.responses.streams import told
+from tests.wire.responses.streams import payloads_of
 from tests.wire.streams import decoded, encoded, events_of, frames_of
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS
@@ -141,7 +141,7 @@ def test_a_passed_chat_stream_ends_once(case: Case) -> None:
     "case", [case for case in STREAMED if case.codec.name == "responses"], ids=lambda case: case.id
 )
 def test_a_passed_response_has_the_callers_name_of_the_model(case: Case) -> None:
-    assert told(frames_of(case.streamed(pass_=True)))[-1]["response"]["model"] == "public"
+    assert payloads_of(frames_of(case.streamed(pass_=True)))[-1]["response"]["model"] == "public"
 
 
 @pytest.mark.parametrize("case", TWICE, ids=lambda case: case.id)

@@ -21,7 +21,7 @@ class Case:
 
 CASES = [
     Case("types in upper case", {"type": "OBJECT", "properties": {"a": {"type": "ARRAY", "items": {"type": "STRING"}}}}, {"type": "object", "properties": {"a": {"type": "array", "items": {"type": "string"}}}}),
-    Case("a type that is not said", {"type": "TYPE_UNSPECIFIED", "description": "d"}, {"description": "d"}),
+    Case("an unspecified type", {"type": "TYPE_UNSPECIFIED", "description": "d"}, {"description": "d"}),
     Case("nullable", {"type": "STRING", "nullable": True}, {"type": ["string", "null"]}),
     Case("not nullable", {"type": "STRING", "nullable": False}, {"type": "string"}),
     Case("nullable with an enum", {"type": "STRING", "enum": ["A"], "nullable": True}, {"type": ["string", "null"], "enum": ["A", None]}),

@@ -108,8 +108,8 @@ TEXTS: dict[str, Json] = {
 @pytest.mark.parametrize("half", [b"\\ud83d", b"\xc3"], ids=["a lone surrogate", "a stray byte"])
 def test_half_a_character_spoils_no_answer(name: str, half: bytes) -> None:
     written = msgspec.json.encode(TEXTS[name]).replace(b"CUT", b"a" + half)
-    told = FORMATS[name].decode_response(written, REQUEST, False)
-    assert told.candidates[0].message.parts[0].text.text == "a\ufffd"
+    response = FORMATS[name].decode_response(written, REQUEST, False)
+    assert response.candidates[0].message.parts[0].text.text == "a\ufffd"
     passed = FORMATS[name].decode_response(written, REQUEST, True)
     assert passed.source.body == written.replace(b'"x"', b'"m"').decode(errors="replace").encode()
 
@@ -131,17 +131,20 @@ STARTS = {"chat": TEXTS["chat"], "responses": TEXTS["responses"] | {"completed_a
 @pytest.mark.parametrize("moment", [10**18, 1.7e12, "9" * 19, -1, 253402300800], ids=str)
 def test_a_time_that_no_calendar_has_is_left_out(name: str, face: str, moment: object) -> None:
     written = msgspec.json.encode(STARTS[name] | {TIMES[name]: moment})
-    told = FORMATS[name].decode_response(written, REQUEST, False)
-    assert not told.HasField("create_time")
-    assert not told.HasField("complete_time")
-    assert b"CUT" in FORMATS[face].encode_response(told, REQUEST)
-    assert b"CUT" in encoded(FORMATS[face], [response_to_events(told)], REQUEST)
+    response = FORMATS[name].decode_response(written, REQUEST, False)
+    assert not response.HasField("create_time")
+    assert not response.HasField("complete_time")
+    assert b"CUT" in FORMATS[face].encode_response(response, REQUEST)
+    assert b"CUT" in encoded(FORMATS[face], [response_to_events(response)], REQUEST)
 
 
 def test_the_last_second_that_a_calendar_has_is_a_time() -> None:
     written = msgspec.json.encode(TEXTS["chat"] | {"created": 253402300799})
-    told = FORMATS["chat"].decode_response(written, REQUEST, False)
-    assert msgspec.json.decode(FORMATS["native"].encode_response(told, REQUEST))["createTime"] == "9999-12-31T23:59:59Z"
+    response = FORMATS["chat"].decode_response(written, REQUEST, False)
+    assert (
+        msgspec.json.decode(FORMATS["native"].encode_response(response, REQUEST))["createTime"]
+        == "9999-12-31T23:59:59Z"
+    )
 
 
 ODD_GROUNDINGS = [

@@ -233,8 +233,8 @@ def test_json_that_is_kept_as_it_came_breaks_no_whole_answer(place: Place, name:
 @pytest.mark.parametrize("place", PLACES, ids=lambda place: place.id)
 def test_every_field_is_read_back_from_the_streams_that_show_it(place: Place) -> None:
     text = written(WORST, cycle(BLANKS))
-    shown = {name for name in ENCODERS for tool in TOOLS if marked(streamed(name, place, text, tool))}
-    assert bool(shown) == (place.id not in UNSHOWN and place.path[0] not in PROMPT), shown
+    encoders = {name for name in ENCODERS for tool in TOOLS if marked(streamed(name, place, text, tool))}
+    assert bool(encoders) == (place.id not in UNSHOWN and place.path[0] not in PROMPT), encoders
 
 
 @given(objects, blanks)

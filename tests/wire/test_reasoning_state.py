@@ -42,11 +42,11 @@ def test_state_of_another_format_is_marked_as_such(maker: str, face: str) -> Non
 
 def test_a_native_client_may_send_state_back_in_the_other_alphabet_and_without_padding() -> None:
     state = pb.ReasoningState(data="w7/Dv8O/w78+>>??", format="messages")
-    shown = show(state, "native")
-    assert any(character in shown for character in "+/=")
-    assert read(shown.translate(str.maketrans("+/", "-_")).rstrip("="), "native") == state
+    encoded = show(state, "native")
+    assert any(character in encoded for character in "+/=")
+    assert read(encoded.translate(str.maketrans("+/", "-_")).rstrip("="), "native") == state
 
 
 def test_what_is_shown_on_native_is_always_base64() -> None:
-    shown = show(pb.ReasoningState(data="skip_thought_signature_validator!", format="native"), "native")
-    assert base64.b64decode(shown, validate=True) == b"umg.native.skip_thought_signature_validator!"
+    encoded = show(pb.ReasoningState(data="skip_thought_signature_validator!", format="native"), "native")
+    assert base64.b64decode(encoded, validate=True) == b"umg.native.skip_thought_signature_validator!"

@@ -37,7 +37,7 @@ CASES = [
     Case("nothing", b"", []),
     Case("a byte order mark", b"\xef\xbb\xbfdata: a\n\n", [(b"", b"a")]),
     Case("half a byte order mark", b"\xef\xbbdata: a\n\n", [(b"", None)]),
-    Case("data that says nothing", b"data:\n\ndata: \n\ndata: a\n\n", [(b"", None), (b"", None), (b"", b"a")]),
+    Case("empty data", b"data:\n\ndata: \n\ndata: a\n\n", [(b"", None), (b"", None), (b"", b"a")]),
     Case("a character of four bytes", "data: \U0001f600\n\n".encode(), [(b"", "\U0001f600".encode())]),
 ]  # fmt: skip
 

@@ -119,17 +119,17 @@ STREAMS = sorted(path for name in FORMATS for path in (Path(__file__).parent / n
 @pytest.mark.parametrize("path", STREAMS, ids=lambda path: f"{path.parent.parent.name}: {path.parent.name}")
 def test_no_part_of_an_answer_is_in_a_preamble(path: Path) -> None:
     codec = FORMATS[path.parent.parent.name]
-    frames = [said.raw for said in sse.split(sse.SseSplitter().whole(path.read_bytes()))]
+    frames = [frame.raw for frame in sse.split(sse.SseSplitter().whole(path.read_bytes()))]
     begins = next((place for place, frame in enumerate(frames) if not codec.has_no_output(frame)), len(frames))
     assert begins < len(frames)  # every stream has output
     decoder = codec.translating_decoder(pb.GenerateRequest(model="m"))
     message = decoder.feed(b"".join(frames[:begins]))
-    for told in message.events if message is not None else ():
-        kind = told.WhichOneof("kind")
-        assert kind in ("started", "usage", "part_started"), told
+    for each in message.events if message is not None else ():
+        kind = each.WhichOneof("kind")
+        assert kind in ("started", "usage", "part_started"), each
         if kind == "part_started":
-            assert told.part_started.WhichOneof("kind") in ("text", "reasoning"), told
-            assert not told.part_started.text.text, told
+            assert each.part_started.WhichOneof("kind") in ("text", "reasoning"), each
+            assert not each.part_started.text.text, each
 
 
 @pytest.mark.parametrize("name", FORMATS)
@@ -140,8 +140,8 @@ def test_what_our_own_faces_begin_with_is_a_preamble(name: str) -> None:
     )
     assert FORMATS[name].has_no_output(encoder.feed(begun))
     part = pb.GenerateEvent(part_started=pb.Part(text=pb.TextPart()))
-    said = pb.StreamGenerateResponse(events=[part, pb.GenerateEvent(text_delta="a")])
-    assert not FORMATS[name].has_no_output(encoder.feed(said))
+    message = pb.StreamGenerateResponse(events=[part, pb.GenerateEvent(text_delta="a")])
+    assert not FORMATS[name].has_no_output(encoder.feed(message))
     assert not FORMATS[name].has_no_output(encoder.error(UmgError(pb.ERROR_REASON_UPSTREAM_CUT, "no")))
 
 

@@ -20,8 +20,8 @@ CUT_OFF = {'{"a": ': {"raw_arguments": '{"a": '}, "{} {}": {"raw_arguments": "{}
 
 @pytest.mark.parametrize("text", WRITTEN | CUT_OFF, ids=repr)
 def test_whatever_a_model_writes_is_an_object(text: str) -> None:
-    told = msgspec.json.encode(call_arguments(pb.ToolCall(arguments_json=text)))
-    assert msgspec.json.decode(told) == (WRITTEN | CUT_OFF)[text]
+    encoded = msgspec.json.encode(call_arguments(pb.ToolCall(arguments_json=text)))
+    assert msgspec.json.decode(encoded) == (WRITTEN | CUT_OFF)[text]
 
 
 def test_free_text_goes_there_and_back() -> None:
@@ -52,11 +52,11 @@ def streamed(face: str, pieces: list[str]) -> object:
     ]
     encoder = FORMATS[face].stream_encoder(REQUEST)
     stream = b"".join(encoder.feed(pb.StreamGenerateResponse(events=[event])) for event in events) + encoder.close()
-    said = [msgspec.json.decode(frame.partition(b"data: ")[2]) for frame in stream.split(b"\n\n")[:-1]]
+    sent_events = [msgspec.json.decode(frame.partition(b"data: ")[2]) for frame in stream.split(b"\n\n")[:-1]]
     if face == "messages":
-        deltas = [event["delta"]["partial_json"] for event in said if event["type"] == "content_block_delta"]
+        deltas = [event["delta"]["partial_json"] for event in sent_events if event["type"] == "content_block_delta"]
         return msgspec.json.decode("".join(deltas) or "{}")
-    parts = [line["candidates"][0]["content"]["parts"][0] for line in said]
+    parts = [line["candidates"][0]["content"]["parts"][0] for line in sent_events]
     return next(part["functionCall"]["args"] for part in parts if "functionCall" in part)
 
 

@@ -32,7 +32,7 @@ spellings = st.text("ab_. -9\u00e9", min_size=1, max_size=4) | st.integers(60, 1
 tool_names = st.builds(ToolName, st.just("") | spellings, spellings)
 
 
-def asked(names: Sequence[ToolName]) -> pb.GenerateRequest:
+def request_with(names: Sequence[ToolName]) -> pb.GenerateRequest:
     request = pb.GenerateRequest()
     for namespace, name in names:
         tool = request.tools.add()
@@ -58,31 +58,33 @@ def resolved(names: ToolNames, sent: str) -> ToolName:
 def test_every_name_is_sent_legally_and_comes_back(
     rule: Rule, declared: list[ToolName], others: list[ToolName]
 ) -> None:
-    names = rule.names(asked(declared))
+    names = rule.names(request_with(declared))
     sent = {name: names.of_call(call_of(name)) for name in [*declared, *others]}
     assert all(re.fullmatch(rule.legal, name) for name in sent.values())
     assert len(set(sent.values())) == len(sent)
     assert {name: resolved(names, legal) for name, legal in sent.items()} == {name: name for name in sent}
     assert all(sent[name] == name.name for name in declared if not name[0] and re.fullmatch(rule.legal, name.name))
-    answered = rule.names(asked(declared))  # as the answer's decoder builds them
+    answered = rule.names(request_with(declared))  # as the answer's decoder builds them
     assert [resolved(answered, sent[name]) for name in declared] == declared
 
 
 def test_a_name_in_a_namespace_is_joined_and_may_be_chosen_alone() -> None:
-    names = chat_names(asked([ToolName("mcp__calc", "add"), ToolName("", "sub")]))
+    names = chat_names(request_with([ToolName("mcp__calc", "add"), ToolName("", "sub")]))
     assert names.of_call(pb.ToolCall(namespace="mcp__calc", name="add")) == "mcp__calc__add"
     assert (names.of_choice("add"), names.of_choice("sub")) == ("mcp__calc__add", "sub")
 
 
 def test_a_name_alone_is_that_of_the_tool_without_a_namespace_else_of_the_first() -> None:
-    names = chat_names(asked([ToolName("a", "add"), ToolName("b", "add"), ToolName("c", "sub"), ToolName("", "sub")]))
+    names = chat_names(
+        request_with([ToolName("a", "add"), ToolName("b", "add"), ToolName("c", "sub"), ToolName("", "sub")])
+    )
     assert [names.of_choice(name) for name in ("add", "sub", "gone")] == ["a__add", "sub", "gone"]
 
 
 def test_a_name_that_is_cut_stays_the_same_whatever_else_is_declared() -> None:
     long = ToolName("n" * 50, "f" * 50)
-    alone = chat_names(asked([long])).of_call(call_of(long))
-    assert chat_names(asked([ToolName("n" * 50, "f" * 49), long])).of_call(call_of(long)) == alone
+    alone = chat_names(request_with([long])).of_call(call_of(long))
+    assert chat_names(request_with([ToolName("n" * 50, "f" * 49), long])).of_call(call_of(long)) == alone
     assert (len(alone), alone[:51]) == (64, "n" * 50 + "_")
 
 
@@ -90,7 +92,7 @@ def test_a_name_that_is_cut_stays_the_same_whatever_else_is_declared() -> None:
 def test_names_that_are_legal_in_one_way_only_are_numbered(most: int) -> None:
     """Check 10,000 equal names, because a body may have that many: numbering must not be slow."""
     alike = ["x" * (most - 1) + chr(0x4E00 + index) for index in range(10_000)]
-    names = chat_names(asked([ToolName("", name) for name in alike]))
+    names = chat_names(request_with([ToolName("", name) for name in alike]))
     sent = [names.of_choice(name) for name in alike]
     assert sent[:2] == ["x" * (most - 1) + "_", ("x" * (most - 1) + "_")[:62] + "_2"]
     assert len(set(sent)) == len(alike)
@@ -98,7 +100,7 @@ def test_names_that_are_legal_in_one_way_only_are_numbered(most: int) -> None:
 
 
 def test_the_description_of_a_namespace_stands_before_that_of_its_first_tool() -> None:
-    request = asked([ToolName("n", "f"), ToolName("n", "g")])
+    request = request_with([ToolName("n", "f"), ToolName("n", "g")])
     for tool in request.tools:
         tool.namespace.description, tool.function.description = "Adds.", f"Runs {tool.function.name}."
     names = messages_names(request)

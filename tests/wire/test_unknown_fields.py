@@ -46,7 +46,7 @@ class Place:
         return f"{self.format} {self.path}"
 
 
-def said(*parts: Json, role: str = "user", **more: object) -> Json:
+def message_with(*parts: Json, role: str = "user", **more: object) -> Json:
     return {"messages": [{"role": role, "content": list(parts), **more}]}
 
 
@@ -60,9 +60,9 @@ PNG = {"type": "base64", "data": "aGk=", "media_type": "image/png"}
 # fmt: off
 PLACES = [
     Place("chat", "messages[0].zork", {"messages": [{**USER, "zork": 1}]}),
-    Place("chat", "messages[0].content[0].cache_control", said({"type": "text", "text": "a", "cache_control": {"type": "ephemeral"}})),
-    Place("chat", "messages[0].content[1].image_url.zork", said({"type": "text", "text": "a"}, {"type": "image_url", "image_url": {"url": "https://a.test", "zork": 1}})),
-    Place("chat", "messages[0].content[0].input_audio.zork", said({"type": "input_audio", "input_audio": {"data": "aGk=", "format": "wav", "zork": 1}})),
+    Place("chat", "messages[0].content[0].cache_control", message_with({"type": "text", "text": "a", "cache_control": {"type": "ephemeral"}})),
+    Place("chat", "messages[0].content[1].image_url.zork", message_with({"type": "text", "text": "a"}, {"type": "image_url", "image_url": {"url": "https://a.test", "zork": 1}})),
+    Place("chat", "messages[0].content[0].input_audio.zork", message_with({"type": "input_audio", "input_audio": {"data": "aGk=", "format": "wav", "zork": 1}})),
     Place("chat", "messages[0].tool_calls[0].zork", {"messages": [{"role": "assistant", "tool_calls": [{**CALL, "zork": 1}]}]}),
     Place("chat", "messages[0].tool_calls[0].function.zork", {"messages": [{"role": "assistant", "tool_calls": [{"id": "c", "function": {"name": "f", "zork": 1}}]}]}),
     Place("chat", "tools[0].function.zork", {"tools": [{"type": "function", "function": {**FUNCTION, "zork": 1}}]}),
@@ -83,11 +83,11 @@ PLACES = [
     Place("chat", "stream_options.zork", {"stream": True, "stream_options": {"zork": 1}}),
     Place("messages", "messages[0].zork", {"messages": [{**USER, "zork": 1}]}),
     Place("messages", "system[0].zork", {"system": [{"type": "text", "text": "a", "zork": 1}]}),
-    Place("messages", "messages[0].content[0].cache_control.zork", said({"type": "text", "text": "a", "cache_control": {"type": "ephemeral", "zork": 1}})),
-    Place("messages", "messages[0].content[0].source.zork", said({"type": "image", "source": {**PNG, "zork": 1}})),
-    Place("messages", "messages[0].content[0].source.content[0].zork", said(DOCUMENT)),
-    Place("messages", "messages[0].content[0].zork", said({"type": "tool_use", "id": "c", "name": "f", "input": {"zork": 1}, "zork": 1}, role="assistant")),
-    Place("messages", "messages[0].content[0].content[0].zork", said({"type": "tool_result", "tool_use_id": "c", "content": [{"type": "text", "text": "a", "zork": 1}]})),
+    Place("messages", "messages[0].content[0].cache_control.zork", message_with({"type": "text", "text": "a", "cache_control": {"type": "ephemeral", "zork": 1}})),
+    Place("messages", "messages[0].content[0].source.zork", message_with({"type": "image", "source": {**PNG, "zork": 1}})),
+    Place("messages", "messages[0].content[0].source.content[0].zork", message_with(DOCUMENT)),
+    Place("messages", "messages[0].content[0].zork", message_with({"type": "tool_use", "id": "c", "name": "f", "input": {"zork": 1}, "zork": 1}, role="assistant")),
+    Place("messages", "messages[0].content[0].content[0].zork", message_with({"type": "tool_result", "tool_use_id": "c", "content": [{"type": "text", "text": "a", "zork": 1}]})),
     Place("messages", "tools[0].defer_loading", {"tools": [{"name": "f", "input_schema": SCHEMA, "defer_loading": True}]}),
     Place("messages", "tools[0].user_location.zork", {"tools": [{"type": "web_search_20250305", "name": "web_search", "user_location": {"type": "approximate", "zork": 1}}]}),
     Place("messages", "output_config.zork", {"output_config": {"zork": 1}}),
@@ -193,7 +193,7 @@ class Clean:
 CLEAN = [
     Clean("a schema, arguments and labels", "chat", {"messages": [USER, {"role": "assistant", "tool_calls": [CALL]}, {"role": "tool", "tool_call_id": "c", "content": "a"}], "tools": [{"type": "function", "function": FUNCTION}], "metadata": {"zork": "1"}, "logit_bias": {"7": 1}, "response_format": {"type": "json_schema", "json_schema": {"name": "n", "schema": SCHEMA}}}),
     Clean("an answer that was brought back", "chat", {"messages": [USER, {"role": "assistant", "content": "a", "refusal": None, "annotations": [{"type": "url_citation", "url_citation": {"zork": 1}}], "audio": {"id": "a", "data": "", "expires_at": 1, "transcript": "a"}, "tool_calls": [{**CALL, "index": 0}]}, {"role": "tool", "tool_call_id": "c", "content": "a"}]}),
-    Clean("a place of a cache", "chat", said({"type": "text", "text": "a", "prompt_cache_breakpoint": {"type": "ephemeral"}})),
+    Clean("a place of a cache", "chat", message_with({"type": "text", "text": "a", "prompt_cache_breakpoint": {"type": "ephemeral"}})),
     Clean("a schema and arguments", "messages", {"messages": [USER, {"role": "assistant", "content": [{"type": "tool_use", "id": "c", "name": "f", "input": {"zork": 1}, "caller": {"type": "direct"}}]}, {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c", "content": "a"}]}], "tools": [{"name": "f", "input_schema": SCHEMA}], "metadata": {"user_id": "u"}}),
     Clean("a schema, arguments and labels", "responses", {"input": [USER, {"type": "function_call", "id": "fc", "status": "completed", "call_id": "c", "name": "f", "arguments": '{"zork":1}'}, {"type": "function_call_output", "call_id": "c", "output": "a", "status": "completed"}], "tools": [{"type": "function", **FUNCTION}], "metadata": {"zork": "1"}, "text": {"format": {"type": "json_schema", "name": "n", "schema": SCHEMA}}}),
     Clean("an answer that was brought back", "responses", items(USER, {"type": "message", "id": "msg", "status": "completed", "role": "assistant", "content": [{"type": "output_text", "text": "a", "annotations": [{"type": "new", "zork": 1}], "logprobs": []}]}, USER)),
@@ -214,7 +214,7 @@ def test_the_callers_own_json_is_not_looked_into(case: Clean) -> None:
 
 
 def test_a_part_that_nobody_knows_is_not_looked_into() -> None:
-    body = msgspec.json.encode({"model": "m", **said({"type": "new", "zork": 1})})
+    body = msgspec.json.encode({"model": "m", **message_with({"type": "new", "zork": 1})})
     assert unknown("chat", body) == []
 
 

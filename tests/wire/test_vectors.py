@@ -27,7 +27,7 @@ singles = st.floats(width=32, allow_nan=False, allow_infinity=False)
 doubles = st.floats(allow_nan=False, allow_infinity=False)
 
 
-def shown(packed: bytes) -> bytes:
+def encoded(packed: bytes) -> bytes:
     return json_with_numbers({"v": elements(packed)})
 
 
@@ -39,7 +39,7 @@ def read(document: bytes) -> list[float]:
 def test_a_float32_is_itself_whichever_way_it_goes(numbers: list[float]) -> None:
     packed = pack(numbers)
     assert packed == struct.pack(f"<{len(numbers)}f", *numbers)
-    assert pack(read(shown(packed))) == packed
+    assert pack(read(encoded(packed))) == packed
     assert msgspec.json.decode(msgspec.json.encode(packed), type=bytes) == packed
 
 
@@ -61,7 +61,7 @@ def test_the_bytes_are_little_endian_on_every_machine() -> None:
 
 
 def test_numbers_have_no_more_digits_than_their_float32() -> None:
-    assert shown(pack([0.1, -0.0, 1, 1e-7, 1 / 3])) == b'{"v":[0.1,-0.0,1.0,1e-7,0.33333334]}'
+    assert encoded(pack([0.1, -0.0, 1, 1e-7, 1 / 3])) == b'{"v":[0.1,-0.0,1.0,1e-7,0.33333334]}'
 
 
 @pytest.mark.parametrize(

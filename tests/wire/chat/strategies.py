@@ -86,7 +86,7 @@ system_messages = st.builds(
     st.lists(text_parts, min_size=1, max_size=2),
 )
 assistant_messages = st.builds(
-    lambda thoughts, said, called: pb.Message(role=pb.ROLE_ASSISTANT, parts=[*thoughts, *said, *called]),
+    lambda thoughts, text_part, called: pb.Message(role=pb.ROLE_ASSISTANT, parts=[*thoughts, *text_part, *called]),
     st.lists(reasoning_parts, max_size=1),
     st.lists(spoken_parts | refusal_parts, min_size=1, max_size=3),
     calls,
@@ -249,12 +249,12 @@ def candidates(draw: DrawFn, index: int) -> pb.Candidate:
     refused = False
     match draw(st.integers(0, 3)):
         case 0:
-            said = pb.TextPart(
+            text_part = pb.TextPart(
                 text=draw(words),
                 citations=draw(st.lists(citations, max_size=2)),
                 logprobs=draw(st.lists(logprobs, max_size=2)),
             )
-            parts.append(pb.Part(text=said))
+            parts.append(pb.Part(text=text_part))
         case 1:
             refused = True
             parts.append(

@@ -57,7 +57,7 @@ class Refusal:
     status: int
     body: object
     reason: "pb.ErrorReason.ValueType"
-    says: str
+    message: str
     metadata: dict[str, str] = field(default_factory=dict)
     headers: dict[str, str] = field(default_factory=dict)
 
@@ -106,8 +106,11 @@ REFUSALS = [
 @pytest.mark.parametrize("case", REFUSALS, ids=lambda case: case.id)
 def test_a_providers_refusal_is_told_without_what_is_ours(case: Refusal) -> None:
     body = case.body if isinstance(case.body, bytes) else msgspec.json.encode(case.body)
-    told = CHAT.decode_error(case.status, case.headers, body)
-    assert (told.name, told.metadata) == (pb.ErrorReason.Name(case.reason).removeprefix("ERROR_REASON_"), case.metadata)
-    assert case.says in told.message
+    raised = CHAT.decode_error(case.status, case.headers, body)
+    assert (raised.name, raised.metadata) == (
+        pb.ErrorReason.Name(case.reason).removeprefix("ERROR_REASON_"),
+        case.metadata,
+    )
+    assert case.message in raised.message
     for secret in ("sk-abc", "org-", "proj_", "req_123", "nginx", "internal", "API key"):
-        assert secret not in told.message
+        assert secret not in raised.message

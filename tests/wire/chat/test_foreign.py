@@ -153,7 +153,7 @@ REQUIRED = pb.ToolChoice(mode=pb.TOOL_CHOICE_MODE_REQUIRED)
 
 
 @pytest.mark.parametrize(
-    ("fields", "told", "report"),
+    ("fields", "encoded", "report"),
     [
         ({"stop_sequences": list("abcde")}, {"stop": list("abcd")}, "stop_sequences=the first 4"),
         ({"truncation": pb.TRUNCATION_DISABLED}, {}, ""),
@@ -168,18 +168,18 @@ REQUIRED = pb.ToolChoice(mode=pb.TOOL_CHOICE_MODE_REQUIRED)
     ids=repr,
 )  # fmt: skip
 def test_the_rules_of_the_format_are_kept_for_callers_of_others(
-    fields: dict[str, object], told: dict[str, object], report: str
+    fields: dict[str, object], encoded: dict[str, object], report: str
 ) -> None:
-    assert foreign(**fields) == ({"messages": USER} | told, report)
+    assert foreign(**fields) == ({"messages": USER} | encoded, report)
 
 
 def test_json_is_asked_for_in_words_unless_the_caller_did() -> None:
-    asked = message(pb.ROLE_USER, text("As JSON, please"))
-    assert foreign(response_format=JSON_FORMAT, messages=[asked])[0]["messages"] == [
+    question = message(pb.ROLE_USER, text("As JSON, please"))
+    assert foreign(response_format=JSON_FORMAT, messages=[question])[0]["messages"] == [
         {"role": "user", "content": "As JSON, please"}
     ]
-    said = foreign(response_format=JSON_FORMAT)[0]["messages"]
-    assert said == [{"role": "system", "content": "Answer in JSON."}, *USER]
+    encoded_messages = foreign(response_format=JSON_FORMAT)[0]["messages"]
+    assert encoded_messages == [{"role": "system", "content": "Answer in JSON."}, *USER]
 
 
 @pytest.mark.parametrize("model", ["famO-5", "gpt-5-mini", "openai/gpt-5.1", "o3", "o4-mini"])

@@ -35,15 +35,15 @@ answers = st.builds(
         response_id="r",
         model="m",
         candidates=[
-            pb.Candidate(index=index, message=pb.Message(parts=said), finish_reason=pb.FINISH_REASON_STOP)
-            for index, said in enumerate(candidates)
+            pb.Candidate(index=index, message=pb.Message(parts=candidate_parts), finish_reason=pb.FINISH_REASON_STOP)
+            for index, candidate_parts in enumerate(candidates)
         ],
     ),
     st.lists(st.lists(parts, max_size=5), min_size=1, max_size=2),
 )
 
 
-def told(message: Message) -> Message:
+def without_unknown(message: Message) -> Message:
     """Return the message without empty values, and without the indexes that only chunks have."""
     message = {name: value for name, value in message.items() if value not in (None, "", [])}
     for name in ("images", "tool_calls"):
@@ -70,4 +70,6 @@ def test_the_official_client_reads_from_a_stream_what_the_unstreamed_answer_says
     encoder = CHAT.stream_encoder(request)
     streamed = accumulated(encoder.feed(response_to_events(answer)) + encoder.close())
     whole = msgspec.json.decode(CHAT.encode_response(answer, request))["choices"]
-    assert [told(message) for message in streamed] == [told(choice["message"]) for choice in whole]
+    assert [without_unknown(message) for message in streamed] == [
+        without_unknown(choice["message"]) for choice in whole
+    ]

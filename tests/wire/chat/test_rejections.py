@@ -23,7 +23,7 @@ class Rejection:
     field: str
     body: dict[str, object] = field(default_factory=dict)  # beside a model and a message
     reason: "pb.ErrorReason.ValueType" = INVALID
-    says: str = ""
+    message: str = ""
 
 
 def content(*parts: object) -> dict[str, object]:
@@ -40,12 +40,12 @@ REJECTIONS = [
     Rejection("an empty model", "model", {"model": ""}),
     Rejection("no messages", "messages", {"messages": msgspec.UNSET}, MISSING),
     Rejection("no message", "messages", {"messages": []}),
-    Rejection("messages of another type", "messages", {"messages": "hi"}, says="expected an array, got a string"),
+    Rejection("messages of another type", "messages", {"messages": "hi"}, message="expected an array, got a string"),
     Rejection("a message of another type", "messages[0]", {"messages": ["hi"]}),
     Rejection("no role", "messages[0].role", turns({"content": "a"}), MISSING),
     Rejection("no content", "messages[0].content", turns({"role": "user"}), MISSING),
     Rejection("null as content", "messages[0].content", turns({"role": "system", "content": None}), MISSING),
-    Rejection("a number as content", "messages[0].content", turns({"role": "user", "content": 1}), says="a string or an array"),
+    Rejection("a number as content", "messages[0].content", turns({"role": "user", "content": 1}), message="a string or an array"),
     Rejection("a part without a type", "messages[1].content[0].type", content({"text": "a"}), MISSING),
     Rejection("a part that is no object", "messages[1].content[0]", content("a")),
     Rejection("a text part without text", "messages[1].content[1].text", content(TEXT, {"type": "text"}), MISSING),
@@ -57,7 +57,7 @@ REJECTIONS = [
     Rejection("an empty image", "messages[1].content[0].image_url.url", content({"type": "image_url", "image_url": {"url": "data:image/png;base64,"}})),
     Rejection("an unknown detail", "messages[1].content[0].image_url.detail", content({"type": "image_url", "image_url": {"url": "https://x.test", "detail": "sharp"}})),
     Rejection("an unknown sound", "messages[1].content[0].input_audio.format", content({"type": "input_audio", "input_audio": {"data": "aGk=", "format": "ogg"}})),
-    Rejection("a file", "messages[1].content[0]", content({"type": "file", "file": {"file_id": "f"}}), UNSUPPORTED, says="/v1/responses"),
+    Rejection("a file", "messages[1].content[0]", content({"type": "file", "file": {"file_id": "f"}}), UNSUPPORTED, message="/v1/responses"),
     Rejection("a tool message without its call", "messages[0].tool_call_id", turns({"role": "tool", "content": "a"}), MISSING),
     Rejection("a tool message without content", "messages[0].content", turns({"role": "tool", "tool_call_id": "c"}), MISSING),
     Rejection("a function message without a name", "messages[0].name", turns({"role": "function", "content": "a"}), MISSING),
@@ -68,14 +68,14 @@ REJECTIONS = [
     Rejection("too many parts", "messages[1].content", content(*[TEXT] * 5001)),
     Rejection("too many tools", "tools", {"tools": [{}] * 5001}),
     Rejection("too many parts with the calls", "messages[0].tool_calls", turns({"role": "assistant", "content": [TEXT] * 5000, "tool_calls": [{"id": "c", "function": {"name": "f"}}] * 2})),
-    Rejection("temperature below", "temperature", {"temperature": -0.1}, says="at least 0"),
-    Rejection("temperature above", "temperature", {"temperature": 3}, says="at most 2"),
-    Rejection("temperature as text", "temperature", {"temperature": "1"}, says="expected a number, got a string"),
+    Rejection("temperature below", "temperature", {"temperature": -0.1}, message="at least 0"),
+    Rejection("temperature above", "temperature", {"temperature": 3}, message="at most 2"),
+    Rejection("temperature as text", "temperature", {"temperature": "1"}, message="expected a number, got a string"),
     Rejection("top_p above", "top_p", {"top_p": 1.01}),
     Rejection("a penalty below", "presence_penalty", {"presence_penalty": -2.1}),
     Rejection("a penalty above", "frequency_penalty", {"frequency_penalty": 2.1}),
     Rejection("no tokens", "max_tokens", {"max_tokens": 0}),
-    Rejection("half a token", "max_tokens", {"max_tokens": 1.5}, says="whole number"),
+    Rejection("half a token", "max_tokens", {"max_tokens": 1.5}, message="whole number"),
     Rejection("no tokens in the newer field", "max_completion_tokens", {"max_completion_tokens": 0}),
     Rejection("a limit past 64 bits", "max_tokens", {"max_tokens": 2**70}),
     Rejection("a limit that is no finite number", "max_tokens", {"max_tokens": 1e300}),
@@ -88,7 +88,7 @@ REJECTIONS = [
     Rejection("stream as text", "stream", {"stream": "yes"}),
     Rejection("a stream option of another type", "stream_options.include_usage", {"stream_options": {"include_usage": 1}}),
     Rejection("a bias above", "logit_bias", {"logit_bias": {"50256": 101}}),
-    Rejection("an unknown tool choice", "tool_choice", {"tool_choice": "any"}, says="`required`"),
+    Rejection("an unknown tool choice", "tool_choice", {"tool_choice": "any"}, message="`required`"),
     Rejection("a tool choice without a name", "tool_choice.function", {"tool_choice": {"type": "function"}}, MISSING),
     Rejection("a tool choice without a type", "tool_choice.type", {"tool_choice": {}}, MISSING),
     Rejection("an allowed tool without a name", "tool_choice.allowed_tools.tools[0].custom", {"tool_choice": {"type": "allowed_tools", "allowed_tools": {"mode": "auto", "tools": [{"type": "custom"}]}}}, MISSING),
@@ -97,7 +97,7 @@ REJECTIONS = [
     Rejection("a function without a name", "tools[1].function.name", {"tools": [{"type": "function", "function": {"name": "f"}}, {"type": "function", "function": {}}]}, MISSING),
     Rejection("a schema that is no object", "tools[0].function.parameters", {"tools": [{"type": "function", "function": {"name": "f", "parameters": []}}]}),
     Rejection("tools and functions", "functions", {"tools": [{"type": "function", "function": {"name": "f"}}], "functions": [{"name": "f"}]}),
-    Rejection("an unknown response format", "response_format.type", {"response_format": {"type": "xml"}}, says="`json_schema`"),
+    Rejection("an unknown response format", "response_format.type", {"response_format": {"type": "xml"}}, message="`json_schema`"),
     Rejection("a JSON schema without one", "response_format.json_schema", {"response_format": {"type": "json_schema"}}, MISSING),
     Rejection("a JSON schema without a name", "response_format.json_schema.name", {"response_format": {"type": "json_schema", "json_schema": {}}}, MISSING),
     Rejection("an unknown modality", "modalities[0]", {"modalities": ["smell"]}),
@@ -127,7 +127,7 @@ def test_a_malformed_field_is_refused_by_its_path(case: Rejection) -> None:
     error = caught.value
     assert (error.reason, error.metadata) == (case.reason, {"field": case.field})
     assert f"`{case.field}`" in error.message
-    assert case.says in error.message
+    assert case.message in error.message
     assert error.message.isprintable()
     assert len(error.message) < 300
     assert CHAT.wire_path(case.field) == case.field  # the caller knows the field by the same path

@@ -243,11 +243,11 @@ def edited(body: dict[str, object], *fields: str, **changes: object) -> dict[str
         request.ClearField(name)
     request.MergeFrom(pb.GenerateRequest(**changes))
     notes = RequestNotes(edited=fields)
-    told = msgspec.json.decode(CHAT.encode_request(request, "theirs", False, notes=notes).body)
-    del told["model"]
-    if told["messages"] == USER:
-        del told["messages"]
-    return told
+    encoded = msgspec.json.decode(CHAT.encode_request(request, "theirs", False, notes=notes).body)
+    del encoded["model"]
+    if encoded["messages"] == USER:
+        del encoded["messages"]
+    return encoded
 
 
 EVERYWHERE = {
@@ -259,7 +259,7 @@ TOOLS = [{"type": "function", "function": {"name": "f"}}]
 
 
 @pytest.mark.parametrize(
-    ("body", "fields", "changes", "told"),
+    ("body", "fields", "changes", "encoded"),
     [
         (EVERYWHERE, ["reasoning"], {}, ELSEWHERE),
         (EVERYWHERE, ["reasoning"], {"reasoning": pb.ReasoningOptions(effort="high")}, ELSEWHERE | {"reasoning_effort": "high"}),
@@ -278,9 +278,9 @@ TOOLS = [{"type": "function", "function": {"name": "f"}}]
     ids=repr,
 )  # fmt: skip
 def test_a_field_that_was_changed_is_written_anew_and_nowhere_else(
-    body: dict[str, object], fields: list[str], changes: dict[str, object], told: dict[str, object]
+    body: dict[str, object], fields: list[str], changes: dict[str, object], encoded: dict[str, object]
 ) -> None:
-    assert edited(body, *fields, **changes) == told
+    assert edited(body, *fields, **changes) == encoded
 
 
 def test_what_families_judge_is_noted_by_the_paths_of_the_caller() -> None:
@@ -408,8 +408,8 @@ REPORTED: dict[str, tuple[pb.GenerateRequest, str]] = {
 @pytest.mark.parametrize("name", REPORTED)
 def test_what_chat_has_no_word_for_is_left_out_and_reported(name: str) -> None:
     request, report = REPORTED[name]
-    fields, told = sent(request)
-    assert told == report
+    fields, dropped = sent(request)
+    assert dropped == report
     assert not fields.keys() & {"parallel_tool_calls", "tool_choice", "service_tier"}
 
 
@@ -452,12 +452,12 @@ def _turn(*parts: pb.Part, role: pb.Role.ValueType = pb.ROLE_USER) -> pb.Generat
 
 
 PICTURE = pb.Part(media=pb.MediaPart(kind=pb.MEDIA_KIND_IMAGE, uri="http://h/i.png"))
-SAID = pb.Part(text=pb.TextPart(text="Hi"))
+TEXT = pb.Part(text=pb.TextPart(text="Hi"))
 UNSAYABLE = {
     "a part of no known kind": (_turn(pb.Part()), "messages[0].parts[0]"),
-    "a turn of nobody": (_turn(SAID, role=pb.ROLE_UNSPECIFIED), "messages[0].role"),
+    "a turn of nobody": (_turn(TEXT, role=pb.ROLE_UNSPECIFIED), "messages[0].role"),
     "a prediction that is an image": (
-        pb.GenerateRequest(model="m", messages=_turn(SAID).messages, prediction=[PICTURE]),
+        pb.GenerateRequest(model="m", messages=_turn(TEXT).messages, prediction=[PICTURE]),
         "prediction[0]",
     ),
 }

@@ -110,18 +110,20 @@ def test_content_may_come_in_parts_or_as_a_message() -> None:
 
 
 @pytest.mark.parametrize(
-    ("word", "reason", "told"),
+    ("word", "reason", "finish_word"),
     [
         ("eos_token", pb.FINISH_REASON_STOP, "stop"),
         ("max_tokens", pb.FINISH_REASON_LENGTH, "length"),
         ("insufficient_system_resource", pb.FINISH_REASON_OTHER, "length"),
     ],
 )
-def test_an_answer_that_ended_for_an_unknown_reason_does_not_look_whole(word: str, reason: int, told: str) -> None:
+def test_an_answer_that_ended_for_an_unknown_reason_does_not_look_whole(
+    word: str, reason: int, finish_word: str
+) -> None:
     candidate = answered(chunk({"content": "hi"}, word))
     assert (candidate.finish_reason, candidate.provider_reason) == (reason, word)
     body = CHAT.encode_response(pb.GenerateResponse(candidates=[candidate]), pb.GenerateRequest())
-    assert msgspec.json.decode(body)["choices"][0]["finish_reason"] == told
+    assert msgspec.json.decode(body)["choices"][0]["finish_reason"] == finish_word
 
 
 @pytest.mark.parametrize(
@@ -141,10 +143,12 @@ def test_an_answer_that_ended_for_an_unknown_reason_does_not_look_whole(word: st
 def test_a_character_cut_in_two_is_put_together_again(pieces: list[bytes], delta: bytes, kind: str) -> None:
     frames = [b'data: {"id":"c","choices":[{"index":0,"delta":' + delta % piece + b"}]}\n\n" for piece in pieces]
     part = answered(*frames, chunk({}, "stop")).message.parts[0]
-    said = {"text": part.text.text, "reasoning": "".join(part.reasoning.texts), "call": part.tool_call.arguments_json}[
-        kind
-    ]
-    assert said == "a\U0001f600b"
+    contents = {
+        "text": part.text.text,
+        "reasoning": "".join(part.reasoning.texts),
+        "call": part.tool_call.arguments_json,
+    }[kind]
+    assert contents == "a\U0001f600b"
 
 
 def test_half_a_character_at_the_end_is_replaced() -> None:

@@ -37,7 +37,7 @@ def answer(*parts: pb.Part, reason: "pb.FinishReason.ValueType" = pb.FINISH_REAS
 def frames(response: pb.GenerateResponse, request: pb.GenerateRequest | None = None) -> list[bytes]:
     encoder = CHAT.stream_encoder(request or pb.GenerateRequest())
     stream = encoder.feed(response_to_events(response)) + encoder.close()
-    assert encoder.close() == b"", "the end is said once"
+    assert encoder.close() == b"", "the end is sent once"
     events = stream.split(b"\n\n")
     assert events.pop() == b""
     assert all(event.startswith(b"data: ") and b"\n" not in event for event in events)
@@ -54,8 +54,8 @@ def deltas(response: pb.GenerateResponse, request: pb.GenerateRequest | None = N
 
 
 def test_the_role_stands_in_the_first_chunk_and_nowhere_else() -> None:
-    told = deltas(answer(thoughts("so"), text("hi"), call("c", "f", "{}")))
-    assert [delta.get("role") for delta in told] == ["assistant", *[None] * (len(told) - 1)]
+    encoded = deltas(answer(thoughts("so"), text("hi"), call("c", "f", "{}")))
+    assert [delta.get("role") for delta in encoded] == ["assistant", *[None] * (len(encoded) - 1)]
 
 
 def test_content_is_null_where_an_answer_only_calls() -> None:
@@ -65,12 +65,12 @@ def test_content_is_null_where_an_answer_only_calls() -> None:
 
 
 def test_calls_are_counted_from_zero_and_their_id_type_and_name_are_told_once() -> None:
-    told = [
+    encoded = [
         delta["tool_calls"][0]
         for delta in deltas(answer(text("hi"), call("a", "f", '{"x":1}'), call("b", "g", "")))
         if "tool_calls" in delta
     ]
-    assert told == [
+    assert encoded == [
         {"index": 0, "id": "a", "type": "function", "function": {"name": "f", "arguments": ""}},
         {"index": 0, "function": {"arguments": '{"x":1}'}},
         {"index": 1, "id": "b", "type": "function", "function": {"name": "g", "arguments": ""}},
@@ -81,20 +81,20 @@ def test_calls_are_counted_from_zero_and_their_id_type_and_name_are_told_once() 
 def test_calls_are_counted_in_each_choice() -> None:
     response = answer(call("a", "f", "{}"))
     response.candidates.add(index=1, finish_reason=pb.FINISH_REASON_STOP).message.parts.append(call("b", "f", "{}"))
-    told = chunks(response)
+    encoded = chunks(response)
     assert {
         (chunk["choices"][0]["index"], called["index"])
-        for chunk in told
+        for chunk in encoded
         for called in chunk["choices"][0]["delta"].get("tool_calls", ())
     } == {(0, 0), (1, 0)}
-    assert [chunk["choices"][0]["finish_reason"] for chunk in told if chunk["choices"][0]["finish_reason"]] == [
+    assert [chunk["choices"][0]["finish_reason"] for chunk in encoded if chunk["choices"][0]["finish_reason"]] == [
         "tool_calls"
     ] * 2
 
 
 def test_a_call_without_an_id_gets_one_that_no_other_answer_has() -> None:
-    told = deltas(answer(call("", "f", "{}"), call("", "f", "{}")))
-    assert [called["id"] for delta in told for called in delta.get("tool_calls", ()) if "id" in called] == [
+    encoded = deltas(answer(call("", "f", "{}"), call("", "f", "{}")))
+    assert [called["id"] for delta in encoded for called in delta.get("tool_calls", ()) if "id" in called] == [
         "call_chatcmpl1_0",
         "call_chatcmpl1_1",
     ]
@@ -104,9 +104,11 @@ def test_all_annotations_stand_in_one_late_delta_with_offsets_in_the_whole_conte
     first = pb.Citation(web=pb.WebSource(url="https://a.test"), title="A", start_index=1, end_index=2)
     whole = pb.Citation(web=pb.WebSource(url="https://b.test"))
     foreign = pb.Citation(document=pb.DocumentSource(document_index=1))
-    told = chunks(answer(text("one"), text("two", first, whole, foreign)))
+    encoded = chunks(answer(text("one"), text("two", first, whole, foreign)))
     annotations = [
-        chunk["choices"][0]["delta"]["annotations"] for chunk in told if "annotations" in chunk["choices"][0]["delta"]
+        chunk["choices"][0]["delta"]["annotations"]
+        for chunk in encoded
+        if "annotations" in chunk["choices"][0]["delta"]
     ]
     assert annotations == [
         [
@@ -120,13 +122,13 @@ def test_all_annotations_stand_in_one_late_delta_with_offsets_in_the_whole_conte
             },
         ]
     ]
-    assert "annotations" in told[-2]["choices"][0]["delta"]
+    assert "annotations" in encoded[-2]["choices"][0]["delta"]
 
 
 def test_usage_is_the_last_chunk_and_only_there_when_it_was_asked_for() -> None:
-    told = chunks(answer(text("hi")), pb.GenerateRequest(face_hints=pb.FaceHints(include_usage=True)))
-    assert [chunk["usage"] is None for chunk in told] == [*[True] * (len(told) - 1), False]
-    assert told[-1]["choices"] == []
+    encoded = chunks(answer(text("hi")), pb.GenerateRequest(face_hints=pb.FaceHints(include_usage=True)))
+    assert [chunk["usage"] is None for chunk in encoded] == [*[True] * (len(encoded) - 1), False]
+    assert encoded[-1]["choices"] == []
     assert not any("usage" in chunk for chunk in chunks(answer(text("hi"))))
 
 
@@ -139,9 +141,9 @@ def test_every_chunk_has_the_same_head() -> None:
 
 
 def test_reasoning_comes_before_the_text_and_its_pieces_are_told_apart() -> None:
-    told = deltas(answer(thoughts("a", "b"), thoughts("c"), text("hi")))
-    assert [delta["reasoning_content"] for delta in told if "reasoning_content" in delta] == ["a", "\n\nb", "\n\nc"]
-    assert [delta["content"] for delta in told if delta.get("content")] == ["hi"]
+    encoded = deltas(answer(thoughts("a", "b"), thoughts("c"), text("hi")))
+    assert [delta["reasoning_content"] for delta in encoded if "reasoning_content" in delta] == ["a", "\n\nb", "\n\nc"]
+    assert [delta["content"] for delta in encoded if delta.get("content")] == ["hi"]
 
 
 PARTS = [thoughts("a", "b"), thoughts("c"), text("hi"), thoughts("d"), call("x", "f", "{}")]
@@ -152,11 +154,11 @@ PARTS = [thoughts("a", "b"), thoughts("c"), text("hi"), thoughts("d"), call("x",
 def test_a_streamed_answer_says_what_the_unstreamed_one_does(inline: bool, count: int) -> None:
     request, response = pb.GenerateRequest(face_hints=pb.FaceHints(thinking_to_content=inline)), answer(*PARTS[:count])
     message = msgspec.json.decode(CHAT.encode_response(response, request))["choices"][0]
-    told = chunks(response, request)
+    encoded = chunks(response, request)
     for name in ("content", "reasoning_content"):
-        streamed = "".join(chunk["choices"][0]["delta"].get(name) or "" for chunk in told)
+        streamed = "".join(chunk["choices"][0]["delta"].get(name) or "" for chunk in encoded)
         assert streamed == (message["message"].get(name) or "")
-    assert told[-1]["choices"][0]["finish_reason"] == message["finish_reason"]
+    assert encoded[-1]["choices"][0]["finish_reason"] == message["finish_reason"]
 
 
 def test_thoughts_stand_inside_the_text_when_the_caller_wants_it_so() -> None:
@@ -174,16 +176,16 @@ def test_thoughts_stand_inside_the_text_when_the_caller_wants_it_so() -> None:
 
 def test_the_older_functions_are_answered_as_one_function_call() -> None:
     request = pb.GenerateRequest(face_hints=pb.FaceHints(legacy_functions=True))
-    told = chunks(answer(call("", "f", '{"a":1}'), call("", "g", "{}")), request)
+    encoded = chunks(answer(call("", "f", '{"a":1}'), call("", "g", "{}")), request)
     assert [
         chunk["choices"][0]["delta"]["function_call"]
-        for chunk in told
+        for chunk in encoded
         if "function_call" in chunk["choices"][0]["delta"]
     ] == [
         {"name": "f", "arguments": ""},
         {"arguments": '{"a":1}'},
     ]
-    assert told[-1]["choices"][0]["finish_reason"] == "function_call"
+    assert encoded[-1]["choices"][0]["finish_reason"] == "function_call"
 
 
 @pytest.mark.parametrize("reason", pb.FinishReason.values())
@@ -230,9 +232,9 @@ def test_state_of_the_reasoning_is_told_only_where_chat_has_a_place_for_it() -> 
         state=pb.ReasoningState(data="s", format="native"),
     )
     foreign = part(reasoning=pb.ReasoningPart(texts=["a"]), state=pb.ReasoningState(data="t", format="messages"))
-    told = msgspec.json.encode(deltas(answer(foreign, native)))
-    assert b'"extra_content":{"google":{"thought_signature":"s"}}' in told
-    assert b'"t"' not in told
+    encoded = msgspec.json.encode(deltas(answer(foreign, native)))
+    assert b'"extra_content":{"google":{"thought_signature":"s"}}' in encoded
+    assert b'"t"' not in encoded
 
 
 def test_heartbeats_are_comments() -> None:

@@ -30,9 +30,9 @@ def native_requests(draw: DrawFn, most: int = 4) -> pb.EmbedRequest:
         if (title := draw(optional(words))) is not None:
             item.title = title
     for name, values in (("task_type", task_types), ("dimensions", lengths)):
-        told = [draw(optional(values)) for _ in request.inputs]
-        alike = told.count(told[0]) == len(told)
-        for target, value in zip([request] if alike else request.inputs, told, strict=False):
+        choices = [draw(optional(values)) for _ in request.inputs]
+        alike = choices.count(choices[0]) == len(choices)
+        for target, value in zip([request] if alike else request.inputs, choices, strict=False):
             if value is not None:
                 setattr(target, name, value)
     return request

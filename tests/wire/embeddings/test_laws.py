@@ -108,10 +108,10 @@ def test_a_callers_body_says_the_same_to_its_provider(law: Law, data: st.DataObj
     request = law.codec.decode_request(body, {}).canonical
     upstream = law.codec.encode_request(request, "theirs")
     assert members(upstream.body).keys() == members(body).keys()
-    told = law.codec.decode_request(upstream.body, {}).canonical
-    assert (request.model, told.model) == ("ours", "theirs")
+    decoded = law.codec.decode_request(upstream.body, {}).canonical
+    assert (request.model, decoded.model) == ("ours", "theirs")
     request.model = "theirs"
-    assert unsourced(told) == unsourced(request)
+    assert unsourced(decoded) == unsourced(request)
     assert not upstream.report.lost
 
 
@@ -151,18 +151,18 @@ def test_a_call_is_the_same_by_way_of_every_provider(law: Law, provider: Codec, 
     request.model = "ours"
     sent = provider.encode_request(request, "theirs")
     served = law.codec if law.codec.protocol == provider.protocol else as_caller(provider)
-    asked = served.decode_request(sent.body, {}).canonical
-    assert [item.text for item in asked.inputs] == law.texts
-    assert asked.dimensions == 3
+    served_request = served.decode_request(sent.body, {}).canonical
+    assert [item.text for item in served_request.inputs] == law.texts
+    assert served_request.dimensions == 3
     assert not sent.report.lost
 
     response = data.draw(some.responses(len(request.inputs), request.dimensions))
-    body = served.encode_response(response, asked, SHAPE)
+    body = served.encode_response(response, served_request, SHAPE)
     answer = provider.decode_response(body, request, False)
     response.model = "ours"
     assert answer == response
-    shown = law.codec.encode_response(answer, request, SHAPE)
-    assert law.codec.decode_response(shown, request, False) == response
+    encoded = law.codec.encode_response(answer, request, SHAPE)
+    assert law.codec.decode_response(encoded, request, False) == response
 
 
 @every_face

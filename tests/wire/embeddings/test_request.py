@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.wire.laws import few, members, said, sprinkled
+from tests.wire.laws import few, members, present_members, sprinkled
 from tests.wire.timing import within
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
@@ -106,7 +106,7 @@ def test_all_that_says_something_but_the_model_goes_on_byte_for_byte(data: st.Da
     whole = {"model": "ours", "input": ["a", "é"], "dimensions": 8, "encoding_format": "float", "user": None}
     body = msgspec.json.encode(sprinkled(whole, data))
     upstream = sent(EMBEDDINGS, EMBEDDINGS, body)
-    assert members(upstream.body) == said(body) | {"model": b'"theirs"'}
+    assert members(upstream.body) == present_members(body) | {"model": b'"theirs"'}
     assert (upstream.path, upstream.headers, upstream.report.lost) == ("/embeddings", {}, 0)
 
 
@@ -169,7 +169,7 @@ def test_inputs_that_agree_on_a_length_get_it(whole: int, each: tuple[int, int],
 
 
 @pytest.mark.parametrize(
-    ("asked", "field"),
+    ("make", "field"),
     [
         (lambda: lengths(0, 4, 4, 8), "inputs[2].dimensions"),
         (lambda: lengths(4, 0, 8), "inputs[1].dimensions"),
@@ -179,9 +179,9 @@ def test_inputs_that_agree_on_a_length_get_it(whole: int, each: tuple[int, int],
     ],
     ids=["several lengths", "one beside the request's", "one beside the model's own", "tokens beside texts", "a text beside tokens"],
 )  # fmt: skip
-def test_what_would_change_the_vectors_is_refused(asked: Callable[[], pb.EmbedRequest], field: str) -> None:
+def test_what_would_change_the_vectors_is_refused(make: Callable[[], pb.EmbedRequest], field: str) -> None:
     with pytest.raises(UmgError) as caught:
-        EMBEDDINGS.encode_request(asked(), "m")
+        EMBEDDINGS.encode_request(make(), "m")
     assert (caught.value.reason, caught.value.metadata) == (pb.ERROR_REASON_UNTRANSLATABLE, {"field": field})
 
 

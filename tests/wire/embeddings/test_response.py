@@ -29,7 +29,7 @@ def b64(*numbers: float) -> str:
     return base64.b64encode(packed(*numbers)).decode()
 
 
-def asked(inputs: int = 1, model: str = "ours") -> pb.EmbedRequest:
+def make_request(inputs: int = 1, model: str = "ours") -> pb.EmbedRequest:
     return pb.EmbedRequest(model=model, inputs=[pb.EmbeddingInput(text="a")] * inputs)
 
 
@@ -78,7 +78,7 @@ def test_the_body_is_one_of_the_official_client() -> None:
 def test_a_large_batch_is_written_and_read_at_once() -> None:
     vectors = [packed(*(math.sin(place + number) for number in range(256))) for place in range(2048)]
     response = pb.EmbedResponse(model="m", embeddings=[pb.Embedding(values=vector) for vector in vectors])
-    request = asked(2048, "m")
+    request = make_request(2048, "m")
     for encoding, seconds in ((pb.EMBEDDING_ENCODING_FLOAT, 0.6), (pb.EMBEDDING_ENCODING_BASE64, 0.15)):
         request.encoding = encoding
         with within(seconds):
@@ -109,7 +109,7 @@ ONE, TWO = packed(1, 0), packed(2, 3)
 @pytest.mark.parametrize("padding", [0, BIG_BYTES], ids=["small", "large"])
 def test_the_vectors_are_in_the_order_of_the_inputs(data: list[object], padding: int) -> None:
     body = answered(*data, padding=" " * padding)
-    response = EMBEDDINGS.decode_response(body, asked(2), False)
+    response = EMBEDDINGS.decode_response(body, make_request(2), False)
     assert [vector.values for vector in response.embeddings] == [ONE, TWO]
     assert (response.model, response.HasField("usage"), response.HasField("source")) == ("ours", False, False)
 
@@ -140,9 +140,9 @@ def test_the_vectors_are_in_the_order_of_the_inputs(data: list[object], padding:
 @pytest.mark.parametrize("pass_", [False, True])
 def test_what_it_cost_is_read_as_far_as_it_is_told(usage: object, tokens: tuple[int, int] | None, pass_: bool) -> None:
     body = answered({"embedding": [1.0], "index": 0}, usage=usage)
-    response = EMBEDDINGS.decode_response(body, asked(), pass_)
-    told = (response.usage.input_tokens, response.usage.total_tokens) if response.HasField("usage") else None
-    assert told == tokens
+    response = EMBEDDINGS.decode_response(body, make_request(), pass_)
+    counts = (response.usage.input_tokens, response.usage.total_tokens) if response.HasField("usage") else None
+    assert counts == tokens
 
 
 @dataclass(frozen=True)
@@ -204,10 +204,10 @@ UNREADABLE = [
 @pytest.mark.parametrize("pass_", [False, True], ids=["decoded", "passed"])
 def test_what_is_no_answer_is_the_providers_failure(case: Unreadable, pass_: bool) -> None:
     if pass_ and not case.seen:
-        assert EMBEDDINGS.decode_response(case.body, asked(case.inputs), True).source.body
+        assert EMBEDDINGS.decode_response(case.body, make_request(case.inputs), True).source.body
         return
     with pytest.raises(UmgError) as caught:
-        EMBEDDINGS.decode_response(case.body, asked(case.inputs), pass_)
+        EMBEDDINGS.decode_response(case.body, make_request(case.inputs), pass_)
     assert caught.value.reason == FAILED
 
 
@@ -265,7 +265,7 @@ def test_an_answer_that_callers_would_stumble_over_is_decoded_for_those_of_its_f
     data: list[object], usage: object
 ) -> None:
     body = answered(*data, **({} if usage is None else {"usage": usage}))
-    response = EMBEDDINGS.decode_response(body, asked(2), True)
+    response = EMBEDDINGS.decode_response(body, make_request(2), True)
     assert not response.HasField("source")
     assert [vector.values for vector in response.embeddings] == [packed(0), packed(1)]
     assert response.HasField("usage") == (usage is not None)
@@ -303,14 +303,14 @@ RENAMED = [
 @pytest.mark.parametrize(("theirs", "ours"), RENAMED, ids=lambda body: body.decode())
 def test_a_passed_answer_has_the_callers_model_and_all_else_to_the_byte(theirs: bytes, ours: bytes) -> None:
     body, expected = (each.replace(b"%v", VECTOR).replace(b"%u", USAGE) for each in (theirs, ours))
-    response = EMBEDDINGS.decode_response(body, asked(), True)
+    response = EMBEDDINGS.decode_response(body, make_request(), True)
     assert response.model == "ours"
-    assert EMBEDDINGS.encode_response(response, asked(), SHAPE) == expected
+    assert EMBEDDINGS.encode_response(response, make_request(), SHAPE) == expected
 
 
 def test_a_model_that_looks_like_an_empty_list_takes_no_vectors() -> None:
     body = b'{"model":"theirs","data":[%b],%b}' % (VECTOR, USAGE)
-    response = EMBEDDINGS.decode_response(body, asked(model="a[]"), True)
+    response = EMBEDDINGS.decode_response(body, make_request(model="a[]"), True)
     assert response.source.body == b'{"model":"a[]","data":[%b],%b}' % (VECTOR, USAGE)
 
 
@@ -319,7 +319,7 @@ def test_a_passed_answer_of_many_numbers_is_not_read() -> None:
     body = answered(numbers, usage={"prompt_tokens": 1, "total_tokens": 1})
     with within(0.1):
         for _ in range(200):
-            EMBEDDINGS.decode_response(body, asked(), True)
+            EMBEDDINGS.decode_response(body, make_request(), True)
 
 
 # --- refusals
@@ -330,8 +330,8 @@ def test_what_was_too_long_is_called_as_the_caller_knows_it() -> None:
     error = EMBEDDINGS.decode_error(400, {}, body)
     assert error.reason == pb.ERROR_REASON_CONTEXT_TOO_LONG
     assert EMBEDDINGS.wire_path(error.metadata["field"]) == "input"
-    shown = msgspec.json.decode(EMBEDDINGS.encode_error(error, 400))
-    assert shown["error"].keys() == {"message", "type", "param", "code"}
+    encoded = msgspec.json.decode(EMBEDDINGS.encode_error(error, 400))
+    assert encoded["error"].keys() == {"message", "type", "param", "code"}
 
 
 def test_a_refusal_keeps_what_the_provider_said_of_it() -> None:

@@ -128,20 +128,22 @@ def results(draw: DrawFn, call: pb.ToolCall) -> pb.Part:
     return pb.Part(tool_result=pb.ToolResult(call_id=call.call_id, parts=parts, **draw(set_fields(is_error=flags))))
 
 
-asked = st.lists(text_parts | plain_images | documents | search_results | opaque_parts, min_size=1, max_size=3)
+user_parts = st.lists(text_parts | plain_images | documents | search_results | opaque_parts, min_size=1, max_size=3)
 
 
 @st.composite
 def conversations(draw: DrawFn) -> list[pb.Message]:
     """Draw turns as providers require them: users and assistants alternate, and the results of calls come first."""
-    turns = [pb.Message(role=pb.ROLE_USER, parts=draw(asked))]
+    turns = [pb.Message(role=pb.ROLE_USER, parts=draw(user_parts))]
     for _ in range(draw(st.integers(0, 2))):
         made = draw(called)
-        said = [*draw(st.lists(thoughts, max_size=2)), *draw(searches() | code_runs() | st.just([]))]
-        said += [*draw(st.lists(cited_parts, min_size=not made, max_size=2)), *made]
-        turns.append(pb.Message(role=pb.ROLE_ASSISTANT, parts=said))
+        assistant_parts = [*draw(st.lists(thoughts, max_size=2)), *draw(searches() | code_runs() | st.just([]))]
+        assistant_parts += [*draw(st.lists(cited_parts, min_size=not made, max_size=2)), *made]
+        turns.append(pb.Message(role=pb.ROLE_ASSISTANT, parts=assistant_parts))
         answers = [draw(results(part.tool_call)) for part in made]
-        turns.append(pb.Message(role=pb.ROLE_USER, parts=answers + ([] if answers and draw(flags) else draw(asked))))
+        turns.append(
+            pb.Message(role=pb.ROLE_USER, parts=answers + ([] if answers and draw(flags) else draw(user_parts)))
+        )
     return turns
 
 

@@ -160,12 +160,12 @@ def test_a_block_has_its_canonical_part(block: dict[str, object], part: pb.Part)
 
 
 def test_the_state_of_a_call_is_put_back_where_it_was_shown_before_the_call() -> None:
-    shown, call = (
+    search, call = (
         {"type": "redacted_thinking", "data": "umg.native.d"},
         {"type": "tool_use", "id": "t", "name": "f", "input": {}},
     )
-    said = parts({"type": "text", "text": "a"}, shown, call, call, shown, {"type": "text", "text": "b"})
-    assert [(part.WhichOneof("kind"), part.state.format) for part in said] == [
+    decoded_parts = parts({"type": "text", "text": "a"}, search, call, call, search, {"type": "text", "text": "b"})
+    assert [(part.WhichOneof("kind"), part.state.format) for part in decoded_parts] == [
         ("text", ""), ("tool_call", "native"), ("tool_call", ""), ("reasoning", "native"), ("text", ""),
     ]  # fmt: skip
 

@@ -85,10 +85,10 @@ REFUSALS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("status", "kind", "message", "reason", "told"), REFUSALS)
+@pytest.mark.parametrize(("status", "kind", "message", "reason", "error_message"), REFUSALS)
 def test_a_providers_refusal_has_a_reason(
-    status: int, kind: str, message: str, reason: "pb.ErrorReason.ValueType", told: str
+    status: int, kind: str, message: str, reason: "pb.ErrorReason.ValueType", error_message: str
 ) -> None:
     error = refused(status, kind, message, **{"retry-after": "7"})
     assert error.reason == reason
-    assert told in error.message
+    assert error_message in error.message

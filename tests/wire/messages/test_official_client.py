@@ -123,9 +123,9 @@ def client(answer: httpx.Response) -> anthropic.Anthropic:
     return anthropic.Anthropic(api_key="k", max_retries=0, http_client=httpx.Client(transport=Served(answer)))
 
 
-def ask(answer: httpx.Response) -> Message:
-    asked = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "hi"}]}
-    with client(answer) as official, official.messages.stream(**asked) as stream:
+def send(answer: httpx.Response) -> Message:
+    request_fields = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "hi"}]}
+    with client(answer) as official, official.messages.stream(**request_fields) as stream:
         return stream.get_final_message()
 
 
@@ -137,7 +137,7 @@ def test_the_official_client_skips_heartbeats() -> None:
     answer = pb.GenerateResponse(candidates=[pb.Candidate(message=pb.Message(parts=[_text("hello")]))])
     frames = encoded([response_to_events(answer)]).split(b"\n\n")[:-1]
     beaten = b"".join(frame + b"\n\n" + MESSAGES.heartbeat for frame in frames)
-    assert ask(sse(beaten)).content[0].text == "hello"
+    assert send(sse(beaten)).content[0].text == "hello"
 
 
 def _text(text: str) -> pb.Part:
@@ -149,7 +149,7 @@ def test_the_official_client_raises_what_ends_a_broken_stream() -> None:
     begun = encoder.feed(pb.StreamGenerateResponse(events=[pb.GenerateEvent(started=pb.GenerationStarted(model="m"))]))
     broken = encoder.error(UmgError(pb.ERROR_REASON_UPSTREAM_CUT, "the provider's stream broke off"))
     with pytest.raises(anthropic.APIStatusError, match="the provider's stream broke off") as caught:
-        ask(sse(begun + broken))
+        send(sse(begun + broken))
     assert caught.value.body["error"]["type"] == "api_error"
     assert encoder.close() == b""
 
@@ -167,7 +167,7 @@ def test_the_official_client_maps_errors_to_its_classes(
 ) -> None:
     body = write(UmgError(pb.ERROR_REASON_INTERNAL, "what happened"), status)
     with pytest.raises(raised, match="what happened"):
-        ask(httpx.Response(status, content=body, headers={"content-type": "application/json"}))
+        send(httpx.Response(status, content=body, headers={"content-type": "application/json"}))
 
 
 def test_an_event_of_any_type_can_be_constructed_by_the_official_client() -> None:

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from tests.wire.messages.streams import decoded
-from tests.wire.messages.test_stream_decoder import argued, block, end, frame, said, start
+from tests.wire.messages.test_stream_decoder import argued, block, end, frame, start, text_delta
 from tests.wire.streams import events_of, kinds
 from tests.wire.timing import within
 from umg_grpc.v1 import pb
@@ -13,7 +13,7 @@ from umg_grpc.wire.messages.passthrough import PassthroughDecoder
 
 SAME, OURS = pb.GenerateRequest(model="theirs"), pb.GenerateRequest(model="ours, longer")
 WORDS = ["a", '"model":"theirs"', "\n\nevent: message_stop\ndata: {}\n\n", "event: error", "\U0001f600\u2028", "{}", ""]
-TEXT = block(0, "text", *map(said, WORDS), text="")
+TEXT = block(0, "text", *map(text_delta, WORDS), text="")
 
 
 def run(pieces: list[bytes], request: pb.GenerateRequest) -> tuple[bytes, list[pb.StreamGenerateResponse]]:
@@ -40,9 +40,12 @@ def test_only_the_model_changes(request_: pb.GenerateRequest) -> None:
         passed, messages = run(pieces, request_)
         assert passed == expected
         assert kinds(messages) == ["started", "usage", "finished", "usage"]
-        told = events_of(messages)
-        assert (told[0].started.model, told[2].finished.finish_reason) == (request_.model, pb.FINISH_REASON_TOOL_CALLS)
-        assert told[3].usage == pb.Usage(input_tokens=8, cache_read_tokens=3, output_tokens=7)
+        encoded_deltas = events_of(messages)
+        assert (encoded_deltas[0].started.model, encoded_deltas[2].finished.finish_reason) == (
+            request_.model,
+            pb.FINISH_REASON_TOOL_CALLS,
+        )
+        assert encoded_deltas[3].usage == pb.Usage(input_tokens=8, cache_read_tokens=3, output_tokens=7)
 
 
 def test_a_model_spelled_oddly_is_renamed_too() -> None:
@@ -56,13 +59,13 @@ def test_a_read_of_deltas_alone_is_passed_without_a_look(monkeypatch: pytest.Mon
     decoder = PassthroughDecoder(OURS)
     decoder.feed(start())
     monkeypatch.setattr(decoder, "_decode_frames", None)  # the slow path
-    deltas = b"".join(frame("content_block_delta", index=0, delta=said(word)) for word in WORDS * 50)
+    deltas = b"".join(frame("content_block_delta", index=0, delta=text_delta(word)) for word in WORDS * 50)
     message = decoder.feed(deltas)
     assert message is not None
     assert (message.source_frames, list(message.events)) == (deltas, [])
 
 
-DELTA = frame("content_block_delta", index=0, delta=said("a"))
+DELTA = frame("content_block_delta", index=0, delta=text_delta("a"))
 
 
 @pytest.mark.parametrize(

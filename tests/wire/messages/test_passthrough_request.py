@@ -32,7 +32,7 @@ PERSISTENT, HOUR = {"cache_control": {"type": "persistent"}}, {"cache_control": 
 TEXT = {"type": "text", "text": 'say "persistent"', "x": 1.0}
 
 
-def said(*blocks: object, after: object = "next", **more: object) -> Fields:
+def conversation(*blocks: object, after: object = "next", **more: object) -> Fields:
     return {
         "messages": [USER, {"role": "assistant", "content": list(blocks)}, {"role": "user", "content": after}],
         **more,
@@ -44,20 +44,20 @@ MARKS = [
     ("the system prompt", {"system": [TEXT, TEXT | PERSISTENT]}, {"system": [TEXT, TEXT | HOUR]}),
     ("a tool", {"tools": [{"name": "f", "input_schema": {"type": "object", **PERSISTENT}} | PERSISTENT]}, {"tools": [{"name": "f", "input_schema": {"type": "object", **PERSISTENT}} | HOUR]}),
     ("an unknown tool", {"tools": [{"type": "new"} | PERSISTENT]}, {"tools": [{"type": "new"} | HOUR]}),
-    ("a block", said(TEXT | PERSISTENT), said(TEXT | HOUR)),
-    ("an unknown block", said({"type": "new", "input": PERSISTENT} | PERSISTENT), said({"type": "new", "input": PERSISTENT} | HOUR)),
-    ("a call", said({"type": "tool_use", "id": "t", "name": "f", "input": PERSISTENT} | PERSISTENT), said({"type": "tool_use", "id": "t", "name": "f", "input": PERSISTENT} | HOUR)),
+    ("a block", conversation(TEXT | PERSISTENT), conversation(TEXT | HOUR)),
+    ("an unknown block", conversation({"type": "new", "input": PERSISTENT} | PERSISTENT), conversation({"type": "new", "input": PERSISTENT} | HOUR)),
+    ("a call", conversation({"type": "tool_use", "id": "t", "name": "f", "input": PERSISTENT} | PERSISTENT), conversation({"type": "tool_use", "id": "t", "name": "f", "input": PERSISTENT} | HOUR)),
     (
         "a result and what is in it",
-        said(TEXT, after=[{"type": "tool_result", "tool_use_id": "t", "content": [TEXT | PERSISTENT]} | PERSISTENT]),
-        said(TEXT, after=[{"type": "tool_result", "tool_use_id": "t", "content": [TEXT | HOUR]} | HOUR]),
+        conversation(TEXT, after=[{"type": "tool_result", "tool_use_id": "t", "content": [TEXT | PERSISTENT]} | PERSISTENT]),
+        conversation(TEXT, after=[{"type": "tool_result", "tool_use_id": "t", "content": [TEXT | HOUR]} | HOUR]),
     ),
     (
         "a piece of a document",
-        said(TEXT, after=[{"type": "document", "source": {"type": "content", "content": [TEXT | PERSISTENT]}}]),
-        said(TEXT, after=[{"type": "document", "source": {"type": "content", "content": [TEXT | HOUR]}}]),
+        conversation(TEXT, after=[{"type": "document", "source": {"type": "content", "content": [TEXT | PERSISTENT]}}]),
+        conversation(TEXT, after=[{"type": "document", "source": {"type": "content", "content": [TEXT | HOUR]}}]),
     ),
-    ("an ephemeral one", said(TEXT | HOUR, **HOUR), said(TEXT | HOUR, **HOUR)),
+    ("an ephemeral one", conversation(TEXT | HOUR, **HOUR), conversation(TEXT | HOUR, **HOUR)),
 ]  # fmt: skip
 
 
@@ -81,8 +81,8 @@ def test_a_deep_document_with_a_mark_is_no_trouble() -> None:
     deep: object = TEXT | PERSISTENT
     for _ in range(200):
         deep = {"type": "new", "content": [deep]}
-    fields, _ = rebuilt(said(deep, **PERSISTENT))
-    assert fields == said(deep, **HOUR)
+    fields, _ = rebuilt(conversation(deep, **PERSISTENT))
+    assert fields == conversation(deep, **HOUR)
 
 
 THOUGHT, CALL = (
@@ -124,11 +124,11 @@ LEFT_BEHIND = [
 def test_what_answers_of_other_formats_left_behind_is_taken_out(
     blocks: list[Fields], left: list[Fields], report: str
 ) -> None:
-    assert rebuilt(said(*blocks)) == (said(*left), report)
+    assert rebuilt(conversation(*blocks)) == (conversation(*left), report)
 
 
 def test_a_turn_of_nothing_else_goes() -> None:
-    fields, _ = rebuilt(said(thought("umg.unsigned")))
+    fields, _ = rebuilt(conversation(thought("umg.unsigned")))
     assert fields["messages"] == [USER, {"role": "user", "content": "next"}]
 
 
@@ -143,7 +143,7 @@ def test_a_tool_turn_that_loses_its_thoughts_switches_thinking_off(
     blocks: list[Fields], after: object, thinking: str
 ) -> None:
     fields, report = rebuilt(
-        said(*blocks, after=after, thinking={"type": "enabled", "budget_tokens": 1025}, max_tokens=2000)
+        conversation(*blocks, after=after, thinking={"type": "enabled", "budget_tokens": 1025}, max_tokens=2000)
     )
     assert fields["thinking"]["type"] == thinking
     assert report == ("state, reasoning=disabled" if thinking == "disabled" else "state")

@@ -19,7 +19,7 @@ class Rejection:
     field: str
     body: dict[str, object] = field(default_factory=dict)  # beside a model, a limit and a message
     reason: "pb.ErrorReason.ValueType" = INVALID
-    says: str = ""
+    message: str = ""
 
 
 def content(*blocks: object) -> dict[str, object]:
@@ -50,11 +50,11 @@ REJECTIONS = [
     Rejection("an empty model", "model", {"model": ""}),
     Rejection("no messages", "messages", {"messages": msgspec.UNSET}, MISSING),
     Rejection("no message", "messages", {"messages": []}),
-    Rejection("messages of another type", "messages", {"messages": "hi"}, says="expected an array, got a string"),
+    Rejection("messages of another type", "messages", {"messages": "hi"}, message="expected an array, got a string"),
     Rejection("no max_tokens", "max_tokens", {"max_tokens": msgspec.UNSET}, MISSING),
-    Rejection("max_tokens of 0", "max_tokens", {"max_tokens": 0}, says="at least 1"),
+    Rejection("max_tokens of 0", "max_tokens", {"max_tokens": 0}, message="at least 1"),
     Rejection("a negative max_tokens", "max_tokens", {"max_tokens": -5}),
-    Rejection("a fraction of max_tokens", "max_tokens", {"max_tokens": 1.5}, says="whole number"),
+    Rejection("a fraction of max_tokens", "max_tokens", {"max_tokens": 1.5}, message="whole number"),
     Rejection("max_tokens as text", "max_tokens", {"max_tokens": "9"}),
     Rejection("a huge max_tokens", "max_tokens", {"max_tokens": 2**63}),
     Rejection("a temperature above 1", "temperature", {"temperature": 1.1}),
@@ -79,14 +79,14 @@ REJECTIONS = [
     Rejection("a type of a citation", f"{AT}.citations[0].type", content(TEXT | {"citations": [{"type": 1}]})),
     Rejection("an image without a source", f"{AT}.source", content({"type": "image"}), MISSING),
     Rejection("a source without a type", f"{AT}.source.type", image({"data": "aGk="}), MISSING),
-    Rejection("an unknown source", f"{AT}.source.type", image({"type": "text", "data": "a"}), says="`base64`, `url`, `file`"),
+    Rejection("an unknown source", f"{AT}.source.type", image({"type": "text", "data": "a"}), message="`base64`, `url`, `file`"),
     Rejection("an image without data", f"{AT}.source.data", image({"type": "base64", "media_type": "image/png"}), MISSING),
     Rejection("an empty image", f"{AT}.source.data", image({"type": "base64", "media_type": "image/png", "data": ""})),
-    Rejection("broken base64", f"{AT}.source.data", image({"type": "base64", "media_type": "image/png", "data": "@"}), says="base64"),
+    Rejection("broken base64", f"{AT}.source.data", image({"type": "base64", "media_type": "image/png", "data": "@"}), message="base64"),
     Rejection("an image without its address", f"{AT}.source.url", image({"type": "url"}), MISSING),
     Rejection("an image that is no address", f"{AT}.source.url", image({"type": "url", "url": "iVBORw0K"})),
     Rejection("an image without its id", f"{AT}.source.file_id", image({"type": "file"}), MISSING),
-    Rejection("an unknown document source", f"{AT}.source.type", document({"type": "new"}), says="`content`"),
+    Rejection("an unknown document source", f"{AT}.source.type", document({"type": "new"}), message="`content`"),
     Rejection("a text document of another type", f"{AT}.source.data", document({"type": "text", "data": 1})),
     Rejection("an unknown piece of a document", f"{AT}.source.content[0].type", document({"type": "content", "content": [{"type": "new"}]})),
     Rejection("a piece without a type", f"{AT}.source.content[0].type", document({"type": "content", "content": [{}]}), MISSING),
@@ -96,12 +96,12 @@ REJECTIONS = [
     Rejection("a call without an id", f"{AT}.id", content({"type": "tool_use", "name": "f", "input": {}}), MISSING),
     Rejection("a call without a name", f"{AT}.name", content({"type": "tool_use", "id": "t", "input": {}}), MISSING),
     Rejection("a call without its input", f"{AT}.input", content({"type": "tool_use", "id": "t", "name": "f"}), MISSING),
-    Rejection("an input that is text", f"{AT}.input", content({"type": "tool_use", "id": "t", "name": "f", "input": "{}"}), says="an object"),
+    Rejection("an input that is text", f"{AT}.input", content({"type": "tool_use", "id": "t", "name": "f", "input": "{}"}), message="an object"),
     Rejection("a result of no call", f"{AT}.tool_use_id", content({"type": "tool_result"}), MISSING),
     Rejection("a result of another type", f"{AT}.content", content({"type": "tool_result", "tool_use_id": "t", "content": 1})),
     Rejection("a result's block without a type", f"{AT}.content[0].type", result({}), MISSING),
     Rejection("a result's text of another type", f"{AT}.content[1].text", result(TEXT, {"type": "text", "text": None})),
-    Rejection("an unknown cache", f"{AT}.cache_control.type", content(TEXT | {"cache_control": {"type": "forever"}}), says="`ephemeral`, `persistent`"),
+    Rejection("an unknown cache", f"{AT}.cache_control.type", content(TEXT | {"cache_control": {"type": "forever"}}), message="`ephemeral`, `persistent`"),
     Rejection("a cache without a type", f"{AT}.cache_control.type", content(TEXT | {"cache_control": {}}), MISSING),
     Rejection("an unknown lifetime", f"{AT}.cache_control.ttl", content(TEXT | {"cache_control": {"type": "ephemeral", "ttl": "2h"}})),
     Rejection("persistent for minutes", f"{AT}.cache_control.ttl", content(TEXT | {"cache_control": {"type": "persistent", "ttl": "5m"}})),
@@ -110,7 +110,7 @@ REJECTIONS = [
     Rejection("a found page without its address", f"{AT}.content[0].url", content({"type": "web_search_tool_result", "tool_use_id": "t", "content": [{}]}), MISSING),
     # system
     Rejection("a number as system", "system", {"system": 1}),
-    Rejection("a system block of another type", "system[0].type", {"system": [{"type": "image"}]}, says="expected `text`"),
+    Rejection("a system block of another type", "system[0].type", {"system": [{"type": "image"}]}, message="expected `text`"),
     Rejection("a system block without a type", "system[1].type", {"system": [TEXT, {"text": "a"}]}, MISSING),
     Rejection("an unknown cache of the system prompt", "system[0].cache_control.type", {"system": [TEXT | {"cache_control": {"type": "x"}}]}),
     # tools
@@ -118,9 +118,9 @@ REJECTIONS = [
     Rejection("a tool with an empty name", "tools[1].name", tool(name="", input_schema={})),
     Rejection("a tool without a schema", "tools[1].input_schema", tool(name="f"), MISSING),
     Rejection("a schema that is no object", "tools[1].input_schema", tool(name="f", input_schema=[])),
-    Rejection("a newer web search", "tools[1].type", tool(type="web_search_20260209", name="web_search"), says="web_search_20250305"),
+    Rejection("a newer web search", "tools[1].type", tool(type="web_search_20260209", name="web_search"), message="web_search_20250305"),
     Rejection("an unknown web search", "tools[1].type", tool(type="web_search_2", name="x")),
-    Rejection("a web search of another name", "tools[1].name", tool(type="web_search_20250305", name="search"), says="web_search"),
+    Rejection("a web search of another name", "tools[1].name", tool(type="web_search_20250305", name="search"), message="web_search"),
     Rejection("a web search without a name", "tools[1].name", tool(type="web_search_20250305"), MISSING),
     Rejection("a function named web_search", "tools[1].type", tool(name="web_search", input_schema={})),
     Rejection("no uses", "tools[1].max_uses", tool(**SEARCH, max_uses=0)),
@@ -129,14 +129,14 @@ REJECTIONS = [
     Rejection("an unknown cache of a tool", "tools[1].cache_control.type", tool(name="f", input_schema={}, cache_control={"type": "x"})),
     Rejection("an unknown cache of an unknown tool", "tools[1].cache_control.type", tool(type="new", cache_control={"type": "x"})),
     Rejection("a choice as text", "tool_choice", {"tool_choice": "auto"}),
-    Rejection("an unknown choice", "tool_choice.type", {"tool_choice": {"type": "required"}}, says="`any`, `auto`, `none`, `tool`"),
+    Rejection("an unknown choice", "tool_choice.type", {"tool_choice": {"type": "required"}}, message="`any`, `auto`, `none`, `tool`"),
     Rejection("a choice of no tool", "tool_choice.name", {"tool_choice": {"type": "tool"}}, MISSING),
     # thinking and form
-    Rejection("a budget of 1024", "thinking.budget_tokens", {"thinking": {"type": "enabled", "budget_tokens": 1024}}, says="greater than 1024"),
+    Rejection("a budget of 1024", "thinking.budget_tokens", {"thinking": {"type": "enabled", "budget_tokens": 1024}}, message="greater than 1024"),
     Rejection("no budget", "thinking.budget_tokens", {"thinking": {"type": "enabled"}}, MISSING),
     Rejection("a fraction of a budget", "thinking.budget_tokens", {"thinking": {"type": "enabled", "budget_tokens": 2000.5}}),
     Rejection("a budget beside adaptive", "thinking.budget_tokens", {"thinking": {"type": "adaptive", "budget_tokens": 2000}}),
-    Rejection("an unknown way to think", "thinking.type", {"thinking": {"type": "hard"}}, says="`adaptive`"),
+    Rejection("an unknown way to think", "thinking.type", {"thinking": {"type": "hard"}}, message="`adaptive`"),
     Rejection("an unknown effort", "output_config.effort", {"output_config": {"effort": "minimal"}}),
     Rejection("a format without a schema", "output_config.format.schema", {"output_config": {"format": {"type": "json_schema"}}}, MISSING),
     Rejection("a schema that is text", "output_config.format.schema", {"output_config": {"format": {"type": "json_schema", "schema": "{}"}}}),
@@ -156,7 +156,7 @@ def test_a_malformed_body_is_rejected_by_the_path_of_its_field(case: Rejection) 
         MESSAGES.decode_request(body_of(case.body), {})
     assert (caught.value.reason, caught.value.metadata) == (case.reason, {"field": case.field})
     assert case.field in caught.value.message
-    assert case.says in caught.value.message
+    assert case.message in caught.value.message
 
 
 @pytest.mark.parametrize(

@@ -82,8 +82,10 @@ PIECE = {"type": "text", "text": "a"}
 
 
 def test_neighbours_of_one_role_are_one_turn() -> None:
-    said, report = turns(user(text("a")), user(text("b")), assistant(text("c")), assistant(text("d")), user(text("e")))
-    assert said == [
+    sent_turns, report = turns(
+        user(text("a")), user(text("b")), assistant(text("c")), assistant(text("d")), user(text("e"))
+    )
+    assert sent_turns == [
         {"role": "user", "content": [PIECE, {"type": "text", "text": "b"}]},
         {"role": "assistant", "content": [{"type": "text", "text": "c"}, {"type": "text", "text": "d"}]},
         {"role": "user", "content": "e"},
@@ -92,11 +94,11 @@ def test_neighbours_of_one_role_are_one_turn() -> None:
 
 
 def test_results_stand_together_in_the_next_turn_in_the_order_of_their_calls_before_all_else() -> None:
-    said, report = turns(
+    sent_turns, report = turns(
         HI, assistant(call("a"), call("b")), user(text("wait")), pb.Message(role=TOOL, parts=[result("b", text("2"))]),
         pb.Message(role=TOOL, parts=[result("a", text("1"), is_error=True)]),
     )  # fmt: skip
-    assert said[1:] == [
+    assert sent_turns[1:] == [
         {"role": "assistant", "content": [tool_use("a"), tool_use("b")]},
         {
             "role": "user",
@@ -107,30 +109,34 @@ def test_results_stand_together_in_the_next_turn_in_the_order_of_their_calls_bef
 
 
 def test_a_call_that_is_left_open_gets_a_result_that_says_so() -> None:
-    said, report = turns(HI, assistant(call("a"), call("b")), user(result("b"), text("x")))
+    sent_turns, report = turns(HI, assistant(call("a"), call("b")), user(result("b"), text("x")))
     stub = answered("a", "(no result)", is_error=True)
-    assert said[-1] == {"role": "user", "content": [stub, answered("b"), {"type": "text", "text": "x"}]}
+    assert sent_turns[-1] == {"role": "user", "content": [stub, answered("b"), {"type": "text", "text": "x"}]}
     assert report == "tool_call=no result"
 
 
 def test_a_result_of_no_call_becomes_text() -> None:
-    said, report = turns(
+    sent_turns, report = turns(
         HI,
         pb.Message(role=TOOL, parts=[result("gone", text("r"), text("s"))]),
         pb.Message(role=TOOL, parts=[result("x")]),
     )
-    shown = ["hi", "r", "s", "(no result)"]
-    assert said == [{"role": "user", "content": [{"type": "text", "text": words} for words in shown]}]
+    contents = ["hi", "r", "s", "(no result)"]
+    assert sent_turns == [{"role": "user", "content": [{"type": "text", "text": words} for words in contents]}]
     assert report == "tool_result=text x2"
 
 
 def test_calls_without_ids_are_paired_by_name_and_order() -> None:
-    said, _ = turns(
+    sent_turns, _ = turns(
         HI, assistant(call("", "f"), call("", "g"), call("", "f")),
         user(*(pb.Part(tool_result=pb.ToolResult(name=name, parts=[text(name)])) for name in ("g", "f", "f"))),
     )  # fmt: skip
-    assert [block["id"] for block in said[1]["content"]] == ["toolu_1_0", "toolu_1_1", "toolu_1_2"]
-    assert said[2]["content"] == [answered("toolu_1_0", "f"), answered("toolu_1_1", "g"), answered("toolu_1_2", "f")]
+    assert [block["id"] for block in sent_turns[1]["content"]] == ["toolu_1_0", "toolu_1_1", "toolu_1_2"]
+    assert sent_turns[2]["content"] == [
+        answered("toolu_1_0", "f"),
+        answered("toolu_1_1", "g"),
+        answered("toolu_1_2", "f"),
+    ]
 
 
 def test_ids_and_names_are_made_legal_the_same_everywhere() -> None:
@@ -161,14 +167,14 @@ def test_ids_and_names_are_made_legal_the_same_everywhere() -> None:
     ],
 )  # fmt: skip
 def test_arguments_are_an_object_whatever_they_are(arguments: str, sent: Fields, report: str) -> None:
-    said, told = turns(HI, assistant(call("a", arguments=arguments)), user(result("a")))
-    assert said[1]["content"][0]["input"] == sent
-    assert told == report
+    sent_turns, dropped = turns(HI, assistant(call("a", arguments=arguments)), user(result("a")))
+    assert sent_turns[1]["content"][0]["input"] == sent
+    assert dropped == report
 
 
 def test_blank_texts_and_the_turns_they_leave_empty_go() -> None:
-    said, report = turns(user(text("a"), text(" \n")), assistant(text("")), user(text("b")))
-    assert said == [{"role": "user", "content": [PIECE, {"type": "text", "text": "b"}]}]
+    sent_turns, report = turns(user(text("a"), text(" \n")), assistant(text("")), user(text("b")))
+    assert sent_turns == [{"role": "user", "content": [PIECE, {"type": "text", "text": "b"}]}]
     assert not report
 
 
@@ -179,8 +185,8 @@ def test_a_conversation_of_blanks_is_refused() -> None:
 
 
 def test_the_first_turn_is_a_users() -> None:
-    said, report = turns(assistant(text("a")), user(text("b")))
-    assert [turn["content"] for turn in said] == [".", "a", "b"]
+    sent_turns, report = turns(assistant(text("a")), user(text("b")))
+    assert [turn["content"] for turn in sent_turns] == [".", "a", "b"]
     assert report == "messages=a user's turn first"
 
 
@@ -220,12 +226,12 @@ PARTS = [
 
 @pytest.mark.parametrize(("part", "block", "report"), PARTS, ids=lambda value: repr(value)[:60])
 def test_a_part_of_a_users_turn_is_said(part: pb.Part, block: object, report: str) -> None:
-    said, told = turns(user(text("a"), part))
-    assert said == [{"role": "user", "content": [PIECE, block] if block else "a"}]
-    assert told == report
+    sent_turns, dropped = turns(user(text("a"), part))
+    assert sent_turns == [{"role": "user", "content": [PIECE, block] if block else "a"}]
+    assert dropped == report
 
 
-SAID = [
+ASSISTANT_PARTS = [
     (pb.Part(refusal=pb.RefusalPart(text="no")), {"type": "text", "text": "no"}, "refusal=text"),
     (pb.Part(reasoning=pb.ReasoningPart(texts=["t"])), None, "reasoning"),
     (pb.Part(reasoning=pb.ReasoningPart(texts=["t"]), state=pb.ReasoningState(format="native", data="d")), None, "state, reasoning"),
@@ -246,11 +252,11 @@ SAID = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("part", "block", "report"), SAID, ids=lambda value: repr(value)[:60])
+@pytest.mark.parametrize(("part", "block", "report"), ASSISTANT_PARTS, ids=lambda value: repr(value)[:60])
 def test_a_part_of_an_assistants_turn_is_said(part: pb.Part, block: object, report: str) -> None:
-    said, told = turns(HI, assistant(text("a"), part), HI)
-    assert said[1] == {"role": "assistant", "content": [PIECE, block] if block else "a"}
-    assert told == report
+    sent_turns, dropped = turns(HI, assistant(text("a"), part), HI)
+    assert sent_turns[1] == {"role": "assistant", "content": [PIECE, block] if block else "a"}
+    assert dropped == report
 
 
 def test_a_result_holds_what_its_tool_gave() -> None:
@@ -260,12 +266,14 @@ def test_a_result_holds_what_its_tool_gave() -> None:
         media(IMAGE, uri="https://i.test"),
         media(DOCUMENT, data=b"d", mime_type="text/plain"),
     ]
-    said, _ = turns(HI, assistant(call("a"), call("b")), user(result("a", *given), result("b", result_json='{"n":1}')))
-    shown = [
+    sent_turns, _ = turns(
+        HI, assistant(call("a"), call("b")), user(result("a", *given), result("b", result_json='{"n":1}'))
+    )
+    contents = [
         PIECE, {"type": "image", "source": {"type": "url", "url": "https://i.test"}},
         {"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": "d"}},
     ]  # fmt: skip
-    assert said[2]["content"] == [answered("a", shown), answered("b", '{"n":1}')]
+    assert sent_turns[2]["content"] == [answered("a", contents), answered("b", '{"n":1}')]
 
 
 def test_calls_of_custom_tools_are_functions_with_one_text() -> None:
@@ -284,8 +292,8 @@ def test_calls_of_custom_tools_are_functions_with_one_text() -> None:
     assert report == "custom=a function with one text, custom.format"
     body = {"type": "message", "content": [tool_use("t", "sh_ell", input="é\n"), tool_use("u", "sh_ell", other=1)]}
     answer = MESSAGES.decode_response(msgspec.json.encode(body), request, False)
-    said = [part.tool_call for part in answer.candidates[0].message.parts]
-    assert [(call.name, call.WhichOneof("input"), call.text) for call in said] == [
+    sent_turns = [part.tool_call for part in answer.candidates[0].message.parts]
+    assert [(call.name, call.WhichOneof("input"), call.text) for call in sent_turns] == [
         ("sh.ell", "text", "é\n"),
         ("sh.ell", "text", '{"other":1}'),
     ]
@@ -486,8 +494,8 @@ CHOICES = [
 def test_the_choice_among_tools_is_said(
     more: dict[str, object], sent: object, tools: list[Fields], report: str
 ) -> None:
-    fields, told = options(tools=[F, G], **more)
-    assert (fields.get("tool_choice"), fields["tools"], told) == (sent, tools, report)
+    fields, dropped = options(tools=[F, G], **more)
+    assert (fields.get("tool_choice"), fields["tools"], dropped) == (sent, tools, report)
 
 
 def test_a_choice_without_tools_is_left_out() -> None:
@@ -507,8 +515,8 @@ TOOLS = [
 
 @pytest.mark.parametrize(("tool", "sent", "report"), TOOLS, ids=lambda value: repr(value)[:60])
 def test_a_tool_is_said(tool: pb.Tool, sent: Fields, report: str) -> None:
-    fields, told = options(tools=[tool])
-    assert (fields["tools"], told) == ([sent], report)
+    fields, dropped = options(tools=[tool])
+    assert (fields["tools"], dropped) == ([sent], report)
 
 
 @pytest.mark.parametrize("schema", ["[]", '"x"', "{", "{}{}"])
@@ -592,10 +600,10 @@ def test_the_last_four_cache_marks_stay() -> None:
 
 
 def test_marks_stand_where_providers_take_them() -> None:
-    said, report = turns(
+    sent_turns, report = turns(
         HI, assistant(pb.Part(reasoning=THOUGHT.reasoning, state=THOUGHT.state, cache_control=MARK), call("a", cache_control=MARK), text("", cache_control=MARK)),
         user(result("a", text("r", cache_control=MARK))),
     )  # fmt: skip
-    assert said[1]["content"] == [{"type": "thinking", "thinking": "t", "signature": "s"}, tool_use("a") | MARKED]
-    assert said[2]["content"] == [answered("a", "r") | MARKED]
+    assert sent_turns[1]["content"] == [{"type": "thinking", "thinking": "t", "signature": "s"}, tool_use("a") | MARKED]
+    assert sent_turns[2]["content"] == [answered("a", "r") | MARKED]
     assert report == "cache_control"

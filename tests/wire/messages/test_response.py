@@ -139,8 +139,8 @@ def test_a_blocked_prompt_is_a_refusal_without_content() -> None:
 
 
 def test_of_several_answers_the_first_is_told() -> None:
-    said = [pb.Candidate(index=index, message=pb.Message(parts=[text(word)])) for index, word in enumerate("ab")]
-    answer = msgspec.json.decode(MESSAGES.encode_response(pb.GenerateResponse(candidates=said), ANSWERED))
+    choices = [pb.Candidate(index=index, message=pb.Message(parts=[text(word)])) for index, word in enumerate("ab")]
+    answer = msgspec.json.decode(MESSAGES.encode_response(pb.GenerateResponse(candidates=choices), ANSWERED))
     assert answer["content"] == [piece("a")]
 
 
@@ -190,12 +190,12 @@ def test_a_reason_that_nobody_knows_is_kept() -> None:
 
 def test_a_provider_that_calls_a_tool_stops_for_it_whatever_it_says() -> None:
     use = {"type": "tool_use", "id": "t", "name": "f", "input": {"a": 1}}
-    for reason, told in (
+    for reason, encoded in (
         (None, pb.FINISH_REASON_TOOL_CALLS),
         ("end_turn", pb.FINISH_REASON_TOOL_CALLS),
         ("max_tokens", pb.FINISH_REASON_LENGTH),
     ):
-        assert provided({"content": [use], "stop_reason": reason}).candidates[0].finish_reason == told
+        assert provided({"content": [use], "stop_reason": reason}).candidates[0].finish_reason == encoded
 
 
 def test_a_passed_answer_is_told_under_the_callers_name() -> None:

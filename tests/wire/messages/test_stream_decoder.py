@@ -28,8 +28,8 @@ def start(**more: object) -> bytes:
 
 def block(index: int, kind: str, *deltas: Fields, **fields: object) -> bytes:
     started = frame("content_block_start", index=index, content_block={"type": kind, **fields})
-    told = b"".join(frame("content_block_delta", index=index, delta=delta) for delta in deltas)
-    return started + told + frame("content_block_stop", index=index)
+    encoded_deltas = b"".join(frame("content_block_delta", index=index, delta=delta) for delta in deltas)
+    return started + encoded_deltas + frame("content_block_stop", index=index)
 
 
 def end(reason: str = "end_turn", **usage: int) -> bytes:
@@ -38,7 +38,7 @@ def end(reason: str = "end_turn", **usage: int) -> bytes:
     ) + frame("message_stop")
 
 
-def said(text: str) -> Fields:
+def text_delta(text: str) -> Fields:
     return {"type": "text_delta", "text": text}
 
 
@@ -57,10 +57,10 @@ def call(arguments: str, **more: object) -> pb.Part:
 PAGE = {"type": "web_search_result_location", "url": "u", "title": "T", "cited_text": "c", "encrypted_index": "e"}
 USE = {"id": "t", "name": "f", "input": {}}
 BLOCKS = [
-    ("text", block(0, "text", said("a"), said("b"), text=""), pb.Part(text=pb.TextPart(text="ab"))),
-    ("text in the start", block(0, "text", said("b"), text="a"), pb.Part(text=pb.TextPart(text="ab"))),
+    ("text", block(0, "text", text_delta("a"), text_delta("b"), text=""), pb.Part(text=pb.TextPart(text="ab"))),
+    ("text in the start", block(0, "text", text_delta("b"), text="a"), pb.Part(text=pb.TextPart(text="ab"))),
     (
-        "a source before its text", block(0, "text", {"type": "citations_delta", "citation": PAGE}, said("a"), text="", citations=[]),
+        "a source before its text", block(0, "text", {"type": "citations_delta", "citation": PAGE}, text_delta("a"), text="", citations=[]),
         pb.Part(text=pb.TextPart(text="a", citations=[pb.Citation(title="T", cited_text="c", web=pb.WebSource(url="u", encrypted_index="e"))])),
     ),
     (
@@ -122,15 +122,18 @@ def test_the_counts_are_totals_of_which_the_last_ones_count() -> None:
 
 
 @pytest.mark.parametrize(
-    ("reason", "told"),
+    ("reason", "encoded_deltas"),
     [
         ("end_turn", pb.FINISH_REASON_STOP), ("max_tokens", pb.FINISH_REASON_LENGTH), ("pause_turn", pb.FINISH_REASON_PAUSE), ("tool_use", pb.FINISH_REASON_TOOL_CALLS),
         ("refusal", pb.FINISH_REASON_REFUSAL), ("model_context_window_exceeded", pb.FINISH_REASON_CONTEXT_FULL), ("tired", pb.FINISH_REASON_OTHER),
     ],
 )  # fmt: skip
-def test_a_reason_to_stop_is_told(reason: str, told: "pb.FinishReason.ValueType") -> None:
+def test_a_reason_to_stop_is_told(reason: str, encoded_deltas: "pb.FinishReason.ValueType") -> None:
     [candidate] = accumulate(decoded([start() + end(reason)])).candidates
-    assert (candidate.finish_reason, candidate.provider_reason) == (told, "tired" if reason == "tired" else "")
+    assert (candidate.finish_reason, candidate.provider_reason) == (
+        encoded_deltas,
+        "tired" if reason == "tired" else "",
+    )
 
 
 def test_names_of_tools_are_the_callers_and_free_text_is_free_again() -> None:
@@ -147,17 +150,17 @@ def test_names_of_tools_are_the_callers_and_free_text_is_free_again() -> None:
     ]  # fmt: skip
 
 
-HEAVY = start() + block(0, "text", said("a")) + end()
+HEAVY = start() + block(0, "text", text_delta("a")) + end()
 ODDITIES = [
-    ("heartbeats and comments", start() + b': x\n\nevent: ping\ndata: {"type":"ping"}\n\nevent: ping\n\n' + block(0, "text", said("a"), text="") + end()),
-    ("another format's end marker", start() + block(0, "text", said("a"), text="") + end() + b"data: [DONE]\n\n"),
-    ("no names of events", (start() + block(0, "text", said("a"), text="") + end()).replace(b"event: content_block_delta\n", b"")),
-    ("no stop of the block", start() + block(0, "text", said("a"), text="")[: -len(frame("content_block_stop", index=0))] + end()),
-    ("no end marker", (start() + block(0, "text", said("a"), text="") + end())[: -len(frame("message_stop"))]),
-    ("no blank line at the end", (start() + block(0, "text", said("a"), text="") + end())[:-2]),
-    ("a delta of no block that says nothing", start() + frame("content_block_delta", index=9, delta=said("")) + block(0, "text", said("a"), text="") + end()),
-    ("a second start", start() + start(id="other") + block(0, "text", said("a"), text="") + end()),
-    ("no usage", start(usage=None) + block(0, "text", said("a"), text="") + frame("message_delta", delta={"stop_reason": "end_turn"}) + frame("message_stop")),
+    ("heartbeats and comments", start() + b': x\n\nevent: ping\ndata: {"type":"ping"}\n\nevent: ping\n\n' + block(0, "text", text_delta("a"), text="") + end()),
+    ("another format's end marker", start() + block(0, "text", text_delta("a"), text="") + end() + b"data: [DONE]\n\n"),
+    ("no names of events", (start() + block(0, "text", text_delta("a"), text="") + end()).replace(b"event: content_block_delta\n", b"")),
+    ("no stop of the block", start() + block(0, "text", text_delta("a"), text="")[: -len(frame("content_block_stop", index=0))] + end()),
+    ("no end marker", (start() + block(0, "text", text_delta("a"), text="") + end())[: -len(frame("message_stop"))]),
+    ("no blank line at the end", (start() + block(0, "text", text_delta("a"), text="") + end())[:-2]),
+    ("an empty delta of no block", start() + frame("content_block_delta", index=9, delta=text_delta("")) + block(0, "text", text_delta("a"), text="") + end()),
+    ("a second start", start() + start(id="other") + block(0, "text", text_delta("a"), text="") + end()),
+    ("no usage", start(usage=None) + block(0, "text", text_delta("a"), text="") + frame("message_delta", delta={"stop_reason": "end_turn"}) + frame("message_stop")),
 ]  # fmt: skip
 
 
@@ -201,7 +204,7 @@ ERRORS = [
     ("an error without a name", b'data: {"type":"error","error":{"type":"api_error","message":"x"}}\n\n', pb.ERROR_REASON_UPSTREAM_FAILED),
     ("an error of another shape", b'event: error\ndata: {"message":"x"}\n\n', pb.ERROR_REASON_UPSTREAM_FAILED),
     ("no JSON", b"event: content_block_delta\ndata: x\n\n", pb.ERROR_REASON_UPSTREAM_FAILED),
-    ("a text of no block", frame("content_block_delta", index=9, delta=said("x")), pb.ERROR_REASON_UPSTREAM_FAILED),
+    ("a text of no block", frame("content_block_delta", index=9, delta=text_delta("x")), pb.ERROR_REASON_UPSTREAM_FAILED),
     ("thoughts of no block", frame("content_block_delta", index=9, delta={"type": "thinking_delta", "thinking": "x"}), pb.ERROR_REASON_UPSTREAM_FAILED),
     ("an input of no block", frame("content_block_delta", index=9, delta={"type": "input_json_delta", "partial_json": "{"}), pb.ERROR_REASON_UPSTREAM_FAILED),
     ("a block that cannot be read", frame("content_block_start", index=0, content_block={"type": "tool_use"}), pb.ERROR_REASON_UPSTREAM_FAILED),
@@ -234,7 +237,7 @@ def test_what_cannot_be_read_is_the_providers_failure(frames: bytes) -> None:
 @pytest.mark.parametrize("pass_", [False, True])
 @pytest.mark.parametrize(
     "stream",
-    [b"", start(), start() + block(0, "text", said("a"), text=""), b'event: ping\ndata: {"type":"ping"}\n\n', start() + frame("message_delta", delta={}, usage={})],
+    [b"", start(), start() + block(0, "text", text_delta("a"), text=""), b'event: ping\ndata: {"type":"ping"}\n\n', start() + frame("message_delta", delta={}, usage={})],
     ids=["nothing", "a start", "a text", "a heartbeat", "no reason"],
 )  # fmt: skip
 def test_a_stream_that_ends_early_is_no_answer(stream: bytes, pass_: bool) -> None:
@@ -249,7 +252,7 @@ def test_a_stream_that_ends_early_is_no_answer(stream: bytes, pass_: bool) -> No
 @pytest.mark.parametrize("ahead", [b"", frame("ping"), b": x\n\n"], ids=["nothing", "a ping", "a comment"])
 @pytest.mark.parametrize(
     "first",
-    [block(0, "text", said("a"), text=""), frame("content_block_delta", index=0, delta=said("a")), end(), frame("message_stop")],
+    [block(0, "text", text_delta("a"), text=""), frame("content_block_delta", index=0, delta=text_delta("a")), end(), frame("message_stop")],
     ids=["a block", "a delta", "the reason to stop", "the end marker"],
 )  # fmt: skip
 def test_a_stream_that_does_not_begin_with_its_start_cannot_be_read(first: bytes, ahead: bytes, pass_: bool) -> None:

@@ -55,32 +55,35 @@ def events(messages: Iterable[list[Event]], request: pb.GenerateRequest = ANSWER
     stream = b"".join(
         [*(encoder.feed(pb.StreamGenerateResponse(events=message)) for message in messages), encoder.close()]
     )
-    said = list[Fields]()
+    encoded = list[Fields]()
     for frame in stream.split(b"\n\n")[:-1]:
         name, data = frame.split(b"\ndata: ")
-        said.append(msgspec.json.decode(data))
-        assert name == b"event: " + said[-1]["type"].encode()
-    return said
+        encoded.append(msgspec.json.decode(data))
+        assert name == b"event: " + encoded[-1]["type"].encode()
+    return encoded
 
 
 def blocks(*messages: list[Event]) -> list[tuple[str, str]]:
     """Return (type, content) of each block. Fail unless they are numbered 0, 1, 2, ... and one is open at a time."""
-    said, is_open = list[tuple[str, str]](), False
+    encoded, is_open = list[tuple[str, str]](), False
     for event in events([[STARTED], *messages])[1:-2]:
         if event["type"] == "content_block_start":
-            assert (is_open, event["index"]) == (False, len(said))
+            assert (is_open, event["index"]) == (False, len(encoded))
             block, is_open = event["content_block"], True
-            said.append((block["type"], block.get("name") or block.get("data") or ""))
+            encoded.append((block["type"], block.get("name") or block.get("data") or ""))
         elif event["type"] == "content_block_delta":
-            assert (is_open, event["index"]) == (True, len(said) - 1)
+            assert (is_open, event["index"]) == (True, len(encoded) - 1)
             delta = {name: value for name, value in event["delta"].items() if name != "type"}
             [value] = delta.values()
-            said[-1] = (said[-1][0], said[-1][1] + (f"|{value['url']}" if "citation" in delta else f"|{value}"))
+            encoded[-1] = (
+                encoded[-1][0],
+                encoded[-1][1] + (f"|{value['url']}" if "citation" in delta else f"|{value}"),
+            )
         else:
-            assert (is_open, event["index"]) == (True, len(said) - 1)
+            assert (is_open, event["index"]) == (True, len(encoded) - 1)
             is_open = False
     assert not is_open
-    return said
+    return encoded
 
 
 CITED = Event(part_index=0, citation=pb.Citation(web=pb.WebSource(url="u")))
@@ -140,9 +143,9 @@ STREAMS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("stream", "said"), [case[1:] for case in STREAMS], ids=[case[0] for case in STREAMS])
-def test_blocks_are_numbered_and_open_one_at_a_time(stream: list[Event], said: list[tuple[str, str]]) -> None:
-    assert blocks(stream) == said
+@pytest.mark.parametrize(("stream", "encoded"), [case[1:] for case in STREAMS], ids=[case[0] for case in STREAMS])
+def test_blocks_are_numbered_and_open_one_at_a_time(stream: list[Event], encoded: list[tuple[str, str]]) -> None:
+    assert blocks(stream) == encoded
 
 
 @pytest.mark.parametrize(
@@ -185,9 +188,9 @@ def test_nothing_is_lost_and_no_block_overlaps_however_parts_interleave(
                 continue  # the arguments are complete: nothing follows
             stream.append(delta[kinds[part]](part, words))
             expected[part] += words
-    said = blocks(*([event] for event in stream))
+    encoded = blocks(*([event] for event in stream))
     together = {"text": "", "tool_use": "", "thinking": ""}
-    for kind, words in said:
+    for kind, words in encoded:
         together[kind] += words.removesuffix("umg.unsigned").replace("|", "")
     assert sorted(together["text"]) == sorted("".join(expected[n] for n, kind in enumerate(kinds) if kind == "text"))
     assert sorted(together["thinking"]) == sorted(
@@ -202,11 +205,11 @@ def test_nothing_is_lost_and_no_block_overlaps_however_parts_interleave(
 
 def test_a_stream_begins_and_ends_as_the_format_says() -> None:
     usage = Event(usage=pb.Usage(input_tokens=9, cache_read_tokens=4, output_tokens=2))
-    said = events(
+    encoded = events(
         [[STARTED, begun(0, TEXT), text(0, "a"), ended(0), FINISHED], [usage]],
         pb.GenerateRequest(messages=[pb.Message(parts=[pb.Part(text=pb.TextPart(text="x" * 40))])]),
     )
-    assert [event["type"] for event in said] == [
+    assert [event["type"] for event in encoded] == [
         "message_start",
         "content_block_start",
         "content_block_delta",
@@ -214,34 +217,34 @@ def test_a_stream_begins_and_ends_as_the_format_says() -> None:
         "message_delta",
         "message_stop",
     ]
-    message = said[0]["message"]
+    message = encoded[0]["message"]
     assert (message["id"], message["model"], message["content"], message["stop_reason"]) == ("r", "m", [], None)
     assert (message["usage"]["input_tokens"], message["usage"]["output_tokens"]) == (10, 1)  # an estimate
-    assert said[-2]["delta"] == {"stop_reason": "end_turn", "stop_sequence": None, "stop_details": None}
+    assert encoded[-2]["delta"] == {"stop_reason": "end_turn", "stop_sequence": None, "stop_details": None}
     assert (
-        said[-2]["usage"]["input_tokens"],
-        said[-2]["usage"]["cache_read_input_tokens"],
-        said[-2]["usage"]["output_tokens"],
+        encoded[-2]["usage"]["input_tokens"],
+        encoded[-2]["usage"]["cache_read_input_tokens"],
+        encoded[-2]["usage"]["output_tokens"],
     ) == (5, 4, 2)
 
 
 def test_a_count_that_comes_with_the_start_is_no_estimate() -> None:
-    said = events(
+    encoded = events(
         [[STARTED, Event(usage=pb.Usage(input_tokens=7))]],
         pb.GenerateRequest(source=pb.SourceDocument(body=b"x" * 4000)),
     )
-    assert said[0]["message"]["usage"]["input_tokens"] == 7
+    assert encoded[0]["message"]["usage"]["input_tokens"] == 7
 
 
 @pytest.mark.parametrize(("body", "tokens"), [(b"x" * 4000, 1000), (b"base64" * 4000, 0)])
 def test_an_estimate_leaves_media_out(body: bytes, tokens: int) -> None:
-    said = events([[STARTED]], pb.GenerateRequest(source=pb.SourceDocument(body=body)))
-    assert said[0]["message"]["usage"]["input_tokens"] == tokens
+    encoded = events([[STARTED]], pb.GenerateRequest(source=pb.SourceDocument(body=body)))
+    assert encoded[0]["message"]["usage"]["input_tokens"] == tokens
 
 
 def test_a_call_overrides_the_reason_to_stop_also_when_they_come_apart() -> None:
-    said = events([[STARTED], [called(0, "f"), ended(0)], [FINISHED]])
-    assert said[-2]["delta"]["stop_reason"] == "tool_use"
+    encoded = events([[STARTED], [called(0, "f"), ended(0)], [FINISHED]])
+    assert encoded[-2]["delta"]["stop_reason"] == "tool_use"
 
 
 def test_a_stop_sequence_and_a_refusal_are_told() -> None:
@@ -256,8 +259,8 @@ def test_a_stop_sequence_and_a_refusal_are_told() -> None:
 
 def test_a_call_without_an_id_gets_one() -> None:
     call = pb.Part(tool_call=pb.ToolCall(name="f", arguments_json=""))
-    said = events([[Event(started=pb.GenerationStarted(response_id="resp-1"))], [begun(0, call), ended(0)]])
-    assert said[1]["content_block"] == {"type": "tool_use", "id": "toolu_resp1_0", "name": "f", "input": {}}
+    encoded = events([[Event(started=pb.GenerationStarted(response_id="resp-1"))], [begun(0, call), ended(0)]])
+    assert encoded[1]["content_block"] == {"type": "tool_use", "id": "toolu_resp1_0", "name": "f", "input": {}}
 
 
 def test_an_answer_that_said_nothing_is_whole() -> None:

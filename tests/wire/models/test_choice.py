@@ -39,7 +39,7 @@ CHOICES = [
     Choice("a key header and a bearer", NATIVE, {"x-goog-api-key": "k"} | BEARER),
     Choice("a key in the query", NATIVE, {}, {"key": "k"}),
     Choice("a key in the query and a bearer", NATIVE, BEARER, {"key": "k"}),
-    Choice("a query that says nothing of it", CHAT, BEARER, {"limit": "2", "pageSize": "2"}),
+    Choice("a query without page options", CHAT, BEARER, {"limit": "2", "pageSize": "2"}),
 ]
 
 
@@ -57,12 +57,12 @@ class Page:
     id: str
     shape: str
     query: Mapping[str, str]
-    asked: Mapping[str, object]
+    request: Mapping[str, object]
 
 
 PAGES = [
     Page("chat: all", CHAT, {}, {}),
-    Page("chat: whatever a query says", CHAT, {"limit": "x", "after": "a", "pageSize": "0", "after_id": "a"}, {}),
+    Page("chat: every query", CHAT, {"limit": "x", "after": "a", "pageSize": "0", "after_id": "a"}, {}),
     Page("messages: the default", MESSAGES, {"beta": "true"}, {"page_size": 20}),
     Page("messages: the least", MESSAGES, {"limit": "1"}, {"page_size": 1}),
     Page("messages: the most", MESSAGES, {"limit": "1000"}, {"page_size": 1000}),
@@ -82,14 +82,14 @@ PAGES = [
     Page("native: the default", NATIVE, {"key": "k"}, {"page_size": 50}),
     Page("native: the most", NATIVE, {"pageSize": "1000"}, {"page_size": 1000}),
     Page("native: a token", NATIVE, {"pageToken": "t"}, {"page_size": 50, "page_token": "t"}),
-    Page("native: a token that says nothing", NATIVE, {"pageToken": ""}, {"page_size": 50}),
+    Page("native: an empty token", NATIVE, {"pageToken": ""}, {"page_size": 50}),
     Page("native: snake", NATIVE, {"page_size": "2", "page_token": "t"}, {"page_size": 2, "page_token": "t"}),
 ]
 
 
 @pytest.mark.parametrize("case", PAGES, ids=lambda case: case.id)
 def test_a_query_asks_for_a_page(case: Page) -> None:
-    assert MODEL_LISTS[case.shape].decode_query(case.query) == pb.ListModelsRequest(**case.asked)
+    assert MODEL_LISTS[case.shape].decode_query(case.query) == pb.ListModelsRequest(**case.request)
 
 
 NUMBERS = ("0", "1001", "-1", "abc", "", "1.0", "+5", " 5", "٥", "1" * 5000, "000000001" + "9" * 11)

@@ -55,10 +55,10 @@ def test_a_model_alone_is_what_it_is_in_the_list(face: str) -> None:
 
 
 def test_both_faces_of_the_native_shape_list_the_same() -> None:
-    asked = pb.ListModelsRequest()
+    request = pb.ListModelsRequest()
     for case in CASES:
         by_path, by_key = (
-            MODEL_LISTS[face].encode_list(case.listed(), asked) for face in ("native_models", "key_native_models")
+            MODEL_LISTS[face].encode_list(case.listed(), request) for face in ("native_models", "key_native_models")
         )
         assert by_path == by_key
 
@@ -70,11 +70,11 @@ def test_more_is_of_the_direction_in_which_the_caller_goes() -> None:
         (pb.ListModelsResponse(models=[model], next_page_token="t"), True, False),
         (pb.ListModelsResponse(models=[model], previous_page_token="t"), False, True),
     ):
-        for asked, more in (
+        for request, more in (
             (pb.ListModelsRequest(), behind),
             (pb.ListModelsRequest(page_token=encode_token(page_before("z"))), before),
         ):
-            assert msgspec.json.decode(encode(response, asked))["has_more"] is more
+            assert msgspec.json.decode(encode(response, request))["has_more"] is more
 
 
 if __name__ == "__main__":

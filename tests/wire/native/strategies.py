@@ -36,7 +36,7 @@ files = st.one_of(
 
 
 @st.composite
-def shown(draw: DrawFn) -> pb.Part:
+def shown_media(draw: DrawFn) -> pb.Part:
     media = pb.MediaPart()
     media.CopyFrom(draw(blobs | files))
     media.detail = draw(st.sampled_from(["", "low", "medium", "high", "ultra_high"]))
@@ -91,23 +91,23 @@ def results(draw: DrawFn, call: pb.ToolCall) -> pb.Part:
 @st.composite
 def conversations(draw: DrawFn) -> list[pb.Message]:
     """Draw turns of alternating roles; each turn begins with the results of the calls before it."""
-    told = list[pb.Message]()
+    turns = list[pb.Message]()
     for number in range(draw(st.integers(1, 4))):
         if number % 2:
             parts = draw(
                 st.lists(
-                    text_parts | signed_texts | reasoning_parts | calls | server_tools | opaque_parts | shown(),
+                    text_parts | signed_texts | reasoning_parts | calls | server_tools | opaque_parts | shown_media(),
                     min_size=1,
                     max_size=4,
                 )
             )
-            told.append(pb.Message(role=pb.ROLE_ASSISTANT, parts=parts))
+            turns.append(pb.Message(role=pb.ROLE_ASSISTANT, parts=parts))
         else:
-            asked = [part.tool_call for part in told[-1].parts if part.HasField("tool_call")] if told else []
-            parts = [draw(results(call)) for call in asked]
-            parts += draw(st.lists(text_parts | shown() | opaque_parts, min_size=1, max_size=3))
-            told.append(pb.Message(role=pb.ROLE_USER, parts=parts))
-    return told
+            pending = [part.tool_call for part in turns[-1].parts if part.HasField("tool_call")] if turns else []
+            parts = [draw(results(call)) for call in pending]
+            parts += draw(st.lists(text_parts | shown_media() | opaque_parts, min_size=1, max_size=3))
+            turns.append(pb.Message(role=pb.ROLE_USER, parts=parts))
+    return turns
 
 
 schemas = st.sampled_from(["", '{"type":"object","properties":{"user_id":{"minimum":1.0},"mime_type":{}}}', "{}"])
@@ -168,7 +168,7 @@ settings = st.builds(
 )
 penalties = st.floats(-2, 2)
 requests = st.builds(
-    lambda said, offered, extra: pb.GenerateRequest(messages=said, **offered, **extra),
+    lambda conversation, offered, extra: pb.GenerateRequest(messages=conversation, **offered, **extra),
     conversations(),
     tools(),
     set_fields(
@@ -234,7 +234,7 @@ likelihoods = st.builds(
 made_media = st.builds(lambda media: pb.Part(media=media), blobs)
 thought_images = st.builds(lambda media: pb.Part(media=media, thought=True), blobs)
 queries = st.builds(
-    lambda asked: pb.Part(server_tool_call=pb.ServerToolCall(name="web_search", queries=asked)),
+    lambda pending: pb.Part(server_tool_call=pb.ServerToolCall(name="web_search", queries=pending)),
     st.lists(words, min_size=1, max_size=2),
 )
 ratings = st.builds(

@@ -62,7 +62,7 @@ class Refusal:
     status: int
     body: object
     reason: "pb.ErrorReason.ValueType"
-    says: str
+    message: str
     metadata: dict[str, str] = field(default_factory=dict)
     headers: dict[str, str] = field(default_factory=dict)
 
@@ -99,8 +99,11 @@ REFUSALS = [
 @pytest.mark.parametrize("case", REFUSALS, ids=lambda case: case.id)
 def test_a_providers_refusal_is_told_without_what_is_ours(case: Refusal) -> None:
     body = case.body if isinstance(case.body, bytes) else msgspec.json.encode(case.body)
-    told = NATIVE.decode_error(case.status, case.headers, body)
-    assert (told.name, told.metadata) == (pb.ErrorReason.Name(case.reason).removeprefix("ERROR_REASON_"), case.metadata)
-    assert case.says in told.message
+    raised = NATIVE.decode_error(case.status, case.headers, body)
+    assert (raised.name, raised.metadata) == (
+        pb.ErrorReason.Name(case.reason).removeprefix("ERROR_REASON_"),
+        case.metadata,
+    )
+    assert case.message in raised.message
     for secret in ("API key", "123456789012", "nginx", "location"):
-        assert secret not in told.message
+        assert secret not in raised.message

@@ -104,9 +104,9 @@ def test_every_key_may_be_spelled_in_snake_case_and_the_callers_own_json_stays(r
     body = NATIVE.encode_request(request, "m", False).body
     spelled = msgspec.json.encode(snaked(msgspec.json.decode(body)))
     came, expected = (NATIVE.decode_request(document, {}).canonical for document in (spelled, body))
-    for told in (came, expected):
-        told.ClearField("source")
-        for tool in told.tools:
+    for compared in (came, expected):
+        compared.ClearField("source")
+        for tool in compared.tools:
             if tool.HasField("opaque"):
                 tool.opaque.type = tool.opaque.json = "-"  # differs in the caller's spelling
     assert came == expected

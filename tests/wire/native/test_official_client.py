@@ -46,11 +46,11 @@ def test_an_answer_is_one_of_the_official_client(response: pb.GenerateResponse) 
     assert read.response_id == response.response_id
     assert read.usage_metadata is not None
     assert read.usage_metadata.total_token_count == response.usage.input_tokens + response.usage.output_tokens
-    for candidate, told in zip(read.candidates or [], response.candidates, strict=True):
+    for candidate, candidate_sent in zip(read.candidates or [], response.candidates, strict=True):
         assert candidate.safety_ratings is not None
         assert candidate.content is not None
-        spoken = [part.text for part in candidate.content.parts or [] if part.text and not part.thought]
-        assert spoken == [part.text.text for part in told.message.parts if part.text.text]
+        texts = [part.text for part in candidate.content.parts or [] if part.text and not part.thought]
+        assert texts == [part.text.text for part in candidate_sent.message.parts if part.text.text]
 
 
 @pytest.mark.filterwarnings("ignore:A_NEW_WORD is not a valid FinishReason")
@@ -60,17 +60,17 @@ def test_every_line_of_a_stream_is_an_answer_of_the_official_client(response: pb
     encoder = NATIVE.stream_encoder(some.ANSWERED)
     lines = (encoder.feed(response_to_events(response)) + encoder.close()).split(b"\n\n")
     assert lines.pop() == b""
-    said = [""] * len(response.candidates)
+    texts = [""] * len(response.candidates)
     for line in lines:
         read = types.GenerateContentResponse.model_validate_json(line.removeprefix(b"data: "))
         assert read.usage_metadata is not None
         for candidate in read.candidates or []:
             assert candidate.content is not None
             assert candidate.content.parts
-            said[candidate.index or 0] += "".join(
+            texts[candidate.index or 0] += "".join(
                 part.text or "" for part in candidate.content.parts if not part.thought
             )
-    assert said == ["".join(part.text.text for part in candidate.message.parts) for candidate in response.candidates]
+    assert texts == ["".join(part.text.text for part in candidate.message.parts) for candidate in response.candidates]
 
 
 PLACES: list[tuple[str, type[BaseModel]]] = [

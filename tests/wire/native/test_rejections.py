@@ -18,7 +18,7 @@ class Rejection:
     field: str
     body: dict[str, object] = field(default_factory=dict)  # beside a turn
     reason: "pb.ErrorReason.ValueType" = INVALID
-    says: str = ""
+    message: str = ""
 
 
 def part(value: object) -> dict[str, object]:
@@ -33,16 +33,16 @@ PART = "contents[1].parts[1]"
 CONFIG = "generationConfig"
 DECLARED = "tools[0].functionDeclarations[0]"
 REJECTIONS = [
-    Rejection("no contents", "contents", {"contents": msgspec.UNSET}, MISSING, says="`contents` is required"),
+    Rejection("no contents", "contents", {"contents": msgspec.UNSET}, MISSING, message="`contents` is required"),
     Rejection("null as contents", "contents", {"contents": None}, MISSING),
     Rejection("empty contents", "contents", {"contents": []}),
-    Rejection("contents of another type", "contents", {"contents": 3}, says="expected an array"),
+    Rejection("contents of another type", "contents", {"contents": 3}, message="expected an array"),
     Rejection("a turn of another type", "contents[0]", {"contents": [3]}),
     Rejection("parts of another type", "contents[0].parts", {"contents": [{"parts": 3}]}),
-    Rejection("a text of another type", f"{PART}.text", part({"text": 3}), says="expected a string"),
-    Rejection("an empty part", PART, part({}), says="says nothing"),
+    Rejection("a text of another type", f"{PART}.text", part({"text": 3}), message="expected a string"),
+    Rejection("an empty part", PART, part({}), message="says nothing"),
     Rejection("a part with only a thought", PART, part({"thought": True})),
-    Rejection("a part that is two things", PART, part({"text": "a", "functionCall": {"name": "f"}}), says="text and function_call"),
+    Rejection("a part that is two things", PART, part({"text": "a", "functionCall": {"name": "f"}}), message="text and function_call"),
     Rejection("a blob without data", f"{PART}.inlineData.data", part({"inlineData": {"mimeType": "image/png"}}), MISSING),
     Rejection("an empty blob", f"{PART}.inlineData.data", part({"inlineData": {"mimeType": "image/png", "data": ""}})),
     Rejection("broken base64", f"{PART}.inlineData.data", part({"inlineData": {"mimeType": "image/png", "data": "@"}})),
@@ -56,16 +56,16 @@ REJECTIONS = [
     Rejection("a part of a result that is text", f"{PART}.functionResponse.parts[0]", part({"functionResponse": {"name": "f", "response": {}, "parts": [{"text": "a"}]}})),
     Rejection("code that is no object", f"{PART}.executableCode", part({"executableCode": 3})),
     Rejection("an unknown resolution", f"{PART}.mediaResolution.level", part({"text": "a", "mediaResolution": {"level": "SHARP"}})),
-    Rejection("temperature below", f"{CONFIG}.temperature", config(temperature=-0.1), says="at least 0"),
-    Rejection("temperature above", f"{CONFIG}.temperature", config(temperature=2.1), says="at most 2"),
+    Rejection("temperature below", f"{CONFIG}.temperature", config(temperature=-0.1), message="at least 0"),
+    Rejection("temperature above", f"{CONFIG}.temperature", config(temperature=2.1), message="at most 2"),
     Rejection("temperature above, as text", f"{CONFIG}.temperature", config(temperature="2.1")),
-    Rejection("temperature that is no number", f"{CONFIG}.temperature", config(temperature="warm"), says="a number"),
+    Rejection("temperature that is no number", f"{CONFIG}.temperature", config(temperature="warm"), message="a number"),
     Rejection("temperature in snake_case", "generation_config.temperature", {"generation_config": {"temperature": 3}}),
     Rejection("topP above", f"{CONFIG}.topP", config(topP=1.1)),
     Rejection("topP in snake_case", f"{CONFIG}.top_p", config(top_p=1.1)),
     Rejection("topK below", f"{CONFIG}.topK", config(topK=-1)),
     Rejection("no tokens", f"{CONFIG}.maxOutputTokens", config(maxOutputTokens=0)),
-    Rejection("half a token", f"{CONFIG}.maxOutputTokens", config(maxOutputTokens=1.5), says="whole number"),
+    Rejection("half a token", f"{CONFIG}.maxOutputTokens", config(maxOutputTokens=1.5), message="whole number"),
     Rejection("an empty stop sequence", f"{CONFIG}.stopSequences[1]", config(stopSequences=["a", ""])),
     Rejection("a stop sequence without its list", f"{CONFIG}.stopSequences", config(stopSequences="a")),
     Rejection("no candidate", f"{CONFIG}.candidateCount", config(candidateCount=0)),
@@ -77,14 +77,14 @@ REJECTIONS = [
     Rejection("a JSON schema that is no object", f"{CONFIG}.responseJsonSchema", config(responseJsonSchema="x")),
     Rejection("a budget below -1", f"{CONFIG}.thinkingConfig.thinkingBudget", config(thinkingConfig={"thinkingBudget": -2})),
     Rejection("half a budget", f"{CONFIG}.thinkingConfig.thinkingBudget", config(thinkingConfig={"thinkingBudget": 1.5})),
-    Rejection("an unknown level", f"{CONFIG}.thinkingConfig.thinkingLevel", config(thinkingConfig={"thinkingLevel": "DEEP"}), says="`HIGH`"),
+    Rejection("an unknown level", f"{CONFIG}.thinkingConfig.thinkingLevel", config(thinkingConfig={"thinkingLevel": "DEEP"}), message="`HIGH`"),
     Rejection("thoughts as text", f"{CONFIG}.thinkingConfig.includeThoughts", config(thinkingConfig={"includeThoughts": "yes"})),
     Rejection("a size of another type", f"{CONFIG}.imageConfig.imageSize", config(imageConfig={"imageSize": 2})),
     Rejection("tools of another type", "tools", {"tools": "search"}),
     Rejection("a function without a name", f"{DECLARED}.name", {"tools": [{"functionDeclarations": [{"description": "d"}]}]}, MISSING),
     Rejection("a function without a name in snake_case", "tools[0].function_declarations[0].name", {"tools": [{"function_declarations": [{}]}]}, MISSING),
     Rejection("parameters that are no object", f"{DECLARED}.parameters", {"tools": [{"functionDeclarations": [{"name": "f", "parameters": 3}]}]}),
-    Rejection("an unknown mode", "toolConfig.functionCallingConfig.mode", {"toolConfig": {"functionCallingConfig": {"mode": "MUST"}}}, says="`VALIDATED`"),
+    Rejection("an unknown mode", "toolConfig.functionCallingConfig.mode", {"toolConfig": {"functionCallingConfig": {"mode": "MUST"}}}, message="`VALIDATED`"),
     Rejection("an unknown category", "safetySettings[0].category", {"safetySettings": [{"category": "RUDE", "threshold": "OFF"}]}),
     Rejection("an unknown threshold", "safetySettings[0].threshold", {"safetySettings": [{"category": "HARM_CATEGORY_HARASSMENT", "threshold": "SOME"}]}),
     Rejection("no threshold", "safetySettings[0].threshold", {"safetySettings": [{"category": "HARM_CATEGORY_HARASSMENT"}]}, MISSING),
@@ -102,7 +102,7 @@ def test_a_malformed_body_is_rejected_by_the_path_of_its_field(case: Rejection) 
         NATIVE.decode_request(msgspec.json.encode(given), {})
     assert (caught.value.reason, caught.value.metadata) == (case.reason, {"field": case.field})
     assert caught.value.message.startswith(f"`{case.field}`")
-    assert case.says in caught.value.message
+    assert case.message in caught.value.message
 
 
 @pytest.mark.parametrize(

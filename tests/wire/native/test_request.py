@@ -31,9 +31,9 @@ def asking(request: pb.GenerateRequest) -> pb.GenerateRequest:
     """Return the request, with a question if it has none: a request without one is not sent."""
     if request.messages or request.instructions:
         return request
-    asked = pb.GenerateRequest(messages=[user(text("hi"))])
-    asked.MergeFrom(request)
-    return asked
+    merged = pb.GenerateRequest(messages=[user(text("hi"))])
+    merged.MergeFrom(request)
+    return merged
 
 
 def sent(request: pb.GenerateRequest, model: str = "m", notes: RequestNotes = NO_NOTES) -> tuple[Json, str]:
@@ -174,7 +174,7 @@ def test_roles_of_tool_results_are_read_as_tools() -> None:
 @dataclass(frozen=True)
 class Result:
     response: object
-    says: str
+    message: str
     failed: bool | None = None
 
 
@@ -194,10 +194,10 @@ RESULTS = [
 @pytest.mark.parametrize("case", RESULTS, ids=lambda case: repr(case.response))
 def test_a_result_is_read_by_its_keys(case: Result) -> None:
     answered = {"functionResponse": {"id": "i", "name": "f", "response": case.response}}
-    told = decoded(contents=[{"parts": [answered]}]).messages[0].parts[0].tool_result
-    assert (told.call_id, told.name, [part.text.text for part in told.parts]) == ("i", "f", [case.says])
-    assert (told.is_error if told.HasField("is_error") else None) == case.failed
-    assert msgspec.json.decode(told.result_json) == case.response
+    returned = decoded(contents=[{"parts": [answered]}]).messages[0].parts[0].tool_result
+    assert (returned.call_id, returned.name, [part.text.text for part in returned.parts]) == ("i", "f", [case.message])
+    assert (returned.is_error if returned.HasField("is_error") else None) == case.failed
+    assert msgspec.json.decode(returned.result_json) == case.response
 
 
 def test_bytes_are_read_in_both_alphabets() -> None:
@@ -208,8 +208,12 @@ def test_bytes_are_read_in_both_alphabets() -> None:
         base64.urlsafe_b64encode(data).rstrip(b"="),
     ):
         part = {"inlineData": {"mimeType": "image/jpg", "data": spelled.decode()}}
-        told = decoded(contents=[{"parts": [part]}]).messages[0].parts[0].media
-        assert (told.data, told.mime_type, told.kind) == (data, "image/jpeg", pb.MEDIA_KIND_IMAGE)
+        decoded_media = decoded(contents=[{"parts": [part]}]).messages[0].parts[0].media
+        assert (decoded_media.data, decoded_media.mime_type, decoded_media.kind) == (
+            data,
+            "image/jpeg",
+            pb.MEDIA_KIND_IMAGE,
+        )
 
 
 @pytest.mark.parametrize(
@@ -225,9 +229,9 @@ def test_bytes_are_read_in_both_alphabets() -> None:
     ids=repr,
 )  # fmt: skip
 def test_a_files_kind_is_told_by_its_type_or_its_address(file: Json, kind: int, source: str) -> None:
-    told = decoded(contents=[{"parts": [{"fileData": file}]}]).messages[0].parts[0].media
-    assert (told.kind, told.WhichOneof("source")) == (kind, source)
-    assert (told.uri or told.file_id) == file["fileUri"]
+    decoded_media = decoded(contents=[{"parts": [{"fileData": file}]}]).messages[0].parts[0].media
+    assert (decoded_media.kind, decoded_media.WhichOneof("source")) == (kind, source)
+    assert (decoded_media.uri or decoded_media.file_id) == file["fileUri"]
 
 
 def test_reasoning_state_of_another_format_comes_back_as_what_it_was() -> None:
@@ -274,8 +278,8 @@ def test_a_search_tool_is_read_in_every_spelling_and_told_in_the_providers(key: 
     functions = [{"name": "f", "parameters": {"type": "object"}}]
     request = decoded(tools=[{"functionDeclarations": functions, key: {}}])
     assert [tool.WhichOneof("kind") for tool in request.tools] == ["function", "web_search"]
-    told = key if not key.startswith("vendorg") else "googleSearch"
-    assert sent(request)[0]["tools"] == [{"functionDeclarations": functions, told: {}}]
+    sent_name = key if not key.startswith("vendorg") else "googleSearch"
+    assert sent(request)[0]["tools"] == [{"functionDeclarations": functions, sent_name: {}}]
     request.ClearField("source")
     retrieval = "Retrieval" in key or "retrieval" in key
     assert sent(request)[0]["tools"][1] == {"googleSearchRetrieval" if retrieval else "googleSearch": {}}
@@ -403,11 +407,11 @@ def test_an_edit_of_what_was_never_said_is_added() -> None:
 
 
 def test_neighbours_of_one_role_are_one_turn_and_results_come_first_in_the_order_of_their_calls() -> None:
-    told = contents(
+    encoded = contents(
         user(text("a")), user(text("b")), model(text("c"), call("1", "f"), call("2", "g")),
         turn(pb.ROLE_TOOL, result("2", "", text("two"))), turn(pb.ROLE_TOOL, result("1", "", text("one"))), user(text("d")),
     )  # fmt: skip
-    assert told == [
+    assert encoded == [
         {"role": "user", "parts": [{"text": "a"}, {"text": "b"}]},
         {"role": "model", "parts": [{"text": "c"}, {"functionCall": {"id": "1", "name": "f", "args": {}}}, {"functionCall": {"id": "2", "name": "g", "args": {}}}]},
         {"role": "user", "parts": [{"functionResponse": {"id": "1", "name": "f", "response": {"output": "one"}}}, {"functionResponse": {"id": "2", "name": "g", "response": {"output": "two"}}}, {"text": "d"}]},
@@ -415,11 +419,11 @@ def test_neighbours_of_one_role_are_one_turn_and_results_come_first_in_the_order
 
 
 def test_results_without_ids_find_their_names_by_order() -> None:
-    told = contents(
+    encoded = contents(
         model(call("", "f"), call("", "g")),
         turn(pb.ROLE_TOOL, result("", "", text("1")), result("", "g", text("2"))),
     )
-    assert [part["functionResponse"]["name"] for part in told[1]["parts"]] == ["f", "g"]
+    assert [part["functionResponse"]["name"] for part in encoded[1]["parts"]] == ["f", "g"]
 
 
 def test_a_callers_result_without_an_id_gets_that_of_its_call() -> None:
@@ -445,11 +449,11 @@ def test_a_callers_result_without_an_id_gets_that_of_its_call() -> None:
 
 
 def test_a_result_without_an_id_answers_a_call_that_has_one() -> None:
-    told = contents(
+    encoded = contents(
         model(call("1", "f"), call("2", "g"), call("3", "g")),
         turn(pb.ROLE_TOOL, result("", "g", text("b")), result("3", "g", text("c")), result("", "f", text("a"))),
     )
-    answered = [part["functionResponse"] for part in told[1]["parts"]]
+    answered = [part["functionResponse"] for part in encoded[1]["parts"]]
     assert [(given["id"], given["response"]["output"]) for given in answered] == [("1", "a"), ("2", "b"), ("3", "c")]
 
 
@@ -458,7 +462,7 @@ SHOWN = {"inlineData": {"mimeType": "image/png", "data": "iVBORw0KGgo="}}
 
 
 @pytest.mark.parametrize(
-    ("orphan", "told"),
+    ("orphan", "encoded"),
     [
         (result("x", "f", text("two")), [{"text": "two"}]),
         (result("x", "f", result_json='{"a":1}'), [{"text": '{"a":1}'}]),
@@ -467,10 +471,10 @@ SHOWN = {"inlineData": {"mimeType": "image/png", "data": "iVBORw0KGgo="}}
         (result("x", "f", pb.Part(media=IMAGE), result_json='{"a":1}'), [{"text": '{"a":1}'}, SHOWN]),
     ],
 )  # fmt: skip
-def test_a_result_of_no_call_is_text_in_its_place(orphan: pb.Part, told: list[Json]) -> None:
+def test_a_result_of_no_call_is_text_in_its_place(orphan: pb.Part, encoded: list[Json]) -> None:
     request = pb.GenerateRequest(messages=[user(text("one")), turn(pb.ROLE_TOOL, orphan), user(text("three"))])
     fields, report = sent(request)
-    assert fields["contents"] == [{"role": "user", "parts": [{"text": "one"}, *told, {"text": "three"}]}]
+    assert fields["contents"] == [{"role": "user", "parts": [{"text": "one"}, *encoded, {"text": "three"}]}]
     assert report == "tool_result=text"
 
 
@@ -539,8 +543,8 @@ def test_turns_that_say_nothing_are_refused(messages: list[pb.Message]) -> None:
     ],
 )  # fmt: skip
 def test_a_result_is_told_as_an_object(answered: pb.Part, response: Json) -> None:
-    told = contents(model(call("1", "f")), user(answered))
-    assert told[1]["parts"][0]["functionResponse"]["response"] == response
+    encoded = contents(model(call("1", "f")), user(answered))
+    assert encoded[1]["parts"][0]["functionResponse"]["response"] == response
 
 
 def test_what_a_result_shows_stands_behind_it() -> None:
@@ -574,8 +578,8 @@ def test_a_system_text_alone_is_the_users_turn() -> None:
 
 
 def test_what_says_nothing_is_left_out() -> None:
-    told = contents(user(text("a")), model(text("")), user(text("b"), text("")))
-    assert told == [{"role": "user", "parts": [{"text": "a"}, {"text": "b"}]}]
+    encoded = contents(user(text("a")), model(text("")), user(text("b"), text("")))
+    assert encoded == [{"role": "user", "parts": [{"text": "a"}, {"text": "b"}]}]
 
 
 OWN, FOREIGN = pb.ReasoningState(data="AAAA", format="native"), pb.ReasoningState(data="x", format="messages")
@@ -609,13 +613,13 @@ def test_state_goes_to_who_made_it_and_to_nobody_else() -> None:
     ],
 )
 def test_calls_of_the_running_turn_have_a_signature_where_the_model_looks_for_it(to: str, signs: bool) -> None:
-    told = contents(
+    encoded = contents(
         user(text("a")), model(call("0", "f")), user(result("0", "f"), text("b")),
         model(call("1", "f"), call("2", "f")), user(result("1", "f"), result("2", "f")),
         model(call("3", "f", state=OWN)), user(result("3", "f")), to=to,
     )  # fmt: skip
     signatures = [
-        [part.get("thoughtSignature") for part in turn_["parts"]] for turn_ in told if turn_["role"] == "model"
+        [part.get("thoughtSignature") for part in turn_["parts"]] for turn_ in encoded if turn_["role"] == "model"
     ]
     placeholder = "skip_thought_signature_validator" if signs else None
     assert signatures == [[None], [placeholder, None], ["AAAA"]]
@@ -642,14 +646,14 @@ def test_names_that_native_does_not_take_are_told_one_to_one_and_come_back() -> 
     )
     request.tools.extend(pb.Tool(function=pb.FunctionTool(name=name)) for name in NAMES)
     fields, _ = sent(request)
-    told = [declared["name"] for declared in fields["tools"][0]["functionDeclarations"]]
-    assert len(set(told)) == len(NAMES)
-    assert all(name.isascii() and len(name) <= 64 and " " not in name and not name[0].isdigit() for name in told)
-    assert {name for name in NAMES if name in told} == {"ok", "has_space", "_1st", "dotted.name"}
-    assert fields["contents"][0]["parts"][0]["functionCall"]["name"] == told[1]
-    assert fields["contents"][1]["parts"][0]["functionResponse"]["name"] == told[1]
-    assert fields["toolConfig"]["functionCallingConfig"]["allowedFunctionNames"] == [told[3]]
-    parts = [{"functionCall": {"name": name, "args": {}}} for name in told]
+    encoded = [declared["name"] for declared in fields["tools"][0]["functionDeclarations"]]
+    assert len(set(encoded)) == len(NAMES)
+    assert all(name.isascii() and len(name) <= 64 and " " not in name and not name[0].isdigit() for name in encoded)
+    assert {name for name in NAMES if name in encoded} == {"ok", "has_space", "_1st", "dotted.name"}
+    assert fields["contents"][0]["parts"][0]["functionCall"]["name"] == encoded[1]
+    assert fields["contents"][1]["parts"][0]["functionResponse"]["name"] == encoded[1]
+    assert fields["toolConfig"]["functionCallingConfig"]["allowedFunctionNames"] == [encoded[3]]
+    parts = [{"functionCall": {"name": name, "args": {}}} for name in encoded]
     body = msgspec.json.encode({"candidates": [{"content": {"parts": parts}, "finishReason": "STOP"}]})
     answer = NATIVE.decode_response(body, request, False).candidates[0].message
     assert [part.tool_call.name for part in answer.parts] == NAMES
@@ -667,11 +671,11 @@ def test_a_tool_with_free_text_is_one_with_a_single_argument() -> None:
     ]
     assert fields["contents"][0]["parts"][0]["functionCall"]["args"] == {"input": "select 1"}
     assert report == "custom=a function with one text, custom.format"
-    for args, said in (({"input": "select 2"}, "select 2"), ({"x": 1}, '{"x":1}')):
+    for args, expected in (({"input": "select 2"}, "select 2"), ({"x": 1}, '{"x":1}')):
         part = {"functionCall": {"name": "sql", "args": args}}
         body = msgspec.json.encode({"candidates": [{"content": {"parts": [part]}}]})
-        told = NATIVE.decode_response(body, request, False).candidates[0].message.parts[0].tool_call
-        assert (told.WhichOneof("input"), told.text) == ("text", said)
+        decoded_call = NATIVE.decode_response(body, request, False).candidates[0].message.parts[0].tool_call
+        assert (decoded_call.WhichOneof("input"), decoded_call.text) == ("text", expected)
 
 
 def test_a_schema_stays_as_it_is_under_the_key_that_takes_it() -> None:
@@ -706,21 +710,21 @@ CHOICES = [
 def test_a_choice_is_told_as_native_says_it(
     choice: pb.ToolChoice, config: Json | None, offered: list[str], report: str
 ) -> None:
-    fields, told = sent(pb.GenerateRequest(tools=[FUNCTION, SEARCH, OTHER], tool_choice=choice))
+    fields, dropped = sent(pb.GenerateRequest(tools=[FUNCTION, SEARCH, OTHER], tool_choice=choice))
     assert [declared["name"] for declared in fields["tools"][0]["functionDeclarations"]] == offered
     assert fields.get("toolConfig", {}).get("functionCallingConfig") == config
-    assert told == report
+    assert dropped == report
 
 
 def test_a_choice_among_no_functions_is_not_told() -> None:
     for mode, report in ((AUTO, ""), (REQUIRED, "tool_choice")):
-        fields, told = sent(pb.GenerateRequest(tools=[SEARCH], tool_choice=pb.ToolChoice(mode=mode)))
-        assert (fields["tools"], "toolConfig" in fields, told) == ([{"googleSearch": {}}], False, report)
+        fields, dropped = sent(pb.GenerateRequest(tools=[SEARCH], tool_choice=pb.ToolChoice(mode=mode)))
+        assert (fields["tools"], "toolConfig" in fields, dropped) == ([{"googleSearch": {}}], False, report)
 
 
 def test_a_search_that_an_option_asks_for_is_a_tool() -> None:
-    asked = pb.SearchOptions(context_size="high", return_citations=False)
-    fields, report = sent(pb.GenerateRequest(search=asked))
+    search_options = pb.SearchOptions(context_size="high", return_citations=False)
+    fields, report = sent(pb.GenerateRequest(search=search_options))
     assert fields["tools"] == [{"googleSearch": {}}]
     assert report == "search.context_size, search.return_citations"
     assert "tools" not in sent(pb.GenerateRequest(search=pb.SearchOptions(mode=pb.SEARCH_MODE_OFF)))[0]
@@ -731,8 +735,8 @@ ENABLED, DISABLED, ADAPTIVE, BETWEEN = (pb.REASONING_MODE_ENABLED, pb.REASONING_
 
 @dataclass(frozen=True)
 class Thinking:
-    said: pb.ReasoningOptions
-    told: Json | None
+    options: pb.ReasoningOptions
+    encoded: Json | None
     report: str = ""
     to: str = "m"
 
@@ -767,10 +771,10 @@ THINKING = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("case", THINKING, ids=lambda case: f"{case.said} to {case.to}".replace("\n", " "))
+@pytest.mark.parametrize("case", THINKING, ids=lambda case: f"{case.options} to {case.to}".replace("\n", " "))
 def test_how_to_think_is_told_by_a_budget_or_a_level_and_never_both(case: Thinking) -> None:
-    fields, report = sent(pb.GenerateRequest(reasoning=case.said), case.to)
-    assert fields.get("generationConfig", {}).get("thinkingConfig") == case.told
+    fields, report = sent(pb.GenerateRequest(reasoning=case.options), case.to)
+    assert fields.get("generationConfig", {}).get("thinkingConfig") == case.encoded
     assert report == case.report
 
 
@@ -803,8 +807,8 @@ LABELS = [({"a": "b", "x_1": "y-2"}, {"a": "b", "x_1": "y-2"}, ""), ({"A": "b"},
 
 @pytest.mark.parametrize(("metadata", "labels", "report"), LABELS)
 def test_metadata_are_labels_where_they_can_be(metadata: dict[str, str], labels: Json | None, report: str) -> None:
-    fields, told = sent(pb.GenerateRequest(metadata=metadata))
-    assert (fields.get("labels"), told) == (labels, report)
+    fields, dropped = sent(pb.GenerateRequest(metadata=metadata))
+    assert (fields.get("labels"), dropped) == (labels, report)
 
 
 OPAQUE = pb.OpaquePart(format="messages", type="container_upload", json="{}")
@@ -874,8 +878,8 @@ def test_many_calls_and_results_are_paired_in_no_time() -> None:
     calls = [call(str(n), f"f{n}") for n in range(10_000)]
     results = [turn(pb.ROLE_TOOL, result(str(n), "")) for n in reversed(range(10_000))]
     with within(2):
-        told = contents(model(*calls), *results)
-    assert [part["functionResponse"]["name"] for part in told[1]["parts"]] == [f"f{n}" for n in range(10_000)]
+        encoded = contents(model(*calls), *results)
+    assert [part["functionResponse"]["name"] for part in encoded[1]["parts"]] == [f"f{n}" for n in range(10_000)]
 
 
 def test_a_big_body_in_another_spelling_is_read_in_no_time() -> None:

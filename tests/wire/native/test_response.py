@@ -75,7 +75,7 @@ def test_counts_that_providers_leave_out_are_zero_and_thoughts_are_output() -> N
 
 
 @pytest.mark.parametrize(
-    ("told", "kinds"),
+    ("encoded", "kinds"),
     [
         ({"content": {}}, []),
         ({}, []),
@@ -94,8 +94,8 @@ def test_counts_that_providers_leave_out_are_zero_and_thoughts_are_output() -> N
     ],
     ids=repr,
 )  # fmt: skip
-def test_what_providers_leave_out_is_absent(told: Json, kinds: list[str]) -> None:
-    raw = msgspec.json.encode({"candidates": [told | {"finishReason": "MAX_TOKENS"}]})
+def test_what_providers_leave_out_is_absent(encoded: Json, kinds: list[str]) -> None:
+    raw = msgspec.json.encode({"candidates": [encoded | {"finishReason": "MAX_TOKENS"}]})
     decoded = NATIVE.decode_response(raw, REQUEST, False).candidates[0]
     assert [part.WhichOneof("kind") for part in decoded.message.parts] == kinds
     assert decoded.finish_reason == pb.FINISH_REASON_LENGTH
@@ -128,17 +128,17 @@ def test_a_signature_behind_a_text_is_the_texts() -> None:
 def test_a_reason_is_read_and_told_again(word: str | None, reason: int, name: str) -> None:
     decoded = candidate({"text": "a"}, finishReason=word)
     assert (decoded.finish_reason, decoded.provider_reason) == (reason, name)
-    told = face(pb.GenerateResponse(candidates=[decoded]))["candidates"][0]["finishReason"]
-    assert told == (word if word not in (None, "FINISH_REASON_UNSPECIFIED") else "STOP")
+    encoded = face(pb.GenerateResponse(candidates=[decoded]))["candidates"][0]["finishReason"]
+    assert encoded == (word if word not in (None, "FINISH_REASON_UNSPECIFIED") else "STOP")
 
 
 @pytest.mark.parametrize("reason", pb.FinishReason.values())
 @pytest.mark.parametrize("word", ["", "content_filter", "SPII", "X"])
 def test_every_reason_is_a_word_of_native(reason: "pb.FinishReason.ValueType", word: str) -> None:
-    told = face(answer(text("a"), reason=reason, provider_reason=word))["candidates"][0]["finishReason"]
-    assert told.isupper()
+    encoded = face(answer(text("a"), reason=reason, provider_reason=word))["candidates"][0]["finishReason"]
+    assert encoded.isupper()
     if reason in (pb.FINISH_REASON_TOOL_CALLS, pb.FINISH_REASON_STOP_SEQUENCE, pb.FINISH_REASON_UNSPECIFIED):
-        assert told == "STOP"
+        assert encoded == "STOP"
 
 
 def test_calls_override_why_the_provider_says_it_stopped() -> None:
@@ -161,9 +161,9 @@ def test_a_blocked_prompt_is_no_failure(pass_: bool) -> None:
     if pass_:
         assert NATIVE.encode_response(response, REQUEST) == raw
         return
-    told = face(response)
-    assert told["promptFeedback"] == {"blockReason": "PROHIBITED_CONTENT", "safetyRatings": [rating]}
-    assert told["candidates"] == [
+    encoded = face(response)
+    assert encoded["promptFeedback"] == {"blockReason": "PROHIBITED_CONTENT", "safetyRatings": [rating]}
+    assert encoded["candidates"] == [
         {
             "content": {"parts": [], "role": "model"},
             "finishReason": "PROHIBITED_CONTENT",
@@ -179,10 +179,10 @@ def test_state_of_another_format_is_base64_that_comes_back() -> None:
     thought = pb.Part(reasoning=pb.ReasoningPart(texts=["why", "so"]), state=STATE)
     hidden = pb.Part(reasoning=pb.ReasoningPart(redacted=True), state=STATE)
     silent = pb.Part(reasoning=pb.ReasoningPart())
-    told = face(answer(thought, hidden, silent, text("")))["candidates"][0]["content"]["parts"]
-    assert [part.get("text") for part in told] == ["why\n\nso", None]
-    assert [part["thought"] for part in told] == [True, True]
-    assert [read(part["thoughtSignature"], "native") for part in told] == [STATE, STATE]
+    encoded = face(answer(thought, hidden, silent, text("")))["candidates"][0]["content"]["parts"]
+    assert [part.get("text") for part in encoded] == ["why\n\nso", None]
+    assert [part["thought"] for part in encoded] == [True, True]
+    assert [read(part["thoughtSignature"], "native") for part in encoded] == [STATE, STATE]
 
 
 def test_a_refusal_is_said_as_text_and_what_native_has_no_words_for_is_not() -> None:
@@ -195,22 +195,22 @@ def test_a_refusal_is_said_as_text_and_what_native_has_no_words_for_is_not() -> 
         pb.Part(server_tool_call=pb.ServerToolCall(name="code_execution", format="native", input_json="{broken")),
         pb.Part(),
     ]
-    told = face(answer(refusal, *foreign, reason=pb.FINISH_REASON_REFUSAL))["candidates"][0]
-    assert (told["content"]["parts"], told["finishReason"]) == ([{"text": "no"}], "SAFETY")
+    encoded = face(answer(refusal, *foreign, reason=pb.FINISH_REASON_REFUSAL))["candidates"][0]
+    assert (encoded["content"]["parts"], encoded["finishReason"]) == ([{"text": "no"}], "SAFETY")
 
 
 def test_arguments_are_an_object_whatever_the_model_wrote() -> None:
     calls = [
-        pb.Part(tool_call=pb.ToolCall(call_id=str(n), name="f", arguments_json=said))
-        for n, said in enumerate(["", '{"a":1.0}', '{"a":', "3"])
+        pb.Part(tool_call=pb.ToolCall(call_id=str(n), name="f", arguments_json=arguments))
+        for n, arguments in enumerate(["", '{"a":1.0}', '{"a":', "3"])
     ]
     custom = pb.Part(tool_call=pb.ToolCall(name="g", text="x"))
-    told = face(answer(*calls, custom, reason=pb.FINISH_REASON_TOOL_CALLS))["candidates"][0]
-    assert [part["functionCall"]["args"] for part in told["content"]["parts"]] == [
+    encoded = face(answer(*calls, custom, reason=pb.FINISH_REASON_TOOL_CALLS))["candidates"][0]
+    assert [part["functionCall"]["args"] for part in encoded["content"]["parts"]] == [
         {}, {"a": 1.0}, {"raw_arguments": '{"a":'}, {"raw_arguments": "3"}, {"input": "x"},
     ]  # fmt: skip
-    assert [part["functionCall"].get("id") for part in told["content"]["parts"]] == ["0", "1", "2", "3", None]
-    assert told["finishReason"] == "STOP"
+    assert [part["functionCall"].get("id") for part in encoded["content"]["parts"]] == ["0", "1", "2", "3", None]
+    assert encoded["finishReason"] == "STOP"
 
 
 WORDS = "Grüße 😀, hier: €5."
@@ -278,17 +278,17 @@ REAL = {
 
 def test_what_real_providers_say_of_sources_is_read_and_kept() -> None:
     decoded = candidate({"text": "éa"}, groundingMetadata=REAL)
-    said, search = decoded.message.parts
-    assert [(cited.start_index, cited.end_index, cited.web.url) for cited in said.text.citations] == [
+    arguments, search = decoded.message.parts
+    assert [(cited.start_index, cited.end_index, cited.web.url) for cited in arguments.text.citations] == [
         (0, 2, "https://a.test"), (0, 2, "gs://b"),
     ]  # fmt: skip
     assert search.server_tool_call == pb.ServerToolCall(name="web_search", queries=["q"])
     assert msgspec.json.decode(decoded.grounding_json) == REAL
-    told = face(pb.GenerateResponse(candidates=[decoded]))["candidates"][0]["groundingMetadata"]
-    assert told == REAL
-    del said.text.citations[:]
-    told = face(pb.GenerateResponse(candidates=[decoded]))["candidates"][0]["groundingMetadata"]
-    assert told == {"searchEntryPoint": REAL["searchEntryPoint"], "webSearchQueries": ["q"]}
+    encoded = face(pb.GenerateResponse(candidates=[decoded]))["candidates"][0]["groundingMetadata"]
+    assert encoded == REAL
+    del arguments.text.citations[:]
+    encoded = face(pb.GenerateResponse(candidates=[decoded]))["candidates"][0]["groundingMetadata"]
+    assert encoded == {"searchEntryPoint": REAL["searchEntryPoint"], "webSearchQueries": ["q"]}
 
 
 @pytest.mark.parametrize("grounding", [None, {}, {"groundingChunks": None}])

@@ -26,33 +26,35 @@ def events(*frames: bytes, request: pb.GenerateRequest = REQUEST) -> list[pb.Str
     return messages
 
 
-def said(*frames: bytes, request: pb.GenerateRequest = REQUEST) -> pb.Candidate:
+def decode_candidate(*frames: bytes, request: pb.GenerateRequest = REQUEST) -> pb.Candidate:
     return accumulate(events(*frames, request=request)).candidates[0]
 
 
 def test_a_call_in_one_line_and_its_stop_in_another_end_for_the_call() -> None:
     call = {"functionCall": {"name": "f", "args": {"a": 1.0}}, "thoughtSignature": "AAAA"}
-    told = said(frame(call), frame({"text": ""}, finish="STOP"))
-    assert told.finish_reason == pb.FINISH_REASON_TOOL_CALLS
-    assert [(part.tool_call.arguments_json, part.state.data) for part in told.message.parts] == [('{"a":1.0}', "AAAA")]
+    decoded = decode_candidate(frame(call), frame({"text": ""}, finish="STOP"))
+    assert decoded.finish_reason == pb.FINISH_REASON_TOOL_CALLS
+    assert [(part.tool_call.arguments_json, part.state.data) for part in decoded.message.parts] == [
+        ('{"a":1.0}', "AAAA")
+    ]
 
 
 def test_texts_go_on_over_lines_and_thoughts_are_parts_of_their_own() -> None:
-    told = said(
+    decoded = decode_candidate(
         frame({"text": "th", "thought": True}), frame({"text": "ink", "thought": True}), frame({"text": "a"}),
         frame({"text": "b"}, {"functionCall": {"name": "f"}}), frame({"text": "again", "thought": True}), frame({"text": "c"}, finish="STOP"),
     )  # fmt: skip
-    assert [(part.WhichOneof("kind"), part.text.text or "".join(part.reasoning.texts) or part.tool_call.name) for part in told.message.parts] == [
+    assert [(part.WhichOneof("kind"), part.text.text or "".join(part.reasoning.texts) or part.tool_call.name) for part in decoded.message.parts] == [
         ("reasoning", "think"), ("text", "ab"), ("tool_call", "f"), ("reasoning", "again"), ("text", "c"),
     ]  # fmt: skip
 
 
 def test_a_signature_belongs_to_what_it_follows_and_ends_it() -> None:
-    told = said(
+    decoded = decode_candidate(
         frame({"text": "a"}), frame({"text": "", "thoughtSignature": "AAAA"}), frame({"text": "b", "thoughtSignature": "BBBB"}),
         frame({"thoughtSignature": "CCCC"}), frame({"thought": True, "thoughtSignature": "DDDD"}), frame(finish="STOP"),
     )  # fmt: skip
-    assert [(part.text.text, part.state.data, part.reasoning.redacted) for part in told.message.parts] == [
+    assert [(part.text.text, part.state.data, part.reasoning.redacted) for part in decoded.message.parts] == [
         ("a", "AAAA", False), ("b", "BBBB", False), ("", "CCCC", False), ("", "DDDD", True),
     ]  # fmt: skip
 
@@ -64,15 +66,17 @@ def test_usage_is_the_last_and_never_the_sum() -> None:
         {"promptTokenCount": 9, "candidatesTokenCount": 5, "thoughtsTokenCount": 1},
     ]
     frames = [frame({"text": "a"}, usageMetadata=usage) for usage in counts]
-    told = accumulate(events(*frames, frame(finish="STOP", usageMetadata=counts[-1])))
-    assert told.usage == pb.Usage(input_tokens=9, output_tokens=6, reasoning_tokens=1)
+    decoded = accumulate(events(*frames, frame(finish="STOP", usageMetadata=counts[-1])))
+    assert decoded.usage == pb.Usage(input_tokens=9, output_tokens=6, reasoning_tokens=1)
     only = b'data: {"usageMetadata":{"promptTokenCount":1}}\n\n'
     assert accumulate(events(only, frame({"text": "a"}, finish="STOP"))).usage.input_tokens == 1
 
 
 def test_a_token_limit_while_thinking_is_an_answer_without_parts() -> None:
-    told = said(b'data: {"candidates":[{"content":{},"finishReason":"MAX_TOKENS","index":0}],"responseId":"r"}\n\n')
-    assert (list(told.message.parts), told.finish_reason) == ([], pb.FINISH_REASON_LENGTH)
+    decoded = decode_candidate(
+        b'data: {"candidates":[{"content":{},"finishReason":"MAX_TOKENS","index":0}],"responseId":"r"}\n\n'
+    )
+    assert (list(decoded.message.parts), decoded.finish_reason) == ([], pb.FINISH_REASON_LENGTH)
 
 
 GROUNDING = {
@@ -87,28 +91,30 @@ GROUNDING = {
 
 @pytest.mark.parametrize("request_", [SEARCHING, pb.GenerateRequest(search=pb.SearchOptions())])
 def test_sources_come_last_and_find_their_texts(request_: pb.GenerateRequest) -> None:
-    told = said(
+    decoded = decode_candidate(
         frame({"text": "éa"}, groundingMetadata={}), frame({"executableCode": {"code": "1"}}), frame({"text": "b"}), frame({"text": "c"}),
         frame(finish="STOP", groundingMetadata=GROUNDING), request=request_,
     )  # fmt: skip
-    assert [part.WhichOneof("kind") for part in told.message.parts] == [
+    assert [part.WhichOneof("kind") for part in decoded.message.parts] == [
         "text",
         "server_tool_call",
         "text",
         "server_tool_call",
     ]
-    assert [[(cited.start_index, cited.end_index) for cited in part.text.citations] for part in told.message.parts] == [
+    assert [
+        [(cited.start_index, cited.end_index) for cited in part.text.citations] for part in decoded.message.parts
+    ] == [
         [(0, 1)],
         [],
         [(0, 2)],
         [],
     ]
-    assert list(told.message.parts[3].server_tool_call.queries) == ["q"]
+    assert list(decoded.message.parts[3].server_tool_call.queries) == ["q"]
 
 
 def test_texts_end_where_they_end_when_no_sources_are_to_come() -> None:
-    told = kinds(events(frame({"text": "a"}), frame({"executableCode": {}}), frame({"text": "b"}, finish="STOP")))
-    assert told == [
+    decoded = kinds(events(frame({"text": "a"}), frame({"executableCode": {}}), frame({"text": "b"}, finish="STOP")))
+    assert decoded == [
         "started",
         "part_started",
         "text_delta",
@@ -123,31 +129,33 @@ def test_texts_end_where_they_end_when_no_sources_are_to_come() -> None:
 
 
 def test_a_provider_that_ends_with_another_formats_marker_is_read() -> None:
-    assert said(frame({"text": "a"}, finish="STOP"), b"data: [DONE]\n\n").message.parts[0].text.text == "a"
+    assert decode_candidate(frame({"text": "a"}, finish="STOP"), b"data: [DONE]\n\n").message.parts[0].text.text == "a"
 
 
 def test_unknown_parts_are_kept_as_they_stand() -> None:
-    told = said(frame({"text": "a"}, {"newKind": {"n": 1.0}}, {}, {"thought": True}), frame(finish="STOP"))
-    assert [part.opaque for part in told.message.parts][1] == pb.OpaquePart(
+    decoded = decode_candidate(
+        frame({"text": "a"}, {"newKind": {"n": 1.0}}, {}, {"thought": True}), frame(finish="STOP")
+    )
+    assert [part.opaque for part in decoded.message.parts][1] == pb.OpaquePart(
         format="native", type="newKind", json='{"newKind":{"n":1.0}}'
     )
-    assert len(told.message.parts) == 2
+    assert len(decoded.message.parts) == 2
 
 
 def test_characters_cut_between_lines_are_mended() -> None:
     frames = frame({"text": "a CUT"}).replace(b"CUT", b"\\ud83d"), frame({"text": "CUT b"}).replace(b"CUT", b"\\ude00")
-    assert said(*frames, frame(finish="STOP")).message.parts[0].text.text == "a \U0001f600 b"
+    assert decode_candidate(*frames, frame(finish="STOP")).message.parts[0].text.text == "a \U0001f600 b"
     raw = (
         frame({"text": "CUT"}).replace(b"CUT", "é".encode()[:1]),
         frame({"text": "CUT"}).replace(b"CUT", "é".encode()[1:]),
     )
-    assert said(*raw, frame(finish="STOP")).message.parts[0].text.text == "é"
+    assert decode_candidate(*raw, frame(finish="STOP")).message.parts[0].text.text == "é"
 
 
 def test_candidates_are_told_apart() -> None:
     frames = [frame({"text": str(index)}, finish="STOP", index=index) for index in (1, 0)]
-    told = accumulate(events(*frames))
-    assert [(candidate.index, candidate.message.parts[0].text.text) for candidate in told.candidates] == [
+    decoded = accumulate(events(*frames))
+    assert [(candidate.index, candidate.message.parts[0].text.text) for candidate in decoded.candidates] == [
         (0, "0"),
         (1, "1"),
     ]

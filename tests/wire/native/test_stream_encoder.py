@@ -37,7 +37,7 @@ def answer(*parts: pb.Part, reason: "pb.FinishReason.ValueType" = pb.FINISH_REAS
 def chunks(response: pb.GenerateResponse) -> list[Chunk]:
     encoder = NATIVE.stream_encoder(pb.GenerateRequest())
     stream = encoder.feed(response_to_events(response)) + encoder.close()
-    assert encoder.close() == b"", "the end is said once"
+    assert encoder.close() == b"", "the end is sent once"
     lines = LINE.findall(stream)
     assert b"".join(lines) == stream, "nothing but data lines and blank ones"
     return [msgspec.json.decode(line[6:]) for line in lines]
@@ -60,9 +60,9 @@ SAMPLES = [
 
 @pytest.mark.parametrize("response", SAMPLES, ids=range(len(SAMPLES)))
 def test_every_line_has_parts_counters_and_ratings_the_last_too(response: pb.GenerateResponse) -> None:
-    told = chunks(response)
-    assert told
-    for chunk in told:
+    encoded = chunks(response)
+    assert encoded
+    for chunk in encoded:
         (candidate,) = chunk["candidates"]
         assert len(candidate["content"]["parts"]) == 1
         assert candidate["content"]["role"] == "model"
@@ -74,7 +74,7 @@ def test_every_line_has_parts_counters_and_ratings_the_last_too(response: pb.Gen
             "thoughtsTokenCount",
             "cachedContentTokenCount",
         }
-    finished = [chunk["candidates"][0].get("finishReason") for chunk in told]
+    finished = [chunk["candidates"][0].get("finishReason") for chunk in encoded]
     assert len([reason for reason in finished if reason]) == max(1, len(response.candidates))
     assert finished[-1]
 
@@ -82,11 +82,11 @@ def test_every_line_has_parts_counters_and_ratings_the_last_too(response: pb.Gen
 def test_every_line_has_the_same_head_and_the_last_the_final_usage() -> None:
     response = answer(text("a"), text("b"))
     response.create_time.FromSeconds(1)
-    told = chunks(response)
-    assert {(chunk["modelVersion"], chunk["responseId"], chunk["createTime"]) for chunk in told} == {
+    encoded = chunks(response)
+    assert {(chunk["modelVersion"], chunk["responseId"], chunk["createTime"]) for chunk in encoded} == {
         ("m", "r", "1970-01-01T00:00:01Z")
     }
-    assert [chunk["usageMetadata"]["totalTokenCount"] for chunk in told] == [0, 0, 5]
+    assert [chunk["usageMetadata"]["totalTokenCount"] for chunk in encoded] == [0, 0, 5]
 
 
 def test_calls_and_media_are_told_whole() -> None:
@@ -107,8 +107,8 @@ def test_calls_and_media_are_told_whole() -> None:
     assert encoder.feed(pb.StreamGenerateResponse(events=events)) == b""
     ended = [pb.GenerateEvent(part_index=index, part_ended=pb.PartEnded()) for index in (1, 0)]
     stream = encoder.feed(pb.StreamGenerateResponse(events=ended)) + encoder.close()
-    told = [msgspec.json.decode(line[6:])["candidates"][0]["content"]["parts"][0] for line in LINE.findall(stream)]
-    assert told == [
+    encoded = [msgspec.json.decode(line[6:])["candidates"][0]["content"]["parts"][0] for line in LINE.findall(stream)]
+    assert encoded == [
         {"functionCall": {"id": "b", "name": "g", "args": {"input": "select"}}},
         {"functionCall": {"id": "a", "name": "f", "args": {"x": 1}}, "thoughtSignature": "AAAA"},
         {"inlineData": {"mimeType": "audio/wav", "data": "YWJj"}},
@@ -135,10 +135,10 @@ FOREIGN = pb.ReasoningState(data="x", format="messages")
 
 
 def test_thoughts_and_their_state_stand_apart_from_the_text() -> None:
-    told = parts(
+    encoded = parts(
         answer(thoughts("a", "b", state=FOREIGN), text("hi", state=pb.ReasoningState(data="AAAA", format="native")))
     )
-    assert [{name: value for name, value in part.items() if name != "thoughtSignature"} for part in told] == [
+    assert [{name: value for name, value in part.items() if name != "thoughtSignature"} for part in encoded] == [
         {"thought": True, "text": "a"},
         {"thought": True, "text": "\n\nb"},
         {"text": "", "thought": True},
@@ -146,8 +146,8 @@ def test_thoughts_and_their_state_stand_apart_from_the_text() -> None:
         {"text": ""},
         {"text": ""},
     ]
-    assert read(told[2]["thoughtSignature"], "native") == FOREIGN
-    assert told[4]["thoughtSignature"] == "AAAA"
+    assert read(encoded[2]["thoughtSignature"], "native") == FOREIGN
+    assert encoded[4]["thoughtSignature"] == "AAAA"
 
 
 def test_summaries_are_told_where_the_thoughts_are_not() -> None:
@@ -157,8 +157,8 @@ def test_summaries_are_told_where_the_thoughts_are_not() -> None:
 
 def test_thoughts_that_are_not_shown_are_their_state_alone() -> None:
     hidden = pb.Part(reasoning=pb.ReasoningPart(redacted=True), state=FOREIGN)
-    told = parts(answer(hidden))[0]
-    assert told.keys() == {"thought", "thoughtSignature"}
+    encoded = parts(answer(hidden))[0]
+    assert encoded.keys() == {"thought", "thoughtSignature"}
 
 
 def test_sources_stand_in_the_last_line_and_count_all_text() -> None:
@@ -167,9 +167,9 @@ def test_sources_stand_in_the_last_line_and_count_all_text() -> None:
     search = pb.Part(server_tool_call=pb.ServerToolCall(name="web_search", queries=["q"]))
     response = answer(search, text("é😀", first), call("c", "f", "{}"), text("ü", second))
     response.candidates[0].grounding_json = '{"searchEntryPoint":{"renderedContent":"<a>"}}'
-    told = chunks(response)
-    assert [chunk["candidates"][0].get("groundingMetadata") for chunk in told[:-1]] == [None] * (len(told) - 1)
-    assert told[-1]["candidates"][0]["groundingMetadata"] == {
+    encoded = chunks(response)
+    assert [chunk["candidates"][0].get("groundingMetadata") for chunk in encoded[:-1]] == [None] * (len(encoded) - 1)
+    assert encoded[-1]["candidates"][0]["groundingMetadata"] == {
         "searchEntryPoint": {"renderedContent": "<a>"},
         "webSearchQueries": ["q"],
         "groundingChunks": [{"web": {"uri": "https://a.test", "title": "A"}}, {"web": {"uri": "https://b.test", "title": "B"}}],
@@ -184,24 +184,24 @@ def test_a_blocked_prompt_is_told_beside_a_candidate_that_stopped_for_it() -> No
     blocked = pb.GenerateResponse(
         block_reason="BLOCKLIST", prompt_safety_ratings=[pb.SafetyRating(category="C", probability="HIGH")]
     )
-    (told,) = chunks(blocked)
-    assert told["promptFeedback"] == {
+    (encoded,) = chunks(blocked)
+    assert encoded["promptFeedback"] == {
         "blockReason": "BLOCKLIST",
         "safetyRatings": [{"category": "C", "probability": "HIGH"}],
     }
-    assert told["candidates"][0]["finishReason"] == "BLOCKLIST"
+    assert encoded["candidates"][0]["finishReason"] == "BLOCKLIST"
 
 
 @pytest.mark.parametrize("response", SAMPLES, ids=range(len(SAMPLES)))
 def test_a_streamed_answer_says_what_the_unstreamed_one_does(response: pb.GenerateResponse) -> None:
     whole = msgspec.json.decode(NATIVE.encode_response(response, pb.GenerateRequest()))
-    told = chunks(response)
+    encoded = chunks(response)
     for candidate in whole["candidates"]:
-        mine = [chunk["candidates"][0] for chunk in told if chunk["candidates"][0]["index"] == candidate["index"]]
-        said = [part for chunk in mine for part in chunk["content"]["parts"] if part != {"text": ""}]
-        assert said == candidate["content"]["parts"]
+        mine = [chunk["candidates"][0] for chunk in encoded if chunk["candidates"][0]["index"] == candidate["index"]]
+        parts_sent = [part for chunk in mine for part in chunk["content"]["parts"] if part != {"text": ""}]
+        assert parts_sent == candidate["content"]["parts"]
         assert mine[-1]["finishReason"] == candidate["finishReason"]
-    assert told[-1]["usageMetadata"] == whole["usageMetadata"]
+    assert encoded[-1]["usageMetadata"] == whole["usageMetadata"]
 
 
 def test_a_failure_ends_the_stream_with_its_error_and_nothing_else() -> None:
@@ -249,16 +249,18 @@ def test_an_array_is_one_json_document_whatever_came() -> None:
     frames = b'data: {"a":1}\r\n\r\n\r\ndata: {"b":"\\n\\n"}\r\n\r\n: comment\n\ndata: {"c":3}\n\n'
     passed = pb.StreamGenerateResponse(source_frames=frames)
     assert array(passed) == b'[{"a":1},\r\n{"b":"\\n\\n"},\r\n{"c":3}]'
-    told = msgspec.json.decode(array(response_to_events(answer(text("a"), text("b")))))
-    assert [element["candidates"][0]["content"]["parts"][0]["text"] for element in told] == ["a", "b", ""]
+    encoded = msgspec.json.decode(array(response_to_events(answer(text("a"), text("b")))))
+    assert [element["candidates"][0]["content"]["parts"][0]["text"] for element in encoded] == ["a", "b", ""]
 
 
 def test_an_array_that_breaks_off_ends_with_the_error() -> None:
     error = UmgError(pb.ERROR_REASON_UPSTREAM_CUT, "cut")
-    told = msgspec.json.decode(array(pb.StreamGenerateResponse(events=[pb.GenerateEvent(text_delta="a")]), error=error))
-    assert told[-1] == {"error": {"code": 502, "message": "cut", "status": "UNAVAILABLE"}}
-    assert len(told) == 2
-    assert msgspec.json.decode(array(error=error)) == told[-1:]
+    encoded = msgspec.json.decode(
+        array(pb.StreamGenerateResponse(events=[pb.GenerateEvent(text_delta="a")]), error=error)
+    )
+    assert encoded[-1] == {"error": {"code": 502, "message": "cut", "status": "UNAVAILABLE"}}
+    assert len(encoded) == 2
+    assert msgspec.json.decode(array(error=error)) == encoded[-1:]
 
 
 def test_an_array_of_nothing_is_empty() -> None:

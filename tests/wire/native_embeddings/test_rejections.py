@@ -25,7 +25,7 @@ class Rejection:
     field: str
     body: object
     reason: "pb.ErrorReason.ValueType" = INVALID
-    says: str = ""
+    message: str = ""
 
 
 def content(*parts: object) -> dict[str, object]:
@@ -40,16 +40,16 @@ def option(**fields: object) -> dict[str, object]:
 REJECTIONS = [
     Rejection("no content", "content", {}, MISSING, "`content` is required"),
     Rejection("null as content", "content", {"content": None}, MISSING),
-    Rejection("an empty text as content", "content", {"content": ""}, says="send a text"),
+    Rejection("an empty text as content", "content", {"content": ""}, message="send a text"),
     Rejection("a content of another type", "content", {"content": 3}),
     Rejection("a list as content", "content", {"content": ["a"]}),
     Rejection("no parts", "content.parts", {"content": {}}, MISSING),
     Rejection("null as parts", "content.parts", {"content": {"role": "user", "parts": None}}, MISSING),
     Rejection("empty parts", "content.parts", content(), MISSING),
-    Rejection("parts of another type", "content.parts", {"content": {"parts": "a"}}, says="expected an array"),
+    Rejection("parts of another type", "content.parts", {"content": {"parts": "a"}}, message="expected an array"),
     Rejection("a part of another type", "content.parts[1]", content({"text": "a"}, "b")),
-    Rejection("a text of another type", "content.parts[0].text", content({"text": 3}), says="expected a string"),
-    Rejection("an empty text", "content.parts", content({"text": ""}), says="empty"),
+    Rejection("a text of another type", "content.parts[0].text", content({"text": 3}), message="expected a string"),
+    Rejection("an empty text", "content.parts", content({"text": ""}), message="empty"),
     Rejection("empty texts", "content.parts", content({"text": ""}, {"text": ""})),
     Rejection("an empty part", "content.parts[1]", content({"text": "a"}, {}), UNSUPPORTED),
     Rejection("an image", "content.parts[1]", content({"text": "a"}, {"inlineData": {"mimeType": "image/png", "data": "aGk="}}), UNSUPPORTED, "texts alone are embedded"),
@@ -59,9 +59,9 @@ REJECTIONS = [
     Rejection("a task of another type", "taskType", option(taskType=3)),
     Rejection("a task of another type in snake_case", "task_type", option(task_type=3)),
     Rejection("a title of another type", "title", option(title=3)),
-    Rejection("no dimensions at all", "outputDimensionality", option(outputDimensionality=0), says="at least 1"),
-    Rejection("no dimensions at all in snake_case", "output_dimensionality", option(output_dimensionality=0), says="`output_dimensionality`"),
-    Rejection("a part of a dimension", "outputDimensionality", option(outputDimensionality=2.5), says="whole number"),
+    Rejection("no dimensions at all", "outputDimensionality", option(outputDimensionality=0), message="at least 1"),
+    Rejection("no dimensions at all in snake_case", "output_dimensionality", option(output_dimensionality=0), message="`output_dimensionality`"),
+    Rejection("a part of a dimension", "outputDimensionality", option(outputDimensionality=2.5), message="whole number"),
     Rejection("a part of a dimension in snake_case", "output_dimensionality", option(output_dimensionality=2.5)),
     Rejection("too many dimensions", "outputDimensionality", option(outputDimensionality=2**31)),
     Rejection("words for dimensions", "outputDimensionality", option(outputDimensionality="many")),
@@ -73,11 +73,11 @@ REJECTIONS = [
 BATCHES = [
     Rejection("no requests", "requests", {}, MISSING),
     Rejection("null as requests", "requests", {"requests": None}, MISSING),
-    Rejection("empty requests", "requests", {"requests": []}, says="at least 1"),
+    Rejection("empty requests", "requests", {"requests": []}, message="at least 1"),
     Rejection("requests of another type", "requests", {"requests": "a"}),
     Rejection("an item of another type", "requests[1]", {"requests": [{"content": TEXT}, "a"]}),
     Rejection("a single body", "requests", {"content": TEXT}, MISSING),
-    Rejection("two models", "requests[2].model", {"requests": [{"content": TEXT, "model": "models/a"}, {"content": TEXT}, {"content": TEXT, "model": "models/b"}]}, says="'b'"),
+    Rejection("two models", "requests[2].model", {"requests": [{"content": TEXT, "model": "models/a"}, {"content": TEXT}, {"content": TEXT, "model": "models/b"}]}, message="'b'"),
     Rejection("another model above", "requests[0].model", {"model": "a", "requests": [{"content": TEXT, "model": "b"}]}),
 ]
 # fmt: on
@@ -94,7 +94,7 @@ def test_a_malformed_body_is_rejected_by_the_path_of_its_field(case: Rejection) 
     error = refusal(NATIVE_EMBEDDING, case.body)
     assert (error.reason, error.metadata) == (case.reason, {"field": case.field})
     assert error.message.startswith(f"`{case.field}`")
-    assert case.says in error.message
+    assert case.message in error.message
 
 
 @pytest.mark.parametrize("case", REJECTIONS, ids=lambda case: case.id)
@@ -107,7 +107,7 @@ def test_a_malformed_item_is_rejected_by_its_place_in_the_batch(case: Rejection)
 def test_a_malformed_batch_is_rejected(case: Rejection) -> None:
     error = refusal(NATIVE_EMBEDDINGS, case.body)
     assert (error.reason, error.metadata) == (case.reason, {"field": case.field})
-    assert case.says in error.message
+    assert case.message in error.message
 
 
 @pytest.mark.parametrize("codec", [NATIVE_EMBEDDING, NATIVE_EMBEDDINGS], ids=lambda codec: codec.name)

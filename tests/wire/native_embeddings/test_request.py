@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.wire.laws import few, members, said, sprinkled
+from tests.wire.laws import few, members, present_members, sprinkled
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.embeddings import EMBEDDINGS
@@ -21,8 +21,8 @@ Json = dict[str, object]
 TEXT = {"parts": [{"text": "a"}]}
 
 
-def texts(*said: str) -> list[pb.EmbeddingInput]:
-    return [pb.EmbeddingInput(text=each) for each in said]
+def texts(*words: str) -> list[pb.EmbeddingInput]:
+    return [pb.EmbeddingInput(text=each) for each in words]
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ SINGLE = {"content": {"role": "user", "parts": [{"text": "a"}]}, "embed_content_
 def test_all_that_says_something_but_the_model_goes_on_byte_for_byte(data: st.DataObject, named: str | None) -> None:
     body = msgspec.json.encode(sprinkled(SINGLE | ({"model": named} if named else {}), data))
     upstream = sent(NATIVE_EMBEDDING, NATIVE_EMBEDDING, body)
-    assert members(upstream.body) == said(body) | ({"model": b'"models/theirs"'} if named else {})
+    assert members(upstream.body) == present_members(body) | ({"model": b'"models/theirs"'} if named else {})
     assert (upstream.path, upstream.report.lost) == ("/models/theirs:embedContent", 0)
 
 
@@ -131,9 +131,9 @@ def test_every_item_of_a_batch_gets_the_providers_model(data: st.DataObject, nam
     body = msgspec.json.encode(sprinkled({"requests": items}, data))
     upstream = sent(NATIVE_EMBEDDINGS, NATIVE_EMBEDDINGS, body)
     assert upstream.path == "/models/theirs:batchEmbedContents"
-    assert members(upstream.body).keys() == said(body).keys()
-    for told, written in zip(listed(upstream.body), listed(body), strict=True):
-        assert members(told) == said(written) | {"model": b'"models/theirs"'}
+    assert members(upstream.body).keys() == present_members(body).keys()
+    for encoded, written in zip(listed(upstream.body), listed(body), strict=True):
+        assert members(encoded) == present_members(written) | {"model": b'"models/theirs"'}
 
 
 def listed(body: bytes) -> list[bytes]:
@@ -141,7 +141,7 @@ def listed(body: bytes) -> list[bytes]:
 
 
 @pytest.mark.parametrize(
-    ("written", "told"),
+    ("written", "encoded"),
     [
         (
             b'{"requests":[{"content":"a"}],"model":"ours"}',
@@ -154,8 +154,8 @@ def listed(body: bytes) -> list[bytes]:
     ],
     ids=["bare texts", "an item without its list"],
 )
-def test_what_only_we_accept_is_spelled_as_providers_do(written: bytes, told: bytes) -> None:
-    assert sent(NATIVE_EMBEDDINGS, NATIVE_EMBEDDINGS, written).body == told
+def test_what_only_we_accept_is_spelled_as_providers_do(written: bytes, encoded: bytes) -> None:
+    assert sent(NATIVE_EMBEDDINGS, NATIVE_EMBEDDINGS, written).body == encoded
 
 
 def test_a_bare_text_goes_on_as_a_content() -> None:

@@ -20,7 +20,7 @@ def packed(*numbers: float) -> bytes:
     return struct.pack(f"<{len(numbers)}f", *numbers)
 
 
-def asked(inputs: int = 1, face: str = "") -> pb.EmbedRequest:
+def make_request(inputs: int = 1, face: str = "") -> pb.EmbedRequest:
     request = pb.EmbedRequest(model="ours", inputs=[pb.EmbeddingInput(text="a")] * inputs)
     if face:
         request.source.format = face
@@ -38,14 +38,17 @@ USAGE = b'"usageMetadata":{"promptTokenCount":7},"metadata":{"usage":{"prompt_to
 
 
 def test_an_answer_has_its_cost_as_documented_and_as_sdks_read_it() -> None:
-    assert NATIVE_EMBEDDING.encode_response(ANSWER, asked(), SHAPE) == b'{"embedding":{"values":[0.5,-1.0]},%b}' % USAGE
-    assert NATIVE_EMBEDDINGS.encode_response(ANSWER, asked(2), SHAPE) == (
+    assert (
+        NATIVE_EMBEDDING.encode_response(ANSWER, make_request(), SHAPE)
+        == b'{"embedding":{"values":[0.5,-1.0]},%b}' % USAGE
+    )
+    assert NATIVE_EMBEDDINGS.encode_response(ANSWER, make_request(2), SHAPE) == (
         b'{"embeddings":[{"values":[0.5,-1.0]},{"values":[0.1]}],%b}' % USAGE
     )
 
 
 def test_the_vectors_are_those_that_the_official_client_reads() -> None:
-    body = msgspec.json.decode(NATIVE_EMBEDDINGS.encode_response(ANSWER, asked(2), SHAPE))
+    body = msgspec.json.decode(NATIVE_EMBEDDINGS.encode_response(ANSWER, make_request(2), SHAPE))
     read = types.EmbedContentResponse.model_validate({"embeddings": body["embeddings"]})
     assert [packed(*(vector.values or [])) for vector in read.embeddings or []] == [
         vector.values for vector in ANSWER.embeddings
@@ -65,7 +68,7 @@ def test_the_vectors_are_those_that_the_official_client_reads() -> None:
 )  # fmt: skip
 @pytest.mark.parametrize("codec", [NATIVE_EMBEDDING, NATIVE_EMBEDDINGS], ids=lambda codec: codec.name)
 def test_an_answer_is_read_in_either_form(codec: Codec, body: bytes, vectors: list[bytes]) -> None:
-    response = codec.decode_response(body, asked(len(vectors)), False)
+    response = codec.decode_response(body, make_request(len(vectors)), False)
     assert response == pb.EmbedResponse(model="ours", embeddings=[pb.Embedding(values=each) for each in vectors])
 
 
@@ -86,9 +89,9 @@ def test_an_answer_is_read_in_either_form(codec: Codec, body: bytes, vectors: li
 @pytest.mark.parametrize("pass_", [False, True])
 def test_what_it_cost_is_read_as_far_as_it_is_told(usage: bytes, tokens: tuple[int, int] | None, pass_: bool) -> None:
     body = b'{"embedding":{"values":[1.0]},%b}' % usage
-    response = NATIVE_EMBEDDING.decode_response(body, asked(face="native_embedding"), pass_)
-    told = (response.usage.input_tokens, response.usage.total_tokens) if response.HasField("usage") else None
-    assert told == tokens
+    response = NATIVE_EMBEDDING.decode_response(body, make_request(face="native_embedding"), pass_)
+    counts = (response.usage.input_tokens, response.usage.total_tokens) if response.HasField("usage") else None
+    assert counts == tokens
 
 
 @dataclass(frozen=True)
@@ -123,7 +126,7 @@ UNREADABLE = [
 @pytest.mark.parametrize("case", UNREADABLE, ids=lambda case: case.id)
 @pytest.mark.parametrize("pass_", [False, True], ids=["decoded", "passed"])
 def test_what_is_no_answer_is_the_providers_failure(case: Unreadable, pass_: bool) -> None:
-    request = asked(case.inputs, "native_embeddings")
+    request = make_request(case.inputs, "native_embeddings")
     if pass_ and not case.seen:
         assert NATIVE_EMBEDDINGS.decode_response(case.body, request, True).source.body == case.body
         return
@@ -141,31 +144,31 @@ every_face = pytest.mark.parametrize("face", [NATIVE_EMBEDDING, NATIVE_EMBEDDING
 
 @every_face
 def test_a_passed_answer_goes_back_as_it_came(face: Codec) -> None:
-    response = face.decode_response(FORMS[face.name], asked(face=face.name), True)
+    response = face.decode_response(FORMS[face.name], make_request(face=face.name), True)
     assert (response.model, response.usage.input_tokens) == ("ours", 3)
-    assert face.encode_response(response, asked(face=face.name), SHAPE) == FORMS[face.name]
+    assert face.encode_response(response, make_request(face=face.name), SHAPE) == FORMS[face.name]
 
 
 @every_face
 def test_an_answer_in_the_other_form_is_told_in_that_of_the_face(face: Codec) -> None:
     (other,) = FORMS.keys() - {face.name}
-    response = face.decode_response(FORMS[other], asked(face=face.name), True)
+    response = face.decode_response(FORMS[other], make_request(face=face.name), True)
     assert not response.HasField("source")
-    shown = msgspec.json.decode(face.encode_response(response, asked(face=face.name), SHAPE))
-    assert shown.keys() >= {"embedding" if face is NATIVE_EMBEDDING else "embeddings", "usageMetadata"}
+    encoded = msgspec.json.decode(face.encode_response(response, make_request(face=face.name), SHAPE))
+    assert encoded.keys() >= {"embedding" if face is NATIVE_EMBEDDING else "embeddings", "usageMetadata"}
 
 
 @every_face
 def test_an_answer_that_tells_no_usage_is_decoded_so_that_it_can_be_counted(face: Codec) -> None:
     for usage in (b"{}", b'{"promptTokenCount":-1}', b'{"promptTokenCount":"x"}'):
         body = b'{"embedding":{"values":[1.0]},"embeddings":null,"usageMetadata":%b}' % usage
-        response = face.decode_response(body, asked(face=face.name), True)
+        response = face.decode_response(body, make_request(face=face.name), True)
         assert (response.HasField("source"), response.HasField("usage")) == (False, False)
         assert [vector.values for vector in response.embeddings] == [packed(1)]
 
 
 def test_vectors_of_another_length_than_was_asked_for_are_the_providers_failure() -> None:
-    request = asked(2, "native_embeddings")
+    request = make_request(2, "native_embeddings")
     request.inputs[1].dimensions = 2
     good, bad = (b'{"embeddings":[{"values":[1.0]},{"values":%b}],%b}' % (each, USAGE) for each in (b"[1.0,2]", b"[1]"))
     for pass_ in (False, True):
@@ -184,8 +187,8 @@ def test_what_was_too_long_is_called_as_the_caller_knows_it() -> None:
     assert error.reason == pb.ERROR_REASON_CONTEXT_TOO_LONG
     assert NATIVE_EMBEDDINGS.wire_path(error.metadata["field"]) == "requests"
     assert NATIVE_EMBEDDING.wire_path(error.metadata["field"]) == "content"
-    shown = msgspec.json.decode(NATIVE_EMBEDDINGS.encode_error(error, 400))
-    assert (shown["error"]["code"], shown["error"]["status"]) == (400, "INVALID_ARGUMENT")
+    encoded = msgspec.json.decode(NATIVE_EMBEDDINGS.encode_error(error, 400))
+    assert (encoded["error"]["code"], encoded["error"]["status"]) == (400, "INVALID_ARGUMENT")
 
 
 def test_the_faces_share_their_providers_and_how_those_are_asked() -> None:

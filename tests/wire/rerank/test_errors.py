@@ -30,7 +30,7 @@ class Refusal:
     status: int
     body: bytes
     reason: "pb.ErrorReason.ValueType"
-    says: str
+    message: str
     metadata: dict[str, str] = field(default_factory=dict)
 
 
@@ -58,7 +58,7 @@ REFUSALS = [
 def test_a_providers_refusal_has_a_reason(case: Refusal, name: str) -> None:
     error = FORMATS[name].decode_error(case.status, {}, case.body)
     assert error.reason == case.reason
-    assert case.says in error.message
+    assert case.message in error.message
     assert error.metadata.items() >= case.metadata.items()
 
 

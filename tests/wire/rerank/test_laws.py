@@ -38,9 +38,9 @@ def sent(face: Format, provider: Format, body: bytes) -> UpstreamRequest:
 def test_a_request_survives_the_wire_and_back(name: str, data: st.DataObject) -> None:
     request = data.draw(strategies.requests(TOLD[name], plain=True))
     codec = FORMATS[name]
-    told = codec.encode_request(request, request.model)
-    assert (told.path, told.headers, told.report.lost) == ("/rerank", {}, 0)
-    back = decoded(codec, told.body)
+    usage = codec.encode_request(request, request.model)
+    assert (usage.path, usage.headers, usage.report.lost) == ("/rerank", {}, 0)
+    back = decoded(codec, usage.body)
     if name == "rerank":  # its providers get `return_documents: false`
         assert back.HasField("return_documents")
         assert not back.return_documents
@@ -74,7 +74,7 @@ def test_a_body_of_the_providers_own_shape_loses_nothing(
     name: str, request: pb.RerankRequest, more: dict[str, object]
 ) -> None:
     body = body_of(request, more)
-    told = sent(FORMATS[name], FORMATS[name], body)
+    usage = sent(FORMATS[name], FORMATS[name], body)
     expected = members(body) | {"model": b'"theirs"', "documents": msgspec.json.encode(ranked_texts(request))}
     for done_here in ("return_documents", "rank_fields"):
         expected.pop(done_here, None)
@@ -82,7 +82,7 @@ def test_a_body_of_the_providers_own_shape_loses_nothing(
         expected["return_documents"] = b"false"
     if request.top_n:
         expected["top_n"] = b"%d" % min(request.top_n, len(request.documents))
-    assert (members(told.body), told.report.lost) == (expected, 0)
+    assert (members(usage.body), usage.report.lost) == (expected, 0)
 
 
 @pytest.mark.parametrize("name", FORMATS)
@@ -92,14 +92,14 @@ def test_a_provider_of_the_other_shape_is_told_what_it_takes_and_the_rest_is_rep
     name: str, request: pb.RerankRequest, more: dict[str, object]
 ) -> None:
     (other,) = FORMATS.keys() - {name}
-    told = sent(FORMATS[name], FORMATS[other], body_of(request, more))
-    said = {field.name for field, _ in request.ListFields()} & OPTIONS.keys()
-    takes = said & TOLD[other].keys()
-    lost = {field for field in said - takes if getattr(request, field)}  # a priority of 0 has no effect
+    usage = sent(FORMATS[name], FORMATS[other], body_of(request, more))
+    set_options = {field.name for field, _ in request.ListFields()} & OPTIONS.keys()
+    takes = set_options & TOLD[other].keys()
+    lost = {field for field in set_options - takes if getattr(request, field)}  # a priority of 0 has no effect
     written = {"model", "query", "documents", *(OPTIONS[field] for field in takes)}
-    assert members(told.body).keys() == written | ({"return_documents"} if other == "rerank" else set())
+    assert members(usage.body).keys() == written | ({"return_documents"} if other == "rerank" else set())
     unknown = {name for name, value in more.items() if value is not None}
-    assert told.report.dropped == dict.fromkeys(lost | unknown)
+    assert usage.report.dropped == dict.fromkeys(lost | unknown)
 
 
 @pytest.mark.parametrize("shape", ClientShape)
@@ -129,11 +129,11 @@ def test_documents_come_back_as_they_were_sent(name: str, data: st.DataObject) -
         body = msgspec.json.decode(FORMATS[name].encode_response(answer, request, shape), type=dict[str, msgspec.Raw])
         results = msgspec.json.decode(body["results"], type=list[dict[str, msgspec.Raw]])
         as_object = name == "rerank_v2" or shape is ClientShape.SDK
-        for told, result in zip(results, answer.results, strict=True):
+        for usage, result in zip(results, answer.results, strict=True):
             raw = bytes(written[result.index])
             if raw.startswith(b'"') and as_object:
                 raw = b'{"text":%b}' % raw
-            assert bytes(told["document"]) == raw
+            assert bytes(usage["document"]) == raw
 
 
 @pytest.mark.parametrize("name", FORMATS)

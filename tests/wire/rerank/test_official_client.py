@@ -69,8 +69,8 @@ def test_the_first_version_ranks_texts_and_objects() -> None:
     assert answer.meta.api_version is not None
     assert answer.meta.billed_units is not None
     assert answer.meta.tokens is not None
-    told = (answer.meta.api_version.version, answer.meta.billed_units.search_units, answer.meta.tokens.input_tokens)
-    assert told == ("1", 1, 12)
+    counts = (answer.meta.api_version.version, answer.meta.billed_units.search_units, answer.meta.tokens.input_tokens)
+    assert counts == ("1", 1, 12)
 
 
 def test_the_second_version_ranks_texts() -> None:

@@ -18,7 +18,7 @@ class Rejection:
     field: str
     body: dict[str, object]  # beside a model, a query and a document
     reason: "pb.ErrorReason.ValueType" = INVALID
-    says: str = ""
+    message: str = ""
 
 
 def documents(*given: object, **more: object) -> dict[str, object]:
@@ -27,50 +27,57 @@ def documents(*given: object, **more: object) -> dict[str, object]:
 
 REJECTIONS = [
     Rejection("no model", "model", {"model": msgspec.UNSET}, MISSING),
-    Rejection("null for a model", "model", {"model": None}, says="expected a string"),
+    Rejection("null for a model", "model", {"model": None}, message="expected a string"),
     Rejection("an empty model", "model", {"model": ""}),
     Rejection("no query", "query", {"query": msgspec.UNSET}, MISSING),
     Rejection("an empty query", "query", {"query": ""}),
-    Rejection("a query of another type", "query", {"query": ["a"]}, says="expected a string, got an array"),
+    Rejection("a query of another type", "query", {"query": ["a"]}, message="expected a string, got an array"),
     Rejection("no documents", "documents", {"documents": msgspec.UNSET}, MISSING),
     Rejection("null for documents", "documents", {"documents": None}),
-    Rejection("an empty list of documents", "documents", {"documents": []}, says="at least 1"),
-    Rejection("more documents than may be set", "documents", {"documents": [""] * 1_000_001}, says="at most 1000000"),
-    Rejection("one document without a list", "documents", {"documents": "a"}, says="expected an array, got a string"),
-    Rejection("null for a document", "documents[1]", documents(None), says="a string or an object, got null"),
-    Rejection("a number for a document", "documents[2]", documents("b", 7), says="got a number"),
-    Rejection("a negative number for a document", "documents[1]", documents(-7), says="got a number"),
-    Rejection("a boolean for a document", "documents[1]", documents(True), says="got a boolean"),
-    Rejection("false for a document", "documents[1]", documents(False), says="got a boolean"),
-    Rejection("an array for a document", "documents[1]", documents(["b"]), says="got an array"),
-    Rejection("an object without text", "documents[1]", documents({"title": "b"}), says="no `text`"),
+    Rejection("an empty list of documents", "documents", {"documents": []}, message="at least 1"),
+    Rejection(
+        "more documents than may be set", "documents", {"documents": [""] * 1_000_001}, message="at most 1000000"
+    ),
+    Rejection(
+        "one document without a list", "documents", {"documents": "a"}, message="expected an array, got a string"
+    ),
+    Rejection("null for a document", "documents[1]", documents(None), message="a string or an object, got null"),
+    Rejection("a number for a document", "documents[2]", documents("b", 7), message="got a number"),
+    Rejection("a negative number for a document", "documents[1]", documents(-7), message="got a number"),
+    Rejection("a boolean for a document", "documents[1]", documents(True), message="got a boolean"),
+    Rejection("false for a document", "documents[1]", documents(False), message="got a boolean"),
+    Rejection("an array for a document", "documents[1]", documents(["b"]), message="got an array"),
+    Rejection("an object without text", "documents[1]", documents({"title": "b"}), message="no `text`"),
     Rejection("an object without anything", "documents[1]", documents({})),
     Rejection("an image", "documents[1]", documents({"image": "https://images.test/a.png"})),
     Rejection("null for the text of an object", "documents[1]", documents({"text": None})),
-    Rejection("a number for the text of an object", "documents[1]", documents({"text": 7}), says="to be a string"),
+    Rejection("a number for the text of an object", "documents[1]", documents({"text": 7}), message="to be a string"),
     Rejection(
         "an object without the fields to rank",
         "documents[1]",
         documents({"body": "b"}, rank_fields=["title"]),
-        says="no `title` or `text`",
+        message="no `title` or `text`",
     ),
     Rejection("a field to rank that is null", "documents[1]", documents({"title": None}, rank_fields=["title"])),
     Rejection(
-        "a number for a text that is named", "documents[1]", documents({"text": 7}, rank_fields=["text"]), says="string"
+        "a number for a text that is named",
+        "documents[1]",
+        documents({"text": 7}, rank_fields=["text"]),
+        message="string",
     ),
     Rejection("rank_fields of another type", "rank_fields", {"rank_fields": "title"}),
     Rejection(
         "an object without any of many fields",
         "documents[1]",
         documents({"body": "b"}, rank_fields=["f1", "f2", "f3", "f4"]),
-        says="no member of `rank_fields` or `text`",
+        message="no member of `rank_fields` or `text`",
     ),
-    Rejection("too many fields to rank", "rank_fields", {"rank_fields": ["f"] * 101}, says="at most 100"),
+    Rejection("too many fields to rank", "rank_fields", {"rank_fields": ["f"] * 101}, message="at most 100"),
     Rejection("an empty field to rank", "rank_fields[1]", {"rank_fields": ["title", ""]}),
     Rejection("a number for a field to rank", "rank_fields[0]", {"rank_fields": [1]}),
-    Rejection("a top_n of 0", "top_n", {"top_n": 0}, says="at least 1"),
+    Rejection("a top_n of 0", "top_n", {"top_n": 0}, message="at least 1"),
     Rejection("a negative top_n", "top_n", {"top_n": -1}),
-    Rejection("a fraction of top_n", "top_n", {"top_n": 1.5}, says="whole number"),
+    Rejection("a fraction of top_n", "top_n", {"top_n": 1.5}, message="whole number"),
     Rejection("top_n as text", "top_n", {"top_n": "3"}),
     Rejection("top_n as a boolean", "top_n", {"top_n": True}),
     Rejection("a huge top_n", "top_n", {"top_n": 1e300}),
@@ -82,7 +89,7 @@ REJECTIONS = [
     Rejection("no token", "max_tokens_per_doc", {"max_tokens_per_doc": 0}),
     Rejection("too many tokens", "max_tokens_per_doc", {"max_tokens_per_doc": 2.0**31}),
     Rejection("a negative priority", "priority", {"priority": -1}),
-    Rejection("a priority above 999", "priority", {"priority": 1000}, says="at most 999"),
+    Rejection("a priority above 999", "priority", {"priority": 1000}, message="at most 999"),
     Rejection("a fraction of a priority", "priority", {"priority": 0.5}),
     Rejection("spans without a mode", "relevant_spans.mode", {"relevant_spans": {}}, MISSING),
     Rejection("spans of another mode", "relevant_spans.mode", {"relevant_spans": {"mode": "on"}}),
@@ -98,7 +105,7 @@ def test_a_malformed_body_is_rejected_by_the_path_of_its_field(case: Rejection, 
     with pytest.raises(UmgError) as caught:
         FORMATS[name].decode_request(body, {})
     assert (caught.value.reason, caught.value.metadata) == (case.reason, {"field": case.field})
-    assert case.says in caught.value.message
+    assert case.message in caught.value.message
     assert f"`{case.field}`" in caught.value.message
 
 

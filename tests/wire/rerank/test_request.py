@@ -57,7 +57,7 @@ def test_texts_and_objects_may_be_mixed() -> None:
     assert request.documents[2].text == "cé"
 
 
-def told(name: str, face: str, **body: object) -> tuple[dict[str, object], dict[str, str | None]]:
+def usage(name: str, face: str, **body: object) -> tuple[dict[str, object], dict[str, str | None]]:
     """Return a provider's body in the shape, without the required fields, and the report."""
     request, notes = FORMATS[face].decode_request(msgspec.json.encode(LEAST | body), {})
     encoded = FORMATS[name].encode_request(request, "theirs", notes)
@@ -68,27 +68,27 @@ def told(name: str, face: str, **body: object) -> tuple[dict[str, object], dict[
 
 def test_providers_get_strings_and_send_no_documents_back() -> None:
     documents = ["a", {"text": "b", "id": 1}, {"title": "c", "year": 2020, "text": "d"}]
-    asked = {"documents": documents, "rank_fields": ["title", "year"], "return_documents": True}
+    make_request = {"documents": documents, "rank_fields": ["title", "year"], "return_documents": True}
     ranked = ["a", "b", "c\n2020"]
     for face in FORMATS:
-        assert told("rerank", face, **asked) == ({"documents": ranked, "return_documents": False}, {})
-        assert told("rerank_v2", face, **asked) == ({"documents": ranked}, {})
+        assert usage("rerank", face, **make_request) == ({"documents": ranked, "return_documents": False}, {})
+        assert usage("rerank_v2", face, **make_request) == ({"documents": ranked}, {})
 
 
 def test_numbers_of_the_callers_body_are_told_as_integers_and_nulls_not_at_all() -> None:
-    fields, dropped = told("rerank", "rerank", top_n=2.0, max_chunks_per_doc=None, max_tokens_per_doc=7.0, zork=1.0)
+    fields, dropped = usage("rerank", "rerank", top_n=2.0, max_chunks_per_doc=None, max_tokens_per_doc=7.0, zork=1.0)
     encoded = b'{"documents":["a","b"],"zork":1.0,"top_n":2,"max_tokens_per_doc":7,"return_documents":false}'
     assert (msgspec.json.encode(fields), dropped) == (encoded, {})
 
 
 def test_what_only_the_other_shape_has_is_reported() -> None:
-    asked: dict[str, object] = {"top_n": 1, "max_chunks_per_doc": 2, "max_tokens_per_doc": 3, "priority": 4}
-    fields, dropped = told("rerank_v2", "rerank", **asked)
+    make_request: dict[str, object] = {"top_n": 1, "max_chunks_per_doc": 2, "max_tokens_per_doc": 3, "priority": 4}
+    fields, dropped = usage("rerank_v2", "rerank", **make_request)
     assert (fields, dropped) == (
         {"documents": ["a", "b"], "top_n": 1, "max_tokens_per_doc": 3, "priority": 4},
         {"max_chunks_per_document": None},
     )
-    fields, dropped = told("rerank", "rerank_v2", **asked)
+    fields, dropped = usage("rerank", "rerank_v2", **make_request)
     assert (fields, dropped) == (
         {"documents": ["a", "b"], "top_n": 1, "max_chunks_per_doc": 2, "return_documents": False},
         {"max_tokens_per_document": None, "priority": None},
@@ -96,21 +96,21 @@ def test_what_only_the_other_shape_has_is_reported() -> None:
 
 
 def test_the_priority_that_everybody_has_is_not_reported() -> None:
-    assert told("rerank", "rerank_v2", priority=0)[1] == {}
-    assert told("rerank_v2", "rerank", priority=0)[0]["priority"] == 0
+    assert usage("rerank", "rerank_v2", priority=0)[1] == {}
+    assert usage("rerank_v2", "rerank", priority=0)[0]["priority"] == 0
 
 
 @pytest.mark.parametrize("face", FORMATS)
 @pytest.mark.parametrize("name", FORMATS)
 def test_providers_are_asked_for_no_more_results_than_there_are_documents(face: str, name: str) -> None:
     for top_n, expected in ((1, 1), (2, 2), (3, 2), (2**40, 2)):
-        assert told(name, face, top_n=top_n)[0]["top_n"] == expected
+        assert usage(name, face, top_n=top_n)[0]["top_n"] == expected
 
 
 @pytest.mark.parametrize("face", FORMATS)
 @pytest.mark.parametrize("name", FORMATS)
 def test_spans_are_asked_of_no_provider_for_answers_have_no_room_for_them(face: str, name: str) -> None:
-    fields, dropped = told(name, face, relevant_spans={"mode": "enabled", "max_spans": 2})
+    fields, dropped = usage(name, face, relevant_spans={"mode": "enabled", "max_spans": 2})
     assert "relevant_spans" not in fields
     assert dropped == {"relevant_spans": None}
 

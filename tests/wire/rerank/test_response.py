@@ -13,13 +13,13 @@ from umg_grpc.wire.rerank import RERANK, RERANK_V2
 from umg_grpc.wire.unary_format import ClientShape
 
 
-def asked(documents: str, top_n: int | None = None) -> pb.RerankRequest:
+def make_request(documents: str, top_n: int | None = None) -> pb.RerankRequest:
     return pb.RerankRequest(
         model="m", query="q", documents=[pb.RerankDocument(text=text) for text in documents], top_n=top_n
     )
 
 
-REQUEST = asked("abc", 2)
+REQUEST = make_request("abc", 2)
 RESULTS = [{"index": 2, "relevance_score": 0.75}, {"index": 0, "relevance_score": 0.5}]
 
 
@@ -44,11 +44,11 @@ PROVIDERS = [
     Provider("siliconflow", {"id": "s", "results": RESULTS, "meta": {"billed_units": {"input_tokens": 19, "search_units": 0}, "tokens": None}}, pb.RerankUsage(total_tokens=19), "s"),
     Provider("infinity", {"id": None, "results": RESULTS, "meta": None, "usage": None, "error": None}),
     Provider("a usage of other types", {"id": 7, "results": RESULTS, "meta": "none", "usage": [1]}),
-    Provider("a usage that says nothing", {"results": RESULTS, "usage": {"total_tokens": -1}, "meta": {"billed_units": {}}}),
+    Provider("a usage without counts", {"results": RESULTS, "usage": {"total_tokens": -1}, "meta": {"billed_units": {}}}),
     Provider("a usage beyond all numbers", {"results": RESULTS, "usage": {"total_tokens": 1e300}}, pb.RerankUsage(total_tokens=2**31 - 1)),
     Provider("whole numbers with a fraction", {"results": [{"index": 2.0, "relevance_score": 0.75}, {"index": 0.0, "relevance_score": 0.5}]}),
     Provider("results before data", {"results": RESULTS, "data": []}),
-    Provider("more than was asked", {"results": [result | {"relevant_spans": [], "zork": 1} for result in RESULTS], "zork": {"a": []}}),
+    Provider("more members than requested", {"results": [result | {"relevant_spans": [], "zork": 1} for result in RESULTS], "zork": {"a": []}}),
 ]
 # fmt: on
 
@@ -65,7 +65,7 @@ def test_a_providers_answer_is_read(case: Provider, name: str) -> None:
 
 def test_half_a_character_spoils_no_answer() -> None:
     body = b'{"id":"\xff","results":[{"index":0,"relevance_score":0.5,"document":"a\\ud83d"}]}'
-    assert len(RERANK.decode_response(body, asked("a"), False).results) == 1
+    assert len(RERANK.decode_response(body, make_request("a"), False).results) == 1
 
 
 def test_raw_logits_become_probabilities_in_the_same_order() -> None:
@@ -110,7 +110,7 @@ ODD = {
 def test_what_is_no_answer_is_the_providers_failure(odd: str) -> None:
     for codec in FORMATS.values():
         with pytest.raises(UmgError) as caught:
-            codec.decode_response(ODD[odd], asked("abc", 1), False)
+            codec.decode_response(ODD[odd], make_request("abc", 1), False)
         assert caught.value.reason == pb.ERROR_REASON_UPSTREAM_FAILED
         assert "provider" in caught.value.message
 
@@ -128,10 +128,10 @@ def test_fewer_results_than_were_asked_for_are_the_providers_failure(top_n: int 
     body = results(*({"index": index, "relevance_score": 0.5} for index in range(given)))
     wanted = min(top_n or 3, 3)
     if given >= wanted:  # the service cuts off results beyond `top_n`
-        assert len(RERANK.decode_response(body, asked("abc", top_n), False).results) == given
+        assert len(RERANK.decode_response(body, make_request("abc", top_n), False).results) == given
         return
     with pytest.raises(UmgError) as caught:
-        RERANK.decode_response(body, asked("abc", top_n), False)
+        RERANK.decode_response(body, make_request("abc", top_n), False)
     assert caught.value.reason == pb.ERROR_REASON_UPSTREAM_FAILED
     assert f"{given} of the {wanted} results" in caught.value.message
 

@@ -93,7 +93,7 @@ system_messages = st.builds(
     st.lists(text_parts, min_size=1, max_size=2),
 )
 phases = st.sampled_from(["", "commentary", "final_answer"])
-said = st.builds(
+messages_ = st.builds(
     lambda item_id, phase, parts: pb.Message(
         role=pb.ROLE_ASSISTANT, message_id=f"msg_{item_id}", phase=phase, parts=parts
     ),
@@ -126,8 +126,8 @@ custom_calls = st.builds(
 
 def searched(item_id: str, queries: list[str], urls: list[str]) -> list[pb.Part]:
     found = ",".join(f'{{"type":"url","url":"{url}"}}' for url in urls)
-    asked = ",".join(f'"{query}"' for query in queries)
-    action = f'{{"type":"search","query":"{queries[0]}","queries":[{asked}],"sources":[{found}]}}'
+    encoded_queries = ",".join(f'"{query}"' for query in queries)
+    action = f'{{"type":"search","query":"{queries[0]}","queries":[{encoded_queries}],"sources":[{found}]}}'
     call = pb.ServerToolCall(
         call_id=f"ws_{item_id}", name="web_search", queries=queries, input_json=action, format="responses"
     )
@@ -150,7 +150,7 @@ thoughts = st.builds(
     ),
     names, st.lists(words, max_size=2), st.lists(words, max_size=2), states,
 )  # fmt: skip
-made = said | calls | custom_calls | searches
+made = messages_ | calls | custom_calls | searches
 turns = st.builds(
     lambda thought, item: [*([pb.Message(role=pb.ROLE_ASSISTANT, parts=[thought])] if thought else []), item],
     optional(thoughts),

@@ -9,7 +9,7 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.core import sse
 from umg_grpc.wire.responses import RESPONSES
 
-Told = dict[str, object]
+Payload = dict[str, object]
 
 
 def decoded(
@@ -22,9 +22,9 @@ def encoded(messages: Iterable[pb.StreamGenerateResponse], request: pb.GenerateR
     return streams.encoded(RESPONSES, messages, request)
 
 
-def told(stream: bytes) -> list[Told]:
+def payloads_of(stream: bytes) -> list[Payload]:
     """Return the payloads; their types must be the events' names, and their numbers must count from 0."""
-    payloads = list[Told]()
+    payloads = list[Payload]()
     for event in sse.split(stream):
         assert event.data is not None
         payload = msgspec.json.decode(event.data)
@@ -35,10 +35,10 @@ def told(stream: bytes) -> list[Told]:
 
 
 def names(stream: bytes) -> list[object]:
-    return [str(payload["type"]).removeprefix("response.") for payload in told(stream)]
+    return [str(payload["type"]).removeprefix("response.") for payload in payloads_of(stream)]
 
 
-def frames(*payloads: Told) -> bytes:
+def frames(*payloads: Payload) -> bytes:
     """Return the bytes of a provider's stream."""
     return b"".join(
         f"event: {payload['type']}\ndata: ".encode() + msgspec.json.encode(payload) + b"\n\n" for payload in payloads

@@ -231,8 +231,8 @@ def test_a_list_of_allowed_tools_may_name_one_with_a_type(case: Typed) -> None:
         "tools": [{"type": case.id}, {"type": "function", "name": "add"}],
     }
     request = decoded(tools=[case.tool, ADD], tool_choice=choice)
-    told = msgspec.json.decode(sent(request, "chat").body)["tool_choice"]["allowed_tools"]["tools"]
-    assert [tool["function"]["name"] for tool in told] == [case.id, "add"]
+    payloads_of = msgspec.json.decode(sent(request, "chat").body)["tool_choice"]["allowed_tools"]["tools"]
+    assert [tool["function"]["name"] for tool in payloads_of] == [case.id, "add"]
     assert msgspec.json.decode(RESPONSES.encode_response(pb.GenerateResponse(), request))["tool_choice"] == choice
     assert msgspec.json.decode(sent(request, "responses", "tool_choice").body)["tool_choice"] == choice
 

@@ -10,7 +10,7 @@ from pydantic import TypeAdapter
 
 from tests.wire.laws import cuts, few, members, modest, sprinkled
 from tests.wire.responses import strategies as some
-from tests.wire.responses.streams import decoded, encoded, told
+from tests.wire.responses.streams import decoded, encoded, payloads_of
 from tests.wire.streams import frames_of
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.response_to_events import response_to_events
@@ -20,7 +20,7 @@ from umg_grpc.wire.responses import RESPONSES
 @modest
 @given(some.responses())
 def test_a_stream_ends_with_the_response_that_is_given_unstreamed(response: pb.GenerateResponse) -> None:
-    payloads = told(encoded([response_to_events(response)], some.ANSWERED))
+    payloads = payloads_of(encoded([response_to_events(response)], some.ANSWERED))
     assert payloads[-1]["response"] == msgspec.json.decode(RESPONSES.encode_response(response, some.ANSWERED))
 
 
@@ -64,7 +64,7 @@ def test_what_nobody_knows_reaches_the_caller_of_the_same_format(
 def test_what_nobody_knows_reaches_the_caller_of_a_stream(
     response: pb.GenerateResponse, data: st.DataObject, theirs: str
 ) -> None:
-    payloads = told(encoded([response_to_events(response)], some.ANSWERED))
+    payloads = payloads_of(encoded([response_to_events(response)], some.ANSWERED))
     for payload in payloads:
         if isinstance(inner := payload.get("response"), dict):
             inner["model"] = theirs
@@ -76,7 +76,7 @@ def test_what_nobody_knows_reaches_the_caller_of_a_stream(
     messages = decoded(data.draw(cuts(stream)), some.ANSWERED, pass_=True)
     expected = [more | {"response": more["response"] | {"model": "m"}} if "response" in more else more for more in sent]
     passed = frames_of(messages)
-    assert told(passed) == expected
+    assert payloads_of(passed) == expected
 
 
 @modest

@@ -11,7 +11,7 @@ from openai.types.responses import ResponseStreamEvent
 from pydantic import TypeAdapter
 
 from tests.wire.responses import strategies as some
-from tests.wire.responses.streams import encoded, told
+from tests.wire.responses.streams import encoded, payloads_of
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.response_to_events import response_to_events
@@ -117,7 +117,7 @@ EVENT: TypeAdapter[ResponseStreamEvent] = TypeAdapter(ResponseStreamEvent)
 @given(some.responses())
 def test_every_event_is_one_of_the_official_types_and_the_helper_takes_them_all(response: pb.GenerateResponse) -> None:
     state = ResponseStreamState(input_tools=omit, text_format=omit)
-    for payload in told(encoded([response_to_events(response)], some.ANSWERED)):
+    for payload in payloads_of(encoded([response_to_events(response)], some.ANSWERED)):
         state.handle_event(EVENT.validate_python(payload, strict=True))
     whole = response.candidates[0].finish_reason not in (pb.FINISH_REASON_LENGTH, pb.FINISH_REASON_CONTENT_FILTER)
     assert (state._completed_response is not None) == whole

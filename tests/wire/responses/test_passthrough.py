@@ -5,8 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.wire.laws import cuts
-from tests.wire.responses.streams import Told, decoded, frames, told
-from tests.wire.responses.test_stream_decoder import CREATED, FUNCTION, MESSAGE, at, ended, item, said
+from tests.wire.responses.streams import Payload, decoded, frames, payloads_of
+from tests.wire.responses.test_stream_decoder import CREATED, FUNCTION, MESSAGE, at, ended, item, message_item
 from umg_grpc.v1 import pb
 from umg_grpc.wire.responses import RESPONSES
 from umg_grpc.wire.responses.passthrough import PassthroughDecoder
@@ -15,11 +15,11 @@ SAME, OURS = pb.GenerateRequest(model="theirs"), pb.GenerateRequest(model="ours,
 WORDS = ["a", '"model":"theirs"', "\n\nevent: response.completed\n\n", "\U0001f600\u2028", "", ".delta\ndata: {"]
 
 
-def numbered(*payloads: Told) -> list[Told]:
+def numbered(*payloads: Payload) -> list[Payload]:
     return [payload | {"sequence_number": number} for number, payload in enumerate(payloads)]
 
 
-def text(*words: str) -> list[Told]:
+def text(*words: str) -> list[Payload]:
     return [at("output_text.delta", content_index=0, delta=word) for word in words]
 
 
@@ -32,9 +32,9 @@ def passed(pieces: list[bytes], request: pb.GenerateRequest) -> tuple[bytes, lis
 @pytest.mark.parametrize(
     "tools", [[], [{"type": "image_generation", "model": "theirs"}]], ids=["plain", "with a model in a tool"]
 )
-def test_only_the_model_of_responses_changes(request_: pb.GenerateRequest, tools: list[Told]) -> None:
+def test_only_the_model_of_responses_changes(request_: pb.GenerateRequest, tools: list[Payload]) -> None:
     created = CREATED | {"response": CREATED["response"] | {"tools": tools}}
-    last = ended(said("x"), tools=tools)
+    last = ended(message_item("x"), tools=tools)
     payloads = numbered(created, item("added", MESSAGE), *text(*WORDS), *text(*WORDS), last)
     stream = frames(*payloads)
     for pieces in (
@@ -45,7 +45,7 @@ def test_only_the_model_of_responses_changes(request_: pb.GenerateRequest, tools
         out, events = passed(pieces, request_)
         assert request_ is not SAME or out == stream
         expected = [payload | {"response": payload["response"] | {"model": request_.model}} if "response" in payload else payload for payload in payloads]  # fmt: skip
-        assert told(out) == expected
+        assert payloads_of(out) == expected
         assert [event.WhichOneof("kind") for event in events] == ["started", "usage", "finished"]
         assert events[0].started.model == request_.model
 
@@ -55,7 +55,7 @@ def test_a_frame_that_is_written_anew_has_one_line_of_data() -> None:
     created, last = numbered(CREATED | {"response": CREATED["response"] | {"tools": tools}}, ended())
     several = frames(created).replace(b'"response":', b'"response":\ndata: ')
     out, _ = passed([several + frames(last)], OURS)
-    assert told(out)[0] == created | {"response": created["response"] | {"model": "ours, longer"}}
+    assert payloads_of(out)[0] == created | {"response": created["response"] | {"model": "ours, longer"}}
     assert out.count(b"\n") == 6
 
 
@@ -75,7 +75,7 @@ def test_reads_of_deltas_are_passed_without_a_look(monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize(
     "odd",
     [
-        frames(ended()), frames(item("done", said("x"))), b": comment\n\n", b"data: {}\n\n", b"event: response.x.delta\n\n", b"\n\n", b"\n",
+        frames(ended()), frames(item("done", message_item("x"))), b": comment\n\n", b"data: {}\n\n", b"event: response.x.delta\n\n", b"\n\n", b"\n",
         frames({"type": "error", "message": "x"}), b"event: response.x.delta\nid: 1\ndata: {}\n\n", b"event: response.x.delta\ndata: {}\ndata: {}\n\n",
         frames(*text("x")).replace(b"\n", b"\r\n"),
     ],
@@ -117,7 +117,9 @@ def test_what_breaks_clients_goes() -> None:
     ],
 )
 @pytest.mark.parametrize("in_the_last_event", [True, False])
-def test_the_service_learns_why_it_ended(output: list[Told], status: str, reason: int, in_the_last_event: bool) -> None:
+def test_the_service_learns_why_it_ended(
+    output: list[Payload], status: str, reason: int, in_the_last_event: bool
+) -> None:
     done = [item("done", each, index) for index, each in enumerate(output)]
     details = {"reason": "max_output_tokens"} if status == "incomplete" else None
     last = ended(*(output if in_the_last_event else []), status=status, incomplete_details=details)
@@ -125,7 +127,7 @@ def test_the_service_learns_why_it_ended(output: list[Told], status: str, reason
     assert events[-1].finished.finish_reason == reason
 
 
-SIGNED: Told = {"type": "reasoning", "id": "rs_umg_1", "summary": [], "encrypted_content": "umg.native.X"}
+SIGNED: Payload = {"type": "reasoning", "id": "rs_umg_1", "summary": [], "encrypted_content": "umg.native.X"}
 
 
 def test_states_that_look_like_ours_are_marked_as_the_providers() -> None:

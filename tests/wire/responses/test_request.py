@@ -52,9 +52,9 @@ DECODED = [
         'messages { role: ROLE_SYSTEM parts { text { text: "Hi" } } } messages { role: ROLE_DEVELOPER parts { text { text: "Hi" } } }'
         + USER + 'messages { role: ROLE_ASSISTANT parts { text { text: "Hi" } } }',
     ),
-    DecodedCase("reasoning of nothing is medium (readings, 13)", HI | {"reasoning": {}}, USER + 'reasoning { effort: "medium" }'),
+    DecodedCase("reasoning without an effort is medium (readings, 13)", HI | {"reasoning": {}}, USER + 'reasoning { effort: "medium" }'),
     DecodedCase(
-        "no summary, in the document's word",
+        "no summary, in the document's value",
         HI | {"reasoning": {"effort": "low", "summary": "none"}},
         USER + 'reasoning { effort: "low" summary: "none" }',
     ),
@@ -80,7 +80,7 @@ DECODED = [
         USER,
     ),
     DecodedCase(
-        "what continues, and numbers with a point",
+        "a continuation, and numbers with a point",
         {"model": "m", "previous_response_id": "resp_1", "max_output_tokens": 50.0, "store": False, "background": False, "include": ["message.output_text.logprobs"]},
         'previous_response_id: "resp_1" max_output_tokens: 50 store: false include: "message.output_text.logprobs" logprobs: true',
     ),
@@ -277,7 +277,7 @@ ENCODED = [
     EncodedCase("a level", USER + 'reasoning { level: "high" include_thoughts: false }', ONE_MESSAGE | {"reasoning": {"effort": "high"}, "include": ["reasoning.encrypted_content"]}),
     EncodedCase("a schema without a name", USER + "response_format { json_schema {} }", ONE_MESSAGE | {"text": {"format": {"type": "json_schema", "name": "answer", "schema": {}}}}),
     EncodedCase("a text file as text", 'messages { role: ROLE_USER parts { media { kind: MEDIA_KIND_DOCUMENT data: "hi" mime_type: "text/plain" filename: "a.txt" } } }', {"input": [message_item("user", "a.txt\n\nhi")]}),
-    EncodedCase("stored and likely, when it was asked for", USER + "store: true logprobs: true top_logprobs: 2", ONE_MESSAGE | {"store": True, "include": ["message.output_text.logprobs"], "top_logprobs": 2}),
+    EncodedCase("stored and with logprobs, when requested", USER + "store: true logprobs: true top_logprobs: 2", ONE_MESSAGE | {"store": True, "include": ["message.output_text.logprobs"], "top_logprobs": 2}),
 ]  # fmt: skip
 
 

@@ -81,16 +81,16 @@ def test_what_the_request_left_out_has_the_documents_defaults() -> None:
 
 
 def test_a_request_is_repeated_flat() -> None:
-    asked = {
+    request_fields = {
         "model": "m", "input": "Hi", "instructions": "Be", "reasoning": {"effort": "low", "summary": "none"}, "temperature": 0, "top_p": 1, "metadata": {"a": "b"},
         "tools": [{"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}, {"type": "file_search", "vector_store_ids": ["vs"]}],
         "tool_choice": {"type": "function", "function": {"name": "f"}}, "previous_response_id": "resp_0", "parallel_tool_calls": False, "store": False,
         "prompt_cache_options": {"mode": "explicit"}, "conversation": None, "prompt": {"id": "p"}, "max_output_tokens": 50, "user": "u", "service_tier": "flex",
     }  # fmt: skip
-    request = RESPONSES.decode_request(msgspec.json.encode(asked), {}).canonical
+    request = RESPONSES.decode_request(msgspec.json.encode(request_fields), {}).canonical
     body = encoded(pb.GenerateResponse(response_id="r", model="m", service_tier="standard"), request)
     same = ("instructions", "temperature", "top_p", "metadata", "previous_response_id", "parallel_tool_calls", "store", "max_output_tokens", "user")  # fmt: skip
-    assert {name: body[name] for name in same} == {name: asked[name] for name in same}
+    assert {name: body[name] for name in same} == {name: request_fields[name] for name in same}
     assert body["tools"] == [
         {"type": "function", "name": "f", "parameters": {"type": "object"}, "strict": None},
         {"type": "file_search", "vector_store_ids": ["vs"]},
@@ -169,6 +169,6 @@ def test_sources_are_shown_only_where_they_are_included() -> None:
     message = pb.Message(parts=[call, pb.Part(server_tool_result=result)])
     response = pb.GenerateResponse(candidates=[pb.Candidate(message=message)])
     action = {"type": "search", "query": "q", "queries": ["q"]}
-    for include, shown in (([], action), (["web_search_call.action.sources"], action | {"sources": [{"type": "url", "url": "u"}]})):  # fmt: skip
+    for include, returned_action in (([], action), (["web_search_call.action.sources"], action | {"sources": [{"type": "url", "url": "u"}]})):  # fmt: skip
         output = encoded(response, pb.GenerateRequest(include=include))["output"]
-        assert output == [{"id": "s", "type": "web_search_call", "status": "completed", "action": shown}]
+        assert output == [{"id": "s", "type": "web_search_call", "status": "completed", "action": returned_action}]

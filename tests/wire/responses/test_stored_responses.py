@@ -4,7 +4,7 @@ import msgspec
 import pytest
 from openai.types.responses import Response, ResponseItemList
 
-from tests.wire.responses.streams import told
+from tests.wire.responses.streams import payloads_of
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.responses import RESPONSES, stored_responses
@@ -33,7 +33,7 @@ def test_a_stored_response_is_given_and_told_alike(changes: dict[str, object], s
     found = msgspec.json.decode(stored_responses.encode_stored(kept(**changes)))
     Response.model_validate(found, strict=True)
     assert (found["status"], found["previous_response_id"]) == (status, "resp_0")
-    payloads = told(stored_responses.encode_events(kept(**changes)))
+    payloads = payloads_of(stored_responses.encode_events(kept(**changes)))
     assert payloads[-1] == {"type": f"response.{event}", "sequence_number": len(payloads) - 1, "response": found}
 
 

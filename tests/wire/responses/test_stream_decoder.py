@@ -7,16 +7,16 @@ import pytest
 from google.protobuf import text_format
 
 from tests.wire.accumulate import accumulate
-from tests.wire.responses.streams import Told, decoded, frames
+from tests.wire.responses.streams import Payload, decoded, frames
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.responses import RESPONSES
 
 REQUEST = pb.GenerateRequest(model="m")
-CREATED: Told = {"type": "response.created", "response": {"id": "resp_1", "created_at": 7.0, "model": "theirs", "status": "in_progress", "output": []}}  # fmt: skip
+CREATED: Payload = {"type": "response.created", "response": {"id": "resp_1", "created_at": 7.0, "model": "theirs", "status": "in_progress", "output": []}}  # fmt: skip
 
 
-def ended(*output: Told, **more: object) -> Told:
+def ended(*output: Payload, **more: object) -> Payload:
     response = {"id": "resp_1", "created_at": 7, "model": "theirs", "status": "completed", "output": list(output)}
     return {
         "type": "response.completed",
@@ -24,23 +24,23 @@ def ended(*output: Told, **more: object) -> Told:
     }
 
 
-def item(event: str, body: Told, index: int = 0) -> Told:
+def item(event: str, body: Payload, index: int = 0) -> Payload:
     return {"type": f"response.output_item.{event}", "output_index": index, "item": body}
 
 
-def at(kind: str, index: int = 0, **more: object) -> Told:
+def at(kind: str, index: int = 0, **more: object) -> Payload:
     return {"type": f"response.{kind}", "output_index": index, "item_id": "x"} | more
 
 
-def said(text: str, *annotations: Told) -> Told:
+def message_item(text: str, *annotations: Payload) -> Payload:
     part = {"type": "output_text", "text": text, "annotations": list(annotations)}
     return {"type": "message", "id": "msg_1", "role": "assistant", "content": [part]}
 
 
-MESSAGE: Told = {"type": "message", "id": "msg_1", "role": "assistant", "content": []}
-CITED: Told = {"type": "url_citation", "url": "u", "title": "t", "start_index": 0, "end_index": 1}
-FUNCTION: Told = {"type": "function_call", "id": "fc_1", "call_id": "c", "name": "f", "arguments": ""}
-SEARCH: Told = {"type": "web_search_call", "id": "ws_1", "status": "in_progress"}
+MESSAGE: Payload = {"type": "message", "id": "msg_1", "role": "assistant", "content": []}
+CITED: Payload = {"type": "url_citation", "url": "u", "title": "t", "start_index": 0, "end_index": 1}
+FUNCTION: Payload = {"type": "function_call", "id": "fc_1", "call_id": "c", "name": "f", "arguments": ""}
+SEARCH: Payload = {"type": "web_search_call", "id": "ws_1", "status": "in_progress"}
 SEARCHED = SEARCH | {
     "status": "completed",
     "action": {"type": "search", "query": "q", "sources": [{"type": "url", "url": "u"}]},
@@ -52,24 +52,24 @@ TEXT = 'parts { text { text: "Hi" } message_id: "msg_1" }'
 @dataclass(frozen=True)
 class Stream:
     id: str
-    events: list[Told]
+    events: list[Payload]
     parts: str
     reason: str = "STOP"
 
 
 STREAMS = [
-    Stream("text", [item("added", MESSAGE), at("content_part.added", content_index=0, part={"type": "output_text", "text": ""}), at("output_text.delta", content_index=0, delta="H", logprobs=[]), at("output_text.delta", content_index=0, delta="i"), at("output_text.done", content_index=0, text="Hi"), ended(said("Hi"))], TEXT),
-    Stream("text without the start of its part", [item("added", MESSAGE), at("output_text.delta", delta="Hi"), ended(said("Hi"))], TEXT),
+    Stream("text", [item("added", MESSAGE), at("content_part.added", content_index=0, part={"type": "output_text", "text": ""}), at("output_text.delta", content_index=0, delta="H", logprobs=[]), at("output_text.delta", content_index=0, delta="i"), at("output_text.done", content_index=0, text="Hi"), ended(message_item("Hi"))], TEXT),
+    Stream("text without the start of its part", [item("added", MESSAGE), at("output_text.delta", delta="Hi"), ended(message_item("Hi"))], TEXT),
     Stream("text that is only done", [item("added", MESSAGE), at("output_text.done", text="Hi"), ended()], TEXT),
-    Stream("a part that is only done", [item("added", MESSAGE), at("content_part.done", part={"type": "output_text", "text": "Hi"}), item("done", said("Hi")), ended()], TEXT),
-    Stream("an item that is only done", [item("done", said("Hi")), ended(said("Hi"))], TEXT),
-    Stream("an answer that only the last event has", [ended(said("Hi"))], TEXT),
+    Stream("a part that is only done", [item("added", MESSAGE), at("content_part.done", part={"type": "output_text", "text": "Hi"}), item("done", message_item("Hi")), ended()], TEXT),
+    Stream("an item that is only done", [item("done", message_item("Hi")), ended(message_item("Hi"))], TEXT),
+    Stream("an answer that only the last event has", [ended(message_item("Hi"))], TEXT),
     Stream("text without its item", [at("output_text.delta", delta="Hi"), ended()], 'parts { text { text: "Hi" } }'),
-    Stream("likelihoods", [item("added", MESSAGE), at("output_text.delta", delta="Hi", logprobs=[{"token": "Hi", "logprob": -1, "bytes": [72], "top_logprobs": [{"token": "Ho", "logprob": -2}]}]), ended(said("Hi"))],
+    Stream("likelihoods", [item("added", MESSAGE), at("output_text.delta", delta="Hi", logprobs=[{"token": "Hi", "logprob": -1, "bytes": [72], "top_logprobs": [{"token": "Ho", "logprob": -2}]}]), ended(message_item("Hi"))],
            r'parts { text { text: "Hi" logprobs { token: "Hi" logprob: -1 raw_bytes: "H" alternatives { token: "Ho" logprob: -2 } } } message_id: "msg_1" }'),
-    Stream("a source by an event", [item("added", MESSAGE), at("output_text.delta", delta="Hi"), at("output_text.annotation.added", annotation=CITED), at("content_part.done", part={"type": "output_text", "text": "Hi", "annotations": [CITED]}), ended(said("Hi", CITED))],
+    Stream("a source by an event", [item("added", MESSAGE), at("output_text.delta", delta="Hi"), at("output_text.annotation.added", annotation=CITED), at("content_part.done", part={"type": "output_text", "text": "Hi", "annotations": [CITED]}), ended(message_item("Hi", CITED))],
            'parts { text { text: "Hi" citations { start_index: 0 end_index: 1 title: "t" web { url: "u" } } } message_id: "msg_1" }'),
-    Stream("a source at the end of the item", [item("added", MESSAGE), at("output_text.delta", delta="Hi"), item("done", said("Hi", CITED)), ended(said("Hi", CITED))],
+    Stream("a source at the end of the item", [item("added", MESSAGE), at("output_text.delta", delta="Hi"), item("done", message_item("Hi", CITED)), ended(message_item("Hi", CITED))],
            'parts { text { text: "Hi" citations { start_index: 0 end_index: 1 title: "t" web { url: "u" } } } message_id: "msg_1" }'),
     Stream("a refusal", [item("added", MESSAGE | {"phase": "commentary"}), at("refusal.delta", delta="n"), at("refusal.delta", delta="o"), at("refusal.done", refusal="no"), ended()], 'parts { refusal { text: "no" } message_id: "msg_1" phase: "commentary" }', "REFUSAL"),
     Stream("a refusal that is only done", [item("added", MESSAGE), at("refusal.done", refusal="no"), ended()], 'parts { refusal { text: "no" } message_id: "msg_1" }', "REFUSAL"),
@@ -95,8 +95,8 @@ STREAMS = [
     Stream("an image", [item("added", {"type": "image_generation_call", "id": "ig_1"}), at("image_generation_call.generating"), item("done", {"type": "image_generation_call", "id": "ig_1", "result": "eA=="}), ended()], 'parts { media { kind: MEDIA_KIND_IMAGE mime_type: "image/png" media_id: "ig_1" data: "x" } }'),
     Stream("sound", [{"type": "response.audio.delta", "delta": "eA=="}, {"type": "response.audio.transcript.delta", "delta": "t"}, {"type": "response.audio.done"}, ended()], 'parts { media { kind: MEDIA_KIND_AUDIO data: "x" transcript: "t" } }'),
     Stream("an unknown item", [item("added", {"type": "mcp_call", "id": "1"}), item("done", {"type": "mcp_call", "id": "1", "output": "o"}), ended()], 'parts { opaque { format: "responses" type: "mcp_call" json: "{\\"type\\":\\"mcp_call\\",\\"id\\":\\"1\\",\\"output\\":\\"o\\"}" } }'),
-    Stream("what ended for its length", [item("added", MESSAGE), at("output_text.delta", delta="Hi"), ended(said("Hi"), status="incomplete", incomplete_details={"reason": "max_output_tokens"}) | {"type": "response.incomplete"}], TEXT, "LENGTH"),
-    Stream("deltas after the end of a part are not told", [item("done", said("Hi")), at("output_text.delta", delta="more"), ended()], TEXT),
+    Stream("an answer that ended for its length", [item("added", MESSAGE), at("output_text.delta", delta="Hi"), ended(message_item("Hi"), status="incomplete", incomplete_details={"reason": "max_output_tokens"}) | {"type": "response.incomplete"}], TEXT, "LENGTH"),
+    Stream("deltas after the end of a part are ignored", [item("done", message_item("Hi")), at("output_text.delta", delta="more"), ended()], TEXT),
 ]  # fmt: skip
 
 
@@ -145,7 +145,7 @@ FAILURES = [
 @pytest.mark.parametrize("pass_", [False, True])
 @pytest.mark.parametrize(("event", "reason"), FAILURES, ids=lambda value: str(value)[:60])
 def test_a_failure_is_told_after_what_came_before_it(
-    event: Told, reason: "pb.ErrorReason.ValueType", pass_: bool
+    event: Payload, reason: "pb.ErrorReason.ValueType", pass_: bool
 ) -> None:
     begun = frames(CREATED, item("added", MESSAGE), at("output_text.delta", delta="Hi"))
     decoder = RESPONSES.stream_decoder(REQUEST, pass_)
@@ -161,14 +161,16 @@ def test_a_failure_is_told_after_what_came_before_it(
 @pytest.mark.parametrize("pass_", [False, True])
 def test_a_stream_without_its_end_is_no_answer(pass_: bool) -> None:
     decoder = RESPONSES.stream_decoder(REQUEST, pass_)
-    decoder.feed(frames(CREATED, item("added", MESSAGE), at("output_text.delta", delta="Hi"), item("done", said("Hi"))))
+    decoder.feed(
+        frames(CREATED, item("added", MESSAGE), at("output_text.delta", delta="Hi"), item("done", message_item("Hi")))
+    )
     with pytest.raises(UmgError) as caught:
         decoder.close()
     assert caught.value.reason == pb.ERROR_REASON_UPSTREAM_CUT
 
 
 def test_a_summary_of_no_possible_number_is_the_providers_failure() -> None:
-    thoughts: Told = {"type": "reasoning", "id": "rs_1", "summary": []}
+    thoughts: Payload = {"type": "reasoning", "id": "rs_1", "summary": []}
     deltas = [at("reasoning_summary_text.delta", summary_index=index, delta="Hm") for index in (0, 2**40)]
     decoder = RESPONSES.stream_decoder(REQUEST, False)
     decoder.feed(frames(CREATED, item("added", thoughts), deltas[0]))

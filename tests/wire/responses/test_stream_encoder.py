@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import pytest
 from google.protobuf import text_format
 
-from tests.wire.responses.streams import Told, names, told
+from tests.wire.responses.streams import Payload, names, payloads_of
 from umg_grpc.v1 import pb
 from umg_grpc.wire.responses import RESPONSES
 
@@ -22,19 +22,19 @@ STARTED = 'events { started { response_id: "resp_1" model: "m" create_time { sec
 END = "events { finished { finish_reason: FINISH_REASON_STOP } }"
 SAY = 'events { part_started { text {} } } events { text_delta: "Hi" } events { part_ended {} }'
 THINK = "events { part_started { reasoning {} } }"
-ASKED = pb.GenerateRequest(model="m", include=["reasoning.encrypted_content", "web_search_call.action.sources"])
+REQUEST = pb.GenerateRequest(model="m", include=["reasoning.encrypted_content", "web_search_call.action.sources"])
 
 
 def message(text: str) -> pb.StreamGenerateResponse:
     return text_format.Parse(text, pb.StreamGenerateResponse())
 
 
-def stream(*texts: str, request: pb.GenerateRequest = ASKED) -> bytes:
+def stream(*texts: str, request: pb.GenerateRequest = REQUEST) -> bytes:
     encoder = RESPONSES.stream_encoder(request)
     return b"".join([*(encoder.feed(message(text)) for text in texts), encoder.close()])
 
 
-def places(payloads: list[Told]) -> list[tuple[object, object]]:
+def places(payloads: list[Payload]) -> list[tuple[object, object]]:
     """Return (name, output_index) of the events of items."""
     return [
         (str(payload["type"]).removeprefix("response."), payload["output_index"])
@@ -97,7 +97,7 @@ def test_parallel_calls_that_interleave_have_one_index_each() -> None:
     events { part_index: 1 arguments_delta: "}" } events { arguments_delta: "]" }
     events { part_ended {} } events { part_index: 1 part_ended {} }
     """
-    payloads = told(stream(STARTED, calls, END))
+    payloads = payloads_of(stream(STARTED, calls, END))
     added, delta, done = "output_item.added", "function_call_arguments.delta", "function_call_arguments.done"
     assert places(payloads) == [
         (added, 0), (added, 1), (delta, 1), (delta, 0), (delta, 1), (delta, 0),
@@ -118,7 +118,7 @@ def test_a_text_that_stays_open_for_its_sources_is_done_after_them() -> None:
     events { citation { web { url: "u" } title: "t" start_index: 0 end_index: 1 } } events { part_ended {} }
     events { part_index: 1 part_ended {} }
     """
-    payloads = told(stream(STARTED, late, END))
+    payloads = payloads_of(stream(STARTED, late, END))
     final = payloads[-1]["response"]
     assert isinstance(final, dict)
     assert [item["type"] for item in final["output"]] == ["message", "function_call"]
@@ -131,7 +131,7 @@ def test_a_text_that_stays_open_for_its_sources_is_done_after_them() -> None:
 def test_reasoning_after_a_text_is_an_item_of_its_own() -> None:
     events = SAY + THINK.replace("events {", "events { part_index: 1") + "events { part_index: 1 part_ended {} }"
     again = SAY.replace("events {", "events { part_index: 2")
-    payloads = told(stream(STARTED, events, again, END))
+    payloads = payloads_of(stream(STARTED, events, again, END))
     assert [place for name, place in places(payloads) if name == "output_item.added"] == [0, 1, 2]
 
 
@@ -151,7 +151,7 @@ def test_reasoning_after_a_text_is_an_item_of_its_own() -> None:
 def test_an_answer_that_broke_off_says_so_in_its_last_item(
     finish: str, event: str, details: object, status: str
 ) -> None:
-    payloads = told(
+    payloads = payloads_of(
         stream(STARTED, SAY, SAY.replace("{ part_", "{ part_index: 1 part_"), f"events {{ finished {{ {finish} }} }}")
     )
     assert payloads[-1]["type"] == f"response.{event}"
@@ -162,7 +162,7 @@ def test_an_answer_that_broke_off_says_so_in_its_last_item(
 
 
 def test_a_blocked_prompt_is_an_incomplete_response_without_output() -> None:
-    payloads = told(stream(STARTED, 'events { finished { block_reason: "SAFETY" } }'))
+    payloads = payloads_of(stream(STARTED, 'events { finished { block_reason: "SAFETY" } }'))
     final = payloads[-1]["response"]
     assert isinstance(final, dict)
     assert (final["status"], final["incomplete_details"], final["output"]) == (
@@ -175,7 +175,7 @@ def test_a_blocked_prompt_is_an_incomplete_response_without_output() -> None:
 def test_no_summary_hides_the_thoughts() -> None:
     request = pb.GenerateRequest(reasoning=pb.ReasoningOptions(summary="none"))
     thought = THINK + 'events { reasoning_delta: "a" } events { part_ended {} }'
-    payloads = told(stream(STARTED, thought, END, request=request))
+    payloads = payloads_of(stream(STARTED, thought, END, request=request))
     final = payloads[-1]["response"]
     assert isinstance(final, dict)
     assert final["output"] == [{"id": "rs_umg_resp1_0", "type": "reasoning", "summary": []}]
@@ -192,7 +192,7 @@ def test_usage_stands_in_the_last_event_wherever_it_was_told() -> None:
         "total_tokens": 5,
     }
     for texts in ([STARTED, SAY, END, usage], [STARTED, usage, SAY, END]):
-        payloads = told(stream(*texts))
+        payloads = payloads_of(stream(*texts))
         assert [payload["response"]["usage"] for payload in payloads if "response" in payload] == [None, None, expected]
 
 

@@ -9,9 +9,9 @@ from openai._models import construct_type
 from openai.lib.streaming.responses._responses import ResponseStreamState
 from openai.types.responses import ResponseError, ResponseFailedEvent, ResponseStreamEvent
 
-from tests.wire.responses.streams import Told, frames, told
-from tests.wire.responses.test_stream_decoder import CREATED, FUNCTION, MESSAGE, at, ended, item, said
-from tests.wire.responses.test_stream_encoder import ASKED, END, SAY, STARTED, message, stream
+from tests.wire.responses.streams import Payload, frames, payloads_of
+from tests.wire.responses.test_stream_decoder import CREATED, FUNCTION, MESSAGE, at, ended, item, message_item
+from tests.wire.responses.test_stream_encoder import END, REQUEST, SAY, STARTED, message, stream
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.responses import RESPONSES
@@ -20,9 +20,9 @@ from umg_grpc.wire.responses.stream_encoder import StreamEncoder
 CUT = UmgError(pb.ERROR_REASON_UPSTREAM_CUT, "the provider's stream broke off")
 
 
-def broken(encoder: StreamEncoder, sent: bytes, error: UmgError = CUT) -> tuple[Told, Told]:
+def broken(encoder: StreamEncoder, sent: bytes, error: UmgError = CUT) -> tuple[Payload, Payload]:
     """Return the last two events of the stream; the SDK's stream state must accept each event."""
-    *before, failed, last = told(sent + encoder.error(error))
+    *before, failed, last = payloads_of(sent + encoder.error(error))
     state = ResponseStreamState(input_tools=omit, text_format=omit)
     for payload in (*before, failed, last):
         state.handle_event(construct_type(type_=ResponseStreamEvent, value=payload))  # as the SDK does
@@ -55,7 +55,7 @@ CODES = [
 @pytest.mark.parametrize("case", CODES, ids=lambda case: case.id)
 @pytest.mark.parametrize("passed", [False, True], ids=["translated", "passed"])
 def test_the_response_has_our_words_and_a_code_that_clients_know(case: Code, passed: bool) -> None:
-    encoder = StreamEncoder(ASKED)
+    encoder = StreamEncoder(REQUEST)
     began = frames(CREATED | {"sequence_number": 0})
     sent = encoder.feed(pb.StreamGenerateResponse(source_frames=began) if passed else message(STARTED))
     response, error = broken(encoder, sent, case.error)
@@ -67,7 +67,7 @@ def test_the_response_has_our_words_and_a_code_that_clients_know(case: Code, pas
 
 
 def test_an_error_is_an_event_at_which_every_client_raises() -> None:
-    encoder = StreamEncoder(ASKED)
+    encoder = StreamEncoder(REQUEST)
     begun = encoder.feed(message(STARTED))
     _, last = broken(encoder, begun, UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, "it broke", field="input"))
     error = {"message": "it broke", "type": "server_error", "param": "input", "code": "upstream_failed"}
@@ -88,7 +88,7 @@ OUTPUTS = {
 @pytest.mark.parametrize("case", OUTPUTS)
 def test_the_output_is_what_was_sent_without_calls_that_are_not_whole(case: str) -> None:
     events, output = OUTPUTS[case]
-    encoder = StreamEncoder(ASKED)
+    encoder = StreamEncoder(REQUEST)
     response, _ = broken(encoder, encoder.feed(message(STARTED)) + encoder.feed(message(events)))
     ResponseFailedEvent.model_validate({"type": "response.failed", "sequence_number": 1, "response": response})
     assert [(each["type"], each.get("status")) for each in response["output"]] == output
@@ -97,7 +97,7 @@ def test_the_output_is_what_was_sent_without_calls_that_are_not_whole(case: str)
 
 
 def test_no_item_is_done_that_was_not_before() -> None:
-    encoder = StreamEncoder(ASKED)
+    encoder = StreamEncoder(REQUEST)
     encoder.feed(message(STARTED + SAY + CALL))
     assert [payload["type"] for payload in map(msgspec.json.decode, _data(encoder.error(CUT)))] == [
         "response.failed",
@@ -106,11 +106,11 @@ def test_no_item_is_done_that_was_not_before() -> None:
 
 
 def test_a_stream_that_said_nothing_yet_is_created_first() -> None:
-    response, error = broken(StreamEncoder(ASKED), b"")
+    response, error = broken(StreamEncoder(REQUEST), b"")
     assert (response["model"], error["sequence_number"]) == ("m", 3)
 
 
-def numbered(*payloads: Told) -> list[Told]:
+def numbered(*payloads: Payload) -> list[Payload]:
     return [payload | {"sequence_number": number} for number, payload in enumerate(payloads)]
 
 
@@ -119,7 +119,7 @@ PASSED = numbered(
     item("added", MESSAGE),
     item("added", FUNCTION, 1),
     item("done", FUNCTION | {"arguments": "{}"}, 1),
-    item("done", said("Hi"), 0),
+    item("done", message_item("Hi"), 0),
     item("added", FUNCTION, 2),
     at("function_call_arguments.delta", 2, delta="{"),
 )
@@ -127,10 +127,10 @@ PASSED = numbered(
 
 @pytest.mark.parametrize("together", [True, False], ids=["in one read", "event by event"])
 def test_a_passed_stream_goes_on_with_its_response_and_its_numbers(together: bool) -> None:
-    encoder = StreamEncoder(ASKED)
+    encoder = StreamEncoder(REQUEST)
     reads = [frames(*PASSED)] if together else [frames(payload) for payload in PASSED]
     sent = b"".join(encoder.feed(pb.StreamGenerateResponse(source_frames=read)) for read in reads)
-    *before, failed, error = told(sent + encoder.error(CUT))
+    *before, failed, error = payloads_of(sent + encoder.error(CUT))
     assert before == PASSED
     assert failed == {
         "type": "response.failed",
@@ -139,34 +139,34 @@ def test_a_passed_stream_goes_on_with_its_response_and_its_numbers(together: boo
         | {
             "status": "failed",
             "error": {"code": "server_error", "message": CUT.message},
-            "output": [said("Hi"), FUNCTION | {"arguments": "{}"}],
+            "output": [message_item("Hi"), FUNCTION | {"arguments": "{}"}],
         },
     }
     assert (error["type"], error["sequence_number"], error["message"]) == ("error", 8, CUT.message)
 
 
 def test_a_passed_stream_that_has_ended_does_not_fail() -> None:
-    encoder = RESPONSES.stream_encoder(ASKED)
+    encoder = RESPONSES.stream_encoder(REQUEST)
     passed = stream(STARTED, SAY, END)
     assert encoder.feed(pb.StreamGenerateResponse(source_frames=passed)) == passed
-    *before, error = told(passed + encoder.error(CUT))
-    assert before == told(passed)
+    *before, error = payloads_of(passed + encoder.error(CUT))
+    assert before == payloads_of(passed)
     assert error["type"] == "error"
 
 
 @pytest.mark.parametrize("frames_", [b"event: x\ndata: {\n\n", b"event: x\ndata: {}\n\n", b": alive\n\n"], ids=repr)
 def test_frames_without_a_response_are_followed_by_the_error_alone(frames_: bytes) -> None:
-    encoder = StreamEncoder(ASKED)
+    encoder = StreamEncoder(REQUEST)
     encoder.feed(pb.StreamGenerateResponse(source_frames=frames_))
-    (error,) = told(encoder.error(CUT))
+    (error,) = payloads_of(encoder.error(CUT))
     assert error["type"] == "error"
 
 
 def test_an_end_behind_the_whole_answer_is_the_error_alone() -> None:
-    encoder = StreamEncoder(ASKED)
+    encoder = StreamEncoder(REQUEST)
     whole = encoder.feed(message(STARTED + SAY + END)) + encoder.close()
-    assert told(whole + encoder.error(CUT))[-1]["type"] == "error"
-    assert told(whole)[-1]["type"] == "response.completed"
+    assert payloads_of(whole + encoder.error(CUT))[-1]["type"] == "error"
+    assert payloads_of(whole)[-1]["type"] == "response.completed"
 
 
 def _data(stream_: bytes) -> list[bytes]:
