@@ -7,7 +7,7 @@ import itertools
 
 import pytest
 
-from umg_grpc.service.resilience.start_queue import ALWAYS, AT_ONCE, StartQueue
+from umg_grpc.service.resilience.start_queue import ALWAYS, AT_ONCE, StartQueue, WarmUp
 
 QUEUE, WAIT = 200, 0.2
 
@@ -153,3 +153,42 @@ async def test_a_short_queue_has_room_for_the_few_nevertheless() -> None:
         assert not turns.refuses()
         turns.expect()
     assert turns.refuses()
+
+
+async def test_a_process_that_warms_up_is_not_judged_by_its_lag(clock: Clock) -> None:
+    wall = Clock()
+    turns = StartQueue(QUEUE, WAIT, clock, warm_up=WarmUp(3.0, 2 * QUEUE), clock=wall)
+    calls = Calls(turns)
+    calls.come(QUEUE + 50)
+    await calls.rounds(1)
+    clock.now += 10 * WAIT
+    assert not turns.refuses()
+    calls.come(QUEUE)
+    await calls.rounds(1)
+    assert turns.refuses()  # beyond the bound of the warm-up
+    wall.now += 3.0
+    await calls.rounds(20)
+    assert turns.waiting > ALWAYS
+    assert turns.refuses()
+    await calls.end()
+    calls.come(QUEUE - 1)
+    await calls.rounds(1)
+    assert not turns.refuses()  # judged by its lag alone
+    clock.now += 2 * WAIT
+    assert turns.refuses()
+    await calls.end()
+
+
+async def test_the_longest_wait_of_the_last_minute_is_reported(clock: Clock) -> None:
+    wall = Clock()
+    turns = StartQueue(QUEUE, WAIT, clock, clock=wall)
+    assert (turns.lag, turns.delay) == (0, 0)
+    calls = Calls(turns)
+    calls.come(AT_ONCE + 1)
+    await calls.rounds(1)
+    clock.now, wall.now = clock.now + 0.25, wall.now + 0.5
+    assert (turns.lag, turns.delay) == (0.25, 0.5)  # of a call that still waits
+    await calls.end()
+    for seconds, lag in ((20, 0.25), (20, 0.25), (40, 0)):
+        wall.now += seconds
+        assert turns.lag == lag, seconds

@@ -20,7 +20,7 @@ from umg_grpc.cli.open_files import most_clients, raise_file_limit
 from umg_grpc.config import Address, Channel, Config
 from umg_grpc.errors import UmgError
 from umg_grpc.server import GrpcFace, Service, open_service
-from umg_grpc.service.metrics import GATE_CALLS, GATE_QUEUE, Metrics
+from umg_grpc.service.metrics import GATE_CALLS, GATE_LAG, GATE_QUEUE, Metrics
 from umg_grpc.service.resilience.overload import LoadShedder
 from umg_grpc.upstream.local import EMBEDDING_MODEL, RERANK_MODEL, TEXT_MODELS, embedding_unavailable
 from umg_grpc.upstream.local.supervisor import LocalModel
@@ -33,6 +33,8 @@ FACES = (HTTP, GRPC)
 
 DRAIN_DELAY_SECONDS = 5.0
 """Default of `drain_delay` where callers on other machines connect: load balancers poll readiness every few seconds."""
+WARM_UP_SECONDS = 3.0
+"""Time from the first call on in which the process is not judged by its lag."""
 METRICS_DRAIN_SECONDS = 1.0
 """Longest wait at a shutdown for scrapers that still read their answers."""
 METRICS_CONNECTIONS = 64
@@ -87,10 +89,11 @@ async def gateway(
     limit = 2 * config.body_limit  # a gRPC request contains the body twice: raw and decoded
     async with AsyncExitStack() as stack:
         metrics = Metrics()
-        gate = LoadShedder(config.overload, metrics.refused)
+        gate = LoadShedder(config.overload, metrics.refused, warm_up_seconds=WARM_UP_SECONDS)
         stack.callback(gate.close)
         metrics.watch(GATE_CALLS, lambda: {(): gate.calls})
         metrics.watch(GATE_QUEUE, lambda: {(): gate.waiting})
+        metrics.watch(GATE_LAG, lambda: gate.lags)
         metrics.start()
         stack.callback(metrics.close)
         state = Gateway(None, options.grpc, None, None)

@@ -13,7 +13,7 @@ from umg_grpc.errors import UmgError, overloaded
 from umg_grpc.inprocess import Context, Interceptor, Stream, Unary
 from umg_grpc.service.pipeline.call import current
 from umg_grpc.service.resilience.concurrency import ConcurrencyLimiter
-from umg_grpc.service.resilience.start_queue import StartQueue
+from umg_grpc.service.resilience.start_queue import StartQueue, WarmUp
 
 logger = structlog.get_logger()
 
@@ -32,10 +32,15 @@ LOG_SECONDS = 1.0
 class LoadShedder:
     """Load shedder: admits calls, and rejects calls beyond the limits at once."""
 
-    def __init__(self, bounds: Overload, count: Callable[[str], None] | None = None) -> None:
-        """Apply the limits `bounds`. `count` is called with the reason of each rejection."""
+    def __init__(
+        self, bounds: Overload, count: Callable[[str], None] | None = None, *, warm_up_seconds: float = 0.0
+    ) -> None:
+        """Apply the limits `bounds`. `count` is called with the reason of each rejection.
+
+        For `warm_up_seconds` from the first call on, no call is rejected because the process is behind with its work.
+        """
         self._slots = ConcurrencyLimiter(bounds.calls, bounds.queue, bounds.wait, "the gateway")
-        self._start_queue = StartQueue(bounds.queue, bounds.lag)
+        self._start_queue = StartQueue(bounds.queue, bounds.lag, warm_up=WarmUp(warm_up_seconds, bounds.calls))
         self._count = count
         self._rejected = Counter[str]()  # by reason, since the last line of the log
         self._logging: asyncio.TimerHandle | None = None
@@ -49,6 +54,11 @@ class LoadShedder:
     def waiting(self) -> int:
         """Number of waiting calls."""
         return self._slots.waiting + self._start_queue.waiting
+
+    @property
+    def lags(self) -> dict[tuple[str, ...], float]:
+        """Longest wait of a call for its start in the last minute, in seconds, by clock."""
+        return {("processor",): self._start_queue.lag, ("wall",): self._start_queue.delay}
 
     def close(self) -> None:
         """Log the rejections that were not logged yet."""

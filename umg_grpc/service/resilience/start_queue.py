@@ -4,6 +4,8 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
 
 AT_ONCE = 8
 """Maximum number of calls started in one iteration of the event loop. A call takes about a quarter of a millisecond in
@@ -14,6 +16,54 @@ ALWAYS = 64
 """Number of calls that may always wait, however slow the process is: a host that pauses the process is no overload."""
 
 
+WINDOW_SECONDS = 30.0
+
+
+@dataclass(frozen=True)
+class WarmUp:
+    """First seconds from the first call on, in which a process still imports modules and opens connections: its lag
+    then says nothing about its capacity.
+    """
+
+    seconds: float
+    most: int
+    """Most calls that may wait during these seconds."""
+
+
+class RecentMaximum:
+    """Largest value of the last 30 to 60 seconds."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._latest = self._before = 0.0  # of the current window and of the one before it
+        self._ends = clock() + WINDOW_SECONDS
+
+    @property
+    def value(self) -> float:
+        """Largest value; 0 without one."""
+        self._rotate()
+        return max(self._latest, self._before)
+
+    def add(self, value: float) -> None:
+        """Record a value."""
+        self._rotate()
+        self._latest = max(self._latest, value)
+
+    def _rotate(self) -> None:
+        now = self._clock()
+        if now >= self._ends:
+            self._before = self._latest if now < self._ends + WINDOW_SECONDS else 0.0
+            self._latest, self._ends = 0.0, now + WINDOW_SECONDS
+
+
+class _Waiting(NamedTuple):
+    """Call in the queue, with its time of arrival on both clocks."""
+
+    turn: "asyncio.Future[None]"
+    arrived_now: float
+    arrived_clock: float
+
+
 class StartQueue:
     """First-in, first-out queue of calls to start, which rejects calls that could not start soon.
 
@@ -22,15 +72,28 @@ class StartQueue:
     nothing has to adapt when the load, the calls or the speed of the host change.
     """
 
-    def __init__(self, most: int, wait: float, now: Callable[[], float] = time.thread_time) -> None:
+    def __init__(
+        self,
+        most: int,
+        wait: float,
+        now: Callable[[], float] = time.thread_time,
+        *,
+        warm_up: WarmUp | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         """Queue at most `most` calls. While the first one has waited over `wait` seconds, at most `ALWAYS`.
 
-        `now`: seconds of processor time, so that a pause of the process does not count as waiting.
+        `now`: seconds of processor time, so that a pause of the process does not count as waiting. `clock`: seconds on
+        the wall.
         """
         self._most = max(most, ALWAYS)
         self._wait = wait
         self._now = now
-        self._queue = deque[tuple[asyncio.Future[None], float]]()  # each with its time of arrival
+        self._clock = clock
+        self._warm_up = warm_up or WarmUp(0.0, 0)
+        self._is_warm_from: float | None = None  # set by the first call
+        self._lag, self._delay = RecentMaximum(clock), RecentMaximum(clock)
+        self._queue = deque[_Waiting]()
         self._starts_left = AT_ONCE  # calls that may still start in this iteration
         self._round_scheduled = False  # whether the next iteration is scheduled
         # Calls that were announced in this iteration and in the one before it, and are not in the queue yet.
@@ -41,12 +104,24 @@ class StartQueue:
         """Number of calls in the queue."""
         return len(self._queue)
 
+    @property
+    def lag(self) -> float:
+        """Longest wait of the last minute in seconds of processor time, which `wait` bounds."""
+        return max(self._lag.value, self._now() - self._queue[0].arrived_now if self._queue else 0.0)
+
+    @property
+    def delay(self) -> float:
+        """Longest wait of the last minute in seconds on the wall."""
+        return max(self._delay.value, self._clock() - self._queue[0].arrived_clock if self._queue else 0.0)
+
     def refuses(self) -> bool:
         """Return whether one more call would be rejected."""
         count = len(self._queue) + self._expected_now + self._expected_before
         if count < ALWAYS:
             return False
-        return count >= self._most or (bool(self._queue) and self._now() - self._queue[0][1] > self._wait)
+        if self._is_warm_from is None or self._clock() < self._is_warm_from:
+            return count >= max(self._most, self._warm_up.most)
+        return count >= self._most or (bool(self._queue) and self._now() - self._queue[0].arrived_now > self._wait)
 
     def expect(self) -> None:
         """Count a call that calls `take` in this iteration or the next one, or never."""
@@ -64,7 +139,7 @@ class StartQueue:
             self._starts_left -= 1
             return
         turn = asyncio.get_running_loop().create_future()
-        self._queue.append((turn, self._now()))
+        self._queue.append(_Waiting(turn, self._now(), self._clock()))
         try:
             await turn
         except asyncio.CancelledError:
@@ -73,6 +148,8 @@ class StartQueue:
             raise
 
     def _begin_round(self) -> None:
+        if self._is_warm_from is None:
+            self._is_warm_from = self._clock() + self._warm_up.seconds
         if not self._round_scheduled:
             self._round_scheduled = True
             asyncio.get_running_loop().call_soon(self._next_round)
@@ -81,8 +158,11 @@ class StartQueue:
         was_idle = self._starts_left == AT_ONCE and not (self._expected_now or self._expected_before)
         self._expected_before, self._expected_now = self._expected_now, 0
         self._starts_left = AT_ONCE
+        if self._queue:
+            self._lag.add(self._now() - self._queue[0].arrived_now)
+            self._delay.add(self._clock() - self._queue[0].arrived_clock)
         while self._starts_left and self._queue:
-            turn, _ = self._queue.popleft()
+            turn = self._queue.popleft().turn
             if not turn.done():
                 turn.set_result(None)
                 self._starts_left -= 1
