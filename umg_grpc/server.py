@@ -43,6 +43,7 @@ from umg_grpc.service.pipeline.pipeline import PipelineContext
 from umg_grpc.service.pipeline.unary import UnaryPipeline
 from umg_grpc.service.resilience.overload import LoadShedder, OverloadInterceptor
 from umg_grpc.service.resilience.shared import Resilience
+from umg_grpc.service.servicers.admin import AdminServicer
 from umg_grpc.service.servicers.embeddings import EmbeddingServicer
 from umg_grpc.service.servicers.generation import GenerationServicer
 from umg_grpc.service.servicers.models import ModelServicer
@@ -58,7 +59,10 @@ from umg_grpc.v1 import pb, rpc
 from umg_grpc.wire import EMBEDDING_FORMATS, RERANK_FORMATS
 from umg_grpc.wire.core.stream_memory import MAX_KEPT_BYTES, Budget
 
-SERVED = ["umg.v1.EmbeddingService", "umg.v1.GenerationService", "umg.v1.ModelService", "umg.v1.RerankService"]
+SERVED = [
+    f"umg.v1.{name}"
+    for name in ("AdminService", "EmbeddingService", "GenerationService", "ModelService", "RerankService")
+]
 SERVICES = [*SERVED, *UNSERVED]
 DATABASE, REDIS = "database", "redis"
 
@@ -116,6 +120,7 @@ class Service:
             config.limits.rerank_documents,
         )
         self._models = ModelServicer(channels)
+        self._admin = AdminServicer(Keys(store))
         self._dependencies = process.dependencies
         self._watch()
         self._watch_stores(memory, process)
@@ -150,6 +155,7 @@ class Service:
         rpc.add_EmbeddingServiceServicer_to_server(self._embedding, server)
         rpc.add_RerankServiceServicer_to_server(self._rerank, server)
         rpc.add_ModelServiceServicer_to_server(self._models, server)
+        rpc.add_AdminServiceServicer_to_server(self._admin, server)
         add_unserved(server)
 
     def channel(self) -> InProcessChannel:

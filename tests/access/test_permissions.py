@@ -6,8 +6,10 @@ from dataclasses import dataclass
 import pytest
 
 from umg_grpc.access.caller import Caller
+from umg_grpc.access.permissions import ADMIN, EVERY_KEY, OPERATIONS, required_scopes
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
+from umg_grpc.wire.admin import OPERATION_VALUES
 
 
 def caller(*patterns: str) -> Caller:
@@ -62,3 +64,25 @@ def test_a_long_id_cannot_make_a_pattern_slow() -> None:
     began = time.process_time()
     assert not caller("a*" * 40 + "b").may_use("a" * 100_000)
     assert time.process_time() - began < 1
+
+
+def test_the_operations_of_keys_are_those_of_the_schema() -> None:
+    assert OPERATIONS.keys() == OPERATION_VALUES.keys()
+
+
+def test_every_operation_of_a_model_belongs_to_one_operation_of_keys() -> None:
+    permitted = sorted(operation for operations in OPERATIONS.values() for operation in operations)
+    assert permitted == [value for value in pb.ModelOperation.values() if value != pb.MODEL_OPERATION_UNSPECIFIED]
+
+
+def test_a_key_without_operations_has_all_but_administration() -> None:
+    assert caller().scopes == EVERY_KEY - {ADMIN}
+    with pytest.raises(UmgError, match="may not administer") as caught:
+        caller().check_scopes(required_scopes("/umg.v1.AdminService/CreateKey"))
+    assert caught.value.metadata == {"operation": "admin"}
+    caller().check_scopes(required_scopes("/umg.v1.AdminService/GetKey"))
+
+
+def test_a_service_without_scopes_cannot_be_served() -> None:
+    with pytest.raises(KeyError):
+        required_scopes("/umg.v1.NewService/Do")

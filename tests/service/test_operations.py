@@ -34,6 +34,8 @@ SERVED = {
     "umg.v1.GenerationService.ListInputItems",
     "umg.v1.EmbeddingService.Embed",
     "umg.v1.RerankService.Rerank",
+    *(f"umg.v1.AdminService.{name}Key" for name in ("Create", "Get", "Update", "Rotate", "Revoke")),
+    "umg.v1.AdminService.ListKeys",
     "umg.v1.ModelService.ListModels",
     "umg.v1.ModelService.GetModel",
 }

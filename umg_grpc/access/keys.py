@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Unpack
 
-from sqlalchemy import or_, select
+from sqlalchemy import ColumnElement, or_, select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncSession
 
@@ -140,6 +140,21 @@ class Keys:
             row.secret_hash, row.prefix = hash_secret(secret), shown_prefix(secret)
         return _key_of(row), secret
 
+    async def page(self, after: str, size: int, *, include_ended: bool = False) -> tuple[list[Key], str]:
+        """Return up to `size` keys, newest first, after the key with the id `after` ("" for the first page); and the
+        last id, "" if there are no more. Revoked and expired keys only with `include_ended`.
+        """
+        async with self._store.read() as session:
+            query = select(ApiKey).order_by(ApiKey.create_time.desc(), ApiKey.key_id.desc()).limit(size + 1)
+            if not include_ended:
+                query = query.where(self._is_live())
+            if after:
+                created = await session.scalar(select(ApiKey.create_time).where(ApiKey.key_id == after))
+                is_older = (ApiKey.create_time == created) & (ApiKey.key_id < after)
+                query = query.where(or_(ApiKey.create_time < created, is_older))
+            keys = [_key_of(row) for row in await session.scalars(query)]
+        return keys[:size], keys[size - 1].key_id if len(keys) > size else ""
+
     async def list(self) -> list[Key]:
         """Return all keys, including revoked ones, the oldest first."""
         async with self._store.read() as session:
@@ -147,6 +162,9 @@ class Keys:
                 _key_of(row)
                 for row in await session.scalars(select(ApiKey).order_by(ApiKey.create_time, ApiKey.key_id))
             ]
+
+    def _is_live(self) -> ColumnElement[bool]:
+        return ApiKey.revoke_time.is_(None) & or_(ApiKey.expire_time.is_(None), ApiKey.expire_time > self._now())
 
     async def get(self, reference: str) -> Key:
         """Return the key with this id, name or shown prefix, in this order; a revoked one only if no other key matches.
@@ -180,8 +198,7 @@ class Keys:
         """Return up to `size` keys that are neither revoked nor expired, by their secret hashes, in the order of their
         ids after `after`; and the last id, "" if there are no more. Raises SQLAlchemyError.
         """
-        is_live = ApiKey.revoke_time.is_(None) & or_(ApiKey.expire_time.is_(None), ApiKey.expire_time > self._now())
-        query = select(ApiKey).where(is_live, ApiKey.key_id > after).order_by(ApiKey.key_id).limit(size)
+        query = select(ApiKey).where(self._is_live(), ApiKey.key_id > after).order_by(ApiKey.key_id).limit(size)
         async with self._store.read() as session:
             rows = list(await session.scalars(query))
         found: dict[str, Key] = {}

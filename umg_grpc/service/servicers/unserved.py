@@ -16,7 +16,6 @@ UNSERVED = {
     "umg.v1.ImageService": "images",
     "umg.v1.VideoService": "video",
     "umg.v1.FileService": "result files",
-    "umg.v1.AdminService": "administration over gRPC (`umg keys` does it on the command line)",
 }
 
 
