@@ -84,6 +84,7 @@ ADDED = ("responses", "reasoning", "threads")
 ADDED_COLUMNS = (
     *("channels", "show_route", "operations", "administrator", "owner", "tags"),
     *("previous_secret_hash", "previous_prefix", "previous_expire_time"),
+    *("tokens_per_minute", "concurrent_requests"),
 )
 """Columns of `api_keys` that the first version did not have."""
 

@@ -17,6 +17,8 @@ MAX_OWNER_CHARACTERS = 200
 MAX_PATTERNS = 1000
 MAX_PATTERN_CHARACTERS = 256
 MAX_REQUESTS_PER_MINUTE = 1_000_000
+MAX_TOKENS_PER_MINUTE = 1_000_000_000
+MAX_CONCURRENT_REQUESTS = 10_000
 MAX_TAGS = 50
 TAG_NAME = re.compile(r"[A-Za-z0-9_./-]{1,64}")
 MAX_TAG_CHARACTERS = 256
@@ -30,6 +32,8 @@ class KeyFields(TypedDict, total=False):
     channels: Collection[str]
     administrator: bool
     requests_per_minute: int | None
+    tokens_per_minute: int | None
+    concurrent_requests: int | None
     expire_time: datetime | None
     show_route: bool
     owner: str
@@ -50,7 +54,10 @@ def check_fields(fields: NamedKeyFields, now: datetime) -> None:
     _check_patterns("channels", "channel's name", "`openai`, `azure-*`", fields.get("channels", ()))
     if unknown := set(fields.get("operations", ())) - set(OPERATIONS):
         raise _invalid("operations", f"`{min(unknown)}` is no operation; name some of {', '.join(OPERATIONS)}")
-    _check_limits(fields.get("requests_per_minute"), fields.get("expire_time"), now)
+    _check_limit("requests_per_minute", MAX_REQUESTS_PER_MINUTE, fields.get("requests_per_minute"))
+    _check_limit("tokens_per_minute", MAX_TOKENS_PER_MINUTE, fields.get("tokens_per_minute"))
+    _check_limit("concurrent_requests", MAX_CONCURRENT_REQUESTS, fields.get("concurrent_requests"))
+    _check_expiry(fields.get("expire_time"), now)
     owner = fields.get("owner", "")
     if len(owner) > MAX_OWNER_CHARACTERS or not owner.isprintable() or owner != owner.strip():
         raise _invalid("owner", f"an owner has at most {MAX_OWNER_CHARACTERS} printable characters, no space at an end")
@@ -64,11 +71,12 @@ def _check_name(name: str) -> None:
         raise _invalid("name", f"`{BOOTSTRAP}` is the name of the gateway's own first key; choose another")
 
 
-def _check_limits(requests_per_minute: int | None, expire_time: datetime | None, now: datetime) -> None:
-    if requests_per_minute is not None and not 1 <= requests_per_minute <= MAX_REQUESTS_PER_MINUTE:
-        raise _invalid(
-            "requests_per_minute", f"requests per minute are 1 to {MAX_REQUESTS_PER_MINUTE}; leave it out for no limit"
-        )
+def _check_limit(field: str, most: int, limit: int | None) -> None:
+    if limit is not None and not 1 <= limit <= most:
+        raise _invalid(field, f"{field.replace('_', ' ')} are 1 to {most}; leave it out for no limit")
+
+
+def _check_expiry(expire_time: datetime | None, now: datetime) -> None:
     if expire_time is not None and expire_time.tzinfo is None:
         raise _invalid("expire_time", "the time of expiry needs a zone: 2027-01-31T12:00:00Z")
     if expire_time is not None and expire_time < now:

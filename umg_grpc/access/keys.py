@@ -46,6 +46,8 @@ class Key:
     """Allowed operations, as in `permissions.py`; empty allows every operation."""
     administrator: bool = False
     """Whether the key may manage keys."""
+    tokens_per_minute: int | None = None
+    concurrent_requests: int | None = None
     owner: str = ""
     """Person or team that the key belongs to, for the operator."""
     tags: Mapping[str, str] = field(default_factory=dict)
@@ -227,6 +229,8 @@ def new_row(secret: str, name: str, create_time: datetime) -> ApiKey:
         name=name,
         model_patterns=[],
         requests_per_minute=None,
+        tokens_per_minute=None,
+        concurrent_requests=None,
         create_time=create_time,
         expire_time=None,
         revoke_time=None,
@@ -293,6 +297,8 @@ def _key_of(row: ApiKey) -> Key:
         show_route=row.show_route,
         operations=tuple(row.operations or ()),
         administrator=row.administrator,
+        tokens_per_minute=row.tokens_per_minute,
+        concurrent_requests=row.concurrent_requests,
         owner=row.owner or "",
         tags=row.tags or {},
         previous_prefix=row.previous_prefix or "",

@@ -96,6 +96,8 @@ class ApiKey(Base):
     previous_prefix: Mapped[str | None] = mapped_column(String(16))
     previous_expire_time: Mapped[datetime | None] = mapped_column(UtcTime)
     """End of the overlap, in which both secrets are valid."""
+    tokens_per_minute: Mapped[int | None] = mapped_column(BigInteger)
+    concurrent_requests: Mapped[int | None] = mapped_column(BigInteger)
 
 
 MAX_OBJECT_ID_CHARACTERS = 512
