@@ -54,7 +54,7 @@ def error_response(error: UmgError, face: str, status: int | None = None) -> web
         headers[hdrs.ALLOW] = error.metadata["allow"]
     if "retry_after_seconds" in error.metadata:
         headers[hdrs.RETRY_AFTER] = str(max(1, math.ceil(float(error.metadata["retry_after_seconds"]))))
-    if error.reason in NOT_RETRYABLE:
+    if error.reason in NOT_RETRYABLE or (error.reason == pb.ERROR_REASON_RATE_LIMITED and error.retry_after is None):
         headers["x-should-retry"] = "false"
     return web.Response(status=status, headers=headers, body=error_encoder(face)(error, status))
 

@@ -21,7 +21,7 @@ REQUEST_ID_HEADER = istr("x-request-id")
 MESSAGES_REQUEST_ID = istr("request-id")  # the header that clients of the messages format read
 STRICT = istr("x-umg-strict")
 TIMEOUT_HEADER, CACHE_HEADER = istr(TIMEOUT), istr(CACHE)
-RESPONSE_HEADER_PREFIXES = ("x-umg-", "x-ratelimit-", "retry-after")
+RESPONSE_HEADER_PREFIXES = ("x-umg-", "x-ratelimit-", "anthropic-ratelimit-", "retry-after")
 """Prefixes of the initial metadata that becomes response headers."""
 
 MIN_TIMEOUT_SECONDS = 0.001

@@ -13,8 +13,8 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
 from umg_grpc.access.authentication import Authenticator
+from umg_grpc.access.key_limits import KeyLimits
 from umg_grpc.access.keys import Keys
-from umg_grpc.access.rate_limits import RequestLimits
 from umg_grpc.channel_factory import ChannelFactory, LocalSource
 from umg_grpc.config import Config
 from umg_grpc.config.changes import Changes, changes
@@ -109,7 +109,7 @@ class Service:
         self._channels = channels = channel_factory.channels(config)
         self._shared = shared = Resilience(config, self.metrics)
         cache = CacheLookup(process.cache, self.metrics, channels)
-        context = PipelineContext(channels, RequestLimits(redis=process.redis), config.body_limit, shared, cache)
+        context = PipelineContext(channels, KeyLimits(redis=process.redis), config.body_limit, shared, cache)
         self._generation = GenerationServicer(GenerationPipeline(context, memory), channels, memory)
         self._embedding = EmbeddingServicer(
             UnaryPipeline(context, EMBED, pb.EmbedResponse, EMBEDDING_FORMATS, lambda now: now.embedding),

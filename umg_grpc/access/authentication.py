@@ -296,6 +296,8 @@ def caller_of(key: Key) -> Caller:
         show_route=key.show_route,
         operations=frozenset(key.operations),
         administrator=key.administrator,
+        tokens_per_minute=key.tokens_per_minute,
+        concurrent_requests=key.concurrent_requests,
     )
 
 

@@ -31,6 +31,16 @@ class Caller:
     """Allowed operations, as in `permissions.py`; empty allows every operation, but not administration."""
     administrator: bool = False
     """Whether the key may manage keys."""
+    tokens_per_minute: int | None = None
+    """Limit of input and output tokens together; None is unlimited."""
+    concurrent_requests: int | None = None
+    """Limit of calls in flight; None is unlimited."""
+
+    @cached_property
+    def has_limits(self) -> bool:
+        """Whether the key has any limit."""
+        limits = (self.requests_per_minute, self.tokens_per_minute, self.concurrent_requests)
+        return any(limit is not None for limit in limits)
 
     @cached_property
     def scopes(self) -> frozenset[str]:

@@ -1,6 +1,5 @@
 """Rate limits: requests per minute of each caller."""
 
-import math
 import time
 from collections import deque
 from collections.abc import Callable
@@ -10,10 +9,10 @@ from limits.aio.storage import MemoryStorage
 from limits.aio.strategies import MovingWindowRateLimiter
 
 from umg_grpc.access.caller import Caller
+from umg_grpc.access.limit_errors import requests_exceeded
 from umg_grpc.access.shared_rate_limits import SharedWindows
-from umg_grpc.errors import UmgError
 from umg_grpc.store.redis import Redis, RedisUnavailable
-from umg_grpc.v1 import pb
+from umg_grpc.wire.core.rate_limit_headers import LimitStatus
 
 
 class RequestLimits:
@@ -44,7 +43,7 @@ class RequestLimits:
         limit = RateLimitItemPerMinute(caller.requests_per_minute)
         if not await self._limiter.hit(limit, caller.key_id):
             window = await self._limiter.get_window_stats(limit, caller.key_id)
-            raise _rate_limit_error(limit.amount, window.reset_time - self._now())
+            raise requests_exceeded(limit.amount, window.reset_time - self._now())
         if self._shared is None:
             return
         try:
@@ -53,17 +52,15 @@ class RequestLimits:
             return
         if seconds > 0:
             self._windows.take_back(limit.key_for(caller.key_id))
-            raise _rate_limit_error(limit.amount, seconds)
+            raise requests_exceeded(limit.amount, seconds)
 
-
-def _rate_limit_error(limit: int, seconds: float) -> UmgError:
-    shown_seconds = max(1, math.ceil(seconds))
-    return UmgError(
-        pb.ERROR_REASON_RATE_LIMITED,
-        f"this API key has made its {limit} requests of a minute; try again in {shown_seconds} s",
-        retry_after_seconds=str(shown_seconds),
-        limit=str(limit),
-    )
+    def status(self, caller: Caller) -> LimitStatus | None:
+        """Return the state of the caller's limit in this process; None without a limit."""
+        if caller.requests_per_minute is None:
+            return None
+        limit = RateLimitItemPerMinute(caller.requests_per_minute)
+        count, newest = self._windows.count(limit.key_for(caller.key_id), limit.get_expiry())
+        return LimitStatus(limit.amount, max(0, limit.amount - count), newest + limit.get_expiry() - self._now())
 
 
 class _Windows(MemoryStorage):
@@ -94,6 +91,12 @@ class _Windows(MemoryStorage):
         now = self._now()
         times = self._window(key, now - expiry)
         return (times[0] if times else now, len(times))
+
+    def count(self, key: str, expiry: int) -> tuple[int, float]:
+        """Return the number of requests in the window, and the time of the newest; that of its start without one."""
+        start = self._now() - expiry
+        times = self._window(key, start)
+        return len(times), times[-1] if times else start
 
     def take_back(self, key: str) -> None:
         """Remove the newest request from the window."""

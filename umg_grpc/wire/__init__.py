@@ -4,6 +4,7 @@ from typing import TypeAlias
 
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat import CHAT
+from umg_grpc.wire.core.rate_limit_headers import RateLimitHeaders, rate_limit_headers
 from umg_grpc.wire.embeddings import EMBEDDINGS
 from umg_grpc.wire.messages import MESSAGES
 from umg_grpc.wire.native import NATIVE
@@ -28,6 +29,11 @@ FORMATS: dict[str, TextFormat] = {
 def codec_of(name: str) -> AnyFormat | None:
     """Return the row of a format of any operation; None for an unknown name."""
     return FORMATS.get(name) or EMBEDDING_FORMATS.get(name) or RERANK_FORMATS.get(name)
+
+
+def headers_of_limits(name: str) -> RateLimitHeaders:
+    """Return the encoder of rate limit headers of a face; `x-ratelimit-*` for a face without a format."""
+    return FORMATS[name].rate_limit_headers if name in FORMATS else rate_limit_headers
 
 
 def stores_by_default(name: str) -> bool:

@@ -11,6 +11,7 @@ from umg_grpc.errors import UmgError
 from umg_grpc.quirks import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.object_rules import ObjectRules
+from umg_grpc.wire.core.rate_limit_headers import RateLimitHeaders, rate_limit_headers
 from umg_grpc.wire.report import Report
 from umg_grpc.wire.request_notes import NO_NOTES, DecodedRequest, RequestNotes
 
@@ -166,6 +167,8 @@ class TextFormat:
     """
 
     # only in some formats
+    rate_limit_headers: RateLimitHeaders = rate_limit_headers
+    """Response headers from which clients of the format read the limits of their key."""
     key_headers: tuple[str, ...] = ()
     """Headers that hold a caller's key besides `Authorization`, in order (text document, Authentication rule 3)."""
     key_parameter: str = ""

@@ -9,6 +9,7 @@ from math import inf
 from typing import TypeAlias
 
 from umg_grpc.access.caller import Caller
+from umg_grpc.access.key_limits import Admission
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.headers import TIMEOUT, is_request_id, is_strict, timeout_seconds
@@ -38,6 +39,7 @@ class Call:
     abandoned: list[str] = field(default_factory=list)  # channels of hedged attempts that did not win
     is_cached: bool = False  # whether the answer is a cached response: its usage was counted before
     usage: pb.Usage | None = None
+    admission: Admission | None = None  # within the limits of the key; None for a key without limits
 
     def list_dropped(self, answer: Answer) -> None:
         """List the dropped fields in the answer for a gRPC caller. HTTP callers get them in a header."""
@@ -63,6 +65,14 @@ class Call:
     def seconds_left(self) -> float:
         """Return the seconds until the caller's deadline; infinite without one."""
         return inf if self.ends_at == inf else self.ends_at - time.monotonic()
+
+    def release(self, *, cancelled: bool) -> None:
+        """End the call's use of the limits of its key. A call that was cancelled before its usage was known is counted
+        with its prompt, a failed one with nothing.
+        """
+        if (admission := self.admission) is not None:
+            usage, prompt = self.usage, admission.input_tokens if cancelled else 0
+            admission.release(prompt if usage is None else usage.input_tokens + usage.output_tokens)
 
     @property
     def strict(self) -> bool:

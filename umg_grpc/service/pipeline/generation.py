@@ -54,7 +54,7 @@ class GenerationPipeline(Pipeline[pb.GenerateRequest, pb.GenerateResponse, Gener
         decoded, resolved = await self.read(call, message, request)
         request, notes = _apply_rules(decoded, resolved, stream=stream)
         model, conversations = resolved.model, self._memory.conversations
-        await self.count_request(call, model)
+        await self.count_request(call, model, request)
         if conversations is None:
             request, notes = _disable_storage(request, notes)
         elif stores_by_default(request.source.format):

@@ -110,7 +110,8 @@ class LoggingInterceptor(Interceptor):
         return shutting_down() if self._is_shutting_down and task is not None else _caller_cancelled()
 
     def _finish(self, call: Call, started: float, failure: UmgError | None) -> None:
-        """Count the call and write its log line."""
+        """Release the limits of the key, count the call, and write its log line."""
+        call.release(cancelled=failure is not None and failure.reason == pb.ERROR_REASON_CANCELLED)
         seconds = time.perf_counter() - started
         outcome = "OK" if failure is None else failure.name
         self._metrics.finished(call, outcome, seconds)

@@ -6,11 +6,12 @@ settlement.
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Generic, TypeVar
 
 from google.protobuf.message import Message
 
-from umg_grpc.access.rate_limits import RequestLimits
+from umg_grpc.access.key_limits import KeyLimits
 from umg_grpc.routing import GENERATE, Operation, PublicModel, Resolved, RoutePreferences
 from umg_grpc.service.caching.cached_responses import CacheLookup
 from umg_grpc.service.pipeline.attempt import AttemptT, RequestEncoder
@@ -20,9 +21,11 @@ from umg_grpc.service.pipeline.channels import Channels
 from umg_grpc.service.pipeline.failover import FailoverLoop
 from umg_grpc.service.pipeline.hedging import first_response
 from umg_grpc.service.pipeline.model_access import find_model, not_found
+from umg_grpc.service.pipeline.token_estimates import estimate_tokens
 from umg_grpc.service.pipeline.validation import check
 from umg_grpc.service.resilience.shared import Resilience
 from umg_grpc.v1 import pb
+from umg_grpc.wire import headers_of_limits
 from umg_grpc.wire.request_notes import NO_NOTES, DecodedRequest, RequestNotes
 
 RequestT = TypeVar("RequestT", bound=pb.GenerateRequest | pb.EmbedRequest | pb.RerankRequest)
@@ -34,7 +37,7 @@ class PipelineContext:
     """State of the process that all pipelines share."""
 
     channels: Channels
-    limits: RequestLimits
+    limits: KeyLimits
     body_limit: int
     """Maximum size of a source document in bytes, as on the HTTP face."""
     shared: Resilience
@@ -85,9 +88,15 @@ class Pipeline(ABC, Generic[RequestT, ResponseT, AdmittedT, AttemptT]):
         router.check(resolved.model.id, self._operation, caller.channels)
         return DecodedRequest(request, notes), resolved
 
-    async def count_request(self, call: Call, model: PublicModel) -> None:
-        """Count the call against the limits of its key. Raise UmgError(RATE_LIMITED)."""
-        await self._context.limits.admit(call.caller)
+    async def count_request(self, call: Call, model: PublicModel, request: RequestT) -> None:
+        """Count the call against the limits of its key, until the call ends. Raise UmgError(RATE_LIMITED)."""
+        admission = call.admission = self._context.limits.open(call.caller)
+        if admission is not None:
+            try:
+                await admission.acquire(estimate_tokens(request))
+            finally:
+                headers = headers_of_limits(request.source.format)
+                call.headers.update(headers(admission.status, datetime.now(UTC)))
         call.model = model.id  # set here, since the call may reach no channel
 
     async def answer(self, admitted: AdmittedT) -> ResponseT:

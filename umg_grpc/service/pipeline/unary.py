@@ -47,7 +47,7 @@ class UnaryPipeline(
         """Validate and admit the request. Raise UmgError if it breaks a rule of the schema or a limit of the key."""
         call = current()
         decoded, resolved = await self.read(call, message, message)
-        await self.count_request(call, resolved.model)
+        await self.count_request(call, resolved.model, decoded.canonical)
         return UnaryCall(call=call, request=decoded.canonical, notes=decoded.notes, model=resolved.model)
 
     async def _decode(self, given: RequestT, *, counted: bool) -> DecodedRequest[RequestT]:

@@ -5,6 +5,7 @@ from umg_grpc.wire.messages.errors import decode_error, encode_count_error, enco
 from umg_grpc.wire.messages.field_paths import wire_path
 from umg_grpc.wire.messages.object_rules import OBJECTS
 from umg_grpc.wire.messages.passthrough import PassthroughDecoder
+from umg_grpc.wire.messages.rate_limit_headers import rate_limit_headers
 from umg_grpc.wire.messages.request import decode_count, decode_request, encode_request
 from umg_grpc.wire.messages.response import can_express, decode_response, encode_count, encode_response
 from umg_grpc.wire.messages.stream_decoder import TranslatingDecoder
@@ -35,6 +36,7 @@ MESSAGES = TextFormat(
     has_no_output=has_no_output,
     objects=OBJECTS,
     conversation_field="messages",
+    rate_limit_headers=rate_limit_headers,
     key_headers=("x-api-key",),
     error_paths=("/v1/messages",),
     has_threads=True,

@@ -1,0 +1,42 @@
+"""Errors of calls beyond a limit of their key. Each names the limit."""
+
+import math
+
+from umg_grpc.errors import UmgError
+from umg_grpc.v1 import pb
+
+WINDOW_SECONDS = 60
+CONCURRENCY_RETRY_SECONDS = 1
+
+
+def requests_exceeded(limit: int, seconds: float) -> UmgError:
+    """Return the error of a call beyond the requests of a minute."""
+    return _exceeded("requests_per_minute", limit, f"has made its {limit} requests of a minute", seconds)
+
+
+def tokens_exceeded(limit: int, seconds: float) -> UmgError:
+    """Return the error of a call beyond the tokens of a minute."""
+    return _exceeded("tokens_per_minute", limit, f"has used its {limit} tokens of a minute", seconds)
+
+
+def concurrency_exceeded(limit: int) -> UmgError:
+    """Return the error of a call beyond the concurrent requests. The time until another call ends is not known."""
+    text = f"has its {limit} concurrent requests in flight"
+    return _exceeded("concurrent_requests", limit, text, CONCURRENCY_RETRY_SECONDS)
+
+
+def request_exceeds_minute(limit: int, tokens: int) -> UmgError:
+    """Return the error of a request that alone is longer than the tokens of a minute: no later attempt succeeds."""
+    message = f"this request has about {tokens} tokens, more than the {limit} of this API key in a minute; shorten it"
+    return UmgError(pb.ERROR_REASON_RATE_LIMITED, message, limit=str(limit), limit_name="tokens_per_minute")
+
+
+def _exceeded(name: str, limit: int, text: str, seconds: float) -> UmgError:
+    shown_seconds = max(1, math.ceil(seconds))
+    return UmgError(
+        pb.ERROR_REASON_RATE_LIMITED,
+        f"this API key {text}; try again in {shown_seconds} s",
+        retry_after_seconds=str(shown_seconds),
+        limit=str(limit),
+        limit_name=name,
+    )

@@ -1,0 +1,46 @@
+"""Rate limits of a caller, and the response headers from which SDKs read them."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TypeAlias
+
+
+@dataclass(frozen=True, slots=True)
+class LimitStatus:
+    """State of one limit after a call was counted."""
+
+    limit: int
+    """Maximum in any 60 seconds."""
+    remaining: int
+    reset_seconds: float
+    """Seconds until the whole limit is available again, without further calls."""
+
+
+@dataclass(frozen=True, slots=True)
+class RateLimits:
+    """State of a caller's limits; None for an unlimited one."""
+
+    requests: LimitStatus | None = None
+    tokens: LimitStatus | None = None
+
+    @property
+    def named(self) -> list[tuple[str, LimitStatus]]:
+        """The limits that exist, with their names in headers."""
+        pairs = (("requests", self.requests), ("tokens", self.tokens))
+        return [(name, status) for name, status in pairs if status is not None]
+
+
+RateLimitHeaders: TypeAlias = Callable[[RateLimits, datetime], dict[str, str]]
+"""(limits, current time) -> response headers."""
+
+
+def rate_limit_headers(limits: RateLimits, now: datetime) -> dict[str, str]:
+    """Return `x-ratelimit-*`, with the time until the reset as a duration in seconds (`12s`)."""
+    headers = {}
+    for name, status in limits.named:
+        headers[f"x-ratelimit-limit-{name}"] = str(status.limit)
+        headers[f"x-ratelimit-remaining-{name}"] = str(status.remaining)
+        headers[f"x-ratelimit-reset-{name}"] = f"{math.ceil(status.reset_seconds)}s"
+    return headers

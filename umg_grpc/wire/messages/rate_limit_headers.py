@@ -1,0 +1,16 @@
+"""Rate limit headers of the messages format."""
+
+from datetime import UTC, datetime, timedelta
+
+from umg_grpc.wire.core.rate_limit_headers import RateLimits
+
+
+def rate_limit_headers(limits: RateLimits, now: datetime) -> dict[str, str]:
+    """Return `anthropic-ratelimit-*`, with the time of the reset in RFC 3339, in whole seconds rounded up."""
+    headers = {}
+    for name, status in limits.named:
+        reset = now.astimezone(UTC) + timedelta(seconds=status.reset_seconds, microseconds=999_999)
+        headers[f"anthropic-ratelimit-{name}-limit"] = str(status.limit)
+        headers[f"anthropic-ratelimit-{name}-remaining"] = str(status.remaining)
+        headers[f"anthropic-ratelimit-{name}-reset"] = f"{reset:%Y-%m-%dT%H:%M:%SZ}"
+    return headers
