@@ -37,7 +37,9 @@ class LocalSource(Protocol):
     """Source of the address of the local model."""
 
     async def wait_ready(self, seconds: float, *, after: object = None) -> LocalEndpoint:
-        """Wait until the local model can be called at another endpoint than `after`. Raise UmgError(UNAVAILABLE)."""
+        """Wait until the local model can be called, and return its address; `after`: address whose connection broke, so
+        that another one is awaited. Raise UmgError(UNAVAILABLE) after `seconds`.
+        """
         ...
 
 

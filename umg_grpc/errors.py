@@ -119,7 +119,7 @@ AGAIN_SECONDS = 1
 
 
 def overloaded(why: str) -> UmgError:
-    """Return UNAVAILABLE for a temporary, short condition."""
+    """Return UNAVAILABLE for a short overload of this process; the caller may repeat the call soon."""
     message = f"{why}; try again in {AGAIN_SECONDS} s"
     return UmgError(pb.ERROR_REASON_UNAVAILABLE, message, retry_after_seconds=str(AGAIN_SECONDS))
 

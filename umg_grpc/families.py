@@ -25,7 +25,7 @@ FAMILIES = ("famG", "famO", "famC", "famQ", "famR", "famX")
 
 @dataclass(frozen=True)
 class FamilyModel:
-    """A model as the rules of its family distinguish it."""
+    """Properties of a model on which the rules of its family depend."""
 
     family: str = ""
     """Name of the family; "" for a model without special rules, as all models of families that the document does not
@@ -184,7 +184,7 @@ def apply(
 
 
 def _options_of(request: pb.GenerateRequest) -> pb.GenerateRequest:
-    """Return a copy of the fields that the rules read or change. A copy of a long conversation takes milliseconds."""
+    """Return a copy of the few fields that the rules read or change: a long conversation takes milliseconds to copy."""
     options = pb.GenerateRequest()
     if request.HasField("reasoning"):
         options.reasoning.CopyFrom(request.reasoning)
@@ -268,7 +268,7 @@ def _fam_g(
 
 
 def _reject_other_tier(request: pb.GenerateRequest, fields: Sequence[str], model: FamilyModel) -> None:
-    """Reject a budget for the level tier and a level for the budget tier ("generationConfig")."""
+    """Reject a reasoning budget for a model with levels and a level for a model with budgets ("generationConfig")."""
     if model.levels and request.reasoning.HasField("budget_tokens"):
         path = _caller_path(fields, "thinking_budget", "thinkingBudget") or "reasoning.budget_tokens"
         raise _unsupported(path, "this model takes no budget; set its thinking level to LOW or HIGH")
@@ -315,8 +315,8 @@ def _turn_on(reasoning: pb.ReasoningOptions, model: FamilyModel) -> None:
 
 
 def _convert_to_tier(reasoning: pb.ReasoningOptions, model: FamilyModel) -> None:
-    """Convert options of other formats to the level or the budget of the model's tier. An effort is kept as well:
-    providers of formats without budgets read it.
+    """Convert reasoning options of other formats to the form that the model has: a level or a budget. An effort is kept
+    as well: providers of formats without budgets read it.
     """
     effort = reasoning.effort
     if model.levels:
@@ -357,7 +357,7 @@ def _is_off(reasoning: pb.ReasoningOptions) -> bool:
 
 
 def _share(effort: str, budget: int) -> int:
-    """Return the tokens of an effort; at least 1 unless the effort is `none`, because 0 would turn reasoning off."""
+    """Return the reasoning tokens of an effort, a share of the budget; at least 1 for any effort but `none`."""
     share = SHARES.get(effort, 1.0)
     return max(int(share * budget), 1) if share else 0
 

@@ -42,8 +42,8 @@ class Interceptor(grpc.aio.ServerInterceptor):
         return inner
 
     def wrap_deserializer(self, method: str, deserialize: Deserializer | None) -> Deserializer | None:
-        """Return the function that decodes a method's request before the method is called; None passes the bytes to the
-        wrapped function. An in-process call has a decoded message already.
+        """Return the function that decodes the request's bytes before the method is called; None if the method gets the
+        bytes. Not used for an in-process call, whose request is a message already.
         """
         return deserialize
 
@@ -108,7 +108,7 @@ class InProcessServer(grpc.aio.Server):
         """Do nothing: a call runs when it is made."""
 
     async def stop(self, grace: float | None) -> None:
-        """Do nothing: the calls belong to their consumers."""
+        """Do nothing: each call ends with the task that consumes it."""
 
     async def wait_for_termination(self, timeout: float | None = None) -> bool:
         """Return False at once."""
@@ -116,7 +116,7 @@ class InProcessServer(grpc.aio.Server):
 
 
 class InProcessContext(Context):
-    """Servicer's side of an in-process call."""
+    """Context of an in-process call as its servicer gets it (`grpc.aio.ServicerContext`)."""
 
     def __init__(self, pairs: Pairs, timeout: float | None, attachment: object = None) -> None:
         """`attachment`: object that the caller passes by reference, beside the request."""
@@ -179,7 +179,7 @@ class InProcessContext(Context):
 
 
 class InProcessCall(grpc.aio.Call):
-    """Caller's side of an in-process call. The status is known once the call was consumed."""
+    """In-process call as its caller gets it (`grpc.aio.Call`). The status is known once the call was consumed."""
 
     def __init__(self, context: InProcessContext) -> None:
         self._context = context
@@ -250,7 +250,7 @@ class InProcessStreamCall(InProcessCall, grpc.aio.UnaryStreamCall[Any, Response]
 
 
 class InProcessUnaryMethod(grpc.aio.UnaryUnaryMultiCallable[Any, Any]):
-    """A unary method."""
+    """Callable of a unary method, which generated stubs call with a request."""
 
     def __init__(self, behavior: Unary, attachment: object = None) -> None:
         self._behavior = behavior
@@ -275,7 +275,7 @@ class InProcessUnaryMethod(grpc.aio.UnaryUnaryMultiCallable[Any, Any]):
 
 
 class InProcessStreamMethod(grpc.aio.UnaryStreamMultiCallable[Any, Any]):
-    """A method with a stream of answers."""
+    """Callable of a method with a stream of answers, which generated stubs call with a request."""
 
     def __init__(self, behavior: Stream, attachment: object = None) -> None:
         self._behavior = behavior
@@ -320,7 +320,7 @@ class InProcessChannel(grpc.aio.Channel):
         raise TypeError("no operation of the gateway takes a stream")
 
     async def close(self, grace: float | None = None) -> None:
-        """Do nothing: the calls belong to their consumers."""
+        """Do nothing: each call ends with the task that consumes it."""
 
     def get_state(self, try_to_connect: bool = False) -> grpc.ChannelConnectivity:
         return grpc.ChannelConnectivity.READY

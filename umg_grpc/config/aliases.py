@@ -30,7 +30,9 @@ def aliases(
 
 
 def _is_served(served: ModelIndex, models: Mapping[str, ModelInfo], model: str) -> bool:
-    """Return whether a call for the id finds a model, by the id itself or by the part in front of a suffix of famG."""
+    """Return whether a call for the id finds a model: by the id itself or, for famG, by the id without its suffix (for
+    example `-thinking`).
+    """
     if served.find(model) is not None:
         return True
     found = served.find(split[0]) if (split := split_suffix(model)) is not None else None

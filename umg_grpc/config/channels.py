@@ -49,7 +49,7 @@ LATER_PROTOCOLS = frozenset(
 
 
 def served_protocols() -> tuple[str, ...]:
-    """Return all protocols that a channel may name."""
+    """Return the names of the protocols that the config of a channel may contain."""
     return (*TEXT_PROTOCOLS, *EMBEDDING_PROTOCOLS, *RERANK_PROTOCOLS, *OWN_PROTOCOLS)
 
 

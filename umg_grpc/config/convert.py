@@ -66,7 +66,9 @@ def read_entry(document: Document, path: Path, value: Value, kind: type[Entry]) 
 
 
 def _parts(value: Value, kind: object) -> Sequence[Value]:
-    """Return a mapping with free keys as mappings of one key each, since msgspec's errors do not name the key."""
+    """Split a mapping whose keys are free into mappings of one key each, to convert one by one: msgspec's errors do not
+    name the key. Return any other value as the only part.
+    """
     if get_origin(kind) is dict and isinstance(value, dict):
         return [{key: child} for key, child in value.items()]
     return [value]
@@ -77,7 +79,9 @@ def _unknown_key(key: str, known: Mapping[str, object]) -> str:
 
 
 def _report_mismatch(document: Document, path: Path, value: Value, message: str) -> None:
-    """Report an error message of msgspec in the terms of the file, at the path of the wrong value."""
+    """Report an error message of msgspec to the document, worded in the terms of the file, at the path of the wrong
+    value.
+    """
     text, _, place = message.partition(" - at `$")
     for step in STEP.finditer(place):
         if isinstance(value, list):

@@ -8,7 +8,7 @@ from umg_grpc.config.values import Channel, ChannelModel
 
 
 class ModelMatch(NamedTuple):
-    """Channels that serve a model id."""
+    """Result of a look-up by model id: the channels that serve the model."""
 
     written: str
     """Id or pattern of the model in the config of the channels."""

@@ -194,7 +194,7 @@ class ModelInfo:
 
 
 class Limits(ConfigEntry, frozen=True):
-    """Limits of one call."""
+    """Maximum number of texts or documents in one embedding or rerank call."""
 
     embedding_inputs: Annotated[int, msgspec.Meta(ge=1, le=1_000_000)] = 2048
     """Most texts to embed; the default is the limit of the vendor of the format."""

@@ -42,7 +42,9 @@ MAX_ROUND_ROBINS = 256
 
 
 class Rank(NamedTuple):
-    """Rank of a channel for a call; the smallest comes first. Channels of one rank are equivalent."""
+    """Sort key of a channel for one call; the channel with the smallest comes first. Channels of one rank are
+    equivalent.
+    """
 
     unhealthy: bool
     not_state_channel: bool
@@ -102,7 +104,9 @@ def ordered(
 
 
 def allowed(pins: tuple[str, ...], channel: str) -> bool:
-    """Return whether a key with these pins may use the channel."""
+    """Return whether a key may use the channel. `pins`: patterns of the channel names that the key may use; empty for
+    all.
+    """
     return not pins or _pinned(pins)(channel)
 
 

@@ -29,7 +29,7 @@ class PublicModel:
 
 @dataclass(frozen=True)
 class Resolved:
-    """The result of resolving an id or alias."""
+    """Model that an id or alias stands for."""
 
     model: PublicModel
     """Base model, which channels serve."""

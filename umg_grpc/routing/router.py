@@ -25,7 +25,7 @@ MAX_PATTERN_MODELS = 1024
 
 
 class Explained(NamedTuple):
-    """A channel with the reasons for its position."""
+    """A channel, and the reasons for its position in the order."""
 
     target: Target
     reasons: tuple[str, ...]
@@ -103,7 +103,7 @@ class Router:
         return [Explained(target, tuple(_reasons(target, rank, preferences, weights[rank]))) for target, rank in order]
 
     def check(self, model: str, operation: Operation, pins: tuple[str, ...] = ()) -> None:
-        """Raise UmgError as `channels` does."""
+        """Raise UmgError if `channels` would raise it."""
         self._reachable(self._require(model), operation, RoutePreferences(pins=pins) if pins else ANY)
 
     def reaches(self, model: str, pins: tuple[str, ...], operations: frozenset[Operation] | None = None) -> bool:
@@ -138,7 +138,7 @@ class Router:
         return self._models
 
     def aliases(self) -> Mapping[str, Resolved]:
-        """Return alias -> resolved model."""
+        """Return all aliases, each with the model that it resolves to."""
         return self._aliases
 
     def _require(self, model: str) -> _Model:
