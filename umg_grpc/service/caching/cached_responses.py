@@ -62,7 +62,7 @@ def _targets_of(router: Router, model: str) -> list[str]:
 
 @dataclass(frozen=True)
 class CacheEntry:
-    """Entry of one response in the cache."""
+    """Cache entry of the response to one call, whether it is cached already or not."""
 
     lookup: CacheLookup
     call: Call
@@ -72,7 +72,9 @@ class CacheEntry:
     seconds: float  # maximum age of a cached response, and its lifetime
 
     async def whole(self, make: Callable[[], Awaitable[Response]], kind: type[Response]) -> Response:
-        """Return the cached response, or the one that `make` returns. Raises the errors of `make`."""
+        """Return the cached response or, if there is none, the one that `make` returns, which is then cached. Raises
+        the errors of `make`.
+        """
         if self.key is None:
             answer, outcome = await make(), BYPASS
         else:

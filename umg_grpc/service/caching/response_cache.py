@@ -41,7 +41,7 @@ Response = TypeVar(
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """Cached response with its time of making and of expiry, in Unix seconds."""
+    """Cached response with the times at which it was made and expires, in Unix seconds."""
 
     answer: bytes
     made: float

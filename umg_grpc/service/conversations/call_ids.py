@@ -10,7 +10,7 @@ from umg_grpc.v1 import pb
 
 
 class CallIds:
-    """Ids of the tool calls of one response."""
+    """Generator of missing ids for the tool calls of one response."""
 
     def __init__(self) -> None:
         self._used_ids: set[str] = set()

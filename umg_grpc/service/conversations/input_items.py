@@ -94,7 +94,7 @@ def _item(message: pb.Message, parts: list[pb.Part], item_id: str) -> pb.Message
 
 
 class _IdOnly(msgspec.Struct):
-    """Id of an opaque item, which has no canonical form."""
+    """Member `id` of an item that is kept as raw JSON."""
 
     id: str = ""
 

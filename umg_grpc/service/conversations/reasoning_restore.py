@@ -12,7 +12,9 @@ ENTRY_BYTES = 512  # memory of an entry beside its reasoning
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """Stored reasoning of a tool call, or the channel of a reasoning state or provider object."""
+    """Entry of the reasoning store: the reasoning before a tool call, or the channel that made a reasoning state or a
+    provider's object.
+    """
 
     channel: str
     thoughts: bytes
@@ -29,7 +31,7 @@ class Entry:
 
 
 class _Position(NamedTuple):
-    """Position of a part in the request."""
+    """Position of a part in the request: indexes of its message and of the part in it."""
 
     message: int
     part: int

@@ -16,7 +16,9 @@ THOUGHTS = "messages.parts.reasoning"
 
 
 def needs(request: pb.GenerateRequest) -> bool:
-    """Return whether the reasoning store may have reasoning or channels that the request does not contain."""
+    """Return whether a look-up in the reasoning store is worthwhile: the request has tool calls, whose reasoning may be
+    missing, or reasoning states whose channel is not known.
+    """
     for message in request.messages:
         if message.role == pb.ROLE_ASSISTANT:
             for part in message.parts:
@@ -105,7 +107,7 @@ def container_id(candidate: pb.Candidate) -> str:
 
 
 class _Item(msgspec.Struct):
-    """Id of a JSON object."""
+    """Member `id` of a JSON object."""
 
     id: str = ""
 

@@ -41,7 +41,7 @@ logger: FilteringBoundLogger = structlog.get_logger(__name__)
 
 
 class ResponseOrigin(NamedTuple):
-    """Origin of a response."""
+    """Channel that made a stored response, and the provider's id of the response."""
 
     channel: str
     upstream_response_id: str  # "" if the provider stores no response
@@ -91,7 +91,7 @@ class Continued:
 
     @property
     def _by_id(self) -> DecodedRequest[pb.GenerateRequest]:
-        """The caller's request, with the provider's own id of the previous response."""
+        """Return the caller's own request, with the id under which the provider stores the previous response."""
         request, notes = self.caller
         if request.previous_response_id == self.origin.upstream_response_id:
             return self.caller

@@ -27,7 +27,7 @@ REENCODED_MEMBERS = {
 
 
 class AccountObject(NamedTuple):
-    """Reference of a request to an object in a provider's account."""
+    """Object in a provider's account, as a request refers to it."""
 
     field: str
     """Path of the member that names the object: canonical, or as in the caller's body."""
@@ -93,7 +93,7 @@ def check_ownership(objects: Sequence[AccountObject], made: Mapping[str, str], c
 
 
 def _in_fields(request: pb.GenerateRequest) -> Iterator[AccountObject]:
-    """Yield the objects in canonical fields, which every face of their format sets."""
+    """Yield the objects that canonical fields name (for example a conversation or a prompt template)."""
     for field, name in (
         ("previous_response_id", request.previous_response_id),
         ("conversation_id", request.conversation_id),
@@ -184,6 +184,8 @@ def _in_media(media: pb.MediaPart, protocols: Collection[str], *, from_model: bo
 
 
 def _in_opaque(opaque: pb.OpaquePart, protocols: Collection[str], *, from_model: bool = False) -> Iterator[str]:
-    """Yield the ids in an opaque part. A part of a format that the channel does not support is not sent."""
+    """Yield the object ids in an opaque part (raw JSON of one format); none if no protocol of the channel has that
+    format, since the channel is not sent the part.
+    """
     if opaque.format in protocols and (codec := FORMATS.get(opaque.format)) is not None:
         yield from (name for _, name in codec.objects.in_json(opaque.json, said=from_model))

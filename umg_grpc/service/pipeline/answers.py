@@ -65,7 +65,9 @@ class Memory:
 
 
 def _compares_requests(request: pb.GenerateRequest, notes: RequestNotes) -> bool:
-    """Return whether the caller names earlier answers with which the provider compares the request."""
+    """Return whether the provider compares the request with earlier ones, which the caller names by the ids of their
+    answers.
+    """
     return bool(request.prompt_cache_options_json) or "diagnostics" in notes.uncarried
 
 
@@ -75,7 +77,7 @@ def _has_container(request: pb.GenerateRequest, notes: RequestNotes) -> bool:
 
 
 class Answer:
-    """The answer of one channel."""
+    """Answer of one channel to a call: completes it for the caller, and stores it."""
 
     def __init__(self, admitted: GenerationCall, attempt: GenerationAttempt, memory: Memory) -> None:
         self._admitted = admitted
@@ -207,7 +209,7 @@ class Answer:
 
     @property
     def _retains(self) -> bool:
-        """Whether anything of the answer is stored."""
+        """Whether the gateway stores anything of the answer: the answer itself, its reasoning or its ids."""
         return self._stores_answer or self._stores_reasoning or (not self._too_large and self._has_provider_ids)
 
     @property
@@ -353,7 +355,7 @@ class StreamedAnswer(Answer):
         )
 
     def _observe(self, event: pb.GenerateEvent) -> None:
-        """Update usage, end, head and tool call ids from an event."""
+        """Record the usage, the end, the head and the tool call ids that an event contains."""
         if event.HasField("usage"):
             self._admitted.call.usage = event.usage
         elif event.HasField("finished"):

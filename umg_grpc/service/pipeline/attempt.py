@@ -23,7 +23,7 @@ CallT = TypeVar("CallT", bound=EncodedRequest)
 
 @dataclass(slots=True, eq=False)
 class Attempt(Generic[CallT]):
-    """A channel to try, with the request encoded for it."""
+    """Channel to try, with the request encoded for it."""
 
     target: Target
     call: CallT

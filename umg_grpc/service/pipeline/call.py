@@ -21,7 +21,7 @@ Answer: TypeAlias = pb.GenerateResponse | pb.GenerationStarted | pb.EmbedRespons
 
 @dataclass(slots=True)
 class Call:
-    """One call, from its first byte to its log line."""
+    """State of one call, from its arrival to its log line."""
 
     method: str
     metadata: Mapping[str, str]  # of the request; names in lower case

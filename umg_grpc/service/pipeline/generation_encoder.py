@@ -47,7 +47,7 @@ class GenerationCall(Admitted[pb.GenerateRequest]):
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class GenerationAttempt(Attempt[TextCall]):
-    """A channel to try, with the request encoded for it."""
+    """Channel to try, with the text request encoded for it."""
 
     request: pb.GenerateRequest  # for this channel: with the conversation that it continues
 
@@ -147,8 +147,8 @@ class GenerationEncoder:
     def _prepare(
         self, decoded: DecodedRequest[pb.GenerateRequest], target: Target
     ) -> tuple[GenerationAttempt, Sequence[AccountObject]]:
-        """Return the attempt and the objects of the channel's account that it names, whose owner has to be checked: not
-        those in dropped fields, nor the continued response, which belongs to this caller.
+        """Encode the request for the channel. Return the attempt, and the provider's objects in it whose owner has to
+        be checked: without those in dropped fields, and without the continued response, which belongs to this caller.
         """
         channel, (given, notes) = target.channel, decoded
         request = reasoning_state.without_states_of_others(given, channel.name, self._state_channels)

@@ -46,7 +46,7 @@ class PipelineContext:
 
 @dataclass(frozen=True, kw_only=True)
 class Admitted(Generic[RequestT]):
-    """An admitted call."""
+    """Call that the pipeline has admitted, with its decoded request and its model."""
 
     call: Call
     request: RequestT  # as the caller sent it
@@ -58,7 +58,7 @@ AdmittedT = TypeVar("AdmittedT", bound=Admitted)  # type: ignore[type-arg]  # wi
 
 
 class Pipeline(ABC, Generic[RequestT, ResponseT, AdmittedT, AttemptT]):
-    """Pipeline of one operation."""
+    """Pipeline of one operation, with the steps that all operations share."""
 
     def __init__(self, context: PipelineContext, operation: Operation, response_type: type[ResponseT]) -> None:
         self._context = context

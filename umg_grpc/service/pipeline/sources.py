@@ -20,7 +20,7 @@ class Face(Protocol):
 
 
 class Named(Protocol):
-    """A message of the schema that names a model."""
+    """Request message of the schema with a field `model`."""
 
     model: str
 

@@ -19,7 +19,7 @@ from umg_grpc.wire.unary_format import UnaryFormat
 
 @dataclass(frozen=True, kw_only=True)
 class UnaryCall(Admitted[RequestT]):
-    """An admitted call."""
+    """Admitted call of a unary operation."""
 
     adapt: Callable[[Target], Awaitable[RequestT]] | None = None
     """Function that returns the request for a target, where it differs between targets."""

@@ -258,7 +258,7 @@ class CircuitBreakers:
         circuit.calls, circuit.faults = [0] * PARTS, [0] * PARTS
 
     def _end_probe(self, circuit: _Circuit) -> None:
-        """Count one probe less in flight."""
+        """Decrement the number of probes in flight."""
         if circuit.probes:
             circuit.probes -= 1
 

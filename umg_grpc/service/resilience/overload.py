@@ -74,7 +74,7 @@ class LoadShedder:
         return self._rejection(FULL if self._slots.refuses() else BEHIND)
 
     def expect(self) -> None:
-        """Count an admitted call that will `enter` soon, as `check` does."""
+        """Count a call that is admitted without `check` (after `refuses`) and will soon call `enter`."""
         self._start_queue.expect()
 
     def check(self) -> None:

@@ -124,7 +124,7 @@ class StartQueue:
         return count >= self._most or (bool(self._queue) and self._now() - self._queue[0].arrived_now > self._wait)
 
     def expect(self) -> None:
-        """Count a call that calls `take` in this iteration or the next one, or never."""
+        """Count a call that will probably call `take` in this iteration of the event loop or the next one."""
         self._expected_now += 1
         self._begin_round()
 

@@ -22,7 +22,7 @@ SMALL_BYTES = 16 * 2**10
 
 
 class EmbeddingServicer(rpc.EmbeddingServiceServicer):
-    """`umg.v1.EmbeddingService`."""
+    """Servicer of `umg.v1.EmbeddingService`."""
 
     def __init__(self, pipeline: UnaryPipeline[pb.EmbedRequest, pb.EmbedResponse], most_inputs: int) -> None:
         """`most_inputs`: maximum number of inputs of a call."""

@@ -18,7 +18,7 @@ from umg_grpc.wire.request_notes import RequestNotes
 
 
 class GenerationServicer(rpc.GenerationServiceServicer):
-    """`umg.v1.GenerationService`."""
+    """Servicer of `umg.v1.GenerationService`."""
 
     def __init__(self, pipeline: GenerationPipeline, channels: Channels, memory: Memory) -> None:
         self._pipeline = pipeline

@@ -14,7 +14,7 @@ from umg_grpc.wire.models.page_token import PageBoundary, decode_token, encode_t
 
 
 class ModelServicer(rpc.ModelServiceServicer):
-    """`umg.v1.ModelService`."""
+    """Servicer of `umg.v1.ModelService`."""
 
     def __init__(self, channels: Channels) -> None:
         self._channels = channels

@@ -20,7 +20,7 @@ class RerankServicer(rpc.RerankServiceServicer):
         self._most_documents = most_documents
 
     async def Rerank(self, request: pb.RerankRequest, context: Context) -> pb.RerankResponse:
-        """Return the ranking of the first channel with one."""
+        """Return the documents ranked by the first channel with an answer."""
         admitted = await self._pipeline.admit(request)
         call, request, model = admitted.call, admitted.request, admitted.model
         if len(request.documents) > self._most_documents:
