@@ -38,7 +38,7 @@ class Availability:
         return "" if self._away_since is None else f"{self.name}: no answer for {self._now() - self._away_since:.0f} s"
 
     def start(self) -> None:
-        """Start the checks with one now."""
+        """Make the first check now, and the others in the background."""
         if self._checks is None:
             self._checks = Background(f"checking {self.name}", self._step, every=CHECK_SECONDS)
             self._checks.wake()

@@ -27,7 +27,7 @@ class UtcTime(TypeDecorator[datetime]):
     cache_ok = True
 
     def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
-        """Return the time in UTC. Raises ValueError for a time without a zone, which is ambiguous."""
+        """Return the time to write, in UTC. Raises ValueError for a time without a zone, which is ambiguous."""
         if value is None:
             return None
         if value.tzinfo is None:
@@ -35,7 +35,7 @@ class UtcTime(TypeDecorator[datetime]):
         return value.astimezone(UTC)
 
     def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
-        """Return the time with its zone, UTC."""
+        """Return a time read from the database, in UTC."""
         if value is None:
             return None
         return value.astimezone(UTC) if value.tzinfo else value.replace(tzinfo=UTC)
