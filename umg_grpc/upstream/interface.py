@@ -53,7 +53,7 @@ class TextUpstream(Protocol):
     """Channel that generates text."""
 
     def is_slow(self, request: pb.GenerateRequest, size: int) -> bool:
-        """Return whether `prepare` takes milliseconds, see `UnaryUpstream`."""
+        """Return whether `prepare` takes milliseconds and is to be called in a thread, see `UnaryUpstream`."""
         ...
 
     def prepare(

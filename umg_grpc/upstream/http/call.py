@@ -13,7 +13,7 @@ from umg_grpc.wire.text_format import UpstreamRequest
 
 
 class HasSource(Protocol):
-    """Request that may carry the body as its caller sent it."""
+    """Request message that may contain the caller's own body (`source`)."""
 
     @property
     def source(self) -> pb.SourceDocument: ...

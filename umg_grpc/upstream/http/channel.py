@@ -51,7 +51,7 @@ class Endpoint:
 
 
 class EndpointSource(Protocol):
-    """Source of the endpoint for each call."""
+    """Function that returns the endpoint for each call."""
 
     async def __call__(self, broken: Endpoint | None) -> Endpoint:
         """Return the endpoint. `broken` is the endpoint whose connection last broke or could not be made."""

@@ -44,7 +44,7 @@ class HttpText:
         self._check = check
 
     def is_slow(self, request: pb.GenerateRequest, size: int) -> bool:
-        """Return whether `prepare` takes milliseconds, see `UnaryUpstream`."""
+        """Return whether `prepare` takes milliseconds and is to be called in a thread, see `UnaryUpstream`."""
         return size >= BIG_BYTES
 
     def prepare(

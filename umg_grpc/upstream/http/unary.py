@@ -42,11 +42,11 @@ class HttpUnary(Generic[Request, Response]):
         self._preferred = formats[0]
 
     def is_slow(self, request: Request, size: int) -> bool:
-        """Return whether `prepare` takes milliseconds, see `UnaryUpstream`."""
+        """Return whether `prepare` takes milliseconds and is to be called in a thread, see `UnaryUpstream`."""
         return size >= BIG_BYTES
 
     def codec_of(self, request: Request) -> UnaryFormat[Request, Response]:
-        """Return the format in which the request is sent."""
+        """Return the codec of the format in which the request is sent to the provider."""
         return self._formats.get(request.source.format, self._preferred)
 
     def prepare(self, request: Request, model: str, notes: RequestNotes = NO_NOTES) -> HttpCall[Request, Response]:
@@ -73,7 +73,7 @@ class HttpEmbedding:
         self._most_items = most_items
 
     def is_slow(self, request: pb.EmbedRequest, size: int) -> bool:
-        """Return whether `prepare` takes milliseconds, see `UnaryUpstream`."""
+        """Return whether `prepare` takes milliseconds and is to be called in a thread, see `UnaryUpstream`."""
         return size >= BIG_BYTES
 
     def prepare(
@@ -95,7 +95,7 @@ class HttpEmbedding:
 
 @dataclass(frozen=True)
 class SplitCall:
-    """Batch that is sent in parts."""
+    """Embedding request with too many inputs for the provider, sent as several requests."""
 
     report: Report
     parts: Sequence[HttpCall[pb.EmbedRequest, pb.EmbedResponse]]

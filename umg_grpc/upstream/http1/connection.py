@@ -25,7 +25,7 @@ END_SECONDS = 0.1  # from a response's last event to the end of its body
 
 
 class Owner(Protocol):
-    """Pool that owns connections."""
+    """Connection pool, as its connections call it."""
 
     def keep(self, connection: "Connection") -> None:
         """Take back a connection that can serve another exchange."""
@@ -52,8 +52,8 @@ class Transport(Protocol):
 
 
 class Exchange:
-    """Request and its response. It leaves its connection as soon as the response is complete: later events of the
-    connection do not affect a body that is not read yet.
+    """One request and its response on a connection. It leaves its connection as soon as the response is complete: later
+    events of the connection do not affect a body that is not read yet.
     """
 
     def __init__(self, connection: "Connection", response: Response, deadline: ExchangeDeadline) -> None:
@@ -198,7 +198,7 @@ class Connection(asyncio.Protocol):
 
     @property
     def answered(self) -> bool:
-        """Whether any byte of the last response was received."""
+        """Whether the provider has sent any byte of the response to the last request."""
         return self._parser.response.received > 0
 
     async def start_tls(self, transport: asyncio.Transport, tls: ssl.SSLContext) -> None:
@@ -231,7 +231,7 @@ class Connection(asyncio.Protocol):
                 self._transport.resume_reading()
 
     def set_deadline(self, due: float) -> None:
-        """Have the timer fire at this time or before."""
+        """Make the timer fire at this time at the latest."""
         if due < self._fires:
             self._set_timer(due)
 

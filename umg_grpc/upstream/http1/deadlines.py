@@ -67,11 +67,11 @@ class LoopDelay:
         self._timer: asyncio.TimerHandle | None = None
 
     def start(self) -> None:
-        """Start measuring."""
+        """Start to measure the delay of the event loop."""
         self._tick(asyncio.get_running_loop(), due=None)
 
     def close(self) -> None:
-        """Stop measuring."""
+        """Stop measuring the delay of the event loop."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -139,7 +139,7 @@ class ExchangeDeadline:
 
     @property
     def next(self) -> float:
-        """Time at which a deadline may expire."""
+        """Time at which the earliest deadline expires."""
         return min(self._read, self.end)
 
     def record_start(self) -> None:

@@ -15,7 +15,7 @@ INFLATED = {b"gzip", b"deflate"}
 
 
 class Inflater:
-    """Decompressor of a body that is received in pieces."""
+    """Decompressor of a response body that is received in pieces."""
 
     def __init__(self, encodings: tuple[bytes, ...], most: int) -> None:
         """Create a decompressor. `encodings`: content encodings, the last applied first; unknown ones are ignored.

@@ -24,7 +24,7 @@ FORBIDDEN = re.compile(r"[\x00\r\n]")
 
 
 class Outgoing(NamedTuple):
-    """Request to a provider."""
+    """Complete request to a provider, with its deadlines and limits."""
 
     url: str
     headers: Mapping[str, str]
@@ -50,7 +50,7 @@ class Server(NamedTuple):
 
 
 class Origin(NamedTuple):
-    """Destination of connections that a call can use interchangeably."""
+    """Server, TLS settings and proxy of a connection: calls with equal values may reuse one another's connections."""
 
     server: Server
     tls: ssl.SSLContext | None  # for the server and the proxy, None for the system's authorities

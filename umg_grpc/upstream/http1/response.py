@@ -41,7 +41,7 @@ class Headers(Mapping[str, str]):
 
 
 class Fetched(NamedTuple):
-    """Provider's response, read to its end."""
+    """Complete response of a provider."""
 
     status: int
     headers: Mapping[str, str]  # case-insensitive

@@ -10,7 +10,9 @@ Value = TypeVar("Value")
 
 
 class AsyncValue(Generic[Value]):
-    """Current address of a model, None while it is unavailable. For one event loop."""
+    """Value that changes, with a wait for the next one: the current address of the local model, None while it is
+    unavailable. For one event loop.
+    """
 
     def __init__(self, model: str) -> None:
         self.value: Value | None = None

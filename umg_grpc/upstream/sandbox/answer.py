@@ -45,7 +45,7 @@ class Draft:
 
 @dataclass
 class _Text:
-    """Text with citations of spans, in code points."""
+    """Text of the answer with citations, whose spans count code points."""
 
     text: str = ""
     citations: list[pb.Citation] = field(default_factory=list)
@@ -297,7 +297,7 @@ class _Candidate:
 
 
 def _of_document(text: str, blocks: int, index: int, start: int, end: int) -> pb.Citation:
-    """Return a citation of the beginning of a document for a span of the answer."""
+    """Return the citation of a document's beginning as the source of a span of the answer."""
     unit = pb.DOCUMENT_UNIT_BLOCK if blocks else pb.DOCUMENT_UNIT_CHARACTER
     last = 1 if blocks else min(len(text), end - start)
     source = pb.DocumentSource(document_index=index, unit=unit, start=0, end=last)

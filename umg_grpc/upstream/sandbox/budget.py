@@ -16,7 +16,9 @@ class Exhausted(Exception):  # noqa: N818 - names the state of the budget
 
 @dataclass
 class Budget:
-    """Remaining steps: callers write schemas and patterns, and none of them may occupy the gateway for long."""
+    """Number of steps that the work for a caller's schemas and patterns may still take, so that none occupies the
+    gateway for long.
+    """
 
     left: int
     nested: int = 0

@@ -70,7 +70,7 @@ class PromptCache:
         return CacheUse(read, written[False], written[True])
 
     def _marks(self, request: pb.GenerateRequest, blocks: Sequence[Block]) -> dict[int, float]:
-        """Return the lifetimes by the positions of the blocks that end a prefix."""
+        """Return position -> lifetime of the blocks at which a cached prefix ends."""
         marks = {index: LIFETIMES[block.ttl] for index, block in enumerate(blocks) if block.ttl}
         if blocks and request.HasField("cache_control"):
             marks[len(blocks) - 1] = LIFETIMES[request.cache_control.ttl]

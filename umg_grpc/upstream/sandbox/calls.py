@@ -132,7 +132,7 @@ def _free_text(tool: pb.CustomTool, words: Words) -> str:
 
 
 def _own_names(request: pb.GenerateRequest) -> set[str]:
-    """Return the names by which a caller may choose the web search."""
+    """Return the names of the built-in web search, by which a tool choice may select it."""
     declared = {tool.web_search.declared_type for tool in request.tools if tool.HasField("web_search")}
     return {"web_search", *declared} if declared else set()
 

@@ -62,13 +62,13 @@ def redacted(text: str) -> bool:
 
 
 def failed() -> UmgError:
-    """Return the error for a response with status 500."""
+    """Return the error of a provider that answers with status 500."""
     message = "the provider failed (status 500): a simulated failure, as [[fail]] in the prompt asks for"
     return UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, message, upstream_status="500").with_failure(Failure.TRANSIENT)
 
 
 def busy() -> UmgError:
-    """Return the error for a response with status 429."""
+    """Return the error of a provider that answers with status 429."""
     message = "the provider's rate limit is reached (simulated); try again in 1 s"
     error = UmgError(pb.ERROR_REASON_UPSTREAM_RATE_LIMITED, message, retry_after_seconds="1")
     return error.with_failure(Failure.OVERLOADED)

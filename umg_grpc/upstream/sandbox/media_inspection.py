@@ -35,7 +35,7 @@ _NAMES = {
 
 @dataclass(frozen=True)
 class MediaDescription:
-    """Description of one medium."""
+    """Properties of one medium that the answer mentions."""
 
     kind: "pb.MediaKind.ValueType"
     words: str

@@ -34,7 +34,7 @@ class Result:
 
 @dataclass(frozen=True)
 class Block:
-    """Piece of the prompt, as used by the prompt cache."""
+    """Piece of the prompt at whose end a cached prefix may end."""
 
     fingerprint: bytes
     tokens: int
@@ -44,7 +44,7 @@ class Block:
 
 @dataclass
 class Prompt:
-    """Content of a request."""
+    """Content of a request, as the simulated model reads it."""
 
     system: str = ""
     question: str = ""
@@ -68,11 +68,11 @@ class Prompt:
 
     @property
     def tokens(self) -> int:
-        """Tokens of the whole prompt."""
+        """Number of tokens of the whole prompt."""
         return min(sum(block.tokens for block in self.blocks), MAX_COUNT)
 
     def media_tokens(self, kind: "pb.MediaKind.ValueType") -> int:
-        """Return the tokens of the media of one kind."""
+        """Return the number of tokens of all media of one kind."""
         return min(sum(media.tokens for media in self.media_descriptions if media.kind == kind), MAX_COUNT)
 
 
@@ -110,7 +110,7 @@ class _Reader:
         self._names = dict[str, str]()  # names of tools by call ids
 
     def tool(self, tool: pb.Tool, at: str) -> None:
-        """Add a tool to the prompt's blocks. Raise UmgError for one that the sandbox does not have."""
+        """Read a declared tool as a block of the prompt. Raise UmgError for a tool that the sandbox does not have."""
         match tool.WhichOneof("kind"):
             case "opaque" if omits(tool.opaque, self._report):
                 return

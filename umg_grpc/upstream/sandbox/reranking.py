@@ -24,7 +24,7 @@ class SandboxRerank:
         self._local = LocalRerank(engine, total_seconds=total_seconds)
 
     def is_slow(self, request: pb.RerankRequest, size: int) -> bool:
-        """Return whether `prepare` takes milliseconds, see `UnaryUpstream`."""
+        """Return whether `prepare` takes milliseconds and is to be called in a thread, see `UnaryUpstream`."""
         return size >= SLOW_BYTES
 
     def prepare(self, request: pb.RerankRequest, model: str, notes: RequestNotes = NO_NOTES) -> "SandboxRerankCall":

@@ -178,7 +178,9 @@ class _Generator:
                     yield from (1, True, {}, [], None)
 
     def _ordered(self, branches: list[object], depth: int) -> list[object]:
-        """Return the branches in their order, null last; at greater depth the flattest first."""
+        """Return the alternative schemas in the order in which they are tried: null last; deep inside a value those
+        with the flattest values first.
+        """
         self._budget.spend(len(branches))
         ordered = sorted(branches, key=lambda branch: keywords(branch).types == ["null"])
         return sorted(ordered, key=lambda branch: height(branch, self._budget)) if self._is_minimal(depth) else ordered
@@ -193,7 +195,7 @@ class _Generator:
         return self._words.mentioned(searched)
 
     def _listed(self, values: list[object], at: str) -> Iterator[object]:
-        """Yield the value that the prompt names, then the values from a picked position on."""
+        """Yield the listed values: first the one that the prompt names, then all from a chosen position on."""
         self._budget.spend(len(repr(values)) // STEP_SIZE)
         if (mentioned := self._mentioned(value for value in values if isinstance(value, str))) is not None:
             yield mentioned
@@ -317,11 +319,11 @@ def _kind_of(merged: Schema, known: Keywords) -> str:
 
 
 def _furthest(choose: Callable[[list[Fraction]], Fraction], *bounds: float | None) -> Fraction | None:
-    """Return the maximum or minimum of the bounds that are given."""
+    """Return the greatest or least (`choose`) of the bounds that are not None; None if all are None."""
     given = [_exact(bound) for bound in bounds if bound is not None]
     return choose(given) if given else None
 
 
 def _exact(value: float) -> Fraction:
-    """Return a number exactly as written: 0.1 is a tenth."""
+    """Return a number as the fraction that its decimal digits state: 0.1 is exactly a tenth."""
     return Fraction(str(value))

@@ -71,7 +71,9 @@ def key(value: object) -> object:
 
 def _metered(name: str, check: Check) -> Check:
     def metered(validator: Validator, value: object, instance: object, schema: Schema) -> Errors:
-        """Spend the steps of a check. Messages repeat the instance and the listed values."""
+        """Check one keyword after taking the cost of the check from the budget. The cost grows with the instance and
+        the listed values, since error messages repeat them.
+        """
         budget = _BUDGET.get()
         size = len(repr(instance)) + (len(repr(value)) if name in {"enum", "const"} else 0)
         budget.spend(1 + members(value) // (1 if name in CHOICES else 16) + size // STEP_SIZE)

@@ -86,5 +86,5 @@ def _text_steps(event: pb.GenerateEvent, part: pb.TextPart, count: Count) -> Ite
 
 
 def _same_part(event: pb.GenerateEvent) -> pb.GenerateEvent:
-    """Return an empty event of the same part."""
+    """Return an event without content for the part of another event."""
     return pb.GenerateEvent(candidate_index=event.candidate_index, part_index=event.part_index)

@@ -56,8 +56,8 @@ class SandboxText:
         self.cache = PromptCache(clock, cached_prompts)
 
     def is_slow(self, request: pb.GenerateRequest, size: int) -> bool:
-        """Return whether `prepare` takes milliseconds, see `TextUpstream`. Even a small schema may take as much work as
-        a large one.
+        """Return whether `prepare` takes milliseconds and is to be called in a thread, see `TextUpstream`. Even a small
+        schema may take as much work as a large one.
         """
         return not self.counted or size >= COUNTED_BYTES or has_schema(request)
 

@@ -39,7 +39,7 @@ class LocalEmbedding:
         self._total_seconds = total_seconds
 
     def is_slow(self, request: pb.EmbedRequest, size: int) -> bool:
-        """Return whether `prepare` takes milliseconds, see `UnaryUpstream`."""
+        """Return whether `prepare` takes milliseconds and is to be called in a thread, see `UnaryUpstream`."""
         return size >= SLOW_BYTES
 
     def prepare(self, request: pb.EmbedRequest, model: str, notes: RequestNotes = NO_NOTES) -> "LocalEmbeddingCall":
@@ -81,7 +81,9 @@ class Vector(NamedTuple):
 
 
 class Embedding:
-    """Work that embeds texts. Calls with the same single length of vectors share one instance."""
+    """Work of the engine that turns texts into vectors. Calls with the same single length of vectors share one
+    instance.
+    """
 
     def __init__(
         self,
@@ -205,7 +207,7 @@ def note_task_types(request: pb.EmbedRequest, report: Report) -> None:
 
 
 def cut(vectors: "Vectors", _: str, length: int) -> "Vectors":
-    """Return the first numbers of each vector."""
+    """Return the first `length` numbers of each vector."""
     return vectors[:, :length]
 
 

@@ -37,8 +37,8 @@ logger: FilteringBoundLogger = structlog.get_logger(__name__)
 
 
 class Work(Protocol[Made_co]):
-    """Processing of texts. Calls may share an instance: one batch then runs it once for all of them, at half the cost
-    of separate runs, and separately only if that fails.
+    """Function that the engine applies to the texts of a call. Calls may share an instance: one batch then runs it once
+    for all of them, at half the cost of separate runs, and separately only if that fails.
     """
 
     def __call__(self, model: "WordLlamaModel", first: int, texts: Sequence[str]) -> Sequence[Made_co]:
@@ -181,7 +181,7 @@ class WordLlamaEngine:
 
 
 class _Job(Generic[Made]):
-    """Call and its progress."""
+    """One call in the engine: its texts, and how many of them are processed."""
 
     def __init__(
         self,
@@ -199,7 +199,7 @@ class _Job(Generic[Made]):
 
     @property
     def portion(self) -> Sequence[str]:
-        """Texts of the current batch."""
+        """Texts of the call that the current batch processes."""
         return self._texts[self._from : self._to]
 
     def begin(self, cost: int) -> int:

@@ -31,7 +31,7 @@ def check_characters(texts: Sequence[str], model: str, characters: int, field: s
 
 
 def too_long(field: str, length: str, model: str) -> UmgError:
-    """Return the error for a text of `length` (`9000 tokens`)."""
+    """Return the error for a text beyond the model's limit. `length`: length of the text as a phrase, `9000 tokens`."""
     most = most_tokens(model)
     message = f"{field} is too long: {length}, and {model} takes texts of at most {most} tokens; split it"
     return UmgError(pb.ERROR_REASON_CONTEXT_TOO_LONG, message, field=field).with_failure(Failure.CONTEXT)
