@@ -107,8 +107,8 @@ def own_length(response: pb.EmbedResponse, request: pb.EmbedRequest) -> int:
 
 
 def other_length(length: int, requested: int, other: int) -> UmgError:
-    """Return the error for a vector of another length than requested, or, without a requested length, than the other
-    vectors.
+    """Return the error for a vector whose length is not the requested one or, without a requested length, not that of
+    the other vectors.
     """
     if requested:
         problem = f"not of the {requested} that were asked for; leave the length out or choose another model"

@@ -102,7 +102,7 @@ def has_search_option(request: pb.GenerateRequest) -> bool:
 
 
 def has_functions(request: pb.GenerateRequest) -> bool:
-    """Return whether the model may call tools of the caller."""
+    """Return whether the request lets the model call tools of the caller."""
     return any(tool.HasField("function") or tool.HasField("custom") for tool in request.tools)
 
 

@@ -94,7 +94,7 @@ def header_name(path: str) -> str:
 
 
 def foreign(opaque: pb.OpaquePart, at: str) -> UmgError:
-    """Return the error for a block that only another format has."""
+    """Return the error for an opaque block, which only a provider of the block's own format accepts."""
     kind = echo(opaque.type) or "of no type"
     problem = f"`{kind}` of the {opaque.format} format cannot be said to this model's provider"
     message = f"`{at}`: {problem}; leave it out or choose another model"
@@ -105,7 +105,9 @@ NOTHING_LEFT = "nothing of them can be said; send results together with the call
 
 
 def omits(opaque: pb.OpaquePart, report: Report) -> bool:
-    """Return whether an upstream of another format omits the opaque part. An optional part is reported by its type."""
+    """Return whether an upstream of another format can do without the opaque part; an optional part is then recorded in
+    the report by its type.
+    """
     if opaque.handling == pb.OPAQUE_HANDLING_OPTIONAL:
         report.drop(opaque.type)
     return opaque.handling != pb.OPAQUE_HANDLING_UNSPECIFIED

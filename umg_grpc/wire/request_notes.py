@@ -50,7 +50,7 @@ NO_NOTES = RequestNotes()
 
 
 class DecodedRequest(NamedTuple, Generic[Request]):
-    """Decoded body of a caller."""
+    """Canonical request decoded from a caller's body, with the notes of its decoding."""
 
     canonical: Request  # with its source document
     notes: RequestNotes

@@ -22,7 +22,7 @@ the event loop.
 
 
 class FaceRequest(NamedTuple):
-    """Decoded body of a caller."""
+    """Decoded body of a caller's request."""
 
     canonical: pb.GenerateRequest  # with its source document
     stream: bool  # whether the body requests a stream
@@ -30,7 +30,7 @@ class FaceRequest(NamedTuple):
 
 
 class UpstreamRequest(NamedTuple):
-    """Encoded call to a provider."""
+    """Encoded request to a provider: path, headers and body, and the report of dropped fields."""
 
     path: str  # below the channel's base URL, e.g. `/chat/completions`
     body: bytes
@@ -57,11 +57,13 @@ class RequestEncoder(Protocol):
 
 
 class StreamEncoder(Protocol):
-    """Encoder of canonical messages as the face's bytes. One instance per stream."""
+    """Encoder of the messages of a canonical stream as bytes in the face's format. One instance per stream."""
 
     @property
     def retained_bytes(self) -> int:
-        """Approximate memory in bytes for the text that is repeated at the end: open parts and final events."""
+        """Approximate memory in bytes that the encoder holds for text that is sent again at the end of the stream: open
+        parts and final events.
+        """
         ...
 
     def feed(self, message: pb.StreamGenerateResponse) -> bytes:
@@ -84,7 +86,7 @@ class StreamEncoder(Protocol):
 
 
 class StreamDecoder(Protocol):
-    """Decoder of a provider's bytes into canonical messages. One instance per stream."""
+    """Decoder of the bytes of a provider's stream into canonical messages. One instance per stream."""
 
     @property
     def done(self) -> bool:
@@ -92,8 +94,8 @@ class StreamDecoder(Protocol):
         ...
 
     def feed(self, data: bytes) -> pb.StreamGenerateResponse | None:
-        """Return the events that one read completed, None for none. Raise UmgError for an error event, or for one that
-        cannot be decoded.
+        """Return the message with the events that these bytes complete, None if they complete none. Raise UmgError for
+        an error event, or for one that cannot be decoded.
         """
         ...
 
@@ -114,7 +116,7 @@ def name_model(request: pb.GenerateRequest, model: str) -> None:
 
 @dataclass(frozen=True)
 class TextFormat:
-    """One text format in both directions."""
+    """Codec of one text format, as a face and as an upstream."""
 
     name: str
 

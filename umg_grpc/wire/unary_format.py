@@ -38,7 +38,9 @@ class UnaryRequestEncoder(Protocol[Request_contra]):
 
 @dataclass(frozen=True)
 class UnaryFormat(Generic[Request, Response]):
-    """One format in both directions, for example `UnaryFormat[pb.EmbedRequest, pb.EmbedResponse]`."""
+    """Codec of one format of a unary operation, as a face and as an upstream, for example `UnaryFormat[pb.EmbedRequest,
+    pb.EmbedResponse]`.
+    """
 
     name: str
     """Name of the face: `SourceDocument.format` of the requests that it decodes."""

@@ -267,7 +267,9 @@ class _Part:
         self._kept = pb.TextPart()  # citations and log probabilities
 
     def shorten(self, share: float) -> None:
-        """Release all but the first `share` of the part's texts, and all its media, citations and logprobs."""
+        """Release the end of the part's texts, so that `share` of them is left, and all its media, citations and
+        logprobs.
+        """
         for pieces in (self._texts, *self._reasoning_texts.values(), *self._summaries.values()):
             pieces.shorten(int(pieces.size * share))
         self._data.clear()

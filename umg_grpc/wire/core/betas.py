@@ -54,6 +54,8 @@ changes limits, costs or the form of the same response. A beta has no effect by 
 
 
 def unjudged(header: str) -> list[str]:
-    """Return the betas of the header that no field of the body represents: they are lost in a translated body."""
+    """Return the betas in the header that no field of the body represents, and that are therefore lost if the body is
+    translated.
+    """
     named = [name for part in header.split(",") if (name := part.strip())]
     return [name for name in named if not BETAS.get(name)]

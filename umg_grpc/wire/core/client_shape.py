@@ -17,7 +17,8 @@ _COHERE_NAME = (
 
 
 def client_shape(headers: Mapping[str, str]) -> ClientShape:
-    """Return the shape of `x-umg-shape`; without that header, SDK for the headers of an SDK, else DOCUMENTED.
+    """Return the shape that the header `x-umg-shape` selects; without it SDK for a call by an SDK, recognised by its
+    headers, else DOCUMENTED.
 
     Recognised SDKs are openai's and those generated like it, the AI SDK, and cohere's in all its languages. Header
     names must be in lower case, or `headers` case-insensitive. Raise UmgError(INVALID_FIELD) for an unknown shape.

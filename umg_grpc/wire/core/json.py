@@ -108,7 +108,7 @@ def decode_or_none(decoder: msgspec.json.Decoder[T], raw: Raw) -> T | None:
 
 
 def whole(value: float | None, field: str, maximum: int = MAX_COUNT) -> int | None:
-    """Return the value as an integer, None for None. Raise UmgError(INVALID_FIELD) for a fraction and for a number
+    """Return a JSON number as an integer, None for None. Raise UmgError(INVALID_FIELD) for a fraction and for a number
     beyond `maximum`, the largest of its integer type.
     """
     if value is None:
@@ -230,7 +230,7 @@ def _limits(bound: str) -> str:
 
 
 def _choices(kind: type[T], local: str) -> tuple[str, ...]:
-    """Return the allowed values of the field at `local` (`.a[0].b`) of a `kind`."""
+    """Return the allowed values of the field at the path `local` (`.a[0].b`) within a `kind`."""
     described: object = kind  # a `type[T]` is not hashable to the type checker
     return _choices_at(described, tuple(name for name, _ in _TOKEN.findall(local)))
 
@@ -261,5 +261,5 @@ def _type_info(kind: object) -> msgspec.inspect.Type:
 
 
 def _members(found: list[msgspec.inspect.Type]) -> list[msgspec.inspect.Type]:
-    """Return the types with each union replaced by its members."""
+    """Return the types, with the members of a union in place of the union."""
     return [part for info in found for part in (info.types if isinstance(info, msgspec.inspect.UnionType) else (info,))]

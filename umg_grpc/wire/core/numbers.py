@@ -8,21 +8,23 @@ Count = int | float | str | None  # `50`, `50.0`, and `"50"` of providers that w
 
 
 def as_number(tokens: Count) -> float | None:
-    """Return the count as a number; None for a text that is not a number."""
+    """Return a provider's token count as a number; None for a text that is not a number."""
     if isinstance(tokens, str):
         return int(tokens) if tokens.isdecimal() and len(tokens) < 20 else None
     return tokens
 
 
 def count(tokens: Count) -> int:
-    """Return the count as a whole number, at least 0 and at most `MAX_COUNT`: some providers send -1 for a value that
-    they did not count, and larger numbers are errors that must not fail an answer.
+    """Return a provider's token count as a whole number, at least 0 and at most `MAX_COUNT`: some providers send -1 for
+    a value that they did not count, and larger numbers are errors that must not fail an answer.
     """
     return int(min(max(0, as_number(tokens) or 0), MAX_COUNT))
 
 
 def position(index: Count) -> int:
-    """Return the index as a whole number, at least 0. Raise ValueError if it is larger than `MAX_COUNT`."""
+    """Return a provider's list index as a whole number, at least 0. Raise ValueError if it is larger than
+    `MAX_COUNT`.
+    """
     number = int(max(0, as_number(index) or 0))
     if number > MAX_COUNT:
         raise ValueError(f"an index of {number}")

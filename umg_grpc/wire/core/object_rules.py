@@ -88,7 +88,7 @@ _CHECKED_TYPES = (str, dict, list, int, float)
 
 
 class RepeatedMembers(dict[str, object]):
-    """JSON object with repeated members, as a mapping of the last values."""
+    """JSON object in which a member occurs more than once, as a mapping with the last value of each member."""
 
     def __init__(self, every: list[tuple[str, object]]) -> None:
         super().__init__(every)

@@ -21,7 +21,9 @@ def append_opaque_turn(request: pb.GenerateRequest, notes: RequestNotes, turn: R
 
 
 def opaque_turn(message: pb.Message, wire_format: str, at: str) -> Raw | None:
-    """Return the JSON of a turn that `append_opaque_turn` stored for the format; None for any other message."""
+    """Return the JSON of a turn if the message is one that `append_opaque_turn` stored for the format; None for any
+    other message.
+    """
     if message.role or len(message.parts) != 1 or message.parts[0].opaque.format != wire_format:
         return None
     return json_text(message.parts[0].opaque.json, f"{at}.parts[0].opaque.json")

@@ -26,7 +26,7 @@ class PartEmitter:
         self._joiner = SurrogateJoiner()
 
     def event(self, part: int = 0) -> pb.GenerateEvent:
-        """Return an empty event of the candidate."""
+        """Return an event without content for the candidate."""
         return pb.GenerateEvent(candidate_index=self._index, part_index=part)
 
     def start(self, part: pb.Part) -> pb.GenerateEvent:
@@ -48,14 +48,14 @@ class PartEmitter:
         yield from map(self.end, texts)
 
     def whole(self, part: pb.Part) -> Iterator[pb.GenerateEvent]:
-        """Yield the events of a part that arrives at once."""
+        """Yield the events of a part that the provider sent as a whole, not in pieces."""
         for event in part_to_events(part):
             event.candidate_index, event.part_index = self._index, self._parts
             yield event
         self._parts += 1
 
     def switch(self, kind: str) -> Iterator[pb.GenerateEvent]:
-        """Make a part of `kind` the one that is written; "" for none."""
+        """End the open part unless it is of this kind, and start a part of `kind`; none for ""."""
         if self._kind == kind and not self._sealed:
             return
         if self._kind:
@@ -78,7 +78,7 @@ class PartEmitter:
         yield started
 
     def append_text(self, kind: str, text: str) -> Iterator[pb.GenerateEvent]:
-        """Yield the events of more text of a kind."""
+        """Yield the events that append text to a part of a kind, which is started if it is not the open part."""
         yield from self.switch(kind)
         if self.has_halves:
             text = self._joiner.join(text)
@@ -86,7 +86,7 @@ class PartEmitter:
             yield self.delta(text)
 
     def delta(self, text: str) -> pb.GenerateEvent:
-        """Return the event of more text of the part that is being written."""
+        """Return the event that appends text to the open part."""
         if self._kind == "text":
             self.text_added(text)
             return pb.GenerateEvent(candidate_index=self._index, part_index=self._part, text_delta=text)
@@ -95,7 +95,7 @@ class PartEmitter:
         return pb.GenerateEvent(candidate_index=self._index, part_index=self._part, refusal_delta=text)
 
     def text_started(self, part: int) -> None:
-        """Note the start of a text part."""
+        """Do nothing; overridden by emitters that record the start of each text part."""
 
     def text_added(self, text: str) -> None:
-        """Note more text of the last text part."""
+        """Do nothing; overridden by emitters that record the text added to the last text part."""

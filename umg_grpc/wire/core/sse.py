@@ -21,7 +21,7 @@ _BLANKS = bytes.maketrans(b"\n\r", b"  ")
 
 
 class SseEvent(NamedTuple):
-    """One event."""
+    """One server-sent event."""
 
     name: bytes  # value of its `event:` field, b"" without one
     data: bytes | None  # its `data:` lines joined by LF; None without data (a comment, a heartbeat)
@@ -37,8 +37,8 @@ class SseSplitter:
         self._started = False
 
     def whole(self, data: bytes) -> bytes:
-        """Return the bytes of all events that `data` completes, b"" for none. Raise UmgError(UPSTREAM_FAILED) for an
-        event beyond the limit.
+        """Add the received bytes, and return the bytes of all events that they complete, b"" for none. Raise
+        UmgError(UPSTREAM_FAILED) for an event beyond the limit.
         """
         if not self._started:
             data = self._strip_bom(data)
@@ -85,7 +85,7 @@ class SseSplitter:
 
 
 def split(frames: bytes) -> Iterator[SseEvent]:
-    """Return the events of complete frames, in order. The concatenation of their `raw` is `frames`."""
+    """Split complete frames into their events, in order. The `raw` bytes of the events add up to `frames`."""
     if frames.startswith(b"data: "):  # fast path: most reads are one event with one line
         line, size = frames.find(b"\n"), len(frames)
         if line == size - 2 and frames.endswith(b"\n") and frames.find(b"\r") < 0:

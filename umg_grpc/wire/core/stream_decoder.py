@@ -21,7 +21,9 @@ T = TypeVar("T")
 
 
 class _Decoder:
-    """State of both decoders. A failure after output in the same read is stored and raised by the next call."""
+    """Common state of both decoders: the end of the stream, and an error that is raised by the next call because the
+    same read had output before it.
+    """
 
     def __init__(self, request: pb.GenerateRequest) -> None:
         self._request = request
@@ -82,7 +84,9 @@ class EventDecoder(_Decoder, ABC):
         return message if message.events else None
 
     def _read(self, decoder: msgspec.json.Decoder[T], data: bytes) -> tuple[T, bytes]:
-        """Return the decoded data of an event, and the data with a placeholder for every half of a character."""
+        """Return the decoded JSON of an event, and its text, in which placeholders stand for halves of split characters
+        (see `surrogates`).
+        """
         try:
             return decoder.decode(data), data
         except msgspec.ValidationError:
@@ -95,8 +99,8 @@ class EventDecoder(_Decoder, ABC):
 
     @abstractmethod
     def _events(self, event: sse.SseEvent) -> Iterable[pb.GenerateEvent]:
-        """Return the canonical events of one event, whose data is not None. Set `_done` at the last event of the
-        answer.
+        """Return the canonical events for one event of the provider, whose data is not None. Set `_done` at the last
+        event of the answer.
         """
 
     @abstractmethod
@@ -176,7 +180,9 @@ class FrameDecoder(_Decoder, ABC):
                 return
 
     def _plain(self, frames: bytes) -> bytes | None:
-        """Return the output of frames that need no decoding, None for frames that do. An optimisation only."""
+        """Return the message for frames that need no decoding, None for frames that do; makes decoding faster and
+        changes no result.
+        """
         return None
 
     def _comment(self, frame: bytes) -> bytes:
@@ -186,7 +192,9 @@ class FrameDecoder(_Decoder, ABC):
         return frame if self._started and frame.startswith(b":") else b""
 
     def _after_start(self, frame: bytes) -> bytes:
-        """Return the frame after all frames that were held back; hold it back if the answer has not started."""
+        """Return the frame together with the frames held back before it; until the answer has started, hold the frame
+        back and return b"".
+        """
         if not self._started:
             self._early.append(frame)
             return b""
@@ -209,8 +217,8 @@ class FrameDecoder(_Decoder, ABC):
 
 
 class ModelMember:
-    """Member of a stream's frames that holds the model id. The provider's id is replaced by the caller's, all else
-    stays byte for byte.
+    """Member that holds the model id in the frames of a passed-through stream. The provider's id is replaced by the
+    caller's, all else stays byte for byte.
     """
 
     def __init__(self, caller_model: str, member: str = "model", parent: str = "") -> None:

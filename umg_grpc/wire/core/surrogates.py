@@ -98,7 +98,9 @@ def _split(character: "re.Match[str]") -> str:
 
 
 def _restored(held: "re.Match[str]") -> str:
-    """Return the character of two halves, the characters of stray bytes, or U+FFFD."""
+    """Return the text for a match of placeholders: the character of two halves, the characters of stray bytes, or
+    U+FFFD.
+    """
     if held[1]:
         return chr(0x10000 + ((ord(held[1]) - _SURROGATE) << 10) + (ord(held[2]) - _SURROGATE - 0x400))
     if held[3]:

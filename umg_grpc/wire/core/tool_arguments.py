@@ -48,8 +48,8 @@ def _grammar(format_json: str) -> _Grammar | None:
 
 
 def call_arguments(call: pb.ToolCall) -> object:
-    """Return the arguments of a call as an object. Free text is under the name of `encode_free_text`; arguments that
-    are not an object are in `RAW_ARGUMENTS`; no arguments are {}.
+    """Return the arguments of a call as an object. The text of a custom tool is in the member that `encode_free_text`
+    declares; arguments that are not an object are in `RAW_ARGUMENTS`; no arguments are {}.
     """
     if call.HasField("text"):
         return {"input": call.text}

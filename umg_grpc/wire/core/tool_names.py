@@ -15,7 +15,7 @@ from umg_grpc.wire.core.json import JsonObject
 
 @dataclass(frozen=True)
 class Spelling:
-    """Tool names that a format's providers accept."""
+    """Rules for tool names that the providers of a format accept: characters and length."""
 
     name: re.Pattern[str]
     """A legal name."""
@@ -97,7 +97,9 @@ class ToolNames:
         return {name.name: name for name in reversed(self._tools)} | plain
 
     def resolve(self, call: pb.ToolCall) -> bool:
-        """Replace the provider's tool name in a call by the caller's. Return whether the tool takes free text."""
+        """Replace the tool name in a provider's call by the name that the caller declared. Return whether the tool
+        takes free text.
+        """
         name = self._declared.get(call.name) or ToolName("", call.name)
         tool = self._tools.get(name)
         call.name, call.namespace = name.name, name.namespace
@@ -106,8 +108,8 @@ class ToolNames:
         return tool is not None and tool.HasField("custom")
 
     def head(self, tool: pb.Tool) -> JsonObject:
-        """Return `name` and `description` of a declared tool for a format without namespaces. The description of the
-        first tool of a namespace begins with the namespace's description.
+        """Return the members `name` and `description` of a declared tool, for a format without namespaces. The
+        description of the first tool of a namespace begins with the namespace's description.
         """
         kind = tool.function if tool.HasField("function") else tool.custom
         head: JsonObject = {"name": self.of_tool(tool)}

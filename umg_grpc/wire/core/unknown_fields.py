@@ -36,7 +36,7 @@ def by_type(kinds: Mapping[str, type[Struct]], untyped: type[Struct] | None = No
 
 
 def record_unknown_fields(unknown: Iterable[str], harmless: Collection[str], notes: RequestNotes) -> None:
-    """Sort the top-level fields of a text request that have no canonical form.
+    """Record in the notes the top-level fields of a text request that have no canonical form, as harmless or not.
 
     A harmless field is left out and reported when the request is translated. Any other may carry state or change the
     meaning of the request, so that an upstream of another format rejects the request.
@@ -57,7 +57,9 @@ def note_nested(source: pb.SourceDocument, report: Report) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Shape:
-    """Field names of a struct, and the fields that are entered."""
+    """Field names of a struct, and its fields whose values are checked too, since they are structs or lists
+    of structs.
+    """
 
     known: frozenset[str]
     entered: Mapping[str, Pick]
@@ -69,7 +71,7 @@ _DECODER = msgspec.json.Decoder(dict[str, object])
 
 
 class Fields:
-    """Declared fields of a format's bodies."""
+    """Fields that the structs of a format declare, to find the unknown fields of a body."""
 
     def __init__(
         self,
@@ -89,7 +91,7 @@ class Fields:
             self._shape(struct)
 
     def nested_unknown(self, body: bytes) -> Sequence[str]:
-        """Return the paths of `unknown` below the top level."""
+        """Return the paths of the unknown fields below the top level of a body, see `unknown`."""
         return [_path(*place) for place in self._unknown(body) if place[0] is not None]
 
     def unknown(self, body: bytes) -> Sequence[str]:
@@ -135,7 +137,9 @@ class Fields:
 
 
 def _pick_of(info: inspect.Type) -> Pick | None:
-    """Return the `Pick` of a field whose type is a struct or a list of structs, else None."""
+    """Return the `Pick` of a field, which selects the struct of its value; None if the value is neither a struct nor a
+    list of structs.
+    """
     match info:
         case inspect.StructType():
             struct: type[Struct] = info.cls

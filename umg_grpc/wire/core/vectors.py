@@ -48,7 +48,7 @@ def json_pieces(
 
 
 def slices(body: bytes) -> Iterator[bytes]:
-    """Yield an existing body in pieces of `SLICE_BYTES`."""
+    """Yield a body that is encoded already in pieces of `SLICE_BYTES`."""
     for start in range(0, len(body), SLICE_BYTES):
         yield body[start : start + SLICE_BYTES]
 
@@ -74,12 +74,12 @@ _EITHER = msgspec.json.Decoder(bytes | list[float])
 
 
 def from_numbers(vector: Raw | list[float]) -> bytes:
-    """Return the packed vector of an array of numbers. Raise ValueError."""
+    """Return the packed vector of a JSON array of numbers. Raise ValueError."""
     return pack(vector if isinstance(vector, list) else _NUMBERS.decode(vector))
 
 
 def from_either(vector: Raw | list[float] | bytes) -> bytes:
-    """Return the packed vector of an array of numbers or of a base64 text. Raise ValueError."""
+    """Return the packed vector of a JSON value that is an array of numbers or a base64 text. Raise ValueError."""
     read = _EITHER.decode(vector) if isinstance(vector, Raw) else vector
     return read if isinstance(read, bytes) else pack(read)
 
@@ -93,7 +93,9 @@ def pack(numbers: Sequence[float]) -> bytes:
 
 
 def are_whole(vectors: Sequence[bytes]) -> bool:
-    """Return whether each vector has at least one element, only complete elements, and only finite numbers."""
+    """Return whether all vectors are valid: at least one element each, only complete elements, and only
+    finite numbers.
+    """
     import numpy as np  # imported here as in `elements`
 
     if any(not vector or len(vector) % ELEMENT_BYTES for vector in vectors):
@@ -119,7 +121,9 @@ def count_numbers(text: bytes) -> int:
 
 
 def count_either(text: bytes) -> int:
-    """Return the number of elements of an array of numbers or of a base64 text; 0 for any other value."""
+    """Return the number of elements of a JSON value that is an array of numbers or a base64 text; 0 for any other
+    value.
+    """
     if not text.startswith(b'"'):
         return count_numbers(text)
     letters, padding = len(text) - 2, text.count(b"=", -3)

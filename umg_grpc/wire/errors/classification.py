@@ -63,7 +63,7 @@ class Row:
     page: bool = False  # whether the error must be a page (`ProviderError.page`)
 
     def fits(self, status: int, error: ProviderError, waits: bool) -> bool:
-        """Return whether the error matches the row."""
+        """Return whether all conditions of the row match the error."""
         if self.statuses and status not in self.statuses:
             return False
         if self.waits not in (None, waits) or self.named not in (None, bool(error.field)) or self.page > error.page:

@@ -21,7 +21,7 @@ from umg_grpc.wire.errors.redact import clean
 
 
 def is_error(raw: Raw) -> bool:
-    """Return whether the value of a member `error` is an error."""
+    """Return whether the value of a body's member `error` states an error, and is not null or empty."""
     return is_present(raw) and bytes(raw) not in (b"{}", b'""', b"false")
 
 
@@ -275,5 +275,5 @@ def _retry_after(headers: Mapping[str, str]) -> int | None:
 
 
 def _whole_seconds(seconds: float) -> int:
-    """Return the seconds rounded up, at most `LONGEST_WAIT`."""
+    """Return the seconds of a wait rounded up, at most `LONGEST_WAIT`."""
     return math.ceil(min(max(0, seconds), LONGEST_WAIT))
