@@ -21,7 +21,7 @@ NO_RESULT = "No result."
 
 
 class _Turn(NamedTuple):
-    """Message less its tool results; its parts with their canonical paths."""
+    """Canonical message without its tool results; its parts with their canonical paths."""
 
     message: pb.Message
     place: int
@@ -92,7 +92,7 @@ class MessageEncoder:
         return messages
 
     def _turn(self, message: pb.Message, index: int) -> tuple["_Turn", list[JsonObject]]:
-        """Return the message less its tool results, and these as messages of their own."""
+        """Split a message: return the message without its tool results, and each result as a chat message."""
         at, turn, results = f"messages[{index}]", _Turn(message, index, []), list[JsonObject]()
         if message.phase:
             self._report.drop("phase")
@@ -182,7 +182,7 @@ class MessageEncoder:
         return thoughts
 
     def _state(self, part: pb.Part, encoded: JsonObject) -> None:
-        """Add vendor G's reasoning state to the message.
+        """Add vendor G's reasoning state of a part to the chat message.
 
         Only vendor G's chat has a field for it, on calls and on messages.
         """
@@ -356,7 +356,9 @@ def _add_placeholder_signatures(messages: list[object]) -> None:
 
 
 def _text_in(data: bytes) -> str | None:
-    """Return the text of a document, since no provider accepts text files as a file; None if it is not UTF-8."""
+    """Return the text of a document's bytes, since no provider accepts text files as a file; None if they are not
+    UTF-8.
+    """
     try:
         return data.decode()
     except UnicodeDecodeError:

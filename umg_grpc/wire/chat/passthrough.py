@@ -37,9 +37,10 @@ _CHUNK = msgspec.json.Decoder(PassedChunk)
 
 
 class Template(NamedTuple):
-    """Bytes around the delta of a plain chunk, which only continues the output (no error, usage or finish reason).
+    """Bytes before and after the delta of a plain chunk, which only continues the output (no error, usage or finish
+    reason).
 
-    Frames with the same bytes need no parsing: nothing in them but the deltas is new.
+    Later frames with the same bytes around their deltas need no parsing.
     """
 
     head: bytes  # up to the delta
@@ -49,10 +50,10 @@ class Template(NamedTuple):
 
     @classmethod
     def learn(cls, raw: bytes, chunk: PassedChunk) -> Self | None:
-        """Return the template of a plain chunk; None for any other.
+        """Return the template of a chunk if it is plain; None for any other chunk.
 
-        A template without a finish reason member would also match a last chunk, whose reason would be taken for a part
-        of the delta.
+        The chunk must have a finish reason member (null): without it the template would also match the last chunk, and
+        take its finish reason for a part of the delta.
         """
         if chunk.usage is not None or not chunk.choices or len(chunk.choices) != 1:
             return None

@@ -141,8 +141,8 @@ def _set_member(fields: dict[str, Raw], place: Path, value: object) -> None:
 def _merge_extra_body(fields: dict[str, Raw], request: pb.GenerateRequest, report: Report) -> None:
     """Move the members of `extra_body` to the top level, as an SDK does.
 
-    Vendor G's member stays inside, under the name that its endpoint reads. Not shown in the document: members that are
-    fields of the body itself. They are left out, since the limits were checked on the top level only.
+    Vendor G's member stays inside, under the name that its endpoint reads. Members that are fields of the body itself
+    are left out (not shown in the document), since the limits were checked on the top level only.
     """
     extra = _members(fields.pop("extra_body", ABSENT), "extra_body")
     if "vendorg" in fields:

@@ -203,7 +203,7 @@ def _is_disabled(reasoning: pb.ReasoningOptions) -> bool:
 
 
 def _nearest_effort(reasoning: pb.ReasoningOptions, words: ChatFields, report: Report) -> str:
-    """Return the effort nearest to a budget or a mode, and report the change; "" for none."""
+    """Return the effort that comes nearest to a reasoning budget or mode, and report the change; "" for none."""
     if reasoning.HasField("budget_tokens") and not (reasoning.mode and reasoning.budget_tokens < 0):
         effort = nearest_effort(reasoning.budget_tokens)
         report.drop("reasoning.budget_tokens", f"effort {effort}" if effort else None)

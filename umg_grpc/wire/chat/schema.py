@@ -27,7 +27,7 @@ class Kind(Struct):
 
 
 class GoogleContent(Struct):
-    """Member `extra_content.google`."""
+    """Member `extra_content.google` of the request."""
 
     thought_signature: str | None = None
 
@@ -114,7 +114,7 @@ class ImagePart(Struct):
 
 
 class InputAudio(Struct):
-    """Audio in base64."""
+    """Member `input_audio` of a content part: audio in base64."""
 
     data: NonEmpty
     format: Literal["wav", "mp3"]
@@ -159,7 +159,7 @@ class CustomTool(Struct):
 
 
 class Named(Struct):
-    """Object with a name."""
+    """Object with a member `name`."""
 
     name: NonEmpty
 
@@ -189,7 +189,7 @@ class AllowedToolsChoice(Struct):
 
 
 class StreamOptions(Struct):
-    """Member `stream_options`."""
+    """Member `stream_options` of the request."""
 
     include_usage: bool | None = None
     include_obfuscation: bool | None = None
@@ -205,7 +205,7 @@ class JsonSchema(Struct):
 
 
 class ResponseFormat(Struct):
-    """Member `response_format`."""
+    """Member `response_format` of the request."""
 
     type: Literal["text", "json_object", "json_schema"]
     json_schema: JsonSchema | None = None
@@ -225,7 +225,7 @@ class Audio(Struct):
 
 
 class Prediction(Struct):
-    """Member `prediction`."""
+    """Member `prediction` of the request: predicted output."""
 
     type: Literal["content"]
     content: str | list[TextPart]
@@ -248,14 +248,14 @@ class Place(Struct):
 
 
 class UserLocation(Struct):
-    """Member `user_location`."""
+    """Member `user_location` of the request."""
 
     approximate: Place
     type: Literal["approximate"] | None = None
 
 
 class WebSearchOptions(Struct):
-    """Member `web_search_options`."""
+    """Member `web_search_options` of the request."""
 
     search_context_size: Level | None = None
     user_location: UserLocation | None = None
@@ -323,7 +323,7 @@ class ExtraBody(Struct):
 
 
 class GenerationConfig(Struct):
-    """Member `generationConfig`."""
+    """Member `generationConfig` of the request, as vendor G's clients send it."""
 
     camel_config: ThinkingConfig | None = field(name="thinkingConfig", default=None)
     thinking_config: ThinkingConfig | None = None
@@ -334,7 +334,7 @@ Label = Annotated[str, Meta(max_length=512)]
 
 
 class ChatRequest(Struct, kw_only=True):
-    """Body of the request."""
+    """Body of `POST /v1/chat/completions`."""
 
     model: Annotated[str, Meta(min_length=1, max_length=512)]
     messages: Annotated[list[ChatMessage], Meta(min_length=1, max_length=20000)]
@@ -386,4 +386,4 @@ class ChatRequest(Struct, kw_only=True):
 
 
 class KnownChatRequest(ChatRequest, forbid_unknown_fields=True):
-    """Body that has no fields beyond those of `ChatRequest`."""
+    """Body of a request without unknown fields, which most bodies are."""

@@ -68,7 +68,7 @@ def event_error(event: sse.SseEvent, chunk: Head) -> UmgError | None:
 
 
 class _Call:
-    """Tool call that is being streamed."""
+    """State of a tool call that is being streamed."""
 
     def __init__(self, call_id: str) -> None:
         self.call_id = call_id
@@ -105,9 +105,8 @@ class _Candidate(PartEmitter):
         self._length += len(text)
 
     def continuation(self, choice: ChunkChoice) -> pb.GenerateEvent | None:
-        """Return the event of a delta that only continues the open text or reasoning; None for any other.
-
-        Most deltas do.
+        """Return the event for a delta that only continues the open text or reasoning, as most deltas do; None for any
+        other.
         """
         delta = choice.delta
         if delta is None or choice.finish_reason or choice.logprobs is not None:

@@ -70,7 +70,7 @@ class StreamEncoder:
         self._start(pb.GenerationStarted(model=request.model))
 
     def feed(self, message: pb.StreamGenerateResponse) -> bytes:
-        """Return all frames of one upstream read, for one write."""
+        """Return the encoded events of one message, joined, so that one write sends them."""
         if message.source_frames:
             self._passed = True
             return message.source_frames
@@ -85,7 +85,7 @@ class StreamEncoder:
         return b"".join(frames)
 
     def close(self) -> bytes:
-        """Return the end of a complete response: the ends of open choices, the usage, the end marker."""
+        """Return the frames that end a complete response: the ends of open choices, the usage, the end marker."""
         if self._passed or self._closed:
             return b""
         self._closed = True
@@ -99,11 +99,11 @@ class StreamEncoder:
         return b"".join([*frames, sse.frame(sse.DONE)])
 
     def closing(self) -> Iterator[bytes]:
-        """Yield the result of `close` in one piece."""
+        """Yield the result of `close` in one piece, see `text_format.StreamEncoder`."""
         yield self.close()
 
     def error(self, error: UmgError) -> bytes:
-        """Return the event that ends a broken response; no end marker follows."""
+        """Return the frame of an error event, which ends a broken response; no end marker follows."""
         self._closed = True
         return error_frame(error)
 

@@ -71,7 +71,7 @@ def _decode_tool(raw: msgspec.Raw, tool: pb.Tool, at: str) -> None:
 
 
 def is_search(function: schema.FunctionDefinition) -> bool:
-    """Return whether the tool is the provider's search and not the caller's own function."""
+    """Return whether a declared function is the provider's web search and not the caller's own function."""
     return function.name == SEARCH_TOOL or (function.name == OTHER_SEARCH_TOOL and not is_present(function.parameters))
 
 

@@ -31,7 +31,7 @@ class ProviderUsage(Struct):
 
     @property
     def is_whole(self) -> bool:
-        """True if both totals are present; without them the usage is ignored and the tokens are counted here."""
+        """Whether both totals are present. A usage without one is ignored, and the gateway counts the tokens itself."""
         return self.prompt_tokens is not None and self.completion_tokens is not None
 
 
@@ -66,7 +66,7 @@ def encode_usage(usage: pb.Usage) -> JsonObject:
 
 
 def decode_usage(usage: ProviderUsage, target: pb.Usage) -> None:
-    """Decode the counts of a usage with both totals; missing details are 0."""
+    """Fill in the counts of a usage for which `is_whole` is true; details that the provider leaves out are 0."""
     input_tokens, output_tokens, total = (
         count(usage.prompt_tokens),
         count(usage.completion_tokens),
