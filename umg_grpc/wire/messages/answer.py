@@ -51,7 +51,7 @@ SEARCH_ERRORS = frozenset(
 
 
 class StopDetails(Struct):
-    """`stop_details` of an answer."""
+    """Member `stop_details` of an answer."""
 
     category: str | None = None
     explanation: str | None = None
@@ -67,7 +67,7 @@ class Ending(Struct, kw_only=True):
 
 
 class Head(Ending, kw_only=True):
-    """Members that every answer has beside its content."""
+    """Members of an answer other than its content."""
 
     type: str | None = None
     id: str | None = None
@@ -80,8 +80,8 @@ class Head(Ending, kw_only=True):
 
 
 def encode_finish(finished: pb.Candidate | pb.CandidateFinished, calls: bool, block_reason: str = "") -> JsonObject:
-    """Return `stop_reason`, `stop_sequence`, `stop_details`, and `container` where there is one. With `calls` (the
-    model called a tool) the reason becomes `tool_use`, unless the finish reason states another cause.
+    """Return the members `stop_reason`, `stop_sequence`, `stop_details` and, where there is one, `container`. With
+    `calls` (the model called a tool) the reason becomes `tool_use`, unless the finish reason states another cause.
     """
     reason = pb.FINISH_REASON_CONTENT_FILTER if block_reason else finished.finish_reason
     if calls and reason in OVERRIDDEN:
@@ -98,7 +98,7 @@ def encode_finish(finished: pb.Candidate | pb.CandidateFinished, calls: bool, bl
 
 
 def signature(part: pb.Part) -> str:
-    """Return the `signature` of a reasoning part."""
+    """Return the `signature` of a reasoning block: the reasoning state of the part, or `UNSIGNED` without one."""
     return show(part.state, "messages") if part.HasField("state") else UNSIGNED
 
 
@@ -163,8 +163,7 @@ def encode_blocks(part: pb.Part, response_id: str, index: int) -> Iterator[objec
 
 
 def split_text(text: pb.TextPart) -> Iterator[tuple[str, list[object]]]:
-    """Return the text in non-empty pieces with the citations of each: a cited answer has one block for every cited
-    span.
+    """Split the text into non-empty pieces, each with its citations: a cited answer has one block for every cited span.
 
     The documents do not show overlapping spans. The characters that a later span shares with an earlier one stay with
     the earlier.
@@ -190,7 +189,7 @@ def split_text(text: pb.TextPart) -> Iterator[tuple[str, list[object]]]:
 
 
 def encode_server_call(call: pb.ServerToolCall, response_id: str) -> JsonObject | None:
-    """Return a `server_tool_use` without its input; None for a tool that only another format has."""
+    """Return a `server_tool_use` block without its input; None for a tool that only another format has."""
     if call.format == "messages":
         return {"type": "server_tool_use", "id": call.call_id, "name": call.name}
     if call.name != "web_search":
@@ -199,15 +198,15 @@ def encode_server_call(call: pb.ServerToolCall, response_id: str) -> JsonObject 
 
 
 def server_input(call: pb.ServerToolCall) -> object:
-    """Return the `input` of a `server_tool_use`. Provider text that is no JSON object is wrapped in an object."""
+    """Return the `input` of a `server_tool_use` block. Text that is no JSON object is wrapped in an object."""
     if call.format == "messages" and call.input_json:
         return call_arguments(pb.ToolCall(arguments_json=call.input_json))
     return {"query": "; ".join(call.queries)}
 
 
 def encode_server_tool_result(result: pb.ServerToolResult, response_id: str) -> JsonObject | None:
-    """Return a `web_search_tool_result` or the result block of another tool; None for a tool that only another format
-    has.
+    """Return a `web_search_tool_result` block, or the result block of another tool; None for a tool that only another
+    format has.
     """
     from_provider = result.format == "messages" or any(found.encrypted_content for found in result.results)
     from_provider = from_provider or result.call_id.startswith("srvtoolu_")  # a search that failed or found nothing
@@ -236,7 +235,7 @@ def media_note(media: pb.MediaPart, size: int) -> str:
 
 
 def decode_finish(ending: Ending, target: pb.Candidate | pb.CandidateFinished) -> None:
-    """Fill in the finish reason, and the provider's own name of it where the canonical form has none."""
+    """Set the finish reason, and keep the provider's own name of it where no canonical reason means the same."""
     reason = ending.stop_reason
     if reason:
         target.finish_reason = FINISH_REASONS.get(reason, pb.FINISH_REASON_OTHER)
@@ -259,13 +258,15 @@ def correct_finish(target: pb.Candidate | pb.CandidateFinished, calls: bool) -> 
 
 
 def rename_call(call: pb.ToolCall, names: ToolNames) -> None:
-    """Replace a call's tool name by the caller's. For a custom tool, set the call's text."""
+    """Replace the tool name in a provider's call by the name that the caller declared. For a custom tool, set the
+    call's text too.
+    """
     if names.resolve(call):
         call.text = free_text(call.arguments_json)
 
 
 def update_search(call: pb.ServerToolCall, arguments: str) -> None:
-    """Fill in the input of a provider's own call, which a stream sends after the call."""
+    """Set the input of a provider's own call, which a stream sends only after the call."""
     call.queries[:] = queries_of(arguments)
     if call.format:
         call.input_json = arguments

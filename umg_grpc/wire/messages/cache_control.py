@@ -22,12 +22,14 @@ class _Mark(Struct):
 
 
 def has_persistent(body: bytes) -> bool:
-    """Return whether a mark may be of type `persistent`, which only the Messages document of callers has."""
+    """Return whether a body may contain a cache mark of type `persistent`, which only the gateway's Messages document
+    has.
+    """
     return b'"persistent"' in body and _PERSISTENT.search(body) is not None
 
 
 def rename_persistent(fields: dict[str, Raw]) -> None:
-    """Rename the `persistent` marks of a body to the form that providers accept, wherever a mark may be."""
+    """Replace the cache marks of type `persistent` in a body by marks that providers accept, wherever a mark may be."""
     _rename(fields)
     for name in ("system", "tools", "messages"):
         if name in fields:
@@ -35,7 +37,7 @@ def rename_persistent(fields: dict[str, Raw]) -> None:
 
 
 def without_marks(turns: Raw) -> Raw:
-    """Return `messages` without their marks."""
+    """Return `messages` without the cache marks (`cache_control`) of its blocks."""
     return _edit_marks(turns, _ANY, _remove)
 
 
@@ -51,7 +53,9 @@ def _remove(members: dict[str, Raw]) -> None:
 
 
 def _edit_marks(raw: Raw, found: re.Pattern[bytes], edit: Edit, depth: int = 0) -> Raw:
-    """Return a list of blocks, of tools or of turns with its marks edited. JSON without marks stays byte for byte."""
+    """Return a list of blocks, of tools or of turns with its cache marks edited. JSON without marks stays byte for
+    byte.
+    """
     text = bytes(raw)
     if depth > MAX_DEPTH or not found.search(text):
         return raw

@@ -11,13 +11,13 @@ UNMARKABLE = frozenset({"thinking", "redacted_thinking"})
 
 
 def is_marked(fields: JsonObject) -> bool:
-    """Return whether the caller set a mark anywhere."""
+    """Return whether the caller set a cache mark anywhere in the body."""
     return FIELD in fields or any(FIELD in block for block in _blocks(fields))
 
 
 def mark_prompt(fields: JsonObject) -> None:
-    """Mark the last tool, the end of the system prompt and the end of the last user turn: three of the four marks that
-    a provider accepts.
+    """Set cache marks on the last tool, the end of the system prompt and the end of the last user turn: three of the
+    four marks that a provider accepts.
     """
     _mark_last(fields.get("tools"))
     if "system" in fields:
@@ -40,7 +40,9 @@ def _mark_last(blocks: object) -> None:
 
 
 def _as_blocks(content: object) -> object:
-    """Return a prompt as a list of blocks, so that a mark can be set on the last one."""
+    """Return a system prompt or the content of a turn as a list of blocks, so that a cache mark can be set on the last
+    one.
+    """
     return [{"type": "text", "text": content}] if isinstance(content, str) else content
 
 

@@ -38,12 +38,12 @@ ReadBlock: TypeAlias = Callable[[Raw, Owner, str], None]
 
 
 def returned_state(text: str) -> pb.ReasoningState:
-    """Return reasoning state that a caller sent back, with the format that made it."""
+    """Return the reasoning state that a caller sent back, with the name of the format that created it."""
     return read(text, "messages")
 
 
 def provider_state(text: str) -> pb.ReasoningState:
-    """Return reasoning state that a provider of this format sent."""
+    """Return the reasoning state in the answer of a provider of this format."""
     return pb.ReasoningState(format="messages", data=text)
 
 
@@ -133,7 +133,7 @@ def append_opaque(raw: Raw, kind: str, owner: Owner) -> None:
 
 
 def decode_cache(mark: schema.CacheControl, target: pb.CacheControl, at: str) -> None:
-    """Fill in a cache mark. Raise UmgError(INVALID_FIELD) for a lifetime that contradicts the type."""
+    """Set the cache mark of a tool or part. Raise UmgError(INVALID_FIELD) for a lifetime that contradicts the type."""
     if mark.type == "persistent" and mark.ttl == "5m":
         raise invalid(f"{at}.ttl", "`persistent` is kept for an hour; leave the ttl out")
     target.SetInParent()
@@ -213,7 +213,7 @@ def _search_result(raw: Raw, owner: Owner, at: str) -> None:
 
 
 def _source(raw: Raw, media: pb.MediaPart, at: str) -> None:
-    """Decode the `source` of an image or a document."""
+    """Decode the member `source` of an image or a document block."""
     image = media.kind == pb.MEDIA_KIND_IMAGE
     match parse(schema.Kind, raw, at).type:
         case "base64":
@@ -255,7 +255,7 @@ def _address(url: str, media: pb.MediaPart, field: str) -> None:
 
 
 def _pieces(blocks: list[Raw], media: pb.MediaPart, at: str) -> None:
-    """Decode the texts and images of a document in pieces."""
+    """Decode the content of a document block that consists of text and image blocks."""
     media.blocks.SetInParent()
     for index, raw in enumerate(blocks):
         match parse(schema.Kind, raw, f"{at}[{index}]").type:
@@ -320,7 +320,7 @@ def _server_tool_use(raw: Raw, owner: Owner, at: str) -> None:
 
 
 def queries_of(input_json: str) -> list[str]:
-    """Return the query in the input of a search, as a list of at most one."""
+    """Return the member `query` in the input of a search as a list, empty without one."""
     try:
         query = msgspec.json.decode(input_json, type=schema.Query).query
     except (ValueError, RecursionError):

@@ -144,7 +144,9 @@ class TurnEncoder:
             self._turns.pop()
 
     def _turn_blocks(self, role: str) -> list[object]:
-        """Return the blocks of the last turn if it has the role, else of a new turn."""
+        """Return the list of blocks to which content of the role is added: that of the last turn if it has the role,
+        else that of a new turn.
+        """
         if not self._turns or self._turns[-1][0] != role:
             self._turns.append((role, []))
         return self._turns[-1][1]
@@ -196,7 +198,7 @@ class TurnEncoder:
     # --- parts
 
     def _assistant_part(self, part: pb.Part, at: str, own_id: str) -> object:
-        """Return a part of an assistant's turn; None for a part that is left out and reported."""
+        """Return the block of a part of an assistant's turn; None for a part that is left out and reported."""
         if part.HasField("state") and not (part.HasField("reasoning") and part.state.format == "messages"):
             self._report.drop("state")
         match part.WhichOneof("kind"):
@@ -222,7 +224,7 @@ class TurnEncoder:
                 assert_never(unhandled)
 
     def _user_part(self, part: pb.Part, at: str, message: pb.Message) -> object:
-        """Return a part of a user's turn; None for a part that is left out and reported."""
+        """Return the block of a part of a user's turn; None for a part that is left out and reported."""
         match part.WhichOneof("kind"):
             case "tool_result":
                 return self._result(part.tool_result, at)
@@ -269,7 +271,7 @@ class TurnEncoder:
         return block
 
     def _encode_reasoning(self, part: pb.Part) -> JsonObject | None:
-        """Return reasoning that the provider signed; None for other reasoning, which it rejects."""
+        """Return the block of reasoning that the provider signed; None for other reasoning, which it rejects."""
         if part.state.format != "messages":
             self._report.drop("reasoning")
             return None
@@ -346,14 +348,16 @@ class TurnEncoder:
         return {**block, "cache_control": encode_cache(part.cache_control)} if isinstance(block, dict) else block
 
     def _mark_before(self, part: pb.Part, blocks: list[object]) -> None:
-        """Move the cache mark of a part that is left out to the block before it."""
+        """Move the cache mark of a part that is left out to the block before the part."""
         if blocks:
             blocks[-1] = self._marked(blocks[-1], part)
         else:
             self._report.drop("cache_control")
 
     def _limit_marks(self, marked: list[JsonObject]) -> None:
-        """Keep the last four marks. A mark on the whole request is one of the four."""
+        """Keep the last four cache marks, the number that a provider accepts. A mark on the whole request is one of the
+        four.
+        """
         room = MAX_CACHE_MARKS - self._request.HasField("cache_control")
         for block in marked[: max(0, len(marked) - room)]:
             del block["cache_control"]
@@ -384,12 +388,12 @@ def _join_reasoning(message: pb.Message) -> Iterator[tuple[int, pb.Part]]:
 
 
 def _text(text: str) -> JsonObject | None:
-    """Return a `text` block; None for blank text."""
+    """Return a `text` block; None for a blank text, which providers reject."""
     return {"type": "text", "text": text} if text.strip() else None
 
 
 def _result_blocks(block: JsonObject) -> list[object]:
-    """Return the content of a result as blocks of the turn."""
+    """Return the content of a `tool_result` block as blocks of the turn itself."""
     content = block.get("content", "")
     return list(content) if isinstance(content, list) else [{"type": "text", "text": content or NO_RESULT}]
 

@@ -22,7 +22,7 @@ ANY_JSON = "Answer with one JSON value and nothing else: no words around it, no 
 
 
 def encode_fields(request: pb.GenerateRequest, report: Report, quirks: Quirks = NO_QUIRKS) -> JsonObject:
-    """Return all fields except `model` and `stream`. Raise UmgError(UNTRANSLATABLE, UNSUPPORTED_FIELD)."""
+    """Return all fields of the body except `model` and `stream`. Raise UmgError(UNTRANSLATABLE, UNSUPPORTED_FIELD)."""
     names = tool_names(request)
     tools = encode_tools(request, names, report, quirks)
     turns = TurnEncoder(request, names, report)
@@ -77,7 +77,8 @@ def _encode_format(request: pb.GenerateRequest, turns: TurnEncoder, report: Repo
 
 
 def _max_tokens(request: pb.GenerateRequest, planned: Plan, report: Report, quirks: Quirks) -> tuple[int, Plan]:
-    """Return the limit of the answer, and the plan with as many reasoning tokens as fit below the model's own limit.
+    """Return `max_tokens` of the answer, and the reasoning plan with as many reasoning tokens as fit below the model's
+    own limit.
 
     Reasoning tokens count as part of the answer: a limit below the reasoning budget is raised.
     """

@@ -82,7 +82,7 @@ def _body(error: UmgError, stated: JsonObject) -> bytes:
 
 
 def _code(reason: "pb.ErrorReason.ValueType") -> re.Pattern[str]:
-    """Return a pattern of the code that providers use for the reason."""
+    """Return a pattern of the error codes that providers use for the reason."""
     return re.compile(rf"\b{pb.ErrorReason.Name(reason).removeprefix('ERROR_REASON_').lower()}\b")
 
 
@@ -105,5 +105,7 @@ decode_error = partial(provider_errors.decode_error, table=TABLE)
 
 
 def stated_error(error: bytes | msgspec.Raw) -> UmgError:
-    """Return the error that an answer or an event contains. Raise ValueError, RecursionError."""
+    """Return the error for the caller that an error in an answer or an event states. Raise ValueError,
+    RecursionError.
+    """
     return provider_errors.from_provider(200, provider_errors.as_error(msgspec.json.decode(error)), table=TABLE)

@@ -7,7 +7,7 @@ from umg_grpc.wire.core.tool_arguments import BLANK
 
 
 class OpenPart:
-    """Part that is being written."""
+    """Part of a streamed answer that is being written as content blocks."""
 
     def __init__(self, index: int, part: pb.Part) -> None:
         self.index = index
@@ -53,7 +53,9 @@ class OpenPart:
         return True
 
     def update(self, part: pb.Part) -> None:
-        """Replace the part by its provider's final version. The transcript so far is kept if that has none."""
+        """Replace the part by the provider's final version of it. A transcript received so far is kept if the final
+        version has none.
+        """
         transcript = self.part.media.transcript if self.kind == "media" else ""
         self.part = pb.Part()
         self.part.CopyFrom(part)

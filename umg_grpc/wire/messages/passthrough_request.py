@@ -63,7 +63,7 @@ class _Citation(Struct):
 
 
 class _Thinking(Struct):
-    """`thinking`, as far as other fields depend on it."""
+    """Member `thinking`, as far as other fields depend on it."""
 
     type: str | None = None
 
@@ -180,12 +180,14 @@ def _has_gateway_blocks(text: bytes) -> bool:
 
 
 def _begins_with_reasoning(blocks: list[Raw]) -> bool:
-    """Return whether a turn begins with reasoning."""
+    """Return whether the first block of a turn is reasoning."""
     return bool(blocks) and parse(_Block, blocks[0], "messages").type in {"thinking", "redacted_thinking"}
 
 
 def _provider_block(block: Raw, report: Report) -> Raw | None:
-    """Return the block as the provider made it; None for a block that it never made."""
+    """Return the block as the provider made it; None for a block that only the gateway makes, which the provider
+    rejects.
+    """
     decoded = parse(_Block, block, "messages")
     match decoded.type:
         case "thinking" if decoded.signature is not None and decoded.signature.startswith(PREFIX):

@@ -38,7 +38,9 @@ MIN_TOP_P = 0.95  # minimum of `top_p` beside thinking
 
 
 def decode_thinking(thinking: schema.Thinking, reasoning: pb.ReasoningOptions) -> None:
-    """Fill in mode, budget and display. Raise UmgError(MISSING_FIELD, INVALID_FIELD)."""
+    """Decode `thinking` into the mode, budget and display of the reasoning options. Raise UmgError(MISSING_FIELD,
+    INVALID_FIELD).
+    """
     reasoning.mode, field = MODES[thinking.type], "thinking.budget_tokens"
     budget = whole(thinking.budget_tokens, field)
     if thinking.type != "enabled":
@@ -58,7 +60,7 @@ def decode_thinking(thinking: schema.Thinking, reasoning: pb.ReasoningOptions) -
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Reasoning options of a request to a provider."""
+    """Reasoning options of the body for a provider: `thinking` and the effort."""
 
     switch: JsonObject | None = None  # `thinking`
     effort: str = ""  # `output_config.effort`
@@ -66,7 +68,7 @@ class Plan:
 
     @property
     def on(self) -> bool:
-        """Whether the rules for thinking apply: temperature 1, no forced tool."""
+        """Whether thinking is on, so that its rules apply: temperature 1, no forced tool."""
         return self.switch is not None and self.switch["type"] != "disabled"
 
 

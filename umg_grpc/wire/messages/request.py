@@ -150,7 +150,7 @@ def _decode_reasoning(parsed: schema.MessagesRequest, request: pb.GenerateReques
 
 
 def _decode_uncarried(parsed: schema.MessagesRequest, notes: RequestNotes) -> None:
-    """Note fields that only a provider of the format accepts."""
+    """Record in the notes the fields without a canonical form, which only a provider of this format accepts."""
     if is_present(parsed.mcp_servers) and bytes(parsed.mcp_servers) != b"[]":
         notes.indispensable.append("mcp_servers")
     if is_present(parsed.container):

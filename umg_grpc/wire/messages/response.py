@@ -74,7 +74,7 @@ def encode_count(input_tokens: int) -> bytes:
 
 
 class ProviderMessage(Head, kw_only=True):
-    """Body of an answer, as far as it is decoded."""
+    """Body of a provider's answer, as far as it is decoded."""
 
     content: list[Raw] | None = None
 

@@ -15,20 +15,22 @@ Position = Annotated[int, Meta(ge=0, le=2**31 - 1)]
 
 
 class Kind(Struct):
-    """Type of any object that has one."""
+    """Member `type` of any object that has one."""
 
     type: str | None = None
 
 
 class CacheControl(Struct):
-    """`cache_control`. `persistent` is our document's name of `ephemeral` with a `ttl` of an hour."""
+    """Member `cache_control`: a cache mark. The type `persistent` is the document's name of `ephemeral` with a `ttl` of
+    an hour.
+    """
 
     type: Literal["ephemeral", "persistent"]
     ttl: Literal["5m", "1h"] | None = None
 
 
 class Marked(Struct, kw_only=True):
-    """Base of blocks and tools that may end a prefix to cache."""
+    """Base of blocks and tools that may have a cache mark (`cache_control`)."""
 
     cache_control: CacheControl | None = None
 
@@ -37,58 +39,58 @@ class Marked(Struct, kw_only=True):
 
 
 class TextBlock(Marked):
-    """`text` block."""
+    """Content block of type `text`."""
 
     text: str
     citations: list[Raw] | None = None
 
 
 class Base64Source(Struct):
-    """`source` of type `base64`."""
+    """Member `source` of type `base64`."""
 
     data: str
     media_type: str | None = None
 
 
 class TextSource(Struct):
-    """`source` of type `text`."""
+    """Member `source` of type `text`."""
 
     data: str
     media_type: str | None = None
 
 
 class UrlSource(Struct):
-    """`source` of type `url`."""
+    """Member `source` of type `url`."""
 
     url: NonEmpty
 
 
 class FileSource(Struct):
-    """`source` of type `file`."""
+    """Member `source` of type `file`."""
 
     file_id: NonEmpty
 
 
 class ContentSource(Struct):
-    """`source` of type `content`."""
+    """Member `source` of type `content`."""
 
     content: str | list[Raw]
 
 
 class ImageBlock(Marked):
-    """`image` block."""
+    """Content block of type `image`."""
 
     source: Raw
 
 
 class CitationsConfig(Struct):
-    """`citations` of a document."""
+    """Member `citations` of a document."""
 
     enabled: bool | None = None
 
 
 class DocumentBlock(Marked):
-    """`document` block."""
+    """Content block of type `document`."""
 
     source: Raw
     title: str | None = None
@@ -97,7 +99,7 @@ class DocumentBlock(Marked):
 
 
 class SearchResultBlock(Marked):
-    """`search_result` block."""
+    """Content block of type `search_result`."""
 
     source: str
     title: str
@@ -106,20 +108,20 @@ class SearchResultBlock(Marked):
 
 
 class ThinkingBlock(Struct):
-    """`thinking` block."""
+    """Content block of type `thinking`."""
 
     thinking: str
     signature: str | None = None
 
 
 class RedactedThinkingBlock(Struct):
-    """`redacted_thinking` block."""
+    """Content block of type `redacted_thinking`."""
 
     data: NonEmpty
 
 
 class ToolUseBlock(Marked):
-    """`tool_use` block."""
+    """Content block of type `tool_use`."""
 
     id: str
     name: str
@@ -127,7 +129,7 @@ class ToolUseBlock(Marked):
 
 
 class ToolResultBlock(Marked):
-    """`tool_result` block."""
+    """Content block of type `tool_result`."""
 
     tool_use_id: str
     content: str | list[Raw] | None = None
@@ -135,13 +137,13 @@ class ToolResultBlock(Marked):
 
 
 class ToolReferenceBlock(Marked):
-    """`tool_reference` block: a tool found by a search among tools, in the search's result."""
+    """Content block of type `tool_reference`: a tool found by a search among tools, in the search's result."""
 
     tool_name: str
 
 
 class ServerToolUseBlock(Marked):
-    """`server_tool_use` block."""
+    """Content block of type `server_tool_use`."""
 
     id: str
     name: str
@@ -149,7 +151,7 @@ class ServerToolUseBlock(Marked):
 
 
 class ServerToolResultBlock(Marked):
-    """`web_search_tool_result` block, and result blocks of the provider's other tools."""
+    """Content block of type `web_search_tool_result`, and result blocks of the provider's other tools."""
 
     tool_use_id: str
     content: Raw
@@ -171,7 +173,7 @@ class WebSearchError(Struct):
 
 
 class Query(Struct):
-    """`input` of a search."""
+    """Member `input` of a search call."""
 
     query: str | None = None
 
@@ -198,7 +200,7 @@ class Citation(Struct):
 
 
 class Turn(Struct):
-    """Element of `messages`. The decoder checks which roles need content."""
+    """Element of `messages`: a turn of the conversation. The decoder checks which roles need content."""
 
     role: str
     content: str | list[Raw] | None = None
@@ -208,14 +210,14 @@ class Turn(Struct):
 
 
 class ToolHead(Struct):
-    """Members that distinguish the kinds of tool."""
+    """Members of a tool by which its kind is recognised."""
 
     type: str | None = None
     name: str | None = None
 
 
 class FunctionTool(Marked):
-    """Tool that the caller runs."""
+    """Element of `tools`: a tool that the caller runs."""
 
     name: NonEmpty
     input_schema: Raw
@@ -226,7 +228,7 @@ class FunctionTool(Marked):
 
 
 class UserLocation(Struct):
-    """`user_location` of a web search."""
+    """Member `user_location` of a web search."""
 
     type: Literal["approximate"] | None = None
     country: str | None = None
@@ -236,7 +238,7 @@ class UserLocation(Struct):
 
 
 class WebSearchTool(Marked):
-    """Tool `web_search_20250305`."""
+    """Element of `tools` of type `web_search_20250305`."""
 
     max_uses: PositiveWhole | None = None
     user_location: UserLocation | None = None
@@ -245,7 +247,7 @@ class WebSearchTool(Marked):
 
 
 class ToolChoice(Struct):
-    """`tool_choice`."""
+    """Member `tool_choice` of the request."""
 
     type: Literal["auto", "any", "tool", "none"]
     name: NonEmpty | None = None
@@ -256,7 +258,7 @@ class ToolChoice(Struct):
 
 
 class Thinking(Struct):
-    """`thinking` of the body."""
+    """Member `thinking` of the body."""
 
     type: Literal["enabled", "disabled", "adaptive", "between_tools"]
     budget_tokens: Whole | None = None
@@ -264,21 +266,21 @@ class Thinking(Struct):
 
 
 class OutputFormat(Struct):
-    """`output_config.format`, or the older `output_format`."""
+    """Member `output_config.format`, or the older `output_format`."""
 
     type: Literal["json_schema"]
     schema: Raw
 
 
 class OutputConfig(Struct):
-    """`output_config`."""
+    """Member `output_config` of the request."""
 
     effort: Literal["low", "medium", "high", "xhigh", "max"] | None = None
     format: OutputFormat | None = None
 
 
 class Thread(Struct):
-    """`thread`."""
+    """Member `thread` of the request."""
 
     type: str | None = None
     previous_message_id: Annotated[str, Meta(max_length=512)] | None = None

@@ -24,7 +24,7 @@ from umg_grpc.wire.messages.usage import SERVICE_TIERS, ProviderUsage, decode_us
 
 
 class Delta(Ending, kw_only=True):
-    """`delta` of a `content_block_delta` and of a `message_delta`."""
+    """Member `delta` of a `content_block_delta` and of a `message_delta`."""
 
     type: str | None = None
     text: str | None = None
@@ -35,7 +35,7 @@ class Delta(Ending, kw_only=True):
 
 
 class Event(Struct, kw_only=True):
-    """Event of any type."""
+    """Event of any type; its members depend on the type."""
 
     type: str | None = None
     index: int | None = None
@@ -47,7 +47,7 @@ class Event(Struct, kw_only=True):
 
 
 class StartedBlock(Struct):
-    """Content of a `content_block_start` that is otherwise streamed after it."""
+    """Content block of a `content_block_start` event, without the content that later events stream."""
 
     type: str | None = None
     text: str | None = None
@@ -93,14 +93,14 @@ def started_event(message: Head, model: str) -> pb.GenerateEvent:
 
 
 def usage_event(usage: ProviderUsage) -> pb.GenerateEvent:
-    """Return the usage event."""
+    """Return the canonical event that contains the usage."""
     event = pb.GenerateEvent()
     decode_usage(usage, event.usage)
     return event
 
 
 class _Block:
-    """Content block that is being streamed."""
+    """State of a content block that is being streamed."""
 
     def __init__(self, part: int, kind: str | None) -> None:
         self.part = part
@@ -133,8 +133,8 @@ class TranslatingDecoder(EventDecoder):
         return self._decode_deltas(frames) or super()._take(frames)
 
     def _decode_deltas(self, frames: bytes) -> pb.StreamGenerateResponse | None:
-        """Decode a read that has only deltas of open blocks, which is most of a stream; return None for any other read.
-        For speed only.
+        """Decode a read that consists only of deltas of open blocks, as most reads do; return None for any other read.
+        This only makes decoding faster.
         """
         if self._has_halves or self._done or not only_deltas(frames):
             return None
@@ -312,7 +312,7 @@ class TranslatingDecoder(EventDecoder):
 
 
 def _decode_block(raw: Raw) -> pb.Part:
-    """Return the part that a block begins, as far as it is known."""
+    """Return the part for the block that an event starts, with the content known at its start."""
     message = pb.Message()
     decode_answer([raw], message)
     return message.parts[0]

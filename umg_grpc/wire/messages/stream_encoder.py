@@ -68,7 +68,7 @@ class StreamEncoder:
         self._states_read = False  # whether `_states` has those of the message that is being encoded
 
     def feed(self, message: pb.StreamGenerateResponse) -> bytes:
-        """Return all frames of one upstream read, for one write."""
+        """Return the encoded events of one message, joined, so that one write sends them."""
         if message.source_frames:
             self._passes_through = True
             return message.source_frames
@@ -106,7 +106,7 @@ class StreamEncoder:
         return b"".join(frames)
 
     def closing(self) -> Iterator[bytes]:
-        """Yield the bytes of `close`, in one piece (see `StreamEncoder`)."""
+        """Yield the result of `close` in one piece, see `text_format.StreamEncoder`."""
         yield self.close()
 
     def error(self, error: UmgError) -> bytes:
@@ -191,7 +191,7 @@ class StreamEncoder:
         # a citation of a text whose block is ended is lost
 
     def _hold_back(self, event: pb.GenerateEvent) -> Iterator[bytes]:
-        """Hold the event back for its part's turn, which comes when the open call is complete (`_write_waiting`)."""
+        """Hold the event back until its part can be written, after the open call is complete (`_write_waiting`)."""
         self._waiting.setdefault(event.part_index, []).append(event)
         self.retained_bytes += EVENT_BYTES + event.ByteSize()
         if self._current is not None and self._current.is_complete():
@@ -209,7 +209,7 @@ class StreamEncoder:
                 yield from self._end_part()
 
     def _interrupt(self) -> Iterator[bytes]:
-        """End the block of a text, so that another part can begin."""
+        """End the block of the open text, so that another part can begin."""
         if self._current is not None:
             self._interrupted[self._current.index] = ""
             yield from self._close_block(self._current)
@@ -278,7 +278,7 @@ class StreamEncoder:
         current.block = self._text = None
 
     def _write_block(self, current: OpenPart, block: object) -> Iterator[bytes]:
-        """Yield a block that is complete at once."""
+        """Yield the start and the end of a block that is complete at once."""
         yield from self._open_block(current, block)
         yield from self._close_block(current)
 
@@ -385,19 +385,19 @@ def _frame(name: str, event: JsonObject) -> bytes:
 
 
 def _delta_head(index: int, kind: bytes, member: bytes) -> bytes:
-    """Return the data of a delta up to its value."""
+    """Return the beginning of the JSON of a delta event, up to the value."""
     head = b'{"type":"content_block_delta","index":%d,' % index
     return head + b'"delta":{"type":"%b","%b":' % (kind, member)
 
 
 def _delta(head: bytes, value: object) -> bytes:
-    """Return the event of a delta, given its head (`_delta_head`)."""
+    """Return a delta event, made of its beginning (`_delta_head`) and the value."""
     return named_frame(b"content_block_delta", b"%b%b}}" % (head, _encode(value)))
 
 
 def _states_of_calls(events: Iterable[pb.GenerateEvent]) -> dict[int, pb.ReasoningState]:
-    """Return the states that arrive in the same message as the start of their calls, by part: they are shown before the
-    calls.
+    """Return part -> reasoning state for the calls that start in this message together with their states: a state is
+    sent before its call.
     """
     first = [event for event in events if not event.candidate_index]
     states = {event.part_index: event.state for event in first if event.WhichOneof("kind") == "state"}
@@ -409,7 +409,7 @@ def _states_of_calls(events: Iterable[pb.GenerateEvent]) -> dict[int, pb.Reasoni
 
 
 def _with_state(part: pb.Part, state: pb.ReasoningState) -> pb.Part:
-    """Return a copy of the part with the state: messages are not ours to change."""
+    """Return a copy of the part with the reasoning state; the part belongs to the caller of `feed`."""
     copy = pb.Part()
     copy.CopyFrom(part)
     copy.state.CopyFrom(state)

@@ -57,24 +57,24 @@ def decode_thread(parsed: schema.MessagesRequest, request: pb.GenerateRequest, n
 
 
 def continues(parsed: schema.CountRequest) -> bool:
-    """Return whether the request continues a thread and so needs no new turns."""
+    """Return whether the request continues a stored thread; it may then have no new turns."""
     return isinstance(parsed, schema.MessagesRequest) and parsed.thread is not None and parsed.thread.type == CONTINUE
 
 
 def without_thread(body: bytes) -> bytes:
-    """Return the body without its thread."""
+    """Return the body without its member `thread`."""
     fields = parse(dict[str, Raw], body)
     fields.pop("thread", None)
     return msgspec.json.encode(fields)
 
 
 def with_new_thread(body: bytes) -> bytes:
-    """Return the body with a thread that begins here."""
+    """Return the body with a member `thread` that begins a new thread."""
     return msgspec.json.encode(parse(dict[str, Raw], body) | {"thread": {"type": CREATE}})
 
 
 def whole_body(body: bytes, kept: bytes) -> bytes:
-    """Return the body with the kept conversation before its own turns, and without a thread."""
+    """Return the body with the stored conversation before its own turns, and without a thread."""
     fields, earlier = parse(dict[str, Raw], body), parse(dict[str, Raw], kept)
     turns = [*parse(list[Raw], earlier.pop("messages"), "messages"), *parse(list[Raw], fields["messages"], "messages")]
     fields.pop("thread", None)
@@ -82,8 +82,8 @@ def whole_body(body: bytes, kept: bytes) -> bytes:
 
 
 def kept_conversation(body: bytes, answer: bytes) -> bytes:
-    """Return the conversation to keep, of the body of a whole conversation and the body of its answer. The prompt cache
-    marks of the turns are removed: a request takes four.
+    """Return the conversation to store as JSON: the turns of a body with the whole conversation, and its answer. The
+    prompt cache marks of the turns are removed: a request takes four.
     """
     fields = parse(dict[str, Raw], body)
     turns, content = parse(list[Raw], without_marks(fields["messages"])), parse(_Answer, answer).content
@@ -94,5 +94,5 @@ def kept_conversation(body: bytes, answer: bytes) -> bytes:
 
 
 def countable(kept: bytes) -> bytes:
-    """Return a kept conversation as the body of a counting call, which the format decodes."""
+    """Return a stored conversation as the body of a token counting call, which the format decodes."""
     return msgspec.json.encode(parse(dict[str, Raw], kept) | {"model": "-"})

@@ -23,7 +23,7 @@ class CallIds:
         self._open = OpenCalls()
 
     def of_call(self, call: pb.ToolCall, default: str) -> str:
-        """Return the id of a call; `own` where it has none."""
+        """Return the id of a call as sent to the provider; made from `default` if the call has none."""
         call_id = self._legal(call.call_id or default)
         if not call.call_id:
             self._open.add(call.name, call_id)

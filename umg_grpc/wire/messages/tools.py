@@ -40,7 +40,7 @@ NO_ARGUMENTS: JsonObject = {"type": "object", "properties": {}}
 
 
 def decode_tools(tools: list[msgspec.Raw], request: pb.GenerateRequest, notes: RequestNotes) -> None:
-    """Fill `tools`. Raise UmgError naming the field."""
+    """Decode `tools`. Raise UmgError naming the field."""
     for index, raw in enumerate(tools):
         _decode_tool(raw, request, notes, f"tools[{index}]")
 
@@ -143,12 +143,12 @@ def encode_tools(request: pb.GenerateRequest, names: ToolNames, report: Report, 
 
 
 def encode_cache(mark: pb.CacheControl) -> JsonObject:
-    """Return `cache_control`."""
+    """Return the member `cache_control` for a cache mark."""
     return {"type": "ephemeral", "ttl": TTL_NAMES[mark.ttl]} if mark.ttl else {"type": "ephemeral"}
 
 
 def _offered_names(request: pb.GenerateRequest) -> set[str]:
-    """Return the names of the only tools to send, where the choice is among some: the format cannot restrict a choice.
+    """Return the names of the tools to send if the tool choice allows only some: the format cannot restrict the choice.
     An empty set means all tools.
     """
     choice = request.tool_choice
@@ -232,8 +232,8 @@ def _place(location: pb.UserLocation) -> JsonObject:
 
 
 def _encode_option(request: pb.GenerateRequest, report: Report) -> JsonObject | None:
-    """Return the web search tool of the `search` option; None without the option, or where a tool of the request is a
-    search.
+    """Return the web search tool for the request's `search` option; None without the option, or if a tool of the
+    request is a web search already.
     """
     search = request.search
     for name in ("region", "recency_days"):
@@ -252,7 +252,7 @@ def _encode_option(request: pb.GenerateRequest, report: Report) -> JsonObject | 
 
 
 def _chooses_search(request: pb.GenerateRequest) -> bool:
-    """Return whether the tool that has to be called is the provider's search."""
+    """Return whether the tool choice forces the provider's web search."""
     searches = {SEARCH_NAME, *(tool.web_search.declared_type for tool in request.tools if tool.HasField("web_search"))}
     return bool(request.tool_choice.names) and searches.issuperset(request.tool_choice.names)
 

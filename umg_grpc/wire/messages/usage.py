@@ -10,26 +10,26 @@ SERVICE_TIERS = ("standard", "priority", "batch")
 
 
 class CacheCreation(Struct):
-    """`cache_creation` of the usage."""
+    """Member `cache_creation` of the usage."""
 
     ephemeral_5m_input_tokens: Count = None
     ephemeral_1h_input_tokens: Count = None
 
 
 class OutputDetails(Struct):
-    """`output_tokens_details` of the usage."""
+    """Member `output_tokens_details` of the usage."""
 
     thinking_tokens: Count = None
 
 
 class ServerToolUse(Struct):
-    """`server_tool_use` of the usage."""
+    """Member `server_tool_use` of the usage."""
 
     web_search_requests: Count = None
 
 
 class ProviderUsage(Struct):
-    """`usage` of an answer, of `message_start` and of `message_delta`."""
+    """Member `usage` of an answer, of `message_start` and of `message_delta`."""
 
     input_tokens: Count = None
     output_tokens: Count = None
@@ -83,7 +83,7 @@ def encode_usage(usage: pb.Usage, service_tier: str) -> JsonObject:
 
 
 def decode_usage(usage: ProviderUsage, target: pb.Usage) -> None:
-    """Fill in the counts of a complete usage; details that a provider leaves out are 0."""
+    """Decode the counts of a usage for which `has_totals` is true; details that a provider leaves out are 0."""
     parts = usage.cache_creation or CacheCreation()
     hour, minutes = count(parts.ephemeral_1h_input_tokens), count(parts.ephemeral_5m_input_tokens)
     written = count(max(count(usage.cache_creation_input_tokens), hour + minutes))
