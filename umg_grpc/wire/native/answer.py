@@ -75,7 +75,7 @@ Index = Annotated[int, Meta(ge=0, le=2**31 - 1)]  # of a candidate
 
 
 class ProviderRating(Struct):
-    """Element of `safetyRatings`."""
+    """Element of `safetyRatings`: the rating of an answer by one safety filter."""
 
     category: str | None = None
     probability: str | None = None
@@ -83,39 +83,39 @@ class ProviderRating(Struct):
 
 
 class ProviderContent(Struct):
-    """`content`, which may be empty or lack its parts."""
+    """Member `content`, which may be empty or lack its parts."""
 
     parts: list[schema.ProviderPart] | None = None
 
 
 class RawContent(Struct):
-    """`content` with its parts as raw JSON, for parts of an unknown kind."""
+    """Member `content` with its parts as raw JSON, for parts of an unknown kind."""
 
     parts: list[Raw] | None = None
 
 
 class TokenCandidate(Struct, rename="camel"):
-    """Element of `chosenCandidates`."""
+    """Element of `chosenCandidates`: one token with its log probability."""
 
     token: str | None = None
     log_probability: float | None = None
 
 
 class TopCandidates(Struct):
-    """Element of `topCandidates`."""
+    """Element of `topCandidates`: the alternatives of one token."""
 
     candidates: list[TokenCandidate] | None = None
 
 
 class LogprobsResult(Struct, rename="camel"):
-    """`logprobsResult`."""
+    """Member `logprobsResult`."""
 
     chosen_candidates: list[TokenCandidate] | None = None
     top_candidates: list[TopCandidates] | None = None
 
 
 class Ending(Struct, rename="camel"):
-    """Members of a candidate that are decoded when its answer is passed on."""
+    """Members of a candidate that are decoded when its answer is passed through."""
 
     index: Index | None = None
     finish_reason: str | None = None
@@ -130,7 +130,7 @@ class Ending(Struct, rename="camel"):
 
 
 class ProviderCandidate(Struct, rename="camel"):
-    """Element of `candidates`."""
+    """Element of `candidates` in a provider's answer."""
 
     index: Index | None = None
     finish_reason: str | None = None
@@ -148,14 +148,14 @@ class RawCandidate(Struct):
 
 
 class PromptFeedback(Struct, rename="camel"):
-    """`promptFeedback` of an answer."""
+    """Member `promptFeedback` of an answer."""
 
     block_reason: str | None = None
     safety_ratings: list[ProviderRating] | None = None
 
 
 class Head(Struct, rename="camel", kw_only=True):
-    """Members that every body and every chunk has beside its candidates."""
+    """Members of a body or chunk other than its candidates."""
 
     response_id: str | None = None
     model_version: str | None = None
@@ -166,13 +166,13 @@ class Head(Struct, rename="camel", kw_only=True):
 
 
 class ProviderAnswer(Head, kw_only=True, rename="camel"):
-    """Body, or chunk of a stream."""
+    """Body of a provider's answer, or one chunk of a streamed answer."""
 
     candidates: list[ProviderCandidate] | None = None
 
 
 class PassedAnswer(Head, kw_only=True, rename="camel"):
-    """Body or chunk that is passed on."""
+    """Body or chunk that is passed through, as far as it is decoded."""
 
     candidates: list[Ending] | None = None
 
@@ -187,7 +187,7 @@ class RawAnswer(Struct):
 
 
 def decode_head(head: Head, target: pb.GenerateResponse | pb.GenerationStarted) -> None:
-    """Fill in id and time."""
+    """Decode the id and the creation time."""
     target.response_id = head.response_id or ""
     if head.create_time:
         try:
@@ -197,7 +197,7 @@ def decode_head(head: Head, target: pb.GenerateResponse | pb.GenerationStarted) 
 
 
 def decode_finish(reason: str | None, target: pb.Candidate | pb.CandidateFinished) -> None:
-    """Fill in the finish reason, and the provider's own name of it where several names share the reason or the name is
+    """Decode the finish reason, and the provider's own name of it where several names share the reason or the name is
     unknown.
     """
     if reason is None or reason in NO_REASON:
@@ -248,7 +248,7 @@ def decode_answer_part(part: schema.ProviderPart, raw: Raw | None, names: ToolNa
 
 
 def is_known(part: schema.ProviderPart) -> bool:
-    """Return whether the kind of a part is known."""
+    """Return whether the part is of a kind that the structs declare."""
     return (
         part.text is not None
         or part.function_call is not None
@@ -301,7 +301,9 @@ def _logprob(candidate: TokenCandidate) -> pb.TokenLogprob:
 
 
 def finish_name(reason: "pb.FinishReason.ValueType", provider_reason: str) -> str:
-    """Return native's name of the reason: the provider's own name if that is one of native's for the reason."""
+    """Return the finish reason in native's vocabulary: the provider's own name if that is one of native's for the
+    reason.
+    """
     if provider_reason and FINISH_REASONS.get(provider_reason) == reason:
         return provider_reason
     unknown = reason == pb.FINISH_REASON_OTHER and provider_reason not in FINISH_REASONS
@@ -311,12 +313,12 @@ def finish_name(reason: "pb.FinishReason.ValueType", provider_reason: str) -> st
 
 
 def blocked_name(block_reason: str) -> str:
-    """Return the finish reason of the candidate of a blocked prompt."""
+    """Return the finish reason in native's vocabulary for the candidate of a blocked prompt."""
     return block_reason if block_reason in BLOCKED else "OTHER"
 
 
 def encode_ratings(ratings: Sequence[pb.SafetyRating]) -> list[JsonObject]:
-    """Return `safetyRatings`."""
+    """Return the member `safetyRatings`."""
     return [
         {"category": rating.category, "probability": rating.probability} | ({"blocked": True} if rating.blocked else {})
         for rating in ratings
@@ -324,7 +326,7 @@ def encode_ratings(ratings: Sequence[pb.SafetyRating]) -> list[JsonObject]:
 
 
 def encode_feedback(block_reason: str, ratings: Sequence[pb.SafetyRating]) -> JsonObject:
-    """Return `promptFeedback`."""
+    """Return the member `promptFeedback` for a blocked prompt."""
     return {"blockReason": block_reason, "safetyRatings": encode_ratings(ratings)}
 
 
@@ -334,7 +336,7 @@ def encode_time(time: Timestamp) -> str:
 
 
 def encode_answer_part(part: pb.Part) -> JsonObject | Raw | None:  # noqa: PLR0912 - one case a kind
-    """Return a part of an answer; None for a part that native cannot express, or without content."""
+    """Return the JSON object of a part of an answer; None for a part that native cannot express, or without content."""
     encoded: JsonObject | None = None
     match part.WhichOneof("kind"):
         case "text":
@@ -374,7 +376,7 @@ def _server_tool(part: pb.Part) -> JsonObject | None:
 
 
 def _raw(text: str) -> Raw | None:
-    """Return the text as raw JSON; None for a text that is not JSON."""
+    """Return the text as raw JSON for insertion into a body; None for a text that is not JSON."""
     try:
         return msgspec.json.decode(text, type=Raw)
     except (ValueError, RecursionError):
@@ -382,7 +384,7 @@ def _raw(text: str) -> Raw | None:
 
 
 def queries_of(part: pb.Part) -> Sequence[str]:
-    """Return the queries of the provider's search, which native puts beside the answer's parts."""
+    """Return the queries of a search that the provider ran. Native puts them beside the answer's parts."""
     call = part.server_tool_call
     return call.queries if part.HasField("server_tool_call") and call.name == SEARCH else ()
 

@@ -42,18 +42,18 @@ UNSUPPORTED = (
 def encode_body(
     request: pb.GenerateRequest, notes: RequestNotes, model: str, report: Report, quirks: Quirks
 ) -> JsonObject:
-    """Return the members of the body. Raise UmgError(UNTRANSLATABLE, UNSUPPORTED_FIELD)."""
+    """Return all members of a provider's body. Raise UmgError(UNTRANSLATABLE, UNSUPPORTED_FIELD)."""
     report_unsupported(request, notes, report, indispensable=INDISPENSABLE, unsayable=UNSUPPORTED)
     return encode_turns(request, model, report) | encode_options(request, model, report, quirks)
 
 
 def encode_turns(request: pb.GenerateRequest, model: str, report: Report) -> JsonObject:
-    """Return `contents` and `systemInstruction`."""
+    """Return the members `contents` and `systemInstruction` of the body."""
     return ContentEncoder(request, model, tool_names(request), report).encode()
 
 
 def encode_options(request: pb.GenerateRequest, model: str, report: Report, quirks: Quirks) -> JsonObject:
-    """Return all other members of the body."""
+    """Return the members of the body other than `contents` and `systemInstruction`."""
     fields = encode_tools(request, tool_names(request), report, quirks)
     if config := encode_config(request, model, report, quirks):
         fields["generationConfig"] = config

@@ -85,5 +85,7 @@ def decode_error(status: int, headers: Mapping[str, str], body: bytes, *, too_lo
 
 
 def stated_error(error: Raw) -> UmgError:
-    """Return the error that an answer contains in spite of its status. Raise ValueError, RecursionError."""
+    """Return the error for the caller that an answer with status 200 or a chunk states. Raise ValueError,
+    RecursionError.
+    """
     return provider_errors.from_provider(200, provider_errors.as_error(msgspec.json.decode(error)), table=TABLE)

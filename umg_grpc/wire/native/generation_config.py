@@ -61,7 +61,7 @@ SHOWING_MODES = (pb.REASONING_MODE_ENABLED, pb.REASONING_MODE_ADAPTIVE)  # modes
 
 
 def decode_config(config: schema.GenerationConfig, request: pb.GenerateRequest, notes: Notes) -> None:
-    """Fill in the options. Raise UmgError naming the field."""
+    """Decode `generationConfig` into the options of the request. Raise UmgError naming the field."""
     for name in NUMBERS:
         if (value := getattr(config, name)) is not None:
             setattr(request, name, value)
@@ -143,7 +143,7 @@ def _decode_speech(raw: Raw, request: pb.GenerateRequest, notes: Notes) -> None:
 
 
 def encode_config(request: pb.GenerateRequest, model: str, report: Report, quirks: Quirks) -> JsonObject:
-    """Return `generationConfig`; {} without options. Raise UmgError for a schema that is no JSON."""
+    """Return the member `generationConfig`; {} without options. Raise UmgError for a schema that is no JSON."""
     fields: JsonObject = {
         COPIED_FIELDS[field.name]: value for field, value in request.ListFields() if field.name in COPIED_FIELDS
     }
@@ -223,7 +223,7 @@ def _encode_images(images: pb.ImageOutputOptions) -> JsonObject:
 
 
 def _encode_thinking(request: pb.GenerateRequest, model: str, report: Report) -> JsonObject:
-    """Return `thinkingConfig`, with a budget or a level but never both, which the provider rejects.
+    """Return the member `thinkingConfig`, with a budget or a level but never both, which the provider rejects.
 
     Reasoning is requested where the caller's format shows it, unless the caller decides otherwise.
     """
@@ -243,9 +243,10 @@ def _shows_reasoning(reasoning: pb.ReasoningOptions) -> bool:
 
 
 def _encode_effort(reasoning: pb.ReasoningOptions, known: int, model: str, report: Report) -> JsonObject:
-    """Return the level or the budget. Either one takes precedence over an effort, since the family's policy set it. An
-    effort alone becomes a level for generations that have levels, and a budget for older ones and for an unknown
-    generation (`known` is 0), since the newer models still accept budgets.
+    """Return the reasoning level or budget as a member of `thinkingConfig`. A level or budget in the request takes
+    precedence over its effort, since the rules of the model's family set it. An effort alone becomes a level for
+    generations that have levels, and a budget for older ones and for an unknown generation (`known` is 0), since the
+    newer models still accept budgets.
     """
     if reasoning.level:
         if reasoning.HasField("budget_tokens"):

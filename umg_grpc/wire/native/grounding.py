@@ -17,14 +17,14 @@ SEARCH = "web_search"
 
 
 class Page(Struct, rename="camel"):
-    """Page of a chunk: `web`, or one of the members that may replace it."""
+    """Member `web` of a chunk, or one of the members that may replace it: a cited page."""
 
     uri: str | None = None
     title: str | None = None
 
 
 class Chunk(Struct, rename="camel"):
-    """Element of `groundingChunks`."""
+    """Element of `groundingChunks`: one cited source."""
 
     web: Page | None = None
     maps: Page | None = None
@@ -33,7 +33,7 @@ class Chunk(Struct, rename="camel"):
 
 
 class Segment(Struct, rename="camel"):
-    """`segment` of a support. A start of 0 is left out."""
+    """Member `segment` of a support. A start of 0 is left out."""
 
     part_index: int | None = None
     start_index: int | None = None
@@ -41,14 +41,14 @@ class Segment(Struct, rename="camel"):
 
 
 class Support(Struct, rename="camel"):
-    """Element of `groundingSupports`."""
+    """Element of `groundingSupports`: a segment of the text with the chunks that it cites."""
 
     segment: Segment | None = None
     grounding_chunk_indices: list[int] | None = None
 
 
 class Grounding(Struct, rename="camel"):
-    """`groundingMetadata`, as far as it is decoded."""
+    """Member `groundingMetadata`, as far as it is decoded."""
 
     web_search_queries: list[str] | None = None
     grounding_chunks: list[Chunk] | None = None
@@ -75,7 +75,7 @@ class _ExactSupport(Struct, forbid_unknown_fields=True, rename="camel"):
 
 
 class _Exact(Struct, forbid_unknown_fields=True, rename="camel"):
-    """`groundingMetadata` with only the members that citations and queries can express."""
+    """Member `groundingMetadata` with only the members that citations and queries can express."""
 
     web_search_queries: list[str] | None = None
     grounding_chunks: list[_ExactChunk] | None = None
@@ -94,7 +94,7 @@ them becomes their end.
 
 
 class Text(NamedTuple):
-    """Text part, whose citations count from its own start."""
+    """Text part of a candidate; its citations count from its own start."""
 
     part: int  # index among the parts of the candidate
     place: int  # index among the parts as the provider wrote them; -1 for pieces of a stream
@@ -102,7 +102,7 @@ class Text(NamedTuple):
 
 
 class Sources(NamedTuple):
-    """Content of `groundingMetadata`."""
+    """Citations, queries and other content of `groundingMetadata`."""
 
     citations: list[tuple[int, pb.Citation]]  # (part, citation)
     queries: list[str]
@@ -148,7 +148,7 @@ def _page(chunk: Chunk) -> Page:
 
 
 class _Places:
-    """Texts of a candidate by position, in bytes of UTF-8."""
+    """Texts of a candidate, found by their positions in bytes of UTF-8."""
 
     def __init__(self, texts: Sequence[Text]) -> None:
         self._texts = texts
@@ -157,10 +157,10 @@ class _Places:
         self._by_place = {text.place: position for position, text in reversed(list(enumerate(texts)))}
 
     def span(self, segment: Segment) -> tuple[int, int, int] | None:
-        """Return the part of a segment, its first code point and the one after the last; None for a segment without
-        text.
+        """Return the text part in which a segment lies, with its first code point and the one after its last; None for
+        a segment without text.
 
-        A segment without a part counts from the start of all text, which is the first part's where there is one.
+        A segment that names no part counts from the start of all text, which is the first part's where there is one.
         """
         start, end = segment.start_index or 0, segment.end_index or 0
         if segment.part_index:
@@ -189,7 +189,7 @@ def _is_exact(document: bytes) -> bool:
 
 
 class Cited(NamedTuple):
-    """Text and its citations, to be encoded for a caller."""
+    """Text of an answer with its citations, to be encoded for a caller."""
 
     text: str
     citations: Sequence[pb.Citation]
@@ -249,7 +249,9 @@ def _segment(place: int | None, start: int, end: int, text: str) -> JsonObject:
 
 
 def _rest(text: str) -> dict[str, Raw]:
-    """Return the members to show beside the citations, for example search suggestions; {} if the text is no object."""
+    """Return the members of stored `groundingMetadata` that are sent beside the citations, for example search
+    suggestions; {} if the text is no JSON object.
+    """
     try:
         return msgspec.json.decode(text, type=dict[str, Raw]) if text else {}
     except (ValueError, RecursionError):

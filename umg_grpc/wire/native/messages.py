@@ -46,7 +46,9 @@ _GENERATION = re.compile(r"(?:^|[/.])(?:gemini|famG)-(\d+)")
 
 
 def generation(model: str) -> int:
-    """Return the generation in the id of the provider's model; 0 for an id without one."""
+    """Return the generation of the model family as a number, from the id of the provider's model; 0 for an id without
+    one.
+    """
     found = _GENERATION.search(model)
     return int(found[1]) if found else 0
 
@@ -74,7 +76,7 @@ def decode_contents(contents: list[schema.Content], request: pb.GenerateRequest,
 
 
 def decode_instructions(content: schema.Content, request: pb.GenerateRequest, notes: Notes) -> None:
-    """Fill `request.instructions`."""
+    """Decode `systemInstruction` into the instructions of the request."""
     for position, part in enumerate(content.parts or ()):
         _decode(part, request.instructions.add(), f"systemInstruction.parts[{position}]", notes)
 
@@ -258,8 +260,8 @@ class ContentEncoder:
                 assert_never(unhandled)
 
     def _result(self, result: pb.ToolResult, at: str) -> Iterator[object]:
-        """Yield the result and its media. The media are inside the result if its caller's format has a place for them,
-        else behind it: only the newest models look inside.
+        """Yield the parts of a tool result and its media. The media are inside the result if its caller's format has a
+        place for them, else behind it: only the newest models look inside.
         """
         texts, shown = list[str](), list[object]()
         for index, part in enumerate(result.parts):
@@ -344,9 +346,7 @@ class ContentEncoder:
             raise untranslatable(at, "a document is text and images in native")
 
     def _add_signatures(self) -> None:
-        """Add the placeholder of a signature to the first call of each of the model's turns since the user's last
-        message.
-        """
+        """Add a placeholder signature to the first call of each of the model's turns since the user's last message."""
         for turn in reversed(self._turns):
             if turn.role == USER and turn.parts:
                 return
@@ -360,7 +360,7 @@ def _is_call(part: object) -> bool:
 
 
 def _object(text: str, at: str) -> Raw:
-    """Return the JSON of a result. Raise UmgError(INVALID_FIELD) for JSON that is not one object."""
+    """Return the JSON of a tool result. Raise UmgError(INVALID_FIELD) for JSON that is not one object."""
     raw = json_text(text, at)
     if not bytes(raw).startswith(b"{"):
         raise invalid(at, "expected an object; send a JSON object")
@@ -368,7 +368,7 @@ def _object(text: str, at: str) -> Raw:
 
 
 def _response(text: str, *, failed: bool) -> object:
-    """Return a result as an object: a JSON object as it is, other text as its `output` (reference, 6.3)."""
+    """Return a tool result as an object: a JSON object as it is, other text as its member `output` (reference, 6.3)."""
     if failed:
         return {ERROR: text}
     if text.lstrip().startswith("{"):

@@ -6,7 +6,7 @@ _INNER = bytes(range(0x80, 0xC0))  # bytes of a character after its first
 
 
 class Offsets:
-    """Offsets into one text, each found in constant time."""
+    """Converter between code point and byte offsets of one text, in constant time for each offset."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -22,7 +22,7 @@ class Offsets:
             self._bytes.append(self._bytes[-1] + len(text[start : start + BLOCK].encode()))
 
     def code_points(self, offset: int) -> int:
-        """Return the number of whole characters before a byte."""
+        """Return the number of whole characters before a byte offset."""
         offset = max(0, min(offset, self.size))
         if not self._encoded:
             return offset

@@ -64,7 +64,7 @@ _VIDEO_SITE = re.compile(r"^https?://(?:www\.|m\.)?(?:youtube\.com|youtu\.be)/")
 
 
 def decode_part(part: schema.ProviderPart, target: pb.Part, at: str) -> None:
-    """Fill in the part. Raise UmgError naming the field."""
+    """Decode a part of a turn into `target`. Raise UmgError naming the field."""
     if part.text is not None:
         if part.thought:
             target.reasoning.SetInParent()
@@ -91,7 +91,7 @@ def decode_part(part: schema.ProviderPart, target: pb.Part, at: str) -> None:
 
 
 def resolution(level: str | None) -> str:
-    """Return the level in lower case, `MEDIA_RESOLUTION_HIGH` as `high`; "" for none."""
+    """Return a media resolution in lower case without its prefix (`MEDIA_RESOLUTION_HIGH` -> `high`); "" for none."""
     word = (level or "").removeprefix(RESOLUTION).lower()
     return "" if word == "unspecified" else word
 
@@ -170,7 +170,9 @@ def _decode_blob(blob: schema.ProviderBlob, media: pb.MediaPart, at: str) -> Non
 
 
 def _mime(mime: str) -> str:
-    """Return the media type. Raw audio samples keep their parameters, without which they cannot be played."""
+    """Return the media type of inline data. Raw audio samples keep their parameters, without which they cannot be
+    played.
+    """
     plain = normal_mime(mime)
     return mime.strip().lower() if plain in ("audio/pcm", "audio/l16") else plain
 
@@ -188,7 +190,7 @@ def _decode_file(file: schema.ProviderFile, media: pb.MediaPart, at: str) -> Non
 
 
 def is_own_file(name: str) -> bool:
-    """Return whether the name is of a file that the format's provider stores."""
+    """Return whether the name has the form of a file that providers of this format store."""
     return _OWN_FILE.search(name) is not None
 
 
@@ -246,7 +248,7 @@ def encode_reasoning(part: pb.Part) -> JsonObject:
 
 
 def encode_call(call: pb.ToolCall, name: str) -> JsonObject:
-    """Return `functionCall`."""
+    """Return the part of a tool call: the member `functionCall`."""
     called: JsonObject = {"id": call.call_id} if call.call_id else {}
     return {"functionCall": {**called, "name": name, "args": call_arguments(call)}}
 
@@ -278,8 +280,8 @@ def _server_tool_members(tool: pb.ServerToolCall | pb.ServerToolResult, name: st
 
 
 def encode_media(media: pb.MediaPart) -> JsonObject | None:
-    """Return `inlineData` or `fileData`; None for media that are neither bytes nor an address known to native's
-    provider.
+    """Return the part of a medium: the member `inlineData` or `fileData`; None for media that are neither bytes nor an
+    address known to native's provider.
     """
     match media.WhichOneof("source"):
         case "data":

@@ -52,8 +52,8 @@ PLACES: dict[str, tuple[str, ...]] = {
 
 
 def rebuild(request: pb.GenerateRequest, notes: RequestNotes, model: str, report: Report, quirks: Quirks) -> bytes:
-    """Return the caller's body, byte for byte where it need not change. The model is removed, since the path has it.
-    Turns, a system instruction and tools that stand without their list get one.
+    """Return the caller's body, byte for byte where it need not change. The model is removed, since the path contains
+    it. Turns, a system instruction and tools that the caller sent without a list around them get one.
     """
     fields = parse(dict[str, Raw], request.source.body)
     fields.pop("model", None)
@@ -83,7 +83,7 @@ def _instruction(raw: Raw) -> Raw:
 
 
 def _with_search(raw: Raw) -> Raw:
-    """Return the tools with the search under the provider's own name."""
+    """Return the tools with the web search under the name that the provider accepts."""
     elements = parse(list[Raw], raw, "tools")
     for index, element in enumerate(elements):
         members = parse(dict[str, Raw], element, f"tools[{index}]") if is_present(element) else {}
@@ -95,7 +95,9 @@ def _with_search(raw: Raw) -> Raw:
 
 
 def _changed(request: pb.GenerateRequest, notes: RequestNotes, quirks: Quirks) -> list[str]:
-    """Return the canonical fields that the provider accepts in another form only."""
+    """Return the canonical fields that the provider accepts only in another form than the caller's, so that they are
+    encoded again.
+    """
     changed = [name for name in changed_fields(request, quirks) if name in PLACES]
     declared = DECLARED in notes.uncarried
     both = requests_search(request) and has_functions(request)

@@ -30,7 +30,7 @@ OPAQUE = "(opaque)"  # key under which a part of an unknown kind is kept
 
 
 class UnknownField(NamedTuple):
-    """Field of a body that no struct has."""
+    """Field of a body that no struct declares."""
 
     path: str
     nested: bool  # whether it is below the top level
@@ -38,7 +38,7 @@ class UnknownField(NamedTuple):
 
 @dataclass(slots=True)
 class Notes:
-    """Notes taken while a body is read."""
+    """Observations that are recorded while a body is read: unknown fields, and the caller's spelling of the others."""
 
     unknown: list[UnknownField] = field(default_factory=list)  # `MAX_PATHS` at most
     at: list[str] = field(default_factory=list)  # path of the member that is read
@@ -47,7 +47,7 @@ class Notes:
     request: RequestNotes = field(default_factory=RequestNotes)
 
     def record_uncarried(self, name: str) -> None:
-        """Record a known field without a canonical form, once."""
+        """Record once that the body has a known field without a canonical form."""
         if name not in self.request.uncarried:
             self.request.uncarried.append(name)
 
@@ -196,7 +196,7 @@ def _members(plan: _Struct, raw: Raw, notes: Notes) -> Raw:
 
 
 def _wrap_part(kind: type, raw: Raw) -> Raw:
-    """Return a turn for a turn that is only its one part, as clients send system instructions."""
+    """Return a turn around a bare part, which clients send as a system instruction; any other value unchanged."""
     if kind is not schema.Content:
         return raw
     text = bytes(raw)

@@ -42,21 +42,21 @@ Category = Annotated[str, Meta(pattern="^HARM_CATEGORY_[A-Z_]+$", extra={"upper"
 
 
 class ProviderBlob(Struct, rename="camel"):
-    """`inlineData` of a part."""
+    """Member `inlineData` of a part."""
 
     mime_type: str | None = None
     data: str | None = None
 
 
 class ProviderFile(Struct, rename="camel"):
-    """`fileData` of a part."""
+    """Member `fileData` of a part."""
 
     mime_type: str | None = None
     file_uri: str | None = None
 
 
 class ProviderCall(Struct, rename="camel"):
-    """`functionCall` of a part."""
+    """Member `functionCall` of a part."""
 
     name: str | None = None
     args: Raw = ABSENT
@@ -64,14 +64,14 @@ class ProviderCall(Struct, rename="camel"):
 
 
 class ResultPart(Struct, rename="camel"):
-    """Element of `functionResponse.parts`."""
+    """Element of `functionResponse.parts`: a medium of a tool result."""
 
     inline_data: ProviderBlob | None = None
     file_data: ProviderFile | None = None
 
 
 class FunctionResponse(Struct, rename="camel"):
-    """`functionResponse` of a part."""
+    """Member `functionResponse` of a part."""
 
     name: str | None = None
     response: Raw = ABSENT
@@ -82,13 +82,13 @@ class FunctionResponse(Struct, rename="camel"):
 
 
 class PartResolution(Struct, rename="camel"):
-    """`mediaResolution` of a part."""
+    """Member `mediaResolution` of a part."""
 
     level: str | None = None
 
 
 class ServerTool(Struct, rename="camel"):
-    """`toolCall` or `toolResponse` of a part."""
+    """Member `toolCall` or `toolResponse` of a part."""
 
     id: str | None = None
     tool_type: str | None = None
@@ -97,7 +97,7 @@ class ServerTool(Struct, rename="camel"):
 
 
 class ProviderPart(Struct, rename="camel"):
-    """Part: one of its kinds, and properties of the part."""
+    """Part of a provider's answer: a member for its kind, and members that all kinds may have."""
 
     text: str | None = None
     thought: bool | None = None
@@ -131,42 +131,42 @@ KINDS = (
 
 
 class Blob(ProviderBlob, forbid_unknown_fields=True):
-    """`inlineData` of a request."""
+    """Member `inlineData` of a request."""
 
 
 class FileData(ProviderFile, forbid_unknown_fields=True):
-    """`fileData` of a request."""
+    """Member `fileData` of a request."""
 
 
 class FunctionCall(ProviderCall, forbid_unknown_fields=True):
-    """`functionCall` of a request."""
+    """Member `functionCall` of a request."""
 
 
 class FunctionResult(FunctionResponse, forbid_unknown_fields=True):
-    """`functionResponse` of a request."""
+    """Member `functionResponse` of a request."""
 
     parts: "Sequence[FunctionResultPart] | None" = None
 
 
 class FunctionResultPart(ResultPart, forbid_unknown_fields=True):
-    """Element of `functionResponse.parts` of a request."""
+    """Element of `functionResponse.parts` of a request: a medium of a tool result."""
 
     inline_data: Blob | None = None
     file_data: FileData | None = None
 
 
 class MediaResolution(PartResolution, forbid_unknown_fields=True):
-    """`mediaResolution` of a part of a request."""
+    """Member `mediaResolution` of a part of a request."""
 
     level: Resolution | None = None
 
 
 class ToolUse(ServerTool, forbid_unknown_fields=True):
-    """`toolCall` or `toolResponse` of a request."""
+    """Member `toolCall` or `toolResponse` of a request."""
 
 
 class Part(ProviderPart, forbid_unknown_fields=True):
-    """Part of a request."""
+    """Element of `parts` in a request."""
 
     function_call: FunctionCall | None = None
     inline_data: Blob | None = None
@@ -178,7 +178,7 @@ class Part(ProviderPart, forbid_unknown_fields=True):
 
 
 class Content(Struct, forbid_unknown_fields=True, rename="camel"):
-    """Turn; one without a role is the user's."""
+    """Element of `contents`: a turn; one without a role is the user's."""
 
     role: str | None = None
     parts: list[Part] | None = None
@@ -188,7 +188,7 @@ class Content(Struct, forbid_unknown_fields=True, rename="camel"):
 
 
 class FunctionDeclaration(Struct, forbid_unknown_fields=True, rename="camel"):
-    """Element of `functionDeclarations`."""
+    """Element of `functionDeclarations`: a tool that the caller runs."""
 
     name: NonEmpty
     description: str | None = None
@@ -200,7 +200,7 @@ class FunctionDeclaration(Struct, forbid_unknown_fields=True, rename="camel"):
 
 
 class GoogleSearch(Struct, forbid_unknown_fields=True, rename="camel"):
-    """`googleSearch`, under any of its names."""
+    """Member `googleSearch`, under any of its names."""
 
     exclude_domains: list[str] | None = None
     dynamic_retrieval_config: Raw = ABSENT  # of the older `googleSearchRetrieval`
@@ -210,14 +210,14 @@ class GoogleSearch(Struct, forbid_unknown_fields=True, rename="camel"):
 
 
 class FunctionCallingConfig(Struct, forbid_unknown_fields=True, rename="camel"):
-    """`toolConfig.functionCallingConfig`."""
+    """Member `toolConfig.functionCallingConfig` of the request."""
 
     mode: Mode | None = None
     allowed_function_names: list[NonEmpty] | None = None
 
 
 class ToolConfig(Struct, forbid_unknown_fields=True, rename="camel"):
-    """`toolConfig`."""
+    """Member `toolConfig` of the request."""
 
     function_calling_config: FunctionCallingConfig | None = None
     retrieval_config: Raw = ABSENT
@@ -228,7 +228,7 @@ class ToolConfig(Struct, forbid_unknown_fields=True, rename="camel"):
 
 
 class ThinkingConfig(Struct, forbid_unknown_fields=True, rename="camel"):
-    """`generationConfig.thinkingConfig`."""
+    """Member `generationConfig.thinkingConfig` of the request."""
 
     include_thoughts: bool | None = None
     thinking_budget: Budget | None = None
@@ -236,13 +236,13 @@ class ThinkingConfig(Struct, forbid_unknown_fields=True, rename="camel"):
 
 
 class ImageOutputOptions(Struct, forbid_unknown_fields=True, rename="camel"):
-    """`generationConfig.imageConfig.imageOutputOptions`."""
+    """Member `generationConfig.imageConfig.imageOutputOptions` of the request."""
 
     mime_type: str | None = None
 
 
 class ImageConfig(Struct, forbid_unknown_fields=True, rename="camel"):
-    """`generationConfig.imageConfig`."""
+    """Member `generationConfig.imageConfig` of the request."""
 
     aspect_ratio: str | None = None
     image_size: str | None = None
@@ -251,7 +251,7 @@ class ImageConfig(Struct, forbid_unknown_fields=True, rename="camel"):
 
 
 class GenerationConfig(Struct, forbid_unknown_fields=True, rename="camel"):
-    """`generationConfig`."""
+    """Member `generationConfig` of the request."""
 
     temperature: Annotated[float, Meta(ge=0, le=2)] | None = None
     top_p: Annotated[float, Meta(ge=0, le=1)] | None = None
@@ -275,7 +275,7 @@ class GenerationConfig(Struct, forbid_unknown_fields=True, rename="camel"):
 
 
 class SafetySetting(Struct, forbid_unknown_fields=True, rename="camel"):
-    """Element of `safetySettings`."""
+    """Element of `safetySettings`: the threshold of one safety filter."""
 
     category: Category
     threshold: Threshold
@@ -306,19 +306,19 @@ class CountBody(Struct, rename="camel"):
 
 
 class VoiceName(Struct, rename="camel", forbid_unknown_fields=True):
-    """`prebuiltVoiceConfig` of a voice."""
+    """Member `prebuiltVoiceConfig` of a voice."""
 
     voice_name: str | None = None
 
 
 class VoiceConfig(Struct, rename="camel", forbid_unknown_fields=True):
-    """`voiceConfig` of a speaker."""
+    """Member `voiceConfig` of a speaker."""
 
     prebuilt_voice_config: VoiceName | None = None
 
 
 class SpeechConfig(Struct, rename="camel", forbid_unknown_fields=True):
-    """`generationConfig.speechConfig`, as far as other formats have it."""
+    """Member `generationConfig.speechConfig`, as far as other formats have it."""
 
     voice_config: VoiceConfig | None = None
     language_code: Raw = ABSENT

@@ -48,7 +48,7 @@ def started_event(head: Head, model: str) -> pb.GenerateEvent:
 
 
 def usage_event(usage: UsageMetadata) -> pb.GenerateEvent:
-    """Return the usage event."""
+    """Return the canonical event that contains the usage."""
     event = pb.GenerateEvent()
     decode_usage(usage, event.usage)
     return event
@@ -140,7 +140,7 @@ class _Candidate(PartEmitter):
             self.ending = provider_candidate
 
     def finish(self) -> Iterator[pb.GenerateEvent]:
-        """End the open parts, then the candidate."""
+        """Yield the ends of the open parts, then the end of the candidate."""
         yield from self.switch("")
         grounding_json = ""
         if is_present(self._grounding):

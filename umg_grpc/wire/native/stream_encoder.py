@@ -33,7 +33,7 @@ NOTHING: JsonObject = {"text": ""}  # empty part of a line without content: call
 
 
 class _Text:
-    """Text part: its beginning, its citations, and its start in all text, in bytes."""
+    """State of a text part: its beginning, its citations, and its byte offset in the whole text."""
 
     def __init__(self, before: int) -> None:
         self.before = before
@@ -54,7 +54,7 @@ class _Held:
         self.size = 0  # in bytes, approximately
 
     def whole(self) -> pb.Part:
-        """Return the part with its pieces."""
+        """Return the complete part, with its pieces joined."""
         if self.inputs and self.part.tool_call.WhichOneof("input") == "text":
             self.part.tool_call.text += self.inputs.text()
         elif self.inputs:
@@ -65,7 +65,7 @@ class _Held:
 
 
 class _Candidate:
-    """State of one candidate."""
+    """State of one candidate of the stream."""
 
     def __init__(self) -> None:
         self.texts: dict[int, _Text] = {}  # by part
@@ -95,7 +95,7 @@ class StreamEncoder:
         self._update_tail()
 
     def feed(self, message: pb.StreamGenerateResponse) -> bytes:
-        """Return all frames of one upstream read, for one write."""
+        """Return the encoded events of one message, joined, so that one write sends them."""
         if message.source_frames:
             self._passes_through = True
             return message.source_frames
@@ -117,7 +117,7 @@ class StreamEncoder:
         return b"".join(lines)
 
     def closing(self) -> Iterator[bytes]:
-        """Yield the bytes of `close`, in one piece (see `StreamEncoder`)."""
+        """Yield the result of `close` in one piece, see `text_format.StreamEncoder`."""
         yield self.close()
 
     def error(self, error: UmgError) -> bytes:
@@ -126,7 +126,7 @@ class StreamEncoder:
         return error_frame(error)
 
     def _update_tail(self) -> None:
-        """Encode the end of the following lines: usage, model, time and id."""
+        """Encode the members that end each of the following lines: usage, model, time and id."""
         rest = escaped(_encode({"usageMetadata": encode_usage(self._usage), **self._head}))
         self._tail = b'}],"role":"model"},"index":%d,"safetyRatings":[]}],' + rest[1:].replace(b"%", b"%%")
 
@@ -260,7 +260,9 @@ class StreamEncoder:
         self.retained_bytes += size
 
     def _state(self, index: int, part: int, state: pb.ReasoningState) -> Iterator[bytes]:
-        """Set the state of a held part, else yield it on an empty piece of its part."""
+        """Set the reasoning state of a part that is held; yield the state of any other part on an empty piece of the
+        part.
+        """
         candidate = self._candidate(index)
         if part in candidate.held:
             candidate.held[part].part.state.CopyFrom(state)
@@ -290,7 +292,7 @@ class StreamEncoder:
             yield self._line(index, encoded)
 
     def _line(self, index: int, part: object, more: JsonObject | None = None) -> bytes:
-        """Return a line with one part. `more` are further members of its candidate."""
+        """Return the frame of a `data:` line with one part. `more` are further members of its candidate."""
         encoded = escaped(_encode(part))
         line = b'{"candidates":[{'
         if more:
@@ -329,15 +331,15 @@ class ArrayEncoder:
 
     @property
     def retained_bytes(self) -> int:
-        """Bytes held for later events (see `StreamEncoder`)."""
+        """Bytes that the encoder holds for later events, see `text_format.StreamEncoder`."""
         return self._encoder.retained_bytes
 
     def feed(self, message: pb.StreamGenerateResponse) -> bytes:
-        """Return the elements of one upstream read."""
+        """Return the encoded events of one message as elements of the array."""
         return self._elements(self._encoder.feed(message))
 
     def close(self) -> bytes:
-        """Return the last elements and the end of the array."""
+        """Return the last elements of the JSON array (see `StreamEncoder.close`) and its closing bracket."""
         if self._ended:
             return b""
         self._ended = True
@@ -345,11 +347,11 @@ class ArrayEncoder:
         return last + (b"]" if self._begun else b"[]")
 
     def closing(self) -> Iterator[bytes]:
-        """Yield the bytes of `close`, in one piece (see `StreamEncoder`)."""
+        """Yield the result of `close` in one piece, see `text_format.StreamEncoder`."""
         yield self.close()
 
     def error(self, error: UmgError) -> bytes:
-        """Return the error as the last element, and the end of the array."""
+        """Return the error as the last element of the JSON array, and the closing bracket."""
         self._ended = True
         return self._element(error_body(error)) + b"]"
 

@@ -34,7 +34,7 @@ def pair_results(messages: Iterable[pb.Message]) -> None:
 
 @dataclass(slots=True)
 class Result:
-    """Tool result among the parts of a turn, until its call is found."""
+    """Tool result in a turn, whose call is to be found."""
 
     call_id: str
     name: str
@@ -43,7 +43,7 @@ class Result:
 
 
 class UnansweredCalls:
-    """Calls of one turn, until their results come."""
+    """Tool calls of one turn that have no result yet."""
 
     def __init__(self, calls: list[pb.ToolCall]) -> None:
         self.answers: list[JsonObject | None] = [None] * len(calls)  # `functionResponse` of each, without id and name

@@ -60,7 +60,7 @@ def decode_tools(body: schema.GenerateBody, request: pb.GenerateRequest, notes: 
 
 
 def _as_list(value: Raw) -> Raw:
-    """Return a list, also for a single declaration without one."""
+    """Return a list of declarations, also for a single declaration that a client sent without a list."""
     return Raw(b"[" + bytes(value) + b"]") if bytes(value).startswith(b"{") else value
 
 
@@ -110,7 +110,7 @@ def _decode_choice(config: schema.ToolConfig, request: pb.GenerateRequest, notes
 
 
 def encode_tools(request: pb.GenerateRequest, names: ToolNames, report: Report, quirks: Quirks) -> JsonObject:
-    """Return `tools`, one kind per element, and `toolConfig`."""
+    """Return the members `tools`, with one kind of tool per element, and `toolConfig`."""
     searches = requests_search(request) and supports_search(request, quirks, report)
     functions, others = _encode_each(request, names, report, searches=searches)
     if (
@@ -134,7 +134,9 @@ def encode_tools(request: pb.GenerateRequest, names: ToolNames, report: Report, 
 def _encode_each(
     request: pb.GenerateRequest, names: ToolNames, report: Report, *, searches: bool
 ) -> tuple[list[JsonObject], list[object]]:
-    """Return the functions and all other tools. `searches`: whether the provider accepts its search."""
+    """Return the declarations of all functions, and all other tools. `searches`: whether the provider accepts its web
+    search.
+    """
     functions, others = list[JsonObject](), list[object]()
     left_out = _left_out(request)
     for index, tool in enumerate(request.tools):
@@ -176,8 +178,8 @@ def _declare_search(choice: JsonObject) -> JsonObject:
 
 
 def _left_out(request: pb.GenerateRequest) -> set[str]:
-    """Return the names of the tools to leave out, where the choice is among others: the provider accepts names only
-    where a call is required.
+    """Return the names of the tools that are not sent because the tool choice excludes them: the provider restricts a
+    choice by names only if a call is required.
     """
     choice = request.tool_choice
     if choice.mode not in (pb.TOOL_CHOICE_MODE_AUTO, pb.TOOL_CHOICE_MODE_UNSPECIFIED) or not choice.names:

@@ -24,7 +24,7 @@ class ModalityCount(Struct, rename="camel"):
 
 
 class UsageMetadata(Struct, rename="camel"):
-    """`usageMetadata` of an answer; counts of 0 are left out."""
+    """Member `usageMetadata` of an answer; counts of 0 are left out."""
 
     prompt_token_count: Count = None
     candidates_token_count: Count = None
@@ -69,7 +69,7 @@ def encode_usage(usage: pb.Usage) -> JsonObject:
 
 
 def _details(usage: pb.Usage, kinds: dict[str, str], total: int) -> list[JsonObject]:
-    """Return the token counts by kind; none where all are text."""
+    """Return the token counts by kind of media; an empty list if all tokens are text."""
     others = {kind: tokens for kind, name in kinds.items() if (tokens := getattr(usage, name))}
     if not others:
         return []
@@ -81,7 +81,7 @@ def _details(usage: pb.Usage, kinds: dict[str, str], total: int) -> list[JsonObj
 
 
 def decode_usage(usage: UsageMetadata, target: pb.Usage) -> None:
-    """Fill in the counts of a complete usage; counts that a provider leaves out are 0."""
+    """Decode the counts of a usage for which `has_total` is true; counts that a provider leaves out are 0."""
     tools, thoughts = usage.tool_use_prompt_token_count, usage.thoughts_token_count
     target.input_tokens, target.output_tokens = count(usage.prompt_token_count), count(usage.candidates_token_count)
     if usage.cached_content_token_count:
