@@ -16,7 +16,7 @@ from umg_grpc.wire.core.json import ABSENT, JsonObject, is_present, json_text, p
 
 
 class DeclaredTool(Struct):
-    """A tool with a type, as far as it is decoded."""
+    """Element of `tools` whose type stands for a known schema, as far as it is decoded."""
 
     execution: str | None = None
     environment: Raw = ABSENT
@@ -31,7 +31,7 @@ class Environment(Struct):
 
 
 class CallItem(Struct):
-    """Call of a tool of this module."""
+    """Item for a call of one of this module's tools."""
 
     id: str | None = None
     call_id: str | None = None
@@ -43,7 +43,7 @@ class CallItem(Struct):
 
 
 class Outcome(Struct):
-    """Member `outcome` of a command of a `shell` call."""
+    """Member `outcome` of a command in a `shell_call_output`."""
 
     type: str | None = None
     exit_code: int | None = None
@@ -58,7 +58,7 @@ class CommandOutput(Struct):
 
 
 class OutputItem(Struct):
-    """Result of a tool of this module."""
+    """Item with the result of one of this module's tools."""
 
     id: str | None = None
     call_id: str | None = None
@@ -69,7 +69,7 @@ class OutputItem(Struct):
 
 
 class ToolHead(Struct):
-    """Name of a tool that a search found."""
+    """Name of a tool in the result of a search among tools."""
 
     type: str | None = None
     name: str | None = None
@@ -196,7 +196,7 @@ def decode_tool(raw: Raw, kind: str, target: pb.Tool, at: str) -> bool:
 
 
 def decode_call(raw: Raw, kind: str, part: pb.Part, at: str) -> bool:
-    """Decode a call item. Return False for a call that the provider made to itself."""
+    """Decode the item of a call as a part. Return False for a call that the provider made to itself."""
     tool, item = CALLS[kind], parse(CallItem, raw, at)
     hosted = item.environment is not None and item.environment.type in HOSTED_ENVIRONMENTS
     if hosted or item.execution == "server" or item.call_id is None:
@@ -209,7 +209,7 @@ def decode_call(raw: Raw, kind: str, part: pb.Part, at: str) -> bool:
 
 
 def decode_output(raw: Raw, kind: str, result: pb.ToolResult, at: str) -> bool:
-    """Decode a result item. Return False for a result of the provider's own tool."""
+    """Decode the item of a result. Return False for a result of the provider's own tool."""
     tool, item = OUTPUTS[kind], parse(OutputItem, raw, at)
     call_id = item.call_id or (item.id if tool.type == "local_shell" else None)
     if item.execution == "server" or call_id is None:
@@ -275,5 +275,5 @@ def output_item(call_id: str, tool_type: str, result: pb.ToolResult) -> JsonObje
 
 
 def declared(function: pb.FunctionTool, at: str) -> Raw:
-    """Return the tool declaration that a function was decoded from."""
+    """Return the tool declaration from which `decode_tool` made a function."""
     return json_text(function.declared.json, f"{at}.declared.json")

@@ -39,7 +39,7 @@ TYPES_BY_ENDING = {
 
 
 def decode_content(content: str | list[msgspec.Raw], target: pb.Message | pb.ToolResult, at: str) -> None:
-    """Add the parts. Raises UmgError naming the field; `at` is the path of the content."""
+    """Decode the content of an item into parts. Raises UmgError naming the field; `at` is the path of the content."""
     if isinstance(content, str):
         target.parts.add().text.text = content
         return
@@ -48,7 +48,7 @@ def decode_content(content: str | list[msgspec.Raw], target: pb.Message | pb.Too
 
 
 def decode_part(raw: msgspec.Raw, target: pb.Message | pb.ToolResult, at: str) -> None:
-    """Add one part. Raises UmgError naming the field."""
+    """Decode one content part into a part. Raises UmgError naming the field."""
     match parse(schema.Kind, raw, at).type:
         case "input_text":
             target.parts.add().text.text = parse(schema.TextPart, raw, at).text
@@ -119,7 +119,7 @@ def _decode_file(file: schema.FilePart, media: pb.MediaPart, at: str) -> None:
 
 
 class Annotation(msgspec.Struct):
-    """Annotation of either kind that is decoded."""
+    """Annotation of a text: `url_citation` or `file_citation`."""
 
     type: str | None = None
     url: str | None = None
@@ -136,7 +136,7 @@ LAST_INDEX = 2**31 - 1
 
 
 def decode_annotation(raw: msgspec.Raw) -> pb.Citation:
-    """Decode a citation; any other than of a page or a file is kept as raw JSON."""
+    """Decode an annotation as a citation; an annotation other than of a web page or a file is kept as raw JSON."""
     try:
         decoded = _ANNOTATION.decode(raw)
     except msgspec.ValidationError:
@@ -205,7 +205,7 @@ def encode_annotations(text: pb.TextPart) -> list[object]:
 
 
 def encode_logprob(entry: pb.TokenLogprob) -> JsonObject:
-    """Encode an entry of `logprobs`, in which `bytes` are mandatory."""
+    """Encode an element of `logprobs`, in which `bytes` are mandatory."""
     return {**_token(entry), "top_logprobs": [_token(other) for other in entry.alternatives]}
 
 

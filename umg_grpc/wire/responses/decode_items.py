@@ -66,7 +66,7 @@ class InputDecoder:
         """Tools that items declare, each with its path."""
 
     def decode(self, items: str | list[Raw]) -> None:
-        """Add the items to `request.messages`."""
+        """Decode the items, and add them to `request.messages`."""
         if isinstance(items, str):
             self._messages.add(role=pb.ROLE_USER).parts.add().text.text = items
             return
@@ -131,7 +131,7 @@ class InputDecoder:
         return True
 
     def _client_result(self, raw: Raw, kind: str, at: str) -> bool:
-        """Add the result of a tool that the caller runs. Return False for a result of another tool."""
+        """Add the result of a tool that the caller runs. Return False for the result of any other tool."""
         part = pb.Part()
         if not client_tools.decode_output(raw, kind, part.tool_result, at):
             return False
@@ -143,7 +143,9 @@ class InputDecoder:
         return True
 
     def _apply_state(self, part: pb.Part | None) -> None:
-        """Move the waiting state to the part of the next item; `part` is None if that item is not the model's."""
+        """Set the reasoning state of an earlier item on the part of the next item. `part` is None if that item is not
+        the model's.
+        """
         waiting, self._ahead = self._ahead, None
         if waiting is None:
             return
@@ -153,7 +155,7 @@ class InputDecoder:
             part.state.CopyFrom(waiting.state)
 
     def _add(self, message: pb.Message) -> None:
-        """Add a message of the model; an item of an unknown type has no role."""
+        """Add a message for an item of the model. The message of an item of an unknown type has no role."""
         first = message.parts[0]
         if first.HasField("opaque"):
             message.role = pb.ROLE_UNSPECIFIED
@@ -183,7 +185,7 @@ class InputDecoder:
         self._last_model_part = None
 
     def _reasoning(self, item: schema.ReasoningItem) -> None:
-        """Add reasoning, or set the state of the part before or after it."""
+        """Add a reasoning item as a part, or set its state on the part before or after it."""
         part = pb.Part()
         decode_reasoning(item, part, shown=True)
         bare = part.state.format == "native" and not (part.reasoning.texts or part.reasoning.summaries)
@@ -200,7 +202,7 @@ class InputDecoder:
 
 
 def decode_item(raw: Raw, kind: str, message: pb.Message, at: str) -> None:
-    """Add the parts of an item other than a message or reasoning: one part, or two for a search with its sources.
+    """Decode an item other than a message or reasoning into parts: one part, or two for a search with its sources.
 
     Raises UmgError naming the field below `at`.
     """
@@ -233,7 +235,8 @@ def decode_item(raw: Raw, kind: str, message: pb.Message, at: str) -> None:
 
 
 def decode_reasoning(item: schema.ReasoningItem, part: pb.Part, *, shown: bool) -> None:
-    """Decode a reasoning item. `shown`: whether the state comes from a caller (callers get states of all formats).
+    """Decode a reasoning item into a part. `shown`: whether the state comes from a caller (callers get states of all
+    formats).
 
     Reasoning of another format is in the summary, since clients of this format display that.
     """
@@ -301,18 +304,20 @@ def reasoning_item(part: pb.Part, item_id: str, *, shown: bool) -> dict[str, obj
 
 
 def shown_state(part: pb.Part, *, ahead: bool = False) -> str:
-    """Encode the part's state for a caller. `ahead`: whether it is in an item of its own before that of the part."""
+    """Encode the part's reasoning state for a caller. `ahead`: whether it is in an item of its own before that of the
+    part.
+    """
     marks = (AHEAD if ahead else "") + (REDACTED if part.reasoning.redacted else "")
     return marks + reasoning_state.show(part.state, "responses")
 
 
 def read_state(text: str) -> pb.ReasoningState:
-    """Decode a state that `shown_state` encoded."""
+    """Decode a reasoning state that `shown_state` encoded."""
     return reasoning_state.read(text.removeprefix(AHEAD).removeprefix(REDACTED), "responses")
 
 
 def image_item(media: pb.MediaPart, item_id: str) -> dict[str, object]:
-    """Encode an `image_generation_call` item."""
+    """Encode an image that the model generated as an `image_generation_call` item."""
     return {
         "id": item_id,
         "type": "image_generation_call",

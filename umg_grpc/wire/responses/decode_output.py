@@ -31,7 +31,7 @@ class IncompleteDetails(Struct):
 
 
 class Head(Struct, kw_only=True):
-    """Members of a response object beside its output."""
+    """Members of a response object other than its output."""
 
     id: str | None = None
     created_at: Count = None
@@ -64,13 +64,13 @@ class SeenItem(Struct):
 
 
 class PassedResponse(Head, kw_only=True):
-    """Response object that is passed through."""
+    """Response object that is passed through, as far as it is decoded."""
 
     output: list[SeenItem] | None = None
 
 
 class ContentPart(Struct):
-    """Content part of a message."""
+    """Content part of an output item of type `message`."""
 
     type: str | None = None
     text: str | None = None
@@ -134,7 +134,7 @@ def decode_finish(head: Head, calls: bool, refused: bool, target: pb.Candidate |
 
 
 def decode_used(head: Head, searches: int, target: pb.GenerateResponse | pb.GenerateEvent) -> bool:
-    """Decode the usage; return whether there is one."""
+    """Decode the usage into `target`. Return whether the provider sent one with both totals."""
     if head.usage is None or not head.usage.is_whole:
         return False
     decode_usage(head.usage, searches, target.usage)
@@ -142,7 +142,7 @@ def decode_used(head: Head, searches: int, target: pb.GenerateResponse | pb.Gene
 
 
 def decode_output_item(raw: Raw, message: pb.Message) -> None:
-    """Add the parts of an output item. Raises UmgError(UPSTREAM_FAILED), ValueError."""
+    """Decode an output item into parts of the message. Raises UmgError(UPSTREAM_FAILED), ValueError."""
     kind = KIND.decode(raw).type or ""
     if kind == "message":
         _decode_message(MESSAGE.decode(raw), message)

@@ -68,7 +68,9 @@ class InputEncoder:
         }
 
     def encode(self) -> list[object]:
-        """Encode `input`. Raises UmgError for content whose loss would change the meaning."""
+        """Encode the conversation as the items of `input`. Raises UmgError for content whose loss would change the
+        meaning.
+        """
         for index, message in enumerate(self._request.messages):
             self._message(message, f"messages[{index}]", index)
         self._end_turn()
@@ -136,7 +138,9 @@ class InputEncoder:
         self._reasoning_dropped = False
 
     def _own_id(self, prefix: str, given: str) -> str:
-        """Return the item's own id if a provider accepts it, else a generated one."""
+        """Return the id of the item that the caller or an earlier response gave it, if a provider accepts it; else a
+        generated one.
+        """
         if given.startswith(prefix) and not self._reasoning_dropped:
             return given
         self._generated_ids += 1
@@ -166,7 +170,7 @@ class InputEncoder:
             self._add_message_item(run, run_id, phase)
 
     def _add_item(self, item: object) -> None:
-        """Add an item of the model, after the reasoning that precedes it."""
+        """Add an item of the model, after the reasoning that belongs to it."""
         if item is not None:
             self._items += [*self._reasoning_items, item]
             self._reasoning_items = []
@@ -209,7 +213,7 @@ class InputEncoder:
         self._reasoning_items.append(item | {"encrypted_content": part.state.data})
 
     def _item(self, part: pb.Part, at: str, own_id: str) -> object:
-        """Encode a part that is no text as an item; return None for one that is left out and reported."""
+        """Encode a part other than text as an item; return None for a part that is left out and reported."""
         match part.WhichOneof("kind"):
             case "tool_call":
                 return self._call(part.tool_call, own_id)
@@ -237,7 +241,7 @@ class InputEncoder:
                 assert_never(unhandled)
 
     def _search(self, call: pb.ServerToolCall) -> object:
-        """Encode a search that a provider of this format made; leave out and report any other."""
+        """Encode a web search that a provider of this format ran; leave out and report any other."""
         if call.format != "responses" or not call.call_id.startswith("ws_"):
             self._report.drop("server_tool_call")
             return None
@@ -274,7 +278,7 @@ class InputEncoder:
         return item
 
     def _result(self, result: pb.ToolResult, at: str) -> None:
-        """Add a tool result.
+        """Encode a tool result as an item.
 
         A result without its call is left out, since providers reject it (clients cut off old turns).
         """

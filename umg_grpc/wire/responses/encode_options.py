@@ -138,7 +138,7 @@ def _is_foreign(request: pb.GenerateRequest) -> bool:
 
 
 def encode_prompt(prompt: pb.PromptTemplate) -> JsonObject:
-    """Encode `prompt`."""
+    """Encode the member `prompt`: a prompt template that the provider stores."""
     fields: JsonObject = {"id": prompt.prompt_id}
     if prompt.version:
         fields["version"] = prompt.version
@@ -148,7 +148,9 @@ def encode_prompt(prompt: pb.PromptTemplate) -> JsonObject:
 
 
 def encode_text(request: pb.GenerateRequest) -> JsonObject:
-    """Encode `text`; empty without a setting. Raises UmgError(UNTRANSLATABLE)."""
+    """Encode the member `text` (format and verbosity of the answer); empty without a setting. Raises
+    UmgError(UNTRANSLATABLE).
+    """
     fields = JsonObject()
     match request.response_format.WhichOneof("kind"):
         case "text":
@@ -200,7 +202,7 @@ def encode_reasoning(request: pb.GenerateRequest, report: Report) -> JsonObject:
 
 
 def _summary(reasoning: pb.ReasoningOptions, effort: str) -> str:
-    """Return the kind of summary: reasoning is visible as summaries only.
+    """Return the value of `reasoning.summary`: callers see reasoning as summaries only.
 
     `none` is our document's value for no summary.
     """

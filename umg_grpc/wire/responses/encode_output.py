@@ -38,7 +38,7 @@ _encode = msgspec.json.Encoder().encode
 
 @dataclass(frozen=True)
 class Shown:
-    """Optional members of the output that the caller requested."""
+    """Optional members of the output, and whether the caller requested them."""
 
     states: bool  # state of the reasoning
     sources: bool  # sources of searches
@@ -54,7 +54,9 @@ class Shown:
 
 
 class Ids:
-    """Ids of one response's items: the provider's, or ones generated from the response's id and the item's index."""
+    """Ids of the items of one response: the provider's, or ids generated from the response's id and the
+    item's index.
+    """
 
     def __init__(self, response_id: str) -> None:
         self._core = "".join(filter(str.isalnum, response_id))[-32:]
@@ -107,7 +109,7 @@ def has_state(part: pb.Part, shown: Shown) -> bool:
 
 
 def image_text(media: pb.MediaPart) -> str:
-    """Return an image given by its address as text, since items hold bytes only."""
+    """Return an image that is given by its address as text, since image items contain bytes only."""
     return f"![image]({media.uri})"
 
 
@@ -130,7 +132,9 @@ def message_item(item_id: str, status: str, phase: str, content: list[JsonObject
 
 
 def call_item(item_id: str, call_id: str, status: str, call: pb.ToolCall, text: str) -> JsonObject:
-    """Encode a call. `text`: its arguments, or the input of a custom tool."""
+    """Encode an item of type `function_call` or `custom_tool_call`. `text`: its arguments, or the input of a custom
+    tool.
+    """
     if call.tool_type in client_tools.CLIENT_TOOLS:
         return client_tools.call_item(item_id, call_id, status, call, text)
     custom = call.HasField("text")
@@ -148,7 +152,7 @@ def call_item(item_id: str, call_id: str, status: str, call: pb.ToolCall, text: 
 
 
 def call_prefix(call: pb.ToolCall) -> str:
-    """Return the prefix of the ids of a call's item."""
+    """Return the prefix of generated item ids for a call of this kind."""
     if call.tool_type in client_tools.CLIENT_TOOLS:
         return client_tools.CLIENT_TOOLS[call.tool_type].prefix
     return "ctc_" if call.HasField("text") else "fc_"
@@ -167,7 +171,7 @@ def reasoning_item(item_id: str, thoughts: Sequence[str], state: str) -> JsonObj
 
 
 def server_item(item_id: str, call: pb.ServerToolCall, result: pb.ServerToolResult | None, shown: Shown) -> JsonObject:
-    """Encode an item of a tool that the provider ran."""
+    """Encode the item for a call of a tool that the provider ran."""
     failed = result is not None and result.error_code
     kind, _ = SERVER_ITEMS[call.name]
     item: JsonObject = {"id": item_id, "type": kind, "status": "failed" if failed else call.status or "completed"}
@@ -188,7 +192,7 @@ def server_item(item_id: str, call: pb.ServerToolCall, result: pb.ServerToolResu
 
 
 def action_of(call: pb.ServerToolCall, result: pb.ServerToolResult | None, shown: Shown) -> object:
-    """Return `action` of a search: the provider's own, or one made from the queries."""
+    """Return the member `action` of a web search: the provider's own, or one made from the queries."""
     if call.format == "responses" and call.input_json:
         return json_text(call.input_json, "input_json")
     queries = list(call.queries)
@@ -199,12 +203,16 @@ def action_of(call: pb.ServerToolCall, result: pb.ServerToolResult | None, shown
 
 
 def code_of(call: pb.ServerToolCall) -> str:
-    """Return the code that was run: a text in this format, a member `code` in the others."""
+    """Return the code that the provider's code interpreter ran: a text in this format, a member `code` in
+    the others.
+    """
     return _text_of(call.input_json, "code")
 
 
 def _text_of(json: str, *names: str) -> str:
-    """Return the text that the JSON is, or that of its first member of these names; "" for neither."""
+    """Return the text of the JSON: the JSON is a string, or an object with one of these members as a string; "" for
+    neither.
+    """
     try:
         value: object = msgspec.json.decode(json)
     except (ValueError, RecursionError):
@@ -216,7 +224,7 @@ def _text_of(json: str, *names: str) -> str:
 
 @dataclass(frozen=True)
 class _OpenMessage:
-    """Message item to which parts may be added."""
+    """Item of type `message` to which the next parts may be added."""
 
     message_id: str
     item: JsonObject
@@ -272,7 +280,7 @@ def _item(
     shown: Shown,
     results: dict[str, pb.ServerToolResult],
 ) -> object:
-    """Encode the item of one part."""
+    """Encode one part as an output item."""
     match kind:
         case "reasoning":
             thoughts = [*part.reasoning.texts, *part.reasoning.summaries] if shown.thoughts else []
@@ -300,7 +308,7 @@ def _item(
 
 @dataclass(frozen=True)
 class Ending:
-    """Status of a response at its end."""
+    """Status of a response at its end, with the reason if it is incomplete or the error if it failed."""
 
     status: str = "completed"
     reason: str = ""  # why it is incomplete

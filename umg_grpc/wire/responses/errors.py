@@ -58,7 +58,7 @@ class ResponseError(Struct):
 
 
 class Wrapped(Struct):
-    """Error body that the gateway encodes."""
+    """Body with a member `error` that the gateway encodes."""
 
     error: ErrorBody
 
@@ -84,7 +84,7 @@ def error_event(error: UmgError, sequence: int) -> bytes:
 
 
 def response_error(error: UmgError) -> ResponseError:
-    """Encode `error` of a response that failed."""
+    """Encode the member `error` of a response that failed."""
     body = _error_body(error)
     if body.code in CODES:
         return ResponseError(body.code, body.message)
@@ -97,7 +97,7 @@ def _error_body(error: UmgError) -> ErrorBody:
 
 
 def failure(error: ProviderError) -> UmgError:
-    """Return the error to the caller for a response that failed, by the code of its `error`."""
+    """Return the error for the caller of a response that failed at the provider, chosen by the code of its `error`."""
     code = str(error.code or "")
     if code in BLOCKED:
         message = clean(error.message) or "the provider's safety system refused the prompt; change it"

@@ -9,7 +9,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class Writer:
-    """Writer of events with ascending sequence numbers."""
+    """Writer of server-sent events with ascending sequence numbers."""
 
     def __init__(self) -> None:
         self.number = 0
@@ -33,7 +33,9 @@ class Writer:
 
 
 class Delta:
-    """Deltas of one kind and place: all but the sequence number and the text is encoded once."""
+    """Encoder of the deltas of one kind and place: all of an event but the sequence number and the text is encoded
+    once.
+    """
 
     def __init__(self, name: str, place: JsonObject, tail: bytes = b"}") -> None:
         self._name = name.encode()
@@ -42,7 +44,7 @@ class Delta:
         self._tail = tail
 
     def write(self, writer: Writer, text: str) -> None:
-        """Write the event of one delta."""
+        """Write the event of one delta with this text."""
         data = b"%b%d%b%b%b" % (self._head, writer.number, self._place, _encode(text), self._tail)
         writer.frames.append(named_frame(self._name, data))
         writer.number += 1

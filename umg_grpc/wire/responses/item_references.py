@@ -35,13 +35,15 @@ def referenced(message: pb.Message) -> str:
 
 
 def response_of(item_id: str) -> str:
-    """Return the id of our response that contains the item; "" for a provider's item."""
+    """Return the id of the gateway's response that contains the item; "" for an item that only a provider stores."""
     own = _OWN_ITEM.fullmatch(item_id)
     return RESPONSE_PREFIX + own[1] if own else ""
 
 
 def items_of(stored: pb.StoredResponse) -> dict[str, list[pb.Message]]:
-    """Return the messages that each output item of a stored response becomes as input, by the item's id."""
+    """Return item id -> messages for each output item of a stored response, with the messages that the item becomes as
+    input.
+    """
     shown = pb.GenerateRequest()
     shown.CopyFrom(stored.request)
     shown.include.append(ENCRYPTED)  # the reasoning state is included, whether or not the caller received it

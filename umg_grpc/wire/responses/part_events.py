@@ -13,7 +13,7 @@ TEXT, REFUSAL, ARGUMENTS = ("text", 0), ("refusal", 0), ("arguments", 0)
 
 
 class Streamed:
-    """Part that is being streamed."""
+    """State of a part that is being streamed."""
 
     def __init__(self, part: int) -> None:
         self.part = part
@@ -35,7 +35,7 @@ class Streamed:
                 yield self.delta(key, rest)
 
     def delta(self, key: Key, text: str) -> pb.GenerateEvent:
-        """Return the event of a delta of one text."""
+        """Return the event that appends text to one text of the part."""
         event = pb.GenerateEvent(part_index=self.part)
         match key:
             case ("text", _):
@@ -52,7 +52,7 @@ class Streamed:
 
 
 class PartEmitter:
-    """Emitter of the parts of one response; it numbers them."""
+    """Emitter of the events of one response's parts; it numbers the parts."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -75,7 +75,7 @@ class PartEmitter:
         yield event
 
     def whole(self, part: pb.Part) -> Iterator[pb.GenerateEvent]:
-        """Yield the events of a part that was not streamed."""
+        """Yield the events of a part that the provider sent as a whole, not in deltas."""
         for event in part_to_events(part):
             event.part_index = self.count
             yield event

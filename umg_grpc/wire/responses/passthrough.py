@@ -49,7 +49,7 @@ class PassthroughDecoder(FrameDecoder):
         self._refused = False
 
     def _plain(self, frames: bytes) -> bytes | None:
-        """Return frames that are all deltas: each has three line ends, and none but the first is inside the frame."""
+        """Return frames unchanged if all of them are deltas, recognised by their line ends; None for other frames."""
         if not self._started or not frames.startswith(EVENT):
             return None
         number = frames.count(BLANK)

@@ -25,7 +25,7 @@ MEMBERS = {"reasoning": ("effort", "summary", "generate_summary"), "text": ("for
 
 
 def wire_names(edited: str) -> tuple[str, ...]:
-    """Return the fields of a body that contain a canonical field."""
+    """Return the names of the body's fields that contain one of these canonical fields."""
     return WIRE_NAMES.get(edited, (edited,))
 
 
@@ -110,7 +110,9 @@ def _edit_input(fields: dict[str, Raw], report: Report) -> None:
 
 
 def _reasoning(raw: Raw, report: Report) -> Raw | None:
-    """Return the item with the provider's own state; None for reasoning that is not from a provider of this format."""
+    """Return the reasoning item with the provider's own state; None for reasoning that is not from a provider of this
+    format.
+    """
     item = parse(schema.ReasoningItem, raw)
     if not item.encrypted_content:
         if (item.id or "").startswith(f"rs_{OURS}"):
@@ -166,7 +168,9 @@ def _flatten_choice(fields: dict[str, Raw]) -> None:
 
 
 def _flat(tool: Raw) -> Raw:
-    """Flatten a function in the document's nested form; return anything else unchanged."""
+    """Return a function tool in its flat form if it is in the document's nested form; return anything else
+    unchanged.
+    """
     head = parse(schema.NestedFunction, tool)
     if not is_present(head.function) or parse(schema.Kind, tool).type != "function":
         return tool

@@ -99,7 +99,7 @@ _KNOWN = msgspec.json.Decoder(schema.KnownResponsesRequest)
 def _new_request(
     body: bytes, headers: Mapping[str, str], unknown: Collection[str]
 ) -> DecodedRequest[pb.GenerateRequest]:
-    """Return a request with its source document and nothing else."""
+    """Return a request that has only its source document."""
     request, notes = pb.GenerateRequest(), RequestNotes()
     source = request.source
     source.format, source.body = "responses", body

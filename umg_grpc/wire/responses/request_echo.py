@@ -30,7 +30,8 @@ OptionalNumber = Literal["max_output_tokens", "max_tool_calls"]
 
 
 def encode_echo(request: pb.GenerateRequest, head: pb.GenerateResponse | pb.GenerationStarted) -> bytes:
-    """Return the members of the object, without its braces: every field of the current SDK types, nulls included.
+    """Return the members that repeat the request as JSON without braces, for insertion into the response object: every
+    field of the current SDK types, nulls included.
 
     Options that only the provider of another format supports, and that were reported as dropped, are null here.
     """
@@ -39,7 +40,7 @@ def encode_echo(request: pb.GenerateRequest, head: pb.GenerateResponse | pb.Gene
 
 
 def service_tier(tier: str) -> str | None:
-    """Return the tier, if the format has it; else None."""
+    """Return the service tier if the format has a value for it; else None."""
     return tier if tier in SERVICE_TIERS else None
 
 

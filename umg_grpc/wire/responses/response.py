@@ -103,7 +103,7 @@ def decode_response(body: bytes, request: pb.GenerateRequest, pass_: bool) -> pb
 
 
 def rename(message: pb.Message, request: pb.GenerateRequest) -> None:
-    """Replace the names of the calls by the names that the caller gave the tools."""
+    """Replace the provider's tool names in all calls of the message by the names that the caller gave the tools."""
     if calls := [part.tool_call for part in message.parts if part.HasField("tool_call")]:
         names = tool_names(request)
         for call in calls:
@@ -127,7 +127,8 @@ def _has_refusal(items: list[SeenItem]) -> bool:
 
 
 def mark_states(document: bytes) -> bytes:
-    """Mark states of a provider that look like wrapped states of ours (it is another gateway) as the provider's own.
+    """Mark reasoning states that look as if this gateway had wrapped them, because the provider is another gateway, as
+    the provider's own.
 
     The mark sends them back to it unchanged.
     """

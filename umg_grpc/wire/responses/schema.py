@@ -63,7 +63,7 @@ class FilePart(Struct):
 
 
 class InputAudio(Struct):
-    """Audio in base64."""
+    """Member `input_audio` of a content part: audio in base64."""
 
     data: NonEmpty
     format: Literal["wav", "mp3"]
@@ -79,8 +79,8 @@ class AudioPart(Struct):
 
 
 class ItemHead(Struct):
-    """Members that identify the kind of an item: its type, or the role of a message and the id of a reference without a
-    type.
+    """Members by which the kind of an item is recognised: its type, or the role of a message and the id of a reference
+    without a type.
     """
 
     type: str | None = None
@@ -130,7 +130,7 @@ class CallOutput(Struct):
 
 
 class Piece(Struct):
-    """Entry of a reasoning item's `summary` or `content`."""
+    """Element of `summary` or `content` in a reasoning item."""
 
     text: str = ""
 
@@ -145,7 +145,7 @@ class ReasoningItem(Struct):
 
 
 class SearchSource(Struct):
-    """Entry of `action.sources`."""
+    """Element of `action.sources` of a web search."""
 
     url: str | None = None
 
@@ -220,7 +220,7 @@ class NamespaceTool(Struct):
 
 
 class Place(Struct):
-    """Member `user_location`."""
+    """Member `user_location` of a web search tool."""
 
     type: Literal["approximate"] | None = None
     country: str | None = None
@@ -254,13 +254,13 @@ class FileSearchTool(Struct):
 
 
 class Named(Struct):
-    """Object with a name."""
+    """Object with a member `name`."""
 
     name: NonEmpty
 
 
 class AllowedTool(Struct):
-    """Entry of a list of allowed tools, flat or nested."""
+    """Element of a list of allowed tools, flat or nested."""
 
     type: str
     name: NonEmpty | None = None
@@ -304,14 +304,14 @@ class TextFormat(Struct):
 
 
 class TextOptions(Struct):
-    """Member `text`."""
+    """Member `text` of the request."""
 
     format: TextFormat | None = None
     verbosity: Level | None = None
 
 
 class Prompt(Struct):
-    """Member `prompt`."""
+    """Member `prompt` of the request."""
 
     id: NonEmpty
     version: str | None = None
@@ -325,7 +325,7 @@ class Conversation(Struct):
 
 
 class StreamOptions(Struct):
-    """Member `stream_options`."""
+    """Member `stream_options` of the request."""
 
     include_obfuscation: bool | None = None
 
@@ -350,7 +350,7 @@ class Prompting(Struct, kw_only=True):
 
 
 class ResponsesRequest(Prompting, kw_only=True):
-    """Body of the request."""
+    """Body of `POST /v1/responses`."""
 
     stream: bool | None = None
     stream_options: StreamOptions | None = None
@@ -375,4 +375,4 @@ class ResponsesRequest(Prompting, kw_only=True):
 
 
 class KnownResponsesRequest(ResponsesRequest, forbid_unknown_fields=True):
-    """Body that has no fields beyond those of `ResponsesRequest`."""
+    """Body of a request without unknown fields, which most bodies are."""

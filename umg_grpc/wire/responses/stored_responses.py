@@ -137,13 +137,13 @@ def _result(result: pb.ToolResult, message_id: str, index: int) -> JsonObject:
 
 
 def _with_id(opaque: pb.OpaquePart, message_id: str) -> object:
-    """Encode an item of an unknown type, with the message's id."""
+    """Encode an item of an unknown type: its own JSON with the id of the message."""
     members = msgspec.json.decode(opaque.json, type=dict[str, msgspec.Raw])
     return members | {"id": message_id}
 
 
 def _content(part: pb.Part) -> object:
-    """Encode a part in its form for lists. Kinds that only another format has are shown as their JSON."""
+    """Encode a part as a content part of a listed item. Kinds that only another format has are shown as their JSON."""
     if part.HasField("opaque"):
         own = part.opaque.format == "responses"
         return msgspec.Raw(part.opaque.json.encode()) if own else {"type": "input_text", "text": part.opaque.json}

@@ -51,7 +51,7 @@ from umg_grpc.wire.responses.stream_events import (
 
 
 class _Item:
-    """Item that is being streamed; its parts by their index in it."""
+    """State of an item that is being streamed, with its parts by their index in it."""
 
     def __init__(self, item: StreamedItem) -> None:
         self.kind = item.type or ""
@@ -178,7 +178,7 @@ class TranslatingDecoder(EventDecoder):
     # --- parts
 
     def _open(self, item: _Item, index: int, part: pb.Part) -> Iterator[pb.GenerateEvent]:
-        """Start a part of an item, unless it has started."""
+        """Start the canonical part for an item's content, unless it has started. Yield the event."""
         if index not in item.parts:
             yield from self._begin(Head())
             item.parts[index] = Streamed(self._emitter.count)
@@ -401,7 +401,9 @@ class TranslatingDecoder(EventDecoder):
         return self._emit_audio(b"", event.delta or "")
 
     def _end(self, event: Event) -> Iterator[pb.GenerateEvent]:
-        """Yield the end of the response: output that was not streamed, the usage and the finish reason."""
+        """Yield the events at the end of the response: output that was not streamed, the usage and the
+        finish reason.
+        """
         response = RESPONSE.decode(event.response) if is_present(event.response) else ProviderResponse()
         response.status = response.status or (event.type or "").removeprefix("response.")
         check_status(response)

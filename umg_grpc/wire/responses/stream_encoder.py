@@ -67,7 +67,7 @@ class StreamEncoder:
         self._closed = False
 
     def feed(self, message: pb.StreamGenerateResponse) -> bytes:
-        """Return all events of one upstream read, for one write."""
+        """Return the encoded events of one message, joined, so that one write sends them."""
         if message.source_frames:
             self._passed.feed(message.source_frames)
             return message.source_frames
@@ -89,13 +89,15 @@ class StreamEncoder:
 
     @property
     def retained_bytes(self) -> int:
-        """Approximate memory of the texts and items, which the last events repeat; see
+        """Approximate memory in bytes of the texts and items, which the last events repeat; see
         `wire.text_format.StreamEncoder`.
         """
         return self._writer.retained_bytes
 
     def close(self) -> bytes:
-        """Return the end of a complete response: ends of open items, then the whole response. Nothing follows it."""
+        """Return the events that end a complete response: ends of open items, then the whole response. Nothing follows
+        it.
+        """
         return b"".join(self.closing())
 
     def closing(self) -> Iterator[bytes]:
@@ -225,14 +227,14 @@ class StreamEncoder:
     # --- items
 
     def _supersede(self) -> None:
-        """Note that another item starts: finish the item before it once its parts have ended."""
+        """Record that another item starts, and finish the item before it once its parts have ended."""
         if (before := self._last) is not None:
             before.superseded = True
             if not before.open and not before.encoded:
                 before.finish(incomplete=False)
 
     def _add(self, item: Item, place: int) -> None:
-        """Add an item that starts with a part."""
+        """Add an item to the output, which starts with the part at `place`."""
         self._items.append(item)
         self._last = item
         item.open.add(place)
@@ -259,7 +261,7 @@ class StreamEncoder:
             self._state(place, part)
 
     def _part_content(self, place: int, part: pb.Part) -> None:
-        """Write the content of a part's start as deltas."""
+        """Write the content that a part has at its start as deltas."""
         item = self._parts.get(place)
         if isinstance(item, Message):
             text = image_text(part.media) if part.HasField("media") else part.text.text or part.refusal.text
@@ -321,7 +323,7 @@ class StreamEncoder:
             servers[-1].set_result(result)
 
     def _state(self, place: int, part: pb.Part) -> None:
-        """Add the state of a part to its own item, or to an item that follows immediately."""
+        """Add the reasoning state of a part to the part's own item, or to an item that follows immediately."""
         item = self._parts.get(place)
         if isinstance(item, ReasoningItem):
             item.set_state(part.state)
@@ -346,7 +348,7 @@ class StreamEncoder:
 
 
 def _states_of(events: Iterable[pb.GenerateEvent]) -> dict[int, pb.Part]:
-    """Return the first state of each part among the events of one message."""
+    """Return part -> reasoning state, the first of each part among the events of one message."""
     states = dict[int, pb.Part]()
     for event in events:
         if not event.candidate_index and event.WhichOneof("kind") == "state" and event.part_index not in states:

@@ -20,7 +20,7 @@ BEGINNINGS = ("response.created", "response.queued", "response.in_progress")
 
 
 class AnyEvent(Struct, kw_only=True):
-    """Members of every event, and of an error event, which has no other."""
+    """Members that every event has, and those of an `error` event, which has no others."""
 
     type: str | None = None
     response: Raw = ABSENT
@@ -48,7 +48,7 @@ class Event(AnyEvent, kw_only=True):
 
 
 class StreamedItem(Struct):
-    """Item of an event, as far as the stream decoder needs it."""
+    """Item in an event, as far as the stream decoder needs it."""
 
     type: str | None = None
     id: str | None = None
@@ -81,7 +81,9 @@ RESPONSE = msgspec.json.Decoder(ProviderResponse)
 
 
 def stated_error(name: bytes, event: AnyEvent) -> UmgError | None:
-    """Return the error that an event contains, if any: flat, or below `error`."""
+    """Return the error for the caller that an `error` event states, with members at the top level or below `error`;
+    None for any other event.
+    """
     if event.type == "error" or (event.type is None and (name == b"error" or is_error(event.error))):
         if is_error(event.error):
             return failure(as_error(msgspec.json.decode(event.error)))

@@ -20,7 +20,7 @@ _NUMBER = re.compile(rb'"sequence_number"\s*:\s*(\d+)')
 
 
 class _Seen(Struct):
-    """Members of a passed-through event that the end repeats."""
+    """Members of a passed-through event that are needed to end a broken stream."""
 
     type: str | None = None
     response: Raw = ABSENT

@@ -34,7 +34,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class Item(ABC):
-    """Output item of the stream: writes its own events."""
+    """Output item of the stream, which writes its own events."""
 
     def __init__(self, writer: Writer, index: int, item_id: str) -> None:
         self.writer = writer
@@ -48,7 +48,7 @@ class Item(ABC):
 
     @property
     def place(self) -> JsonObject:
-        """Members that all events of the item have."""
+        """Members that identify the item in each of its events."""
         return {"item_id": self.item_id, "output_index": self.index}
 
     def added(self, item: object) -> None:
@@ -64,12 +64,12 @@ class Item(ABC):
         self.keep(len(self.encoded) - self._kept_bytes)
 
     def keep(self, size: int) -> None:
-        """Add a number of bytes to the memory that the item holds."""
+        """Count bytes as memory that the item holds."""
         self._kept_bytes += size
         self.writer.retained_bytes += size
 
     def release(self) -> None:
-        """Release the content that `finished_item` encodes."""
+        """Release the memory of the content, once `finished_item` has encoded it."""
         self.open.clear()
 
     def unfinished(self) -> bytes:
@@ -81,15 +81,15 @@ class Item(ABC):
 
     @abstractmethod
     def finished_item(self, status: str) -> object:
-        """Write the events before the end of the item; return the item with this status."""
+        """Write the events that precede the end of the item. Return the finished item with this status."""
 
     def end(self, part: int) -> None:
-        """End one of its parts."""
+        """End one of the item's parts: record the end, and in some items write its events."""
         self.open.discard(part)
 
 
 class _Content:
-    """Content part of a message."""
+    """State of a content part of a message."""
 
     def __init__(self, item: "Message", index: int, refusal: bool) -> None:
         self.index = index
@@ -105,7 +105,7 @@ class _Content:
             self.delta = Delta("response.output_text.delta", self.place, b',"logprobs":[]}')
 
     def content(self) -> JsonObject:
-        """Return the part with its content up to now."""
+        """Return the content part with its content up to now."""
         text = self.texts.text()
         return refusal_content(text) if self.refusal else text_content(text, self.annotations, self.logprobs)
 
@@ -122,13 +122,13 @@ class Message(Item):
         self.added(message_item(item_id, "in_progress", self._phase, []))
 
     def start(self, part: int, refusal: bool) -> None:
-        """Start a part."""
+        """Write the events that start a content part of the message."""
         content = self._contents[part] = _Content(self, len(self._contents), refusal)
         self.open.add(part)
         self.writer.event("response.content_part.added", content.place | {"part": content.content()})
 
     def append_text(self, part: int, text: str) -> None:
-        """Write a delta of the text of a part."""
+        """Write the delta that appends text to a part."""
         content = self._contents[part]
         content.texts.append(text)
         self.keep(len(text))
@@ -245,7 +245,7 @@ class ReasoningItem(Item):
         self.added(reasoning_item(item_id, (), ""))
 
     def append_reasoning(self, piece: tuple[bool, int], text: str) -> None:
-        """Write a delta of a piece of the reasoning."""
+        """Write the delta that appends text to a piece of the reasoning."""
         if not text or not self._shown.thoughts:
             return
         if piece != self._piece or self._delta is None:
@@ -291,7 +291,7 @@ class ReasoningItem(Item):
 
 
 class Server(Item):
-    """Item of a tool that the provider runs."""
+    """Item for a call of a tool that the provider runs, with the tool's result."""
 
     def __init__(self, writer: Writer, index: int, item_id: str, call: pb.ServerToolCall, shown: Shown) -> None:
         super().__init__(writer, index, item_id)
@@ -314,11 +314,11 @@ class Server(Item):
             self._write_state("searching")
 
     def update(self, call: pb.ServerToolCall) -> None:
-        """Replace the call by its present content."""
+        """Replace the call by the provider's newer version of it."""
         self._call.CopyFrom(call)
 
     def set_result(self, result: pb.ServerToolResult) -> None:
-        """Set the result of the tool."""
+        """Set the result of the tool, which the finished item contains."""
         self._result.CopyFrom(result)
         self._has_result = True
 
@@ -336,7 +336,7 @@ class Server(Item):
 
 
 class Image(Item):
-    """Item of an image that the model made."""
+    """Item of type `image_generation_call`: an image that the model made."""
 
     def __init__(self, writer: Writer, index: int, item_id: str, media: pb.MediaPart) -> None:
         super().__init__(writer, index, item_id)
@@ -349,7 +349,7 @@ class Image(Item):
             self.writer.event(f"response.image_generation_call.{state}", self.place)
 
     def append_image(self, data: bytes) -> None:
-        """Add a piece of the image bytes."""
+        """Append bytes to the image."""
         self._data.append(data)
         self.keep(len(data))
 
@@ -365,7 +365,7 @@ class Image(Item):
 
 
 class Opaque(Item):
-    """Item of a type that only this format has, complete from its start."""
+    """Item of a type that only this format has, complete at its start."""
 
     def __init__(self, writer: Writer, index: int, item_id: str, opaque: pb.OpaquePart) -> None:
         super().__init__(writer, index, item_id)
@@ -377,7 +377,7 @@ class Opaque(Item):
 
 
 class State(Item):
-    """Item for the reasoning state of a part of another type: `reasoning` without text."""
+    """Item of type `reasoning` without text, for the reasoning state of a part of another type."""
 
     def __init__(self, writer: Writer, index: int, item_id: str, part: pb.Part, *, ahead: bool) -> None:
         super().__init__(writer, index, item_id)

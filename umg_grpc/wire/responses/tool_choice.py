@@ -115,7 +115,7 @@ def encode_choice(request: pb.GenerateRequest, report: Report, tools: Sequence[o
 
 
 def _chosen(request: pb.GenerateRequest) -> list[dict[str, str]]:
-    """Return the tools that the choice names, without the provider's own search."""
+    """Return the tools that the tool choice names, without the provider's own search."""
     custom, typed = {tool.custom.name for tool in request.tools if tool.HasField("custom")}, _types_of_tools(request)
     functions = {tool.function.name for tool in request.tools if tool.HasField("function")}
     searches = any(tool.HasField("web_search") for tool in request.tools)
@@ -127,7 +127,7 @@ def _chosen(request: pb.GenerateRequest) -> list[dict[str, str]]:
 
 
 def _chosen_search(request: pb.GenerateRequest) -> str | None:
-    """Return the type of the provider's search, if the model must call that and nothing else."""
+    """Return the type of the provider's search if the tool choice forces it and nothing else; None otherwise."""
     choice = request.tool_choice
     if (
         choice.mode != pb.TOOL_CHOICE_MODE_REQUIRED
@@ -142,7 +142,7 @@ def _chosen_search(request: pb.GenerateRequest) -> str | None:
 
 
 def choice_of(request: pb.GenerateRequest, names: ToolNames | None = None) -> object:
-    """Encode the choice in this format; return None without one. `names`: tool names in a provider's spelling."""
+    """Encode the tool choice in this format; return None without one. `names`: tool names in a provider's spelling."""
     choice = request.tool_choice
     if choice.HasField("opaque"):
         return json_text(choice.opaque.json, "tool_choice.opaque.json")

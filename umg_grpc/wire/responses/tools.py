@@ -64,7 +64,7 @@ def add_tools(added: Iterable[tuple[Raw, str]], request: pb.GenerateRequest, not
 
 
 def _identity(tool: pb.Tool) -> ToolName | bytes:
-    """Return the name of a tool; the whole tool, serialized, if it has none."""
+    """Return the key by which equal tools are found: the name or, for a tool without one, the whole tool serialized."""
     name = name_of(tool)
     return name if name.name else tool.SerializeToString(deterministic=True)
 
@@ -189,7 +189,7 @@ def _is_left_out(tool: pb.Tool, report: Report) -> bool:
 
 
 def _grouped(encoded: Iterable[tuple[pb.Tool, object]]) -> list[object]:
-    """Return the tools in order, with consecutive tools of one namespace inside it."""
+    """Return the encoded tools in order, with consecutive tools of one namespace below one `namespace` tool."""
     tools = list[object]()
     for namespace, members in groupby(encoded, lambda member: member[0].namespace.name):
         if not namespace:
@@ -238,7 +238,7 @@ def _encode_tool(tool: pb.Tool, own: bool, names: ToolNames, at: str, report: Re
 
 
 def _own_name(tool: pb.Tool, names: ToolNames) -> str:
-    """Return the name of a tool; inside a namespace it has no prefix."""
+    """Return the name of a tool as encoded; inside a namespace it has no prefix."""
     return name_of(tool).name if tool.HasField("namespace") else names.of_tool(tool)
 
 

@@ -31,7 +31,7 @@ class ProviderUsage(Struct):
 
     @property
     def is_whole(self) -> bool:
-        """True if both totals are present; without them the usage is ignored and the tokens are counted here."""
+        """Whether both totals are present. A usage without one is ignored, and the gateway counts the tokens itself."""
         return self.input_tokens is not None and self.output_tokens is not None
 
 
@@ -48,7 +48,7 @@ def encode_usage(usage: pb.Usage) -> JsonObject:
 
 
 def decode_usage(usage: ProviderUsage, searches: int, target: pb.Usage) -> None:
-    """Decode the counts of a usage with both totals; missing details are 0.
+    """Decode the counts of a usage for which `is_whole` is true; details that the provider leaves out are 0.
 
     `searches`: number of `web_search_call` items.
     """
