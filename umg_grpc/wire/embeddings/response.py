@@ -121,10 +121,9 @@ def _in_order(data: Sequence[ProviderEmbedding[Numbers]] | Sequence[ProviderEmbe
 
 
 def _renamed(body: bytes, provider_id: str | None, public_id: str) -> bytes:
-    """Return the JSON under the caller's model id, all else byte for byte.
+    """Return the JSON of a response with the caller's model id, all else byte for byte.
 
-    Nearly all of the body is vectors, so the id is searched in the rest: without the text between the first and the
-    last bracket.
+    Nearly all of the body is vectors, so the id is searched only before the first and after the last bracket.
     """
     if provider_id == public_id or not public_id:
         return body

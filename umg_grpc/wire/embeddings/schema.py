@@ -20,7 +20,7 @@ Index = Annotated[int, Meta(ge=0, le=2**31 - 1)]  # of an input
 
 
 class EmbeddingsBody(Struct, kw_only=True):
-    """Body of a request."""
+    """Body of a request to `POST /v1/embeddings`."""
 
     model: Annotated[str, Meta(min_length=1, max_length=512)]
     # one text; several texts; the token ids of one text; several lists of token ids (`decode_request` rejects mixed
@@ -45,7 +45,7 @@ Numbers = bytes | list[float]
 
 
 class ProviderEmbedding(Struct, Generic[Vector]):
-    """Element of `data`."""
+    """Element of `data`: one vector."""
 
     embedding: Vector
     index: Index | None = None

@@ -36,7 +36,7 @@ def error_details(error: UmgError, status: int) -> JsonObject:
 
 
 def _model(model: pb.Model) -> JsonObject:
-    """Return a model. `created` is in seconds since 1970; 0 if unknown."""
+    """Return the description of a model. `created` is in seconds since 1970; 0 if unknown."""
     return {"id": model.id, "object": "model", "created": model.create_time.seconds, "owned_by": model.owned_by}
 
 

@@ -57,7 +57,9 @@ def encode_model(model: pb.Model) -> bytes:
 
 
 def _model(model: pb.Model) -> JsonObject:
-    """Return a model. Times are RFC 3339 in UTC; an unknown creation time is the epoch, as in the SDKs' types."""
+    """Return the description of a model. Times are RFC 3339 in UTC; an unknown creation time is the epoch, as in the
+    SDKs' types.
+    """
     return {
         "type": "model",
         "id": model.id,

@@ -51,7 +51,7 @@ def encode_error(error: UmgError, status: int) -> bytes:
 
 
 def _model(model: pb.Model) -> JsonObject:
-    """Return a model. Unknown limits and sampling values are omitted."""
+    """Return the description of a model. Unknown limits and sampling values are omitted."""
     limits: JsonObject = {LIMITS[field.name]: value for field, value in model.ListFields() if field.name in LIMITS}
     reasons = model.capabilities.reasoning != pb.REASONING_CONTROL_UNSPECIFIED
     return {

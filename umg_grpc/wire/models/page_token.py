@@ -9,7 +9,9 @@ from umg_grpc.wire.core.json import invalid
 
 @dataclass(frozen=True)
 class PageBoundary:
-    """Position before the first id that is not less than `id`. It stays valid when the list changes."""
+    """Boundary between two pages: the position before the first model id that is not less than `id`. It stays valid
+    when the list changes.
+    """
 
     id: str = ""
     back: bool = False
@@ -27,7 +29,7 @@ def page_before(model: str) -> PageBoundary:
 
 
 def encode_token(boundary: PageBoundary) -> str:
-    """Return the token of a page."""
+    """Return the token of the page at a boundary."""
     payload = (b"<" if boundary.back else b">") + boundary.id.encode()
     return base64.urlsafe_b64encode(zlib.crc32(payload).to_bytes(4) + payload).decode().rstrip("=")
 

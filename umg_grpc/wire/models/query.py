@@ -12,8 +12,8 @@ MAX_MODELS = 1000
 
 
 def page_size(query: Query, names: tuple[str, ...], default: int) -> int:
-    """Return the maximum of models per page from the first of the names that is present. Raise UmgError(INVALID_FIELD)
-    for any value but a whole number from 1 to 1000; other values are not clamped (readings, 1).
+    """Return the maximum number of models per page, from the first of the parameters `names` that the query has. Raise
+    UmgError(INVALID_FIELD) for any value but a whole number from 1 to 1000; other values are not clamped (readings, 1).
     """
     for name in names:
         if (given := query.get(name)) is not None:

@@ -57,7 +57,7 @@ def name_model(request: pb.EmbedRequest, model: str) -> None:
 
 
 class _Body(NamedTuple):
-    """Body of either face."""
+    """Items in a body of either face, and the models that the body names."""
 
     items: Sequence[EmbedBody]
     named: Sequence[tuple[str, str]]  # (path, model) for each model in the body
@@ -116,7 +116,7 @@ def _decode_items(
 
 
 def _note_uncarried(config: Config, at: str, notes: Notes, uncarried: list[str]) -> None:
-    """Note each option at its first occurrence, as the caller spelled it."""
+    """Record in the notes each option without a canonical form at its first occurrence, as the caller spelled it."""
     for field, name in UNCARRIED.items():
         end = f"{notes.snake.get(CONFIG, CONFIG)}.{notes.snake.get(name, name)}"
         if is_present(getattr(config, field)) and not any(noted.endswith(end) for noted in uncarried):
@@ -145,7 +145,7 @@ def _text(content: Content | str | None, at: str) -> str:
 
 
 def _set(request: pb.EmbedRequest, name: str, values: Sequence[str | int | None]) -> None:
-    """Set a field on the request if all items have the same value, else on each input."""
+    """Set a field on the request itself if all items have the same value, else on each of its inputs."""
     all_equal = values.count(values[0]) == len(values)
     for target, value in zip([request] if all_equal else request.inputs, values, strict=False):
         if value is not None:

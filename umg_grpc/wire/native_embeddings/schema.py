@@ -24,14 +24,14 @@ class TextPart(Struct, forbid_unknown_fields=True):
 
 
 class Content(Struct, forbid_unknown_fields=True):
-    """Content to embed; its role changes nothing."""
+    """Member `content`: the text to embed; its role has no effect."""
 
     parts: list[TextPart] | None = None
     role: str | None = None
 
 
 class Options(Struct, forbid_unknown_fields=True, rename="camel", kw_only=True):
-    """Options beside a content."""
+    """Options of an embedding, which are beside its content."""
 
     task_type: NonEmpty | None = None
     title: str | None = None
@@ -39,7 +39,9 @@ class Options(Struct, forbid_unknown_fields=True, rename="camel", kw_only=True):
 
 
 class Config(Options, forbid_unknown_fields=True, rename="camel", kw_only=True):
-    """`embedContentConfig`: the newer place of the options, and further options that only some providers have."""
+    """Member `embedContentConfig`: the newer place of the options, and further options that only some
+    providers have.
+    """
 
     mime_type: Raw = ABSENT
     auto_truncate: Raw = ABSENT
@@ -70,26 +72,26 @@ Values = TypeVar("Values")
 
 
 class Vector(Struct, Generic[Values]):
-    """Vector of one input."""
+    """Vector of one input in an answer."""
 
     values: Values
 
 
 class UsageMetadata(Struct, rename="camel"):
-    """`usageMetadata` of an answer."""
+    """Member `usageMetadata` of an answer."""
 
     prompt_token_count: Count = None
     total_token_count: Count = None
 
 
 class Metadata(Struct):
-    """`metadata` of an answer, as the text document defines it."""
+    """Member `metadata` of an answer, as the text document defines it."""
 
     usage: Raw = ABSENT
 
 
 class Head(Struct, rename="camel", kw_only=True):
-    """Members of an answer beside its vectors."""
+    """Members of an answer other than its vectors."""
 
     usage_metadata: Raw = ABSENT
     metadata: Raw = ABSENT

@@ -18,7 +18,7 @@ MAX_LISTED_NAMES = 3
 
 
 class PlainDocument(Struct):
-    """Object document with a `text`, as nearly all are."""
+    """Document that is an object with a `text`, as nearly all objects are."""
 
     text: str
 

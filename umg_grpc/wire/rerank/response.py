@@ -69,7 +69,7 @@ def _encode_meta(usage: pb.RerankUsage, version: str) -> JsonObject:
 
 
 class ProviderResult(Struct):
-    """Item of `results`."""
+    """Element of `results`: one document with its score."""
 
     index: int | float
     relevance_score: float | None = None
@@ -77,7 +77,7 @@ class ProviderResult(Struct):
 
 
 class ProviderUsage(Struct):
-    """Member `usage`."""
+    """Member `usage` of a provider's response."""
 
     total_tokens: Count = None
     prompt_tokens: Count = None
@@ -92,14 +92,14 @@ class Units(Struct):
 
 
 class ProviderMeta(Struct):
-    """Member `meta`."""
+    """Member `meta` of a provider's response."""
 
     tokens: Units | None = None
     billed_units: Units | None = None
 
 
 class ProviderResponse(Struct):
-    """Decoded members of a body."""
+    """Body of a provider's response, as far as it is decoded."""
 
     id: Raw = ABSENT
     results: list[ProviderResult] | None = None

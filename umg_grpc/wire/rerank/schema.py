@@ -28,7 +28,7 @@ class RelevantSpans(Struct):
 
 
 class RerankOptions(Struct, kw_only=True):
-    """Body without its documents."""
+    """Members of a request's body other than its documents."""
 
     model: NonEmpty
     query: NonEmpty
@@ -48,6 +48,6 @@ class RerankBody(RerankOptions, kw_only=True):
 
 
 class PlainBody(RerankOptions, kw_only=True, forbid_unknown_fields=True):
-    """Body with known fields only and with strings as documents, as nearly all bodies are."""
+    """Body without unknown fields and with all documents as strings, as nearly all bodies are."""
 
     documents: Annotated[list[str], Meta(min_length=1, max_length=MAX_DOCUMENTS)]
