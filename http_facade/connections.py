@@ -53,7 +53,9 @@ class Connections:
         return max(MIN_ACCEPTED, self.settings.connections - len(self._open))
 
     def add(self, connection: "Connection") -> bool:
-        """Return whether a new connection is within the limit. If too many are beyond it, close the oldest of them."""
+        """Add a new connection. Return whether it is within the limit; if too many connections are beyond the limit,
+        close the oldest of them.
+        """
         self._open.add(connection)
         if len(self._open) <= self.settings.connections:
             return True
@@ -115,7 +117,7 @@ class Connection(asyncio.Protocol):
         self._start_timer(seconds, self.abort)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Cancel the timers."""
+        """Cancel the timers of the closed connection."""
         self._transport = None
         self._stop_timer()
         self._cancel_write_timeout()
@@ -134,11 +136,12 @@ class Connection(asyncio.Protocol):
         self._protocol.resume_writing()
 
     def eof_received(self) -> bool | None:
-        """Hand the event on."""
+        """Pass the end of the input on to the HTTP protocol."""
         return self._protocol.eof_received()
 
     def data_received(self, data: bytes) -> None:
-        """Hand received bytes on, or reject them if they are a model call and the gateway is overloaded.
+        """Pass received bytes on to the HTTP protocol, or reject them if they are a model call and the gateway is
+        overloaded.
 
         The first bytes of headers start their timeout.
         """
@@ -159,7 +162,7 @@ class Connection(asyncio.Protocol):
             self._start_timer(self._settings.head_seconds, self._reject_slow_headers)
 
     def end_answer(self) -> None:
-        """Count an answer that was sent. The next bytes may begin a request."""
+        """Record that an answer was sent completely: the next bytes may begin a request."""
         self._unanswered -= 1
 
     def abort(self) -> None:

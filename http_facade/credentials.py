@@ -11,8 +11,9 @@ from umg_grpc.wire.models import MODEL_LISTS
 
 
 def key_headers(face: str) -> tuple[str, ...]:
-    """Return the headers that hold a key besides `Authorization` on a face, in order: those of its wire format; on a
-    model list those of all text formats (text document, Authentication rule 3; readings, 2).
+    """Return the names of the headers, other than `Authorization`, in which callers of a face may send their key, in
+    order of precedence: those of the face's wire format; for a model list those of all text formats (text document,
+    Authentication rule 3; readings, 2).
     """
     if (codec := codec_of(face)) is not None:
         return codec.key_headers
@@ -20,7 +21,7 @@ def key_headers(face: str) -> tuple[str, ...]:
 
 
 def key_parameter(face: str) -> str:
-    """Return the query parameter that holds a key on a face; "" for none."""
+    """Return the name of the query parameter in which callers of a face may send their key; "" for none."""
     if (codec := codec_of(face)) is not None:
         return codec.key_parameter
     return (

@@ -42,7 +42,7 @@ def with_notes(method: Method, notes: RequestNotes) -> Method:
 
 
 class Exchange:
-    """State of one HTTP request while the face handles it."""
+    """State of one HTTP request while the face handles it, from its headers to its response."""
 
     __slots__ = (
         "admitted",
@@ -115,7 +115,9 @@ class opened(Generic[Call]):  # noqa: N801  # reads as `contextlib.aclosing` doe
 
 
 def metadata(request: web.BaseRequest, face: str) -> list[tuple[str, str]]:
-    """Return the gRPC metadata of a call. Raises UmgError for a header with an invalid value."""
+    """Return the gRPC metadata with which the face makes a call for the request. Raises UmgError for a header with an
+    invalid value.
+    """
     pairs = _identity(request, face)
     if is_strict(request.headers.get(STRICT)):
         pairs.append(("x-umg-strict", "true"))
@@ -138,8 +140,8 @@ def _identity(request: web.BaseRequest, face: str) -> list[tuple[str, str]]:
 
 
 async def check_key(models: "rpc.ModelServiceAsyncStub", request: web.BaseRequest, face: str) -> None:
-    """Raise the error of the service for a key that is not valid. A valid key leaves the request unlogged so far; it is
-    valid also if it may not list models.
+    """Raise the error of the service if the key of the request is not valid; a key that may not list models is valid.
+    The service logs a rejected request; a request with a valid key is logged later.
     """
     identity = _identity(request, face)
     exchange(request).is_called = True

@@ -17,7 +17,7 @@ from umg_grpc.v1 import pb
 
 
 class HttpProtocol(web.RequestHandler):
-    """HTTP protocol of one connection."""
+    """aiohttp's HTTP protocol for one connection, with error bodies in JSON."""
 
     def handle_error(
         self,

@@ -17,11 +17,11 @@ MAX_RECENT = 4096
 
 
 class KeyCheck:
-    """Checker of the keys of requests on one route.
+    """Checker of the keys of the requests on one route.
 
-    A service in the same process answers at once for the keys that it knows (`Settings.is_cached_key`). Any other
-    key, and each key of a face in a process of its own, is checked by a call of the service, for a valid key at
-    most once a second.
+    A service in the same process answers at once for the keys that it knows (`Settings.is_cached_key`). For any other
+    key, and for every key if the service is in another process, the face calls the service; for a valid key at most
+    once a second.
     """
 
     def __init__(self, face: str, channel: grpc.aio.Channel, settings: Settings) -> None:

@@ -27,7 +27,7 @@ class ModelHandlers:
         self._headers = {hdrs.CACHE_CONTROL: CACHE_CONTROL, hdrs.VARY: ", ".join(dict.fromkeys(vary))}
 
     async def list(self, request: web.BaseRequest) -> web.StreamResponse:
-        """Return the page of models that the query selects."""
+        """Return one page of the models, as selected by the query."""
         shape = self._shape(request)
         try:
             list_request = shape.decode_query(request.query)
@@ -38,7 +38,7 @@ class ModelHandlers:
         return self._respond(request, shape.encode_list(response, list_request))
 
     async def get(self, request: web.BaseRequest) -> web.StreamResponse:
-        """Return the model of the path."""
+        """Return the model whose id is in the path."""
         get_request = pb.GetModelRequest(model=model_of(request))
         response = await self._stub.GetModel(get_request, metadata=metadata(request, self._face))
         return self._respond(request, self._shape(request).encode_model(response.model))

@@ -66,7 +66,7 @@ def parse_model_call(data: bytes) -> ModelCall | None:
 
 
 def _value(head: bytes, name: bytes) -> bytes | None:
-    """Return the value of a header in lower case; b"" if it is missing, None if there are several."""
+    """Return the value of a header in lower case; b"" if the header is missing, None if it occurs several times."""
     at = head.find(name)
     if at < 0:
         return b""
@@ -88,7 +88,9 @@ def _written_value(data: bytes, start: int, head: bytes, name: bytes) -> str:
 
 
 class Refusals:
-    """Encoder of rejections, which encodes each format once a second: each call gets the same bytes with its own id."""
+    """Encoder of rejections. Each format is encoded once a second: each rejected call gets the same bytes with a
+    request id of its own.
+    """
 
     def __init__(self) -> None:
         self._written: dict[tuple[str | None, str], tuple[int, bytes, bytes]] = {}  # (second, response, id in it)

@@ -16,7 +16,7 @@ RETRY_AFTER_SECONDS = "1"
 
 @dataclass(frozen=True)
 class Readiness:
-    """Whether the gateway serves calls, with the reasons where it does not, or where a dependency is away."""
+    """Whether the gateway serves calls, the reasons if it does not, and the dependencies that do not answer."""
 
     status: Literal["ready", "starting", "draining", "unavailable"] = "ready"
     reasons: tuple[str, ...] = ()

@@ -10,7 +10,7 @@ from http_facade.routes import Route
 
 
 class Match(NamedTuple):
-    """Row that a request matches."""
+    """Route that a request matches, with the parameters in its path."""
 
     route: Route | None
     """None for no row: the handler then raises web.HTTPNotFound or web.HTTPMethodNotAllowed."""
@@ -33,7 +33,7 @@ class Router:
                     self._exact[method, route.path] = Match(route, handler, {})
 
     async def find(self, request: web.BaseRequest) -> Match:
-        """Return the row of a request."""
+        """Return the route for the method and the path of a request."""
         if (exact := self._exact.get((request.method, request.rel_url.raw_path))) is not None:
             return exact
         found = await self._patterns.resolve(cast("web.Request", request))  # it reads the method and the URL alone

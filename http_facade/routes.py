@@ -47,7 +47,7 @@ class Route:
 
     @property
     def error_format(self) -> str:
-        """Format of the error bodies."""
+        """Name of the format in which error bodies of the route are written."""
         return self.errors or self.format
 
 

@@ -19,7 +19,7 @@ class LoadShedder(Protocol):
         """Return the error for a call that was rejected without `check`, and count the rejection."""
 
     def expect(self) -> None:
-        """Count an admitted call that will `enter` soon, as `check` does."""
+        """Count a call that is admitted without `check` (after `refuses`) and will soon call `enter`."""
 
     def check(self) -> None:
         """Admit a call before any work for it. Raises UmgError(UNAVAILABLE)."""
@@ -40,7 +40,7 @@ class NoLoadShedder:
     """Load shedder that admits all calls."""
 
     def refuses(self) -> bool:
-        """Return False."""
+        """Return False: all calls are admitted."""
         return False
 
     def refusal(self) -> UmgError:
@@ -48,24 +48,24 @@ class NoLoadShedder:
         raise NotImplementedError
 
     def expect(self) -> None:
-        """Do nothing."""
+        """Do nothing: admitted calls are not counted."""
 
     def check(self) -> None:
-        """Do nothing."""
+        """Do nothing: all calls are admitted."""
 
     async def enter(self, seconds: float) -> None:
-        """Return at once."""
+        """Return at once: the number of calls is not limited."""
 
     def leave(self) -> None:
-        """Do nothing."""
+        """Do nothing: no slots are counted."""
 
     def refused(self, reason: str) -> None:
-        """Do nothing."""
+        """Do nothing: rejected calls are not counted."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Settings of the HTTP face."""
+    """Settings of the HTTP face: limits, timeouts and the objects of the process that it uses."""
 
     ready: Callable[[], Awaitable[Readiness] | Readiness]
     """Returns whether calls are served, for `/readyz`."""

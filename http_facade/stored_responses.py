@@ -21,7 +21,7 @@ class StoredResponseHandlers:
         self._stub = rpc.GenerationServiceStub(channel)
 
     def handler(self, shape: Shape) -> Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]:
-        """Return the handler of an operation."""
+        """Return the handler method for a kind of operation."""
         return {
             Shape.GET_RESPONSE: self.get,
             Shape.DELETE_RESPONSE: self.delete,

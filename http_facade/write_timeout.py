@@ -9,7 +9,7 @@ class WriteTimeout:
     """
 
     def __init__(self, transport: asyncio.Transport, seconds: float) -> None:
-        """Start the timeout of `seconds`."""
+        """Start the timeout, which disconnects the client after `seconds` without progress."""
         self._transport = transport
         self._seconds = seconds
         self._loop = asyncio.get_running_loop()
