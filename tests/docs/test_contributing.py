@@ -26,7 +26,7 @@ TABLES = {
     "PROVIDER_QUIRKS": ("umg_grpc/quirks.py",),
     "SERVICES": ("umg_grpc/server.py",),
     "SERVED": ("tests/service/test_operations.py",),
-    "FAULTS": ("tests/faults/faults.py",),
+    "FAULTS": ("tests/support/providers/faulty/faults.py",),
     "PROGRAMS": ("tests/agents/programs.py",),
     "GROWTHS": ("tests/linear/events.py",),
 }

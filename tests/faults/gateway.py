@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable
 
-from tests.faults.faults import Fault
-from tests.faults.server import Upstream
 from tests.faults.table import ALL, BEHIND, Case
+from tests.support.providers.faulty.faults import Fault
+from tests.support.providers.faulty.server import Upstream
 
 WAITED_FOR = (
     "stalls-",

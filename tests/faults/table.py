@@ -6,12 +6,12 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tests.faults.answers import FORMATS, TEXT_FORMATS
-from tests.faults.faults import FAULTS, Fault, Strikes
-from tests.faults.server import REFUSES, TAKES_NONE
-from tests.faults.wire import send_right
 from tests.soak.callers import CallResult, Outcome
 from tests.soak.questions import EMBED, GENERATE, GRPC, HTTP, RERANK, Question
+from tests.support.providers.faulty.answers import FORMATS, TEXT_FORMATS
+from tests.support.providers.faulty.faults import FAULTS, Fault, Strikes
+from tests.support.providers.faulty.server import REFUSES, TAKES_NONE
+from tests.support.providers.faulty.wire import send_right
 from umg_grpc.v1 import pb
 from umg_grpc.wire.errors.http_status import HTTP_STATUS
 

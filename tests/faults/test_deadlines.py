@@ -9,15 +9,15 @@ import aiohttp
 import grpc
 import pytest
 
-from tests.faults.faults import Strikes
 from tests.faults.gateway import LONG, WAITED_FOR, config
-from tests.faults.server import faulty_upstream
 from tests.faults.table import ALONE, Case, cases
 from tests.soak import questions
 from tests.soak.questions import HTTP
 from tests.soak.reading import READERS
 from tests.support.callers.faces import FACES, bearer
 from tests.support.gateways import KEY, running
+from tests.support.providers.faulty.faults import Strikes
+from tests.support.providers.faulty.server import faulty_upstream
 from umg_grpc.status import from_rpc
 from umg_grpc.v1 import pb, rpc
 

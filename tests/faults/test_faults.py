@@ -13,10 +13,10 @@ from structlog.testing import capture_logs
 from structlog.typing import EventDict
 
 from tests.faults.gateway import WAITED_FOR, config
-from tests.faults.server import faulty_upstream
 from tests.faults.table import FORMATS, WAYS, Case, cases
 from tests.soak.callers import Callers, callers
 from tests.support.gateways import KEY, running
+from tests.support.providers.faulty.server import faulty_upstream
 
 AT_ONCE = 24
 """Concurrent calls of the faults that end by themselves. Calls of faults that only a deadline ends are all made

@@ -9,9 +9,9 @@ from typing import Any
 import aiohttp
 import pytest
 
-from tests.faults import FAULTS, NONE, Strikes, faulty_upstream, struck
-from tests.faults.answers import text
-from tests.faults.fault_plans import MIXES, Order, parsed
+from tests.support.providers.faulty import FAULTS, NONE, Strikes, faulty_upstream, struck
+from tests.support.providers.faulty.answers import text
+from tests.support.providers.faulty.fault_plans import MIXES, Order, parsed
 
 NONCES = [f"nonce-{number:04x}" for number in range(2000)]
 
@@ -82,7 +82,9 @@ async def test_nobody_is_where_nobody_is_ordered_to_be() -> None:
 
 async def test_it_serves_in_a_process_of_its_own() -> None:
     pipe = asyncio.subprocess.PIPE
-    process = await asyncio.create_subprocess_exec(sys.executable, "-m", "tests.faults", stdin=pipe, stdout=pipe)
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "tests.support.providers.faulty", stdin=pipe, stdout=pipe
+    )
     assert process.stdin is not None
     assert process.stdout is not None
     root = (await asyncio.wait_for(process.stdout.readline(), 30)).decode().strip()

@@ -75,7 +75,7 @@ class Callers:
         self._rerank = rpc.RerankServiceStub(channel)
 
     async def call(self, question: Question, model: str, nonce: str) -> CallResult:
-        """Call a model of the providers of `tests.faults`. Return the outcome. Never raises, except when cancelled."""
+        """Call a model of the providers of `tests.support.providers.faulty`. Return the outcome. Never raises, except when cancelled."""
         return await self.call_with_prompt(question, model, questions.prompt(nonce), questions.right(question, nonce))
 
     async def call_with_retries(self, question: Question, model: str, nonce: str) -> CallResult:

@@ -1,4 +1,4 @@
-"""Faulty provider of `tests.faults`, as a process."""
+"""Faulty provider of `tests.support.providers.faulty`, as a process."""
 
 import asyncio
 import sys
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import aiohttp
 
-from tests.faults.server import Count
+from tests.support.providers.faulty.server import Count
 
 READY_SECONDS = 60
 ENDING_SECONDS = 20
@@ -87,7 +87,9 @@ class Watch:
 async def provider() -> AsyncGenerator[Provider, None]:
     """Run the provider until the context ends."""
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "tests.faults"), stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
+        *(sys.executable, "-m", "tests.support.providers.faulty"),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
     )
     assert process.stdout is not None
     try:

@@ -6,10 +6,10 @@ import json
 import random
 from dataclasses import dataclass
 
-from tests.faults import answers
 from tests.soak.reading import packed_vectors, ranking
 from tests.support.callers.faces import FACES
 from tests.support.callers.requests import Json, Request
+from tests.support.providers.faulty import answers
 from tests.support.providers.vectors import score, vector
 from umg_grpc.v1 import pb
 

@@ -9,7 +9,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tests.faults import FAULTS, Fault, Strikes, struck
 from tests.soak.callers import Callers, CallResult, Outcome, callers
 from tests.soak.gateway import KEY, Figures, gateway
 from tests.soak.load import MakeCall, Tally, closed, steady
@@ -17,6 +16,7 @@ from tests.soak.machine import Spent
 from tests.soak.provider import Provider, provider
 from tests.soak.questions import QUESTIONS, Question, nonce
 from tests.soak.report import Report, Verdict, mebibytes, milliseconds
+from tests.support.providers.faulty import FAULTS, Fault, Strikes, struck
 
 TEXT_PROTOCOLS = ("chat", "responses", "messages", "native")
 RESTING = "resting"

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import pytest
 import uvloop
 
-from tests.upstream.raw import (
+from tests.support.providers.raw import (
     HELLO,
     LINE,
     PATIENT,

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import pytest
 import uvloop
 
-from tests.upstream.raw import HELLO, LINE, Link, Run, answering, chunked, outgoing, provider, refused, sized
+from tests.support.providers.raw import HELLO, LINE, Link, Run, answering, chunked, outgoing, provider, refused, sized
 from umg_grpc.errors import UmgError
 from umg_grpc.upstream.http1.client import Client
 from umg_grpc.upstream.http1.connection import PART_BYTES

@@ -10,7 +10,7 @@ import pytest
 import trustme
 import uvloop
 
-from tests.upstream.raw import (
+from tests.support.providers.raw import (
     HELLO,
     PATIENT,
     Link,

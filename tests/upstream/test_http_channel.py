@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.upstream.raw import LINE, PATIENT, Link, Provider, Speak, answering, failed, provider, sized, stall
+from tests.support.providers.raw import LINE, PATIENT, Link, Provider, Speak, answering, failed, provider, sized, stall
 from umg_grpc.errors import Failure
 from umg_grpc.upstream.http.channel import Endpoint, HttpChannel, RotatingEndpoints
 from umg_grpc.upstream.http.text import HttpText

@@ -10,7 +10,7 @@ import pytest
 import trustme
 import uvloop
 
-from tests.upstream.raw import PATIENT, Link, Run, Speak, answering, chunked, failed, outgoing, provider
+from tests.support.providers.raw import PATIENT, Link, Run, Speak, answering, chunked, failed, outgoing, provider
 from umg_grpc.errors import Failure
 from umg_grpc.upstream.http1.client import Client
 from umg_grpc.upstream.http1.request import Outgoing

@@ -3,7 +3,7 @@
 import asyncio
 from contextlib import aclosing
 
-from tests.upstream.raw import LINE, Link, provider
+from tests.support.providers.raw import LINE, Link, provider
 from tests.upstream.test_http_channel import ASKED, CHAT, CHUNK, channel
 from umg_grpc.upstream.http.text import HttpText
 from umg_grpc.upstream.http1.client import Client

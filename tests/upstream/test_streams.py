@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 import uvloop
 
-from tests.upstream.raw import HELLO, LINE, PATIENT, Link, Run, answering, failed, outgoing, provider
+from tests.support.providers.raw import HELLO, LINE, PATIENT, Link, Run, answering, failed, outgoing, provider
 from umg_grpc.errors import Failure
 from umg_grpc.upstream.http1.client import Client
 from umg_grpc.upstream.http1.connection import BUFFER_BYTES, Exchange

@@ -6,13 +6,13 @@
         upstream.count("reset-mid").calls  # its calls; also `.under_way`, `.left` (callers that did not wait)
         upstream.open                      # connections
 
-Orders are described in `tests.faults.fault_plans`, the faults in `tests.faults.faults`. A right answer contains the
-nonce of the prompt (`tests.faults.answers`: `words`, and for vectors and scores `tests.support.providers.vectors`).
-Any key is valid, and requests are not checked: the providers of `tests.support.providers` do that.
+`fault_plans` describes the orders, `faults` the faults. A right answer contains the nonce of the prompt
+(`answers.words`, and for vectors and scores `tests.support.providers.vectors`). Any key is valid, and requests are not
+checked: the providers of `tests.support.providers` do that.
 
-As a process: `python -m tests.faults` prints its address and serves until its standard input ends. There `GET
-/-/counts` returns `{"open": N, "orders": {ORDER: {"calls": N, "under_way": N, "left": N}}}`, and
-`tests.faults.struck(ORDER, NONCE, streamed=...)` returns the fault that strikes a call.
+As a process: `python -m tests.support.providers.faulty` prints its address and serves until its standard input ends.
+There `GET /-/counts` returns `{"open": N, "orders": {ORDER: {"calls": N, "under_way": N, "left": N}}}`, and
+`struck(ORDER, NONCE, streamed=...)` of the package returns the fault that strikes a call.
 """
 
 import asyncio
@@ -24,10 +24,10 @@ from collections.abc import AsyncGenerator, Iterator
 from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 
-from tests.faults.answers import reply
-from tests.faults.fault_plans import parsed, struck
-from tests.faults.link import Link, Request
-from tests.faults.wire import send_body
+from tests.support.providers.faulty.answers import reply
+from tests.support.providers.faulty.fault_plans import parsed, struck
+from tests.support.providers.faulty.link import Link, Request
+from tests.support.providers.faulty.wire import send_body
 
 REFUSES, TAKES_NONE = "refuses", "takes-no-connection"
 """Orders that no server can carry out: an address that refuses connections, and one that never accepts them."""

@@ -11,7 +11,7 @@ import zlib
 from functools import lru_cache
 from typing import NamedTuple
 
-from tests.faults.faults import FAULTS, NONE, Fault, Strikes
+from tests.support.providers.faulty.faults import FAULTS, NONE, Fault, Strikes
 
 FORM = re.compile(r"([a-z0-9.,-]+)(?:@(\d+))?(?:\+(\d+))?")
 

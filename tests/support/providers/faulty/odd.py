@@ -6,10 +6,11 @@ import json
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from tests.faults.answers import Reply
-from tests.faults.broken import KEPT
-from tests.faults.link import Link
-from tests.faults.wire import (
+from tests.support.providers.common import compact
+from tests.support.providers.faulty.answers import Reply
+from tests.support.providers.faulty.broken import KEPT
+from tests.support.providers.faulty.link import Link
+from tests.support.providers.faulty.wire import (
     END,
     PADDING,
     chunk,
@@ -22,7 +23,6 @@ from tests.faults.wire import (
     send_right,
     written,
 )
-from tests.support.providers.common import compact
 
 Do = Callable[[Link, Reply], Awaitable[None]]
 COUNTS = ("usage", "usageMetadata", "meta")

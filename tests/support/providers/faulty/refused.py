@@ -3,10 +3,10 @@
 from collections.abc import Awaitable, Callable
 from email.utils import formatdate
 
-from tests.faults.answers import WORD, Reply
-from tests.faults.link import Link
-from tests.faults.wire import END, head, head_of, send_body, send_content, send_events, send_pieces
 from tests.support.providers.common import compact
+from tests.support.providers.faulty.answers import WORD, Reply
+from tests.support.providers.faulty.link import Link
+from tests.support.providers.faulty.wire import END, head, head_of, send_body, send_content, send_events, send_pieces
 
 Do = Callable[[Link, Reply], Awaitable[None]]
 HTML = f"<!DOCTYPE html><html><head><title>Error</title></head><body><h1>the {WORD}</h1></body></html>".encode()

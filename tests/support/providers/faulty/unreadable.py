@@ -3,9 +3,9 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from tests.faults.answers import Reply
-from tests.faults.link import Link
-from tests.faults.wire import (
+from tests.support.providers.faulty.answers import Reply
+from tests.support.providers.faulty.link import Link
+from tests.support.providers.faulty.wire import (
     END,
     PADDING,
     chunk,

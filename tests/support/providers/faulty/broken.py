@@ -2,9 +2,9 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 
-from tests.faults.answers import Reply
-from tests.faults.link import Link
-from tests.faults.wire import END, head_of, send_content, send_pieces, send_right, written
+from tests.support.providers.faulty.answers import Reply
+from tests.support.providers.faulty.link import Link
+from tests.support.providers.faulty.wire import END, head_of, send_content, send_pieces, send_right, written
 
 Do = Callable[[Link, Reply], Awaitable[None]]
 Then = Callable[[Link], Awaitable[None]]

@@ -8,10 +8,10 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from tests.faults import broken, odd, refused, unreadable
-from tests.faults.answers import Reply
-from tests.faults.link import Link
-from tests.faults.wire import send_right
+from tests.support.providers.faulty import broken, odd, refused, unreadable
+from tests.support.providers.faulty.answers import Reply
+from tests.support.providers.faulty.link import Link
+from tests.support.providers.faulty.wire import send_right
 
 Do = Callable[[Link, Reply], Awaitable[None]]
 

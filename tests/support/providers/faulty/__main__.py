@@ -1,9 +1,9 @@
-"""Command `python -m tests.faults [PORT]`: runs the faulty provider as a process, until standard input ends."""
+"""Command `python -m tests.support.providers.faulty [PORT]`: runs the faulty provider as a process, until standard input ends."""
 
 import asyncio
 import sys
 
-from tests.faults.server import faulty_upstream
+from tests.support.providers.faulty.server import faulty_upstream
 
 
 async def main() -> None:

@@ -1,0 +1,7 @@
+"""Provider that misbehaves on command."""
+
+from tests.support.providers.faulty.fault_plans import Order, struck
+from tests.support.providers.faulty.faults import FAULTS, NONE, Fault, Strikes
+from tests.support.providers.faulty.server import Count, Upstream, faulty_upstream
+
+__all__ = ["FAULTS", "NONE", "Count", "Fault", "Order", "Strikes", "Upstream", "faulty_upstream", "struck"]
