@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -19,7 +19,7 @@ from tests.support.callers.transports import (
     credentials,
     error_fields,
     metadata,
-    open_transport,
+    open_caller,
 )
 from tests.support.gateways import KEY
 from umg_grpc.config import Config
@@ -242,13 +242,8 @@ def _grpc_error(
     return result
 
 
-@asynccontextmanager
-async def chat_caller(
+def chat_caller(
     name: str, config: str | Config, data: Path
-) -> AsyncGenerator[HttpChatCaller | GrpcChatCaller, None]:
+) -> AbstractAsyncContextManager[HttpChatCaller | GrpcChatCaller]:
     """Run the gateway of a config. Yield its caller over the transport of this name."""
-    async with open_transport(name, config, data) as transport:
-        if isinstance(transport, HttpTransport):
-            yield HttpChatCaller(transport)
-        else:
-            yield GrpcChatCaller(transport)
+    return open_caller(name, config, data, HttpChatCaller, GrpcChatCaller)

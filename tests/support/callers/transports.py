@@ -1,11 +1,11 @@
 """Ways to reach a gateway: over HTTP and gRPC, each with and without a socket to the service."""
 
 import dataclasses
-from collections.abc import AsyncGenerator, Awaitable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import aiohttp
 import grpc
@@ -167,3 +167,20 @@ async def open_transport(
                 behind = await _serve(stack, config, data, faces=("grpc",))
                 url = f"http://{(await _serve(stack, config, data, faces=('http',), grpc=behind.grpc)).http}"
         yield HttpTransport(name, url, await stack.enter_async_context(aiohttp.ClientSession()))
+
+
+HttpCallerT = TypeVar("HttpCallerT")
+GrpcCallerT = TypeVar("GrpcCallerT")
+
+
+@asynccontextmanager
+async def open_caller(
+    name: str,
+    config: str | Config,
+    data: Path,
+    http_caller: Callable[[HttpTransport], HttpCallerT],
+    grpc_caller: Callable[[GrpcTransport], GrpcCallerT],
+) -> AsyncGenerator[HttpCallerT | GrpcCallerT, None]:
+    """Run the gateway of a config. Yield its caller over the transport of this name."""
+    async with open_transport(name, config, data) as transport:
+        yield http_caller(transport) if isinstance(transport, HttpTransport) else grpc_caller(transport)

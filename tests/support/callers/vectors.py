@@ -5,7 +5,7 @@ import dataclasses
 import io
 import json
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from tests.support.callers.transports import (
     credentials,
     error_fields,
     metadata,
-    open_transport,
+    open_caller,
 )
 from tests.support.gateways import KEY
 from tests.support.providers.vectors import packed
@@ -309,16 +309,11 @@ class GrpcVectorCaller:
         return RERANK_FORMATS[by].decode_request(body, {})
 
 
-@asynccontextmanager
-async def vector_caller(
+def vector_caller(
     name: str, config: str | Config, data: Path
-) -> AsyncGenerator[HttpVectorCaller | GrpcVectorCaller, None]:
+) -> AbstractAsyncContextManager[HttpVectorCaller | GrpcVectorCaller]:
     """Run the gateway of a config. Yield its caller over the transport of this name."""
-    async with open_transport(name, config, data) as transport:
-        if isinstance(transport, HttpTransport):
-            yield HttpVectorCaller(transport)
-        else:
-            yield GrpcVectorCaller(transport)
+    return open_caller(name, config, data, HttpVectorCaller, GrpcVectorCaller)
 
 
 VectorCallers = dict[str, HttpVectorCaller | GrpcVectorCaller]
@@ -342,8 +337,8 @@ async def vector_callers(
 def channel(name: str, protocol: str, base_url: str, *models: str, **options: object) -> str:
     """Return one channel of a config, to be joined with others below `channels:`."""
     lines = {"protocols": f"[{protocol}]", "base_url": base_url, "api_key": "sk-provider", **options}
-    said = "".join(f"    {key}: {value}\n" for key, value in lines.items())
-    return f"  - name: {name}\n{said}    models: [{', '.join(models or ('m',))}]\n"
+    keys = "".join(f"    {key}: {value}\n" for key, value in lines.items())
+    return f"  - name: {name}\n{keys}    models: [{', '.join(models or ('m',))}]\n"
 
 
 def faces_of(transport: str, faces: Sequence[str]) -> tuple[str, ...]:
