@@ -3,6 +3,7 @@
 from umg_grpc.wire.core.sse import named_frame
 from umg_grpc.wire.messages.errors import decode_error, encode_count_error, encode_error
 from umg_grpc.wire.messages.field_paths import wire_path
+from umg_grpc.wire.messages.first_output import has_no_output
 from umg_grpc.wire.messages.object_rules import OBJECTS
 from umg_grpc.wire.messages.passthrough import PassthroughDecoder
 from umg_grpc.wire.messages.rate_limit_headers import rate_limit_headers
@@ -10,7 +11,6 @@ from umg_grpc.wire.messages.request import decode_count, decode_request, encode_
 from umg_grpc.wire.messages.response import can_express, decode_response, encode_count, encode_response
 from umg_grpc.wire.messages.stream_decoder import TranslatingDecoder
 from umg_grpc.wire.messages.stream_encoder import StreamEncoder
-from umg_grpc.wire.messages.stream_start import has_no_output
 from umg_grpc.wire.messages.unknown_fields import FIELDS
 from umg_grpc.wire.text_format import TextFormat
 

@@ -2,7 +2,7 @@
 
 import re
 
-from umg_grpc.wire.core.stream_start import OTHERS, Value, output_check
+from umg_grpc.wire.core.first_output import OTHERS, Value, output_check
 
 MESSAGE = {"content": Value.EMPTY, OTHERS: Value.ANY}
 TEXT = {"type": frozenset({"text", "thinking"})}

@@ -2,7 +2,7 @@
 
 import re
 
-from umg_grpc.wire.core.stream_start import Items, Shape, Value, output_check
+from umg_grpc.wire.core.first_output import Items, Shape, Value, output_check
 
 # Members of a chunk that are no output; some providers send usage from the first chunk on, or the results of a filter
 # on the prompt.

@@ -2,7 +2,7 @@
 
 import re
 
-from umg_grpc.wire.core.stream_start import OTHERS, Shape, Value, output_check
+from umg_grpc.wire.core.first_output import OTHERS, Shape, Value, output_check
 from umg_grpc.wire.responses.stream_events import BEGINNINGS
 
 RESPONSE = {"output": Value.EMPTY, "error": Value.EMPTY, OTHERS: Value.ANY}

@@ -2,7 +2,7 @@
 
 import re
 
-from umg_grpc.wire.core.stream_start import OTHERS, Items, Shape, Value, output_check
+from umg_grpc.wire.core.first_output import OTHERS, Items, Shape, Value, output_check
 
 CONTENT: Shape = {"parts": Items({}), OTHERS: Value.ANY}
 CANDIDATE: Shape = {"index": Value.ANY, "safetyRatings": Value.ANY, "content": CONTENT}
