@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 
 from sqlalchemy.exc import SQLAlchemyError
 
-from umg_grpc.store.background import Background
+from umg_grpc.store.background_tasks import Background
 from umg_grpc.store.redis import RedisUnavailable
 
 CHECK_SECONDS = 2.0

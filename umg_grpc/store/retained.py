@@ -14,7 +14,7 @@ from sqlalchemy.exc import DataError, IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncSession
 from structlog.typing import FilteringBoundLogger
 
-from umg_grpc.store.background import Background, reason_of
+from umg_grpc.store.background_tasks import Background, reason_of
 from umg_grpc.store.database import SQLITE, Store
 from umg_grpc.store.tables import RetainedRow
 

@@ -19,7 +19,7 @@ from umg_grpc.errors import UmgError
 from umg_grpc.routing import Target
 from umg_grpc.service.conversations.input_items import page
 from umg_grpc.store import Store
-from umg_grpc.store.background import reason_of
+from umg_grpc.store.background_tasks import reason_of
 from umg_grpc.store.retained import Bounds, Retained
 from umg_grpc.store.tables import MAX_OBJECT_ID_CHARACTERS, KeptResponse
 from umg_grpc.v1 import pb

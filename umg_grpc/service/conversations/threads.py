@@ -22,7 +22,7 @@ from umg_grpc.errors import UmgError
 from umg_grpc.routing import Target
 from umg_grpc.service.conversations.store import PACKED_BYTES, SMALL_BYTES, ResponseOrigin
 from umg_grpc.store import Store
-from umg_grpc.store.background import reason_of
+from umg_grpc.store.background_tasks import reason_of
 from umg_grpc.store.retained import Bounds, Retained
 from umg_grpc.store.tables import MAX_OBJECT_ID_CHARACTERS, KeptThread
 from umg_grpc.v1 import pb

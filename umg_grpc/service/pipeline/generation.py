@@ -26,7 +26,7 @@ from umg_grpc.service.pipeline.generation_encoder import (
 )
 from umg_grpc.service.pipeline.hedging import Opened, first_to_answer, open_stream, open_within
 from umg_grpc.service.pipeline.pipeline import Pipeline, PipelineContext
-from umg_grpc.service.pipeline.sources import read_source
+from umg_grpc.service.pipeline.source_documents import read_source
 from umg_grpc.service.pipeline.stream_output import output_check
 from umg_grpc.service.pipeline.tool_choice import check_tool_choice
 from umg_grpc.v1 import pb

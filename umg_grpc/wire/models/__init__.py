@@ -8,7 +8,7 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.core.field_paths import wire_paths
 from umg_grpc.wire.messages.errors import encode_count_error
 from umg_grpc.wire.models import chat, messages, native
-from umg_grpc.wire.models.query import Query
+from umg_grpc.wire.models.query_parameters import Query
 from umg_grpc.wire.native.errors import encode_error as encode_native_error
 
 

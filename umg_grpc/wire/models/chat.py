@@ -6,7 +6,7 @@ from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import JsonObject
 from umg_grpc.wire.messages.errors import BAD_KEY
-from umg_grpc.wire.models.query import Query
+from umg_grpc.wire.models.query_parameters import Query
 
 
 def decode_query(_: Query) -> pb.ListModelsRequest:

@@ -7,7 +7,7 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import JsonObject
 from umg_grpc.wire.errors.http_status import HTTP_STATUS
 from umg_grpc.wire.models import chat
-from umg_grpc.wire.models.query import Query, page_size
+from umg_grpc.wire.models.query_parameters import Query, page_size
 from umg_grpc.wire.native.errors import NAMES
 
 DEFAULT_PAGE = 50

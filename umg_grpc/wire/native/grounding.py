@@ -11,7 +11,7 @@ from msgspec import Raw, Struct
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import JsonObject
 from umg_grpc.wire.core.surrogates import replace_halves
-from umg_grpc.wire.native.offsets import Offsets
+from umg_grpc.wire.native.text_offsets import Offsets
 
 SEARCH = "web_search"
 
