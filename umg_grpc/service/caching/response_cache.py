@@ -230,8 +230,8 @@ class CacheFill(Generic[Response]):
         self._keep = keep
 
     def keep(self, message: Response) -> None:
-        """Pass the response to the waiting calls, and cache it. One that did not finish normally is neither passed on
-        nor cached; a large one is only passed on.
+        """Pass the response to the waiting calls, and cache it. A response that did not finish normally is neither
+        passed on nor cached; a large one is only passed on.
         """
         pending, small = self._pending, message.ByteSize() <= MAX_BYTES
         if not _is_cacheable(message) or not (small or pending.waiting):
@@ -278,7 +278,7 @@ def _wait_limit(kind: type[Message], seconds: float) -> float:
 
 
 def _entry_key(key: str, kind: type[Message]) -> str:
-    """Return the entry's key: streams and single messages of one cache key have separate entries."""
+    """Return the key of an entry in the cache: streams and single messages with one cache key have separate entries."""
     return f"{kind.DESCRIPTOR.name}:{key}"
 
 

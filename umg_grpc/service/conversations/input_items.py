@@ -70,7 +70,7 @@ def items_of(message: pb.Message) -> Iterator[pb.Message]:
 
 
 def _item(message: pb.Message, parts: list[pb.Part], item_id: str) -> pb.Message:
-    """Return these parts of the message as an item. Its id is the caller's, "" for none."""
+    """Return an item with these parts of the message. Its id is the caller's, "" for none."""
     item = pb.Message(role=message.role, name=message.name, phase=message.phase, parts=parts)
     part = parts[0] if parts else pb.Part()
     match part.WhichOneof("kind"):

@@ -47,7 +47,7 @@ def pinned_channel(request: pb.GenerateRequest) -> str:
 
 
 def makers(request: pb.GenerateRequest) -> dict[str, str]:
-    """Return the known channels of the conversation's reasoning states, by the states' data."""
+    """Return reasoning state -> channel that made it, for the states of the conversation whose channel is known."""
     return {
         part.state.data: part.state.channel
         for message in request.messages
@@ -87,7 +87,7 @@ def digest_of(kind: str, text: str) -> str:
 
 
 def object_ids(part: pb.Part) -> Iterator[str]:
-    """Yield the ids of all objects that a provider may keep of a part of its response."""
+    """Yield the ids of all objects that a provider may store for a part of its response."""
     yield from {
         part.message_id,
         part.reasoning.item_id,

@@ -142,7 +142,7 @@ class Answer:
         return response
 
     def _complete_calls(self, response: pb.GenerateResponse) -> None:
-        """Add the missing ids of tool calls."""
+        """Set the ids that are missing in the tool calls of the response."""
         if self._admitted.request.face_hints.legacy_functions:
             return  # legacy function calls have no ids
         for candidate in response.candidates:

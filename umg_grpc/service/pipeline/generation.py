@@ -88,7 +88,9 @@ class GenerationPipeline(Pipeline[pb.GenerateRequest, pb.GenerateResponse, Gener
             await asyncio.shield(self._memory.threads.close(admitted.call.caller.key_id, admitted.continued))
 
     async def stream(self, admitted: GenerationCall) -> AsyncGenerator[pb.StreamGenerateResponse, None]:
-        """Yield the cached response in one message, else the stream of the first channel with one. Raise UmgError."""
+        """Yield the cached response in one message, else the stream of the first channel that answers.
+        Raise UmgError.
+        """
         call = admitted.call
         entry = await self._context.cache.entry(call, admitted.model, call.method, admitted.request, admitted.notes)
         recording = await entry.streamed() if entry is not None else None
@@ -107,7 +109,7 @@ class GenerationPipeline(Pipeline[pb.GenerateRequest, pb.GenerateResponse, Gener
                 recording.close()
 
     async def _stream_channels(self, admitted: GenerationCall) -> AsyncGenerator[pb.StreamGenerateResponse, None]:
-        """Yield the stream of the first channel with one. Failover stops with the first message sent."""
+        """Yield the stream of the first channel that answers. Failover stops with the first message sent."""
         attempts = await self.attempts(admitted, stream=True)
         async for attempt in attempts:
             with attempts.scope_of(attempt) as scope:

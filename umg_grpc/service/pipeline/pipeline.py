@@ -100,7 +100,9 @@ class Pipeline(ABC, Generic[RequestT, ResponseT, AdmittedT, AttemptT]):
         call.model = model.id  # set here, since the call may reach no channel
 
     async def answer(self, admitted: AdmittedT) -> ResponseT:
-        """Return the cached response, else the settled response of the first channel with one. Raise UmgError."""
+        """Return the cached response, else the response of the first channel that answers, with its usage counted and
+        stored as required. Raise UmgError.
+        """
         call: Call = admitted.call
         entry = await self._context.cache.entry(call, admitted.model, call.method, admitted.request, admitted.notes)
         if entry is None:
@@ -116,7 +118,7 @@ class Pipeline(ABC, Generic[RequestT, ResponseT, AdmittedT, AttemptT]):
         return FailoverLoop(admitted.call, admitted.model, admitted.request.model, plan, encoder, shared)
 
     async def _call_channels(self, admitted: AdmittedT) -> ResponseT:
-        """Return the settled response of the first channel with one."""
+        """Return the response of the first channel that answers, with its usage counted and stored as required."""
         call: Call = admitted.call
         attempts = await self.attempts(admitted)
         async for attempt in attempts:

@@ -26,7 +26,7 @@ class Budget:
         self._updated = now()
 
     def earn(self) -> None:
-        """Count a call to the channel, which adds its share of a retry to the budget."""
+        """Count a call to the channel: it adds a fraction of a retry to the budget."""
         self._tokens = min(MAX_TOKENS, self._tokens + self._share)
 
     def spend(self) -> bool:
@@ -74,7 +74,7 @@ class Resilience:
                 self.slots[name] = known[name]
 
     def is_healthy(self, target: Target) -> bool:
-        """Return whether the circuit breaker of the target lets its channel be selected."""
+        """Return whether the circuit breaker of the target allows the selection of its channel."""
         return self.health.is_healthy(target.channel.name, target.model)
 
     def budget(self, channel: str) -> Budget:

@@ -50,7 +50,7 @@ class EmbeddingServicer(rpc.EmbeddingServiceServicer):
 
 
 class _TokenAdapter:
-    """A request with tokens, adapted to channels that accept only text."""
+    """Adapter of a request with token ids as inputs to channels that accept only text."""
 
     def __init__(self, request: pb.EmbedRequest, model: PublicModel) -> None:
         self._request = request

@@ -26,7 +26,7 @@ class GenerationServicer(rpc.GenerationServiceServicer):
         self._memory = memory
 
     async def Generate(self, request: pb.GenerateRequest, context: Context) -> pb.GenerateResponse:
-        """Return the cached response, else the answer of the first channel with one."""
+        """Return the cached response, else the answer of the first channel that answers."""
         admitted = await self._pipeline.admit(current(), request, request, stream=False)
         try:
             return await self._pipeline.answer(admitted)
@@ -36,7 +36,7 @@ class GenerationServicer(rpc.GenerationServiceServicer):
     async def StreamGenerate(
         self, request: pb.StreamGenerateRequest, context: Context
     ) -> AsyncGenerator[pb.StreamGenerateResponse, None]:
-        """Yield the cached response in one message, else the stream of the first channel with one."""
+        """Yield the cached response in one message, else the stream of the first channel that answers."""
         admitted = await self._pipeline.admit(current(), request, request.request, stream=True)
         try:
             async with aclosing(self._pipeline.stream(admitted)) as messages:
