@@ -33,8 +33,8 @@ class TokenCounter:
         return self._count([text])
 
     def count_unsplit(self, text: str) -> int:
-        """Return the tokens of a text encoded as a whole, for limits: `count_text` may count one more per 8192
-        characters.
+        """Return the number of tokens of a text that is encoded as a whole, as limits require: `count_text` may count
+        one more per 8192 characters.
 
         Holds the interpreter lock meanwhile, 0.1-3 ms per 8192 characters.
         """

@@ -37,7 +37,9 @@ def decode(ids: Sequence[int], tokenizer: str | None) -> str:
 
 
 def _lossy(ids: Sequence[int], vocabulary: "AnyTokenizer", name: str) -> str:
-    """Return the text, decoded id by id: the library's own lossy decoder does not support every kind of vocabulary."""
+    """Decode the token ids one by one, with U+FFFD for invalid bytes: the library's own lossy decoder does not support
+    every kind of vocabulary.
+    """
     pieces, end = bytearray(), VENDOR_TOKENS.get(name, 2**32)
     for position, token in enumerate(ids):
         try:

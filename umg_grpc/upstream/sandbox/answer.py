@@ -37,7 +37,7 @@ FILLERS = (
 
 @dataclass
 class Draft:
-    """Response without its images, which are drawn later."""
+    """Response whose images are not drawn yet."""
 
     response: pb.GenerateResponse
     drawings: list[tuple[pb.MediaPart, images.Drawing]] = field(default_factory=list)

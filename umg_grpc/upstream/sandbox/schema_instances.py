@@ -296,7 +296,9 @@ class _Generator:
 
 
 def _both(name: str, one: object, other: object) -> object:
-    """Return the combined value of a keyword that two schemas have; the other's where it cannot be combined."""
+    """Return the value of a keyword that applies in two schemas, combined; the second schema's value if the two cannot
+    be combined.
+    """
     match one, other:
         case dict(), dict():
             return one | {key: Schema(allOf=[one[key], inner]) if key in one else inner for key, inner in other.items()}

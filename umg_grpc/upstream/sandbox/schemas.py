@@ -84,7 +84,7 @@ NAMED = {"properties", "patternProperties", "dependentSchemas"}
 
 
 class Schema(dict[str, object]):
-    """Keywords of one schema, read; `$ref` is a Reference."""
+    """Parsed keywords of one schema; `$ref` is a Reference."""
 
     @cached_property
     def keywords(self) -> Keywords:
@@ -154,7 +154,9 @@ class Document:
         self._measure()
 
     def _measure(self) -> None:
-        """Set the heights of the references, until none changes: that of a reference is that of its target."""
+        """Compute the heights of all references, repeatedly until none changes: the height of a reference is that of
+        its target.
+        """
         references = self.references.values()
         for _ in range(MAX_LEVELS):
             before = [reference.height for reference in references]

@@ -24,7 +24,7 @@ _COMMON = frozenset(_COMMON_TEXT.split())
 
 
 def digest(*parts: str) -> bytes:
-    """Return 16 bytes that depend only on the texts."""
+    """Return a digest of 16 bytes of the texts."""
     hashed = blake2b(digest_size=16)
     for part in parts:
         encoded = part.encode("utf-8", "surrogatepass")
@@ -52,7 +52,9 @@ class Words:
         return self._salient[:most]
 
     def pick(self, place: str, among: int) -> int:
-        """Return a number in [0, among) that depends on the prompt and the place of the value."""
+        """Return a number in [0, among) that depends only on the prompt and `place`, the path of the value
+        to generate.
+        """
         return int.from_bytes(digest(self._seed, place)[:8], "big") % among
 
     def phrase(self, least: int = 0, most: int | None = None) -> str:

@@ -22,7 +22,8 @@ def most_tokens(model: str) -> int:
 
 def check_characters(texts: Sequence[str], model: str, characters: int, field: str) -> None:
     """Raise UmgError(CONTEXT_TOO_LONG) for a text that is too long by its characters alone, before it is tokenized.
-    `characters`: of the longest token. `field`: path of a text, with a placeholder for its position.
+    `characters`: number of characters of the longest token. `field`: path of a text, with a placeholder for its
+    position.
     """
     limit = most_tokens(model)
     for position, text in enumerate(texts):
