@@ -36,11 +36,13 @@ class RequestNotes:
     """
 
     def with_edited(self, *fields: str) -> "RequestNotes":
-        """Return notes that record a change of these canonical fields too."""
+        """Return notes in which these canonical fields are recorded as changed too."""
         return replace(self, edited=tuple(dict.fromkeys([*self.edited, *fields])))
 
     def report_uncarried(self, report: Report) -> None:
-        """Report the fields that only the body of a unary request has, for an upstream of another format."""
+        """Report the fields without a canonical form (`uncarried`) of a unary request as dropped, for an upstream of
+        another format.
+        """
         for path in self.uncarried:
             report.drop(path)
 

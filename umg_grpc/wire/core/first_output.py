@@ -12,7 +12,7 @@ from umg_grpc.wire.core import sse
 
 
 class Value(Enum):
-    """Shape of a value by its content."""
+    """Shape of a JSON value without output: an empty value, or any value."""
 
     EMPTY = auto()  # absent, null, or empty
     ANY = auto()
@@ -20,7 +20,7 @@ class Value(Enum):
 
 @dataclass(frozen=True)
 class Items:
-    """Shape of a list by the shape of its items. It may be absent or null unless it is required."""
+    """Shape of a list without output, by the shape of its items. It may be absent or null unless it is required."""
 
     shape: "Shape"
     required: bool = False
@@ -36,8 +36,8 @@ OutputCheck = Callable[[bytes], bool]
 
 
 def output_check(mark: re.Pattern[bytes], *shapes: Shape) -> OutputCheck:
-    """Return a check whether complete frames, as a provider sent them, hold no part of the answer: the data of each
-    event fits one of the shapes.
+    """Return a function that tests whether frames of a provider contain no part of the answer yet: the JSON of each
+    event has one of the shapes.
 
     Frames that cannot be decoded count as output. So do frames that match `mark`, which are not decoded: most streams
     have output in their first read.
@@ -56,7 +56,7 @@ def output_check(mark: re.Pattern[bytes], *shapes: Shape) -> OutputCheck:
 
 
 def _fits(value: object, shape: Shape) -> bool:
-    """Return whether a JSON value has the shape; an absent value is None."""
+    """Return whether a JSON value has the shape. An absent value is None."""
     match shape:
         case Value.ANY:
             return True

@@ -36,7 +36,7 @@ LAST_SECOND = 253_402_300_799
 
 
 def set_time(seconds: Count, target: Timestamp) -> None:
-    """Set a time to a provider's Unix seconds. Leave it unset for a value outside the calendar, for example
+    """Set a timestamp from a provider's Unix seconds. Leave it unset for a value outside the calendar, for example
     milliseconds.
     """
     number = as_number(seconds)

@@ -28,8 +28,8 @@ _STANDARD = str.maketrans("-_", "+/")
 def show(state: pb.ReasoningState, face_format: str) -> str:
     """Encode the state for a caller of `face_format`: the inverse of `read`, except for the channel.
 
-    State of the face's own format is wrapped, too, where it would not be decoded unchanged: when it looks like wrapped
-    state (the provider is a gateway like this one), or is not base64 on native.
+    State of the face's own format is wrapped too if it would not be decoded unchanged: if it looks like wrapped state
+    (the provider is another gateway), or is not base64 in the native format.
     """
     own = state.format in ("", face_format)
     if face_format != "native":

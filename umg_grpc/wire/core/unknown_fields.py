@@ -79,9 +79,10 @@ class Fields:
         unions: Mapping[tuple[type[Struct], str], Pick],
         silent: Mapping[type[Struct], Collection[str]],
     ) -> None:
-        """Prepare the structs of a format. `unions`: (struct, name of a field) -> `Pick` for the value, or for the
-        items of its list. `silent`: further members of a struct that have no effect on a response, for example members
-        of responses that callers send back.
+        """Collect the fields of `top` and of all structs below it. `unions`: (struct, name of a field) -> function that
+        selects the struct of the field's value, or of the items of its list, if it may be one of several. `silent`:
+        further members of a struct that have no effect on a response, for example members of responses that callers
+        send back.
         """
         self._top = top
         self._unions = unions

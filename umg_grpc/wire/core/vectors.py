@@ -110,7 +110,7 @@ _NO_NUMBERS = (b'"', b"l", b"u", b"{")  # first characters or letters of texts, 
 
 
 def count_numbers(text: bytes) -> int:
-    """Return the number of elements of an array of numbers; 0 for any other value."""
+    """Return the number of elements of a JSON text that is an array of numbers; 0 for any other value."""
     import numpy as np  # imported here as in `elements`; it counts five times as fast as `bytes.count`
 
     if not text.startswith(b"[") or text.rfind(b"[") or not text[1:16].strip(b" \t\r\n]"):

@@ -131,7 +131,7 @@ _HINT = re.compile(r"[\w./:-]{1,200}", re.ASCII)
 
 
 def _hints(value: Mapping[str, object]) -> Iterator[str]:
-    """Yield the codes of an error or of one of its details, other than `code` and `type`."""
+    """Yield the machine-readable codes in an error or one of its details, other than `code` and `type`."""
     inner = value.get("innererror")
     codes = [value.get(name) for name in HINTS] + ([inner.get("code")] if isinstance(inner, dict) else [])
     yield from (hint for hint in codes if isinstance(hint, str) and _HINT.fullmatch(hint))
@@ -140,7 +140,7 @@ def _hints(value: Mapping[str, object]) -> Iterator[str]:
 
 
 def _fields(details: list[dict[str, object]]) -> Iterator[str]:
-    """Yield the fields of the request that the details name."""
+    """Yield the fields of the request that a provider's error names in its details."""
     for detail in details:
         for violation in _violations(detail, "fieldViolations"):
             if isinstance(field := violation.get("field"), str) and field:
@@ -148,7 +148,7 @@ def _fields(details: list[dict[str, object]]) -> Iterator[str]:
 
 
 def _unsupported(details: list[dict[str, object]]) -> Iterator[str]:
-    """Yield the features that the details name as unsupported."""
+    """Yield the features that a provider's error names as unsupported in its details."""
     for detail in details:
         listed = detail.get("unsupported")
         for feature in listed if isinstance(listed, list) else []:
@@ -170,7 +170,7 @@ _WAIT = re.compile(
 
 
 def _waits(details: list[dict[str, object]]) -> Iterator[float]:
-    """Yield the seconds until another attempt that the details state."""
+    """Yield the seconds until another attempt that a provider's error states in its details."""
     for detail in details:
         delay = detail.get("retryDelay")
         if isinstance(delay, str) and (found := _DELAY.fullmatch(delay)):

@@ -117,7 +117,9 @@ def _plan_thinking(request: pb.GenerateRequest, report: Report, *, takes_budget:
 
 
 def _adaptive(reasoning: pb.ReasoningOptions, requested: str, report: Report) -> Plan:
-    """Return adaptive thinking, for a model that takes no budget, at the given or the nearest effort."""
+    """Return a plan with adaptive thinking, for a model that accepts no budget, at the requested or the
+    nearest effort.
+    """
     budget = reasoning.budget_tokens if reasoning.HasField("budget_tokens") else -1
     if not requested and budget > 0:
         requested = nearest_effort(budget)
@@ -133,7 +135,9 @@ def _adaptive(reasoning: pb.ReasoningOptions, requested: str, report: Report) ->
 
 
 def _by_effort(request: pb.GenerateRequest, effort: str, own_effort: str, report: Report) -> Plan:
-    """Return a plan with the budget of another format's effort or level, or the default budget for plain `enabled`."""
+    """Return a plan with a reasoning budget for the request's effort or level, which only other formats have, or with
+    the default budget for a request that only enables thinking.
+    """
     reasoning = request.reasoning
     level = effort or reasoning.level
     if not level and reasoning.mode != pb.REASONING_MODE_ENABLED:

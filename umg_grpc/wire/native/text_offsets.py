@@ -41,5 +41,5 @@ class Offsets:
 
 
 def _count_starts(encoded: bytes) -> int:
-    """Return the number of characters that begin in a piece of UTF-8."""
+    """Return the number of characters that begin in a piece of encoded text."""
     return len(encoded.translate(None, _INNER))

@@ -55,7 +55,7 @@ class UnansweredCalls:
 
     def answer(self, result: Result) -> bool:
         """Pair the result with the open call of its id; for a result without id, the first of its name, else of any.
-        Return whether there was one.
+        Return whether a call was found.
         """
         place = self._of_id(result.call_id) if result.call_id else self._of_name(result.name)
         if place is None:
