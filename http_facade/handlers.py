@@ -9,6 +9,7 @@ from typing import TypeAlias
 import grpc
 from aiohttp import hdrs, web
 
+from http_facade.admin_handlers import AdminHandlers
 from http_facade.encoded_stream import EncodedStream
 from http_facade.errors import explain
 from http_facade.event_stream import EVENTS, EventStream
@@ -48,6 +49,10 @@ def handler(route: Route, channel: grpc.aio.Channel, settings: Settings) -> Hand
             return ModelHandlers(route.format, channel).list
         case Shape.GET_MODEL:
             return ModelHandlers(route.format, channel).get
+        case (
+            Shape.CREATE_KEY | Shape.LIST_KEYS | Shape.GET_KEY | Shape.UPDATE_KEY | Shape.ROTATE_KEY | Shape.REVOKE_KEY
+        ):
+            return AdminHandlers(route.format, channel, settings).handler(route.shape)
         case Shape.ALIVE:
             return alive
         case Shape.READY:

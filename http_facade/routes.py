@@ -23,6 +23,12 @@ class Shape(Enum):
     LIST_INPUT_ITEMS = auto()
     LIST_MODELS = auto()
     GET_MODEL = auto()
+    CREATE_KEY = auto()
+    LIST_KEYS = auto()
+    GET_KEY = auto()
+    UPDATE_KEY = auto()
+    ROTATE_KEY = auto()
+    REVOKE_KEY = auto()
     ALIVE = auto()
     READY = auto()
     METRICS = auto()
@@ -97,6 +103,17 @@ ROUTES = (
     Route("GET", f"/v1/models/{MODEL}", Shape.GET_MODEL, "models"),
     Route("GET", "/v1beta/models", Shape.LIST_MODELS, "native_models"),
     Route("GET", f"/v1beta/models/{MODEL}", Shape.GET_MODEL, "native_models"),
+    *(
+        Route(method, f"/admin/v1/keys{path}", shape, "admin", errors=DEFAULT_FORMAT)
+        for method, path, shape in (
+            ("POST", "", Shape.CREATE_KEY),
+            ("GET", "", Shape.LIST_KEYS),
+            ("GET", "/{key_id}", Shape.GET_KEY),
+            ("PATCH", "/{key_id}", Shape.UPDATE_KEY),
+            ("POST", "/{key_id}/rotate", Shape.ROTATE_KEY),
+            ("POST", "/{key_id}/revoke", Shape.REVOKE_KEY),
+        )
+    ),
     Route("GET", "/", Shape.ALIVE, needs_key=False),  # Claude Code sends HEAD to this path first,
     Route("GET", "/api/hello", Shape.ALIVE, needs_key=False),  # its later versions to this one
     Route("GET", "/healthz", Shape.ALIVE, needs_key=False),

@@ -106,7 +106,7 @@ def test_every_path_of_the_gateway_is_on_the_page_and_every_one_on_the_page_is_s
     served = {
         (route.method, plain(route.path)) for route in ROUTES if not route.path.startswith("/v1/models/{model:.+}:")
     }
-    pairs = re.findall(r"`((?:GET|POST|DELETE)(?:` and `(?:GET|POST|DELETE))*) (/\S*)`", README)
+    pairs = re.findall(r"`((?:GET|POST|PATCH|DELETE)(?:` and `(?:GET|POST|PATCH|DELETE))*) (/\S*)`", README)
     named = {(method, plain(path)) for methods, path in pairs for method in re.findall("[A-Z]+", methods)}
     assert named == served
 

@@ -1,0 +1,149 @@
+"""Administration of keys over HTTP: every operation of the service, and its errors in one body."""
+
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass
+from typing import Any
+
+import aiohttp
+import pytest
+import pytest_asyncio
+
+from tests.support.gateways import KEY, running
+
+CONFIG = "channels: [{name: sandbox, protocols: [sandbox], pace: 0, models: [famO-5]}]\noverload: {lag: 10}"
+KEYS = "/admin/v1/keys"
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+@dataclass(frozen=True)
+class Admin:
+    session: aiohttp.ClientSession
+
+    async def send(self, method: str, path: str, body: object = None, key: str = KEY) -> tuple[int, dict[str, Any]]:
+        headers = {"authorization": f"Bearer {key}"}
+        none = () if body is not None else ("content-type",)  # as curl does
+        async with self.session.request(method, path, json=body, headers=headers, skip_auto_headers=none) as answer:
+            assert answer.content_type == "application/json"
+            return answer.status, await answer.json()
+
+    async def create(self, **settings: object) -> dict[str, Any]:
+        status, made = await self.send("POST", KEYS, {"settings": settings})
+        assert status == 200, made
+        return made
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def admin(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Admin, None]:
+    async with (
+        running(CONFIG, tmp_path_factory.mktemp("admin")) as gateway,
+        aiohttp.ClientSession(gateway.url) as session,
+    ):
+        yield Admin(session)
+
+
+async def test_a_key_is_made_changed_rotated_and_revoked(admin: Admin) -> None:
+    settings = {
+        "name": "app",
+        "model_patterns": ["famO-*"],
+        "operations": ["generate", "models"],
+        "channels": ["sandbox"],
+        "administrator": True,
+        "requests_per_minute": 60,
+        "tokens_per_minute": None,
+        "quota_micro_credits": None,
+        "expire_time": "2033-05-18T03:33:20Z",
+        "show_route": True,
+        "owner": "search",
+        "tags": {"a": "b"},
+    }
+    made = await admin.create(**settings)
+    key = made["key"]
+    path = f"{KEYS}/{key['key_id']}"
+    assert key["settings"] == settings
+    assert key["revoke_time"] is None
+    assert await admin.send("GET", f"{KEYS}/app") == await admin.send("GET", path) == (200, {"key": key})
+    assert await admin.send("GET", f"{KEYS}/self", key=made["secret"]) == (200, {"key": key})
+
+    changes = {"requests_per_minute": None, "operations": [], "owner": "web"}
+    status, changed = await admin.send("PATCH", path, {"settings": changes})
+    assert (status, changed["key"]["settings"]) == (200, settings | changes)
+
+    status, rotated = await admin.send("POST", f"{path}/rotate", {"overlap_seconds": 60})
+    assert (status, rotated["key"]["previous_prefix"]) == (200, key["prefix"])
+    for secret in (made["secret"], rotated["secret"]):
+        assert (await admin.send("GET", f"{KEYS}/self", key=secret))[0] == 200
+    status, again = await admin.send("POST", f"{path}/rotate")  # the body may be absent
+    assert (status, again["key"]["previous_prefix"]) == (200, rotated["key"]["prefix"])
+
+    status, revoked = await admin.send("POST", f"{path}/revoke")
+    assert (status, revoked["key"]["revoke_time"] is None) == (200, False)
+    listed = (await admin.send("GET", KEYS))[1]["keys"]
+    ended = (await admin.send("GET", f"{KEYS}?include_ended=true"))[1]["keys"]
+    assert [one["key_id"] for one in ended if one not in listed] == [key["key_id"]]
+
+
+async def test_the_list_has_pages(admin: Admin) -> None:
+    made = [(await admin.create(name=f"page {number}"))["key"] for number in range(3)]
+    _, first = await admin.send("GET", f"{KEYS}?page_size=2")
+    _, second = await admin.send("GET", f"{KEYS}?page_size=2&page_token={first['next_page_token']}")
+    assert [*first["keys"], *second["keys"]][:3] == made[::-1]
+
+
+@dataclass(frozen=True)
+class Refused:
+    id: str
+    method: str
+    path: str
+    body: object
+    status: int
+    param: str | None
+
+
+REFUSED = [
+    Refused("no settings", "POST", KEYS, {}, 400, "settings"),
+    Refused("a misspelt setting", "POST", KEYS, {"settings": {"nam": "a"}}, 400, "settings"),
+    Refused("no name", "POST", KEYS, {"settings": {}}, 400, "settings.name"),
+    Refused("a name of digits", "POST", KEYS, {"settings": {"name": 1}}, 400, "settings.name"),
+    Refused(
+        "an operation that there is not",
+        "POST",
+        KEYS,
+        {"settings": {"name": "a", "operations": ["embed", "sing"]}},
+        400,
+        "settings.operations[1]",
+    ),
+    Refused(
+        "a limit that is not enforced",
+        "POST",
+        KEYS,
+        {"settings": {"name": "a", "tokens_per_minute": 5}},
+        400,
+        "settings.tokens_per_minute",
+    ),
+    Refused("a taken name", "POST", KEYS, {"settings": {"name": "taken"}}, 409, None),
+    Refused("a page of nothing", "GET", f"{KEYS}?page_size=0", None, 400, "page_size"),
+    Refused("a page of letters", "GET", f"{KEYS}?page_size=x", None, 400, "page_size"),
+    Refused("a flag", "GET", f"{KEYS}?include_ended=1", None, 400, "include_ended"),
+    Refused("an unknown key", "GET", f"{KEYS}/absent", None, 404, None),
+    Refused("no change", "PATCH", f"{KEYS}/taken", {"settings": {}}, 400, "settings"),
+    Refused("a null name", "PATCH", f"{KEYS}/taken", {"settings": {"name": None}}, 400, "settings.name"),
+    Refused("a long overlap", "POST", f"{KEYS}/taken/rotate", {"overlap_seconds": 9**9}, 400, "overlap_seconds"),
+]  # fmt: skip
+
+
+async def test_a_malformed_call_is_refused_by_its_field_in_one_body(admin: Admin) -> None:
+    await admin.create(name="taken")
+    for case in REFUSED:
+        status, body = await admin.send(case.method, case.path, case.body)
+        error = body["error"]
+        assert (status, error["param"]) == (case.status, case.param), (case.id, error)
+        assert error.keys() == {"message", "type", "param", "code"}, case.id
+
+
+async def test_a_key_that_is_no_administrators_is_denied(admin: Admin) -> None:
+    secret = (await admin.create(name="plain"))["secret"]
+    for method, path in (("GET", KEYS), ("POST", KEYS), ("POST", f"{KEYS}/plain/revoke")):
+        status, body = await admin.send(method, path, {"settings": {"name": "x"}}, secret)
+        assert (status, body["error"]["code"]) == (403, "permission_denied"), path
+        assert "may not administer" in body["error"]["message"]
