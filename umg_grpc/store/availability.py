@@ -29,12 +29,14 @@ class Availability:
 
     @property
     def is_up(self) -> bool:
-        """Whether it answered the last check; true before the first one."""
+        """Whether the dependency answered the last check; true before the first check."""
         return self._away_since is None
 
     @property
     def problem(self) -> str:
-        """Text for operators without addresses, since `/readyz` needs no key; "" while it answers."""
+        """Text for operators if the dependency does not answer, else "". Contains no addresses, since `/readyz` needs
+        no key.
+        """
         return "" if self._away_since is None else f"{self.name}: no answer for {self._now() - self._away_since:.0f} s"
 
     def start(self) -> None:

@@ -94,8 +94,8 @@ class TokenCounter:
         return not is_loaded(self._counting.vocabulary)
 
     def needs_thread(self, request: pb.GenerateRequest) -> bool:
-        """Return whether to count the request in a thread, since it takes over about a millisecond. Cheap: stops
-        reading the request at the limit.
+        """Return whether counting the request takes over about a millisecond and is to be done in a thread. Cheap:
+        stops reading the request at the limit.
         """
         if self.is_slow:
             return True

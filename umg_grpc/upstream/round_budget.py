@@ -15,7 +15,7 @@ class RoundBudget:
     """
 
     def __init__(self, most: int = ROUND_BYTES) -> None:
-        """Set the units of work in one iteration. Larger work gets an iteration of its own."""
+        """Set the maximum units of work in one iteration. Work that is larger gets an iteration of its own."""
         self._most = most
         self._left = most
         self._waiting = deque[tuple[asyncio.Future[None], int]]()

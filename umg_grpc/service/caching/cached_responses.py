@@ -99,8 +99,8 @@ class CacheEntry:
 
     @property
     def is_exact(self) -> bool:
-        """Whether the response matches its key: the provider got every field of the request (the channel of another
-        call may support more fields), and the router is still the one from which the key was computed.
+        """Whether the response may be cached under the key: the provider got every field of the request (the channel of
+        another call may support more fields), and the router has not been replaced since the key was computed.
         """
         return "x-umg-dropped" not in self.call.headers and self.lookup.channels.router is self.router
 

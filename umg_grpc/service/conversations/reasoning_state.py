@@ -30,8 +30,8 @@ def needs(request: pb.GenerateRequest) -> bool:
 
 
 def may_be_stripped(request: pb.GenerateRequest) -> bool:
-    """Return whether reasoning may be missing although the upstream has the caller's format: clients of some formats do
-    not send it back, and only a model with reasoning turned on is likely to need it.
+    """Return whether the request may lack reasoning although the upstream has the caller's format: clients of some
+    formats do not send it back, and only a model with reasoning turned on is likely to need it.
     """
     codec = FORMATS.get(request.source.format)
     return codec is not None and bool(codec.unreturned_reasoning) and request.HasField("reasoning") and needs(request)

@@ -156,9 +156,10 @@ class Conversations:
         """Store a complete response by its id. Every process finds it once this returns, so it is awaited before the
         end of the response is sent to the caller.
 
-        `request` is as its caller sent it, `continued` the result of `continue_` for it. `response` has its candidates,
-        also after passthrough (see `wire/core/aggregate.py`); the first one becomes part of the conversation. Return
-        False, and log a warning, if the response could not be stored; the response is valid all the same.
+        `request` is as its caller sent it, `continued` the result of `continue_` for it. `response` contains its
+        candidates, also after passthrough (see `wire/core/aggregate.py`); the first one becomes part of the
+        conversation. Return False, and log a warning, if the response could not be stored; the response is valid all
+        the same.
         """
         if not _is_id(response.response_id):
             logger.warning("a response is not kept: its id is too long or not printable", channel=channel)

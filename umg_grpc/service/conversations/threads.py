@@ -169,8 +169,8 @@ class Threads:
     async def keep(self, owner: str, thread: Thread, response: pb.GenerateResponse, origin: ResponseOrigin) -> bool:
         """Store the conversation by the id of its complete response. Every process finds it once this returns.
 
-        `response` has its candidates. Return False, and log a warning, if the conversation could not be stored; the
-        response is valid all the same.
+        `response` contains its candidates, also after passthrough. Return False, and log a warning, if the conversation
+        could not be stored; the response is valid all the same.
         """
         thread.answered_id = response.response_id
         if not 0 < len(response.response_id) <= MAX_OBJECT_ID_CHARACTERS or not response.response_id.isprintable():

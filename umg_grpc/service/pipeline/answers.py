@@ -162,8 +162,8 @@ class Answer:
             self._admitted.call.headers["x-umg-dropped"] = report.header()
 
     async def _read(self, response: pb.GenerateResponse) -> pb.GenerateResponse:
-        """Return the response with its candidates, decoded from the body of a passthrough; without candidates if
-        decoding fails.
+        """Return the response with its candidates, which after passthrough are decoded from the provider's body;
+        without candidates if that fails.
         """
         if not self._passthrough:
             return response
@@ -214,11 +214,13 @@ class Answer:
 
     @property
     def _has_provider_ids(self) -> bool:
-        """Whether the answer has ids of the provider, also if it was translated, that the caller may name later."""
+        """Whether the answer contains ids of the provider that the caller may send back later."""
         return self._records_ids and (self._passthrough or stores_by_default(self._admitted.format))
 
     async def _retain(self, response: pb.GenerateResponse, *, streamed: bool) -> None:
-        """Store the ids, the reasoning and the answer as required. `response` has its candidates."""
+        """Store the ids, the reasoning and the answer as required. `response` is decoded, also after passthrough (see
+        `_read`).
+        """
         if self._has_provider_ids and self._memory.reasoning is not None:
             for candidate in response.candidates:
                 self._memory.reasoning.own(self._owner, self._attempt.channel, candidate, response.response_id)
@@ -347,7 +349,7 @@ class StreamedAnswer(Answer):
 
     @property
     def _delays_end(self) -> bool:
-        """Whether the end of the answer is held back until the answer is stored or its usage estimated."""
+        """Whether the last message of the answer is held back until the answer is stored or its usage estimated."""
         return (
             self._stores_answer
             or self._stores_reasoning

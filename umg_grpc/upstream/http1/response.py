@@ -69,7 +69,7 @@ class Response:
 
     @property
     def refused(self) -> bool:
-        """Whether the head was received and its status is an error."""
+        """Whether the response is an error response, whose head was received."""
         return self.has_head and self.status != 200
 
     @property

@@ -26,7 +26,7 @@ SYSTEM_ROLES = (pb.ROLE_SYSTEM, pb.ROLE_DEVELOPER)
 
 @dataclass(frozen=True)
 class Result:
-    """Result of a tool call."""
+    """Result of a tool call, as the prompt contains it."""
 
     name: str
     text: str
