@@ -40,7 +40,7 @@ class ProviderUsage(Struct):
 
 
 def raise_error(error: Raw) -> None:
-    """Raise UmgError for a response that is an error in spite of its status."""
+    """Raise the UmgError of a response that contains an error although its status is 200."""
     if is_error(error):
         raise from_provider(200, as_error(msgspec.json.decode(error)), too_long=TOO_LONG)
 
@@ -82,7 +82,9 @@ def fill_vectors(response: pb.EmbedResponse, vectors: Sequence[bytes], request: 
 
 
 def have_requested_length(lengths: Sequence[int], request: pb.EmbedRequest) -> bool:
-    """Return whether vectors of these lengths (0: not a vector) have the requested lengths."""
+    """Return whether vectors of these lengths have the requested lengths. A value that is no vector has the
+    length 0.
+    """
     return all(lengths) and wrong_length(lengths, request) is None
 
 

@@ -23,7 +23,7 @@ class RequestNotes:
     """
     family: list[str] = field(default_factory=list)
     """Fields of the body that only models of some family accept, or that a family accepts only in another place, by
-    their paths there. The family's policy checks them (text document, chat rules 2, 3 and 5).
+    their paths there. The family's rules check them (text document, chat rules 2, 3 and 5).
     """
     opaque_paths: dict[str, str] = field(default_factory=dict)
     """Canonical path (`messages[1].parts[0]`) -> path in the body of parts of unknown kinds, where the two cannot be
@@ -31,7 +31,7 @@ class RequestNotes:
     """
 
     edited: tuple[str, ...] = ()
-    """Canonical fields that differ from the source document: a family's policy changed them, or the conversation is
+    """Canonical fields that differ from the source document: a family's rules changed them, or the conversation is
     longer. An upstream of the caller's own format encodes them again.
     """
 

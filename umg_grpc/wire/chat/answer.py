@@ -121,7 +121,7 @@ class ProviderAudio(Struct):
 
 
 class ProviderImage(Struct):
-    """Entry of the extension `images`."""
+    """Element of the extension `images`."""
 
     image_url: schema.ImageUrl | None = None
 

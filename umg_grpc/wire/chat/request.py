@@ -402,7 +402,7 @@ def _encode_chat_reasoning(request: pb.GenerateRequest, report: Report, quirks: 
     return encode_chat_reasoning(request) if supports_reasoning(request, quirks, report) else {}
 
 
-# Encoder of each canonical field that a family's policy changed after decoding, or that the provider rejects.
+# Encoder of each canonical field that the rules of a family changed after decoding, or that the provider rejects.
 ENCODERS: dict[str, Callable[[pb.GenerateRequest, Report, Quirks], JsonObject]] = {
     **dict.fromkeys(("messages", "instructions"), _encode_messages),
     **dict.fromkeys(("tools", "tool_choice"), encode_tools),

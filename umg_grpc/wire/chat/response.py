@@ -67,9 +67,9 @@ def encode_response(response: pb.GenerateResponse, request: pb.GenerateRequest) 
 
 
 def can_express(part: pb.Part) -> bool:
-    """Return whether a response can express the part.
+    """Return whether a response can contain the part.
 
-    Of a provider's own tools it expresses the sources that a search found.
+    Of the results of a provider's own tools it contains the sources that a search found.
     """
     match part.WhichOneof("kind"):
         case "media":

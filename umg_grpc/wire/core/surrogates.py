@@ -23,7 +23,8 @@ _STRAY = re.compile("[\udc80-\udcff]")
 
 
 def escape_halves(document: bytes) -> bytes:
-    """Return the JSON with a placeholder for every half of a character: valid UTF-8 without lone surrogates.
+    """Return the JSON with a placeholder for every half of a split character (a lone surrogate, or a byte that is not
+    UTF-8): valid UTF-8 without lone surrogates.
 
     A character that is itself a placeholder becomes the two halves of its surrogate pair.
     """
@@ -33,7 +34,9 @@ def escape_halves(document: bytes) -> bytes:
 
 
 def decode(decoder: msgspec.json.Decoder[T], document: bytes) -> T:
-    """Return the decoded JSON, with U+FFFD for every half of a character. Raise ValueError, RecursionError."""
+    """Return the decoded JSON, with U+FFFD in place of every half of a split character (see `escape_halves`). Raise
+    ValueError, RecursionError.
+    """
     try:
         if not document.isascii():
             str(document, "utf-8")  # the decoder does not check the parts that it keeps raw
@@ -45,7 +48,7 @@ def decode(decoder: msgspec.json.Decoder[T], document: bytes) -> T:
 
 
 def replace_halves(document: bytes) -> bytes:
-    """Return the JSON with U+FFFD for every half of a character."""
+    """Return the JSON with U+FFFD in place of every half of a split character (see `escape_halves`)."""
     return unescape_halves(escape_halves(document))
 
 
@@ -77,7 +80,9 @@ class SurrogateJoiner:
         self._held = ""
 
     def join(self, text: str) -> str:
-        """Return the complete characters of the held half and this delta."""
+        """Return the characters that are complete with this delta, beginning with the half held from the
+        delta before.
+        """
         text = self._held + text
         half = next(
             (start for start in range(max(0, len(text) - 3), len(text)) if _is_incomplete(text[start:])), len(text)
@@ -92,7 +97,7 @@ class SurrogateJoiner:
 
 
 def _split(character: "re.Match[str]") -> str:
-    """Return a placeholder for each half of the character's surrogate pair."""
+    """Return two placeholders, one for each half of the character's surrogate pair."""
     offset = ord(character[0]) - 0x10000
     return chr(_SURROGATE + (offset >> 10)) + chr(_SURROGATE + 0x400 + (offset & 0x3FF))
 

@@ -38,9 +38,8 @@ class OpenPart:
         return "".join(self.held) if stripped and not self.unreadable else ""
 
     def is_complete(self) -> bool:
-        """Return whether the part is a call whose arguments are a whole object, so that nothing can follow them. The
-        arguments are checked again only after their pieces have doubled, since this is called for every waiting
-        event.
+        """Return whether the part is a tool call with complete arguments: a whole JSON object. The arguments are
+        checked again only after their pieces have doubled, since this is called for every waiting event.
         """
         pieces = len(self.arguments)
         if self.kind != "tool_call" or pieces < max(1, 2 * self.checked_pieces):

@@ -100,7 +100,9 @@ def rebuild(
 def _encode_again(
     fields: dict[str, Raw], request: pb.GenerateRequest, edited: Collection[str], report: Report, quirks: Quirks
 ) -> None:
-    """Encode the fields that a family's policy changed, or that the provider rejects, again from the canonical form."""
+    """Encode again, from the canonical form, the fields that the rules of the model's family changed and the fields
+    that the provider rejects.
+    """
     own = Report()
     fresh = encode_fields(request, own, quirks)
     for field in edited:

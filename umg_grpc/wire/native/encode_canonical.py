@@ -1,4 +1,4 @@
-"""Canonical request -> native body, for callers of other formats and for fields that a family's policy changed."""
+"""Canonical request -> native body, for callers of other formats and for fields that a family's rules changed."""
 
 import re
 from collections.abc import Mapping

@@ -1,5 +1,5 @@
 """Caller's native body for a native provider: the same bytes, except for fields that providers reject or that a
-family's policy changed.
+family's rules changed.
 """
 
 import msgspec
@@ -115,8 +115,8 @@ def _edit(
     quirks: Quirks,
     changed: list[str],
 ) -> None:
-    """Encode the fields that a policy changed and the `changed` ones again, and report the latter. Members without a
-    new value are removed.
+    """Encode again the fields that the rules of the model's family changed, and the fields `changed` for the provider,
+    which are reported. Members without a new value are removed.
     """
     own = Report()
     options = encode_options(request, model, own, quirks)

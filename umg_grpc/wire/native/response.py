@@ -68,7 +68,7 @@ def encode_response(response: pb.GenerateResponse, request: pb.GenerateRequest) 
 
 
 def can_express(part: pb.Part) -> bool:
-    """Return whether an answer of this format can express the part; a search is expressed by its sources."""
+    """Return whether an answer of this format can contain the part; a search is contained as its sources."""
     match part.WhichOneof("kind"):
         case "media":
             return encode_media(part.media) is not None

@@ -48,7 +48,7 @@ def decode_request(face: str, body: bytes, headers: Mapping[str, str]) -> Decode
 
 
 def name_model(request: pb.EmbedRequest, model: str) -> None:
-    """Set the model of the request to that of its path. Raise UmgError(INVALID_FIELD) where the body names another."""
+    """Set the model of the request to the one in its path. Raise UmgError(INVALID_FIELD) if the body names another."""
     if request.model and model and request.model != model:
         named = _read(request.source.format, request.source.body, Notes()).named
         conflict = f"the path names {model[:64]!r}, the body {request.model[:64]!r}"

@@ -100,7 +100,7 @@ def kind_of(part: pb.Part) -> str:
 
 
 def has_state(part: pb.Part, shown: Shown) -> bool:
-    """Return whether the part needs an item of its own for its state, since this format has no other place for it.
+    """Return whether the part's reasoning state needs an item of its own, since the part's item has no place for it.
 
     That item stands before a call, as reasoning stands before its item, and after any other part, whose state is known
     only at its end.

@@ -244,7 +244,7 @@ def encode_request(
 def _edited(
     request: pb.GenerateRequest, edited: Collection[str], report: Report, quirks: Quirks, changed: Collection[str]
 ) -> JsonObject:
-    """Encode the fields that were changed after decoding; only these go into the body.
+    """Return the encoded fields that were changed after decoding, to replace those of the caller's body.
 
     Report the changes of fields that the provider rejects (`changed`).
     """
