@@ -47,12 +47,23 @@ class Runner(web.ServerRunner):
         self._listener: Listener | None = None
         self._connections: Connections | None = None
 
-    async def listen(self, host: str, port: int, *, share_port: bool = False) -> int:
+    async def listen(self, host: str, port: int) -> int:
         """Listen until the runner is cleaned up. Return the port. Raises OSError if the address cannot be bound."""
+        port = await self.bind(host, port)
+        self.accept()
+        return port
+
+    async def bind(self, host: str, port: int, *, share_port: bool = False) -> int:
+        """Bind an address, whose connections wait until `accept`. Return the port. Raises OSError as `listen`."""
         if self._listener is None:
             self._connections = Connections(self._make_protocol, self._settings)
             self._listener = Listener(self._connections, self._connections.accept_limit)
-        return await self._listener.listen(host, port, share_port=share_port)
+        return await self._listener.bind(host, port, share_port=share_port)
+
+    def accept(self) -> None:
+        """Accept connections of the bound addresses."""
+        if self._listener is not None:
+            self._listener.accept()
 
     async def shutdown(self) -> None:
         """Schedule a shutdown error for calls still in flight just before their connections are closed."""

@@ -31,19 +31,28 @@ class Listener:
         self._connection = connection
         self._accept_limit = accept_limit
         self._loop = asyncio.get_running_loop()
+        self._bound: list[socket.socket] = []
         self._listening: list[socket.socket] = []
         self._connecting: set[asyncio.Task[object]] = set()
 
-    async def listen(self, host: str, port: int, *, share_port: bool = False) -> int:
-        """Listen on all addresses of the host. Return the port. Raises OSError if an address cannot be bound."""
+    async def bind(self, host: str, port: int, *, share_port: bool = False) -> int:
+        """Listen on all addresses of the host. Return the port. Connections wait until `accept` is called.
+
+        Raises OSError if an address cannot be bound.
+        """
         found = await self._loop.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         for family, (name, *_) in dict.fromkeys((family, address) for family, _, _, _, address in found):
             bound = socket.create_server((name, port), family=family, backlog=BACKLOG, reuse_port=share_port)
             if NOTSENT_LOWAT is not None:
                 bound.setsockopt(socket.IPPROTO_TCP, NOTSENT_LOWAT, UNSENT_BYTES)
             port = port or bound.getsockname()[1]
-            self.watch(bound)
+            self._bound.append(bound)
         return port
+
+    def accept(self) -> None:
+        """Accept connections of the bound sockets."""
+        while self._bound:
+            self.watch(self._bound.pop())
 
     def watch(self, listening: socket.socket) -> None:
         """Accept connections of a listening socket, which `close` closes."""
@@ -57,8 +66,10 @@ class Listener:
         """
         for listening in self._listening:
             self._loop.remove_reader(listening)
+        for listening in (*self._listening, *self._bound):
             listening.close()
         self._listening.clear()
+        self._bound.clear()
         while self._connecting:
             await asyncio.wait(self._connecting)
 

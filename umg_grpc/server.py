@@ -281,24 +281,27 @@ class GrpcFace:
         self._health = health_servicer
 
     @classmethod
-    async def start(cls, service: Service, address: str, *, message_limit: int, share_port: bool = False) -> Self:
-        """Start to listen. `share_port` lets several processes listen on one port; without it a second process fails
-        instead of receiving half of the calls. Raise OSError if the address is not available.
+    def bind(cls, service: Service, address: str, *, message_limit: int, share_port: bool = False) -> Self:
+        """Listen on the address, whose calls wait until `start`. `share_port` lets several processes listen on one
+        port; without it a second process fails instead of receiving half of the calls. Raise OSError if the address is
+        not available.
         """
         server = grpc.aio.server(interceptors=service.interceptors, options=_options(message_limit, share_port))
         service.register(server)
         health_servicer = health.aio.HealthServicer()
         health_pb2_grpc.add_HealthServicer_to_server(health_servicer, server)
-        names = [*SERVED, health.SERVICE_NAME]
         reflection.enable_server_reflection([*SERVICES, health.SERVICE_NAME, reflection.SERVICE_NAME], server)
         try:
             port = server.add_insecure_port(address)
         except RuntimeError as error:
             raise OSError(f"cannot listen on {address} for gRPC: {error}") from None
-        await server.start()
-        for name in ["", *names]:
-            await health_servicer.set(name, health_pb2.HealthCheckResponse.SERVING)
         return cls(server, health_servicer, port, service)
+
+    async def start(self) -> None:
+        """Accept calls."""
+        await self._server.start()
+        for name in ["", *SERVED, health.SERVICE_NAME]:
+            await self._health.set(name, health_pb2.HealthCheckResponse.SERVING)
 
     async def announce_drain(self) -> None:
         """Set the health of all services to NOT_SERVING. Calls are still accepted."""

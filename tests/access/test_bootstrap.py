@@ -1,6 +1,8 @@
 """Bootstrap key: created at the first start, or taken from the environment variable."""
 
 import asyncio
+import socket
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -27,11 +29,13 @@ async def test_the_first_start_makes_a_key_and_every_later_one_has_it(keys: Keys
     (key,) = await live(keys)
     assert (key.name, key.model_patterns, key.requests_per_minute, key.expire_time) == ("bootstrap", (), None, None)
     assert (key.channels, key.show_route) == ((), True)
+    assert first.secret is not None
     assert await is_good(keys, first.secret)
+    assert first.created
     assert first.file == tmp_path / "bootstrap.key"
     assert first.file.read_text() == first.secret + "\n"
     assert first.file.stat().st_mode & 0o777 == 0o600
-    assert await ensure_bootstrap(store, tmp_path, "") == first
+    assert await ensure_bootstrap(store, tmp_path, "") == replace(first, created=False)
     assert await live(keys) == [key]
 
 
@@ -42,31 +46,48 @@ async def test_making_the_file_leaves_no_other(store: Store, tmp_path: Path) -> 
 
 async def test_the_secret_is_not_shown_by_accident(store: Store, tmp_path: Path) -> None:
     bootstrap = await ensure_bootstrap(store, tmp_path, None)
-    assert bootstrap.secret not in repr(bootstrap)
+    assert str(bootstrap.secret) not in repr(bootstrap)
 
 
-async def test_without_the_file_there_is_a_new_key_and_the_old_one_is_good_no_longer(
+async def test_without_its_file_the_key_of_the_database_stays_unless_it_is_replaced(
     keys: Keys, store: Store, tmp_path: Path
 ) -> None:
     old = await ensure_bootstrap(store, tmp_path, None)
     (before,) = await live(keys)
     (tmp_path / "bootstrap.key").unlink()
-    new = await ensure_bootstrap(store, tmp_path, None)
-    assert (await is_good(keys, old.secret), await is_good(keys, new.secret)) == (False, True)
+    unknown = await ensure_bootstrap(store, tmp_path, None)
+    assert (unknown.secret, unknown.prefix, unknown.file) == (None, old.prefix, None)
+    assert f"on {socket.gethostname()} at {before.create_time:%Y-%m-%dT%H:%M}" in unknown.origin
+    assert not (tmp_path / "bootstrap.key").exists()
+    assert await is_good(keys, str(old.secret))
+    new = await ensure_bootstrap(store, tmp_path, None, replace=True)
+    assert (new.replaced_prefix, new.created) == (old.prefix, True)
+    assert (await is_good(keys, str(old.secret)), await is_good(keys, str(new.secret))) == (False, True)
     assert [key.key_id for key in await live(keys)] == [before.key_id]
 
 
-async def test_the_variable_is_the_key_for_as_long_as_it_has_this_value(
+async def test_the_file_of_another_database_does_not_replace_the_key(keys: Keys, store: Store, tmp_path: Path) -> None:
+    old = await ensure_bootstrap(store, tmp_path, None)
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "bootstrap.key").write_text("sk-umg-of-another-database\n")
+    assert (await ensure_bootstrap(store, other, None)).secret is None
+    assert await is_good(keys, str(old.secret))
+
+
+async def test_another_value_is_refused_with_both_prefixes_unless_it_replaces_the_key(
     keys: Keys, store: Store, tmp_path: Path
 ) -> None:
-    kept = await ensure_bootstrap(store, tmp_path, None)
-    for value in ("one", "two", "one"):
-        bootstrap = await ensure_bootstrap(store, tmp_path, value)
-        assert (bootstrap.secret, bootstrap.file, bootstrap.revoked) == (value, None, False)
-        good = [secret for secret in ("one", "two", kept.secret) if await is_good(keys, secret)]
-        assert good == [value]
-    assert await ensure_bootstrap(store, tmp_path, None) == kept
-    assert await is_good(keys, kept.secret)
+    one, two = "sk-umg-one1-and-the-secret-rest-of-it-11111", "sk-umg-two2-and-the-secret-rest-of-it-22222"
+    await ensure_bootstrap(store, tmp_path, one)
+    with pytest.raises(UmgError, match=r"sk-umg-two…\).*sk-umg-one….*--replace-bootstrap-key") as caught:
+        await ensure_bootstrap(store, tmp_path, two)
+    assert "secret-rest" not in caught.value.message
+    assert await is_good(keys, one)
+    replaced = await ensure_bootstrap(store, tmp_path, two, replace=True)
+    assert (replaced.secret, replaced.file, replaced.replaced_prefix) == (two, None, "sk-umg-one")
+    assert (await is_good(keys, one), await is_good(keys, two)) == (False, True)
+    assert (await ensure_bootstrap(store, tmp_path, two, replace=True)).replaced_prefix is None
 
 
 async def test_of_a_short_value_little_is_shown(keys: Keys, store: Store, tmp_path: Path) -> None:
@@ -87,7 +108,7 @@ async def test_a_revoked_value_stays_revoked(keys: Keys, store: Store, tmp_path:
 async def test_a_key_that_was_made_by_hand_may_take_the_part(keys: Keys, store: Store, tmp_path: Path) -> None:
     await ensure_bootstrap(store, tmp_path, "one")
     made, secret = await keys.create("app")
-    assert not (await ensure_bootstrap(store, tmp_path, secret)).revoked
+    assert not (await ensure_bootstrap(store, tmp_path, secret, replace=True)).revoked
     assert await live(keys) == [made]
 
 
@@ -110,3 +131,16 @@ async def test_an_empty_file_is_named(store: Store, tmp_path: Path) -> None:
     (tmp_path / "bootstrap.key").write_text("\n")
     with pytest.raises(UmgError, match=r"bootstrap\.key must be printable ASCII"):
         await ensure_bootstrap(store, tmp_path, None)
+
+
+async def test_starts_of_several_hosts_at_the_same_moment_agree_on_one_key(
+    database: Database, keys: Keys, store: Store, tmp_path: Path
+) -> None:
+    stores = [store, *[await open_store(database.url, database.data_dir) for _ in range(3)]]
+    dirs = [tmp_path / str(number) for number in range(4)]
+    found = await asyncio.gather(*(ensure_bootstrap(each, own, None) for each, own in zip(stores, dirs, strict=True)))
+    secrets = [each.secret for each in found if each.secret is not None]
+    assert len(secrets) == 1, found
+    assert await is_good(keys, secrets[0])
+    assert [(own / "bootstrap.key").exists() for own in dirs] == [each.secret is not None for each in found]
+    await asyncio.gather(*(each.aclose() for each in stores[1:]))

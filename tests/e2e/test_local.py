@@ -210,7 +210,10 @@ async def test_killing_the_model_in_the_middle_is_a_clean_error_and_the_next_cal
 
 async def test_the_printed_curl_line_works_when_pasted(served: Served) -> None:
     process = await asyncio.create_subprocess_shell(
-        f"{served.curl} -sS", stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
+        f"{served.curl} -sS",
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        env=served.environment,
     )
     out, err = await asyncio.wait_for(process.communicate(), 60)
     assert process.returncode == 0, err

@@ -10,6 +10,8 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from umg_grpc.access.bootstrap import FILE, VARIABLE
+
 START_SECONDS = 60
 UMG = (sys.executable, "-m", "umg_grpc.cli")
 
@@ -19,6 +21,8 @@ class Served:
     """Running gateway that printed its addresses."""
 
     process: asyncio.subprocess.Process
+    data: Path
+    environment: dict[str, str]
     lines: list[str] = field(default_factory=list)  # of standard output
     log: list[str] = field(default_factory=list)  # of standard error
     logged: asyncio.Condition = field(default_factory=asyncio.Condition)
@@ -47,7 +51,8 @@ class Served:
 
     @property
     def key(self) -> str:
-        return self.printed(r"key +(\S+)")
+        """First key: that of the environment, or else the one that a start without it stored."""
+        return self.environment.get(VARIABLE) or (self.data / FILE).read_text().strip()
 
     @property
     def curl(self) -> str:
@@ -74,14 +79,15 @@ async def serve(data: Path, *arguments: str, environment: dict[str, str] | None 
     ports: Sequence[str] = [
         part for flag in ("--http", "--grpc") if flag not in arguments for part in (flag, "127.0.0.1:0")
     ]
+    variables = {**os.environ, **(environment or {})}
     process = await asyncio.create_subprocess_exec(
         *(*UMG, "serve", "--data", str(data), *ports, *arguments),
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
-        env={**os.environ, **(environment or {})},
+        env=variables,
         start_new_session=True,
     )
-    served = Served(process)
+    served = Served(process, data, variables)
     reading = asyncio.create_task(_read_log(served))
     try:
         await asyncio.wait_for(_read_until_serving(served), START_SECONDS)

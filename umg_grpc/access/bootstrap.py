@@ -1,18 +1,21 @@
 """Bootstrap key: the first API key, created at the first start so that the gateway can be used at once.
 
-It is one row of the table of keys, named `bootstrap`. If the operator sets another value or deletes the file, the row
-gets the new secret and keeps its id, and the old secret becomes unknown. A revoked secret stays revoked even if a later
-start sets it again.
+It is one row of the table of keys, named `bootstrap`, which all gateways on a database share. A start never replaces a
+valid one unless the operator demands it: without a value of its own the start leaves the key alone, and another value
+is refused. A replaced row keeps its id, and its old secret becomes unknown. A revoked secret stays revoked even if a
+later start sets it again.
 """
 
 import os
+import socket
 import tempfile
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 
+import structlog
 from sqlalchemy import select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncSession
@@ -24,55 +27,104 @@ from umg_grpc.store import Store
 from umg_grpc.store.tables import ApiKey
 from umg_grpc.v1 import pb
 
+logger = structlog.get_logger()
+
 VARIABLE = "UMG_API_KEY"
 FILE = "bootstrap.key"
+REPLACE_FLAG = "--replace-bootstrap-key"
+HOST_TAG = "host"
+"""Tag of the row with the name of the machine whose start made the secret."""
 
 
 @dataclass(frozen=True)
 class Bootstrap:
-    """The bootstrap key of this start."""
+    """The bootstrap key, as this start found or made it."""
 
-    secret: str = field(repr=False)
-    file: Path | None
-    """File with the secret; None if the secret is from the environment variable."""
-    revoked: bool
+    prefix: str
+    """First characters of the secret."""
+    secret: str | None = field(repr=False)
+    """Secret; None if another start made the key and its secret is unknown here."""
+    file: Path | None = None
+    """File with the secret; None if the secret is from the environment variable, or unknown."""
+    created: bool = False
+    """Whether this start created the key or its new secret."""
+    revoked: bool = False
     """Whether the secret was revoked and is rejected. Another value, or deleting the file, creates a new key."""
+    replaced_prefix: str | None = None
+    """First characters of the secret that this start replaced."""
+    origin: str = ""
+    """Host and time of the start that made the key of which the secret is unknown."""
+
+    @property
+    def source(self) -> str:
+        """File or variable that has the secret; "" if it is unknown."""
+        return "" if self.secret is None else str(self.file or VARIABLE)
 
 
 async def ensure_bootstrap(
-    store: Store, data_dir: Path, variable: str | None, now: Callable[[], datetime] = utc_now
+    store: Store,
+    data_dir: Path,
+    variable: str | None,
+    now: Callable[[], datetime] = utc_now,
+    *,
+    replace: bool = False,
 ) -> Bootstrap:
-    """Store and return the bootstrap key, whose secret is `variable` (the value of UMG_API_KEY) or, if that is unset or
-    empty, the content of a file in the data dir, which is created if necessary. Replicas with separate data dirs need
-    the variable, since each would otherwise replace the others' key.
+    """Return the bootstrap key, created if the database has no valid one, and log its prefix and source.
 
-    Raises UmgError(INVALID_FIELD) for a value that no client could send, OSError if the file cannot be read or created.
+    Its secret is `variable` (the value of UMG_API_KEY) or, if that is unset or empty, the content of a file in the data
+    dir, which is created if necessary. A valid key with another secret stays: without `variable` it is returned without
+    its secret. `replace` replaces it. Raises UmgError(INVALID_FIELD) for a value that no client could send,
+    UmgError(WRONG_STATE) for another value than that of the valid key, OSError if the file cannot be read or created.
     """
-    file = None if variable else data_dir / FILE
-    secret = variable or _read_or_create(data_dir / FILE)
-    if not (secret.isascii() and secret.isprintable() and " " not in secret and secret):
-        where = file or VARIABLE
-        message = f"{where} must be printable ASCII without spaces, for it travels in a header"
-        raise UmgError(pb.ERROR_REASON_INVALID_FIELD, message, field=VARIABLE)
+    if variable:
+        _check_secret(variable, VARIABLE)
+    file = data_dir / FILE
+    existed = file.exists()
     try:
-        revoked = await _install(store, secret, now())
+        found = await _install(store, file, variable, now(), replace=replace)
     except IntegrityError:  # another replica created the same row at the same moment
-        revoked = await _install(store, secret, now())
-    return Bootstrap(secret, file, revoked)
+        found = await _install(store, file, variable, now(), replace=replace)
+        if found.secret is None and not existed:
+            file.unlink(missing_ok=True)  # its secret never became the key
+    _log(found)
+    return found
 
 
-async def _install(store: Store, secret: str, now: datetime) -> bool:
-    """Set the secret of the bootstrap key. Return whether the secret was revoked before, which remains in force."""
+def configured_secret(data_dir: Path, variable: str | None) -> str | None:
+    """Return the secret of the bootstrap key that this data dir or `variable` has; None without one."""
+    return variable or _read(data_dir / FILE)
+
+
+async def _install(store: Store, file: Path, variable: str | None, now: datetime, *, replace: bool) -> Bootstrap:
     async with store.write() as session:
-        known = await session.scalar(select(ApiKey).where(ApiKey.secret_hash == hash_secret(secret)))
         current = await _current_row(session)
-        if known is None and current is None:
-            session.add(new_row(secret, BOOTSTRAP, now))
-        elif known is None and current is not None:
-            current.secret_hash, current.prefix = hash_secret(secret), shown_prefix(secret)
-        elif known is not None and current is not None and known is not current:
-            current.revoke_time = now  # another row has this secret
-        return known is not None and known.revoke_time is not None
+        if not variable and (current is None or replace):
+            _create(file)
+        secret = variable or _read(file)
+        source = None if variable else file
+        if secret is None and current is not None:
+            return _unknown(current)
+        if secret is None:
+            raise FileNotFoundError(f"{file} was deleted during the start")
+        known = await session.scalar(select(ApiKey).where(ApiKey.secret_hash == hash_secret(secret)))
+        found = Bootstrap(shown_prefix(secret), secret, source, revoked=bool(known and known.revoke_time))
+        if found.revoked or (known is not None and known is current):
+            return found
+        if current is None:
+            if known is None:
+                session.add(_stamped(new_row(secret, BOOTSTRAP, now), now))
+            return _created(found, new=known is None)
+        if not replace:
+            if variable:
+                raise _refusal(found, current)
+            return _unknown(current)
+        replaced_prefix = current.prefix
+        if known is None:
+            current.secret_hash, current.prefix = hash_secret(secret), found.prefix
+            _stamped(current, now)
+        else:
+            current.revoke_time = now  # a key that the operator made by hand takes its place
+        return _created(found, new=known is None, replaced_prefix=replaced_prefix)
 
 
 async def _current_row(session: AsyncSession) -> ApiKey | None:
@@ -81,18 +133,78 @@ async def _current_row(session: AsyncSession) -> ApiKey | None:
     return row
 
 
-def _read_or_create(file: Path) -> str:
-    """Return the secret in the file, which is created if necessary. Concurrent processes all read the same secret."""
-    if not file.exists():
-        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        descriptor, temporary = tempfile.mkstemp(dir=file.parent, prefix=f".{FILE}.")  # mode 0600
-        try:
-            with os.fdopen(descriptor, "w") as stream:
-                stream.write(new_secret() + "\n")
-                stream.flush()
-                os.fsync(stream.fileno())
-            with suppress(FileExistsError):
-                os.link(temporary, file)  # atomic, and never replaces an existing file
-        finally:
-            Path(temporary).unlink()
-    return file.read_text().strip()
+def _stamped(row: ApiKey, now: datetime) -> ApiKey:
+    """Record host and time of the secret in the row. Return the row."""
+    row.create_time, row.tags = now, {**(row.tags or {}), HOST_TAG: socket.gethostname()}
+    return row
+
+
+def _created(found: Bootstrap, *, new: bool, replaced_prefix: str | None = None) -> Bootstrap:
+    return Bootstrap(found.prefix, found.secret, found.file, created=new, replaced_prefix=replaced_prefix)
+
+
+def _unknown(current: ApiKey) -> Bootstrap:
+    return Bootstrap(current.prefix, None, origin=_origin(current))
+
+
+def _origin(row: ApiKey) -> str:
+    """Return host and time at which the secret of the row was made; without the host for a row of an older version."""
+    host = (row.tags or {}).get(HOST_TAG)
+    time = row.create_time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return f"on {host} at {time}" if host else f"at {time}"
+
+
+def _refusal(found: Bootstrap, current: ApiKey) -> UmgError:
+    message = (
+        f"{VARIABLE} ({found.prefix}…) is not the first key of this database ({current.prefix}…, made "
+        f"{_origin(current)}): set that value, or unset {VARIABLE} to leave the key alone, or add {REPLACE_FLAG} to "
+        "replace it, which ends the old value for all its callers"
+    )
+    return UmgError(pb.ERROR_REASON_WRONG_STATE, message, state="live")
+
+
+def _log(found: Bootstrap) -> None:
+    key, source = f"{found.prefix}…", found.source
+    if found.secret is None:
+        message = "the first API key stays as another start made it; its secret is not known here"
+        logger.warning(message, key=key, made=found.origin, replace=REPLACE_FLAG)
+    elif found.revoked:
+        message = f"the first API key was revoked: set another {VARIABLE}, or delete its file to get a new one"
+        logger.warning(message, key=key, source=source)
+    elif found.replaced_prefix is not None:
+        logger.warning("the first API key was replaced", key=key, source=source, replaced=f"{found.replaced_prefix}…")
+    else:
+        logger.info("first API key", key=key, source=source, created=found.created)
+
+
+def _check_secret(secret: str, place: object) -> None:
+    if not (secret.isascii() and secret.isprintable() and " " not in secret and secret):
+        message = f"{place} must be printable ASCII without spaces, for it travels in a header"
+        raise UmgError(pb.ERROR_REASON_INVALID_FIELD, message, field=VARIABLE)
+
+
+def _read(file: Path) -> str | None:
+    """Return the secret in the file; None without a file."""
+    try:
+        secret = file.read_text().strip()
+    except FileNotFoundError:
+        return None
+    _check_secret(secret, file)
+    return secret
+
+
+def _create(file: Path) -> None:
+    """Create the file with a new secret, unless it exists. Concurrent processes all find the same secret in it."""
+    if file.exists():
+        return
+    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    descriptor, temporary = tempfile.mkstemp(dir=file.parent, prefix=f".{FILE}.")  # mode 0600
+    try:
+        with os.fdopen(descriptor, "w") as stream:
+            stream.write(new_secret() + "\n")
+            stream.flush()
+            os.fsync(stream.fileno())
+        with suppress(FileExistsError):
+            os.link(temporary, file)  # atomic, and never replaces an existing file
+    finally:
+        Path(temporary).unlink()

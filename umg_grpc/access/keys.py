@@ -135,7 +135,8 @@ class Keys:
         async with self._store.write() as session:
             row = await _find_live(session, reference)
             if row.name == BOOTSTRAP:
-                message = "the first key has its secret from its file or UMG_API_KEY; change it there, and start again"
+                flag = "umg serve --replace-bootstrap-key"
+                message = f"the first key has its secret from its file or UMG_API_KEY; `{flag}` takes another"
                 raise UmgError(pb.ERROR_REASON_WRONG_STATE, message, state=BOOTSTRAP)
             row.previous_secret_hash, row.previous_prefix = row.secret_hash, row.prefix
             row.previous_expire_time = self._now() + overlap

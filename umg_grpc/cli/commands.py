@@ -44,6 +44,9 @@ def serve(
     data: DataFlag = DATA,
     workers: Annotated[int, typer.Option(min=1, max=256, help="Processes that share the ports.")] = 1,
     faces: Annotated[str, typer.Option(help="`http,grpc`, or one of them.")] = "http,grpc",
+    replace_bootstrap_key: Annotated[
+        bool, typer.Option("--replace-bootstrap-key", help="Replace the first key that the database has.")
+    ] = False,
     metrics: Annotated[
         str | None, typer.Option(hidden=True)
     ] = None,  # passed to workers instead of the address in the config
@@ -58,7 +61,11 @@ def serve(
         raise typer.BadParameter("expected http,grpc or one of them", param_hint="--faces")
     try:
         listener = Address.parse(metrics) if metrics is not None else None
-        options = Options(config, Address.parse(http), Address.parse(grpc), data, wanted, workers, metrics=listener)
+        options = Options(
+            *(config, Address.parse(http), Address.parse(grpc), data, wanted, workers),
+            metrics=listener,
+            replace_bootstrap_key=replace_bootstrap_key,
+        )
     except ValueError as error:
         raise typer.BadParameter(str(error)) from None
     raise typer.Exit(run(options, load(config)))

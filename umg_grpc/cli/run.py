@@ -4,6 +4,7 @@ import asyncio
 import gc
 import json
 import os
+import shlex
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
@@ -16,7 +17,7 @@ import structlog
 import uvloop
 
 from umg_grpc import logs
-from umg_grpc.access.bootstrap import VARIABLE, ensure_bootstrap
+from umg_grpc.access.bootstrap import VARIABLE, Bootstrap, ensure_bootstrap
 from umg_grpc.channel_factory import LocalSource
 from umg_grpc.cli.config import read
 from umg_grpc.cli.open_files import raise_file_limit
@@ -76,17 +77,12 @@ async def _serve(options: Options, config: Config) -> None:
 async def _serve_workers(options: Options, config: Config) -> None:
     """Run the parent process, which starts the workers and serves no calls itself."""
     signals = Signals()
-    bootstrap = None
-    if GRPC in options.faces:
-        store = await open_store(config.database, options.data)
-        try:
-            bootstrap = await ensure_bootstrap(store, options.data, os.environ.get(VARIABLE))
-        finally:
-            await store.aclose()
     async with local_model(options, config) as local, AsyncExitStack() as stack:
         served = served_part(config, local=local is not None)
         workers = Workers(options, served, local)
         try:
+            workers.bind()
+            bootstrap = await _first_key(options, config) if GRPC in options.faces else None
             await workers.start()
             signals.reload = workers.signal_reload
             if GRPC in options.faces:
@@ -102,6 +98,16 @@ async def _serve_workers(options: Options, config: Config) -> None:
             logger.info("draining", seconds=served.drain)
         finally:
             await workers.close()
+
+
+async def _first_key(options: Options, config: Config) -> Bootstrap:
+    """Return the first key of the database, created if it has none."""
+    store = await open_store(config.database, options.data)
+    try:
+        variable, replace_key = os.environ.get(VARIABLE), options.replace_bootstrap_key
+        return await ensure_bootstrap(store, options.data, variable, replace=replace_key)
+    finally:
+        await store.aclose()
 
 
 async def _serve_worker(options: Options, config: Config) -> None:
@@ -197,7 +203,10 @@ async def _reload_alone(reload: Callable[[], Outcome]) -> Sequence[Outcome]:
 
 
 def _print_start(state: Gateway, config: Config) -> None:
-    """Print the addresses, the bootstrap key, the models and an example call."""
+    """Print the addresses, the models and an example call; the bootstrap key only if this start made it on a terminal.
+
+    Standard output of a service is stored with its log, so that a key in it would be known to all readers of the log.
+    """
     http, grpc, bootstrap = state.http, state.grpc, state.bootstrap
     print(f"Unified Model Gateway {version('unified-model-gateway')} is serving")
     if http is not None:
@@ -210,30 +219,33 @@ def _print_start(state: Gateway, config: Config) -> None:
         print(f"  gRPC    {grpc} (the service that this face calls)")
         print(f"try it:\ncurl http://{http}/v1/models -H 'Authorization: Bearer YOUR_KEY'", flush=True)
         return
-    kept = f"  (kept in {bootstrap.file})" if bootstrap.file else "  (from UMG_API_KEY)"
     print(f"  gRPC    {grpc}")
-    print(f"  key     {bootstrap.secret}{kept}")
-    if bootstrap.revoked:
-        print("          this key was revoked: set another UMG_API_KEY, or delete its file to get a new one")
+    if bootstrap.created and bootstrap.file is not None and sys.stdout.isatty():
+        print(f"  key     {bootstrap.secret}  (stored in {bootstrap.file}, printed only now)")
     described = [model.described for model in Router(config).models()]
     models = [model.id for model in described]
     shown = ", ".join(models[:8]) + (f" and {len(models) - 8} more" if len(models) > 8 else "")
     print(f"  models  {shown or 'none: add a channel to the config'}")
     if models:
         text_models = (model.id for model in described if pb.MODEL_OPERATION_GENERATE in model.operations)
-        print(f"try it:\n{_example_call(http, grpc, bootstrap.secret, next(text_models, None))}")
+        print(f"try it:\n{_example_call(http, grpc, bootstrap, next(text_models, None))}")
     sys.stdout.flush()
 
 
-def _example_call(http: Address | None, grpc: Address, key: str, model: str | None) -> str:
+def _example_call(http: Address | None, grpc: Address, bootstrap: Bootstrap, model: str | None) -> str:
     """Return an example call for a shell. `model` generates text; None if no model does."""
     if http is None:
         return f"umg chat --grpc {grpc}"
+    header = f'-H "Authorization: Bearer {_shell_word(bootstrap)}"'
     if model is None:
-        return f"curl http://{http}/v1/models -H 'Authorization: Bearer {key}'"
+        return f"curl http://{http}/v1/models {header}"
     question = [{"role": "user", "content": "Say hello in one sentence."}]
     body = json.dumps({"model": model, "stream": True, "messages": question})
-    return (
-        f"curl -N http://{http}/v1/chat/completions -H 'Authorization: Bearer {key}'"
-        f" -H 'Content-Type: application/json' -d '{body}'"
-    )
+    return f"curl -N http://{http}/v1/chat/completions {header} -H 'Content-Type: application/json' -d '{body}'"
+
+
+def _shell_word(bootstrap: Bootstrap) -> str:
+    """Return the expression by which a shell reads the key, without the key itself."""
+    if bootstrap.file is not None:
+        return f"$(cat {shlex.quote(str(bootstrap.file))})"
+    return "YOUR_KEY" if bootstrap.secret is None else f"${VARIABLE}"

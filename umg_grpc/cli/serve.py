@@ -14,7 +14,7 @@ from http_facade.app import App, Runner, make_app, make_runner
 from http_facade.readiness import Readiness
 from http_facade.routes import METRICS_ROUTES, OTHER_ROUTES, ROUTES
 from http_facade.settings import Settings
-from umg_grpc.access.bootstrap import VARIABLE, Bootstrap, ensure_bootstrap
+from umg_grpc.access.bootstrap import VARIABLE, Bootstrap, configured_secret, ensure_bootstrap
 from umg_grpc.channel_factory import LocalSource
 from umg_grpc.cli.open_files import most_clients, raise_file_limit
 from umg_grpc.config import Address, Channel, Config
@@ -54,6 +54,7 @@ class Options:
     share_ports: bool = False  # True for a worker process, which shares its ports with the others
     metrics: Address | None = None
     """For a worker process: the address of `/metrics`, with the actual port instead of port 0."""
+    replace_bootstrap_key: bool = False
 
 
 @dataclass
@@ -89,11 +90,8 @@ async def gateway(
     limit = 2 * config.body_limit  # a gRPC request contains the body twice: raw and decoded
     async with AsyncExitStack() as stack:
         metrics = Metrics()
-        gate = LoadShedder(config.overload, metrics.refused, warm_up_seconds=WARM_UP_SECONDS)
+        gate = _load_shedder(config, metrics)
         stack.callback(gate.close)
-        metrics.watch(GATE_CALLS, lambda: {(): gate.calls})
-        metrics.watch(GATE_QUEUE, lambda: {(): gate.waiting})
-        metrics.watch(GATE_LAG, lambda: gate.lags)
         metrics.start()
         stack.callback(metrics.close)
         state = Gateway(None, options.grpc, None, None)
@@ -102,26 +100,29 @@ async def gateway(
             service = state.service = await stack.enter_async_context(
                 open_service(config, options.data, local, metrics, gate)
             )
-            state.bootstrap = await ensure_bootstrap(service.store, options.data, environment.get(VARIABLE))
-            await service.authenticator.learn(state.bootstrap.secret)
-            face = await GrpcFace.start(service, str(options.grpc), message_limit=limit, share_port=options.share_ports)
+            face = GrpcFace.bind(service, str(options.grpc), message_limit=limit, share_port=options.share_ports)
             state.grpc, state.face = Address(options.grpc.host, face.port), face
             channel = service.channel()
         else:
             sizes = [("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", limit)]
             channel = await stack.enter_async_context(grpc.aio.insecure_channel(str(options.grpc), options=sizes))
             face = None
-        runner = None
+        runner = scraped = None
         try:
             if HTTP in options.faces:
                 runner = make_runner(_app(state, config, channel, metrics, gate, files))
                 await runner.setup()
-                state.http = await _listen(runner, options.http, "HTTP", share_port=options.share_ports)
+                state.http = await _bind(runner, options.http, "HTTP", share_port=options.share_ports)
             if (address := options.metrics or config.metrics.address) is not None:
                 scraped = make_runner(_metrics_app(config, channel, metrics))
                 await scraped.setup()
                 stack.push_async_callback(scraped.cleanup)  # after the drain, so that scrapers can observe the drain
-                state.metrics = await _listen(scraped, address, "metrics", share_port=options.share_ports)
+                state.metrics = await _bind(scraped, address, "metrics", share_port=options.share_ports)
+            if state.service is not None and face is not None:  # only now, when no address is taken
+                state.bootstrap = await _learn_first_key(state.service, options, environment.get(VARIABLE))
+                await face.start()
+            for bound in filter(None, (runner, scraped)):
+                bound.accept()
             yield state
         finally:
             state.is_draining = True
@@ -129,6 +130,30 @@ async def gateway(
                 *([runner.cleanup()] if runner is not None else []),
                 *([face.stop(config.drain)] if face is not None else []),
             )
+
+
+def _load_shedder(config: Config, metrics: Metrics) -> LoadShedder:
+    gate = LoadShedder(config.overload, metrics.refused, warm_up_seconds=WARM_UP_SECONDS)
+    metrics.watch(GATE_CALLS, lambda: {(): gate.calls})
+    metrics.watch(GATE_QUEUE, lambda: {(): gate.waiting})
+    metrics.watch(GATE_LAG, lambda: gate.lags)
+    return gate
+
+
+async def _learn_first_key(service: Service, options: Options, variable: str | None) -> Bootstrap | None:
+    """Look the first key up, so that it stays valid if the database becomes unavailable. Return it, which only the
+    process that is no worker may create or replace; None for a worker.
+    """
+    bootstrap = None
+    if options.share_ports:
+        secret = configured_secret(options.data, variable)
+    else:
+        replace_key = options.replace_bootstrap_key
+        bootstrap = await ensure_bootstrap(service.store, options.data, variable, replace=replace_key)
+        secret = bootstrap.secret
+    if secret is not None:
+        await service.authenticator.learn(secret)
+    return bootstrap
 
 
 def _app(
@@ -195,9 +220,9 @@ def _connections(config: Config, files: int) -> int:
     return min(wanted, possible)
 
 
-async def _listen(runner: Runner, address: Address, purpose: str, *, share_port: bool) -> Address:
+async def _bind(runner: Runner, address: Address, purpose: str, *, share_port: bool) -> Address:
     try:
-        return Address(address.host, await runner.listen(address.host, address.port, share_port=share_port))
+        return Address(address.host, await runner.bind(address.host, address.port, share_port=share_port))
     except OSError as error:
         raise OSError(f"cannot listen on {address} for {purpose}: {error.strerror or error}") from None
 

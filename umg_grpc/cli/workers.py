@@ -96,8 +96,8 @@ class Workers:
         self.grpc = options.grpc
         self.metrics: Address | None = None
 
-    async def start(self) -> None:
-        """Bind the ports, on which the parent does not listen, and start the workers."""
+    def bind(self) -> None:
+        """Bind the ports, on which the parent does not listen. Raises OSError if an address cannot be bound."""
         options = self._options
         if HTTP in options.faces:
             self.http = self._hold(options.http)
@@ -105,8 +105,11 @@ class Workers:
             self.grpc = self._hold(options.grpc)
         if self._config.metrics.address is not None:
             self.metrics = self._hold(self._config.metrics.address)
+
+    async def start(self) -> None:
+        """Start the workers."""
         metrics_folder = self._stack.enter_context(tempfile.TemporaryDirectory(prefix="umg-metrics-"))
-        for number in range(options.workers):
+        for number in range(self._options.workers):
             self._owners.append(asyncio.create_task(self._keep_alive(number, metrics_folder), name=f"worker {number}"))
         if self._local is not None:
             self._relay = asyncio.create_task(self._relay_endpoint(self._local), name="local model's address")
