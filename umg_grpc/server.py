@@ -77,6 +77,7 @@ class ProcessContext(NamedTuple):
     gate: LoadShedder
     redis: Redis | None
     cache: ResponseCache
+    limits: KeyLimits
     dependencies: Sequence[Availability]
 
 
@@ -109,7 +110,7 @@ class Service:
         self._channels = channels = channel_factory.channels(config)
         self._shared = shared = Resilience(config, self.metrics)
         cache = CacheLookup(process.cache, self.metrics, channels)
-        context = PipelineContext(channels, KeyLimits(redis=process.redis), config.body_limit, shared, cache)
+        context = PipelineContext(channels, process.limits, config.body_limit, shared, cache)
         self._generation = GenerationServicer(GenerationPipeline(context, memory), channels, memory)
         self._embedding = EmbeddingServicer(
             UnaryPipeline(context, EMBED, pb.EmbedResponse, EMBEDDING_FORMATS, lambda now: now.embedding),
@@ -237,7 +238,11 @@ async def open_service(
         for each in dependencies:
             each.start()
             stack.push_async_callback(each.aclose)
-        process = ProcessContext(metrics or Metrics(), gate or LoadShedder(config.overload), redis, cache, dependencies)
+        limits = KeyLimits(redis=redis)
+        stack.push_async_callback(limits.aclose)
+        process = ProcessContext(
+            metrics or Metrics(), gate or LoadShedder(config.overload), redis, cache, limits, dependencies
+        )
         yield Service(config, store, authenticator, ChannelFactory(client, engine, local), memory, local, process)
 
 

@@ -14,6 +14,7 @@ import pytest
 from aiohttp import web
 
 from tests.support.gateways import SANDBOX, Running, channel, running
+from tests.support.redis import RedisServer
 from tests.support.serving import serving
 from umg_grpc.access.keys import Keys
 from umg_grpc.status import from_rpc
@@ -193,3 +194,13 @@ async def test_a_grpc_caller_gets_the_status_the_limit_and_the_headers(sandbox: 
     error = from_rpc(caught.value)
     assert (error.metadata["limit_name"], error.metadata["limit"]) == ("tokens_per_minute", "50")
     assert error.retry_after is None
+
+
+async def test_two_gateways_that_share_a_redis_admit_the_limit_together(
+    tmp_path: Path, redis_server: RedisServer
+) -> None:
+    config = f"{SANDBOX}\nredis: {redis_server.url}\n"
+    async with running(config, tmp_path) as one, running(config, tmp_path) as other, aiohttp.ClientSession() as session:
+        key = await new_key(one, rpm=6, tpm=100_000, most=100)
+        answers = [await post(session, gateway, key, model=MODEL) for _ in range(6) for gateway in (one, other)]
+    assert [status for status, _ in answers].count(200) == 6, answers

@@ -2,14 +2,17 @@
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import NamedTuple
 
 from umg_grpc.access.caller import Caller
 from umg_grpc.access.limit_errors import concurrency_exceeded, request_exceeds_minute
 from umg_grpc.access.rate_limits import RequestLimits
+from umg_grpc.access.shared_concurrency_limits import SharedConcurrencyLimits
+from umg_grpc.access.shared_token_limits import SharedTokenLimits
 from umg_grpc.access.token_limits import TokenReservation, TokenWindows
 from umg_grpc.store.redis import Redis
-from umg_grpc.wire.core.rate_limit_headers import RateLimits
+from umg_grpc.wire.core.rate_limit_headers import LimitStatus, RateLimits
 
 
 class TokenEstimate(NamedTuple):
@@ -20,12 +23,17 @@ class TokenEstimate(NamedTuple):
 
 
 class KeyLimits:
-    """Limits of all keys, for the calls of this process."""
+    """Limits of all keys, in this process or, with Redis, in all processes that share it, until `aclose`.
+
+    A call is first checked by the state of this process, which alone applies while Redis is unavailable.
+    """
 
     def __init__(self, now: Callable[[], float] = time.monotonic, redis: Redis | None = None) -> None:
         self._requests = RequestLimits(now, redis)
         self._tokens = TokenWindows(now)
         self._running: dict[str, int] = {}
+        self._shared_tokens = None if redis is None else SharedTokenLimits(redis, now)
+        self._shared_running = None if redis is None else SharedConcurrencyLimits(redis, now)
 
     def open(self, caller: Caller) -> "Admission | None":
         """Return the admission of a call, still to be acquired; None for a key without limits."""
@@ -34,20 +42,33 @@ class KeyLimits:
     async def acquire(self, admission: "Admission", estimate: TokenEstimate) -> None:
         """Count a call against the limits of its key, see `Admission.acquire`."""
         caller = admission.caller
-        if (most := caller.concurrent_requests) is not None:
-            running = self._running.get(caller.key_id, 0)
-            if running >= most:
-                raise concurrency_exceeded(most)
-            self._running[caller.key_id] = running + 1
-            admission.is_running = True
-        if (limit := caller.tokens_per_minute) is not None:
-            if estimate.input_tokens > limit:
-                raise request_exceeds_minute(limit, estimate.input_tokens)
-            admission.input_tokens = estimate.input_tokens
-            # a call with a long answer is possible with an unused minute
-            tokens = min(limit, estimate.input_tokens + estimate.output_tokens)
-            admission.reservation = self._tokens.reserve(caller.key_id, limit, tokens)
+        if caller.concurrent_requests is not None:
+            await self._start(admission, caller.concurrent_requests)
+        if caller.tokens_per_minute is not None:
+            await self._reserve(admission, caller.tokens_per_minute, estimate)
         await self._requests.admit(caller)
+
+    async def _start(self, admission: "Admission", most: int) -> None:
+        key_id = admission.caller.key_id
+        running = self._running.get(key_id, 0)
+        if running >= most:
+            raise concurrency_exceeded(most)
+        self._running[key_id] = running + 1
+        admission.is_running = True
+        if self._shared_running is not None:
+            admission.lease = await self._shared_running.acquire(key_id, most)
+            if admission.lease is None:
+                raise concurrency_exceeded(most)
+
+    async def _reserve(self, admission: "Admission", limit: int, estimate: TokenEstimate) -> None:
+        if estimate.input_tokens > limit:
+            raise request_exceeds_minute(limit, estimate.input_tokens)
+        key_id, admission.input_tokens = admission.caller.key_id, estimate.input_tokens
+        # a call with a long answer is possible with an unused minute
+        tokens = min(limit, estimate.input_tokens + estimate.output_tokens)
+        admission.reservation = self._tokens.reserve(key_id, limit, tokens)
+        if self._shared_tokens is not None:
+            admission.leased_second = await self._shared_tokens.take(key_id, limit, tokens)
 
     def release(self, admission: "Admission", tokens: int) -> None:
         """End a call that used these tokens."""
@@ -57,26 +78,47 @@ class KeyLimits:
             self._running[key_id] -= 1
             if not self._running[key_id]:
                 del self._running[key_id]
-        if admission.reservation is not None:
-            self._tokens.correct(key_id, admission.reservation, tokens)
+        if self._shared_running is not None and admission.lease is not None:
+            self._shared_running.release(admission.lease)
+            admission.lease = None
+        if (reservation := admission.reservation) is not None:
+            if self._shared_tokens is not None and admission.leased_second is not None:
+                self._shared_tokens.correct(key_id, admission.leased_second, tokens - reservation.tokens)
+            self._tokens.correct(key_id, reservation, tokens)
             admission.reservation = None
 
     def status(self, caller: Caller) -> RateLimits:
         """Return the state of the limits per minute."""
+        return RateLimits(self._requests.status(caller), self._tokens_status(caller))
+
+    async def aclose(self) -> None:
+        """Return the leases of this process within a bounded time."""
+        if self._shared_tokens is not None:
+            await self._shared_tokens.aclose()
+        if self._shared_running is not None:
+            await self._shared_running.aclose()
+
+    def _tokens_status(self, caller: Caller) -> LimitStatus | None:
         limit = caller.tokens_per_minute
-        tokens = None if limit is None else self._tokens.status(caller.key_id, limit)
-        return RateLimits(self._requests.status(caller), tokens)
+        if limit is None:
+            return None
+        status = self._tokens.status(caller.key_id, limit)
+        if self._shared_tokens is None:
+            return status
+        return replace(status, remaining=min(status.remaining, self._shared_tokens.remaining(caller.key_id, limit)))
 
 
 class Admission:
     """One call within the limits of its key, from `acquire` to `release`."""
 
-    __slots__ = ("_limits", "caller", "input_tokens", "is_running", "reservation")
+    __slots__ = ("_limits", "caller", "input_tokens", "is_running", "lease", "leased_second", "reservation")
 
     def __init__(self, limits: KeyLimits, caller: Caller) -> None:
         self._limits = limits
         self.caller = caller
         self.is_running = False
+        self.lease: str | None = None  # of a concurrent request, in Redis
+        self.leased_second: int | None = None  # of the tokens, in Redis
         self.reservation: TokenReservation | None = None
         self.input_tokens = 0
         """Estimated tokens of the request."""

@@ -30,6 +30,7 @@ class RequestLimits:
         self._windows = _Windows(now)
         self._limiter = MovingWindowRateLimiter(self._windows)
         self._shared = None if redis is None else SharedWindows(redis)
+        self._shared_remaining: dict[str, int] = {}  # requests, as of the last one
 
     @property
     def remembered(self) -> int:
@@ -47,20 +48,22 @@ class RequestLimits:
         if self._shared is None:
             return
         try:
-            seconds = await self._shared.hit(caller.key_id, limit.amount, limit.get_expiry())
+            seconds, remaining = await self._shared.hit(caller.key_id, limit.amount, limit.get_expiry())
         except RedisUnavailable:
             return
+        self._shared_remaining[caller.key_id] = remaining
         if seconds > 0:
             self._windows.take_back(limit.key_for(caller.key_id))
             raise requests_exceeded(limit.amount, seconds)
 
     def status(self, caller: Caller) -> LimitStatus | None:
-        """Return the state of the caller's limit in this process; None without a limit."""
+        """Return the state of the caller's limit after its last request; None without a limit."""
         if caller.requests_per_minute is None:
             return None
         limit = RateLimitItemPerMinute(caller.requests_per_minute)
         count, newest = self._windows.count(limit.key_for(caller.key_id), limit.get_expiry())
-        return LimitStatus(limit.amount, max(0, limit.amount - count), newest + limit.get_expiry() - self._now())
+        remaining = min(limit.amount - count, self._shared_remaining.get(caller.key_id, limit.amount))
+        return LimitStatus(limit.amount, max(0, remaining), newest + limit.get_expiry() - self._now())
 
 
 class _Windows(MemoryStorage):

@@ -1,0 +1,191 @@
+"""Token limits that the replicas share in Redis: each process leases slices of the tokens of a minute."""
+
+import asyncio
+import time
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+from umg_grpc.access.limit_errors import WINDOW_SECONDS, tokens_exceeded
+from umg_grpc.store.background_tasks import Background
+from umg_grpc.store.redis import Redis, RedisUnavailable
+
+if TYPE_CHECKING:
+    from redis.asyncio import Redis as Client
+    from redis.commands.core import AsyncScript
+
+PREFIX = "umg:tokens:"
+LEASE_SECONDS = 2
+SLICES = 50
+"""Number of slices of a limit, unless a call needs a larger one."""
+RETURN_SECONDS = 1.0
+CLOSE_SECONDS = 1.0
+COUNTED_SECONDS = WINDOW_SECONDS + LEASE_SECONDS + 1
+"""Time that leased tokens count: a minute from the last moment at which they may be used, in whole seconds."""
+
+# Atomic, and by the server's clock. KEYS[1]: the tokens leased in each second. ARGV: the limit, the tokens that a call
+# needs, the size of a slice, the seconds that a lease counts, then corrections: a second, and tokens to add to it.
+# Returns the tokens leased, their second, the seconds until the call is admitted if the tokens are not available, and
+# the tokens that no process has leased.
+LEASE = """
+local now = tonumber(redis.call('TIME')[1])
+local limit, need, slice, span = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
+for place = 5, #ARGV, 2 do
+  local second, tokens = tonumber(ARGV[place]), tonumber(ARGV[place + 1])
+  if second > now - span then
+    redis.call('HINCRBY', KEYS[1], second, tokens)
+  elseif tokens > 0 then
+    redis.call('HINCRBY', KEYS[1], now, tokens)
+  end
+end
+local total, seconds, leased = 0, {}, redis.call('HGETALL', KEYS[1])
+for place = 1, #leased, 2 do
+  local second, tokens = tonumber(leased[place]), tonumber(leased[place + 1])
+  if second > now - span then
+    total = total + tokens
+    table.insert(seconds, {second, tokens})
+  else
+    redis.call('HDEL', KEYS[1], leased[place])
+  end
+end
+redis.call('EXPIRE', KEYS[1], span)
+local left = math.max(0, limit - total)
+if total + need > limit then
+  table.sort(seconds, function(one, other) return one[1] < other[1] end)
+  for _, entry in ipairs(seconds) do
+    total = total - entry[2]
+    if total + need <= limit then
+      return {0, now, entry[1] + span - now, left}
+    end
+  end
+  return {0, now, span, left}
+end
+local granted = math.max(need, math.min(slice, math.floor((limit - total) / 4)))
+if granted > 0 then
+  redis.call('HINCRBY', KEYS[1], now, granted)
+  redis.call('EXPIRE', KEYS[1], span)
+end
+return {granted, now, 0, left - granted}
+"""
+
+
+class _Lease(NamedTuple):
+    granted: int
+    second: int
+    retry_seconds: int
+    unleased: int
+
+
+@dataclass(slots=True)
+class _Key:
+    """Slice of one key, and the corrections that Redis has not received yet."""
+
+    limit: int
+    second: int = 0
+    left: int = 0
+    unleased: int = 0
+    expires_at: float = 0.0
+    corrections: defaultdict[int, int] = field(default_factory=lambda: defaultdict(int))
+    leasing: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    def return_slice(self) -> None:
+        """Give the unused tokens of the slice back, with the next command."""
+        if self.left:
+            self.corrections[self.second] -= self.left
+            self.left = 0
+
+
+class SharedTokenLimits:
+    """Tokens per minute of all keys over all processes that share a Redis, until `aclose`.
+
+    A call takes its tokens from the slice of this process; only a process without enough of them calls Redis. The
+    unused tokens of a slice, and the corrections of calls that ended, are returned within seconds in the background.
+    The sum of all leases never exceeds the limit in a minute.
+    """
+
+    def __init__(self, redis: Redis, now: Callable[[], float] = time.monotonic) -> None:
+        self._redis = redis
+        self._now = now
+        self._keys: dict[str, _Key] = {}
+        self._script: AsyncScript | None = None
+        self._returns: Background | None = None
+
+    async def take(self, key_id: str, limit: int, tokens: int) -> int | None:
+        """Take tokens of a key. Return the second in which they count; None while Redis is unavailable. Raise
+        UmgError(RATE_LIMITED).
+        """
+        key = self._keys.get(key_id)
+        if key is None:
+            key = self._keys[key_id] = _Key(limit)
+        key.limit = limit
+        if not self._has(key, tokens):
+            async with key.leasing:
+                if not self._has(key, tokens):
+                    try:
+                        await self._lease_slice(key_id, key, tokens)
+                    except RedisUnavailable:
+                        return None
+                key.left -= tokens
+                return key.second
+        key.left -= tokens
+        return key.second
+
+    def correct(self, key_id: str, second: int, difference: int) -> None:
+        """Add the difference between the actual and the taken tokens of a call."""
+        if difference:
+            self._keys.setdefault(key_id, _Key(0)).corrections[second] += difference
+
+    def remaining(self, key_id: str, limit: int) -> int:
+        """Return the tokens that this process could use, as of its last lease."""
+        key = self._keys.get(key_id)
+        return limit if key is None or not key.limit else key.left + key.unleased
+
+    async def return_unused(self) -> None:
+        """Return the slices that have expired, and all corrections."""
+        now = self._now()
+        for key_id, key in [*self._keys.items()]:
+            if key.leasing.locked():
+                continue  # the lease returns them
+            if now >= key.expires_at:
+                key.return_slice()
+            if key.corrections:
+                try:
+                    await self._call(key_id, key, 0, 0)
+                except RedisUnavailable:
+                    return
+            elif now >= key.expires_at:
+                del self._keys[key_id]
+
+    async def aclose(self) -> None:
+        """Return all tokens within a bounded time."""
+        for key in self._keys.values():
+            key.expires_at = 0.0
+        if self._returns is not None:
+            await self._returns.aclose(CLOSE_SECONDS)
+
+    def _has(self, key: _Key, tokens: int) -> bool:
+        return key.left >= tokens and self._now() < key.expires_at
+
+    async def _lease_slice(self, key_id: str, key: _Key, tokens: int) -> None:
+        if self._returns is None:
+            self._returns = Background("return of tokens", self.return_unused, every=RETURN_SECONDS, at_end=True)
+        key.return_slice()
+        expires_at = self._now() + LEASE_SECONDS  # before the command, whose seconds begin later
+        lease = await self._call(key_id, key, tokens, max(tokens, key.limit // SLICES))
+        self._keys[key_id] = key
+        key.unleased = lease.unleased
+        if lease.granted < tokens:
+            raise tokens_exceeded(key.limit, lease.retry_seconds)
+        key.second, key.left, key.expires_at = lease.second, lease.granted, expires_at
+
+    async def _call(self, key_id: str, key: _Key, need: int, size: int) -> _Lease:
+        """Send the corrections of a key, and lease tokens."""
+        sent, key.corrections = key.corrections, defaultdict(int)
+        arguments = [key.limit, need, size, COUNTED_SECONDS, *(each for pair in sent.items() for each in pair)]
+        return await self._redis.run(lambda client: self._run_script(client, key_id, arguments))
+
+    async def _run_script(self, client: "Client", key_id: str, arguments: list[int]) -> _Lease:
+        if self._script is None:
+            self._script = client.register_script(LEASE)
+        return _Lease(*await self._script([PREFIX + key_id], arguments))
