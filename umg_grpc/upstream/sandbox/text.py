@@ -129,7 +129,9 @@ class SandboxCall:
             raise faults.cut()
 
     async def _begin(self, seconds: float) -> str:
-        """Raise a fault that the prompt selects before the first byte. Return the mark for later faults."""
+        """Raise the fault that the prompt selects, if it occurs before the first byte. Return the prompt's mark, which
+        may select a later fault.
+        """
         mark = faults.mark(self.prompt.recent_text)
         await faults.raise_early(mark, seconds, self.upstream.deadlines)
         return mark

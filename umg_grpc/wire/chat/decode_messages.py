@@ -28,7 +28,7 @@ DETAILS = ("auto", "low", "high", "original")
 
 
 def decode_messages(messages: list[schema.ChatMessage], request: pb.GenerateRequest, notes: RequestNotes) -> None:
-    """Fill `request.messages`. Raises UmgError naming the field."""
+    """Decode the messages of a body into `request.messages`. Raises UmgError naming the field."""
     raw_turns = RawTurns(request.source, "messages")
     for index, message in enumerate(messages):
         if message.role not in ROLES:

@@ -26,7 +26,7 @@ _STANDARD = str.maketrans("-_", "+/")
 
 
 def show(state: pb.ReasoningState, face_format: str) -> str:
-    """Encode the state for a caller of `face_format`: the inverse of `read`, except for the channel.
+    """Encode the reasoning state for a caller of `face_format`: the inverse of `read`, except for the channel.
 
     State of the face's own format is wrapped too if it would not be decoded unchanged: if it looks like wrapped state
     (the provider is another gateway), or is not base64 in the native format.
@@ -41,8 +41,8 @@ def show(state: pb.ReasoningState, face_format: str) -> str:
 
 
 def read(text: str, face_format: str) -> pb.ReasoningState:
-    """Decode the state that a caller of `face_format` sent, with the format that created it. Any text is accepted: a
-    text that is not wrapped is state of the face's own format.
+    """Decode a reasoning state that a caller of `face_format` sent back, with the format that created it (see `show`).
+    Any text is accepted: a text that `show` did not wrap is a state of the face's own format.
     """
     inner = (_decoded(text) or "") if face_format == "native" else text
     if inner.startswith(PREFIX) and (found := _WRAPPED.fullmatch(inner)):

@@ -64,7 +64,9 @@ _KINDS = {str: "a text", int: "a token", list: "a list of tokens"}
 
 
 def _decode_input(value: str | list[str | int | list[int]] | None, request: pb.EmbedRequest) -> None:
-    """Fill `request.inputs` from a text, or from a list of texts, of lists of tokens, or of the tokens of one text."""
+    """Decode the member `input` into `request.inputs`: from a text, or from a list of texts, of lists of tokens, or of
+    the tokens of one text.
+    """
     add = request.inputs.add
     if value is None:
         raise missing("input")

@@ -48,7 +48,7 @@ def provider_state(text: str) -> pb.ReasoningState:
 
 
 def decode_turns(turns: list[schema.Turn], request: pb.GenerateRequest, notes: RequestNotes) -> None:
-    """Fill `request.messages`. Raise UmgError naming the field."""
+    """Decode the turns of a body into `request.messages`. Raise UmgError naming the field."""
     raw_turns = RawTurns(request.source, "messages")
     for index, turn in enumerate(turns):
         if turn.role not in ROLES:
@@ -65,7 +65,7 @@ def decode_turns(turns: list[schema.Turn], request: pb.GenerateRequest, notes: R
 
 
 def decode_system(system: str | list[Raw], request: pb.GenerateRequest) -> None:
-    """Fill `request.instructions`. Raise UmgError naming the field."""
+    """Decode the system prompt into `request.instructions`. Raise UmgError naming the field."""
     if isinstance(system, str):
         if system:
             request.instructions.add().text.text = system
@@ -81,7 +81,7 @@ def decode_system(system: str | list[Raw], request: pb.GenerateRequest) -> None:
 
 
 def decode_answer(blocks: list[Raw], message: pb.Message) -> None:
-    """Fill `message.parts` with the blocks of a provider. Raise UmgError(UPSTREAM_FAILED)."""
+    """Decode the blocks of a provider's answer into `message.parts`. Raise UmgError(UPSTREAM_FAILED)."""
     try:
         decode_blocks(blocks, message, "content", provider_state, ANSWER_BLOCKS)
     except UmgError:
@@ -91,7 +91,7 @@ def decode_answer(blocks: list[Raw], message: pb.Message) -> None:
 def decode_blocks(
     blocks: list[Raw], message: pb.Message, at: str, read_state: ReadState, known: dict[str, ReadBlock]
 ) -> None:
-    """Fill `message.parts`. Raise UmgError naming the field.
+    """Decode content blocks into `message.parts`. Raise UmgError naming the field.
 
     A caller gets the state of a call that another format made as a block before the call (`answer.call_state`). Here
     the state is put back into the call.

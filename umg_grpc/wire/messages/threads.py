@@ -30,8 +30,8 @@ class _ThreadBody(Struct):
 
 
 def decode_thread(parsed: schema.MessagesRequest, request: pb.GenerateRequest, notes: RequestNotes) -> None:
-    """Fill `request.thread`. Raise UmgError naming the field. A thread of an unknown type goes only to a provider of
-    the format.
+    """Decode the member `thread` into `request.thread`. Raise UmgError naming the field. A thread of an unknown type
+    goes only to a provider of the format.
     """
     thread = parsed.thread
     if thread is None:

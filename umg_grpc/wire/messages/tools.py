@@ -93,7 +93,7 @@ def _decode_search(search: schema.WebSearchTool, target: pb.WebSearchTool, at: s
 
 
 def decode_choice(choice: schema.ToolChoice, request: pb.GenerateRequest) -> None:
-    """Fill `tool_choice` and `parallel_tool_calls`. Raise UmgError(MISSING_FIELD)."""
+    """Decode `tool_choice` of the body, which also sets `parallel_tool_calls`. Raise UmgError(MISSING_FIELD)."""
     request.tool_choice.mode = MODES[choice.type]
     if choice.type == "tool":
         if choice.name is None:

@@ -57,7 +57,7 @@ def generation(model: str) -> int:
 
 
 def decode_contents(contents: list[schema.Content], request: pb.GenerateRequest, notes: Notes) -> None:
-    """Fill `request.messages` with one message per turn. Raise UmgError naming the field.
+    """Decode the turns of a body into `request.messages`, one message per turn. Raise UmgError naming the field.
 
     Only turns of the model may be empty: its answers may lack parts, and clients send them back.
     """

@@ -74,7 +74,7 @@ class _Candidate(PartEmitter):
     """Decoder of one candidate.
 
     If citations are expected, texts stay open until the end of the answer, since citations come last; otherwise until
-    the next text. A part ends with its state.
+    the next text. A part ends when its reasoning state is received.
     """
 
     def __init__(self, index: int, names: ToolNames, *, has_halves: bool, cited: bool) -> None:

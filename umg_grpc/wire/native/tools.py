@@ -40,7 +40,9 @@ MODE_NAMES = {value: name for name, value in MODES.items()}
 
 
 def decode_tools(body: schema.GenerateBody, request: pb.GenerateRequest, notes: Notes) -> None:
-    """Fill `tools` and `tool_choice`: each key of an element is a tool. Raise UmgError naming the field."""
+    """Decode the tools and the tool choice of a body: each key of an element is a tool. Raise UmgError naming the
+    field.
+    """
     for index, element in enumerate(body.tools or ()):
         for key, value in element.items():
             if not is_present(value):

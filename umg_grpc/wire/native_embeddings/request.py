@@ -95,7 +95,9 @@ def _decode(face: str, body: bytes, notes: Notes) -> DecodedRequest[pb.EmbedRequ
 def _decode_items(
     items: Sequence[EmbedBody], place: str, request: pb.EmbedRequest, notes: Notes, uncarried: list[str]
 ) -> None:
-    """Fill `request.inputs`. `place` is the path before an item's fields, with a placeholder for the item's index."""
+    """Decode the items of a body into `request.inputs`. `place` is the path before an item's fields, with a placeholder
+    for the item's index.
+    """
     task_types, lengths = list[str | None](), list[int | None]()
     for index, item in enumerate(items):
         at, target = place.format(index), request.inputs.add()

@@ -185,7 +185,7 @@ class InputDecoder:
         self._last_model_part = None
 
     def _reasoning(self, item: schema.ReasoningItem) -> None:
-        """Add a reasoning item as a part, or set its state on the part before or after it."""
+        """Add a reasoning item as a part, or set its reasoning state on the part before or after it."""
         part = pb.Part()
         decode_reasoning(item, part, shown=True)
         bare = part.state.format == "native" and not (part.reasoning.texts or part.reasoning.summaries)
@@ -235,8 +235,8 @@ def decode_item(raw: Raw, kind: str, message: pb.Message, at: str) -> None:
 
 
 def decode_reasoning(item: schema.ReasoningItem, part: pb.Part, *, shown: bool) -> None:
-    """Decode a reasoning item into a part. `shown`: whether the state comes from a caller (callers get states of all
-    formats).
+    """Decode a reasoning item into a part. `shown`: whether a caller sent the reasoning state (callers get states of
+    all formats).
 
     Reasoning of another format is in the summary, since clients of this format display that.
     """

@@ -199,9 +199,9 @@ class InputEncoder:
         self._add_item(item)
 
     def _reasoning(self, part: pb.Part) -> None:
-        """Add a reasoning item if its state is of this format.
+        """Add a reasoning item if the reasoning state is of this format; leave out and report any other reasoning.
 
-        Without one the provider looks for a stored item, which it does not have.
+        For an item without its state the provider looks in its stored items, which do not include it.
         """
         if part.state.format != "responses":
             self._report.drop("reasoning")

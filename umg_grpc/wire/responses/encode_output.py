@@ -46,8 +46,8 @@ class Shown:
 
     @classmethod
     def of(cls, request: pb.GenerateRequest) -> "Shown":
-        """Return the members that the request selects; the state only if it is included, as at providers of this
-        format.
+        """Return the members that the request selects; the reasoning state only if it is included, as at providers of
+        this format.
         """
         include = set(request.include)
         return cls(ENCRYPTED in include, SOURCES in include, request.reasoning.summary != "none")
