@@ -151,7 +151,7 @@ class Connection(asyncio.Protocol):
             if not gate.refuses():
                 gate.expect()
                 self.is_expected = True
-            elif self._reject_unparsed(data):
+            elif not self.is_draining and self._reject_unparsed(data):  # a handler's rejection closes the connection
                 return
         was_in_headers, begun = framing.is_in_headers, framing.feed(data)
         self._unanswered += begun

@@ -138,6 +138,16 @@ async def test_a_connection_whose_call_was_refused_serves_the_next(make_face: Ma
     assert gate.calls == 0
 
 
+async def test_a_refusal_during_a_drain_closes_its_connection(make_face: MakeFace) -> None:
+    face, _ = await full_face(make_face, is_draining=lambda: True)
+    reader, writer = await face.raw()
+    writer.write(request_bytes("m"))
+    async with asyncio.timeout(20):
+        answer = (await reader.read()).decode().lower()  # until the connection is closed
+    assert answer.startswith("http/1.1 503"), answer
+    assert "connection: close\r\n" in answer
+
+
 async def test_calls_sent_together_are_refused_one_by_one(make_face: MakeFace) -> None:
     face, _ = await full_face(make_face)
     reader, writer = await face.raw()
