@@ -32,7 +32,7 @@ CANONICAL_REQUEST = pb.GenerateRequest(
 both_ways = pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 
 
-def said(text: str) -> pb.Part:
+def text_part(text: str) -> pb.Part:
     return pb.Part(text=pb.TextPart(text=text), message_id="msg_1")
 
 
@@ -53,7 +53,7 @@ def answered(response_id: str, *parts: pb.Part) -> pb.GenerateResponse:
 class Provider(RecordingProvider):
     """One account of providers of all formats."""
 
-    result: pb.GenerateResponse = field(default_factory=lambda: answered("resp_1", said("Hello")))
+    result: pb.GenerateResponse = field(default_factory=lambda: answered("resp_1", text_part("Hello")))
 
     def __post_init__(self) -> None:
         self.respond = self._encode
@@ -76,7 +76,7 @@ class Caller:
     session: aiohttp.ClientSession
     key: str = KEY
 
-    async def ask(self, name: str, body: Mapping[str, Any], *, stream: bool = False) -> tuple[int, Any]:
+    async def call(self, name: str, body: Mapping[str, Any], *, stream: bool = False) -> tuple[int, Any]:
         path = STREAMED_NATIVE if stream and name == "native" else PATHS[name]
         whole: dict[str, Any] = {"model": f"m-{name}"} if name != "native" else {}
         if stream and name != "native":
@@ -117,30 +117,32 @@ def cases_of(name: str) -> list[Named]:
 
 
 @pytest.mark.parametrize("name", PATHS)
-async def test_an_object_that_a_caller_was_never_told_of_does_not_exist_for_it(name: str, tmp_path: Path) -> None:
+async def test_an_object_that_a_caller_never_received_is_not_found(name: str, tmp_path: Path) -> None:
     async with provider() as account, open_caller(tmp_path, account) as caller:
         for case in cases_of(name):
-            status, error = await caller.ask(case.format, case.body)
+            status, error = await caller.call(case.format, case.body)
             assert (case.id, status, account.bodies) == (case.id, 404, [])
             assert case.name[:60] in error["message"], case.id
 
 
 @both_ways
 @pytest.mark.parametrize("name", PATHS)
-async def test_an_account_that_its_operator_opened_is_everybodys(name: str, stream: bool, tmp_path: Path) -> None:
+async def test_objects_of_an_account_open_to_all_are_accepted_from_every_caller(
+    name: str, stream: bool, tmp_path: Path
+) -> None:
     async with provider() as account, open_caller(tmp_path, account, shared=True) as caller:
         for case in cases_of(name):
-            status, error = await caller.ask(case.format, case.body, stream=stream)
+            status, error = await caller.call(case.format, case.body, stream=stream)
             assert (case.id, status, error) == (case.id, 200, None)
             assert case.name in str(account.received.pop().json), case.id
 
 
 @pytest.mark.parametrize("name", PATHS)
-async def test_the_callers_own_names_reach_the_provider(name: str, tmp_path: Path) -> None:
+async def test_names_chosen_by_the_caller_are_sent_to_the_provider(name: str, tmp_path: Path) -> None:
     async with provider() as account, open_caller(tmp_path, account) as caller:
         for case in HARMLESS:
             if case.format == name:
-                status, error = await caller.ask(case.format, case.body)
+                status, error = await caller.call(case.format, case.body)
                 assert (case.id, status) == (case.id, 200), error
 
 
@@ -177,13 +179,13 @@ async def test_an_unknown_member_of_another_operation_names_no_object_either(pat
 
 
 @both_ways
-async def test_an_item_of_an_earlier_answer_is_its_callers_alone(stream: bool, tmp_path: Path) -> None:
+async def test_an_item_of_an_earlier_answer_is_found_only_for_its_caller(stream: bool, tmp_path: Path) -> None:
     body = {"input": [{"type": "item_reference", "id": "msg_1"}, user({"type": "input_text", "text": "And now?"})]}
     async with provider() as account, open_caller(tmp_path, account) as caller:
-        assert (await caller.ask("responses", {"input": "Hi"}, stream=stream))[0] == 200
-        assert (await caller.ask("responses", body, stream=stream))[0] == 200
+        assert (await caller.call("responses", {"input": "Hi"}, stream=stream))[0] == 200
+        assert (await caller.call("responses", body, stream=stream))[0] == 200
         assert account.bodies[-1]["input"] == body["input"]
-        assert (await (await caller.another()).ask("responses", body))[0] == 404
+        assert (await (await caller.another()).call("responses", body))[0] == 404
 
 
 RAN = {
@@ -200,39 +202,39 @@ RUN = pb.ServerToolCall(
 
 
 @both_ways
-async def test_a_container_is_its_callers_alone(stream: bool, tmp_path: Path) -> None:
+async def test_a_container_is_found_only_for_its_caller(stream: bool, tmp_path: Path) -> None:
     tool = {"type": "code_execution_20250825", "name": "code_execution"}
-    ask = {"max_tokens": 9, "messages": [user({"type": "text", "text": "Hi"})], "tools": [tool]}
+    call = {"max_tokens": 9, "messages": [user({"type": "text", "text": "Hi"})], "tools": [tool]}
     async with provider() as account, open_caller(tmp_path, account) as caller:
         account.result.candidates[0].container_json = '{"id":"container_1","expires_at":"2030-01-01T00:00:00Z"}'
-        assert (await caller.ask("messages", ask | {"container": "container_1"}))[0] == 404
-        assert (await caller.ask("messages", ask, stream=stream))[0] == 200
-        assert (await caller.ask("messages", ask | {"container": "container_1"}, stream=stream))[0] == 200
+        assert (await caller.call("messages", call | {"container": "container_1"}))[0] == 404
+        assert (await caller.call("messages", call, stream=stream))[0] == 200
+        assert (await caller.call("messages", call | {"container": "container_1"}, stream=stream))[0] == 200
         assert account.bodies[-1]["container"] == "container_1"
-        assert (await (await caller.another()).ask("messages", ask | {"container": "container_1"}))[0] == 404
+        assert (await (await caller.another()).call("messages", call | {"container": "container_1"}))[0] == 404
 
 
 @both_ways
-async def test_a_container_of_code_that_ran_is_its_callers_alone(stream: bool, tmp_path: Path) -> None:
+async def test_a_container_of_executed_code_is_found_only_for_its_caller(stream: bool, tmp_path: Path) -> None:
     turns = [user({"type": "input_text", "text": "Hi"}), RAN, user({"type": "input_text", "text": "And now?"})]
     async with provider() as account, open_caller(tmp_path, account) as caller:
-        account.result = answered("resp_1", pb.Part(server_tool_call=RUN), said("Hello"))
-        assert (await caller.ask("responses", {"input": turns}))[0] == 404
-        assert (await caller.ask("responses", {"input": "Hi"}, stream=stream))[0] == 200
-        assert (await caller.ask("responses", {"input": turns}, stream=stream))[0] == 200
+        account.result = answered("resp_1", pb.Part(server_tool_call=RUN), text_part("Hello"))
+        assert (await caller.call("responses", {"input": turns}))[0] == 404
+        assert (await caller.call("responses", {"input": "Hi"}, stream=stream))[0] == 200
+        assert (await caller.call("responses", {"input": turns}, stream=stream))[0] == 200
         assert account.bodies[-1]["input"] == turns
-        assert (await (await caller.another()).ask("responses", {"input": turns}))[0] == 404
+        assert (await (await caller.another()).call("responses", {"input": turns}))[0] == 404
 
 
 @both_ways
-async def test_an_item_is_looked_for_where_it_was_made(stream: bool, tmp_path: Path) -> None:
+async def test_an_item_is_looked_up_on_the_channel_that_made_it(stream: bool, tmp_path: Path) -> None:
     body = {"input": [{"type": "item_reference", "id": "msg_1"}, user({"type": "input_text", "text": "And now?"})]}
     async with AsyncExitStack() as stack:
         first, second = [await stack.enter_async_context(provider()) for _ in range(2)]
         async with open_caller(tmp_path, second) as caller:  # its channel is `responses-0` in both configs
-            assert (await caller.ask("responses", {"input": "Hi"}, stream=stream))[0] == 200
+            assert (await caller.call("responses", {"input": "Hi"}, stream=stream))[0] == 200
         async with open_caller(tmp_path, second, first) as caller:
-            assert (await caller.ask("responses", body, stream=stream))[0] == 200
+            assert (await caller.call("responses", body, stream=stream))[0] == 200
         assert [len(account.bodies) for account in (first, second)] == [0, 2]
 
 
@@ -274,11 +276,11 @@ SIGNED = {
 
 @both_ways
 @pytest.mark.parametrize("name", SIGNED)
-async def test_reasoning_state_goes_to_the_account_that_made_it_and_to_no_other(
+async def test_reasoning_state_is_sent_only_to_the_account_that_made_it(
     name: str, stream: bool, tmp_path: Path
 ) -> None:
     fields, place, turns = SIGNED[name]
-    text = said("Hello")
+    text = text_part("Hello")
     state = pb.ReasoningState(data="c2VjcmV0", format=name)
     thought = pb.Part()
     thought.CopyFrom(THOUGHT)
@@ -289,30 +291,30 @@ async def test_reasoning_state_goes_to_the_account_that_made_it_and_to_no_other(
         # Ids that the second account created are not sent to the first one, which is called before it.
         async with open_caller(tmp_path, second, first) as caller:
             second.result = first.result
-            assert (await caller.ask(name, fields | {place: turns[:1]}, stream=stream)) == (200, None)
+            assert (await caller.call(name, fields | {place: turns[:1]}, stream=stream)) == (200, None)
             assert len(second.bodies) == 1
-            assert (await caller.ask(name, fields | {place: turns}, stream=stream)) == (200, None)
+            assert (await caller.call(name, fields | {place: turns}, stream=stream)) == (200, None)
             assert second.bodies[1][place] == turns
         assert first.bodies == []
 
 
 @both_ways
 @pytest.mark.parametrize("name", SIGNED)
-async def test_reasoning_state_of_an_account_that_is_gone_is_dropped_and_reported(
+async def test_reasoning_state_of_a_removed_account_is_dropped_and_reported(
     name: str, stream: bool, tmp_path: Path
 ) -> None:
     fields, place, turns = SIGNED[name]
-    text, thought = said("Hello"), pb.Part()
+    text, thought = text_part("Hello"), pb.Part()
     thought.CopyFrom(THOUGHT)
     (text if name == "native" else thought).state.CopyFrom(pb.ReasoningState(data="c2VjcmV0", format=name))
     async with AsyncExitStack() as stack:
         first, second = [await stack.enter_async_context(provider()) for _ in range(2)]
         first.result = answered("resp_1", thought, text) if name != "native" else answered("resp_1", text)
         async with open_caller(tmp_path, first, second) as caller:
-            assert (await caller.ask(name, fields | {place: turns[:1]}, stream=stream)) == (200, None)
+            assert (await caller.call(name, fields | {place: turns[:1]}, stream=stream)) == (200, None)
             first.url = "http://127.0.0.1:1"
             async with open_caller(tmp_path, first, second) as after:
-                status, dropped = await after.ask(name, fields | {place: turns}, stream=stream)
+                status, dropped = await after.call(name, fields | {place: turns}, stream=stream)
         assert status == 200
         assert "state" in str(dropped)
         assert "c2VjcmV0" not in str(second.bodies)

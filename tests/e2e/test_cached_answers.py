@@ -37,11 +37,11 @@ class GatedProvider:
     def __init__(self) -> None:
         self.open = asyncio.Event()
 
-    async def say(self, request: web.Request, made: Scripted) -> web.StreamResponse:
+    async def reply(self, request: web.Request, made: Scripted) -> web.StreamResponse:
         await self.open.wait()
         return await succeed(request, made)
 
-    async def say_much(self, request: web.Request, made: Scripted) -> web.StreamResponse:
+    async def answer_large(self, request: web.Request, made: Scripted) -> web.StreamResponse:
         """Send a large stream, of which only the end waits for `open`."""
         response = await start_stream(request)
         for _ in range(2 * MAX_BYTES // 2**16):
@@ -51,80 +51,82 @@ class GatedProvider:
         return response
 
 
-async def said(made: World, path: str = CHAT, *, stream: bool = False, **headers: str) -> tuple[str, str]:
+async def cache_outcome(made: World, path: str = CHAT, *, stream: bool = False, **headers: str) -> tuple[str, str]:
     """Return the value of `x-umg-cache`, and the answer."""
-    told = await made.ask(path, stream=stream, body=FIXED if path == CHAT else {}, **headers)
-    assert told.status == 200, told.body
-    return told.headers.get("x-umg-cache", ""), told.text or str(told.body)
+    answers = await made.generate(path, stream=stream, body=FIXED if path == CHAT else {}, **headers)
+    assert answers.status == 200, answers.body
+    return answers.headers.get("x-umg-cache", ""), answers.text or str(answers.body)
 
 
 @pytest.mark.parametrize(("path", "stream"), [(CHAT, False), (CHAT, True), (EMBED, False)])
-async def test_the_same_question_has_the_same_answer_where_the_model_says_so(
+async def test_equal_requests_get_a_cached_response_if_the_model_enables_it(
     tmp_path: Path, path: str, stream: bool
 ) -> None:
     async with world(tmp_path, {"a": [succeed]}, rest=KEPT) as made:
-        first, second = await said(made, path, stream=stream), await said(made, path, stream=stream)
+        first, second = await cache_outcome(made, path, stream=stream), await cache_outcome(made, path, stream=stream)
         assert (first[0], second[0]) == ("miss", "hit")
         assert first[1] == second[1]
         assert made.counts == {"a": 1}
-        told = await made.ask(path, stream=stream, body={"user": "another", **FIXED} if path == CHAT else {"user": "u"})
-        assert told.headers["x-umg-cache"] == "miss"
+        answers = await made.generate(
+            path, stream=stream, body={"user": "another", **FIXED} if path == CHAT else {"user": "u"}
+        )
+        assert answers.headers["x-umg-cache"] == "miss"
 
 
-async def test_whole_and_streamed_answers_lie_apart(tmp_path: Path) -> None:
+async def test_streamed_and_unstreamed_responses_are_cached_separately(tmp_path: Path) -> None:
     async with world(tmp_path, {"a": [succeed]}, rest=KEPT) as made:
-        assert [(await said(made, stream=stream))[0] for stream in (False, True, False, True)] == ["miss"] * 2 + [
-            "hit"
-        ] * 2
+        assert [(await cache_outcome(made, stream=stream))[0] for stream in (False, True, False, True)] == [
+            "miss"
+        ] * 2 + ["hit"] * 2
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
-async def test_a_caller_asks_for_it_or_does_without(tmp_path: Path, stream: bool) -> None:
+async def test_a_caller_enables_or_disables_the_cache_with_a_header(tmp_path: Path, stream: bool) -> None:
     async with world(tmp_path, {"a": [succeed]}) as made:
-        assert [(await said(made, stream=stream))[0] for _ in range(2)] == ["", ""]
-        asked = [(await said(made, stream=stream, x_umg_cache="5m"))[0] for _ in range(2)]
-        assert asked == ["miss", "hit"]
-        assert (await said(made, stream=stream, x_umg_cache="off"))[0] == ""
+        assert [(await cache_outcome(made, stream=stream))[0] for _ in range(2)] == ["", ""]
+        call = [(await cache_outcome(made, stream=stream, x_umg_cache="5m"))[0] for _ in range(2)]
+        assert call == ["miss", "hit"]
+        assert (await cache_outcome(made, stream=stream, x_umg_cache="off"))[0] == ""
         assert made.counts == {"a": 4}
-        refused = await made.ask(x_umg_cache="often")
+        refused = await made.generate(x_umg_cache="often")
         assert (refused.status, refused.body["error"]["param"]) == (400, "x-umg-cache")
 
 
-async def test_what_may_be_answered_in_several_ways_is_not_kept(tmp_path: Path) -> None:
+async def test_a_nondeterministic_request_is_not_cached(tmp_path: Path) -> None:
     async with world(tmp_path, {"a": [succeed]}, rest=KEPT) as made:
-        told = [await made.ask() for _ in range(2)]
-        assert [answer.headers["x-umg-cache"] for answer in told] == ["bypass"] * 2
+        answers = [await made.generate() for _ in range(2)]
+        assert [answer.headers["x-umg-cache"] for answer in answers] == ["bypass"] * 2
         assert made.counts == {"a": 2}
 
 
-async def test_no_key_gets_what_another_asked(tmp_path: Path) -> None:
+async def test_cached_responses_are_not_shared_between_keys(tmp_path: Path) -> None:
     async with world(tmp_path, {"a": [succeed]}, rest=KEPT) as made:
         _, other = await Keys(made.gateway.service.store).create("other")
-        assert (await said(made))[0] == "miss"
-        assert (await said(made, authorization=f"Bearer {other}"))[0] == "miss"
+        assert (await cache_outcome(made))[0] == "miss"
+        assert (await cache_outcome(made, authorization=f"Bearer {other}"))[0] == "miss"
         assert made.counts == {"a": 2}
 
 
 @pytest.mark.parametrize(("path", "stream"), [(CHAT, False), (CHAT, True), (EMBED, False)])
-async def test_of_many_at_once_one_is_answered_by_the_provider(tmp_path: Path, path: str, stream: bool) -> None:
+async def test_of_equal_concurrent_calls_one_reaches_the_provider(tmp_path: Path, path: str, stream: bool) -> None:
     gate = GatedProvider()
-    async with world(tmp_path, {"a": [gate.say]}, rest=KEPT) as made:
-        asks = [asyncio.create_task(said(made, path, stream=stream)) for _ in range(20)]
+    async with world(tmp_path, {"a": [gate.reply]}, rest=KEPT) as made:
+        calls = [asyncio.create_task(cache_outcome(made, path, stream=stream)) for _ in range(20)]
         await made["a"].arrived.get()
         gate.open.set()
-        told = await asyncio.gather(*asks)
-        assert sorted(outcome for outcome, _ in told) == ["hit"] * 19 + ["miss"]
-        assert len({answer for _, answer in told}) == 1
+        answers = await asyncio.gather(*calls)
+        assert sorted(outcome for outcome, _ in answers) == ["hit"] * 19 + ["miss"]
+        assert len({answer for _, answer in answers}) == 1
         assert made.counts == {"a": 1}
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
-async def test_when_the_one_that_asks_leaves_the_next_asks(tmp_path: Path, stream: bool) -> None:
+async def test_when_the_leading_call_is_cancelled_the_next_one_calls_the_provider(tmp_path: Path, stream: bool) -> None:
     gate = GatedProvider()
-    async with world(tmp_path, {"a": [gate.say]}, rest=KEPT) as made:
-        first = asyncio.create_task(said(made, stream=stream))
+    async with world(tmp_path, {"a": [gate.reply]}, rest=KEPT) as made:
+        first = asyncio.create_task(cache_outcome(made, stream=stream))
         await made["a"].arrived.get()
-        others = [asyncio.create_task(said(made, stream=stream)) for _ in range(3)]
+        others = [asyncio.create_task(cache_outcome(made, stream=stream)) for _ in range(3)]
         await asyncio.sleep(0)  # the others join the queue
         first.cancel()
         await made["a"].arrived.get()
@@ -133,12 +135,12 @@ async def test_when_the_one_that_asks_leaves_the_next_asks(tmp_path: Path, strea
         assert made.counts == {"a": 2}
 
 
-async def test_nobody_waits_for_a_stream_that_is_too_large_to_be_kept(tmp_path: Path) -> None:
+async def test_calls_do_not_wait_for_a_stream_too_large_to_be_cached(tmp_path: Path) -> None:
     gate = GatedProvider()
-    async with world(tmp_path, {"a": [gate.say_much, succeed]}, rest=KEPT) as made:
-        large = asyncio.create_task(said(made, stream=True))
+    async with world(tmp_path, {"a": [gate.answer_large, succeed]}, rest=KEPT) as made:
+        large = asyncio.create_task(cache_outcome(made, stream=True))
         await made["a"].arrived.get()
-        other = asyncio.create_task(said(made, stream=True))
+        other = asyncio.create_task(cache_outcome(made, stream=True))
         async with asyncio.timeout(STREAM_SECONDS * 0.8):
             assert ((await other)[0], made.counts) == ("miss", {"a": 2})
         assert not large.done()
@@ -147,12 +149,12 @@ async def test_nobody_waits_for_a_stream_that_is_too_large_to_be_kept(tmp_path: 
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
-async def test_who_waits_for_another_call_has_time_left_for_its_own(tmp_path: Path, stream: bool) -> None:
+async def test_a_call_that_waited_for_another_has_time_left_for_its_own(tmp_path: Path, stream: bool) -> None:
     gate = GatedProvider()
-    async with world(tmp_path, {"a": [gate.say, succeed]}, rest=KEPT) as made:
-        slow = asyncio.create_task(said(made, stream=stream))
+    async with world(tmp_path, {"a": [gate.reply, succeed]}, rest=KEPT) as made:
+        slow = asyncio.create_task(cache_outcome(made, stream=stream))
         await made["a"].arrived.get()
-        outcome, _ = await said(made, stream=stream, x_umg_timeout="4s")
+        outcome, _ = await cache_outcome(made, stream=stream, x_umg_timeout="4s")
         assert (outcome, made.counts) == ("miss", {"a": 2})
         gate.open.set()
         assert (await slow)[0] == "miss"
@@ -160,38 +162,38 @@ async def test_who_waits_for_another_call_has_time_left_for_its_own(tmp_path: Pa
 
 async def test_a_failure_is_not_kept(tmp_path: Path) -> None:
     async with world(tmp_path, {"a": [status(400), succeed]}, rest=KEPT) as made:
-        assert (await made.ask(body=FIXED)).status == 400
-        assert [(await said(made))[0] for _ in range(2)] == ["miss", "hit"]
+        assert (await made.generate(body=FIXED)).status == 400
+        assert [(await cache_outcome(made))[0] for _ in range(2)] == ["miss", "hit"]
 
 
 @dataclass(frozen=True)
 class Failing:
     id: str
-    say: Script
+    reply: Script
     stream: bool
     body: dict[str, int]
 
 
 FAILING = [
-    Failing(f"{name}, {'streamed' if stream else 'whole'}, temperature {body['temperature']}", say, stream, body)
-    for name, say in {"a mistake": status(400), "too much": status(429), "a key that is no good": status(401)}.items()
+    Failing(f"{name}, {'streamed' if stream else 'whole'}, temperature {body['temperature']}", reply, stream, body)
+    for name, reply in {"a mistake": status(400), "too much": status(429), "a key that is no good": status(401)}.items()
     for stream in (False, True)
     for body in (FIXED, {"temperature": 1})
 ] + [Failing("a stream that breaks before its first word", reset_after_start, stream=True, body=FIXED)]
 
 
 @pytest.mark.parametrize("case", FAILING, ids=lambda case: case.id)
-async def test_a_failure_says_nothing_of_what_is_kept(tmp_path: Path, case: Failing) -> None:
-    async with world(tmp_path, {"a": [case.say]}, rest=KEPT) as made:
-        told = await made.ask(stream=case.stream, body=dict(case.body))
-        assert told.status >= 400
-        assert "x-umg-cache" not in told.headers
+async def test_a_failure_has_no_cache_header(tmp_path: Path, case: Failing) -> None:
+    async with world(tmp_path, {"a": [case.reply]}, rest=KEPT) as made:
+        answers = await made.generate(stream=case.stream, body=dict(case.body))
+        assert answers.status >= 400
+        assert "x-umg-cache" not in answers.headers
 
 
-async def test_a_stream_that_breaks_off_is_made_anew(tmp_path: Path) -> None:
+async def test_a_broken_stream_is_not_cached(tmp_path: Path) -> None:
     async with world(tmp_path, {"a": [reset_after_content, succeed]}, rest=KEPT) as made:
-        told = [await said(made, stream=True) for _ in range(3)]
-        assert [outcome for outcome, _ in told] == ["miss", "miss", "hit"]
+        answers = [await cache_outcome(made, stream=True) for _ in range(3)]
+        assert [outcome for outcome, _ in answers] == ["miss", "miss", "hit"]
 
 
 # --- another config
@@ -224,25 +226,23 @@ RELOADED = [
 
 
 @pytest.mark.parametrize("case", RELOADED, ids=lambda case: case.id)
-async def test_what_an_id_meant_before_a_reload_is_not_given_for_what_it_means_now(
-    tmp_path: Path, case: Reloaded
-) -> None:
-    async with reloadable(tmp_path) as (gateway, ask, first, second):
+async def test_a_response_of_an_earlier_config_is_not_served_after_a_reload(tmp_path: Path, case: Reloaded) -> None:
+    async with reloadable(tmp_path) as (gateway, cache_outcome_of, first, second):
         named = "fast" if "aliases" in case.after else "m"
-        assert [await ask(named), await ask(named)] == ["miss", "hit"]
+        assert [await cache_outcome_of(named), await cache_outcome_of(named)] == ["miss", "hit"]
         reload(gateway, case.after, first, second)
-        assert await ask(named) == ("hit" if case.is_cached else "miss")
+        assert await cache_outcome_of(named) == ("hit" if case.is_cached else "miss")
 
 
-async def test_an_answer_that_a_reload_overtook_is_not_kept(tmp_path: Path) -> None:
+async def test_a_response_is_not_cached_if_a_reload_happened_meanwhile(tmp_path: Path) -> None:
     gate = GatedProvider()
-    async with reloadable(tmp_path, gate.say, succeed) as (gateway, ask, first, second):
-        asked = asyncio.create_task(ask("m"))
+    async with reloadable(tmp_path, gate.reply, succeed) as (gateway, cache_outcome_of, first, second):
+        call = asyncio.create_task(cache_outcome_of("m"))
         await first.arrived.get()
         reload(gateway, config(channel()), first, second)
         gate.open.set()
-        assert await asked == "miss"
-        assert [await ask("m"), await ask("m")] == ["miss", "hit"]
+        assert await call == "miss"
+        assert [await cache_outcome_of("m"), await cache_outcome_of("m")] == ["miss", "hit"]
 
 
 Ask = Callable[[str], Awaitable[str]]
@@ -258,13 +258,13 @@ async def reloadable(data: Path, *scripts: Script) -> AsyncGenerator[tuple[Runni
         ClientSession() as session,
     ):
 
-        async def ask(model: str) -> str:
+        async def cache_outcome_of(model: str) -> str:
             body = {"model": model, "messages": [{"role": "user", "content": "Hi"}], **FIXED}
             async with session.post(gateway.url + CHAT, json=body, headers=gateway.headers) as answer:
                 assert answer.status == 200
                 return answer.headers["x-umg-cache"]
 
-        yield gateway, ask, first, second
+        yield gateway, cache_outcome_of, first, second
 
 
 def written(text: str, first: Scripted, second: Scripted) -> str:

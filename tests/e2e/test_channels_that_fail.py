@@ -44,16 +44,16 @@ class Provider:
 
 @pytest_asyncio.fixture
 async def provider() -> AsyncGenerator[Provider, None]:
-    told: dict[str, object] = {}
+    failure: dict[str, object] = {}
 
     async def answer(request: web.Request) -> web.StreamResponse:
         assert REAL in await request.text()
-        return web.json_response(told["body"], status=int(str(told["status"])))
+        return web.json_response(failure["body"], status=int(str(failure["status"])))
 
     app = web.Application()
     app.router.add_post("/{path:.*}", answer)
     async with serving(app) as url:
-        yield Provider(f"{url}/v1", told)
+        yield Provider(f"{url}/v1", failure)
 
 
 async def post(url: str, headers: dict[str, str], path: str) -> tuple[int, dict[str, object]]:
@@ -66,7 +66,7 @@ async def post(url: str, headers: dict[str, str], path: str) -> tuple[int, dict[
 
 
 @pytest.mark.parametrize("path", ["/v1/embeddings", "/v1/chat/completions"])
-async def test_a_channel_that_takes_no_connection_is_left_for_the_next(
+async def test_a_channel_that_refuses_connections_is_followed_by_the_next(
     path: str, silent: str, provider: Provider, tmp_path: Path
 ) -> None:
     answers: dict[str, dict[str, object]] = {
@@ -82,7 +82,7 @@ async def test_a_channel_that_takes_no_connection_is_left_for_the_next(
 
 
 @pytest.mark.parametrize("path", CALLS)
-async def test_a_providers_message_names_the_model_as_the_caller_does(
+async def test_an_error_message_of_a_provider_has_the_callers_model_id(
     path: str, provider: Provider, tmp_path: Path
 ) -> None:
     provider.answer.update(status=400, body={"error": {"message": f"bad input for model {REAL}, not {REAL}-x"}})

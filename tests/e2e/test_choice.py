@@ -21,8 +21,8 @@ CALLS: dict[str, tuple[str, dict[str, object]]] = {
 }
 
 
-@pytest.mark.parametrize("spoken", CALLS)
-async def test_of_one_priority_the_channel_of_the_callers_format_is_asked_first(tmp_path: Path, spoken: str) -> None:
+@pytest.mark.parametrize("face", CALLS)
+async def test_at_equal_priority_the_channel_of_the_callers_format_is_first(tmp_path: Path, face: str) -> None:
     async with AsyncExitStack() as stack:
         providers = {name: await stack.enter_async_context(provider(name)) for name in FORMATS}
         config = "channels:\n" + "".join(
@@ -31,19 +31,17 @@ async def test_of_one_priority_the_channel_of_the_callers_format_is_asked_first(
         )
         gateway = await stack.enter_async_context(running(config, tmp_path))
         session = await stack.enter_async_context(aiohttp.ClientSession(headers=gateway.headers))
-        path, body = CALLS[spoken]
+        path, body = CALLS[face]
         for _ in range(4):
             async with session.post(gateway.url + path, json=body) as answer:
                 assert answer.status == 200, await answer.text()
-        assert {name: len(made.received) for name, made in providers.items() if made.received} == {spoken: 4}
+        assert {name: len(made.received) for name, made in providers.items() if made.received} == {face: 4}
 
 
 @pytest.mark.parametrize(
-    ("spoken", "priorities"), [("chat", {"messages": 0, "chat": 1}), ("native", {"chat": 0, "native": 1})]
+    ("face", "priorities"), [("chat", {"messages": 0, "chat": 1}), ("native", {"chat": 0, "native": 1})]
 )
-async def test_priority_comes_before_the_callers_format(
-    tmp_path: Path, spoken: str, priorities: dict[str, int]
-) -> None:
+async def test_priority_comes_before_the_callers_format(tmp_path: Path, face: str, priorities: dict[str, int]) -> None:
     async with AsyncExitStack() as stack:
         providers = {name: await stack.enter_async_context(provider(name)) for name in priorities}
         config = "channels:\n" + "".join(
@@ -53,14 +51,14 @@ async def test_priority_comes_before_the_callers_format(
         )
         gateway = await stack.enter_async_context(running(config, tmp_path))
         session = await stack.enter_async_context(aiohttp.ClientSession(headers=gateway.headers))
-        path, body = CALLS[spoken]
+        path, body = CALLS[face]
         async with session.post(gateway.url + path, json=body) as answer:
             assert answer.status == 200, await answer.text()
         first = min(priorities, key=lambda name: priorities[name])
         assert [name for name, made in providers.items() if made.received] == [first]
 
 
-async def test_a_channel_that_cannot_be_told_all_comes_last_whatever_its_priority(tmp_path: Path) -> None:
+async def test_a_channel_that_would_drop_fields_is_last_at_every_priority(tmp_path: Path) -> None:
     async with AsyncExitStack() as stack:
         providers = {name: await stack.enter_async_context(provider(name)) for name in ("messages", "native")}
         config = "channels:\n" + "".join(

@@ -53,10 +53,10 @@ async def chain(tmp_path: Path) -> AsyncGenerator[Chain, None]:
 
 
 async def call(sdk: AsyncOpenAI, model: str, stream: bool = False, **fields: object) -> Response:
-    asked = {"model": model, "input": "Call get_weather.", "tools": [TOOL], **fields}
+    request_fields = {"model": model, "input": "Call get_weather.", "tools": [TOOL], **fields}
     if not stream:
-        return await sdk.responses.create(**asked)
-    async with sdk.responses.stream(**asked) as events:
+        return await sdk.responses.create(**request_fields)
+    async with sdk.responses.stream(**request_fields) as events:
         return await events.get_final_response()
 
 
@@ -78,7 +78,9 @@ async def test_a_response_is_continued_on_any_channel(chain: Chain, before: str,
 
 
 @both_ways
-async def test_a_response_that_its_provider_has_forgotten_is_continued_from_here(chain: Chain, stream: bool) -> None:
+async def test_a_response_that_its_provider_no_longer_has_is_continued_from_the_store(
+    chain: Chain, stream: bool
+) -> None:
     first = await call(chain.outer, "via-responses", stream)
     await chain.inner.responses.delete(first.id)
     second = await call(chain.outer, "via-responses", stream, input=result_of(first), previous_response_id=first.id)
@@ -99,7 +101,7 @@ async def test_a_response_that_its_provider_has_forgotten_is_continued_from_here
     ],
     ids=["a part", "a role", "an item"],
 )
-async def test_an_error_names_the_place_in_the_new_input(chain: Chain, item: object, place: str) -> None:
+async def test_an_error_names_the_path_in_the_new_input(chain: Chain, item: object, place: str) -> None:
     first = await call(chain.outer, "via-chat")
     with pytest.raises(openai.BadRequestError) as caught:
         await call(
@@ -111,7 +113,7 @@ async def test_an_error_names_the_place_in_the_new_input(chain: Chain, item: obj
     assert caught.value.param == place
 
 
-async def test_a_chain_of_responses_outlives_the_deletion_of_its_beginning(chain: Chain) -> None:
+async def test_a_chain_of_responses_continues_after_its_first_was_deleted(chain: Chain) -> None:
     first = await call(chain.outer, "via-chat")
     second = await call(chain.outer, "via-chat", input=result_of(first), previous_response_id=first.id)
     await chain.outer.responses.delete(first.id)
@@ -120,14 +122,14 @@ async def test_a_chain_of_responses_outlives_the_deletion_of_its_beginning(chain
     assert (await call(chain.outer, "via-chat", input="And now?", previous_response_id=second.id)).output_text
 
 
-async def test_a_passed_response_is_found_as_its_provider_wrote_it(chain: Chain) -> None:
+async def test_a_passed_through_response_is_returned_as_its_provider_sent_it(chain: Chain) -> None:
     made = await call(chain.outer, "via-responses", metadata={"trip": "7"})
     found = await chain.outer.responses.retrieve(made.id)
     assert found.model_dump() == made.model_dump()
 
 
 @both_ways
-async def test_a_restart_forgets_nothing(tmp_path: Path, stream: bool) -> None:
+async def test_stored_responses_survive_a_restart(tmp_path: Path, stream: bool) -> None:
     async with running(SANDBOX, tmp_path / "inner") as inner:
         async with outer_gateway(inner, tmp_path / "outer") as outer, client(outer) as sdk:
             first = await call(sdk, "via-messages", stream, reasoning={"effort": "low"})

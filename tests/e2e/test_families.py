@@ -33,10 +33,10 @@ pytestmark = pytest.mark.filterwarnings("ignore:Inheritance class AiohttpClientS
 @pytest_asyncio.fixture(params=FORMATS)
 async def gateway(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncGenerator[Running, None]:
     """Run a gateway whose provider, of the parameter's format, is another gateway."""
-    spoken = request.param
+    protocol = request.param
     async with running(SANDBOX, tmp_path / "inner") as inner:
         config = "channels:\n" + "".join(
-            channel(model.replace(".", "-"), spoken, f"{inner.url}/v1", model, model, family)
+            channel(model.replace(".", "-"), protocol, f"{inner.url}/v1", model, model, family)
             for model, family in FAMILIES.items()
         )
         async with running(config, tmp_path / "outer") as outer:
@@ -44,16 +44,16 @@ async def gateway(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncGenera
 
 
 @pytest.mark.parametrize("model", FAMILIES)
-async def test_messages_callers_make_every_family_think(gateway: Running, model: str) -> None:
+async def test_messages_callers_enable_reasoning_of_every_family(gateway: Running, model: str) -> None:
     async with AsyncAnthropic(base_url=gateway.url, api_key=gateway.key, max_retries=0) as sdk:
-        asked = {
+        request_fields = {
             "model": model,
             "max_tokens": 4096,
             "messages": [{"role": "user", "content": QUESTION}],
         }
         extra = {"temperature": 1}  # which older clients send
         async with sdk.messages.stream(
-            **asked, extra_body=extra, thinking={"type": "enabled", "budget_tokens": 2048}
+            **request_fields, extra_body=extra, thinking={"type": "enabled", "budget_tokens": 2048}
         ) as events:
             message = await events.get_final_message()
     kinds = [block.type for block in message.content]
@@ -81,5 +81,5 @@ async def test_suffixes_of_chat_callers_work_through_every_format(gateway: Runni
         session.post(f"{gateway.url}/v1/chat/completions", json=body) as answer,
     ):
         assert answer.status == 200, await answer.text()
-        told = await answer.text()
-    assert ("reasoning_content" in told) == thinks
+        answer_text = await answer.text()
+    assert ("reasoning_content" in answer_text) == thinks

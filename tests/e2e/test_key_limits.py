@@ -125,8 +125,8 @@ async def test_failed_calls_free_their_slots_and_count_no_tokens(sandbox: Runnin
 async def test_the_openai_sdk_reads_the_limits_and_the_corrected_tokens(sandbox: Running) -> None:
     key = await new_key(sandbox, rpm=2, tpm=20_000)
     async with openai.AsyncOpenAI(base_url=f"{sandbox.url}/v1", api_key=key, max_retries=0) as client:
-        asked = {"model": MODEL, "messages": [{"role": "user", "content": "Say hello"}], "max_tokens": 9000}
-        first = await client.chat.completions.with_raw_response.create(**asked)  # type: ignore[call-overload]
+        sent = {"model": MODEL, "messages": [{"role": "user", "content": "Say hello"}], "max_tokens": 9000}
+        first = await client.chat.completions.with_raw_response.create(**sent)  # type: ignore[call-overload]
         usage = first.parse().usage
         assert first.headers["x-ratelimit-limit-requests"] == "2"
         assert first.headers["x-ratelimit-remaining-requests"] == "1"
@@ -138,7 +138,7 @@ async def test_the_openai_sdk_reads_the_limits_and_the_corrected_tokens(sandbox:
         remaining = int(second.headers["x-ratelimit-remaining-tokens"])
         assert remaining in range(20_000 - usage.total_tokens - 9100, 20_000 - usage.total_tokens - 9000 + 1)
         with pytest.raises(openai.RateLimitError) as caught:
-            await client.chat.completions.create(**asked)  # type: ignore[call-overload]
+            await client.chat.completions.create(**sent)  # type: ignore[call-overload]
     assert "2 requests of a minute" in caught.value.message
     assert int(caught.value.response.headers["retry-after"]) in range(1, 61)
     assert caught.value.response.headers["x-ratelimit-remaining-requests"] == "0"
@@ -147,10 +147,10 @@ async def test_the_openai_sdk_reads_the_limits_and_the_corrected_tokens(sandbox:
 async def test_the_anthropic_sdk_reads_the_limits(sandbox: Running) -> None:
     key = await new_key(sandbox, rpm=1, tpm=5000)
     async with anthropic.AsyncAnthropic(base_url=sandbox.url, api_key=key, max_retries=0) as client:
-        asked = {"model": MODEL, "max_tokens": 100, "messages": [{"role": "user", "content": "x"}]}
-        answer = await client.messages.with_raw_response.create(**asked)  # type: ignore[call-overload]
+        sent = {"model": MODEL, "max_tokens": 100, "messages": [{"role": "user", "content": "x"}]}
+        answer = await client.messages.with_raw_response.create(**sent)  # type: ignore[call-overload]
         with pytest.raises(anthropic.RateLimitError) as caught:
-            await client.messages.create(**asked)  # type: ignore[call-overload]
+            await client.messages.create(**sent)  # type: ignore[call-overload]
     for headers in (answer.headers, caught.value.response.headers):
         assert headers["anthropic-ratelimit-requests-limit"] == "1"
         assert headers["anthropic-ratelimit-requests-remaining"] == "0"
@@ -163,9 +163,9 @@ async def test_the_anthropic_sdk_reads_the_limits(sandbox: Running) -> None:
 async def test_a_stream_has_the_headers_and_is_corrected_at_its_end(sandbox: Running) -> None:
     key = await new_key(sandbox, tpm=5000)
     async with openai.AsyncOpenAI(base_url=f"{sandbox.url}/v1", api_key=key, max_retries=0) as client:
-        asked = {"model": MODEL, "messages": [{"role": "user", "content": "x"}], "max_tokens": 4000, "stream": True}
+        sent = {"model": MODEL, "messages": [{"role": "user", "content": "x"}], "max_tokens": 4000, "stream": True}
         for _ in range(2):
-            answer = await client.chat.completions.with_raw_response.create(**asked)  # type: ignore[call-overload]
+            answer = await client.chat.completions.with_raw_response.create(**sent)  # type: ignore[call-overload]
             async for _ in answer.parse():
                 pass
             assert int(answer.headers["x-ratelimit-remaining-tokens"]) < 1000

@@ -78,8 +78,8 @@ async def answer_over_client(served: Served) -> str:
             role=umg_client.v1.Role.USER,
             parts=[umg_client.v1.Part(text=umg_client.v1.TextPart(text=QUESTION))],
         )
-        asked = umg_client.v1.GenerateRequest(model=MODEL, messages=[message], max_output_tokens=TOKENS, temperature=0)
-        response = await client.generation.generate(asked)
+        sent = umg_client.v1.GenerateRequest(model=MODEL, messages=[message], max_output_tokens=TOKENS, temperature=0)
+        response = await client.generation.generate(sent)
         return "".join(part.text.text for part in response.candidates[0].message.parts if part.text)
 
 
@@ -97,28 +97,28 @@ async def answer_in_terminal(served: Served) -> str:
     return out.decode().strip()
 
 
-async def test_every_way_to_the_model_gets_its_answer(served: Served) -> None:
+async def test_every_face_gets_an_answer_of_the_model(served: Served) -> None:
     ways = [answer_over_http, answer_over_grpc, answer_over_sdk, answer_over_client, answer_in_terminal]
     answers = {way.__name__: (await way(served)).strip() for way in ways}
     assert "Paris" in answers["answer_over_http"]
     assert len(set(answers.values())) == 1, answers
 
 
-async def test_reflection_tells_a_stranger_how_to_call_the_model(served: Served) -> None:
+async def test_reflection_is_enough_to_call_the_model(served: Served) -> None:
     """Call the model as grpcurl does: list the services, fetch their files, build the messages, call."""
     from google.protobuf import descriptor_pool, json_format, message_factory
 
     async with grpc.aio.insecure_channel(served.grpc) as channel:
         reflection = reflection_pb2_grpc.ServerReflectionStub(channel)
 
-        async def ask(**fields: str) -> reflection_pb2.ServerReflectionResponse:
-            asked = iter([reflection_pb2.ServerReflectionRequest(**fields)])
-            return await anext(aiter(reflection.ServerReflectionInfo(asked)))
+        async def query(**fields: str) -> reflection_pb2.ServerReflectionResponse:
+            sent = iter([reflection_pb2.ServerReflectionRequest(**fields)])
+            return await anext(aiter(reflection.ServerReflectionInfo(sent)))
 
-        listed = await ask(list_services="")
+        listed = await query(list_services="")
         names = {service.name for service in listed.list_services_response.service}
         assert {"umg.v1.GenerationService", "umg.v1.ModelService", "grpc.health.v1.Health"} <= names
-        found = await ask(file_containing_symbol="umg.v1.GenerationService")
+        found = await query(file_containing_symbol="umg.v1.GenerationService")
         pool = descriptor_pool.DescriptorPool()
         files = [FileDescriptorProto.FromString(raw) for raw in found.file_descriptor_response.file_descriptor_proto]
         known: set[str] = set()
@@ -130,15 +130,15 @@ async def test_reflection_tells_a_stranger_how_to_call_the_model(served: Served)
                 known.add(file.name)
                 files.remove(file)
         method = pool.FindServiceByName("umg.v1.GenerationService").FindMethodByName("Generate")
-        asked = message_factory.GetMessageClass(method.input_type)()
+        sent = message_factory.GetMessageClass(method.input_type)()
         question = {"role": "ROLE_USER", "parts": [{"text": {"text": QUESTION}}]}
-        json_format.ParseDict({"model": MODEL, "messages": [question], "maxOutputTokens": "4"}, asked)
+        json_format.ParseDict({"model": MODEL, "messages": [question], "maxOutputTokens": "4"}, sent)
         call = channel.unary_unary(
             "/umg.v1.GenerationService/Generate",
             request_serializer=lambda message: message.SerializeToString(),
             response_deserializer=message_factory.GetMessageClass(method.output_type).FromString,
         )
-        response = await call(asked, metadata=(("authorization", f"Bearer {served.key}"),))
+        response = await call(sent, metadata=(("authorization", f"Bearer {served.key}"),))
         assert response.candidates[0].message.parts[0].text.text
 
 
@@ -162,7 +162,7 @@ async def test_tokens_arrive_one_by_one(served: Served) -> None:
     assert pieces > 10
 
 
-async def test_several_requests_are_answered_at_once(served: Served) -> None:
+async def test_several_requests_are_answered_concurrently(served: Served) -> None:
     answers = await asyncio.gather(*(answer_over_http(served) for _ in range(6)))
     assert all("Paris" in answer for answer in answers)
 
@@ -176,7 +176,7 @@ UNABLE = {
 
 
 @pytest.mark.parametrize("case", UNABLE, ids=str)
-async def test_what_the_small_model_cannot_do_is_refused_and_not_ignored(case: str, served: Served) -> None:
+async def test_unsupported_features_of_the_local_model_are_refused(case: str, served: Served) -> None:
     body = {"model": MODEL, "messages": [{"role": "user", "content": QUESTION}], **UNABLE[case]}
     headers = {"authorization": f"Bearer {served.key}"}
     async with (
@@ -188,7 +188,7 @@ async def test_what_the_small_model_cannot_do_is_refused_and_not_ignored(case: s
     assert (MODEL in error["message"], bool(error["param"])) == (True, True)
 
 
-async def test_killing_the_model_in_the_middle_is_a_clean_error_and_the_next_call_works(served: Served) -> None:
+async def test_a_killed_model_process_is_an_error_and_the_next_call_succeeds(served: Served) -> None:
     log = await served.until_logged("the local model is ready")
     pid = int(log.partition('"pid":')[2].partition(",")[0])
     headers = {"authorization": f"Bearer {served.key}"}

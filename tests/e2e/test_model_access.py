@@ -51,7 +51,7 @@ SCOPES = [
 ]
 
 
-async def ask(session: aiohttp.ClientSession, url: str, call: Call, model: str, key: str) -> tuple[int, str]:
+async def send(session: aiohttp.ClientSession, url: str, call: Call, model: str, key: str) -> tuple[int, str]:
     body = None if call.body is None else call.body | ({"model": model} if "model" in call.body else {})
     method = "GET" if body is None else "POST"
     headers = {"authorization": f"Bearer {key}", "x-request-id": "one"}
@@ -61,7 +61,7 @@ async def ask(session: aiohttp.ClientSession, url: str, call: Call, model: str, 
 
 
 @pytest.mark.parametrize("scope", SCOPES, ids=lambda scope: scope.id)
-async def test_a_model_that_a_key_may_not_use_is_as_one_that_does_not_exist(scope: Scope, tmp_path: Path) -> None:
+async def test_a_model_that_a_key_may_not_use_is_reported_as_unknown(scope: Scope, tmp_path: Path) -> None:
     dead = "http://127.0.0.1:9"
     channels = [
         channel("own", ", ".join(FORMATS), dead, "m-own", "theirs"),
@@ -73,10 +73,10 @@ async def test_a_model_that_a_key_may_not_use_is_as_one_that_does_not_exist(scop
         _, key = await keys.create("narrow", model_patterns=scope.patterns, channels=scope.channels)
         for call in CALLS:
             for hidden, missing in ((HIDDEN, MISSING), ("a-hidden", "a-absent")):
-                status, told = await ask(session, gateway.url, call, hidden, key)
-                assert (status, told) == (
+                status, message = await send(session, gateway.url, call, hidden, key)
+                assert (status, message) == (
                     404,
-                    (await ask(session, gateway.url, call, missing, key))[1].replace(missing, hidden),
+                    (await send(session, gateway.url, call, missing, key))[1].replace(missing, hidden),
                 )
-                assert hidden in told
-                assert all(pattern in told for pattern in scope.patterns)
+                assert hidden in message
+                assert all(pattern in message for pattern in scope.patterns)

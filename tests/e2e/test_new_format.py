@@ -46,10 +46,10 @@ class Words(msgspec.Struct):
 
 
 def decode_request(body: bytes, headers: Mapping[str, str]) -> FaceRequest:
-    said = parse(Body, body)
-    request = pb.GenerateRequest(model=said.model, source=pb.SourceDocument(format=NAME, body=body))
-    request.messages.add(role=pb.ROLE_USER).parts.add().text.text = said.hear
-    return FaceRequest(request, said.stream, RequestNotes())
+    decoded = parse(Body, body)
+    request = pb.GenerateRequest(model=decoded.model, source=pb.SourceDocument(format=NAME, body=body))
+    request.messages.add(role=pb.ROLE_USER).parts.add().text.text = decoded.hear
+    return FaceRequest(request, decoded.stream, RequestNotes())
 
 
 def encode_request(
@@ -60,8 +60,8 @@ def encode_request(
     notes: RequestNotes = NO_NOTES,
     /,
 ) -> UpstreamRequest:
-    heard = " ".join(part.text.text for message in request.messages for part in message.parts)
-    return UpstreamRequest("/parrot", msgspec.json.encode(Body(model, heard, stream)), {}, Report())
+    prompt = " ".join(part.text.text for message in request.messages for part in message.parts)
+    return UpstreamRequest("/parrot", msgspec.json.encode(Body(model, prompt, stream)), {}, Report())
 
 
 def encode_response(response: pb.GenerateResponse, request: pb.GenerateRequest) -> bytes:

@@ -123,7 +123,7 @@ REFUSED = [
     ("gateway", "case"), REFUSED, indirect=["gateway"], ids=[f"{name}, {case.id}" for name, case in REFUSED]
 )
 @pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
-async def test_a_refused_request_gets_its_status_and_says_why(
+async def test_a_refused_request_has_a_status_and_the_reason(
     case: Refusal, streamed: bool, gateway: ChatCaller
 ) -> None:
     make = gateway.stream if streamed else gateway.call
@@ -132,8 +132,8 @@ async def test_a_refused_request_gets_its_status_and_says_why(
     assert not answer.after_first_byte
     assert (answer.reason or case.reason) == case.reason
     if not answer.reason:  # over HTTP the format's code states it
-        said = UmgError(pb.ErrorReason.Value(f"ERROR_REASON_{case.reason}"), "")
-        assert answer.code == json.loads(FORMATS["chat"].encode_error(said, case.status))["error"]["code"]
+        error = UmgError(pb.ErrorReason.Value(f"ERROR_REASON_{case.reason}"), "")
+        assert answer.code == json.loads(FORMATS["chat"].encode_error(error, case.status))["error"]["code"]
     assert case.says in answer.message
     assert not [secret for secret in case.hides if secret in answer.message]
     assert answer.field == case.field
@@ -142,7 +142,7 @@ async def test_a_refused_request_gets_its_status_and_says_why(
     assert ("retry-after" in answer.headers) == (case.status == 429)
 
 
-async def test_an_answer_comes_back_whole(gateway: ChatCaller, upstream: Provider) -> None:
+async def test_an_answer_is_complete(gateway: ChatCaller, upstream: Provider) -> None:
     answer = await gateway.call(body(seed=7, x_unknown={"a": [1, 2.0]}), **{"x-request-id": "mine-1"})
     assert (answer.status, answer.text, answer.finish, answer.model) == (200, TEXT, "stop", "plain")
     assert answer.total_tokens == TOTAL_TOKENS
@@ -152,24 +152,24 @@ async def test_an_answer_comes_back_whole(gateway: ChatCaller, upstream: Provide
     assert upstream.received[-1].headers["authorization"] == "Bearer sk-provider"
 
 
-async def test_a_stream_comes_back_piece_by_piece(gateway: ChatCaller, upstream: Provider) -> None:
+async def test_a_stream_arrives_in_pieces(gateway: ChatCaller, upstream: Provider) -> None:
     answer = await gateway.stream(body(stream_options={"include_usage": True}))
     assert (answer.text, answer.finish, answer.model, answer.total_tokens) == (TEXT, "stop", "plain", TOTAL_TOKENS)
     assert upstream.last["stream"] is True
 
 
-async def test_the_public_model_id_is_answered(gateway: ChatCaller, upstream: Provider) -> None:
+async def test_an_answer_has_the_public_model_id(gateway: ChatCaller, upstream: Provider) -> None:
     assert (await gateway.call(body("renamed"))).model == "renamed"
     assert (await gateway.stream(body("renamed"))).model == "renamed"
     assert [seen["model"] for seen in upstream.bodies] == ["plain", "plain"]
 
 
-async def test_a_stream_is_made_of_an_answer_that_came_whole(gateway: ChatCaller) -> None:
+async def test_an_unstreamed_answer_of_a_provider_is_converted_to_a_stream(gateway: ChatCaller) -> None:
     answer = await gateway.stream(body("whole", stream_options={"include_usage": True}))
     assert (answer.text, answer.finish, answer.total_tokens) == (TEXT, "stop", TOTAL_TOKENS)
 
 
-async def test_a_second_channel_answers_when_the_first_cannot_be_reached(gateway: ChatCaller) -> None:
+async def test_the_second_channel_answers_if_the_first_is_unreachable(gateway: ChatCaller) -> None:
     for model in ("rescued", "moves-on", "mended"):  # an unreachable channel, a rate-limited one, one that fails
         assert (await gateway.call(body(model))).text == TEXT
         assert (await gateway.stream(body(model))).text == TEXT
@@ -179,16 +179,16 @@ BROKEN = [("cut", "UPSTREAM_CUT"), ("ends-early", "UPSTREAM_CUT"), ("fails", "UP
 
 
 @pytest.mark.parametrize(("model", "reason"), BROKEN, ids=[model for model, _ in BROKEN])
-async def test_a_stream_that_breaks_off_is_an_error_and_no_short_answer(
-    model: str, reason: str, gateway: ChatCaller
-) -> None:
+async def test_a_stream_without_its_end_is_an_error(model: str, reason: str, gateway: ChatCaller) -> None:
     answer = await gateway.stream(body(model))
     assert answer.after_first_byte
     assert answer.reason in {"", reason}
     assert answer.message
 
 
-async def test_a_caller_that_leaves_stops_the_provider_within_100_ms(gateway: ChatCaller, upstream: Provider) -> None:
+async def test_a_caller_that_disconnects_stops_the_provider_within_100_ms(
+    gateway: ChatCaller, upstream: Provider
+) -> None:
     loop = asyncio.get_running_loop()
     async with aclosing(gateway.deltas(body("endless"))) as deltas:
         assert await anext(deltas)
@@ -198,7 +198,7 @@ async def test_a_caller_that_leaves_stops_the_provider_within_100_ms(gateway: Ch
     assert upstream.left_at - left_at < 0.1
 
 
-async def test_several_callers_are_served_at_once(gateway: ChatCaller) -> None:
+async def test_several_callers_are_served_concurrently(gateway: ChatCaller) -> None:
     answers: list[ChatResult] = await asyncio.gather(*(gateway.stream(body("crowded")) for _ in range(CROWD)))
     assert {answer.text for answer in answers} == {TEXT}
 
@@ -208,13 +208,13 @@ async def test_the_models_are_listed(gateway: ChatCaller) -> None:
 
 
 @pytest.mark.parametrize("model", ["mislabelled", "lingers"])
-async def test_a_whole_stream_is_an_answer_whatever_else_is_odd(model: str, gateway: ChatCaller) -> None:
+async def test_a_stream_with_its_end_is_an_answer_despite_oddities(model: str, gateway: ChatCaller) -> None:
     """Read streams with events labelled as JSON, and with a connection that breaks behind the end marker."""
     answer = await gateway.stream(body(model))
     assert (answer.text, answer.finish, answer.message) == (TEXT, "stop", "")
 
 
-async def test_a_caller_that_stops_reading_does_not_hold_the_provider_for_ever(
+async def test_a_caller_that_stops_reading_does_not_occupy_the_provider_for_ever(
     gateway: ChatCaller, upstream: Provider
 ) -> None:
     async with aclosing(gateway.deltas(body("floods"))) as deltas:
@@ -222,7 +222,7 @@ async def test_a_caller_that_stops_reading_does_not_hold_the_provider_for_ever(
         await asyncio.wait_for(upstream.left.wait(), 10)  # `total` is 1.5 s
 
 
-async def test_what_a_provider_cannot_be_told_is_named_or_refused(gateway: ChatCaller) -> None:
+async def test_dropped_fields_are_named_or_refused(gateway: ChatCaller) -> None:
     spoken = body(extra_body={"max_tokens": 5})  # limits are checked at the top level, where they belong
     answer = await gateway.call(spoken)
     assert "max_tokens" in answer.headers["x-umg-dropped"]

@@ -89,7 +89,7 @@ class Caller:
     session: aiohttp.ClientSession
     key: str = KEY
 
-    async def ask(self, *texts: str, thread: object = None, stream: bool = False, **fields: object) -> Answer:
+    async def generate(self, *texts: str, thread: object = None, stream: bool = False, **fields: object) -> Answer:
         turns = [{"role": "user", "content": text} for text in texts]
         body = {"model": "m", "max_tokens": 9, "messages": turns, **fields}
         if thread is not None:
@@ -106,11 +106,11 @@ class Caller:
             return Answer(200, events[0]["message"], response.headers)
 
     async def begin(self, *texts: str, stream: bool = False, **fields: object) -> Answer:
-        return await self.ask(*texts, thread={"type": "create"}, stream=stream, **fields)
+        return await self.generate(*texts, thread={"type": "create"}, stream=stream, **fields)
 
     async def go_on(self, previous: str, *texts: str, stream: bool = False, **fields: object) -> Answer:
         thread = {"type": "continue", "previous_message_id": previous}
-        return await self.ask(*texts, thread=thread, stream=stream, **fields)
+        return await self.generate(*texts, thread=thread, stream=stream, **fields)
 
 
 class Setting:
@@ -142,7 +142,7 @@ async def setting(tmp_path: Path) -> AsyncGenerator[Setting, None]:
         yield Setting(stack, tmp_path)
 
 
-def said(body: Mapping[str, Any]) -> list[str]:
+def texts_of(body: Mapping[str, Any]) -> list[str]:
     """Return the texts of the turns."""
     texts = []
     for turn in body["messages"]:
@@ -155,7 +155,7 @@ def said(body: Mapping[str, Any]) -> list[str]:
 
 
 @both_ways
-async def test_a_provider_that_keeps_threads_is_told_them_to_the_byte(setting: Setting, stream: bool) -> None:
+async def test_a_thread_is_passed_through_to_a_provider_that_stores_threads(setting: Setting, stream: bool) -> None:
     provider = await setting.messages()
     caller = await setting.caller(("messages", provider.base_url, ""))
     first = await caller.begin("One", stream=stream, system="S", tools=[TOOL])
@@ -174,7 +174,7 @@ async def test_a_provider_that_keeps_threads_is_told_them_to_the_byte(setting: S
     assert "x-umg-dropped" not in third.headers
 
 
-async def test_a_thread_stays_on_the_channel_that_made_it(setting: Setting) -> None:
+async def test_a_thread_is_continued_on_the_channel_that_made_it(setting: Setting) -> None:
     providers = [await setting.messages(name) for name in "abc"]
     caller = await setting.caller(*(("messages", provider.base_url, "") for provider in providers))
     for _ in range(8):
@@ -187,7 +187,7 @@ async def test_a_thread_stays_on_the_channel_that_made_it(setting: Setting) -> N
 
 
 @both_ways
-async def test_a_provider_that_has_lost_a_thread_is_told_the_conversation(setting: Setting, stream: bool) -> None:
+async def test_a_provider_without_the_thread_is_sent_the_conversation(setting: Setting, stream: bool) -> None:
     provider = await setting.messages()
     caller = await setting.caller(("messages", provider.base_url, ""))
     first = await caller.begin("One", stream=stream, system="S", tools=[TOOL])
@@ -195,10 +195,10 @@ async def test_a_provider_that_has_lost_a_thread_is_told_the_conversation(settin
     provider.errors.append((404, lost))
     second = await caller.go_on(first.id, "Two", stream=stream)
     body = provider.bodies[-1]
-    assert (said(body), body["thread"]) == (["One", "a answers", "Two"], {"type": "create"})
+    assert (texts_of(body), body["thread"]) == (["One", "a answers", "Two"], {"type": "create"})
     assert (body["system"], body["tools"]) == ("S", [TOOL])
     await caller.go_on(second.id, "Three", stream=stream)
-    assert said(provider.bodies[-1]) == ["Three"]
+    assert texts_of(provider.bodies[-1]) == ["Three"]
 
 
 @pytest.mark.parametrize(
@@ -213,7 +213,9 @@ async def test_a_provider_that_has_lost_a_thread_is_told_the_conversation(settin
     ],
     ids=["unknown", "unsupported"],
 )
-async def test_a_provider_that_refuses_threads_is_told_of_none(setting: Setting, refusal: Mapping[str, object]) -> None:
+async def test_a_provider_that_refuses_threads_is_sent_the_conversation(
+    setting: Setting, refusal: Mapping[str, object]
+) -> None:
     provider = await setting.messages()
     provider.errors.append((400, refusal))
     caller = await setting.caller(("messages", provider.base_url, ""))
@@ -221,10 +223,10 @@ async def test_a_provider_that_refuses_threads_is_told_of_none(setting: Setting,
     provider.errors.append((400, refusal))
     await caller.go_on(first.id, "Two")
     body = provider.bodies[-1]
-    assert (said(body), body["system"], "thread" in body) == (["One", "a answers", "Two"], "S", False)
+    assert (texts_of(body), body["system"], "thread" in body) == (["One", "a answers", "Two"], "S", False)
 
 
-async def test_another_refusal_of_a_thread_is_told(setting: Setting) -> None:
+async def test_another_refusal_of_a_thread_is_passed_to_the_caller(setting: Setting) -> None:
     provider = await setting.messages()
     caller = await setting.caller(("messages", provider.base_url, ""))
     first = await caller.begin("One")
@@ -236,29 +238,29 @@ async def test_another_refusal_of_a_thread_is_told(setting: Setting) -> None:
     await caller.go_on(first.id, "Two")  # allowed, since the response was not continued yet
 
 
-async def test_a_channel_without_threads_is_told_the_conversation(setting: Setting) -> None:
+async def test_a_channel_without_threads_is_sent_the_conversation(setting: Setting) -> None:
     provider = await setting.messages()
     caller = await setting.caller(("messages", provider.base_url, ", quirks: {threads: false}"))
     first = await caller.begin("One", tools=[TOOL])
     await caller.go_on(first.id, "Two")
-    assert [said(body) for body in provider.bodies] == [["One"], ["One", "a answers", "Two"]]
+    assert [texts_of(body) for body in provider.bodies] == [["One"], ["One", "a answers", "Two"]]
     assert all("thread" not in body for body in provider.bodies)
     assert provider.bodies[-1]["tools"] == [TOOL]
 
 
-async def test_another_provider_goes_on_where_the_first_is_away(setting: Setting) -> None:
+async def test_another_provider_continues_a_thread_if_the_first_is_unreachable(setting: Setting) -> None:
     first, second = await setting.messages("a"), await setting.messages("b")
     caller = await setting.caller(("messages", first.base_url, ", priority: 1"), ("messages", second.base_url, ""))
     began = await caller.begin("One", system="S")
     maker, other = (first, second) if first.bodies else (second, first)
     maker.errors += [(529, {"type": "overloaded_error", "message": "Overloaded"})] * 5
     went_on = await caller.go_on(began.id, "Two")
-    assert (said(other.bodies[-1]), other.bodies[-1]["thread"]) == (
+    assert (texts_of(other.bodies[-1]), other.bodies[-1]["thread"]) == (
         ["One", f"{maker.name} answers", "Two"],
         {"type": "create"},
     )
     await caller.go_on(went_on.id, "Three")
-    assert said(other.bodies[-1]) == ["Three"]
+    assert texts_of(other.bodies[-1]) == ["Three"]
 
 
 async def test_another_provider_is_not_sent_signatures_of_the_first(setting: Setting) -> None:
@@ -270,7 +272,7 @@ async def test_another_provider_is_not_sent_signatures_of_the_first(setting: Set
     maker, other = (first, second) if first.bodies else (second, first)
     maker.errors += [(529, {"type": "overloaded_error", "message": "Overloaded"})] * 5
     await caller.go_on(began.id, "Two")
-    assert said(other.bodies[-1]) == ["One", f"{maker.name} answers", "Two"]
+    assert texts_of(other.bodies[-1]) == ["One", f"{maker.name} answers", "Two"]
     assert b"signature" not in other.received[-1].body
 
 
@@ -278,7 +280,7 @@ async def test_another_provider_is_not_sent_signatures_of_the_first(setting: Set
 
 
 @both_ways
-async def test_a_provider_of_another_format_is_told_the_conversation(setting: Setting, stream: bool) -> None:
+async def test_a_provider_of_another_format_is_sent_the_conversation(setting: Setting, stream: bool) -> None:
     provider = await setting.chat()
     caller = await setting.caller(("chat", provider.base_url, ""))
     response_id = (await caller.begin("One", stream=stream, system="S", tools=[TOOL])).id
@@ -290,14 +292,14 @@ async def test_a_provider_of_another_format_is_told_the_conversation(setting: Se
         ids.add(response_id)
     assert len(ids) == 3
     assert all(len(each) > 30 for each in ids)
-    told = provider.calls[-1].body
-    roles = [message["role"] for message in told["messages"]]
+    sent = provider.calls[-1].body
+    roles = [message["role"] for message in sent["messages"]]
     assert roles == ["system", "user", "assistant", "user", "assistant", "user"]
-    assert [message["content"] for message in told["messages"]][1:] == ["One", "chat", "Two", "chat", "Three"]
-    assert [tool["function"]["name"] for tool in told["tools"]] == ["look"]
+    assert [message["content"] for message in sent["messages"]][1:] == ["One", "chat", "Two", "chat", "Three"]
+    assert [tool["function"]["name"] for tool in sent["tools"]] == ["look"]
 
 
-async def test_strict_refuses_no_thread(setting: Setting) -> None:
+async def test_a_strict_call_may_have_a_thread(setting: Setting) -> None:
     provider = await setting.chat()
     caller = await setting.caller(("chat", provider.base_url, ""))
     async with caller.session.post(
@@ -313,7 +315,7 @@ async def test_strict_refuses_no_thread(setting: Setting) -> None:
         assert response.status == 200
 
 
-async def test_a_tool_has_to_be_one_of_the_threads(setting: Setting) -> None:
+async def test_a_tool_that_the_thread_does_not_declare_is_refused(setting: Setting) -> None:
     provider = await setting.chat()
     caller = await setting.caller(("chat", provider.base_url, ""))
     first = await caller.begin("One", tools=[TOOL])
@@ -323,34 +325,34 @@ async def test_a_tool_has_to_be_one_of_the_threads(setting: Setting) -> None:
     assert provider.calls[-1].body["tool_choice"] == {"type": "function", "function": {"name": "look"}}
 
 
-async def test_a_type_that_is_not_known_is_for_the_format_alone(setting: Setting) -> None:
+async def test_a_thread_with_an_unknown_type_is_sent_only_to_its_own_format(setting: Setting) -> None:
     provider, chat = await setting.messages(), await setting.chat()
     caller = await setting.caller(("messages", provider.base_url, ""))
-    await caller.ask("One", thread={"type": "newer", "more": 1})
+    await caller.generate("One", thread={"type": "newer", "more": 1})
     assert provider.bodies[-1]["thread"] == {"type": "newer", "more": 1}
     async with running(
         f"channels: [{{name: c, protocols: [chat], base_url: '{chat.base_url}', models: [m]}}]",
         Path(setting.data / "chat"),
     ) as gateway:
-        refused = await Caller(gateway, caller.session).ask("One", thread={"type": "newer"})
+        refused = await Caller(gateway, caller.session).generate("One", thread={"type": "newer"})
     assert (refused.status, refused.body["error"]["details"]["field"]) == (400, "thread")
 
 
-async def test_an_unknown_member_of_a_thread_is_for_the_format_alone(setting: Setting) -> None:
+async def test_a_thread_with_an_unknown_member_is_sent_only_to_its_own_format(setting: Setting) -> None:
     provider, chat = await setting.messages(), await setting.chat()
     caller = await setting.caller(("messages", provider.base_url, ""))
-    first = await caller.ask("One", thread={"type": "create", "ttl": 5, "none": None})
+    first = await caller.generate("One", thread={"type": "create", "ttl": 5, "none": None})
     assert provider.bodies[-1]["thread"] == {"type": "create", "ttl": 5, "none": None}
-    await caller.ask("Two", thread={"type": "continue", "previous_message_id": first.id, "ttl": 5})
+    await caller.generate("Two", thread={"type": "continue", "previous_message_id": first.id, "ttl": 5})
     assert provider.bodies[-1]["thread"]["ttl"] == 5
     async with running(
         f"channels: [{{name: c, protocols: [chat], base_url: '{chat.base_url}', models: [m]}}]",
         Path(setting.data / "chat"),
     ) as gateway:
         other = Caller(gateway, caller.session)
-        first = await other.ask("One", thread={"type": "create", "none": None})
+        first = await other.generate("One", thread={"type": "create", "none": None})
         for thread in ({"type": "create"}, {"type": "continue", "previous_message_id": first.id}):
-            refused = await other.ask("Two", thread=thread | {"ttl": 5})
+            refused = await other.generate("Two", thread=thread | {"ttl": 5})
             assert (refused.status, refused.body["error"]["details"]["field"]) == (400, "thread.ttl")
 
 
@@ -375,15 +377,15 @@ async def caller(setting: Setting) -> Caller:
         ("create", {}, "thread"),
     ],
 )
-async def test_a_thread_that_makes_no_sense_is_refused(
+async def test_a_contradictory_thread_is_refused(
     caller: Caller, thread: object, more: Mapping[str, object], named: str
 ) -> None:
-    refused = await caller.ask("One", thread=thread, **more)
+    refused = await caller.generate("One", thread=thread, **more)
     assert (refused.status, refused.body["error"]["details"]["field"]) == (400, named)
 
 
 @both_ways
-async def test_a_thread_that_is_not_kept_is_not_found(caller: Caller, stream: bool) -> None:
+async def test_an_unknown_thread_is_not_found(caller: Caller, stream: bool) -> None:
     refused = await caller.go_on("msg_never", "Two", stream=stream)
     assert refused.error == (404, "thread_not_found")
     assert refused.body["error"]["type"] == "not_found_error"
@@ -404,16 +406,16 @@ async def test_an_answer_is_continued_by_one_call_at_a_time(setting: Setting, st
     first = await caller.begin("One")
     provider.arrived.get_nowait()
     slow = asyncio.create_task(caller.go_on(first.id, "Two", stream=stream))
-    asked = await provider.arrived.get()
+    received = await provider.arrived.get()
     assert (await caller.go_on(first.id, "Two")).error == (400, "thread_continue_in_flight")
     slow.cancel()
-    await asked.left.wait()
+    await received.left.wait()
     while (again := await caller.go_on(first.id, "Two")).status == 400:  # until the gateway noticed the end
         assert again.error == (400, "thread_continue_in_flight")
     assert again.status == 200
 
 
-async def test_a_call_that_fails_leaves_its_answer_to_the_next(setting: Setting) -> None:
+async def test_an_answer_may_be_continued_after_a_failed_call(setting: Setting) -> None:
     provider = await setting.chat(succeed, status(400), succeed)
     caller = await setting.caller(("chat", provider.base_url, ""))
     first = await caller.begin("One")
@@ -429,9 +431,9 @@ async def test_a_call_that_fails_leaves_its_answer_to_the_next(setting: Setting)
     ],
     ids=["a block", "a role"],
 )
-async def test_an_error_names_the_place_in_the_new_messages(caller: Caller, turn: object, place: str) -> None:
-    first = await caller.ask("one", thread={"type": "create"})
-    answer = await caller.ask(
+async def test_an_error_names_the_path_in_the_new_messages(caller: Caller, turn: object, place: str) -> None:
+    first = await caller.generate("one", thread={"type": "create"})
+    answer = await caller.generate(
         messages=[{"role": "user", "content": "a"}, turn],
         thread={"type": "continue", "previous_message_id": first.id},
     )
@@ -450,7 +452,7 @@ OFF = "responses: {enabled: false}\n"
 
 
 @both_ways
-async def test_a_gateway_that_stores_nothing_keeps_no_threads(setting: Setting, stream: bool) -> None:
+async def test_a_gateway_without_a_store_refuses_threads(setting: Setting, stream: bool) -> None:
     provider = await setting.messages()
     caller = await setting.caller(("messages", provider.base_url, ""), more=OFF)
     for refused in (await caller.begin("One", stream=stream), await caller.go_on("x", "Two", stream=stream)):
@@ -460,7 +462,7 @@ async def test_a_gateway_that_stores_nothing_keeps_no_threads(setting: Setting, 
 
 
 @pytest.mark.parametrize("more", [OFF, ""], ids=["stores nothing", "stores"])
-async def test_threads_of_an_account_that_is_open_to_all_are_passed_on(setting: Setting, more: str) -> None:
+async def test_threads_of_an_account_open_to_all_are_passed_through(setting: Setting, more: str) -> None:
     provider = await setting.messages()
     caller = await setting.caller(("messages", provider.base_url, ", shared_objects: true"), more=more)
     await caller.begin("One")
@@ -472,46 +474,46 @@ async def test_threads_of_an_account_that_is_open_to_all_are_passed_on(setting: 
 
 
 @both_ways
-async def test_a_caller_of_grpc_has_threads(setting: Setting, stream: bool) -> None:
+async def test_grpc_callers_have_threads(setting: Setting, stream: bool) -> None:
     provider = await setting.chat()
     caller = await setting.caller(("chat", provider.base_url, ""))
     async with grpc.aio.insecure_channel(caller.gateway.grpc) as channel:
         service = rpc.GenerationServiceStub(channel)
 
-        async def ask(text: str, previous: str = "", **fields: Any) -> str:
-            asked = pb.GenerateRequest(model="m", thread=pb.Thread(previous_response_id=previous), **fields)
-            asked.messages.add(role=pb.ROLE_USER).parts.add().text.text = text
+        async def generate(text: str, previous: str = "", **fields: Any) -> str:
+            grpc_request = pb.GenerateRequest(model="m", thread=pb.Thread(previous_response_id=previous), **fields)
+            grpc_request.messages.add(role=pb.ROLE_USER).parts.add().text.text = text
             metadata = (("authorization", f"Bearer {KEY}"),)
             if not stream:
-                return str((await service.Generate(asked, metadata=metadata)).response_id)
-            call = service.StreamGenerate(pb.StreamGenerateRequest(request=asked), metadata=metadata)
+                return str((await service.Generate(grpc_request, metadata=metadata)).response_id)
+            call = service.StreamGenerate(pb.StreamGenerateRequest(request=grpc_request), metadata=metadata)
             events = [event async for message in call for event in message.events]
             return next(event.started.response_id for event in events if event.HasField("started"))
 
-        first = await ask("One", instructions=[pb.Part(text=pb.TextPart(text="S"))])
-        await ask("Two", first)
+        first = await generate("One", instructions=[pb.Part(text=pb.TextPart(text="S"))])
+        await generate("Two", first)
         contents = [message["content"] for message in provider.calls[-1].body["messages"]]
         assert contents == ["S", "One", "chat", "Two"]
         with pytest.raises(grpc.aio.AioRpcError) as caught:
-            await ask("Two", first)
+            await generate("Two", first)
         assert caught.value.code() is grpc.StatusCode.FAILED_PRECONDITION
         with pytest.raises(grpc.aio.AioRpcError) as caught:
-            await ask("Two", "never")
+            await generate("Two", "never")
         assert caught.value.code() is grpc.StatusCode.NOT_FOUND
 
 
 @both_ways
-async def test_a_thread_of_a_caller_of_grpc_goes_on_in_a_body(setting: Setting, stream: bool) -> None:
+async def test_a_thread_of_a_grpc_caller_is_continued_over_http(setting: Setting, stream: bool) -> None:
     provider = await setting.messages()
     caller = await setting.caller(("messages", provider.base_url, ""))
-    asked = pb.GenerateRequest(model="m", thread=pb.Thread(), max_output_tokens=9)
-    asked.messages.add(role=pb.ROLE_USER).parts.add().text.text = "One"
+    grpc_request = pb.GenerateRequest(model="m", thread=pb.Thread(), max_output_tokens=9)
+    grpc_request.messages.add(role=pb.ROLE_USER).parts.add().text.text = "One"
     async with grpc.aio.insecure_channel(caller.gateway.grpc) as channel:
         service = rpc.GenerationServiceStub(channel)
-        first = await service.Generate(asked, metadata=(("authorization", f"Bearer {KEY}"),))
+        first = await service.Generate(grpc_request, metadata=(("authorization", f"Bearer {KEY}"),))
     second = await caller.go_on(first.response_id, "Two", stream=stream)
     assert (await caller.go_on(second.id, "Three", stream=stream)).status == 200
-    assert [said(body) for body in provider.bodies] == [
+    assert [texts_of(body) for body in provider.bodies] == [
         ["One"],
         ["One", "a answers", "Two"],
         ["One", "a answers", "Two", "a answers", "Three"],
@@ -519,17 +521,21 @@ async def test_a_thread_of_a_caller_of_grpc_goes_on_in_a_body(setting: Setting, 
 
 
 @pytest.mark.parametrize("field", ["previous_response_id", "conversation_id"])
-async def test_an_id_sent_after_a_thread_replaces_it_and_belongs_to_its_caller(setting: Setting, field: str) -> None:
+async def test_a_response_id_sent_after_a_thread_replaces_it_and_belongs_to_its_caller(
+    setting: Setting, field: str
+) -> None:
     provider = await setting.chat()
     caller = await setting.caller(("responses", provider.base_url, ""))
     named: dict[str, Any] = {field: "made_by_another_caller"}
-    asked = pb.GenerateRequest(model="m", thread=pb.Thread())
-    asked.MergeFromString(pb.GenerateRequest(**named).SerializeToString())  # the last member of a oneof counts
-    assert asked.WhichOneof("continuation") == field
-    asked.messages.add(role=pb.ROLE_USER).parts.add().text.text = "One"
+    grpc_request = pb.GenerateRequest(model="m", thread=pb.Thread())
+    grpc_request.MergeFromString(pb.GenerateRequest(**named).SerializeToString())  # the last member of a oneof counts
+    assert grpc_request.WhichOneof("continuation") == field
+    grpc_request.messages.add(role=pb.ROLE_USER).parts.add().text.text = "One"
     async with grpc.aio.insecure_channel(caller.gateway.grpc) as channel:
         with pytest.raises(grpc.aio.AioRpcError) as caught:
-            await rpc.GenerationServiceStub(channel).Generate(asked, metadata=(("authorization", f"Bearer {KEY}"),))
+            await rpc.GenerationServiceStub(channel).Generate(
+                grpc_request, metadata=(("authorization", f"Bearer {KEY}"),)
+            )
     assert caught.value.code() is grpc.StatusCode.NOT_FOUND
     assert provider.calls == []
 
@@ -539,10 +545,12 @@ async def test_an_empty_id_of_a_continuation_is_refused(setting: Setting, field:
     provider = await setting.chat()
     caller = await setting.caller(("responses", provider.base_url, ""))
     named: dict[str, Any] = {field: ""}
-    asked = pb.GenerateRequest(model="m", **named)
-    asked.messages.add(role=pb.ROLE_USER).parts.add().text.text = "One"
+    grpc_request = pb.GenerateRequest(model="m", **named)
+    grpc_request.messages.add(role=pb.ROLE_USER).parts.add().text.text = "One"
     async with grpc.aio.insecure_channel(caller.gateway.grpc) as channel:
         with pytest.raises(grpc.aio.AioRpcError) as caught:
-            await rpc.GenerationServiceStub(channel).Generate(asked, metadata=(("authorization", f"Bearer {KEY}"),))
+            await rpc.GenerationServiceStub(channel).Generate(
+                grpc_request, metadata=(("authorization", f"Bearer {KEY}"),)
+            )
     assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
     assert provider.calls == []
