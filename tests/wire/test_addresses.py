@@ -70,7 +70,7 @@ def test_an_address_that_providers_fetch_stays_as_it_is(place: str, url: str) ->
 
 
 @pytest.mark.parametrize("name", ["files/abc-1", "https://generativelanguage.googleapis.com/v1beta/files/abc"])
-def test_a_file_that_natives_provider_keeps_needs_no_address(name: str) -> None:
+def test_a_file_id_of_native_is_sent_as_its_uri(name: str) -> None:
     for place in ("native", "native, in a result"):
         [part] = decoded(place, name).messages[0].parts
         media = part.tool_result.parts[-1].media if part.HasField("tool_result") else part.media

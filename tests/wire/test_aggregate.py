@@ -102,14 +102,16 @@ def one_by_one(message: pb.StreamGenerateResponse) -> list[pb.StreamGenerateResp
 
 @modest
 @given(answers())
-def test_an_answer_that_is_told_as_a_stream_is_the_answer_again(response: pb.GenerateResponse) -> None:
+def test_an_answer_encoded_as_a_stream_aggregates_to_the_answer(response: pb.GenerateResponse) -> None:
     assert gathered(StreamAggregator(), [response_to_events(response)]) == response
     assert gathered(StreamAggregator(), one_by_one(response_to_events(response))) == response
 
 
 @modest
 @given(some.responses(), st.data())
-def test_a_provider_stream_is_gathered_as_the_law_has_it(response: pb.GenerateResponse, data: st.DataObject) -> None:
+def test_the_aggregate_of_a_provider_stream_equals_the_reference(
+    response: pb.GenerateResponse, data: st.DataObject
+) -> None:
     encoder = CHAT.stream_encoder(some.ANSWERED)
     stream = encoder.feed(response_to_events(response)) + encoder.close()
     for passing in (False, True):
@@ -122,7 +124,7 @@ def test_a_provider_stream_is_gathered_as_the_law_has_it(response: pb.GenerateRe
 
 @modest
 @given(some.responses())
-def test_a_passed_answer_is_read_whole(response: pb.GenerateResponse) -> None:
+def test_a_passed_through_answer_is_decoded_completely(response: pb.GenerateResponse) -> None:
     body = CHAT.encode_response(response, some.ANSWERED)
     passed = CHAT.decode_response(body, some.ANSWERED, True)
     passed.response_id = "resp_ours"
@@ -147,7 +149,7 @@ def test_what_the_gateway_told_beside_the_frames_wins() -> None:
     assert gatherer.retained_bytes == len(frames) + len(b"data: [DONE]\n\n") + started.ByteSize()
 
 
-def test_of_a_broken_stream_is_gathered_what_came() -> None:
+def test_a_broken_stream_is_aggregated_up_to_its_break() -> None:
     frames = b'data: {"choices":[{"index":0,"delta":{"content":"Hel"}}]}\n\n'
     events = [
         pb.GenerateEvent(started=pb.GenerationStarted(response_id="r")),
@@ -163,7 +165,7 @@ def test_of_a_broken_stream_is_gathered_what_came() -> None:
         assert gatherer.response() == gatherer.response(), "it can be read again, and continued"
 
 
-def test_a_provider_that_does_not_stream_is_gathered_from_the_events() -> None:
+def test_the_events_of_an_unstreamed_answer_aggregate_to_the_answer() -> None:
     answer = pb.GenerateResponse(response_id="r", candidates=[pb.Candidate(message=pb.Message(role=pb.ROLE_ASSISTANT))])
     assert gathered(FrameAggregator(CHAT, some.ANSWERED), [response_to_events(answer)]) == answer
 
@@ -181,7 +183,7 @@ def test_a_tool_of_the_providers_is_as_it_left_it() -> None:
     assert list(response.candidates[0].message.parts) == [updated]
 
 
-def test_a_medium_keeps_its_bytes_when_more_is_known_of_it() -> None:
+def test_media_keep_their_bytes_after_an_update() -> None:
     events = [
         pb.GenerateEvent(part_started=pb.Part(media=pb.MediaPart(kind=pb.MEDIA_KIND_AUDIO, data=b""))),
         pb.GenerateEvent(media_delta=pb.MediaDelta(data=b"a", transcript="A")),
@@ -205,7 +207,7 @@ def test_an_index_that_a_provider_makes_up_costs_little_memory() -> None:
 
 
 @pytest.mark.parametrize("kind", ["text", "reasoning", "arguments"])
-def test_a_long_answer_takes_no_more_for_a_delta_than_a_short_one(kind: str) -> None:
+def test_the_cost_of_a_delta_does_not_depend_on_the_length_of_the_answer(kind: str) -> None:
     start = {
         "text": pb.Part(text=pb.TextPart()),
         "reasoning": pb.Part(reasoning=pb.ReasoningPart()),
@@ -232,7 +234,7 @@ def test_every_kind_of_event_is_known() -> None:
         StreamAggregator().feed(pb.StreamGenerateResponse(events=[event]))  # raises AssertionError for an unknown one
 
 
-def test_of_a_long_stream_whose_beginning_is_enough_no_more_is_kept() -> None:
+def test_only_the_needed_beginning_of_a_long_stream_is_kept() -> None:
     gatherer = FrameAggregator(CHAT, some.ANSWERED, 1000)
     frame = b'data: {"choices":[{"index":0,"delta":{"content":"word "}}]}\n\n'
     for _ in range(1000):

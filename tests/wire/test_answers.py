@@ -84,7 +84,7 @@ def test_a_usage_that_lacks_a_total_is_none(name: str, usage: Usage, pass_: bool
 
 @pytest.mark.parametrize("pass_", [True, False], ids=["passed", "translated"])
 @pytest.mark.parametrize(("name", "usage"), WHOLE)
-def test_a_total_may_be_nothing(name: str, usage: Usage, pass_: bool) -> None:
+def test_a_total_of_zero_is_valid(name: str, usage: Usage, pass_: bool) -> None:
     assert usages(name, usage, pass_) == [pb.Usage(input_tokens=3, output_tokens=0)] * 2
 
 
@@ -125,7 +125,7 @@ NOT_WHOLE = {
 
 @pytest.mark.parametrize("face", FORMATS)
 @pytest.mark.parametrize("calls", [False, True], ids=["text", "a call"])
-def test_an_answer_that_broke_off_for_a_reason_of_its_provider_does_not_look_whole(face: str, calls: bool) -> None:
+def test_an_answer_cut_by_its_provider_is_encoded_as_incomplete(face: str, calls: bool) -> None:
     call = {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"}
     output = BODIES["responses"]["output"] + ([call] if calls else [])
     raw = {"status": "incomplete", "incomplete_details": {"reason": "zork"}, "output": output}
@@ -142,7 +142,7 @@ def test_an_answer_that_broke_off_for_a_reason_of_its_provider_does_not_look_who
 @pytest.mark.parametrize(
     ("status", "expected"), [(200, "the provider failed: busy"), (503, "the provider failed (status 503): busy")]
 )
-def test_a_failure_names_the_status_that_tells_it(status: int, expected: str) -> None:
+def test_a_failure_has_its_documented_status(status: int, expected: str) -> None:
     assert decode_error(status, {}, b'{"error":{"message":"busy"}}').message == expected
 
 
@@ -161,7 +161,7 @@ def test_what_no_item_takes_is_not_lost_in_silence(events: list[Usage]) -> None:
     assert caught.value.name == "UPSTREAM_FAILED"
 
 
-def test_an_item_that_is_told_whole_needs_no_start() -> None:
+def test_a_complete_item_needs_no_start_event() -> None:
     item = {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"}
     done = {"type": "response.output_item.done", "output_index": 3, "item": item}
     expected = decoded(FORMATS["responses"], [*map(event, LOST[0]), event(done), event(ENDED)], REQUEST)

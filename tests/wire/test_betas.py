@@ -32,6 +32,6 @@ CASES = (
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
 @pytest.mark.parametrize("target", [CHAT, RESPONSES, NATIVE], ids=lambda target: target.name)
-def test_a_beta_is_reported_where_no_field_stands_for_it(case: Case, target: TextFormat) -> None:
+def test_a_beta_without_a_field_is_reported(case: Case, target: TextFormat) -> None:
     request, _, notes = MESSAGES.decode_request(msgspec.json.encode(BODY), {"anthropic-beta": case.header})
     assert target.encode_request(request, "theirs", False, notes=notes).report.header() == case.report

@@ -36,7 +36,7 @@ def counted(value: object) -> tuple[int, int, int]:
 
 @given(VALUES, st.integers(1, 9))
 @modest
-def test_a_body_is_refused_exactly_beyond_its_bounds(value: object, step: int) -> None:
+def test_a_body_is_accepted_at_its_limit_and_refused_beyond(value: object, step: int) -> None:
     body = msgspec.json.encode([value] * 40)
     expected = members, values, levels = counted([value] * 40)
     with pytest.MonkeyPatch.context() as patch:

@@ -49,7 +49,7 @@ CLIENTS = [
 
 
 @pytest.mark.parametrize("case", CLIENTS, ids=lambda case: case.id)
-def test_a_client_is_told_by_its_headers(case: Client) -> None:
+def test_a_client_is_recognised_by_its_headers(case: Client) -> None:
     lower = {name.lower(): value for name, value in case.headers.items()}
     for headers in (lower, CIMultiDict(case.headers), CIMultiDictProxy(CIMultiDict(case.headers))):
         assert client_shape(headers) is case.shape

@@ -155,7 +155,7 @@ def as_bytes(body: object) -> bytes:
 
 
 @pytest.mark.parametrize("case", REFUSALS, ids=lambda case: f"{case.format}: {case.id}")
-def test_a_refusal_says_what_it_means_for_other_attempts(case: Refusal) -> None:
+def test_a_refusal_has_its_consequence_for_other_attempts(case: Refusal) -> None:
     error = DECODERS[case.format](case.status, case.headers, as_bytes(case.body))
     assert (error.name, error.failure) == (case.reason, case.failure)
 
@@ -165,7 +165,7 @@ def test_a_refusal_says_what_it_means_for_other_attempts(case: Refusal) -> None:
 @pytest.mark.parametrize(
     "body", [b"", b"{}", b"null", b"[]", PAGE, b'{"error":"no"}', b'{"error":{"details":[1,{}]}}', b"\xff"]
 )
-def test_every_status_means_something_whatever_the_body(name: str, body: bytes) -> None:
+def test_every_status_is_classified_for_any_body(name: str, body: bytes) -> None:
     for status in range(400, 600):
         error = DECODERS[name](status, {}, body)
         assert error.failure is not None
@@ -211,9 +211,7 @@ WORDS = st.sampled_from([
 
 
 @given(st.lists(WORDS).map(" ".join), st.sampled_from(['"', "'", "`"]), st.sampled_from(sorted(DECODERS)))
-def test_no_caller_can_have_a_channel_put_out_of_use_by_words_that_are_quoted_back(
-    text: str, q: str, name: str
-) -> None:
+def test_text_of_a_caller_in_an_error_message_does_not_suspend_a_channel(text: str, q: str, name: str) -> None:
     quoted = msgspec.json.encode({"error": {"message": f"Invalid value: {q}{text}{q}. Supported values are: {q}a{q}"}})
     assert DECODERS[name](400, {}, quoted).failure is CALLER
     named = msgspec.json.encode({"error": {"message": f"unknown tool {text}", "param": "tools[0].name"}})
@@ -252,7 +250,7 @@ WAITS = [
 
 
 @pytest.mark.parametrize("case", WAITS, ids=lambda case: case.id)
-def test_how_long_to_wait_reaches_the_caller(case: Wait) -> None:
+def test_the_retry_time_reaches_the_caller(case: Wait) -> None:
     error = DECODERS[case.format](case.status, case.headers, as_bytes(case.body))
     assert error.metadata.get("retry_after_seconds") == case.seconds
     assert error.retry_after == (None if case.seconds is None else float(case.seconds))
@@ -304,7 +302,7 @@ def sse(data: object, event: str = "") -> bytes:
 
 @pytest.mark.parametrize("pass_", [True, False], ids=["passed", "translated"])
 @pytest.mark.parametrize("case", STATED, ids=lambda case: f"{case.format}: {case.id}")
-def test_an_error_in_a_stream_means_what_it_states(case: Stated, pass_: bool) -> None:
+def test_an_error_in_a_stream_is_classified_by_its_code(case: Stated, pass_: bool) -> None:
     with pytest.raises(UmgError) as caught:
         FORMATS[case.format].stream_decoder(pb.GenerateRequest(), pass_).feed(sse(case.data, case.event))
     assert (caught.value.name, caught.value.failure) == (case.reason, case.failure)
@@ -313,7 +311,7 @@ def test_an_error_in_a_stream_means_what_it_states(case: Stated, pass_: bool) ->
 @pytest.mark.parametrize("name", FORMATS)
 @pytest.mark.parametrize("pass_", [True, False], ids=["passed", "translated"])
 @pytest.mark.parametrize("body", [b"", b"{", b"[]", b"null", PAGE, b'{"error":{"code":500}}', b"\xff\xfe"])
-def test_nobody_knows_what_was_made_of_an_answer_that_cannot_be_read(name: str, pass_: bool, body: bytes) -> None:
+def test_an_undecodable_answer_is_an_ambiguous_failure(name: str, pass_: bool, body: bytes) -> None:
     with pytest.raises(UmgError) as caught:
         FORMATS[name].decode_response(body, pb.GenerateRequest(), pass_)
     assert caught.value.failure is (TRANSIENT if b"error" in body else AMBIGUOUS)
@@ -326,7 +324,7 @@ def test_nobody_knows_what_was_made_of_an_answer_that_cannot_be_read(name: str, 
 
 @pytest.mark.parametrize("name", [*EMBEDDING_FORMATS, *RERANK_FORMATS])
 @pytest.mark.parametrize("body", [b"", b"{", b"[]", b"{}", PAGE, b'{"error":{"code":500}}'])
-def test_nobody_knows_what_was_made_of_vectors_or_scores_that_cannot_be_read(name: str, body: bytes) -> None:
+def test_undecodable_vectors_or_scores_are_an_ambiguous_failure(name: str, body: bytes) -> None:
     with pytest.raises(UmgError) as caught:
         if name in RERANK_FORMATS:
             ranked = pb.RerankRequest(query="q", documents=[pb.RerankDocument(text="d")])
@@ -339,13 +337,13 @@ def test_nobody_knows_what_was_made_of_vectors_or_scores_that_cannot_be_read(nam
 
 @pytest.mark.parametrize("name", FORMATS)
 @pytest.mark.parametrize("pass_", [True, False], ids=["passed", "translated"])
-def test_nobody_knows_what_was_made_of_a_stream_that_broke_off(name: str, pass_: bool) -> None:
+def test_a_broken_stream_is_an_ambiguous_failure(name: str, pass_: bool) -> None:
     with pytest.raises(UmgError) as caught:
         FORMATS[name].stream_decoder(pb.GenerateRequest(), pass_).close()
     assert (caught.value.name, caught.value.failure) == ("UPSTREAM_CUT", AMBIGUOUS)
 
 
-def test_an_endless_event_is_asked_of_no_other_channel() -> None:
+def test_an_endless_event_is_not_retried_on_another_channel() -> None:
     with pytest.raises(UmgError) as caught:
         SseSplitter(limit=8).whole(b"data: 1234567890")
     assert caught.value.failure is Failure.TOO_LARGE
@@ -371,5 +369,5 @@ def test_the_last_row_fits_all() -> None:
         ("", ""),
     ],
 )
-def test_a_message_without_its_quotes_has_the_providers_own_words(message: str, left: str) -> None:
+def test_an_error_message_is_classified_without_its_quoted_text(message: str, left: str) -> None:
     assert ProviderError(message=message).own_words == left

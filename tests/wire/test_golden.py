@@ -109,19 +109,19 @@ def pretty(body: bytes) -> str:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
-def test_the_codec_makes_of_a_case_what_stands_beside_it(case: Case) -> None:
+def test_the_results_of_the_codec_equal_the_golden_files(case: Case) -> None:
     for name, content in case.made():
         assert content == case.read(name).decode(), name
 
 
 @pytest.mark.parametrize("case", STREAMED, ids=lambda case: case.id)
-def test_a_stream_says_the_same_byte_by_byte(case: Case) -> None:
+def test_a_stream_is_decoded_equally_byte_by_byte(case: Case) -> None:
     assert accumulate(case.streamed(pass_=False, step=1)) == accumulate(case.streamed(pass_=False))
     assert frames_of(case.streamed(pass_=True, step=1)) == frames_of(case.streamed(pass_=True))
 
 
 @pytest.mark.parametrize("case", STREAMED, ids=lambda case: case.id)
-def test_a_passed_stream_says_what_a_translated_one_does(case: Case) -> None:
+def test_a_passed_through_stream_decodes_to_the_translated_one(case: Case) -> None:
     passed = case.streamed(pass_=True)
     translated = accumulate(case.streamed(pass_=False))
     assert accumulate(decoded(case.codec, [frames_of(passed)], case.request())) == translated
@@ -145,7 +145,7 @@ def test_a_passed_response_has_the_callers_name_of_the_model(case: Case) -> None
 
 
 @pytest.mark.parametrize("case", TWICE, ids=lambda case: case.id)
-def test_an_answer_says_the_same_streamed_and_not(case: Case) -> None:
+def test_a_golden_answer_is_equal_streamed_and_unstreamed(case: Case) -> None:
     streamed = accumulate(case.streamed(pass_=False))
     response = case.codec.decode_response(case.read("response.json"), case.request(), False)
     if case.codec.name == "responses":

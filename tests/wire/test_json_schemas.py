@@ -43,14 +43,14 @@ CASES = [
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
-def test_a_native_schema_says_the_same_in_the_words_of_json_schema(case: Case) -> None:
+def test_a_native_schema_is_converted_to_an_equivalent_json_schema(case: Case) -> None:
     plain = json_schema(json.dumps(case.native), True, "f")
     assert plain == case.plain
     assert json.dumps(plain, sort_keys=False) == json.dumps(case.plain, sort_keys=False), "in the same order"
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
-def test_a_json_schema_stays_byte_for_byte(case: Case) -> None:
+def test_a_json_schema_is_kept_byte_for_byte(case: Case) -> None:
     text = json.dumps(case.native)
     assert msgspec.json.encode(json_schema(text, False, "f")) == text.encode()
 

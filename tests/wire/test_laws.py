@@ -85,7 +85,7 @@ def test_a_stream_survives_the_wire_and_back_however_it_is_cut(law: Law, data: s
 @every_format
 @few
 @given(st.data(), st.sampled_from([b"\r\n", b"\r"]))
-def test_a_stream_is_read_with_every_line_end(law: Law, data: st.DataObject, end: bytes) -> None:
+def test_a_stream_is_decoded_with_every_line_ending(law: Law, data: st.DataObject, end: bytes) -> None:
     response = data.draw(law.responses)
     stream = encoded(law.codec, [response_to_events(response)], law.answered).replace(b"\n", end)
     assert accumulate(decoded(law.codec, data.draw(cuts(stream)), law.answered)) == response
@@ -107,7 +107,7 @@ def test_a_passed_stream_is_the_providers_to_the_byte_however_it_is_cut(
 @every_format
 @few
 @given(st.data())
-def test_a_passed_stream_tells_the_service_what_it_needs(law: Law, data: st.DataObject) -> None:
+def test_a_passed_through_stream_has_the_events_that_the_service_needs(law: Law, data: st.DataObject) -> None:
     response = data.draw(law.responses)
     stream = encoded(law.codec, [response_to_events(response)], law.answered)
     events = events_of(decoded(law.codec, data.draw(cuts(stream)), law.answered, pass_=True))

@@ -88,7 +88,7 @@ def frames(case: Loose) -> list[bytes]:
 
 
 @pytest.mark.parametrize("case", LOOSE, ids=lambda case: case.id)
-def test_a_loosely_written_call_is_read(case: Loose) -> None:
+def test_a_leniently_encoded_call_is_decoded(case: Loose) -> None:
     text_format = FORMATS[case.format]
     whole = text_format.decode_response(msgspec.json.encode(body(case)), REQUEST, False)
     streamed = accumulate(decoded(text_format, frames(case), REQUEST))
@@ -106,7 +106,7 @@ TEXTS: dict[str, Json] = {
 
 @pytest.mark.parametrize("name", FORMATS)
 @pytest.mark.parametrize("half", [b"\\ud83d", b"\xc3"], ids=["a lone surrogate", "a stray byte"])
-def test_half_a_character_spoils_no_answer(name: str, half: bytes) -> None:
+def test_half_a_character_is_replaced_without_failing_the_answer(name: str, half: bytes) -> None:
     written = msgspec.json.encode(TEXTS[name]).replace(b"CUT", b"a" + half)
     response = FORMATS[name].decode_response(written, REQUEST, False)
     assert response.candidates[0].message.parts[0].text.text == "a\ufffd"
@@ -115,7 +115,7 @@ def test_half_a_character_spoils_no_answer(name: str, half: bytes) -> None:
 
 
 @pytest.mark.parametrize("name", ["chat", "messages", "responses"])
-def test_half_a_character_spoils_no_answer_that_names_the_member_twice(name: str) -> None:
+def test_half_a_character_does_not_fail_an_answer_with_a_repeated_member(name: str) -> None:
     written = msgspec.json.encode(TEXTS[name] | {"metadata": {"model": "y"}}).replace(b"CUT", b"a\\ud83d")
     passed = msgspec.json.decode(FORMATS[name].decode_response(written, REQUEST, True).source.body)
     assert passed["model"] == "m"
@@ -157,7 +157,7 @@ ODD_GROUNDINGS = [
 
 
 @pytest.mark.parametrize("grounding", ODD_GROUNDINGS, ids=range(len(ODD_GROUNDINGS)))
-def test_grounding_that_cannot_be_read_spoils_no_answer_and_is_passed_on(grounding: bytes) -> None:
+def test_invalid_grounding_is_passed_through_without_failing_the_answer(grounding: bytes) -> None:
     part = b'{"candidates":[{"content":{"parts":[{"text":"CUT"}]},"finishReason":"STOP","groundingMetadata":%b}]}'
     native, written = FORMATS["native"], part % grounding
     whole = native.decode_response(written, REQUEST, False)

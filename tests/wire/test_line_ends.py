@@ -215,7 +215,7 @@ def streamed(name: str, place: Place, text: str, tool: str) -> object:
 @pytest.mark.parametrize("name", ENCODERS)
 @settings(modest, max_examples=400)
 @given(place=st.sampled_from(PLACES), value=objects, around=blanks, tool=st.sampled_from(TOOLS))
-def test_json_that_is_kept_as_it_came_breaks_no_stream(
+def test_raw_json_with_line_breaks_is_encoded_on_one_line_of_a_stream(
     name: str, place: Place, value: dict[str, object], around: list[str], tool: str
 ) -> None:
     assert marked(streamed(name, place, written(value, cycle(around)), tool)) <= marked(value)
@@ -223,7 +223,7 @@ def test_json_that_is_kept_as_it_came_breaks_no_stream(
 
 @pytest.mark.parametrize("place", [p for p in PLACES if p.root is not pb.GenerateEvent], ids=lambda place: place.id)
 @pytest.mark.parametrize("name", FORMATS)
-def test_json_that_is_kept_as_it_came_breaks_no_whole_answer(place: Place, name: str) -> None:
+def test_raw_json_with_line_breaks_is_valid_in_an_unstreamed_answer(place: Place, name: str) -> None:
     for tool in TOOLS:
         request, response = place.whole(written(WORST, cycle(BLANKS)), name, tool)
         body = json.loads(FORMATS[name].encode_response(response, request))

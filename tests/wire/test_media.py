@@ -20,7 +20,7 @@ PNG = b"\x89PNG\r\n\x1a\n\xff\xfe"
         ("data:text/plain,a%20b", "text/plain", b"a b"),
     ],
 )
-def test_a_data_url_is_read_in_every_spelling(url: str, mime: str, data: bytes) -> None:
+def test_a_data_url_is_decoded_in_every_spelling(url: str, mime: str, data: bytes) -> None:
     assert parse_data_url(url, "f") == (mime, data)
 
 

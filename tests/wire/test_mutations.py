@@ -54,7 +54,7 @@ def tried(call: Callable[..., Made], *arguments: object) -> Made | None:
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if case.has("request.json")], ids=lambda case: case.id)
-def test_a_mutated_request_is_read_or_refused(case: Case) -> None:
+def test_a_mutated_request_is_decoded_or_refused(case: Case) -> None:
     random, codec = Random(case.id), case.codec
     for _ in range(ROUNDS):
         body = mutated(case.read("request.json"), random)
@@ -67,7 +67,7 @@ def test_a_mutated_request_is_read_or_refused(case: Case) -> None:
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if case.has("response.json")], ids=lambda case: case.id)
-def test_a_mutated_answer_is_read_or_refused(case: Case) -> None:
+def test_a_mutated_answer_is_decoded_or_refused(case: Case) -> None:
     random, request = Random(case.id), case.request()
     for _ in range(ROUNDS):
         body = mutated(case.read("response.json"), random)
@@ -78,7 +78,7 @@ def test_a_mutated_answer_is_read_or_refused(case: Case) -> None:
 
 
 @pytest.mark.parametrize("case", STREAMED, ids=lambda case: case.id)
-def test_a_mutated_stream_is_read_or_refused(case: Case) -> None:
+def test_a_mutated_stream_is_decoded_or_refused(case: Case) -> None:
     random, request = Random(case.id), case.request()
     for _ in range(ROUNDS):
         stream = mutated_stream(case.read("stream.sse"), random)
@@ -99,7 +99,7 @@ def read(
 
 
 @pytest.mark.parametrize("name", UNARY)
-def test_mutated_embeddings_and_rankings_are_read_or_refused(name: str) -> None:
+def test_mutated_embeddings_and_rankings_are_decoded_or_refused(name: str) -> None:
     random = Random(name)
     codec: UnaryFormat = UNARY[name]  # type: ignore[type-arg]
     asked = codec.decode_request(REQUESTS[name][0], {}).canonical

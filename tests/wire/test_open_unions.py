@@ -46,7 +46,7 @@ def test_a_turn_of_an_unknown_role_reaches_a_provider_of_its_format(case: Body) 
 
 
 @pytest.mark.parametrize("case", BODIES, ids=lambda case: case.id)
-def test_a_turn_of_an_unknown_role_stays_when_the_conversation_is_written_anew(case: Body) -> None:
+def test_a_turn_of_an_unknown_role_is_kept_when_the_messages_are_encoded_again(case: Body) -> None:
     codec = FORMATS[case.format]
     request = codec.decode_request(msgspec.json.encode(case.body), {}).canonical
     upstream = codec.encode_request(request, "m", False, notes=RequestNotes(edited=("messages",)))

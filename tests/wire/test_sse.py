@@ -49,7 +49,7 @@ def read(pieces: list[bytes]) -> list[SseEvent]:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
-def test_events_are_read_however_their_lines_end(case: Case) -> None:
+def test_events_are_decoded_with_every_line_ending(case: Case) -> None:
     assert [(event.name, event.data) for event in read([case.stream])] == case.events
 
 

@@ -6,7 +6,7 @@ from umg_grpc.wire.core.stream_memory import FREE_BYTES, Budget
 from umg_grpc.wire.core.text_pieces import JOINED_PIECES, Pieces
 
 
-def test_an_answer_may_keep_so_much_and_all_together_so_much() -> None:
+def test_the_aggregate_of_one_answer_and_of_all_answers_is_bounded() -> None:
     budget = Budget(per_answer=FREE_BYTES + 10, total=15)
     one, other = budget.reservation(), budget.reservation()
     assert one.hold(FREE_BYTES)
@@ -31,7 +31,7 @@ def test_pieces_are_the_text_that_they_make() -> None:
     assert (pieces.text(), pieces.size) == (text[:100], 100)
 
 
-def test_of_an_answer_that_is_limited_the_beginning_is_kept_with_its_share() -> None:
+def test_a_limited_aggregate_keeps_the_beginning_of_the_answer() -> None:
     events = [pb.GenerateEvent(part_started=pb.Part(text=pb.TextPart()))]
     events += [pb.GenerateEvent(text_delta=f"{number:9} ") for number in range(10_000)]
     finished = pb.GenerateEvent(finished=pb.CandidateFinished(finish_reason=pb.FINISH_REASON_STOP))

@@ -104,7 +104,7 @@ CASES = [
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.format}: {case.id}")
-def test_a_stream_that_says_nothing_yet_is_a_preamble(case: Frames) -> None:
+def test_a_stream_without_content_has_no_output(case: Frames) -> None:
     assert FORMATS[case.format].has_no_output(case.frames) == case.has_no_output
 
 

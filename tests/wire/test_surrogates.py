@@ -27,7 +27,7 @@ from umg_grpc.wire.core.surrogates import SurrogateJoiner, decode, escape_halves
     ],
     ids=ascii,
 )
-def test_halves_are_put_together_again(documents: list[bytes], text: str) -> None:
+def test_halves_of_a_character_are_joined_again(documents: list[bytes], text: str) -> None:
     joiner = SurrogateJoiner()
     replace_halves = [joiner.join(msgspec.json.decode(escape_halves(document), type=str)) for document in documents]
     assert "".join([*replace_halves, joiner.rest()]) == text
@@ -41,7 +41,7 @@ def test_a_whole_document_has_replacement_characters_for_its_halves() -> None:
     }
 
 
-def test_characters_like_placeholders_stay() -> None:
+def test_characters_that_look_like_placeholders_are_kept() -> None:
     assert (
         replace_halves('{"a":"\U00100000\U00100480\U001008ff"}'.encode())
         == '{"a":"\U00100000\U00100480\U001008ff"}'.encode()

@@ -24,7 +24,7 @@ def test_whatever_a_model_writes_is_an_object(text: str) -> None:
     assert msgspec.json.decode(encoded) == (WRITTEN | CUT_OFF)[text]
 
 
-def test_free_text_goes_there_and_back() -> None:
+def test_the_text_of_a_custom_call_survives_encoding_and_decoding() -> None:
     assert call_arguments(pb.ToolCall(text="")) == {"input": ""}
     assert free_text('{"input": "a"}') == "a"
     assert free_text('{"input": 1}') == '{"input": 1}'

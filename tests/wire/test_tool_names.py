@@ -55,7 +55,7 @@ def resolved(names: ToolNames, sent: str) -> ToolName:
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
 @modest
 @given(st.lists(tool_names, unique=True, max_size=6), st.lists(tool_names, max_size=3))
-def test_every_name_is_sent_legally_and_comes_back(
+def test_every_name_is_encoded_validly_and_decoded_back(
     rule: Rule, declared: list[ToolName], others: list[ToolName]
 ) -> None:
     names = rule.names(request_with(declared))
@@ -89,7 +89,7 @@ def test_a_name_that_is_cut_stays_the_same_whatever_else_is_declared() -> None:
 
 
 @pytest.mark.parametrize("most", [1, 64])
-def test_names_that_are_legal_in_one_way_only_are_numbered(most: int) -> None:
+def test_names_that_become_equal_are_numbered(most: int) -> None:
     """Check 10,000 equal names, because a body may have that many: numbering must not be slow."""
     alike = ["x" * (most - 1) + chr(0x4E00 + index) for index in range(10_000)]
     names = chat_names(request_with([ToolName("", name) for name in alike]))

@@ -142,7 +142,7 @@ def test_a_nested_unknown_field_is_reported_once_by_its_path(place: Place) -> No
 
 
 @pytest.mark.parametrize("place", PLACES, ids=lambda place: place.id)
-def test_a_strict_caller_learns_which_field_to_leave_out(place: Place) -> None:
+def test_a_strict_call_is_refused_with_the_path_of_its_unknown_field(place: Place) -> None:
     report = Report()
     request, _, notes = FORMATS[place.format].decode_request(body_of(place), {})
     for path in notes.uncarried:
@@ -165,7 +165,7 @@ def test_an_unknown_field_of_the_top_level_is_refused_by_name_towards_another_fo
 
 
 @pytest.mark.parametrize("place", PLACES + TOP, ids=lambda place: place.id)
-def test_null_says_nothing(place: Place) -> None:
+def test_null_is_not_reported_as_an_unknown_field(place: Place) -> None:
     name = place.path.rpartition(".")[2]
     body = msgspec.json.encode(nulled(msgspec.json.decode(body_of(place)), name, own=SCHEMA))
     assert all(place.path not in report.dropped for report in reports(place.format, body))
@@ -213,7 +213,7 @@ def test_the_callers_own_json_is_not_looked_into(case: Clean) -> None:
     assert not any("zork" in path for path in [*notes.uncarried, *notes.indispensable])
 
 
-def test_a_part_that_nobody_knows_is_not_looked_into() -> None:
+def test_an_unknown_part_is_not_searched_for_unknown_fields() -> None:
     body = msgspec.json.encode({"model": "m", **message_with({"type": "new", "zork": 1})})
     assert unknown("chat", body) == []
 
@@ -224,14 +224,14 @@ def unknown(face: str, body: bytes) -> list[str]:
 
 
 @pytest.mark.parametrize("face", FORMATS)
-def test_a_provider_of_the_same_format_is_told_all_of_it(face: str) -> None:
+def test_every_field_is_forwarded_to_a_provider_of_the_same_format(face: str) -> None:
     for place in PLACES + TOP:
         if place.format == face and not place.path.startswith("extra_body"):
             request, _, notes = FORMATS[face].decode_request(body_of(place), {})
             assert not FORMATS[face].encode_request(request, "m", True, notes=notes).report.lost, place.id
 
 
-def test_a_name_is_cut_and_loses_what_cannot_be_shown() -> None:
+def test_a_name_is_shortened_and_loses_unprintable_characters() -> None:
     body = msgspec.json.encode({"model": "m", "messages": [{**USER, "a\n" + "z" * 200: 1}]})
     report = Report()
     for path in unknown("chat", body):

@@ -36,7 +36,7 @@ def read(document: bytes) -> list[float]:
 
 
 @given(st.lists(singles, min_size=1))
-def test_a_float32_is_itself_whichever_way_it_goes(numbers: list[float]) -> None:
+def test_a_float32_is_unchanged_after_encoding_and_decoding(numbers: list[float]) -> None:
     packed = pack(numbers)
     assert packed == struct.pack(f"<{len(numbers)}f", *numbers)
     assert pack(read(encoded(packed))) == packed
@@ -107,7 +107,7 @@ def test_json_in_pieces_is_the_json_of_all(vectors: int) -> None:
     assert len(pieces) == max(1, math.ceil(vectors * 4096 / PIECE_BYTES))
 
 
-def test_a_body_in_pieces_is_itself() -> None:
+def test_the_pieces_of_a_body_join_to_the_body() -> None:
     for size in (1, SLICE_BYTES, SLICE_BYTES + 1, 3 * SLICE_BYTES + 5):
         body = bytes(range(256)) * (size // 256 + 1)
         assert b"".join(slices(body[:size])) == body[:size]

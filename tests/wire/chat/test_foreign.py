@@ -68,7 +68,7 @@ def test_turns_of_the_model_in_a_row_are_one_where_they_hold_calls() -> None:
     ]  # fmt: skip
 
 
-def test_a_turn_that_says_nothing_is_left_out() -> None:
+def test_an_empty_turn_is_dropped() -> None:
     turns = [
         message(pb.ROLE_USER, text("hi")),
         message(pb.ROLE_ASSISTANT, thought("hm")),
@@ -81,7 +81,7 @@ def test_a_turn_that_says_nothing_is_left_out() -> None:
     assert report == "reasoning"
 
 
-def test_a_medium_that_was_only_thought_of_is_left_out() -> None:
+def test_media_of_the_reasoning_are_left_out() -> None:
     """Check the sketches of an image model, which native clients return among the reasoning."""
     sketch = pb.Part(
         media=pb.MediaPart(kind=pb.MEDIA_KIND_IMAGE, data=b"x", mime_type="image/png"),
@@ -102,7 +102,7 @@ LONG_ID = "x" * 65
 DOTTED = pb.Tool(function=pb.FunctionTool(name="files.read"))
 
 
-def test_names_and_ids_are_told_as_providers_take_them() -> None:
+def test_names_and_ids_are_encoded_within_the_limits_of_providers() -> None:
     calls = message(pb.ROLE_ASSISTANT, call(LONG_ID, "files.read"), call("b", "gone.since"))
     results = message(pb.ROLE_USER, result(LONG_ID, "files.read", text("1")), result("b", "gone.since", text("2")))
     tools = [pb.Tool(function=pb.FunctionTool(name="files_read")), DOTTED, pb.Tool(custom=pb.CustomTool(name="y" * 70))]
@@ -121,7 +121,7 @@ def test_names_and_ids_are_told_as_providers_take_them() -> None:
     assert "name" not in first  # providers do not know `name` there
 
 
-def test_a_tool_is_called_by_the_name_that_the_caller_gave_it() -> None:
+def test_a_tool_call_has_the_name_that_the_caller_declared() -> None:
     request = pb.GenerateRequest(model="m", tools=[DOTTED], source=pb.SourceDocument(format="native", body=b"{}"))
     calls = [{"index": 0, "id": "c", "type": "function", "function": {"name": "files_read", "arguments": "{}"}}]
     whole = {"choices": [{"message": {"tool_calls": calls}, "finish_reason": "tool_calls"}]}
@@ -173,7 +173,7 @@ def test_the_rules_of_the_format_are_kept_for_callers_of_others(
     assert foreign(**fields) == ({"messages": USER} | encoded, report)
 
 
-def test_json_is_asked_for_in_words_unless_the_caller_did() -> None:
+def test_json_output_is_requested_by_an_instruction_unless_the_prompt_has_one() -> None:
     question = message(pb.ROLE_USER, text("As JSON, please"))
     assert foreign(response_format=JSON_FORMAT, messages=[question])[0]["messages"] == [
         {"role": "user", "content": "As JSON, please"}
@@ -183,7 +183,7 @@ def test_json_is_asked_for_in_words_unless_the_caller_did() -> None:
 
 
 @pytest.mark.parametrize("model", ["famO-5", "gpt-5-mini", "openai/gpt-5.1", "o3", "o4-mini"])
-def test_models_that_refuse_the_older_limit_are_given_the_newer(model: str) -> None:
+def test_models_that_refuse_the_older_limit_field_get_the_newer(model: str) -> None:
     request = pb.GenerateRequest(messages=[message(pb.ROLE_USER, text("hi"))], max_output_tokens=9)
     for name, field in ((model, "max_completion_tokens"), ("gpt-4o", "max_tokens"), ("oss-3", "max_tokens")):
         body = msgspec.json.decode(CHAT.encode_request(request, name, False).body)
@@ -234,7 +234,7 @@ def test_a_result_comes_before_the_turns_between_it_and_its_call(role: "pb.Role.
 
 
 @pytest.mark.parametrize("role", [pb.ROLE_TOOL, pb.ROLE_USER], ids=pb.Role.Name)
-def test_a_turn_of_a_result_without_its_call_is_left_out_whole(role: "pb.Role.ValueType") -> None:
+def test_a_turn_with_only_an_unmatched_result_is_dropped(role: "pb.Role.ValueType") -> None:
     turns = [message(role, result("gone", "", text("0"))), message(pb.ROLE_USER, text("so?"))]
     body, report = foreign(messages=turns)
     assert body["messages"] == [{"role": "user", "content": "so?"}]

@@ -23,7 +23,7 @@ REQUEST = pb.GenerateRequest(
 )
 
 
-def test_a_tool_of_free_text_is_told_as_a_function_with_one_text() -> None:
+def test_a_custom_tool_is_encoded_as_a_function_with_one_text() -> None:
     upstream = CHAT.encode_request(REQUEST, "theirs", False)
     body = msgspec.json.decode(upstream.body)
     schema = {"type": "object", "properties": {"input": {"type": "string"}}, "required": ["input"]}

@@ -87,7 +87,7 @@ def test_only_the_model_changes(request_: pb.GenerateRequest, more: dict[str, ob
 
 @pytest.mark.parametrize("more", [{}, {"obfuscation": "abc"}], ids=repr)
 @pytest.mark.parametrize("model", ["theirs", "ours", "others"])
-def test_a_read_of_plain_chunks_is_passed_without_a_look(
+def test_a_read_with_plain_chunks_only_is_passed_through_without_parsing(
     more: dict[str, object], model: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     decoder = PassthroughDecoder(pb.GenerateRequest(model=model))
@@ -123,7 +123,7 @@ def test_nothing_that_needs_a_look_is_taken_for_plain(odd: bytes, more: dict[str
 
 @settings(max_examples=40, deadline=None)
 @given(st.lists(st.text(max_size=8), max_size=12), st.sampled_from([b"\n", b"\r\n", b"\r"]), st.data())
-def test_every_line_end_passes_as_it_came(words: list[str], end: bytes, data: st.DataObject) -> None:
+def test_every_line_ending_is_passed_through_unchanged(words: list[str], end: bytes, data: st.DataObject) -> None:
     stream = b"".join([ROLE, *text(*words), END, usage(), DONE]).replace(b"\n", end)
     passed, events = run(data.draw(cuts(stream)), SAME)
     assert passed == stream
@@ -169,7 +169,7 @@ def test_what_breaks_clients_is_left_out_and_comments_stay() -> None:
 
 
 @pytest.mark.parametrize("stream", [b"", ROLE, ROLE + usage(), b": x\n\n", ROLE + END[:30], DONE], ids=repr)
-def test_a_stream_that_breaks_off_is_no_short_answer(stream: bytes) -> None:
+def test_a_broken_stream_is_an_error(stream: bytes) -> None:
     with pytest.raises(UmgError) as caught:
         run([stream], SAME)
     assert caught.value.name in {"UPSTREAM_CUT", "UPSTREAM_FAILED"}
@@ -183,7 +183,7 @@ def test_every_choice_that_was_asked_for_has_to_finish() -> None:
 
 
 @pytest.mark.parametrize("pass_", [True, False])
-def test_an_error_event_comes_after_what_was_said_before_it(pass_: bool) -> None:
+def test_an_error_event_follows_the_events_before_it(pass_: bool) -> None:
     error = b'data: {"error":{"message":"overloaded at https://x.test","code":502}}\n\n'
     decoder = CHAT.stream_decoder(SAME, pass_)
     message = decoder.feed(ROLE + frame({"content": "hi"}) + error + END)
@@ -226,7 +226,7 @@ def unsaid(delta: object, finish: str | None = None) -> bytes:
     return b"data: " + msgspec.json.encode(HEAD | {"choices": [choice]}) + b"\n\n"
 
 
-def test_an_end_is_seen_where_only_the_last_chunk_has_a_finish_reason() -> None:
+def test_the_end_is_detected_by_the_finish_reason_of_the_last_chunk() -> None:
     stream = [unsaid({"role": "assistant"}), unsaid({"content": "a"}), unsaid({"content": "b"}), unsaid({}, "stop")]
     for pieces in (stream, [b"".join(stream)]):
         passed, events = run(pieces, SAME)
@@ -234,7 +234,7 @@ def test_an_end_is_seen_where_only_the_last_chunk_has_a_finish_reason() -> None:
         assert kinds(events) == ["started", "finished"]
 
 
-def test_an_end_is_seen_where_one_chunk_holds_several_choices() -> None:
+def test_the_end_is_detected_in_a_chunk_of_several_choices() -> None:
     def both(first: str | None, second: str | None) -> bytes:
         choices = [
             {"index": 0, "delta": {}, "finish_reason": first},
@@ -274,13 +274,13 @@ def test_a_heartbeat_of_empty_data_is_left_out() -> None:
     assert frames == ROLE + END + DONE
 
 
-def test_numbers_written_as_text_do_not_fail_an_answer() -> None:
+def test_numbers_encoded_as_text_do_not_fail_an_answer() -> None:
     odd = usage().replace(b'"prompt_tokens":3', b'"prompt_tokens":"3"').replace(b'"created":1', b'"created":"1"')
     _, events = run([ROLE + END + odd + DONE], SAME)
     assert [event.usage.input_tokens for event in events if event.HasField("usage")] == [3]
 
 
-def test_a_call_overrides_why_the_provider_says_it_stopped() -> None:
+def test_a_call_overrides_the_providers_finish_reason() -> None:
     call = frame({"tool_calls": [{"index": 0, "id": "c", "function": {"name": "f", "arguments": "{}"}}]})
     _, events = run([ROLE + call, END + DONE], SAME)
     assert [event.finished.finish_reason for event in events if event.HasField("finished")] == [

@@ -148,7 +148,7 @@ def test_what_is_no_json_object_is_malformed(body: bytes) -> None:
     assert caught.value.reason == pb.ERROR_REASON_MALFORMED_BODY
 
 
-def test_null_says_nothing_in_any_optional_field() -> None:
+def test_null_is_treated_as_absent_in_every_optional_field() -> None:
     from umg_grpc.wire.chat import schema
 
     names = set(schema.ChatRequest.__struct_encode_fields__) - {"model", "messages"}
@@ -184,7 +184,7 @@ PATHS = {
 
 
 @pytest.mark.parametrize(("canonical", "wire"), PATHS.items())
-def test_a_canonical_path_is_told_as_the_callers_know_it(canonical: str, wire: str) -> None:
+def test_a_canonical_path_is_converted_to_the_callers_path(canonical: str, wire: str) -> None:
     assert CHAT.wire_path(canonical) == wire
 
 

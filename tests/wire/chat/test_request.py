@@ -47,7 +47,7 @@ def rebuilt(body: dict[str, object], stream: bool = False) -> tuple[dict[str, ob
     ],
     ids=repr,
 )  # fmt: skip
-def test_spellings_of_ours_are_rewritten_for_a_provider_of_the_format(
+def test_our_own_fields_are_rewritten_for_a_provider_of_the_format(
     body: dict[str, object], sent: dict[str, object], report: str
 ) -> None:
     assert rebuilt(body) == (sent, report)
@@ -64,7 +64,7 @@ def test_a_stream_always_asks_for_usage_and_keeps_the_other_options(options: dic
     assert fields == {"stream": True, "stream_options": {"include_usage": True, **extra}}
 
 
-def test_one_model_leaves_whatever_came() -> None:
+def test_a_sent_body_has_one_model_for_any_body_of_the_caller() -> None:
     body = b'{"model":"a","messages":[{"role":"user","content":"hi"}],"model":"b"}'
     request = CHAT.decode_request(body, {}).canonical
     assert request.model == "b"
@@ -74,7 +74,7 @@ def test_one_model_leaves_whatever_came() -> None:
     )
 
 
-def test_search_tools_have_one_home_however_they_are_asked_for() -> None:
+def test_search_tools_are_decoded_to_one_field_from_every_spelling() -> None:
     body = {"model": "m", "messages": USER, "extra_body": {"google": {"tools": [{"googleSearch": {}}, {"vendorgSearch": {}}]}},
             "tools": [{"type": "function", "function": {"name": "vendorgSearch"}}]}  # fmt: skip
     tools = CHAT.decode_request(msgspec.json.encode(body), {}).canonical.tools
@@ -131,7 +131,7 @@ def test_results_in_a_user_turn_come_first_and_their_images_in_a_user_message_be
     [[], [message(pb.ROLE_ASSISTANT, text("ok"))], [message(pb.ROLE_SYSTEM, text("be nice"))]],
     ids=["end", "answer", "system"],
 )
-def test_images_of_results_are_shown_before_anything_else_is_said(last: list[pb.Message]) -> None:
+def test_images_of_tool_results_precede_other_content(last: list[pb.Message]) -> None:
     results = [
         message(pb.ROLE_TOOL, result("a", "", text("1"), IMAGE)),
         message(pb.ROLE_TOOL, result("b", "", text("2"))),
@@ -211,7 +211,7 @@ def test_what_chat_cannot_say_is_reported() -> None:
     ("budget", "effort"),
     [(0, "none"), (1, "low"), (4608, "low"), (4609, "medium"), (16384, "medium"), (16385, "high"), (-1, None)],
 )
-def test_a_budget_is_said_as_the_nearest_effort(budget: int, effort: str | None) -> None:
+def test_a_budget_is_encoded_as_the_nearest_effort(budget: int, effort: str | None) -> None:
     request = pb.GenerateRequest(
         messages=[message(pb.ROLE_USER, text("hi"))], reasoning=pb.ReasoningOptions(budget_tokens=budget)
     )
@@ -277,7 +277,7 @@ TOOLS = [{"type": "function", "function": {"name": "f"}}]
     ],
     ids=repr,
 )  # fmt: skip
-def test_a_field_that_was_changed_is_written_anew_and_nowhere_else(
+def test_only_an_edited_field_is_encoded_again(
     body: dict[str, object], fields: list[str], changes: dict[str, object], encoded: dict[str, object]
 ) -> None:
     assert edited(body, *fields, **changes) == encoded
@@ -331,7 +331,7 @@ def test_unknown_members_of_our_own_containers_are_found_by_their_paths(
         ({"enable_thinking": False}, pb.REASONING_MODE_DISABLED, True),
     ],
 )
-def test_of_two_switches_the_one_that_enables_wins(
+def test_enabling_takes_precedence_over_disabling_of_two_switches(
     body: dict[str, object], mode: "pb.ReasoningMode.ValueType", declared: bool
 ) -> None:
     raw = msgspec.json.encode({"model": "m", "messages": USER} | body)
@@ -358,14 +358,14 @@ REFUSED: dict[str, tuple[Callable[[], pb.GenerateRequest], str, str]] = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_would_change_the_meaning_is_refused_by_its_canonical_path(name: str) -> None:
+def test_an_unsupported_part_that_changes_the_meaning_is_refused_by_its_canonical_path(name: str) -> None:
     make, path, reason = REFUSED[name]
     with pytest.raises(UmgError) as caught:
         CHAT.encode_request(make(), "theirs", False)
     assert (caught.value.name, caught.value.metadata) == (reason, {"field": path})
 
 
-def test_what_the_source_cannot_do_without_is_refused_by_its_name() -> None:
+def test_an_indispensable_field_of_the_source_is_refused_by_its_name() -> None:
     request = pb.GenerateRequest(source=pb.SourceDocument(format="messages", body=b"{}"))
     with pytest.raises(UmgError) as caught:
         CHAT.encode_request(request, "theirs", False, notes=RequestNotes(indispensable=["mcp_servers"]))
@@ -406,7 +406,7 @@ REPORTED: dict[str, tuple[pb.GenerateRequest, str]] = {
 
 
 @pytest.mark.parametrize("name", REPORTED)
-def test_what_chat_has_no_word_for_is_left_out_and_reported(name: str) -> None:
+def test_options_without_a_field_in_chat_are_dropped_and_reported(name: str) -> None:
     request, report = REPORTED[name]
     fields, dropped = sent(request)
     assert dropped == report
@@ -438,7 +438,7 @@ def test_json_of_a_grpc_caller_cannot_add_members_to_the_body(name: str) -> None
     assert (caught.value.name, caught.value.metadata) == ("INVALID_FIELD", {"field": path})
 
 
-def test_many_calls_without_ids_are_paired_in_no_time() -> None:
+def test_many_calls_without_ids_are_paired_quickly() -> None:
     calls = [call("", f"f{n}") for n in range(10_000)]
     results = [message(pb.ROLE_TOOL, result("", f"f{n}")) for n in reversed(range(10_000))]
     with within(3):
@@ -464,14 +464,14 @@ UNSAYABLE = {
 
 
 @pytest.mark.parametrize("name", UNSAYABLE, ids=str)
-def test_what_a_grpc_caller_left_open_is_refused_by_its_path(name: str) -> None:
+def test_an_incomplete_message_of_a_grpc_caller_is_refused_by_its_path(name: str) -> None:
     request, field = UNSAYABLE[name]
     with pytest.raises(UmgError) as caught:
         CHAT.encode_request(request, "theirs", False)
     assert caught.value.metadata == {"field": field}
 
 
-def test_a_result_that_has_only_its_json_is_said_as_that() -> None:
+def test_a_tool_result_with_only_json_is_encoded_as_its_json() -> None:
     result = pb.Part(tool_result=pb.ToolResult(call_id="c", result_json='{"a": 1.0}'))
     body = msgspec.json.decode(CHAT.encode_request(_turn(result, role=pb.ROLE_TOOL), "theirs", False).body)
     assert body["messages"] == [{"role": "tool", "tool_call_id": "c", "content": '{"a": 1.0}'}]

@@ -49,13 +49,13 @@ def choice(message: object, finish: object = "stop", **more: object) -> bytes:
     ],
     ids=repr,
 )  # fmt: skip
-def test_what_providers_leave_out_is_absent(message: object, kinds: list[str]) -> None:
+def test_members_that_providers_omit_are_absent(message: object, kinds: list[str]) -> None:
     candidate = CHAT.decode_response(choice(message, None, usage=None), REQUEST, False).candidates[0]
     assert [part.WhichOneof("kind") for part in candidate.message.parts] == kinds
     assert candidate.finish_reason == (pb.FINISH_REASON_TOOL_CALLS if "tool_call" in kinds else pb.FINISH_REASON_STOP)
 
 
-def test_half_a_character_does_not_spoil_an_answer() -> None:
+def test_half_a_character_does_not_fail_an_answer() -> None:
     body = choice({"content": "CUT"}).replace(b"CUT", b"a\\ud83d")
     assert CHAT.decode_response(body, REQUEST, False).candidates[0].message.parts[0].text.text == "a\ufffd"
 
@@ -66,13 +66,13 @@ def test_half_a_character_does_not_spoil_an_answer() -> None:
     [b"", b"<html>", b"[]", b"{}", b'{"choices":null}', b'{"choices":"x"}', b'{"error":{"message":"boom"}}', b'{"error":"boom","choices":[]}', b"[" * 99999],
     ids=lambda body: repr(body[:40]),
 )  # fmt: skip
-def test_what_cannot_be_read_is_the_providers_failure(body: bytes, pass_: bool) -> None:
+def test_an_undecodable_answer_is_the_providers_failure(body: bytes, pass_: bool) -> None:
     with pytest.raises(UmgError) as caught:
         CHAT.decode_response(body, REQUEST, pass_)
     assert caught.value.name == "UPSTREAM_FAILED"
 
 
-def test_what_is_broken_inside_is_not_the_callers_fault() -> None:
+def test_an_invalid_member_of_an_answer_is_the_providers_failure() -> None:
     image = {"images": [{"image_url": {"url": "data:image/png;base64,@"}}]}
     for broken in ({"audio": {"data": "@"}}, image, {"annotations": [3], "content": "a"}):
         with pytest.raises(UmgError) as caught:
@@ -80,7 +80,7 @@ def test_what_is_broken_inside_is_not_the_callers_fault() -> None:
         assert caught.value.name == "UPSTREAM_FAILED"
 
 
-def test_a_passed_answer_tells_the_service_what_it_needs() -> None:
+def test_a_passed_through_answer_has_the_fields_that_the_service_needs() -> None:
     body = choice({"content": "hi"}, "length", usage={"prompt_tokens": 5, "completion_tokens": 1}, timings={"a": 1.0})
     response = CHAT.decode_response(body, REQUEST, True)
     assert (response.response_id, response.model, response.usage.input_tokens) == ("c", "m", 5)
@@ -102,7 +102,7 @@ def decoded(message: object, **more: object) -> pb.Message:
     return CHAT.decode_response(choice(message, **more), REQUEST, False).candidates[0].message
 
 
-def test_a_citation_of_another_shape_is_kept_and_spoils_nothing() -> None:
+def test_a_citation_of_an_unknown_shape_is_kept_as_it_is() -> None:
     flat = {"type": "url_citation", "url": "https://a.test"}
     citation = decoded({"content": "a", "annotations": [flat]}).parts[0].text.citations[0]
     assert citation.opaque == pb.OpaquePart(

@@ -68,7 +68,7 @@ QUIRKS = [
 
 
 @pytest.mark.parametrize("quirk", QUIRKS, ids=lambda quirk: quirk.id)
-def test_calls_are_read_as_providers_send_them(quirk: Quirk) -> None:
+def test_calls_are_decoded_in_every_form_of_providers(quirk: Quirk) -> None:
     frames = [chunk({"tool_calls": calls}) for calls in quirk.calls]
     candidate = answered(*frames, chunk({}, quirk.finish), b"data: [DONE]\n\n")
     called = [part.tool_call for part in candidate.message.parts]
@@ -97,12 +97,12 @@ def test_thoughts_and_text_that_alternate_are_parts_of_their_own() -> None:
     assert [part.text.text or part.reasoning.texts[0] for part in parts] == ["ab", "c", "d", "e", "f", "g"]
 
 
-def test_one_text_under_two_names_is_said_once() -> None:
+def test_one_text_in_two_fields_is_decoded_once() -> None:
     parts = answered(chunk({"reasoning_content": "a", "reasoning": "a"}), chunk({"content": "b"}, "stop")).message.parts
     assert list(parts[0].reasoning.texts) == ["a"]
 
 
-def test_content_may_come_in_parts_or_as_a_message() -> None:
+def test_content_is_decoded_from_parts_or_from_a_message() -> None:
     last = b'data: {"id":"c","choices":[{"message":{"content":"!"},"finish_reason":"eos"}]}\n\n'
     candidate = answered(chunk({"content": [{"type": "text", "text": "hi"}]}), last)
     assert candidate.message.parts[0].text.text == "hi!"
@@ -117,7 +117,7 @@ def test_content_may_come_in_parts_or_as_a_message() -> None:
         ("insufficient_system_resource", pb.FINISH_REASON_OTHER, "length"),
     ],
 )
-def test_an_answer_that_ended_for_an_unknown_reason_does_not_look_whole(
+def test_an_answer_with_an_unknown_finish_reason_is_encoded_as_incomplete(
     word: str, reason: int, finish_word: str
 ) -> None:
     candidate = answered(chunk({"content": "hi"}, word))
@@ -140,7 +140,7 @@ def test_an_answer_that_ended_for_an_unknown_reason_does_not_look_whole(
     [(b'{"content":%b}', "text"), (b'{"reasoning_content":%b}', "reasoning"), (b'{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":%b}}]}', "call")],
     ids=["text", "thoughts", "arguments"],
 )  # fmt: skip
-def test_a_character_cut_in_two_is_put_together_again(pieces: list[bytes], delta: bytes, kind: str) -> None:
+def test_the_halves_of_a_split_character_are_joined(pieces: list[bytes], delta: bytes, kind: str) -> None:
     frames = [b'data: {"id":"c","choices":[{"index":0,"delta":' + delta % piece + b"}]}\n\n" for piece in pieces]
     part = answered(*frames, chunk({}, "stop")).message.parts[0]
     contents = {
@@ -175,7 +175,7 @@ def test_usage_is_told_before_the_end_so_that_an_encoder_can_write_both_in_one()
 @pytest.mark.parametrize(
     "stream", [b"", chunk({"content": "a"}), b"data: [DONE]\n\n", b": x\n\n", chunk({}, "stop")[:40]], ids=repr
 )
-def test_a_stream_that_breaks_off_is_no_short_answer(stream: bytes) -> None:
+def test_a_broken_stream_is_an_error(stream: bytes) -> None:
     decoder = CHAT.stream_decoder(REQUEST, False)
     with pytest.raises(UmgError) as caught:
         decoder.feed(stream)

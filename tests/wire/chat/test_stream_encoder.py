@@ -64,7 +64,7 @@ def test_content_is_null_where_an_answer_only_calls() -> None:
     assert deltas(answer())[0] == {"role": "assistant", "content": "", "refusal": None}
 
 
-def test_calls_are_counted_from_zero_and_their_id_type_and_name_are_told_once() -> None:
+def test_calls_are_numbered_from_zero_and_have_id_type_and_name_once() -> None:
     encoded = [
         delta["tool_calls"][0]
         for delta in deltas(answer(text("hi"), call("a", "f", '{"x":1}'), call("b", "g", "")))
@@ -92,7 +92,7 @@ def test_calls_are_counted_in_each_choice() -> None:
     ] * 2
 
 
-def test_a_call_without_an_id_gets_one_that_no_other_answer_has() -> None:
+def test_a_call_without_an_id_gets_a_unique_id() -> None:
     encoded = deltas(answer(call("", "f", "{}"), call("", "f", "{}")))
     assert [called["id"] for delta in encoded for called in delta.get("tool_calls", ()) if "id" in called] == [
         "call_chatcmpl1_0",
@@ -140,7 +140,7 @@ def test_every_chunk_has_the_same_head() -> None:
     assert heads == {("chatcmpl-1", "chat.completion.chunk", 0, "m")}
 
 
-def test_reasoning_comes_before_the_text_and_its_pieces_are_told_apart() -> None:
+def test_reasoning_precedes_the_text_and_its_parts_are_separated() -> None:
     encoded = deltas(answer(thoughts("a", "b"), thoughts("c"), text("hi")))
     assert [delta["reasoning_content"] for delta in encoded if "reasoning_content" in delta] == ["a", "\n\nb", "\n\nc"]
     assert [delta["content"] for delta in encoded if delta.get("content")] == ["hi"]
@@ -151,7 +151,7 @@ PARTS = [thoughts("a", "b"), thoughts("c"), text("hi"), thoughts("d"), call("x",
 
 @pytest.mark.parametrize("inline", [False, True])
 @pytest.mark.parametrize("count", range(len(PARTS) + 1))
-def test_a_streamed_answer_says_what_the_unstreamed_one_does(inline: bool, count: int) -> None:
+def test_a_streamed_answer_aggregates_to_the_unstreamed_one(inline: bool, count: int) -> None:
     request, response = pb.GenerateRequest(face_hints=pb.FaceHints(thinking_to_content=inline)), answer(*PARTS[:count])
     message = msgspec.json.decode(CHAT.encode_response(response, request))["choices"][0]
     encoded = chunks(response, request)
@@ -263,7 +263,7 @@ def test_a_state_that_follows_its_call_comes_with_the_function_that_clients_look
     )
 
 
-def test_an_older_function_may_have_free_text() -> None:
+def test_a_legacy_function_may_have_text_arguments() -> None:
     request, custom = (
         pb.GenerateRequest(face_hints=pb.FaceHints(legacy_functions=True)),
         part(tool_call=pb.ToolCall(name="f", text="x")),

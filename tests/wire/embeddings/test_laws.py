@@ -99,7 +99,7 @@ def test_a_request_survives_the_wire_and_back(law: Law, data: st.DataObject) -> 
 @every_face
 @modest
 @given(st.data())
-def test_a_callers_body_says_the_same_to_its_provider(law: Law, data: st.DataObject) -> None:
+def test_a_callers_body_reaches_its_provider_unchanged(law: Law, data: st.DataObject) -> None:
     written = data.draw(law.requests)
     body = as_caller(law.codec).encode_request(written, "ours").body
     if law.codec is NATIVE_EMBEDDING:
@@ -146,7 +146,7 @@ def test_a_passed_answer_is_the_providers_to_the_byte(law: Law, data: st.DataObj
 @every_provider
 @few
 @given(st.data())
-def test_a_call_is_the_same_by_way_of_every_provider(law: Law, provider: Codec, data: st.DataObject) -> None:
+def test_a_call_is_the_same_through_every_provider(law: Law, provider: Codec, data: st.DataObject) -> None:
     request = law.codec.decode_request(law.body, {}).canonical
     request.model = "ours"
     sent = provider.encode_request(request, "theirs")

@@ -117,5 +117,5 @@ PATHS = {
 
 
 @pytest.mark.parametrize(("canonical", "wire"), PATHS.items())
-def test_a_canonical_path_is_told_as_the_callers_know_it(canonical: str, wire: str) -> None:
+def test_a_canonical_path_is_converted_to_the_callers_path(canonical: str, wire: str) -> None:
     assert EMBEDDINGS.wire_path(canonical) == wire

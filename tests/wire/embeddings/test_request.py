@@ -89,7 +89,7 @@ def test_a_body_is_read(case: Reading) -> None:
     assert request == case.request
 
 
-def test_a_batch_of_two_thousand_texts_is_read_at_once() -> None:
+def test_a_batch_of_two_thousand_texts_is_decoded_quickly() -> None:
     texts = [f"text {number}" for number in range(2048)]
     body = msgspec.json.encode({"model": "m", "input": texts})
     with within(0.02):
@@ -102,7 +102,7 @@ def test_a_batch_of_two_thousand_texts_is_read_at_once() -> None:
 
 @few
 @given(st.data())
-def test_all_that_says_something_but_the_model_goes_on_byte_for_byte(data: st.DataObject) -> None:
+def test_every_field_except_the_model_is_forwarded_byte_for_byte(data: st.DataObject) -> None:
     whole = {"model": "ours", "input": ["a", "é"], "dimensions": 8, "encoding_format": "float", "user": None}
     body = msgspec.json.encode(sprinkled(whole, data))
     upstream = sent(EMBEDDINGS, EMBEDDINGS, body)
@@ -116,7 +116,7 @@ def test_spaces_and_escapes_stay_as_they_were() -> None:
     assert upstream.body == b'{"input":[ "\\u0061" , "b\\/c" ],"model":"theirs","x":{"b": 1.0, "a": 1e2}}'
 
 
-def test_exactly_one_model_and_one_length_leave_us() -> None:
+def test_a_sent_batch_has_one_model_and_one_length() -> None:
     body = b'{"model":"a","model":"ours","input":"a","dimensions":1,"dimensions":256.0}'
     upstream = sent(EMBEDDINGS, EMBEDDINGS, body)
     assert upstream.body == b'{"model":"theirs","input":"a","dimensions":256}'

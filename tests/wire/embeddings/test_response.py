@@ -75,7 +75,7 @@ def test_the_body_is_one_of_the_official_client() -> None:
     assert (read.usage.prompt_tokens, read.usage.total_tokens) == (7, 8)
 
 
-def test_a_large_batch_is_written_and_read_at_once() -> None:
+def test_a_large_batch_is_encoded_and_decoded_quickly() -> None:
     vectors = [packed(*(math.sin(place + number) for number in range(256))) for place in range(2048)]
     response = pb.EmbedResponse(model="m", embeddings=[pb.Embedding(values=vector) for vector in vectors])
     request = make_request(2048, "m")
@@ -261,7 +261,7 @@ STUMBLING = [
 
 
 @pytest.mark.parametrize(("data", "usage"), STUMBLING, ids=str)
-def test_an_answer_that_callers_would_stumble_over_is_decoded_for_those_of_its_format_too(
+def test_an_answer_invalid_for_its_own_clients_is_decoded_instead_of_passed_through(
     data: list[object], usage: object
 ) -> None:
     body = answered(*data, **({} if usage is None else {"usage": usage}))
@@ -272,7 +272,7 @@ def test_an_answer_that_callers_would_stumble_over_is_decoded_for_those_of_its_f
 
 
 @pytest.mark.parametrize("written", ["[ 1.0 ,\n2 ]", "[1e-5,-2.5E+3]", '"AACAPwAAAEA="'])
-def test_a_vector_is_passed_on_however_it_is_written(written: str) -> None:
+def test_a_vector_is_passed_through_in_every_notation(written: str) -> None:
     body = b'{"data":[{"index":0,"embedding":%b}],"model":"ours","usage":%b}' % (
         written.encode(),
         msgspec.json.encode(SANE),
@@ -334,7 +334,7 @@ def test_what_was_too_long_is_called_as_the_caller_knows_it() -> None:
     assert encoded["error"].keys() == {"message", "type", "param", "code"}
 
 
-def test_a_refusal_keeps_what_the_provider_said_of_it() -> None:
+def test_a_refusal_keeps_the_providers_explanation() -> None:
     body = b'{"error":{"message":"no such dimensions","type":"invalid_request_error","param":"dimensions"}}'
     error = EMBEDDINGS.decode_error(400, {}, body)
     assert (error.reason, error.metadata["field"]) == (pb.ERROR_REASON_UPSTREAM_REJECTED, "dimensions")

@@ -188,7 +188,7 @@ def test_options_have_their_canonical_fields() -> None:
     )  # fmt: skip
 
 
-def test_a_budget_of_1025_is_taken() -> None:
+def test_a_budget_of_1025_is_accepted() -> None:
     reasoning = decoded(thinking={"type": "enabled", "budget_tokens": 1025.0}).reasoning
     assert reasoning == pb.ReasoningOptions(mode=pb.REASONING_MODE_ENABLED, budget_tokens=1025)
 
@@ -226,7 +226,7 @@ def test_what_only_a_provider_of_the_format_can_be_told_is_noted() -> None:
     assert not noted(mcp_servers=[])[1].indispensable
 
 
-def test_headers_that_change_the_meaning_come_with_the_source() -> None:
+def test_headers_that_change_the_meaning_are_kept_with_the_source() -> None:
     body = b'{"model":"m","max_tokens":1,"messages":[{"role":"user","content":"hi"}],"stream":true}'
     request, stream, _ = MESSAGES.decode_request(body, {"anthropic-version": "2023-06-01"})
     assert (stream, request.source.body, dict(request.source.headers)) == (

@@ -31,7 +31,7 @@ def test_a_status_has_its_type(status: int, kind: str) -> None:
 
 
 @pytest.mark.parametrize("reason", pb.ErrorReason.values(), ids=pb.ErrorReason.Name)
-def test_every_reason_is_written_in_the_vocabulary(reason: "pb.ErrorReason.ValueType") -> None:
+def test_every_reason_is_encoded_in_the_formats_vocabulary(reason: "pb.ErrorReason.ValueType") -> None:
     error = UmgError(reason, "what happened")
     for write in (MESSAGES.encode_error, encode_count_error):
         stated = msgspec.json.decode(write(error, HTTP_STATUS[reason]))["error"]

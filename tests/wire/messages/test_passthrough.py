@@ -55,7 +55,7 @@ def test_a_model_spelled_oddly_is_renamed_too() -> None:
     assert (message["model"], message["note"]) == ("ours, longer", '"model"')
 
 
-def test_a_read_of_deltas_alone_is_passed_without_a_look(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_read_with_deltas_only_is_passed_through_without_parsing(monkeypatch: pytest.MonkeyPatch) -> None:
     decoder = PassthroughDecoder(OURS)
     decoder.feed(start())
     monkeypatch.setattr(decoder, "_decode_frames", None)  # the slow path
@@ -78,7 +78,7 @@ DELTA = frame("content_block_delta", index=0, delta=text_delta("a"))
     ids=repr,
 )  # fmt: skip
 @pytest.mark.parametrize("place", [0, 1, 2])
-def test_nothing_that_needs_a_look_is_taken_for_deltas(odd: bytes, place: int) -> None:
+def test_chunks_that_need_parsing_are_not_taken_for_plain_deltas(odd: bytes, place: int) -> None:
     decoder = PassthroughDecoder(OURS)
     decoder.feed(start())
     plain = [DELTA, DELTA]
@@ -87,7 +87,7 @@ def test_nothing_that_needs_a_look_is_taken_for_deltas(odd: bytes, place: int) -
 
 
 @pytest.mark.parametrize("end_", [b"\r\n", b"\r"])
-def test_every_line_end_passes_as_it_came(end_: bytes) -> None:
+def test_every_line_ending_is_passed_through_unchanged(end_: bytes) -> None:
     stream = (start() + TEXT + end()).replace(b"\n", end_)
     for pieces in ([stream], [stream[at : at + 1] for at in range(len(stream))]):
         passed, messages = run(pieces, SAME)

@@ -62,11 +62,11 @@ MARKS = [
 
 
 @pytest.mark.parametrize(("body", "sent"), [case[1:] for case in MARKS], ids=[case[0] for case in MARKS])
-def test_persistent_is_spelled_as_providers_do_wherever_a_mark_may_stand(body: Fields, sent: Fields) -> None:
+def test_a_persistent_mark_is_encoded_as_an_hour_at_every_place(body: Fields, sent: Fields) -> None:
     assert rebuilt(body) == (sent, "")
 
 
-def test_all_that_holds_no_such_mark_stays_to_the_byte() -> None:
+def test_blocks_without_a_persistent_mark_are_unchanged() -> None:
     turns = b'[{"role":"user","content":[{"type" : "text","text":"\\u00e9"} , {"type":"text","text":"b","cache_control":{ "type" : "persistent" }}]}]'
     body = b'{"model":"m","max_tokens":9,"tools" : [ {"name":"f","input_schema":{"b": 1.0}} ],"messages":%b}' % turns
     upstream = MESSAGES.encode_request(MESSAGES.decode_request(body, {}).canonical, "theirs", False)
@@ -77,7 +77,7 @@ def test_all_that_holds_no_such_mark_stays_to_the_byte() -> None:
     )
 
 
-def test_a_deep_document_with_a_mark_is_no_trouble() -> None:
+def test_a_deeply_nested_document_with_a_cache_mark_is_encoded() -> None:
     deep: object = TEXT | PERSISTENT
     for _ in range(200):
         deep = {"type": "new", "content": [deep]}
@@ -127,7 +127,7 @@ def test_what_answers_of_other_formats_left_behind_is_taken_out(
     assert rebuilt(conversation(*blocks)) == (conversation(*left), report)
 
 
-def test_a_turn_of_nothing_else_goes() -> None:
+def test_a_turn_that_becomes_empty_is_dropped() -> None:
     fields, _ = rebuilt(conversation(thought("umg.unsigned")))
     assert fields["messages"] == [USER, {"role": "user", "content": "next"}]
 
@@ -139,7 +139,7 @@ def test_a_turn_of_nothing_else_goes() -> None:
         ([thought("umg.native.a"), CALL], "another question", "enabled"), ([thought("umg.native.a"), THOUGHT, CALL], RESULT, "enabled"),
     ],
 )  # fmt: skip
-def test_a_tool_turn_that_loses_its_thoughts_switches_thinking_off(
+def test_a_tool_turn_whose_reasoning_is_dropped_disables_reasoning(
     blocks: list[Fields], after: object, thinking: str
 ) -> None:
     fields, report = rebuilt(
@@ -161,15 +161,15 @@ def test_a_tool_turn_that_loses_its_thoughts_switches_thinking_off(
     ],
     ids=repr,
 )  # fmt: skip
-def test_only_what_must_be_is_edited(body: Fields, sent: Fields, report: str) -> None:
+def test_only_the_required_fields_are_edited(body: Fields, sent: Fields, report: str) -> None:
     assert rebuilt(body) == (sent, report)
 
 
-def test_a_stream_is_asked_for() -> None:
+def test_a_streamed_request_has_the_stream_field() -> None:
     assert rebuilt({}, stream=True) == ({"stream": True}, "")
 
 
-def test_betas_go_where_providers_read_them() -> None:
+def test_betas_are_sent_in_the_field_of_the_provider() -> None:
     body = msgspec.json.encode(BODY | {"betas": ["b", "c"]})
     upstream = MESSAGES.encode_request(
         MESSAGES.decode_request(body, {"anthropic-beta": "a, b", "anthropic-version": "v"}).canonical, "m", False
@@ -183,7 +183,7 @@ def test_the_version_has_a_default() -> None:
     assert upstream.headers == {"anthropic-version": "2023-06-01"}
 
 
-def test_one_model_leaves_whatever_came() -> None:
+def test_a_sent_body_has_one_model_for_any_body_of_the_caller() -> None:
     body = b'{"model":"a","max_tokens":9,"messages":[{"role":"user","content":"hi"}],"model":"b"}'
     request = MESSAGES.decode_request(body, {}).canonical
     assert request.model == "b"

@@ -172,7 +172,7 @@ def test_what_is_no_json_object_is_malformed(body: bytes, decode: object) -> Non
 
 
 @pytest.mark.parametrize("half", [b"\\ud83d", b"\\ude00"])
-def test_half_a_character_is_malformed_wherever_it_stands(half: bytes) -> None:
+def test_half_a_character_is_malformed_in_every_field(half: bytes) -> None:
     for place in (b'{"role":"user","content":"%b"}', b'{"role":"user","content":[{"type":"text","text":"%b"}]}'):
         body = b'{"model":"m","max_tokens":9,"messages":[%b]}' % (place % half)
         with pytest.raises(UmgError) as caught:
@@ -183,7 +183,7 @@ def test_half_a_character_is_malformed_wherever_it_stands(half: bytes) -> None:
 NULLS = dict.fromkeys(("system", "tools", "stream", "temperature", "top_p", "top_k", "stop_sequences", "tool_choice", "thinking", "output_config", "output_format", "cache_control", "metadata", "service_tier", "mcp_servers", "context_management", "container", "betas"))  # fmt: skip
 
 
-def test_an_explicit_null_says_nothing() -> None:
+def test_an_explicit_null_is_treated_as_absent() -> None:
     nulls, *_ = MESSAGES.decode_request(body_of(NULLS), {})
     plain, *_ = MESSAGES.decode_request(body_of({}), {})
     for request in (nulls, plain):
@@ -191,7 +191,7 @@ def test_an_explicit_null_says_nothing() -> None:
     assert nulls == plain
 
 
-def test_nulls_inside_blocks_say_nothing() -> None:
+def test_nulls_inside_blocks_are_treated_as_absent() -> None:
     blocks = [
         TEXT | {"citations": None, "cache_control": None},
         {"type": "tool_use", "id": "t", "name": "f", "input": {}, "cache_control": None},
@@ -238,5 +238,5 @@ WIRE_PATHS = [
 
 
 @pytest.mark.parametrize(("path", "wired"), WIRE_PATHS)
-def test_a_canonical_path_is_named_as_the_callers_know_it(path: str, wired: str) -> None:
+def test_a_canonical_path_is_converted_to_the_callers_path_by_name(path: str, wired: str) -> None:
     assert MESSAGES.wire_path(path) == wired

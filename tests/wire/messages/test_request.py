@@ -81,7 +81,7 @@ PIECE = {"type": "text", "text": "a"}
 # --- turns
 
 
-def test_neighbours_of_one_role_are_one_turn() -> None:
+def test_adjacent_messages_of_one_role_become_one_turn() -> None:
     sent_turns, report = turns(
         user(text("a")), user(text("b")), assistant(text("c")), assistant(text("d")), user(text("e"))
     )
@@ -108,7 +108,7 @@ def test_results_stand_together_in_the_next_turn_in_the_order_of_their_calls_bef
     assert not report
 
 
-def test_a_call_that_is_left_open_gets_a_result_that_says_so() -> None:
+def test_an_unanswered_call_gets_a_placeholder_result() -> None:
     sent_turns, report = turns(HI, assistant(call("a"), call("b")), user(result("b"), text("x")))
     stub = answered("a", "(no result)", is_error=True)
     assert sent_turns[-1] == {"role": "user", "content": [stub, answered("b"), {"type": "text", "text": "x"}]}
@@ -139,7 +139,7 @@ def test_calls_without_ids_are_paired_by_name_and_order() -> None:
     ]
 
 
-def test_ids_and_names_are_made_legal_the_same_everywhere() -> None:
+def test_ids_and_names_are_made_valid_equally_everywhere() -> None:
     request = pb.GenerateRequest(
         messages=[HI, assistant(call("a:1", "get.it"), call("a.1", "get_it")), user(result("a:1"), result("a.1"))],
         tools=[pb.Tool(function=pb.FunctionTool(name=name)) for name in ("get.it", "get_it", "é" * 200)],
@@ -166,13 +166,13 @@ def test_ids_and_names_are_made_legal_the_same_everywhere() -> None:
         ("[1]", {"raw_arguments": "[1]"}, "arguments=raw_arguments"), ('{"a":1}{}', {"raw_arguments": '{"a":1}{}'}, "arguments=raw_arguments"),
     ],
 )  # fmt: skip
-def test_arguments_are_an_object_whatever_they_are(arguments: str, sent: Fields, report: str) -> None:
+def test_arguments_are_always_encoded_as_an_object(arguments: str, sent: Fields, report: str) -> None:
     sent_turns, dropped = turns(HI, assistant(call("a", arguments=arguments)), user(result("a")))
     assert sent_turns[1]["content"][0]["input"] == sent
     assert dropped == report
 
 
-def test_blank_texts_and_the_turns_they_leave_empty_go() -> None:
+def test_blank_texts_and_turns_without_other_parts_are_dropped() -> None:
     sent_turns, report = turns(user(text("a"), text(" \n")), assistant(text("")), user(text("b")))
     assert sent_turns == [{"role": "user", "content": [PIECE, {"type": "text", "text": "b"}]}]
     assert not report
@@ -225,7 +225,7 @@ PARTS = [
 
 
 @pytest.mark.parametrize(("part", "block", "report"), PARTS, ids=lambda value: repr(value)[:60])
-def test_a_part_of_a_users_turn_is_said(part: pb.Part, block: object, report: str) -> None:
+def test_a_part_of_a_user_message_is_encoded(part: pb.Part, block: object, report: str) -> None:
     sent_turns, dropped = turns(user(text("a"), part))
     assert sent_turns == [{"role": "user", "content": [PIECE, block] if block else "a"}]
     assert dropped == report
@@ -253,13 +253,13 @@ ASSISTANT_PARTS = [
 
 
 @pytest.mark.parametrize(("part", "block", "report"), ASSISTANT_PARTS, ids=lambda value: repr(value)[:60])
-def test_a_part_of_an_assistants_turn_is_said(part: pb.Part, block: object, report: str) -> None:
+def test_a_part_of_an_assistant_message_is_encoded(part: pb.Part, block: object, report: str) -> None:
     sent_turns, dropped = turns(HI, assistant(text("a"), part), HI)
     assert sent_turns[1] == {"role": "assistant", "content": [PIECE, block] if block else "a"}
     assert dropped == report
 
 
-def test_a_result_holds_what_its_tool_gave() -> None:
+def test_a_tool_result_has_the_output_of_its_tool() -> None:
     given = [
         text("a"),
         text(" "),
@@ -359,7 +359,7 @@ def test_what_an_answer_hangs_on_is_refused(more: dict[str, object], field: str)
     assert (caught.value.reason, caught.value.metadata) == (pb.ERROR_REASON_UNTRANSLATABLE, {"field": field})
 
 
-def test_a_message_that_says_not_who_speaks_is_refused() -> None:
+def test_a_message_without_a_role_is_refused() -> None:
     with pytest.raises(UmgError) as caught:
         turns(pb.Message(parts=[text("a")]))
     assert (caught.value.reason, caught.value.metadata) == (
@@ -368,7 +368,7 @@ def test_a_message_that_says_not_who_speaks_is_refused() -> None:
     )
 
 
-def test_a_file_of_the_formats_own_account_is_said() -> None:
+def test_a_file_id_of_the_same_format_is_encoded() -> None:
     request = pb.GenerateRequest(messages=[user(media(DOCUMENT, file_id="f"))])
     fields, _ = encoded(request, source="")
     assert fields["messages"][0]["content"] == [{"type": "document", "source": {"type": "file", "file_id": "f"}}]
@@ -429,7 +429,7 @@ OPTIONS = [
 
 
 @pytest.mark.parametrize(("more", "sent", "report"), OPTIONS, ids=lambda value: repr(value)[:70])
-def test_an_option_of_another_format_is_said_as_near_as_can_be(
+def test_an_option_of_another_format_is_encoded_as_its_nearest_equivalent(
     more: dict[str, object], sent: Fields, report: str
 ) -> None:
     assert options(**more) == ({"max_tokens": 4096} | sent, report)
@@ -445,7 +445,7 @@ def test_without_a_limit_the_models_own_is_sent(model: str, tokens: int) -> None
     assert (fields["max_tokens"], report) == (tokens, "")
 
 
-def test_a_request_written_for_the_format_keeps_its_effort() -> None:
+def test_a_same_format_request_keeps_its_effort() -> None:
     fields, report = encoded(pb.GenerateRequest(messages=[HI], reasoning=thinks(effort="low")), source="")
     assert (fields["output_config"], "thinking" in fields, report) == ({"effort": "low"}, False, "")
 
@@ -456,7 +456,7 @@ def test_what_the_source_alone_says_is_reported() -> None:
     assert report == "labels x2"
 
 
-def test_a_stream_is_asked_for() -> None:
+def test_a_streamed_request_has_the_stream_field() -> None:
     fields, _ = encoded(pb.GenerateRequest(messages=[HI]), stream=True)
     assert fields["stream"] is True
 
@@ -514,7 +514,7 @@ TOOLS = [
 
 
 @pytest.mark.parametrize(("tool", "sent", "report"), TOOLS, ids=lambda value: repr(value)[:60])
-def test_a_tool_is_said(tool: pb.Tool, sent: Fields, report: str) -> None:
+def test_a_tool_is_encoded(tool: pb.Tool, sent: Fields, report: str) -> None:
     fields, dropped = options(tools=[tool])
     assert (fields["tools"], dropped) == ([sent], report)
 
@@ -560,13 +560,13 @@ LOOPS = [
 
 
 @pytest.mark.parametrize(("messages", "thinking"), [loop[1:] for loop in LOOPS], ids=[loop[0] for loop in LOOPS])
-def test_a_tool_turn_without_its_thoughts_switches_thinking_off(messages: list[pb.Message], thinking: str) -> None:
+def test_a_tool_turn_without_reasoning_disables_reasoning(messages: list[pb.Message], thinking: str) -> None:
     fields, report = encoded(pb.GenerateRequest(messages=messages, tools=[F], reasoning=thinks(budget_tokens=2000)))
     assert fields["thinking"]["type"] == thinking
     assert report == ("reasoning=disabled" if thinking == "disabled" else "")
 
 
-def test_a_model_that_decides_needs_no_thoughts_of_a_tool_turn() -> None:
+def test_an_adaptive_model_needs_no_reasoning_in_a_tool_turn() -> None:
     messages = [HI, assistant(call("a")), user(result("a"))]
     fields, _ = encoded(pb.GenerateRequest(messages=messages, tools=[F], reasoning=thinks(mode=ADAPTIVE)))
     assert fields["thinking"] == {"type": "adaptive"}
@@ -599,7 +599,7 @@ def test_the_last_four_cache_marks_stay() -> None:
     assert encoded(request)[0]["system"] == "s"
 
 
-def test_marks_stand_where_providers_take_them() -> None:
+def test_cache_marks_are_placed_where_providers_accept_them() -> None:
     sent_turns, report = turns(
         HI, assistant(pb.Part(reasoning=THOUGHT.reasoning, state=THOUGHT.state, cache_control=MARK), call("a", cache_control=MARK), text("", cache_control=MARK)),
         user(result("a", text("r", cache_control=MARK))),

@@ -109,7 +109,7 @@ STOPS = [
 
 
 @pytest.mark.parametrize(("reason", "called", "name"), STOPS)
-def test_every_reason_to_stop_has_a_word_of_the_format(
+def test_every_finish_reason_has_a_value_of_the_format(
     reason: "pb.FinishReason.ValueType", called: bool, name: str
 ) -> None:
     answer = answered(
@@ -138,7 +138,7 @@ def test_a_blocked_prompt_is_a_refusal_without_content() -> None:
     }
 
 
-def test_of_several_answers_the_first_is_told() -> None:
+def test_only_the_first_candidate_is_encoded() -> None:
     choices = [pb.Candidate(index=index, message=pb.Message(parts=[text(word)])) for index, word in enumerate("ab")]
     answer = msgspec.json.decode(MESSAGES.encode_response(pb.GenerateResponse(candidates=choices), ANSWERED))
     assert answer["content"] == [piece("a")]
@@ -183,12 +183,12 @@ def provided(body: Fields, *, pass_: bool = False) -> pb.GenerateResponse:
     return MESSAGES.decode_response(msgspec.json.encode({"type": "message"} | body), ANSWERED, pass_)
 
 
-def test_a_reason_that_nobody_knows_is_kept() -> None:
+def test_an_unknown_finish_reason_is_kept() -> None:
     candidate = provided({"content": [], "stop_reason": "tired"}).candidates[0]
     assert (candidate.finish_reason, candidate.provider_reason) == (pb.FINISH_REASON_OTHER, "tired")
 
 
-def test_a_provider_that_calls_a_tool_stops_for_it_whatever_it_says() -> None:
+def test_a_tool_call_determines_the_finish_reason() -> None:
     use = {"type": "tool_use", "id": "t", "name": "f", "input": {"a": 1}}
     for reason, encoded in (
         (None, pb.FINISH_REASON_TOOL_CALLS),
@@ -198,7 +198,7 @@ def test_a_provider_that_calls_a_tool_stops_for_it_whatever_it_says() -> None:
         assert provided({"content": [use], "stop_reason": reason}).candidates[0].finish_reason == encoded
 
 
-def test_a_passed_answer_is_told_under_the_callers_name() -> None:
+def test_a_passed_through_answer_has_the_callers_model_id() -> None:
     response = provided(
         {"model": "theirs", "content": [{"type": "new"}], "x": 1.0, "stop_reason": "end_turn"}, pass_=True
     )

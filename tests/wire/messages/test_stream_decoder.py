@@ -101,7 +101,7 @@ def test_a_block_has_its_part_byte_by_byte(frames: bytes, part: pb.Part) -> None
     ) == [part]
 
 
-def test_blocks_that_interleave_keep_apart() -> None:
+def test_interleaved_blocks_are_kept_apart() -> None:
     opened = [
         frame("content_block_start", index=index, content_block={"type": "tool_use", **USE, "id": f"t{index}"})
         for index in (4, 7)
@@ -128,7 +128,7 @@ def test_the_counts_are_totals_of_which_the_last_ones_count() -> None:
         ("refusal", pb.FINISH_REASON_REFUSAL), ("model_context_window_exceeded", pb.FINISH_REASON_CONTEXT_FULL), ("tired", pb.FINISH_REASON_OTHER),
     ],
 )  # fmt: skip
-def test_a_reason_to_stop_is_told(reason: str, encoded_deltas: "pb.FinishReason.ValueType") -> None:
+def test_a_finish_reason_is_encoded(reason: str, encoded_deltas: "pb.FinishReason.ValueType") -> None:
     [candidate] = accumulate(decoded([start() + end(reason)])).candidates
     assert (candidate.finish_reason, candidate.provider_reason) == (
         encoded_deltas,
@@ -136,7 +136,7 @@ def test_a_reason_to_stop_is_told(reason: str, encoded_deltas: "pb.FinishReason.
     )
 
 
-def test_names_of_tools_are_the_callers_and_free_text_is_free_again() -> None:
+def test_calls_have_the_callers_tool_names_and_custom_calls_their_text() -> None:
     request = pb.GenerateRequest(
         model="m",
         tools=[pb.Tool(function=pb.FunctionTool(name="get.it")), pb.Tool(custom=pb.CustomTool(name="sh.ell"))],
@@ -186,7 +186,7 @@ def test_what_nobody_knows_is_kept_for_the_format() -> None:
 @pytest.mark.parametrize(
     ("kind", "member"), [("text", "text"), ("thinking", "thinking"), ("input_json", "partial_json")]
 )
-def test_a_character_cut_between_deltas_is_mended(pieces: list[str], kind: str, member: str) -> None:
+def test_a_character_split_between_deltas_is_joined(pieces: list[str], kind: str, member: str) -> None:
     name = {"text": "text", "thinking": "thinking", "input_json": "tool_use"}[kind]
     opened = frame("content_block_start", index=0, content_block={"type": name, "text": "", "thinking": "", **USE})
     deltas = b"".join(
@@ -213,7 +213,7 @@ ERRORS = [
 
 @pytest.mark.parametrize("pass_", [False, True])
 @pytest.mark.parametrize(("frames", "reason"), [case[1:] for case in ERRORS[:4]], ids=[case[0] for case in ERRORS[:4]])
-def test_an_error_event_is_raised_after_what_came_before_it(
+def test_an_error_event_is_raised_after_the_events_before_it(
     frames: bytes, reason: "pb.ErrorReason.ValueType", pass_: bool
 ) -> None:
     decoder = MESSAGES.stream_decoder(ANSWERED, pass_)
@@ -226,7 +226,7 @@ def test_an_error_event_is_raised_after_what_came_before_it(
 
 
 @pytest.mark.parametrize("frames", [case[1] for case in ERRORS[4:]], ids=[case[0] for case in ERRORS[4:]])
-def test_what_cannot_be_read_is_the_providers_failure(frames: bytes) -> None:
+def test_an_undecodable_answer_is_the_providers_failure(frames: bytes) -> None:
     decoder = MESSAGES.stream_decoder(ANSWERED, False)
     decoder.feed(start())
     with pytest.raises(UmgError) as caught:
@@ -255,7 +255,7 @@ def test_a_stream_that_ends_early_is_no_answer(stream: bytes, pass_: bool) -> No
     [block(0, "text", text_delta("a"), text=""), frame("content_block_delta", index=0, delta=text_delta("a")), end(), frame("message_stop")],
     ids=["a block", "a delta", "the reason to stop", "the end marker"],
 )  # fmt: skip
-def test_a_stream_that_does_not_begin_with_its_start_cannot_be_read(first: bytes, ahead: bytes, pass_: bool) -> None:
+def test_a_stream_without_its_start_event_is_an_error(first: bytes, ahead: bytes, pass_: bool) -> None:
     decoder = MESSAGES.stream_decoder(ANSWERED, pass_)
     with pytest.raises(UmgError) as caught:
         decoder.feed(ahead + first + end())
@@ -265,7 +265,7 @@ def test_a_stream_that_does_not_begin_with_its_start_cannot_be_read(first: bytes
     )
 
 
-def test_done_is_told_with_the_end_marker() -> None:
+def test_the_end_marker_ends_the_stream() -> None:
     for pass_ in (False, True):
         decoder = MESSAGES.stream_decoder(ANSWERED, pass_)
         decoder.feed(HEAVY[: -len(frame("message_stop"))] if pass_ else start() + end()[: -len(frame("message_stop"))])

@@ -153,7 +153,7 @@ def test_blocks_are_numbered_and_open_one_at_a_time(stream: list[Event], encoded
     [case[1] for case in STREAMS if "comes with" not in case[0]],
     ids=[case[0] for case in STREAMS if "comes with" not in case[0]],
 )
-def test_a_stream_says_the_same_event_by_event(stream: list[Event]) -> None:
+def test_a_stream_is_decoded_equally_event_by_event(stream: list[Event]) -> None:
     assert blocks(*([event] for event in stream)) == blocks(stream)
 
 
@@ -203,7 +203,7 @@ def test_nothing_is_lost_and_no_block_overlaps_however_parts_interleave(
 # --- the events around the blocks
 
 
-def test_a_stream_begins_and_ends_as_the_format_says() -> None:
+def test_a_stream_begins_and_ends_with_the_events_of_the_format() -> None:
     usage = Event(usage=pb.Usage(input_tokens=9, cache_read_tokens=4, output_tokens=2))
     encoded = events(
         [[STARTED, begun(0, TEXT), text(0, "a"), ended(0), FINISHED], [usage]],
@@ -242,12 +242,12 @@ def test_an_estimate_leaves_media_out(body: bytes, tokens: int) -> None:
     assert encoded[0]["message"]["usage"]["input_tokens"] == tokens
 
 
-def test_a_call_overrides_the_reason_to_stop_also_when_they_come_apart() -> None:
+def test_a_call_overrides_the_finish_reason_also_in_a_later_chunk() -> None:
     encoded = events([[STARTED], [called(0, "f"), ended(0)], [FINISHED]])
     assert encoded[-2]["delta"]["stop_reason"] == "tool_use"
 
 
-def test_a_stop_sequence_and_a_refusal_are_told() -> None:
+def test_a_stop_sequence_and_a_refusal_are_encoded() -> None:
     finished = pb.CandidateFinished(finish_reason=pb.FINISH_REASON_STOP_SEQUENCE, stop_sequence="END")
     assert events([[STARTED, Event(finished=finished)]])[-2]["delta"]["stop_sequence"] == "END"
     blocked = pb.CandidateFinished(block_reason="SAFETY")
@@ -263,7 +263,7 @@ def test_a_call_without_an_id_gets_one() -> None:
     assert encoded[1]["content_block"] == {"type": "tool_use", "id": "toolu_resp1_0", "name": "f", "input": {}}
 
 
-def test_an_answer_that_said_nothing_is_whole() -> None:
+def test_an_answer_without_content_is_complete() -> None:
     assert [event["type"] for event in events([])] == ["message_start", "message_delta", "message_stop"]
 
 
@@ -283,7 +283,7 @@ def test_an_error_is_the_last_event() -> None:
     assert encoder.feed(pb.StreamGenerateResponse(events=[text(0, "b")])) == encoder.close() == b""
 
 
-def test_events_are_not_changed_by_being_written() -> None:
+def test_encoding_does_not_change_the_events() -> None:
     stream = [
         STARTED,
         begun(0, REASONING),

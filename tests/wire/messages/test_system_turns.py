@@ -36,7 +36,7 @@ def test_they_are_system_messages_in_their_places() -> None:
     assert [message.role for message in decoded().messages] == roles
 
 
-def test_a_provider_of_the_format_gets_them_as_they_came() -> None:
+def test_they_are_forwarded_unchanged_to_a_provider_of_the_format() -> None:
     upstream = MESSAGES.encode_request(decoded(), "m", False)
     assert (msgspec.json.decode(upstream.body), upstream.report.lost) == (BODY, 0)
 
@@ -64,7 +64,7 @@ TARGETS = [
 
 
 @pytest.mark.parametrize("target", TARGETS, ids=lambda target: target.format)
-def test_another_format_gets_them_in_their_places_or_as_instructions(target: Target) -> None:
+def test_other_formats_get_them_at_their_positions_or_as_instructions(target: Target) -> None:
     upstream = FORMATS[target.format].encode_request(decoded(), "m", False)
     body = msgspec.json.decode(upstream.body)
     turns = body.get("messages") or body.get("input") or body["contents"]

@@ -33,7 +33,7 @@ def test_it_is_text_elsewhere(name: str) -> None:
 
 
 @pytest.mark.parametrize("edited", [(), ("messages",)], ids=["as it came", "written anew"])
-def test_a_provider_of_the_format_gets_it_as_it_came(edited: tuple[str, ...]) -> None:
+def test_it_is_forwarded_unchanged_to_a_provider_of_the_format(edited: tuple[str, ...]) -> None:
     request = MESSAGES.decode_request(msgspec.json.encode(BODY), {}).canonical
     body = msgspec.json.decode(MESSAGES.encode_request(request, "m", False, notes=RequestNotes(edited=edited)).body)
     assert body["messages"] == BODY["messages"]

@@ -88,7 +88,7 @@ PAGES = [
 
 
 @pytest.mark.parametrize("case", PAGES, ids=lambda case: case.id)
-def test_a_query_asks_for_a_page(case: Page) -> None:
+def test_a_query_is_decoded_to_a_page(case: Page) -> None:
     assert MODEL_LISTS[case.shape].decode_query(case.query) == pb.ListModelsRequest(**case.request)
 
 
@@ -112,7 +112,7 @@ def test_a_wrong_query_is_refused_by_the_name_of_its_parameter(shape: str, name:
     assert f"`{name}`" in caught.value.message
 
 
-def test_a_canonical_field_has_the_name_that_the_callers_wrote() -> None:
+def test_a_canonical_field_has_its_name_in_the_callers_format() -> None:
     names = {
         face: [shape.wire_path(name) for name in ("page_size", "page_token", "after_id")]
         for face, shape in MODEL_LISTS.items()

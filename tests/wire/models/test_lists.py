@@ -41,13 +41,13 @@ CASES = [Case(path.parent) for path in sorted(HERE.glob("*/list.txtpb"))]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
-def test_a_list_has_the_body_that_stands_beside_it(case: Case) -> None:
+def test_a_model_list_has_its_golden_body(case: Case) -> None:
     for name, content in case.made():
         assert content == (case.path / name).read_text(encoding="utf-8"), name
 
 
 @pytest.mark.parametrize("face", MODEL_LISTS)
-def test_a_model_alone_is_what_it_is_in_the_list(face: str) -> None:
+def test_a_single_model_is_encoded_as_in_the_list(face: str) -> None:
     shape, case = MODEL_LISTS[face], Case(HERE / "described")
     for model in case.listed().models:
         alone = shape.encode_model(model)
@@ -63,7 +63,7 @@ def test_both_faces_of_the_native_shape_list_the_same() -> None:
         assert by_path == by_key
 
 
-def test_more_is_of_the_direction_in_which_the_caller_goes() -> None:
+def test_has_more_refers_to_the_direction_of_the_page() -> None:
     encode, model = MODEL_LISTS["messages_models"].encode_list, pb.Model(id="m")
     for response, behind, before in (
         (pb.ListModelsResponse(models=[model]), False, False),

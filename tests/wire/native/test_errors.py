@@ -24,7 +24,7 @@ WORDS = {
 }  # fmt: skip
 
 
-def test_every_reason_has_its_status_and_word() -> None:
+def test_every_reason_has_its_status_and_code() -> None:
     assert set(HTTP_STATUS) == set(pb.ErrorReason.values())
     assert {status: NAMES[status] for status in HTTP_STATUS.values()} == WORDS == NAMES
 
@@ -39,14 +39,14 @@ def test_an_error_has_code_message_and_status_and_where_it_is() -> None:
     }  # fmt: skip
 
 
-def test_a_limit_says_when_to_try_again() -> None:
+def test_a_rate_limit_error_has_a_retry_time() -> None:
     error = UmgError(pb.ERROR_REASON_RATE_LIMITED, "slow", retry_after_seconds="7")
     body = msgspec.json.decode(NATIVE.encode_error(error, 429))["error"]
     assert body["details"] == [{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "7s"}]
 
 
 @pytest.mark.parametrize(("status", "word"), [(400, "INVALID_ARGUMENT"), (500, "INTERNAL")])
-def test_a_reason_newer_than_this_build_is_told_by_its_status(status: int, word: str) -> None:
+def test_an_unknown_error_reason_is_encoded_by_its_status(status: int, word: str) -> None:
     error = UmgError(pb.ERROR_REASON_INTERNAL, "m")
     error.reason = 9999
     assert msgspec.json.decode(NATIVE.encode_error(error, status))["error"] == {

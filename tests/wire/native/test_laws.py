@@ -14,7 +14,9 @@ from umg_grpc.wire.native import NATIVE
 
 @few
 @given(some.responses(), st.data(), st.booleans())
-def test_an_array_holds_what_the_lines_do(response: pb.GenerateResponse, data: st.DataObject, passed: bool) -> None:
+def test_a_json_array_has_the_chunks_of_the_event_stream(
+    response: pb.GenerateResponse, data: st.DataObject, passed: bool
+) -> None:
     stream = encoded(NATIVE, [response_to_events(response)], some.ANSWERED)
     messages = decoded(NATIVE, data.draw(cuts(stream)), some.ANSWERED, pass_=passed)
     assert NATIVE.array_encoder is not None
@@ -100,7 +102,7 @@ def snaked(value: object, own: bool = False) -> object:
 
 @modest
 @given(some.requests)
-def test_every_key_may_be_spelled_in_snake_case_and_the_callers_own_json_stays(request: pb.GenerateRequest) -> None:
+def test_every_key_may_be_in_snake_case_and_the_callers_json_is_unchanged(request: pb.GenerateRequest) -> None:
     body = NATIVE.encode_request(request, "m", False).body
     spelled = msgspec.json.encode(snaked(msgspec.json.decode(body)))
     came, expected = (NATIVE.decode_request(document, {}).canonical for document in (spelled, body))

@@ -72,7 +72,7 @@ def test_only_the_model_changes(request_: pb.GenerateRequest, more: dict[str, ob
 
 @pytest.mark.parametrize("model", ["theirs", "ours"])
 @pytest.mark.parametrize("end", [b"\n\n", b"\r\n\r\n"])
-def test_a_read_of_plain_chunks_is_passed_without_a_look(
+def test_a_read_with_plain_chunks_only_is_passed_through_without_parsing(
     model: str, end: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     decoder = PassthroughDecoder(pb.GenerateRequest(model=model))
@@ -139,7 +139,7 @@ def test_the_last_event_needs_no_blank_line() -> None:
     ids=lambda stream: repr(stream[-30:]),
 )
 @pytest.mark.parametrize("pass_", [True, False])
-def test_a_stream_that_breaks_off_is_no_short_answer(stream: bytes, pass_: bool) -> None:
+def test_a_broken_stream_is_an_error(stream: bytes, pass_: bool) -> None:
     decoder = NATIVE.stream_decoder(SAME, pass_)
     decoder.feed(stream)
     with pytest.raises(UmgError) as caught:
@@ -158,7 +158,7 @@ def test_every_candidate_that_was_asked_for_has_to_finish() -> None:
     ]  # fmt: skip
 
 
-def test_a_call_overrides_why_the_provider_says_it_stopped_also_from_an_earlier_line() -> None:
+def test_a_call_in_an_earlier_line_overrides_the_providers_finish_reason() -> None:
     for pieces in ([CALL + END], [CALL, END], [text("a")[0], CALL, END]):
         events = run(pieces, SAME)[1]
         assert [event.finished.finish_reason for event in events if event.HasField("finished")] == [
@@ -167,7 +167,7 @@ def test_a_call_overrides_why_the_provider_says_it_stopped_also_from_an_earlier_
 
 
 @pytest.mark.parametrize("pass_", [True, False])
-def test_a_blocked_prompt_is_a_whole_answer(pass_: bool) -> None:
+def test_a_blocked_prompt_is_a_complete_answer(pass_: bool) -> None:
     line = b'data: {"promptFeedback":{"blockReason":"SAFETY"},"usageMetadata":{"promptTokenCount":4}}\n\n'
     decoder = NATIVE.stream_decoder(SAME, pass_)
     messages = [message for message in (decoder.feed(line), decoder.close()) if message is not None]
@@ -179,7 +179,7 @@ def test_a_blocked_prompt_is_a_whole_answer(pass_: bool) -> None:
 
 
 @pytest.mark.parametrize("pass_", [True, False])
-def test_an_error_event_comes_after_what_was_said_before_it(pass_: bool) -> None:
+def test_an_error_event_follows_the_events_before_it(pass_: bool) -> None:
     error = b'data: {"error":{"code":503,"message":"overloaded at https://x.test","status":"UNAVAILABLE"}}\r\n\r\n'
     decoder = NATIVE.stream_decoder(SAME, pass_)
     message = decoder.feed(text("hi")[0] + error + END)

@@ -94,7 +94,7 @@ def test_the_path_has_the_model_and_whether_to_stream() -> None:
 # --- bodies of callers
 
 
-def test_a_tool_with_properties_that_are_our_own_words_keeps_them() -> None:
+def test_a_schema_whose_properties_are_named_like_fields_is_unchanged() -> None:
     parameters = {"type": "object", "properties": {"user_id": {"type": "string"}, "mime_type": {"nullable": True}}}
     args = {"user_id": 1.0, "mime_type": None, "inline_data": {"mime_type": "x"}}
     body = {
@@ -119,7 +119,7 @@ SPELLINGS = [
 
 
 @pytest.mark.parametrize("body", SPELLINGS, ids=range(len(SPELLINGS)))
-def test_both_spellings_numbers_as_text_and_null_say_the_same(body: Json) -> None:
+def test_both_spellings_numbers_as_text_and_null_are_decoded_equally(body: Json) -> None:
     request, notes = noted(**body)
     assert request.reasoning == pb.ReasoningOptions(budget_tokens=5, include_thoughts=True)
     assert (request.top_k, request.max_output_tokens, request.HasField("seed")) == (40, 7, False)
@@ -151,7 +151,7 @@ def test_words_are_read_in_any_case(level: str) -> None:
     ids=repr,
 )  # fmt: skip
 @pytest.mark.parametrize("name", ["systemInstruction", "system_instruction"])
-def test_a_system_instruction_is_read_in_every_form_that_clients_send(name: str, instruction: object) -> None:
+def test_a_system_instruction_is_decoded_in_every_form(name: str, instruction: object) -> None:
     request = decoded(**{name: instruction})
     assert request.instructions == [text("be nice")]
     rebuilt = sent(request)[0][name]
@@ -159,7 +159,7 @@ def test_a_system_instruction_is_read_in_every_form_that_clients_send(name: str,
     assert "parts" in rebuilt
 
 
-def test_a_turn_may_stand_without_its_list_and_its_role() -> None:
+def test_a_turn_is_decoded_without_a_list_and_a_role() -> None:
     request = decoded(contents={"parts": {"text": "a"}})
     assert request.messages == [user(text("a"))]
     assert sent(request)[0]["contents"] == [{"parts": {"text": "a"}}]
@@ -192,7 +192,7 @@ RESULTS = [
 
 
 @pytest.mark.parametrize("case", RESULTS, ids=lambda case: repr(case.response))
-def test_a_result_is_read_by_its_keys(case: Result) -> None:
+def test_a_tool_result_is_decoded_by_its_keys(case: Result) -> None:
     answered = {"functionResponse": {"id": "i", "name": "f", "response": case.response}}
     returned = decoded(contents=[{"parts": [answered]}]).messages[0].parts[0].tool_result
     assert (returned.call_id, returned.name, [part.text.text for part in returned.parts]) == ("i", "f", [case.message])
@@ -200,7 +200,7 @@ def test_a_result_is_read_by_its_keys(case: Result) -> None:
     assert msgspec.json.decode(returned.result_json) == case.response
 
 
-def test_bytes_are_read_in_both_alphabets() -> None:
+def test_base64_is_decoded_in_both_alphabets() -> None:
     data = b"\xff\xef\xbe>"
     for spelled in (
         base64.b64encode(data),
@@ -228,13 +228,13 @@ def test_bytes_are_read_in_both_alphabets() -> None:
     ],
     ids=repr,
 )  # fmt: skip
-def test_a_files_kind_is_told_by_its_type_or_its_address(file: Json, kind: int, source: str) -> None:
+def test_the_kind_of_a_file_is_determined_by_its_type_or_address(file: Json, kind: int, source: str) -> None:
     decoded_media = decoded(contents=[{"parts": [{"fileData": file}]}]).messages[0].parts[0].media
     assert (decoded_media.kind, decoded_media.WhichOneof("source")) == (kind, source)
     assert (decoded_media.uri or decoded_media.file_id) == file["fileUri"]
 
 
-def test_reasoning_state_of_another_format_comes_back_as_what_it_was() -> None:
+def test_reasoning_state_of_another_format_is_restored_unchanged() -> None:
     state = pb.ReasoningState(data="EqQB+/=", format="messages")
     thought = {"text": "why", "thought": True, "thoughtSignature": show(state, "native")}
     hidden = {"thought": True, "thoughtSignature": show(state, "native")}
@@ -274,7 +274,7 @@ def test_unknown_parts_and_tools_are_kept_as_they_stand() -> None:
         "google_search_retrieval",
     ],
 )
-def test_a_search_tool_is_read_in_every_spelling_and_told_in_the_providers(key: str) -> None:
+def test_a_search_tool_is_decoded_in_every_spelling_and_encoded_in_the_providers(key: str) -> None:
     functions = [{"name": "f", "parameters": {"type": "object"}}]
     request = decoded(tools=[{"functionDeclarations": functions, key: {}}])
     assert [tool.WhichOneof("kind") for tool in request.tools] == ["function", "web_search"]
@@ -357,7 +357,7 @@ def test_a_count_is_the_total() -> None:
 # --- bodies for providers
 
 
-def test_a_body_of_this_format_goes_on_without_its_model_byte_for_byte() -> None:
+def test_a_same_format_body_is_forwarded_byte_for_byte_except_for_its_model() -> None:
     body = b'{ "model":"models/x","contents": [ {"parts": [ {"text":"\\u00e9"} ] } ],"generation_config":{ "temperature" : 1.0 } }'
     request = NATIVE.decode_request(body, {}).canonical
     assert NATIVE.encode_request(request, "theirs", True).body == (
@@ -398,7 +398,7 @@ def test_turns_and_tools_that_a_policy_changed_are_written_anew() -> None:
     assert report == "functionDeclarations.response"
 
 
-def test_an_edit_of_what_was_never_said_is_added() -> None:
+def test_an_edited_field_that_the_body_lacks_is_added() -> None:
     request = decoded()
     request.reasoning.budget_tokens = 0
     assert sent(request, notes=RequestNotes(edited=("reasoning",)))[0]["generationConfig"] == {
@@ -406,7 +406,7 @@ def test_an_edit_of_what_was_never_said_is_added() -> None:
     }
 
 
-def test_neighbours_of_one_role_are_one_turn_and_results_come_first_in_the_order_of_their_calls() -> None:
+def test_adjacent_messages_become_one_turn_with_results_first_in_the_order_of_their_calls() -> None:
     encoded = contents(
         user(text("a")), user(text("b")), model(text("c"), call("1", "f"), call("2", "g")),
         turn(pb.ROLE_TOOL, result("2", "", text("two"))), turn(pb.ROLE_TOOL, result("1", "", text("one"))), user(text("d")),
@@ -478,7 +478,7 @@ def test_a_result_of_no_call_is_text_in_its_place(orphan: pb.Part, encoded: list
     assert report == "tool_result=text"
 
 
-def test_a_second_result_of_a_call_and_one_of_an_earlier_turn_are_text() -> None:
+def test_a_second_result_of_a_call_and_one_of_an_earlier_turn_become_text() -> None:
     fields, report = sent(
         pb.GenerateRequest(
             messages=[
@@ -495,7 +495,7 @@ def test_a_second_result_of_a_call_and_one_of_an_earlier_turn_are_text() -> None
     assert report == "tool_result=text x2"
 
 
-def test_a_call_without_a_result_gets_one_that_says_so() -> None:
+def test_a_call_without_a_result_gets_a_placeholder_result() -> None:
     fields, report = sent(
         pb.GenerateRequest(
             messages=[
@@ -542,7 +542,7 @@ def test_turns_that_say_nothing_are_refused(messages: list[pb.Message]) -> None:
         (result("1", "f", text("x"), result_json='{"y":2.0}'), {"y": 2.0}),
     ],
 )  # fmt: skip
-def test_a_result_is_told_as_an_object(answered: pb.Part, response: Json) -> None:
+def test_a_tool_result_is_encoded_as_an_object(answered: pb.Part, response: Json) -> None:
     encoded = contents(model(call("1", "f")), user(answered))
     assert encoded[1]["parts"][0]["functionResponse"]["response"] == response
 
@@ -639,7 +639,7 @@ def test_arguments_that_are_no_object_do_not_fail_the_request(arguments: str) ->
 NAMES = ["ok", "has space", "has_space", "1st", "ümlaut", "x" * 70, "x" * 71, "_1st", "dotted.name"]
 
 
-def test_names_that_native_does_not_take_are_told_one_to_one_and_come_back() -> None:
+def test_names_invalid_in_native_are_encoded_one_to_one_and_decoded_back() -> None:
     request = pb.GenerateRequest(
         messages=[model(call("1", NAMES[1])), user(result("1", ""))],
         tool_choice=pb.ToolChoice(mode=pb.TOOL_CHOICE_MODE_REQUIRED, names=NAMES[3:4]),
@@ -659,7 +659,7 @@ def test_names_that_native_does_not_take_are_told_one_to_one_and_come_back() -> 
     assert [part.tool_call.name for part in answer.parts] == NAMES
 
 
-def test_a_tool_with_free_text_is_one_with_a_single_argument() -> None:
+def test_a_custom_tool_becomes_a_function_with_a_single_argument() -> None:
     request = pb.GenerateRequest(
         messages=[model(pb.Part(tool_call=pb.ToolCall(call_id="1", name="sql", text="select 1")))]
     )
@@ -678,7 +678,7 @@ def test_a_tool_with_free_text_is_one_with_a_single_argument() -> None:
         assert (decoded_call.WhichOneof("input"), decoded_call.text) == ("text", expected)
 
 
-def test_a_schema_stays_as_it_is_under_the_key_that_takes_it() -> None:
+def test_a_schema_is_sent_unchanged_under_its_own_key() -> None:
     schema = '{"$defs":{"a":{"const":1.0}},"additionalProperties":false,"properties":{"title":{"$ref":"#/$defs/a"}}}'
     request = pb.GenerateRequest(
         tools=[pb.Tool(function=pb.FunctionTool(name="f", parameters_json=schema, strict=True))]
@@ -707,7 +707,7 @@ CHOICES = [
 
 
 @pytest.mark.parametrize(("choice", "config", "offered", "report"), CHOICES)
-def test_a_choice_is_told_as_native_says_it(
+def test_a_tool_choice_is_encoded_in_native_terms(
     choice: pb.ToolChoice, config: Json | None, offered: list[str], report: str
 ) -> None:
     fields, dropped = sent(pb.GenerateRequest(tools=[FUNCTION, SEARCH, OTHER], tool_choice=choice))
@@ -716,13 +716,13 @@ def test_a_choice_is_told_as_native_says_it(
     assert dropped == report
 
 
-def test_a_choice_among_no_functions_is_not_told() -> None:
+def test_a_tool_choice_without_functions_is_not_encoded() -> None:
     for mode, report in ((AUTO, ""), (REQUIRED, "tool_choice")):
         fields, dropped = sent(pb.GenerateRequest(tools=[SEARCH], tool_choice=pb.ToolChoice(mode=mode)))
         assert (fields["tools"], "toolConfig" in fields, dropped) == ([{"googleSearch": {}}], False, report)
 
 
-def test_a_search_that_an_option_asks_for_is_a_tool() -> None:
+def test_a_search_requested_by_an_option_is_encoded_as_a_tool() -> None:
     search_options = pb.SearchOptions(context_size="high", return_citations=False)
     fields, report = sent(pb.GenerateRequest(search=search_options))
     assert fields["tools"] == [{"googleSearch": {}}]
@@ -772,13 +772,13 @@ THINKING = [
 
 
 @pytest.mark.parametrize("case", THINKING, ids=lambda case: f"{case.options} to {case.to}".replace("\n", " "))
-def test_how_to_think_is_told_by_a_budget_or_a_level_and_never_both(case: Thinking) -> None:
+def test_reasoning_is_encoded_as_a_budget_or_a_level_and_never_both(case: Thinking) -> None:
     fields, report = sent(pb.GenerateRequest(reasoning=case.options), case.to)
     assert fields.get("generationConfig", {}).get("thinkingConfig") == case.encoded
     assert report == case.report
 
 
-def test_media_are_told_with_the_type_that_they_have() -> None:
+def test_media_are_encoded_with_their_actual_type() -> None:
     png = media(kind=pb.MEDIA_KIND_IMAGE, data=b"\x89PNG\r\n\x1a\n", detail="low")
     assert contents(user(png, media(kind=pb.MEDIA_KIND_IMAGE, uri="https://x.test/a.jpg")))[0]["parts"] == [
         {"inlineData": {"mimeType": "image/png", "data": "iVBORw0KGgo="}, "mediaResolution": {"level": "MEDIA_RESOLUTION_LOW"}},
@@ -806,7 +806,7 @@ LABELS = [({"a": "b", "x_1": "y-2"}, {"a": "b", "x_1": "y-2"}, ""), ({"A": "b"},
 
 
 @pytest.mark.parametrize(("metadata", "labels", "report"), LABELS)
-def test_metadata_are_labels_where_they_can_be(metadata: dict[str, str], labels: Json | None, report: str) -> None:
+def test_metadata_are_encoded_as_labels_if_valid(metadata: dict[str, str], labels: Json | None, report: str) -> None:
     fields, dropped = sent(pb.GenerateRequest(metadata=metadata))
     assert (fields.get("labels"), dropped) == (labels, report)
 
@@ -834,14 +834,14 @@ REFUSED: dict[str, tuple[pb.GenerateRequest, str, str]] = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_would_change_the_meaning_is_refused_by_its_canonical_path(name: str) -> None:
+def test_an_unsupported_part_that_changes_the_meaning_is_refused_by_its_canonical_path(name: str) -> None:
     request, path, reason = REFUSED[name]
     with pytest.raises(UmgError) as caught:
         NATIVE.encode_request(asking(request), "theirs", False)
     assert (caught.value.name, caught.value.metadata) == (reason, {"field": path})
 
 
-def test_a_field_without_which_the_answer_is_another_is_refused() -> None:
+def test_an_indispensable_field_is_refused() -> None:
     request = asking(pb.GenerateRequest(source=pb.SourceDocument(format="messages")))
     with pytest.raises(UmgError) as caught:
         NATIVE.encode_request(request, "theirs", False, notes=RequestNotes(indispensable=["mcp_servers"]))
@@ -869,12 +869,12 @@ REPORTED: dict[str, tuple[pb.GenerateRequest, str]] = {
 
 
 @pytest.mark.parametrize("name", REPORTED)
-def test_what_native_has_no_word_for_is_left_out_and_reported(name: str) -> None:
+def test_options_without_a_field_in_native_are_dropped_and_reported(name: str) -> None:
     request, report = REPORTED[name]
     assert sent(request)[1] == report
 
 
-def test_many_calls_and_results_are_paired_in_no_time() -> None:
+def test_many_calls_and_results_are_paired_quickly() -> None:
     calls = [call(str(n), f"f{n}") for n in range(10_000)]
     results = [turn(pb.ROLE_TOOL, result(str(n), "")) for n in reversed(range(10_000))]
     with within(2):
@@ -882,7 +882,7 @@ def test_many_calls_and_results_are_paired_in_no_time() -> None:
     assert [part["functionResponse"]["name"] for part in encoded[1]["parts"]] == [f"f{n}" for n in range(10_000)]
 
 
-def test_a_big_body_in_another_spelling_is_read_in_no_time() -> None:
+def test_a_large_body_in_another_spelling_is_decoded_quickly() -> None:
     turns = [
         {"role": "model", "parts": [{"function_call": {"name": "f", "args": {"a_b": "x" * 500}}}, {"text": "y" * 500}]}
         for _ in range(2_000)

@@ -66,7 +66,7 @@ def test_the_counters_do_not_count_twice() -> None:
     }  # fmt: skip
 
 
-def test_counts_that_providers_leave_out_are_zero_and_thoughts_are_output() -> None:
+def test_missing_counts_are_zero_and_reasoning_counts_as_output() -> None:
     usage = {"promptTokenCount": 9, "thoughtsTokenCount": "5", "totalTokenCount": 14}
     raw = msgspec.json.encode({"candidates": [{}], "usageMetadata": usage})
     assert NATIVE.decode_response(raw, REQUEST, False).usage == pb.Usage(
@@ -94,7 +94,7 @@ def test_counts_that_providers_leave_out_are_zero_and_thoughts_are_output() -> N
     ],
     ids=repr,
 )  # fmt: skip
-def test_what_providers_leave_out_is_absent(encoded: Json, kinds: list[str]) -> None:
+def test_members_that_providers_omit_are_absent(encoded: Json, kinds: list[str]) -> None:
     raw = msgspec.json.encode({"candidates": [encoded | {"finishReason": "MAX_TOKENS"}]})
     decoded = NATIVE.decode_response(raw, REQUEST, False).candidates[0]
     assert [part.WhichOneof("kind") for part in decoded.message.parts] == kinds
@@ -125,7 +125,7 @@ def test_a_signature_behind_a_text_is_the_texts() -> None:
         (None, pb.FINISH_REASON_STOP, ""),
     ],
 )
-def test_a_reason_is_read_and_told_again(word: str | None, reason: int, name: str) -> None:
+def test_a_finish_reason_is_decoded_and_encoded(word: str | None, reason: int, name: str) -> None:
     decoded = candidate({"text": "a"}, finishReason=word)
     assert (decoded.finish_reason, decoded.provider_reason) == (reason, name)
     encoded = face(pb.GenerateResponse(candidates=[decoded]))["candidates"][0]["finishReason"]
@@ -134,14 +134,14 @@ def test_a_reason_is_read_and_told_again(word: str | None, reason: int, name: st
 
 @pytest.mark.parametrize("reason", pb.FinishReason.values())
 @pytest.mark.parametrize("word", ["", "content_filter", "SPII", "X"])
-def test_every_reason_is_a_word_of_native(reason: "pb.FinishReason.ValueType", word: str) -> None:
+def test_every_reason_is_encoded_as_a_native_finish_reason(reason: "pb.FinishReason.ValueType", word: str) -> None:
     encoded = face(answer(text("a"), reason=reason, provider_reason=word))["candidates"][0]["finishReason"]
     assert encoded.isupper()
     if reason in (pb.FINISH_REASON_TOOL_CALLS, pb.FINISH_REASON_STOP_SEQUENCE, pb.FINISH_REASON_UNSPECIFIED):
         assert encoded == "STOP"
 
 
-def test_calls_override_why_the_provider_says_it_stopped() -> None:
+def test_calls_override_the_providers_finish_reason() -> None:
     called = {"functionCall": {"name": "f"}}
     assert candidate(called).finish_reason == pb.FINISH_REASON_TOOL_CALLS
     assert candidate(called, finishReason="MAX_TOKENS").finish_reason == pb.FINISH_REASON_LENGTH
@@ -185,7 +185,7 @@ def test_state_of_another_format_is_base64_that_comes_back() -> None:
     assert [read(part["thoughtSignature"], "native") for part in encoded] == [STATE, STATE]
 
 
-def test_a_refusal_is_said_as_text_and_what_native_has_no_words_for_is_not() -> None:
+def test_a_refusal_is_encoded_as_text_and_unsupported_parts_are_dropped() -> None:
     refusal = pb.Part(refusal=pb.RefusalPart(text="no"))
     foreign = [
         pb.Part(opaque=pb.OpaquePart(format="messages", json="{}")),
@@ -199,7 +199,7 @@ def test_a_refusal_is_said_as_text_and_what_native_has_no_words_for_is_not() -> 
     assert (encoded["content"]["parts"], encoded["finishReason"]) == ([{"text": "no"}], "SAFETY")
 
 
-def test_arguments_are_an_object_whatever_the_model_wrote() -> None:
+def test_arguments_are_encoded_as_an_object_for_any_text_of_the_model() -> None:
     calls = [
         pb.Part(tool_call=pb.ToolCall(call_id=str(n), name="f", arguments_json=arguments))
         for n, arguments in enumerate(["", '{"a":1.0}', '{"a":', "3"])
@@ -319,13 +319,13 @@ def test_what_a_grpc_upstream_says_of_sources_cannot_break_an_answer(rest: str) 
     [b"", b"<html>", b"[]", b"{}", b'{"candidates":null}', b'{"candidates":[]}', b'{"candidates":"x"}', b'{"error":{"message":"boom"}}', b'{"error":"boom","candidates":[]}', b"[" * 99999, b'{"promptFeedback":{}}'],
     ids=lambda raw: repr(raw[:40]),
 )  # fmt: skip
-def test_what_cannot_be_read_is_the_providers_failure(raw: bytes, pass_: bool) -> None:
+def test_an_undecodable_answer_is_the_providers_failure(raw: bytes, pass_: bool) -> None:
     with pytest.raises(UmgError) as caught:
         NATIVE.decode_response(raw, REQUEST, pass_)
     assert caught.value.name == "UPSTREAM_FAILED"
 
 
-def test_what_is_broken_inside_is_not_the_callers_fault() -> None:
+def test_an_invalid_member_of_an_answer_is_the_providers_failure() -> None:
     for broken in (
         {"inlineData": {"mimeType": "image/png", "data": "@"}},
         {"functionCall": {"args": {}}},
@@ -353,7 +353,7 @@ def test_a_passed_answer_is_the_providers_under_the_callers_model(raw: bytes, pa
     assert response.model == "m"
 
 
-def test_half_a_character_does_not_spoil_an_answer() -> None:
+def test_half_a_character_does_not_fail_an_answer() -> None:
     raw = body({"text": "CUT"}).replace(b"CUT", b"a\\ud83d")
     assert NATIVE.decode_response(raw, REQUEST, False).candidates[0].message.parts[0].text.text == "a\ufffd"
 

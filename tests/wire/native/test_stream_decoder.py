@@ -30,7 +30,7 @@ def decode_candidate(*frames: bytes, request: pb.GenerateRequest = REQUEST) -> p
     return accumulate(events(*frames, request=request)).candidates[0]
 
 
-def test_a_call_in_one_line_and_its_stop_in_another_end_for_the_call() -> None:
+def test_a_call_and_a_stop_in_separate_lines_finish_as_a_tool_call() -> None:
     call = {"functionCall": {"name": "f", "args": {"a": 1.0}}, "thoughtSignature": "AAAA"}
     decoded = decode_candidate(frame(call), frame({"text": ""}, finish="STOP"))
     assert decoded.finish_reason == pb.FINISH_REASON_TOOL_CALLS
@@ -128,7 +128,7 @@ def test_texts_end_where_they_end_when_no_sources_are_to_come() -> None:
     ]
 
 
-def test_a_provider_that_ends_with_another_formats_marker_is_read() -> None:
+def test_the_end_marker_of_another_format_is_accepted() -> None:
     assert decode_candidate(frame({"text": "a"}, finish="STOP"), b"data: [DONE]\n\n").message.parts[0].text.text == "a"
 
 
@@ -142,7 +142,7 @@ def test_unknown_parts_are_kept_as_they_stand() -> None:
     assert len(decoded.message.parts) == 2
 
 
-def test_characters_cut_between_lines_are_mended() -> None:
+def test_characters_split_between_lines_are_joined() -> None:
     frames = frame({"text": "a CUT"}).replace(b"CUT", b"\\ud83d"), frame({"text": "CUT b"}).replace(b"CUT", b"\\ude00")
     assert decode_candidate(*frames, frame(finish="STOP")).message.parts[0].text.text == "a \U0001f600 b"
     raw = (
@@ -152,7 +152,7 @@ def test_characters_cut_between_lines_are_mended() -> None:
     assert decode_candidate(*raw, frame(finish="STOP")).message.parts[0].text.text == "é"
 
 
-def test_candidates_are_told_apart() -> None:
+def test_candidates_are_encoded_separately() -> None:
     frames = [frame({"text": str(index)}, finish="STOP", index=index) for index in (1, 0)]
     decoded = accumulate(events(*frames))
     assert [(candidate.index, candidate.message.parts[0].text.text) for candidate in decoded.candidates] == [
@@ -161,7 +161,7 @@ def test_candidates_are_told_apart() -> None:
     ]
 
 
-def test_a_candidate_that_never_says_why_it_stopped_is_cut_off() -> None:
+def test_a_candidate_without_a_finish_reason_counts_as_cut_off() -> None:
     with pytest.raises(UmgError) as caught:
         events(frame({"text": "a"}, finish="STOP", index=0), frame({"text": "b"}, index=1))
     assert caught.value.name == "UPSTREAM_CUT"

@@ -89,7 +89,7 @@ def test_every_line_has_the_same_head_and_the_last_the_final_usage() -> None:
     assert [chunk["usageMetadata"]["totalTokenCount"] for chunk in encoded] == [0, 0, 5]
 
 
-def test_calls_and_media_are_told_whole() -> None:
+def test_calls_and_media_are_encoded_in_one_chunk() -> None:
     events = [
         pb.GenerateEvent(part_index=0, part_started=pb.Part(tool_call=pb.ToolCall(call_id="a", name="f", arguments_json=""))),
         pb.GenerateEvent(part_index=1, part_started=pb.Part(tool_call=pb.ToolCall(call_id="b", name="g", text=""))),
@@ -116,7 +116,7 @@ def test_calls_and_media_are_told_whole() -> None:
     ]
 
 
-def test_a_provider_tool_is_told_as_it_ended() -> None:
+def test_a_provider_tool_call_is_encoded_with_its_final_state() -> None:
     started = pb.Part(server_tool_call=pb.ServerToolCall(name="code_execution", format="native"))
     done = pb.Part(
         server_tool_call=pb.ServerToolCall(name="code_execution", format="native", input_json='{"code":"1"}')
@@ -180,7 +180,7 @@ def test_sources_stand_in_the_last_line_and_count_all_text() -> None:
     }  # fmt: skip
 
 
-def test_a_blocked_prompt_is_told_beside_a_candidate_that_stopped_for_it() -> None:
+def test_a_blocked_prompt_is_encoded_with_a_candidate_that_stopped_for_it() -> None:
     blocked = pb.GenerateResponse(
         block_reason="BLOCKLIST", prompt_safety_ratings=[pb.SafetyRating(category="C", probability="HIGH")]
     )
@@ -193,7 +193,7 @@ def test_a_blocked_prompt_is_told_beside_a_candidate_that_stopped_for_it() -> No
 
 
 @pytest.mark.parametrize("response", SAMPLES, ids=range(len(SAMPLES)))
-def test_a_streamed_answer_says_what_the_unstreamed_one_does(response: pb.GenerateResponse) -> None:
+def test_a_streamed_answer_aggregates_to_the_unstreamed_one(response: pb.GenerateResponse) -> None:
     whole = msgspec.json.decode(NATIVE.encode_response(response, pb.GenerateRequest()))
     encoded = chunks(response)
     for candidate in whole["candidates"]:
@@ -245,7 +245,7 @@ def array(*fed: pb.StreamGenerateResponse, error: UmgError | None = None) -> byt
     return written + (encoder.error(error) if error else b"") + encoder.close()
 
 
-def test_an_array_is_one_json_document_whatever_came() -> None:
+def test_a_streamed_array_is_always_one_json_document() -> None:
     frames = b'data: {"a":1}\r\n\r\n\r\ndata: {"b":"\\n\\n"}\r\n\r\n: comment\n\ndata: {"c":3}\n\n'
     passed = pb.StreamGenerateResponse(source_frames=frames)
     assert array(passed) == b'[{"a":1},\r\n{"b":"\\n\\n"},\r\n{"c":3}]'
@@ -263,7 +263,7 @@ def test_an_array_that_breaks_off_ends_with_the_error() -> None:
     assert msgspec.json.decode(array(error=error)) == encoded[-1:]
 
 
-def test_an_array_of_nothing_is_empty() -> None:
+def test_an_array_without_chunks_is_empty() -> None:
     assert NATIVE.array_encoder is not None
     encoder = NATIVE.array_encoder(pb.GenerateRequest())
     assert encoder.feed(pb.StreamGenerateResponse(source_frames=b"\n")) == b""

@@ -98,7 +98,7 @@ def test_a_malformed_body_is_rejected_by_the_path_of_its_field(case: Rejection) 
 
 
 @pytest.mark.parametrize("case", REJECTIONS, ids=lambda case: case.id)
-def test_a_malformed_item_is_rejected_by_its_place_in_the_batch(case: Rejection) -> None:
+def test_a_malformed_item_is_rejected_by_its_index_in_the_batch(case: Rejection) -> None:
     error = refusal(NATIVE_EMBEDDINGS, {"requests": [{"content": TEXT}, case.body]})
     assert (error.reason, error.metadata) == (case.reason, {"field": f"requests[1].{case.field}"})
 
@@ -194,6 +194,6 @@ PATHS = [
 
 
 @pytest.mark.parametrize(("canonical", "single", "batch"), PATHS)
-def test_a_canonical_path_is_told_as_the_callers_know_it(canonical: str, single: str, batch: str) -> None:
+def test_a_canonical_path_is_converted_to_the_callers_path(canonical: str, single: str, batch: str) -> None:
     assert NATIVE_EMBEDDING.wire_path(canonical) == single
     assert NATIVE_EMBEDDINGS.wire_path(canonical) == batch

@@ -88,7 +88,7 @@ def test_a_body_is_read(case: Reading) -> None:
 
 
 @pytest.mark.parametrize("case", READINGS, ids=lambda case: case.id)
-def test_a_batch_of_one_says_the_same(case: Reading) -> None:
+def test_a_batch_of_one_is_encoded_as_a_single_request(case: Reading) -> None:
     body = msgspec.json.encode({"requests": [case.body]})
     request = NATIVE_EMBEDDINGS.decode_request(body, {}).canonical
     assert request.source == pb.SourceDocument(format="native_embeddings", body=body)
@@ -117,7 +117,7 @@ SINGLE = {"content": {"role": "user", "parts": [{"text": "a"}]}, "embed_content_
 
 @few
 @given(st.data(), st.sampled_from([None, "ours", "models/ours"]))
-def test_all_that_says_something_but_the_model_goes_on_byte_for_byte(data: st.DataObject, named: str | None) -> None:
+def test_every_field_except_the_model_is_forwarded_byte_for_byte(data: st.DataObject, named: str | None) -> None:
     body = msgspec.json.encode(sprinkled(SINGLE | ({"model": named} if named else {}), data))
     upstream = sent(NATIVE_EMBEDDING, NATIVE_EMBEDDING, body)
     assert members(upstream.body) == present_members(body) | ({"model": b'"models/theirs"'} if named else {})
@@ -158,7 +158,7 @@ def test_what_only_we_accept_is_spelled_as_providers_do(written: bytes, encoded:
     assert sent(NATIVE_EMBEDDINGS, NATIVE_EMBEDDINGS, written).body == encoded
 
 
-def test_a_bare_text_goes_on_as_a_content() -> None:
+def test_a_bare_text_is_encoded_as_a_content() -> None:
     request = NATIVE_EMBEDDING.decode_request(b'{"content": "a\\u00e9", "title" : "t"}', {}).canonical
     body = NATIVE_EMBEDDING.encode_request(request, "theirs").body
     assert body == b'{"content":{"parts":[{"text":"a\\u00e9"}]},"title":"t"}'
@@ -174,7 +174,7 @@ def test_a_bare_text_goes_on_as_a_content() -> None:
         ("a:b?", "/models/a%3Ab%3F"),
     ],
 )
-def test_a_models_id_leads_nowhere_else(model: str, path: str) -> None:
+def test_a_model_id_cannot_change_the_path(model: str, path: str) -> None:
     request = pb.EmbedRequest(inputs=texts("a"))
     upstream = NATIVE_EMBEDDINGS.encode_request(request, model)
     assert upstream.path == f"{path}:batchEmbedContents"
@@ -238,7 +238,7 @@ def test_what_only_some_providers_know_is_reported_by_its_place_and_as_it_was_sp
 # --- to a provider, without a source body
 
 
-def test_every_item_has_what_it_asks_for_or_the_request_does() -> None:
+def test_options_are_set_on_each_item_or_on_the_request() -> None:
     inputs = [pb.EmbeddingInput(text="a", title="t", task_type="CLUSTERING"), pb.EmbeddingInput(text="b", dimensions=4)]
     request = pb.EmbedRequest(model="m", inputs=inputs, task_type="RETRIEVAL_QUERY", dimensions=8)
     assert [msgspec.json.decode(item) for item in listed(NATIVE_EMBEDDINGS.encode_request(request, "theirs").body)] == [

@@ -67,7 +67,7 @@ def test_the_vectors_are_those_that_the_official_client_reads() -> None:
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("codec", [NATIVE_EMBEDDING, NATIVE_EMBEDDINGS], ids=lambda codec: codec.name)
-def test_an_answer_is_read_in_either_form(codec: Codec, body: bytes, vectors: list[bytes]) -> None:
+def test_an_answer_is_decoded_in_either_form(codec: Codec, body: bytes, vectors: list[bytes]) -> None:
     response = codec.decode_response(body, make_request(len(vectors)), False)
     assert response == pb.EmbedResponse(model="ours", embeddings=[pb.Embedding(values=each) for each in vectors])
 
@@ -143,14 +143,14 @@ every_face = pytest.mark.parametrize("face", [NATIVE_EMBEDDING, NATIVE_EMBEDDING
 
 
 @every_face
-def test_a_passed_answer_goes_back_as_it_came(face: Codec) -> None:
+def test_a_passed_through_answer_is_returned_unchanged(face: Codec) -> None:
     response = face.decode_response(FORMS[face.name], make_request(face=face.name), True)
     assert (response.model, response.usage.input_tokens) == ("ours", 3)
     assert face.encode_response(response, make_request(face=face.name), SHAPE) == FORMS[face.name]
 
 
 @every_face
-def test_an_answer_in_the_other_form_is_told_in_that_of_the_face(face: Codec) -> None:
+def test_an_answer_in_another_form_is_encoded_in_the_form_of_the_face(face: Codec) -> None:
     (other,) = FORMS.keys() - {face.name}
     response = face.decode_response(FORMS[other], make_request(face=face.name), True)
     assert not response.HasField("source")
@@ -159,7 +159,7 @@ def test_an_answer_in_the_other_form_is_told_in_that_of_the_face(face: Codec) ->
 
 
 @every_face
-def test_an_answer_that_tells_no_usage_is_decoded_so_that_it_can_be_counted(face: Codec) -> None:
+def test_an_answer_without_usage_is_decoded_for_local_counting(face: Codec) -> None:
     for usage in (b"{}", b'{"promptTokenCount":-1}', b'{"promptTokenCount":"x"}'):
         body = b'{"embedding":{"values":[1.0]},"embeddings":null,"usageMetadata":%b}' % usage
         response = face.decode_response(body, make_request(face=face.name), True)

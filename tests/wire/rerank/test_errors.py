@@ -62,6 +62,6 @@ def test_a_providers_refusal_has_a_reason(case: Refusal, name: str) -> None:
     assert error.metadata.items() >= case.metadata.items()
 
 
-def test_a_provider_says_when_to_come_again() -> None:
+def test_the_retry_time_of_a_provider_is_decoded() -> None:
     error = RERANK.decode_error(429, {"retry-after": "7"}, b"{}")
     assert error.metadata == {"retry_after_seconds": "7"}

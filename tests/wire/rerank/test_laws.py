@@ -53,7 +53,7 @@ def test_a_request_survives_the_wire_and_back(name: str, data: st.DataObject) ->
 @pytest.mark.parametrize("name", FORMATS)
 @modest
 @given(strategies.faces_requests())
-def test_a_body_is_decoded_to_all_that_it_says_and_keeps_the_rules(name: str, request: pb.RerankRequest) -> None:
+def test_a_body_is_decoded_completely_and_satisfies_the_rules(name: str, request: pb.RerankRequest) -> None:
     body = body_of(request)
     assert decoded(FORMATS[name], body) == request
     check(FORMATS[name].decode_request(body, {}).canonical)
@@ -70,7 +70,7 @@ def test_unknown_fields_are_noted_by_name(name: str, request: pb.RerankRequest, 
 @pytest.mark.parametrize("name", FORMATS)
 @modest
 @given(strategies.faces_requests(), additions)
-def test_a_body_of_the_providers_own_shape_loses_nothing(
+def test_a_body_for_a_provider_of_the_same_shape_loses_no_field(
     name: str, request: pb.RerankRequest, more: dict[str, object]
 ) -> None:
     body = body_of(request, more)
@@ -88,7 +88,7 @@ def test_a_body_of_the_providers_own_shape_loses_nothing(
 @pytest.mark.parametrize("name", FORMATS)
 @modest
 @given(strategies.faces_requests(), additions)
-def test_a_provider_of_the_other_shape_is_told_what_it_takes_and_the_rest_is_reported(
+def test_a_body_for_the_other_shape_has_its_supported_fields_and_the_rest_is_reported(
     name: str, request: pb.RerankRequest, more: dict[str, object]
 ) -> None:
     (other,) = FORMATS.keys() - {name}
@@ -118,7 +118,7 @@ def test_an_answer_survives_the_wire_and_back(name: str, shape: ClientShape, dat
 @pytest.mark.parametrize("name", FORMATS)
 @modest
 @given(st.data())
-def test_documents_come_back_as_they_were_sent(name: str, data: st.DataObject) -> None:
+def test_documents_are_returned_as_sent(name: str, data: st.DataObject) -> None:
     request = data.draw(strategies.faces_requests())
     request.return_documents = True
     request = FORMATS[name].decode_request(body_of(request), {}).canonical

@@ -101,7 +101,7 @@ def test_their_types_hold_every_answer() -> None:
     assert [result.document for result in RerankResponse.model_validate_json(plain).results] == [None, None]
 
 
-def test_a_provider_reads_what_we_send_as_their_own_client_writes_it() -> None:
+def test_an_encoded_request_equals_that_of_the_official_client() -> None:
     written = list[dict[str, object]]()
 
     def provider(sent: httpx.Request) -> httpx.Response:

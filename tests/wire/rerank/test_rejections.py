@@ -145,5 +145,5 @@ def test_what_is_no_json_object_is_malformed(body: bytes) -> None:
         ("rank_fields[0]", "rank_fields[0]"),
     ],
 )
-def test_callers_know_fields_by_their_own_names(canonical: str, wire: str) -> None:
+def test_errors_have_the_callers_names_of_fields(canonical: str, wire: str) -> None:
     assert {codec.wire_path(canonical) for codec in FORMATS.values()} == {wire}

@@ -75,7 +75,7 @@ def test_providers_get_strings_and_send_no_documents_back() -> None:
         assert usage("rerank_v2", face, **make_request) == ({"documents": ranked}, {})
 
 
-def test_numbers_of_the_callers_body_are_told_as_integers_and_nulls_not_at_all() -> None:
+def test_whole_numbers_are_encoded_as_integers_and_nulls_are_dropped() -> None:
     fields, dropped = usage("rerank", "rerank", top_n=2.0, max_chunks_per_doc=None, max_tokens_per_doc=7.0, zork=1.0)
     encoded = b'{"documents":["a","b"],"zork":1.0,"top_n":2,"max_tokens_per_doc":7,"return_documents":false}'
     assert (msgspec.json.encode(fields), dropped) == (encoded, {})
@@ -102,7 +102,7 @@ def test_the_priority_that_everybody_has_is_not_reported() -> None:
 
 @pytest.mark.parametrize("face", FORMATS)
 @pytest.mark.parametrize("name", FORMATS)
-def test_providers_are_asked_for_no_more_results_than_there_are_documents(face: str, name: str) -> None:
+def test_at_most_as_many_results_as_documents_are_requested(face: str, name: str) -> None:
     for top_n, expected in ((1, 1), (2, 2), (3, 2), (2**40, 2)):
         assert usage(name, face, top_n=top_n)[0]["top_n"] == expected
 
@@ -115,7 +115,7 @@ def test_spans_are_asked_of_no_provider_for_answers_have_no_room_for_them(face: 
     assert dropped == {"relevant_spans": None}
 
 
-def test_a_caller_without_a_body_is_told_of_what_is_lost() -> None:
+def test_dropped_fields_of_a_grpc_caller_are_reported() -> None:
     request = pb.RerankRequest(
         model="m", query="q", documents=[pb.RerankDocument(object_json='{"a":"b"}')], rank_fields=["a"], priority=1
     )
@@ -130,7 +130,7 @@ def test_a_caller_without_a_body_is_told_of_what_is_lost() -> None:
 
 
 @pytest.mark.parametrize("count", [2000])
-def test_many_documents_are_read_and_told_in_time(count: int) -> None:
+def test_many_documents_are_decoded_and_encoded_quickly(count: int) -> None:
     objects = [{"text": "some words " * 20, "n": index} for index in range(count)]
     with within(1.5):
         for documents in (objects, [str(document["text"]) for document in objects]):

@@ -55,7 +55,7 @@ PROVIDERS = [
 
 @pytest.mark.parametrize("name", FORMATS)
 @pytest.mark.parametrize("case", PROVIDERS, ids=lambda case: case.id)
-def test_a_providers_answer_is_read(case: Provider, name: str) -> None:
+def test_a_providers_answer_is_decoded(case: Provider, name: str) -> None:
     for pass_ in (False, True):
         response = FORMATS[name].decode_response(msgspec.json.encode(case.body), REQUEST, pass_)
         assert [(result.index, result.relevance_score) for result in response.results] == [(2, 0.75), (0, 0.5)]
@@ -63,7 +63,7 @@ def test_a_providers_answer_is_read(case: Provider, name: str) -> None:
         assert response.usage == case.usage
 
 
-def test_half_a_character_spoils_no_answer() -> None:
+def test_half_a_character_is_replaced_without_failing_the_answer() -> None:
     body = b'{"id":"\xff","results":[{"index":0,"relevance_score":0.5,"document":"a\\ud83d"}]}'
     assert len(RERANK.decode_response(body, make_request("a"), False).results) == 1
 
@@ -115,7 +115,7 @@ def test_what_is_no_answer_is_the_providers_failure(odd: str) -> None:
         assert "provider" in caught.value.message
 
 
-def test_an_error_in_spite_of_its_status_is_one() -> None:
+def test_an_error_body_with_a_success_status_is_an_error() -> None:
     body = b'{"error":{"message":"overloaded","code":"rate_limit_exceeded"}}'
     with pytest.raises(UmgError) as caught:
         RERANK.decode_response(body, REQUEST, False)
@@ -124,7 +124,7 @@ def test_an_error_in_spite_of_its_status_is_one() -> None:
 
 @pytest.mark.parametrize("given", range(4))
 @pytest.mark.parametrize("top_n", [None, 1, 2, 3, 4, 2**31 - 1])
-def test_fewer_results_than_were_asked_for_are_the_providers_failure(top_n: int | None, given: int) -> None:
+def test_fewer_results_than_requested_are_the_providers_failure(top_n: int | None, given: int) -> None:
     body = results(*({"index": index, "relevance_score": 0.5} for index in range(given)))
     wanted = min(top_n or 3, 3)
     if given >= wanted:  # the service cuts off results beyond `top_n`

@@ -36,7 +36,7 @@ def test_what_is_apart_stays_apart(given: list[float]) -> None:
 @given(st.floats(MAX_LOGIT, LARGEST / 1.01), st.sampled_from([1, -1]))
 @example(1e308, 1)
 @example(1e308, -1)
-def test_large_logits_stay_apart_from_those_that_are_larger_by_a_hundredth(size: float, sign: int) -> None:
+def test_large_logits_that_differ_by_a_hundredth_have_different_scores(size: float, sign: int) -> None:
     assert logistic(size) < logistic(size * 1.01) < 1
     assert 0 < logistic(-size * 1.01) < logistic(-size)
 

@@ -80,7 +80,7 @@ def test_a_namespace_without_tools_is_left_out(name: str) -> None:
 
 
 @every_other
-def test_a_call_comes_back_with_its_namespace_and_short_name(name: str) -> None:
+def test_a_call_is_decoded_with_its_namespace_and_short_name(name: str) -> None:
     request = decoded(tools=[CALC])
     provider = {
         "chat": {"choices": [{"message": {"role": "assistant", "tool_calls": [{"id": "c", "type": "function", "function": {"name": "mcp__calc__add", "arguments": "{}"}}]}, "finish_reason": "tool_calls"}]},
@@ -111,7 +111,7 @@ def test_the_answer_repeats_a_namespace_as_it_was_declared() -> None:
     assert msgspec.json.decode(body)["tools"] == [CALC, ADD]
 
 
-def test_a_namespace_stays_one_where_the_tools_are_written_anew() -> None:
+def test_a_namespace_is_kept_when_the_tools_are_encoded_again() -> None:
     request = decoded(tools=[CALC])
     assert msgspec.json.decode(sent(request, "responses", "tools").body)["tools"] == [CALC]
 
@@ -238,7 +238,7 @@ def test_a_list_of_allowed_tools_may_name_one_with_a_type(case: Typed) -> None:
 
 
 @typed
-def test_its_call_comes_back_as_the_item_of_its_type(case: Typed) -> None:
+def test_its_call_is_encoded_as_the_item_of_its_type(case: Typed) -> None:
     request = decoded(tools=[case.tool])
     call = pb.ToolCall(
         call_id="c", name=case.id, tool_type=case.id, arguments_json=msgspec.json.encode(case.arguments).decode()
@@ -259,7 +259,7 @@ def test_its_call_and_result_are_those_of_a_function_elsewhere(case: Typed) -> N
 
 
 @typed
-def test_its_items_stay_where_the_conversation_is_written_anew(case: Typed) -> None:
+def test_its_items_are_kept_when_the_conversation_is_encoded_again(case: Typed) -> None:
     request = decoded(input=[HI, case.call, case.output], tools=[case.tool])
     items = msgspec.json.decode(sent(request, "responses", "messages").body)["input"]
     assert [item["type"] for item in items] == ["message", case.call["type"], case.output["type"]]
@@ -275,7 +275,7 @@ def test_arguments_that_are_no_object_reach_the_caller() -> None:
 
 
 @every_other
-def test_a_hosted_tool_that_the_model_may_do_without_is_left_out_and_reported(name: str) -> None:
+def test_an_optional_hosted_tool_is_dropped_and_reported(name: str) -> None:
     upstream = sent(decoded(tools=[{"type": "image_generation", "quality": "high"}, ADD]), name)
     assert [tool["name"] for tool in declared(upstream)] == ["add"]
     assert upstream.report.header() == "image_generation"
@@ -305,7 +305,7 @@ def test_a_search_among_tools_by_the_provider_is_not_needed_where_all_are_loaded
 
 @every_other
 @pytest.mark.parametrize("kind", ["mcp", "code_interpreter", "computer", "programmatic_tool_calling"])
-def test_a_hosted_tool_that_the_answer_may_need_is_refused_by_its_type(kind: str, name: str) -> None:
+def test_a_required_hosted_tool_is_refused_by_its_type(kind: str, name: str) -> None:
     with pytest.raises(UmgError) as caught:
         sent(decoded(tools=[{"type": kind}]), name)
     assert caught.value.metadata["field"] == "tools[0]"

@@ -19,7 +19,7 @@ from umg_grpc.wire.responses import RESPONSES
 
 @modest
 @given(some.responses())
-def test_a_stream_ends_with_the_response_that_is_given_unstreamed(response: pb.GenerateResponse) -> None:
+def test_a_stream_ends_with_the_unstreamed_response(response: pb.GenerateResponse) -> None:
     payloads = payloads_of(encoded([response_to_events(response)], some.ANSWERED))
     assert payloads[-1]["response"] == msgspec.json.decode(RESPONSES.encode_response(response, some.ANSWERED))
 

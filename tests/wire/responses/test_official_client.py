@@ -84,7 +84,7 @@ async def client() -> AsyncIterator[AsyncOpenAI]:
 TOOLS = [{"type": "function", "name": name, "parameters": {"type": "object", "properties": {}}, "strict": False} for name in "fg"]  # fmt: skip
 
 
-async def test_an_answer_reads_the_same_streamed_and_not(client: AsyncOpenAI) -> None:
+async def test_an_answer_is_decoded_equally_streamed_and_unstreamed(client: AsyncOpenAI) -> None:
     whole = await client.responses.create(model="m", input="Hi", tools=TOOLS)
     async with client.responses.stream(model="m", input="Hi", tools=TOOLS) as stream:
         kinds = [event.type async for event in stream]
@@ -103,7 +103,7 @@ async def test_an_error_in_the_middle_is_the_clients_own(client: AsyncOpenAI) ->
             pass
 
 
-async def test_a_stored_response_is_found_and_told_again(client: AsyncOpenAI) -> None:
+async def test_a_stored_response_is_encoded_from_its_record(client: AsyncOpenAI) -> None:
     found = await client.responses.retrieve("resp_1")
     events = [event async for event in await client.responses.retrieve("resp_1", stream=True)]
     assert events[-1].type == "response.completed"

@@ -50,7 +50,7 @@ def test_only_the_model_of_responses_changes(request_: pb.GenerateRequest, tools
         assert events[0].started.model == request_.model
 
 
-def test_a_frame_that_is_written_anew_has_one_line_of_data() -> None:
+def test_an_encoded_frame_has_one_data_line() -> None:
     tools = [{"type": "image_generation", "model": "theirs"}]
     created, last = numbered(CREATED | {"response": CREATED["response"] | {"tools": tools}}, ended())
     several = frames(created).replace(b'"response":', b'"response":\ndata: ')
@@ -92,7 +92,7 @@ def test_nothing_that_needs_a_look_is_taken_for_plain(odd: bytes, place: int) ->
 
 @settings(max_examples=40, deadline=None)
 @given(st.lists(st.text(max_size=8), max_size=12), st.sampled_from([b"\n", b"\r\n", b"\r"]), st.data())
-def test_every_line_end_passes_as_it_came(words: list[str], end: bytes, data: st.DataObject) -> None:
+def test_every_line_ending_is_passed_through_unchanged(words: list[str], end: bytes, data: st.DataObject) -> None:
     stream = frames(CREATED, item("added", MESSAGE), *text(*words), ended()).replace(b"\n", end)
     assert passed(data.draw(cuts(stream)), SAME)[0] == stream
 

@@ -137,7 +137,7 @@ def test_what_is_no_body_is_malformed(body: bytes, decode: object) -> None:
         ("input[0].content", "input[0].content"),
     ],
 )
-def test_a_canonical_path_is_told_as_the_callers(path: str, wire: str) -> None:
+def test_a_canonical_path_is_converted_to_a_callers_path(path: str, wire: str) -> None:
     assert RESPONSES.wire_path(path) == wire
 
 

@@ -95,11 +95,11 @@ DECODED = [
 
 
 @pytest.mark.parametrize("case", DECODED, ids=lambda case: case.id)
-def test_a_body_says(case: DecodedCase) -> None:
+def test_a_body_is_decoded_to_its_canonical_request(case: DecodedCase) -> None:
     assert without_source(decode(case.body)) == canonical('model: "m"' + case.canonical)
 
 
-def test_what_has_no_canonical_form_is_noted() -> None:
+def test_fields_without_a_canonical_form_are_noted() -> None:
     body = HI | {
         "reasoning": {"effort": "low", "context": "auto", "mode": "pro"},
         "context_management": [{"type": "compaction"}],
@@ -116,7 +116,7 @@ def test_what_has_no_canonical_form_is_noted() -> None:
     assert notes.indispensable == ["unheard_of"]
 
 
-def test_a_body_is_kept_with_its_headers_and_says_whether_to_stream() -> None:
+def test_a_decoded_body_has_its_source_its_headers_and_the_stream_flag() -> None:
     body = msgspec.json.encode(HI | {"stream": True, "stream_options": {"include_obfuscation": False}})
     request, stream, _ = RESPONSES.decode_request(body, {"openai-beta": "b"})
     assert stream
@@ -129,7 +129,7 @@ def test_a_body_is_kept_with_its_headers_and_says_whether_to_stream() -> None:
     )
 
 
-def test_a_counting_call_takes_what_makes_the_prompt() -> None:
+def test_a_counting_call_accepts_the_fields_of_the_prompt() -> None:
     assert RESPONSES.decode_count is not None
     body = msgspec.json.encode(
         HI | {"instructions": "Be", "tools": [{"type": "function", "name": "f"}], "personality": "friendly"}
@@ -282,7 +282,7 @@ ENCODED = [
 
 
 @pytest.mark.parametrize("case", ENCODED, ids=lambda case: case.id)
-def test_a_provider_is_told(case: EncodedCase) -> None:
+def test_a_canonical_request_is_encoded_for_a_provider(case: EncodedCase) -> None:
     body, report = encode(canonical('model: "m"' + case.canonical))
     assert body == {"store": False} | case.body | {"model": "theirs"}
     assert report == case.report

@@ -51,7 +51,7 @@ def test_what_is_no_response_cannot_be_read(body: bytes) -> None:
     assert caught.value.reason == pb.ERROR_REASON_UPSTREAM_FAILED
 
 
-def test_a_body_is_passed_under_the_callers_model_and_looked_at_for_what_the_service_needs() -> None:
+def test_a_passed_through_body_has_the_callers_model_and_decoded_usage() -> None:
     output = [{"type": "web_search_call"}, {"type": "function_call"}, {"type": "new", "content": []}]
     response = decode(True, output=output, usage={"input_tokens": 3, "output_tokens": 2, "input_tokens_details": {"cached_tokens": 1}})  # fmt: skip
     assert msgspec.json.decode(response.source.body)["model"] == "m"
@@ -102,7 +102,7 @@ def test_a_request_is_repeated_flat() -> None:
     assert body["service_tier"] is None  # a value of another format
 
 
-def test_ids_are_the_providers_or_ours_and_never_twice() -> None:
+def test_ids_are_unique_and_those_of_the_provider_if_present() -> None:
     call = pb.Part(tool_call=pb.ToolCall(call_id="c", name="f", item_id="fc_1"))
     plain = pb.Part(tool_call=pb.ToolCall(name="f"))
     response = pb.GenerateResponse(response_id="gen-0f", candidates=[pb.Candidate(message=pb.Message(parts=[call, call, plain]))])  # fmt: skip

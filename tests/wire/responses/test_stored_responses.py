@@ -29,7 +29,7 @@ def kept(**changes: object) -> pb.StoredResponse:
         ({"status": "cancelled"}, "cancelled", "completed"),
     ],
 )
-def test_a_stored_response_is_given_and_told_alike(changes: dict[str, object], status: str, event: str) -> None:
+def test_a_stored_response_is_the_same_whole_and_streamed(changes: dict[str, object], status: str, event: str) -> None:
     found = msgspec.json.decode(stored_responses.encode_stored(kept(**changes)))
     Response.model_validate(found, strict=True)
     assert (found["status"], found["previous_response_id"]) == (status, "resp_0")
@@ -37,7 +37,7 @@ def test_a_stored_response_is_given_and_told_alike(changes: dict[str, object], s
     assert payloads[-1] == {"type": f"response.{event}", "sequence_number": len(payloads) - 1, "response": found}
 
 
-def test_events_are_told_again_behind_a_number() -> None:
+def test_stored_events_are_sent_again_after_a_sequence_number() -> None:
     everything = stored_responses.encode_events(kept())
     events = everything.split(b"\n\n")
     assert stored_responses.encode_events(kept(), stored_responses.decode_starting_after({})) == everything
@@ -95,7 +95,7 @@ def test_items_are_listed_with_ids_and_contents_as_lists() -> None:
     assert listing["data"][5]["output"] == "r"
 
 
-def test_nothing_is_listed_as_nothing() -> None:
+def test_an_empty_list_is_encoded_as_empty() -> None:
     listing = msgspec.json.decode(stored_responses.encode_input_items(pb.ListInputItemsResponse()))
     assert listing == {"object": "list", "data": [], "first_id": None, "last_id": None, "has_more": False}
 

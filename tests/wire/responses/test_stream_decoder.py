@@ -102,7 +102,7 @@ STREAMS = [
 
 @pytest.mark.parametrize("case", STREAMS, ids=lambda case: case.id)
 @pytest.mark.parametrize("step", [1, 10**6])
-def test_a_stream_says(case: Stream, step: int) -> None:
+def test_a_stream_is_decoded_to_its_parts(case: Stream, step: int) -> None:
     stream = frames(CREATED, *case.events)
     response = accumulate(decoded([stream[place : place + step] for place in range(0, len(stream), step)], REQUEST))
     expected = text_format.Parse(
@@ -121,7 +121,7 @@ def test_an_unknown_event_is_kept() -> None:
     assert msgspec.json.decode(kept[0].json) == at("mcp_call.in_progress")
 
 
-def test_halves_of_a_character_are_put_together() -> None:
+def test_halves_of_a_character_are_joined() -> None:
     halves = [b'"\\ud83d"', b'"\\ude00!"', b'"\\ud83d"']
     deltas = [b'event: response.output_text.delta\ndata: {"type":"response.output_text.delta","output_index":0,"content_index":0,"delta":%b}\n\n' % half for half in halves]  # fmt: skip
     stream = (
@@ -144,7 +144,7 @@ FAILURES = [
 
 @pytest.mark.parametrize("pass_", [False, True])
 @pytest.mark.parametrize(("event", "reason"), FAILURES, ids=lambda value: str(value)[:60])
-def test_a_failure_is_told_after_what_came_before_it(
+def test_a_failure_follows_the_events_before_it(
     event: Payload, reason: "pb.ErrorReason.ValueType", pass_: bool
 ) -> None:
     begun = frames(CREATED, item("added", MESSAGE), at("output_text.delta", delta="Hi"))
@@ -180,7 +180,7 @@ def test_a_summary_of_no_possible_number_is_the_providers_failure() -> None:
 
 
 @pytest.mark.parametrize("pass_", [False, True])
-def test_nothing_behind_the_end_belongs_to_the_answer(pass_: bool) -> None:
+def test_events_after_the_end_are_ignored(pass_: bool) -> None:
     decoder = RESPONSES.stream_decoder(REQUEST, pass_)
     decoder.feed(frames(CREATED, ended()) + b"data: [DONE]\n\n")
     assert decoder.done

@@ -83,7 +83,7 @@ ORDERS = [
 
 @pytest.mark.parametrize("case", ORDERS, ids=lambda case: case.id)
 @pytest.mark.parametrize("at_once", [True, False])
-def test_events_come_in_the_order_of_the_format(case: Order, at_once: bool) -> None:
+def test_events_are_encoded_in_the_order_of_the_format(case: Order, at_once: bool) -> None:
     text = STARTED + case.events + END
     texts = [text] if at_once else [f"events {{{event}" for event in text.split("events {")[1:]]
     assert names(stream(*texts)) == [*BEGIN, *case.names, "completed"]
@@ -148,7 +148,7 @@ def test_reasoning_after_a_text_is_an_item_of_its_own() -> None:
         ("finish_reason: FINISH_REASON_MALFORMED_CALL", "failed", None, "completed"),
     ],
 )  # fmt: skip
-def test_an_answer_that_broke_off_says_so_in_its_last_item(
+def test_an_incomplete_answer_has_an_incomplete_last_item(
     finish: str, event: str, details: object, status: str
 ) -> None:
     payloads = payloads_of(
@@ -172,7 +172,7 @@ def test_a_blocked_prompt_is_an_incomplete_response_without_output() -> None:
     )
 
 
-def test_no_summary_hides_the_thoughts() -> None:
+def test_summary_none_hides_the_reasoning() -> None:
     request = pb.GenerateRequest(reasoning=pb.ReasoningOptions(summary="none"))
     thought = THINK + 'events { reasoning_delta: "a" } events { part_ended {} }'
     payloads = payloads_of(stream(STARTED, thought, END, request=request))
@@ -200,7 +200,7 @@ def test_a_heartbeat_is_a_comment() -> None:
     assert RESPONSES.heartbeat == b": keep-alive\n\n"
 
 
-def test_other_candidates_are_not_told() -> None:
+def test_other_candidates_are_not_encoded() -> None:
     assert stream(STARTED, SAY, SAY.replace("events {", "events { candidate_index: 1"), END) == stream(
         STARTED, SAY, END
     )

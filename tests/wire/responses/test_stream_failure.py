@@ -105,7 +105,7 @@ def test_no_item_is_done_that_was_not_before() -> None:
     ]
 
 
-def test_a_stream_that_said_nothing_yet_is_created_first() -> None:
+def test_an_error_before_the_first_event_is_preceded_by_a_created_response() -> None:
     response, error = broken(StreamEncoder(REQUEST), b"")
     assert (response["model"], error["sequence_number"]) == ("m", 3)
 
@@ -126,7 +126,7 @@ PASSED = numbered(
 
 
 @pytest.mark.parametrize("together", [True, False], ids=["in one read", "event by event"])
-def test_a_passed_stream_goes_on_with_its_response_and_its_numbers(together: bool) -> None:
+def test_an_error_in_a_passed_through_stream_continues_its_response_and_sequence_numbers(together: bool) -> None:
     encoder = StreamEncoder(REQUEST)
     reads = [frames(*PASSED)] if together else [frames(payload) for payload in PASSED]
     sent = b"".join(encoder.feed(pb.StreamGenerateResponse(source_frames=read)) for read in reads)
@@ -162,7 +162,7 @@ def test_frames_without_a_response_are_followed_by_the_error_alone(frames_: byte
     assert error["type"] == "error"
 
 
-def test_an_end_behind_the_whole_answer_is_the_error_alone() -> None:
+def test_an_error_after_the_complete_answer_is_sent_alone() -> None:
     encoder = StreamEncoder(REQUEST)
     whole = encoder.feed(message(STARTED + SAY + END)) + encoder.close()
     assert payloads_of(whole + encoder.error(CUT))[-1]["type"] == "error"
