@@ -21,6 +21,7 @@ KEYS = (
     ("fast", "--channels", "oth*,x", "--models", "fast"),
     ("narrow", "--channels", "other", "--models", "m"),
     ("lost", "--channels", "nowhere"),
+    ("ranks", "--operations", "rerank"),
 )
 
 
@@ -101,6 +102,7 @@ REFUSED = [
     Refused("an unknown model", ("--explain", "gpt-5"), "The model `gpt-5` does not exist"),
     Refused("a model that the key may not use", ("--explain", "open-1", "--key", "narrow"), "may not use the model `open-1`"),
     Refused("channels that the key may not use", ("--explain", "m", "--key", "lost"), "none of the channels of this API key"),
+    Refused("operations that the key may not use", ("--explain", "m", "--key", "ranks"), "may use no operation of `m`; it may use rerank"),
     Refused("an unknown key", ("--explain", "m", "--key", "nobody"), "there is no such key"),
     Refused("an unknown format", ("--explain", "m", "--face", "soap"), "expected one of chat, responses", 2),
     Refused("a key for nothing", ("--key", "narrow"), "it goes with --explain MODEL", 2),

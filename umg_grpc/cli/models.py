@@ -13,6 +13,7 @@ from umg_grpc.cli.tables import print_table
 from umg_grpc.config import Config
 from umg_grpc.errors import UmgError
 from umg_grpc.routing import PROTOCOLS, VERBS, Operation, RoutePreferences, Router, Target
+from umg_grpc.v1 import pb
 
 States = Mapping[tuple[str, str], str]
 """State of each (channel, upstream model id) in a running gateway; empty if no gateway answers."""
@@ -60,6 +61,13 @@ def _explain(router: Router, name: str, face: str, caller: Caller | None, states
         print(f"{name} is served as {model}")
     pins = caller.channels if caller is not None else ()
     refusals, operations = [], [operation for operation in found.model.described.operations if operation in VERBS]
+    if caller is not None and caller.model_operations is not None:
+        operations = [operation for operation in operations if operation in caller.model_operations]
+        if not operations:
+            message = (
+                f"this API key may use no operation of `{name}`; it may use {', '.join(sorted(caller.operations))}"
+            )
+            raise UmgError(pb.ERROR_REASON_PERMISSION_DENIED, message, model=name)
     for operation in operations:
         preferences = RoutePreferences(face if face in PROTOCOLS[operation] else "", pins, is_healthy=is_healthy)
         try:
