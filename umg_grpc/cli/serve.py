@@ -17,6 +17,7 @@ from http_facade.settings import Settings
 from umg_grpc.access.bootstrap import VARIABLE, Bootstrap, configured_secret, ensure_bootstrap
 from umg_grpc.channel_factory import LocalSource
 from umg_grpc.cli.open_files import most_clients, raise_file_limit
+from umg_grpc.cli.ports import holder, taken
 from umg_grpc.config import Address, Channel, Config
 from umg_grpc.errors import UmgError
 from umg_grpc.server import GrpcFace, Service, open_service
@@ -55,6 +56,12 @@ class Options:
     metrics: Address | None = None
     """For a worker process: the address of `/metrics`, with the actual port instead of port 0."""
     replace_bootstrap_key: bool = False
+
+    @property
+    def exposed(self) -> tuple[Address, ...]:
+        """Addresses of the faces to which other machines can connect."""
+        bound = ((HTTP, self.http), (GRPC, self.grpc))
+        return tuple(address for face, address in bound if face in self.faces and not address.is_loopback)
 
 
 @dataclass
@@ -100,7 +107,7 @@ async def gateway(
             service = state.service = await stack.enter_async_context(
                 open_service(config, options.data, local, metrics, gate)
             )
-            face = GrpcFace.bind(service, str(options.grpc), message_limit=limit, share_port=options.share_ports)
+            face = _bind_grpc(service, options, limit)
             state.grpc, state.face = Address(options.grpc.host, face.port), face
             channel = service.channel()
         else:
@@ -208,8 +215,7 @@ def drain_delay(options: Options, config: Config) -> float:
     """Return the seconds between the announcement of a shutdown and the end of the listeners."""
     if config.drain_delay is not None:
         return config.drain_delay
-    bound = [address for face, address in ((HTTP, options.http), (GRPC, options.grpc)) if face in options.faces]
-    return 0.0 if all(address.is_loopback for address in bound) else DRAIN_DELAY_SECONDS
+    return DRAIN_DELAY_SECONDS if options.exposed else 0.0
 
 
 def _connections(config: Config, files: int) -> int:
@@ -220,11 +226,18 @@ def _connections(config: Config, files: int) -> int:
     return min(wanted, possible)
 
 
+def _bind_grpc(service: Service, options: Options, limit: int) -> GrpcFace:
+    try:
+        return GrpcFace.bind(service, str(options.grpc), message_limit=limit, share_port=options.share_ports)
+    except OSError as error:
+        raise OSError(f"{error}{holder(options.grpc)}") from None
+
+
 async def _bind(runner: Runner, address: Address, purpose: str, *, share_port: bool) -> Address:
     try:
         return Address(address.host, await runner.bind(address.host, address.port, share_port=share_port))
     except OSError as error:
-        raise OSError(f"cannot listen on {address} for {purpose}: {error.strerror or error}") from None
+        raise taken(address, error, purpose) from None
 
 
 def check_local_models(config: Config) -> None:

@@ -19,6 +19,7 @@ import msgspec
 import structlog
 from prometheus_client.multiprocess import mark_process_dead
 
+from umg_grpc.cli.ports import check_free, claim, taken
 from umg_grpc.cli.reload import Outcome
 from umg_grpc.cli.serve import GRPC, HTTP, Options
 from umg_grpc.config import Address, Config
@@ -166,7 +167,13 @@ class Workers:
         await self._stack.aclose()
 
     def _hold(self, address: Address) -> Address:
-        """Bind a shared address, so that port 0 becomes the same port for all workers and no other program takes it."""
+        """Bind a shared address, so that port 0 becomes the same port for all workers and no other program takes it.
+
+        Raises OSError if another process has the address, also a gateway with workers, which shares its ports.
+        """
+        if address.port:
+            self._stack.enter_context(claim(address))
+            check_free(address)
         family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
         bound = self._stack.enter_context(socket.socket(family, socket.SOCK_STREAM))
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
@@ -174,8 +181,11 @@ class Workers:
         try:
             bound.bind((address.host, address.port))
         except OSError as error:
-            raise OSError(f"cannot listen on {address}: {error.strerror}") from None
-        return Address(address.host, bound.getsockname()[1])
+            raise taken(address, error) from None
+        held = Address(address.host, bound.getsockname()[1])
+        if not address.port:
+            self._stack.enter_context(claim(held))
+        return held
 
     async def _keep_alive(self, number: int, metrics_folder: str) -> None:
         delay = FIRST_DELAY_SECONDS

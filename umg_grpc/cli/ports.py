@@ -1,0 +1,89 @@
+"""Ownership of listening ports: one gateway for a port, and the process that has a port which is taken."""
+
+import socket
+import sys
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+
+from umg_grpc.config import Address
+
+LISTEN = "0A"
+"""State of a listening socket in `/proc/net/tcp`."""
+PROC = Path("/proc")
+
+
+def claim(address: Address) -> AbstractContextManager[object]:
+    """Claim an address that worker processes share, until the context ends. Raise OSError if another process has it.
+
+    Workers bind with SO_REUSEPORT, which lets a second gateway bind the same port at any time in which no worker
+    listens. The claim is the name of an abstract Unix socket, which has the scope of a port and ends with the process.
+    """
+    if sys.platform != "linux":
+        return nullcontext()
+    held = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        held.bind(f"\0{_claim_name(address)}")
+    except OSError as error:
+        held.close()
+        raise taken(address, error) from None
+    return held
+
+
+def check_free(address: Address) -> None:
+    """Raise OSError if a process listens on the address, also one that shares its ports."""
+    family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
+    try:
+        socket.create_server((address.host, address.port), family=family, backlog=1).close()
+    except OSError as error:
+        raise taken(address, error) from None
+
+
+def taken(address: Address, error: OSError, purpose: str = "") -> OSError:
+    """Return the error for an address that cannot be bound, with the process that has it if the system names it."""
+    reason = (error.strerror or str(error)).partition(" (while")[0]
+    return OSError(f"cannot listen on {address}{f' for {purpose}' if purpose else ''}: {reason}{holder(address)}")
+
+
+def holder(address: Address) -> str:
+    """Return ` (process 123, umg)` for the process that claimed the address or listens on its port; "" if unknown."""
+    for inodes in (_claim_inodes(address), _listening_inodes(address.port)):
+        if inodes and (process := _process_with(inodes)):
+            return f" ({process})"
+    return ""
+
+
+def _claim_name(address: Address) -> str:
+    return f"umg-port-{address}"
+
+
+def _claim_inodes(address: Address) -> set[str]:
+    rows = _rows("unix")
+    return {row[6] for row in rows if row[-1] == f"@{_claim_name(address)}"}
+
+
+def _listening_inodes(port: int) -> set[str]:
+    rows = (row for name in ("tcp", "tcp6") for row in _rows(name))
+    return {row[9] for row in rows if row[3] == LISTEN and int(row[1].rpartition(":")[2], 16) == port}
+
+
+def _rows(name: str) -> Iterator[list[str]]:
+    """Yield the rows of a table of sockets without its head; none on systems without the table."""
+    try:
+        lines = (PROC / "net" / name).read_text(errors="replace").splitlines()[1:]
+    except OSError:
+        return
+    yield from (line.split() for line in lines)
+
+
+def _process_with(inodes: set[str]) -> str:
+    """Return number and name of the first process that has one of these sockets open; "" if none is visible."""
+    wanted = {f"socket:[{inode}]" for inode in inodes}
+    for number in sorted(int(entry.name) for entry in PROC.iterdir() if entry.name.isdigit()):
+        process = PROC / str(number)
+        try:
+            if any(str(link.readlink()) in wanted for link in (process / "fd").iterdir()):
+                return f"process {number}, {(process / 'comm').read_text().strip()}"
+        except OSError:  # of another user, or a file that was closed meanwhile
+            continue
+    return ""
