@@ -20,6 +20,7 @@ from umg_grpc import logs
 from umg_grpc.access.bootstrap import VARIABLE, Bootstrap, ensure_bootstrap
 from umg_grpc.channel_factory import LocalSource
 from umg_grpc.cli.config import read
+from umg_grpc.cli.exposure import check_exposure
 from umg_grpc.cli.open_files import raise_file_limit
 from umg_grpc.cli.reload import MAX_PROBLEM_CHARACTERS, Outcome, reload_socket
 from umg_grpc.cli.serve import GRPC, Gateway, Options, drain_delay, gateway, local_model, served_part
@@ -46,6 +47,8 @@ def run(options: Options, config: Config) -> int:
     serve = _serve_worker if WORKER in os.environ else alone
     try:
         raise_file_limit()
+        if WORKER not in os.environ:
+            check_exposure(options, config, os.environ)
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             runner.run(serve(options, config))
     except (OSError, StoreError, UmgError) as error:

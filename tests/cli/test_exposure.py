@@ -1,0 +1,63 @@
+"""Starts whose callers or providers are on other machines."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.gateways import SANDBOX
+from tests.support.processes import run, serve
+
+LONG = "sk-umg-first-secret-of-the-tests"
+CHANNEL = """
+  - {{name: {name}, protocols: [chat], base_url: "{url}", models: [m]{key}}}
+"""
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    file = tmp_path / "umg.yaml"
+    file.write_text(SANDBOX)
+    return file
+
+
+@pytest.mark.parametrize("flag", ["--http", "--grpc"])
+@pytest.mark.parametrize("workers", ["1", "2"])
+async def test_a_short_key_is_refused_where_other_machines_can_connect(
+    config: Path, tmp_path: Path, flag: str, workers: str
+) -> None:
+    addresses = {"--http": "127.0.0.1:0", "--grpc": "127.0.0.1:0"} | {flag: "0.0.0.0:0"}
+    flags = [part for pair in addresses.items() for part in pair]
+    arguments = ("serve", "--config", str(config), "--data", str(tmp_path / "data"), "--workers", workers, *flags)
+    code, _, err = await run(*arguments, environment={"UMG_API_KEY": "a" * 19})
+    assert (code, "UMG_API_KEY" in err, "fewer than 20 characters" in err) == (1, True, True), err
+    assert "a" * 19 not in err
+    assert not (tmp_path / "data").exists()
+
+
+async def test_a_long_key_is_served_there_with_a_warning_of_plain_text(config: Path, tmp_path: Path) -> None:
+    arguments = ("--config", str(config), "--http", "0.0.0.0:0")
+    async with serve(tmp_path / "data", *arguments, environment={"UMG_API_KEY": LONG}) as served:
+        assert "0.0.0.0:0" in await served.until_logged("callers send their keys unencrypted")
+
+
+async def test_a_short_key_is_served_on_loopback_without_a_warning(config: Path, tmp_path: Path) -> None:
+    async with serve(tmp_path / "data", "--config", str(config), environment={"UMG_API_KEY": "a"}) as served:
+        await served.until_logged("first API key")
+        assert [line for line in served.log if "unencrypted" in line] == []
+
+
+async def test_a_channel_with_a_key_is_warned_of_plain_text_to_another_machine(config: Path, tmp_path: Path) -> None:
+    config.write_text(  # noqa: ASYNC240 - a small file
+        SANDBOX
+        + CHANNEL.format(name="remote", url="http://provider.example/v1", key=", api_key: sk-provider")
+        + CHANNEL.format(name="keyless", url="http://provider.example/v1", key="")
+        + CHANNEL.format(name="encrypted", url="https://provider.example/v1", key=", api_key: sk-provider")
+        + CHANNEL.format(name="near", url="http://127.0.0.1:1/v1", key=", api_key: sk-provider")
+    )
+    async with serve(tmp_path / "data", "--config", str(config), environment={"UMG_API_KEY": LONG}) as served:
+        await served.until_logged("first API key")
+        warned = [line for line in served.log if "is sent unencrypted" in line]
+    assert len(warned) == 1, warned
+    assert "remote" in warned[0]
+    assert "provider.example" in warned[0]
+    assert "sk-provider" not in warned[0]

@@ -1,0 +1,50 @@
+"""Checks of a start whose callers or providers are on other machines."""
+
+from collections.abc import Mapping
+from urllib.parse import urlsplit
+
+import structlog
+
+from umg_grpc.access.bootstrap import VARIABLE, configured_secret
+from umg_grpc.cli.serve import GRPC, Options
+from umg_grpc.config import Address, Config
+from umg_grpc.errors import UmgError
+from umg_grpc.v1 import pb
+
+logger = structlog.get_logger()
+
+MIN_KEY_CHARACTERS = 20
+"""Fewest characters of the first key where callers on other machines could guess it."""
+
+
+def check_exposure(options: Options, config: Config, environment: Mapping[str, str]) -> None:
+    """Log a warning for each way on which keys are sent unencrypted to other machines.
+
+    Raise UmgError(INVALID_FIELD) for a short first key if a face is bound to more than loopback.
+    """
+    exposed = ", ".join(map(str, options.exposed))
+    if exposed:
+        if GRPC in options.faces:
+            _check_key(options, environment.get(VARIABLE), exposed)
+        logger.warning(
+            "callers send their keys unencrypted: put a proxy with TLS in front, or bind 127.0.0.1", addresses=exposed
+        )
+    for channel in config.channels:
+        parts = urlsplit(channel.base_url)
+        is_remote = parts.hostname is not None and not Address(parts.hostname, 0).is_loopback
+        if channel.api_keys and parts.scheme == "http" and is_remote:
+            logger.warning(
+                "the key of a channel is sent unencrypted: use https in its base_url",
+                channel=channel.name,
+                host=parts.hostname,
+            )
+
+
+def _check_key(options: Options, variable: str | None, exposed: str) -> None:
+    secret = configured_secret(options.data, variable)
+    if secret is not None and len(secret) < MIN_KEY_CHARACTERS:
+        message = (
+            f"the first key ({VARIABLE}, or bootstrap.key in --data) has fewer than {MIN_KEY_CHARACTERS} characters, "
+            f"which is too short where other machines can connect ({exposed}): set a longer one, or bind 127.0.0.1"
+        )
+        raise UmgError(pb.ERROR_REASON_INVALID_FIELD, message, field=VARIABLE)
