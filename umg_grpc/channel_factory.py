@@ -157,7 +157,7 @@ def _endpoint(channel: Channel, key: str) -> Endpoint:
     """
     if not channel.has_explicit_auth:
         return Endpoint(channel.base_url, channel.headers, key)
-    return Endpoint(channel.base_url, {**channel.headers, **_credentials(channel, key)})
+    return Endpoint(channel.base_url, {**channel.headers, **_credentials(channel, key)}, key_in_headers=key)
 
 
 def _credentials(channel: Channel, key: str) -> Mapping[str, str]:

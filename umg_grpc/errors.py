@@ -3,6 +3,7 @@
 from enum import Enum
 from typing import Self
 
+from umg_grpc.provider_failure import ProviderFailure
 from umg_grpc.v1 import pb
 
 MAX_MESSAGE_CHARACTERS = 2000
@@ -64,12 +65,14 @@ class UmgError(Exception):
     secrets: both reach the caller. `cause` is for the log alone.
 
     `failure` of a provider's error is the consequence for further attempts; it is None for an error without a provider
-    call. `place` is where the gateway's own decoder failed, for the log alone (see `place_of`).
+    call. `facts` are for operators alone: the log, the metrics and `umg models`. `place` is where the gateway's own
+    decoder failed, for the log alone (see `place_of`).
     """
 
     cause = ""
     place = ""
     failure: Failure | None = None
+    facts: ProviderFailure | None = None
 
     def __init__(self, reason: "pb.ErrorReason.ValueType", message: str, **metadata: str) -> None:
         super().__init__(message)
@@ -83,6 +86,11 @@ class UmgError(Exception):
         self.cause = cause or self.cause
         return self
 
+    def with_facts(self, facts: ProviderFailure | None) -> Self:
+        """Set the facts for operators. Return the error itself."""
+        self.facts = facts
+        return self
+
     def at(self, place: str) -> Self:
         """Set the place where the gateway's own decoder failed. Return the error itself."""
         self.place = place
@@ -91,7 +99,7 @@ class UmgError(Exception):
     def with_message(self, message: str, **metadata: str) -> "UmgError":
         """Return the same error with another message; `metadata` is added to the existing metadata."""
         changed = UmgError(self.reason, message, **{**self.metadata, **metadata})
-        changed.cause, changed.failure = self.cause, self.failure
+        changed.cause, changed.failure, changed.facts = self.cause, self.failure, self.facts
         return changed
 
     @property

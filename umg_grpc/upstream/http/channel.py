@@ -13,6 +13,7 @@ from typing import Protocol, TypeVar
 
 from umg_grpc.errors import Failure, UmgError
 from umg_grpc.upstream.http.decoding import DecodeError, decoded, refusal
+from umg_grpc.upstream.http.failure_facts import NO_HEADERS, add_facts
 from umg_grpc.upstream.http.keys import Keys
 from umg_grpc.upstream.http1.client import Client
 from umg_grpc.upstream.http1.deadlines import Deadlines
@@ -35,6 +36,13 @@ class Endpoint:
     """Headers of every request, with the credentials where the operator configures their header."""
     key: str = ""
     """Credentials where the format defines their header."""
+    key_in_headers: str = ""
+    """The key that `headers` contains."""
+
+    @property
+    def secret(self) -> str:
+        """Key of the account, in whichever header it is sent."""
+        return self.key or self.key_in_headers
 
     @cached_property
     def _headers_by_key_header(self) -> dict[str, dict[str, str]]:
@@ -143,6 +151,7 @@ class HttpChannel:
         endpoint, outgoing = await self.outgoing(
             encoded, key_header, seconds, repeatable=repeatable, most_bytes=most_bytes
         )
+        status, headers = 0, NO_HEADERS
         try:
             status, headers, body = await self.client.fetch(outgoing)
             self.record_reachable(endpoint)
@@ -150,7 +159,7 @@ class HttpChannel:
                 raise refusal(decode_error, status, headers, body)
             response = await decoded(body, decode)
         except UmgError as error:
-            self.record_failure(error, endpoint)
+            self.record_failure(error, endpoint, encoded.path, status, headers)
             raise
         self.record_success(endpoint)
         return response
@@ -197,10 +206,14 @@ class HttpChannel:
         if self._in_turn is not None:
             self._in_turn.record_success(endpoint)
 
-    def record_failure(self, error: UmgError, endpoint: Endpoint) -> None:
+    def record_failure(
+        self, error: UmgError, endpoint: Endpoint, path: str, status: int = 0, headers: Mapping[str, str] = NO_HEADERS
+    ) -> None:
         """Record the endpoint where a call broke and a key that the provider rejected; the error becomes OTHER_KEY
-        where another key is free.
+        where another key is free, and gets the facts for operators. `status`, `headers`: of the answer, if its head
+        arrived.
         """
+        add_facts(error, endpoint, path, status, headers)
         if error.reason in BROKEN:
             self._broken = endpoint
         if self._in_turn is not None:

@@ -107,7 +107,11 @@ class HttpTextCall(HttpCall[pb.GenerateRequest, pb.GenerateResponse]):
                 yield message
             await exchange.finish()
         except UmgError as error:
-            channel.record_failure(error, endpoint)
+            if exchange is None:
+                channel.record_failure(error, endpoint, self.encoded.path)
+            else:
+                response = exchange.response
+                channel.record_failure(error, endpoint, self.encoded.path, response.status, response.headers)
             raise
         finally:
             if exchange is not None:

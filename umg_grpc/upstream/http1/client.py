@@ -15,7 +15,7 @@ from umg_grpc.errors import UmgError
 from umg_grpc.upstream.http1.connection import Connection, Exchange
 from umg_grpc.upstream.http1.deadlines import ExchangeDeadline, LoadAwareTimeout, LoopDelay
 from umg_grpc.upstream.http1.dns import DnsCache
-from umg_grpc.upstream.http1.faults import disconnected, unreachable
+from umg_grpc.upstream.http1.faults import ProxyUnreachableError, disconnected, not_connected
 from umg_grpc.upstream.http1.inflate import inflate
 from umg_grpc.upstream.http1.proxy import TunnelProtocol
 from umg_grpc.upstream.http1.request import Origin, Outgoing, Server, request_to
@@ -140,7 +140,7 @@ class Client:
         except (OSError, UnicodeError) as error:  # TimeoutError and ssl.SSLError are OSErrors
             if connecting.expired() or ending.expired():
                 raise deadline.deadlines.late("total" if ending.expired() else name, sent=False) from None
-            raise unreachable(f"{type(error).__name__}: {error}", getattr(error, "errno", None)) from None
+            raise not_connected(error) from None
         if not connection.closed:
             self._all.add(connection)
         if self._closed is not None:
@@ -150,10 +150,13 @@ class Client:
     async def _connected(self, origin: Origin) -> Connection:
         """Return a new connection, through the proxy if there is one."""
         connection = Connection(self, origin, self._idle)
-        if (proxy := origin.proxy) is None or not origin.server.secure:
-            await self._dial(proxy or origin.server, origin.tls, lambda: connection)
+        if (proxy := origin.proxy) is None:
+            await self._dial(origin.server, origin.tls, lambda: connection)
             return connection
-        transport, tunnel = await self._dial(proxy, origin.tls, TunnelProtocol)
+        if not origin.server.secure:
+            await self._dial_proxy(proxy, origin.tls, lambda: connection)
+            return connection
+        transport, tunnel = await self._dial_proxy(proxy, origin.tls, TunnelProtocol)
         try:
             transport.write(origin.connect)
             await tunnel.connected()
@@ -162,6 +165,17 @@ class Client:
             transport.abort()
             raise
         return connection
+
+    async def _dial_proxy(
+        self, proxy: Server, tls: ssl.SSLContext | None, protocol: Callable[[], SomeProtocol]
+    ) -> tuple[asyncio.Transport, SomeProtocol]:
+        """Return a new connection to the proxy. Raise ProxyUnreachableError."""
+        try:
+            return await self._dial(proxy, tls, protocol)
+        except (OSError, UnicodeError) as error:
+            failed = ProxyUnreachableError(f"no connection to the proxy: {type(error).__name__}: {error}")
+            failed.errno = getattr(error, "errno", None)
+            raise failed from None
 
     async def _dial(
         self, server: Server, tls: ssl.SSLContext | None, protocol: Callable[[], SomeProtocol]

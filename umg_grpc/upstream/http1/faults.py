@@ -1,29 +1,58 @@
 """Errors of connections to providers. Their causes are for the log."""
 
 import errno
+import socket
+import ssl
 
 from umg_grpc.errors import Failure, UmgError, overloaded
+from umg_grpc.provider_failure import ProviderFailure
 from umg_grpc.v1 import pb
+from umg_grpc.wire.errors.failure_kinds import DNS, PROXY, TLS, Evidence, kind_of
 
 NO_MORE_FILES = frozenset[int | None]({errno.EMFILE, errno.ENFILE})
 
 
-def unreachable(cause: str, number: int | None = None) -> UmgError:
+class ProxyUnreachableError(OSError):
+    """A connection to the proxy that could not be opened."""
+
+
+FAULTS: dict[type[Exception], str] = {
+    ProxyUnreachableError: PROXY,
+    socket.gaierror: DNS,
+    UnicodeError: DNS,
+    ssl.SSLError: TLS,
+}
+"""Fault of a connection, by the exception that its attempt raised."""
+
+
+def not_connected(error: Exception) -> UmgError:
+    """Return the error of a connection that could not be opened, by the exception of the system."""
+    fault = next((fault for kind, fault in FAULTS.items() if isinstance(error, kind)), "")
+    cause = f"{error}" if fault == PROXY else f"{type(error).__name__}: {error}"
+    return unreachable(cause, getattr(error, "errno", None), fault)
+
+
+def unreachable(cause: str, number: int | None = None, fault: str = "") -> UmgError:
     """Return the error of a connection that could not be opened or was closed at once: nothing was sent. `number`:
-    error number of the system.
+    error number of the system. `fault`: see `Evidence`.
     """
     if number in NO_MORE_FILES:  # a failure of the gateway, not of a provider
         full = overloaded("the gateway has as many connections open as its system allows")
         full.cause = cause
         return full
     error = UmgError(pb.ERROR_REASON_UPSTREAM_UNREACHABLE, "the provider could not be reached; try again")
-    return error.with_failure(Failure.NOT_SENT, cause)
+    return error.with_failure(Failure.NOT_SENT, cause).with_facts(_facts(fault))
 
 
 def refused_by_proxy(cause: str) -> UmgError:
     """Return the error of a proxy that rejected the gateway's credentials."""
     message = "the proxy to the provider refused the gateway; the operator has to check the channel"
-    return UmgError(pb.ERROR_REASON_UPSTREAM_UNREACHABLE, message).with_failure(Failure.DOWN, cause)
+    error = UmgError(pb.ERROR_REASON_UPSTREAM_UNREACHABLE, message)
+    return error.with_failure(Failure.DOWN, cause).with_facts(_facts(PROXY))
+
+
+def _facts(fault: str) -> ProviderFailure:
+    return ProviderFailure(kind_of(Evidence(pb.ERROR_REASON_UPSTREAM_UNREACHABLE, fault=fault)))
 
 
 def disconnected(cause: str) -> UmgError:

@@ -5,6 +5,7 @@ import re
 
 from umg_grpc.upstream.http1.faults import refused_by_proxy, unreachable
 from umg_grpc.upstream.http1.response import MAX_HEAD_BYTES
+from umg_grpc.wire.errors.failure_kinds import PROXY
 
 END = b"\r\n\r\n"
 
@@ -24,7 +25,7 @@ class TunnelProtocol(asyncio.Protocol):
         if status in {401, 403, 407}:
             raise refused_by_proxy(f"the proxy answered CONNECT with status {status}")
         if status != 200 or not self._head.endswith(END) or self._head.count(END) > 1:
-            raise unreachable(f"the proxy did not connect: {self._head[:80]!r}")
+            raise unreachable(f"the proxy did not connect: {self._head[:80]!r}", fault=PROXY)
 
     def data_received(self, data: bytes) -> None:
         self._head += data

@@ -13,10 +13,12 @@ import msgspec
 from msgspec import Raw, Struct
 
 from umg_grpc.errors import Failure, UmgError
+from umg_grpc.provider_failure import ProviderFailure
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import is_present
 from umg_grpc.wire.core.sse import BOM
 from umg_grpc.wire.errors.classification import ACCOUNT_ERROR, DEFAULT, ProviderError, Table, row_of, stated_status
+from umg_grpc.wire.errors.failure_kinds import Evidence, kind_of
 from umg_grpc.wire.errors.redact import clean
 
 
@@ -52,6 +54,7 @@ class Violation(Struct):
 ACCOUNT_WORDS = re.compile(
     r"credential|permission|quota|account|organi[sz]ation|subscription|\btoken is", re.IGNORECASE
 )
+MAX_CODE_CHARACTERS = 80
 MAX_CHARACTERS = 4000  # limit of the characters that are searched
 LONGEST_WAIT = 24 * 60 * 60
 NO_WAIT, NO_QUOTA_WAIT = 1, 60  # seconds of a 429 without a stated wait: a used-up quota lasts longer
@@ -220,7 +223,16 @@ def from_provider(
         case _:  # all other reasons of the table are errors of the request
             message = clean(error.message) or f"the provider refused the request (status {status})"
             metadata = _request_metadata(row.reason, error, metadata, too_long)
-    return UmgError(row.reason, message, **metadata).with_failure(row.failure)
+    # the upstream masks the message: only it knows the key
+    kind = kind_of(Evidence(row.reason, status, error, page=error.page))
+    facts = ProviderFailure(kind, provider_status, _stated_code(error), error.message)
+    return UmgError(row.reason, message, **metadata).with_failure(row.failure).with_facts(facts)
+
+
+def _stated_code(error: ProviderError) -> str:
+    """Return the code of an error for operators, else its type or its first other code."""
+    code = "" if error.code is None else str(error.code)
+    return clean(code or error.type or error.hints.partition(" ")[0], MAX_CODE_CHARACTERS)
 
 
 def _request_metadata(

@@ -1,0 +1,65 @@
+"""Facts of a provider's failure, for operators: the log, the metrics and `umg models` have them, callers never do."""
+
+from enum import Enum
+from typing import NamedTuple
+
+
+class FailureKind(Enum):
+    """Kind of a provider's failure, by the action that ends it (`docs/operating.md`, "Failures of providers").
+
+    `umg_grpc/wire/errors/failure_kinds.py` has the table that determines it.
+    """
+
+    WRONG_KEY = "wrong_key"
+    UNPAID = "unpaid"
+    WRONG_MODEL = "wrong_model"
+    WRONG_ADDRESS = "wrong_address"
+    UNREADABLE = "unreadable"
+    CERTIFICATE = "certificate"
+    DNS = "dns"
+    PROXY = "proxy"
+    UNREACHABLE = "unreachable"
+    RATE_LIMIT = "rate_limit"
+    SLOW = "slow"
+    SERVER_ERROR = "server_error"
+    BROKEN = "broken"
+    REQUEST = "request"
+
+
+class ProviderFailure(NamedTuple):
+    """Facts of one failed attempt. Absent facts are empty. The whole key of the provider is in none of them."""
+
+    kind: FailureKind
+    status: int = 0
+    """HTTP status; 0 if no answer arrived."""
+    code: str = ""
+    """Error code, or the error's type."""
+    message: str = ""
+    """Message of the provider, else the cause of a broken connection; at most 300 characters, secrets masked."""
+    request_id: str = ""
+    """Request id of the provider, by which its support finds the call."""
+    model: str = ""
+    """Model id in the provider's account."""
+    host: str = ""
+    """Host of the provider, with its port if the config has one."""
+    path: str = ""
+    """Path of the request, without a query."""
+    content_type: str = ""
+    """Media type of an answer that is not JSON."""
+    key_tail: str = ""
+    """Last four characters of the provider key."""
+
+    def log_fields(self) -> dict[str, str | int | None]:
+        """Return the fields of a log line; None for an absent fact."""
+        return {
+            "kind": self.kind.value,
+            "upstream_status": self.status or None,
+            "upstream_code": self.code or None,
+            "upstream_message": self.message or None,
+            "upstream_request_id": self.request_id or None,
+            "upstream_model": self.model or None,
+            "upstream_host": self.host or None,
+            "upstream_path": self.path or None,
+            "upstream_content_type": self.content_type or None,
+            "upstream_key": f"...{self.key_tail}" if self.key_tail else None,
+        }

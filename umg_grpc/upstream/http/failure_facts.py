@@ -1,0 +1,63 @@
+"""Facts of a failed call for operators: the address, the answer and the key, with secrets masked."""
+
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from umg_grpc.errors import UmgError
+from umg_grpc.provider_failure import ProviderFailure
+from umg_grpc.wire.errors.failure_kinds import Evidence, kind_of
+from umg_grpc.wire.errors.redact import clean
+
+if TYPE_CHECKING:
+    from umg_grpc.upstream.http.channel import Endpoint
+
+MAX_MESSAGE_CHARACTERS = 300
+TAIL_CHARACTERS = 4
+MIN_KEY_CHARACTERS = 12
+"""Shortest key whose last characters are shown; of a shorter key they would be too large a part."""
+MIN_SECRET_CHARACTERS = 6
+"""Shortest header value that is masked: a shorter one would mask ordinary words."""
+REQUEST_ID_HEADERS = ("x-request-id", "request-id", "x-goog-request-id", "apim-request-id", "x-amzn-requestid")
+_REQUEST_ID = re.compile(r"[\w.:/+=-]{1,128}", re.ASCII)
+_MEDIA_TYPE = re.compile(r"[\w.+-]{1,60}/[\w.+-]{1,60}", re.ASCII)
+NO_HEADERS: Mapping[str, str] = {}
+
+
+def add_facts(
+    error: UmgError, endpoint: "Endpoint", path: str, status: int = 0, headers: Mapping[str, str] = NO_HEADERS
+) -> None:
+    """Add the facts of a failed call to its error. `status`, `headers`: of the answer, if its head arrived."""
+    if error.failure is None:  # the caller's own deadline, or a limit of the gateway: the provider did not fail
+        return
+    media_type = headers.get("content-type", "").partition(";")[0].strip().lower()
+    page = media_type == "text/html"
+    facts = error.facts or ProviderFailure(kind_of(Evidence(error.reason, status, page=page)))
+    address = urlsplit(endpoint.base_url + path)
+    error.facts = facts._replace(
+        status=facts.status or status,
+        message=_mask(facts.message or error.cause or error.message, endpoint),
+        request_id=_request_id(headers),
+        host=address.netloc.rpartition("@")[2],
+        path=address.path,
+        content_type=media_type if media_type != "application/json" and _MEDIA_TYPE.fullmatch(media_type) else "",
+        key_tail=endpoint.secret[-TAIL_CHARACTERS:] if len(endpoint.secret) >= MIN_KEY_CHARACTERS else "",
+    )
+
+
+def _mask(message: str, endpoint: "Endpoint") -> str:
+    """Return the message with the key and the values of the configured headers masked, also where a provider repeats
+    them; then without other secrets.
+    """
+    words = (word for value in endpoint.headers.values() for word in value.split())
+    for secret in (endpoint.secret, *words):
+        if len(secret) >= MIN_SECRET_CHARACTERS:
+            message = message.replace(secret, "[key]")
+    return clean(message, MAX_MESSAGE_CHARACTERS)
+
+
+def _request_id(headers: Mapping[str, str]) -> str:
+    """Return the provider's id of the request; "" if it has none, or not the form of an id."""
+    found = (headers.get(name, "") for name in REQUEST_ID_HEADERS)
+    return next((value for value in found if _REQUEST_ID.fullmatch(value)), "")

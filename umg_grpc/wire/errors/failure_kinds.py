@@ -1,0 +1,102 @@
+"""Kinds of providers' failures: the one table from reason, status, code and connection fault to a `FailureKind`."""
+
+import re
+from collections.abc import Collection
+from typing import NamedTuple
+
+from umg_grpc.provider_failure import FailureKind
+from umg_grpc.v1 import pb
+from umg_grpc.wire.errors.classification import (
+    NO_MODEL,
+    NOT_FOUND_STATUSES,
+    ProviderError,
+)
+
+FAILED, LIMITED, CUT = (
+    pb.ERROR_REASON_UPSTREAM_FAILED,
+    pb.ERROR_REASON_UPSTREAM_RATE_LIMITED,
+    pb.ERROR_REASON_UPSTREAM_CUT,
+)
+UNREACHABLE, UNAVAILABLE, TIMEOUT = (
+    pb.ERROR_REASON_UPSTREAM_UNREACHABLE,
+    pb.ERROR_REASON_UNAVAILABLE,
+    pb.ERROR_REASON_UPSTREAM_TIMEOUT,
+)
+PROXY, DNS, TLS = "proxy", "dns", "tls"
+"""Faults of a connection that was not made; "" for any other."""
+
+NO_MONEY = re.compile(
+    r"insufficient[ _](?:quota|balance|credit|funds)|billing_|credit[ _]balance|out of credits|arrearage|payment"
+    r"|spend(?:ing)?[ _](?:limit|cap)",
+    re.IGNORECASE,
+)
+NO_URL = re.compile(r"(?:invalid|unknown|unrecognized(?: request)?) url", re.IGNORECASE)
+ANY_MODEL = re.compile(r"\bmodels?\b", re.IGNORECASE)
+ACCOUNT_STATUSES = frozenset({400, 401, 403, 413, 422, 451, 498})  # 400, 413 and 422 as UPSTREAM_FAILED: the account
+SERVER_STATUSES = frozenset({408, 409, 425, *range(500, 600)})
+
+
+class Evidence(NamedTuple):
+    """Facts that determine the kind of a failure."""
+
+    reason: "pb.ErrorReason.ValueType"
+    status: int = 0
+    """HTTP status; of an error inside an answer with status 200, the status that the error states."""
+    error: ProviderError = ProviderError()
+    fault: str = ""
+    page: bool = False
+    """Whether the answer is a page: HTML, or another error body that is not JSON."""
+
+
+class Row(NamedTuple):
+    """A kind and its evidence. It matches where all conditions that are set match."""
+
+    kind: FailureKind
+    reasons: Collection["pb.ErrorReason.ValueType"] = ()
+    statuses: Collection[int] = ()
+    words: re.Pattern[str] | None = None  # searched in the codes, and in the message without its quotes
+    fault: str = ""
+    page: bool = False
+
+    def fits(self, evidence: Evidence) -> bool:
+        """Return whether the evidence matches the row."""
+        if self.reasons and evidence.reason not in self.reasons:
+            return False
+        if self.statuses and evidence.status not in self.statuses:
+            return False
+        if self.page > evidence.page or self.fault not in ("", evidence.fault):
+            return False
+        return self.words is None or bool(self.words.search(f"{evidence.error.codes} {evidence.error.own_words}"))
+
+
+KINDS = (
+    # no connection
+    Row(FailureKind.PROXY, {UNREACHABLE}, fault=PROXY),
+    Row(FailureKind.DNS, {UNREACHABLE}, fault=DNS),
+    Row(FailureKind.CERTIFICATE, {UNREACHABLE}, fault=TLS),
+    Row(FailureKind.UNREACHABLE, {UNREACHABLE, UNAVAILABLE}),
+    Row(FailureKind.SLOW, {TIMEOUT}),
+    # an error of the account, of the address or of the model
+    Row(FailureKind.PROXY, {FAILED}, {407}),
+    Row(FailureKind.UNPAID, {FAILED, LIMITED}, {402}),
+    Row(FailureKind.UNPAID, {FAILED, LIMITED}, {*ACCOUNT_STATUSES, 429}, words=NO_MONEY),
+    Row(FailureKind.RATE_LIMIT, {LIMITED}),
+    Row(FailureKind.WRONG_MODEL, {FAILED}, {400, 404}, words=NO_MODEL),
+    Row(FailureKind.WRONG_ADDRESS, {FAILED}, {404}, words=NO_URL),
+    Row(FailureKind.WRONG_MODEL, {FAILED}, {404, 410}, words=ANY_MODEL),
+    Row(FailureKind.UNREADABLE, {FAILED}, {403}, page=True),  # a firewall
+    Row(FailureKind.WRONG_KEY, {FAILED}, ACCOUNT_STATUSES),
+    Row(FailureKind.WRONG_ADDRESS, {FAILED}, {*range(300, 400), *NOT_FOUND_STATUSES}),
+    # a failure of the provider
+    Row(FailureKind.SERVER_ERROR, {FAILED}, SERVER_STATUSES),
+    Row(FailureKind.REQUEST, {FAILED}, range(400, 500)),
+    Row(FailureKind.UNREADABLE, {CUT}, page=True),
+    Row(FailureKind.BROKEN, {CUT}),
+    Row(FailureKind.UNREADABLE, {FAILED}),
+    Row(FailureKind.REQUEST),
+)
+
+
+def kind_of(evidence: Evidence) -> FailureKind:
+    """Return the kind of the first row that matches; the last row matches everything."""
+    return next(row.kind for row in KINDS if row.fits(evidence))
