@@ -3,6 +3,8 @@
 from enum import Enum
 from typing import NamedTuple
 
+MAX_MESSAGE_CHARACTERS = 300
+
 
 class FailureKind(Enum):
     """Kind of a provider's failure, by the action that ends it (`docs/operating.md`, "Failures of providers").

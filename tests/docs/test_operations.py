@@ -14,7 +14,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from http_facade import connections, request_bodies
 from http_facade.settings import Settings
-from tests.docs.tables import DOCS, quoted, rows
+from tests.docs.tables import DOCS, quoted, rows, section
 from tests.soak.__main__ import LEAVING
 from tests.soak.overload import THREE_TIMES
 from tests.support.callers.api import ApiClient
@@ -25,6 +25,7 @@ from umg_grpc.config.models import _ModelEntry
 from umg_grpc.config.scalars import UNITS
 from umg_grpc.config.values import ModelInfo
 from umg_grpc.errors import Failure
+from umg_grpc.provider_failure import FailureKind, ProviderFailure
 from umg_grpc.server import STREAMS
 from umg_grpc.service import metrics
 from umg_grpc.service.caching import prompt_cache_affinity, response_cache
@@ -122,6 +123,7 @@ def counted() -> dict[str, set[str]]:
     call.usage = pb.Usage(input_tokens=1, output_tokens=1)
     made.finished(call, "OK", 0.1)
     made.attempt("main", "m", "ok")
+    made.failure("main", ProviderFailure(FailureKind.WRONG_KEY, 401))
     made.refused(overload.FULL)
     made.hedged("m", won=True)
     made.count_cache_lookup("hit")
@@ -142,6 +144,17 @@ def test_every_figure_is_in_the_table_with_its_labels() -> None:
 def test_the_documented_reasons_of_refusals_are_those_of_the_metrics() -> None:
     [cells] = [cells for cells in rows(PAGE, "Figures") if "umg_refused_total" in cells[0]]
     assert overload.REFUSALS | {"connections"} == set(quoted(cells[2])) - {"lag"}
+
+
+def test_every_kind_of_failure_is_in_the_table_with_an_action() -> None:
+    table = rows(OPERATING, "Failures of providers")
+    assert [quoted(cells[0])[0] for cells in table] == [kind.value for kind in FailureKind]
+    assert all(action for _, _, action in table)
+
+
+def test_every_field_of_a_failure_in_the_log_is_on_the_page() -> None:
+    fields_of_log = ProviderFailure(FailureKind.WRONG_KEY).log_fields()
+    assert fields_of_log.keys() <= set(quoted(section(OPERATING, "Failures of providers")))
 
 
 INTERNAL = {"x-umg-face"}

@@ -17,6 +17,7 @@ from tests.support.serving import serving
 from umg_grpc.cli.channel_states import states
 from umg_grpc.config import Breaker
 from umg_grpc.errors import Failure, UmgError
+from umg_grpc.provider_failure import FailureKind, ProviderFailure
 from umg_grpc.service.metrics import (
     CHANNEL_KEYS_RESTING,
     CHANNEL_QUEUE,
@@ -57,6 +58,8 @@ def test_what_happens_is_counted() -> None:
     for _ in range(2):
         metrics.attempt("main", "m", "ok")
     metrics.attempt("main", "m", Failure.NOT_SENT.value)
+    for status in (401, 401, 0, 999):
+        metrics.failure("main", ProviderFailure(FailureKind.WRONG_KEY, status))
     metrics.refused("full")
     metrics.hedged("m", won=True)
     metrics.hedged("m", won=False)
@@ -64,6 +67,9 @@ def test_what_happens_is_counted() -> None:
     assert lines(metrics) >= {
         'umg_attempts_total{channel="main",model="m",outcome="ok"} 2.0',
         'umg_attempts_total{channel="main",model="m",outcome="not sent"} 1.0',
+        'umg_channel_failures_total{channel="main",kind="wrong_key",status="401"} 2.0',
+        'umg_channel_failures_total{channel="main",kind="wrong_key",status="none"} 1.0',
+        'umg_channel_failures_total{channel="main",kind="wrong_key",status="other"} 1.0',
         'umg_refused_total{reason="full"} 1.0',
         'umg_hedges_total{model="m",won="true"} 1.0',
         'umg_hedges_total{model="m",won="false"} 1.0',

@@ -12,6 +12,7 @@ from typing import Literal, TypeAlias
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
 from prometheus_client.multiprocess import MultiProcessCollector
 
+from umg_grpc.provider_failure import ProviderFailure
 from umg_grpc.service.pipeline.call import Call
 from umg_grpc.service.resilience.circuit_breaker import BreakerState
 
@@ -23,6 +24,10 @@ REFRESH_SECONDS = 1.0
 MAX_MODELS = 1000
 OTHER_MODELS = "other"
 """Label of all models after the first `MAX_MODELS`: callers choose the names of models served by a pattern."""
+
+STATUSES = range(100, 600)
+OTHER_STATUSES = "other"
+"""Label of all numbers that are no HTTP status."""
 
 Values: TypeAlias = Mapping[tuple[str, ...], float]
 """Label values -> value."""
@@ -90,6 +95,9 @@ class Metrics:
         )
         self._tokens = Counter("umg_tokens", "Tokens used.", ["channel", "model", "direction"], registry=registry)
         self._attempts = self._counter("umg_attempts", "Attempts finished.", "channel", "model", "outcome")
+        self._failures = self._counter(
+            "umg_channel_failures", "Failures of providers, by kind and HTTP status.", "channel", "kind", "status"
+        )
         self._refused = self._counter("umg_refused", "Calls refused for overload.", "reason")
         self._hedges = self._counter("umg_hedges", "Second channels asked beside a slow one.", "model", "won")
         self._cache = self._counter("umg_cache", "Looks for a kept answer.", "outcome")
@@ -117,6 +125,11 @@ class Metrics:
     def attempt(self, channel: str, model: str, outcome: str) -> None:
         """Count an attempt. `model`: upstream id. `outcome`: `ok`, `left` (cancelled) or the failure."""
         self._counts[self._attempts, (channel, self._model_label(model), outcome)] += 1
+
+    def failure(self, channel: str, facts: ProviderFailure) -> None:
+        """Count a failure of a provider by its kind and its HTTP status; `none` without an answer."""
+        status = "none" if not facts.status else str(facts.status) if facts.status in STATUSES else OTHER_STATUSES
+        self._counts[self._failures, (channel, facts.kind.value, status)] += 1
 
     def refused(self, reason: str) -> None:
         """Count a call that was rejected for overload."""

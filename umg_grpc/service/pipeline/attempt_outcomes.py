@@ -4,11 +4,14 @@ from typing import Any
 
 from umg_grpc.config import Channel
 from umg_grpc.errors import Failure, UmgError
+from umg_grpc.provider_failure import MAX_MESSAGE_CHARACTERS, ProviderFailure
 from umg_grpc.routing import PublicModel, model_not_found
 from umg_grpc.service.pipeline.attempt import Attempt
 from umg_grpc.service.pipeline.call import Call
 from umg_grpc.service.pipeline.failure_policy import too_slow, under_public_name
 from umg_grpc.service.resilience.shared import Resilience
+from umg_grpc.wire.errors.failure_kinds import Evidence, kind_of
+from umg_grpc.wire.errors.redact import clean
 
 
 class AttemptOutcomes:
@@ -53,10 +56,14 @@ class AttemptOutcomes:
     def failed(self, attempt: Attempt[Any], error: UmgError) -> UmgError:
         """Record the failure. Return the error for the caller."""
         channel, model = attempt.target.channel, attempt.target.model
+        if error.failure is not None:
+            facts = error.facts or _facts_of(error)  # errors of the sandbox and of local models have none
+            error.facts = facts._replace(model=model)
+            self._shared.metrics.failure(channel.name, facts)
         missing = error.failure is Failure.DOWN and error.metadata.get("upstream_status") == "404"
         if missing and _serves_by_pattern(channel, self._model):
             # callers choose the names of a pattern's models
-            error = model_not_found(self._requested_model).with_failure(Failure.CONTEXT)
+            error = model_not_found(self._requested_model).with_failure(Failure.CONTEXT).with_facts(error.facts)
         self._finish(attempt, error.failure.value if error.failure else "refused")
         if "sandbox" in channel.protocols:  # it fails only on the caller's demand
             self._shared.health.cancelled(channel.name, model, attempt.generation)
@@ -73,6 +80,13 @@ class AttemptOutcomes:
         self._shared.metrics.attempt(attempt.channel, attempt.target.model, outcome)
         if attempt.slots is not None:
             attempt.slots.release()
+
+
+def _facts_of(error: UmgError) -> ProviderFailure:
+    """Return the facts that follow from the error alone."""
+    status = int(error.metadata.get("upstream_status", "0"))
+    kind = kind_of(Evidence(error.reason, status))
+    return ProviderFailure(kind, status, message=clean(error.message, MAX_MESSAGE_CHARACTERS))
 
 
 def _serves_by_pattern(channel: Channel, model: str) -> bool:

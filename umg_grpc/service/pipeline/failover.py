@@ -114,6 +114,7 @@ class FailoverLoop(Generic[AttemptT]):
             outcome=error.name,
             failure=failure.value if failure else None,
             cause=error.cause or None,
+            **(error.facts.log_fields() if error.facts else {}),
         )
         return True
 

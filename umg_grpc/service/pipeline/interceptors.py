@@ -118,6 +118,7 @@ class LoggingInterceptor(Interceptor):
         if failure is not None and failure.cause in REFUSALS:
             return  # the load shedder logs one line per second for all of them
         usage = call.usage
+        facts = failure.facts.log_fields() if failure is not None and failure.facts is not None else {}
         logger.info(
             "call",
             method=call.method.removeprefix(OWN_PREFIX),
@@ -134,6 +135,7 @@ class LoggingInterceptor(Interceptor):
             input_tokens=usage.input_tokens if usage else None,
             output_tokens=usage.output_tokens if usage else None,
             estimated=True if usage and usage.estimated else None,
+            **facts,
         )
 
 

@@ -161,7 +161,7 @@ class CircuitBreakers:
         elif failure is Failure.OVERLOADED:
             self._record_overload(circuit, error.retry_after)
         elif failure is Failure.DOWN:
-            self._record_down(circuit, channel, model)
+            self._record_down(circuit, channel, model, error)
         else:
             self._record_failure(circuit, channel, model, error)
 
@@ -214,17 +214,15 @@ class CircuitBreakers:
             failing = many or circuit.consecutive_failures >= breaker.failures
         if failing:
             seconds = self._open(circuit, breaker.rest, breaker.max_rest)
-            why = error.failure.value if error.failure else None
-            logger.warning("channel is left alone", channel=channel, upstream_model=model, seconds=seconds, failure=why)
+            _log_open(channel, model, seconds, error)
 
-    def _record_down(self, circuit: _Circuit, channel: str, model: str) -> None:
+    def _record_down(self, circuit: _Circuit, channel: str, model: str, error: UmgError) -> None:
         if circuit.until:
             self._end_probe(circuit)
             if circuit.probe_first and self._now() < circuit.until:
                 return
         seconds = self._open(circuit, DOWN_SECONDS, LONGEST_DOWN_SECONDS)
-        why = Failure.DOWN.value
-        logger.warning("channel is left alone", channel=channel, upstream_model=model, seconds=seconds, failure=why)
+        _log_open(channel, model, seconds, error)
 
     def _record_overload(self, circuit: _Circuit, retry_after: float | None) -> None:
         """Open the breaker for the `Retry-After` time. One that was closed then closes again without a probe, since
@@ -280,6 +278,18 @@ class CircuitBreakers:
         self._generations += 1
         circuit = circuits[channel, model] = _Circuit(self._generations)
         return circuit
+
+
+def _log_open(channel: str, model: str, seconds: float, error: UmgError) -> None:
+    """Write the log line of a circuit breaker that opened."""
+    logger.warning(
+        "channel is left alone",
+        channel=channel,
+        upstream_model=model,
+        seconds=seconds,
+        failure=error.failure.value if error.failure else None,
+        kind=error.facts.kind.value if error.facts else None,
+    )
 
 
 def _state(circuit: _Circuit, now: float) -> State:

@@ -6,14 +6,13 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from umg_grpc.errors import UmgError
-from umg_grpc.provider_failure import ProviderFailure
+from umg_grpc.provider_failure import MAX_MESSAGE_CHARACTERS, ProviderFailure
 from umg_grpc.wire.errors.failure_kinds import Evidence, kind_of
 from umg_grpc.wire.errors.redact import clean
 
 if TYPE_CHECKING:
     from umg_grpc.upstream.http.channel import Endpoint
 
-MAX_MESSAGE_CHARACTERS = 300
 TAIL_CHARACTERS = 4
 MIN_KEY_CHARACTERS = 12
 """Shortest key whose last characters are shown; of a shorter key they would be too large a part."""
