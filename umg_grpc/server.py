@@ -51,6 +51,7 @@ from umg_grpc.service.servicers.reranking import RerankServicer
 from umg_grpc.service.servicers.unserved import UNSERVED, add_unserved
 from umg_grpc.store import Store, open_store
 from umg_grpc.store.availability import Availability
+from umg_grpc.store.channel_failures import ChannelFailures
 from umg_grpc.store.redis import Redis
 from umg_grpc.store.retained import Bounds
 from umg_grpc.upstream.http1.client import Client
@@ -79,6 +80,7 @@ class ProcessContext(NamedTuple):
     cache: ResponseCache
     limits: KeyLimits
     dependencies: Sequence[Availability]
+    failures: ChannelFailures
 
 
 class Service:
@@ -108,7 +110,7 @@ class Service:
         self._channel_factory = channel_factory
         self._local = local
         self._channels = channels = channel_factory.channels(config)
-        self._shared = shared = Resilience(config, self.metrics)
+        self._shared = shared = Resilience(config, self.metrics, process.failures)
         cache = CacheLookup(process.cache, self.metrics, channels)
         context = PipelineContext(channels, process.limits, config.body_limit, shared, cache)
         self._generation = GenerationServicer(GenerationPipeline(context, memory), channels, memory)
@@ -240,9 +242,11 @@ async def open_service(
             stack.push_async_callback(each.aclose)
         limits = KeyLimits(redis=redis)
         stack.push_async_callback(limits.aclose)
-        process = ProcessContext(
-            metrics or Metrics(), gate or LoadShedder(config.overload), redis, cache, limits, dependencies
-        )
+        failures = ChannelFailures(data)
+        failures.start()
+        stack.push_async_callback(failures.aclose)
+        gate = gate or LoadShedder(config.overload)
+        process = ProcessContext(metrics or Metrics(), gate, redis, cache, limits, dependencies, failures)
         yield Service(config, store, authenticator, ChannelFactory(client, engine, local), memory, local, process)
 
 

@@ -131,7 +131,7 @@ def models(
     found = load(config)
     states_of = states(http or str(found.metrics.address or HTTP), found.metrics.key)
     if explain is None:
-        commands.list_models(found, states_of)
+        commands.list_models(found, states_of, data)
     else:
         uvloop.run(commands.explain(found, data, explain, face, key, states_of))
 

@@ -1,6 +1,7 @@
 """Command `umg models`: the models of a config, and the order of the channels for the next call of a model."""
 
 import sys
+import time
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -12,26 +13,39 @@ from umg_grpc.cli.keys import find
 from umg_grpc.cli.tables import print_table
 from umg_grpc.config import Config
 from umg_grpc.errors import UmgError
+from umg_grpc.provider_failure import ProviderFailure
 from umg_grpc.routing import PROTOCOLS, VERBS, Operation, RoutePreferences, Router, Target
+from umg_grpc.store.channel_failures import LastFailure, read_failures
 from umg_grpc.v1 import pb
 
+AGES = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
+"""Units of the time since a failure, in seconds."""
+
+Failures = Mapping[tuple[str, str], LastFailure]
+"""Last failure of each (channel, upstream model id)."""
 States = Mapping[tuple[str, str], str]
 """State of each (channel, upstream model id) in a running gateway; empty if no gateway answers."""
 HEALTHY = "well"
 
 
-def list_models(config: Config, states: States) -> None:
-    """Print all models, then all aliases."""
-    router = Router(config)
+def list_models(config: Config, states: States, data: Path) -> None:
+    """Print all models, then all aliases, then the last failures of the channels of the gateway with this data
+    directory.
+    """
+    router, failures = Router(config), _failures(data)
     named = [(model.id, model) for model in router.models()]
     named += [(f"{alias} = {config.aliases[alias]}", found.model) for alias, found in router.aliases().items()]
     rows = []
     for name, model in named:
         targets = router.targets(model.id)
         order = ", ".join(f"{target.channel.name} ({target.model})" for target in targets)
-        state = ", ".join(_state(states, target) for target in targets)
+        state = ", ".join(_state_and_kind(states, failures, target) for target in targets)
         rows.append((name, model.described.owned_by, model.family, order, state))
     print_table(("model", "owned by", "family", "channels in order", "state"), rows)
+    if failures:
+        print("last failures of the channels, of the last 24 hours:")
+    for failure in failures.values():
+        print(f"  {_describe(failure)}")
 
 
 async def explain(config: Config, data: Path, model: str, face: str, key: str, states: States) -> None:
@@ -98,3 +112,41 @@ def _rows(
 def _state(states: States, target: Target) -> str:
     """Return the state of a channel. A channel that the gateway has not called yet is healthy."""
     return states.get((target.channel.name, target.model), HEALTHY if states else "-")
+
+
+def _state_and_kind(states: States, failures: Failures, target: Target) -> str:
+    """Return the state of a channel; with the kind of its last failure unless it is healthy."""
+    state = _state(states, target)
+    failure = failures.get((target.channel.name, target.model)) if states and state != HEALTHY else None
+    return state if failure is None else f"{state} ({failure.facts.kind.value})"
+
+
+def _failures(data: Path) -> Failures:
+    try:
+        return {failure.key: failure for failure in read_failures(data)}
+    except OSError as error:
+        print(f"umg: the last failures of the channels cannot be read: {error}", file=sys.stderr)
+        return {}
+
+
+def _describe(failure: LastFailure) -> str:
+    """Return a failure on one line."""
+    age = max(1, int(time.time() - failure.time))
+    seconds, unit = next((seconds, unit) for seconds, unit in AGES if age >= seconds)
+    text = f"{failure.channel}: {failure.facts.kind.value}, {age // seconds} {unit} ago: {_details(failure.facts)}"
+    return "".join(character if character.isprintable() else " " for character in text)
+
+
+def _details(facts: ProviderFailure) -> str:
+    """Return the facts that are known, and the message."""
+    known = {
+        "status": str(facts.status or ""),
+        "code": facts.code,
+        "request id": facts.request_id,
+        "model": facts.model,
+        "address": facts.host + facts.path,
+        "content type": facts.content_type,
+        "key": f"...{facts.key_tail}" if facts.key_tail else "",
+        "message": facts.message,
+    }
+    return ", ".join(f"{name} {value}" for name, value in known.items() if value)

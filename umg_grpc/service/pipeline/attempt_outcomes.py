@@ -4,7 +4,7 @@ from typing import Any
 
 from umg_grpc.config import Channel
 from umg_grpc.errors import Failure, UmgError
-from umg_grpc.provider_failure import MAX_MESSAGE_CHARACTERS, ProviderFailure
+from umg_grpc.provider_failure import MAX_MESSAGE_CHARACTERS, FailureKind, ProviderFailure
 from umg_grpc.routing import PublicModel, model_not_found
 from umg_grpc.service.pipeline.attempt import Attempt
 from umg_grpc.service.pipeline.call import Call
@@ -56,13 +56,14 @@ class AttemptOutcomes:
     def failed(self, attempt: Attempt[Any], error: UmgError) -> UmgError:
         """Record the failure. Return the error for the caller."""
         channel, model = attempt.target.channel, attempt.target.model
+        missing = error.failure is Failure.DOWN and error.metadata.get("upstream_status") == "404"
+        unknown = missing and _serves_by_pattern(channel, self._model)
         if error.failure is not None:
             facts = error.facts or _facts_of(error)  # errors of the sandbox and of local models have none
-            error.facts = facts._replace(model=model)
-            self._shared.metrics.failure(channel.name, facts)
-        missing = error.failure is Failure.DOWN and error.metadata.get("upstream_status") == "404"
-        if missing and _serves_by_pattern(channel, self._model):
-            # callers choose the names of a pattern's models
+            is_callers = unknown and facts.kind is FailureKind.WRONG_MODEL
+            error.facts = facts._replace(model=model, kind=FailureKind.REQUEST if is_callers else facts.kind)
+            self._shared.record_failure(channel.name, error.facts)
+        if unknown:  # callers choose the names of a pattern's models
             error = model_not_found(self._requested_model).with_failure(Failure.CONTEXT).with_facts(error.facts)
         self._finish(attempt, error.failure.value if error.failure else "refused")
         if "sandbox" in channel.protocols:  # it fails only on the caller's demand

@@ -5,10 +5,12 @@ import time
 from collections.abc import Callable, Sequence
 
 from umg_grpc.config import Channel, Config
+from umg_grpc.provider_failure import ProviderFailure
 from umg_grpc.routing import Target
 from umg_grpc.service.metrics import Metrics
 from umg_grpc.service.resilience.circuit_breaker import CircuitBreakers
 from umg_grpc.service.resilience.concurrency import ConcurrencyLimiter
+from umg_grpc.store.channel_failures import ChannelFailures
 
 MAX_TOKENS = 50.0
 """Maximum number of retries that a budget holds."""
@@ -45,8 +47,15 @@ class Budget:
 class Resilience:
     """Circuit breakers, concurrency limiters and retry budgets of all channels."""
 
-    def __init__(self, config: Config, metrics: Metrics, chance: Callable[[], float] = random.random) -> None:
+    def __init__(
+        self,
+        config: Config,
+        metrics: Metrics,
+        failures: ChannelFailures,
+        chance: Callable[[], float] = random.random,
+    ) -> None:
         self.metrics = metrics
+        self._failures = failures
         self.health = CircuitBreakers(config.breaker)
         self._chance = chance
         self._channels: Sequence[Channel] = ()
@@ -76,6 +85,11 @@ class Resilience:
     def is_healthy(self, target: Target) -> bool:
         """Return whether the circuit breaker of the target allows the selection of its channel."""
         return self.health.is_healthy(target.channel.name, target.model)
+
+    def record_failure(self, channel: str, facts: ProviderFailure) -> None:
+        """Count a failure of a channel, and keep it for `umg models`."""
+        self.metrics.failure(channel, facts)
+        self._failures.record(channel, facts)
 
     def budget(self, channel: str) -> Budget:
         """Return the retry budget of a channel."""

@@ -1,0 +1,116 @@
+"""Last failure of each channel and model, in a file that the processes of a gateway share and `umg models` reads.
+
+The file is for operators of the host alone: `/metrics`, which needs no key by default, has only kind and status.
+"""
+
+import asyncio
+import fcntl
+import os
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import BinaryIO
+
+import msgspec
+from msgspec import Struct
+
+from umg_grpc.provider_failure import FailureKind, ProviderFailure
+from umg_grpc.store.background_tasks import Background
+
+FILE_NAME = "channel_failures.json"
+MAX_FAILURES = 200
+"""Maximum number of failures in the file; the oldest are removed."""
+KEEP_SECONDS = 24 * 60 * 60
+GATHER_SECONDS = 0.2
+"""Time in which failures are gathered for one write."""
+CLOSE_SECONDS = 2.0
+
+
+class LastFailure(Struct, frozen=True):
+    """Last failure of a channel at a model."""
+
+    channel: str
+    time: float
+    """Unix time."""
+    facts: ProviderFailure
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Channel and upstream model id."""
+        return self.channel, self.facts.model
+
+
+_FAILURES = msgspec.json.Decoder(list[LastFailure])
+
+
+class ChannelFailures:
+    """Writer of the file. Failures are merged with those of the other processes."""
+
+    def __init__(self, data: Path, now: Callable[[], float] = time.time) -> None:
+        """`data`: directory of the gateway's data."""
+        self._path = data / FILE_NAME
+        self._now = now
+        self._pending: dict[tuple[str, str], LastFailure] = {}
+
+    def start(self) -> None:
+        """Start to write failures, until `aclose`."""
+        self._background = Background("write the failures of channels", self._gather_and_write)
+
+    async def aclose(self) -> None:
+        """Write the last failures. Raise no error: the directory may be gone."""
+        await self._background.aclose(CLOSE_SECONDS)
+        with suppress(OSError):
+            await self._write_pending()
+
+    def record(self, channel: str, facts: ProviderFailure) -> None:
+        """Record a failure. A rejected request is no failure of the channel."""
+        if facts.kind is FailureKind.REQUEST:
+            return
+        failure = LastFailure(channel, self._now(), facts)
+        if failure.key in self._pending or len(self._pending) < MAX_FAILURES:
+            self._pending[failure.key] = failure
+            self._background.wake()
+
+    async def _gather_and_write(self) -> None:
+        await asyncio.sleep(GATHER_SECONDS)
+        await self._write_pending()
+
+    async def _write_pending(self) -> None:
+        pending, self._pending = self._pending, {}
+        if pending:
+            await asyncio.to_thread(self._merge, pending)
+
+    def _merge(self, pending: dict[tuple[str, str], LastFailure]) -> None:
+        with os.fdopen(os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600), "r+b") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            merged = {failure.key: failure for failure in _decoded(file)} | pending
+            oldest = self._now() - KEEP_SECONDS
+            recent = sorted(
+                (each for each in merged.values() if each.time >= oldest), key=lambda each: each.time, reverse=True
+            )
+            file.seek(0)
+            file.truncate()
+            file.write(msgspec.json.encode(recent[:MAX_FAILURES]))
+
+
+def read_failures(data: Path) -> list[LastFailure]:
+    """Return the last failures of the channels of a gateway, the latest first; none without a file. Raise OSError if
+    the file cannot be read.
+    """
+    try:
+        with (data / FILE_NAME).open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_SH)
+            return _decoded(file)
+    except FileNotFoundError:
+        return []
+
+
+def _decoded(file: BinaryIO) -> list[LastFailure]:
+    """Return the failures of the file; none if it is empty, or was written by another version or half before a
+    crash.
+    """
+    try:
+        return _FAILURES.decode(file.read())
+    except ValueError:
+        return []
