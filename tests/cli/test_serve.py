@@ -421,14 +421,15 @@ async def test_models_that_generate_nothing_are_listed_with_their_channels_in_or
 
 
 async def test_a_key_is_shown_as_it_was_issued(setting: Setting) -> None:
+    limits = ("--tpm", "9000", "--concurrency", "3")
     data = ("--data", str(setting.data), "--config", str(setting.config))
     await create_database(setting.data)
-    await run("keys", "create", "[red]n", "--models", "[a-z]*,b", "--rpm", "7", *data, environment=ENVIRONMENT)
+    await run("keys", "create", "[red]n", "--models", "[a-z]*,b", "--rpm", "7", *limits, *data, environment=ENVIRONMENT)
     code, _, err = await run("keys", "revoke", "nobody", *data, environment=ENVIRONMENT)
     assert (code, "there is no such key" in err) == (1, True)
     code, out, _ = await run("keys", "show", "[red]n", *data, environment=ENVIRONMENT)
     assert code == 0
-    assert all(part in out for part in ("[red]n", "[a-z]*, b", " 7\n", "live"))
+    assert all(part in out for part in ("[red]n", "[a-z]*, b", " 7\n", " 9000\n", " 3\n", "live"))
 
 
 async def test_a_key_is_shown_with_its_scopes_and_rotated(setting: Setting) -> None:

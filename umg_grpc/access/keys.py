@@ -57,6 +57,16 @@ class Key:
     previous_expire_time: datetime | None = None
     """End of the overlap of the last rotation, from which on the secret before it is rejected."""
 
+    @property
+    def has_limits(self) -> bool:
+        """Whether calls of the key are counted."""
+        limits = (self.requests_per_minute, self.tokens_per_minute, self.concurrent_requests)
+        return any(limit is not None for limit in limits)
+
+    def is_live(self, now: datetime) -> bool:
+        """Return whether the key is neither revoked nor expired."""
+        return self.revoke_time is None and (self.expire_time is None or self.expire_time > now)
+
 
 def utc_now() -> datetime:
     """Return the current time, with its zone."""

@@ -43,7 +43,7 @@ async def show(config: Config, data: Path, reference: str) -> None:
     """Print all fields of one key."""
     key = await find(config, data, reference)
     for name, value in _lines(key):
-        print(f"{name:<12}{value}")
+        print(f"{name:<13}{value}")
 
 
 async def rotate(config: Config, data: Path, reference: str, overlap: timedelta) -> None:
@@ -98,6 +98,8 @@ def _lines(key: Key) -> Iterator[tuple[str, str]]:
     yield "operations", ", ".join(operations if key.operations else ["all", *operations])
     yield "channels", ", ".join(key.channels) or "all"
     yield "rpm", str(key.requests_per_minute or "no limit")
+    yield "tpm", str(key.tokens_per_minute or "no limit")
+    yield "concurrency", str(key.concurrent_requests or "no limit")
     yield "route", "shown" if key.show_route else "hidden"
     yield "owner", key.owner or "none"
     yield "tags", ", ".join(f"{name}={value}" for name, value in sorted(key.tags.items())) or "none"

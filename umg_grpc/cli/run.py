@@ -18,6 +18,7 @@ import uvloop
 
 from umg_grpc import logs
 from umg_grpc.access.bootstrap import VARIABLE, Bootstrap, ensure_bootstrap
+from umg_grpc.access.keys import Key, Keys, utc_now
 from umg_grpc.channel_factory import LocalSource
 from umg_grpc.cli.config import read
 from umg_grpc.cli.exposure import check_exposure
@@ -36,6 +37,8 @@ from umg_grpc.v1 import pb
 
 logger = structlog.get_logger()
 
+MAX_NAMED_KEYS = 10
+"""Maximum number of keys that an error names."""
 FIRST_LOAD_SECONDS = 60.0
 SWITCH_SECONDS = 0.0005
 
@@ -104,13 +107,31 @@ async def _serve_workers(options: Options, config: Config) -> None:
 
 
 async def _first_key(options: Options, config: Config) -> Bootstrap:
-    """Return the first key of the database, created if it has none."""
+    """Return the first key of the database, created if it has none. Raise UmgError(INVALID_FIELD) for keys with limits
+    that the workers cannot count together.
+    """
     store = await open_store(config.database, options.data)
     try:
+        if config.redis is None:
+            check_unlimited(await Keys(store).list(), options.workers)
         variable, replace_key = os.environ.get(VARIABLE), options.replace_bootstrap_key
         return await ensure_bootstrap(store, options.data, variable, replace=replace_key)
     finally:
         await store.aclose()
+
+
+def check_unlimited(keys: Sequence[Key], workers: int) -> None:
+    """Raise UmgError(INVALID_FIELD) if a live key has a limit, which several workers without Redis would apply each for
+    itself.
+    """
+    limited = [f"{key.name} ({key.prefix}…)" for key in keys if key.has_limits and key.is_live(utc_now())]
+    if limited:
+        named = ", ".join(limited[:MAX_NAMED_KEYS]) + (", …" if len(limited) > MAX_NAMED_KEYS else "")
+        message = (
+            f"--workers {workers}: these keys have limits, which several processes count together only with `redis` in"
+            f" the config; add it, or serve with one worker: {named}"
+        )
+        raise UmgError(pb.ERROR_REASON_INVALID_FIELD, message, field="redis")
 
 
 async def _serve_worker(options: Options, config: Config) -> None:
