@@ -117,7 +117,7 @@ async def seen(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Seen,
     async with AsyncExitStack() as stack:
         proxy = await stack.enter_async_context(await asyncio.start_server(refuse, "127.0.0.1", 0))
         servers = {
-            "http": await stack.enter_async_context(serving(app)),
+            "http": await stack.enter_async_context(serving(app, handler_cancellation=True)),
             "expired": await stack.enter_async_context(serving(web.Application(), ssl_context=expired(authority))),
             "refusing": f"http://127.0.0.1:{proxy.sockets[0].getsockname()[1]}",
             "authority": str(authority),
