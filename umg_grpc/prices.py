@@ -14,14 +14,20 @@ Unit: TypeAlias = pb.BillableUnit.ValueType
 Quantities: TypeAlias = Mapping[Unit, int]
 """Number of units by unit, without zeros. Each token has exactly one unit."""
 
+INPUT, OUTPUT = pb.BILLABLE_UNIT_INPUT_TOKEN, pb.BILLABLE_UNIT_OUTPUT_TOKEN
+CACHE_READ, CACHE_WRITE = pb.BILLABLE_UNIT_CACHE_READ_TOKEN, pb.BILLABLE_UNIT_CACHE_WRITE_TOKEN
+LONG_CACHE_WRITE, REASONING = pb.BILLABLE_UNIT_LONG_CACHE_WRITE_TOKEN, pb.BILLABLE_UNIT_REASONING_TOKEN
+AUDIO_INPUT, AUDIO_OUTPUT = pb.BILLABLE_UNIT_AUDIO_INPUT_TOKEN, pb.BILLABLE_UNIT_AUDIO_OUTPUT_TOKEN
+REQUEST, SEARCH = pb.BILLABLE_UNIT_REQUEST, pb.BILLABLE_UNIT_SEARCH
+
 FALLBACKS: Mapping[Unit, Unit] = MappingProxyType(
     {
-        pb.BILLABLE_UNIT_CACHE_READ_TOKEN: pb.BILLABLE_UNIT_INPUT_TOKEN,
-        pb.BILLABLE_UNIT_CACHE_WRITE_TOKEN: pb.BILLABLE_UNIT_INPUT_TOKEN,
-        pb.BILLABLE_UNIT_LONG_CACHE_WRITE_TOKEN: pb.BILLABLE_UNIT_CACHE_WRITE_TOKEN,
-        pb.BILLABLE_UNIT_AUDIO_INPUT_TOKEN: pb.BILLABLE_UNIT_INPUT_TOKEN,
-        pb.BILLABLE_UNIT_REASONING_TOKEN: pb.BILLABLE_UNIT_OUTPUT_TOKEN,
-        pb.BILLABLE_UNIT_AUDIO_OUTPUT_TOKEN: pb.BILLABLE_UNIT_OUTPUT_TOKEN,
+        CACHE_READ: INPUT,
+        CACHE_WRITE: INPUT,
+        LONG_CACHE_WRITE: CACHE_WRITE,
+        AUDIO_INPUT: INPUT,
+        REASONING: OUTPUT,
+        AUDIO_OUTPUT: OUTPUT,
     }
 )
 """Unit whose price applies to a unit without a price of its own; a unit that is not here is free. In an order in which
@@ -41,7 +47,9 @@ class Prices:
         prices = self.micro_credits
         if not prices:
             return 0
-        total = sum(count * prices.get(unit, 0) for unit, count in quantities.items())
+        total = 0
+        for unit, count in quantities.items():
+            total += count * prices.get(unit, 0)
         return -(-total // PRICED_UNITS)
 
 
@@ -54,36 +62,40 @@ def price_list(prices: Iterable[pb.Price]) -> Prices:
     for unit, general in FALLBACKS.items():
         if unit not in found and general in found:
             found[unit] = found[general]
-    return Prices(MappingProxyType(found)) if found else FREE
+    return Prices(found) if found else FREE
 
 
 def quantities_of(usage: pb.Usage) -> Quantities:
     """Return the units of one answered call. A provider that reports more tokens of a kind than tokens in total is
     billed for the total.
     """
-    found: dict[Unit, int] = {pb.BILLABLE_UNIT_REQUEST: 1}
-    left = max(usage.input_tokens, 0)
-    for unit, count in (
-        (pb.BILLABLE_UNIT_CACHE_READ_TOKEN, usage.cache_read_tokens),
-        (pb.BILLABLE_UNIT_CACHE_WRITE_TOKEN, usage.cache_write_tokens),
-        (pb.BILLABLE_UNIT_LONG_CACHE_WRITE_TOKEN, usage.long_cache_write_tokens),
-        (pb.BILLABLE_UNIT_AUDIO_INPUT_TOKEN, usage.audio_input_tokens),
-    ):
-        if count > 0 and left:
-            found[unit] = taken = min(count, left)
-            left -= taken
-    if left:
-        found[pb.BILLABLE_UNIT_INPUT_TOKEN] = left
-    left = max(usage.output_tokens, 0)
-    for unit, count in (
-        (pb.BILLABLE_UNIT_REASONING_TOKEN, usage.reasoning_tokens),
-        (pb.BILLABLE_UNIT_AUDIO_OUTPUT_TOKEN, usage.audio_output_tokens),
-    ):
-        if count > 0 and left:
-            found[unit] = taken = min(count, left)
-            left -= taken
-    if left:
-        found[pb.BILLABLE_UNIT_OUTPUT_TOKEN] = left
-    if usage.web_search_requests > 0:
-        found[pb.BILLABLE_UNIT_SEARCH] = usage.web_search_requests
+    found: dict[Unit, int] = {REQUEST: 1}
+    left = usage.input_tokens
+    if count := usage.cache_read_tokens:
+        left = _take(found, CACHE_READ, count, left)
+    if count := usage.cache_write_tokens:
+        left = _take(found, CACHE_WRITE, count, left)
+    if count := usage.long_cache_write_tokens:
+        left = _take(found, LONG_CACHE_WRITE, count, left)
+    if count := usage.audio_input_tokens:
+        left = _take(found, AUDIO_INPUT, count, left)
+    if left > 0:
+        found[INPUT] = left
+    left = usage.output_tokens
+    if count := usage.reasoning_tokens:
+        left = _take(found, REASONING, count, left)
+    if count := usage.audio_output_tokens:
+        left = _take(found, AUDIO_OUTPUT, count, left)
+    if left > 0:
+        found[OUTPUT] = left
+    if (count := usage.web_search_requests) > 0:
+        found[SEARCH] = count
     return found
+
+
+def _take(found: dict[Unit, int], unit: Unit, count: int, left: int) -> int:
+    """Add tokens of one kind, at most `left`. Return the number of tokens left after them."""
+    if (taken := min(count, left)) > 0:
+        found[unit] = taken
+        return left - taken
+    return left

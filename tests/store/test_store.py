@@ -79,7 +79,7 @@ async def test_the_migrations_make_exactly_the_tables_of_the_code(database: Data
     await store.aclose()
 
 
-ADDED = ("responses", "reasoning", "threads")
+ADDED = ("responses", "reasoning", "threads", "usage_records")
 """Tables that the first version did not have."""
 ADDED_COLUMNS = (
     *("channels", "show_route", "operations", "administrator", "owner", "tags"),

@@ -56,12 +56,14 @@ class Background:
         while not self._ending.is_set():
             await _wait(self._woken, self._every)
             self._woken.clear()
-            if self._ending.is_set() and not self._at_end:
-                return
+            if self._ending.is_set():
+                break
             pause = FIRST_PAUSE_SECONDS
             while not await self._try_step() and not self._ending.is_set():
                 await _wait(self._ending, pause)
                 pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
+        if self._at_end:
+            await self._try_step()
 
     async def _try_step(self) -> bool:
         try:

@@ -1,0 +1,119 @@
+"""Journal of records: it survives the end of its process, and delivers each record at least once."""
+
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from umg_grpc.store.journal import Journal
+
+APPENDING = """
+import sys
+from pathlib import Path
+from umg_grpc.store.journal import Journal
+journal, number = Journal(Path(sys.argv[1])), 0
+while True:
+    journal.append(b'record %d' % number)
+    print(number, flush=True)
+    number += 1
+"""
+
+
+class Receiver:
+    def __init__(self, failures: int = 0) -> None:
+        self.records = list[bytes]()
+        self.failures = failures
+
+    async def __call__(self, records: Sequence[bytes]) -> None:
+        if self.failures:
+            self.failures -= 1
+            raise ConnectionError("the database is away")
+        self.records.extend(records)
+
+
+def files(directory: Path) -> list[Path]:
+    return sorted(directory.iterdir())
+
+
+async def test_records_are_delivered_once_and_in_order(tmp_path: Path) -> None:
+    journal, receiver = Journal(tmp_path, segment_bytes=40), Receiver()
+    expected = [b"record %d" % number for number in range(20)]
+    for record in expected:
+        assert journal.append(record)
+        await journal.drain(receiver)
+    await journal.drain(receiver)
+    assert receiver.records == expected
+    journal.close()
+    assert files(tmp_path) == []
+
+
+async def test_records_that_were_not_delivered_are_delivered_later(tmp_path: Path) -> None:
+    journal, receiver = Journal(tmp_path), Receiver(failures=2)
+    for number in range(3):
+        journal.append(b"%d" % number)
+        if receiver.failures:
+            with pytest.raises(ConnectionError):
+                await journal.drain(receiver)
+    assert journal.waiting_bytes == 6
+    await journal.drain(receiver)
+    assert (sorted(receiver.records), journal.waiting_bytes) == ([b"0", b"1", b"2"], 0)
+
+
+async def test_a_journal_that_is_closed_keeps_its_records_for_the_next(tmp_path: Path) -> None:
+    first = Journal(tmp_path)
+    first.append(b"kept")
+    first.close()
+    receiver = Receiver()
+    await Journal(tmp_path).drain(receiver)
+    assert receiver.records == [b"kept"]
+
+
+async def test_the_segment_of_a_live_process_is_left_alone(tmp_path: Path) -> None:
+    live, other, receiver = Journal(tmp_path), Journal(tmp_path), Receiver()
+    live.append(b"of the live one")
+    await other.drain(receiver)
+    assert receiver.records == []
+    await live.drain(receiver)
+    assert receiver.records == [b"of the live one"]
+
+
+async def test_a_line_that_was_cut_is_no_record_and_harms_no_other(tmp_path: Path) -> None:
+    (tmp_path / "0.jsonl").write_bytes(b"whole\ncu")
+    journal, receiver = Journal(tmp_path), Receiver()
+    journal.append(b"next")
+    await journal.drain(receiver)
+    assert sorted(receiver.records) == [b"next", b"whole"]
+
+
+async def test_a_full_journal_rejects_records_until_it_is_delivered(tmp_path: Path) -> None:
+    journal, receiver = Journal(tmp_path, segment_bytes=10, waiting_bytes=30), Receiver()
+    taken = [journal.append(b"record %d" % number) for number in range(9)]
+    assert taken == [True] * 4 + [False] * 5, "a segment has two records of 9 bytes; two segments are above 30"
+    await journal.drain(receiver)
+    assert len(receiver.records) == 4
+    assert journal.append(b"again")
+
+
+async def test_a_directory_that_cannot_be_made_stops_the_start(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(OSError, match="file"):
+        Journal(tmp_path / "file" / "usage")
+
+
+def append_until_killed(directory: Path) -> list[int]:
+    """Kill a process that appends records. Return the numbers of all records that it reported as appended."""
+    command = [sys.executable, "-c", APPENDING, str(directory)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        seen = [int(process.stdout.readline()) for _ in range(2000)]
+        process.kill()
+        seen += [int(line) for line in process.stdout if line.endswith("\n")]
+    return seen
+
+
+async def test_each_record_that_was_appended_survives_a_kill(tmp_path: Path) -> None:
+    seen, receiver = append_until_killed(tmp_path), Receiver()
+    await Journal(tmp_path).drain(receiver)
+    assert receiver.records[: len(seen)] == [b"record %d" % number for number in seen]

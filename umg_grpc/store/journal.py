@@ -1,0 +1,157 @@
+"""Append-only journal of records in files of this machine, which outlives a process that is killed.
+
+Each process appends to a segment of its own and holds the lock of the file. A segment without a lock is complete: its
+process closed it or has ended. Any process may then deliver its records and delete it, so the records of a killed
+process are delivered by its neighbours or at the next start. A process that is killed between the two leaves a segment
+that is delivered again: a receiver must ignore records that it has.
+
+A record is safe as soon as `append` returns, unless the machine itself stops: nothing waits for the disk.
+"""
+
+import asyncio
+import fcntl
+import os
+import secrets
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import structlog
+from structlog.typing import FilteringBoundLogger
+
+SEGMENT_BYTES = 4 * 2**20
+WAITING_BYTES = 256 * 2**20  # maximum size of the undelivered segments of a process; further records are rejected
+BATCH_RECORDS = 500
+SUFFIX = ".jsonl"
+
+logger: FilteringBoundLogger = structlog.get_logger(__name__)
+
+Deliver = Callable[[Sequence[bytes]], Awaitable[None]]
+
+
+class Journal:
+    """Journal of one process in a directory that several processes may share."""
+
+    def __init__(
+        self, directory: Path, *, segment_bytes: int = SEGMENT_BYTES, waiting_bytes: int = WAITING_BYTES
+    ) -> None:
+        """Create the directory. Raise OSError if it cannot be written."""
+        self._directory = directory
+        self._segment_bytes = segment_bytes
+        self._waiting_bytes = waiting_bytes
+        self._descriptor = -1
+        self._path = directory
+        self._size = 0
+        self._closed: dict[Path, int] = {}  # sizes of the own segments that are not delivered yet
+        self._rejected_count = 0
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._open_segment()
+
+    @property
+    def waiting_bytes(self) -> int:
+        """Size of the records of this process that are not delivered yet."""
+        return self._size + sum(self._closed.values())
+
+    def append(self, record: bytes) -> bool:
+        """Append a record, which contains no line end. Return False if it is rejected: the journal is full, or the disk
+        is.
+        """
+        line = record + b"\n"
+        try:
+            if self._descriptor < 0:
+                self._open_segment()
+            written = os.write(self._descriptor, line)
+        except OSError as error:
+            return self._reject(error.strerror or str(error))
+        self._size += written
+        if written != len(line):  # the next record must not continue this line
+            self._close_segment()
+            return self._reject("the disk is full")
+        if self._size >= self._segment_bytes:
+            self._close_segment()
+        return True
+
+    async def drain(self, deliver: Deliver) -> None:
+        """Pass on the records of all complete segments in batches, and delete each segment after its last one. Raise
+        the errors of `deliver` and OSError; the records are then delivered again by a later call.
+        """
+        if self._closed:  # of an earlier call that failed: no further small segment before they are delivered
+            await self._drain_segments(deliver)
+        if self._size:
+            self._close_segment()
+        await self._drain_segments(deliver)
+
+    def close(self) -> None:
+        """Close the segment. Records that are not delivered stay in the directory."""
+        self._close_segment()
+        for path, size in self._closed.items():
+            if not size:
+                path.unlink(missing_ok=True)
+
+    def _open_segment(self) -> None:
+        """Open a new segment under its lock. Raise OSError. A process that delivers the others may lock and delete the
+        file before the lock is taken here, and another file is opened.
+        """
+        if self.waiting_bytes >= self._waiting_bytes:
+            raise OSError(f"{self.waiting_bytes} bytes wait for the database, the most that are kept")
+        while True:
+            path = self._directory / f"{secrets.token_hex(8)}{SUFFIX}"
+            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o600)
+            if _lock(descriptor):
+                self._descriptor, self._path, self._size = descriptor, path, 0
+                return
+            os.close(descriptor)
+
+    def _close_segment(self) -> None:
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._closed[self._path] = self._size
+            self._descriptor, self._size = -1, 0
+
+    def _reject(self, reason: str) -> bool:
+        self._rejected_count += 1
+        if self._rejected_count == 1:
+            logger.error("records are lost: the journal cannot take them", journal=str(self._directory), reason=reason)
+        return False
+
+    async def _drain_segments(self, deliver: Deliver) -> None:
+        for path in sorted(self._directory.glob(f"*{SUFFIX}")):
+            if path != self._path or self._descriptor < 0:
+                await self._drain_segment(path, deliver)
+
+    async def _drain_segment(self, path: Path, deliver: Deliver) -> None:
+        try:
+            descriptor = os.open(path, os.O_RDONLY)
+        except FileNotFoundError:  # another process has delivered it
+            self._closed.pop(path, None)
+            return
+        try:
+            if not _lock(descriptor):
+                return
+            records = await asyncio.to_thread(_read_records, path)
+            for start in range(0, len(records), BATCH_RECORDS):
+                await deliver(records[start : start + BATCH_RECORDS])
+            self._delete(path)
+        finally:
+            os.close(descriptor)
+
+    def _delete(self, path: Path) -> None:
+        """Delete a segment, all of whose records are delivered."""
+        path.unlink()
+        self._closed.pop(path, None)
+        if self._rejected_count:
+            logger.warning("the journal takes records again", rejected=self._rejected_count)
+            self._rejected_count = 0
+
+
+def _lock(descriptor: int) -> bool:
+    """Lock the file without waiting. Return False if another process has its lock or has deleted it."""
+    with suppress(BlockingIOError):
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return os.fstat(descriptor).st_nlink > 0
+    return False
+
+
+def _read_records(path: Path) -> list[bytes]:
+    """Return the records of a segment. The last line of a killed process may be incomplete, and is no record."""
+    return [line for line in path.read_bytes().split(b"\n")[:-1] if line]

@@ -1,0 +1,217 @@
+"""Usage records in the database: one of each call that was admitted, with its tokens and cost."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from types import MappingProxyType
+
+import msgspec
+import structlog
+from sqlalchemy import ColumnElement, case, delete, func, select
+from sqlalchemy.exc import DataError, IntegrityError
+from sqlalchemy.orm import InstrumentedAttribute
+from structlog.typing import FilteringBoundLogger
+
+from umg_grpc.store.background_tasks import reason_of
+from umg_grpc.store.database import SQLITE, Store
+from umg_grpc.store.tables import KeptUsage
+
+DAY_MICROS = 86_400 * 10**6
+SWEEP_ROWS = 1000  # deleted in one transaction, since other writers wait for it
+ROW_BYTES = 512
+"""Size of a row with its indexes, rounded up."""
+MAX_FOUND = 100
+
+logger: FilteringBoundLogger = structlog.get_logger(__name__)
+
+
+class UsageRecord(msgspec.Struct, array_like=True, gc=False, kw_only=True):
+    """Record of one call, `umg.v1.RequestRecord` without its attempts. In the journal it is a JSON array of these
+    fields in their order; a new field comes last and has a default.
+    """
+
+    record_id: str
+    """Unique; a caller may send one request id several times."""
+    request_id: str
+    key_id: str
+    operation: str
+    """`ModelOperation` in lower case without its prefix, for example `generate`."""
+    method: str
+    """Method without its package, for example `GenerationService/StreamGenerate`."""
+    face: str
+    model: str
+    channel: str
+    """Name of the last channel that was called; "" for none."""
+    start_micros: int
+    """Arrival of the call, in microseconds since 1970 in UTC."""
+    duration_micros: int
+    status: str
+    """Name of the gRPC status."""
+    reason: str
+    """`ErrorReason` without its prefix; "" unless the call failed."""
+    attempts: int
+    cached: bool
+    """Whether the answer was a cached one, which costs nothing."""
+    estimated: bool
+    """Whether the gateway counted the tokens."""
+    input_tokens: int = 0
+    cache_read_tokens: int = 0
+    cache_write_tokens: int = 0
+    long_cache_write_tokens: int = 0
+    audio_input_tokens: int = 0
+    output_tokens: int = 0
+    reasoning_tokens: int = 0
+    audio_output_tokens: int = 0
+    searches: int = 0
+    micro_credits: int = 0
+
+    @property
+    def start_time(self) -> datetime:
+        """Arrival of the call, in UTC."""
+        return datetime.fromtimestamp(0, UTC) + timedelta(microseconds=self.start_micros)
+
+
+COUNTS = (
+    *("input_tokens", "cache_read_tokens", "cache_write_tokens", "long_cache_write_tokens", "audio_input_tokens"),
+    *("output_tokens", "reasoning_tokens", "audio_output_tokens", "searches"),
+)
+"""Fields of a record that count units. Each token is counted by one of them only."""
+SUMS = (*COUNTS, "micro_credits")
+_COLUMNS = UsageRecord.__struct_fields__
+_POSTGRESQL_TYPES = {str: "text", int: "bigint", bool: "boolean"}
+
+DAY = "day"
+DIMENSIONS: Mapping[str, InstrumentedAttribute[str]] = MappingProxyType(
+    {
+        "key": KeptUsage.key_id,
+        "model": KeptUsage.model,
+        "channel": KeptUsage.channel,
+        "operation": KeptUsage.operation,
+    }
+)
+"""Columns by which usage is grouped, besides the day."""
+
+
+@dataclass(frozen=True)
+class UsageSum:
+    """Usage of one group of calls."""
+
+    group: tuple[date | str, ...]
+    """Values of the dimensions, in the order of the request."""
+    requests: int
+    failed: int
+    sums: Mapping[str, int]
+    """Sums by the names in `SUMS`."""
+
+
+class UsageRecords:
+    """Table of usage records."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def insert(self, lines: Sequence[bytes]) -> None:
+        """Insert records of the journal, without existing ones. Log unreadable ones. Raise SQLAlchemyError if the
+        database fails.
+        """
+        records = list(_decode(lines))
+        try:
+            await self._insert(records)
+        except (DataError, IntegrityError):  # a record that the database rejects must not block the others
+            for record in records:
+                try:
+                    await self._insert([record])
+                except (DataError, IntegrityError) as error:
+                    logger.error("the database refuses a usage record", id=record.record_id, reason=reason_of(error))
+
+    async def find(self, request_id: str) -> list[UsageRecord]:
+        """Return the newest records with a request id, oldest first."""
+        table = KeptUsage
+        columns = [getattr(table, name) for name in _COLUMNS]
+        query = select(*columns).where(table.request_id == request_id).order_by(table.start_micros.desc())
+        async with self._store.read() as session:
+            found = await session.execute(query.limit(MAX_FOUND))
+            return [UsageRecord(**row) for row in reversed(found.mappings().all())]
+
+    async def sums(self, by: Sequence[str], since: datetime, until: datetime | None = None) -> list[UsageSum]:
+        """Return the usage of the calls that arrived from `since` to before `until`, in the order of the groups.
+
+        `by`: `DAY` and names of `DIMENSIONS`.
+        """
+        table = KeptUsage
+        groups: list[ColumnElement[int] | InstrumentedAttribute[str]] = [
+            table.start_micros // DAY_MICROS if name == DAY else DIMENSIONS[name] for name in by
+        ]
+        failed = func.sum(case((table.status == "OK", 0), else_=1))
+        query = select(*groups, func.count(), failed, *(func.sum(getattr(table, name)) for name in SUMS))
+        query = query.where(table.start_micros >= micros_of(since))
+        if until is not None:
+            query = query.where(table.start_micros < micros_of(until))
+        async with self._store.read() as session:
+            rows = (await session.execute(query.group_by(*groups).order_by(*groups))).all()
+        return [_sum_of(by, tuple(row)) for row in rows if row[len(by)]]
+
+    async def sweep(self, before: datetime, max_bytes: int) -> None:
+        """Delete the records of calls that arrived before a time, and the oldest ones above the size."""
+        table, bound = KeptUsage, micros_of(before)
+        newest = select(table.start_micros).order_by(table.start_micros.desc())
+        async with self._store.read() as session:
+            oldest_kept = await session.scalar(newest.offset(max(max_bytes // ROW_BYTES, 1) - 1).limit(1))
+        bound = max(bound, oldest_kept or 0)
+        oldest = select(table.record_id).where(table.start_micros < bound).limit(SWEEP_ROWS)
+        while True:
+            async with self._store.write() as session:
+                ids = (await session.scalars(oldest)).all()
+                await session.execute(delete(table).where(table.record_id.in_(ids)))
+            if len(ids) < SWEEP_ROWS:
+                return
+
+    async def _insert(self, records: Sequence[UsageRecord]) -> None:
+        """Insert the records by one statement with one parameter: a statement for each row takes longer than all."""
+        if not records:
+            return
+        async with self._store.write() as session:
+            connection = await session.connection()
+            statement = _SQLITE_INSERT if connection.dialect.name == SQLITE else _POSTGRESQL_INSERT
+            await connection.exec_driver_sql(statement, (msgspec.json.encode(records).decode(),))
+
+
+def micros_of(time: datetime) -> int:
+    """Return a time as microseconds since 1970 in UTC."""
+    return (time - datetime.fromtimestamp(0, UTC)) // timedelta(microseconds=1)
+
+
+def _sum_of(by: Sequence[str], row: tuple[object, ...]) -> UsageSum:
+    group = tuple(
+        date.fromordinal(date(1970, 1, 1).toordinal() + int(str(value))) if name == DAY else str(value)
+        for name, value in zip(by, row, strict=False)
+    )
+    requests, failed, *sums = (int(str(value)) for value in row[len(by) :])
+    return UsageSum(group, requests, failed, dict(zip(SUMS, sums, strict=True)))
+
+
+def _decode(lines: Iterable[bytes]) -> Iterable[UsageRecord]:
+    for line in lines:
+        try:
+            yield msgspec.json.decode(line, type=UsageRecord)
+        except msgspec.DecodeError as error:
+            logger.error("a usage record of the journal cannot be read", reason=str(error), bytes=len(line))
+
+
+def _insert_statement(values: Iterable[str], source: str) -> str:
+    return (
+        f"INSERT INTO {KeptUsage.__tablename__} ({', '.join(_COLUMNS)}) SELECT {', '.join(values)} FROM {source}"  # noqa: S608  names of our own
+        " ON CONFLICT (record_id) DO NOTHING"
+    )
+
+
+_SQLITE_INSERT = _insert_statement(
+    (f"json_extract(value, '$[{place}]')" for place in range(len(_COLUMNS))), "json_each(?) WHERE true"
+)
+_POSTGRESQL_INSERT = _insert_statement(
+    (
+        f"(value->>{place})::{_POSTGRESQL_TYPES[field.type]}"
+        for place, field in enumerate(msgspec.structs.fields(UsageRecord))
+    ),
+    "json_array_elements(%s::json) AS records (value)",
+)
