@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple, Self
@@ -15,6 +15,7 @@ from grpc_reflection.v1alpha import reflection
 from umg_grpc.access.authentication import Authenticator
 from umg_grpc.access.key_limits import KeyLimits
 from umg_grpc.access.keys import Keys
+from umg_grpc.access.usage import UsageLog
 from umg_grpc.channel_factory import ChannelFactory, LocalSource
 from umg_grpc.config import Config
 from umg_grpc.config.changes import Changes, changes
@@ -81,6 +82,7 @@ class ProcessContext(NamedTuple):
     limits: KeyLimits
     dependencies: Sequence[Availability]
     failures: ChannelFailures
+    usage: UsageLog | None
 
 
 class Service:
@@ -98,7 +100,7 @@ class Service:
     ) -> None:
         self.store = store
         self.metrics = process.metrics
-        self._logging_interceptor = LoggingInterceptor(self.metrics)
+        self._logging_interceptor = LoggingInterceptor(self.metrics, process.usage)
         self.authenticator = authenticator
         self._authentication_interceptor = AuthenticationInterceptor(authenticator)
         self.interceptors: Sequence[Interceptor] = [
@@ -219,7 +221,8 @@ async def open_service(
     """Open the service of a config, with its store opened and migrated. `local` is None without a local model;
     `metrics` and `gate` are those of the process, if it has some.
 
-    Raise StoreError for a database that cannot be used, OSError if a file of the config cannot be read.
+    Raise StoreError for a database that cannot be used, OSError if a file of the config cannot be read or `data` cannot
+    be written.
     """
     async with AsyncExitStack() as stack:
         store = await open_store(config.database, data)
@@ -245,8 +248,9 @@ async def open_service(
         failures = ChannelFailures(data)
         failures.start()
         stack.push_async_callback(failures.aclose)
+        usage = _usage_log(config, store, data, stack)
         gate = gate or LoadShedder(config.overload)
-        process = ProcessContext(metrics or Metrics(), gate, redis, cache, limits, dependencies, failures)
+        process = ProcessContext(metrics or Metrics(), gate, redis, cache, limits, dependencies, failures, usage)
         yield Service(config, store, authenticator, ChannelFactory(client, engine, local), memory, local, process)
 
 
@@ -276,6 +280,16 @@ async def _memory(config: Config, store: Store, stack: AsyncExitStack) -> Memory
     reasoning.start()
     stack.push_async_callback(reasoning.aclose)
     return Memory(conversations, threads, reasoning, budget)
+
+
+def _usage_log(config: Config, store: Store, data: Path, stack: AsyncExitStack) -> UsageLog | None:
+    """Open the usage log; None if the operator disabled it."""
+    if not config.usage.enabled:
+        return None
+    usage = UsageLog(store, data, config.usage, lambda: datetime.now(UTC))
+    usage.start()
+    stack.push_async_callback(usage.aclose)
+    return usage
 
 
 class GrpcFace:

@@ -64,6 +64,7 @@ class _File(ConfigEntry, frozen=True):
     metrics: _MetricsEntry = _MetricsEntry()
     responses: _RetentionEntry = _RetentionEntry()
     reasoning: _RetentionEntry = _RetentionEntry()
+    usage: _RetentionEntry = _RetentionEntry()
 
 
 def built_in() -> Config:
@@ -127,6 +128,7 @@ def _config(document: Document, directory: PurePath) -> Config | None:
         metrics=_metrics(document, file.metrics),
         responses=_retention(document, "responses", file.responses, Config.responses),
         reasoning=_retention(document, "reasoning", file.reasoning, Config.reasoning),
+        usage=_retention(document, "usage", file.usage, Config.usage),
         notices=tuple(notices),
     )
 

@@ -262,5 +262,7 @@ class Config:
     """Retention of stored responses with their conversations."""
     reasoning: Retention = Retention(ttl=86400, max_bytes=64 * 1024**2)
     """Retention of reasoning state, for clients that do not send it back."""
+    usage: Retention = Retention(ttl=90 * 86400, max_bytes=1024**3)
+    """Retention of usage records."""
     notices: tuple[str, ...] = ()
     """Parts of the file that this version does not serve, for the log."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from umg_grpc.catalogue import describe
 from umg_grpc.config import Channel, Config
 from umg_grpc.families import FamilyModel, Suffix, family_model
+from umg_grpc.prices import FREE, Prices, price_list
 from umg_grpc.routing.target import EMBED, Target, formats_of
 from umg_grpc.v1 import pb
 
@@ -25,6 +26,7 @@ class PublicModel:
     """Seconds without a first byte after which a hedge starts; None for no hedging."""
     cache: int | None = None
     """Seconds for which responses are cached, unless the caller sets another time; None for no caching."""
+    prices: Prices = FREE
 
 
 @dataclass(frozen=True)
@@ -47,7 +49,7 @@ def public_model(config: Config, model: str, targets: Sequence[Target]) -> Publi
     described, info = _build_description(config, model, family, targets), config.models.get(model)
     if info is None:
         return PublicModel(model, family, described, tokenizer=None)
-    return PublicModel(model, family, described, info.tokenizer, info.hedge, info.cache)
+    return PublicModel(model, family, described, info.tokenizer, info.hedge, info.cache, price_list(described.prices))
 
 
 def rules_of(model: str, family: str, targets: Sequence[Target]) -> FamilyModel:

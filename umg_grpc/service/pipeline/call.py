@@ -11,6 +11,7 @@ from typing import TypeAlias
 from umg_grpc.access.caller import Caller
 from umg_grpc.access.key_limits import Admission
 from umg_grpc.errors import UmgError
+from umg_grpc.prices import Prices
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.headers import TIMEOUT, is_request_id, is_strict, timeout_seconds
 from umg_grpc.wire.report import Report
@@ -32,7 +33,7 @@ class Call:
     report: Report | None = None  # fields that the provider of the selected attempt was not sent
     known_caller: Caller | None = None
     ends_at: float = inf  # the caller's deadline, on the monotonic clock
-    # for the log and the metrics
+    # for the log, the metrics and the usage record
     model: str = ""
     channel: str = ""
     attempts: int = 0
@@ -40,6 +41,7 @@ class Call:
     is_cached: bool = False  # whether the answer is a cached response: its usage was counted before
     usage: pb.Usage | None = None
     admission: Admission | None = None  # within the limits of the key; None for a key without limits
+    prices: Prices | None = None  # of the model; None for a call that was not admitted, and costs nothing
 
     def list_dropped(self, answer: Answer) -> None:
         """List the dropped fields in the answer for a gRPC caller. HTTP callers get them in a header."""

@@ -11,10 +11,12 @@ from google.protobuf.message import DecodeError
 
 from umg_grpc.access.authentication import Authenticator
 from umg_grpc.access.permissions import required_scopes
+from umg_grpc.access.usage import UsageLog
 from umg_grpc.errors import UmgError, internal, shutting_down
 from umg_grpc.inprocess import Context, Deserializer, InProcessContext, Interceptor, Pairs, Stream, Unary
 from umg_grpc.service.metrics import Metrics
 from umg_grpc.service.pipeline.call import CURRENT, Call, current, request_id_of
+from umg_grpc.service.pipeline.usage import add_usage
 from umg_grpc.service.resilience.overload import REFUSALS
 from umg_grpc.status import DETAILS_KEY, STATUS, to_status
 from umg_grpc.v1 import pb
@@ -31,9 +33,10 @@ class LoggingInterceptor(Interceptor):
     counts.
     """
 
-    def __init__(self, metrics: Metrics) -> None:
+    def __init__(self, metrics: Metrics, usage: UsageLog | None = None) -> None:
         super().__init__()
         self._metrics = metrics
+        self._usage = usage
         self._socket_tasks: set[asyncio.Task[Any] | None] = set()
         self._is_shutting_down = False
 
@@ -110,9 +113,11 @@ class LoggingInterceptor(Interceptor):
         return shutting_down() if self._is_shutting_down and task is not None else _caller_cancelled()
 
     def _finish(self, call: Call, started: float, failure: UmgError | None) -> None:
-        """Release the limits of the key, count the call, and write its log line."""
+        """Release the limits of the key, count the call, and write its usage record and its log line."""
         call.release(cancelled=failure is not None and failure.reason == pb.ERROR_REASON_CANCELLED)
         seconds = time.perf_counter() - started
+        if self._usage is not None:
+            add_usage(self._usage, call, seconds, failure)
         outcome = "OK" if failure is None else failure.name
         self._metrics.finished(call, outcome, seconds)
         if failure is not None and failure.cause in REFUSALS:

@@ -97,7 +97,7 @@ class Pipeline(ABC, Generic[RequestT, ResponseT, AdmittedT, AttemptT]):
             finally:
                 headers = headers_of_limits(request.source.format)
                 call.headers.update(headers(admission.status, datetime.now(UTC)))
-        call.model = model.id  # set here, since the call may reach no channel
+        call.model, call.prices = model.id, model.prices  # set here, since the call may reach no channel
 
     async def answer(self, admitted: AdmittedT) -> ResponseT:
         """Return the cached response, else the response of the first channel that answers, with its usage counted and

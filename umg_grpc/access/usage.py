@@ -1,0 +1,75 @@
+"""Usage log: records of calls, written to a local journal at once and to the database in the background."""
+
+import secrets
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from itertools import count
+from pathlib import Path
+
+import msgspec
+
+from umg_grpc.config.values import Retention
+from umg_grpc.store import Store
+from umg_grpc.store.background_tasks import Background
+from umg_grpc.store.journal import Journal
+from umg_grpc.store.usage_records import UsageRecord, UsageRecords
+
+DIRECTORY = "usage"
+"""Folder of the journal, in the data directory."""
+WRITE_SECONDS = 1.0  # between two writes to the database
+SWEEP_SECONDS = 600.0
+CLOSE_SECONDS = 5.0
+
+
+class UsageLog:
+    """Usage records of a process, from `start` to `aclose`.
+
+    A record is in the journal when `add` returns, which waits for neither the database nor the disk. Records that the
+    database did not take, also those of a killed process, are written by any process with the same data directory.
+    """
+
+    def __init__(self, store: Store, data: Path, retention: Retention, now: Callable[[], datetime]) -> None:
+        """Open the journal. Raise OSError if the directory cannot be written."""
+        try:
+            self._journal = Journal(data / DIRECTORY)
+        except OSError as error:
+            remedy = "let the gateway write there, select another folder by --data, or set `usage: {enabled: false}`"
+            raise OSError(
+                f"cannot write usage records to {data / DIRECTORY}: {error.strerror or error}; {remedy}"
+            ) from None
+        self._records = UsageRecords(store)
+        self._retention = retention
+        self._now = now
+        self._prefix = secrets.token_hex(8)
+        self._numbers = count()
+        self._encoder = msgspec.json.Encoder()
+        self._writer: Background | None = None
+        self._sweeper: Background | None = None
+
+    def start(self) -> None:
+        """Start to write the records to the database, first those of processes that have ended."""
+        self._writer = Background("writing usage records", self._write, every=WRITE_SECONDS, at_end=True)
+        self._sweeper = Background("sweeping usage records", self._sweep, every=SWEEP_SECONDS)
+        self._writer.wake()
+
+    async def aclose(self) -> None:
+        """Write the waiting records within a bounded time; the next start writes the rest."""
+        writer, sweeper, self._writer, self._sweeper = self._writer, self._sweeper, None, None
+        for background in (sweeper, writer):
+            if background is not None:
+                await background.aclose(CLOSE_SECONDS)
+        self._journal.close()
+
+    def new_id(self) -> str:
+        """Return an id for a record, unique among all processes."""
+        return f"{self._prefix}-{next(self._numbers)}"
+
+    def add(self, record: UsageRecord) -> None:
+        """Append the record to the journal."""
+        self._journal.append(self._encoder.encode(record))
+
+    async def _write(self) -> None:
+        await self._journal.drain(self._records.insert)
+
+    async def _sweep(self) -> None:
+        await self._records.sweep(self._now() - timedelta(seconds=self._retention.ttl), self._retention.max_bytes)
