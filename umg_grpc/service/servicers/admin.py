@@ -20,7 +20,7 @@ from umg_grpc.wire.admin import OPERATION_NAMES, OPERATION_VALUES
 from umg_grpc.wire.models.page_token import PageBoundary, decode_token, encode_token
 
 PAGE_SIZE = 100
-UNENFORCED = ("tokens_per_minute", "quota_micro_credits")
+UNENFORCED = ("quota_micro_credits",)
 """Settings of the schema that this version cannot enforce, and therefore refuses."""
 
 
@@ -136,6 +136,7 @@ def _fields(settings: pb.KeySettings) -> KeyFields:
         "channels": list(settings.channels),
         "administrator": settings.administrator,
         "requests_per_minute": settings.requests_per_minute if settings.HasField("requests_per_minute") else None,
+        "tokens_per_minute": settings.tokens_per_minute if settings.HasField("tokens_per_minute") else None,
         "expire_time": settings.expire_time.ToDatetime(UTC) if settings.HasField("expire_time") else None,
         "show_route": settings.show_route,
         "owner": settings.owner,
@@ -154,6 +155,7 @@ def _message(key: Key) -> pb.Key:
             channels=key.channels,
             administrator=key.administrator,
             requests_per_minute=key.requests_per_minute,
+            tokens_per_minute=key.tokens_per_minute,
             expire_time=_timestamp(key.expire_time),
             show_route=key.show_route,
             owner=key.owner,
