@@ -26,6 +26,8 @@ keys = typer.Typer(
     no_args_is_help=True, help="Issue, list, rotate and revoke the keys with which callers authenticate."
 )
 app.add_typer(keys, name="keys")
+requests = typer.Typer(no_args_is_help=True, help="Look up the records of calls.")
+app.add_typer(requests, name="requests")
 
 ConfigFlag = Annotated[Path | None, typer.Option("--config", help="YAML file; without it the built-in config.")]
 DataFlag = Annotated[Path, typer.Option("--data", help="Folder of the database and the bootstrap key.")]
@@ -226,6 +228,46 @@ def revoke_key(
 
 
 @app.command()
+def usage(
+    *,
+    since: Annotated[
+        str, typer.Option(metavar="TIME", help="Calls from this ISO time on, or of a span before now: 30d, 12h, 15m.")
+    ] = "30d",
+    by: Annotated[
+        str, typer.Option(metavar="NAME,..", help="Groups: day, key, model, channel, operation.")
+    ] = "day,key,model",
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per line.")] = False,
+    as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV with a header.")] = False,
+    config: ConfigFlag = None,
+    data: DataFlag = DATA,
+) -> None:
+    """Print the calls, tokens and cost of the past, by day, key, model, channel or operation."""
+    from umg_grpc.cli import usage as commands
+    from umg_grpc.store.usage_records import DAY, DIMENSIONS
+
+    groups = tuple(dict.fromkeys(name.strip() for name in by.split(",") if name.strip()))
+    if set(groups) - {DAY, *DIMENSIONS}:
+        raise typer.BadParameter(f"expected names of {', '.join((DAY, *DIMENSIONS))}", param_hint="--by")
+    if as_json and as_csv:
+        raise typer.BadParameter("select one of --json and --csv", param_hint="--csv")
+    printed = commands.Format.JSON if as_json else commands.Format.CSV if as_csv else commands.Format.TABLE
+    query = commands.UsageQuery(groups, _since(since))
+    uvloop.run(commands.usage(load(config), data, query, printed))
+
+
+@requests.command("show")
+def show_request(
+    request_id: Annotated[str, typer.Argument(help="Request id of the call, from its `x-request-id`.")],
+    config: ConfigFlag = None,
+    data: DataFlag = DATA,
+) -> None:
+    """Print the record of a call: its key, model, channel, outcome, tokens and cost."""
+    from umg_grpc.cli import usage as commands
+
+    uvloop.run(commands.show_request(load(config), data, request_id))
+
+
+@app.command()
 def chat(
     *,
     grpc: Annotated[str, typer.Option(metavar="HOST:PORT", help="The gateway's gRPC address.")] = "127.0.0.1:50051",
@@ -275,12 +317,18 @@ def _patterns(text: str | None, what: str, flag: str) -> list[str]:
     return patterns
 
 
-def _moment(text: str) -> datetime:
+def _since(text: str) -> datetime:
+    if match := re.fullmatch(r"([0-9]{1,5})([smhd])", text):
+        return datetime.now(UTC) - timedelta(seconds=int(match[1]) * SECONDS[match[2]])
+    return _moment(text, "--since")
+
+
+def _moment(text: str, flag: str = "--expires") -> datetime:
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
         message = f"{text!r} is no ISO 8601 time, such as 2030-01-31T12:00Z"
-        raise typer.BadParameter(message, param_hint="--expires") from None
+        raise typer.BadParameter(message, param_hint=flag) from None
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
