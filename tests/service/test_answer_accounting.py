@@ -29,7 +29,7 @@ def settled(gateway: Running) -> dict[str, float]:
     return {direction: float(count) for _, direction, count in found}
 
 
-def asked(model: str, text: str, source: str = "") -> pb.StreamGenerateRequest:
+def make_request(model: str, text: str, source: str = "") -> pb.StreamGenerateRequest:
     request = pb.GenerateRequest(
         model=model, messages=[pb.Message(role=pb.ROLE_USER, parts=[pb.Part(text=pb.TextPart(text=text))])]
     )
@@ -40,7 +40,9 @@ def asked(model: str, text: str, source: str = "") -> pb.StreamGenerateRequest:
     return pb.StreamGenerateRequest(request=request)
 
 
-async def hear(gateway: Running, request: pb.StreamGenerateRequest, messages: int | None = None) -> UmgError | None:
+async def read_stream(
+    gateway: Running, request: pb.StreamGenerateRequest, messages: int | None = None
+) -> UmgError | None:
     """Read the given number of messages and leave, or read to the end. Return the error that ended the answer, if any."""
     call = rpc.GenerationServiceStub(gateway.service.channel()).StreamGenerate(request, metadata=METADATA)
     heard = 0
@@ -59,27 +61,27 @@ async def hear(gateway: Running, request: pb.StreamGenerateRequest, messages: in
 SANDBOX = "channels: [{name: sandbox, protocols: [sandbox], pace: 500, models: [famO-5]}]"
 
 
-async def test_a_caller_who_leaves_in_the_middle_pays_for_what_it_was_told(tmp_path: Path) -> None:
+async def test_a_caller_that_disconnects_is_charged_for_the_streamed_output(tmp_path: Path) -> None:
     async with running(SANDBOX, tmp_path) as gateway:
-        assert await hear(gateway, asked("famO-5", WORDS), messages=4) is None
+        assert await read_stream(gateway, make_request("famO-5", WORDS), messages=4) is None
         part = settled(gateway)
-        assert await hear(gateway, asked("famO-5", WORDS)) is None
+        assert await read_stream(gateway, make_request("famO-5", WORDS)) is None
         whole = settled(gateway)
     assert part["input"] > 10
     assert 0 < part["output"] < (whole["output"] - part["output"]) / 2
 
 
-async def test_an_answer_that_breaks_off_is_paid_for_as_far_as_it_went(tmp_path: Path) -> None:
+async def test_a_broken_answer_is_charged_for_the_streamed_output(tmp_path: Path) -> None:
     async with running(SANDBOX, tmp_path) as gateway:
-        error = await hear(gateway, asked("famO-5", WORDS + "[[fail:mid]]"))
+        error = await read_stream(gateway, make_request("famO-5", WORDS + "[[fail:mid]]"))
         assert error is not None
         assert error.reason == pb.ERROR_REASON_UPSTREAM_CUT
         assert settled(gateway)["output"] > 0
 
 
-async def test_an_answer_that_never_began_costs_nothing(tmp_path: Path) -> None:
+async def test_a_call_that_failed_before_its_answer_is_not_charged(tmp_path: Path) -> None:
     async with running(SANDBOX, tmp_path) as gateway:
-        assert await hear(gateway, asked("famO-5", "[[fail]]")) is not None
+        assert await read_stream(gateway, make_request("famO-5", "[[fail]]")) is not None
         assert not any(settled(gateway).values())
 
 
@@ -115,14 +117,14 @@ async def stalling(name: str, seen: list[str] | None = None) -> AsyncGenerator[s
 
 @pytest.mark.parametrize("source", ["same", "other"])
 @pytest.mark.parametrize("name", FORMATS)
-async def test_what_a_provider_says_of_the_usage_before_its_end_is_not_all(
+async def test_usage_of_a_stream_without_its_end_is_completed_by_an_estimate(
     name: str, source: str, tmp_path: Path
 ) -> None:
     async with (
         stalling(name) as url,
         running("channels:\n" + channel("main", name, url, "m"), tmp_path) as gateway,
     ):
-        assert await hear(gateway, asked("m", "Hi", name if source == "same" else ""), messages=1) is None
+        assert await read_stream(gateway, make_request("m", "Hi", name if source == "same" else ""), messages=1) is None
         used = settled(gateway)
     assert used["output"] == pytest.approx(10, abs=2)
     assert used["input"] > 0
@@ -136,7 +138,7 @@ async def test_callers_that_leave_at_once_close_their_connections_before_their_u
 
     async def call(gateway: Running) -> None:
         stub = rpc.GenerationServiceStub(gateway.service.channel())
-        streamed = stub.StreamGenerate(asked("m", "Hi"), metadata=METADATA)
+        streamed = stub.StreamGenerate(make_request("m", "Hi"), metadata=METADATA)
         await anext(aiter(streamed))
         began.release()
         await leave.wait()
@@ -148,7 +150,7 @@ async def test_callers_that_leave_at_once_close_their_connections_before_their_u
         running("channels:\n" + channel("main", "chat", url, "m"), tmp_path) as gateway,
         asyncio.TaskGroup() as group,
     ):
-        assert await hear(gateway, asked("m", "Hi"), messages=1) is None  # loads the vocabulary
+        assert await read_stream(gateway, make_request("m", "Hi"), messages=1) is None  # loads the vocabulary
         for _ in range(count):
             group.create_task(call(gateway))
             await began.acquire()
@@ -157,12 +159,12 @@ async def test_callers_that_leave_at_once_close_their_connections_before_their_u
     assert seen.count("closed") == count + 1
 
 
-async def test_an_answer_that_only_its_caller_can_read_arrives_all_the_same(tmp_path: Path) -> None:
+async def test_an_answer_that_the_service_cannot_decode_reaches_its_caller(tmp_path: Path) -> None:
     body = b'{"id":"resp_1","object":"response","created_at":1,"model":"m","status":"completed","output":[{"type":"reasoning","summary":7}]}'
     async with (
         serve_provider(RecordingProvider(lambda _: body)) as provider,
         running("channels:\n" + channel("main", "responses", provider.url, "m"), tmp_path) as gateway,
     ):
         stub = rpc.GenerationServiceStub(gateway.service.channel())
-        told = await stub.Generate(asked("m", "Hi", "responses").request, metadata=METADATA)
+        told = await stub.Generate(make_request("m", "Hi", "responses").request, metadata=METADATA)
     assert told.source.body == body

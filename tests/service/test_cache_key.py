@@ -48,7 +48,7 @@ def showing(url: str) -> Body:
 
 
 @dataclass(frozen=True)
-class Asked:
+class CacheCase:
     id: str
     form: str
     body: Body
@@ -62,47 +62,47 @@ def sampled(form: str) -> Body:
 
 
 HAVE_ONE_ANSWER = [
-    *(Asked(f"{form} at temperature 0", form, body) for form, body in BODIES.items()),
-    Asked("a seed", "chat", {**CHAT, "temperature": 1, "seed": 7}),
-    Asked("a seed of 0", "chat", {**CHAT, "temperature": 1, "seed": 0}),
-    Asked("the caller's own tools", "chat", {**CHAT, "tools": [tool({})]}),
-    Asked("an image in the request", "chat", showing(IMAGE)),
-    Asked("one choice", "chat", {**CHAT, "n": 1}),
+    *(CacheCase(f"{form} at temperature 0", form, body) for form, body in BODIES.items()),
+    CacheCase("a seed", "chat", {**CHAT, "temperature": 1, "seed": 7}),
+    CacheCase("a seed of 0", "chat", {**CHAT, "temperature": 1, "seed": 0}),
+    CacheCase("the caller's own tools", "chat", {**CHAT, "tools": [tool({})]}),
+    CacheCase("an image in the request", "chat", showing(IMAGE)),
+    CacheCase("one choice", "chat", {**CHAT, "n": 1}),
 ]
 
 HAVE_SEVERAL = [
-    *(Asked(f"{form} without a temperature", form, sampled(form)) for form in BODIES),
-    Asked("temperature 0.1", "chat", {**CHAT, "temperature": 0.1}),
-    Asked("several choices", "chat", {**CHAT, "n": 2}),
-    Asked("a stored chat", "chat", {**CHAT, "store": True}),
-    Asked("a response that is stored", "responses", {**RESPONSES, "store": True}),
-    Asked("a response that is stored unless said", "responses", {"model": "m", "input": "Hi", "temperature": 0}),
-    Asked("a continued response", "responses", {**RESPONSES, "previous_response_id": "resp_1"}),
-    Asked("a conversation", "responses", {**RESPONSES, "conversation": "conv_1"}),
-    Asked("a prompt of the provider", "responses", {**RESPONSES, "prompt": {"id": "pmpt_1"}}),
-    Asked("a search by responses", "responses", {**RESPONSES, "tools": [{"type": "web_search"}]}),
-    Asked(
+    *(CacheCase(f"{form} without a temperature", form, sampled(form)) for form in BODIES),
+    CacheCase("temperature 0.1", "chat", {**CHAT, "temperature": 0.1}),
+    CacheCase("several choices", "chat", {**CHAT, "n": 2}),
+    CacheCase("a stored chat", "chat", {**CHAT, "store": True}),
+    CacheCase("a response that is stored", "responses", {**RESPONSES, "store": True}),
+    CacheCase("a response that is stored unless said", "responses", {"model": "m", "input": "Hi", "temperature": 0}),
+    CacheCase("a continued response", "responses", {**RESPONSES, "previous_response_id": "resp_1"}),
+    CacheCase("a conversation", "responses", {**RESPONSES, "conversation": "conv_1"}),
+    CacheCase("a prompt of the provider", "responses", {**RESPONSES, "prompt": {"id": "pmpt_1"}}),
+    CacheCase("a search by responses", "responses", {**RESPONSES, "tools": [{"type": "web_search"}]}),
+    CacheCase(
         "a tool of the provider by responses",
         "responses",
         {**RESPONSES, "tools": [{"type": "code_interpreter", "container": {"type": "auto"}}]},
     ),
-    Asked("a search by chat", "chat", {**CHAT, "web_search_options": {}}),
-    Asked(
+    CacheCase("a search by chat", "chat", {**CHAT, "web_search_options": {}}),
+    CacheCase(
         "a search by messages",
         "messages",
         {**MESSAGES, "tools": [{"type": "web_search_20250305", "name": "web_search"}]},
     ),
-    Asked(
+    CacheCase(
         "servers of tools",
         "messages",
         {**MESSAGES, "mcp_servers": [{"type": "url", "url": "https://tools.example", "name": "t"}]},
     ),
-    Asked("a search by native", "native", {**NATIVE, "tools": [{"googleSearch": {}}]}),
-    Asked("code that the provider runs", "native", {**NATIVE, "tools": [{"codeExecution": {}}]}),
-    Asked("a cached prefix", "native", {**NATIVE, "cachedContent": "cachedContents/1"}),
-    Asked("sound", "chat", {**CHAT, "modalities": ["text", "audio"], "audio": {"voice": "a", "format": "wav"}}),
-    Asked("an image at a URL", "chat", showing("https://camera.example/now.png")),
-    Asked(
+    CacheCase("a search by native", "native", {**NATIVE, "tools": [{"googleSearch": {}}]}),
+    CacheCase("code that the provider runs", "native", {**NATIVE, "tools": [{"codeExecution": {}}]}),
+    CacheCase("a cached prefix", "native", {**NATIVE, "cachedContent": "cachedContents/1"}),
+    CacheCase("sound", "chat", {**CHAT, "modalities": ["text", "audio"], "audio": {"voice": "a", "format": "wav"}}),
+    CacheCase("an image at a URL", "chat", showing("https://camera.example/now.png")),
+    CacheCase(
         "a file of the account",
         "responses",
         {**RESPONSES, "input": [{"role": "user", "content": [{"type": "input_file", "file_id": "file-1"}]}]},
@@ -111,13 +111,13 @@ HAVE_SEVERAL = [
 
 
 @pytest.mark.parametrize("case", HAVE_ONE_ANSWER, ids=lambda case: case.id)
-def test_a_request_with_one_answer_has_a_key(case: Asked) -> None:
+def test_a_request_with_one_answer_has_a_key(case: CacheCase) -> None:
     notes = FORMATS[case.form].decode_request(msgspec.json.encode(case.body), {}).notes
     assert key(generate(case.form, case.body), notes=notes) is not None
 
 
 @pytest.mark.parametrize("case", HAVE_SEVERAL, ids=lambda case: case.id)
-def test_a_request_with_several_answers_has_none(case: Asked) -> None:
+def test_a_request_with_several_answers_has_none(case: CacheCase) -> None:
     notes = FORMATS[case.form].decode_request(msgspec.json.encode(case.body), {}).notes
     assert key(generate(case.form, case.body), notes=notes) is None
 
@@ -179,17 +179,17 @@ DIFFERENT = [
 
 
 @pytest.mark.parametrize("case", SAME, ids=lambda case: case.id)
-def test_what_asks_for_the_same_has_one_key(case: Pair) -> None:
+def test_equal_requests_have_equal_cache_keys(case: Pair) -> None:
     assert key(case.one) == key(case.other) is not None
 
 
 @pytest.mark.parametrize("case", DIFFERENT, ids=lambda case: case.id)
-def test_what_asks_for_something_else_has_another_key(case: Pair) -> None:
+def test_different_requests_have_different_cache_keys(case: Pair) -> None:
     assert key(case.one) != key(case.other)
     assert None not in {key(case.one), key(case.other)}
 
 
-def test_each_key_has_its_own_answers() -> None:
+def test_the_cache_key_depends_on_the_owner() -> None:
     request = generate("chat", CHAT)
     assert key(request, "key_1") != key(request, "key_2")
 
@@ -205,34 +205,34 @@ ELSEWHERE = [
 
 
 @pytest.mark.parametrize("ways", [ways for _, ways in ELSEWHERE], ids=[name for name, _ in ELSEWHERE])
-def test_what_leads_elsewhere_has_answers_of_its_own(ways: Sequence[str]) -> None:
+def test_the_cache_key_depends_on_the_targets_of_the_model(ways: Sequence[str]) -> None:
     request = generate("chat", CHAT)
     assert key(request, ways=ways) != key(request)
 
 
-def test_no_name_is_taken_for_another() -> None:
+def test_names_in_the_cache_key_are_not_confused() -> None:
     request = generate("chat", CHAT)
     assert key(request, ways=("ab", "c")) != key(request, ways=("a", "bc"))
     assert key_of("ab", "c", (), request) != key_of("a", "bc", (), request) != key_of("a", "b", ("c",), request)
 
 
-def test_the_request_stays_as_it_is() -> None:
+def test_the_request_is_not_changed_by_its_cache_key() -> None:
     request = generate("chat", {**CHAT, "stream": True, "stream_options": {"include_usage": True}})
     before = request.SerializeToString(deterministic=True)
     key(request)
     assert request.SerializeToString(deterministic=True) == before
 
 
-def test_a_request_without_a_body_is_known_by_its_fields() -> None:
+def test_the_cache_key_of_a_request_without_a_body_is_made_of_its_fields() -> None:
     one, other = (pb.GenerateRequest(model="m", temperature=0, metadata=labels) for labels in ({"a": "1"}, {"a": "2"}))
     assert None is not key(one) != key(other) is not None
 
 
-def test_a_part_that_is_newer_than_this_build_may_name_anything() -> None:
+def test_a_part_of_an_unknown_kind_has_no_cache_key() -> None:
     assert key(pb.GenerateRequest(model="m", temperature=0, messages=[pb.Message(parts=[pb.Part()])])) is None
 
 
-def test_a_picture_behind_an_address_in_a_tools_answer_is_seen() -> None:
+def test_an_image_url_in_a_tool_result_has_no_cache_key() -> None:
     picture = pb.Part(media=pb.MediaPart(kind=pb.MEDIA_KIND_IMAGE, uri="https://camera.example/now.png"))
     answer = pb.Message(parts=[pb.Part(tool_result=pb.ToolResult(parts=[picture]))])
     assert key(pb.GenerateRequest(model="m", temperature=0, messages=[answer])) is None

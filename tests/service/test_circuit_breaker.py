@@ -88,7 +88,7 @@ def test_only_failures_of_the_provider_in_a_row_eject_it(case: Ending) -> None:
 
 
 @pytest.mark.parametrize("error", [None, failed(Failure.CALLER), failed(Failure.CONTEXT)], ids=repr)
-def test_an_answer_between_failures_begins_the_row_again(error: UmgError | None) -> None:
+def test_a_success_restarts_the_count_of_consecutive_failures(error: UmgError | None) -> None:
     patient = Patient()
     for _ in range(4):
         patient.fail(BREAKER.failures - 1)
@@ -99,7 +99,7 @@ def test_an_answer_between_failures_begins_the_row_again(error: UmgError | None)
 @pytest.mark.parametrize(
     "error", [NO_PLACE, failed(None), failed(Failure.OTHER_KEY), failed(Failure.OVERLOADED)], ids=repr
 )
-def test_what_says_nothing_of_the_provider_does_not_end_the_row(error: UmgError) -> None:
+def test_outcomes_without_evidence_do_not_restart_the_count_of_failures(error: UmgError) -> None:
     patient = Patient()
     patient.fail(BREAKER.failures - 1)
     patient.call(error)
@@ -149,7 +149,7 @@ def test_one_model_of_a_channel_is_ejected_and_the_others_are_not() -> None:
     assert patient.health.is_healthy("spare", MODEL)
 
 
-def test_after_its_rest_one_call_looks_and_a_good_answer_brings_it_back() -> None:
+def test_after_the_ejection_one_call_probes_and_a_success_restores_the_channel() -> None:
     patient = Patient()
     patient.fail(BREAKER.failures)
     patient.seconds += BREAKER.rest - 0.1
@@ -167,7 +167,7 @@ def test_after_its_rest_one_call_looks_and_a_good_answer_brings_it_back() -> Non
     assert patient.rest() == BREAKER.rest
 
 
-def test_each_look_in_vain_doubles_the_rest_up_to_the_longest() -> None:
+def test_each_failed_probe_doubles_the_ejection_up_to_the_maximum() -> None:
     patient = Patient()
     patient.fail(BREAKER.failures)
     rests = []
@@ -178,14 +178,14 @@ def test_each_look_in_vain_doubles_the_rest_up_to_the_longest() -> None:
     assert rests == [5, 10, 20, 40, 40]
 
 
-def test_a_rest_is_up_to_a_fifth_longer_by_chance() -> None:
+def test_an_ejection_has_a_jitter_of_up_to_a_fifth() -> None:
     patient = Patient(chance=1.0)
     patient.fail(BREAKER.failures)
     assert patient.rest() == pytest.approx(1.2 * BREAKER.rest)
 
 
 @pytest.mark.parametrize("error", [None, failed()], ids=["a good answer", "a failure"])
-def test_what_began_before_the_rest_says_nothing_of_it(error: UmgError | None) -> None:
+def test_outcomes_of_calls_begun_before_the_ejection_are_ignored(error: UmgError | None) -> None:
     patient = Patient()
     early = [patient.health.begin(CHANNEL, MODEL) for _ in range(2)]
     patient.fail(BREAKER.failures)
@@ -200,7 +200,7 @@ def test_what_began_before_the_rest_says_nothing_of_it(error: UmgError | None) -
 
 
 @pytest.mark.parametrize("error", [NO_PLACE, failed(None), failed(Failure.OTHER_KEY), "left"], ids=repr)
-def test_a_look_of_which_nothing_is_learnt_is_given_back(error: UmgError | str) -> None:
+def test_a_probe_without_an_outcome_is_released(error: UmgError | str) -> None:
     patient = Patient()
     patient.fail(BREAKER.failures)
     patient.seconds += BREAKER.rest
@@ -214,7 +214,7 @@ def test_a_look_of_which_nothing_is_learnt_is_given_back(error: UmgError | str) 
     assert patient.state() is State.HALF_OPEN
 
 
-def test_a_few_calls_without_another_channel_look_there_during_its_rest() -> None:
+def test_a_few_calls_without_another_channel_probe_during_the_ejection() -> None:
     patient = Patient()
     patient.fail(BREAKER.failures)
     turns = []
@@ -231,7 +231,7 @@ def test_a_few_calls_without_another_channel_look_there_during_its_rest() -> Non
     assert patient.rest() == 0
 
 
-def test_a_channel_that_is_down_rests_at_once_and_longer_each_time() -> None:
+def test_an_unreachable_channel_is_ejected_at_once_and_longer_each_time() -> None:
     patient = Patient()
     rests = []
     for _ in range(6):
@@ -245,7 +245,7 @@ def test_a_channel_that_is_down_rests_at_once_and_longer_each_time() -> None:
     assert patient.rest() == DOWN_SECONDS
 
 
-def test_looks_at_a_channel_that_is_down_do_not_make_its_rest_longer() -> None:
+def test_probes_of_an_unreachable_channel_do_not_extend_its_ejection() -> None:
     patient = Patient()
     for _ in range(4):
         patient.call(failed(Failure.DOWN))
@@ -268,7 +268,7 @@ BUSY = [
 
 
 @pytest.mark.parametrize("case", BUSY, ids=lambda case: case.id)
-def test_a_channel_that_has_too_much_to_do_gets_nothing_for_as_long_as_it_says(case: Busy) -> None:
+def test_an_overloaded_channel_is_ejected_for_its_retry_time(case: Busy) -> None:
     patient = Patient()
     patient.call(failed(Failure.OVERLOADED, **case.metadata))
     assert (patient.is_healthy(), patient.rest(), patient.state()) == (False, case.rest, State.OPEN)
@@ -279,7 +279,7 @@ def test_a_channel_that_has_too_much_to_do_gets_nothing_for_as_long_as_it_says(c
         assert patient.is_healthy()
 
 
-def test_a_look_at_a_busy_channel_may_make_its_rest_longer_and_never_shorter() -> None:
+def test_a_probe_of_an_overloaded_channel_may_extend_its_ejection_and_never_shorten_it() -> None:
     patient = Patient()
     patient.call(failed(Failure.OVERLOADED, retry_after_seconds="7"))
     patient.call(failed(Failure.OVERLOADED, retry_after_seconds="9"))
@@ -288,7 +288,7 @@ def test_a_look_at_a_busy_channel_may_make_its_rest_longer_and_never_shorter() -
     assert patient.rest() == 9
 
 
-def test_a_look_at_a_busy_channel_that_turns_out_to_be_down_leaves_it_alone() -> None:
+def test_a_probe_that_finds_an_overloaded_channel_unreachable_ejects_it() -> None:
     patient = Patient()
     patient.call(failed(Failure.OVERLOADED))
     patient.call(failed(Failure.DOWN))
@@ -307,7 +307,7 @@ def test_a_probe_that_finds_the_channel_busy_is_followed_by_another() -> None:
     assert patient.rest() == 2 * BREAKER.rest
 
 
-def test_what_is_under_way_is_told_of_each_channel_and_model() -> None:
+def test_calls_in_flight_are_counted_by_channel_and_model() -> None:
     patient = Patient()
     turns = [patient.health.begin(CHANNEL, MODEL) for _ in range(3)]
     assert patient.health.snapshot() == [(CHANNEL, MODEL, State.CLOSED, 0, 3)]
@@ -338,7 +338,7 @@ def test_a_call_that_ends_after_it_was_forgotten_changes_nothing() -> None:
     assert patient.is_healthy()
 
 
-def test_names_that_callers_think_up_take_bounded_memory_and_push_out_no_channel_that_rests() -> None:
+def test_unknown_model_ids_take_bounded_memory_and_evict_no_ejected_channel() -> None:
     patient = Patient()
     patient.call(failed(Failure.DOWN))
     turn = patient.health.begin(CHANNEL, "under way")

@@ -40,7 +40,7 @@ async def refused(slots: ConcurrencyLimiter, seconds: float = float("inf")) -> U
     return caught.value
 
 
-async def test_those_that_find_room_do_not_wait_and_one_more_is_refused_at_once() -> None:
+async def test_calls_within_the_limit_do_not_wait_and_one_more_is_refused_at_once() -> None:
     slots = ConcurrencyLimiter(2, 0, 60, "the gateway")
     for taken in range(2):
         assert (slots.taken, slots.has_room) == (taken, True)
@@ -53,7 +53,7 @@ async def test_those_that_find_room_do_not_wait_and_one_more_is_refused_at_once(
     await slots.take()
 
 
-async def test_who_waits_longest_is_next() -> None:
+async def test_the_call_that_waited_longest_is_next() -> None:
     slots = ConcurrencyLimiter(1, 3, 60, "the gateway")
     await slots.take()
     queue = Queue(slots)
@@ -68,7 +68,7 @@ async def test_who_waits_longest_is_next() -> None:
     assert slots.taken == 0
 
 
-async def test_one_that_waited_long_enough_is_refused_and_leaves_no_trace() -> None:
+async def test_a_call_that_waited_too_long_is_refused_and_leaves_the_queue() -> None:
     slots = ConcurrencyLimiter(1, 8, 0.01, "the gateway")
     await slots.take()
     assert (await refused(slots)).reason == pb.ERROR_REASON_UNAVAILABLE
@@ -77,7 +77,7 @@ async def test_one_that_waited_long_enough_is_refused_and_leaves_no_trace() -> N
     assert slots.taken == 0
 
 
-async def test_nobody_waits_longer_than_its_own_time() -> None:
+async def test_a_call_does_not_wait_beyond_its_deadline() -> None:
     slots = ConcurrencyLimiter(1, 8, 60, "the gateway")
     await slots.take()
     await refused(slots, 0)
@@ -93,7 +93,7 @@ class Leaving:
 
 
 @pytest.mark.parametrize("case", [Leaving("alone", False), Leaving("just granted", True)], ids=lambda case: case.id)
-async def test_a_slot_is_not_lost_with_one_that_leaves_the_queue(case: Leaving) -> None:
+async def test_a_slot_is_not_lost_when_a_waiting_call_is_cancelled(case: Leaving) -> None:
     slots = ConcurrencyLimiter(1, 8, 60, "the gateway")
     await slots.take()
     queue = Queue(slots)
@@ -138,7 +138,7 @@ PACES = [
 
 
 @pytest.mark.parametrize("case", PACES, ids=lambda case: case.id)
-async def test_the_queue_is_no_longer_than_what_is_taken_in_time(case: Pace) -> None:
+async def test_the_queue_has_only_calls_that_can_start_in_time(case: Pace) -> None:
     clock = Clock()
     slots = ConcurrencyLimiter(10, 100, 1.0, "the gateway", clock)
     await serve(slots, clock, 200, case.seconds)
@@ -155,7 +155,7 @@ async def test_the_queue_is_no_longer_than_what_is_taken_in_time(case: Pace) -> 
     assert slots.waiting == 0
 
 
-async def test_nobody_waits_for_calls_that_no_longer_end() -> None:
+async def test_no_call_waits_for_calls_that_do_not_end() -> None:
     clock = Clock()
     slots = ConcurrencyLimiter(10, 100, 1.0, "the gateway", clock)
     await serve(slots, clock, 200, 0.01)

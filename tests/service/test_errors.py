@@ -54,7 +54,7 @@ def test_any_message_and_metadata_cross_a_socket(message: str, metadata: dict[st
     assert _crossed(error) == error_fields(error)
 
 
-def test_a_delay_is_also_told_in_the_standard_form() -> None:
+def test_a_retry_delay_is_also_in_the_standard_status_detail() -> None:
     from google.rpc import error_details_pb2, status_pb2
 
     error = UmgError(pb.ERROR_REASON_RATE_LIMITED, "wait", retry_after_seconds="3")

@@ -85,7 +85,7 @@ async def test_a_message_is_decoded_after_its_key_is_known(probe: Probe, size: i
 class Sent:
     id: str
     body: bytes
-    says: str
+    message: str
 
 
 SENT = [
@@ -115,7 +115,7 @@ async def test_a_source_document_is_bounded_and_its_decoder_never_an_internal_er
                 with pytest.raises(grpc.aio.AioRpcError) as caught:
                     await generation.Generate(request, metadata=metadata)
                 assert from_rpc(caught.value).name == reason
-    assert case.says in from_rpc(caught.value).message
+    assert case.message in from_rpc(caught.value).message
     assert len(decoded) == (case.body == SENT[0].body)
     assert [line["log_level"] for line in lines if "place" in line] == ["error"] * len(decoded)
     assert "secret" not in str(lines)

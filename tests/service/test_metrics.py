@@ -53,7 +53,7 @@ class Watched:
         self.health.end(channel, model, error, self.health.begin(channel, model))
 
 
-def test_what_happens_is_counted() -> None:
+def test_calls_and_attempts_are_counted() -> None:
     metrics = Metrics()
     for _ in range(2):
         metrics.attempt("main", "m", "ok")
@@ -95,7 +95,7 @@ def test_lengths_of_calls_are_counted_as_the_library_counts_them() -> None:
     assert float(total) == pytest.approx(2 * 2.5 * sum(SECONDS))
 
 
-def test_levels_are_read_when_they_are_asked_for() -> None:
+def test_gauges_are_read_at_each_scrape() -> None:
     metrics = Metrics()
     calls = [3.0]
     queues: dict[tuple[str, ...], float] = {("main",): 2, ("gone",): 1}
@@ -113,7 +113,7 @@ def test_levels_are_read_when_they_are_asked_for() -> None:
     assert not any("gone" in line for line in second)
 
 
-async def test_tasks_that_are_alive_are_counted() -> None:
+async def test_running_tasks_are_counted() -> None:
     metrics, stop = Metrics(), asyncio.Event()
 
     def count() -> float:
@@ -143,7 +143,7 @@ def test_the_state_of_each_channel_and_model_is_shown() -> None:
     assert 'umg_channel_state{channel="main",model="broken"} 2.0' in lines(watched.metrics)
 
 
-def test_models_that_callers_think_up_make_a_bounded_number_of_figures() -> None:
+def test_unknown_model_ids_make_a_bounded_number_of_time_series() -> None:
     watched = Watched()
     watched.call("main", "known")
     watched.metrics.attempt("main", "known", "ok")
@@ -151,10 +151,10 @@ def test_models_that_callers_think_up_make_a_bounded_number_of_figures() -> None
         watched.call("main", f"made-up-{number}", DOWN)
         watched.metrics.attempt("main", f"made-up-{number}", "down")
         watched.metrics.finished(Call("/umg.v1.S/M", {}, True, "r", model=f"made-up-{number}"), "OK", 0.1)
-    shown = lines(watched.metrics)
-    assert 'umg_attempts_total{channel="main",model="known",outcome="ok"} 1.0' in shown
-    assert 'umg_channel_state{channel="main",model="other"} 1.0' in shown
-    assert sum(line.startswith("umg_attempts_total") for line in shown) == MAX_MODELS + 1
+    metric_lines = lines(watched.metrics)
+    assert 'umg_attempts_total{channel="main",model="known",outcome="ok"} 1.0' in metric_lines
+    assert 'umg_channel_state{channel="main",model="other"} 1.0' in metric_lines
+    assert sum(line.startswith("umg_attempts_total") for line in metric_lines) == MAX_MODELS + 1
 
 
 @asynccontextmanager
@@ -227,37 +227,37 @@ print(metrics.exposition().decode())
 """
 
 
-def test_several_workers_show_their_figures_together_and_those_that_ended_no_levels(tmp_path: Path) -> None:
+def test_metrics_of_workers_are_summed_without_the_gauges_of_ended_ones(tmp_path: Path) -> None:
     def worker(*arguments: str) -> tuple[int, set[str]]:
         environment = {**os.environ, SHARED_FOLDER: str(tmp_path)}
         command = [sys.executable, "-W", "error", "-c", WORKER, *arguments]
         with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as process:
-            shown, _ = process.communicate()
+            metric_lines, _ = process.communicate()
         assert process.returncode == 0
-        return process.pid, set(shown.splitlines())
+        return process.pid, set(metric_lines.splitlines())
 
-    first, shown = worker("3", "rests")
-    assert shown >= {
+    first, metric_lines = worker("3", "rests")
+    assert metric_lines >= {
         "umg_gate_calls 3.0",
         'umg_channel_state{channel="main",model="m"} 0.0',
         'umg_channel_state{channel="other",model="m"} 1.0',
         'umg_channel_rest_seconds{channel="other",model="m"} 60.0',
     }
-    _, shown = worker("4", "is well")
-    assert shown >= {
+    _, metric_lines = worker("4", "is well")
+    assert metric_lines >= {
         "umg_gate_calls 7.0",
         'umg_channel_state{channel="other",model="m"} 1.0',
         'umg_channel_calls{channel="main"} 1.0',
         'umg_attempts_total{channel="main",model="m",outcome="ok"} 2.0',
     }
     mark_process_dead(first, tmp_path)
-    _, shown = worker("5", "is well")
-    assert shown >= {
+    _, metric_lines = worker("5", "is well")
+    assert metric_lines >= {
         "umg_gate_calls 9.0",
         'umg_channel_calls{channel="main"} 0.0',
         'umg_attempts_total{channel="main",model="m",outcome="ok"} 3.0',
     }
-    assert not any(line.startswith('umg_channel_state{channel="other"') for line in shown)
+    assert not any(line.startswith('umg_channel_state{channel="other"') for line in metric_lines)
 
 
 ENDING = """
@@ -274,9 +274,9 @@ asyncio.run(main())
 """
 
 
-def test_what_a_worker_counted_last_is_known_of_it_when_it_has_ended(tmp_path: Path) -> None:
+def test_the_last_counts_of_an_ended_worker_are_kept(tmp_path: Path) -> None:
     environment = {**os.environ, SHARED_FOLDER: str(tmp_path)}
     for script, arguments in ((ENDING, []), (WORKER, ["1", "is well"])):
         command = [sys.executable, "-W", "error", "-c", script, *arguments]
-        shown = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True).stdout
-    assert 'umg_attempts_total{channel="main",model="m",outcome="ok"} 2.0' in shown.splitlines()
+        metric_lines = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True).stdout
+    assert 'umg_attempts_total{channel="main",model="m",outcome="ok"} 2.0' in metric_lines.splitlines()

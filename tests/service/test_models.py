@@ -41,67 +41,67 @@ class Page:
     ids: str
     more: bool = False  # a page follows
     before: bool = False  # a page precedes
-    asked: dict[str, object] = field(default_factory=dict)
+    fields: dict[str, object] = field(default_factory=dict)
 
 
 PAGES = [
     Page("all", "abcde"),
-    Page("the first", "ab", more=True, asked={"page_size": 2}),
+    Page("the first", "ab", more=True, fields={"page_size": 2}),
     Page(
         "one in the middle",
         "cd",
         more=True,
         before=True,
-        asked={"page_size": 2, "page_token": encode_token(page_after("b"))},
+        fields={"page_size": 2, "page_token": encode_token(page_after("b"))},
     ),
-    Page("the last", "e", before=True, asked={"page_size": 2, "page_token": encode_token(page_after("d"))}),
-    Page("as many as there are", "abcde", asked={"page_size": 5}),
+    Page("the last", "e", before=True, fields={"page_size": 2, "page_token": encode_token(page_after("d"))}),
+    Page("as many as there are", "abcde", fields={"page_size": 5}),
     Page(
         "behind an id that is gone",
         "cd",
         more=True,
         before=True,
-        asked={"page_size": 2, "page_token": encode_token(page_after("bb"))},
+        fields={"page_size": 2, "page_token": encode_token(page_after("bb"))},
     ),
     Page(
         "before an id",
         "bc",
         more=True,
         before=True,
-        asked={"page_size": 2, "page_token": encode_token(page_before("d"))},
+        fields={"page_size": 2, "page_token": encode_token(page_before("d"))},
     ),
     Page(
         "before an id that is gone",
         "bc",
         more=True,
         before=True,
-        asked={"page_size": 2, "page_token": encode_token(page_before("cc"))},
+        fields={"page_size": 2, "page_token": encode_token(page_before("cc"))},
     ),
     Page(
         "before an id, all that are left",
         "ab",
         more=True,
-        asked={"page_size": 9, "page_token": encode_token(page_before("c"))},
+        fields={"page_size": 9, "page_token": encode_token(page_before("c"))},
     ),
-    Page("behind the end", "", before=True, asked={"page_token": encode_token(page_after("z"))}),
-    Page("behind the last", "", before=True, asked={"page_size": 2, "page_token": encode_token(page_after("e"))}),
+    Page("behind the end", "", before=True, fields={"page_token": encode_token(page_after("z"))}),
+    Page("behind the last", "", before=True, fields={"page_size": 2, "page_token": encode_token(page_after("e"))}),
     Page(
         "before the first",
         "",
         more=True,
-        asked={"page_size": 2, "page_token": encode_token(page_before("a"))},
+        fields={"page_size": 2, "page_token": encode_token(page_before("a"))},
     ),
 ]
 
 
 @pytest.mark.parametrize("case", PAGES, ids=lambda case: case.id)
-async def test_a_page_holds_what_stands_there(case: Page, models: rpc.ModelServiceStub) -> None:
-    response = await models.ListModels(pb.ListModelsRequest(**case.asked), metadata=METADATA)
-    assert shown(response) == case.ids
+async def test_a_page_has_the_models_at_its_position(case: Page, models: rpc.ModelServiceStub) -> None:
+    response = await models.ListModels(pb.ListModelsRequest(**case.fields), metadata=METADATA)
+    assert ids_of(response) == case.ids
     assert (bool(response.next_page_token), bool(response.previous_page_token)) == (case.more, case.before)
 
 
-def shown(response: pb.ListModelsResponse) -> str:
+def ids_of(response: pb.ListModelsResponse) -> str:
     return "".join(model.id for model in response.models)
 
 
@@ -109,16 +109,16 @@ async def walk(models: rpc.ModelServiceStub, token: str, *, back: bool = False) 
     """Return every id from the page of a token on, in the order of the pages."""
     seen = ""
     while token:
-        asked = pb.ListModelsRequest(page_size=2, page_token=token)
-        response = await models.ListModels(asked, metadata=METADATA)
-        seen += shown(response)
+        request = pb.ListModelsRequest(page_size=2, page_token=token)
+        response = await models.ListModels(request, metadata=METADATA)
+        seen += ids_of(response)
         token = response.previous_page_token if back else response.next_page_token
     return seen
 
 
-async def test_the_tokens_lead_through_the_whole_list_and_back(models: rpc.ModelServiceStub) -> None:
+async def test_the_page_tokens_traverse_the_list_in_both_directions(models: rpc.ModelServiceStub) -> None:
     first = await models.ListModels(pb.ListModelsRequest(page_size=2), metadata=METADATA)
-    assert shown(first) + await walk(models, first.next_page_token) == "abcde"
+    assert ids_of(first) + await walk(models, first.next_page_token) == "abcde"
     last = await models.ListModels(
         pb.ListModelsRequest(page_size=2, page_token=encode_token(page_after("d"))), metadata=METADATA
     )
@@ -126,32 +126,32 @@ async def test_the_tokens_lead_through_the_whole_list_and_back(models: rpc.Model
 
 
 @pytest.mark.parametrize("case", [case for case in PAGES if not case.ids], ids=lambda case: case.id)
-async def test_the_tokens_of_an_empty_page_lead_back_into_the_list(case: Page, models: rpc.ModelServiceStub) -> None:
-    empty = await models.ListModels(pb.ListModelsRequest(**case.asked), metadata=METADATA)
+async def test_the_tokens_of_an_empty_page_return_to_the_list(case: Page, models: rpc.ModelServiceStub) -> None:
+    empty = await models.ListModels(pb.ListModelsRequest(**case.fields), metadata=METADATA)
     seen = await walk(models, empty.next_page_token or empty.previous_page_token, back=case.before)
     assert sorted(seen) == list("abcde")
 
 
-async def test_a_token_survives_a_change_of_the_list(gateway: Running, models: rpc.ModelServiceStub) -> None:
+async def test_a_page_token_is_valid_after_a_change_of_the_list(gateway: Running, models: rpc.ModelServiceStub) -> None:
     first = await models.ListModels(pb.ListModelsRequest(page_size=2), metadata=METADATA)
     gateway.service.reload(config(*"ad", "bb", "f"))  # the last id of the page is removed, another follows its place
     assert await walk(models, first.next_page_token) == "bbdf"
 
 
-async def refusal(models: rpc.ModelServiceStub, asked: pb.ListModelsRequest | pb.GetModelRequest) -> UmgError:
-    call = models.ListModels if isinstance(asked, pb.ListModelsRequest) else models.GetModel
+async def refusal(models: rpc.ModelServiceStub, request: pb.ListModelsRequest | pb.GetModelRequest) -> UmgError:
+    call = models.ListModels if isinstance(request, pb.ListModelsRequest) else models.GetModel
     with pytest.raises(grpc.aio.AioRpcError) as caught:
-        await call(asked, metadata=METADATA)
+        await call(request, metadata=METADATA)
     return from_rpc(caught.value)
 
 
 @pytest.mark.parametrize("token", ["x", "a", "nonsense", "!!", "é", "PmI", "\0", "A" * 1000])
-async def test_what_is_no_token_is_refused(token: str, models: rpc.ModelServiceStub) -> None:
+async def test_an_invalid_page_token_is_refused(token: str, models: rpc.ModelServiceStub) -> None:
     error = await refusal(models, pb.ListModelsRequest(page_token=token))
     assert (error.reason, error.metadata) == (pb.ERROR_REASON_INVALID_FIELD, {"field": "page_token"})
 
 
-async def test_a_token_that_is_not_as_it_came_is_refused(models: rpc.ModelServiceStub) -> None:
+async def test_a_changed_page_token_is_refused(models: rpc.ModelServiceStub) -> None:
     first = await models.ListModels(pb.ListModelsRequest(page_size=2), metadata=METADATA)
     token = first.next_page_token
     for changed in (token[:-1], token + "A", token + "=", token.swapcase(), f" {token}"):
@@ -175,7 +175,7 @@ async def mixed(tmp_path: Path) -> AsyncGenerator[Running, None]:
         yield state
 
 
-async def test_a_key_sees_what_it_may_use_and_nothing_else(mixed: Running) -> None:
+async def test_the_list_of_a_key_has_exactly_its_models(mixed: Running) -> None:
     models = rpc.ModelServiceStub(mixed.service.channel())
     _, secret = await Keys(mixed.service.store).create("narrow", model_patterns=["famG-*", "vendor/large"])
     narrow = (("authorization", f"Bearer {secret}"),)
@@ -185,31 +185,31 @@ async def test_a_key_sees_what_it_may_use_and_nothing_else(mixed: Running) -> No
     assert [model.id for model in (await models.ListModels(rest, metadata=narrow)).models] == ["vendor/large"]
     for model in ("famG-3-pro", "famG-2.5-flash-thinking", "vendor/large"):
         assert (await models.GetModel(pb.GetModelRequest(model=model), metadata=narrow)).model.id == model
-    told = list[str]()
+    entry = list[str]()
     for hidden in ("nope", "famO-5", "text-embedding-3-small"):
         with pytest.raises(grpc.aio.AioRpcError) as caught:
             await models.GetModel(pb.GetModelRequest(model=hidden), metadata=narrow)
         error = from_rpc(caught.value)
         assert error.reason == pb.ERROR_REASON_MODEL_NOT_FOUND
-        told.append(error.message.replace(hidden, "nope"))
-    assert told == told[:1] * 3, "nothing tells which of them is there"
+        entry.append(error.message.replace(hidden, "nope"))
+    assert entry == entry[:1] * 3, "nothing tells which of them is there"
 
 
-async def test_a_model_alone_is_what_it_is_in_the_list(mixed: Running) -> None:
+async def test_a_single_model_equals_its_entry_in_the_list(mixed: Running) -> None:
     models = rpc.ModelServiceStub(mixed.service.channel())
     listed = (await models.ListModels(pb.ListModelsRequest(), metadata=METADATA)).models
     assert [model.id for model in listed] == list(MIXED)
     for model in listed:
         found = await models.GetModel(pb.GetModelRequest(model=model.id), metadata=METADATA)
         assert found.model == model
-    (told,) = [model for model in listed if model.id == "famG-3-pro"]
-    assert (told.display_name, told.description) == ("Three", "The third.")
-    assert pb.MODEL_OPERATION_GENERATE in told.operations
-    assert told.capabilities.reasoning == pb.REASONING_CONTROL_LEVEL
+    (entry,) = [model for model in listed if model.id == "famG-3-pro"]
+    assert (entry.display_name, entry.description) == ("Three", "The third.")
+    assert pb.MODEL_OPERATION_GENERATE in entry.operations
+    assert entry.capabilities.reasoning == pb.REASONING_CONTROL_LEVEL
 
 
 @pytest.mark.parametrize("suffix", ["-thinking", "-nothinking", "-thinking-low", "-thinking-high", "-thinking-1024"])
-async def test_a_suffixed_id_finds_its_model_and_is_answered_as_asked(mixed: Running, suffix: str) -> None:
+async def test_an_id_with_a_suffix_finds_its_model_and_is_returned_with_the_suffix(mixed: Running, suffix: str) -> None:
     models = rpc.ModelServiceStub(mixed.service.channel())
     for base, name in (("famG-2.5-flash", f"famG-2.5-flash{suffix}"), ("famG-3-pro", "Three")):
         plain = (await models.GetModel(pb.GetModelRequest(model=base), metadata=METADATA)).model

@@ -82,9 +82,7 @@ def test_every_service_of_the_schema_is_known() -> None:
 
 
 @pytest.mark.parametrize("method", METHODS, ids=lambda method: method.full_name)
-async def test_an_operation_is_served_or_says_that_it_is_not(
-    method: MethodDescriptor, channel: grpc.aio.Channel
-) -> None:
+async def test_an_operation_is_served_or_unimplemented(method: MethodDescriptor, channel: grpc.aio.Channel) -> None:
     found = await reason(channel, method)
     if method.full_name in SERVED:
         assert found in {"", "MISSING_FIELD"}

@@ -24,7 +24,7 @@ def gate() -> LoadShedder:
     return LoadShedder(Overload(calls=2, queue=1, wait=60))
 
 
-async def test_as_many_get_in_as_there_are_places_and_some_wait(gate: LoadShedder) -> None:
+async def test_calls_are_admitted_up_to_the_limit_and_some_wait(gate: LoadShedder) -> None:
     for _ in range(2):
         gate.check()
         await gate.enter()
@@ -44,7 +44,7 @@ async def test_as_many_get_in_as_there_are_places_and_some_wait(gate: LoadShedde
     assert (gate.calls, gate.refuses()) == (0, False)
 
 
-async def test_nobody_waits_longer_than_the_caller_does(gate: LoadShedder) -> None:
+async def test_a_queued_call_does_not_wait_beyond_its_deadline(gate: LoadShedder) -> None:
     for _ in range(2):
         await gate.enter()
     with pytest.raises(UmgError):
@@ -65,7 +65,7 @@ async def test_refusals_are_counted_by_their_reason() -> None:
     assert counted == [FULL, FULL, FULL, "connections"]
 
 
-def test_what_asks_a_model_passes_the_gate_and_what_looks_something_up_does_not() -> None:
+def test_only_calls_of_models_are_subject_to_load_shedding() -> None:
     services = (Default().FindServiceByName(name) for name in SERVICES)
     methods = ((service.full_name, method.name) for service in services for method in service.methods)
     asking = {method for service, method in methods if uses_model(f"/{service}/{method}")}
@@ -173,7 +173,7 @@ async def test_a_call_over_a_socket_has_a_place_until_it_ends(model: str, stack:
     assert gate.calls == 0
 
 
-async def test_a_stream_that_its_caller_leaves_gives_its_place_back(stack: AsyncExitStack) -> None:
+async def test_a_cancelled_stream_releases_its_place(stack: AsyncExitStack) -> None:
     gate, servicer = Watched(), Generation()
     stub = await socket_stub(gate, servicer, stack)
     call = stub.StreamGenerate(pb.StreamGenerateRequest())
@@ -186,7 +186,7 @@ async def test_a_stream_that_its_caller_leaves_gives_its_place_back(stack: Async
     assert gate.calls == 0
 
 
-async def test_more_calls_than_begin_soon_are_told_so() -> None:
+async def test_calls_that_cannot_start_soon_are_refused() -> None:
     counted = list[str]()
     gate = LoadShedder(Overload(queue=0), counted.append)
     for _ in range(ALWAYS):

@@ -221,7 +221,7 @@ CASES = [
 
 @pytest.mark.parametrize("elsewhere", [False, True], ids=["in this process", "in another"])
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
-async def test_what_was_thought_comes_back(store: Store, clock: Clock, case: Case, elsewhere: bool) -> None:
+async def test_reasoning_state_is_restored(store: Store, clock: Clock, case: Case, elsewhere: bool) -> None:
     async with opened(store, clock) as vault, opened(store, clock) as other:
         for answer in (case.answer, *case.also):
             vault.remember(ME, CHANNEL, answer)
@@ -235,7 +235,7 @@ async def test_what_was_thought_comes_back(store: Store, clock: Clock, case: Cas
         assert await (other if elsewhere else vault).restore(YOU, sent) is sent, "another caller knows nothing"
 
 
-async def test_a_conversation_of_many_calls_gets_all_its_thoughts(vault: ReasoningStore) -> None:
+async def test_all_reasoning_states_of_a_long_conversation_are_restored(vault: ReasoningStore) -> None:
     for number in range(3 * FEW):
         vault.remember(ME, CHANNEL, [thought(f"{number}", "s"), call(f"{number}")])
     restored = await vault.restore(ME, request(*(turn(call(f"{number}")) for number in range(3 * FEW))))
@@ -244,7 +244,7 @@ async def test_a_conversation_of_many_calls_gets_all_its_thoughts(vault: Reasoni
     ]
 
 
-async def test_only_what_the_channel_made_is_put_back(vault: ReasoningStore) -> None:
+async def test_only_reasoning_state_of_the_channel_is_restored(vault: ReasoningStore) -> None:
     vault.remember(ME, CHANNEL, [thought("hm", "s"), call("a", "t")])
     vault.remember(ME, "other", [thought("hm", "u"), call("b")])
     restored = await vault.restore(ME, request(turn(call("a")), result("a"), turn(call("b"))), channel="other")
@@ -273,7 +273,7 @@ async def test_the_newest_state_pins_the_channel(vault: ReasoningStore) -> None:
         (request(turn(text("Hi"), call("a")), result("a")), True),
     ],
 )
-async def test_a_request_that_the_vault_cannot_help_says_so(
+async def test_a_request_that_needs_no_stored_state_is_unchanged(
     vault: ReasoningStore, sent: pb.GenerateRequest, needed: bool
 ) -> None:
     assert needs(sent) is needed
@@ -289,7 +289,7 @@ async def test_ids_and_states_of_any_length_are_remembered(vault: ReasoningStore
     assert restored.messages[1] == turn(thought("hm", long, CHANNEL), call(odd))
 
 
-async def test_what_is_used_lives_on_and_the_rest_is_forgotten(
+async def test_recently_used_state_is_kept_and_other_state_expires(
     store: Store, module_database: Database, clock: Clock
 ) -> None:
     other_store = await open_store(module_database.url, module_database.data_dir)
@@ -312,7 +312,7 @@ async def test_what_is_used_lives_on_and_the_rest_is_forgotten(
     await other_store.aclose()
 
 
-async def test_what_another_process_used_is_not_forgotten_here(
+async def test_state_used_by_another_process_does_not_expire(
     store: Store, module_database: Database, clock: Clock
 ) -> None:
     other_store = await open_store(module_database.url, module_database.data_dir)
@@ -343,7 +343,7 @@ async def test_a_use_is_not_written_each_time(store: Store, module_database: Dat
             assert await session.scalar(select(func.count()).select_from(KeptReasoning)) == 0
 
 
-async def test_what_memory_cannot_hold_is_found_in_the_store(store: Store, clock: Clock) -> None:
+async def test_state_evicted_from_memory_is_found_in_the_store(store: Store, clock: Clock) -> None:
     async with opened(store, clock, memory_bytes=20 * ENTRY_BYTES) as vault:
         names = [f"call {number}" for number in range(100)]
         for name in names:
@@ -376,7 +376,7 @@ async def test_the_store_is_held_to_its_bounds(store: Store, clock: Clock) -> No
     assert 0 < sum(left.values()) <= bounds.total_bytes
 
 
-async def test_without_its_database_the_vault_goes_by_its_memory(tmp_path: Path, clock: Clock) -> None:
+async def test_without_its_database_the_reasoning_store_uses_its_memory(tmp_path: Path, clock: Clock) -> None:
     store = await open_store("sqlite", tmp_path)
     async with opened(store, clock) as vault:
         with closing(sqlite3.connect(tmp_path / "umg.db", isolation_level=None, check_same_thread=False)) as stranger:
@@ -391,7 +391,7 @@ async def test_without_its_database_the_vault_goes_by_its_memory(tmp_path: Path,
     await store.aclose()
 
 
-async def test_a_call_that_nobody_knows_is_asked_for_once(postgres: Postgres, tmp_path: Path, clock: Clock) -> None:
+async def test_an_unknown_call_is_looked_up_once(postgres: Postgres, tmp_path: Path, clock: Clock) -> None:
     store = await open_store(postgres.create("asked_once"), tmp_path)
     async with opened(store, clock) as vault, opened(store, clock) as other:
         sent = request(turn(call("a")))
@@ -422,7 +422,7 @@ answers = st.lists(
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(owners, answers), max_size=8), st.integers(4, 40))
-def test_whatever_was_remembered_comes_back_to_its_owner_only(
+def test_stored_state_is_restored_only_for_its_owner(
     tmp_path_factory: pytest.TempPathFactory, remembered: list[tuple[str, list[pb.Part]]], entries: int
 ) -> None:
     directory = tmp_path_factory.mktemp("vault")
@@ -460,7 +460,7 @@ def _signed(part: pb.Part) -> pb.Part:
     return signed
 
 
-def test_a_long_conversation_is_looked_through_in_no_time() -> None:
+def test_a_long_conversation_is_searched_quickly() -> None:
     long = request(*(turn(text("x" * 1000)) for _ in range(10_000)))
     with within(0.2):
         assert not needs(long)

@@ -100,7 +100,7 @@ async def test_an_answer_is_made_once(cache: ResponseCache, upstream: Upstream) 
     assert [await asked(cache, upstream) for _ in range(3)] == ["answer 1", "answer 1 hit", "answer 1 hit"]
 
 
-async def test_what_is_given_out_is_its_takers_own(cache: ResponseCache) -> None:
+async def test_a_returned_response_is_a_copy(cache: ResponseCache) -> None:
     mine = embedded("answer")
     cache.put(KEY, mine, TTL)
     mine.model = "changed"
@@ -111,7 +111,7 @@ async def test_what_is_given_out_is_its_takers_own(cache: ResponseCache) -> None
     assert await kept(cache) == "answer"
 
 
-async def test_an_answer_lives_as_long_as_its_maker_said_and_is_as_young_as_its_taker_says(
+async def test_a_cached_response_expires_by_its_lifetime_and_by_the_maximum_age_of_the_reader(
     cache: ResponseCache, clock: Clock
 ) -> None:
     cache.put(KEY, embedded("answer"), 60)
@@ -121,7 +121,7 @@ async def test_an_answer_lives_as_long_as_its_maker_said_and_is_as_young_as_its_
     assert await kept(cache, 3600) is None
 
 
-async def test_one_that_is_too_old_for_a_taker_is_made_anew(
+async def test_a_response_too_old_for_a_call_is_made_again(
     cache: ResponseCache, clock: Clock, upstream: Upstream
 ) -> None:
     upstream.answered.set()
@@ -131,13 +131,13 @@ async def test_one_that_is_too_old_for_a_taker_is_made_anew(
     assert await asked(cache, upstream, 60) == "answer 2 hit"
 
 
-async def test_a_clock_that_is_set_back_makes_nothing_live_longer(cache: ResponseCache, clock: Clock) -> None:
+async def test_a_clock_set_back_does_not_extend_a_lifetime(cache: ResponseCache, clock: Clock) -> None:
     cache.put(KEY, embedded("answer"), 60)
     clock.seconds -= 3600
     assert await kept(cache) is None
 
 
-async def test_memory_is_bounded_and_what_was_not_used_for_longest_goes_first(clock: Clock) -> None:
+async def test_memory_is_bounded_and_the_least_recently_used_response_is_evicted_first(clock: Clock) -> None:
     size = OVERHEAD_BYTES + embedded("0", 1000).ByteSize()
     cache = ResponseCache(3 * size, now=clock)
     keys = [f"{number:064x}" for number in range(5)]
@@ -156,7 +156,7 @@ async def test_an_answer_that_is_kept_again_counts_once(cache: ResponseCache) ->
     assert cache.size == OVERHEAD_BYTES + embedded("answer", 1000).ByteSize()
 
 
-async def test_a_large_answer_is_not_kept_but_shared_by_those_who_wait_for_it(
+async def test_a_large_response_is_not_cached_but_shared_with_waiting_calls(
     cache: ResponseCache, upstream: Upstream
 ) -> None:
     upstream.size = MAX_BYTES
@@ -189,7 +189,7 @@ ENDINGS = [
 
 
 @pytest.mark.parametrize("case", ENDINGS, ids=lambda case: case.id)
-async def test_only_what_ended_well_is_kept(cache: ResponseCache, case: Ending) -> None:
+async def test_only_successful_responses_are_cached(cache: ResponseCache, case: Ending) -> None:
     cache.put(KEY, case.message, TTL)
     assert await cache.get(KEY, TTL, type(case.message)) == (case.message if case.is_cached else None)
     other = pb.EmbedResponse
@@ -199,14 +199,14 @@ async def test_only_what_ended_well_is_kept(cache: ResponseCache, case: Ending) 
 # --- concurrent calls
 
 
-async def test_of_many_calls_at_once_one_asks(cache: ResponseCache, upstream: Upstream) -> None:
+async def test_of_equal_concurrent_calls_one_is_made(cache: ResponseCache, upstream: Upstream) -> None:
     calls = await under_way(100, lambda: asked(cache, upstream))
     upstream.answered.set()
     assert sorted(await asyncio.gather(*calls)) == ["answer 1", *["answer 1 hit"] * 99]
     assert upstream.asked == 1
 
 
-async def test_other_questions_do_not_wait(cache: ResponseCache, upstream: Upstream) -> None:
+async def test_different_requests_do_not_wait(cache: ResponseCache, upstream: Upstream) -> None:
     calls = await under_way(1, lambda: asked(cache, upstream))
     other = Upstream()
     other.answered.set()
@@ -216,7 +216,7 @@ async def test_other_questions_do_not_wait(cache: ResponseCache, upstream: Upstr
     await asyncio.gather(*calls)
 
 
-async def test_when_the_one_that_asks_fails_the_next_one_asks(cache: ResponseCache, upstream: Upstream) -> None:
+async def test_when_the_leading_call_fails_the_next_one_is_made(cache: ResponseCache, upstream: Upstream) -> None:
     upstream.failing = 1
     calls = await under_way(10, lambda: asked(cache, upstream))
     upstream.answered.set()
@@ -225,7 +225,9 @@ async def test_when_the_one_that_asks_fails_the_next_one_asks(cache: ResponseCac
     assert sorted(map(str, answers[1:])) == ["answer 2", *["answer 2 hit"] * 8]
 
 
-async def test_those_who_saw_two_fail_wait_for_no_third(cache: ResponseCache, upstream: Upstream) -> None:
+async def test_a_call_that_waited_for_two_failures_does_not_wait_again(
+    cache: ResponseCache, upstream: Upstream
+) -> None:
     upstream.failing = 100
     calls = await under_way(10, lambda: asked(cache, upstream))
     upstream.answered.set()
@@ -236,7 +238,9 @@ async def test_those_who_saw_two_fail_wait_for_no_third(cache: ResponseCache, up
     assert await asked(cache, upstream) == "answer 11"
 
 
-async def test_when_the_one_that_asks_leaves_the_next_one_asks(cache: ResponseCache, upstream: Upstream) -> None:
+async def test_when_the_leading_call_is_cancelled_the_next_one_is_made(
+    cache: ResponseCache, upstream: Upstream
+) -> None:
     calls = await under_way(5, lambda: asked(cache, upstream))
     for leaver in calls[:3]:
         leaver.cancel()
@@ -247,7 +251,7 @@ async def test_when_the_one_that_asks_leaves_the_next_one_asks(cache: ResponseCa
     assert await asyncio.gather(*calls[3:]) == ["answer 4", "answer 4 hit"]
 
 
-async def test_those_who_wait_may_leave_without_harm(cache: ResponseCache, upstream: Upstream) -> None:
+async def test_cancelling_a_waiting_call_does_not_affect_others(cache: ResponseCache, upstream: Upstream) -> None:
     calls = await under_way(5, lambda: asked(cache, upstream))
     for leaver in calls[1:3]:
         leaver.cancel()
@@ -256,7 +260,7 @@ async def test_those_who_wait_may_leave_without_harm(cache: ResponseCache, upstr
     assert await asyncio.gather(calls[0], *calls[3:]) == ["answer 1", "answer 1 hit", "answer 1 hit"]
 
 
-async def test_who_has_no_time_left_goes_on_its_own(cache: ResponseCache, upstream: Upstream) -> None:
+async def test_a_call_without_time_left_is_made_alone(cache: ResponseCache, upstream: Upstream) -> None:
     calls = await under_way(1, lambda: asked(cache, upstream))
     own = Upstream()
     own.answered.set()
@@ -266,9 +270,7 @@ async def test_who_has_no_time_left_goes_on_its_own(cache: ResponseCache, upstre
     await asyncio.gather(*calls)
 
 
-async def test_who_has_little_time_leaves_enough_of_it_for_an_answer_of_its_own(
-    cache: ResponseCache, upstream: Upstream
-) -> None:
+async def test_a_waiting_call_keeps_enough_time_for_its_own_request(cache: ResponseCache, upstream: Upstream) -> None:
     calls = await under_way(1, lambda: asked(cache, upstream))
     own = Upstream()
     own.answered.set()
@@ -280,7 +282,7 @@ async def test_who_has_little_time_leaves_enough_of_it_for_an_answer_of_its_own(
     await asyncio.gather(*calls)
 
 
-async def test_what_one_that_went_on_its_own_made_the_others_have(cache: ResponseCache, upstream: Upstream) -> None:
+async def test_a_response_made_alone_is_shared_with_waiting_calls(cache: ResponseCache, upstream: Upstream) -> None:
     calls = await under_way(3, lambda: asked(cache, upstream))
     own = Upstream()
     own.answered.set()
@@ -293,7 +295,7 @@ async def test_what_one_that_went_on_its_own_made_the_others_have(cache: Respons
     assert upstream.asked == 1
 
 
-async def test_an_answer_that_is_not_for_others_is_neither_kept_nor_shared(
+async def test_a_response_that_is_not_exact_is_neither_cached_nor_shared(
     cache: ResponseCache, upstream: Upstream
 ) -> None:
     async def alone() -> str:
@@ -318,21 +320,21 @@ async def leads(cache: ResponseCache, message: pb.StreamGenerateResponse | None,
     return "led"
 
 
-async def test_those_who_wait_for_a_stream_have_it_when_it_is_whole(cache: ResponseCache) -> None:
+async def test_calls_waiting_for_a_stream_get_it_once_complete(cache: ResponseCache) -> None:
     go = asyncio.Event()
     calls = await under_way(5, lambda: leads(cache, stream(pb.FINISH_REASON_STOP), go))
     go.set()
     assert sorted(await asyncio.gather(*calls)) == [*["hit"] * 4, "led"]
 
 
-async def test_a_stream_that_is_not_kept_lets_all_go_on_by_themselves(cache: ResponseCache) -> None:
+async def test_calls_waiting_for_an_uncached_stream_are_made_alone(cache: ResponseCache) -> None:
     go = asyncio.Event()
     calls = await under_way(5, lambda: leads(cache, None, go))
     go.set()
     assert await asyncio.gather(*calls) == ["led"] * 5
 
 
-async def test_nobody_waits_long_for_the_client_of_another_stream(
+async def test_calls_do_not_wait_long_for_a_slow_client_of_another_stream(
     cache: ResponseCache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(response_cache, "STREAM_SECONDS", 0.01)
@@ -350,7 +352,7 @@ async def test_nobody_waits_long_for_the_client_of_another_stream(
     assert await cache.get_or_fill(KEY, TTL, pb.StreamGenerateResponse) == stream(pb.FINISH_REASON_STOP)
 
 
-async def test_nobody_waits_for_what_will_not_be_kept(cache: ResponseCache) -> None:
+async def test_calls_do_not_wait_for_a_response_that_is_not_cached(cache: ResponseCache) -> None:
     go = asyncio.Event()
     go.set()
     found = await cache.get_or_fill(KEY, TTL, pb.StreamGenerateResponse)
@@ -375,7 +377,7 @@ async def replicas(redis_server: RedisServer, clock: Clock) -> AsyncIterator[tup
             await cache.aclose()
 
 
-async def test_what_one_process_made_the_others_have(
+async def test_responses_are_shared_between_processes(
     replicas: tuple[ResponseCache, ResponseCache], clock: Clock, upstream: Upstream
 ) -> None:
     first, second = replicas
@@ -401,13 +403,13 @@ async def test_a_newer_one_of_another_process_is_found(
     assert [await kept(first, ttl) for ttl in (10, 60)] == ["newer", "newer"]
 
 
-async def test_redis_forgets_by_itself(replicas: tuple[ResponseCache, ResponseCache], redis: Redis) -> None:
+async def test_responses_expire_in_redis(replicas: tuple[ResponseCache, ResponseCache], redis: Redis) -> None:
     replicas[0].put(KEY, embedded("answer"), 60)
     await replicas[0].written()
     assert 0 < await redis.run(lambda client: client.pttl(PREFIX + PLACE)) <= 60_000
 
 
-async def test_without_redis_memory_goes_on(
+async def test_without_redis_the_memory_is_used(
     replicas: tuple[ResponseCache, ResponseCache], redis_server: RedisServer, clock: Clock, upstream: Upstream
 ) -> None:
     upstream.answered.set()
@@ -457,14 +459,16 @@ FOREIGN = [
 ]
 
 
-async def test_what_is_ours_in_redis_is_an_answer(replicas: tuple[ResponseCache, ResponseCache], redis: Redis) -> None:
+async def test_a_valid_entry_in_redis_is_a_response(
+    replicas: tuple[ResponseCache, ResponseCache], redis: Redis
+) -> None:
     value = head(PLACE, NOW, NOW + 60) + embedded("x").SerializeToString()
     await redis.run(lambda client: client.set(PREFIX + PLACE, value))
     assert await kept(replicas[0]) == "x"
 
 
 @pytest.mark.parametrize("case", FOREIGN, ids=lambda case: case.id)
-async def test_what_is_not_ours_in_redis_is_no_answer(
+async def test_an_invalid_entry_in_redis_is_ignored(
     replicas: tuple[ResponseCache, ResponseCache], redis: Redis, case: Foreign, upstream: Upstream
 ) -> None:
     await redis.run(lambda client: client.set(PREFIX + PLACE, case.value))

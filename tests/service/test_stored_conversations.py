@@ -65,21 +65,21 @@ def channel(name: str, protocol: str) -> Target:
     return Target(Channel(name=name, protocols=(protocol,), models=()), "m", "famO", frozenset())
 
 
-def said(text: str, role: "pb.Role.ValueType" = pb.ROLE_USER) -> pb.Message:
+def message_of(text: str, role: "pb.Role.ValueType" = pb.ROLE_USER) -> pb.Message:
     return pb.Message(role=role, parts=[pb.Part(text=pb.TextPart(text=text))])
 
 
-def asked(*texts: str, previous: str = "", **fields: object) -> pb.GenerateRequest:
+def make_request(*texts: str, previous: str = "", **fields: object) -> pb.GenerateRequest:
     """Return a request of the responses format, with its body."""
     body: dict[str, object] = {"model": "m", "input": [{"role": "user", "content": text} for text in texts]}
     body |= {"previous_response_id": previous} if previous else {}
-    request = pb.GenerateRequest(model="m", previous_response_id=previous, messages=map(said, texts), **fields)
+    request = pb.GenerateRequest(model="m", previous_response_id=previous, messages=map(message_of, texts), **fields)
     request.source.format, request.source.body = "responses", json.dumps({**body, "x_new": 1.0}).encode()
     return request
 
 
 def answered(text: str, response_id: str = "") -> pb.GenerateResponse:
-    message = said(text, pb.ROLE_ASSISTANT)
+    message = message_of(text, pb.ROLE_ASSISTANT)
     return pb.GenerateResponse(
         response_id=response_id or new_response_id(),
         model="m",
@@ -115,8 +115,8 @@ def listed(response_id: str, **fields: object) -> pb.ListInputItemsRequest:
     return pb.ListInputItemsRequest(response_id=response_id, **fields)
 
 
-async def test_a_response_is_found_as_it_was_given(conversations: Conversations) -> None:
-    request = asked("Hi", instructions=[pb.Part(text=pb.TextPart(text="Be brief."))], store=True)
+async def test_a_stored_response_is_returned_unchanged(conversations: Conversations) -> None:
+    request = make_request("Hi", instructions=[pb.Part(text=pb.TextPart(text="Be brief."))], store=True)
     response = answered("Hello")
     response.source.format, response.source.body = "responses", b'{"id": "x"}'
     stored = await conversations.get(ME, await keep(conversations, request, response))
@@ -134,27 +134,27 @@ async def test_a_response_is_found_as_it_was_given(conversations: Conversations)
 async def test_a_conversation_goes_on_turn_by_turn_also_when_earlier_responses_are_gone(
     conversations: Conversations, clock: Clock
 ) -> None:
-    first = await keep(conversations, asked("one"), answered("1"))
+    first = await keep(conversations, make_request("one"), answered("1"))
     clock.time += timedelta(days=20)
-    request = asked("two", previous=first)
+    request = make_request("two", previous=first)
     continued = await continue_(conversations, request)
     assert texts(continued.whole.canonical) == ["one", "1", "two"]
     second = await keep(conversations, request, answered("2"), continued)
     await conversations.delete(ME, first)
     clock.time += timedelta(days=20)  # the first would have expired as well
-    request = asked("three", "four", previous=second)
+    request = make_request("three", "four", previous=second)
     continued = await continue_(conversations, request)
     assert texts(continued.whole.canonical) == ["one", "1", "two", "2", "three", "four"]
     third = await keep(conversations, request, answered("3"), continued)
-    assert texts((await continue_(conversations, asked(previous=third))).whole.canonical) == [
+    assert texts((await continue_(conversations, make_request(previous=third))).whole.canonical) == [
         *("one", "1", "two", "2", "three", "four", "3")
     ]
 
 
-async def test_a_continued_request_says_all_itself(conversations: Conversations) -> None:
-    first = asked("one", instructions=[pb.Part(text=pb.TextPart(text="Be brief."))], temperature=1)
+async def test_options_of_the_previous_request_are_not_inherited(conversations: Conversations) -> None:
+    first = make_request("one", instructions=[pb.Part(text=pb.TextPart(text="Be brief."))], temperature=1)
     response_id = await keep(conversations, first, answered("1"), upstream_response_id="resp_theirs")
-    request = asked("two", previous=response_id, top_p=0.5)
+    request = make_request("two", previous=response_id, top_p=0.5)
     body = request.source.body
     continued = await continue_(conversations, request)
     assert continued.whole.canonical.previous_response_id == ""
@@ -175,34 +175,36 @@ async def test_a_continued_request_says_all_itself(conversations: Conversations)
         assert continued.request_for(other) is continued.whole
 
 
-async def test_what_only_its_maker_can_read_is_kept_with_the_name_of_its_channel(conversations: Conversations) -> None:
+async def test_reasoning_state_is_stored_with_the_name_of_its_channel(conversations: Conversations) -> None:
     response = answered("1")
     state = pb.ReasoningState(data="opaque", format="responses")
     response.candidates[0].message.parts.insert(0, pb.Part(reasoning=pb.ReasoningPart(item_id="rs_1"), state=state))
-    response_id = await keep(conversations, asked("one"), response)
-    continued = await continue_(conversations, asked("two", previous=response_id))
+    response_id = await keep(conversations, make_request("one"), response)
+    continued = await continue_(conversations, make_request("two", previous=response_id))
     thought = continued.whole.canonical.messages[1].parts[0]
     assert (thought.state.data, thought.state.channel) == ("opaque", CHANNEL)
     assert not response.candidates[0].message.parts[0].state.channel, "the caller's answer is not touched"
 
 
-async def test_an_answer_that_said_nothing_adds_no_message(conversations: Conversations) -> None:
+async def test_an_empty_answer_adds_no_message(conversations: Conversations) -> None:
     for response in (answered(""), answered("")):
         del response.candidates[0].message.parts[:]
-        response_id = await keep(conversations, asked("one"), response)
-        assert texts((await continue_(conversations, asked("two", previous=response_id))).whole.canonical) == [
+        response_id = await keep(conversations, make_request("one"), response)
+        assert texts((await continue_(conversations, make_request("two", previous=response_id))).whole.canonical) == [
             "one",
             "two",
         ]
 
 
-async def test_big_conversations_are_kept_too(conversations: Conversations) -> None:
+async def test_large_conversations_are_stored(conversations: Conversations) -> None:
     long = "0123456789" * (SMALL_BYTES // 5)
-    request = asked(long)
+    request = make_request(long)
     response_id = await keep(conversations, request, answered(long))
-    continued = await continue_(conversations, asked("two", previous=response_id))
+    continued = await continue_(conversations, make_request("two", previous=response_id))
     assert texts(continued.whole.canonical) == [long, long, "two"]
-    assert (await conversations.get(ME, response_id)).response.candidates[0].message == said(long, pb.ROLE_ASSISTANT)
+    assert (await conversations.get(ME, response_id)).response.candidates[0].message == message_of(
+        long, pb.ROLE_ASSISTANT
+    )
     page = await conversations.list_items(ME, listed(response_id))
     assert [item.parts[0].text.text for item in page.items] == [long]
 
@@ -211,8 +213,8 @@ async def test_another_process_finds_a_response_at_once(store: Store, module_dat
     other = await open_store(module_database.url, module_database.data_dir)
     async with opened(store, clock) as mine, opened(other, clock) as theirs:
         for number in range(20):
-            response_id = await keep(mine, asked(str(number)), answered("1"))
-            continued = await continue_(theirs, asked("two", previous=response_id))
+            response_id = await keep(mine, make_request(str(number)), answered("1"))
+            continued = await continue_(theirs, make_request("two", previous=response_id))
             assert texts(continued.whole.canonical) == [str(number), "1", "two"]
     await other.aclose()
 
@@ -220,7 +222,7 @@ async def test_another_process_finds_a_response_at_once(store: Store, module_dat
 async def test_responses_outlive_the_process(module_database: Database, clock: Clock) -> None:
     store = await open_store(module_database.url, module_database.data_dir)
     async with opened(store, clock) as conversations:
-        response_id = await keep(conversations, asked("one"), answered("1"))
+        response_id = await keep(conversations, make_request("one"), answered("1"))
     await store.aclose()
     store = await open_store(module_database.url, module_database.data_dir)
     async with opened(store, clock) as conversations:
@@ -250,12 +252,12 @@ UNKNOWN = [
 async def test_a_response_that_is_not_the_callers_does_not_exist(
     conversations: Conversations, clock: Clock, case: Unknown
 ) -> None:
-    await keep(conversations, asked("one"), answered("1", "resp_old"))
+    await keep(conversations, make_request("one"), answered("1", "resp_old"))
     clock.time += timedelta(days=30)
-    await keep(conversations, asked("one"), answered("1", "resp_known"))
-    await keep(conversations, asked("one"), answered("1", "resp_deleted"))
+    await keep(conversations, make_request("one"), answered("1", "resp_known"))
+    await keep(conversations, make_request("one"), answered("1", "resp_deleted"))
     await conversations.delete(ME, "resp_deleted")
-    request = asked("two", previous=case.response_id)
+    request = make_request("two", previous=case.response_id)
     calls = {
         "continue": (continue_(conversations, request, case.owner), "previous_response_id"),
         "get": (conversations.get(case.owner, case.response_id), None),
@@ -271,29 +273,29 @@ async def test_a_response_that_is_not_the_callers_does_not_exist(
     assert (await conversations.get(ME, "resp_known")).response.response_id == "resp_known"
 
 
-async def test_deleting_says_where_the_response_was_made(conversations: Conversations) -> None:
-    response_id = await keep(conversations, asked("one"), answered("1"), upstream_response_id="resp_theirs")
+async def test_deleting_returns_the_origin_of_the_response(conversations: Conversations) -> None:
+    response_id = await keep(conversations, make_request("one"), answered("1"), upstream_response_id="resp_theirs")
     assert await conversations.delete(ME, response_id) == ResponseOrigin(CHANNEL, "resp_theirs")
 
 
 async def test_two_callers_may_have_responses_of_one_id(conversations: Conversations) -> None:
     for owner in (ME, YOU):
-        await keep(conversations, asked(owner), answered("1", "resp_1"), owner=owner)
+        await keep(conversations, make_request(owner), answered("1", "resp_1"), owner=owner)
     await conversations.delete(YOU, "resp_1")
-    assert texts((await continue_(conversations, asked(previous="resp_1"))).whole.canonical) == [ME, "1"]
+    assert texts((await continue_(conversations, make_request(previous="resp_1"))).whole.canonical) == [ME, "1"]
 
 
 async def test_of_two_responses_of_one_id_the_later_stays(conversations: Conversations) -> None:
-    await keep(conversations, asked("one"), answered("1", "resp_1"))
-    await keep(conversations, asked("two"), answered("2", "resp_1"))
-    assert texts((await continue_(conversations, asked(previous="resp_1"))).whole.canonical) == ["two", "2"]
+    await keep(conversations, make_request("one"), answered("1", "resp_1"))
+    await keep(conversations, make_request("two"), answered("2", "resp_1"))
+    assert texts((await continue_(conversations, make_request(previous="resp_1"))).whole.canonical) == ["two", "2"]
 
 
 @pytest.mark.parametrize("status", ["", "incomplete"])
 async def test_a_finished_response_cannot_be_cancelled(conversations: Conversations, status: str) -> None:
     response = answered("1")
     response.status = status
-    await keep(conversations, asked("one"), response)
+    await keep(conversations, make_request("one"), response)
     with pytest.raises(UmgError) as caught:
         await conversations.cancel(ME, response.response_id)
     assert caught.value.reason == pb.ERROR_REASON_WRONG_STATE
@@ -304,7 +306,7 @@ async def test_a_finished_response_cannot_be_cancelled(conversations: Conversati
 async def test_an_id_that_cannot_be_looked_up_is_not_kept(conversations: Conversations, response_id: str) -> None:
     response = answered("1")
     response.response_id = response_id
-    assert not await conversations.keep(ME, asked("one"), response, channel=CHANNEL, streamed=False)
+    assert not await conversations.keep(ME, make_request("one"), response, channel=CHANNEL, streamed=False)
 
 
 async def test_the_oldest_responses_go_when_there_are_too_many_bytes(store: Store, clock: Clock) -> None:
@@ -312,8 +314,8 @@ async def test_the_oldest_responses_go_when_there_are_too_many_bytes(store: Stor
         ids = []
         for number in range(20):
             clock.time += timedelta(seconds=1)
-            ids.append(await keep(conversations, asked(f"{number}"), answered("1")))
-        await keep(conversations, asked("mine"), answered("1"), owner=YOU)
+            ids.append(await keep(conversations, make_request(f"{number}"), answered("1")))
+        await keep(conversations, make_request("mine"), answered("1"), owner=YOU)
         await conversations.sweep()
         async with store.read() as session:
             left = list(
@@ -330,9 +332,9 @@ async def test_the_oldest_responses_go_when_there_are_too_many_bytes(store: Stor
 
 
 async def test_keeping_many_at_once_loses_none(conversations: Conversations) -> None:
-    ids = await asyncio.gather(*(keep(conversations, asked(str(n)), answered(str(n))) for n in range(200)))
+    ids = await asyncio.gather(*(keep(conversations, make_request(str(n)), answered(str(n))) for n in range(200)))
     for number, response_id in enumerate(ids):
-        request = (await continue_(conversations, asked(previous=response_id))).whole.canonical
+        request = (await continue_(conversations, make_request(previous=response_id))).whole.canonical
         assert texts(request) == [str(number)] * 2
 
 
@@ -355,11 +357,13 @@ ODD = pb.Part(opaque=pb.OpaquePart(format="responses", type="odd", json='{"type"
 
 
 async def test_the_items_of_a_request_are_listed_with_ids_that_stay(conversations: Conversations) -> None:
-    first = await keep(conversations, asked("zero"), answered("0"))
-    request = asked("one", previous=first)
-    given_id = said("two")
+    first = await keep(conversations, make_request("zero"), answered("0"))
+    request = make_request("one", previous=first)
+    given_id = message_of("two")
     given_id.message_id = "msg_theirs"
-    turn = pb.Message(role=pb.ROLE_ASSISTANT, parts=[THOUGHT, *said("three").parts, *said("four").parts, CALL, SEARCH])
+    turn = pb.Message(
+        role=pb.ROLE_ASSISTANT, parts=[THOUGHT, *message_of("three").parts, *message_of("four").parts, CALL, SEARCH]
+    )
     request.messages.extend([given_id, turn, pb.Message(role=pb.ROLE_USER, parts=[RESULT, IMAGE])])
     request.messages.extend([pb.Message(parts=[NEW]), pb.Message(parts=[ODD]), given_id])
     response_id = await keep(conversations, request, answered("5"), await continue_(conversations, request))
@@ -388,7 +392,7 @@ async def test_the_items_of_a_request_are_listed_with_ids_that_stay(conversation
 @pytest.mark.parametrize("ascending", [True, False])
 async def test_pages_of_items_follow_one_another(conversations: Conversations, ascending: bool) -> None:
     words = [str(number) for number in range(45)]
-    response_id = await keep(conversations, asked(*words), answered("1"))
+    response_id = await keep(conversations, make_request(*words), answered("1"))
     pages, token = [], ""
     while True:
         page = await conversations.list_items(
@@ -408,13 +412,17 @@ async def test_pages_of_items_follow_one_another(conversations: Conversations, a
 
 
 async def test_a_page_after_an_item_that_is_not_there_is_refused(conversations: Conversations) -> None:
-    response_id = await keep(conversations, asked("one"), answered("1"))
+    response_id = await keep(conversations, make_request("one"), answered("1"))
     with pytest.raises(UmgError) as caught:
         await conversations.list_items(ME, listed(response_id, page_token="msg_other"))
     assert (caught.value.reason, caught.value.metadata) == (pb.ERROR_REASON_INVALID_FIELD, {"field": "page_token"})
 
 
-@given(st.lists(st.sampled_from([CALL, RESULT, THOUGHT, IMAGE, SEARCH, NEW, *said("a").parts]), min_size=1, max_size=8))
+@given(
+    st.lists(
+        st.sampled_from([CALL, RESULT, THOUGHT, IMAGE, SEARCH, NEW, *message_of("a").parts]), min_size=1, max_size=8
+    )
+)
 def test_items_are_the_message_in_pieces(parts: list[pb.Part]) -> None:
     message = pb.Message(role=pb.ROLE_USER, parts=parts, name="n")
     items = list(items_of(message))

@@ -45,20 +45,20 @@ async def threads(store: Store, clock: Clock) -> AsyncIterator[Threads]:
 def body(previous_id: str = "", *turns: object, **fields: object) -> pb.GenerateRequest:
     """Return a request in the messages format."""
     thread = {"type": "continue", "previous_message_id": previous_id} if previous_id else {"type": "create"}
-    said = {"model": "m", "max_tokens": 9, "messages": turns, "thread": thread, **fields}
-    return FORMATS["messages"].decode_request(msgspec.json.encode(said), {}).canonical
+    body_fields = {"model": "m", "max_tokens": 9, "messages": turns, "thread": thread, **fields}
+    return FORMATS["messages"].decode_request(msgspec.json.encode(body_fields), {}).canonical
 
 
-def plain(previous_id: str = "", *said: str, **fields: object) -> pb.GenerateRequest:
+def plain(previous_id: str = "", *words: str, **fields: object) -> pb.GenerateRequest:
     """Return the same request with the schema's own fields."""
-    asked = pb.GenerateRequest(model="m", thread=pb.Thread(previous_response_id=previous_id), **fields)
-    for each in said:
-        asked.messages.add(role=pb.ROLE_USER).parts.add().text.text = each
-    return asked
+    made = pb.GenerateRequest(model="m", thread=pb.Thread(previous_response_id=previous_id), **fields)
+    for each in words:
+        made.messages.add(role=pb.ROLE_USER).parts.add().text.text = each
+    return made
 
 
-def user(said: str, **fields: object) -> dict[str, object]:
-    return {"role": "user", "content": [{"type": "text", "text": said, **fields}]}
+def user(words: str, **fields: object) -> dict[str, object]:
+    return {"role": "user", "content": [{"type": "text", "text": words, **fields}]}
 
 
 def answer(response_id: str) -> pb.GenerateResponse:
@@ -181,7 +181,7 @@ async def test_an_answer_is_continued_by_one_call_at_a_time(threads: Threads, st
 
 
 @pytest.mark.parametrize("previous_id", ["nothing", "x" * 512, "a\0b", "é"], ids=["unknown", "long", "zero", "other"])
-async def test_what_is_not_kept_is_not_found(threads: Threads, previous_id: str) -> None:
+async def test_an_unknown_thread_is_not_found(threads: Threads, previous_id: str) -> None:
     error = await refused(threads, plain(previous_id, "Two"))
     assert (error.reason, error.metadata["id"]) == (pb.ERROR_REASON_THREAD_NOT_FOUND, previous_id)
 
@@ -202,9 +202,9 @@ async def test_a_thread_is_gone_five_minutes_after_its_last_answer(threads: Thre
 
 
 @pytest.mark.parametrize("field", ["instructions", "tools"])
-async def test_what_the_thread_keeps_is_not_said_again(threads: Threads, field: str) -> None:
-    said = {"instructions": [pb.Part()], "tools": [pb.Tool()]}[field]
-    error = await refused(threads, plain("a", "Two", **{field: said}))
+async def test_fields_of_the_thread_must_not_be_sent_again(threads: Threads, field: str) -> None:
+    value = {"instructions": [pb.Part()], "tools": [pb.Tool()]}[field]
+    error = await refused(threads, plain("a", "Two", **{field: value}))
     assert (error.reason, error.metadata["field"]) == (pb.ERROR_REASON_INVALID_FIELD, field)
 
 
@@ -269,24 +269,24 @@ def channel(name: str, quirks: ChannelQuirks = NO_CHANNEL_QUIRKS) -> Target:
 MAIN = channel("main")
 
 
-def test_a_provider_that_has_the_thread_is_told_the_new_messages() -> None:
+def test_a_provider_with_the_thread_is_sent_the_new_messages() -> None:
     thread = thread_of(KNOWN)
     assert thread.request_for(MAIN) is thread.caller
     for target, keeps in ((channel("other"), True), (channel("main", NO_THREADS), False)):
-        told = thread.request_for(target).canonical
-        assert texts(told) == ["One", "Two"]
-        assert told.HasField("thread") == keeps
+        sent = thread.request_for(target).canonical
+        assert texts(sent) == ["One", "Two"]
+        assert sent.HasField("thread") == keeps
     began = msgspec.json.decode(thread.request_for(channel("other")).canonical.source.body)
     assert (began["thread"], len(began["messages"])) == ({"type": "create"}, 2)
 
 
-def test_a_provider_that_has_lost_the_thread_is_told_all() -> None:
+def test_a_provider_without_the_thread_is_sent_the_whole_conversation() -> None:
     thread = thread_of(KNOWN)
     lost = UmgError(pb.ERROR_REASON_THREAD_NOT_FOUND, "gone")
     assert thread.recovers_from(thread.request_for(MAIN).canonical, lost)
-    told = thread.request_for(MAIN).canonical
-    assert texts(told) == ["One", "Two"]
-    assert not thread.recovers_from(told, lost)
+    sent = thread.request_for(MAIN).canonical
+    assert texts(sent) == ["One", "Two"]
+    assert not thread.recovers_from(sent, lost)
 
 
 @pytest.mark.parametrize(
@@ -298,20 +298,20 @@ def test_a_provider_that_has_lost_the_thread_is_told_all() -> None:
     ],
 )
 @pytest.mark.parametrize("previous_id", ["", "a"])
-def test_a_provider_that_keeps_no_thread_is_told_of_none(error: UmgError, previous_id: str) -> None:
+def test_a_provider_without_threads_is_sent_the_conversation(error: UmgError, previous_id: str) -> None:
     thread = (
         thread_of(KNOWN, previous_id)
         if previous_id
         else Thread(DecodedRequest(body("", user("One")), NO_NOTES), ResponseOrigin("", ""))
     )
     assert thread.recovers_from(thread.request_for(MAIN).canonical, error)
-    told = thread.request_for(MAIN).canonical
-    assert not told.HasField("thread")
-    assert b"thread" not in told.source.body
-    assert not thread.recovers_from(told, error)
+    sent = thread.request_for(MAIN).canonical
+    assert not sent.HasField("thread")
+    assert b"thread" not in sent.source.body
+    assert not thread.recovers_from(sent, error)
 
 
 @pytest.mark.parametrize("reason", [pb.ERROR_REASON_THREAD_FINGERPRINT_MISMATCH, pb.ERROR_REASON_UPSTREAM_REJECTED])
-def test_another_refusal_is_the_callers(reason: "pb.ErrorReason.ValueType") -> None:
+def test_another_refusal_is_not_recovered_from(reason: "pb.ErrorReason.ValueType") -> None:
     thread = thread_of(KNOWN)
     assert not thread.recovers_from(thread.request_for(MAIN).canonical, UmgError(reason, "messages: too many"))

@@ -50,7 +50,7 @@ async def test_a_header_that_no_header_can_be_is_refused(gateway: GrpcChatCaller
     assert from_rpc(caught.value).metadata == {"field": "openai-beta"}
 
 
-async def test_canonical_fields_that_contradict_the_source_are_not_believed(
+async def test_canonical_fields_that_contradict_the_source_are_ignored(
     gateway: GrpcChatCaller, upstream: Provider
 ) -> None:
     request = pb.GenerateRequest(model="other", temperature=2, source=pb.SourceDocument(format="chat", body=BODY))
@@ -65,7 +65,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("case", REFUSED, ids=str)
-async def test_a_source_that_cannot_be_read_is_refused(case: str, gateway: GrpcChatCaller) -> None:
+async def test_an_undecodable_source_is_refused(case: str, gateway: GrpcChatCaller) -> None:
     source, field = REFUSED[case]
     with pytest.raises(grpc.aio.AioRpcError) as caught:
         await gateway.generation.Generate(pb.GenerateRequest(source=source), metadata=METADATA)
@@ -106,7 +106,7 @@ async def test_bytes_that_are_no_message_are_refused_in_the_catalogues_words(key
     ],
     ids=lambda case: case[0],
 )
-async def test_a_counting_body_is_read_as_one(gateway: GrpcChatCaller, case: tuple[str, dict[str, object]]) -> None:
+async def test_a_counting_body_is_decoded_as_one(gateway: GrpcChatCaller, case: tuple[str, dict[str, object]]) -> None:
     name, body = case
     source = pb.SourceDocument(format=name, body=json.dumps(body).encode())
     request = pb.CountTokensRequest(request=pb.GenerateRequest(model="plain", source=source))

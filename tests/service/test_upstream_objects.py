@@ -180,7 +180,7 @@ def plain(path: str) -> str:
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", last).lower()
 
 
-def test_what_cannot_be_read_is_nobodys() -> None:
+def test_an_unreadable_object_is_an_unknown_object() -> None:
     deep = "[" * 100_000 + "]" * 100_000
     block = pb.Part(opaque=pb.OpaquePart(format="messages", type="new", json=deep))
     request = pb.GenerateRequest(messages=[pb.Message(role=pb.ROLE_USER, parts=[block])])
@@ -252,7 +252,7 @@ def test_a_body_that_repeats_no_member_is_decoded_as_it_is() -> None:
 
 
 @pytest.mark.parametrize("made", [{}, {"file_1": "another"}, {"file_2": "main"}], ids=str)
-def test_what_this_channel_did_not_make_for_the_caller_is_refused(made: dict[str, str]) -> None:
+def test_an_object_that_the_channel_did_not_make_for_the_caller_is_refused(made: dict[str, str]) -> None:
     with pytest.raises(UmgError) as caught:
         check_ownership([AccountObject("cached_content", "file_1")], made, "main")
     assert caught.value.reason == pb.ERROR_REASON_OBJECT_NOT_FOUND
@@ -260,7 +260,7 @@ def test_what_this_channel_did_not_make_for_the_caller_is_refused(made: dict[str
     assert "shared_objects: true" in caught.value.message
 
 
-def test_what_this_channel_made_for_the_caller_is_taken() -> None:
+def test_an_object_that_the_channel_made_for_the_caller_is_accepted() -> None:
     objects = [AccountObject("messages[0].parts[0]", "a"), AccountObject("messages[1].parts[0]", "b")]
     check_ownership(objects, {"a": "main", "b": "main"}, "main")
     with pytest.raises(UmgError):
