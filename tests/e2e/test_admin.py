@@ -51,6 +51,7 @@ async def test_a_key_is_made_changed_rotated_and_revoked(admin: Admin) -> None:
         "administrator": True,
         "requests_per_minute": 60,
         "tokens_per_minute": 9000,
+        "concurrent_requests": 4,
         "quota_micro_credits": None,
         "expire_time": "2033-05-18T03:33:20Z",
         "show_route": True,
@@ -65,7 +66,7 @@ async def test_a_key_is_made_changed_rotated_and_revoked(admin: Admin) -> None:
     assert await admin.send("GET", f"{KEYS}/app") == await admin.send("GET", path) == (200, {"key": key})
     assert await admin.send("GET", f"{KEYS}/self", key=made["secret"]) == (200, {"key": key})
 
-    changes = {"requests_per_minute": None, "operations": [], "owner": "web"}
+    changes = {"requests_per_minute": None, "concurrent_requests": 5, "operations": [], "owner": "web"}
     status, changed = await admin.send("PATCH", path, {"settings": changes})
     assert (status, changed["key"]["settings"]) == (200, settings | changes)
 
