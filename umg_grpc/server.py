@@ -25,7 +25,7 @@ from umg_grpc.routing import EMBED, RERANK
 from umg_grpc.service.caching.cached_responses import CacheLookup
 from umg_grpc.service.caching.response_cache import ResponseCache
 from umg_grpc.service.conversations.reasoning_store import ReasoningStore
-from umg_grpc.service.conversations.store import Conversations
+from umg_grpc.service.conversations.stored_responses import Conversations
 from umg_grpc.service.conversations.threads import Threads
 from umg_grpc.service.metrics import (
     CHANNEL_KEYS_RESTING,

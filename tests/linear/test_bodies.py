@@ -11,7 +11,7 @@ import pytest
 
 from tests.linear.cost import Work, line_growth, time_growth
 from tests.linear.work import accepting
-from umg_grpc.service.conversations import input_items, store, threads
+from umg_grpc.service.conversations import input_items, stored_responses, threads
 from umg_grpc.store.tables import KeptResponse, KeptThread
 from umg_grpc.v1 import pb
 from umg_grpc.wire import EMBEDDING_FORMATS, FORMATS, RERANK_FORMATS
@@ -169,8 +169,8 @@ def continued_responses(size: int) -> Work:
 
     def call() -> None:
         row = KeptResponse(owner="o", object_id="r", channel="c", upstream_response_id="")
-        store._pack(row, request, answer, b"", streamed=False)
-        store._continue(row, DecodedRequest(_conversation(1), NO_NOTES))
+        stored_responses._pack(row, request, answer, b"", streamed=False)
+        stored_responses._continue(row, DecodedRequest(_conversation(1), NO_NOTES))
 
     return call
 

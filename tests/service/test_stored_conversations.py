@@ -18,7 +18,7 @@ from umg_grpc.config import Channel
 from umg_grpc.errors import UmgError
 from umg_grpc.routing import Target
 from umg_grpc.service.conversations.input_items import items_of
-from umg_grpc.service.conversations.store import (
+from umg_grpc.service.conversations.stored_responses import (
     MAX_NAMED,
     SMALL_BYTES,
     Continued,

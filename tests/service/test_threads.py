@@ -14,7 +14,7 @@ from umg_grpc.config import Channel
 from umg_grpc.errors import UmgError
 from umg_grpc.quirks import NO_CHANNEL_QUIRKS, ChannelQuirks, Quirks
 from umg_grpc.routing import Target
-from umg_grpc.service.conversations.store import SMALL_BYTES, ResponseOrigin
+from umg_grpc.service.conversations.stored_responses import SMALL_BYTES, ResponseOrigin
 from umg_grpc.service.conversations.threads import IDLE, Thread, Threads
 from umg_grpc.store import Store, open_store
 from umg_grpc.store.retained import Bounds

@@ -25,9 +25,6 @@ OPERATION_NAMES = {value: name.removeprefix(_PREFIX).lower() for name, value in 
 """Operation of a key -> name in JSON, on the command line and in the database."""
 OPERATION_VALUES = {name: value for value, name in OPERATION_NAMES.items()}
 
-LIMITS = ("requests_per_minute", "tokens_per_minute", "concurrent_requests", "quota_micro_credits")
-"""Limits of a key, by their fields in `umg.v1.KeySettings`."""
-
 Field = TypeVar("Field")
 Given: TypeAlias = Field | UnsetType | None
 Limit: TypeAlias = Annotated[int, Meta(ge=0, le=MAX_COUNT)]
@@ -155,7 +152,10 @@ def _key(key: pb.Key) -> JsonObject:
         "operations": [OPERATION_NAMES[operation] for operation in given.operations],
         "channels": list(given.channels),
         "administrator": given.administrator,
-        **{name: getattr(given, name) if given.HasField(name) else None for name in LIMITS},
+        "requests_per_minute": given.requests_per_minute if given.HasField("requests_per_minute") else None,
+        "tokens_per_minute": given.tokens_per_minute if given.HasField("tokens_per_minute") else None,
+        "concurrent_requests": given.concurrent_requests if given.HasField("concurrent_requests") else None,
+        "quota_micro_credits": given.quota_micro_credits if given.HasField("quota_micro_credits") else None,
         "expire_time": _time(given.expire_time) if given.HasField("expire_time") else None,
         "show_route": given.show_route,
         "owner": given.owner,

@@ -20,7 +20,7 @@ from structlog.typing import FilteringBoundLogger
 from umg_grpc.access.keys import utc_now
 from umg_grpc.errors import UmgError
 from umg_grpc.routing import Target
-from umg_grpc.service.conversations.store import PACKED_BYTES, SMALL_BYTES, ResponseOrigin
+from umg_grpc.service.conversations.stored_responses import PACKED_BYTES, SMALL_BYTES, ResponseOrigin
 from umg_grpc.store import Store
 from umg_grpc.store.background_tasks import reason_of
 from umg_grpc.store.retained import Bounds, Retained

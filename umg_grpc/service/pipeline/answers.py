@@ -15,7 +15,7 @@ from structlog.typing import FilteringBoundLogger
 from umg_grpc.errors import Failure, UmgError
 from umg_grpc.service.conversations.call_ids import CallIds
 from umg_grpc.service.conversations.reasoning_store import ReasoningStore
-from umg_grpc.service.conversations.store import Continued, Conversations, ResponseOrigin, new_response_id
+from umg_grpc.service.conversations.stored_responses import Continued, Conversations, ResponseOrigin, new_response_id
 from umg_grpc.service.conversations.threads import Thread, Threads
 from umg_grpc.service.pipeline.generation_encoder import GenerationAttempt, GenerationCall
 from umg_grpc.tokens import TokenCounter

@@ -12,7 +12,7 @@ from umg_grpc.errors import UmgError
 from umg_grpc.routing import ANY, GENERATE, Resolved, RoutePreferences
 from umg_grpc.service.caching import prompt_cache_affinity
 from umg_grpc.service.caching.prompt_cache_affinity import PromptCacheAffinity
-from umg_grpc.service.conversations.store import Continued
+from umg_grpc.service.conversations.stored_responses import Continued
 from umg_grpc.service.conversations.threads import THREADED, Thread, unsupported
 from umg_grpc.service.pipeline.answers import Answer, Memory, StreamedAnswer
 from umg_grpc.service.pipeline.call import Call

@@ -11,7 +11,7 @@ from umg_grpc.errors import UmgError
 from umg_grpc.routing import Target
 from umg_grpc.service.conversations import reasoning_state
 from umg_grpc.service.conversations.reasoning_store import ReasoningStore
-from umg_grpc.service.conversations.store import Continued
+from umg_grpc.service.conversations.stored_responses import Continued
 from umg_grpc.service.conversations.threads import Thread
 from umg_grpc.service.conversations.upstream_objects import AccountObject, account_objects, check_ownership
 from umg_grpc.service.pipeline.attempt import Attempt, finish_report
