@@ -25,6 +25,8 @@ ALL_SETTINGS = pb.KeySettings(
     name="app",
     model_patterns=["famG-*"],
     requests_per_minute=7,
+    tokens_per_minute=9000,
+    concurrent_requests=4,
     expire_time=Timestamp(seconds=2_000_000_000),
     administrator=True,
     channels=["main"],
