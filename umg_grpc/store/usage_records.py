@@ -78,7 +78,6 @@ COUNTS = (
 """Fields of a record that count units. Each token is counted by one of them only."""
 SUMS = (*COUNTS, "micro_credits")
 _COLUMNS = UsageRecord.__struct_fields__
-_POSTGRESQL_TYPES = {str: "text", int: "bigint", bool: "boolean"}
 
 DAY = "day"
 DIMENSIONS: Mapping[str, InstrumentedAttribute[str]] = MappingProxyType(
@@ -167,13 +166,12 @@ class UsageRecords:
                 return
 
     async def _insert(self, records: Sequence[UsageRecord]) -> None:
-        """Insert the records by one statement with one parameter: a statement for each row takes longer than all."""
         if not records:
             return
         async with self._store.write() as session:
             connection = await session.connection()
             statement = _SQLITE_INSERT if connection.dialect.name == SQLITE else _POSTGRESQL_INSERT
-            await connection.exec_driver_sql(statement, (msgspec.json.encode(records).decode(),))
+            await connection.exec_driver_sql(statement, [msgspec.structs.astuple(record) for record in records])
 
 
 def micros_of(time: datetime) -> int:
@@ -198,20 +196,11 @@ def _decode(lines: Iterable[bytes]) -> Iterable[UsageRecord]:
             logger.error("a usage record of the journal cannot be read", reason=str(error), bytes=len(line))
 
 
-def _insert_statement(values: Iterable[str], source: str) -> str:
-    return (
-        f"INSERT INTO {KeptUsage.__tablename__} ({', '.join(_COLUMNS)}) SELECT {', '.join(values)} FROM {source}"  # noqa: S608  names of our own
-        " ON CONFLICT (record_id) DO NOTHING"
-    )
+def _insert_statement(parameter: str) -> str:
+    """Return the statement in the driver's own SQL: SQLAlchemy's would convert the parameters of each row."""
+    names, values = ", ".join(_COLUMNS), ", ".join([parameter] * len(_COLUMNS))
+    return f"INSERT INTO {KeptUsage.__tablename__} ({names}) VALUES ({values}) ON CONFLICT (record_id) DO NOTHING"  # noqa: S608  names of our own
 
 
-_SQLITE_INSERT = _insert_statement(
-    (f"json_extract(value, '$[{place}]')" for place in range(len(_COLUMNS))), "json_each(?) WHERE true"
-)
-_POSTGRESQL_INSERT = _insert_statement(
-    (
-        f"(value->>{place})::{_POSTGRESQL_TYPES[field.type]}"
-        for place, field in enumerate(msgspec.structs.fields(UsageRecord))
-    ),
-    "json_array_elements(%s::json) AS records (value)",
-)
+_SQLITE_INSERT = _insert_statement("?")
+_POSTGRESQL_INSERT = _insert_statement("%s")
