@@ -53,7 +53,9 @@ class Redis:
     async def opened(
         cls, url: str, now: Callable[[], float] = time.monotonic, seconds: float = ANSWER_SECONDS
     ) -> "AsyncGenerator[Redis, None]":
-        """Open a client for the duration of the block. It connects only at the first command."""
+        """Open a client for the duration of the block. It connects at once: a first call that waits for the connection
+        could exceed the limit, and would count its key's requests without the other processes.
+        """
         # Imported here, since the import takes 0.1 s and few operators use Redis.
         from redis.asyncio import ConnectionPool, RedisError
         from redis.asyncio import Redis as Client
@@ -69,8 +71,11 @@ class Redis:
             protocol=2,  # supported by every version and compatible server
         )
         client = Client.from_pool(pool)
+        redis = cls(client, (RedisError, OSError), now, seconds)
         try:
-            yield cls(client, (RedisError, OSError), now, seconds)
+            with suppress(RedisUnavailable):
+                await redis.check()
+            yield redis
         finally:
             await client.aclose()
 
