@@ -43,7 +43,7 @@ body_limit: 8MiB
 limits: {embedding_inputs: 96}
 drain: 5.5
 log: {level: debug, format: json}
-metrics: {address: "[::1]:9464", key: "${METRICS_KEY}"}
+metrics: {address: "[::1]:9464", key: "${METRICS_KEY}", key_labels: 7}
 redis: rediss://:${PASSWORD}@redis.example:6380/2
 retries: {repeats: 3, backoff: 0.5, budget: 0}
 breaker: {failures: 10, rest: 1}
@@ -106,7 +106,7 @@ def test_the_whole_contract_is_read(whole: Config) -> None:
     assert (whole.body_limit, whole.drain) == (8 * 1024 * 1024, 5.5)
     assert whole.limits == Limits(embedding_inputs=96, rerank_documents=1000)
     assert whole.log == Log(level="debug", format="json")
-    assert whole.metrics == MetricsAccess(address=Address("::1", 9464), key="scraper-0123456789")
+    assert whole.metrics == MetricsAccess(address=Address("::1", 9464), key="scraper-0123456789", key_labels=7)
     assert whole.redis == "rediss://:pass-word@redis.example:6380/2"
     assert whole.retries == Retries(repeats=3, backoff=0.5, max_backoff=2, budget=0)
     assert whole.breaker == Breaker(failures=10, share=0.5, window=30, rest=1, max_rest=300)
@@ -333,6 +333,11 @@ MISTAKES = [
         "a short key of metrics",
         LOCAL + "metrics: {key: short}",
         ("2: metrics.key: expected text of length >= 16",),
+    ),
+    Mistake(
+        "too many labels of keys",
+        LOCAL + "metrics: {key_labels: 1001}",
+        ("2: metrics.key_labels: expected a whole number <= 1000",),
     ),
     Mistake(
         "a key of metrics that no header can carry",

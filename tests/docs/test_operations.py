@@ -121,6 +121,7 @@ def counted() -> dict[str, set[str]]:
     made = metrics.Metrics()
     call = Call("/umg.v1.GenerationService/Generate", {}, trusted=True, request_id="r")
     call.usage = pb.Usage(input_tokens=1, output_tokens=1)
+    call.first_output_seconds = 0.1
     made.finished(call, "OK", 0.1)
     made.attempt("main", "m", "ok")
     made.failure("main", ProviderFailure(FailureKind.WRONG_KEY, 401))

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 import signal
 from collections import Counter
 from collections.abc import Awaitable, Callable
@@ -58,6 +59,11 @@ async def post(url: str, key: str, body: dict[str, Any], request_id: str, path: 
         return text
 
 
+async def get(url: str) -> str:
+    async with aiohttp.ClientSession() as session, session.get(url) as answer:
+        return await answer.text()
+
+
 async def test_each_admitted_call_has_one_record_with_its_tokens_and_cost(tmp_path: Path) -> None:
     async with running(CONFIG.format(database="sqlite", pace=0), tmp_path) as gateway:
         await post(gateway.url, gateway.key, CHAT, "whole")
@@ -68,6 +74,7 @@ async def test_each_admitted_call_has_one_record_with_its_tokens_and_cost(tmp_pa
         failing = {**CHAT, "messages": [{"role": "user", "content": "[[fail]]"}]}
         with pytest.raises(AssertionError, match="error"):
             await post(gateway.url, gateway.key, failing, "failed")
+        figures = await get(f"{gateway.url}/metrics")
     records = await found("sqlite", tmp_path, "whole", "stream", "embedding", "count", "failed")
     assert [record.request_id for record in records] == ["whole", "stream", "embedding", "failed"]
     whole, stream, embedding, failed = records
@@ -77,6 +84,10 @@ async def test_each_admitted_call_has_one_record_with_its_tokens_and_cost(tmp_pa
         assert (record.status, record.channel, record.operation, record.face) == ("OK", "sandbox", "generate", "chat")
     assert (embedding.operation, embedding.input_tokens > 0, embedding.micro_credits) == ("embed", True, 0)
     assert (failed.status != "OK", failed.reason != "", failed.micro_credits) == (True, True, 0)
+    [cost] = re.findall(r'umg_cost_credits_total\{channel="sandbox",model="famO-5-mini"\} (\S+)', figures)
+    assert round(float(cost) * 1_000_000) == whole.micro_credits + stream.micro_credits
+    [streams] = re.findall(r"umg_first_output_seconds_count\{.*\} (\S+)", figures)
+    assert float(streams) == 1
 
 
 async def test_a_cached_answer_costs_nothing(tmp_path: Path) -> None:

@@ -2,10 +2,12 @@
 
 import asyncio
 import os
+import platform
 import subprocess
 import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,7 @@ from prometheus_client import CollectorRegistry, Histogram, generate_latest
 from prometheus_client.multiprocess import mark_process_dead
 
 from tests.support.serving import serving
+from umg_grpc.access.caller import Caller
 from umg_grpc.cli.channel_states import states
 from umg_grpc.config import Breaker
 from umg_grpc.errors import Failure, UmgError
@@ -113,6 +116,46 @@ def test_gauges_are_read_at_each_scrape() -> None:
     assert not any("gone" in line for line in second)
 
 
+def test_the_first_outputs_and_the_cost_of_calls_are_counted() -> None:
+    metrics = Metrics()
+    for seconds, cost in ((0.02, 1_250_000), (0.03, 500_000)):
+        call = Call("/umg.v1.S/M", {}, True, "r", model="m", channel="main")
+        call.first_output_seconds, call.micro_credits = seconds, cost
+        metrics.finished(call, "OK", 9.0)
+    metrics.finished(Call("/umg.v1.S/M", {}, True, "r", model="m", channel="main"), "OK", 9.0)  # no stream
+    assert lines(metrics) >= {
+        'umg_first_output_seconds_bucket{channel="main",le="0.01",method="M",model="m"} 0.0',
+        'umg_first_output_seconds_bucket{channel="main",le="0.025",method="M",model="m"} 1.0',
+        'umg_first_output_seconds_count{channel="main",method="M",model="m"} 2.0',
+        'umg_first_output_seconds_sum{channel="main",method="M",model="m"} 0.05',
+        'umg_cost_credits_total{channel="main",model="m"} 1.75',
+    }
+
+
+def test_the_versions_are_shown() -> None:
+    installed = (
+        f'umg_build_info{{python="{platform.python_version()}",version="{version("unified-model-gateway")}"}} 1.0'
+    )
+    assert installed in lines(Metrics())
+
+
+def test_callers_keys_have_a_bounded_number_of_labels() -> None:
+    metrics = Metrics(key_labels=2)
+    for key in ("one", "two", "three", "four", "one", None):
+        call = Call("/umg.v1.S/M", {}, True, "r", model="m", channel="main", usage=pb.Usage(input_tokens=3))
+        call.micro_credits = 1_000_000
+        call.known_caller = Caller(key, key, (), None, None) if key is not None else None
+        metrics.finished(call, "OK", 0.1)
+    assert lines(metrics) >= {
+        'umg_calls_total{channel="main",key="one",method="M",model="m",outcome="OK"} 2.0',
+        'umg_calls_total{channel="main",key="two",method="M",model="m",outcome="OK"} 1.0',
+        'umg_calls_total{channel="main",key="other",method="M",model="m",outcome="OK"} 2.0',
+        'umg_calls_total{channel="main",key="",method="M",model="m",outcome="OK"} 1.0',
+        'umg_tokens_total{channel="main",direction="input",key="other",model="m"} 6.0',
+        'umg_cost_credits_total{channel="main",key="one",model="m"} 2.0',
+    }
+
+
 async def test_running_tasks_are_counted() -> None:
     metrics, stop = Metrics(), asyncio.Event()
 
@@ -208,6 +251,7 @@ from umg_grpc.config import Breaker
 from umg_grpc.errors import Failure, UmgError
 from umg_grpc.service.resilience.circuit_breaker import CircuitBreakers
 from umg_grpc.service.metrics import GATE_CALLS, Metrics
+from umg_grpc.service.pipeline.call import Call
 from umg_grpc.v1 import pb
 
 calls, rests = int(sys.argv[1]), sys.argv[2] == "rests"
@@ -217,6 +261,9 @@ metrics.watch(GATE_CALLS, lambda: {(): calls})
 turn = health.begin("main", "m")
 health.end("main", "m", UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, "").with_failure(Failure.DOWN) if rests else None, turn)
 metrics.attempt("main", "m", "ok")
+call = Call("/umg.v1.S/M", {}, True, "r", model="m", channel="main")
+call.first_output_seconds, call.micro_credits = 0.02, 500_000
+metrics.finished(call, "OK", 0.1)
 metrics.exposition()
 if rests:
     health.forget(set())
@@ -256,6 +303,9 @@ def test_metrics_of_workers_are_summed_without_the_gauges_of_ended_ones(tmp_path
         "umg_gate_calls 9.0",
         'umg_channel_calls{channel="main"} 0.0',
         'umg_attempts_total{channel="main",model="m",outcome="ok"} 3.0',
+        'umg_first_output_seconds_count{channel="main",method="M",model="m"} 3.0',
+        'umg_cost_credits_total{channel="main",model="m"} 1.5',
+        f'umg_build_info{{python="{platform.python_version()}",version="{version("unified-model-gateway")}"}} 1.0',
     }
     assert not any(line.startswith('umg_channel_state{channel="other"') for line in metric_lines)
 

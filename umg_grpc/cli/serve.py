@@ -96,7 +96,7 @@ async def gateway(
     files = raise_file_limit()
     limit = 2 * config.body_limit  # a gRPC request contains the body twice: raw and decoded
     async with AsyncExitStack() as stack:
-        metrics = Metrics()
+        metrics = Metrics(config.metrics.key_labels)
         gate = _load_shedder(config, metrics)
         stack.callback(gate.close)
         metrics.start()

@@ -41,6 +41,7 @@ class _RetentionEntry(ConfigEntry, frozen=True):
 class _MetricsEntry(ConfigEntry, frozen=True):
     address: str | None = None
     key: Annotated[str, msgspec.Meta(min_length=16)] | None = None
+    key_labels: Annotated[int, msgspec.Meta(ge=0, le=1000)] = 0
 
 
 class _File(ConfigEntry, frozen=True):
@@ -150,6 +151,7 @@ def _metrics(document: Document, entry: _MetricsEntry) -> MetricsAccess:
     return MetricsAccess(
         address=address(document, ("metrics", "address"), entry.address) if entry.address is not None else None,
         key=token(document, ("metrics", "key"), entry.key) if entry.key is not None else None,
+        key_labels=entry.key_labels,
     )
 
 

@@ -222,6 +222,8 @@ class MetricsAccess:
     """Address of a listener for `/metrics` only; the HTTP face then answers 404 for that path."""
     key: str | None = field(default=None, repr=False)
     """Bearer token of the scrapers; the key of a caller is not accepted instead."""
+    key_labels: int = 0
+    """Number of callers' keys with a label of their own in each process; 0 for metrics without the label."""
 
 
 @dataclass(frozen=True, kw_only=True)

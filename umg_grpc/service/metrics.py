@@ -2,11 +2,13 @@
 
 import asyncio
 import os
+import platform
 import time
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from importlib.metadata import version
 from typing import Literal, TypeAlias
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
@@ -22,6 +24,9 @@ SHARED_FOLDER = "PROMETHEUS_MULTIPROC_DIR"
 REFRESH_SECONDS = 1.0
 """Seconds between two refreshes of the metrics that are shared with other workers."""
 MAX_MODELS = 1000
+OTHER_KEYS = "other"
+"""Label of all keys after the number of keys that the config allows labels of their own."""
+MICRO_CREDITS = 1_000_000
 OTHER_MODELS = "other"
 """Label of all models after the first `MAX_MODELS`: callers choose the names of models served by a pattern."""
 
@@ -34,15 +39,28 @@ Values: TypeAlias = Mapping[tuple[str, ...], float]
 
 
 @dataclass(slots=True)
+class Observations:
+    """Durations with the same labels since the last flush to the library."""
+
+    seconds: float = 0.0
+    by_duration: list[int] = field(default_factory=lambda: [0] * (len(SECONDS) + 1))
+    """Number of durations in each histogram bucket of `SECONDS`; the last counts longer ones."""
+
+    def add(self, seconds: float) -> None:
+        """Add a duration."""
+        self.seconds += seconds
+        self.by_duration[bisect_left(SECONDS, seconds)] += 1
+
+
+@dataclass(slots=True)
 class Row:
     """Metrics of the calls with the same labels since the last flush to the library."""
 
     calls: int = 0
-    seconds: float = 0.0
-    by_duration: list[int] = field(default_factory=lambda: [0] * (len(SECONDS) + 1))
-    """Number of calls in each histogram bucket of `SECONDS`; the last counts longer ones."""
+    durations: Observations = field(default_factory=Observations)
     input_tokens: int = 0
     output_tokens: int = 0
+    micro_credits: int = 0
 
 
 @dataclass(frozen=True)
@@ -73,27 +91,34 @@ RELOAD_SUCCESS = Level("umg_reload_success", "1 if the last reload of the config
 RELOAD_TIME = Level("umg_reload_time_seconds", "Unix time of the last reload, or of the start.", (), "livemin")
 GATE_LAG = Level("umg_gate_lag_seconds", "Longest wait for a start in the last minute.", ("clock",), "livemax")
 TASKS = Level("umg_tasks", "Tasks alive in the event loop.")
+BUILD_INFO = Level("umg_build_info", "1, with the versions of the program.", ("version", "python"), "livemax")
+BUILD: Values = {(version("unified-model-gateway"), platform.python_version()): 1}
 
 
 class Metrics:
     """Counters and gauges of this process. Label values come from the schema and the config; at most `MAX_MODELS`
-    models have labels of their own.
+    models have labels of their own. `key_labels`: number of callers' keys with labels of their own, 0 for no label.
 
     Calls are counted in plain integers, which are flushed to the library when the metrics are read or shared: each
     update in the library takes a lock and, with several workers, a write to a file.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, key_labels: int = 0) -> None:
         self._registry = registry = CollectorRegistry()
         self._shared = SHARED_FOLDER in os.environ
         if not self._shared:  # several workers have no common memory or start time
             ProcessCollector(registry=registry)
         labels = ["method", "channel", "model"]
-        self._calls = Counter("umg_calls", "Calls finished.", [*labels, "outcome"], registry=registry)
+        key = ["key"] if key_labels else []
+        self._calls = self._counter("umg_calls", "Calls finished.", *labels, "outcome", *key)
         self._seconds = Durations(
             "umg_call_seconds", "From request to the end of the answer.", labels, registry=registry, buckets=SECONDS
         )
-        self._tokens = Counter("umg_tokens", "Tokens used.", ["channel", "model", "direction"], registry=registry)
+        self._first_seconds = Durations(
+            "umg_first_output_seconds", "From request to the first output.", labels, registry=registry, buckets=SECONDS
+        )
+        self._tokens = self._counter("umg_tokens", "Tokens used.", "channel", "model", "direction", *key)
+        self._cost = self._counter("umg_cost_credits", "Cost of the calls.", "channel", "model", *key)
         self._attempts = self._counter("umg_attempts", "Attempts finished.", "channel", "model", "outcome")
         self._failures = self._counter(
             "umg_channel_failures", "Failures of providers, by kind and HTTP status.", "channel", "kind", "status"
@@ -101,26 +126,34 @@ class Metrics:
         self._refused = self._counter("umg_refused", "Calls refused for overload.", "reason")
         self._hedges = self._counter("umg_hedges", "Second channels asked beside a slow one.", "model", "won")
         self._cache = self._counter("umg_cache", "Looks for a kept answer.", "outcome")
-        self._rows = defaultdict[tuple[str, str, str, str], Row](Row)
+        self._rows = defaultdict[tuple[str, str, str, str, str], Row](Row)
+        self._firsts = defaultdict[tuple[str, str, str], Observations](Observations)
         self._counts = defaultdict[tuple[Counter, tuple[str, ...]], int](int)
         self._models = dict[str, None]()
+        self._key_labels = key_labels
+        self._keys = set[str]()
         self._gauges = dict[Level, _Gauge]()
         self._timer: asyncio.TimerHandle | None = None
         self.watch(TASKS, _tasks)
+        self.watch(BUILD_INFO, lambda: BUILD)
         self.reloaded(success=True)
 
     def finished(self, call: Call, outcome: str, seconds: float) -> None:
         """Count a call. Its model is "" if it was not routed."""
-        key = (call.method, call.channel, self._model_label(call.model), outcome)
-        row = self._rows[key]
+        model = self._model_label(call.model)
+        key = self._key_label(call) if self._key_labels else ""
+        row = self._rows[call.method, call.channel, model, outcome, key]
         row.calls += 1
-        row.seconds += seconds
-        row.by_duration[bisect_left(SECONDS, seconds)] += 1
+        row.durations.add(seconds)
+        row.micro_credits += call.micro_credits
+        if call.first_output_seconds is not None:
+            self._firsts[call.method, call.channel, model].add(call.first_output_seconds)
         if (usage := call.usage) is not None:
             row.input_tokens += usage.input_tokens
             row.output_tokens += usage.output_tokens
             for channel in call.abandoned:  # these channels have read the prompt too
-                self._counts[self._tokens, (channel, self._model_label(call.model), "input")] += usage.input_tokens
+                labels = (channel, model, "input", *self._key(key))
+                self._counts[self._tokens, labels] += usage.input_tokens
 
     def attempt(self, channel: str, model: str, outcome: str) -> None:
         """Count an attempt. `model`: upstream id. `outcome`: `ok`, `left` (cancelled) or the failure."""
@@ -195,15 +228,34 @@ class Metrics:
     def _flush(self) -> None:
         """Pass the counts since the last flush to the library."""
         rows, self._rows = self._rows, defaultdict(Row)
+        firsts, self._firsts = self._firsts, defaultdict(Observations)
         counts, self._counts = self._counts, defaultdict(int)
-        for (path, channel, model, outcome), row in rows.items():
-            method = path.rpartition("/")[2]
-            self._calls.labels(method, channel, model, outcome).inc(row.calls)
-            self._seconds.labels(method, channel, model).add(row.by_duration, row.seconds)
-            counts[self._tokens, (channel, model, "input")] += row.input_tokens
-            counts[self._tokens, (channel, model, "output")] += row.output_tokens
+        for (path, channel, model, outcome, label), row in rows.items():
+            method, key = path.rpartition("/")[2], self._key(label)
+            self._calls.labels(method, channel, model, outcome, *key).inc(row.calls)
+            self._seconds.labels(method, channel, model).add(row.durations)
+            counts[self._tokens, (channel, model, "input", *key)] += row.input_tokens
+            counts[self._tokens, (channel, model, "output", *key)] += row.output_tokens
+            self._cost.labels(channel, model, *key).inc(row.micro_credits / MICRO_CREDITS)
+        for (path, channel, model), durations in firsts.items():
+            self._first_seconds.labels(path.rpartition("/")[2], channel, model).add(durations)
         for (counter, labels), amount in counts.items():
             counter.labels(*labels).inc(amount)
+
+    def _key_label(self, call: Call) -> str:
+        """Return the id of the caller's key, or `OTHER_KEYS` if too many keys have labels; "" without a valid key."""
+        if call.known_caller is None:
+            return ""
+        key = call.known_caller.key_id
+        if key not in self._keys:
+            if len(self._keys) >= self._key_labels:
+                return OTHER_KEYS
+            self._keys.add(key)
+        return key
+
+    def _key(self, label: str) -> tuple[str, ...]:
+        """Return the values of the label `key`; none if the metrics have no label of keys."""
+        return (label,) if self._key_labels else ()
 
     def _model_label(self, model: str) -> str:
         """Return the model, or `OTHER_MODELS` if too many models have labels."""
@@ -225,10 +277,10 @@ class Metrics:
 class Durations(Histogram):
     """A histogram with an update for many observations at once."""
 
-    def add(self, by_duration: Sequence[int], seconds: float) -> None:
-        """Add observations. `by_duration`: number in each bucket, not cumulative. `seconds`: sum of all."""
-        self._sum.inc(seconds)
-        for bucket, count in zip(self._buckets, by_duration, strict=True):
+    def add(self, observations: Observations) -> None:
+        """Add observations."""
+        self._sum.inc(observations.seconds)
+        for bucket, count in zip(self._buckets, observations.by_duration, strict=True):
             if count:
                 bucket.inc(count)
 

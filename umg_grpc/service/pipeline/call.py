@@ -40,6 +40,8 @@ class Call:
     abandoned: list[str] = field(default_factory=list)  # channels of hedged attempts that did not win
     is_cached: bool = False  # whether the answer is a cached response: its usage was counted before
     usage: pb.Usage | None = None
+    micro_credits: int = 0  # cost of the usage, set at the end of the call
+    first_output_seconds: float | None = None  # from the call to the first message of its stream
     admission: Admission | None = None  # within the limits of the key; None for a key without limits
     prices: Prices | None = None  # of the model; None for a call that was not admitted, and costs nothing
 

@@ -14,9 +14,9 @@ from umg_grpc.access.permissions import required_scopes
 from umg_grpc.access.usage import UsageLog
 from umg_grpc.errors import UmgError, internal, shutting_down
 from umg_grpc.inprocess import Context, Deserializer, InProcessContext, Interceptor, Pairs, Stream, Unary
-from umg_grpc.service.metrics import Metrics
+from umg_grpc.service.metrics import MICRO_CREDITS, Metrics
 from umg_grpc.service.pipeline.call import CURRENT, Call, current, request_id_of
-from umg_grpc.service.pipeline.usage import add_usage
+from umg_grpc.service.pipeline.usage import add_usage, set_cost
 from umg_grpc.service.resilience.overload import REFUSALS
 from umg_grpc.status import DETAILS_KEY, STATUS, to_status
 from umg_grpc.v1 import pb
@@ -84,6 +84,7 @@ class LoggingInterceptor(Interceptor):
                 async with aclosing(inner(request, context)) as messages:
                     async for message in messages:
                         if not sent:
+                            call.first_output_seconds = time.perf_counter() - started
                             await context.send_initial_metadata(_headers(call))
                             sent = True
                         yield message
@@ -116,8 +117,9 @@ class LoggingInterceptor(Interceptor):
         """Release the limits of the key, count the call, and write its usage record and its log line."""
         call.release(cancelled=failure is not None and failure.reason == pb.ERROR_REASON_CANCELLED)
         seconds = time.perf_counter() - started
+        quantities = set_cost(call)
         if self._usage is not None:
-            add_usage(self._usage, call, seconds, failure)
+            add_usage(self._usage, call, quantities, seconds, failure)
         outcome = "OK" if failure is None else failure.name
         self._metrics.finished(call, outcome, seconds)
         if failure is not None and failure.cause in REFUSALS:
@@ -132,6 +134,7 @@ class LoggingInterceptor(Interceptor):
             outcome=outcome,
             cause=(failure.cause or None) if failure else None,
             ms=round(seconds * 1000, 1),
+            first_ms=round(call.first_output_seconds * 1000, 1) if call.first_output_seconds is not None else None,
             key=call.known_caller.key_id if call.known_caller else None,
             model=call.model or None,
             channel=call.channel or None,
@@ -140,6 +143,7 @@ class LoggingInterceptor(Interceptor):
             input_tokens=usage.input_tokens if usage else None,
             output_tokens=usage.output_tokens if usage else None,
             estimated=True if usage and usage.estimated else None,
+            cost=call.micro_credits / MICRO_CREDITS if call.micro_credits else None,
             **facts,
         )
 

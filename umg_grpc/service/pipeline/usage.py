@@ -7,7 +7,7 @@ from types import MappingProxyType
 from umg_grpc import prices
 from umg_grpc.access.usage import UsageLog
 from umg_grpc.errors import UmgError
-from umg_grpc.prices import Unit, quantities_of
+from umg_grpc.prices import Quantities, Unit, quantities_of
 from umg_grpc.service.pipeline.call import Call
 from umg_grpc.status import STATUS
 from umg_grpc.store.usage_records import UsageRecord
@@ -33,14 +33,26 @@ FIELDS: Mapping[Unit, str] = {
     prices.SEARCH: "searches",
 }
 """Fields of a record by their units; a request has none, since each record with usage is one."""
+NOTHING: Quantities = MappingProxyType({})
 PACKAGE = "/umg.v1."
 GRPC_FACE = "grpc"
 MAX_FACE_CHARACTERS = 32  # a gRPC caller may send any
 
 
-def add_usage(log: UsageLog, call: Call, seconds: float, failure: UmgError | None) -> None:
-    """Add the record of a call that was admitted. Rejected calls, token counts and model lists have none. An answer
-    without usage costs nothing: a cached one, or a failure before any output.
+def set_cost(call: Call) -> Quantities:
+    """Set the cost of an admitted call. Return its billable quantities; none for an answer without usage, which costs
+    nothing: a cached one, or a failure before any output.
+    """
+    if call.prices is None or call.usage is None or call.is_cached:
+        return NOTHING
+    quantities = quantities_of(call.usage)
+    call.micro_credits = call.prices.cost(quantities)
+    return quantities
+
+
+def add_usage(log: UsageLog, call: Call, quantities: Quantities, seconds: float, failure: UmgError | None) -> None:
+    """Add the record of a call that was admitted. Rejected calls, token counts and model lists have none.
+    `quantities`: those of `set_cost`.
     """
     if call.prices is None:
         return
@@ -62,9 +74,8 @@ def add_usage(log: UsageLog, call: Call, seconds: float, failure: UmgError | Non
         estimated=False,
     )
     if (usage := call.usage) is not None and not call.is_cached:
-        quantities = quantities_of(usage)
         record.estimated = usage.estimated
-        record.micro_credits = call.prices.cost(quantities)
+        record.micro_credits = call.micro_credits
         for unit, count in quantities.items():
             if (field := FIELDS.get(unit)) is not None:
                 setattr(record, field, count)
