@@ -13,6 +13,7 @@ from multidict import istr
 
 from http_facade import credentials
 from http_facade.cors import Cors
+from umg_grpc.trace_context import TRACEPARENT, TRACESTATE, read_trace_context
 from umg_grpc.v1 import pb, rpc
 from umg_grpc.wire.core.headers import CACHE, TIMEOUT, cache_seconds, is_request_id, is_strict, timeout_seconds
 from umg_grpc.wire.request_notes import RequestNotes
@@ -21,6 +22,7 @@ REQUEST_ID_HEADER = istr("x-request-id")
 MESSAGES_REQUEST_ID = istr("request-id")  # the header that clients of the messages format read
 STRICT = istr("x-umg-strict")
 TIMEOUT_HEADER, CACHE_HEADER = istr(TIMEOUT), istr(CACHE)
+TRACEPARENT_HEADER, TRACESTATE_HEADER = istr(TRACEPARENT), istr(TRACESTATE)
 RESPONSE_HEADER_PREFIXES = ("x-umg-", "x-ratelimit-", "anthropic-ratelimit-", "retry-after")
 """Prefixes of the initial metadata that becomes response headers."""
 
@@ -126,6 +128,10 @@ def metadata(request: web.BaseRequest, face: str) -> list[tuple[str, str]]:
         pairs.append((CACHE, cache.strip()))
     if TIMEOUT_HEADER in request.headers:  # the time left: the caller's timeout began with the request
         pairs.append((TIMEOUT, f"{max(MIN_TIMEOUT_SECONDS, seconds_left(request)):.3f}"))
+    if TRACEPARENT_HEADER in request.headers:
+        headers = request.headers
+        trace = read_trace_context(headers.getall(TRACEPARENT_HEADER), headers.getall(TRACESTATE_HEADER, ()))
+        pairs += trace.pairs if trace is not None else ()
     exchange(request).is_called = True
     return pairs
 

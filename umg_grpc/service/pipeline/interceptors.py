@@ -19,6 +19,7 @@ from umg_grpc.service.pipeline.call import CURRENT, Call, current, request_id_of
 from umg_grpc.service.pipeline.usage import add_usage, set_cost
 from umg_grpc.service.resilience.overload import REFUSALS
 from umg_grpc.status import DETAILS_KEY, STATUS, to_status
+from umg_grpc.trace_context import OUTGOING, trace_context_of
 from umg_grpc.v1 import pb
 from umg_grpc.wire.request_notes import RequestNotes
 from umg_grpc.wire.text_format import BIG_BYTES
@@ -131,6 +132,7 @@ class LoggingInterceptor(Interceptor):
             method=call.method.removeprefix(OWN_PREFIX),
             face=call.metadata.get("x-umg-face"),
             request_id=call.request_id,
+            trace_id=call.trace.trace_id if call.trace is not None else None,
             outcome=outcome,
             cause=(failure.cause or None) if failure else None,
             ms=round(seconds * 1000, 1),
@@ -228,8 +230,10 @@ def _open(method: str, context: Context) -> Call:
     metadata = {key: value for key, value in pairs if isinstance(value, str)}
     request_id = metadata.get("x-request-id", "")
     request_id = request_id if trusted and request_id else request_id_of(request_id)
-    call = Call(method, metadata, trusted, request_id, _notes(context))
+    trace = trace_context_of(metadata)
+    call = Call(method, metadata, trusted, request_id, _notes(context), trace)
     CURRENT.set(call)
+    OUTGOING.set(trace)
     return call
 
 

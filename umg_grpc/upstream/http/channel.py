@@ -12,6 +12,7 @@ from ssl import SSLContext
 from typing import Protocol, TypeVar
 
 from umg_grpc.errors import Failure, UmgError
+from umg_grpc.trace_context import OUTGOING
 from umg_grpc.upstream.http.decoding import DecodeError, decoded, refusal
 from umg_grpc.upstream.http.failure_facts import NO_HEADERS, add_facts
 from umg_grpc.upstream.http.keys import Keys
@@ -180,7 +181,7 @@ class HttpChannel:
             endpoint, left = self._in_turn.next(), seconds
         else:
             endpoint, left = await self._resolve_endpoint(seconds)
-        headers = endpoint.request_headers(key_header)
+        headers, trace = endpoint.request_headers(key_header), OUTGOING.get()
         outgoing = Outgoing(
             url=endpoint.base_url + encoded.path,
             # the operator's headers override those of the format
@@ -191,6 +192,7 @@ class HttpChannel:
             tls=self._tls,
             repeatable=repeatable,
             most_bytes=most_bytes,
+            head_lines=trace.head_lines if trace is not None else b"",
         )
         return endpoint, outgoing
 

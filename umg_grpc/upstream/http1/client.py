@@ -97,7 +97,7 @@ class Client:
         started = self._loop.time()
         deadline = ExchangeDeadline(call.deadlines, self._lateness, started)
         origin, head = request_to(call.url, tuple(call.headers.items()), call.proxy, call.tls)
-        head = b"%b%d\r\n\r\n" % (head, len(call.body))
+        head = b"%b%d\r\n%b\r\n" % (head, len(call.body), call.head_lines)
         if (pooled := self._take(origin)) is not None:
             try:
                 return await _exchange(pooled, call, head, deadline, streams=streams)

@@ -34,6 +34,7 @@ class Outgoing(NamedTuple):
     tls: ssl.SSLContext | None = None  # None: certificates are verified with the system's authorities
     repeatable: bool = True  # the provider may process it twice
     most_bytes: int = MAX_RESPONSE_BYTES  # limit of a whole response
+    head_lines: bytes = b""  # header lines of this request alone, each with its line break; `headers` are cached
 
 
 class Server(NamedTuple):

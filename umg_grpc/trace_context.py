@@ -1,0 +1,69 @@
+"""Trace context of a call (W3C Trace Context): the headers `traceparent` and `tracestate`."""
+
+import re
+from collections.abc import Mapping, Sequence
+from contextvars import ContextVar
+from typing import NamedTuple
+
+TRACEPARENT, TRACESTATE = "traceparent", "tracestate"
+MAX_PARENT_CHARACTERS = 256  # versions after 00 may append fields
+MAX_STATE_CHARACTERS = 512
+"""Longest `tracestate` that is passed on; the specification requires at least as many."""
+PARENT = re.compile(r"([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-[\x21-\x7e]*)?")
+STATE = re.compile(r"[\x20-\x7e\t]*")
+VERSION, INVALID_VERSION = "00", "ff"
+
+
+class TraceContext(NamedTuple):
+    """Position of a call in a trace."""
+
+    traceparent: str
+    tracestate: str
+    trace_id: str
+    """32 hexadecimal digits."""
+    span_id: str
+    """16 hexadecimal digits: the span of the caller, or the one that calls a provider."""
+    is_sampled: bool
+
+    @property
+    def pairs(self) -> list[tuple[str, str]]:
+        """Headers or metadata."""
+        pairs = [(TRACEPARENT, self.traceparent)]
+        return [*pairs, (TRACESTATE, self.tracestate)] if self.tracestate else pairs
+
+    @property
+    def head_lines(self) -> bytes:
+        """Lines in the head of an HTTP request."""
+        return "".join(f"{name}: {value}\r\n" for name, value in self.pairs).encode()
+
+
+OUTGOING: ContextVar[TraceContext | None] = ContextVar("outgoing trace context", default=None)
+"""Trace context for requests to providers; None for requests without the headers. Set at the start of each call, and of
+each attempt that is traced.
+"""
+
+
+def read_trace_context(parents: Sequence[str], states: Sequence[str]) -> TraceContext | None:
+    """Return the trace context of the values of both headers; None without a valid one. An invalid header is ignored,
+    as the specification requires.
+    """
+    if len(parents) != 1 or len(parents[0]) > MAX_PARENT_CHARACTERS:
+        return None
+    if (match := PARENT.fullmatch(parents[0])) is None:
+        return None
+    number, trace_id, span_id, flags, more = match.groups()
+    if number == INVALID_VERSION or (number == VERSION and more):
+        return None
+    if not int(trace_id, 16) or not int(span_id, 16):
+        return None
+    state = ",".join(states)
+    if len(state) > MAX_STATE_CHARACTERS or not STATE.fullmatch(state):
+        state = ""
+    return TraceContext(parents[0], state.strip(), trace_id, span_id, bool(int(flags, 16) & 1))
+
+
+def trace_context_of(metadata: Mapping[str, str]) -> TraceContext | None:
+    """Return the trace context in the metadata of a gRPC call; None without a valid one."""
+    if TRACEPARENT not in metadata:
+        return None
+    return read_trace_context([metadata[TRACEPARENT]], [metadata.get(TRACESTATE, "")])
