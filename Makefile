@@ -63,7 +63,7 @@ $(VENV)/.served: $(VENV)/bin/python $(SOURCES)
 
 $(VENV)/.installed: $(VENV)/.served $(CLIENT)
 	@echo "==> installing the tools of the tests and the Python client"
-	@$(BIN)/python -m pip install --quiet -e . --group check --group test --group release
+	@$(BIN)/python -m pip install --quiet -e '.[otel]' --group check --group test --group release
 	@$(BIN)/python -m pip install --quiet -e clients/python
 	@touch $@
 endif

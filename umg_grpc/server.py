@@ -50,6 +50,7 @@ from umg_grpc.service.servicers.generation import GenerationServicer
 from umg_grpc.service.servicers.models import ModelServicer
 from umg_grpc.service.servicers.reranking import RerankServicer
 from umg_grpc.service.servicers.unserved import UNSERVED, add_unserved
+from umg_grpc.service.telemetry.interface import Telemetry
 from umg_grpc.store import Store, open_store
 from umg_grpc.store.availability import Availability
 from umg_grpc.store.channel_failures import ChannelFailures
@@ -83,6 +84,7 @@ class ProcessContext(NamedTuple):
     dependencies: Sequence[Availability]
     failures: ChannelFailures
     usage: UsageLog | None
+    telemetry: Telemetry | None
 
 
 class Service:
@@ -100,7 +102,7 @@ class Service:
     ) -> None:
         self.store = store
         self.metrics = process.metrics
-        self._logging_interceptor = LoggingInterceptor(self.metrics, process.usage)
+        self._logging_interceptor = LoggingInterceptor(self.metrics, process.usage, process.telemetry)
         self.authenticator = authenticator
         self._authentication_interceptor = AuthenticationInterceptor(authenticator)
         self.interceptors: Sequence[Interceptor] = [
@@ -217,9 +219,10 @@ async def open_service(
     local: LocalSource | None,
     metrics: Metrics | None = None,
     gate: LoadShedder | None = None,
+    telemetry: Telemetry | None = None,
 ) -> AsyncGenerator[Service, None]:
     """Open the service of a config, with its store opened and migrated. `local` is None without a local model;
-    `metrics` and `gate` are those of the process, if it has some.
+    `metrics`, `gate` and `telemetry` are those of the process, if it has some.
 
     Raise StoreError for a database that cannot be used, OSError if a file of the config cannot be read or `data` cannot
     be written.
@@ -250,7 +253,8 @@ async def open_service(
         stack.push_async_callback(failures.aclose)
         usage = _usage_log(config, store, data, stack)
         gate = gate or LoadShedder(config.overload)
-        process = ProcessContext(metrics or Metrics(), gate, redis, cache, limits, dependencies, failures, usage)
+        metrics = metrics or Metrics()
+        process = ProcessContext(metrics, gate, redis, cache, limits, dependencies, failures, usage, telemetry)
         yield Service(config, store, authenticator, ChannelFactory(client, engine, local), memory, local, process)
 
 

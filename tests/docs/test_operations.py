@@ -32,6 +32,7 @@ from umg_grpc.service.caching import prompt_cache_affinity, response_cache
 from umg_grpc.service.pipeline import failure_policy, generation
 from umg_grpc.service.pipeline.call import Call
 from umg_grpc.service.resilience import circuit_breaker, overload, shared, start_queue
+from umg_grpc.service.telemetry import exporting
 from umg_grpc.store import redis
 from umg_grpc.upstream.http import keys
 from umg_grpc.v1 import pb
@@ -217,6 +218,7 @@ DOCUMENTED_NUMBERS = [
     DocumentedNumber("more than {},000,000 seconds count as that many", MAX_TIMEOUT_SECONDS / 1e6),
     DocumentedNumber("waits {} seconds for an answer", redis.ANSWER_SECONDS),
     DocumentedNumber("then with {} callers that leave", LEAVING),
+    DocumentedNumber("the process waits at most {} seconds for the last export", exporting.SHUTDOWN_SECONDS),
 ]
 
 

@@ -1,9 +1,10 @@
 """Complete gateways of a config, on free ports, for tests that call them as callers do."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 from umg_grpc.cli.serve import Options, gateway
 from umg_grpc.config import Address, Config, parse
@@ -37,10 +38,12 @@ class Running:
 
 
 @asynccontextmanager
-async def running(config: str | Config, data: Path) -> AsyncGenerator[Running, None]:
-    """Run the gateway of a config, until the context ends."""
+async def running(
+    config: str | Config, data: Path, environment: Mapping[str, str] = MappingProxyType({})
+) -> AsyncGenerator[Running, None]:
+    """Run the gateway of a config, until the context ends. `environment`: more variables."""
     parsed = parse(config, "test.yaml", {}) if isinstance(config, str) else config
-    async with gateway(Options(None, ANY, ANY, data), parsed, {"UMG_API_KEY": KEY}, None) as state:
+    async with gateway(Options(None, ANY, ANY, data), parsed, {"UMG_API_KEY": KEY, **environment}, None) as state:
         assert state.service is not None
         assert state.http is not None
         yield Running(f"http://{state.http}", str(state.grpc), state.service)

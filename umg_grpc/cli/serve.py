@@ -23,6 +23,7 @@ from umg_grpc.errors import UmgError
 from umg_grpc.server import GrpcFace, Service, open_service
 from umg_grpc.service.metrics import GATE_CALLS, GATE_LAG, GATE_QUEUE, Metrics
 from umg_grpc.service.resilience.overload import LoadShedder
+from umg_grpc.service.telemetry.exporting import open_telemetry
 from umg_grpc.upstream.local import EMBEDDING_MODEL, RERANK_MODEL, TEXT_MODELS, embedding_unavailable
 from umg_grpc.upstream.local.supervisor import LocalModel
 from umg_grpc.v1 import pb
@@ -104,8 +105,9 @@ async def gateway(
         state = Gateway(None, options.grpc, None, None)
         channel: grpc.aio.Channel
         if GRPC in options.faces:
+            telemetry = await stack.enter_async_context(open_telemetry(environment))
             service = state.service = await stack.enter_async_context(
-                open_service(config, options.data, local, metrics, gate)
+                open_service(config, options.data, local, metrics, gate, telemetry)
             )
             face = _bind_grpc(service, options, limit)
             state.grpc, state.face = Address(options.grpc.host, face.port), face

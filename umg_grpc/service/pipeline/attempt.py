@@ -8,6 +8,7 @@ from umg_grpc.errors import UmgError
 from umg_grpc.routing import Target
 from umg_grpc.service.pipeline.call import Call
 from umg_grpc.service.resilience.concurrency import ConcurrencyLimiter
+from umg_grpc.service.telemetry.interface import AttemptSpan
 from umg_grpc.wire.report import Report
 
 
@@ -31,6 +32,8 @@ class Attempt(Generic[CallT]):
     """Generation of the channel's circuit breaker when the attempt began, see `CircuitBreakers`."""
     slots: ConcurrencyLimiter | None = None
     """Limiter whose slot the attempt holds; None for a channel without a limit."""
+    span: AttemptSpan | None = None
+    """Span of the attempt; None without telemetry."""
 
     @property
     def channel(self) -> str:

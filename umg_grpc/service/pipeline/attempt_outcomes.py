@@ -32,6 +32,8 @@ class AttemptOutcomes:
             self._shared.budget(attempt.channel).earn()
         attempt.generation = self._shared.health.begin(attempt.channel, attempt.target.model)
         self._call.attempts += 1
+        if self._call.span is not None:
+            attempt.span = self._call.span.begin_attempt(attempt.target)
 
     def succeeded(self, attempt: Attempt[Any]) -> None:
         """Record that the answer is complete."""
@@ -65,7 +67,7 @@ class AttemptOutcomes:
             self._shared.record_failure(channel.name, error.facts)
         if unknown:  # callers choose the names of a pattern's models
             error = model_not_found(self._requested_model).with_failure(Failure.CONTEXT).with_facts(error.facts)
-        self._finish(attempt, error.failure.value if error.failure else "refused")
+        self._finish(attempt, error.failure.value if error.failure else "refused", error)
         if "sandbox" in channel.protocols:  # it fails only on the caller's demand
             self._shared.health.cancelled(channel.name, model, attempt.generation)
         else:
@@ -76,8 +78,10 @@ class AttemptOutcomes:
         """Count a hedge. `won`: whether the caller gets the answer of the hedge."""
         self._shared.metrics.hedged(self._model, won=won)
 
-    def _finish(self, attempt: Attempt[Any], outcome: str) -> None:
+    def _finish(self, attempt: Attempt[Any], outcome: str, error: UmgError | None = None) -> None:
         """Count the attempt and release its slot."""
+        if attempt.span is not None:
+            attempt.span.end(outcome, error)
         self._shared.metrics.attempt(attempt.channel, attempt.target.model, outcome)
         if attempt.slots is not None:
             attempt.slots.release()

@@ -12,6 +12,7 @@ from umg_grpc.access.caller import Caller
 from umg_grpc.access.key_limits import Admission
 from umg_grpc.errors import UmgError
 from umg_grpc.prices import Prices
+from umg_grpc.service.telemetry.interface import CallSpan
 from umg_grpc.trace_context import TraceContext
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.headers import TIMEOUT, is_request_id, is_strict, timeout_seconds
@@ -30,7 +31,8 @@ class Call:
     trusted: bool  # whether it came from our own facade, without a socket
     request_id: str
     notes: RequestNotes | None = None  # of the request, from a caller in this process that decoded its source
-    trace: TraceContext | None = None  # of the caller
+    trace: TraceContext | None = None  # of the caller; of `span` if the call is traced
+    span: CallSpan | None = None  # None without telemetry
     headers: dict[str, str] = field(default_factory=dict)  # initial metadata to send
     report: Report | None = None  # fields that the provider of the selected attempt was not sent
     known_caller: Caller | None = None

@@ -114,13 +114,19 @@ class GenerationPipeline(Pipeline[pb.GenerateRequest, pb.GenerateResponse, Gener
         async for attempt in attempts:
             with attempts.scope_of(attempt) as scope:
                 early, messages = await self._first_stream(admitted, attempts, scope)
+                span = scope.attempt.span
                 with StreamedAnswer(admitted, scope.attempt, self._memory) as answer:
                     try:
                         async with aclosing(messages):
-                            for message in filter(answer.feed, early):
-                                scope.output_sent = True
-                                yield message
+                            for message in early:
+                                if span is not None:
+                                    span.read_message(message)
+                                if answer.feed(message):
+                                    scope.output_sent = True
+                                    yield message
                             async for message in messages:
+                                if span is not None:
+                                    span.read_message(message)
                                 if answer.feed(message):
                                     scope.output_sent = True
                                     yield message

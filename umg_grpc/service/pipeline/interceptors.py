@@ -18,6 +18,7 @@ from umg_grpc.service.metrics import MICRO_CREDITS, Metrics
 from umg_grpc.service.pipeline.call import CURRENT, Call, current, request_id_of
 from umg_grpc.service.pipeline.usage import add_usage, set_cost
 from umg_grpc.service.resilience.overload import REFUSALS
+from umg_grpc.service.telemetry.interface import Attribute, Telemetry
 from umg_grpc.status import DETAILS_KEY, STATUS, to_status
 from umg_grpc.trace_context import OUTGOING, trace_context_of
 from umg_grpc.v1 import pb
@@ -34,10 +35,11 @@ class LoggingInterceptor(Interceptor):
     counts.
     """
 
-    def __init__(self, metrics: Metrics, usage: UsageLog | None = None) -> None:
+    def __init__(self, metrics: Metrics, usage: UsageLog | None = None, telemetry: Telemetry | None = None) -> None:
         super().__init__()
         self._metrics = metrics
         self._usage = usage
+        self._telemetry = telemetry
         self._socket_tasks: set[asyncio.Task[Any] | None] = set()
         self._is_shutting_down = False
 
@@ -53,7 +55,7 @@ class LoggingInterceptor(Interceptor):
             return inner
 
         async def logged(request: object, context: Context) -> object:
-            call, started, failure = _open(method, context), time.perf_counter(), None
+            call, started, failure = self._open(method, context), time.perf_counter(), None
             task = self._register(call)
             try:
                 call.limit(_time_left(context))
@@ -78,7 +80,7 @@ class LoggingInterceptor(Interceptor):
             return inner
 
         async def logged(request: object, context: Context) -> AsyncGenerator[Any, None]:
-            call, started, failure, sent = _open(method, context), time.perf_counter(), None, False
+            call, started, failure, sent = self._open(method, context), time.perf_counter(), None, False
             task = self._register(call)
             try:
                 call.limit(_time_left(context))
@@ -103,6 +105,15 @@ class LoggingInterceptor(Interceptor):
 
         return logged
 
+    def _open(self, method: str, context: Context) -> Call:
+        """Create the call, with its span if there is telemetry, and make it the current one."""
+        call = _open(method, context)
+        if self._telemetry is not None:
+            call.span = self._telemetry.begin(method, call.trace)
+            call.trace = call.span.trace
+        OUTGOING.set(call.trace)
+        return call
+
     def _register(self, call: Call) -> asyncio.Task[Any] | None:
         """Add the task of a call over a socket to the tasks to cancel and return it; None for an in-process call."""
         task = None if call.trusted else asyncio.current_task()
@@ -123,6 +134,8 @@ class LoggingInterceptor(Interceptor):
             add_usage(self._usage, call, quantities, seconds, failure)
         outcome = "OK" if failure is None else failure.name
         self._metrics.finished(call, outcome, seconds)
+        if call.span is not None:
+            call.span.end(_span_attributes(call), call.usage if not call.is_cached else None, failure)
         if failure is not None and failure.cause in REFUSALS:
             return  # the load shedder logs one line per second for all of them
         usage = call.usage
@@ -233,8 +246,21 @@ def _open(method: str, context: Context) -> Call:
     trace = trace_context_of(metadata)
     call = Call(method, metadata, trusted, request_id, _notes(context), trace)
     CURRENT.set(call)
-    OUTGOING.set(trace)
     return call
+
+
+def _span_attributes(call: Call) -> dict[str, Attribute | None]:
+    """Return the attributes of the span of a call."""
+    return {
+        "umg.request_id": call.request_id,
+        "umg.face": call.metadata.get("x-umg-face"),
+        "umg.key_id": call.known_caller.key_id if call.known_caller is not None else None,
+        "umg.model": call.model or None,
+        "umg.channel": call.channel or None,
+        "umg.attempts": call.attempts,
+        "umg.cached": call.is_cached or None,
+        "umg.cost_credits": call.micro_credits / MICRO_CREDITS if call.micro_credits else None,
+    }
 
 
 def _notes(context: Context) -> RequestNotes | None:

@@ -112,6 +112,8 @@ class Pipeline(ABC, Generic[RequestT, ResponseT, AdmittedT, AttemptT]):
     async def attempts(self, admitted: AdmittedT, *, stream: bool = False) -> FailoverLoop[AttemptT]:
         """Return the attempts of the call, best channel first."""
         shared, router = self._context.shared, self._context.channels.router
+        if admitted.call.span is not None:
+            admitted.call.span.describe(self._operation, admitted.request, stream=stream)
         preferences, encoder = await self._plan(admitted, stream=stream)
         targets = router.channels(admitted.model.id, self._operation, preferences)
         plan: AttemptPlan[AttemptT] = AttemptPlan(targets, encoder, shared)
@@ -126,6 +128,8 @@ class Pipeline(ABC, Generic[RequestT, ResponseT, AdmittedT, AttemptT]):
                 response: ResponseT = await first_response(
                     attempts, scope, admitted.model.hedge, lambda attempt: attempt.call.send(call.seconds_left())
                 )
+                if scope.attempt.span is not None:
+                    scope.attempt.span.read_response(response)
                 return await self._settle(admitted, scope.attempt, response)
         raise AssertionError  # the iterator raises after the last attempt
 

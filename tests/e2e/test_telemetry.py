@@ -1,0 +1,237 @@
+"""Spans and metrics that a collector of OpenTelemetry receives, of all operations, streams and failovers."""
+
+import socket
+import sys
+import time
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import grpc
+import pytest
+from structlog.testing import capture_logs
+
+from tests.support.collector import Collector, ReceivedSpan, collector
+from tests.support.gateways import Running, running
+from tests.support.providers.every_operation import EveryOperation
+from tests.support.providers.server import serve_provider
+from umg_grpc.service.telemetry.exporting import open_telemetry
+from umg_grpc.v1 import pb, rpc
+
+TRACE_ID, SPAN_ID = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
+SAMPLED = {"traceparent": f"00-{TRACE_ID}-{SPAN_ID}-01", "tracestate": "congo=t61rcWkgMzE"}
+CONFIG = """
+retries: {{repeats: 1, backoff: 0.001, budget: 1}}
+channels:
+  - name: main
+    protocols: [chat, embeddings, rerank]
+    base_url: {url}/v1
+    api_key: sk-provider
+    models: [{{id: m, upstream: real}}]
+  - name: spare
+    protocols: [chat]
+    base_url: {url}/v1
+    api_key: sk-provider
+    priority: 1
+    models: [{{id: m, upstream: other}}]
+"""
+SECRET = "a prompt that no span may have"
+CHAT: dict[str, Any] = {"model": "m", "messages": [{"role": "user", "content": SECRET}], "temperature": 0.5}
+
+
+class Setting:
+    """Gateway with telemetry. `exported` ends it, so that all spans are exported."""
+
+    def __init__(self, gateway: Running, provider: EveryOperation, session: aiohttp.ClientSession) -> None:
+        self.gateway, self.provider, self.session = gateway, provider, session
+
+    async def post(self, path: str, body: dict[str, Any], headers: dict[str, str] | None = None) -> int:
+        async with self.session.post(self.gateway.url + path, json=body, headers=headers or {}) as answer:
+            await answer.read()
+            return answer.status
+
+
+@asynccontextmanager
+async def setting(url: str, data: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncGenerator[Setting, None]:
+    variables = {"OTEL_EXPORTER_OTLP_ENDPOINT": url, "OTEL_EXPORTER_OTLP_TIMEOUT": "1"}
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    async with (
+        serve_provider(EveryOperation()) as provider,
+        running(CONFIG.format(url=provider.url), data, variables) as gateway,
+        aiohttp.ClientSession(headers=gateway.headers) as session,
+    ):
+        yield Setting(gateway, provider, session)
+
+
+async def test_each_call_of_every_operation_has_a_span_and_one_for_its_attempt(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with collector() as received:
+        async with setting(received.url, tmp_path, monkeypatch) as made:
+            assert await made.post("/v1/chat/completions", CHAT, SAMPLED) == 200
+            assert await made.post("/v1/chat/completions", {**CHAT, "stream": True}) == 200
+            assert await made.post("/v1/embeddings", {"model": "m", "input": SECRET}) == 200
+            assert await made.post("/v1/rerank", {"model": "m", "query": SECRET, "documents": ["d"]}) == 200
+            await _generate(made.gateway)
+            sent = [request.headers["traceparent"] for request in made.provider.received]
+            port = int(made.provider.url.rpartition(":")[2])
+        assert received.resource["service.name"] == "unified-model-gateway"
+        assert received.resource["service.instance.id"]
+        assert [span.name.rpartition("/")[2] for span in received.calls] == [
+            *("Generate", "StreamGenerate", "Embed", "Rerank", "Generate")
+        ]
+        assert [span.name for span in received.attempts] == [
+            *("chat real", "chat real", "embeddings real", "rerank real", "chat real")
+        ]
+        for call, attempt, parent in zip(received.calls, received.attempts, sent, strict=True):
+            assert (attempt.trace_id, attempt.parent_id, attempt.kind) == (call.trace_id, call.span_id, "CLIENT")
+            assert parent == f"00-{attempt.trace_id}-{attempt.span_id}-01"
+            assert attempt.attributes["server.port"] == port
+            assert attempt.attributes["umg.attempt.outcome"] == "ok"
+            assert call.seconds >= attempt.seconds > 0
+        first = received.calls[0]
+        assert (first.trace_id, first.parent_id) == (TRACE_ID, SPAN_ID)
+        assert len({span.trace_id for span in received.calls}) == 5
+        _check_attributes(received)
+        _check_metrics(received)
+        assert SECRET not in repr(received)
+
+
+async def _generate(gateway: Running) -> None:
+    """Call the gateway over gRPC."""
+    parts = [pb.Part(text=pb.TextPart(text=SECRET))]
+    request = pb.GenerateRequest(model="m", messages=[pb.Message(role=pb.ROLE_USER, parts=parts)])
+    async with grpc.aio.insecure_channel(gateway.grpc) as channel:
+        metadata = [("authorization", f"Bearer {gateway.key}")]
+        await rpc.GenerationServiceStub(channel).Generate(request, metadata=metadata)
+
+
+def _check_attributes(received: Collector) -> None:
+    chat, stream, embedding, ranking, _ = received.attempts
+    assert (
+        chat.attributes.items()
+        >= {
+            "gen_ai.operation.name": "chat",
+            "gen_ai.provider.name": "openai",
+            "gen_ai.request.model": "real",
+            "gen_ai.request.temperature": 0.5,
+            "gen_ai.response.id": "c-1",
+            "gen_ai.usage.input_tokens": 11,
+            "gen_ai.usage.output_tokens": 7,
+            "server.address": "127.0.0.1",
+            "umg.channel": "main",
+        }.items()
+    )
+    assert stream.attributes["gen_ai.request.stream"] is True
+    assert stream.attributes["gen_ai.response.finish_reasons"] == ["stop"]
+    assert 0 < stream.attributes["gen_ai.response.time_to_first_chunk"] <= stream.seconds
+    assert stream.attributes["gen_ai.usage.output_tokens"] == 7
+    assert embedding.attributes["gen_ai.usage.input_tokens"] == 3
+    assert ranking.attributes["gen_ai.operation.name"] == "rerank"
+    call = received.calls[0].attributes
+    assert (call["rpc.method"], call["rpc.response.status_code"]) == ("umg.v1.GenerationService/Generate", "OK")
+    assert (call["umg.model"], call["umg.channel"], call["umg.face"]) == ("m", "main", "chat")
+
+
+def _check_metrics(received: Collector) -> None:
+    counts = {name: sum(count for _, count in series) for name, series in received.metrics.items()}
+    assert counts == {
+        "gen_ai.client.inference.duration": 3,
+        "gen_ai.client.inference.time_to_first_chunk": 1,
+        "gen_ai.client.inference.usage.input_tokens": 33,
+        "gen_ai.client.inference.usage.output_tokens": 21,
+        "gen_ai.client.embeddings.duration": 1,
+        "umg.client.rerank.duration": 1,
+    }
+    [(attributes, _)] = received.metrics["gen_ai.client.embeddings.duration"]
+    assert attributes.keys() == {
+        *("gen_ai.operation.name", "gen_ai.provider.name", "gen_ai.request.model", "server.address", "server.port")
+    }
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_each_attempt_of_a_call_has_a_span_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stream: bool
+) -> None:
+    async with collector() as received:
+        async with setting(received.url, tmp_path, monkeypatch) as made:
+            made.provider.failures = [500, 401]
+            assert await made.post("/v1/chat/completions", {**CHAT, "stream": stream}) == 200
+            sent = [request.headers["traceparent"] for request in made.provider.received]
+        [call] = received.calls
+        assert call.attributes["umg.attempts"] == 3
+        assert not call.is_error
+        assert [_fact(span) for span in received.attempts] == [
+            ("main", "transient", "server_error", 500, True),
+            ("spare", "down", "wrong_key", 401, True),
+            ("main", "ok", None, None, False),
+        ]
+        assert {span.parent_id for span in received.attempts} == {call.span_id}
+        assert sent == [f"00-{span.trace_id}-{span.span_id}-01" for span in received.attempts]
+        [used] = [span for span in received.attempts if "gen_ai.usage.input_tokens" in span.attributes]
+        assert used is received.attempts[-1]
+        durations = received.metrics["gen_ai.client.inference.duration"]
+        assert sorted(str(series.get("error.type")) for series, _ in durations) == ["None", "server_error", "wrong_key"]
+
+
+def _fact(span: ReceivedSpan) -> tuple[Any, ...]:
+    found = span.attributes
+    names = ("umg.channel", "umg.attempt.outcome", "error.type", "http.response.status_code")
+    return (*(found.get(name) for name in names), span.is_error)
+
+
+async def test_the_span_of_a_failed_call_has_the_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with collector() as received:
+        async with setting(received.url, tmp_path, monkeypatch) as made:
+            assert await made.post("/v1/chat/completions", {**CHAT, "model": "none"}, SAMPLED) == 404
+            made.provider.failures = [500] * 9
+            assert await made.post("/v1/chat/completions", CHAT) == 502
+        unknown, failed = received.calls
+        assert (unknown.attributes["error.type"], unknown.is_error) == ("MODEL_NOT_FOUND", False)
+        assert (failed.attributes["error.type"], failed.is_error) == ("UPSTREAM_FAILED", True)
+
+
+async def test_a_trace_that_its_caller_does_not_sample_is_not_exported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with collector() as received:
+        async with setting(received.url, tmp_path, monkeypatch) as made:
+            unsampled = {"traceparent": f"00-{TRACE_ID}-{SPAN_ID}-00"}
+            assert await made.post("/v1/chat/completions", CHAT, unsampled) == 200
+            [sent] = [request.headers["traceparent"] for request in made.provider.received]
+        assert received.spans == []
+        assert sent.startswith(f"00-{TRACE_ID}-")
+        assert sent.endswith("-00")
+
+
+async def test_a_collector_that_does_not_answer_affects_no_call(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with socket.socket() as closed:  # bound, and never listening
+        closed.bind(("127.0.0.1", 0))
+        async with setting(f"http://127.0.0.1:{closed.getsockname()[1]}", tmp_path, monkeypatch) as made:
+            statuses = [await made.post("/v1/chat/completions", CHAT) for _ in range(20)]
+            began = time.monotonic()
+        assert statuses == [200] * 20
+        assert time.monotonic() - began < 10
+
+
+async def test_telemetry_is_off_without_a_collector_or_its_packages(monkeypatch: pytest.MonkeyPatch) -> None:
+    collected = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1"}
+    off: list[dict[str, str]] = [{}, {**collected, "OTEL_SDK_DISABLED": "true"}]
+    for environment in off:
+        async with open_telemetry(environment) as telemetry:
+            assert telemetry is None
+    with capture_logs() as lines:
+        async with open_telemetry({**collected, "OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf"}) as telemetry:
+            assert telemetry is None
+        monkeypatch.setitem(sys.modules, "opentelemetry.sdk.trace", None)
+        async with open_telemetry(collected) as telemetry:
+            assert telemetry is None
+    assert [line.get("expected") or line["install"] for line in lines] == [
+        "grpc",
+        "pip install 'unified-model-gateway[otel]'",
+    ]

@@ -1,0 +1,58 @@
+"""Interface between the pipeline and the telemetry, whose implementation needs optional packages."""
+
+from collections.abc import Mapping
+from typing import Protocol, TypeAlias
+
+from umg_grpc.errors import UmgError
+from umg_grpc.routing import Operation, Target
+from umg_grpc.trace_context import TraceContext
+from umg_grpc.v1 import pb
+
+Request: TypeAlias = pb.GenerateRequest | pb.EmbedRequest | pb.RerankRequest
+Response: TypeAlias = pb.GenerateResponse | pb.EmbedResponse | pb.RerankResponse
+Attribute: TypeAlias = str | int | float | bool
+
+
+class AttemptSpan(Protocol):
+    """Span of one attempt at one channel."""
+
+    def read_response(self, response: Response) -> None:
+        """Record the whole response of the provider, before it is completed for the caller."""
+        ...
+
+    def read_message(self, message: pb.StreamGenerateResponse) -> None:
+        """Record a message of the provider's stream, before it is completed for the caller."""
+        ...
+
+    def end(self, outcome: str, error: UmgError | None) -> None:
+        """End the attempt. `outcome`: `ok`, `left` (cancelled), `refused` or the failure."""
+        ...
+
+
+class CallSpan(Protocol):
+    """Span of one call."""
+
+    @property
+    def trace(self) -> TraceContext:
+        """Trace context with this span."""
+        ...
+
+    def describe(self, operation: Operation, request: Request, *, stream: bool) -> None:
+        """Set the request that the attempts of the call send."""
+        ...
+
+    def begin_attempt(self, target: Target) -> AttemptSpan:
+        """Begin a span of an attempt, whose trace context the provider is sent."""
+        ...
+
+    def end(self, attributes: Mapping[str, Attribute | None], usage: pb.Usage | None, error: UmgError | None) -> None:
+        """End the call and its attempts. Attributes that are None are left out."""
+        ...
+
+
+class Telemetry(Protocol):
+    """Source of spans."""
+
+    def begin(self, method: str, caller: TraceContext | None) -> CallSpan:
+        """Begin the span of a call. `caller`: its parent; None begins a new trace."""
+        ...
