@@ -2,10 +2,10 @@
 encoded by the codec.
 
 `request.json`, `response.json` and `stream.sse` are sent by callers and providers, `canonical.txtpb` is the request of a
-caller over gRPC or of another format. The codec's results are beside them: `X.txtpb` (canonical), `notes.json` (the
-notes of its decoding), `upstream.json` and `rebuilt.json` (the provider's body and the report, without and with the
-source), `face.json` and `face.sse` (the canonical answer, encoded for a caller). `python -m tests.wire.test_golden
-[format/case ...]` writes the results again, to be reviewed as a diff.
+caller over gRPC or of another format, `answer.txtpb` the answer of a provider of another format. The codec's results
+are beside them: `X.txtpb` (canonical), `notes.json` (the notes of its decoding), `upstream.json` and `rebuilt.json` (the
+provider's body and the report, without and with the source), `face.json` and `face.sse` (the canonical answer, encoded
+for a caller). `python -m tests.wire.test_golden [format/case ...]` writes the results again, to be reviewed as a diff.
 """
 
 import sys
@@ -23,10 +23,11 @@ from tests.wire.responses.streams import payloads_of
 from tests.wire.streams import decoded, encoded, events_of, frames_of
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS
+from umg_grpc.wire.core.response_to_events import response_to_events
 from umg_grpc.wire.text_format import TextFormat
 
 HERE = Path(__file__).parent
-INPUTS = ("request.json", "response.json", "stream.sse", "canonical.txtpb")
+INPUTS = ("request.json", "response.json", "stream.sse", "canonical.txtpb", "answer.txtpb")
 MODELS = {"native": "gemini-3-pro"}  # the generation of the model matters
 
 
@@ -79,6 +80,10 @@ class Case:
             canonical = text_format.Parse(self.read("canonical.txtpb"), pb.GenerateRequest())
             upstream = self.codec.encode_request(canonical, MODELS.get(self.codec.name, "theirs"), False)
             yield "upstream.json", pretty(upstream.body) + upstream.report.header() + "\n"
+        if self.has("answer.txtpb"):
+            answer = text_format.Parse(self.read("answer.txtpb"), pb.GenerateResponse())
+            yield "face.json", pretty(self.codec.encode_response(answer, self.request()))
+            yield "face.sse", encoded(self.codec, [response_to_events(answer)], self.request()).decode()
         if self.has("response.json"):
             response = self.codec.decode_response(self.read("response.json"), self.request(), False)
             yield "response.txtpb", text(response)

@@ -74,7 +74,6 @@ FOUND = {
     "end_block_index": 7,
 }
 WEB = {"type": "web_search_result_location", "url": "u", "title": "T", "cited_text": "c", "encrypted_index": "e"}
-MARK = {"cache_control": {"type": "ephemeral"}}
 
 BLOCKS = [
     ({"type": "text", "text": ""}, text("")),
@@ -170,24 +169,6 @@ def test_the_state_of_a_call_is_put_back_where_it_was_shown_before_the_call() ->
     ]  # fmt: skip
 
 
-def test_options_have_their_canonical_fields() -> None:
-    request = decoded(
-        max_tokens=50.0, temperature=0.5, top_p=0.9, top_k=7, stop_sequences=["a", "b"], service_tier="standard_only", metadata={"user_id": "u"},
-        cache_control={"type": "ephemeral", "ttl": "5m"}, output_config={"effort": "max", "format": {"type": "json_schema", "schema": {"b": 1.0}}},
-        thinking={"type": "adaptive", "display": "omitted"}, tool_choice={"type": "tool", "name": "f", "disable_parallel_tool_use": True},
-        system=[{"type": "text", "text": "s", **MARK}, {"type": "text", "text": "t"}],
-    )  # fmt: skip
-    request.ClearField("source")
-    assert request == pb.GenerateRequest(
-        model="m", messages=[pb.Message(role=pb.ROLE_USER, parts=[text("hi")])], max_output_tokens=50, temperature=0.5, top_p=0.9, top_k=7,
-        stop_sequences=["a", "b"], service_tier="standard_only", user="u", cache_control=pb.CacheControl(ttl=pb.CACHE_TTL_FIVE_MINUTES),
-        reasoning=pb.ReasoningOptions(mode=pb.REASONING_MODE_ADAPTIVE, display="omitted", effort="max"), parallel_tool_calls=False,
-        response_format=pb.ResponseFormat(json_schema=pb.JsonSchemaFormat(schema_json='{"b":1.0}')),
-        tool_choice=pb.ToolChoice(mode=pb.TOOL_CHOICE_MODE_REQUIRED, names=["f"]),
-        instructions=[pb.Part(text=pb.TextPart(text="s"), cache_control=pb.CacheControl()), text("t")],
-    )  # fmt: skip
-
-
 def test_a_budget_of_1025_is_accepted() -> None:
     reasoning = decoded(thinking={"type": "enabled", "budget_tokens": 1025.0}).reasoning
     assert reasoning == pb.ReasoningOptions(mode=pb.REASONING_MODE_ENABLED, budget_tokens=1025)
@@ -198,31 +179,7 @@ def test_the_older_output_format_is_read() -> None:
     assert request.response_format.json_schema.schema_json == "{}"
 
 
-def test_tools_have_their_canonical_form() -> None:
-    tools, notes = noted(
-        tools=[
-            {"name": "f", "description": "", "input_schema": {"b": 1.0}, "strict": False, "type": "custom", **MARK},
-            {"name": "g", "input_schema": {}, "type": None, "input_examples": [{}], "eager_input_streaming": True},
-            {"type": "web_search_20250305", "name": "web_search", "max_uses": 2.0, "allowed_domains": ["a.test"],
-             "user_location": {"type": "approximate", "city": "Paris", "timezone": "Europe/Paris"}},
-            {"type": "bash_20250124", "name": "bash"},
-        ]
-    )  # fmt: skip
-    assert list(tools.tools) == [
-        pb.Tool(function=pb.FunctionTool(name="f", description="", parameters_json='{"b":1.0}', strict=False), cache_control=pb.CacheControl()),
-        pb.Tool(function=pb.FunctionTool(name="g", parameters_json="{}")),
-        pb.Tool(web_search=pb.WebSearchTool(max_uses=2, allowed_domains=["a.test"], declared_type="web_search_20250305", user_location=pb.UserLocation(city="Paris", timezone="Europe/Paris"))),
-        pb.Tool(opaque=pb.OpaquePart(format="messages", type="bash_20250124", json='{"type":"bash_20250124","name":"bash"}')),
-    ]  # fmt: skip
-    assert notes.uncarried == ["input_examples", "eager_input_streaming"]
-
-
-def test_what_only_a_provider_of_the_format_can_be_told_is_noted() -> None:
-    _, notes = noted(
-        mcp_servers=[{"type": "url"}], container="c", context_management={"edits": []}, metadata={"user_id": "u", "x": 1}, betas=["b"], new=1, speed="fast"
-    )  # fmt: skip
-    assert notes.indispensable == ["new", "mcp_servers", "container"]
-    assert notes.uncarried == ["speed", "context_management", "metadata"]
+def test_an_empty_list_of_mcp_servers_is_not_indispensable() -> None:
     assert not noted(mcp_servers=[])[1].indispensable
 
 

@@ -81,64 +81,6 @@ PIECE = {"type": "text", "text": "a"}
 # --- turns
 
 
-def test_adjacent_messages_of_one_role_become_one_turn() -> None:
-    sent_turns, report = turns(
-        user(text("a")), user(text("b")), assistant(text("c")), assistant(text("d")), user(text("e"))
-    )
-    assert sent_turns == [
-        {"role": "user", "content": [PIECE, {"type": "text", "text": "b"}]},
-        {"role": "assistant", "content": [{"type": "text", "text": "c"}, {"type": "text", "text": "d"}]},
-        {"role": "user", "content": "e"},
-    ]
-    assert not report
-
-
-def test_results_stand_together_in_the_next_turn_in_the_order_of_their_calls_before_all_else() -> None:
-    sent_turns, report = turns(
-        HI, assistant(call("a"), call("b")), user(text("wait")), pb.Message(role=TOOL, parts=[result("b", text("2"))]),
-        pb.Message(role=TOOL, parts=[result("a", text("1"), is_error=True)]),
-    )  # fmt: skip
-    assert sent_turns[1:] == [
-        {"role": "assistant", "content": [tool_use("a"), tool_use("b")]},
-        {
-            "role": "user",
-            "content": [answered("a", "1", is_error=True), answered("b", "2"), {"type": "text", "text": "wait"}],
-        },
-    ]
-    assert not report
-
-
-def test_an_unanswered_call_gets_a_placeholder_result() -> None:
-    sent_turns, report = turns(HI, assistant(call("a"), call("b")), user(result("b"), text("x")))
-    stub = answered("a", "(no result)", is_error=True)
-    assert sent_turns[-1] == {"role": "user", "content": [stub, answered("b"), {"type": "text", "text": "x"}]}
-    assert report == "tool_call=no result"
-
-
-def test_a_result_of_no_call_becomes_text() -> None:
-    sent_turns, report = turns(
-        HI,
-        pb.Message(role=TOOL, parts=[result("gone", text("r"), text("s"))]),
-        pb.Message(role=TOOL, parts=[result("x")]),
-    )
-    contents = ["hi", "r", "s", "(no result)"]
-    assert sent_turns == [{"role": "user", "content": [{"type": "text", "text": words} for words in contents]}]
-    assert report == "tool_result=text x2"
-
-
-def test_calls_without_ids_are_paired_by_name_and_order() -> None:
-    sent_turns, _ = turns(
-        HI, assistant(call("", "f"), call("", "g"), call("", "f")),
-        user(*(pb.Part(tool_result=pb.ToolResult(name=name, parts=[text(name)])) for name in ("g", "f", "f"))),
-    )  # fmt: skip
-    assert [block["id"] for block in sent_turns[1]["content"]] == ["toolu_1_0", "toolu_1_1", "toolu_1_2"]
-    assert sent_turns[2]["content"] == [
-        answered("toolu_1_0", "f"),
-        answered("toolu_1_1", "g"),
-        answered("toolu_1_2", "f"),
-    ]
-
-
 def test_ids_and_names_are_made_valid_equally_everywhere() -> None:
     request = pb.GenerateRequest(
         messages=[HI, assistant(call("a:1", "get.it"), call("a.1", "get_it")), user(result("a:1"), result("a.1"))],
@@ -188,20 +130,6 @@ def test_the_first_turn_is_a_users() -> None:
     sent_turns, report = turns(assistant(text("a")), user(text("b")))
     assert [turn["content"] for turn in sent_turns] == [".", "a", "b"]
     assert report == "messages=a user's turn first"
-
-
-def test_system_messages_are_joined_to_the_system_prompt_in_order() -> None:
-    request = pb.GenerateRequest(
-        instructions=[text("a")],
-        messages=[
-            pb.Message(role=SYSTEM, parts=[text("b")]),
-            HI,
-            pb.Message(role=pb.ROLE_DEVELOPER, parts=[text("c")]),
-        ],
-    )
-    fields, report = encoded(request)
-    assert fields["system"] == [{"type": "text", "text": words} for words in "abc"]
-    assert report == "role=system prompt"
 
 
 def test_instructions_alone_are_a_users_turn() -> None:
@@ -257,23 +185,6 @@ def test_a_part_of_an_assistant_message_is_encoded(part: pb.Part, block: object,
     sent_turns, dropped = turns(HI, assistant(text("a"), part), HI)
     assert sent_turns[1] == {"role": "assistant", "content": [PIECE, block] if block else "a"}
     assert dropped == report
-
-
-def test_a_tool_result_has_the_output_of_its_tool() -> None:
-    given = [
-        text("a"),
-        text(" "),
-        media(IMAGE, uri="https://i.test"),
-        media(DOCUMENT, data=b"d", mime_type="text/plain"),
-    ]
-    sent_turns, _ = turns(
-        HI, assistant(call("a"), call("b")), user(result("a", *given), result("b", result_json='{"n":1}'))
-    )
-    contents = [
-        PIECE, {"type": "image", "source": {"type": "url", "url": "https://i.test"}},
-        {"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": "d"}},
-    ]  # fmt: skip
-    assert sent_turns[2]["content"] == [answered("a", contents), answered("b", '{"n":1}')]
 
 
 def test_calls_of_custom_tools_are_functions_with_one_text() -> None:
@@ -597,13 +508,3 @@ def test_the_last_four_cache_marks_stay() -> None:
     assert report == "cache_control x2"
     request.cache_control.SetInParent()
     assert encoded(request)[0]["system"] == "s"
-
-
-def test_cache_marks_are_placed_where_providers_accept_them() -> None:
-    sent_turns, report = turns(
-        HI, assistant(pb.Part(reasoning=THOUGHT.reasoning, state=THOUGHT.state, cache_control=MARK), call("a", cache_control=MARK), text("", cache_control=MARK)),
-        user(result("a", text("r", cache_control=MARK))),
-    )  # fmt: skip
-    assert sent_turns[1]["content"] == [{"type": "thinking", "thinking": "t", "signature": "s"}, tool_use("a") | MARKED]
-    assert sent_turns[2]["content"] == [answered("a", "r") | MARKED]
-    assert report == "cache_control"

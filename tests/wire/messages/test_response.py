@@ -144,24 +144,6 @@ def test_only_the_first_candidate_is_encoded() -> None:
     assert answer["content"] == [piece("a")]
 
 
-def test_the_prompts_count_is_without_the_caches() -> None:
-    usage = pb.Usage(
-        input_tokens=100,
-        cache_read_tokens=50,
-        cache_write_tokens=20,
-        long_cache_write_tokens=10,
-        output_tokens=9,
-        reasoning_tokens=4,
-        web_search_requests=2,
-    )
-    response = pb.GenerateResponse(usage=usage, service_tier="standard", candidates=[pb.Candidate()])
-    assert msgspec.json.decode(MESSAGES.encode_response(response, ANSWERED))["usage"] == {
-        "input_tokens": 20, "cache_creation_input_tokens": 30, "cache_read_input_tokens": 50,
-        "cache_creation": {"ephemeral_5m_input_tokens": 20, "ephemeral_1h_input_tokens": 10}, "output_tokens": 9,
-        "output_tokens_details": {"thinking_tokens": 4}, "server_tool_use": {"web_search_requests": 2, "web_fetch_requests": 0}, "service_tier": "standard",
-    }  # fmt: skip
-
-
 @pytest.mark.parametrize(
     ("usage", "counted"),
     [
