@@ -94,22 +94,6 @@ def test_the_path_has_the_model_and_whether_to_stream() -> None:
 # --- bodies of callers
 
 
-def test_a_schema_whose_properties_are_named_like_fields_is_unchanged() -> None:
-    parameters = {"type": "object", "properties": {"user_id": {"type": "string"}, "mime_type": {"nullable": True}}}
-    args = {"user_id": 1.0, "mime_type": None, "inline_data": {"mime_type": "x"}}
-    body = {
-        "contents": {"parts": [{"function_call": {"name": "f", "args": args}}]},
-        "tools": [{"function_declarations": [{"name": "f", "parameters_json_schema": parameters}]}],
-        "generation_config": {"response_json_schema": parameters, "response_mime_type": "application/json"},
-        "labels": {"user_id": "a"},
-    }
-    request = decoded(**body)
-    assert msgspec.json.decode(request.tools[0].function.parameters_json) == parameters
-    assert request.messages[0].parts[0].tool_call.arguments_json == msgspec.json.encode(args).decode()
-    assert msgspec.json.decode(request.response_format.json_schema.schema_json) == parameters
-    assert request.metadata == {"user_id": "a"}
-
-
 SPELLINGS = [
     {"generationConfig": {"thinkingConfig": {"includeThoughts": True, "thinkingBudget": 5}, "topK": 40, "maxOutputTokens": 7}},
     {"generation_config": {"thinking_config": {"include_thoughts": True, "thinking_budget": "5"}, "top_k": "40", "max_output_tokens": "7"}},
@@ -246,23 +230,6 @@ def test_reasoning_state_of_another_format_is_restored_unchanged() -> None:
     assert parts[0].reasoning.texts == ["why"]
 
 
-def test_unknown_parts_and_tools_are_kept_as_they_stand() -> None:
-    unknown = {"newKind": {"user_id": 1.0}, "thought": True, "extra": None}
-    request, notes = noted(
-        contents=[{"parts": [{"text": "a"}, unknown]}],
-        tools=[{"newTool": {"x_y": 1}, "urlContext": {}}, {"google_search": {}}],
-    )
-    opaque = request.messages[0].parts[1].opaque
-    assert (opaque.format, opaque.type, opaque.json) == ("native", "newKind", msgspec.json.encode(unknown).decode())
-    assert request.messages[0].parts[1].thought is False
-    assert [tool.opaque.type or tool.web_search.declared_type for tool in request.tools] == [
-        "newTool",
-        "urlContext",
-        "googleSearch",
-    ]
-    assert not notes.indispensable
-
-
 @pytest.mark.parametrize(
     "key",
     [
@@ -283,36 +250,6 @@ def test_a_search_tool_is_decoded_in_every_spelling_and_encoded_in_the_providers
     request.ClearField("source")
     retrieval = "Retrieval" in key or "retrieval" in key
     assert sent(request)[0]["tools"][1] == {"googleSearchRetrieval" if retrieval else "googleSearch": {}}
-
-
-def test_what_only_this_format_has_is_noted_for_others() -> None:
-    request, notes = noted(
-        contents=[{"parts": [{"text": "a", "videoMetadata": {"fps": 1}}, {"functionResponse": {"name": "f", "response": {}, "willContinue": True, "scheduling": "SILENT"}}, {"text": "b", "videoMetadata": {"fps": 2}}]}],
-        tools=[{"functionDeclarations": [{"name": "f", "response": {}, "responseJsonSchema": {}, "behavior": "BLOCKING"}]}, {"googleSearchRetrieval": {"dynamicRetrievalConfig": {}}}],
-        toolConfig={"retrievalConfig": {"languageCode": "de"}},
-        generationConfig={"responseMimeType": "text/x.poem", "speechConfig": {"languageCode": "de", "voiceConfig": {"prebuiltVoiceConfig": {"voiceName": "Kore"}}}},
-    )  # fmt: skip
-    assert notes.uncarried == [
-        "videoMetadata", "functionResponse.willContinue", "functionResponse.scheduling",
-        "generationConfig.responseMimeType", "generationConfig.speechConfig",
-        "functionDeclarations.response", "functionDeclarations.responseJsonSchema", "functionDeclarations.behavior",
-        "googleSearchRetrieval.dynamicRetrievalConfig", "toolConfig.retrievalConfig",
-    ]  # fmt: skip
-    assert request.audio_output.voice_json == "Kore"
-
-
-def test_unknown_fields_are_noted_at_every_depth_and_the_callers_own_json_is_not_read() -> None:
-    request, notes = noted(
-        x=1,
-        generationConfig={"y": 1, "thinkingConfig": {"z": 1}},
-        contents=[{"parts": [{"text": "a", "u": 1}], "v": 2}],
-        labels={"w": "x"},
-    )
-    assert notes.indispensable == ["x"]
-    assert notes.uncarried == [
-        "contents[0].parts[0].u", "contents[0].v", "generationConfig.y", "generationConfig.thinkingConfig.z",
-    ]  # fmt: skip
-    assert request.messages[0].parts[0].text.text == "a"
 
 
 # --- bodies of token counting
@@ -406,18 +343,6 @@ def test_an_edited_field_that_the_body_lacks_is_added() -> None:
     }
 
 
-def test_adjacent_messages_become_one_turn_with_results_first_in_the_order_of_their_calls() -> None:
-    encoded = contents(
-        user(text("a")), user(text("b")), model(text("c"), call("1", "f"), call("2", "g")),
-        turn(pb.ROLE_TOOL, result("2", "", text("two"))), turn(pb.ROLE_TOOL, result("1", "", text("one"))), user(text("d")),
-    )  # fmt: skip
-    assert encoded == [
-        {"role": "user", "parts": [{"text": "a"}, {"text": "b"}]},
-        {"role": "model", "parts": [{"text": "c"}, {"functionCall": {"id": "1", "name": "f", "args": {}}}, {"functionCall": {"id": "2", "name": "g", "args": {}}}]},
-        {"role": "user", "parts": [{"functionResponse": {"id": "1", "name": "f", "response": {"output": "one"}}}, {"functionResponse": {"id": "2", "name": "g", "response": {"output": "two"}}}, {"text": "d"}]},
-    ]  # fmt: skip
-
-
 def test_results_without_ids_find_their_names_by_order() -> None:
     encoded = contents(
         model(call("", "f"), call("", "g")),
@@ -476,42 +401,6 @@ def test_a_result_of_no_call_is_text_in_its_place(orphan: pb.Part, encoded: list
     fields, report = sent(request)
     assert fields["contents"] == [{"role": "user", "parts": [{"text": "one"}, *encoded, {"text": "three"}]}]
     assert report == "tool_result=text"
-
-
-def test_a_second_result_of_a_call_and_one_of_an_earlier_turn_become_text() -> None:
-    fields, report = sent(
-        pb.GenerateRequest(
-            messages=[
-                model(call("1", "f")), turn(pb.ROLE_TOOL, result("1", "", text("a")), result("1", "", text("b"))),
-                model(text("and")), turn(pb.ROLE_TOOL, result("1", "", text("c"))),
-            ]
-        )
-    )  # fmt: skip
-    assert fields["contents"][1]["parts"] == [
-        {"functionResponse": {"id": "1", "name": "f", "response": {"output": "a"}}},
-        {"text": "b"},
-    ]
-    assert fields["contents"][3]["parts"] == [{"text": "c"}]
-    assert report == "tool_result=text x2"
-
-
-def test_a_call_without_a_result_gets_a_placeholder_result() -> None:
-    fields, report = sent(
-        pb.GenerateRequest(
-            messages=[
-                model(call("1", "f"), call("2", "g"), call("", "h")),
-                turn(pb.ROLE_TOOL, result("2", "", text("b"))),
-                user(text("go on")),
-            ]
-        )
-    )
-    assert fields["contents"][1]["parts"] == [
-        {"functionResponse": {"id": "1", "name": "f", "response": {"error": "(no result)"}}},
-        {"functionResponse": {"id": "2", "name": "g", "response": {"output": "b"}}},
-        {"functionResponse": {"name": "h", "response": {"error": "(no result)"}}},
-        {"text": "go on"},
-    ]
-    assert report == "tool_call=no result x2"
 
 
 @pytest.mark.parametrize(
@@ -583,23 +472,6 @@ def test_what_says_nothing_is_left_out() -> None:
 
 
 OWN, FOREIGN = pb.ReasoningState(data="AAAA", format="native"), pb.ReasoningState(data="x", format="messages")
-
-
-def test_state_goes_to_who_made_it_and_to_nobody_else() -> None:
-    thought = pb.Part(reasoning=pb.ReasoningPart(texts=["a", "b"]), state=OWN)
-    foreign = pb.Part(reasoning=pb.ReasoningPart(texts=["c"]), state=FOREIGN)
-    hidden = pb.Part(reasoning=pb.ReasoningPart(redacted=True), state=FOREIGN)
-    summary = pb.Part(reasoning=pb.ReasoningPart(summaries=["d"]))
-    fields, report = sent(
-        pb.GenerateRequest(messages=[model(thought, foreign, hidden, summary, call("1", "f", state=OWN))])
-    )
-    assert fields["contents"][0]["parts"] == [
-        {"text": "a\n\nb", "thought": True, "thoughtSignature": "AAAA"},
-        {"text": "c", "thought": True},
-        {"text": "d", "thought": True},
-        {"functionCall": {"id": "1", "name": "f", "args": {}}, "thoughtSignature": "AAAA"},
-    ]
-    assert report == "state x2"
 
 
 @pytest.mark.parametrize(
@@ -787,19 +659,6 @@ def test_media_are_encoded_with_their_actual_type() -> None:
     fields, report = sent(pb.GenerateRequest(messages=[user(png)]), "gemini-2.5-flash")
     assert "mediaResolution" not in fields["contents"][0]["parts"][0]
     assert report == "detail"
-
-
-def test_a_document_in_pieces_is_its_pieces() -> None:
-    blocks = pb.DocumentBlocks(parts=[text("one"), media(kind=pb.MEDIA_KIND_IMAGE, data=b"x", mime_type="image/png")])
-    fields, report = sent(
-        pb.GenerateRequest(messages=[user(media(kind=pb.MEDIA_KIND_DOCUMENT, blocks=blocks, title="T", origin="o"))])
-    )
-    assert fields["contents"][0]["parts"] == [
-        {"text": "T"},
-        {"text": "one"},
-        {"inlineData": {"mimeType": "image/png", "data": "eA=="}},
-    ]
-    assert report == "origin"
 
 
 LABELS = [({"a": "b", "x_1": "y-2"}, {"a": "b", "x_1": "y-2"}, ""), ({"A": "b"}, None, "metadata"), ({"a": "b c", "d": "e"}, {"d": "e"}, "metadata"), ({"a": "x" * 64}, None, "metadata")]  # fmt: skip

@@ -7,7 +7,6 @@ import pytest
 
 from umg_grpc.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.reasoning_state import read
 from umg_grpc.wire.core.response_to_events import response_to_events
 from umg_grpc.wire.native import NATIVE
 
@@ -134,22 +133,6 @@ def test_a_provider_tool_call_is_encoded_with_its_final_state() -> None:
 FOREIGN = pb.ReasoningState(data="x", format="messages")
 
 
-def test_thoughts_and_their_state_stand_apart_from_the_text() -> None:
-    encoded = parts(
-        answer(thoughts("a", "b", state=FOREIGN), text("hi", state=pb.ReasoningState(data="AAAA", format="native")))
-    )
-    assert [{name: value for name, value in part.items() if name != "thoughtSignature"} for part in encoded] == [
-        {"thought": True, "text": "a"},
-        {"thought": True, "text": "\n\nb"},
-        {"text": "", "thought": True},
-        {"text": "hi"},
-        {"text": ""},
-        {"text": ""},
-    ]
-    assert read(encoded[2]["thoughtSignature"], "native") == FOREIGN
-    assert encoded[4]["thoughtSignature"] == "AAAA"
-
-
 def test_summaries_are_told_where_the_thoughts_are_not() -> None:
     assert [part["text"] for part in parts(answer(thoughts(summaries=("s", "t"))))] == ["s", "\n\nt", ""]
     assert [part["text"] for part in parts(answer(thoughts("a", summaries=("s",))))] == ["a", ""]
@@ -159,37 +142,6 @@ def test_thoughts_that_are_not_shown_are_their_state_alone() -> None:
     hidden = pb.Part(reasoning=pb.ReasoningPart(redacted=True), state=FOREIGN)
     encoded = parts(answer(hidden))[0]
     assert encoded.keys() == {"thought", "thoughtSignature"}
-
-
-def test_sources_stand_in_the_last_line_and_count_all_text() -> None:
-    first = pb.Citation(web=pb.WebSource(url="https://a.test"), title="A", start_index=1, end_index=2)
-    second = pb.Citation(web=pb.WebSource(url="https://b.test"), title="B", start_index=0, end_index=1)
-    search = pb.Part(server_tool_call=pb.ServerToolCall(name="web_search", queries=["q"]))
-    response = answer(search, text("é😀", first), call("c", "f", "{}"), text("ü", second))
-    response.candidates[0].grounding_json = '{"searchEntryPoint":{"renderedContent":"<a>"}}'
-    encoded = chunks(response)
-    assert [chunk["candidates"][0].get("groundingMetadata") for chunk in encoded[:-1]] == [None] * (len(encoded) - 1)
-    assert encoded[-1]["candidates"][0]["groundingMetadata"] == {
-        "searchEntryPoint": {"renderedContent": "<a>"},
-        "webSearchQueries": ["q"],
-        "groundingChunks": [{"web": {"uri": "https://a.test", "title": "A"}}, {"web": {"uri": "https://b.test", "title": "B"}}],
-        "groundingSupports": [
-            {"segment": {"startIndex": 2, "endIndex": 6, "text": "😀"}, "groundingChunkIndices": [0]},
-            {"segment": {"startIndex": 6, "endIndex": 8, "text": "ü"}, "groundingChunkIndices": [1]},
-        ],
-    }  # fmt: skip
-
-
-def test_a_blocked_prompt_is_encoded_with_a_candidate_that_stopped_for_it() -> None:
-    blocked = pb.GenerateResponse(
-        block_reason="BLOCKLIST", prompt_safety_ratings=[pb.SafetyRating(category="C", probability="HIGH")]
-    )
-    (encoded,) = chunks(blocked)
-    assert encoded["promptFeedback"] == {
-        "blockReason": "BLOCKLIST",
-        "safetyRatings": [{"category": "C", "probability": "HIGH"}],
-    }
-    assert encoded["candidates"][0]["finishReason"] == "BLOCKLIST"
 
 
 @pytest.mark.parametrize("response", SAMPLES, ids=range(len(SAMPLES)))
