@@ -1,0 +1,158 @@
+"""Alerts and dashboard of `deploy/`: they are those of the tables, of existing metrics, and valid for Prometheus."""
+
+import json
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import yaml
+from prometheus_client.parser import text_string_to_metric_families
+
+from scripts import monitoring
+from scripts.monitoring import ALERTS, PANELS
+from umg_grpc.provider_failure import FailureKind, ProviderFailure
+from umg_grpc.service import metrics
+from umg_grpc.service.pipeline.call import Call
+from umg_grpc.v1 import pb
+
+ROOT = Path(__file__).parents[2]
+PROMTOOL = shutil.which("promtool")
+PROMETHEUS = {"instance", "job", "le"}
+"""Labels that Prometheus or its histograms add."""
+
+
+def expressions() -> Iterator[str]:
+    yield from (alert.expression for alert in ALERTS)
+    yield from (expression for panel in PANELS for expression, _ in panel.queries)
+
+
+def labels_of_metrics() -> dict[str, set[str]]:
+    """Return the labels of each series that `/metrics` has or may have."""
+    made = metrics.Metrics()
+    call = Call("/umg.v1.GenerationService/Generate", {}, trusted=True, request_id="r", first_output_seconds=0.1)
+    made.finished(call, "OK", 0.1)
+    made.attempt("main", "m", "ok")
+    made.failure("main", ProviderFailure(FailureKind.WRONG_KEY, 401))
+    made.refused("full")
+    made.hedged("m", won=True)
+    made.count_cache_lookup("hit")
+    families = text_string_to_metric_families(made.exposition().decode())
+    counted = {sample.name: set(sample.labels) for family in families for sample in family.samples}
+    levels = [value for value in vars(metrics).values() if isinstance(value, metrics.Level)]
+    return counted | {level.name: set(level.labels) for level in levels}
+
+
+def test_the_files_are_those_of_the_tables() -> None:
+    for path, text in monitoring.files(ROOT).items():
+        assert (ROOT / path).read_text() == text, f"run `python scripts/monitoring.py`: {path}"
+
+
+@pytest.mark.parametrize("expression", sorted(expressions()))
+def test_an_expression_has_only_existing_metrics_and_labels(expression: str) -> None:
+    known = labels_of_metrics()
+    names = set(re.findall(r"\bumg_\w+", expression))
+    assert names
+    assert names <= known.keys()
+    labels = {label for listed in re.findall(r"(?:by|on) \(([\w, ]+)\)", expression) for label in listed.split(", ")}
+    labels |= set(re.findall(r'(\w+)=~?"', expression))
+    assert labels <= PROMETHEUS.union(*(known[name] for name in names))
+
+
+def test_the_outcomes_of_an_expression_are_reasons_of_errors() -> None:
+    [alert] = [alert for alert in ALERTS if alert.name == "UmgCallsFail"]
+    [outcomes] = re.findall(r'outcome=~"([^"]+)"', alert.expression)
+    assert {f"ERROR_REASON_{outcome}" for outcome in outcomes.split("|")} <= set(pb.ErrorReason.keys())
+
+
+def test_the_dashboard_has_every_metric() -> None:
+    shown = {
+        name for panel in PANELS for expression, _ in panel.queries for name in re.findall(r"\bumg_\w+", expression)
+    }
+    series = {name for name in labels_of_metrics() if name.startswith("umg_")}
+    derived = {name for name in series if name.endswith(("_created", "_count", "_sum"))}
+    assert shown == series - derived
+    panels = json.loads((ROOT / monitoring.DASHBOARD).read_text())["panels"]
+    places = [(p["gridPos"]["x"] + dx, p["gridPos"]["y"] + dy) for p in panels for dx in range(p["gridPos"]["w"]) for dy in range(p["gridPos"]["h"])]  # fmt: skip
+    assert len(places) == len(set(places))  # no panel covers another
+    assert len({panel["id"] for panel in panels}) == len(panels)
+
+
+@dataclass(frozen=True)
+class Example:
+    """Series (in the notation of promtool, one value a minute) for which an alert fires at a time."""
+
+    series: Mapping[str, str]
+    minutes: int
+
+
+BUILD = 'umg_build_info{version="1",instance="a",job="umg"}'
+EXAMPLES = {
+    "UmgAbsent": Example({"other": "0x60"}, 10),
+    "UmgCallsFail": Example({'umg_calls_total{outcome="OK"}': "0+95x60", 'umg_calls_total{outcome="UPSTREAM_FAILED"}': "0+5x60"}, 20),
+    "UmgModelUnavailable": Example({'umg_channel_state{channel="a",model="m"}': "0x5 1x20", 'umg_channel_state{channel="b",model="m"}': "0x8 2x20"}, 12),
+    "UmgChannelDown": Example({'umg_attempts_total{channel="a",model="m",outcome="down"}': "_x5 1x60"}, 8),
+    "UmgChannelResting": Example({'umg_channel_state{channel="a",model="m"}': "0 1x20", 'umg_channel_state{channel="b",model="m"}': "0x20"}, 10),
+    "UmgKeyPaused": Example({'umg_channel_keys_resting{channel="a"}': "1x30"}, 20),
+    "UmgDatabaseDown": Example({"umg_database_up": "1 0x10"}, 5),
+    "UmgRedisDown": Example({"umg_redis_up": "1 0x10"}, 5),
+    "UmgWritesWaiting": Example({'umg_writes_waiting{store="reasoning",instance="a",job="umg"}': "5x40", 'umg_database_up{instance="a",job="umg"}': "1x40"}, 20),
+    "UmgReloadFailed": Example({"umg_reload_success": "1 0x10"}, 5),
+    "UmgRefusing": Example({'umg_refused_total{reason="full"}': "1x10 2x10"}, 13),
+    "UmgLagging": Example({'umg_gate_lag_seconds{clock="processor"}': "0.15x20", 'umg_gate_lag_seconds{clock="wall"}': "9x20"}, 10),
+    "UmgChannelQueue": Example({'umg_channel_queue{channel="a"}': "1x20"}, 5),
+    "UmgFirstOutputSlow": Example({'umg_first_output_seconds_bucket{channel="a",model="m",le="30"}': "0+1x60", 'umg_first_output_seconds_bucket{channel="a",model="m",le="60"}': "0+10x60", 'umg_first_output_seconds_bucket{channel="a",model="m",le="+Inf"}': "0+10x60"}, 40),
+    "UmgTasksGrow": Example({'umg_tasks{instance="a"}': "0+10x240", 'umg_gate_calls{instance="a"}': "3x240"}, 200),
+    "UmgVersionsDiffer": Example({BUILD: "1x120", BUILD.replace('"1"', '"2"').replace('"a"', '"b"'): "1x120"}, 100),
+}  # fmt: skip
+QUIET = {
+    'umg_calls_total{outcome="OK"}': "0+100x240",
+    'umg_calls_total{outcome="UPSTREAM_FAILED"}': "5x240",
+    'umg_attempts_total{channel="a",model="m",outcome="down"}': "5x240",
+    'umg_refused_total{reason="full"}': "5x240",
+    'umg_channel_state{channel="a",model="m"}': "0x240",
+    'umg_channel_keys_resting{channel="a"}': "0x240",
+    'umg_writes_waiting{store="reasoning",instance="a",job="umg"}': "0 5 0 7 0x240",
+    'umg_database_up{instance="a",job="umg"}': "1x240",
+    "umg_redis_up": "1x240",
+    "umg_reload_success": "1x240",
+    'umg_gate_lag_seconds{clock="processor"}': "0.01x240",
+    'umg_channel_queue{channel="a"}': "0x240",
+    'umg_tasks{instance="a"}': "10 20 10 20 10x240",
+    'umg_gate_calls{instance="a"}': "1 2 1 2 1x240",
+    BUILD: "1x240",
+}
+
+
+def test_every_alert_has_an_example() -> None:
+    assert EXAMPLES.keys() == {alert.name for alert in ALERTS}
+
+
+def _unit_test(series: Mapping[str, str], minutes: int, firing: Mapping[str, bool]) -> dict[str, object]:
+    checks = [
+        {
+            "expr": f'count(ALERTS{{alertname="{name}",alertstate="firing"}}) > 0',
+            "eval_time": f"{minutes}m",
+            "exp_samples": [{"labels": "{}", "value": 1}] if fires else [],
+        }
+        for name, fires in firing.items()
+    ]
+    given = [{"series": name, "values": values} for name, values in series.items()]
+    return {"interval": "1m", "input_series": given, "promql_expr_test": checks}
+
+
+@pytest.mark.skipif(PROMTOOL is None, reason="promtool is not installed (Debian: prometheus)")
+def test_prometheus_accepts_the_rules_and_they_fire_by_their_examples(tmp_path: Path) -> None:
+    assert PROMTOOL is not None
+    rules = ROOT / monitoring.RULES
+    checked = subprocess.run([PROMTOOL, "check", "rules", rules], capture_output=True, text=True, check=False)
+    assert checked.returncode == 0, checked.stderr
+    tests = [_unit_test(each.series, each.minutes, {name: True}) for name, each in EXAMPLES.items()]
+    tests.append(_unit_test(QUIET, 230, dict.fromkeys(EXAMPLES, False)))
+    file = tmp_path / "tests.yaml"
+    file.write_text(yaml.safe_dump({"rule_files": [str(rules)], "evaluation_interval": "1m", "tests": tests}))
+    tested = subprocess.run([PROMTOOL, "test", "rules", file], capture_output=True, text=True, check=False)
+    assert tested.returncode == 0, tested.stdout + tested.stderr
