@@ -51,6 +51,14 @@ def test_a_key_is_masked_where_the_provider_repeats_it() -> None:
         assert not any(secret in repr(facts) for secret in (KEY, KEY[:-4], "s3cret", "hidden"))
 
 
+def test_a_key_is_masked_in_the_code_the_request_id_and_the_error_of_the_caller() -> None:
+    body = f'{{"error": {{"message": "no {KEY}", "code": "{KEY}"}}}}'
+    error = decode_error(400, {}, body.encode())
+    facts = facts_of(error, Endpoint(BASE, {}, KEY), **{"x-request-id": KEY})
+    assert (facts.code, facts.request_id, facts.message) == ("[key]", "[key]", "no [key]")
+    assert KEY not in f"{error.message} {error.metadata}"
+
+
 def test_a_short_key_has_no_visible_end() -> None:
     assert facts_of(decode_error(401, {}, b"{}"), Endpoint(BASE, {}, "short-key")).key_tail == ""
 

@@ -13,6 +13,7 @@ from umg_grpc.wire.errors.redact import clean
 if TYPE_CHECKING:
     from umg_grpc.upstream.http.channel import Endpoint
 
+CODE = "upstream_code"
 TAIL_CHARACTERS = 4
 MIN_KEY_CHARACTERS = 12
 """Shortest key whose last characters are shown; of a shorter key they would be too large a part."""
@@ -27,17 +28,23 @@ NO_HEADERS: Mapping[str, str] = {}
 def add_facts(
     error: UmgError, endpoint: "Endpoint", path: str, status: int = 0, headers: Mapping[str, str] = NO_HEADERS
 ) -> None:
-    """Add the facts of a failed call to its error. `status`, `headers`: of the answer, if its head arrived."""
+    """Add the facts of a failed call to its error, and mask the channel's secrets in its text for the caller.
+    `status`, `headers`: of the answer, if its head arrived.
+    """
     if error.failure is None:  # the caller's own deadline, or a limit of the gateway: the provider did not fail
         return
+    error.message = _mask_secrets(error.message, endpoint)
+    if (code := error.metadata.get(CODE)) is not None:
+        error.metadata[CODE] = _mask_secrets(code, endpoint)
     media_type = headers.get("content-type", "").partition(";")[0].strip().lower()
     page = media_type == "text/html"
     facts = error.facts or ProviderFailure(kind_of(Evidence(error.reason, status, page=page)))
     address = urlsplit(endpoint.base_url + path)
     error.facts = facts._replace(
         status=facts.status or status,
+        code=_mask_secrets(facts.code, endpoint),
         message=_mask(facts.message or error.cause or error.message, endpoint),
-        request_id=_request_id(headers),
+        request_id=_mask_secrets(_request_id(headers), endpoint),
         host=address.netloc.rpartition("@")[2],
         path=address.path,
         content_type=media_type if media_type != "application/json" and _MEDIA_TYPE.fullmatch(media_type) else "",
@@ -46,14 +53,17 @@ def add_facts(
 
 
 def _mask(message: str, endpoint: "Endpoint") -> str:
-    """Return the message with the key and the values of the configured headers masked, also where a provider repeats
-    them; then without other secrets.
-    """
+    """Return the message with the secrets of the channel masked, then without other secrets."""
+    return clean(_mask_secrets(message, endpoint), MAX_MESSAGE_CHARACTERS)
+
+
+def _mask_secrets(text: str, endpoint: "Endpoint") -> str:
+    """Return the text with the key and the values of the configured headers masked where a provider repeats them."""
     words = (word for value in endpoint.headers.values() for word in value.split())
     for secret in (endpoint.secret, *words):
         if len(secret) >= MIN_SECRET_CHARACTERS:
-            message = message.replace(secret, "[key]")
-    return clean(message, MAX_MESSAGE_CHARACTERS)
+            text = text.replace(secret, "[key]")
+    return text
 
 
 def _request_id(headers: Mapping[str, str]) -> str:
