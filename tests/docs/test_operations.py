@@ -32,7 +32,7 @@ from umg_grpc.service.caching import prompt_cache_affinity, response_cache
 from umg_grpc.service.pipeline import failure_policy, generation
 from umg_grpc.service.pipeline.call import Call
 from umg_grpc.service.resilience import circuit_breaker, overload, shared, start_queue
-from umg_grpc.service.telemetry import exporting
+from umg_grpc.service.telemetry import content, exporting
 from umg_grpc.store import redis
 from umg_grpc.upstream.http import keys
 from umg_grpc.v1 import pb
@@ -219,6 +219,9 @@ DOCUMENTED_NUMBERS = [
     DocumentedNumber("waits {} seconds for an answer", redis.ANSWER_SECONDS),
     DocumentedNumber("then with {} callers that leave", LEAVING),
     DocumentedNumber("the process waits at most {} seconds for the last export", exporting.SHUTDOWN_SECONDS),
+    DocumentedNumber("the newest {} messages, 8192 characters", content.MAX_MESSAGES),
+    DocumentedNumber("messages, {} characters of each text", content.MAX_TEXT_CHARACTERS),
+    DocumentedNumber("the first {} KiB of an answer, and of media", content.MAX_ANSWER_BYTES / 2**10),
 ]
 
 

@@ -1,5 +1,6 @@
 """Spans and metrics that a collector of OpenTelemetry receives, of all operations, streams and failovers."""
 
+import json
 import socket
 import sys
 import time
@@ -17,6 +18,8 @@ from tests.support.collector import Collector, ReceivedSpan, collector
 from tests.support.gateways import Running, running
 from tests.support.providers.every_operation import EveryOperation
 from tests.support.providers.server import serve_provider
+from umg_grpc.errors import UmgError
+from umg_grpc.service.telemetry.content import CAPTURE, REDACT
 from umg_grpc.service.telemetry.exporting import open_telemetry
 from umg_grpc.v1 import pb, rpc
 
@@ -42,7 +45,7 @@ CHAT: dict[str, Any] = {"model": "m", "messages": [{"role": "user", "content": S
 
 
 class Setting:
-    """Gateway with telemetry. `exported` ends it, so that all spans are exported."""
+    """Running gateway with its provider."""
 
     def __init__(self, gateway: Running, provider: EveryOperation, session: aiohttp.ClientSession) -> None:
         self.gateway, self.provider, self.session = gateway, provider, session
@@ -54,8 +57,9 @@ class Setting:
 
 
 @asynccontextmanager
-async def setting(url: str, data: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncGenerator[Setting, None]:
-    variables = {"OTEL_EXPORTER_OTLP_ENDPOINT": url, "OTEL_EXPORTER_OTLP_TIMEOUT": "1"}
+async def setting(url: str, data: Path, monkeypatch: pytest.MonkeyPatch, **more: str) -> AsyncGenerator[Setting, None]:
+    """Run a gateway with telemetry, whose spans are exported at the end. `more`: further variables."""
+    variables = {"OTEL_EXPORTER_OTLP_ENDPOINT": url, "OTEL_EXPORTER_OTLP_TIMEOUT": "1", **more}
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
     async with (
@@ -217,6 +221,56 @@ async def test_a_collector_that_does_not_answer_affects_no_call(
             began = time.monotonic()
         assert statuses == [200] * 20
         assert time.monotonic() - began < 10
+
+
+def redact(text: str) -> str:
+    """Redact a text as the hook of an operator."""
+    return text.replace("private", "[redacted]")
+
+
+def fail_to_redact(text: str) -> str:
+    raise RuntimeError(text)
+
+
+REDACTED = {"role": "user", "parts": [{"type": "text", "content": "a prompt that is [redacted]"}]}
+HELLO = [{"role": "assistant", "parts": [{"type": "text", "content": "Hello"}], "finish_reason": "stop"}]
+
+
+async def test_content_is_recorded_on_demand_and_redacted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    turn = {"role": "user", "content": "a prompt that is private"}
+    chat = {"model": "m", "messages": [{"role": "system", "content": "Be kind"}, turn]}
+    messages = {"model": "m", "max_tokens": 9, "system": "Be kind", "messages": [turn]}
+    variables = {CAPTURE: "true", REDACT: f"{__name__}:redact"}
+    async with collector() as received:
+        async with setting(received.url, tmp_path, monkeypatch, **variables) as made:
+            for path, body in (("/v1/chat/completions", chat), ("/v1/messages", messages)):
+                for stream in (False, True):
+                    assert await made.post(path, {**body, "stream": stream}) == 200
+        for span in received.attempts:
+            prompt = json.loads(span.attributes["gen_ai.input.messages"])
+            assert prompt[-1] == REDACTED
+            instructions = span.attributes.get("gen_ai.system_instructions")
+            assert (len(prompt), instructions is not None) in {(2, False), (1, True)}
+            assert json.loads(span.attributes["gen_ai.output.messages"]) == HELLO
+        assert len(received.attempts) == 4
+        assert "private" not in repr(received)
+
+
+async def test_a_redaction_that_fails_leaves_the_content_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    variables = {CAPTURE: "true", REDACT: f"{__name__}:fail_to_redact"}
+    async with collector() as received:
+        with capture_logs() as lines:
+            async with setting(received.url, tmp_path, monkeypatch, **variables) as made:
+                assert await made.post("/v1/chat/completions", CHAT) == 200
+        assert "content of a span is left out" in repr(lines)
+        assert SECRET not in repr(lines) + repr(received)
+
+
+@pytest.mark.parametrize("hook", ["none.there:redact", "json:none", "json", ":"])
+async def test_a_redaction_hook_that_is_not_there_prevents_the_start(hook: str) -> None:
+    with pytest.raises(UmgError, match="expected MODULE:FUNCTION"):
+        async with open_telemetry({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1", CAPTURE: "true", REDACT: hook}):
+            pass
 
 
 async def test_telemetry_is_off_without_a_collector_or_its_packages(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 
 import structlog
 
+from umg_grpc.service.telemetry.content import open_capture
 from umg_grpc.service.telemetry.interface import Telemetry
 
 ENDPOINT = "OTEL_EXPORTER_OTLP_ENDPOINT"
@@ -39,7 +40,8 @@ def _resource_attributes(environment: Mapping[str, str]) -> dict[str, str]:
 @asynccontextmanager
 async def open_telemetry(environment: Mapping[str, str]) -> AsyncGenerator[Telemetry | None, None]:
     """Yield the telemetry; None unless the environment names a collector and the packages are installed. A collector
-    that does not answer costs calls nothing: spans are exported by a thread, and dropped if its queue is full.
+    that does not answer costs calls nothing: spans are exported by a thread, and dropped if its queue is full. Raise
+    UmgError(INVALID_FIELD) for a redaction hook that cannot be imported.
     """
     if not any(environment.get(name) for name in ENDPOINTS) or environment.get(DISABLED, "").lower() == "true":
         yield None
@@ -63,6 +65,7 @@ async def open_telemetry(environment: Mapping[str, str]) -> AsyncGenerator[Telem
         logger.warning("no telemetry is exported: a package is not installed", missing=error.name, install=install)
         yield None
         return
+    content = open_capture(environment)
     resource = Resource.create(_resource_attributes(environment))
     tracers = TracerProvider(resource=resource, shutdown_on_exit=False)
     if environment.get(TRACES) != "none":
@@ -70,7 +73,7 @@ async def open_telemetry(environment: Mapping[str, str]) -> AsyncGenerator[Telem
     readers = [PeriodicExportingMetricReader(OTLPMetricExporter())] if environment.get(METRICS) != "none" else []
     meters = MeterProvider(readers, resource=resource, shutdown_on_exit=False)
     try:
-        yield OtelTelemetry(tracers, meters)
+        yield OtelTelemetry(tracers, meters, content)
     finally:
 
         def shut_down() -> None:

@@ -23,10 +23,12 @@ from umg_grpc.errors import UmgError
 from umg_grpc.routing import EMBED, GENERATE, RERANK, Operation, Target
 from umg_grpc.service.telemetry import attributes
 from umg_grpc.service.telemetry.attributes import Attributes
+from umg_grpc.service.telemetry.content import ContentCapture, aggregator_of
 from umg_grpc.service.telemetry.interface import Attribute, Request, Response
 from umg_grpc.status import STATUS
 from umg_grpc.trace_context import OUTGOING, TraceContext
 from umg_grpc.v1 import pb
+from umg_grpc.wire.core.aggregate import AnswerAggregator
 
 SCOPE = "unified-model-gateway"
 BUCKETS = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92)
@@ -53,7 +55,9 @@ SERVER_FAULTS = frozenset({"INTERNAL", "UNKNOWN", "UNAVAILABLE", "DEADLINE_EXCEE
 class OtelTelemetry:
     """Source of spans, and instruments of the metrics. Its providers export both in threads of their own."""
 
-    def __init__(self, tracers: TracerProvider, meters: MeterProvider) -> None:
+    def __init__(self, tracers: TracerProvider, meters: MeterProvider, content: ContentCapture | None = None) -> None:
+        """`content`: None records no content."""
+        self.content = content
         release = version("unified-model-gateway")
         self.tracer = tracers.get_tracer(SCOPE, release)
         meter = meters.get_meter(SCOPE, release)
@@ -84,17 +88,19 @@ class OtelCallSpan:
         self.trace = _trace_context(self._span)
         self._operation: Operation = GENERATE
         self._parameters: Attributes = {}
-        self._stream = False
+        self._request: Request | None = None
         self._attempts: list[OtelAttemptSpan] = []
 
     def describe(self, operation: Operation, request: Request, *, stream: bool) -> None:
         """Set the request that the attempts of the call send."""
-        self._operation, self._stream = operation, stream
+        self._operation, self._request = operation, request
         self._parameters = attributes.request_attributes(request, stream=stream)
 
     def begin_attempt(self, target: Target) -> "OtelAttemptSpan":
         """Begin a span of an attempt, whose trace context the provider is sent."""
         attempt = OtelAttemptSpan(self._telemetry, self._operation, target, self._parameters, self._context)
+        if self._telemetry.content is not None and isinstance(self._request, pb.GenerateRequest):
+            attempt.capture(self._request, self._telemetry.content)
         self._attempts.append(attempt)
         OUTGOING.set(attempt.trace)
         return attempt
@@ -136,17 +142,30 @@ class OtelAttemptSpan:
         self._finish_reasons: list[str] = []
         self._end_nanos: int | None = None
         self.is_complete = False
+        self._content: ContentCapture | None = None
+        self._request = pb.GenerateRequest()
+        self._answer: pb.GenerateResponse | None = None
+        self._aggregator: AnswerAggregator | None = None
+
+    def capture(self, request: pb.GenerateRequest, content: ContentCapture) -> None:
+        """Record the content of the request and of its answer, if the span is sampled."""
+        if self._span.is_recording():
+            self._request, self._content = request, content
 
     def read_response(self, response: Response) -> None:
         """Record the id and the finish reasons of the response, as far as they were decoded."""
         if isinstance(response, pb.GenerateResponse):
             self._name(response)
+            self._answer = response if self._content is not None else None
             self._finish_reasons = [attributes.finish_reason(each.finish_reason) for each in response.candidates]
 
     def read_message(self, message: pb.StreamGenerateResponse) -> None:
         """Record the id and the finish reasons in a message, and the time of the first one."""
         if self._first_seconds is None:
             self._first_seconds = time.perf_counter() - self._started
+        if self._content is not None:
+            self._aggregator = self._aggregator or aggregator_of(self._request, message)
+            self._aggregator.feed(message)
         for event in message.events:
             if event.HasField("started"):
                 self._name(event.started)
@@ -173,6 +192,8 @@ class OtelAttemptSpan:
             self._count(usage)
         if self._finish_reasons:
             self._span.set_attribute("gen_ai.response.finish_reasons", self._finish_reasons)
+        if self._content is not None:
+            self._span.set_attributes(self._content.attributes(self._request, self._answer or self._aggregator))
         self._span.end(self._end_nanos)
 
     def _fail(self, error: UmgError) -> None:
