@@ -23,17 +23,19 @@ class Failure:
     status: int
     reason: str
     moves_on: bool = True
-    says: str = ""
+    message: str = ""
     hides: tuple[str, ...] = ()
     retry_after: str = ""
 
 
 FAILURES = [
-    Failure("busy", 429, "UPSTREAM_RATE_LIMITED", says=RETRY_SECONDS, retry_after=RETRY_SECONDS),
+    Failure("busy", 429, "UPSTREAM_RATE_LIMITED", message=RETRY_SECONDS, retry_after=RETRY_SECONDS),
     Failure("curt", 429, "UPSTREAM_RATE_LIMITED", retry_after="1"),
     Failure("dead", 502, "UPSTREAM_UNREACHABLE", hides=("127.0.0.1",)),
     Failure("broken", 502, "UPSTREAM_FAILED", hides=("10.1.2.3",)),
-    Failure("refuses", 400, "UPSTREAM_REJECTED", moves_on=False, says="may not say", hides=("org-abc123", "https://")),
+    Failure(
+        "refuses", 400, "UPSTREAM_REJECTED", moves_on=False, message="may not say", hides=("org-abc123", "https://")
+    ),
     Failure("locked", 502, "UPSTREAM_FAILED", hides=("sk-provider",)),
     Failure("sorry", 502, "UPSTREAM_FAILED", hides=("10.1.2.3", "<")),
     Failure("html", 502, "UPSTREAM_FAILED", hides=("<",)),
@@ -67,27 +69,29 @@ def config(operation: str, model: str, first: Provider, second: Provider | None 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
 @pytest.mark.parametrize("case", FAILURES, ids=lambda case: case.model)
-async def test_a_failing_provider_is_told_in_our_words(case: Failure, operation: str, tmp_path: Path) -> None:
+async def test_a_failing_provider_is_reported_in_the_gateways_words(
+    case: Failure, operation: str, tmp_path: Path
+) -> None:
     async with provider(OPERATIONS[operation]) as first:
         async with vector_caller("grpc", config(operation, case.model, first), tmp_path) as made:
-            told = await ask(made, operation)
-            assert (told.status, told.reason) == (case.status, case.reason), told
-            assert case.says in told.message
-            assert not [secret for secret in case.hides if secret in told.message]
-            assert told.headers.get("retry-after", "") == case.retry_after
+            result = await ask(made, operation)
+            assert (result.status, result.reason) == (case.status, case.reason), result
+            assert case.message in result.message
+            assert not [secret for secret in case.hides if secret in result.message]
+            assert result.headers.get("retry-after", "") == case.retry_after
         assert first.refusals == []
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
 @pytest.mark.parametrize("case", FAILURES, ids=lambda case: case.model)
-async def test_another_channel_is_asked_unless_the_request_is_wrong(
+async def test_another_channel_is_called_unless_the_request_is_wrong(
     case: Failure, operation: str, tmp_path: Path
 ) -> None:
     kind = OPERATIONS[operation]
     async with provider(kind) as first, provider(kind) as second:
         async with vector_caller("http, in process", config(operation, case.model, first, second), tmp_path) as made:
-            told = await ask(made, operation)
-        assert told.status == (200 if case.moves_on else case.status), told
+            result = await ask(made, operation)
+        assert result.status == (200 if case.moves_on else case.status), result
         assert len(second.received) == (1 if case.moves_on else 0)
         assert first.refusals == second.refusals == []
 
@@ -98,9 +102,9 @@ async def test_the_next_channel_may_be_of_another_format(name: str, tmp_path: Pa
         lines = "channels:\n" + channel("first", "embeddings", first.base_url, "{id: m, upstream: busy}")
         lines += channel("second", "native_embeddings", second.base_url, priority=1)
         async with vector_caller(name, lines, tmp_path) as made:
-            told = await made.embed(Embed(user="u-1"), "embeddings, base64")
-        assert told.vectors == [vector(text) for text in Embed().inputs if isinstance(text, str)], told
-        assert told.headers["x-umg-dropped"] == "user"
+            result = await made.embed(Embed(user="u-1"), "embeddings, base64")
+        assert result.vectors == [vector(text) for text in Embed().inputs if isinstance(text, str)], result
+        assert result.headers["x-umg-dropped"] == "user"
         assert len(first.received) == 1
 
 
@@ -115,8 +119,8 @@ async def test_the_next_reranker_may_be_of_another_kind(tmp_path: Path) -> None:
             for priority, (kind, server, model) in enumerate(zip(kinds, servers, ("busy", "curt", "m"), strict=True))
         )
         made = await stack.enter_async_context(vector_caller("http, in process", lines, tmp_path))
-        told = await made.rerank(Rerank(more={"return_documents": True}))
-        assert [index for index, _, _ in told.ranking] == ranked(), told
+        result = await made.rerank(Rerank(more={"return_documents": True}))
+        assert [index for index, _, _ in result.ranking] == ranked(), result
         assert [len(server.received) for server in servers] == [1, 1, 1]
         assert [server.refusals for server in servers] == [[], [], []]
 
@@ -131,9 +135,9 @@ async def test_a_rate_limit_of_all_channels_is_the_callers_429(tmp_path: Path) -
         lines = config("embed", "busy", first).rstrip() + "\n"
         lines += channel("second", "embeddings", second.base_url, "{id: m, upstream: curt}", priority=1)
         async with vector_caller("http, in process", lines, tmp_path) as made:
-            told = await made.embed(Embed())
-        assert (told.status, len(first.received), len(second.received)) == (429, 1, 1)
-        assert int(told.headers["retry-after"]) >= 1
+            result = await made.embed(Embed())
+        assert (result.status, len(first.received), len(second.received)) == (429, 1, 1)
+        assert int(result.headers["retry-after"]) >= 1
 
 
 async def test_a_provider_that_cannot_be_reached_is_left_behind_even_without_a_second_answer(tmp_path: Path) -> None:
@@ -169,26 +173,26 @@ async def test_priority_comes_before_the_callers_format(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["http, in process", "grpc"])
-async def test_a_channel_that_can_be_told_all_comes_before_one_that_cannot(name: str, tmp_path: Path) -> None:
+async def test_a_channel_that_accepts_every_field_comes_before_one_that_does_not(name: str, tmp_path: Path) -> None:
     async with provider("embeddings") as plain, provider("native_embeddings") as native:
         lines = "channels:\n" + channel("plain", "embeddings", plain.base_url)
         lines += channel("native", "native_embeddings", native.base_url, priority=1)
         async with vector_caller(name, lines, tmp_path) as made:
-            told = await made.embed(Embed(task="CLUSTERING"), "native_embeddings")
-            assert (told.status, told.headers.get("x-umg-dropped")) == (200, None), told
+            result = await made.embed(Embed(task="CLUSTERING"), "native_embeddings")
+            assert (result.status, result.headers.get("x-umg-dropped")) == (200, None), result
             assert (len(plain.received), len(native.received)) == (0, 1)
             strict = await made.embed(Embed(task="CLUSTERING"), "native_embeddings", **{"x-umg-strict": "true"})
             assert strict.status == 200
         assert (len(plain.received), len(native.received)) == (0, 2)
 
 
-async def test_a_channel_that_must_be_told_less_is_still_asked_when_the_others_fail(tmp_path: Path) -> None:
+async def test_a_channel_that_accepts_fewer_fields_is_still_called_when_the_others_fail(tmp_path: Path) -> None:
     async with provider("embeddings") as plain, provider("native_embeddings") as native:
         lines = "channels:\n" + channel("plain", "embeddings", plain.base_url)
         lines += channel("native", "native_embeddings", native.base_url, "{id: m, upstream: busy}")
         async with vector_caller("http, in process", lines, tmp_path) as made:
-            told = await made.embed(Embed(task="CLUSTERING"), "native_embeddings")
-            assert (told.status, told.headers["x-umg-dropped"]) == (200, "requests.taskType"), told
+            result = await made.embed(Embed(task="CLUSTERING"), "native_embeddings")
+            assert (result.status, result.headers["x-umg-dropped"]) == (200, "requests.taskType"), result
             strict = await made.embed(Embed(task="CLUSTERING"), "native_embeddings", **{"x-umg-strict": "true"})
         assert strict.status in {400, 429}
         assert (len(plain.received), len(native.received)) == (1, 2)
@@ -203,7 +207,7 @@ async def test_vectors_of_two_lengths_go_where_they_can_be_made(tmp_path: Path) 
         for config_, status, data in ((both, 200, tmp_path / "a"), (lines, 400, tmp_path / "b")):
             data.mkdir()
             async with vector_caller("http, in process", config_, data) as made:
-                told = await made.post("/v1beta/models/m:batchEmbedContents", body)  # type: ignore[union-attr]
-                assert told.status == status, told
-        assert "requests[1].outputDimensionality" in told.message
+                result = await made.post("/v1beta/models/m:batchEmbedContents", body)  # type: ignore[union-attr]
+                assert result.status == status, result
+        assert "requests[1].outputDimensionality" in result.message
         assert (len(plain.received), len(native.received)) == (0, 1)

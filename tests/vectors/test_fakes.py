@@ -63,25 +63,25 @@ class Refusal:
     provider: str
     path: str
     body: dict[str, Any]
-    says: str
+    message: str
     status: int = 400
     headers: dict[str, str] = field(default_factory=lambda: {"authorization": f"Bearer {KEY}"})
 
 
-def plain(name: str, says: str, **body: Any) -> Refusal:
-    return Refusal(name, "embeddings", "/v1/embeddings", {"model": "m", "input": "x", **body}, says)
+def plain(name: str, message: str, **body: Any) -> Refusal:
+    return Refusal(name, "embeddings", "/v1/embeddings", {"model": "m", "input": "x", **body}, message)
 
 
-def native(name: str, says: str, *items: Any, action: str = "batchEmbedContents", **options: Any) -> Refusal:
+def native(name: str, message: str, *items: Any, action: str = "batchEmbedContents", **options: Any) -> Refusal:
     body = {"requests": list(items)} if action == "batchEmbedContents" else items[0]
     headers = {"headers": {"x-goog-api-key": KEY}, **options}
-    return Refusal(name, "native_embeddings", f"/v1beta/models/m:{action}", body, says, **headers)
+    return Refusal(name, "native_embeddings", f"/v1beta/models/m:{action}", body, message, **headers)
 
 
-def ranked(kind: str, name: str, says: str, status: int, **body: Any) -> Refusal:
-    asked = {"model": "m", "query": "q", "documents": ["a"], **body}
+def ranked(kind: str, name: str, message: str, status: int, **body: Any) -> Refusal:
+    request = {"model": "m", "query": "q", "documents": ["a"], **body}
     path = "/v2/rerank" if kind == "rerank v2" else "/v1/rerank"
-    return Refusal(f"{kind}: {name}", kind, path, asked, says, status)
+    return Refusal(f"{kind}: {name}", kind, path, request, message, status)
 
 
 TEXT = {"model": "models/m", "content": {"parts": [{"text": "x"}]}}
@@ -142,5 +142,5 @@ async def test_what_a_real_provider_refuses_is_refused(case: Refusal) -> None:
     async with provider(case.provider) as server, aiohttp.ClientSession() as session:
         async with session.post(server.url + case.path, json=case.body, headers=case.headers) as answer:
             assert answer.status == case.status, await answer.text()
-            assert case.says in await answer.text()
+            assert case.message in await answer.text()
         assert len(server.refusals) == 1

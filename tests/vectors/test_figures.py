@@ -23,7 +23,7 @@ TOKENS = re.compile(r'umg_tokens_total\{channel="(\w+)",direction="(\w+)",model=
 CALLS = re.compile(r'umg_calls_total\{channel="(\w*)",method="(\w+)",model="([^"]*)",outcome="(\w+)"\} ([0-9.]+)')
 Gateway = tuple[Running, GrpcVectorCaller, dict[str, Provider]]
 TEXTS = ("one", "two words", "now there are three")
-SAID = sum(map(tokens, TEXTS))
+REPORTED = sum(map(tokens, TEXTS))
 
 
 @pytest_asyncio.fixture(loop_scope="module")
@@ -58,30 +58,28 @@ def counted(gateway: Running) -> dict[tuple[str, str], float]:
 
 @pytest.mark.parametrize("by", ["embeddings", "native_embeddings", FIELDS])
 @pytest.mark.parametrize(("model", "name"), [("m", "plain"), ("n", "native")])
-async def test_what_the_provider_counted_is_told_logged_and_counted(
+async def test_the_providers_usage_is_returned_logged_and_counted(
     by: str, model: str, name: str, gateway: Gateway
 ) -> None:
     made, face, _ = gateway
     with structlog.testing.capture_logs() as lines:
-        told = await face.embed(Embed(model, TEXTS), by)
-    assert (told.tokens, told.estimated) == (SAID, False)
-    assert counted(made) == {(name, "input"): SAID, (name, "output"): 0}
+        result = await face.embed(Embed(model, TEXTS), by)
+    assert (result.tokens, result.estimated) == (REPORTED, False)
+    assert counted(made) == {(name, "input"): REPORTED, (name, "output"): 0}
     (line,) = [line for line in lines if line["event"] == "call"]
     assert (line["method"], line["model"], line["channel"]) == ("EmbeddingService/Embed", model, name)
-    assert (line["input_tokens"], line["estimated"], line["outcome"]) == (SAID, None, "OK")
+    assert (line["input_tokens"], line["estimated"], line["outcome"]) == (REPORTED, None, "OK")
 
 
 @pytest.mark.parametrize("by", ["embeddings", "native_embeddings", FIELDS])
 @pytest.mark.parametrize(("model", "name"), [("uncounted", "plain"), ("uncounted-n", "native")])
-async def test_what_no_provider_counted_is_estimated_and_said_to_be(
-    by: str, model: str, name: str, gateway: Gateway
-) -> None:
+async def test_missing_usage_is_estimated_and_marked_so(by: str, model: str, name: str, gateway: Gateway) -> None:
     made, face, _ = gateway
     with structlog.testing.capture_logs() as lines:
-        told = await face.embed(Embed(model, TEXTS), by)
+        result = await face.embed(Embed(model, TEXTS), by)
     counter = TokenCounter("", "cl100k_base")
     estimate = sum(map(counter.count_text, TEXTS))
-    assert told.estimated is True
+    assert result.estimated is True
     assert counted(made)[name, "input"] == estimate
     (line,) = [line for line in lines if line["event"] == "call"]
     assert (line["input_tokens"], line["estimated"]) == (estimate, True)
@@ -89,9 +87,9 @@ async def test_what_no_provider_counted_is_estimated_and_said_to_be(
 
 async def test_one_figure_of_two_is_enough(gateway: Gateway) -> None:
     made, face, _ = gateway
-    told = await face.embed(Embed("half", TEXTS), FIELDS)
-    assert (told.tokens, told.estimated) == (SAID, False)
-    assert counted(made)["plain", "input"] == SAID
+    result = await face.embed(Embed("half", TEXTS), FIELDS)
+    assert (result.tokens, result.estimated) == (REPORTED, False)
+    assert counted(made)["plain", "input"] == REPORTED
 
 
 async def test_token_lists_count_themselves(gateway: Gateway) -> None:
@@ -105,22 +103,22 @@ async def test_a_ranking_is_counted(by: str, gateway: Gateway) -> None:
     made, face, _ = gateway
     ask = Rerank("j")
     with structlog.testing.capture_logs() as lines:
-        told: VectorResult = await face.rerank(ask, by)
-    said = sum(map(tokens, (ask.query, *map(str, ask.documents))))
-    assert (told.tokens, told.estimated) == (said, False)
-    assert counted(made)["jina", "input"] == said
+        result: VectorResult = await face.rerank(ask, by)
+    total_tokens = sum(map(tokens, (ask.query, *map(str, ask.documents))))
+    assert (result.tokens, result.estimated) == (total_tokens, False)
+    assert counted(made)["jina", "input"] == total_tokens
     (line,) = [line for line in lines if line["event"] == "call"]
-    assert (line["method"], line["channel"], line["input_tokens"]) == ("RerankService/Rerank", "jina", said)
+    assert (line["method"], line["channel"], line["input_tokens"]) == ("RerankService/Rerank", "jina", total_tokens)
 
 
 @pytest.mark.parametrize("model", ["r", "uncounted-r"])
 async def test_a_ranking_of_a_provider_that_counts_no_tokens_is_estimated(model: str, gateway: Gateway) -> None:
     made, face, _ = gateway
-    told = await face.rerank(Rerank(model))
-    assert told.estimated is True
-    assert told.tokens is not None
-    assert told.tokens > 8
-    assert counted(made)["cohere", "input"] == told.tokens
+    result = await face.rerank(Rerank(model))
+    assert result.estimated is True
+    assert result.tokens is not None
+    assert result.tokens > 8
+    assert counted(made)["cohere", "input"] == result.tokens
 
 
 async def test_a_failed_call_is_counted_as_one_and_costs_nothing(gateway: Gateway) -> None:

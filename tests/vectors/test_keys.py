@@ -64,23 +64,23 @@ async def test_a_key_is_held_to_its_models(faces: Faces) -> None:
     _, key = await Keys(gateway.service.store).create("some models", model_patterns=["m", "rank*"])
     for face in made:
         for by, call in calls(key, face, "m", "ranker"):
-            told: VectorResult = await call  # type: ignore[misc]
-            assert told.status == 200, (by, told)
+            result: VectorResult = await call  # type: ignore[misc]
+            assert result.status == 200, (by, result)
         for by, call in calls(key, face, "other", "other-ranker"):
-            told = await call  # type: ignore[misc]
-            assert (told.status, told.reason or "MODEL_NOT_FOUND") == (404, "MODEL_NOT_FOUND"), (by, told)
-            assert "other" in told.message
+            result = await call  # type: ignore[misc]
+            assert (result.status, result.reason or "MODEL_NOT_FOUND") == (404, "MODEL_NOT_FOUND"), (by, result)
+            assert "other" in result.message
         for by, call in calls(key, face, "nope", "nope"):
-            told = await call  # type: ignore[misc]
-            assert told.status == 404, (by, told)
+            result = await call  # type: ignore[misc]
+            assert result.status == 404, (by, result)
 
 
-async def test_what_a_key_may_not_use_is_not_told_what_it_can_do(faces: Faces) -> None:
+async def test_the_operations_of_a_model_are_hidden_from_keys_that_may_not_use_it(faces: Faces) -> None:
     gateway, made = faces
     _, key = await Keys(gateway.service.store).create("rankers only", model_patterns=["rank*"])
     for face in made:
-        told = await face.rerank(Rerank("m"), key=key)
-        assert (told.status, "embed" in told.message) == (404, False), told
+        result = await face.rerank(Rerank("m"), key=key)
+        assert (result.status, "embed" in result.message) == (404, False), result
 
 
 async def test_requests_a_minute_are_counted_together(faces: Faces) -> None:
@@ -92,9 +92,9 @@ async def test_requests_a_minute_are_counted_together(faces: Faces) -> None:
     assert (await http.rerank(Rerank("ranker"), key=key)).status == 200
     for face in made:
         for by, call in calls(key, face, "m", "ranker"):
-            told: VectorResult = await call  # type: ignore[misc]
-            assert (told.status, told.reason or "RATE_LIMITED") == (429, "RATE_LIMITED"), (by, told)
-            assert 1 <= int(told.headers["retry-after"]) <= 60
+            result: VectorResult = await call  # type: ignore[misc]
+            assert (result.status, result.reason or "RATE_LIMITED") == (429, "RATE_LIMITED"), (by, result)
+            assert 1 <= int(result.headers["retry-after"]) <= 60
 
 
 async def test_a_refused_request_does_not_count(faces: Faces) -> None:

@@ -19,9 +19,9 @@ async def test_two_megabytes_of_texts_come_back_in_order(name: str, protocol: st
     async with provider(protocol) as server:
         async with vector_caller(name, "channels:\n" + channel("main", protocol, server.base_url), tmp_path) as made:
             for by in ("embeddings, base64", "native_embeddings"):
-                told = await made.embed(Embed(inputs=TEXTS), by)
-                assert told.status == 200, told.message
-                assert told.vectors == [vector(text) for text in TEXTS]
+                result = await made.embed(Embed(inputs=TEXTS), by)
+                assert result.status == 200, result.message
+                assert result.vectors == [vector(text) for text in TEXTS]
         assert server.refusals == []
 
 
@@ -32,9 +32,9 @@ async def test_a_megabyte_of_documents_is_ranked(name: str, kind: str, tmp_path:
     async with provider(kind) as server:
         async with vector_caller(name, "channels:\n" + channel("main", "rerank", server.base_url), tmp_path) as made:
             ask = Rerank(query="17 words", documents=documents, more={"return_documents": True, "top_n": 10})
-            told = await made.rerank(ask)
+            result = await made.rerank(ask)
         best = sorted(range(1000), key=lambda at: -score(ask.query, documents[at]))[:10]
-        assert [(index, document) for index, _, document in told.ranking] == [(at, documents[at]) for at in best]
+        assert [(index, document) for index, _, document in result.ranking] == [(at, documents[at]) for at in best]
         assert server.refusals == []
 
 
@@ -45,8 +45,8 @@ async def test_a_caller_that_leaves_stops_the_provider(name: str, kind: str, tmp
         protocol = kind if kind in EMBEDDING else "rerank"
         config = "channels:\n" + channel("main", protocol, server.base_url, "{id: m, upstream: silent}")
         async with vector_caller(name, config, tmp_path) as made:
-            asked = made.embed(Embed()) if kind in EMBEDDING else made.rerank(Rerank())
-            call = asyncio.create_task(asked)
+            coroutine = made.embed(Embed()) if kind in EMBEDDING else made.rerank(Rerank())
+            call = asyncio.create_task(coroutine)
             await server.until(lambda: server.waiting == 1)
             left_at = asyncio.get_running_loop().time()
             call.cancel()
@@ -64,4 +64,4 @@ async def test_many_callers_are_served_at_once(name: str, tmp_path: Path) -> Non
             await server.until(lambda: server.waiting == 30)
             server.gate.set()
             answers = await asyncio.gather(*calls)
-        assert [told.vectors for told in answers] == [[vector(f"text {each}")] for each in range(30)]
+        assert [result.vectors for result in answers] == [[vector(f"text {each}")] for each in range(30)]

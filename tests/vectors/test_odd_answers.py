@@ -101,28 +101,28 @@ def every_way(odd: list[Odd]) -> pytest.MarkDecorator:
 async def test_an_answer_without_the_vectors_is_a_failure_and_no_short_answer(
     odd: Odd, gateway: HttpVectorCaller | GrpcVectorCaller
 ) -> None:
-    told = await gateway.embed(Embed(public(odd.name, odd.model), TEXTS), odd.by)
-    assert (told.status, told.reason or "UPSTREAM_FAILED") == (502, "UPSTREAM_FAILED"), told
-    assert told.message
-    assert "<" not in told.message
+    result = await gateway.embed(Embed(public(odd.name, odd.model), TEXTS), odd.by)
+    assert (result.status, result.reason or "UPSTREAM_FAILED") == (502, "UPSTREAM_FAILED"), result
+    assert result.message
+    assert "<" not in result.message
 
 
 @every_way(GOOD)
 async def test_an_answer_that_has_them_is_put_in_order(odd: Odd, gateway: HttpVectorCaller | GrpcVectorCaller) -> None:
-    told = await gateway.embed(Embed(public(odd.name, odd.model), TEXTS), odd.by)
-    assert told.vectors == [vector(text) for text in TEXTS], told
-    assert told.tokens
-    assert told.model in ("", public(odd.name, odd.model))
+    result = await gateway.embed(Embed(public(odd.name, odd.model), TEXTS), odd.by)
+    assert result.vectors == [vector(text) for text in TEXTS], result
+    assert result.tokens
+    assert result.model in ("", public(odd.name, odd.model))
     if gateway.name == "grpc":
-        assert told.estimated == (odd.model in UNCOUNTED)
+        assert result.estimated == (odd.model in UNCOUNTED)
 
 
 @every_way([odd for odd in ODD if odd.model in STUBBORN])
-async def test_vectors_of_another_length_than_was_asked_for_are_a_failure(
+async def test_vectors_of_another_length_than_requested_are_a_failure(
     odd: Odd, gateway: HttpVectorCaller | GrpcVectorCaller
 ) -> None:
-    told = await gateway.embed(Embed(public(odd.name, odd.model), TEXTS, dimensions=4), odd.by)
-    assert told.status == 502, told
-    assert f"vectors of {LENGTH - 1} numbers, not of the 4 that were asked for" in told.message
-    told = await gateway.embed(Embed(public(odd.name, odd.model), TEXTS), odd.by)
-    assert told.vectors == [vector(text, LENGTH - 1) for text in TEXTS], told
+    result = await gateway.embed(Embed(public(odd.name, odd.model), TEXTS, dimensions=4), odd.by)
+    assert result.status == 502, result
+    assert f"vectors of {LENGTH - 1} numbers, not of the 4 that were asked for" in result.message
+    result = await gateway.embed(Embed(public(odd.name, odd.model), TEXTS), odd.by)
+    assert result.vectors == [vector(text, LENGTH - 1) for text in TEXTS], result

@@ -68,10 +68,10 @@ def by_faces(*faces: str) -> pytest.MarkDecorator:
 
 
 every_face = by_faces()
-saying_tasks = by_faces("native_embedding", "native_embeddings", FIELDS)
+faces_with_tasks = by_faces("native_embedding", "native_embeddings", FIELDS)
 
 
-def asked(ask: Embed, by: str) -> Embed:
+def adapted_request(ask: Embed, by: str) -> Embed:
     """Return the request as the face can express it: one face takes one text only."""
     return replace(ask, inputs=ONE) if by == "native_embedding" else ask
 
@@ -80,64 +80,64 @@ def asked(ask: Embed, by: str) -> Embed:
 @every_face
 async def test_vectors_come_in_order_and_to_the_last_bit(name: str, by: str, gateway: Gateway) -> None:
     made, servers = gateway
-    ask = asked(Embed(f"to-{name}"), by)
-    told = await made.embed(ask, by)
-    assert told.status == 200, told
-    assert told.vectors == [vector(str(text)) for text in ask.inputs]
-    assert told.model == (ask.model if not by.startswith("native") or made.name.startswith("grpc") else "")
-    assert told.tokens == sum(len(str(text).split()) for text in ask.inputs)
-    assert told.estimated in (None, False)
-    assert "x-umg-dropped" not in told.headers
+    ask = adapted_request(Embed(f"to-{name}"), by)
+    result = await made.embed(ask, by)
+    assert result.status == 200, result
+    assert result.vectors == [vector(str(text)) for text in ask.inputs]
+    assert result.model == (ask.model if not by.startswith("native") or made.name.startswith("grpc") else "")
+    assert result.tokens == sum(len(str(text).split()) for text in ask.inputs)
+    assert result.estimated in (None, False)
+    assert "x-umg-dropped" not in result.headers
     assert servers[name].refusals == []
 
 
 @every_provider
 @every_face
-async def test_a_shorter_length_is_told_to_every_provider(name: str, by: str, gateway: Gateway) -> None:
+async def test_a_shorter_length_is_sent_to_every_provider(name: str, by: str, gateway: Gateway) -> None:
     made, servers = gateway
-    ask = asked(Embed(f"small-{name}", dimensions=4), by)
-    told = await made.embed(ask, by)
-    assert told.vectors == [vector(str(text), 4) for text in ask.inputs], told
-    assert "x-umg-dropped" not in told.headers
+    ask = adapted_request(Embed(f"small-{name}", dimensions=4), by)
+    result = await made.embed(ask, by)
+    assert result.vectors == [vector(str(text), 4) for text in ask.inputs], result
+    assert "x-umg-dropped" not in result.headers
     assert servers[name].refusals == []
 
 
 @every_provider
 @every_face
-async def test_a_length_that_the_model_has_not_is_refused_before_its_provider_is_asked(
+async def test_a_length_that_the_model_has_not_is_refused_before_its_provider_is_called(
     name: str, by: str, gateway: Gateway
 ) -> None:
     made, servers = gateway
     before = len(servers[name].received)
     for length in (3, 9):
-        told = await made.embed(asked(Embed(f"small-{name}", dimensions=length), by), by)
-        assert (told.status, told.reason or "INVALID_FIELD") == (400, "INVALID_FIELD"), told
-        assert f"small-{name}" in told.message
+        result = await made.embed(adapted_request(Embed(f"small-{name}", dimensions=length), by), by)
+        assert (result.status, result.reason or "INVALID_FIELD") == (400, "INVALID_FIELD"), result
+        assert f"small-{name}" in result.message
         word = "outputDimensionality" if by.startswith("native") and made.name.startswith("http") else "dimensions"
-        assert word in told.message
+        assert word in result.message
     assert len(servers[name].received) == before
 
 
 TASK = Embed(task="RETRIEVAL_DOCUMENT", title="T")
 
 
-@saying_tasks
+@faces_with_tasks
 async def test_a_task_and_a_title_reach_the_providers_that_know_them(by: str, gateway: Gateway) -> None:
     made, _ = gateway
-    ask = asked(replace(TASK, model="to-native_embeddings"), by)
-    told = await made.embed(ask, by)
+    ask = adapted_request(replace(TASK, model="to-native_embeddings"), by)
+    result = await made.embed(ask, by)
     expected = [vector(str(text), task="RETRIEVAL_DOCUMENT", title="T") for text in ask.inputs]
-    assert told.vectors == expected, told
-    assert "x-umg-dropped" not in told.headers
+    assert result.vectors == expected, result
+    assert "x-umg-dropped" not in result.headers
 
 
-@saying_tasks
+@faces_with_tasks
 async def test_a_task_and_a_title_are_reported_where_no_provider_knows_them(by: str, gateway: Gateway) -> None:
     made, servers = gateway
-    ask = asked(replace(TASK, model="to-embeddings"), by)
-    told = await made.embed(ask, by)
-    assert told.vectors == [vector(str(text)) for text in ask.inputs], told
-    dropped = told.headers["x-umg-dropped"]
+    ask = adapted_request(replace(TASK, model="to-embeddings"), by)
+    result = await made.embed(ask, by)
+    assert result.vectors == [vector(str(text)) for text in ask.inputs], result
+    dropped = result.headers["x-umg-dropped"]
     words = ("taskType" if by.startswith("native") else "task_type", "title")
     assert all(word in dropped for word in words), dropped
     assert servers["embeddings"].refusals == []
@@ -151,11 +151,11 @@ async def test_a_task_and_a_title_are_reported_where_no_provider_knows_them(by: 
 @by_faces("embeddings", "embeddings, base64", FIELDS)
 async def test_a_user_reaches_the_providers_that_know_one_and_is_reported_for_others(by: str, gateway: Gateway) -> None:
     made, servers = gateway
-    told = await made.embed(asked(Embed("to-embeddings", user="u-1"), by), by)
-    assert (told.status, told.headers.get("x-umg-dropped")) == (200, None)
+    result = await made.embed(adapted_request(Embed("to-embeddings", user="u-1"), by), by)
+    assert (result.status, result.headers.get("x-umg-dropped")) == (200, None)
     assert servers["embeddings"].last["user"] == "u-1"
-    told = await made.embed(asked(Embed("to-native_embeddings", user="u-1"), by), by)
-    assert (told.status, told.headers.get("x-umg-dropped")) == (200, "user")
+    result = await made.embed(adapted_request(Embed("to-native_embeddings", user="u-1"), by), by)
+    assert (result.status, result.headers.get("x-umg-dropped")) == (200, "user")
     refused = await made.embed(Embed("to-native_embeddings", user="u-1"), by, **{"x-umg-strict": "true"})
     assert (refused.status, refused.field) == (400, "user")
 
@@ -163,7 +163,7 @@ async def test_a_user_reaches_the_providers_that_know_one_and_is_reported_for_ot
 async def test_fields_that_nobody_knows_are_reported_where_they_cannot_go(gateway: Gateway) -> None:
     made, _ = gateway
     for by, to in (("embeddings", "native_embeddings"), ("native_embeddings", "embeddings")):
-        told = await made.embed(Embed(f"to-{to}", more={"x_unknown": {"a": 1}, "x_more": 2}), by)
-        assert (told.status, told.headers.get("x-umg-dropped")) == (200, "x_unknown, x_more"), told
+        result = await made.embed(Embed(f"to-{to}", more={"x_unknown": {"a": 1}, "x_more": 2}), by)
+        assert (result.status, result.headers.get("x-umg-dropped")) == (200, "x_unknown, x_more"), result
         refused = await made.embed(Embed(f"to-{to}", more={"x_unknown": 1}), by, **{"x-umg-strict": "true"})
         assert (refused.status, "x_unknown" in refused.message) == (400, True)

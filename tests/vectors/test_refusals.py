@@ -68,15 +68,15 @@ class Refusal:
     status: int
     reason: str
     field: str = ""  # canonical
-    says: str = ""
+    message: str = ""
     key: str | None = KEY
     faces: tuple[str, ...] = ("embeddings", "native_embeddings", FIELDS)
 
 
 REFUSALS = [
-    Refusal("no key", Embed(), 401, "MISSING_KEY", says="key", key=None),
-    Refusal("a wrong key", Embed(), 401, "INVALID_KEY", says="key", key="sk-umg-wrong"),
-    Refusal("an unknown model", Embed("nope"), 404, "MODEL_NOT_FOUND", says="nope"),
+    Refusal("no key", Embed(), 401, "MISSING_KEY", message="key", key=None),
+    Refusal("a wrong key", Embed(), 401, "INVALID_KEY", message="key", key="sk-umg-wrong"),
+    Refusal("an unknown model", Embed("nope"), 404, "MODEL_NOT_FOUND", message="nope"),
     Refusal("a length above the model's own", Embed("short", dimensions=9), 400, "INVALID_FIELD", "dimensions", "at most 8"),
     Refusal("a length of a model that has one", Embed("always", dimensions=4), 400, "UNSUPPORTED_FIELD", "dimensions", "always"),
     Refusal("the one length that a model has", Embed("always", dimensions=8), 400, "UNSUPPORTED_FIELD", "dimensions", "always"),
@@ -105,19 +105,19 @@ EMPTY = ("no inputs", "an empty text", "length 0", "length -1")
 async def test_what_cannot_be_embedded_is_refused_with_its_status(by: str, case: Refusal, gateway: Gateway) -> None:
     made, servers = gateway
     before = [len(server.received) for server in servers]
-    told = await made.embed(case.ask, by, case.key)
-    assert told.status == case.status, told
-    assert case.says in told.message
+    result = await made.embed(case.ask, by, case.key)
+    assert result.status == case.status, result
+    assert case.message in result.message
     if made.name.startswith("grpc"):
         # absent required fields may be reported as missing
-        assert told.reason in {case.reason, "MISSING_FIELD" if case.id in EMPTY else case.reason}
+        assert result.reason in {case.reason, "MISSING_FIELD" if case.id in EMPTY else case.reason}
         if by == FIELDS:
-            assert told.field == case.field
+            assert result.field == case.field
     elif by == "embeddings":
-        assert told.field == case.field.replace("inputs", "input").replace(".text", "")
+        assert result.field == case.field.replace("inputs", "input").replace(".text", "")
     elif case.field:  # a native error names it in its message
         words = {"dimensions": "outputDimensionality", "model": "model", "inputs": "requests"}
-        assert words.get(case.field, "requests[1].content") in told.message
+        assert words.get(case.field, "requests[1].content") in result.message
     assert [len(server.received) for server in servers] == before
 
 
@@ -128,14 +128,14 @@ class Unranked:
     status: int
     reason: str
     field: str = ""
-    says: str = ""
+    message: str = ""
     key: str | None = KEY
 
 
 UNRANKED = [
     Unranked("no key", Rerank("ranker"), 401, "MISSING_KEY", key=None),
     Unranked("a wrong key", Rerank("ranker"), 401, "INVALID_KEY", key="sk-umg-wrong"),
-    Unranked("an unknown model", Rerank("nope"), 404, "MODEL_NOT_FOUND", says="nope"),
+    Unranked("an unknown model", Rerank("nope"), 404, "MODEL_NOT_FOUND", message="nope"),
     Unranked("no documents", Rerank("ranker", documents=()), 400, "INVALID_FIELD", "documents"),
     Unranked("an empty query", Rerank("ranker", query=""), 400, "INVALID_FIELD", "query"),
     Unranked("top_n 0", Rerank("ranker", more={"top_n": 0}), 400, "INVALID_FIELD", "top_n"),
@@ -157,12 +157,12 @@ RERANK_CASES = [(name, by, case) for name in TRANSPORTS for case in UNRANKED for
 async def test_what_cannot_be_ranked_is_refused_with_its_status(by: str, case: Unranked, gateway: Gateway) -> None:
     made, servers = gateway
     before = [len(server.received) for server in servers]
-    told = await made.rerank(case.ask, by, case.key)
-    assert told.status == case.status, told
-    assert case.says in told.message
-    assert told.field in {case.field, f"{case.field}.object_json"}
-    if told.reason:
-        assert told.reason in {case.reason, "MISSING_FIELD" if case.field in {"documents", "query"} else case.reason}
+    result = await made.rerank(case.ask, by, case.key)
+    assert result.status == case.status, result
+    assert case.message in result.message
+    assert result.field in {case.field, f"{case.field}.object_json"}
+    if result.reason:
+        assert result.reason in {case.reason, "MISSING_FIELD" if case.field in {"documents", "query"} else case.reason}
     assert [len(server.received) for server in servers] == before
 
 
@@ -186,7 +186,7 @@ ABLE = {"m": "it can embed texts", "ranker": "it can rerank documents"}
 @pytest.mark.parametrize("model", ABLE)
 @pytest.mark.parametrize("call", TEXT_CALLS)
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
-async def test_no_text_is_asked_of_a_model_that_writes_none(
+async def test_no_text_is_requested_of_a_model_that_writes_none(
     call: str, model: str, stream: bool, gateway: Gateway
 ) -> None:
     made, servers = gateway
@@ -206,7 +206,7 @@ async def test_no_text_is_asked_of_a_model_that_writes_none(
 
 
 @pytest.mark.parametrize("gateway", ["grpc"], indirect=True)
-async def test_no_text_is_asked_of_it_over_grpc(gateway: Gateway) -> None:
+async def test_no_text_is_requested_of_it_over_grpc(gateway: Gateway) -> None:
     made, _ = gateway
     assert isinstance(made, GrpcVectorCaller)
     stub, metadata = (
@@ -223,8 +223,8 @@ async def test_no_text_is_asked_of_it_over_grpc(gateway: Gateway) -> None:
 
 async def test_a_model_that_can_do_two_things_does_both(gateway: Gateway) -> None:
     made, _ = gateway
-    told: VectorResult = await made.embed(Embed("able"))
-    assert told.status == 200, told
+    result: VectorResult = await made.embed(Embed("able"))
+    assert result.status == 200, result
 
 
 # --- a source document over a socket

@@ -24,8 +24,8 @@ async def test_embedding_channels_are_replaced(tmp_path: Path) -> None:
             assert (await face.embed(Embed())).status == 200
             reload(gateway, channel("c", "native_embeddings", new.base_url, "m", "added"))
             for model in ("m", "added"):
-                told = await face.embed(Embed(model))
-                assert told.vectors == [vector(str(text)) for text in Embed().inputs], told
+                result = await face.embed(Embed(model))
+                assert result.vectors == [vector(str(text)) for text in Embed().inputs], result
             assert (await face.embed(Embed("gone"))).status == 404
         assert (len(old.received), len(new.received)) == (1, 2)
 
@@ -59,7 +59,7 @@ async def test_a_model_may_begin_to_do_something_else(tmp_path: Path) -> None:
         assert (await face.embed(Embed())).status == 400
 
 
-async def test_what_the_operator_says_of_lengths_is_replaced(tmp_path: Path) -> None:
+async def test_configured_lengths_are_replaced(tmp_path: Path) -> None:
     async with provider("embeddings") as plain, aiohttp.ClientSession() as session:
         made = channel("c", "embeddings", plain.base_url)
         async with running("channels:\n" + made, tmp_path) as gateway:

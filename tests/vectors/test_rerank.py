@@ -83,43 +83,43 @@ async def test_documents_are_ranked_in_one_order_with_the_providers_scores(
     name: str, by: str, gateway: Gateway
 ) -> None:
     made, servers = gateway
-    told = await made.rerank(ask(name), by)
-    assert [(index, said) for index, said, _ in told.ranking] == expected(), told
-    assert [document for _, _, document in told.ranking] == [None] * len(DOCUMENTS)
-    assert told.model == f"{slug(name)}/m"
-    assert told.tokens
-    assert told.estimated in (None, name != "jina")
-    assert "x-umg-dropped" not in told.headers
+    result = await made.rerank(ask(name), by)
+    assert [(index, relevance) for index, relevance, _ in result.ranking] == expected(), result
+    assert [document for _, _, document in result.ranking] == [None] * len(DOCUMENTS)
+    assert result.model == f"{slug(name)}/m"
+    assert result.tokens
+    assert result.estimated in (None, name != "jina")
+    assert "x-umg-dropped" not in result.headers
     assert servers[name].refusals == []
     assert "document" not in str(servers[name].last.get("return_documents"))
 
 
 @every_provider
 @every_face
-async def test_the_best_are_returned_where_no_more_are_asked_for(name: str, by: str, gateway: Gateway) -> None:
+async def test_the_requested_number_of_best_results_is_returned(name: str, by: str, gateway: Gateway) -> None:
     made, servers = gateway
-    told = await made.rerank(ask(name, top_n=2), by)
-    assert [(index, said) for index, said, _ in told.ranking] == expected()[:2], told
+    result = await made.rerank(ask(name, top_n=2), by)
+    assert [(index, relevance) for index, relevance, _ in result.ranking] == expected()[:2], result
     assert servers[name].last["top_n"] == 2
-    told = await made.rerank(ask(name, top_n=99), by)
-    assert len(told.ranking) == len(DOCUMENTS), told
+    result = await made.rerank(ask(name, top_n=99), by)
+    assert len(result.ranking) == len(DOCUMENTS), result
     assert servers[name].last["top_n"] == len(DOCUMENTS)
-    told = await made.rerank(ask(name, "too-many", top_n=2), by)  # a provider that does not know `top_n`
-    assert [index for index, _, _ in told.ranking] == [index for index, _ in expected()[:2]], told
+    result = await made.rerank(ask(name, "too-many", top_n=2), by)  # a provider that does not know `top_n`
+    assert [index for index, _, _ in result.ranking] == [index for index, _ in expected()[:2]], result
     assert servers[name].refusals == []
 
 
 @every_provider
 @every_face
-async def test_documents_come_back_only_where_they_are_asked_for(name: str, by: str, gateway: Gateway) -> None:
+async def test_documents_are_returned_only_where_requested(name: str, by: str, gateway: Gateway) -> None:
     made, servers = gateway
-    told = await made.rerank(ask(name, return_documents=True), by)
+    result = await made.rerank(ask(name, return_documents=True), by)
     texts = [DOCUMENTS[index] for index, _ in expected()]
     forms = [{"text": text} for text in texts] if by == "rerank_v2" and made.name.startswith("http") else texts
-    assert [document for _, _, document in told.ranking] == forms, told
+    assert [document for _, _, document in result.ranking] == forms, result
     assert servers[name].last.get("return_documents", False) is False  # the gateway has the documents
-    told = await made.rerank(ask(name, return_documents=False), by)
-    assert {document for _, _, document in told.ranking} == {None}
+    result = await made.rerank(ask(name, return_documents=False), by)
+    assert {document for _, _, document in result.ranking} == {None}
     assert servers[name].refusals == []
 
 
@@ -129,11 +129,11 @@ async def test_objects_are_ranked_on_their_text_and_come_back_as_they_were(
     name: str, by: str, gateway: Gateway
 ) -> None:
     made, servers = gateway
-    asked = replace(ask(name, return_documents=True), documents=OBJECTS)
-    told = await made.rerank(asked, by)
+    request = replace(ask(name, return_documents=True), documents=OBJECTS)
+    result = await made.rerank(request, by)
     order = [index for index, _ in expected(tuple(str(each["text"]) for each in OBJECTS))]
-    assert [index for index, _, _ in told.ranking] == order, told
-    assert [document for _, _, document in told.ranking] == [OBJECTS[index] for index in order]
+    assert [index for index, _, _ in result.ranking] == order, result
+    assert [document for _, _, document in result.ranking] == [OBJECTS[index] for index in order]
     assert servers[name].last["documents"] == [each["text"] for each in OBJECTS]
     assert servers[name].refusals == []
 
@@ -142,8 +142,8 @@ async def test_objects_are_ranked_on_their_text_and_come_back_as_they_were(
 @every_face
 async def test_the_fields_to_rank_on_are_joined_for_every_provider(name: str, by: str, gateway: Gateway) -> None:
     made, servers = gateway
-    asked = replace(ask(name, rank_fields=["title", "text"]), documents=OBJECTS)
-    assert (await made.rerank(asked, by)).status == 200
+    request = replace(ask(name, rank_fields=["title", "text"]), documents=OBJECTS)
+    assert (await made.rerank(request, by)).status == 200
     assert servers[name].last["documents"] == ["Food\nbread and salt", "Cats\nwhere the cat sleeps", "a cat"]
     assert "rank_fields" not in servers[name].last
     assert servers[name].refusals == []
@@ -153,10 +153,10 @@ async def test_the_fields_to_rank_on_are_joined_for_every_provider(name: str, by
 @every_face
 async def test_scores_of_another_scale_come_into_theirs_in_the_same_order(name: str, by: str, gateway: Gateway) -> None:
     made, _ = gateway
-    told = await made.rerank(ask(name, "logits"), by)
-    assert [index for index, _, _ in told.ranking] == [index for index, _ in expected()], told
-    scores = [said for _, said, _ in told.ranking]
-    assert all(0 <= said <= 1 for said in scores)
+    result = await made.rerank(ask(name, "logits"), by)
+    assert [index for index, _, _ in result.ranking] == [index for index, _ in expected()], result
+    scores = [relevance for _, relevance, _ in result.ranking]
+    assert all(0 <= relevance <= 1 for relevance in scores)
     assert len(set(scores)) == len(scores)
 
 
@@ -164,26 +164,26 @@ async def test_scores_of_another_scale_come_into_theirs_in_the_same_order(name: 
 @pytest.mark.parametrize("model", ["uncounted", "score", "data", "shuffled"])
 async def test_an_odd_answer_is_read_all_the_same(model: str, name: str, gateway: Gateway) -> None:
     made, _ = gateway
-    told = await made.rerank(ask(name, model))
-    assert [(index, said) for index, said, _ in told.ranking] == expected(), told
-    assert told.tokens
+    result = await made.rerank(ask(name, model))
+    assert [(index, relevance) for index, relevance, _ in result.ranking] == expected(), result
+    assert result.tokens
 
 
 @every_provider
 async def test_documents_of_one_score_keep_the_order_of_the_request(name: str, gateway: Gateway) -> None:
     made, _ = gateway
-    told = await made.rerank(ask(name, "alike", top_n=3))
-    assert [index for index, _, _ in told.ranking] == sorted(index for index, _, _ in told.ranking), told
-    told = await made.rerank(ask(name, "alike"))
-    assert [index for index, _, _ in told.ranking] == list(range(len(DOCUMENTS))), told
+    result = await made.rerank(ask(name, "alike", top_n=3))
+    assert [index for index, _, _ in result.ranking] == sorted(index for index, _, _ in result.ranking), result
+    result = await made.rerank(ask(name, "alike"))
+    assert [index for index, _, _ in result.ranking] == list(range(len(DOCUMENTS))), result
 
 
 @every_provider
 @pytest.mark.parametrize("model", BROKEN)
 async def test_an_answer_without_the_ranking_is_a_failure(model: str, name: str, gateway: Gateway) -> None:
     made, _ = gateway
-    told = await made.rerank(ask(name, model))
-    assert (told.status, told.reason or "UPSTREAM_FAILED") == (502, "UPSTREAM_FAILED"), told
+    result = await made.rerank(ask(name, model))
+    assert (result.status, result.reason or "UPSTREAM_FAILED") == (502, "UPSTREAM_FAILED"), result
 
 
 # --- options that only one kind of provider has
@@ -206,10 +206,10 @@ async def test_an_option_reaches_the_providers_that_know_it_and_is_reported_for_
     for name, takes in known.items():
         if not takes and name.endswith("v1") == (by == "rerank"):
             continue  # a caller of the same format wrote it: the provider validates it
-        told = await made.rerank(ask(name, **{option: value}), by)
-        assert told.status == 200, told
+        result = await made.rerank(ask(name, **{option: value}), by)
+        assert result.status == 200, result
         assert servers[name].last.get(option) == (value if takes else None)
-        assert told.headers.get("x-umg-dropped") == (None if takes else option)
+        assert result.headers.get("x-umg-dropped") == (None if takes else option)
         refused = await made.rerank(ask(name, **{option: value}), by, **{"x-umg-strict": "true"})
         assert refused.status == (200 if takes else 400)
 
@@ -219,10 +219,10 @@ async def test_an_option_reaches_the_providers_that_know_it_and_is_reported_for_
 async def test_places_within_the_documents_are_reported_where_nobody_gives_them(name: str, gateway: Gateway) -> None:
     made, servers = gateway
     for by in RERANK_FACES:
-        told = await made.rerank(ask(name, relevant_spans={"mode": "enabled"}), by)
-        assert (told.status, told.headers.get("x-umg-dropped")) == (200, "relevant_spans"), told
-        told = await made.rerank(ask(name, relevant_spans={"mode": "disabled"}), by)
-        assert (told.status, told.headers.get("x-umg-dropped")) == (200, None), told
+        result = await made.rerank(ask(name, relevant_spans={"mode": "enabled"}), by)
+        assert (result.status, result.headers.get("x-umg-dropped")) == (200, "relevant_spans"), result
+        result = await made.rerank(ask(name, relevant_spans={"mode": "disabled"}), by)
+        assert (result.status, result.headers.get("x-umg-dropped")) == (200, None), result
     assert servers[name].refusals == []
 
 
@@ -230,15 +230,15 @@ async def test_places_within_the_documents_are_reported_where_nobody_gives_them(
 async def test_fields_that_nobody_knows_are_reported_where_they_cannot_go(gateway: Gateway) -> None:
     made, servers = gateway
     for by, name in (("rerank", "rerank v2"), ("rerank_v2", "jina")):
-        told = await made.rerank(ask(name, x_unknown=1), by)
-        assert (told.status, told.headers.get("x-umg-dropped")) == (200, "x_unknown"), told
+        result = await made.rerank(ask(name, x_unknown=1), by)
+        assert (result.status, result.headers.get("x-umg-dropped")) == (200, "x_unknown"), result
         refused = await made.rerank(ask(name, x_unknown=1), by, **{"x-umg-strict": "true"})
         assert (refused.status, "x_unknown" in refused.message) == (400, True), refused
         assert servers[name].refusals == []
 
 
 @pytest.mark.parametrize("gateway", ["http, in process"], indirect=True)
-async def test_a_null_says_nothing(gateway: Gateway) -> None:
+async def test_a_null_is_the_same_as_absence(gateway: Gateway) -> None:
     """Check a body of LangChain, which writes `"max_tokens_per_doc": null`."""
     made, servers = gateway
     nulls = dict.fromkeys(
@@ -246,8 +246,8 @@ async def test_a_null_says_nothing(gateway: Gateway) -> None:
     )
     for by in RERANK_FACES:
         for name in RERANK:
-            told = await made.rerank(ask(name, **nulls), by)
-            assert (told.status, told.headers.get("x-umg-dropped")) == (200, None), told
+            result = await made.rerank(ask(name, **nulls), by)
+            assert (result.status, result.headers.get("x-umg-dropped")) == (200, None), result
             assert servers[name].refusals == []
 
 
@@ -268,8 +268,8 @@ async def test_documents_have_the_form_of_the_callers_client(gateway: Gateway) -
         ({"user-agent": "curl/8.5.0"}, text),
         ({"user-agent": "python-httpx/0.28"}, text),
     ):
-        told = await made.rerank(ask("jina", return_documents=True), **headers)
-        assert told.ranking[0][2] == form, headers
+        result = await made.rerank(ask("jina", return_documents=True), **headers)
+        assert result.ranking[0][2] == form, headers
         later = await made.rerank(ask("jina", return_documents=True), "rerank_v2", **headers)
         assert later.ranking[0][2] == {"text": text}, headers
     wrong = await made.rerank(ask("jina"), **{"x-umg-shape": "round"})
@@ -294,7 +294,7 @@ async def test_the_schemas_own_fields_are_the_same_request(tmp_path: Path) -> No
         config = "channels:\n" + channel("c", "rerank", server.base_url)
         async with vector_caller("grpc", config, tmp_path) as made:
             more = {"max_tokens_per_document": 9, "max_chunks_per_document": 2, "priority": 3, "top_n": 1}
-            told = await made.rerank(Rerank(more=more), FIELDS)
-        assert (told.status, told.headers["x-umg-dropped"]) == (200, "max_chunks_per_document"), told
+            result = await made.rerank(Rerank(more=more), FIELDS)
+        assert (result.status, result.headers["x-umg-dropped"]) == (200, "max_chunks_per_document"), result
         sent = server.last
         assert (sent["max_tokens_per_doc"], sent["priority"], sent["top_n"]) == (9, 3, 1)

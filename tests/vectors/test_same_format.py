@@ -97,30 +97,30 @@ async def test_an_answer_comes_back_byte_for_byte(gateway: Gateway) -> None:
 
 async def test_nothing_is_reported_as_dropped(gateway: Gateway) -> None:
     made, _ = gateway
-    told = await made.post("/v1/embeddings", BODY.encode(), headers={"x-umg-strict": "true"})
-    assert (told.status, told.headers.get("x-umg-dropped")) == (200, None)
+    result = await made.post("/v1/embeddings", BODY.encode(), headers={"x-umg-strict": "true"})
+    assert (result.status, result.headers.get("x-umg-dropped")) == (200, None)
 
 
 @pytest.mark.parametrize("written", ["float", "base64", None])
-async def test_the_callers_own_encoding_is_asked_for_and_answered(written: str | None, gateway: Gateway) -> None:
+async def test_the_callers_own_encoding_is_requested_and_returned(written: str | None, gateway: Gateway) -> None:
     made, servers = gateway
     body: dict[str, object] = {"model": "m", "input": ["x", "y"]}
-    told = await made.post("/v1/embeddings", body | ({"encoding_format": written} if written else {}))
+    result = await made.post("/v1/embeddings", body | ({"encoding_format": written} if written else {}))
     assert servers["embeddings"].last.get("encoding_format") == written
-    kinds = {type(item["embedding"]) for item in told.json["data"]}
+    kinds = {type(item["embedding"]) for item in result.json["data"]}
     assert kinds == {str if written == "base64" else list}
 
 
 async def test_a_provider_that_writes_numbers_instead_of_base64_is_passed_on(gateway: Gateway) -> None:
     made, _ = gateway
-    told = await made.post("/v1/embeddings", {"model": "numbers", "input": "x", "encoding_format": "base64"})
-    assert isinstance(told.json["data"][0]["embedding"], list)
+    result = await made.post("/v1/embeddings", {"model": "numbers", "input": "x", "encoding_format": "base64"})
+    assert isinstance(result.json["data"][0]["embedding"], list)
 
 
-async def test_a_length_in_a_whole_float_is_told_as_a_whole_number(gateway: Gateway) -> None:
+async def test_a_length_in_a_whole_float_is_sent_as_a_whole_number(gateway: Gateway) -> None:
     made, servers = gateway
-    told = await made.post("/v1/embeddings", b'{"model":"m","input":"x","dimensions":4.0}')
-    assert told.status == 200, told.message
+    result = await made.post("/v1/embeddings", b'{"model":"m","input":"x","dimensions":4.0}')
+    assert result.status == 200, result.message
     assert servers["embeddings"].received[-1].body.endswith(b'"dimensions":4}')
 
 
@@ -128,8 +128,8 @@ async def test_explicit_nulls_do_not_reach_a_strict_provider(gateway: Gateway) -
     """Check bodies of LangChain and generated clients, which write every field."""
     made, servers = gateway
     body = {"model": "m", "input": "x", "dimensions": None, "user": None, "encoding_format": None}
-    told = await made.post("/v1/embeddings", body)
-    assert told.status == 200, told.message
+    result = await made.post("/v1/embeddings", body)
+    assert result.status == 200, result.message
     assert servers["embeddings"].refusals == []
 
 
@@ -144,8 +144,8 @@ async def test_a_byte_order_mark_is_taken_off(gateway: Gateway) -> None:
 
 async def test_usage_that_the_provider_left_out_is_counted(gateway: Gateway) -> None:
     made, _ = gateway
-    told = await made.post("/v1/embeddings", {"model": "uncounted", "input": "hello world"})
-    assert told.json["usage"] == {"prompt_tokens": 2, "total_tokens": 2}
+    result = await made.post("/v1/embeddings", {"model": "uncounted", "input": "hello world"})
+    assert result.json["usage"] == {"prompt_tokens": 2, "total_tokens": 2}
     body = {"content": {"parts": [{"text": "hello world"}]}}
     native = await made.post("/v1beta/models/native-uncounted:embedContent", body)
     assert native.json["usageMetadata"] == {"promptTokenCount": 2}
@@ -154,8 +154,8 @@ async def test_usage_that_the_provider_left_out_is_counted(gateway: Gateway) -> 
 
 async def test_vectors_that_came_in_another_order_are_in_that_of_the_texts(gateway: Gateway) -> None:
     made, _ = gateway
-    told = await made.embed(Embed("shuffled", inputs=["a", "b", "c"]))
-    assert told.vectors == [vector(text) for text in "abc"], told
+    result = await made.embed(Embed("shuffled", inputs=["a", "b", "c"]))
+    assert result.vectors == [vector(text) for text in "abc"], result
 
 
 async def test_a_grpc_caller_gets_the_source_or_the_vectors_and_never_neither(tmp_path: Path) -> None:
@@ -163,9 +163,9 @@ async def test_a_grpc_caller_gets_the_source_or_the_vectors_and_never_neither(tm
         config = "channels:\n" + channel("plain", "embeddings", server.base_url, "verbatim", "m")
         async with vector_caller("grpc", config, tmp_path) as made:
             assert isinstance(made, GrpcVectorCaller)
-            told = await made.embed(Embed("verbatim", inputs=["x"], more={"x_unknown": 1}))
-            assert told.body == VERBATIM
-            assert (told.model, told.tokens) == ("verbatim", 4)
+            result = await made.embed(Embed("verbatim", inputs=["x"], more={"x_unknown": 1}))
+            assert result.body == VERBATIM
+            assert (result.model, result.tokens) == ("verbatim", 4)
             assert server.last["x_unknown"] == 1
-            told = await made.embed(Embed("m", inputs=["x"]), "fields")
-            assert (told.body, len(told.vectors)) == (b"", 1)
+            result = await made.embed(Embed("m", inputs=["x"]), "fields")
+            assert (result.body, len(result.vectors)) == (b"", 1)

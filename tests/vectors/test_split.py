@@ -46,11 +46,11 @@ async def test_a_batch_above_the_operators_limit_is_split_and_joined(
     name: str, by: str, protocol: str, tmp_path: Path
 ) -> None:
     async with gateway(name, protocol, tmp_path, max_inputs=3) as (made, server):
-        told = await made.embed(Embed(inputs=TEN, dimensions=4), by)
-        assert told.vectors == [vector(text, 4) for text in TEN], told
-        assert told.tokens == sum(map(tokens, TEN))
-        assert told.model in ("m", "")
-        assert "x-umg-dropped" not in told.headers
+        result = await made.embed(Embed(inputs=TEN, dimensions=4), by)
+        assert result.vectors == [vector(text, 4) for text in TEN], result
+        assert result.tokens == sum(map(tokens, TEN))
+        assert result.model in ("m", "")
+        assert "x-umg-dropped" not in result.headers
         assert sorted(map(sent, server.received)) == sorted([list(TEN[at : at + 3]) for at in range(0, 10, 3)])
         assert server.refusals == []
 
@@ -68,12 +68,12 @@ async def test_one_text_a_request_still_makes_one_answer(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("name", TRANSPORTS)
-async def test_the_limit_of_the_providers_format_holds_where_the_operator_says_none(name: str, tmp_path: Path) -> None:
+async def test_the_limit_of_the_providers_format_holds_where_none_is_configured(name: str, tmp_path: Path) -> None:
     texts = tuple(f"text {number}" for number in range(2 * MAX_ITEMS + 1))
     async with gateway(name, "native_embeddings", tmp_path) as (made, server):
         for by in ("embeddings", "native_embeddings"):
-            told = await made.embed(Embed(inputs=texts), by)
-            assert told.vectors == [vector(text) for text in texts], told.message
+            result = await made.embed(Embed(inputs=texts), by)
+            assert result.vectors == [vector(text) for text in texts], result.message
         assert sorted(len(sent(received)) for received in server.received) == [1, 1, *[MAX_ITEMS] * 4]
         assert server.refusals == []
 
@@ -81,17 +81,17 @@ async def test_the_limit_of_the_providers_format_holds_where_the_operator_says_n
 async def test_what_the_vendor_takes_at_once_goes_at_once(tmp_path: Path) -> None:
     texts = ("x",) * MAX_INPUTS
     async with gateway("http, in process", "embeddings", tmp_path) as (made, server):
-        told = await made.embed(Embed(inputs=texts), "native_embeddings")
-        assert told.vectors == [vector("x")] * MAX_INPUTS
+        result = await made.embed(Embed(inputs=texts), "native_embeddings")
+        assert result.vectors == [vector("x")] * MAX_INPUTS
         assert len(server.received) == 1
 
 
 @pytest.mark.parametrize("name", TRANSPORTS)
-async def test_what_all_parts_are_told_is_told_to_each(name: str, tmp_path: Path) -> None:
+async def test_common_options_are_sent_with_each_part(name: str, tmp_path: Path) -> None:
     async with gateway(name, "native_embeddings", tmp_path, max_inputs=4) as (made, server):
         ask = Embed(inputs=TEN, dimensions=5, task="CLUSTERING", title="T")
-        told = await made.embed(ask, "native_embeddings")
-        assert told.vectors == [vector(text, 5, "CLUSTERING", "T") for text in TEN], told
+        result = await made.embed(ask, "native_embeddings")
+        assert result.vectors == [vector(text, 5, "CLUSTERING", "T") for text in TEN], result
         assert len(server.received) == 3
     async with gateway(name, "embeddings", tmp_path, max_inputs=4) as (made, server):
         assert (await made.embed(Embed(inputs=TEN, user="u-1"), "embeddings, base64")).status == 200
@@ -101,16 +101,16 @@ async def test_what_all_parts_are_told_is_told_to_each(name: str, tmp_path: Path
 async def test_token_lists_are_split_too(tmp_path: Path) -> None:
     lists = tuple([number, number + 1] for number in range(5))
     async with gateway("http, in process", "embeddings", tmp_path, max_inputs=2) as (made, server):
-        told = await made.embed(Embed(inputs=lists))
-        assert told.vectors == [vector(each) for each in lists], told
+        result = await made.embed(Embed(inputs=lists))
+        assert result.vectors == [vector(each) for each in lists], result
         assert sorted(len(sent(received)) for received in server.received) == [1, 2, 2]
 
 
 async def test_a_field_that_nobody_knows_is_reported_where_the_parts_cannot_have_it(tmp_path: Path) -> None:
     async with gateway("http, in process", "embeddings", tmp_path, max_inputs=4) as (made, _):
         ask = Embed(inputs=TEN, more={"x_unknown": 1})
-        told = await made.embed(ask)
-        assert (told.status, told.headers["x-umg-dropped"]) == (200, "x_unknown"), told
+        result = await made.embed(ask)
+        assert (result.status, result.headers["x-umg-dropped"]) == (200, "x_unknown"), result
         refused = await made.embed(ask, **{"x-umg-strict": "true"})
         assert (refused.status, "x_unknown" in refused.message) == (400, True)
 
@@ -121,11 +121,11 @@ async def test_a_known_field_that_no_part_can_have_is_reported_by_its_name(tmp_p
         body = embed_body(Embed(inputs=TEN), "native_embeddings")
         for item in body["requests"]:
             item["embedContentConfig"] = {"autoTruncate": True}
-        told = await made.post("/v1beta/models/m:batchEmbedContents", body)
-        assert (told.status, told.headers.get("x-umg-dropped")) == (
+        result = await made.post("/v1beta/models/m:batchEmbedContents", body)
+        assert (result.status, result.headers.get("x-umg-dropped")) == (
             200,
             "requests.embedContentConfig.autoTruncate",
-        ), told
+        ), result
 
 
 # --- a few at a time
@@ -150,7 +150,7 @@ async def test_parts_of_two_calls_are_not_held_up_by_each_other(tmp_path: Path) 
         calls = [asyncio.create_task(made.embed(Embed(inputs=TEN))) for _ in range(2)]
         await server.until(lambda: server.waiting >= 2 * AT_ONCE)
         server.gate.set()
-        assert {told.status for told in await asyncio.gather(*calls)} == {200}
+        assert {result.status for result in await asyncio.gather(*calls)} == {200}
 
 
 # --- all or nothing
@@ -161,9 +161,9 @@ async def test_parts_of_two_calls_are_not_held_up_by_each_other(tmp_path: Path) 
 async def test_one_failing_part_fails_the_call_and_stops_the_others(name: str, protocol: str, tmp_path: Path) -> None:
     texts = (*TEN[:3], BREAKS, *TEN[4:])
     async with gateway(name, protocol, tmp_path, "partly", max_inputs=1) as (made, server):
-        told = await made.embed(Embed(inputs=texts))
-        assert (told.status, told.reason or "UPSTREAM_FAILED") == (502, "UPSTREAM_FAILED"), told
-        assert "one part fell over" in told.message
+        result = await made.embed(Embed(inputs=texts))
+        assert (result.status, result.reason or "UPSTREAM_FAILED") == (502, "UPSTREAM_FAILED"), result
+        assert "one part fell over" in result.message
         await server.until(lambda: server.left == 2 * 3)
         # in each of the two attempts, parts that had not begun never begin
         assert (len(server.received), server.waiting) == (2 * AT_ONCE, 0)
@@ -171,10 +171,10 @@ async def test_one_failing_part_fails_the_call_and_stops_the_others(name: str, p
 
 async def test_a_part_that_is_refused_is_the_callers_own_400(tmp_path: Path) -> None:
     async with gateway("http, in process", "embeddings", tmp_path, "refuses", max_inputs=3) as (made, _):
-        told = await made.embed(Embed(inputs=TEN))
-        assert told.status == 400
-        assert "may not say" in told.message
-        assert "org-abc123" not in told.message
+        result = await made.embed(Embed(inputs=TEN))
+        assert result.status == 400
+        assert "may not say" in result.message
+        assert "org-abc123" not in result.message
 
 
 async def test_a_part_with_too_few_vectors_is_no_short_answer(tmp_path: Path) -> None:
@@ -187,18 +187,18 @@ async def test_a_part_with_too_few_vectors_is_no_short_answer(tmp_path: Path) ->
 @pytest.mark.parametrize("name", TRANSPORTS)
 async def test_parts_with_vectors_of_different_lengths_are_no_answer(name: str, protocol: str, tmp_path: Path) -> None:
     async with gateway(name, protocol, tmp_path, "uneven", max_inputs=3) as (made, _):
-        told = await made.embed(Embed(inputs=TEN))
-        assert told.status == 502, told
-        assert f"vectors of {LENGTH - 1} and of {LENGTH} numbers in one answer" in told.message
+        result = await made.embed(Embed(inputs=TEN))
+        assert result.status == 502, result
+        assert f"vectors of {LENGTH - 1} and of {LENGTH} numbers in one answer" in result.message
         assert (await made.embed(Embed(inputs=TEN[:9]))).status == 200
 
 
 @pytest.mark.parametrize("protocol", EMBEDDING)
-async def test_a_part_with_another_length_than_was_asked_for_is_no_answer(protocol: str, tmp_path: Path) -> None:
+async def test_a_part_with_another_length_than_requested_is_no_answer(protocol: str, tmp_path: Path) -> None:
     async with gateway("http, in process", protocol, tmp_path, "uneven", max_inputs=3) as (made, _):
-        told = await made.embed(Embed(inputs=TEN, dimensions=4))
-        assert told.status == 502, told
-        assert f"vectors of {LENGTH - 1} numbers, not of the 4 that were asked for" in told.message
+        result = await made.embed(Embed(inputs=TEN, dimensions=4))
+        assert result.status == 502, result
+        assert f"vectors of {LENGTH - 1} numbers, not of the 4 that were asked for" in result.message
 
 
 async def test_a_split_call_moves_on_whole(tmp_path: Path) -> None:
@@ -206,8 +206,8 @@ async def test_a_split_call_moves_on_whole(tmp_path: Path) -> None:
         config = "channels:\n" + channel("first", "embeddings", first.base_url, "{id: m, upstream: busy}", max_inputs=2)
         config += channel("second", "native_embeddings", second.base_url, "m", priority=1, max_inputs=3)
         async with vector_caller("http, in process", config, tmp_path) as made:
-            told = await made.embed(Embed(inputs=TEN))
-        assert told.vectors == [vector(text) for text in TEN], told
+            result = await made.embed(Embed(inputs=TEN))
+        assert result.vectors == [vector(text) for text in TEN], result
         assert len(second.received) == 4
 
 
@@ -217,8 +217,8 @@ async def test_a_split_call_moves_on_whole(tmp_path: Path) -> None:
 async def test_the_callers_deadline_ends_all_parts(tmp_path: Path) -> None:
     async with gateway("grpc", "embeddings", tmp_path, "silent", max_inputs=1) as (made, server):
         assert isinstance(made, GrpcVectorCaller)
-        told = await made.embed(Embed(inputs=TEN), "fields", seconds=0.3)
-        assert told.status == 504, told
+        result = await made.embed(Embed(inputs=TEN), "fields", seconds=0.3)
+        assert result.status == 504, result
         await server.until(lambda: server.left == AT_ONCE)
         assert len(server.received) == AT_ONCE
 
@@ -229,8 +229,8 @@ async def test_the_channels_own_deadline_ends_all_parts(tmp_path: Path) -> None:
         made,
         server,
     ):
-        told = await made.embed(Embed(inputs=TEN))
-        assert told.status == 504, told
+        result = await made.embed(Embed(inputs=TEN))
+        assert result.status == 504, result
         await server.until(lambda: server.left >= AT_ONCE)
 
 
@@ -248,9 +248,9 @@ async def test_a_caller_that_leaves_stops_all_parts(name: str, tmp_path: Path) -
 # --- usage
 
 
-async def test_usage_is_estimated_where_one_part_told_none(tmp_path: Path) -> None:
+async def test_usage_is_estimated_where_one_part_has_none(tmp_path: Path) -> None:
     async with gateway("grpc", "embeddings", tmp_path, "uncounted", max_inputs=3) as (made, _):
-        told = await made.embed(Embed(inputs=TEN))
-        assert told.estimated is True
-        assert told.tokens is not None
-        assert told.tokens >= sum(map(tokens, TEN))
+        result = await made.embed(Embed(inputs=TEN))
+        assert result.estimated is True
+        assert result.tokens is not None
+        assert result.tokens >= sum(map(tokens, TEN))

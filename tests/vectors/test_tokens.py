@@ -65,18 +65,18 @@ every_face = pytest.mark.parametrize(
 @every_face
 async def test_tokens_reach_a_provider_that_takes_them_as_they_are(by: str, gateway: Gateway) -> None:
     made, servers = gateway
-    told = await made.embed(Embed("to-embeddings", TOKENS), by)
-    assert told.vectors == [vector(ids) for ids in TOKENS], told
+    result = await made.embed(Embed("to-embeddings", TOKENS), by)
+    assert result.vectors == [vector(ids) for ids in TOKENS], result
     assert servers["embeddings"].last["input"] == [list(ids) for ids in TOKENS]
-    assert told.tokens == sum(map(len, TOKENS))
+    assert result.tokens == sum(map(len, TOKENS))
 
 
 @every_face
 async def test_tokens_are_made_text_for_a_provider_that_takes_none(by: str, gateway: Gateway) -> None:
     made, servers = gateway
-    told = await made.embed(Embed("to-native_embeddings", TOKENS), by)
-    assert told.vectors == [vector(text) for text in TEXTS], told
-    assert "x-umg-dropped" not in told.headers
+    result = await made.embed(Embed("to-native_embeddings", TOKENS), by)
+    assert result.vectors == [vector(text) for text in TEXTS], result
+    assert "x-umg-dropped" not in result.headers
     assert servers["native_embeddings"].refusals == []
 
 
@@ -84,22 +84,22 @@ async def test_the_tokens_of_one_text_are_one_input(gateway: Gateway) -> None:
     made, _ = gateway
     assert isinstance(made, HttpVectorCaller)
     for model, expected in (("to-embeddings", vector(TOKENS[0])), ("to-native_embeddings", vector(TEXTS[0]))):
-        told = await made.embed(Embed(model, TOKENS[0]))  # type: ignore[arg-type]
-        assert told.vectors == [expected], told
+        result = await made.embed(Embed(model, TOKENS[0]))  # type: ignore[arg-type]
+        assert result.vectors == [expected], result
 
 
 async def test_the_operators_vocabulary_reads_the_tokens(gateway: Gateway) -> None:
     made, _ = gateway
     tokens = [list(OTHER.encode(text)) for text in TEXTS]
-    told = await made.embed(Embed("other-native_embeddings", tokens))
-    assert told.vectors == [vector(text) for text in TEXTS], told
+    result = await made.embed(Embed("other-native_embeddings", tokens))
+    assert result.vectors == [vector(text) for text in TEXTS], result
 
 
 async def test_tokens_of_a_vocabulary_that_is_not_known_here_are_for_their_provider_to_judge(gateway: Gateway) -> None:
     """Check that 150,000 is accepted, which is above the vocabulary that decodes tokens for other providers."""
     made, servers = gateway
-    told = await made.embed(Embed("to-embeddings", [[150_000], [1, 2]]))
-    assert told.vectors == [vector([150_000]), vector([1, 2])], told
+    result = await made.embed(Embed("to-embeddings", [[150_000], [1, 2]]))
+    assert result.vectors == [vector([150_000]), vector([1, 2])], result
     assert servers["embeddings"].last["input"] == [[150_000], [1, 2]]
 
 
@@ -107,26 +107,26 @@ async def test_tokens_of_a_vocabulary_that_is_not_known_here_are_for_their_provi
 async def test_a_token_that_there_is_not_is_refused_by_its_place(by: str, gateway: Gateway) -> None:
     made, servers = gateway
     before = len(servers["native_embeddings"].received)
-    told = await made.embed(Embed("to-native_embeddings", [[1, 2], [3, 150_000]]), by)
-    assert (told.status, told.reason or "UNTRANSLATABLE") == (400, "UNTRANSLATABLE"), told
-    assert "150000" in told.message
-    assert told.field == ("input[1]" if made.name.startswith("http") else "inputs[1].tokens.ids")
+    result = await made.embed(Embed("to-native_embeddings", [[1, 2], [3, 150_000]]), by)
+    assert (result.status, result.reason or "UNTRANSLATABLE") == (400, "UNTRANSLATABLE"), result
+    assert "150000" in result.message
+    assert result.field == ("input[1]" if made.name.startswith("http") else "inputs[1].tokens.ids")
     if made.name.startswith("http"):
-        assert told.json["error"]["code"] == "unsupported_parameter"
+        assert result.json["error"]["code"] == "unsupported_parameter"
     assert len(servers["native_embeddings"].received) == before
 
 
 async def test_a_call_moves_on_to_a_provider_that_takes_text(gateway: Gateway) -> None:
     made, _ = gateway
-    told = await made.embed(Embed("both", TOKENS))
-    assert told.vectors == [vector(text) for text in TEXTS], told
+    result = await made.embed(Embed("both", TOKENS))
+    assert result.vectors == [vector(text) for text in TEXTS], result
 
 
 async def test_half_a_character_where_a_client_cut_a_text_is_no_error(gateway: Gateway) -> None:
     made, servers = gateway
     cut = list(VOCABULARY.encode("a long text that ends in 🌍"))[:-1]
-    told = await made.embed(Embed("to-native_embeddings", [cut]))
-    assert told.status == 200, told
+    result = await made.embed(Embed("to-native_embeddings", [cut]))
+    assert result.status == 200, result
     assert servers["native_embeddings"].last["requests"][0]["content"]["parts"][0]["text"].startswith("a long text")
 
 
@@ -149,5 +149,5 @@ async def test_what_is_no_list_of_tokens_is_refused(written: list[object], field
     made, _ = gateway
     assert isinstance(made, HttpVectorCaller)
     for model in ("to-embeddings", "to-native_embeddings"):
-        told = await made.post("/v1/embeddings", {"model": model, "input": written})
-        assert (told.status, told.field) == (400, field), told
+        result = await made.post("/v1/embeddings", {"model": model, "input": written})
+        assert (result.status, result.field) == (400, field), result
