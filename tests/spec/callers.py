@@ -44,10 +44,10 @@ def frames_of(reply: Reply) -> list[Frame]:
         lines = [line for line in block.splitlines() if line and not line.startswith(":")]
         if not lines:
             continue
-        said = dict(line.split(": ", 1) for line in lines)
-        assert said.keys() <= {"event", "data"}, block
-        data = said["data"]
-        frames.append(Frame(said.get("event", ""), json.loads(data) if data[0] == "{" else data))
+        members = dict(line.split(": ", 1) for line in lines)
+        assert members.keys() <= {"event", "data"}, block
+        data = members["data"]
+        frames.append(Frame(members.get("event", ""), json.loads(data) if data[0] == "{" else data))
     return frames
 
 
@@ -77,12 +77,12 @@ class Face:
     def __init__(self, gateway: ApiClient) -> None:
         self.gateway = gateway
 
-    def asked(self, text: str) -> Any:
+    def prompt(self, text: str) -> Any:
         """Return the value of `question_field` for a text."""
         return [{"role": "user", "content": text}]
 
     def body(self, fields: Mapping[str, object] | None = None, *, text: str = QUESTION, model: str = "") -> Any:
-        made: dict[str, Any] = {"model": model or self.model, self.question_field: self.asked(text)}
+        made: dict[str, Any] = {"model": model or self.model, self.question_field: self.prompt(text)}
         for path, value in (fields or {}).items():
             placed(made, path, copy.deepcopy(value))
         return made
@@ -130,16 +130,16 @@ class Face:
         """Return whether an error names a field."""
         return field in error["message"]
 
-    async def takes(self, field: str, *values: object, **asked: Any) -> None:
+    async def takes(self, field: str, *values: object, **options: Any) -> None:
         """Check that each value is accepted in the field."""
         for value in values:
-            reply = await self.post({**asked.get("fields", {}), field: value}, **_rest(asked))
+            reply = await self.post({**options.get("fields", {}), field: value}, **_rest(options))
             assert reply.status == 200, f"{field} = {value!r}: {reply.text}"
 
-    async def refuses(self, field: str, *values: object, named: str = "", **asked: Any) -> None:
+    async def refuses(self, field: str, *values: object, named: str = "", **options: Any) -> None:
         """Check that each value is a 400 that names the field."""
         for value in values:
-            reply = await self.post({**asked.get("fields", {}), field: value}, **_rest(asked))
+            reply = await self.post({**options.get("fields", {}), field: value}, **_rest(options))
             assert reply.status == 400, f"{field} = {value!r}: {reply.status} {reply.text}"
             error = self.error(reply, 400)
             assert self.names(error, named or field), f"{field} = {value!r}: {reply.text}"
@@ -151,24 +151,24 @@ class Face:
             assert reply.status == 400, reply.text
             assert self.names(self.error(reply, 400), field), reply.text
 
-    async def ignores_null(self, *fields: str, **asked: Any) -> None:
+    async def ignores_null(self, *fields: str, **options: Any) -> None:
         """Check that an explicit null is the same as an absent field."""
-        usual = lasting(await self.answer(asked.get("fields"), **_rest(asked)))
+        usual = lasting(await self.answer(options.get("fields"), **_rest(options)))
         for field in fields:
-            said = await self.answer({**asked.get("fields", {}), field: None}, **_rest(asked))
-            assert lasting(said) == usual, field
+            reply = await self.answer({**options.get("fields", {}), field: None}, **_rest(options))
+            assert lasting(reply) == usual, field
 
     def text(self, body: Any) -> str:
         """Return the text of an answer."""
         raise NotImplementedError
 
-    def told(self, frames: Iterable[Frame]) -> str:
+    def streamed_text(self, frames: Iterable[Frame]) -> str:
         """Return the text of a stream."""
         raise NotImplementedError
 
 
-def _rest(asked: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in asked.items() if name != "fields"}
+def _rest(options: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in options.items() if name != "fields"}
 
 
 class Chat(Face):
@@ -184,10 +184,10 @@ class Chat(Face):
     def text(self, body: Any) -> str:
         return str(body["choices"][0]["message"]["content"])
 
-    def told(self, frames: Iterable[Frame]) -> str:
+    def streamed_text(self, frames: Iterable[Frame]) -> str:
         return "".join(delta.get("content") or "" for delta in self.deltas(frames))
 
-    def reasoning_told(self, frames: Iterable[Frame]) -> str:
+    def streamed_reasoning(self, frames: Iterable[Frame]) -> str:
         return "".join(delta.get("reasoning_content") or "" for delta in self.deltas(frames))
 
     def deltas(self, frames: Iterable[Frame]) -> list[Any]:
@@ -210,7 +210,7 @@ class Responses(Face):
     def items(self, body: Any, kind: str) -> list[Any]:
         return [item for item in body["output"] if item["type"] == kind]
 
-    def told(self, frames: Iterable[Frame]) -> str:
+    def streamed_text(self, frames: Iterable[Frame]) -> str:
         return "".join(frame.data["delta"] for frame in frames if frame.event == "response.output_text.delta")
 
 
@@ -234,10 +234,10 @@ class Messages(Face):
     def blocks(self, body: Any, kind: str) -> list[Any]:
         return [block for block in body["content"] if block["type"] == kind]
 
-    def told(self, frames: Iterable[Frame]) -> str:
+    def streamed_text(self, frames: Iterable[Frame]) -> str:
         return "".join(delta["text"] for delta in self.deltas(frames) if delta["type"] == "text_delta")
 
-    def thinking_told(self, frames: Iterable[Frame]) -> str:
+    def streamed_thinking(self, frames: Iterable[Frame]) -> str:
         return "".join(delta["thinking"] for delta in self.deltas(frames) if delta["type"] == "thinking_delta")
 
     def deltas(self, frames: Iterable[Frame]) -> list[Any]:
@@ -249,7 +249,7 @@ class Native(Face):
     model, question_field = "famG-2.5-pro", "contents"
     root = "/v1beta"
 
-    def asked(self, text: str) -> Any:
+    def prompt(self, text: str) -> Any:
         return [{"role": "user", "parts": [{"text": text}]}]
 
     def body(self, fields: Mapping[str, object] | None = None, *, text: str = QUESTION, model: str = "") -> Any:
@@ -305,10 +305,10 @@ class Native(Face):
     def thoughts(self, body: Any) -> str:
         return "".join(part["text"] for part in self.parts(body) if part.get("thought"))
 
-    def told(self, frames: Iterable[Frame]) -> str:
+    def streamed_text(self, frames: Iterable[Frame]) -> str:
         return "".join(self.text(frame.data) for frame in frames)
 
-    def thoughts_told(self, frames: Iterable[Frame]) -> str:
+    def streamed_thoughts(self, frames: Iterable[Frame]) -> str:
         return "".join(self.thoughts(frame.data) for frame in frames)
 
 

@@ -242,8 +242,8 @@ GENERATE = [
         (
             "same body, SSE with fragments of candidates[].content.parts",
             "test_stream_generate_takes_the_same_body_and_answers_with_events",
-            "test_stream_generate_tells_function_calls_whole",
-            "test_stream_generate_tells_thoughts_before_the_answer",
+            "test_stream_generate_sends_function_calls_whole",
+            "test_stream_generate_sends_thoughts_before_the_answer",
             "test_stream_generate_refuses_as_json",
         ),
         ("without alt=sse: a JSON array", "test_stream_generate_without_alt_sse_is_one_json_array"),
@@ -614,7 +614,7 @@ RERANK = _rows(
         "test_rerank_documents_have_the_form_that_sdks_read",
     ),
     ("fields that are not in the table", "test_rerank_fields_of_sdks_are_accepted"),
-    ("how much one call may hold", "test_rerank_limits_are_told"),
+    ("how much one call may hold", "test_rerank_limits_are_reported"),
     ("POST /v2/rerank, as SDKs call it", "test_rerank_v2_answers_as_its_sdks_read_it"),
 )
 
@@ -676,7 +676,7 @@ EVENTS = _rows(
     (
         "2: chat chunks with deltas",
         "test_events_2_chat_chunks",
-        "test_events_2_chat_usage_is_a_last_chunk_when_asked_for",
+        "test_events_2_chat_usage_is_a_last_chunk_when_requested",
         "test_events_2_chat_deltas_are_content_or_reasoning_content",
     ),
     (
@@ -831,7 +831,7 @@ READINGS = _rows(
     (
         "10: famG: suffixes, budgets, efforts",
         "test_readings_10_suffixes_work_in_every_format",
-        "test_readings_10_the_answer_has_the_id_that_was_asked_for",
+        "test_readings_10_the_answer_has_the_requested_id",
         "test_chat_rule_5_reasoning_effort_needs_the_suffix",
     ),
     (

@@ -33,7 +33,7 @@ def reasoning_tokens(body: Any) -> int:
     return int(body["usage"]["completion_tokens_details"]["reasoning_tokens"])
 
 
-def reasoning_tokens_told(frames: list[Frame]) -> int:
+def streamed_reasoning_tokens(frames: list[Frame]) -> int:
     (usage,) = [frame.data["usage"] for frame in frames if isinstance(frame.data, dict) and frame.data.get("usage")]
     return int(usage["completion_tokens_details"]["reasoning_tokens"])
 
@@ -69,7 +69,7 @@ async def test_chat_field_temperature(chat: Chat) -> None:
 
 
 async def test_chat_field_stream(chat: Chat) -> None:
-    assert chat.text(await chat.answer({"stream": False})) == chat.told(await chat.stream())
+    assert chat.text(await chat.answer({"stream": False})) == chat.streamed_text(await chat.stream())
     await chat.refuses("stream", *NO_BOOLEANS)
     await chat.ignores_null("stream")
 
@@ -128,7 +128,7 @@ async def test_chat_field_response_format(chat: Chat) -> None:
     body = await chat.answer({"response_format": {"type": "json_schema", "json_schema": schema}, "temperature": 0.2})
     assert json.loads(chat.text(body)).keys() == {"city"}
     frames = await chat.stream({"response_format": {"type": "json_schema", "json_schema": schema}})
-    assert json.loads(chat.told(frames)).keys() == {"city"}
+    assert json.loads(chat.streamed_text(frames)).keys() == {"city"}
     await chat.takes("response_format", {"type": "text"}, {"type": "json_object"})
     await chat.refuses("response_format", *NO_OBJECTS)
     await chat.refuses("response_format", {"type": "poem"}, named="response_format.type")
@@ -158,8 +158,8 @@ async def test_chat_field_thinking_is_for_the_family_that_supports_it(chat: Chat
 async def test_chat_field_enable_thinking(chat: Chat) -> None:
     on = await chat.stream({"enable_thinking": True}, model="famQ-3-max")
     off = await chat.stream({"enable_thinking": False}, model="famQ-3-max")
-    assert chat.reasoning_told(on)
-    assert not chat.reasoning_told(off)
+    assert chat.streamed_reasoning(on)
+    assert not chat.streamed_reasoning(off)
     await chat.refuses("enable_thinking", *NO_BOOLEANS, model="famQ-3-max")
     await chat.ignores_null("enable_thinking", model="famQ-3-max")
 
@@ -208,8 +208,8 @@ async def test_chat_field_vendorn_thinking_to_content(chat: Chat) -> None:
     assert "reasoning_content" not in inlined
     assert thought in inlined["content"]
     frames = await chat.stream({**thinking, "vendorn_thinking_to_content": True}, model="famR-1")
-    assert chat.told(frames) == inlined["content"]
-    assert not chat.reasoning_told(frames)
+    assert chat.streamed_text(frames) == inlined["content"]
+    assert not chat.streamed_reasoning(frames)
     apart = await chat.answer({**thinking, "vendorn_thinking_to_content": False}, model="famR-1")
     assert message_of(apart)["reasoning_content"] == thought
     await chat.refuses("vendorn_thinking_to_content", *NO_BOOLEANS, model="famR-1")
@@ -226,11 +226,11 @@ async def test_chat_field_extra_body_thinking_config(chat: Chat, place: str) -> 
     config = f"{place}.thinking_config"
     shown = {f"{config}.thinking_budget": 16, f"{config}.include_thoughts": True}
     frames = await chat.stream({**shown, **usage}, model="famG-2.5-pro")
-    assert chat.reasoning_told(frames)
-    assert 0 < reasoning_tokens_told(frames) <= 16
+    assert chat.streamed_reasoning(frames)
+    assert 0 < streamed_reasoning_tokens(frames) <= 16
     frames = await chat.stream({**shown, f"{config}.include_thoughts": False, **usage}, model="famG-2.5-pro")
-    assert not chat.reasoning_told(frames)
-    assert reasoning_tokens_told(frames) > 0
+    assert not chat.streamed_reasoning(frames)
+    assert streamed_reasoning_tokens(frames) > 0
     await chat.refuses(f"{config}.thinking_budget", -2, 1.5, "16", True, model="famG-2.5-pro")
     await chat.refuses(f"{config}.include_thoughts", *NO_BOOLEANS, model="famG-2.5-pro")
     await chat.refuses(config, *NO_OBJECTS, model="famG-2.5-pro")
@@ -260,7 +260,7 @@ async def test_chat_field_generation_config(chat: Chat) -> None:
     level = "generationConfig.thinkingConfig.thinkingLevel"
     usage = {"stream_options": {"include_usage": True}}
     low, high = [await chat.stream({level: name, **usage}, model="famG-3-pro") for name in ("LOW", "HIGH")]
-    assert 0 < reasoning_tokens_told(low) < reasoning_tokens_told(high)
+    assert 0 < streamed_reasoning_tokens(low) < streamed_reasoning_tokens(high)
     await chat.refuses(level, "LOUD", 5, "", model="famG-3-pro")
     await chat.refuses("generationConfig", *NO_OBJECTS, model="famG-3-pro")
     await chat.refuses("generationConfig.thinkingConfig", *NO_OBJECTS, model="famG-3-pro")
@@ -350,9 +350,9 @@ async def test_chat_unknown_null_fields_are_absent(chat: Chat) -> None:
 
 async def test_chat_message_role(chat: Chat) -> None:
     for role in ("system", "developer"):
-        spoken = [{"role": role, "content": "Speak like a sailor"}, *chat.asked("Hi")]
+        spoken = [{"role": role, "content": "Speak like a sailor"}, *chat.prompt("Hi")]
         assert "Speak like a sailor" in chat.text(await chat.answer({"messages": spoken}))
-    spoken = [*chat.asked("Hi"), {"role": "assistant", "content": "Yes?"}, *chat.asked("Go")]
+    spoken = [*chat.prompt("Hi"), {"role": "assistant", "content": "Yes?"}, *chat.prompt("Go")]
     assert "turn 2" in chat.text(await chat.answer({"messages": spoken}))
     for role in ("robot", "model", "", 5):
         await chat.refuses("messages", [{"role": role, "content": "Hi"}], named="messages[0].role")
@@ -364,9 +364,9 @@ async def test_chat_message_content(chat: Chat) -> None:
         {"type": "text", "text": "Look at"},
         {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PNG}"}},
     ]
-    said = chat.text(await chat.answer({"messages": [{"role": "user", "content": parts}]}))
-    assert "Look at" in said
-    assert "image/png, 1 x 1 pixels" in said
+    text = chat.text(await chat.answer({"messages": [{"role": "user", "content": parts}]}))
+    assert "Look at" in text
+    assert "image/png, 1 x 1 pixels" in text
     for content in (5, True, {"text": "Hi"}):
         await chat.refuses("messages", [{"role": "user", "content": content}], named="messages[0].content")
     for role in ("user", "system"):
@@ -383,7 +383,7 @@ async def test_chat_message_tool_calls(chat: Chat) -> None:
     result = {"role": "tool", "tool_call_id": "call_1", "content": "17 degrees"}
 
     def history(changed: Any) -> Any:
-        return [*chat.asked("Hi"), {"role": "assistant", "content": None, "tool_calls": changed}, result]
+        return [*chat.prompt("Hi"), {"role": "assistant", "content": None, "tool_calls": changed}, result]
 
     assert "17 degrees" in chat.text(await chat.answer({"messages": history([call])}))
     at = "messages[1].tool_calls"
@@ -401,20 +401,20 @@ async def test_chat_message_tool_calls(chat: Chat) -> None:
 
 async def test_chat_message_tool_call_id(chat: Chat) -> None:
     call = {"id": "call_1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
-    asked = [*chat.asked("Hi"), {"role": "assistant", "tool_calls": [call]}]
+    history = [*chat.prompt("Hi"), {"role": "assistant", "tool_calls": [call]}]
     named = "messages[2].tool_call_id"
-    await chat.refuses("messages", [*asked, {"role": "tool", "content": "x"}], named=named)
-    await chat.refuses("messages", [*asked, {"role": "tool", "content": "x", "tool_call_id": 5}], named=named)
+    await chat.refuses("messages", [*history, {"role": "tool", "content": "x"}], named=named)
+    await chat.refuses("messages", [*history, {"role": "tool", "content": "x", "tool_call_id": 5}], named=named)
 
 
 async def test_chat_message_name_is_optional_on_tool_messages(chat: Chat) -> None:
     call = {"id": "call_1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
-    asked = [*chat.asked("Hi"), {"role": "assistant", "tool_calls": [call]}]
+    history = [*chat.prompt("Hi"), {"role": "assistant", "tool_calls": [call]}]
     tool = {"role": "tool", "content": "x", "tool_call_id": "call_1"}
-    with_name = await chat.answer({"messages": [*asked, {**tool, "name": "f"}]})
-    without = await chat.answer({"messages": [*asked, tool]})
+    with_name = await chat.answer({"messages": [*history, {**tool, "name": "f"}]})
+    without = await chat.answer({"messages": [*history, tool]})
     assert lasting(with_name) == lasting(without)
-    await chat.refuses("messages", [*asked, {**tool, "name": 5}], named="messages[2].name")
+    await chat.refuses("messages", [*history, {**tool, "name": 5}], named="messages[2].name")
 
 
 # --- resources: chat completion response
@@ -453,8 +453,8 @@ async def test_chat_response_tool_calls(chat: Chat) -> None:
 async def test_chat_response_stream_deltas(chat: Chat) -> None:
     frames = await chat.stream({"thinking": {"type": "enabled"}}, model="famR-1")
     message = message_of(await chat.answer({"thinking": {"type": "enabled"}}, model="famR-1"))
-    assert chat.told(frames) == message["content"]
-    assert chat.reasoning_told(frames) == message["reasoning_content"]
+    assert chat.streamed_text(frames) == message["content"]
+    assert chat.streamed_reasoning(frames) == message["reasoning_content"]
     order = [
         bool(delta.get("content"))
         for delta in chat.deltas(frames)

@@ -12,8 +12,8 @@ from tests.spec.test_chat import (
     addresses,
     message_of,
     reasoning_tokens,
-    reasoning_tokens_told,
     searched,
+    streamed_reasoning_tokens,
 )
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -28,8 +28,8 @@ async def test_chat_rule_1_tool_use_is_two_stage(chat: Chat) -> None:
         first = message_of(await chat.answer({"tools": TOOLS, "tool_choice": "auto"}, text=ASK_TOOL, model=model))
         (call,) = first["tool_calls"]
         for result in ("17 degrees", "error: the weather station is closed"):
-            told = {"role": "tool", "tool_call_id": call["id"], "content": result}
-            history = [*chat.asked(ASK_TOOL), first, told]
+            tool_message = {"role": "tool", "tool_call_id": call["id"], "content": result}
+            history = [*chat.prompt(ASK_TOOL), first, tool_message]
             second = await chat.answer({"tools": TOOLS, "messages": history}, model=model)
             assert result in chat.text(second)
             assert second["choices"][0]["finish_reason"] == "stop"
@@ -37,9 +37,9 @@ async def test_chat_rule_1_tool_use_is_two_stage(chat: Chat) -> None:
 
 async def test_chat_rule_1_stage_2_may_be_streamed(chat: Chat) -> None:
     first = message_of(await chat.answer({"tools": TOOLS}, text=ASK_TOOL))
-    told = {"role": "tool", "tool_call_id": first["tool_calls"][0]["id"], "content": "17 degrees"}
-    fields = {"tools": TOOLS, "messages": [*chat.asked(ASK_TOOL), first, told]}
-    assert chat.told(await chat.stream(fields)) == chat.text(await chat.answer(fields))
+    tool_message = {"role": "tool", "tool_call_id": first["tool_calls"][0]["id"], "content": "17 degrees"}
+    fields = {"tools": TOOLS, "messages": [*chat.prompt(ASK_TOOL), first, tool_message]}
+    assert chat.streamed_text(await chat.stream(fields)) == chat.text(await chat.answer(fields))
 
 
 async def test_chat_rule_1_stage_1_may_be_streamed(chat: Chat) -> None:
@@ -53,15 +53,17 @@ async def test_chat_rule_1_stage_1_may_be_streamed(chat: Chat) -> None:
 
 async def test_chat_rule_1_two_named_tools_are_two_parallel_calls(chat: Chat) -> None:
     other = {"type": "function", "function": {"name": "get_time", "parameters": {"type": "object", "properties": {}}}}
-    asked = chat.asked("Ask get_weather and get_time")
-    first = message_of(await chat.answer({"tools": [*TOOLS, other], "messages": asked}))
+    question = chat.prompt("Ask get_weather and get_time")
+    first = message_of(await chat.answer({"tools": [*TOOLS, other], "messages": question}))
     calls = first["tool_calls"]
     assert [call["function"]["name"] for call in calls] == ["get_weather", "get_time"]
     assert calls[0]["id"] != calls[1]["id"]
-    told = [{"role": "tool", "tool_call_id": call["id"], "content": f"result {n}"} for n, call in enumerate(calls)]
-    said = chat.text(await chat.answer({"tools": [*TOOLS, other], "messages": [*asked, first, *told]}))
-    assert "get_weather gave: result 0" in said
-    assert "get_time gave: result 1" in said
+    tool_message = [
+        {"role": "tool", "tool_call_id": call["id"], "content": f"result {n}"} for n, call in enumerate(calls)
+    ]
+    text = chat.text(await chat.answer({"tools": [*TOOLS, other], "messages": [*question, first, *tool_message]}))
+    assert "get_weather gave: result 0" in text
+    assert "get_time gave: result 1" in text
 
 
 async def test_chat_rule_2_famq_extensions_are_refused_at_top_level(chat: Chat) -> None:
@@ -98,9 +100,9 @@ async def test_chat_rule_3_enable_thinking_is_off_without_a_stream(chat: Chat) -
 
 async def test_chat_rule_3_enable_thinking_is_on_in_a_stream(chat: Chat) -> None:
     frames = await chat.stream({"enable_thinking": True, **USAGE}, model="famQ-3-max")
-    assert chat.reasoning_told(frames)
-    assert reasoning_tokens_told(frames) > 0
-    assert chat.told(frames) == chat.text(await chat.answer(model="famQ-3-max"))
+    assert chat.streamed_reasoning(frames)
+    assert streamed_reasoning_tokens(frames) > 0
+    assert chat.streamed_text(frames) == chat.text(await chat.answer(model="famQ-3-max"))
 
 
 async def test_chat_rule_4_reasoning_comes_as_reasoning_content(chat: Chat) -> None:
@@ -112,35 +114,35 @@ async def test_chat_rule_4_reasoning_comes_as_reasoning_content(chat: Chat) -> N
 async def test_chat_rule_5_suffix_thinking(chat: Chat) -> None:
     for model in ("famG-2.5-pro", "famG-3-pro"):
         frames = await chat.stream(USAGE, model=f"{model}-thinking")
-        assert chat.reasoning_told(frames)
-        assert reasoning_tokens_told(frames) > 0
-        assert not chat.reasoning_told(await chat.stream(model=model))
+        assert chat.streamed_reasoning(frames)
+        assert streamed_reasoning_tokens(frames) > 0
+        assert not chat.streamed_reasoning(await chat.stream(model=model))
 
 
 async def test_chat_rule_5_suffix_thinking_with_a_budget(chat: Chat) -> None:
     for budget in (16, 1024):
         frames = await chat.stream(USAGE, model=f"famG-2.5-pro-thinking-{budget}")
-        assert chat.reasoning_told(frames)
-        assert 0 < reasoning_tokens_told(frames) <= budget
+        assert chat.streamed_reasoning(frames)
+        assert 0 < streamed_reasoning_tokens(frames) <= budget
     frames = await chat.stream(USAGE, model="famG-2.5-pro-thinking-0")
-    assert (reasoning_tokens_told(frames), chat.reasoning_told(frames)) == (0, "")
+    assert (streamed_reasoning_tokens(frames), chat.streamed_reasoning(frames)) == (0, "")
     assert chat.error(await chat.post(model="famG-3-pro-thinking-1024"), 400)["param"] == "model"
 
 
 async def test_chat_rule_5_suffix_nothinking(chat: Chat) -> None:
     shown = {f"{CONFIG}.include_thoughts": True, **USAGE}
     frames = await chat.stream({**shown, f"{CONFIG}.thinking_budget": 512}, model="famG-2.5-pro-nothinking")
-    assert (reasoning_tokens_told(frames), chat.reasoning_told(frames)) == (0, "")
+    assert (streamed_reasoning_tokens(frames), chat.streamed_reasoning(frames)) == (0, "")
     frames = await chat.stream(shown, model="famG-3-pro-nothinking")
-    assert (reasoning_tokens_told(frames), chat.reasoning_told(frames)) == (0, "")
+    assert (streamed_reasoning_tokens(frames), chat.streamed_reasoning(frames)) == (0, "")
 
 
 async def test_chat_rule_5_suffix_thinking_low_and_high(chat: Chat) -> None:
     for model in ("famG-3-pro", "famG-2.5-pro"):
         low, high = [await chat.stream(USAGE, model=f"{model}-thinking-{level}") for level in ("low", "high")]
-        assert 0 < reasoning_tokens_told(low) < reasoning_tokens_told(high)
-        assert chat.reasoning_told(low)
-        assert chat.reasoning_told(high)
+        assert 0 < streamed_reasoning_tokens(low) < streamed_reasoning_tokens(high)
+        assert chat.streamed_reasoning(low)
+        assert chat.streamed_reasoning(high)
 
 
 async def test_chat_rule_5_any_other_suffix_is_an_unknown_model(chat: Chat) -> None:
@@ -159,11 +161,11 @@ async def test_chat_rule_5_thinking_budget_special_values(chat: Chat) -> None:
         return await chat.stream(fields, model="famG-2.5-flash")
 
     automatic, off, bounded = [await ask(budget) for budget in (-1, 0, 16)]
-    assert reasoning_tokens_told(automatic) > 16
-    assert chat.reasoning_told(automatic)
-    assert (reasoning_tokens_told(off), chat.reasoning_told(off)) == (0, "")
-    assert 0 < reasoning_tokens_told(bounded) <= 16
-    assert chat.reasoning_told(bounded)
+    assert streamed_reasoning_tokens(automatic) > 16
+    assert chat.streamed_reasoning(automatic)
+    assert (streamed_reasoning_tokens(off), chat.streamed_reasoning(off)) == (0, "")
+    assert 0 < streamed_reasoning_tokens(bounded) <= 16
+    assert chat.streamed_reasoning(bounded)
     await chat.refuses(f"{CONFIG}.thinking_budget", -2, -1000, model="famG-2.5-flash")
 
 
@@ -208,13 +210,13 @@ async def test_chat_rule_5_reasoning_is_visible_in_streams_only(chat: Chat) -> N
         assert "reasoning_content" not in message_of(whole), model
         assert reasoning_tokens(whole) > 0
         frames = await chat.stream(fields, model=model)
-        assert chat.reasoning_told(frames), model
-        assert chat.told(frames) == chat.text(whole)
+        assert chat.streamed_reasoning(frames), model
+        assert chat.streamed_text(frames) == chat.text(whole)
 
 
 async def test_chat_rule_5_include_thoughts_shows_nothing_without_a_budget(chat: Chat) -> None:
     frames = await chat.stream({f"{CONFIG}.include_thoughts": True}, model="famG-2.5-pro")
-    assert not chat.reasoning_told(frames)
+    assert not chat.streamed_reasoning(frames)
 
 
 async def test_chat_rule_5_search_is_a_tool_named_vendorg_search(chat: Chat) -> None:
@@ -225,8 +227,8 @@ async def test_chat_rule_5_search_is_a_tool_named_vendorg_search(chat: Chat) -> 
         both = await chat.answer({"tools": [*SEARCH, *TOOLS]}, text=ASK_TOOL, model=model)
         assert [call["function"]["name"] for call in message_of(both)["tool_calls"]] == ["get_weather"]
     frames = await chat.stream({"tools": SEARCH}, model="famG-2.5-pro")
-    told = [note["url_citation"]["url"] for delta in chat.deltas(frames) for note in delta.get("annotations", [])]
-    assert told == addresses(await chat.answer({"tools": SEARCH}, model="famG-2.5-pro"))
+    received = [note["url_citation"]["url"] for delta in chat.deltas(frames) for note in delta.get("annotations", [])]
+    assert received == addresses(await chat.answer({"tools": SEARCH}, model="famG-2.5-pro"))
     assert not searched(await chat.answer({"tools": TOOLS}, model="famG-2.5-pro"))
 
 
@@ -242,11 +244,11 @@ async def test_chat_rule_6_famc_searches_by_a_tool_call(chat: Chat) -> None:
     tool: Any = {"name": "search", "parameters": {"type": "object", "properties": {"query": {"type": "string"}}}}
     tools = [{"type": "function", "function": tool}]
     fields = {"tools": tools, "web_search_options": {"search_context_size": "low"}}
-    asked = chat.asked("Use search for news of Rome")
-    first = message_of(await chat.answer({**fields, "messages": asked}, model="famC-sonnet-4-5"))
+    question = chat.prompt("Use search for news of Rome")
+    first = message_of(await chat.answer({**fields, "messages": question}, model="famC-sonnet-4-5"))
     (call,) = first["tool_calls"]
-    told = {"role": "tool", "tool_call_id": call["id"], "content": "News: it rains"}
-    second = await chat.answer({**fields, "messages": [*asked, first, told]}, model="famC-sonnet-4-5")
+    tool_message = {"role": "tool", "tool_call_id": call["id"], "content": "News: it rains"}
+    second = await chat.answer({**fields, "messages": [*question, first, tool_message]}, model="famC-sonnet-4-5")
     assert "News: it rains" in chat.text(second)
 
 

@@ -16,12 +16,12 @@ MODEL = "famC-sonnet-4-5"
 TOOLS = [{"name": "get_weather", "description": "Weather", "input_schema": WEATHER}]
 
 
-def asked(**fields: Any) -> dict[str, Any]:
+def request_body(**fields: Any) -> dict[str, Any]:
     return {"model": MODEL, "messages": [{"role": "user", "content": "Tell me of Paris"}], **fields}
 
 
 def blocks(*content: Any) -> dict[str, Any]:
-    return asked(messages=[{"role": "user", "content": list(content)}])
+    return request_body(messages=[{"role": "user", "content": list(content)}])
 
 
 async def count(gateway: ApiClient, body: Any) -> int:
@@ -36,61 +36,71 @@ async def count(gateway: ApiClient, body: Any) -> int:
 def error(reply: Reply, status: int) -> Any:
     """Return the error body of this operation: `{error: {message, type, code}}`."""
     assert reply.status == status, reply.text
-    told = reply.body["error"]
-    assert {"message", "type", "code"} <= told.keys()
-    return told
+    details = reply.body["error"]
+    assert {"message", "type", "code"} <= details.keys()
+    return details
 
 
 async def test_count_field_model(gateway: ApiClient) -> None:
-    for body in ({key: value for key, value in asked().items() if key != "model"}, asked(model=None), asked(model=5)):
+    for body in (
+        {key: value for key, value in request_body().items() if key != "model"},
+        request_body(model=None),
+        request_body(model=5),
+    ):
         assert "model" in error(await gateway.post(PATH, body), 400)["message"]
     for model in ("famO-5", "famG-2.5-pro", "famX-4"):
-        assert await count(gateway, asked(model=model)) > 0
+        assert await count(gateway, request_body(model=model)) > 0
 
 
 async def test_count_field_messages(gateway: ApiClient) -> None:
-    for body in ({"model": MODEL}, asked(messages=None), asked(messages="x"), asked(messages=[]), asked(messages=[5])):
+    for body in (
+        {"model": MODEL},
+        request_body(messages=None),
+        request_body(messages="x"),
+        request_body(messages=[]),
+        request_body(messages=[5]),
+    ):
         assert "messages" in error(await gateway.post(PATH, body), 400)["message"]
-    more = [*asked()["messages"], {"role": "assistant", "content": "Gladly"}, *asked()["messages"]]
-    assert await count(gateway, asked(messages=more)) > await count(gateway, asked())
+    more = [*request_body()["messages"], {"role": "assistant", "content": "Gladly"}, *request_body()["messages"]]
+    assert await count(gateway, request_body(messages=more)) > await count(gateway, request_body())
 
 
 async def test_count_field_messages_has_the_shape_of_messages(gateway: ApiClient, messages: Messages) -> None:
     use = {"type": "tool_use", "id": "toolu_1", "name": "get_weather", "input": {"city": "Rome"}}
     result = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "17 degrees"}
     spoken = [
-        *asked()["messages"],
+        *request_body()["messages"],
         {"role": "assistant", "content": [use]},
         {"role": "user", "content": [result]},
     ]
-    assert await count(gateway, asked(messages=spoken)) > await count(gateway, asked())
-    reminded = [*asked()["messages"], {"role": "system", "content": "Be brief, whatever is asked."}]
-    assert await count(gateway, asked(messages=reminded)) > await count(gateway, asked())
-    reply = await gateway.post(PATH, asked(messages=[{"role": "robot", "content": "x"}]))
+    assert await count(gateway, request_body(messages=spoken)) > await count(gateway, request_body())
+    reminded = [*request_body()["messages"], {"role": "system", "content": "Be brief, whatever is asked."}]
+    assert await count(gateway, request_body(messages=reminded)) > await count(gateway, request_body())
+    reply = await gateway.post(PATH, request_body(messages=[{"role": "robot", "content": "x"}]))
     assert "messages[0].role" in error(reply, 400)["message"]
 
 
 async def test_count_field_system(gateway: ApiClient) -> None:
-    plain = await count(gateway, asked())
-    by_string = await count(gateway, asked(system="Speak like a sailor"))
+    plain = await count(gateway, request_body())
+    by_string = await count(gateway, request_body(system="Speak like a sailor"))
     assert by_string > plain
-    assert await count(gateway, asked(system=[{"type": "text", "text": "Speak like a sailor"}])) == by_string
-    assert await count(gateway, asked(system=None)) == plain
+    assert await count(gateway, request_body(system=[{"type": "text", "text": "Speak like a sailor"}])) == by_string
+    assert await count(gateway, request_body(system=None)) == plain
     for wrong in (5, True, {"text": "x"}):
-        assert "system" in error(await gateway.post(PATH, asked(system=wrong)), 400)["message"]
+        assert "system" in error(await gateway.post(PATH, request_body(system=wrong)), 400)["message"]
 
 
 async def test_count_field_tools(gateway: ApiClient) -> None:
-    plain = await count(gateway, asked())
-    assert await count(gateway, asked(tools=TOOLS)) > plain
-    assert await count(gateway, asked(tools=None)) == plain
+    plain = await count(gateway, request_body())
+    assert await count(gateway, request_body(tools=TOOLS)) > plain
+    assert await count(gateway, request_body(tools=None)) == plain
     for wrong in ("x", 5, {"name": "x"}):
-        assert "tools" in error(await gateway.post(PATH, asked(tools=wrong)), 400)["message"]
+        assert "tools" in error(await gateway.post(PATH, request_body(tools=wrong)), 400)["message"]
 
 
 async def test_count_rule_no_model_is_called(gateway: ApiClient) -> None:
     """Check with the simulated provider, which would fail if it were called."""
-    failing = asked(messages=[{"role": "user", "content": "[[fail]]"}])
+    failing = request_body(messages=[{"role": "user", "content": "[[fail]]"}])
     assert await count(gateway, failing) > 0
     assert (await gateway.post("/v1/messages", {**failing, "max_tokens": 5})).status == 502
 
@@ -99,16 +109,16 @@ async def test_count_rule_no_quota_is_consumed(gateway: ApiClient) -> None:
     _, secret = await Keys(gateway.server.service.store).create("two a minute", requests_per_minute=2)
     key = {"authorization": f"Bearer {secret}"}
     for _ in range(5):
-        assert (await gateway.post(PATH, asked(), key)).status == 200
-    body = asked(max_tokens=5)
+        assert (await gateway.post(PATH, request_body(), key)).status == 200
+    body = request_body(max_tokens=5)
     assert [(await gateway.post("/v1/messages", body, key)).status for _ in range(3)] == [200, 200, 429]
-    assert (await gateway.post(PATH, asked(), key)).status == 200
+    assert (await gateway.post(PATH, request_body(), key)).status == 200
 
 
 async def test_count_rule_output_parameters_are_not_counted(gateway: ApiClient) -> None:
-    plain = await count(gateway, asked())
+    plain = await count(gateway, request_body())
     more = {"max_tokens": 5000, "temperature": 0.5, "top_p": 0.5, "top_k": 5, "stop_sequences": ["x"], "stream": True}
-    assert await count(gateway, asked(**more, metadata={"user_id": "u"}, thinking={"type": "disabled"})) == plain
+    assert await count(gateway, request_body(**more, metadata={"user_id": "u"}, thinking={"type": "disabled"})) == plain
 
 
 async def test_count_rule_each_image_is_about_1000(gateway: ApiClient) -> None:
@@ -121,18 +131,18 @@ async def test_count_rule_each_image_is_about_1000(gateway: ApiClient) -> None:
 
 
 async def test_count_errors_have_the_body_of_this_operation(gateway: ApiClient) -> None:
-    assert MODEL not in (unknown := error(await gateway.post(PATH, asked(model="famC-9")), 404)["message"])
+    assert MODEL not in (unknown := error(await gateway.post(PATH, request_body(model="famC-9")), 404)["message"])
     assert "famC-9" in unknown
     for headers in ({}, {"authorization": "Bearer sk-nobody"}, {"x-api-key": "sk-nobody"}):
-        assert error(await gateway.post(PATH, asked(), headers), 401)["code"] == "invalid_api_key"
+        assert error(await gateway.post(PATH, request_body(), headers), 401)["code"] == "invalid_api_key"
     malformed = await gateway.send("POST", PATH, data=b"{")
     assert error(malformed, 400)
     assert error(await gateway.get(PATH), 405)
 
 
 async def test_count_takes_the_sdks_query_and_key(gateway: ApiClient) -> None:
-    reply = await gateway.post(f"{PATH}?beta=true", asked(), {"x-api-key": KEY})
-    assert reply.body == {"input_tokens": await count(gateway, asked())}
+    reply = await gateway.post(f"{PATH}?beta=true", request_body(), {"x-api-key": KEY})
+    assert reply.body == {"input_tokens": await count(gateway, request_body())}
 
 
 async def test_count_native_count_tokens(gateway: ApiClient, native: Native) -> None:

@@ -75,10 +75,10 @@ async def test_embeddings_field_input_an_array_embeds_several_texts_in_order(emb
 
 async def test_embeddings_field_input_of_tokens_as_sdks_send_it(embeddings: Embeddings) -> None:
     """Check cl100k_base, which clients use for every model; the tokens are of `Hello world` and `Hello`."""
-    said = await embeddings.embed("Hello world", "Hello")
-    assert embeddings.vectors(await embeddings.answer({"input": [[9906, 1917], [9906]]})) == said
+    expected = await embeddings.embed("Hello world", "Hello")
+    assert embeddings.vectors(await embeddings.answer({"input": [[9906, 1917], [9906]]})) == expected
     (alone,) = embeddings.vectors(await embeddings.answer({"input": [9906, 1917]}))
-    assert alone == pytest.approx(said[0], abs=1e-6)
+    assert alone == pytest.approx(expected[0], abs=1e-6)
     for wrong, field in (([[]], "input[0]"), ([[1], "x"], "input[1]"), ([1, [2]], "input[1]"), ([999_999], "input[0]")):
         await embeddings.refuses("input", wrong, named=field)
 

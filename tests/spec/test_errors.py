@@ -209,7 +209,7 @@ async def test_errors_in_a_stream_of_chat(chat: Chat) -> None:
 
 async def test_errors_in_a_stream_of_responses(responses: Responses) -> None:
     frames = await responses.stream(text=CUT)
-    assert responses.told(frames)
+    assert responses.streamed_text(frames)
     failed, error = frames[-2:]
     assert (failed.event, error.event) == ("response.failed", "error")
     assert error.data["message"] == failed.data["response"]["error"]["message"] != ""
@@ -226,7 +226,7 @@ async def test_errors_in_a_stream_of_responses_are_not_stored(responses: Respons
 
 async def test_errors_in_a_stream_of_messages(messages: Messages) -> None:
     frames = await messages.stream(text=CUT)
-    assert messages.told(frames)
+    assert messages.streamed_text(frames)
     assert frames[-1].event == frames[-1].data["type"] == "error"
     assert frames[-1].data["error"]["type"] == "api_error"
     assert frames[-1].data["error"]["message"]
@@ -235,7 +235,7 @@ async def test_errors_in_a_stream_of_messages(messages: Messages) -> None:
 
 async def test_errors_in_a_stream_of_native(native: Native) -> None:
     frames = await native.stream(text=CUT)
-    assert native.told(frames[:-1])
+    assert native.streamed_text(frames[:-1])
     error = frames[-1].data["error"]
     assert error.keys() >= {"code", "message", "status"}
     assert 500 <= error["code"] < 600

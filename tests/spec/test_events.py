@@ -64,7 +64,7 @@ async def test_events_2_chat_chunks(chat: Chat) -> None:
     assert not any("usage" in frame.data for frame in chunks)
 
 
-async def test_events_2_chat_usage_is_a_last_chunk_when_asked_for(chat: Chat) -> None:
+async def test_events_2_chat_usage_is_a_last_chunk_when_requested(chat: Chat) -> None:
     *chunks, usage, done = await chat.stream({"stream_options": {"include_usage": True}})
     assert done.data == "[DONE]"
     assert usage.data["choices"] == []
@@ -74,8 +74,8 @@ async def test_events_2_chat_usage_is_a_last_chunk_when_asked_for(chat: Chat) ->
 
 async def test_events_2_chat_deltas_are_content_or_reasoning_content(chat: Chat) -> None:
     frames = await chat.stream({"thinking": {"type": "enabled"}}, model="famR-1")
-    assert chat.told(frames)
-    assert chat.reasoning_told(frames)
+    assert chat.streamed_text(frames)
+    assert chat.streamed_reasoning(frames)
 
 
 # --- 3: responses
@@ -89,8 +89,8 @@ async def test_events_3_responses_event_names_equal_their_types(responses: Respo
     assert [frame.data["sequence_number"] for frame in frames] == list(range(len(frames)))
 
 
-async def of_kind(responses: Responses, kind: str, **asked: Any) -> list[Any]:
-    found = [frame.data for frame in await responses.stream(**asked) if frame.event == kind]
+async def of_kind(responses: Responses, kind: str, **options: Any) -> list[Any]:
+    found = [frame.data for frame in await responses.stream(**options) if frame.event == kind]
     assert found
     return found
 
@@ -112,8 +112,8 @@ async def test_events_3_response_in_progress(responses: Responses) -> None:
 
 async def test_events_3_response_output_item_added(responses: Responses) -> None:
     tools = [{"type": "function", "name": "get_weather", "parameters": WEATHER}]
-    asked = {"fields": {"tools": tools}, "text": "Ask get_weather of Rome"}
-    (added,) = await of_kind(responses, "response.output_item.added", **asked)
+    options = {"fields": {"tools": tools}, "text": "Ask get_weather of Rome"}
+    (added,) = await of_kind(responses, "response.output_item.added", **options)
     assert (added["output_index"], added["item"]["type"], added["item"]["name"]) == (0, "function_call", "get_weather")
     assert (added["item"]["status"], added["item"]["arguments"]) == ("in_progress", "")
     (message,) = await of_kind(responses, "response.output_item.added")
@@ -146,7 +146,7 @@ async def test_events_3_response_completed(responses: Responses) -> None:
     assert (
         completed["usage"]["total_tokens"] == completed["usage"]["input_tokens"] + completed["usage"]["output_tokens"]
     )
-    assert responses.text(completed) == responses.told(frames)
+    assert responses.text(completed) == responses.streamed_text(frames)
     assert {completed["id"]} == {frame.data["response"]["id"] for frame in frames if "response" in frame.data}
 
 
@@ -181,8 +181,8 @@ async def test_events_4_messages_deltas_are_thinking_or_text(messages: Messages)
     kinds = [delta["type"] for delta in messages.deltas(frames)]
     assert set(kinds) == {"thinking_delta", "signature_delta", "text_delta"}
     assert kinds.index("text_delta") == kinds.count("thinking_delta") + 1
-    assert messages.thinking_told(frames)
-    assert messages.told(frames)
+    assert messages.streamed_thinking(frames)
+    assert messages.streamed_text(frames)
 
 
 async def test_events_4_messages_blocks_are_opened_and_closed_in_order(messages: Messages) -> None:

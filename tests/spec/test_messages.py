@@ -46,9 +46,9 @@ async def test_messages_field_messages(messages: Messages) -> None:
 
 
 async def test_messages_field_messages_role(messages: Messages) -> None:
-    spoken = [*messages.asked("Hi"), {"role": "assistant", "content": "Yes?"}, *messages.asked("Go")]
+    spoken = [*messages.prompt("Hi"), {"role": "assistant", "content": "Yes?"}, *messages.prompt("Go")]
     assert "turn 2" in messages.text(await messages.answer({"messages": spoken}))
-    await messages.answer({"messages": [*messages.asked("Hi"), {"role": "system", "content": "Be brief."}]})
+    await messages.answer({"messages": [*messages.prompt("Hi"), {"role": "system", "content": "Be brief."}]})
     for role in ("developer", "tool", "robot", 5):
         await messages.refuses("messages", [{"role": role, "content": "Hi"}], named="messages[0].role")
     await messages.refuses("messages", [{"content": "Hi"}], named="messages[0].role")
@@ -70,9 +70,9 @@ async def test_messages_field_messages_content(messages: Messages) -> None:
 async def test_messages_block_image(messages: Messages) -> None:
     url = {"type": "image", "source": {"type": "url", "url": "https://pictures.example/a.png"}}
     spoken = [{"role": "user", "content": [{"type": "text", "text": "Look"}, IMAGE, url]}]
-    said = messages.text(await messages.answer({"messages": spoken}))
-    assert "image/png, 1 x 1 pixels" in said
-    assert "https://pictures.example/a.png" in said
+    text = messages.text(await messages.answer({"messages": spoken}))
+    assert "image/png, 1 x 1 pixels" in text
+    assert "https://pictures.example/a.png" in text
     at = "messages[0].content[0].source"
     for source, named in (
         ("x", at),
@@ -89,8 +89,12 @@ async def test_messages_block_image(messages: Messages) -> None:
 async def test_messages_block_tool_use_and_tool_result(messages: Messages) -> None:
     use = {"type": "tool_use", "id": "toolu_1", "name": "get_weather", "input": {"city": "Rome"}}
 
-    def history(said: Any, result: Any) -> Any:
-        return [*messages.asked("Hi"), {"role": "assistant", "content": [said]}, {"role": "user", "content": [result]}]
+    def history(block: Any, result: Any) -> Any:
+        return [
+            *messages.prompt("Hi"),
+            {"role": "assistant", "content": [block]},
+            {"role": "user", "content": [result]},
+        ]
 
     for content in ("17 degrees", [{"type": "text", "text": "17 degrees"}]):
         result = {"type": "tool_result", "tool_use_id": "toolu_1", "content": content}
@@ -146,7 +150,7 @@ async def test_messages_field_top_k(messages: Messages) -> None:
 
 
 async def test_messages_field_stream(messages: Messages) -> None:
-    assert messages.told(await messages.stream()) == messages.text(await messages.answer({"stream": False}))
+    assert messages.streamed_text(await messages.stream()) == messages.text(await messages.answer({"stream": False}))
     await messages.refuses("stream", *NO_BOOLEANS)
     await messages.ignores_null("stream")
 
@@ -221,8 +225,8 @@ async def test_messages_field_tool_choice_disable_parallel_tool_use(messages: Me
     ):
         choice = {"type": "auto", "disable_parallel_tool_use": disabled}
         assert calls(messages, await messages.answer({"tools": tools, "tool_choice": choice}, text=text)) == names
-    asked = {"tools": tools, "tool_choice.type": "auto"}
-    await messages.refuses("tool_choice.disable_parallel_tool_use", *NO_BOOLEANS, fields=asked)
+    fields = {"tools": tools, "tool_choice.type": "auto"}
+    await messages.refuses("tool_choice.disable_parallel_tool_use", *NO_BOOLEANS, fields=fields)
 
 
 async def test_messages_field_thinking(messages: Messages) -> None:
@@ -237,9 +241,9 @@ async def test_messages_field_thinking(messages: Messages) -> None:
 
 
 async def test_messages_field_thinking_budget_tokens(messages: Messages) -> None:
-    field, asked = "thinking.budget_tokens", {"thinking.type": "enabled"}
-    await messages.takes(field, 1025, 1999, 1500.0, fields=asked)
-    await messages.refuses(field, 1024, 0, -1, 1500.5, "1500", True, fields=asked)
+    field, fields = "thinking.budget_tokens", {"thinking.type": "enabled"}
+    await messages.takes(field, 1025, 1999, 1500.0, fields=fields)
+    await messages.refuses(field, 1024, 0, -1, 1500.5, "1500", True, fields=fields)
     await messages.refuses("thinking", {"type": "enabled"}, named=field)
 
 
@@ -287,14 +291,14 @@ async def test_messages_field_cache_control(messages: Messages) -> None:
 async def test_messages_rule_1_extended_thinking_as_recommended(messages: Messages) -> None:
     frames = await messages.stream({"thinking": THINK, "temperature": 1.0, "top_p": 0})
     whole = await messages.answer({"thinking": THINK, "temperature": 1.0, "top_p": 0})
-    assert messages.thinking_told(frames) == whole["content"][0]["thinking"]
-    assert messages.told(frames) == messages.text(whole)
+    assert messages.streamed_thinking(frames) == whole["content"][0]["thinking"]
+    assert messages.streamed_text(frames) == messages.text(whole)
     signatures = [delta["signature"] for delta in messages.deltas(frames) if delta["type"] == "signature_delta"]
     assert signatures == [whole["content"][0]["signature"]]
 
 
 async def test_messages_rule_2_tool_use_is_two_stage(messages: Messages) -> None:
-    asked = messages.asked(ASK_TOOL)
+    question = messages.prompt(ASK_TOOL)
     for model, thinking in (
         ("famC-sonnet-4-5", None),
         ("famC-sonnet-4-5", THINK),
@@ -302,17 +306,17 @@ async def test_messages_rule_2_tool_use_is_two_stage(messages: Messages) -> None
         ("famG-2.5-pro", None),
     ):
         fields = {"tools": TOOLS, "thinking": thinking}
-        first = await messages.answer({**fields, "messages": asked}, model=model)
+        first = await messages.answer({**fields, "messages": question}, model=model)
         assert first["stop_reason"] == "tool_use"
         (use,) = messages.blocks(first, "tool_use")
         result = {"type": "tool_result", "tool_use_id": use["id"], "content": "17 degrees"}
-        history = [*asked, {"role": "assistant", "content": first["content"]}, {"role": "user", "content": [result]}]
+        history = [*question, {"role": "assistant", "content": first["content"]}, {"role": "user", "content": [result]}]
         second = await messages.answer({**fields, "messages": history}, model=model)
         assert "17 degrees" in messages.text(second)
         assert second["stop_reason"] == "end_turn"
-        assert messages.told(await messages.stream({**fields, "messages": history}, model=model)) == messages.text(
-            second
-        )
+        assert messages.streamed_text(
+            await messages.stream({**fields, "messages": history}, model=model)
+        ) == messages.text(second)
 
 
 async def test_messages_rule_3_web_search_is_exactly_the_documented_pair(messages: Messages) -> None:
@@ -336,8 +340,8 @@ async def test_messages_rule_3_web_search_answers_have_citations(messages: Messa
     assert kinds[:3] == ["server_tool_use", "web_search_tool_result", "text"]
     assert not sources(messages, await messages.answer())
     frames = await messages.stream({"tools": [SEARCH]})
-    told = [delta["citation"]["url"] for delta in messages.deltas(frames) if delta["type"] == "citations_delta"]
-    assert told == sources(messages, body)
+    received = [delta["citation"]["url"] for delta in messages.deltas(frames) if delta["type"] == "citations_delta"]
+    assert received == sources(messages, body)
 
 
 def long_text(tokens: int, seed: str) -> str:
@@ -417,8 +421,8 @@ async def test_messages_rule_4_other_formats_show_cached_tokens(gateway: ApiClie
     for _ in range(2):
         chat = (await gateway.post("/v1/chat/completions", body)).body["usage"]
     assert 1024 <= chat["prompt_tokens_details"]["cached_tokens"] <= chat["prompt_tokens"]
-    asked = {"model": "famO-5", "input": long_text(1024, "again"), "prompt_cache_key": "k"}
-    (first, second) = [(await gateway.post("/v1/responses", asked)).body["usage"] for _ in range(2)]
+    fields = {"model": "famO-5", "input": long_text(1024, "again"), "prompt_cache_key": "k"}
+    (first, second) = [(await gateway.post("/v1/responses", fields)).body["usage"] for _ in range(2)]
     assert first["input_tokens_details"]["cache_write_tokens"] >= 1024
     assert second["input_tokens_details"]["cached_tokens"] == first["input_tokens_details"]["cache_write_tokens"]
     contents = [{"parts": [{"text": "Hi"}]}]
@@ -432,9 +436,9 @@ async def test_messages_rule_4_streams_tell_the_same_usage(messages: Messages) -
     fields = {"system": long_text(1024, "streamed"), "cache_control": {"type": "ephemeral"}}
     whole = (await messages.answer(fields))["usage"]
     frames = await messages.stream(fields)
-    told = next(frame.data["usage"] for frame in frames if frame.event == "message_delta")
-    assert told["cache_read_input_tokens"] == whole["cache_creation_input_tokens"]
-    assert told["output_tokens"] == whole["output_tokens"]
+    received = next(frame.data["usage"] for frame in frames if frame.event == "message_delta")
+    assert received["cache_read_input_tokens"] == whole["cache_creation_input_tokens"]
+    assert received["output_tokens"] == whole["output_tokens"]
 
 
 async def test_messages_rule_5_fields_that_are_not_shown_are_accepted(messages: Messages) -> None:

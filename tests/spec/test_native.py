@@ -47,8 +47,8 @@ async def test_generate_path_model_may_be_percent_encoded_or_carry_one_models_pr
 async def test_generate_field_contents(native: Native) -> None:
     await native.misses("contents")
     await native.refuses("contents", "Hi", 5, True, [], ["Hi"], [5])
-    said = await native.answer(text="What do you know of Lisbon?")
-    assert "Lisbon" in native.text(said)
+    body = await native.answer(text="What do you know of Lisbon?")
+    assert "Lisbon" in native.text(body)
 
 
 async def test_generate_field_generation_config(native: Native) -> None:
@@ -58,10 +58,10 @@ async def test_generate_field_generation_config(native: Native) -> None:
 
 
 async def test_generate_field_system_instruction(native: Native) -> None:
-    said = await native.answer({"systemInstruction": {"parts": [{"text": "Speak like a sailor"}]}})
-    assert "Speak like a sailor" in native.text(said)
-    said = await native.answer({"system_instruction": {"role": "user", "parts": [{"text": "Speak like a sailor"}]}})
-    assert "Speak like a sailor" in native.text(said)
+    body = await native.answer({"systemInstruction": {"parts": [{"text": "Speak like a sailor"}]}})
+    assert "Speak like a sailor" in native.text(body)
+    body = await native.answer({"system_instruction": {"role": "user", "parts": [{"text": "Speak like a sailor"}]}})
+    assert "Speak like a sailor" in native.text(body)
     await native.refuses("systemInstruction", 5, True, [], "Speak", {"parts": "Speak"}, {"parts": [{"text": 5}]})
     await native.ignores_null("systemInstruction")
 
@@ -260,18 +260,18 @@ def drawn(native: Native, body: Any) -> tuple[str, Image.Image]:
 
 
 async def test_generation_config_image_config(native: Native) -> None:
-    asked = {"generationConfig.responseModalities": ["IMAGE"]}
+    fields = {"generationConfig.responseModalities": ["IMAGE"]}
     config = {"aspectRatio": "16:9", "imageSize": "1K", "imageOutputOptions": {"mimeType": "image/jpeg"}}
-    mime_type, image = drawn(native, await native.answer({**asked, "generationConfig.imageConfig": config}))
+    mime_type, image = drawn(native, await native.answer({**fields, "generationConfig.imageConfig": config}))
     assert (mime_type, image.format) == ("image/jpeg", "JPEG")
     assert image.width / image.height == pytest.approx(16 / 9, rel=0.03)
-    mime_type, square = drawn(native, await native.answer(asked))
+    mime_type, square = drawn(native, await native.answer(fields))
     assert (mime_type, square.format) == ("image/png", "PNG")
-    larger = drawn(native, await native.answer({**asked, "generationConfig.imageConfig": {"imageSize": "2K"}}))[1]
+    larger = drawn(native, await native.answer({**fields, "generationConfig.imageConfig": {"imageSize": "2K"}}))[1]
     assert larger.width >= 1.8 * square.width
     await native.refuses("generationConfig.imageConfig", *NO_OBJECTS)
     for name in ("aspectRatio", "imageSize"):
-        await native.refuses(f"generationConfig.imageConfig.{name}", *NO_STRINGS, "large", fields=asked)
+        await native.refuses(f"generationConfig.imageConfig.{name}", *NO_STRINGS, "large", fields=fields)
     await native.refuses("generationConfig.imageConfig.imageOutputOptions", *NO_OBJECTS)
     await native.ignores_null("generationConfig.imageConfig")
 
@@ -335,18 +335,22 @@ async def test_suffix_is_for_family_fam_g_only(native: Native) -> None:
 
 
 async def test_generate_rule_1_a_function_response_follows_a_function_call(native: Native) -> None:
-    asked = native.asked("Ask get_weather of Rome")
-    first = await native.answer({"tools": DECLARED, "contents": asked})
+    fields = native.prompt("Ask get_weather of Rome")
+    first = await native.answer({"tools": DECLARED, "contents": fields})
     call = native.parts(first)[0]["functionCall"]
     assert first["candidates"][0]["finishReason"] == "STOP"
     assert (call["name"], call["args"].keys()) == ("get_weather", {"city"})
     for response in ({"output": "17 degrees"}, {"temperature": "17 degrees"}, {"error": "17 degrees are no weather"}):
         result = {"name": "get_weather", "response": response, **({"id": call["id"]} if "id" in call else {})}
-        history = [*asked, first["candidates"][0]["content"], {"role": "user", "parts": [{"functionResponse": result}]}]
+        history = [
+            *fields,
+            first["candidates"][0]["content"],
+            {"role": "user", "parts": [{"functionResponse": result}]},
+        ]
         second = await native.answer({"tools": DECLARED, "contents": history})
         assert "17 degrees" in native.text(second)
         streamed = await native.stream({"tools": DECLARED, "contents": history})
-        assert native.told(streamed) == native.text(second)
+        assert native.streamed_text(streamed) == native.text(second)
 
 
 async def test_generate_rule_2_search_and_functions_stand_together(native: Native) -> None:
@@ -385,7 +389,7 @@ async def test_stream_generate_takes_the_same_body_and_answers_with_events(nativ
     assert len(frames) > 3
     assert {frame.event for frame in frames} == {""}
     assert all(native.parts(frame.data) for frame in frames)
-    assert native.told(frames) == native.text(await native.answer(fields))
+    assert native.streamed_text(frames) == native.text(await native.answer(fields))
 
 
 async def test_stream_generate_without_alt_sse_is_one_json_array(native: Native, gateway: ApiClient) -> None:
@@ -393,8 +397,8 @@ async def test_stream_generate_without_alt_sse_is_one_json_array(native: Native,
         reply = await gateway.post(native.of(native.model, "streamGenerateContent") + query, native.body())
         assert reply.status == 200
         assert reply.headers["content-type"].partition(";")[0] == "application/json"
-        told = "".join(native.text(each) for each in reply.body)
-        assert told == native.text(await native.answer())
+        received = "".join(native.text(each) for each in reply.body)
+        assert received == native.text(await native.answer())
 
 
 async def test_stream_generate_refuses_as_json(native: Native, gateway: ApiClient) -> None:
@@ -404,18 +408,18 @@ async def test_stream_generate_refuses_as_json(native: Native, gateway: ApiClien
         assert "generationConfig.temperature" in native.error(reply, 400)["message"]
 
 
-async def test_stream_generate_tells_function_calls_whole(native: Native) -> None:
+async def test_stream_generate_sends_function_calls_whole(native: Native) -> None:
     frames = await native.stream({"tools": DECLARED}, text="Ask get_weather of Rome")
     calls = [part["functionCall"] for frame in frames for part in native.parts(frame.data) if "functionCall" in part]
     assert [(call["name"], call["args"].keys()) for call in calls] == [("get_weather", {"city"})]
     assert frames[-1].data["candidates"][0]["finishReason"] == "STOP"
 
 
-async def test_stream_generate_tells_thoughts_before_the_answer(native: Native) -> None:
+async def test_stream_generate_sends_thoughts_before_the_answer(native: Native) -> None:
     frames = await native.stream({THOUGHTS: True})
     whole = await native.answer({THOUGHTS: True})
-    assert native.thoughts_told(frames) == native.thoughts(whole)
-    assert native.told(frames) == native.text(whole)
+    assert native.streamed_thoughts(frames) == native.thoughts(whole)
+    assert native.streamed_text(frames) == native.text(whole)
     order = [bool(part.get("thought")) for frame in frames for part in native.parts(frame.data) if part.get("text")]
     assert order == sorted(order, reverse=True)
 
@@ -475,20 +479,24 @@ async def test_native_part_file_data(native: Native) -> None:
 
 async def test_native_part_function_call_and_response(native: Native) -> None:
     call = {"role": "model", "parts": [{"functionCall": {"name": "f", "args": {"a": 1}}}]}
-    spoken = [*native.asked("Hi"), call, {"parts": [{"functionResponse": {"name": "f", "response": {"output": "42"}}}]}]
+    spoken = [
+        *native.prompt("Hi"),
+        call,
+        {"parts": [{"functionResponse": {"name": "f", "response": {"output": "42"}}}]},
+    ]
     assert "The tool f gave: 42" in native.text(await native.answer({"contents": spoken})).replace('"', "")
     for part, named in (
         ({"functionCall": {"args": {}}}, "functionCall"),
         ({"functionCall": {"name": "f", "args": "x"}}, "functionCall.args"),
     ):
         await native.refuses(
-            "contents", [*native.asked("Hi"), {"role": "model", "parts": [part]}, *native.asked("Hi")], named=named
+            "contents", [*native.prompt("Hi"), {"role": "model", "parts": [part]}, *native.prompt("Hi")], named=named
         )
     for part, named in (
         ({"functionResponse": {"response": {}}}, "functionResponse"),
         ({"functionResponse": {"name": "f", "response": "x"}}, "functionResponse.response"),
     ):
-        await native.refuses("contents", [*native.asked("Hi"), call, {"role": "user", "parts": [part]}], named=named)
+        await native.refuses("contents", [*native.prompt("Hi"), call, {"role": "user", "parts": [part]}], named=named)
 
 
 async def test_native_response_candidates(native: Native) -> None:
@@ -526,8 +534,8 @@ async def test_native_response_grounding_metadata_when_search_is_on(native: Nati
     assert grounding["webSearchQueries"]
     assert all(support["groundingChunkIndices"] for support in grounding["groundingSupports"])
     frames = await native.stream({"tools": [{"vendorgSearch": {}}]})
-    told = [frame.data["candidates"][0].get("groundingMetadata") for frame in frames]
-    assert [each for each in told if each][-1]["groundingChunks"] == grounding["groundingChunks"]
+    received = [frame.data["candidates"][0].get("groundingMetadata") for frame in frames]
+    assert [each for each in received if each][-1]["groundingChunks"] == grounding["groundingChunks"]
     assert "groundingMetadata" not in (await native.answer())["candidates"][0]
 
 
@@ -538,5 +546,5 @@ async def test_versioning_native_generation_lives_under_both_roots(
     path = f"{root}/models/famG-2.5-pro"
     body = (await gateway.post(f"{path}:generateContent", native.body())).body
     frames = frames_of(await gateway.post(f"{path}:streamGenerateContent?alt=sse", native.body()))
-    assert native.text(body) == native.told(frames) == native.text(await native.answer())
+    assert native.text(body) == native.streamed_text(frames) == native.text(await native.answer())
     assert (await gateway.post(f"{path}:countTokens", native.body())).body["totalTokens"] > 0

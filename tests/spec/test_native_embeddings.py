@@ -114,8 +114,8 @@ async def test_embed_content_field_task_type(native_embedding: NativeEmbedding, 
         reply = await native_embedding.post({"taskType": task}, text=CAT, model=model)
         assert reply.status == 200, reply.text
         assert len(native_embedding.vectors(reply.body)[0]) == DIMENSIONS[model]
-        told = task != "TASK_TYPE_UNSPECIFIED" and not model.startswith(("famG", "text-embedding-004"))
-        assert ("taskType" in reply.headers.get("x-umg-dropped", "")) is told
+        dropped = task != "TASK_TYPE_UNSPECIFIED" and not model.startswith(("famG", "text-embedding-004"))
+        assert ("taskType" in reply.headers.get("x-umg-dropped", "")) is dropped
     await native_embedding.refuses("taskType", *NO_STRINGS, model=model)
     await native_embedding.ignores_null("taskType", model=model)
 

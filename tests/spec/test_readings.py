@@ -40,7 +40,7 @@ faces = pytest.mark.parametrize("face", FACES, ids=lambda face: face.name)
 async def test_readings_1_values_of_current_sdk_types(gateway: ApiClient) -> None:
     tools = [{"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": {}}}}]
     chat, responses, native = Chat(gateway), Responses(gateway), Native(gateway)
-    await chat.takes("messages", [{"role": "developer", "content": "Be brief"}, *chat.asked("Hi")])
+    await chat.takes("messages", [{"role": "developer", "content": "Be brief"}, *chat.prompt("Hi")])
     await chat.takes("tool_choice", "required", fields={"tools": tools})
     await responses.takes("tool_choice", "required", fields={"tools": tools})
     for effort in ("minimal", "xhigh", "none"):
@@ -69,15 +69,15 @@ async def test_readings_1_values_are_never_clamped_or_ignored(gateway: ApiClient
 
 @faces
 async def test_readings_3_every_error_carries_a_message(gateway: ApiClient, face: type[Face]) -> None:
-    asked = face(gateway)
+    caller = face(gateway)
     for reply in (
-        await asked.post(key="sk-nobody"),
-        await asked.post(model="nobody"),
-        await asked.post({asked.question_field: 5}),
-        await asked.post(text="[[fail]]"),
-        await asked.post(text="[[fail:429]]"),
-        await gateway.get(asked.path),
-        await gateway.post(f"{asked.path}x", {}),
+        await caller.post(key="sk-nobody"),
+        await caller.post(model="nobody"),
+        await caller.post({caller.question_field: 5}),
+        await caller.post(text="[[fail]]"),
+        await caller.post(text="[[fail:429]]"),
+        await gateway.get(caller.path),
+        await gateway.post(f"{caller.path}x", {}),
     ):
         assert reply.status >= 400
         assert reply.body["error"]["message"]
@@ -89,11 +89,11 @@ async def test_readings_3_every_error_carries_a_message(gateway: ApiClient, face
 @faces
 @pytest.mark.parametrize("model", MODELS)
 async def test_readings_5_every_model_answers_in_every_format(gateway: ApiClient, face: type[Face], model: str) -> None:
-    asked = face(gateway)
-    text = asked.text(await asked.answer(model=model))
+    caller = face(gateway)
+    text = caller.text(await caller.answer(model=model))
     assert model in text
     assert "Tell me of Paris" in text
-    assert asked.told(await asked.stream(model=model)) == text
+    assert caller.streamed_text(await caller.stream(model=model)) == text
 
 
 # --- 6
@@ -119,9 +119,9 @@ unknown = pytest.mark.parametrize(
 async def test_readings_6_what_is_unknown_is_refused_by_its_type(
     gateway: ApiClient, face: type[Face], fields: Any
 ) -> None:
-    asked = face(gateway)
+    caller = face(gateway)
     for model in ("famO-5", "famG-2.5-pro"):
-        assert "hologram" in asked.error(await asked.post(fields, model=model), 400)["message"]
+        assert "hologram" in caller.error(await caller.post(fields, model=model), 400)["message"]
 
 
 def refuse(_: ReceivedRequest) -> web.Response:
@@ -144,15 +144,15 @@ async def test_readings_6_what_is_unknown_survives_a_hop_of_its_own_format(
     hop: tuple[RecordingProvider, ApiClient], face: type[Face], fields: Any
 ) -> None:
     provider, gateway = hop
-    asked = face(gateway)
-    assert "seen" in asked.error(await asked.post(fields, model=f"only-{face.name}"), 400)["message"]
+    caller = face(gateway)
+    assert "seen" in caller.error(await caller.post(fields, model=f"only-{face.name}"), 400)["message"]
     sent = provider.bodies[-1]
     assert {name: sent[name] for name in fields} == fields
     for other in FACES:
         if other is not face:
             before = len(provider.bodies)
-            reply = await asked.post(fields, model=f"only-{other.name}")
-            assert "hologram" in asked.error(reply, 400)["message"], other.name
+            reply = await caller.post(fields, model=f"only-{other.name}")
+            assert "hologram" in caller.error(reply, 400)["message"], other.name
             assert len(provider.bodies) == before
 
 
@@ -256,7 +256,7 @@ async def test_readings_10_suffixes_work_in_every_format(gateway: ApiClient) -> 
         assert {chat > 0, responses > 0, native > 0, messages[0]["type"] == "thinking"} == {thinks}, model
 
 
-async def test_readings_10_the_answer_has_the_id_that_was_asked_for(gateway: ApiClient) -> None:
+async def test_readings_10_the_answer_has_the_requested_id(gateway: ApiClient) -> None:
     for model in ("famG-2.5-pro-thinking", "famG-2.5-pro-thinking-64"):
         assert (await Chat(gateway).answer(model=model))["model"] == model
         assert (await Responses(gateway).answer(model=model))["model"] == model
@@ -281,9 +281,9 @@ async def test_readings_11_reasoning_stands_verbatim_in_the_content(
     chat = Chat(gateway)
     apart = await chat.stream(fields, model=model)
     joined = await chat.stream({**fields, "vendorn_thinking_to_content": True}, model=model)
-    assert chat.reasoning_told(apart)
-    assert chat.reasoning_told(apart) in chat.told(joined)
-    assert chat.told(joined).endswith(chat.told(apart))
+    assert chat.streamed_reasoning(apart)
+    assert chat.streamed_reasoning(apart) in chat.streamed_text(joined)
+    assert chat.streamed_text(joined).endswith(chat.streamed_text(apart))
     assert not any("reasoning_content" in delta for delta in chat.deltas(joined))
 
 
@@ -309,13 +309,13 @@ async def test_readings_12_the_search_tool_is_never_a_tool_call(gateway: ApiClie
 async def test_readings_12_search_means_citations_in_every_format(gateway: ApiClient) -> None:
     chat, responses, messages, native = (face(gateway) for face in FACES)
     for model in ("famO-5", "famG-2.5-pro", "famX-4"):
-        asked: list[tuple[Face, dict[str, Any]]] = [
+        caller: list[tuple[Face, dict[str, Any]]] = [
             (chat, {"web_search_options": {}}),
             (responses, {"tools": [{"type": "web_search_preview"}]}),
             (messages, {"tools": [{"type": "web_search_20250305", "name": "web_search"}]}),
             (native, {"tools": [{"vendorgSearch": {}}]}),
         ]
-        for face, fields in asked:
+        for face, fields in caller:
             assert "http" in json.dumps(await face.answer(fields, model=model)), face.name
             assert "http" not in json.dumps(await face.answer(model=model)), face.name
             frames = await face.stream(fields, model=model)
@@ -331,8 +331,8 @@ async def test_readings_13_the_response_object_has_every_field_of_the_sdk_type(g
     whole = await responses.answer()
     assert fields - whole.keys() == set()
     assert {"cached_tokens", "cache_write_tokens"} <= whole["usage"]["input_tokens_details"].keys()
-    told = [frame.data["response"] for frame in await responses.stream() if "response" in frame.data]
-    assert all(fields - response.keys() == set() for response in told)
+    received = [frame.data["response"] for frame in await responses.stream() if "response" in frame.data]
+    assert all(fields - response.keys() == set() for response in received)
     assert Response.model_validate(whole).output_text == responses.text(whole)
 
 
@@ -358,13 +358,13 @@ async def test_readings_14_a_tool_turn_keeps_its_thinking(gateway: ApiClient) ->
     messages = Messages(gateway)
     tools = [{"name": "get_weather", "input_schema": {"type": "object", "properties": {}}}]
     fields = {"tools": tools, "thinking": {"type": "enabled", "budget_tokens": 1500}}
-    asked = messages.asked("Ask get_weather")
-    first = await messages.answer({**fields, "messages": asked})
+    caller = messages.prompt("Ask get_weather")
+    first = await messages.answer({**fields, "messages": caller})
     assert [block["type"] for block in first["content"]] == ["thinking", "tool_use"]
     result = {"type": "tool_result", "tool_use_id": first["content"][1]["id"], "content": "17 degrees"}
 
     def history(content: Any) -> Any:
-        return [*asked, {"role": "assistant", "content": content}, {"role": "user", "content": [result]}]
+        return [*caller, {"role": "assistant", "content": content}, {"role": "user", "content": [result]}]
 
     body = await messages.answer({**fields, "messages": history(first["content"])})
     assert "17 degrees" in messages.text(body)

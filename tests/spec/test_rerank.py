@@ -118,7 +118,7 @@ async def test_rerank_documents_have_the_form_that_sdks_read(rerank: Rerank, gat
         assert result["document"] == CAT
 
 
-async def test_rerank_limits_are_told(rerank: Rerank) -> None:
+async def test_rerank_limits_are_reported(rerank: Rerank) -> None:
     body = await rerank.answer({"documents": [f"{CAT} {number}" for number in range(1000)], "top_n": 1})
     assert len(body["results"]) == 1
     await rerank.refuses("documents", ["x"] * 1001)

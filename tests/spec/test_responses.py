@@ -66,9 +66,9 @@ async def test_responses_field_input(responses: Responses) -> None:
 
 async def test_responses_field_input_role_and_content(responses: Responses) -> None:
     for role in ("system", "developer"):
-        spoken = [{"role": role, "content": "Speak like a sailor"}, *responses.asked("Hi")]
+        spoken = [{"role": role, "content": "Speak like a sailor"}, *responses.prompt("Hi")]
         assert "Speak like a sailor" in responses.text(await responses.answer({"input": spoken}))
-    spoken = [*responses.asked("Hi"), {"role": "assistant", "content": "Yes?"}, *responses.asked("Go")]
+    spoken = [*responses.prompt("Hi"), {"role": "assistant", "content": "Yes?"}, *responses.prompt("Go")]
     assert "turn 2" in responses.text(await responses.answer({"input": spoken}))
     await responses.refuses("input", [{"role": "robot", "content": "Hi"}], named="input[0].role")
     for content in (5, True, {"text": "Hi"}):
@@ -84,11 +84,11 @@ async def test_responses_field_input_text_image_and_file(responses: Responses, b
         {"type": "input_file", "file_url": "https://files.example/a.pdf"},
     ]
     body = await responses.answer({"input": parts if bare else [{"role": "user", "content": parts}]})
-    said = responses.text(body)
-    assert "Look at these" in said
-    assert "image/png, 1 x 1 pixels" in said
-    assert "https://files.example/a.pdf" in said
-    assert "turn 2" not in said  # one user turn
+    text = responses.text(body)
+    assert "Look at these" in text
+    assert "image/png, 1 x 1 pixels" in text
+    assert "https://files.example/a.pdf" in text
+    assert "turn 2" not in text  # one user turn
 
 
 async def test_responses_field_input_parts_of_wrong_types(responses: Responses) -> None:
@@ -109,7 +109,7 @@ async def test_responses_field_input_items_of_unknown_types_are_refused_by_name(
     unknown = {"role": "user", "content": [text, {"type": "input_smell"}]}
     for items, named in (
         ([{"type": "smell_call", "id": "x"}], "input[0]"),
-        ([*responses.asked("Hi"), {"type": "smell_call"}], "input[1]"),
+        ([*responses.prompt("Hi"), {"type": "smell_call"}], "input[1]"),
         ([text, text, {"type": "smell_call"}], "input[2]"),
         ([unknown], "input[0].content[1]"),
         ([text, text, unknown], "input[2].content[1]"),
@@ -122,7 +122,7 @@ async def test_responses_field_input_items_of_unknown_types_are_refused_by_name(
 async def test_responses_field_input_annotations_of_wrong_types(responses: Responses) -> None:
     for annotation in ("x", 5, None, [], {"type": 5}):
         part = {"type": "output_text", "text": "a", "annotations": [annotation]}
-        spoken = [{"role": "assistant", "content": [part]}, *responses.asked("Hi")]
+        spoken = [{"role": "assistant", "content": [part]}, *responses.prompt("Hi")]
         place = "input[0].content[0].annotations[0]"
         await responses.refuses("input", spoken, named=f"{place}.type" if isinstance(annotation, dict) else place)
 
@@ -147,7 +147,7 @@ async def test_responses_field_max_output_tokens(responses: Responses) -> None:
 
 async def test_responses_field_stream(responses: Responses) -> None:
     whole = await responses.answer({"stream": False})
-    assert responses.told(await responses.stream()) == responses.text(whole)
+    assert responses.streamed_text(await responses.stream()) == responses.text(whole)
     await responses.refuses("stream", *NO_BOOLEANS)
     await responses.ignores_null("stream")
 
@@ -182,10 +182,10 @@ async def test_responses_field_reasoning_effort(responses: Responses) -> None:
 
 
 async def test_responses_field_reasoning_defaults_to_medium(responses: Responses) -> None:
-    said = await responses.answer({"reasoning": {"effort": "medium"}})
+    expected = await responses.answer({"reasoning": {"effort": "medium"}})
     for reasoning in ({}, {"effort": None}):
         body = await responses.answer({"reasoning": reasoning})
-        assert lasting(body) == lasting(said)
+        assert lasting(body) == lasting(expected)
 
 
 async def test_responses_field_reasoning_summary(responses: Responses) -> None:
@@ -234,8 +234,8 @@ async def test_responses_field_tools_file_search(responses: Responses) -> None:
 async def test_responses_field_tools_function(responses: Responses, tools: Any) -> None:
     body = await responses.answer({"tools": tools}, text=ASK_TOOL)
     assert calls(responses, body) == ["get_weather"]
-    (told,) = body["tools"]
-    assert (told["type"], told["name"], told["parameters"]) == ("function", "get_weather", WEATHER)
+    (tool,) = body["tools"]
+    assert (tool["type"], tool["name"], tool["parameters"]) == ("function", "get_weather", WEATHER)
 
 
 async def test_responses_field_tools_of_wrong_types(responses: Responses) -> None:
@@ -328,17 +328,17 @@ async def test_responses_query_api_version_is_accepted(responses: Responses, gat
 
 
 async def test_responses_rule_1_a_function_call_is_an_output_item(responses: Responses) -> None:
-    asked = responses.asked(ASK_TOOL)
+    question = responses.prompt(ASK_TOOL)
     for model in ("famO-5", "famG-2.5-pro", "famC-sonnet-4-5"):
-        first = await responses.answer({"tools": NESTED, "input": asked}, model=model)
+        first = await responses.answer({"tools": NESTED, "input": question}, model=model)
         (call,) = responses.items(first, "function_call")
         assert first["status"] == "completed"
         result = {"type": "function_call_output", "call_id": call["call_id"], "output": "17 degrees"}
-        second = await responses.answer({"tools": NESTED, "input": [*asked, *first["output"], result]}, model=model)
+        second = await responses.answer({"tools": NESTED, "input": [*question, *first["output"], result]}, model=model)
         assert "17 degrees" in responses.text(second)
         continued = {"tools": NESTED, "input": [result], "previous_response_id": first["id"]}
         assert "17 degrees" in responses.text(await responses.answer(continued, model=model))
-        assert "17 degrees" in responses.told(await responses.stream(continued, model=model))
+        assert "17 degrees" in responses.streamed_text(await responses.stream(continued, model=model))
 
 
 async def test_responses_rule_2_web_search_and_reasoning_work_for_a_capable_family(responses: Responses) -> None:
@@ -357,7 +357,7 @@ async def test_responses_rule_3_the_done_event_has_the_full_text(responses: Resp
     ):
         frames = await responses.stream(options)
         (done,) = [frame.data for frame in frames if frame.event == "response.output_text.done"]
-        assert done["text"] == responses.told(frames) == responses.text(await responses.answer())
+        assert done["text"] == responses.streamed_text(frames) == responses.text(await responses.answer())
 
 
 async def test_responses_rule_4_a_file_by_url_is_an_input_file(responses: Responses) -> None:
@@ -415,14 +415,14 @@ async def test_responses_output_item_function_call(responses: Responses) -> None
 
 async def test_states_in_progress_becomes_completed_with_usage(responses: Responses) -> None:
     frames = await responses.stream()
-    told = [(frame.event, frame.data["response"]) for frame in frames if "response" in frame.data]
-    assert [(event, told["status"]) for event, told in told] == [
+    responses_sent = [(frame.event, frame.data["response"]) for frame in frames if "response" in frame.data]
+    assert [(event, response["status"]) for event, response in responses_sent] == [
         ("response.created", "in_progress"),
         ("response.in_progress", "in_progress"),
         ("response.completed", "completed"),
     ]
-    assert [response["usage"] is None for _, response in told] == [True, True, False]
-    assert lasting(told[-1][1]) == lasting(await responses.answer())
+    assert [response["usage"] is None for _, response in responses_sent] == [True, True, False]
+    assert lasting(responses_sent[-1][1]) == lasting(await responses.answer())
 
 
 # --- counting
@@ -465,9 +465,9 @@ async def test_responses_stream_of_a_function_call(responses: Responses) -> None
 
 
 async def test_responses_stream_replays_by_get(responses: Responses, gateway: ApiClient) -> None:
-    told = await responses.stream()
-    response_id = told[0].data["response"]["id"]
+    frames = await responses.stream()
+    response_id = frames[0].data["response"]["id"]
     replayed = frames_of(await gateway.get(f"/v1/responses/{response_id}?stream=true"))
-    assert responses.told(replayed) == responses.told(told)
+    assert responses.streamed_text(replayed) == responses.streamed_text(frames)
     rest = frames_of(await gateway.get(f"/v1/responses/{response_id}?stream=true&starting_after=3"))
     assert rest == [frame for frame in replayed if frame.data["sequence_number"] > 3]

@@ -49,7 +49,7 @@ async def test_stored_input_items(responses: Responses, gateway: ApiClient) -> N
     listed = (await gateway.get(f"{path}?order=asc")).body
     assert listed["object"] == "list"
     assert [(item["role"], item["content"][0]["text"]) for item in listed["data"]] == [
-        (said["role"], said["content"]) for said in spoken
+        (turn["role"], turn["content"]) for turn in spoken
     ]
     ids = [item["id"] for item in listed["data"]]
     assert (listed["first_id"], listed["last_id"], listed["has_more"]) == (ids[0], ids[-1], False)
@@ -111,8 +111,8 @@ async def test_stored_another_callers_key_finds_nothing(
 async def test_stored_store_false_is_not_kept(responses: Responses, gateway: ApiClient) -> None:
     made = await responses.answer({"store": False})
     assert made["store"] is False
-    told = (await responses.stream({"store": False}))[-1].data["response"]
-    for response_id in (made["id"], told["id"]):
+    received = (await responses.stream({"store": False}))[-1].data["response"]
+    for response_id in (made["id"], received["id"]):
         assert responses.error(await gateway.get(f"/v1/responses/{response_id}"), 404)
         assert responses.error(await responses.post({"previous_response_id": response_id}), 404)
 

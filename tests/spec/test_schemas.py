@@ -13,8 +13,8 @@ INSIDE = ".properties.a.multipleOf"
 
 async def test_chat_names_a_malformed_keyword(chat: Chat) -> None:
     for schema, inside in ((BAD, INSIDE), (ENDLESS, "")):
-        asked = {"type": "json_schema", "json_schema": {"name": "n", "schema": schema}}
-        await chat.refuses("response_format", asked, named=f"response_format.json_schema.schema{inside}")
+        value = {"type": "json_schema", "json_schema": {"name": "n", "schema": schema}}
+        await chat.refuses("response_format", value, named=f"response_format.json_schema.schema{inside}")
     tools = [{"type": "function", "function": {"name": "f", "parameters": BAD}}]
     await chat.refuses(
         "tools", tools, named=f"tools[0].function.parameters{INSIDE}", fields={"tool_choice": "required"}
@@ -23,8 +23,8 @@ async def test_chat_names_a_malformed_keyword(chat: Chat) -> None:
 
 async def test_responses_names_a_malformed_keyword(responses: Responses) -> None:
     for schema, inside in ((BAD, INSIDE), (ENDLESS, "")):
-        asked = {"format": {"type": "json_schema", "name": "n", "schema": schema}}
-        await responses.refuses("text", asked, named=f"text.format.schema{inside}")
+        value = {"format": {"type": "json_schema", "name": "n", "schema": schema}}
+        await responses.refuses("text", value, named=f"text.format.schema{inside}")
     tools = [{"type": "function", "name": "f", "parameters": BAD}]
     await responses.refuses("tools", tools, named=f"tools[0].parameters{INSIDE}", fields={"tool_choice": "required"})
 

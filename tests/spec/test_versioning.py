@@ -16,7 +16,7 @@ async def test_overview_one_json_body_or_a_stream(
         assert reply.status == 200
         assert reply.headers["content-type"].startswith("application/json")
         assert face.text(reply.body)
-        assert face.told(await face.stream()) == face.text(reply.body)
+        assert face.streamed_text(await face.stream()) == face.text(reply.body)
 
 
 async def test_overview_native_streams_by_its_path_not_by_its_body(native: Native) -> None:
@@ -34,8 +34,8 @@ async def test_overview_bodies_are_json(chat: Chat, gateway: ApiClient) -> None:
 
 
 async def test_overview_the_caller_picks_the_model_by_id_and_the_format_by_path(gateway: ApiClient) -> None:
-    said = [{"role": "user", "content": "Hi"}]
-    body = {"model": "famR-1", "messages": said, "input": said, "max_tokens": 100}
+    turns = [{"role": "user", "content": "Hi"}]
+    body = {"model": "famR-1", "messages": turns, "input": turns, "max_tokens": 100}
     chat, responses, messages = [
         (await gateway.post(path, body)).body for path in ("/v1/chat/completions", "/v1/responses", "/v1/messages")
     ]
@@ -62,7 +62,7 @@ async def test_versioning_responses_accepts_a_dated_api_version(gateway: ApiClie
     reply = await gateway.post("/v1/responses?api-version=2025-04-01-preview", responses.body())
     assert lasting(reply.body) == usual
     streamed = await gateway.post("/v1/responses?api-version=2025-03-01", responses.body({"stream": True}))
-    assert responses.told(frames_of(streamed)) == responses.text(reply.body)
+    assert responses.streamed_text(frames_of(streamed)) == responses.text(reply.body)
 
 
 async def test_versioning_model_versions_are_in_the_id(native: Native) -> None:
@@ -106,9 +106,9 @@ async def test_limits_messages_max_tokens(messages: Messages) -> None:
 
 
 async def test_limits_messages_thinking_budget(messages: Messages) -> None:
-    field, asked = "thinking.budget_tokens", {"thinking.type": "enabled"}
-    await messages.refuses(field, 1024, 1, fields=asked)
-    await messages.takes(field, 1025, fields=asked)
+    field, fields = "thinking.budget_tokens", {"thinking.type": "enabled"}
+    await messages.refuses(field, 1024, 1, fields=fields)
+    await messages.takes(field, 1025, fields=fields)
 
 
 async def test_limits_prompt_cache_minimum_sizes(messages: Messages) -> None:

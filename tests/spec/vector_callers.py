@@ -48,7 +48,7 @@ class Embeddings(Face):
     name = "embeddings"
     path, model, question_field = "/v1/embeddings", "text-embedding-3-small", "input"
 
-    def asked(self, text: str) -> Any:
+    def prompt(self, text: str) -> Any:
         return text
 
     def error(self, reply: Reply, status: int) -> Any:
@@ -75,7 +75,7 @@ class NativeEmbedding(Native):
     model, question_field = "text-embedding-004", "content"
     action = "embedContent"
 
-    def asked(self, text: str) -> Any:
+    def prompt(self, text: str) -> Any:
         return {"parts": [{"text": text}]}
 
     def of(self, model: str, action: str = "") -> str:
@@ -96,7 +96,7 @@ class NativeEmbeddings(NativeEmbedding):
     question_field = "requests"
     action = "batchEmbedContents"
 
-    def asked(self, text: str) -> Any:
+    def prompt(self, text: str) -> Any:
         return [self.item(text)]
 
     def item(self, text: str, **fields: object) -> dict[str, object]:
@@ -122,7 +122,7 @@ class Rerank(Face):
     name = "rerank"
     path, model, question_field = "/v1/rerank", "rerank-v1", "query"
 
-    def asked(self, text: str) -> Any:
+    def prompt(self, text: str) -> Any:
         return text
 
     def body(self, fields: Mapping[str, object] | None = None, *, text: str = QUERY, model: str = "") -> Any:
