@@ -211,7 +211,7 @@ CASES = [
         **REASONED,
     ),
     case("citations", answer(CITED, citations=tuple(PAGES)), search=True),
-    case("citations, not asked for", answer(CITED)),
+    case("citations, not requested", answer(CITED)),
     case(
         "stop",
         answer("one two "),

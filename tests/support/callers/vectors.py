@@ -85,9 +85,9 @@ class VectorResult(CallResult):
 def embed_body(request: Embed, by: str) -> Json:
     """Return the body of a face."""
     if by.startswith("embeddings"):
-        said = {"dimensions": request.dimensions, "user": request.user}
-        said |= {"encoding_format": "base64" if by.endswith("base64") else None}
-        body: Json = {"model": request.model, "input": list(request.inputs), **given(said), **request.more}
+        fields = {"dimensions": request.dimensions, "user": request.user}
+        fields |= {"encoding_format": "base64" if by.endswith("base64") else None}
+        body: Json = {"model": request.model, "input": list(request.inputs), **given(fields), **request.more}
         return body
     options = given({"taskType": request.task, "title": request.title, "outputDimensionality": request.dimensions})
     items: list[Json] = [{"content": {"parts": [{"text": text}]}, **options} for text in request.inputs]
@@ -101,8 +101,8 @@ def rerank_body(request: Rerank) -> Json:
     return {"model": request.model, "query": request.query, "documents": list(request.documents), **request.more}
 
 
-def given(said: Mapping[str, object]) -> Json:
-    return {name: value for name, value in said.items() if value is not None}
+def given(fields: Mapping[str, object]) -> Json:
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 def path_of(by: str, model: str) -> str:
@@ -150,7 +150,7 @@ def read_embed(body: Any, by: str, result: VectorResult) -> None:
         assert body["object"] == "list"
         assert all(item["object"] == "embedding" for item in body["data"])
         assert [item["index"] for item in body["data"]] == list(range(len(body["data"])))
-        result.vectors = [_vector(item["embedding"], base64_asked=by.endswith("base64")) for item in body["data"]]
+        result.vectors = [_vector(item["embedding"], is_base64=by.endswith("base64")) for item in body["data"]]
         result.model = body["model"]
         if "usage" in body:
             result.tokens = body["usage"]["total_tokens"]
@@ -164,9 +164,9 @@ def read_embed(body: Any, by: str, result: VectorResult) -> None:
     result.tokens = usages[0] if usages else None
 
 
-def _vector(written: object, *, base64_asked: bool) -> bytes:
+def _vector(written: object, *, is_base64: bool) -> bytes:
     if isinstance(written, str):
-        assert base64_asked
+        assert is_base64
         return base64.b64decode(written, validate=True)
     assert isinstance(written, list)
     return packed(written)

@@ -87,21 +87,21 @@ class Chat:
                 raise RefusedError(f"Unrecognized request argument supplied: {at}", at, "unknown_parameter")
             raise RefusedError(f"{at}: {problem.message}", at, "invalid_value")
         _judge(body, streamed)
-        return _asked(body, streamed)
+        return _scenario_request(body, streamed)
 
-    def whole(self, asked: ScenarioRequest, answer: Answer, received: ReceivedRequest) -> Json:
+    def whole(self, request: ScenarioRequest, answer: Answer, received: ReceivedRequest) -> Json:
         message: Json = {"role": "assistant", "content": answer.text or None, "refusal": answer.refusal or None}
         message["annotations"] = [_annotation(source) for source in answer.sources]
         if answer.thoughts:
             message["reasoning_content"] = answer.thought
         if answer.calls:
-            message["tool_calls"] = _calls(asked, answer)
+            message["tool_calls"] = _calls(request, answer)
         choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": _finish(answer)}
-        return _head(asked, "chat.completion") | {"choices": [choice], "usage": _usage(answer.usage)}
+        return _head(request, "chat.completion") | {"choices": [choice], "usage": _usage(answer.usage)}
 
-    def frames(self, asked: ScenarioRequest, answer: Answer, received: ReceivedRequest) -> Iterator[bytes]:
+    def frames(self, request: ScenarioRequest, answer: Answer, received: ReceivedRequest) -> Iterator[bytes]:
         with_usage = (received.json.get("stream_options") or {}).get("include_usage")
-        head = _head(asked, "chat.completion.chunk")
+        head = _head(request, "chat.completion.chunk")
 
         def chunk(delta: Json, finish: str | None = None) -> bytes:
             choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
@@ -114,11 +114,11 @@ class Chat:
             yield chunk({"annotations": [_annotation(source) for source in answer.sources]})
         if answer.refusal:
             yield from (chunk({"refusal": piece}) for piece in (answer.refusal[:9], answer.refusal[9:]))
-        for index, call in enumerate(_calls(asked, answer)):
-            said, call["function"]["arguments"] = call["function"]["arguments"], ""
+        for index, call in enumerate(_calls(request, answer)):
+            arguments, call["function"]["arguments"] = call["function"]["arguments"], ""
             yield chunk({"tool_calls": [{"index": index, **call}]})
-            for start in range(0, len(said), 9):
-                piece = {"index": index, "function": {"arguments": said[start : start + 9]}}
+            for start in range(0, len(arguments), 9):
+                piece = {"index": index, "function": {"arguments": arguments[start : start + 9]}}
                 yield chunk({"tool_calls": [piece]})
         yield chunk({}, _finish(answer))
         if with_usage:
@@ -257,14 +257,14 @@ def _all_answered(waiting: dict[str, int], at: str) -> None:
 # --- the request for the scenarios
 
 
-def _asked(body: Json, streamed: bool) -> ScenarioRequest:
-    systems, said, media = [], [], []
+def _scenario_request(body: Json, streamed: bool) -> ScenarioRequest:
+    systems, conversation, media = [], [], []
     for index, message in enumerate(body["messages"]):
         text = _text(message.get("content"))
         if message["role"] in ("system", "developer"):
             systems.append(text)
         elif message["role"] in ("user", "assistant"):
-            said.append((message["role"], text))
+            conversation.append((message["role"], text))
             media += _media(message.get("content"), f"messages[{index}].content")
     choice, wanted = body.get("tool_choice", "auto"), body.get("response_format") or {"type": "text"}
     stop = body.get("stop") or ()
@@ -272,7 +272,7 @@ def _asked(body: Json, streamed: bool) -> ScenarioRequest:
         model=body["model"],
         stream=streamed,
         system="\n\n".join(systems),
-        turns=turns(said),
+        turns=turns(conversation),
         media=tuple(media),
         tools={
             tool["function"]["name"]: tool["function"].get("parameters") or {}
@@ -352,10 +352,10 @@ def _thought_id(thought: str, place: int) -> str:
     return f"call_t{place}{letters(''.join(thought.split()))}"
 
 
-def _calls(asked: ScenarioRequest, answer: Answer) -> list[Json]:
+def _calls(request: ScenarioRequest, answer: Answer) -> list[Json]:
     return [
         {
-            "id": _thought_id(answer.thought, place) if answer.signed else f"call_{place}{letters(str(asked.turns))}",
+            "id": _thought_id(answer.thought, place) if answer.signed else f"call_{place}{letters(str(request.turns))}",
             "type": "function",
             "function": {"name": call.name, "arguments": call.text},
         }
@@ -363,8 +363,8 @@ def _calls(asked: ScenarioRequest, answer: Answer) -> list[Json]:
     ]
 
 
-def _head(asked: ScenarioRequest, kind: str) -> Json:
-    head = {"id": "chatcmpl-1", "object": kind, "created": CREATED, "model": asked.model}
+def _head(request: ScenarioRequest, kind: str) -> Json:
+    head = {"id": "chatcmpl-1", "object": kind, "created": CREATED, "model": request.model}
     return head | {"service_tier": "default", "system_fingerprint": "fp_1"}
 
 

@@ -34,8 +34,8 @@ def dotted(path: Path) -> str:
 
 def bracketed(path: Path) -> str:
     """Return the path in the style of chat and responses: `messages[0].content`."""
-    said = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)
-    return said.removeprefix(".")
+    path_text = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)
+    return path_text.removeprefix(".")
 
 
 def decoded(data: str, at: str) -> bytes:

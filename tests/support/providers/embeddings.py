@@ -51,19 +51,19 @@ class Embeddings:
             raise RefusedError("This model does not support specifying dimensions.", "dimensions")
         return VectorRequest(model, tuple(_inputs(body["input"])), body)
 
-    def write(self, asked: VectorRequest) -> Json | bytes:
-        if asked.model == "verbatim":
+    def write(self, request: VectorRequest) -> Json | bytes:
+        if request.model == "verbatim":
             return VERBATIM
-        length = asked.body.get("dimensions", LENGTH)
-        if asked.model == "stubborn" or (asked.model == "uneven" and len(asked.texts) == 1):
+        length = request.body.get("dimensions", LENGTH)
+        if request.model == "stubborn" or (request.model == "uneven" and len(request.texts) == 1):
             length = LENGTH - 1
-        vectors = [vector(text, length) for text in asked.texts]
-        encode = _base64 if asked.body.get("encoding_format") == "base64" and asked.model != "numbers" else numbers
+        vectors = [vector(text, length) for text in request.texts]
+        encode = _base64 if request.body.get("encoding_format") == "base64" and request.model != "numbers" else numbers
         items = [{"object": "embedding", "index": at, "embedding": encode(each)} for at, each in enumerate(vectors)]
-        counted = sum(map(tokens, asked.texts))
+        counted = sum(map(tokens, request.texts))
         usage = {"prompt_tokens": counted, "total_tokens": counted}
-        body = {"object": "list", "data": items, "model": f"{asked.model}-2026-01", "usage": usage}
-        return self._odd(asked.model, body, items)
+        body = {"object": "list", "data": items, "model": f"{request.model}-2026-01", "usage": usage}
+        return self._odd(request.model, body, items)
 
     def error(self, status: int, message: str, at: str | None) -> Json:
         kind = {429: "rate_limit_error"}.get(status, "invalid_request_error" if status < 500 else "server_error")

@@ -67,8 +67,8 @@ class Messages:
         of = types.MessageCreateParamsStreaming if streamed else types.MessageCreateParamsNonStreaming
         if problem := check(body, of, LENIENCY):
             at = dotted(problem.path)
-            said = {"unknown": "Extra inputs are not permitted", "missing": "Field required"}
-            raise RefusedError(f"{at}: {said.get(problem.kind, problem.message)}", at)
+            descriptions = {"unknown": "Extra inputs are not permitted", "missing": "Field required"}
+            raise RefusedError(f"{at}: {descriptions.get(problem.kind, problem.message)}", at)
         _judge_options(body)
         _judge_tools(body)
         merged = _merged(body["messages"])
@@ -76,13 +76,13 @@ class Messages:
         _judge_thinking(body, merged)
         if (marks := _marks(body)) > CACHE_MARKS:
             raise RefusedError(f"A maximum of 4 blocks with cache_control may be provided. Found {marks}.")
-        return _asked(body, merged, streamed)
+        return _scenario_request(body, merged, streamed)
 
-    def whole(self, asked: ScenarioRequest, answer: Answer, received: ReceivedRequest) -> Json:
-        return wire.whole(asked, answer, wire.omitted(received.json))
+    def whole(self, request: ScenarioRequest, answer: Answer, received: ReceivedRequest) -> Json:
+        return wire.whole(request, answer, wire.omitted(received.json))
 
-    def frames(self, asked: ScenarioRequest, answer: Answer, received: ReceivedRequest) -> Iterator[bytes]:
-        return wire.frames(asked, answer, wire.omitted(received.json))
+    def frames(self, request: ScenarioRequest, answer: Answer, received: ReceivedRequest) -> Iterator[bytes]:
+        return wire.frames(request, answer, wire.omitted(received.json))
 
 
 # --- rules beyond the types
@@ -166,14 +166,14 @@ def _judge_messages(merged: list[tuple[str, list[Json]]]) -> None:
             )
         for place, block in enumerate(blocks):
             _judge_block(block, f"{at}.content.{place}")
-        asked = [block["id"] for block in merged[index - 1][1] if block["type"] == "tool_use"] if index else []
+        called = [block["id"] for block in merged[index - 1][1] if block["type"] == "tool_use"] if index else []
         given = [block["tool_use_id"] for block in blocks if block["type"] == "tool_result"]
-        if role == "user" and (foreign := [name for name in given if name not in asked]):
+        if role == "user" and (foreign := [name for name in given if name not in called]):
             raise RefusedError(
                 f"{at}.content.0: unexpected `tool_use_id` found in `tool_result` blocks: {', '.join(foreign)}. Each "
                 "`tool_result` block must have a corresponding `tool_use` block in the previous message."
             )
-        if missing := [name for name in asked if name not in given]:
+        if missing := [name for name in called if name not in given]:
             raise RefusedError(
                 f"messages.{index - 1}: `tool_use` ids were found without `tool_result` blocks immediately after: "
                 f"{', '.join(missing)}. Each `tool_use` block must have a corresponding `tool_result` block in the next message."
@@ -296,7 +296,7 @@ def _result(call: Json, blocks: list[Json]) -> Result:
     return Result(call["name"], _text(content), found.get("is_error") is True, attached)
 
 
-def _asked(body: Json, merged: list[tuple[str, list[Json]]], streamed: bool) -> ScenarioRequest:
+def _scenario_request(body: Json, merged: list[tuple[str, list[Json]]], streamed: bool) -> ScenarioRequest:
     spoken = [turn for turn in merged if turn[0] != "system"]
     calls = _turn_of_calls(spoken)
     tools = body.get("tools") or ()

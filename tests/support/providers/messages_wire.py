@@ -33,7 +33,7 @@ def omitted(body: Json) -> bool:
     return (body.get("thinking") or {}).get("display") == "omitted"
 
 
-def _blocks(asked: ScenarioRequest, answer: Answer, hidden: bool) -> list[Json]:
+def _blocks(request: ScenarioRequest, answer: Answer, hidden: bool) -> list[Json]:
     """Return the content, each text block with its pieces under `words`, which is not sent."""
     blocks: list[Json] = []
     if answer.thoughts:
@@ -45,7 +45,7 @@ def _blocks(asked: ScenarioRequest, answer: Answer, hidden: bool) -> list[Json]:
     elif answer.words:
         blocks.append({"type": "text", "text": answer.text, "words": answer.words})
     for place, call in enumerate(answer.calls):
-        name = f"toolu_{place}{letters(str(asked.turns))}"
+        name = f"toolu_{place}{letters(str(request.turns))}"
         blocks.append({"type": "tool_use", "id": name, "name": call.name, "input": dict(call.arguments)})
     return blocks
 
@@ -108,14 +108,14 @@ def _usage(usage: Usage, answer: Answer) -> Json:
 def _finish(answer: Answer) -> Json:
     reason = "tool_use" if answer.calls else FINISH[answer.finish]
     refused = reason == "refusal"
-    said = {"type": "refusal", "category": "general_harms", "explanation": answer.refusal or REFUSAL}
+    details = {"type": "refusal", "category": "general_harms", "explanation": answer.refusal or REFUSAL}
     stop = STOP if answer.finish == "stop_sequence" else None
-    return {"stop_reason": reason, "stop_sequence": stop, "stop_details": said if refused else None}
+    return {"stop_reason": reason, "stop_sequence": stop, "stop_details": details if refused else None}
 
 
-def whole(asked: ScenarioRequest, answer: Answer, hidden: bool) -> Json:
-    content = [_field(block) for block in _blocks(asked, answer, hidden)]
-    head = {"id": "msg_1", "type": "message", "role": "assistant", "model": asked.model, "content": content}
+def whole(request: ScenarioRequest, answer: Answer, hidden: bool) -> Json:
+    content = [_field(block) for block in _blocks(request, answer, hidden)]
+    head = {"id": "msg_1", "type": "message", "role": "assistant", "model": request.model, "content": content}
     return head | _finish(answer) | {"usage": _usage(answer.usage, answer)}
 
 
@@ -123,13 +123,13 @@ def _field(block: Json, **changed: Any) -> Json:
     return {name: value for name, value in block.items() if name != "words"} | changed
 
 
-def frames(asked: ScenarioRequest, answer: Answer, hidden: bool) -> Iterator[bytes]:
+def frames(request: ScenarioRequest, answer: Answer, hidden: bool) -> Iterator[bytes]:
     early = _usage(answer.usage, answer) | {"output_tokens": 1, "server_tool_use": None}
     early.pop("output_tokens_details")
-    head = {"id": "msg_1", "type": "message", "role": "assistant", "model": asked.model, "content": []}
+    head = {"id": "msg_1", "type": "message", "role": "assistant", "model": request.model, "content": []}
     head |= {"stop_reason": None, "stop_sequence": None, "stop_details": None, "usage": early}
     yield event({"type": "message_start", "message": head})
-    for index, block in enumerate(_blocks(asked, answer, hidden)):
+    for index, block in enumerate(_blocks(request, answer, hidden)):
         yield event({"type": "content_block_start", "index": index, "content_block": _start(block)})
         if index == 0:
             yield event({"type": "ping"})
@@ -163,7 +163,7 @@ def _deltas(block: Json) -> Iterator[Json]:
             yield from ({"type": "thinking_delta", "thinking": piece} for piece in block["words"])
             yield {"type": "signature_delta", "signature": block["signature"]}
         case "tool_use" | "server_tool_use":
-            said = compact(block["input"]) if block["input"] else ""
+            arguments = compact(block["input"]) if block["input"] else ""
             yield {"type": "input_json_delta", "partial_json": ""}
-            for start in range(0, len(said), 9):
-                yield {"type": "input_json_delta", "partial_json": said[start : start + 9]}
+            for start in range(0, len(arguments), 9):
+                yield {"type": "input_json_delta", "partial_json": arguments[start : start + 9]}

@@ -80,11 +80,11 @@ class Native:
         judge_contents(request.contents, alternates=self.alternates)
         path = PATH.fullmatch(received.path)
         assert path is not None
-        asked = _asked(request, path[2], path[3] == "streamGenerateContent")
-        self._judge_signatures(request.contents, asked)
-        return asked
+        scenario = _scenario_request(request, path[2], path[3] == "streamGenerateContent")
+        self._judge_signatures(request.contents, scenario)
+        return scenario
 
-    def _judge_signatures(self, contents: list[types.Content], asked: ScenarioRequest) -> None:
+    def _judge_signatures(self, contents: list[types.Content], request: ScenarioRequest) -> None:
         """Check that all signatures are the provider's own, and that signed calls of this turn still have theirs."""
         start = max((at for at, content in enumerate(contents) if is_question(content)), default=0)
         for at, content in enumerate(contents):
@@ -98,7 +98,7 @@ class Native:
                     if (
                         signature is None
                         and at > start
-                        and asked.scenario == "thinking-tools"
+                        and request.scenario == "thinking-tools"
                         and _call(part) in self.signed
                     ):
                         raise RefusedError(
@@ -106,13 +106,13 @@ class Native:
                             f"tools to work correctly. Function call `{part.function_call.name}`, position {place}."
                         )
 
-    def whole(self, asked: ScenarioRequest, answer: Answer, received: ReceivedRequest) -> Json:
-        response = wire.whole(asked, answer, shown=_shown(received.json), ids=self.call_ids)
+    def whole(self, request: ScenarioRequest, answer: Answer, received: ReceivedRequest) -> Json:
+        response = wire.whole(request, answer, shown=_shown(received.json), ids=self.call_ids)
         self._keep([response])
         return response
 
-    def frames(self, asked: ScenarioRequest, answer: Answer, received: ReceivedRequest) -> Iterator[bytes]:
-        chunks = list(wire.chunks(asked, answer, shown=_shown(received.json), ids=self.call_ids))
+    def frames(self, request: ScenarioRequest, answer: Answer, received: ReceivedRequest) -> Iterator[bytes]:
+        chunks = list(wire.chunks(request, answer, shown=_shown(received.json), ids=self.call_ids))
         self._keep(chunks)
         if received.query.get("alt") == "sse":
             return (wire.frame(chunk) for chunk in chunks)
@@ -174,12 +174,12 @@ def _choice(request: Request) -> str:
     return config.mode.value.lower()
 
 
-def _asked(request: Request, model: str, streamed: bool) -> ScenarioRequest:
+def _scenario_request(request: Request, model: str, streamed: bool) -> ScenarioRequest:
     config = request.generation_config or Config()
     contents, last = request.contents, request.contents[-1]
     results = [part for part in last.parts or () if part.function_response]
     calls = [part for part in contents[-2].parts or () if part.function_call] if results else []
-    said = [("assistant" if content.role == "model" else "user", _text(content)) for content in contents]
+    conversation = [("assistant" if content.role == "model" else "user", _text(content)) for content in contents]
     schema = config.response_json_schema
     if config.response_schema is not None:
         schema = config.response_schema.model_dump(exclude_none=True)
@@ -187,7 +187,7 @@ def _asked(request: Request, model: str, streamed: bool) -> ScenarioRequest:
         model=model,
         stream=streamed,
         system="\n\n".join(part.text or "" for part in (request.system_instruction or types.Content()).parts or ()),
-        turns=turns(said),
+        turns=turns(conversation),
         media=tuple(
             medium
             for content in contents

@@ -60,11 +60,11 @@ class NativeEmbeddings:
             model, tuple(text for text, _ in read), {"requests": [known for _, known in read], "batch": True}
         )
 
-    def write(self, asked: VectorRequest) -> Json | bytes:
-        batch = "batch" in asked.body
-        if asked.model == "verbatim":
+    def write(self, request: VectorRequest) -> Json | bytes:
+        batch = "batch" in request.body
+        if request.model == "verbatim":
             return VERBATIM if batch else VERBATIM_ONE
-        stubborn = asked.model == "stubborn" or (asked.model == "uneven" and len(asked.texts) == 1)
+        stubborn = request.model == "stubborn" or (request.model == "uneven" and len(request.texts) == 1)
         vectors = [
             vector(
                 text,
@@ -72,12 +72,12 @@ class NativeEmbeddings:
                 item.get("taskType", ""),
                 item.get("title", ""),
             )
-            for text, item in zip(asked.texts, asked.body["requests"], strict=True)
+            for text, item in zip(request.texts, request.body["requests"], strict=True)
         ]
         items: list[Json] = [{"values": numbers(each)} for each in vectors]
         body: Json = {"embeddings": items} if batch else {"embedding": items[0]}
-        body["usageMetadata"] = {"promptTokenCount": sum(map(tokens, asked.texts))}
-        match asked.model:
+        body["usageMetadata"] = {"promptTokenCount": sum(map(tokens, request.texts))}
+        match request.model:
             case "few":
                 items.pop()
             case "many":

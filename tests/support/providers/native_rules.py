@@ -64,8 +64,10 @@ def parsed(received: ReceivedRequest) -> Request:
         *above, name = [str(step) if isinstance(step, int) else to_camel(step) for step in first["loc"]]
         at = ".".join(above)
         if first["type"] == "extra_forbidden":
-            said = f"Invalid JSON payload received. Unknown name \"{first['loc'][-1]}\" at '{at}': Cannot find field."
-            raise RefusedError(said, at) from error
+            message = (
+                f"Invalid JSON payload received. Unknown name \"{first['loc'][-1]}\" at '{at}': Cannot find field."
+            )
+            raise RefusedError(message, at) from error
         if first["type"] == "missing":
             raise RefusedError(f"* GenerateContentRequest.{name}: {name} is not specified") from error
         raise RefusedError(f"Invalid value at '{at}.{name}': {first['msg']}") from error

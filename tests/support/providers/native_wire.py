@@ -22,38 +22,38 @@ def frame(chunk: Json) -> bytes:
     return f"data: {compact(chunk)}\r\n\r\n".encode()
 
 
-def _head(asked: ScenarioRequest) -> Json:
-    return {"modelVersion": asked.model, "responseId": "r-1", "createTime": "2026-01-01T00:00:00.000001Z"}
+def _head(request: ScenarioRequest) -> Json:
+    return {"modelVersion": request.model, "responseId": "r-1", "createTime": "2026-01-01T00:00:00.000001Z"}
 
 
-def whole(asked: ScenarioRequest, answer: Answer, *, shown: bool, ids: bool) -> Json:
-    head = _head(asked) | {"usageMetadata": _usage(answer.usage)}
+def whole(request: ScenarioRequest, answer: Answer, *, shown: bool, ids: bool) -> Json:
+    head = _head(request) | {"usageMetadata": _usage(answer.usage)}
     if answer.finish == "blocked":
         return {"promptFeedback": {"blockReason": "SAFETY", "safetyRatings": [RATING]}} | head
     parts: list[Json] = [{"text": answer.thought, "thought": True}] if answer.thoughts and shown else []
     if answer.words:
-        signed = {"thoughtSignature": _signature(asked)} if answer.signed and not answer.calls else {}
+        signed = {"thoughtSignature": _signature(request)} if answer.signed and not answer.calls else {}
         parts.append({"text": answer.text} | signed)
     if answer.image:
         parts.append({"inlineData": {"mimeType": "image/png", "data": base64.b64encode(answer.image).decode()}})
-    parts += _calls(asked, answer, ids)
+    parts += _calls(request, answer, ids)
     candidate = _candidate(parts) | _finish(answer)
     if answer.sources:
         candidate["groundingMetadata"] = _grounding(answer)
     return {"candidates": [candidate]} | head
 
 
-def chunks(asked: ScenarioRequest, answer: Answer, *, shown: bool, ids: bool) -> Iterator[Json]:
+def chunks(request: ScenarioRequest, answer: Answer, *, shown: bool, ids: bool) -> Iterator[Json]:
     """Yield the chunks of a stream, each with the running token counts."""
     whole_usage = _usage(answer.usage)
     early = {"promptTokenCount": answer.usage.prompt, "totalTokenCount": answer.usage.prompt}
     if answer.finish == "blocked":
-        yield whole(asked, answer, shown=shown, ids=ids)
+        yield whole(request, answer, shown=shown, ids=ids)
         return
 
     def chunk(parts: list[Json]) -> Json:
         candidate = _candidate(parts) | ({"groundingMetadata": {}} if answer.sources else {})
-        return {"candidates": [candidate]} | _head(asked) | {"usageMetadata": early}
+        return {"candidates": [candidate]} | _head(request) | {"usageMetadata": early}
 
     for piece in answer.thoughts if shown else ():
         yield chunk([{"text": piece, "thought": True}])
@@ -62,13 +62,13 @@ def chunks(asked: ScenarioRequest, answer: Answer, *, shown: bool, ids: bool) ->
     if answer.image:
         yield chunk([{"inlineData": {"mimeType": "image/png", "data": base64.b64encode(answer.image).decode()}}])
     if answer.calls:
-        yield chunk(_calls(asked, answer, ids))
-    signed = {"thoughtSignature": _signature(asked)} if answer.signed and not answer.calls else {}
+        yield chunk(_calls(request, answer, ids))
+    signed = {"thoughtSignature": _signature(request)} if answer.signed and not answer.calls else {}
     parts = [] if answer.finish == "refusal" else [{"text": ""} | signed]
     candidate = _candidate(parts) | _finish(answer)
     if answer.sources:
         candidate["groundingMetadata"] = _grounding(answer)
-    yield {"candidates": [candidate]} | _head(asked) | {"usageMetadata": whole_usage}
+    yield {"candidates": [candidate]} | _head(request) | {"usageMetadata": whole_usage}
 
 
 def _candidate(parts: list[Json]) -> Json:
@@ -77,25 +77,25 @@ def _candidate(parts: list[Json]) -> Json:
 
 
 def _finish(answer: Answer) -> Json:
-    said: Json = {"finishReason": FINISH[answer.finish]}
-    if said["finishReason"] == "SAFETY":
-        said |= {"finishMessage": answer.refusal or REFUSAL, "safetyRatings": [RATING]}
-    return said
+    ending: Json = {"finishReason": FINISH[answer.finish]}
+    if ending["finishReason"] == "SAFETY":
+        ending |= {"finishMessage": answer.refusal or REFUSAL, "safetyRatings": [RATING]}
+    return ending
 
 
-def _signature(asked: ScenarioRequest) -> str:
-    return sign(f"native {asked.turns}")
+def _signature(request: ScenarioRequest) -> str:
+    return sign(f"native {request.turns}")
 
 
-def _calls(asked: ScenarioRequest, answer: Answer, ids: bool) -> list[Json]:
+def _calls(request: ScenarioRequest, answer: Answer, ids: bool) -> list[Json]:
     parts: list[Json] = []
     for place, call in enumerate(answer.calls):
         made: Json = {"name": call.name, "args": dict(call.arguments)}
         if ids:
-            made["id"] = f"f{place}{letters(str(asked.turns))}"
+            made["id"] = f"f{place}{letters(str(request.turns))}"
         parts.append({"functionCall": made})
     if answer.signed and parts:
-        parts[0]["thoughtSignature"] = _signature(asked)
+        parts[0]["thoughtSignature"] = _signature(request)
     return parts
 
 

@@ -52,23 +52,26 @@ class RerankV1:
             raise self._refused(f"too many documents: at most {MAX_DOCUMENTS}", "documents")
         return VectorRequest(body["model"], tuple(map(self._text, body["documents"])), body)
 
-    def write(self, asked: VectorRequest) -> Json | bytes:
+    def write(self, request: VectorRequest) -> Json | bytes:
         ranked = sorted(
-            ({"index": at, "relevance_score": score(asked.body["query"], text)} for at, text in enumerate(asked.texts)),
+            (
+                {"index": at, "relevance_score": score(request.body["query"], text)}
+                for at, text in enumerate(request.texts)
+            ),
             key=lambda result: -result["relevance_score"],
-        )[: asked.body.get("top_n")]
-        if asked.body.get("return_documents", self.returns_by_default):
+        )[: request.body.get("top_n")]
+        if request.body.get("return_documents", self.returns_by_default):
             for result in ranked:
-                result["document"] = {"text": asked.texts[int(result["index"])]}
-        if asked.model == LOGITS:
+                result["document"] = {"text": request.texts[int(result["index"])]}
+        if request.model == LOGITS:
             for result in ranked:
                 result["relevance_score"] = result["relevance_score"] * 20 - 12
-        return _odd(asked, self._body(asked, ranked), ranked)
+        return _odd(request, self._body(request, ranked), ranked)
 
     def error(self, status: int, message: str, at: str | None) -> Json:
         return {"id": ID, "message": message}
 
-    def _body(self, asked: VectorRequest, ranked: list[Json]) -> Json:
+    def _body(self, request: VectorRequest, ranked: list[Json]) -> Json:
         meta = {"api_version": {"version": self.version}, "billed_units": {"search_units": 1}}
         return {"id": ID, "results": ranked, "meta": meta}
 
@@ -122,13 +125,13 @@ class Jina(RerankV1):
             return {"detail": message}
         return {"detail": [{"type": "invalid", "loc": ["body", at], "msg": message}]}
 
-    def _body(self, asked: VectorRequest, ranked: list[Json]) -> Json:
-        total = sum(map(tokens, (asked.body["query"], *asked.texts)))
-        return {"model": asked.model, "object": "list", "usage": {"total_tokens": total}, "results": ranked}
+    def _body(self, request: VectorRequest, ranked: list[Json]) -> Json:
+        total = sum(map(tokens, (request.body["query"], *request.texts)))
+        return {"model": request.model, "object": "list", "usage": {"total_tokens": total}, "results": ranked}
 
 
-def _odd(asked: VectorRequest, body: Json, ranked: list[Json]) -> Json:
-    match asked.model:
+def _odd(request: VectorRequest, body: Json, ranked: list[Json]) -> Json:
+    match request.model:
         case "uncounted":
             body.pop("usage", None), body.pop("meta", None), body.pop("id", None)
         case "score":  # name of the field at other providers
@@ -143,13 +146,13 @@ def _odd(asked: VectorRequest, body: Json, ranked: list[Json]) -> Json:
                 result["relevance_score"] = 0.5
             ranked.reverse()
         case "too-many":
-            body["results"] = _all(asked)
+            body["results"] = _all(request)
         case "too-few":
             ranked.pop()
         case "twice":
             ranked.append(ranked[0])
         case "beyond":
-            ranked[0]["index"] = len(asked.texts)
+            ranked[0]["index"] = len(request.texts)
         case "unscored":
             del ranked[0]["relevance_score"]
         case "no-results":
@@ -157,6 +160,8 @@ def _odd(asked: VectorRequest, body: Json, ranked: list[Json]) -> Json:
     return body
 
 
-def _all(asked: VectorRequest) -> list[Json]:
+def _all(request: VectorRequest) -> list[Json]:
     """Return a result for every document, ignoring `top_n`."""
-    return [{"index": at, "relevance_score": score(asked.body["query"], text)} for at, text in enumerate(asked.texts)]
+    return [
+        {"index": at, "relevance_score": score(request.body["query"], text)} for at, text in enumerate(request.texts)
+    ]

@@ -109,7 +109,7 @@ class Responses:
         items = self._items(body)
         _judge_items(items)
         self._judge_reasoning(items)
-        return _asked(body, items, streamed)
+        return _scenario_request(body, items, streamed)
 
     def _items(self, body: Json) -> list[Json]:
         """Return the whole context: that of the previous response, and the input. Raise RefusedError."""
@@ -167,13 +167,13 @@ class Responses:
                 )
                 raise RefusedError(message, "input")
 
-    def whole(self, asked: ScenarioRequest, answer: Answer, received: ReceivedRequest) -> Json:
-        response = wire.whole(asked, answer, received.json, self._name())
+    def whole(self, request: ScenarioRequest, answer: Answer, received: ReceivedRequest) -> Json:
+        response = wire.whole(request, answer, received.json, self._name())
         self._keep(response, received.json)
         return response
 
-    def frames(self, asked: ScenarioRequest, answer: Answer, received: ReceivedRequest) -> Iterator[bytes]:
-        response = wire.whole(asked, answer, received.json, self._name())
+    def frames(self, request: ScenarioRequest, answer: Answer, received: ReceivedRequest) -> Iterator[bytes]:
+        response = wire.whole(request, answer, received.json, self._name())
         self._keep(response, received.json)
         return wire.frames(response, answer)
 
@@ -275,8 +275,10 @@ def _judge_message(item: Json, at: str) -> None:
     for place, part in enumerate(item["content"]):
         if part["type"] not in own:
             path = f"{at}.content[{place}]"
-            said = ", ".join(f"'{name}'" for name in own)
-            raise RefusedError(f"Invalid value: '{part['type']}'. Supported values are: {said}.", path, "invalid_value")
+            supported = ", ".join(f"'{name}'" for name in own)
+            raise RefusedError(
+                f"Invalid value: '{part['type']}'. Supported values are: {supported}.", path, "invalid_value"
+            )
     list(_media(item["content"], f"{at}.content"))
 
 
@@ -311,10 +313,12 @@ def _text(content: Any) -> str:
     )
 
 
-def _asked(body: Json, items: list[Json], streamed: bool) -> ScenarioRequest:
+def _scenario_request(body: Json, items: list[Json], streamed: bool) -> ScenarioRequest:
     messages = [item for item in items if item.get("type", "message") == "message"]
     systems = [_text(item["content"]) for item in messages if item["role"] in ("system", "developer")]
-    said = [(item["role"], _text(item["content"])) for item in messages if item["role"] in ("user", "assistant")]
+    conversation = [
+        (item["role"], _text(item["content"])) for item in messages if item["role"] in ("user", "assistant")
+    ]
     tools, choice = body.get("tools") or (), body.get("tool_choice") or "auto"
     wanted = (body.get("text") or {}).get("format") or {"type": "text"}
     calls, start = _last_calls(items)
@@ -322,7 +326,7 @@ def _asked(body: Json, items: list[Json], streamed: bool) -> ScenarioRequest:
         model=body["model"],
         stream=streamed,
         system="\n\n".join([*([body["instructions"]] if body.get("instructions") else []), *systems]),
-        turns=turns(said),
+        turns=turns(conversation),
         media=tuple(media for item in messages if item["role"] == "user" for media in _media(item["content"], "")),
         tools=_tools([*tools, *(tool for item in items for tool in item.get("tools") or ())]),
         choice=choice if isinstance(choice, str) else choice.get("name", "auto"),

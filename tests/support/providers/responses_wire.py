@@ -31,19 +31,19 @@ ECHOED = {
 }
 
 
-def whole(asked: ScenarioRequest, answer: Answer, body: Json, name: str) -> Json:
+def whole(request: ScenarioRequest, answer: Answer, body: Json, name: str) -> Json:
     """Return the finished response."""
     response: Json = {"id": name, "object": "response", "created_at": CREATED, "completed_at": CREATED + 2}
     response |= {"status": "completed", "background": False, "error": None, "incomplete_details": None}
-    response |= {"model": asked.model, "service_tier": "default"}
+    response |= {"model": request.model, "service_tier": "default"}
     response |= {field: default if body.get(field) is None else body[field] for field, default in ECHOED.items()}
     if answer.finish in UNFINISHED:
         reason = "max_output_tokens" if answer.finish == "length" else "content_filter"
         response |= {"status": "incomplete", "incomplete_details": {"reason": reason}, "completed_at": None}
-    return response | {"output": _output(asked, answer, body, name), "usage": _usage(answer.usage)}
+    return response | {"output": _output(request, answer, body, name), "usage": _usage(answer.usage)}
 
 
-def _output(asked: ScenarioRequest, answer: Answer, body: Json, name: str) -> list[Json]:
+def _output(request: ScenarioRequest, answer: Answer, body: Json, name: str) -> list[Json]:
     own = name.removeprefix("resp_")
     items: list[Json] = []
     if answer.thoughts:
@@ -51,7 +51,7 @@ def _output(asked: ScenarioRequest, answer: Answer, body: Json, name: str) -> li
         item: Json = {"id": f"rs_{own}", "type": "reasoning"}
         item["summary"] = [{"type": "summary_text", "text": answer.thought}] if shown else []
         if "reasoning.encrypted_content" in (body.get("include") or ()):
-            item["encrypted_content"] = sign(f"state {own} {asked.turns}")
+            item["encrypted_content"] = sign(f"state {own} {request.turns}")
         items.append(item)
     if answer.sources:
         action = {"type": "search", "query": QUERY, "queries": [QUERY]}
@@ -72,7 +72,7 @@ def _output(asked: ScenarioRequest, answer: Answer, body: Json, name: str) -> li
         thought = "t" if answer.signed else ""
         namespace, _, called = call.name.rpartition(".")
         named = {"name": called} | ({"namespace": namespace} if namespace else {})
-        named["call_id"] = f"call_{thought}{place}{letters(f'{own} {asked.turns}')}"
+        named["call_id"] = f"call_{thought}{place}{letters(f'{own} {request.turns}')}"
         if call.free is None:
             item = {"id": f"fc_{thought}{own}_{place}", "type": "function_call", "arguments": call.text}
         else:
@@ -189,9 +189,9 @@ def _message(item: Json, answer: Answer) -> Iterator[Json]:
 def _call(item: Json) -> Iterator[Json]:
     free = item["type"] == "custom_tool_call"
     key, kind = ("input", "custom_tool_call_input") if free else ("arguments", "function_call_arguments")
-    said, at = item[key], {"item_id": item["id"]}
+    arguments, at = item[key], {"item_id": item["id"]}
     yield {"type": "response.output_item.added", "item": item | {"status": "in_progress", key: ""}}
-    for start in range(0, len(said), 9):
-        yield {"type": f"response.{kind}.delta", **at, "delta": said[start : start + 9]}
-    yield {"type": f"response.{kind}.done", **at, key: said} | ({} if free else {"name": item["name"]})
+    for start in range(0, len(arguments), 9):
+        yield {"type": f"response.{kind}.delta", **at, "delta": arguments[start : start + 9]}
+    yield {"type": f"response.{kind}.done", **at, key: arguments} | ({} if free else {"name": item["name"]})
     yield {"type": "response.output_item.done", "item": item}

@@ -96,7 +96,9 @@ class Source:
     end: int
 
 
-SOURCES = tuple(Source(url, title, CITED.index(said), CITED.index(said) + len(said)) for url, title, said in PAGES)
+SOURCES = tuple(
+    Source(url, title, CITED.index(passage), CITED.index(passage) + len(passage)) for url, title, passage in PAGES
+)
 
 
 @dataclass(frozen=True)
@@ -167,8 +169,8 @@ class Result:
 
     @property
     def seen(self) -> str:
-        said = f"{self.name} {'failed' if self.failed else 'gave'} {self.text}"
-        return "; ".join([said, *(media.seen for media in self.media)])
+        outcome = f"{self.name} {'failed' if self.failed else 'gave'} {self.text}"
+        return "; ".join([outcome, *(media.seen for media in self.media)])
 
 
 @dataclass(frozen=True)
@@ -200,10 +202,10 @@ class ScenarioRequest:
         return "plain"
 
 
-def turns(said: list[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
+def turns(conversation: list[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
     """Return the turns, adjacent ones of one role joined: some formats require that and others do not."""
     joined: list[tuple[str, str]] = []
-    for role, text in said:
+    for role, text in conversation:
         if joined and joined[-1][0] == role:
             joined[-1] = (role, "\n".join(part for part in (joined[-1][1], text) if part))
         else:
@@ -211,14 +213,14 @@ def turns(said: list[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
     return tuple(joined)
 
 
-def answer_to(asked: ScenarioRequest) -> Answer | Failure:
+def answer_to(request: ScenarioRequest) -> Answer | Failure:
     """Return the scenario's answer to this request."""
-    name = asked.scenario
+    name = request.scenario
     if name in ERRORS:
         return ERRORS[name]
     if name not in SCENARIOS:
         return Failure(400, f"there is no scenario {name}; there are {', '.join([*SCENARIOS, *ERRORS])}")
-    return SCENARIOS[name](asked)
+    return SCENARIOS[name](request)
 
 
 def _split(text: str) -> tuple[str, ...]:
@@ -226,97 +228,99 @@ def _split(text: str) -> tuple[str, ...]:
     return tuple(text[start : start + 7] for start in range(0, len(text), 7))
 
 
-def _said(text: str) -> Answer:
+def text_answer(text: str) -> Answer:
     return Answer(_split(text))
 
 
-def _calls(asked: ScenarioRequest, *calls: Call, before: str = "") -> Answer:
+def _calls(request: ScenarioRequest, *calls: Call, before: str = "") -> Answer:
     """Return the calls; the tools' results, once they were run; the name of a tool that was not declared as expected."""
-    if asked.results:
-        return _said(f"The tools said: {'; '.join(result.seen for result in asked.results)}.")
+    if request.results:
+        return text_answer(f"The tools said: {'; '.join(result.seen for result in request.results)}.")
     for call in calls:
-        declared = asked.tools.get(call.name)
+        declared = request.tools.get(call.name)
         if declared is None or set(declared.get("properties") or {}) != set(TOOLS[call.name]["properties"]):
-            return _said(f"No tool {call.name} as it should be: {declared}.")
+            return text_answer(f"No tool {call.name} as it should be: {declared}.")
     return Answer(_split(before), calls=calls)
 
 
-def _forced(asked: ScenarioRequest) -> Answer:
-    if not asked.results and asked.choice != TIME.name:
-        return _said(f"The tool was not forced: {asked.choice}.")
-    return _calls(asked, TIME)
+def _forced(request: ScenarioRequest) -> Answer:
+    if not request.results and request.choice != TIME.name:
+        return text_answer(f"The tool was not forced: {request.choice}.")
+    return _calls(request, TIME)
 
 
-def _required(asked: ScenarioRequest) -> Answer:
-    if not asked.results and asked.choice != "required":
-        return _said(f"No tool was required: {asked.choice}.")
-    return _calls(asked, WEATHER)
+def _required(request: ScenarioRequest) -> Answer:
+    if not request.results and request.choice != "required":
+        return text_answer(f"No tool was required: {request.choice}.")
+    return _calls(request, WEATHER)
 
 
-def _thinking(asked: ScenarioRequest) -> Answer:
-    if not asked.thinking:
+def _thinking(request: ScenarioRequest) -> Answer:
+    if not request.thinking:
         return Answer(WORDS)
     return Answer(WORDS, THOUGHTS, signed=True, usage=Usage(output=17, thoughts=5))
 
 
-def _thinking_tools(asked: ScenarioRequest) -> Answer:
-    if asked.results:
-        back = "came back" if asked.thought_back else "are lost"
-        return _said(f"The tools said: {'; '.join(result.seen for result in asked.results)}. My thoughts {back}.")
-    answer = _calls(asked, WEATHER, TIME)
-    if not asked.thinking or not answer.calls:
+def _thinking_tools(request: ScenarioRequest) -> Answer:
+    if request.results:
+        back = "came back" if request.thought_back else "are lost"
+        return text_answer(
+            f"The tools said: {'; '.join(result.seen for result in request.results)}. My thoughts {back}."
+        )
+    answer = _calls(request, WEATHER, TIME)
+    if not request.thinking or not answer.calls:
         return answer
     return Answer(answer.words, THOUGHTS, signed=True, calls=answer.calls, usage=Usage(output=17, thoughts=5))
 
 
-def _structured(asked: ScenarioRequest) -> Answer:
+def _structured(request: ScenarioRequest) -> Answer:
     """Return JSON; as a call where the caller forces a tool of that schema, as SDKs do for models without JSON output."""
-    wanted = list(asked.tools) if asked.choice == "required" else [asked.choice]
+    wanted = list(request.tools) if request.choice == "required" else [request.choice]
     for name in wanted:
-        if set(asked.tools.get(name, {}).get("properties", {})) == set(CITY_SCHEMA["properties"]):
+        if set(request.tools.get(name, {}).get("properties", {})) == set(CITY_SCHEMA["properties"]):
             return Answer(calls=(Call(name, CITY),))
-    if not asked.json:
-        return _said("No JSON was asked for.")
-    if asked.schema is not None and set(asked.schema.get("properties", {})) != set(CITY_SCHEMA["properties"]):
-        return _said(f"Not the schema: {json.dumps(asked.schema)}")
-    return _said(json.dumps(CITY, separators=(",", ":"), ensure_ascii=False))
+    if not request.json:
+        return text_answer("No JSON was asked for.")
+    if request.schema is not None and set(request.schema.get("properties", {})) != set(CITY_SCHEMA["properties"]):
+        return text_answer(f"Not the schema: {json.dumps(request.schema)}")
+    return text_answer(json.dumps(CITY, separators=(",", ":"), ensure_ascii=False))
 
 
-def _citations(asked: ScenarioRequest) -> Answer:
-    return Answer(_split(CITED), sources=SOURCES if asked.search else ())
+def _citations(request: ScenarioRequest) -> Answer:
+    return Answer(_split(CITED), sources=SOURCES if request.search else ())
 
 
-def _stop(asked: ScenarioRequest) -> Answer:
-    if STOP not in asked.stops:
-        return _said(STOPPED)
+def _stop(request: ScenarioRequest) -> Answer:
+    if STOP not in request.stops:
+        return text_answer(STOPPED)
     return Answer(_split(STOPPED[: STOPPED.index(STOP)]), finish="stop_sequence")
 
 
-def _length(asked: ScenarioRequest) -> Answer:
-    if asked.limit is None or asked.limit > LIMIT:
-        return _said(f"{SHORT}dle.")
+def _length(request: ScenarioRequest) -> Answer:
+    if request.limit is None or request.limit > LIMIT:
+        return text_answer(f"{SHORT}dle.")
     return Answer(_split(SHORT), finish="length")
 
 
-def _drawing(asked: ScenarioRequest) -> Answer:
-    return Answer(("Here it is: ",), image=PNG) if asked.draws else _said("No image was asked for.")
+def _drawing(request: ScenarioRequest) -> Answer:
+    return Answer(("Here it is: ",), image=PNG) if request.draws else text_answer("No image was asked for.")
 
 
 def _breaking(breaks: Literal["error", "error-event", "cut", "ends"]) -> Callable[[ScenarioRequest], Answer | Failure]:
     """Return a scenario whose stream fails in its middle; without a stream the whole request fails."""
-    return lambda asked: Answer(WORDS, breaks=breaks) if asked.stream else Failure(500, "the model fell over")
+    return lambda request: Answer(WORDS, breaks=breaks) if request.stream else Failure(500, "the model fell over")
 
 
 SCENARIOS: dict[str, Callable[[ScenarioRequest], Answer | Failure]] = {
-    "plain": lambda asked: Answer(WORDS),
-    "system": lambda asked: _said(f"The system said: {asked.system}"),
-    "multi-turn": lambda asked: _said(" / ".join(f"{role}: {text}" for role, text in asked.turns)),
-    "image": lambda asked: _said(f"I saw {'; '.join(media.seen for media in asked.media) or 'nothing'}."),
-    "file": lambda asked: _said(f"I read {'; '.join(media.seen for media in asked.media) or 'nothing'}."),
-    "tools": lambda asked: _calls(asked, WEATHER, before="Let me look. "),
-    "parallel": lambda asked: _calls(asked, WEATHER, TIME),
-    "indented": lambda asked: _calls(asked, *INDENTED),
-    "no-arguments": lambda asked: _calls(asked, REFRESH),
+    "plain": lambda request: Answer(WORDS),
+    "system": lambda request: text_answer(f"The system said: {request.system}"),
+    "multi-turn": lambda request: text_answer(" / ".join(f"{role}: {text}" for role, text in request.turns)),
+    "image": lambda request: text_answer(f"I saw {'; '.join(media.seen for media in request.media) or 'nothing'}."),
+    "file": lambda request: text_answer(f"I read {'; '.join(media.seen for media in request.media) or 'nothing'}."),
+    "tools": lambda request: _calls(request, WEATHER, before="Let me look. "),
+    "parallel": lambda request: _calls(request, WEATHER, TIME),
+    "indented": lambda request: _calls(request, *INDENTED),
+    "no-arguments": lambda request: _calls(request, REFRESH),
     "forced": _forced,
     "required": _required,
     "structured": _structured,
@@ -325,12 +329,12 @@ SCENARIOS: dict[str, Callable[[ScenarioRequest], Answer | Failure]] = {
     "citations": _citations,
     "stop": _stop,
     "length": _length,
-    "refusal": lambda asked: Answer(refusal=REFUSAL, finish="refusal"),
-    "filtered": lambda asked: Answer(WORDS[:2], finish="filter"),
-    "blocked": lambda asked: Answer(finish="blocked"),
+    "refusal": lambda request: Answer(refusal=REFUSAL, finish="refusal"),
+    "filtered": lambda request: Answer(WORDS[:2], finish="filter"),
+    "blocked": lambda request: Answer(finish="blocked"),
     "drawing": _drawing,
-    "heartbeat": lambda asked: Answer(WORDS),
-    "endless": lambda asked: Answer(WORDS, breaks="waits"),
+    "heartbeat": lambda request: Answer(WORDS),
+    "endless": lambda request: Answer(WORDS, breaks="waits"),
     "error-mid": _breaking("error"),
     "error-event": _breaking("error-event"),
     "cut": _breaking("cut"),

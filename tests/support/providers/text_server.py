@@ -38,9 +38,9 @@ class TextFormat(Protocol):
         """Return the validated request. Raise RefusedError."""
         ...
 
-    def whole(self, asked: ScenarioRequest, answer: Answer, received: ReceivedRequest) -> Json: ...
+    def whole(self, request: ScenarioRequest, answer: Answer, received: ReceivedRequest) -> Json: ...
 
-    def frames(self, asked: ScenarioRequest, answer: Answer, received: ReceivedRequest) -> Iterator[bytes]: ...
+    def frames(self, request: ScenarioRequest, answer: Answer, received: ReceivedRequest) -> Iterator[bytes]: ...
 
     def other(self, received: ReceivedRequest) -> Json | None:
         """Return the answer to a request that is no generation, None for an unknown path. Raise RefusedError."""
@@ -80,16 +80,16 @@ class Provider(FakeProvider):
             if found is None:
                 return self._error(404, f"Unknown request URL: {received.method} {received.path}")
             return web.json_response(found)
-        asked = self.format.read(received)
-        if asked.model == UNKNOWN:
+        parsed = self.format.read(received)
+        if parsed.model == UNKNOWN:
             return self._error(404, f"The model `{UNKNOWN}` does not exist or you do not have access to it.")
-        answer = self.model(asked)
+        answer = self.model(parsed)
         if isinstance(answer, Failure):
             return self._error(answer.status, answer.message)
-        if not asked.stream:
-            return web.json_response(self.format.whole(asked, answer, received), headers=self._ids)
-        frames = list(self.format.frames(asked, answer, received))
-        if asked.scenario == "heartbeat":
+        if not parsed.stream:
+            return web.json_response(self.format.whole(parsed, answer, received), headers=self._ids)
+        frames = list(self.format.frames(parsed, answer, received))
+        if parsed.scenario == "heartbeat":
             frames = [self.format.heartbeat, *(piece for frame in frames for piece in (frame, self.format.heartbeat))]
         return await self._stream(request, answer, frames)
 

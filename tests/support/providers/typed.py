@@ -56,8 +56,8 @@ def check(value: Any, of: Any, leniency: Leniency, path: Path = ()) -> Problem |
     if origin is Literal:
         known = get_args(of)
         fits = any(value == each and type(value) is type(each) for each in known)
-        said = ", ".join(repr(each) for each in known)
-        return None if fits else Problem("value", path, f"Invalid value: {value!r}. Supported values are: {said}.")
+        values = ", ".join(repr(each) for each in known)
+        return None if fits else Problem("value", path, f"Invalid value: {value!r}. Supported values are: {values}.")
     if is_typeddict(of):
         return _check_object(value, of, leniency, path)
     if getattr(origin, "__name__", name) in SEQUENCES:
@@ -150,9 +150,9 @@ def _tagged(value: dict[str, Any], members: list[Any], leniency: Leniency, path:
             continue
         fitting = [member for member in objects if _carries(value, member, tag, leniency)]
         if not fitting and not mappings:
-            said = ", ".join(sorted({repr(name) for names in known.values() for name in names}))
+            values = ", ".join(sorted({repr(name) for names in known.values() for name in names}))
             at = (*path, tag) if tag in value else path
-            return [], Problem("value", at, f"Invalid value: {value.get(tag)!r}. Supported values are: {said}.")
+            return [], Problem("value", at, f"Invalid value: {value.get(tag)!r}. Supported values are: {values}.")
         objects = fitting
     return [*objects, *mappings], None
 
@@ -169,10 +169,10 @@ def _tags(member: Any, tag: str) -> tuple[Any, ...]:
     """Return the values of the tag that the `TypedDict` allows."""
     if tag not in _fields(member):
         return ()
-    said: list[Any] = []
+    values: list[Any] = []
     for inner in _flat((_fields(member)[tag].type,)):
-        said += get_args(inner) if get_origin(inner) is Literal else [None] if inner is type(None) else []
-    return tuple(said)
+        values += get_args(inner) if get_origin(inner) is Literal else [None] if inner is type(None) else []
+    return tuple(values)
 
 
 @cache

@@ -38,7 +38,7 @@ class VectorFormat(Protocol):
         """Return the validated request; None for an unknown path. Raise RefusedError for an invalid one."""
         ...
 
-    def write(self, asked: VectorRequest) -> Json | bytes:
+    def write(self, request: VectorRequest) -> Json | bytes:
         """Return the answer, in the odd form that the model's id selects; `bytes` are sent unchanged."""
         ...
 
@@ -68,10 +68,10 @@ class Provider(FakeProvider):
 
     async def answer(self, request: web.Request, received: ReceivedRequest) -> web.StreamResponse:
         self.format.admit(received)
-        asked = self.format.read(received)
-        if asked is None:
+        parsed = self.format.read(received)
+        if parsed is None:
             raise RefusedError(f"Unknown request URL: {received.method} {received.path}", status=404)
-        match asked.model:
+        match parsed.model:
             case "busy":
                 return self._error(429, "Rate limit reached.", retry_after=RETRY_SECONDS)
             case "curt":  # a rate limit without `retry-after`
@@ -94,16 +94,16 @@ class Provider(FakeProvider):
                 assert request.transport is not None
                 request.transport.abort()
             case "cut":
-                return await self._cut(request, asked)
+                return await self._cut(request, parsed)
             case "silent" | "gated":
                 await self._wait()
             case "partly":
-                if BREAKS in asked.texts:
+                if BREAKS in parsed.texts:
                     await self.until(lambda: self.waiting >= 3)
                     return self._error(500, "one part fell over")
                 await self._wait()
-        mark = b"\xef\xbb\xbf" if asked.model == "marked" else b""
-        return web.Response(body=mark + self._body(asked), content_type="application/json")
+        mark = b"\xef\xbb\xbf" if parsed.model == "marked" else b""
+        return web.Response(body=mark + self._body(parsed), content_type="application/json")
 
     async def _wait(self) -> None:
         """Wait for the gate, and count the request while it waits."""
@@ -122,8 +122,8 @@ class Provider(FakeProvider):
             self.most = max(self.most, self.waiting)
             self._changed.notify_all()
 
-    async def _cut(self, request: web.Request, asked: VectorRequest) -> web.StreamResponse:
-        body = self._body(asked)
+    async def _cut(self, request: web.Request, parsed: VectorRequest) -> web.StreamResponse:
+        body = self._body(parsed)
         response = web.StreamResponse(headers={"content-type": "application/json", "content-length": str(len(body))})
         await response.prepare(request)
         await response.write(body[: len(body) // 2])
@@ -131,8 +131,8 @@ class Provider(FakeProvider):
         request.transport.abort()
         return response
 
-    def _body(self, asked: VectorRequest) -> bytes:
-        answer = self.format.write(asked)
+    def _body(self, request: VectorRequest) -> bytes:
+        answer = self.format.write(request)
         return answer if isinstance(answer, bytes) else json.dumps(answer, separators=(",", ":")).encode()
 
     def refuse(self, refused: RefusedError) -> web.Response:

@@ -15,8 +15,8 @@ AWKWARD = (1e-45, -0.0, 0.1)
 
 def vector(text: str | Sequence[int], length: int = LENGTH, task: str = "", title: str = "") -> bytes:
     """Return a vector as packed float32, all bits of the fractions in use."""
-    said = text if isinstance(text, str) else ",".join(map(str, text))
-    seed = int.from_bytes(hashlib.sha256(f"{said}\0{task}\0{title}".encode()).digest()[:8])
+    text_form = text if isinstance(text, str) else ",".join(map(str, text))
+    seed = int.from_bytes(hashlib.sha256(f"{text_form}\0{task}\0{title}".encode()).digest()[:8])
     numbers = np.random.default_rng(seed).standard_normal(LENGTH).astype("<f4")
     numbers[: len(AWKWARD)] = AWKWARD
     return numbers[:length].tobytes()
@@ -41,6 +41,6 @@ def score(query: str, document: str) -> float:
     """Return a score in [0, 1): the share of the query's words that the document has, plus a small share that makes
     each document's score unique.
     """
-    asked, said = set(re.findall(r"\w+", query.lower())), set(re.findall(r"\w+", document.lower()))
+    query_words, document_words = set(re.findall(r"\w+", query.lower())), set(re.findall(r"\w+", document.lower()))
     own = int.from_bytes(hashlib.sha256(document.encode()).digest()[:4]) / 2**32
-    return (len(asked & said) / len(asked) if asked else 0.0) * 0.9 + own * 0.09
+    return (len(query_words & document_words) / len(query_words) if query_words else 0.0) * 0.9 + own * 0.09

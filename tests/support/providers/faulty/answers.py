@@ -97,13 +97,13 @@ def reply(path: str, body: bytes) -> Reply | None:
     name = next((name for end, name in PATHS.items() if path.endswith(end)), None)
     if name is None:
         return None
-    asked = json.loads(body)
+    request = json.loads(body)
     found = NONCE.findall(body.decode())
     nonce = found[-1] if found else ""
     if name in TEXT_FORMATS:
-        streamed = ":stream" in path if name == "native" else asked.get("stream") is True
-        return _text_reply(name, nonce, asked, path, streamed)
-    made = {"embeddings": _embeddings, "native_embeddings": _native_embeddings, "rerank": _rerank}[name](asked)
+        streamed = ":stream" in path if name == "native" else request.get("stream") is True
+        return _text_reply(name, nonce, request, path, streamed)
+    made = {"embeddings": _embeddings, "native_embeddings": _native_embeddings, "rerank": _rerank}[name](request)
     return _unstreamed(name, nonce, made)
 
 
@@ -114,18 +114,21 @@ def _unstreamed(name: str, nonce: str, value: Json) -> Reply:
 
 def _text_reply(name: str, nonce: str, body: Json, path: str, streamed: bool) -> Reply:
     model = body.get("model") or path.rpartition("/")[2].partition(":")[0]
-    asked, answer = ScenarioRequest(model=model, stream=streamed, turns=(("user", nonce),)), Answer(words=words(nonce))
+    request, answer = (
+        ScenarioRequest(model=model, stream=streamed, turns=(("user", nonce),)),
+        Answer(words=words(nonce)),
+    )
     received = ReceivedRequest("POST", path, {}, {}, json.dumps(body).encode())
     if not streamed:
-        return _unstreamed(name, nonce, _whole(name, asked, answer, body, received))
-    frames = list(_frames(name, asked, answer, body, received))
+        return _unstreamed(name, nonce, _whole(name, request, answer, body, received))
+    frames = list(_frames(name, request, answer, body, received))
     first = next(place for place, frame in enumerate(frames) if FIRST.encode() in frame)
     finish, last = len(frames) - FINISHING[name], len(frames) - 1
     if name == "chat" and b'"usage":{' not in frames[-2]:
         finish += 1  # the request did not select usage
 
     def whole() -> bytes:
-        return compact(_whole(name, asked, answer, body, received)).encode()
+        return compact(_whole(name, request, answer, body, received)).encode()
 
     return Reply(name, nonce, True, frames, first, finish, last, whole, ERRORS[name], ERROR_FRAMES[name])
 
@@ -134,60 +137,60 @@ FINISHING = {"chat": 3, "responses": 1, "messages": 2, "native": 1}
 """Number of last events, from the one with the reason for the end on."""
 
 
-def _whole(name: str, asked: ScenarioRequest, answer: Answer, body: Json, received: ReceivedRequest) -> Json:
+def _whole(name: str, request: ScenarioRequest, answer: Answer, body: Json, received: ReceivedRequest) -> Json:
     match name:
         case "chat":
-            return Chat().whole(asked, answer, received)
+            return Chat().whole(request, answer, received)
         case "responses":
-            return responses_wire.whole(asked, answer, body, f"resp_{answer_id(asked)}")
+            return responses_wire.whole(request, answer, body, f"resp_{answer_id(request)}")
         case "messages":
-            return messages_wire.whole(asked, answer, False)
+            return messages_wire.whole(request, answer, False)
         case _:
-            return native_wire.whole(asked, answer, shown=True, ids=True)
+            return native_wire.whole(request, answer, shown=True, ids=True)
 
 
 def _frames(
-    name: str, asked: ScenarioRequest, answer: Answer, body: Json, received: ReceivedRequest
+    name: str, request: ScenarioRequest, answer: Answer, body: Json, received: ReceivedRequest
 ) -> Iterator[bytes]:
     match name:
         case "chat":
-            return Chat().frames(asked, answer, received)
+            return Chat().frames(request, answer, received)
         case "responses":
-            return responses_wire.frames(_whole(name, asked, answer, body, received), answer)
+            return responses_wire.frames(_whole(name, request, answer, body, received), answer)
         case "messages":
-            return messages_wire.frames(asked, answer, False)
+            return messages_wire.frames(request, answer, False)
         case _:
-            return map(native_wire.frame, native_wire.chunks(asked, answer, shown=True, ids=True))
+            return map(native_wire.frame, native_wire.chunks(request, answer, shown=True, ids=True))
 
 
-def answer_id(asked: ScenarioRequest) -> str:
+def answer_id(request: ScenarioRequest) -> str:
     """Return letters and digits for the id of an answer."""
-    return re.sub(r"[^0-9a-zA-Z]", "", asked.turns[0][1]) or "1"
+    return re.sub(r"[^0-9a-zA-Z]", "", request.turns[0][1]) or "1"
 
 
-def _embeddings(asked: Json) -> Json:
-    inputs = asked["input"] if isinstance(asked["input"], list) else [asked["input"]]
+def _embeddings(request: Json) -> Json:
+    inputs = request["input"] if isinstance(request["input"], list) else [request["input"]]
     vectors = [vector(each) for each in inputs]
-    packed = asked.get("encoding_format") == "base64"
+    packed = request.get("encoding_format") == "base64"
     written = [base64.b64encode(each).decode() if packed else numbers(each) for each in vectors]
     items = [{"object": "embedding", "index": at, "embedding": each} for at, each in enumerate(written)]
     counted = sum(map(tokens, inputs))
     usage = {"prompt_tokens": counted, "total_tokens": counted}
-    return {"object": "list", "data": items, "model": asked["model"], "usage": usage}
+    return {"object": "list", "data": items, "model": request["model"], "usage": usage}
 
 
-def _native_embeddings(asked: Json) -> Json:
-    many = asked.get("requests")
-    texts = ["\n".join(part["text"] for part in each["content"]["parts"]) for each in many or [asked]]
+def _native_embeddings(request: Json) -> Json:
+    many = request.get("requests")
+    texts = ["\n".join(part["text"] for part in each["content"]["parts"]) for each in many or [request]]
     items = [{"values": numbers(vector(each))} for each in texts]
     body: Json = {"embeddings": items} if many else {"embedding": items[0]}
     return body | {"usageMetadata": {"promptTokenCount": sum(map(tokens, texts))}}
 
 
-def _rerank(asked: Json) -> Json:
-    texts = [each if isinstance(each, str) else each["text"] for each in asked["documents"]]
-    ranked = [{"index": at, "relevance_score": score(asked["query"], each)} for at, each in enumerate(texts)]
-    ranked = sorted(ranked, key=lambda each: -each["relevance_score"])[: asked.get("top_n")]
+def _rerank(request: Json) -> Json:
+    texts = [each if isinstance(each, str) else each["text"] for each in request["documents"]]
+    ranked = [{"index": at, "relevance_score": score(request["query"], each)} for at, each in enumerate(texts)]
+    ranked = sorted(ranked, key=lambda each: -each["relevance_score"])[: request.get("top_n")]
     meta = {"api_version": {"version": "1"}, "billed_units": {"search_units": 1}}
     return {"id": "07734bd2-2473-4f07-94e1-0d9f0e6843cf", "results": ranked, "meta": meta}
 

@@ -154,9 +154,9 @@ async def _closes_kept(link: Link, reply: Reply) -> None:
     link.close()
 
 
-async def _says_it_closes(link: Link, reply: Reply) -> None:
+async def _announces_close(link: Link, reply: Reply) -> None:
     await send_right(link, reply, "Connection: close")
     link.close()
 
 
-KEPT: dict[str, Do] = {"stale": _stale, "closes-kept": _closes_kept, "says-it-closes": _says_it_closes}
+KEPT: dict[str, Do] = {"stale": _stale, "closes-kept": _closes_kept, "announces-close": _announces_close}

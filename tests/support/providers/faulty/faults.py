@@ -70,16 +70,16 @@ def _of_whole(strikes: Strikes, named: dict[str, Do], *, status: int = 502) -> I
 
 CALLERS = frozenset({400, 413, 422})
 """Statuses which mean that the request is wrong for every provider."""
-TOLD = {400: 400, 413: 400, 422: 400, 429: 429}
+REPORTED = {400: 400, 413: 400, 422: 400, 429: 429}
 """Status of a provider -> status of the caller; 502 for all others."""
 
 
 def _statuses() -> Iterable[Fault]:
     for status in refused.STATUSES:
-        callers, told = status in CALLERS, TOLD.get(status, 502)
+        callers, reported_status = status in CALLERS, REPORTED.get(status, 502)
         retry_after = "1" if status == 429 else ""
         for name, do in refused.by_status(status).items():
-            yield Fault(name, do, BEFORE, BEFORE, told, retry_after, callers)
+            yield Fault(name, do, BEFORE, BEFORE, reported_status, retry_after, callers)
 
 
 BEGIN = frozenset(

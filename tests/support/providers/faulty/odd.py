@@ -96,7 +96,7 @@ async def _hints(link: Link, reply: Reply) -> None:
     await send_right(link, reply)
 
 
-async def _more_than_asked(link: Link, reply: Reply) -> None:
+async def _more_than_requested(link: Link, reply: Reply) -> None:
     """Send more data behind the answer, in one write with its end: later data could be taken for the answer to another
     call of the table.
     """
@@ -141,7 +141,7 @@ HARMLESS: dict[str, Do] = {
     "gzip": _gzip,
     "http-1.0": _old,
     "early-hints": _hints,
-    "more-than-asked": _more_than_asked,
+    "more-than-requested": _more_than_requested,
     "bytewise": _bytewise,
     "byte-order-mark": _marked,
     "invalid-utf8": _old_letters,

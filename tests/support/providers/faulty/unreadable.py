@@ -30,7 +30,7 @@ async def _no_gzip(link: Link, reply: Reply) -> None:
     await send_body(link, reply.body, 200, reply.content_type, "Content-Encoding: gzip")
 
 
-async def _not_asked_for(link: Link, reply: Reply) -> None:
+async def _unrequested_encoding(link: Link, reply: Reply) -> None:
     await send_body(link, b"\x8b\x05\x80" + reply.body, 200, reply.content_type, "Content-Encoding: br")
 
 
@@ -74,7 +74,7 @@ async def _endless_head(link: Link, reply: Reply) -> None:
 UNREADABLE: dict[str, Do] = {
     "no-http": _no_http,
     "no-gzip": _no_gzip,
-    "not-asked-for-encoding": _not_asked_for,
+    "unrequested-encoding": _unrequested_encoding,
     "cut-gzip": _cut_gzip,
     "garbage": _garbage,
     "null-answer": _null,
