@@ -9,7 +9,7 @@ from aiohttp import HttpVersion11, hdrs, web
 from http_facade.connections import Connection, connection_of
 from http_facade.cors import Cors
 from http_facade.errors import error_response, explain, log
-from http_facade.grpc_calls import Exchange, exchange, response_headers
+from http_facade.grpc_calls import Exchange, exchange, response_headers, trace_context
 from http_facade.handlers import handler
 from http_facade.response_start import begin_response
 from http_facade.router import Router
@@ -68,6 +68,7 @@ class Dispatcher:
                 self._settings.gate.leave()
             if not known.rejected and not (known.is_called and self._settings.calls_are_logged):
                 # the route and not the path, which may contain a secret of the caller
+                trace = trace_context(request)
                 write = log.info if route is None or route.needs_key else log.debug
                 write(
                     "request",
@@ -76,6 +77,7 @@ class Dispatcher:
                     status=status,
                     ms=round((time.perf_counter() - started) * 1000, 1),
                     request_id=known.request_id,
+                    trace_id=trace.trace_id if trace is not None else None,
                     failure=known.failure,
                 )
         return response

@@ -13,7 +13,7 @@ from multidict import istr
 
 from http_facade import credentials
 from http_facade.cors import Cors
-from umg_grpc.trace_context import TRACEPARENT, TRACESTATE, read_trace_context
+from umg_grpc.trace_context import TRACEPARENT, TRACESTATE, TraceContext, read_trace_context
 from umg_grpc.v1 import pb, rpc
 from umg_grpc.wire.core.headers import CACHE, TIMEOUT, cache_seconds, is_request_id, is_strict, timeout_seconds
 from umg_grpc.wire.request_notes import RequestNotes
@@ -128,12 +128,18 @@ def metadata(request: web.BaseRequest, face: str) -> list[tuple[str, str]]:
         pairs.append((CACHE, cache.strip()))
     if TIMEOUT_HEADER in request.headers:  # the time left: the caller's timeout began with the request
         pairs.append((TIMEOUT, f"{max(MIN_TIMEOUT_SECONDS, seconds_left(request)):.3f}"))
-    if TRACEPARENT_HEADER in request.headers:
-        headers = request.headers
-        trace = read_trace_context(headers.getall(TRACEPARENT_HEADER), headers.getall(TRACESTATE_HEADER, ()))
-        pairs += trace.pairs if trace is not None else ()
+    if (trace := trace_context(request)) is not None:
+        pairs += trace.pairs
     exchange(request).is_called = True
     return pairs
+
+
+def trace_context(request: web.BaseRequest) -> TraceContext | None:
+    """Return the caller's trace context; None if the request has no valid one."""
+    headers = request.headers
+    if TRACEPARENT_HEADER not in headers:
+        return None
+    return read_trace_context(headers.getall(TRACEPARENT_HEADER), headers.getall(TRACESTATE_HEADER, ()))
 
 
 def _identity(request: web.BaseRequest, face: str) -> list[tuple[str, str]]:

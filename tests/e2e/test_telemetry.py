@@ -1,5 +1,6 @@
 """Spans and metrics that a collector of OpenTelemetry receives, of all operations, streams and failovers."""
 
+import asyncio
 import json
 import socket
 import sys
@@ -40,6 +41,7 @@ channels:
     priority: 1
     models: [{{id: m, upstream: other}}]
 """
+HEDGE = "models: {m: {hedge: %s}}\n"
 SECRET = "a prompt that no span may have"
 CHAT: dict[str, Any] = {"model": "m", "messages": [{"role": "user", "content": SECRET}], "temperature": 0.5}
 
@@ -57,14 +59,18 @@ class Setting:
 
 
 @asynccontextmanager
-async def setting(url: str, data: Path, monkeypatch: pytest.MonkeyPatch, **more: str) -> AsyncGenerator[Setting, None]:
-    """Run a gateway with telemetry, whose spans are exported at the end. `more`: further variables."""
+async def setting(
+    url: str, data: Path, monkeypatch: pytest.MonkeyPatch, *, hedge: str = "", **more: str
+) -> AsyncGenerator[Setting, None]:
+    """Run a gateway with telemetry, whose spans are exported at the end. `hedge`: seconds, "" for no hedges. `more`:
+    further variables.
+    """
     variables = {"OTEL_EXPORTER_OTLP_ENDPOINT": url, "OTEL_EXPORTER_OTLP_TIMEOUT": "1", **more}
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
     async with (
         serve_provider(EveryOperation()) as provider,
-        running(CONFIG.format(url=provider.url), data, variables) as gateway,
+        running(CONFIG.format(url=provider.url) + (HEDGE % hedge if hedge else ""), data, variables) as gateway,
         aiohttp.ClientSession(headers=gateway.headers) as session,
     ):
         yield Setting(gateway, provider, session)
@@ -185,6 +191,35 @@ def _fact(span: ReceivedSpan) -> tuple[Any, ...]:
     found = span.attributes
     names = ("umg.channel", "umg.attempt.outcome", "error.type", "http.response.status_code")
     return (*(found.get(name) for name in names), span.is_error)
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_both_attempts_of_a_hedged_call_have_a_span(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stream: bool
+) -> None:
+    async with collector() as received:
+        async with setting(received.url, tmp_path, monkeypatch, hedge="0.05") as made:
+            made.provider.silent = 1
+            assert await made.post("/v1/chat/completions", {**CHAT, "stream": stream}) == 200
+            sent = [request.headers["traceparent"] for request in made.provider.received]
+        [call] = received.calls
+        facts = {(*_fact(span)[:2], "gen_ai.usage.input_tokens" in span.attributes) for span in received.attempts}
+        assert facts == {("main", "ambiguous", False), ("spare", "ok", True)}
+        assert {span.parent_id for span in received.attempts} == {call.span_id}
+        assert set(sent) == {f"00-{span.trace_id}-{span.span_id}-01" for span in received.attempts}
+        assert len(set(sent)) == 2
+
+
+async def test_a_caller_that_leaves_ends_both_spans(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with collector() as received:
+        async with setting(received.url, tmp_path, monkeypatch) as made:
+            made.provider.silent = 1
+            call = asyncio.create_task(made.post("/v1/chat/completions", {**CHAT, "stream": True}))
+            await made.provider.stalled.wait()
+            call.cancel()
+            await asyncio.wait({call})
+        assert [span.attributes["error.type"] for span in received.calls] == ["CANCELLED"]
+        assert [_fact(span)[:2] for span in received.attempts] == [("main", "left")]
 
 
 async def test_the_span_of_a_failed_call_has_the_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -107,6 +107,13 @@ async def test_the_log_line_of_a_call_has_the_id_of_its_trace(setting: Setting) 
     assert [line["trace_id"] for line in lines if line["event"] == "call"] == [TRACE_ID, None]
 
 
+async def test_the_log_line_of_a_request_without_a_call_has_the_id_of_its_trace(setting: Setting) -> None:
+    with capture_logs() as lines:
+        async with setting.session.get(f"{setting.gateway.url}/v1/nothing", headers=HEADERS) as answer:
+            assert answer.status == 404
+    assert [line["trace_id"] for line in lines if line["event"] == "request"] == [TRACE_ID]
+
+
 @dataclass(frozen=True)
 class Invalid:
     id: str

@@ -1,5 +1,6 @@
-"""Provider of all operations of the chat family: text, streams, embeddings, rankings; its first requests may fail."""
+"""Provider of all operations of the chat family: text, streams, embeddings, rankings; its first requests may fail or stall."""
 
+import asyncio
 from dataclasses import dataclass, field
 
 from aiohttp import web
@@ -35,8 +36,14 @@ class EveryOperation(FakeProvider):
     """Provider that answers each request by its path."""
 
     failures: list[int] = field(default_factory=list)  # statuses of the next answers
+    silent: int = 0  # number of next requests that get no answer
+    stalled: asyncio.Event = field(default_factory=asyncio.Event)  # set once one of them has arrived
 
     async def answer(self, request: web.Request, received: ReceivedRequest) -> web.StreamResponse:
+        if self.silent:
+            self.silent -= 1
+            self.stalled.set()
+            await asyncio.Event().wait()
         if self.failures:
             status = self.failures.pop(0)
             return web.json_response({"error": {"message": "no", "code": "failed"}}, status=status)
