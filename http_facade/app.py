@@ -1,7 +1,8 @@
 """HTTP face: the routes of the table, and the runner that serves them."""
 
 import asyncio
-from collections.abc import Sequence
+import ssl
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import grpc
@@ -47,17 +48,21 @@ class Runner(web.ServerRunner):
         self._listener: Listener | None = None
         self._connections: Connections | None = None
 
-    async def listen(self, host: str, port: int) -> int:
+    async def listen(self, host: str, port: int, *, tls: Callable[[], ssl.SSLContext] | None = None) -> int:
         """Listen until the runner is cleaned up. Return the port. Raises OSError if the address cannot be bound."""
-        port = await self.bind(host, port)
+        port = await self.bind(host, port, tls=tls)
         self.accept()
         return port
 
-    async def bind(self, host: str, port: int, *, share_port: bool = False) -> int:
-        """Bind an address, whose connections wait until `accept`. Return the port. Raises OSError as `listen`."""
+    async def bind(
+        self, host: str, port: int, *, share_port: bool = False, tls: Callable[[], ssl.SSLContext] | None = None
+    ) -> int:
+        """Bind an address, whose connections wait until `accept`. Return the port. `tls` of the first address applies
+        to all: it returns the TLS context of a new connection. Raises OSError as `listen`.
+        """
         if self._listener is None:
             self._connections = Connections(self._make_protocol, self._settings)
-            self._listener = Listener(self._connections, self._connections.accept_limit)
+            self._listener = Listener(self._connections, self._connections.accept_limit, tls)
         return await self._listener.bind(host, port, share_port=share_port)
 
     def accept(self) -> None:

@@ -3,8 +3,11 @@
 import asyncio
 import errno
 import socket
+import ssl
 import sys
 from collections.abc import Callable
+
+from http_facade.handshake_failures import HandshakeFailures
 
 BACKLOG = 4096
 UNSENT_BYTES = 128 << 10
@@ -17,6 +20,17 @@ AT_ONCE = 64
 NO_RESOURCES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 RETRY_SECONDS = 1.0
 """Pause of a listening socket after the system had no resources for a connection."""
+HANDSHAKE_SECONDS = 10.0
+"""Longest TLS handshake; gRPC has the same limit."""
+MAX_HANDSHAKES = 256
+"""Most TLS handshakes in progress. Further connections wait, and handshakes that take longer than
+`FULL_HANDSHAKE_SECONDS` are ended for them.
+"""
+FULL_HANDSHAKE_SECONDS = 1.0
+FULL_PAUSE_SECONDS = 0.05
+"""Pause of a listening socket while `MAX_HANDSHAKES` are in progress."""
+CLOSE_SECONDS = 1.0
+"""Time for handshakes in progress when the listener closes."""
 
 
 class Listener:
@@ -25,15 +39,22 @@ class Listener:
     """
 
     def __init__(
-        self, connection: Callable[[], asyncio.BaseProtocol], accept_limit: Callable[[], int] = lambda: AT_ONCE
+        self,
+        connection: Callable[[], asyncio.BaseProtocol],
+        accept_limit: Callable[[], int] = lambda: AT_ONCE,
+        tls: Callable[[], ssl.SSLContext] | None = None,
     ) -> None:
-        """Accept connections with the protocol factory `connection`, at most `accept_limit()` at once."""
+        """Accept connections with the protocol factory `connection`, at most `accept_limit()` at once. `tls` returns
+        the TLS context of the next connection; None accepts connections without TLS.
+        """
         self._connection = connection
         self._accept_limit = accept_limit
+        self._tls = tls
+        self._failures = HandshakeFailures()
         self._loop = asyncio.get_running_loop()
         self._bound: list[socket.socket] = []
         self._listening: list[socket.socket] = []
-        self._connecting: set[asyncio.Task[object]] = set()
+        self._connecting = dict[asyncio.Task[None], float]()  # with the time of its start
 
     async def bind(self, host: str, port: int, *, share_port: bool = False) -> int:
         """Listen on all addresses of the host. Return the port. Connections wait until `accept` is called.
@@ -62,7 +83,7 @@ class Listener:
 
     async def close(self) -> None:
         """Stop accepting connections, and wait until each accepted socket has its protocol, which takes a round or two
-        of the event loop.
+        of the event loop, or a TLS handshake. Handshakes that take longer than `CLOSE_SECONDS` are ended.
         """
         for listening in self._listening:
             self._loop.remove_reader(listening)
@@ -71,28 +92,58 @@ class Listener:
         self._listening.clear()
         self._bound.clear()
         while self._connecting:
-            await asyncio.wait(self._connecting)
+            _, late = await asyncio.wait(self._connecting, timeout=CLOSE_SECONDS)
+            for task in late:
+                task.cancel()
 
     def _accept(self, listening: socket.socket) -> None:
-        for _ in range(min(AT_ONCE, self._accept_limit() - len(self._connecting))):
+        limit = self._accept_limit() - len(self._connecting)
+        if self._tls is not None:
+            limit = min(self._accept_limit(), MAX_HANDSHAKES - len(self._connecting))
+            if limit <= 0:
+                self._end_slow_handshakes()
+                self._pause(listening, FULL_PAUSE_SECONDS)
+        for _ in range(min(AT_ONCE, limit)):
             try:
                 client, _ = listening.accept()
             except OSError as error:  # mostly because no connection waits
                 if error.errno in NO_RESOURCES:
-                    self._loop.remove_reader(listening)
-                    self._loop.call_later(RETRY_SECONDS, self._resume, listening)
+                    self._pause(listening, RETRY_SECONDS)
                 break
             client.setblocking(False)
             task = self._loop.create_task(self._connect(client))
-            self._connecting.add(task)
-            task.add_done_callback(self._connecting.discard)
+            self._connecting[task] = self._loop.time()
+            task.add_done_callback(self._connecting.pop)
+
+    def _pause(self, listening: socket.socket, seconds: float) -> None:
+        self._loop.remove_reader(listening)
+        self._loop.call_later(seconds, self._resume, listening)
+
+    def _end_slow_handshakes(self) -> None:
+        latest = self._loop.time() - FULL_HANDSHAKE_SECONDS
+        for task, started in self._connecting.items():
+            if started < latest:
+                task.cancel()
 
     def _resume(self, listening: socket.socket) -> None:
         if listening in self._listening:
             self._loop.add_reader(listening, self._accept, listening)
 
     async def _connect(self, client: socket.socket) -> None:
+        tls = self._tls
         try:
-            await self._loop.connect_accepted_socket(self._connection, client)
-        except OSError:  # the client disconnected meanwhile
+            if tls is None:
+                await self._loop.connect_accepted_socket(self._connection, client)
+            else:
+                await self._loop.connect_accepted_socket(
+                    self._connection, client, ssl=tls(), ssl_handshake_timeout=HANDSHAKE_SECONDS
+                )
+        except OSError as error:  # the client disconnected meanwhile, or its handshake failed
             client.close()
+            if tls is not None:
+                self._failures.record(error)
+        except asyncio.CancelledError:
+            client.close()
+            if tls is not None:
+                self._failures.record(TimeoutError("it took too long while many clients were connecting"))
+            raise

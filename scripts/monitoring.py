@@ -126,6 +126,22 @@ ALERTS = [
         "`umg check` and the log name the line",
     ),
     Alert(
+        "UmgCertificateReloadFailed",
+        "umg_tls_reload_success == 0",
+        "1m",
+        TICKET,
+        "the certificate files cannot be used, and the old certificate is served",
+        "the log names the file and the problem",
+    ),
+    Alert(
+        "UmgCertificateExpires",
+        "umg_tls_certificate_expiry_time_seconds - time() < 7 * 24 * 3600",
+        "5m",
+        TICKET,
+        "the certificate expires within a week; then clients refuse it",
+        "renew the certificate; no restart is needed",
+    ),
+    Alert(
         "UmgRefusing",
         _grows("umg_refused_total", "5m", "reason"),
         "0m",
@@ -291,6 +307,12 @@ PANELS = [
         "Last reload",
         "short",
         (("min(umg_reload_success)", "success"), ("time() - min(umg_reload_time_seconds)", "seconds ago")),
+    ),
+    Panel(
+        "Process",
+        "Seconds until the certificate expires",
+        "s",
+        (("min(umg_tls_certificate_expiry_time_seconds) - time()", "left"), ("min(umg_tls_reload_success)", "success")),
     ),
     Panel("Process", "Tasks of the event loop", "short", (("sum(umg_tasks)", "tasks"),)),
     Panel(

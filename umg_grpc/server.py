@@ -308,10 +308,18 @@ class GrpcFace:
         self._health = health_servicer
 
     @classmethod
-    def bind(cls, service: Service, address: str, *, message_limit: int, share_port: bool = False) -> Self:
+    def bind(
+        cls,
+        service: Service,
+        address: str,
+        *,
+        message_limit: int,
+        share_port: bool = False,
+        credentials: grpc.ServerCredentials | None = None,
+    ) -> Self:
         """Listen on the address, whose calls wait until `start`. `share_port` lets several processes listen on one
-        port; without it a second process fails instead of receiving half of the calls. Raise OSError if the address is
-        not available.
+        port; without it a second process fails instead of receiving half of the calls. `credentials`: of TLS; None
+        listens without TLS. Raise OSError if the address is not available.
         """
         server = grpc.aio.server(interceptors=service.interceptors, options=_options(message_limit, share_port))
         service.register(server)
@@ -319,7 +327,10 @@ class GrpcFace:
         health_pb2_grpc.add_HealthServicer_to_server(health_servicer, server)
         reflection.enable_server_reflection([*SERVICES, health.SERVICE_NAME, reflection.SERVICE_NAME], server)
         try:
-            port = server.add_insecure_port(address)
+            if credentials is None:
+                port = server.add_insecure_port(address)
+            else:
+                port = server.add_secure_port(address, credentials)
         except RuntimeError as error:
             raise OSError(f"cannot listen on {address} for gRPC: {error}") from None
         return cls(server, health_servicer, port, service)

@@ -46,7 +46,8 @@ async def running(
     async with gateway(Options(None, ANY, ANY, data), parsed, {"UMG_API_KEY": KEY, **environment}, None) as state:
         assert state.service is not None
         assert state.http is not None
-        yield Running(f"http://{state.http}", str(state.grpc), state.service)
+        scheme = "https" if parsed.tls is not None else "http"
+        yield Running(f"{scheme}://{state.http}", str(state.grpc), state.service)
 
 
 def channel(name: str, protocol: str, base_url: str, model: str, upstream: str = "", family: str = "") -> str:

@@ -35,7 +35,7 @@ class Served:
 
     @property
     def url(self) -> str:
-        return self.printed(r"HTTP +(http://\S+)")
+        return self.printed(r"HTTP +(https?://\S+)")
 
     @property
     def http(self) -> str:

@@ -1,6 +1,7 @@
 """States of the channels of a running gateway, read from its metrics."""
 
-from http.client import HTTPConnection, HTTPException
+import ssl
+from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from math import ceil
 
 from prometheus_client import Metric
@@ -15,21 +16,22 @@ STATE_NAMES: dict[int, str] = {State.CLOSED: "well", State.OPEN: "resting", Stat
 Pair = tuple[str, str]
 
 
-def states(http: str, key: str | None = None) -> dict[Pair, str]:
+def states(http: str, key: str | None = None, certificate: str | None = None) -> dict[Pair, str]:
     """Return the circuit breaker states by channel and upstream model id, for example `well` or `resting 4 s`.
 
     Only channels that the gateway has called have a state. Empty if no gateway answers at `http` (HOST:PORT), or if
-    `key` is not the key of its metrics.
+    `key` is not the key of its metrics. With `certificate`, a PEM file, the gateway is called with TLS, and has to have
+    this certificate.
     """
-    families = _families(http, key)
+    families = _families(http, key, certificate)
     open_seconds = _values(families.get(CHANNEL_REST.name))
     states = _values(families.get(CHANNEL_STATE.name))
     return {pair: _describe(state, open_seconds.get(pair, 0)) for pair, state in states.items()}
 
 
-def _families(http: str, key: str | None) -> dict[str, Metric]:
+def _families(http: str, key: str | None, certificate: str | None) -> dict[str, Metric]:
     try:
-        connection = HTTPConnection(http, timeout=WAIT_SECONDS)
+        connection = _connection(http, certificate)
         try:
             connection.request("GET", "/metrics", headers={"Authorization": f"Bearer {key}"} if key is not None else {})
             answer = connection.getresponse()
@@ -39,6 +41,16 @@ def _families(http: str, key: str | None) -> dict[str, Metric]:
         return {family.name: family for family in text_string_to_metric_families(text)}
     except (OSError, HTTPException, ValueError):  # no server, or no gateway, answers there
         return {}
+
+
+def _connection(http: str, certificate: str | None) -> HTTPConnection:
+    if certificate is None:
+        return HTTPConnection(http, timeout=WAIT_SECONDS)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False  # the address may be none of the names in it: the whole certificate is compared
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+    context.load_verify_locations(certificate)
+    return HTTPSConnection(http, timeout=WAIT_SECONDS, context=context)
 
 
 def _values(family: Metric | None) -> dict[Pair, float]:

@@ -87,15 +87,19 @@ def check(config: Annotated[Path, typer.Argument(help="YAML file.")]) -> None:
     # imported here: the service is slow to import
     from umg_grpc.channel_factory import tls_context
     from umg_grpc.cli.serve import check_local_models
+    from umg_grpc.tls import load as load_certificate
 
     found = load(config)
     try:
         check_local_models(found)
         for channel in found.channels:
             tls_context(channel)
+        expired = load_certificate(found.tls).problem if found.tls is not None else ""
     except (OSError, UmgError) as error:
         print(f"{config}: {error}", file=sys.stderr)
         raise typer.Exit(2) from None
+    if expired:
+        print(f"{config}: warning: tls.certificate: {expired}")
     for notice in found.notices:
         print(f"{config}: {notice}")
     channels, models = _count(len(found.channels), "channel"), _count(len(Router(found).models()), "model")
@@ -131,7 +135,9 @@ def models(
     if (key or face) and explain is None:
         raise typer.BadParameter("it goes with --explain MODEL", param_hint="--key" if key else "--face")
     found = load(config)
-    states_of = states(http or str(found.metrics.address or HTTP), found.metrics.key)
+    address = http or str(found.metrics.address or HTTP)
+    certificate = found.tls.certificate if found.tls is not None and address != str(found.metrics.address) else None
+    states_of = states(address, found.metrics.key, certificate)
     if explain is None:
         commands.list_models(found, states_of, data)
     else:
@@ -276,11 +282,16 @@ def chat(
     system: Annotated[str, typer.Option(help="System prompt.")] = "",
     max_tokens: Annotated[int | None, typer.Option(min=1, help="Most tokens of an answer.")] = None,
     temperature: Annotated[float | None, typer.Option(min=0, max=2)] = None,
+    tls: Annotated[bool, typer.Option("--tls", help="Connect with TLS.")] = False,
+    ca: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Connect with TLS; the authorities to trust, in PEM.")
+    ] = None,
     config: ConfigFlag = None,
     data: DataFlag = DATA,
 ) -> None:
     """Talk to a model in the terminal. Ctrl-C stops an answer, Ctrl-D ends."""
-    from grpc.aio import insecure_channel
+    from grpc import ssl_channel_credentials
+    from grpc.aio import insecure_channel, secure_channel
 
     from umg_grpc.access.bootstrap import FILE
     from umg_grpc.cli import chat as talking
@@ -292,8 +303,15 @@ def chat(
     if not (secret.isascii() and secret.isprintable()):
         raise typer.BadParameter("a key is printable ASCII", param_hint="--key")
 
+    try:
+        authorities = ca.read_bytes() if ca is not None else None
+    except OSError as error:
+        raise typer.BadParameter(f"{ca}: {error.strerror}", param_hint="--ca") from None
+    secure = tls or ca is not None
+
     async def talk() -> None:
-        async with insecure_channel(grpc) as channel:
+        credentials = ssl_channel_credentials(authorities) if secure else None
+        async with insecure_channel(grpc) if credentials is None else secure_channel(grpc, credentials) as channel:
             await talking.chat(channel, secret, model, system=system, max_tokens=max_tokens, temperature=temperature)
 
     try:

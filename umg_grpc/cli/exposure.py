@@ -26,9 +26,11 @@ def check_exposure(options: Options, config: Config, environment: Mapping[str, s
     if exposed:
         if GRPC in options.faces:
             _check_key(options, environment.get(VARIABLE), exposed)
-        logger.warning(
-            "callers send their keys unencrypted: put a proxy with TLS in front, or bind 127.0.0.1", addresses=exposed
-        )
+        if config.tls is None:
+            logger.warning(
+                "callers send their keys unencrypted: set `tls`, put a proxy with TLS in front, or bind 127.0.0.1",
+                addresses=exposed,
+            )
     for channel in config.channels:
         parts = urlsplit(channel.base_url)
         is_remote = parts.hostname is not None and not Address(parts.hostname, 0).is_loopback

@@ -32,6 +32,8 @@ from umg_grpc.errors import UmgError
 from umg_grpc.routing import Router
 from umg_grpc.server import Service
 from umg_grpc.store import StoreError, open_store
+from umg_grpc.tls import Certificates
+from umg_grpc.tls import load as load_certificate
 from umg_grpc.upstream.local.supervisor import LocalModel
 from umg_grpc.v1 import pb
 
@@ -52,6 +54,8 @@ def run(options: Options, config: Config) -> int:
         raise_file_limit()
         if WORKER not in os.environ:
             check_exposure(options, config, os.environ)
+            if config.tls is not None:
+                load_certificate(config.tls)  # before a worker starts, which would be started again and again
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             runner.run(serve(options, config))
     except (OSError, StoreError, UmgError) as error:
@@ -67,7 +71,7 @@ async def _serve(options: Options, config: Config) -> None:
         # an HTTP face without its service serves no models itself
         served = served_part(config, local=local is not None) if GRPC in options.faces else config
         async with gateway(options, served, os.environ, local) as state:
-            reload = _make_reload(options, state.service, local)
+            reload = _make_reload(options, state.service, local, state.certificates)
             if reload is not None:
                 signals.reload = reload
                 await stack.enter_async_context(reload_socket(options.data, partial(_reload_alone, reload)))
@@ -140,7 +144,7 @@ async def _serve_worker(options: Options, config: Config) -> None:
     model = RelayedModel() if os.environ[WORKER] == WITH_LOCAL else None
     served = served_part(config, local=model is not None)
     async with gateway(replace(options, share_ports=True), served, os.environ, model) as state:
-        if (reload := _make_reload(options, state.service, model)) is not None:
+        if (reload := _make_reload(options, state.service, model, state.certificates)) is not None:
             signals.reload = lambda: print(msgspec.json.encode(reload()).decode(), flush=True)
         print("serving", flush=True)
         tune()
@@ -190,8 +194,11 @@ async def _wait_loaded(local: LocalModel | None, stop: asyncio.Event) -> None:
             logger.warning("serving while the local model still loads", reason=outcome.message)
 
 
-def _make_reload(options: Options, service: Service | None, local: LocalSource | None) -> Callable[[], Outcome] | None:
-    """Return a function that reloads the channels and models from the config file; None without a service.
+def _make_reload(
+    options: Options, service: Service | None, local: LocalSource | None, certificates: Certificates | None
+) -> Callable[[], Outcome] | None:
+    """Return a function that reloads the certificate, and the channels and models from the config file; None without a
+    service.
 
     If the new file has problems, it logs them and keeps the old config. It returns the outcome.
     """
@@ -202,6 +209,8 @@ def _make_reload(options: Options, service: Service | None, local: LocalSource |
         process = os.getpid()
         try:
             config = served_part(read(options.config, os.environ), local=local is not None)
+            if certificates is not None:
+                certificates.reload()
             found = service.reload(config)
         except (ConfigError, OSError, UmgError, UnicodeDecodeError) as error:
             service.metrics.reloaded(success=False)
@@ -231,17 +240,19 @@ def _print_start(state: Gateway, config: Config) -> None:
 
     Standard output of a service is stored with its log, so that a key in it would be known to all readers of the log.
     """
-    http, grpc, bootstrap = state.http, state.grpc, state.bootstrap
+    grpc, bootstrap = state.grpc, state.bootstrap
+    scheme = "http" if config.tls is None else "https"
+    http = f"{scheme}://{state.http}" if state.http is not None else None
     print(f"Unified Model Gateway {version('unified-model-gateway')} is serving")
     if http is not None:
-        print(f"  HTTP    http://{http}")
+        print(f"  HTTP    {http}")
     if config.public_url is not None:
         print(f"  public  {config.public_url}")
     if state.metrics is not None:
         print(f"  metrics http://{state.metrics}/metrics")
     if bootstrap is None:  # an HTTP face without its service, which has the keys and models
         print(f"  gRPC    {grpc} (the service that this face calls)")
-        print(f"try it:\ncurl http://{http}/v1/models -H 'Authorization: Bearer YOUR_KEY'", flush=True)
+        print(f"try it:\ncurl {http}/v1/models -H 'Authorization: Bearer YOUR_KEY'", flush=True)
         return
     print(f"  gRPC    {grpc}")
     if bootstrap.created and bootstrap.file is not None and sys.stdout.isatty():
@@ -256,16 +267,18 @@ def _print_start(state: Gateway, config: Config) -> None:
     sys.stdout.flush()
 
 
-def _example_call(http: Address | None, grpc: Address, bootstrap: Bootstrap, model: str | None) -> str:
-    """Return an example call for a shell. `model` generates text; None if no model does."""
+def _example_call(http: str | None, grpc: Address, bootstrap: Bootstrap, model: str | None) -> str:
+    """Return an example call for a shell. `http`: URL of the HTTP face. `model` generates text; None if
+    no model does.
+    """
     if http is None:
         return f"umg chat --grpc {grpc}"
     header = f'-H "Authorization: Bearer {_shell_word(bootstrap)}"'
     if model is None:
-        return f"curl http://{http}/v1/models {header}"
+        return f"curl {http}/v1/models {header}"
     question = [{"role": "user", "content": "Say hello in one sentence."}]
     body = json.dumps({"model": model, "stream": True, "messages": question})
-    return f"curl -N http://{http}/v1/chat/completions {header} -H 'Content-Type: application/json' -d '{body}'"
+    return f"curl -N {http}/v1/chat/completions {header} -H 'Content-Type: application/json' -d '{body}'"
 
 
 def _shell_word(bootstrap: Bootstrap) -> str:

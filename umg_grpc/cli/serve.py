@@ -1,7 +1,8 @@
 """Command `umg serve`: the whole gateway in one process, or only one of its faces."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping
+import ssl
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,9 +22,10 @@ from umg_grpc.cli.ports import holder, taken
 from umg_grpc.config import Address, Channel, Config
 from umg_grpc.errors import UmgError
 from umg_grpc.server import GrpcFace, Service, open_service
-from umg_grpc.service.metrics import GATE_CALLS, GATE_LAG, GATE_QUEUE, Metrics
+from umg_grpc.service.metrics import GATE_CALLS, GATE_LAG, GATE_QUEUE, TLS_EXPIRY, TLS_RELOAD_SUCCESS, Metrics
 from umg_grpc.service.resilience.overload import LoadShedder
 from umg_grpc.service.telemetry.exporting import open_telemetry
+from umg_grpc.tls import Certificates
 from umg_grpc.upstream.local import EMBEDDING_MODEL, RERANK_MODEL, TEXT_MODELS, embedding_unavailable
 from umg_grpc.upstream.local.supervisor import LocalModel
 from umg_grpc.v1 import pb
@@ -76,6 +78,8 @@ class Gateway:
     metrics: Address | None = None
     """Address of the separate listener of `/metrics`; None without one."""
     face: GrpcFace | None = None
+    certificates: Certificates | None = None
+    """Certificates of both faces; None without TLS."""
     is_draining: bool = False
 
     async def announce_drain(self) -> None:
@@ -92,7 +96,8 @@ async def gateway(
     """Yield the listening gateway. At the end, stop accepting calls and wait `config.drain` seconds for those in
     flight.
 
-    Raises OSError if an address cannot be bound, a file of the config cannot be read, or too few files can be open.
+    Raises OSError if an address cannot be bound, a file of the config cannot be read, or too few files can be open;
+    UmgError(INVALID_FIELD) for TLS files that cannot be used.
     """
     files = raise_file_limit()
     limit = 2 * config.body_limit  # a gRPC request contains the body twice: raw and decoded
@@ -102,14 +107,15 @@ async def gateway(
         stack.callback(gate.close)
         metrics.start()
         stack.callback(metrics.close)
-        state = Gateway(None, options.grpc, None, None)
+        certificates = await _certificates(config, metrics, stack)
+        state = Gateway(None, options.grpc, None, None, certificates=certificates)
         channel: grpc.aio.Channel
         if GRPC in options.faces:
             telemetry = await stack.enter_async_context(open_telemetry(environment))
             service = state.service = await stack.enter_async_context(
                 open_service(config, options.data, local, metrics, gate, telemetry)
             )
-            face = _bind_grpc(service, options, limit)
+            face = _bind_grpc(service, options, limit, certificates)
             state.grpc, state.face = Address(options.grpc.host, face.port), face
             channel = service.channel()
         else:
@@ -121,7 +127,8 @@ async def gateway(
             if HTTP in options.faces:
                 runner = make_runner(_app(state, config, channel, metrics, gate, files))
                 await runner.setup()
-                state.http = await _bind(runner, options.http, "HTTP", share_port=options.share_ports)
+                tls = certificates.http_context if certificates is not None else None
+                state.http = await _bind(runner, options.http, "HTTP", share_port=options.share_ports, tls=tls)
             if (address := options.metrics or config.metrics.address) is not None:
                 scraped = make_runner(_metrics_app(config, channel, metrics))
                 await scraped.setup()
@@ -139,6 +146,18 @@ async def gateway(
                 *([runner.cleanup()] if runner is not None else []),
                 *([face.stop(config.drain)] if face is not None else []),
             )
+
+
+async def _certificates(config: Config, metrics: Metrics, stack: AsyncExitStack) -> Certificates | None:
+    """Open the certificates of the faces, with their gauges; None without TLS."""
+    if config.tls is None:
+        return None
+    certificates = Certificates(config.tls)
+    metrics.watch(TLS_EXPIRY, lambda: {(): certificates.expiry_time.timestamp()})
+    metrics.watch(TLS_RELOAD_SUCCESS, lambda: {(): float(certificates.is_current)})
+    certificates.start()
+    stack.push_async_callback(certificates.aclose)
+    return certificates
 
 
 def _load_shedder(config: Config, metrics: Metrics) -> LoadShedder:
@@ -228,16 +247,29 @@ def _connections(config: Config, files: int) -> int:
     return min(wanted, possible)
 
 
-def _bind_grpc(service: Service, options: Options, limit: int) -> GrpcFace:
+def _bind_grpc(service: Service, options: Options, limit: int, certificates: Certificates | None) -> GrpcFace:
+    credentials = certificates.grpc_credentials() if certificates is not None else None
     try:
-        return GrpcFace.bind(service, str(options.grpc), message_limit=limit, share_port=options.share_ports)
+        return GrpcFace.bind(
+            *(service, str(options.grpc)),
+            message_limit=limit,
+            share_port=options.share_ports,
+            credentials=credentials,
+        )
     except OSError as error:
         raise OSError(f"{error}{holder(options.grpc)}") from None
 
 
-async def _bind(runner: Runner, address: Address, purpose: str, *, share_port: bool) -> Address:
+async def _bind(
+    runner: Runner,
+    address: Address,
+    purpose: str,
+    *,
+    share_port: bool,
+    tls: Callable[[], ssl.SSLContext] | None = None,
+) -> Address:
     try:
-        return Address(address.host, await runner.bind(address.host, address.port, share_port=share_port))
+        return Address(address.host, await runner.bind(address.host, address.port, share_port=share_port, tls=tls))
     except OSError as error:
         raise taken(address, error, purpose) from None
 

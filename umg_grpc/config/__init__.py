@@ -21,6 +21,7 @@ from umg_grpc.config.values import (
     Retention,
     Retries,
     Timeout,
+    Tls,
 )
 from umg_grpc.config.yaml_document import ConfigError, Problem
 
@@ -46,6 +47,7 @@ __all__ = [
     "Retention",
     "Retries",
     "Timeout",
+    "Tls",
     "built_in",
     "parse",
 ]

@@ -39,7 +39,8 @@ def _changed(old: Config, new: Config) -> list[str]:
         before, after = getattr(old, field.name), getattr(new, field.name)
         if before == after or field.name in NO_KEYS:
             continue
-        inner = [] if field.name in RELOADED else _names(before)
+        is_section = field.name not in RELOADED and type(before) is type(after)
+        inner = _names(before) if is_section else []
         found += [f"{field.name}.{name}" for name in inner if getattr(before, name) != getattr(after, name)]
         if not inner:
             found.append(field.name)

@@ -26,6 +26,7 @@ from umg_grpc.config.values import (
     Overload,
     Retention,
     Retries,
+    Tls,
 )
 from umg_grpc.config.yaml_document import ConfigError, Document
 
@@ -61,6 +62,7 @@ class _File(ConfigEntry, frozen=True):
     cache_bytes: str = "64MiB"
     drain: Annotated[float, msgspec.Meta(ge=0, le=3600)] = 30
     drain_delay: Annotated[float, msgspec.Meta(ge=0, le=3600)] | None = None
+    tls: Tls | None = None
     log: Log = Log()
     metrics: _MetricsEntry = _MetricsEntry()
     responses: _RetentionEntry = _RetentionEntry()
@@ -125,6 +127,7 @@ def _config(document: Document, directory: PurePath) -> Config | None:
         cache_bytes=store_size(document, ("cache_bytes",), file.cache_bytes),
         drain=file.drain,
         drain_delay=file.drain_delay,
+        tls=_tls(file.tls, directory) if file.tls is not None else None,
         log=file.log,
         metrics=_metrics(document, file.metrics),
         responses=_retention(document, "responses", file.responses, Config.responses),
@@ -145,6 +148,14 @@ def _check_order(document: Document, part: str, first: tuple[str, float], bound:
         document.problem((part, bound_name), f"expected at least `{name}`, which is {value:g} unless it is written")
     else:
         document.problem((part, name), f"expected at most `{bound_name}`")
+
+
+def _tls(entry: Tls, directory: PurePath) -> Tls:
+    return Tls(
+        certificate=str(directory / entry.certificate),
+        key=str(directory / entry.key),
+        client_ca=str(directory / entry.client_ca) if entry.client_ca is not None else None,
+    )
 
 
 def _metrics(document: Document, entry: _MetricsEntry) -> MetricsAccess:

@@ -193,6 +193,17 @@ class ModelInfo:
     """
 
 
+class Tls(ConfigEntry, frozen=True):
+    """PEM files of the TLS listeners of both faces, which are loaded again when they change."""
+
+    certificate: str
+    """Certificate of the gateway, followed by its intermediate certificates."""
+    key: str
+    """Private key of the certificate, unencrypted."""
+    client_ca: str | None = None
+    """Authorities of client certificates, which every client then needs; None accepts clients without a certificate."""
+
+
 class Limits(ConfigEntry, frozen=True):
     """Maximum number of texts or documents in one embedding or rerank call."""
 
@@ -258,6 +269,8 @@ class Config:
     """Seconds between the announcement of a shutdown and the end of the listeners; None is 5 where a face is bound to
     another address than loopback, else 0.
     """
+    tls: Tls | None = None
+    """Files of the TLS listeners; None serves both faces without TLS."""
     log: Log = field(default_factory=Log)
     metrics: MetricsAccess = MetricsAccess()
     responses: Retention = Retention(ttl=30 * 86400, max_bytes=1024**3)

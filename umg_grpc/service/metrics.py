@@ -89,6 +89,10 @@ WRITES_WAITING = Level("umg_writes_waiting", "Writes that the database or Redis 
 KNOWN_KEYS = Level("umg_known_keys", "Callers' keys in memory, valid without the database.", (), "livemin")
 RELOAD_SUCCESS = Level("umg_reload_success", "1 if the last reload of the config succeeded, else 0.", (), "livemin")
 RELOAD_TIME = Level("umg_reload_time_seconds", "Unix time of the last reload, or of the start.", (), "livemin")
+TLS_EXPIRY = Level("umg_tls_certificate_expiry_time_seconds", "Unix time of its expiry.", (), "livemin")
+TLS_RELOAD_SUCCESS = Level(
+    "umg_tls_reload_success", "1 if the certificate files are those in use, 0 if they cannot be used.", (), "livemin"
+)
 GATE_LAG = Level("umg_gate_lag_seconds", "Longest wait for a start in the last minute.", ("clock",), "livemax")
 TASKS = Level("umg_tasks", "Tasks alive in the event loop.")
 BUILD_INFO = Level("umg_build_info", "1, with the versions of the program.", ("version", "python"), "livemax")

@@ -1,0 +1,39 @@
+"""Log of failed TLS handshakes, with a line for all failures of a second."""
+
+import ssl
+import time
+
+import structlog
+
+LOG_SECONDS = 1.0
+REASONS = {
+    "HTTP_REQUEST": "the client sent HTTP without TLS: it has to use https://",
+    "PEER_DID_NOT_RETURN_A_CERTIFICATE": "the client has no certificate, which `tls.client_ca` demands",
+    "CERTIFICATE_VERIFY_FAILED": "the client certificate is not valid, or not of an authority in `tls.client_ca`",
+}
+"""Reasons of OpenSSL whose remedy is known, for operators."""
+
+log = structlog.get_logger()
+
+
+class HandshakeFailures:
+    """Failed handshakes of a listener."""
+
+    def __init__(self) -> None:
+        self._next = 0.0
+        self._unlogged = 0
+
+    def record(self, error: OSError) -> None:
+        """Log a failure, or count it for the next line. Connections without any byte, as load balancers open to check
+        a port, are no failures.
+        """
+        if isinstance(error, ConnectionResetError):
+            return
+        now = time.monotonic()
+        if now < self._next:
+            self._unlogged += 1
+            return
+        self._next = now + LOG_SECONDS
+        text = error.reason if isinstance(error, ssl.SSLError) else str(error)
+        log.info("TLS handshake failed", reason=REASONS.get(text, text), not_logged=self._unlogged or None)
+        self._unlogged = 0
