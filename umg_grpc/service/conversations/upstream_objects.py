@@ -16,6 +16,7 @@ from umg_grpc.wire.core.object_rules import UNKNOWN, is_public
 from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
 
 SHOWN_CHARACTERS = 128
+INSTRUCTING = frozenset({pb.ROLE_SYSTEM, pb.ROLE_DEVELOPER})
 _FILE_SCHEME = "fileid://"
 _FILE_ADDRESS = re.compile(rf"{_FILE_SCHEME}([\w.-]+)", re.IGNORECASE)
 
@@ -47,10 +48,10 @@ def account_objects(
     named = list[AccountObject]()
     if own:
         skipped = [name for edited in notes.edited for name in REENCODED_MEMBERS.get(edited, ())]
-        named += (AccountObject(*found) for found in FORMATS[own].objects.in_body(source.body, skipped))
-    named += _in_instructions(request)
+        named = [AccountObject(*found) for found in FORMATS[own].objects.in_body(source.body, skipped)]
+    named.extend(_in_instructions(request))
     found = {each.id for each in named}
-    named += (each for each in _in_fields(request) if each.id not in found)
+    named.extend([each for each in _in_fields(request) if each.id not in found])
     if own and "messages" not in notes.edited:
         return named
     named += _in_tools(request, protocols)
@@ -109,7 +110,7 @@ def _in_instructions(request: pb.GenerateRequest) -> Iterator[AccountObject]:
     """Yield the files that instructions name by an address: some providers replace it by the file's content."""
     yield from _in_texts(request.instructions, "instructions")
     for index, message in enumerate(request.messages):
-        if message.role in (pb.ROLE_SYSTEM, pb.ROLE_DEVELOPER):
+        if message.role in INSTRUCTING:
             yield from _in_texts(message.parts, f"messages[{index}].parts")
 
 

@@ -84,7 +84,13 @@ _PROVIDER_HOSTS = (".googleapis.com", ".cloud.google.com")
 _OPEN_HOSTS = frozenset({"storage.googleapis.com"})  # hosts where anyone may publish a file
 _MAX_NAME_CHARACTERS = 2048  # characters of an object's name; texts, media and addresses may be longer
 _MAX_KINDS = 4096
-_CHECKED_TYPES = (str, dict, list, int, float)
+_NUMBERS = (int, float)
+_CHECKED_TYPES = (str, dict, list, *_NUMBERS)
+_UNCHECKED = {  # types whose values name no object, by the kind of the member; most members are among them
+    _Kind.FREE: (object,),
+    _Kind.WORDS: (str, *_NUMBERS),
+    _Kind.VALUE: _NUMBERS,
+}
 
 
 class RepeatedMembers(dict[str, object]):
@@ -149,10 +155,6 @@ def _never_passes(name: str, members: Members, parent: str) -> bool:
     return False
 
 
-def _is_never_output(members: Members, from_model: bool) -> bool:
-    return False
-
-
 _At: TypeAlias = "tuple[_At, str, int] | None"
 
 
@@ -185,11 +187,11 @@ class ObjectRules:
     """(name of a reference, its sibling members, name of the parent member) -> whether the id does not name an object
     of an account but only labels the item that contains it.
     """
-    is_output: Callable[[Members, bool], bool] = _is_never_output
+    is_output: Callable[[Members, bool], bool] | None = None
     """(members, whether they are in a turn of the model) -> whether they are the output of a provider's own tool. An id
-    in that output gives no access to the object.
+    in that output gives no access to the object. None for a format without such output.
     """
-    _kinds: dict[str, tuple[_Kind, str]] = field(default_factory=dict, compare=False, repr=False)
+    _kinds: dict[str, tuple[_Kind, str, tuple[type, ...]]] = field(default_factory=dict, compare=False, repr=False)
 
     def in_body(self, body: bytes, skipped: Collection[str] = ()) -> list[NamedObject]:
         """Return the objects that a body names. `skipped`: names of top-level members not forwarded unchanged."""
@@ -223,17 +225,15 @@ class ObjectRules:
         skipped: Collection[str] = (),
     ) -> None:
         repeats = isinstance(members, RepeatedMembers)
-        if not repeats and self.is_output(members, from_model):
+        if not repeats and self.is_output is not None and self.is_output(members, from_model):
             return
         from_model = from_model or (not repeats and members.get("role") == "assistant")
         kinds = self._kinds
         for name, value in _items(members):
-            kind, plain = kinds.get(name) or self._kind(name)
-            if kind is _Kind.FREE or (kind is _Kind.WORDS and isinstance(value, str)):
-                continue  # as most members
-            if name in skipped or not isinstance(value, _CHECKED_TYPES):
+            kind, plain, unchecked = kinds.get(name) or self._kind(name)
+            if isinstance(value, unchecked) or name in skipped:
                 continue
-            if kind is not _Kind.REFERENCE or repeats or not self.passes(plain, members, parent):
+            if not (kind is _Kind.REFERENCE and not repeats and self.passes(plain, members, parent)):
                 self._value(value, kind, plain, (at, name, -1), found, from_model)
 
     def _value(
@@ -257,12 +257,14 @@ class ObjectRules:
         elif kind in (_Kind.REFERENCE, _Kind.STORE) and isinstance(value, int | float) and not isinstance(value, bool):
             found.append(NamedObject(_path(at), str(value)))  # some providers read a number as the string
 
-    def _kind(self, name: str) -> tuple[_Kind, str]:
+    def _kind(self, name: str) -> tuple[_Kind, str, tuple[type, ...]]:
+        """Return (kind, name in snake case, types whose values are not checked) of a member."""
         plain = "_".join(word.lower() for word in _WORD.findall(name))
         if len(self._kinds) >= _MAX_KINDS:  # bounded, because callers choose the names
             self._kinds.clear()
-        kind = self._kinds[name] = (self._kind_of(plain), plain)
-        return kind
+        kind = self._kind_of(plain)
+        found = self._kinds[name] = (kind, plain, _UNCHECKED.get(kind, (type(None),)))
+        return found
 
     def _kind_of(self, name: str) -> _Kind:
         if name in self.free:
