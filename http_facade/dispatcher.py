@@ -59,6 +59,7 @@ class Dispatcher:
                 if known.is_begun:
                     raise
                 response = _make_error_response(failure, request, route)
+                failure.__traceback__ = None  # its frames hold the request, and that of an unknown path also the error
             status = response.status
             await _send(request, response)
             connection.end_answer()

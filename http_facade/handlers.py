@@ -129,10 +129,16 @@ class Generate:
             except Exception as failure:
                 if not events.response.prepared:
                     raise
-                error = explain(failure, request, self._face)
-                exchange(request).failure = error.name
-                await events.write_large(await encoded.error(error))
+                await events.write_large(await self._end_failed(request, encoded, failure))
         return events.response
+
+    async def _end_failed(self, request: web.BaseRequest, encoded: EncodedStream, failure: Exception) -> bytes:
+        """Return the frames that end a stream with an error. In a frame of its own: that of `_stream` is in the
+        traceback of the failure, and its reference to the error would be a cycle with all bytes of the stream.
+        """
+        error = explain(failure, request, self._face)
+        exchange(request).failure = error.name
+        return await encoded.error(error)
 
 
 class CountTokens:

@@ -1,5 +1,6 @@
 """Memory of a real process with large answers, in sizes that take seconds. `make memory` has the full ones."""
 
+import io
 import json
 import re
 from collections.abc import AsyncGenerator
@@ -7,6 +8,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import aiohttp
+import grpc
 import pytest
 
 from tests.memory.callers import call, request, send
@@ -15,7 +17,9 @@ from tests.memory.gateway import config, watched
 from tests.memory.provider import provider
 from tests.soak.gateway import KEY
 from tests.support.callers.faces import FACES
+from umg_grpc.v1 import pb, rpc
 
+JSON = {"content-type": "application/json"}
 STORED, TOO_LARGE = "stream-1-1000", "stream-3-1000"
 
 
@@ -71,6 +75,47 @@ async def test_responses_end_with_an_error_where_the_answer_is_too_large_to_be_r
     assert events[-1]["type"] == "error"
     assert "more than 16 MiB" in events[-1]["message"]
     assert measured.peak < measured.base + 200 * MEBIBYTE, measured
+
+
+async def test_streams_that_ended_with_an_error_leave_nothing(run: Run) -> None:
+    for _ in range(2):
+        await run.read("responses", "chat")
+    early = run.gateway.resident_bytes()
+    for _ in range(5):
+        _, [caller] = await run.read("responses", "chat")
+        assert b"more than 16 MiB" in caller.tail
+    assert run.gateway.resident_bytes() < early + 80 * MEBIBYTE  # two copies of 16 MiB for each stream would be 160
+
+
+@pytest.mark.parametrize("face", ["http", "grpc"])
+async def test_calls_that_failed_leave_nothing_of_their_bodies(run: Run, face: str) -> None:
+    text = "a word " * (MEBIBYTE // 2)  # 3.5 MiB
+    async with (
+        aiohttp.ClientSession(headers={"authorization": f"Bearer {KEY}"}) as session,
+        grpc.aio.insecure_channel(run.gateway.gateway.grpc) as channel,
+    ):
+        stub = rpc.GenerationServiceStub(channel)
+        message = pb.GenerateRequest(model="unknown", messages=[pb.Message(role=pb.ROLE_USER)])
+        message.messages[0].parts.add().text.text = text
+        body = json.dumps({"model": "unknown", "messages": [{"role": "user", "content": text}]}).encode()
+
+        url = f"{run.gateway.url}/v1/chat/completions"
+
+        async def fail() -> None:
+            if face == "http":
+                async with session.post(url, data=io.BytesIO(body), headers=JSON) as answer:
+                    assert answer.status == 404
+                return
+            with pytest.raises(grpc.aio.AioRpcError) as failure:
+                await stub.Generate(message, metadata=[("authorization", f"Bearer {KEY}")])
+            assert failure.value.code() is grpc.StatusCode.NOT_FOUND
+
+        for _ in range(10):
+            await fail()
+        early = run.gateway.resident_bytes()
+        for _ in range(40):
+            await fail()
+    assert run.gateway.resident_bytes() < early + 70 * MEBIBYTE  # the bodies of all calls would be 140 or more
 
 
 async def test_an_answer_that_is_too_large_to_be_stored_is_passed_on_and_not_stored(run: Run) -> None:

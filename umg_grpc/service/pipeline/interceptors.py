@@ -71,7 +71,9 @@ class LoggingInterceptor(Interceptor):
             finally:
                 self._socket_tasks.discard(task)
                 self._finish(call, started, failure)
-            return await _abort(failure, call, context)
+            aborted = _abort(failure, call, context)
+            del request, context  # the error of gRPC keeps this frame, and the context keeps that error: see `_abort`
+            return await aborted
 
         return logged
 
@@ -101,7 +103,9 @@ class LoggingInterceptor(Interceptor):
                 self._socket_tasks.discard(task)
                 self._finish(call, started, failure)
             if failure is not None:
-                await _abort(failure, call, context, sent=sent)
+                aborted = _abort(failure, call, context, sent=sent)
+                del request, context  # the error of gRPC keeps this frame, and the context keeps that error
+                await aborted
 
         return logged
 
@@ -279,11 +283,14 @@ def _headers(call: Call) -> Pairs:
 
 
 def _failure(error: Exception, call: Call) -> UmgError:
-    """Return the error for the caller. An unexpected exception is logged, and the caller gets an internal error."""
+    """Return the error for the caller, without its traceback: the frames in it hold the request, and that of the
+    caller of this function also the error, a cycle that would keep them until the next garbage collection. An
+    unexpected exception is logged, and the caller gets an internal error.
+    """
     if isinstance(error, UmgError):
         if error.place:
             logger.error("a body could not be decoded", request_id=call.request_id, place=error.place)
-        return error
+        return error.with_traceback(None)
     logger.error("unexpected failure", request_id=call.request_id, method=call.method, exc_info=error)
     return internal(call.request_id)
 
@@ -295,9 +302,15 @@ def _caller_cancelled() -> UmgError:
 async def _abort(error: UmgError, call: Call, context: Context, *, sent: bool = False) -> Never:
     """End the call with the error. The headers of a failure before the first message are also in its trailing metadata:
     the Python client of gRPC reports no initial metadata if the status overtakes it.
+
+    A context over a socket keeps the error that its `abort` raises, and with its traceback the frames of this function
+    and its callers. They must not refer to the context: the cycle would keep the request until the next garbage
+    collection.
     """
     headers = [] if sent else _headers(call)
     if not sent:
         await context.send_initial_metadata(headers)
     details = to_status(error, "" if call.trusted else call.request_id)
-    await context.abort(STATUS[error.reason], error.message, (*headers, (DETAILS_KEY, details)))
+    aborted = context.abort(STATUS[error.reason], error.message, (*headers, (DETAILS_KEY, details)))
+    del context
+    await aborted
