@@ -189,7 +189,7 @@ class ObjectRules:
     """
     is_output: Callable[[Members, bool], bool] | None = None
     """(members, whether they are in a turn of the model) -> whether they are the output of a provider's own tool. An id
-    in that output gives no access to the object. None for a format without such output.
+    in that output gives no access to the object. None for a format whose providers run no tools.
     """
     _kinds: dict[str, tuple[_Kind, str, tuple[type, ...]]] = field(default_factory=dict, compare=False, repr=False)
 
