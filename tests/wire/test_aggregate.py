@@ -134,7 +134,7 @@ def test_a_passed_through_answer_is_decoded_completely(response: pb.GenerateResp
     assert read_answer(CHAT, some.ANSWERED, response) is response
 
 
-def test_what_the_gateway_told_beside_the_frames_wins() -> None:
+def test_events_of_the_gateway_beside_the_frames_win() -> None:
     frames = (
         b'data: {"id":"theirs","model":"t","choices":[{"index":0,"delta":{"content":"Hi"},"finish_reason":"stop"}]}\n\n'
     )

@@ -43,8 +43,8 @@ CLIENTS = [
     Client("cohere, older JavaScript", {"User-Agent": "node", "X-Fern-SDK-Name": "cohere-ai"}),
     Client("cohere, Java", {"User-Agent": "okhttp/4.12.0", "X-Fern-SDK-Name": "com.cohere.fern:api-sdk"}),
     Client("cohere, Go", {"X-Fern-SDK-Name": "github.com/cohere-ai/cohere-go/v2"}),
-    Client("curl that asks", {"User-Agent": "curl/8.5.0", "X-UMG-Shape": "sdk"}),
-    Client("an SDK that asks", {"User-Agent": "cohere/7.3.1", "X-UMG-Shape": "documented"}, DOCUMENTED),
+    Client("curl with the header", {"User-Agent": "curl/8.5.0", "X-UMG-Shape": "sdk"}),
+    Client("an SDK with the header", {"User-Agent": "cohere/7.3.1", "X-UMG-Shape": "documented"}, DOCUMENTED),
 ]
 
 
@@ -55,7 +55,7 @@ def test_a_client_is_recognised_by_its_headers(case: Client) -> None:
         assert client_shape(headers) is case.shape
 
 
-def test_the_sdks_that_are_installed_are_told_apart_from_curl() -> None:
+def test_the_installed_sdks_are_distinguished_from_curl() -> None:
     installed: list[Mapping[str, object]] = [
         cohere.Client("k")._client_wrapper.get_headers(),
         cohere.ClientV2("k")._client_wrapper.get_headers(),

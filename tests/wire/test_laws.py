@@ -41,7 +41,7 @@ LAWS = [
     Law(RESPONSES, responses.requests, responses.responses(), responses.ANSWERED),
 ]
 # Events beside the passthrough frames, by the number of candidates; each frame of native may have a usage.
-TOLD: dict[str, Callable[[int], list[str]]] = {
+EVENT_KINDS: dict[str, Callable[[int], list[str]]] = {
     "chat": lambda candidates: ["started", *["finished"] * candidates, "usage"],
     "messages": lambda _: ["started", "usage", "finished", "usage"],
     "responses": lambda _: ["started", "usage", "finished"],
@@ -112,8 +112,8 @@ def test_a_passed_through_stream_has_the_events_that_the_service_needs(law: Law,
     stream = encoded(law.codec, [response_to_events(response)], law.answered)
     events = events_of(decoded(law.codec, data.draw(cuts(stream)), law.answered, pass_=True))
     kinds = [event.WhichOneof("kind") for event in events]
-    if law.codec.name in TOLD:
-        assert kinds == TOLD[law.codec.name](len(response.candidates))
+    if law.codec.name in EVENT_KINDS:
+        assert kinds == EVENT_KINDS[law.codec.name](len(response.candidates))
     assert [kind for kind in kinds if kind != "usage"] == ["started", *["finished"] * len(response.candidates)]
     assert events[0].started.response_id == response.response_id
     assert [event.usage for event in events if event.HasField("usage")][-1] == response.usage

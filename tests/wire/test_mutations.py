@@ -102,16 +102,16 @@ def read(
 def test_mutated_embeddings_and_rankings_are_decoded_or_refused(name: str) -> None:
     random = Random(name)
     codec: UnaryFormat = UNARY[name]  # type: ignore[type-arg]
-    asked = codec.decode_request(REQUESTS[name][0], {}).canonical
+    request = codec.decode_request(REQUESTS[name][0], {}).canonical
     for _ in range(ROUNDS * 10):
         request = tried(codec.decode_request, mutated(random.choice(REQUESTS[name]), random), {})
         if request is not None:
             for other in (EMBEDDING_FORMATS if name in EMBEDDING_FORMATS else RERANK_FORMATS).values():
                 tried(other.encode_request, request.canonical, "m")
         body = mutated(RESPONSES[name], random)
-        tried(codec.decode_response, body, asked, True)
-        if (response := tried(codec.decode_response, body, asked, False)) is not None:
-            codec.encode_response(response, asked, client_shape({}))
+        tried(codec.decode_response, body, request, True)
+        if (response := tried(codec.decode_response, body, request, False)) is not None:
+            codec.encode_response(response, request, client_shape({}))
 
 
 @pytest.mark.parametrize("name", [*FORMATS, *UNARY])

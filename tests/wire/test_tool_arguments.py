@@ -62,12 +62,12 @@ def streamed(face: str, pieces: list[str]) -> object:
 
 @pytest.mark.parametrize("face", ["messages", "native"])
 @pytest.mark.parametrize("text", WRITTEN, ids=repr)
-def test_they_are_told_alike_streamed_or_not(face: str, text: str) -> None:
+def test_arguments_are_encoded_equally_streamed_or_not(face: str, text: str) -> None:
     for pieces in ([text], list(text)):
         assert streamed(face, pieces) == whole(face, text) == WRITTEN[text]
 
 
 @modest
 @given(st.text().filter(lambda text: not text.lstrip(" \t\r\n").startswith("{")), st.integers(0, 9))
-def test_what_is_no_object_is_told_alike_however_it_is_cut(text: str, place: int) -> None:
+def test_arguments_that_are_no_object_are_encoded_equally_however_they_are_cut(text: str, place: int) -> None:
     assert streamed("messages", [text[:place], text[place:]]) == whole("messages", text)

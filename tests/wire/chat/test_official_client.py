@@ -63,7 +63,7 @@ def accumulated(stream: bytes) -> list[Message]:
 @pytest.mark.parametrize("inline", [False, True])
 @settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(answers)
-def test_the_official_client_reads_from_a_stream_what_the_unstreamed_answer_says(
+def test_the_official_client_reads_the_same_from_a_stream_and_the_unstreamed_answer(
     inline: bool, answer: pb.GenerateResponse
 ) -> None:
     request = pb.GenerateRequest(face_hints=pb.FaceHints(thinking_to_content=inline))

@@ -175,7 +175,7 @@ def test_a_broken_stream_is_an_error(stream: bytes) -> None:
     assert caught.value.name in {"UPSTREAM_CUT", "UPSTREAM_FAILED"}
 
 
-def test_every_choice_that_was_asked_for_has_to_finish() -> None:
+def test_every_requested_choice_has_to_finish() -> None:
     two = pb.GenerateRequest(model="theirs", candidate_count=2)
     with pytest.raises(UmgError):
         run([ROLE + END], two)
@@ -220,14 +220,19 @@ def test_an_error_instead_of_an_answer_is_raised_at_once(event: bytes, name: str
     assert caught.value.name == name
 
 
-def unsaid(delta: object, finish: str | None = None) -> bytes:
+def sparse_chunk(delta: object, finish: str | None = None) -> bytes:
     """Return a chunk of a provider that has the finish reason only in its last chunk."""
     choice = {"index": 0, "delta": delta} | ({"finish_reason": finish} if finish else {})
     return b"data: " + msgspec.json.encode(HEAD | {"choices": [choice]}) + b"\n\n"
 
 
 def test_the_end_is_detected_by_the_finish_reason_of_the_last_chunk() -> None:
-    stream = [unsaid({"role": "assistant"}), unsaid({"content": "a"}), unsaid({"content": "b"}), unsaid({}, "stop")]
+    stream = [
+        sparse_chunk({"role": "assistant"}),
+        sparse_chunk({"content": "a"}),
+        sparse_chunk({"content": "b"}),
+        sparse_chunk({}, "stop"),
+    ]
     for pieces in (stream, [b"".join(stream)]):
         passed, events = run(pieces, SAME)
         assert passed == b"".join(stream) + DONE
@@ -248,7 +253,7 @@ def test_the_end_is_detected_in_a_chunk_of_several_choices() -> None:
 
 
 @pytest.mark.parametrize("pass_", [True, False])
-def test_the_start_is_told_first_even_where_the_usage_comes_first(pass_: bool) -> None:
+def test_the_start_is_emitted_first_even_where_the_usage_comes_first(pass_: bool) -> None:
     early = b'data: {"choices":[],"usage":{"prompt_tokens":1,"completion_tokens":0}}\n\n'
     message = CHAT.stream_decoder(SAME, pass_).feed(early + ROLE + END)
     assert message is not None

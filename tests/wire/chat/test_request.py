@@ -58,7 +58,7 @@ def test_our_own_fields_are_rewritten_for_a_provider_of_the_format(
     [{}, {"stream_options": None}, {"stream_options": {"include_usage": False, "x": 1}}, {"stream": False}],
     ids=repr,
 )
-def test_a_stream_always_asks_for_usage_and_keeps_the_other_options(options: dict[str, object]) -> None:
+def test_a_stream_always_requests_usage_and_keeps_the_other_options(options: dict[str, object]) -> None:
     fields, _ = rebuilt(options, stream=True)
     extra = {"x": 1} if options.get("stream_options") else {}
     assert fields == {"stream": True, "stream_options": {"include_usage": True, **extra}}

@@ -156,7 +156,7 @@ def test_half_a_character_at_the_end_is_replaced() -> None:
     assert answered(frame, chunk({}, "stop")).message.parts[0].text.text == "a\ufffd"
 
 
-def test_usage_is_told_before_the_end_so_that_an_encoder_can_write_both_in_one() -> None:
+def test_usage_is_emitted_before_the_end_so_that_an_encoder_can_write_both_in_one() -> None:
     decoder = CHAT.stream_decoder(REQUEST, False)
     stream = chunk({"content": "a"}, "stop", usage={"prompt_tokens": 3.0, "completion_tokens": 0}) + b"data: [DONE]\n\n"
     message = decoder.feed(stream)

@@ -125,7 +125,7 @@ def test_all_annotations_stand_in_one_late_delta_with_offsets_in_the_whole_conte
     assert "annotations" in encoded[-2]["choices"][0]["delta"]
 
 
-def test_usage_is_the_last_chunk_and_only_there_when_it_was_asked_for() -> None:
+def test_usage_is_the_last_chunk_and_only_there_when_requested() -> None:
     encoded = chunks(answer(text("hi")), pb.GenerateRequest(face_hints=pb.FaceHints(include_usage=True)))
     assert [chunk["usage"] is None for chunk in encoded] == [*[True] * (len(encoded) - 1), False]
     assert encoded[-1]["choices"] == []
@@ -226,7 +226,7 @@ def test_what_is_newer_than_this_build_is_skipped() -> None:
     assert encoder.feed(pb.StreamGenerateResponse(events=events)) == b""
 
 
-def test_state_of_the_reasoning_is_told_only_where_chat_has_a_place_for_it() -> None:
+def test_state_of_the_reasoning_is_sent_only_where_chat_has_a_place_for_it() -> None:
     native = part(
         tool_call=pb.ToolCall(call_id="c", name="f", arguments_json="{}"),
         state=pb.ReasoningState(data="s", format="native"),

@@ -127,7 +127,7 @@ def test_a_sent_batch_has_one_model_and_one_length() -> None:
 
 @pytest.mark.parametrize("more", [b"", b',"user":"u"'])
 def test_an_unknown_field_is_reported_by_name_where_the_body_is_translated(more: bytes) -> None:
-    body = b'{"model":"m","input":"a","zork":1,"said":null%b}' % more
+    body = b'{"model":"m","input":"a","zork":1,"absent":null%b}' % more
     request, notes = EMBEDDINGS.decode_request(body, {})
     assert notes.uncarried == ["zork"]
     assert "zork" in NATIVE_EMBEDDINGS.encode_request(request, "m", notes).report.dropped
@@ -137,7 +137,7 @@ def test_an_unknown_field_is_reported_by_name_where_the_body_is_translated(more:
 # --- to a provider, without a source body
 
 
-def test_vectors_are_asked_for_in_base64() -> None:
+def test_vectors_are_requested_in_base64() -> None:
     request = pb.EmbedRequest(model="m", inputs=text("a", "b"), dimensions=4, user="u")
     upstream = EMBEDDINGS.encode_request(request, "theirs")
     assert upstream.body == (

@@ -53,7 +53,7 @@ ANSWER = pb.EmbedResponse(
 
 
 @pytest.mark.parametrize("encoding", [pb.EMBEDDING_ENCODING_UNSPECIFIED, pb.EMBEDDING_ENCODING_FLOAT])
-def test_vectors_are_numbers_unless_base64_was_asked_for(encoding: "pb.EmbeddingEncoding.ValueType") -> None:
+def test_vectors_are_numbers_unless_base64_was_requested(encoding: "pb.EmbeddingEncoding.ValueType") -> None:
     assert EMBEDDINGS.encode_response(ANSWER, pb.EmbedRequest(encoding=encoding), SHAPE) == (
         b'{"object":"list","data":[{"object":"embedding","index":0,"embedding":[0.5,-1.0]},'
         b'{"object":"embedding","index":1,"embedding":[0.1]}],"model":"m","usage":{"prompt_tokens":7,"total_tokens":8}}'
@@ -138,7 +138,7 @@ def test_the_vectors_are_in_the_order_of_the_inputs(data: list[object], padding:
     ids=str,
 )
 @pytest.mark.parametrize("pass_", [False, True])
-def test_what_it_cost_is_read_as_far_as_it_is_told(usage: object, tokens: tuple[int, int] | None, pass_: bool) -> None:
+def test_usage_is_read_as_far_as_it_is_reported(usage: object, tokens: tuple[int, int] | None, pass_: bool) -> None:
     body = answered({"embedding": [1.0], "index": 0}, usage=usage)
     response = EMBEDDINGS.decode_response(body, make_request(), pass_)
     counts = (response.usage.input_tokens, response.usage.total_tokens) if response.HasField("usage") else None
@@ -224,11 +224,11 @@ LENGTHS = [
 ]
 
 
-@pytest.mark.parametrize(("asked_for", "every", "made", "problem"), LENGTHS)
+@pytest.mark.parametrize(("requested", "every", "made", "problem"), LENGTHS)
 @pytest.mark.parametrize("write", [b64, lambda *numbers: list(numbers)], ids=["base64", "numbers"])
 @pytest.mark.parametrize("pass_", [False, True], ids=["decoded", "passed"])
-def test_vectors_have_the_length_that_was_asked_for_and_else_all_one(
-    asked_for: tuple[int, ...],
+def test_vectors_have_the_requested_length_and_else_all_one(
+    requested: tuple[int, ...],
     every: int,
     made: tuple[int, ...],
     problem: str,
@@ -237,7 +237,7 @@ def test_vectors_have_the_length_that_was_asked_for_and_else_all_one(
 ) -> None:
     data = [{"embedding": write(*[0.5] * length), "index": place} for place, length in enumerate(made)]
     body = answered(*data, usage={"prompt_tokens": 1, "total_tokens": 1})
-    request = asking(*asked_for, every=every)
+    request = asking(*requested, every=every)
     if not problem:
         response = EMBEDDINGS.decode_response(body, request, pass_)
         assert response.HasField("source") == pass_

@@ -89,7 +89,9 @@ def _unknown(part: pb.Part) -> bool:
 
 @modest
 @given(answers)
-def test_the_official_client_reads_from_a_stream_what_the_unstreamed_answer_says(answer: pb.GenerateResponse) -> None:
+def test_the_official_client_reads_the_same_from_a_stream_and_the_unstreamed_answer(
+    answer: pb.GenerateResponse,
+) -> None:
     whole = Message.model_validate_json(MESSAGES.encode_response(answer, ANSWERED))
     streamed = accumulated(encoded([response_to_events(answer)]))
     assert streamed.model_dump(exclude={"usage", "parsed_output"}) == whole.model_dump(exclude={"usage"})

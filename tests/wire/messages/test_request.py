@@ -361,7 +361,7 @@ def test_a_same_format_request_keeps_its_effort() -> None:
     assert (fields["output_config"], "thinking" in fields, report) == ({"effort": "low"}, False, "")
 
 
-def test_what_the_source_alone_says_is_reported() -> None:
+def test_fields_of_the_source_alone_are_reported() -> None:
     notes = RequestNotes(uncarried=["labels", "labels"])
     _, report = encoded(pb.GenerateRequest(messages=[HI]), source="native", notes=notes)
     assert report == "labels x2"
@@ -376,7 +376,7 @@ def test_a_streamed_request_has_the_stream_field() -> None:
 
 F, G = pb.Tool(function=pb.FunctionTool(name="f")), pb.Tool(function=pb.FunctionTool(name="g"))
 EMPTY = {"type": "object", "properties": {}}
-F_TOLD, G_TOLD = {"name": "f", "input_schema": EMPTY}, {"name": "g", "input_schema": EMPTY}
+F_ENCODED, G_ENCODED = {"name": "f", "input_schema": EMPTY}, {"name": "g", "input_schema": EMPTY}
 SEARCH = {"type": "web_search_20250305", "name": "web_search"}
 AUTO, NONE, REQUIRED, VALIDATED = (
     pb.TOOL_CHOICE_MODE_AUTO, pb.TOOL_CHOICE_MODE_NONE, pb.TOOL_CHOICE_MODE_REQUIRED, pb.TOOL_CHOICE_MODE_VALIDATED,
@@ -388,23 +388,21 @@ def choice(mode: "pb.ToolChoiceMode.ValueType", *names: str, **more: bool) -> pb
 
 
 CHOICES = [
-    ({}, None, [F_TOLD, G_TOLD], ""),
-    ({"tool_choice": choice(AUTO)}, {"type": "auto"}, [F_TOLD, G_TOLD], ""),
-    ({"tool_choice": choice(NONE), "parallel_tool_calls": False}, {"type": "none"}, [F_TOLD, G_TOLD], ""),
-    ({"tool_choice": choice(REQUIRED)}, {"type": "any"}, [F_TOLD, G_TOLD], ""),
-    ({"tool_choice": choice(REQUIRED, "g")}, {"type": "tool", "name": "g"}, [F_TOLD, G_TOLD], ""),
-    ({"tool_choice": choice(REQUIRED, "g", allowed_tools=True)}, {"type": "any"}, [G_TOLD], ""),
-    ({"tool_choice": choice(AUTO, "f")}, {"type": "auto"}, [F_TOLD], ""),
-    ({"tool_choice": choice(VALIDATED)}, {"type": "auto"}, [F_TOLD, G_TOLD], "tool_choice.mode=auto"),
-    ({"parallel_tool_calls": False}, {"type": "auto", "disable_parallel_tool_use": True}, [F_TOLD, G_TOLD], ""),
-    ({"tool_choice": choice(REQUIRED), "parallel_tool_calls": True}, {"type": "any", "disable_parallel_tool_use": False}, [F_TOLD, G_TOLD], ""),
+    ({}, None, [F_ENCODED, G_ENCODED], ""),
+    ({"tool_choice": choice(AUTO)}, {"type": "auto"}, [F_ENCODED, G_ENCODED], ""),
+    ({"tool_choice": choice(NONE), "parallel_tool_calls": False}, {"type": "none"}, [F_ENCODED, G_ENCODED], ""),
+    ({"tool_choice": choice(REQUIRED)}, {"type": "any"}, [F_ENCODED, G_ENCODED], ""),
+    ({"tool_choice": choice(REQUIRED, "g")}, {"type": "tool", "name": "g"}, [F_ENCODED, G_ENCODED], ""),
+    ({"tool_choice": choice(REQUIRED, "g", allowed_tools=True)}, {"type": "any"}, [G_ENCODED], ""),
+    ({"tool_choice": choice(AUTO, "f")}, {"type": "auto"}, [F_ENCODED], ""),
+    ({"tool_choice": choice(VALIDATED)}, {"type": "auto"}, [F_ENCODED, G_ENCODED], "tool_choice.mode=auto"),
+    ({"parallel_tool_calls": False}, {"type": "auto", "disable_parallel_tool_use": True}, [F_ENCODED, G_ENCODED], ""),
+    ({"tool_choice": choice(REQUIRED), "parallel_tool_calls": True}, {"type": "any", "disable_parallel_tool_use": False}, [F_ENCODED, G_ENCODED], ""),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("more", "sent", "tools", "report"), CHOICES, ids=lambda value: repr(value)[:60])
-def test_the_choice_among_tools_is_said(
-    more: dict[str, object], sent: object, tools: list[Fields], report: str
-) -> None:
+def test_a_tool_choice_is_encoded(more: dict[str, object], sent: object, tools: list[Fields], report: str) -> None:
     fields, dropped = options(tools=[F, G], **more)
     assert (fields.get("tool_choice"), fields["tools"], dropped) == (sent, tools, report)
 
@@ -502,7 +500,7 @@ def test_the_last_four_cache_marks_stay() -> None:
         tools=[pb.Tool(function=F.function, cache_control=MARK), pb.Tool(function=G.function, cache_control=MARK)],
     )
     fields, report = encoded(request)
-    assert fields["tools"] == [F_TOLD, G_TOLD]
+    assert fields["tools"] == [F_ENCODED, G_ENCODED]
     assert fields["system"] == [{"type": "text", "text": "s"} | MARKED]
     assert [block["cache_control"].get("ttl") for block in fields["messages"][0]["content"]] == [None, "1h", None]
     assert report == "cache_control x2"

@@ -267,7 +267,7 @@ def test_an_answer_without_content_is_complete() -> None:
     assert [event["type"] for event in events([])] == ["message_start", "message_delta", "message_stop"]
 
 
-def test_the_end_is_told_once() -> None:
+def test_the_end_is_sent_once() -> None:
     encoder = MESSAGES.stream_encoder(ANSWERED)
     assert encoder.close()
     assert encoder.close() == encoder.feed(pb.StreamGenerateResponse(events=[STARTED])) == b""

@@ -97,7 +97,7 @@ REFUSALS = [
 
 
 @pytest.mark.parametrize("case", REFUSALS, ids=lambda case: case.id)
-def test_a_providers_refusal_is_told_without_what_is_ours(case: Refusal) -> None:
+def test_a_providers_refusal_is_reported_without_our_secrets(case: Refusal) -> None:
     body = case.body if isinstance(case.body, bytes) else msgspec.json.encode(case.body)
     raised = NATIVE.decode_error(case.status, case.headers, body)
     assert (raised.name, raised.metadata) == (

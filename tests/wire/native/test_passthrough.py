@@ -147,7 +147,7 @@ def test_a_broken_stream_is_an_error(stream: bytes, pass_: bool) -> None:
     assert caught.value.name in {"UPSTREAM_CUT", "UPSTREAM_FAILED"}
 
 
-def test_every_candidate_that_was_asked_for_has_to_finish() -> None:
+def test_every_requested_candidate_has_to_finish() -> None:
     two = pb.GenerateRequest(model="theirs", candidate_count=2)
     with pytest.raises(UmgError):
         run([END], two)

@@ -466,7 +466,7 @@ def test_a_system_text_alone_is_the_users_turn() -> None:
     assert (fields, report) == ({"contents": [{"role": "user", "parts": [{"text": "a"}]}]}, "instructions=a user turn")
 
 
-def test_what_says_nothing_is_left_out() -> None:
+def test_blank_turns_and_parts_are_left_out() -> None:
     encoded = contents(user(text("a")), model(text("")), user(text("b"), text("")))
     assert encoded == [{"role": "user", "parts": [{"text": "a"}, {"text": "b"}]}]
 

@@ -269,13 +269,13 @@ def test_an_answer_without_sources_has_none(grounding: object) -> None:
     assert "groundingMetadata" not in face(pb.GenerateResponse(candidates=[decoded]))["candidates"][0]
 
 
-def test_sources_in_documents_are_not_told() -> None:
+def test_sources_in_documents_are_not_encoded() -> None:
     cited = text("a", pb.Citation(document=pb.DocumentSource(document_index=1), start_index=0, end_index=1))
     assert "groundingMetadata" not in face(answer(cited))["candidates"][0]
 
 
 @pytest.mark.parametrize("rest", ["[1]", "{broken", "3"])
-def test_what_a_grpc_upstream_says_of_sources_cannot_break_an_answer(rest: str) -> None:
+def test_sources_of_a_grpc_upstream_cannot_break_an_answer(rest: str) -> None:
     assert face(answer(text("a"), grounding_json=rest))["candidates"][0].keys() == {
         "content",
         "finishReason",

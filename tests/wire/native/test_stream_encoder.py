@@ -133,7 +133,7 @@ def test_a_provider_tool_call_is_encoded_with_its_final_state() -> None:
 FOREIGN = pb.ReasoningState(data="x", format="messages")
 
 
-def test_summaries_are_told_where_the_thoughts_are_not() -> None:
+def test_summaries_are_sent_where_the_thoughts_are_not() -> None:
     assert [part["text"] for part in parts(answer(thoughts(summaries=("s", "t"))))] == ["s", "\n\nt", ""]
     assert [part["text"] for part in parts(answer(thoughts("a", summaries=("s",))))] == ["a", ""]
 

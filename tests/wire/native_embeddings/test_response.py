@@ -87,7 +87,7 @@ def test_an_answer_is_decoded_in_either_form(codec: Codec, body: bytes, vectors:
     ],
 )
 @pytest.mark.parametrize("pass_", [False, True])
-def test_what_it_cost_is_read_as_far_as_it_is_told(usage: bytes, tokens: tuple[int, int] | None, pass_: bool) -> None:
+def test_usage_is_read_as_far_as_it_is_reported(usage: bytes, tokens: tuple[int, int] | None, pass_: bool) -> None:
     body = b'{"embedding":{"values":[1.0]},%b}' % usage
     response = NATIVE_EMBEDDING.decode_response(body, make_request(face="native_embedding"), pass_)
     counts = (response.usage.input_tokens, response.usage.total_tokens) if response.HasField("usage") else None
@@ -167,7 +167,7 @@ def test_an_answer_without_usage_is_decoded_for_local_counting(face: Codec) -> N
         assert [vector.values for vector in response.embeddings] == [packed(1)]
 
 
-def test_vectors_of_another_length_than_was_asked_for_are_the_providers_failure() -> None:
+def test_vectors_of_another_length_than_requested_are_the_providers_failure() -> None:
     request = make_request(2, "native_embeddings")
     request.inputs[1].dimensions = 2
     good, bad = (b'{"embeddings":[{"values":[1.0]},{"values":%b}],%b}' % (each, USAGE) for each in (b"[1.0,2]", b"[1]"))
@@ -191,6 +191,6 @@ def test_what_was_too_long_is_called_as_the_caller_knows_it() -> None:
     assert (encoded["error"]["code"], encoded["error"]["status"]) == (400, "INVALID_ARGUMENT")
 
 
-def test_the_faces_share_their_providers_and_how_those_are_asked() -> None:
+def test_the_faces_share_their_providers_and_the_requests_to_them() -> None:
     for face in (NATIVE_EMBEDDING, NATIVE_EMBEDDINGS):
         assert (face.protocol, face.key_header, face.most_items) == ("native_embeddings", "x-goog-api-key", 100)

@@ -16,7 +16,7 @@ from umg_grpc.wire.rerank.request import OPTIONS
 from umg_grpc.wire.text_format import UpstreamRequest
 from umg_grpc.wire.unary_format import ClientShape
 
-TOLD = {"rerank": V1_OPTIONS, "rerank_v2": V2_OPTIONS}
+FORMAT_OPTIONS = {"rerank": V1_OPTIONS, "rerank_v2": V2_OPTIONS}
 
 
 def decoded(codec: Format, body: bytes) -> pb.RerankRequest:
@@ -36,7 +36,7 @@ def sent(face: Format, provider: Format, body: bytes) -> UpstreamRequest:
 @modest
 @given(st.data())
 def test_a_request_survives_the_wire_and_back(name: str, data: st.DataObject) -> None:
-    request = data.draw(strategies.requests(TOLD[name], plain=True))
+    request = data.draw(strategies.requests(FORMAT_OPTIONS[name], plain=True))
     codec = FORMATS[name]
     usage = codec.encode_request(request, request.model)
     assert (usage.path, usage.headers, usage.report.lost) == ("/rerank", {}, 0)
@@ -94,7 +94,7 @@ def test_a_body_for_the_other_shape_has_its_supported_fields_and_the_rest_is_rep
     (other,) = FORMATS.keys() - {name}
     usage = sent(FORMATS[name], FORMATS[other], body_of(request, more))
     set_options = {field.name for field, _ in request.ListFields()} & OPTIONS.keys()
-    takes = set_options & TOLD[other].keys()
+    takes = set_options & FORMAT_OPTIONS[other].keys()
     lost = {field for field in set_options - takes if getattr(request, field)}  # a priority of 0 has no effect
     written = {"model", "query", "documents", *(OPTIONS[field] for field in takes)}
     assert members(usage.body).keys() == written | ({"return_documents"} if other == "rerank" else set())
@@ -138,7 +138,7 @@ def test_documents_are_returned_as_sent(name: str, data: st.DataObject) -> None:
 
 @pytest.mark.parametrize("name", FORMATS)
 @given(st.data())
-def test_documents_are_absent_unless_asked_for(name: str, data: st.DataObject) -> None:
+def test_documents_are_absent_unless_requested(name: str, data: st.DataObject) -> None:
     request = data.draw(strategies.requests(V1_OPTIONS))
     answer = data.draw(strategies.answers(request))
     body = msgspec.json.decode(FORMATS[name].encode_response(answer, request, ClientShape.SDK))

@@ -109,7 +109,7 @@ def test_at_most_as_many_results_as_documents_are_requested(face: str, name: str
 
 @pytest.mark.parametrize("face", FORMATS)
 @pytest.mark.parametrize("name", FORMATS)
-def test_spans_are_asked_of_no_provider_for_answers_have_no_room_for_them(face: str, name: str) -> None:
+def test_spans_are_requested_of_no_provider_for_answers_have_no_room_for_them(face: str, name: str) -> None:
     fields, dropped = usage(name, face, relevant_spans={"mode": "enabled", "max_spans": 2})
     assert "relevant_spans" not in fields
     assert dropped == {"relevant_spans": None}

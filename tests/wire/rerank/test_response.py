@@ -167,7 +167,7 @@ def test_sdks_get_objects_and_the_second_version_knows_no_other_shape() -> None:
     assert {RERANK_V2.encode_response(ANSWER, REQUEST, shape) for shape in ClientShape} == {second}
 
 
-def test_search_units_are_told_only_where_they_are_known() -> None:
+def test_search_units_are_sent_only_where_they_are_known() -> None:
     answer = pb.RerankResponse(usage=pb.RerankUsage(total_tokens=12))
     body = msgspec.json.decode(RERANK.encode_response(answer, REQUEST, ClientShape.DOCUMENTED))
     assert body["meta"]["billed_units"] == {"input_tokens": 12}

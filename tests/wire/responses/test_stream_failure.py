@@ -173,7 +173,7 @@ def _data(stream_: bytes) -> list[bytes]:
     return [line.removeprefix(b"data: ") for line in stream_.split(b"\n") if line.startswith(b"data: ")]
 
 
-def test_the_provider_that_ended_in_a_failure_is_told_in_our_words() -> None:
+def test_a_failed_end_of_the_provider_is_reported_in_the_gateways_words() -> None:
     decoder = RESPONSES.stream_decoder(pb.GenerateRequest(model="m"), True)
     failed = ended(status="failed", error={"code": "server_error", "message": "it broke"}) | {"type": "response.failed"}
     decoder.feed(frames(*numbered(CREATED)))
